@@ -43,7 +43,7 @@ static void compare(struct fuzz *fuzz, const struct type *left, const struct typ
 	struct reorder there = walk_reorder(fuzz->arena, from, to), back = walk_reorder(fuzz->arena, to, from);
 	if (!there.why != !back.why || (!there.why && (there.bytes < 1 || there.bytes != back.bytes)))
 		broken("another buffer in the other direction", text_format(fuzz->arena, "%s and %s", left->text, right->text));
-	walk_parting(fuzz->arena, from, to);
+	walk_mismatch(fuzz->arena, from, to);
 }
 
 static void run(char *text, size_t size)

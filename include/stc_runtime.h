@@ -26,7 +26,7 @@ int stc_design_launch(stc_design *design);
  * that the host gives, of which each further step takes R, or those that are left, and then a row for each output behind them, which the next step takes: chunks of a prompt, ceil((given - 1) / R) of them
  * behind the first, then a token a step.  given: at most 1 + (tokens - 1) * R; `text`: the input's bytes, and given - 1 + tokens - chunks rows.  What a step puts out before the last chunk is not kept.
  * Equal to as many launches: each leaves its inputs as the next step wants them. */
-int stc_design_tokens(stc_design *design, long long tokens, long long given, void *text, size_t bytes);
+int stc_design_tokens(stc_design *design, long long tokens, long long prompt_tokens, void *text, size_t bytes);
 long long stc_design_tokens_most(const stc_design *design);       /* in one launch; 1: a launch is one token, or what the phase reads */
 /* A result of the last launch, or a whole state. */
 int stc_design_output(stc_design *design, const char *name, void *data, size_t bytes);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEPT_BYTES (256 << 20)
+#define RETAINED_BYTES (256 << 20)
 
 static struct session *running;
 
@@ -85,8 +85,8 @@ static bool reader_left(void)
 /* Arenas of attempts come and go: what one gives back the next one takes, without the system clearing its pages again. */
 static void keep_memory(void)
 {
-	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TRIM_THRESHOLD, RETAINED_BYTES);
+	mallopt(M_MMAP_THRESHOLD, RETAINED_BYTES);
 }
 
 int main(int count, char **arguments)

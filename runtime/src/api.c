@@ -127,12 +127,12 @@ int stc_design_launch(stc_design *design)
 	return finish(design, design_launch(&design->design));
 }
 
-int stc_design_tokens(stc_design *design, long long tokens, long long given, void *text, size_t bytes)
+int stc_design_tokens(stc_design *design, long long tokens, long long prompt_tokens, void *text, size_t bytes)
 {
 	begin(design);
 	if (setjmp(design->guard.leave))
 		return out_of_memory(design);
-	return finish(design, design_tokens(&design->design, tokens, given, text, bytes));
+	return finish(design, design_tokens(&design->design, tokens, prompt_tokens, text, bytes));
 }
 
 long long stc_design_tokens_most(const stc_design *design)

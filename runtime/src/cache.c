@@ -32,9 +32,9 @@ static const char *place(struct arena *arena)
 	return home && *home == '/' ? text_format(arena, "%s/.cache/streamtensor", home) : NULL;
 }
 
-const char *cache_folder(struct arena *arena, struct diag *diag, const char *given)
+const char *cache_folder(struct arena *arena, struct diag *diag, const char *cache_dir)
 {
-	const char *folder = given ? given : place(arena);
+	const char *folder = cache_dir ? cache_dir : place(arena);
 	if (folder && make_folders(folder))
 		return folder;
 	if (folder)

@@ -68,7 +68,7 @@ bool design_choose(struct design *design, const char *name)
 	return diag_note(design->diag, "%s", known.data);
 }
 
-static struct design_tensor *find(struct design *design, const char *name, bool result)
+static struct design_tensor *find_tensor(struct design *design, const char *name, bool result)
 {
 	for (size_t i = 0; i < design->now->tensors.count; i++)
 		if (design->now->tensors.data[i].result == result && !strcmp(design->now->tensors.data[i].name, name))
@@ -78,12 +78,12 @@ static struct design_tensor *find(struct design *design, const char *name, bool 
 
 struct design_tensor *design_argument(struct design *design, const char *name)
 {
-	return find(design, name, false);
+	return find_tensor(design, name, false);
 }
 
 struct design_tensor *design_result(struct design *design, const char *name)
 {
-	struct design_tensor *argument = find(design, name, false), *result = find(design, name, true);
+	struct design_tensor *argument = find_tensor(design, name, false), *result = find_tensor(design, name, true);
 	bool state = argument && text_same(argument->role, "state");
 	return result && !text_same(result->role, "state") ? result : state ? argument : NULL;
 }
@@ -134,7 +134,7 @@ bool design_set(struct design *design, struct design_tensor *tensor, const void 
 	if (!has_bytes(design, tensor, bytes) || !fill(design, tensor, data))
 		return false;
 	tensor->set = true;
-	design->lost &= !text_same(tensor->role, "state");
+	design->last_row_replaced &= !text_same(tensor->role, "state");
 	extents_note(tensor, data);
 	design->pending += now() - start;
 	return true;
@@ -147,7 +147,7 @@ bool design_get(struct design *design, const struct design_tensor *tensor, void 
 		return false;
 	if (tensor->result && !design->now->ready)
 		return diag_error(design->diag, NOWHERE, "'%s' has no value before a launch", tensor->name);
-	if (tensor->final && design->now->followed)
+	if (tensor->last_chunk && design->now->followed)
 		return diag_error(design->diag, NOWHERE, "'%s' has no value: the launch said that others follow", tensor->name);
 	memset(data, 0, bytes);
 	for (size_t i = 0; i < design->now->segments.count; i++) {
@@ -172,23 +172,23 @@ static bool all_set(struct design *design)
 	return !missing.size || diag_error(design->diag, NOWHERE, "no value was given for %s", missing.data);
 }
 
-static bool launch(struct design *design, int64_t tokens, int64_t given)
+static bool launch(struct design *design, int64_t tokens, int64_t prompt_tokens)
 {
-	int64_t behind = design_text(design, tokens, given) - 1;
-	if (!all_set(design) || !extents_allow(design, behind))
+	int64_t further_tokens = design_text(design, tokens, prompt_tokens) - 1;
+	if (!all_set(design) || !extents_allow(design, further_tokens))
 		return false;
-	if (tokens > 1 && given == 1 && extents_followed(design))
+	if (tokens > 1 && prompt_tokens == 1 && extents_followed(design))
 		return diag_error(design->diag, NOWHERE, "the first step says that others follow, and no token is given to them");
 	double start = now();
 	design->program.tokens = (int)tokens;
-	design->program.given = (int)given;
+	design->program.prompt_tokens = (int)prompt_tokens;
 	bool fine = design->device.class->launch(&design->device);
 	design->device_seconds = now() - start;
 	design->host_seconds = design->pending;
 	design->pending = 0;
 	design->now->ready = fine;
 	design->now->followed = tokens == 1 && extents_followed(design);
-	extents_go_on(design, behind);
+	extents_advance(design, further_tokens);
 	return fine;
 }
 
@@ -197,7 +197,7 @@ bool design_launch(struct design *design)
 	return launch(design, 1, 1);
 }
 
-bool design_takes(struct design *design, int64_t tokens, int64_t given)
+bool design_takes(struct design *design, int64_t tokens, int64_t prompt_tokens)
 {
 	const struct design_feedback *feedback = &design->now->feedback;
 	struct diag *diag = design->diag;
@@ -209,17 +209,17 @@ bool design_takes(struct design *design, int64_t tokens, int64_t given)
 		diag_error(diag, NOWHERE, "a launch of %lld tokens", (long long)tokens);
 		return diag_note(diag, "accepted are 1 to %lld", (long long)feedback->most);
 	}
-	int64_t most = 1 + (tokens - 1) * feedback->rows_most;
-	if (given >= 1 && given <= most)
+	int64_t most = 1 + (tokens - 1) * feedback->chunk_tokens;
+	if (prompt_tokens >= 1 && prompt_tokens <= most)
 		return true;
-	diag_error(diag, NOWHERE, "%lld tokens are given to a launch of %lld", (long long)given, (long long)tokens);
+	diag_error(diag, NOWHERE, "%lld tokens are given to a launch of %lld", (long long)prompt_tokens, (long long)tokens);
 	return diag_note(diag, "accepted are 1 to %lld", (long long)most);
 }
 
-int64_t design_text(const struct design *design, int64_t tokens, int64_t given)
+int64_t design_text(const struct design *design, int64_t tokens, int64_t prompt_tokens)
 {
-	int64_t most = design->now->feedback.rows_most, chunks = (given - 1 + most - 1) / most;
-	return given - 1 + tokens - chunks;
+	int64_t most = design->now->feedback.chunk_tokens, chunks = (prompt_tokens - 1 + most - 1) / most;
+	return prompt_tokens - 1 + tokens - chunks;
 }
 
 /* So many rows of the text behind the first, in the device's memory: from the host, or back. */
@@ -240,18 +240,18 @@ static bool move_text(struct design *design, int64_t rows, bool back)
 	return back || class->write(&design->device, feedback->buffer, segment_at(&text), segment_size(&text));
 }
 
-bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *text, size_t bytes)
+bool design_tokens(struct design *design, int64_t tokens, int64_t prompt_tokens, void *text, size_t bytes)
 {
-	if (!design_takes(design, tokens, given))
+	if (!design_takes(design, tokens, prompt_tokens))
 		return false;
 	const struct design_feedback *feedback = &design->now->feedback;
 	struct design_tensor *input = &design->now->tensors.data[feedback->input];
-	int64_t rows = design_text(design, tokens, given);
+	int64_t rows = design_text(design, tokens, prompt_tokens);
 	size_t wanted = input->bytes + (size_t)rows * feedback->bytes;
 	if (bytes != wanted)
 		return diag_error(design->diag, NOWHERE, "the text of %lld tokens and the one behind has %zu bytes, not %zu", (long long)rows, wanted, bytes);
-	memcpy(feedback->host + feedback->bytes, (char *)text + input->bytes, (size_t)(given - 1) * feedback->bytes);
-	if (!design_set(design, input, text, input->bytes) || !move_text(design, rows, false) || !launch(design, tokens, given))
+	memcpy(feedback->host + feedback->bytes, (char *)text + input->bytes, (size_t)(prompt_tokens - 1) * feedback->bytes);
+	if (!design_set(design, input, text, input->bytes) || !move_text(design, rows, false) || !launch(design, tokens, prompt_tokens))
 		return false;
 	double start = now();
 	if (!move_text(design, rows, true))
@@ -268,6 +268,6 @@ bool design_reset(struct design *design)
 		if (!tensor->result && text_same(tensor->role, "state") && !fill(design, tensor, NULL))
 			return false;
 	}
-	design->lost = false;
+	design->last_row_replaced = false;
 	return true;
 }

@@ -15,7 +15,7 @@ struct design_tensor {
 	size_t bytes;
 	bool result;                           /* of the source function, not argument */
 	bool set;                              /* has a value: given, packed by the compiler, or a state */
-	bool final;                            /* a launch that others follow has no value for it */
+	bool last_chunk;                            /* a launch that others follow has no value for it */
 	int64_t number, step;                  /* inputs of one integer: what it is; by how much it grows with every row of a step */
 	int64_t rows;                          /* of one that counts rows: how many there may be, if one more says that all are there and other launches follow; else 0 */
 };
@@ -33,7 +33,7 @@ struct design_feedback {                       /* launches of several steps, a t
 	int input, output;                     /* tensors */
 	int rows;                              /* the input that says how many rows of `input` count; -1: all */
 	int axis;                              /* of rows in `input` */
-	int64_t rows_most;                     /* of the input; 1: it is one */
+	int64_t chunk_tokens;                     /* of the input; 1: it is one */
 	size_t bytes;                          /* of the host's numbers for a row of the text: `input`, or a row of it */
 	int buffer;                            /* holds the text of a launch: the first row, those of the steps behind the first, and the one that the last leaves */
 	struct segment text;                   /* there */
@@ -43,7 +43,7 @@ struct design_feedback {                       /* launches of several steps, a t
 
 struct design_extent {                         /* what inputs may be */
 	struct design_tensor *at, *rows;       /* inputs: where in a state rows are written, how many there are; NULL: it is not said */
-	int64_t held, least, most;             /* rows of the state; of a launch */
+	int64_t state_rows, least, most;             /* rows of the state; of a launch */
 };
 
 struct design_phase {                          /* what a launch runs: a signature of its own, on memory of all */
@@ -63,7 +63,7 @@ struct design {
 	struct design_phase *phase, *now;      /* [program.phases]; the one at hand */
 	VEC(struct design_file) files;
 	bool packed;                           /* with its weights */
-	bool lost;                             /* of states the last row, to the row of a token behind them */
+	bool last_row_replaced;                             /* of states the last row, to the row of a token behind them */
 	struct device_program program;
 	struct device device;
 	double host_seconds, device_seconds;   /* since the launch before the last; of the last launch */
@@ -76,10 +76,10 @@ bool manifest_read(struct design *design);             /* folder → everything 
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs);  /* of the phase, whose tensors are read */
 void extents_note(struct design_tensor *tensor, const void *data);
 bool extents_followed(const struct design *design);    /* do the inputs say that other launches follow? */
-bool extents_allow(struct design *design, int64_t behind);         /* inputs as they are, for a launch of so many rows in the steps behind the first */
-void extents_go_on(struct design *design, int64_t behind);         /* as such a launch leaves them, with one row in its last step where there are others */
+bool extents_allow(struct design *design, int64_t further_tokens);         /* inputs as they are, for a launch of so many rows in the steps behind the first */
+void extents_advance(struct design *design, int64_t further_tokens);         /* as such a launch leaves them, with one row in its last step where there are others */
 bool check_files(struct design *design, const char *cache);       /* every listed file is there and whole */
-const char *cache_folder(struct arena *arena, struct diag *diag, const char *given);  /* made; NULL after a diagnostic.  given NULL: the user's */
+const char *cache_folder(struct arena *arena, struct diag *diag, const char *prompt_tokens);  /* made; NULL after a diagnostic.  given NULL: the user's */
 
 /* `design` is zeroed but for arena and diag.  Then design_start, before tensors are set.  After a failure too, design_close must be called. */
 bool design_open(struct design *design, const char *folder, const char *cache);         /* cache NULL: the user's */
@@ -91,10 +91,10 @@ bool design_set(struct design *design, struct design_tensor *tensor, const void 
 bool design_get(struct design *design, const struct design_tensor *tensor, void *data, size_t bytes);
 bool design_launch(struct design *design);
 /* A launch of so many steps, behind whose first input so many rows are given, less one: where rows count, as many a step as there are. */
-bool design_takes(struct design *design, int64_t tokens, int64_t given);
-int64_t design_text(const struct design *design, int64_t tokens, int64_t given);       /* rows of the text behind the first input, of which the last is what the launch leaves */
+bool design_takes(struct design *design, int64_t tokens, int64_t prompt_tokens);
+int64_t design_text(const struct design *design, int64_t tokens, int64_t prompt_tokens);       /* rows of the text behind the first input, of which the last is what the launch leaves */
 /* text: the whole input and the given rows; it gets the others. */
-bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *text, size_t bytes);
+bool design_tokens(struct design *design, int64_t tokens, int64_t prompt_tokens, void *text, size_t bytes);
 bool design_reset(struct design *design);
 void design_close(struct design *design);
 

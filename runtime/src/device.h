@@ -19,7 +19,7 @@ struct device_program {
 	int phase;                /* that a launch runs */
 	int **port;               /* [phases][ports] index of the buffer of each of the top function's arguments; where there are several phases, one more says which */
 	bool counts;              /* two more arguments: a launch's tokens, and how many of them the host gives */
-	int tokens, given;        /* of a launch */
+	int tokens, prompt_tokens;        /* of a launch */
 	struct device_buffer *buffer;
 };
 

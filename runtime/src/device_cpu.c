@@ -11,7 +11,7 @@
 
 struct cpu {
 	void *library;
-	const char *(*launch)(void *const *port, int phase, int tokens, int given);   /* NULL, or what went wrong */
+	const char *(*launch)(void *const *port, int phase, int tokens, int prompt_tokens);   /* NULL, or what went wrong */
 	void ***port;             /* [phases][ports] */
 };
 
@@ -88,7 +88,7 @@ static bool cpu_launch(struct device *device)
 {
 	struct cpu *cpu = device->state;
 	int phase = device->program->phase;
-	const char *error = cpu->launch(cpu->port[phase], phase, device->program->tokens, device->program->given);
+	const char *error = cpu->launch(cpu->port[phase], phase, device->program->tokens, device->program->prompt_tokens);
 	return !error || diag_error(device->diag, NOWHERE, "the design does not run to its end: %s", error);
 }
 

@@ -181,7 +181,7 @@ static bool set_counts(struct device *device, struct xrt *xrt)
 	const struct device_program *program = device->program;
 	handle run = xrt->run[program->phase];
 	int first = program->ports + (program->phases > 1);
-	if (!program->counts || (!xrt->xrtRunSetArg(run, first, program->tokens) && !xrt->xrtRunSetArg(run, first + 1, program->given)))
+	if (!program->counts || (!xrt->xrtRunSetArg(run, first, program->tokens) && !xrt->xrtRunSetArg(run, first + 1, program->prompt_tokens)))
 		return true;
 	return diag_error(device->diag, NOWHERE, "kernel %s does not take a number of tokens", program->top);
 }

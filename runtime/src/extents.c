@@ -15,7 +15,7 @@ static void add(struct design *design, struct design_extent extent)
 	struct design_phase *phase = design->now;
 	for (size_t i = 0; i < phase->extents.count; i++) {
 		const struct design_extent *known = &phase->extents.data[i];
-		if (known->at == extent.at && known->rows == extent.rows && known->held == extent.held && known->most == extent.most)
+		if (known->at == extent.at && known->rows == extent.rows && known->state_rows == extent.state_rows && known->most == extent.most)
 			return;
 	}
 	if (extent.at || extent.rows)
@@ -65,7 +65,7 @@ void extents_note(struct design_tensor *tensor, const void *data)
 		memcpy(&tensor->number, data, tensor->bytes);
 }
 
-static bool refuse(struct design *design, const char *what, int64_t low, int64_t high)
+static bool extents_error(struct design *design, const char *what, int64_t low, int64_t high)
 {
 	diag_error(design->diag, NOWHERE, "%s", what);
 	return diag_note(design->diag, "accepted are %lld to %lld", (long long)low, (long long)high);
@@ -91,47 +91,47 @@ static int64_t rows_said(const struct design_tensor *counter)
 }
 
 /* Of all steps of a launch: the first has as many as are said, or one. */
-static int64_t rows_of(const struct design_extent *extent, int64_t behind)
+static int64_t rows_of(const struct design_extent *extent, int64_t further_tokens)
 {
-	return rows_said(extent->rows) + behind;
+	return rows_said(extent->rows) + further_tokens;
 }
 
-static bool allows(struct design *design, const struct design_extent *extent, int64_t behind)
+static bool allows(struct design *design, const struct design_extent *extent, int64_t further_tokens)
 {
 	struct arena *arena = design->arena;
 	int64_t said = rows_said(extent->rows);
 	if (extent->rows && (said < extent->least || said > extent->most))
-		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said), extent->least, extent->most + (extent->rows->rows > 0));
-	int64_t rows = rows_of(extent, behind), least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
+		return extents_error(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said), extent->least, extent->most + (extent->rows->rows > 0));
+	int64_t rows = rows_of(extent, further_tokens), least = design->last_row_replaced ? 2 : 1, last = extent->state_rows + 1 - (rows > least ? rows : least);
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
 	if (last < 0)
-		return diag_error(design->diag, NOWHERE, "%lld tokens are more than the %lld that the state has room for", (long long)rows, (long long)extent->held + 1);
-	const char *launch = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->held ? " again, and the row before it is lost" : "";
-	return refuse(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, launch), 0, last);
+		return diag_error(design->diag, NOWHERE, "%lld tokens are more than the %lld that the state has room for", (long long)rows, (long long)extent->state_rows + 1);
+	const char *launch = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->state_rows ? " again, and the row before it is lost" : "";
+	return extents_error(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, launch), 0, last);
 }
 
-bool extents_allow(struct design *design, int64_t behind)
+bool extents_allow(struct design *design, int64_t further_tokens)
 {
 	for (size_t i = 0; i < design->now->extents.count; i++)
-		if (!allows(design, &design->now->extents.data[i], behind))
+		if (!allows(design, &design->now->extents.data[i], further_tokens))
 			return false;
 	return true;
 }
 
-static void note_rows(struct design *design, const struct design_extent *extent, int64_t behind)
+static void note_rows(struct design *design, const struct design_extent *extent, int64_t further_tokens)
 {
-	int64_t rows = rows_of(extent, behind);
-	if (extent->at && rows > 0 && extent->at->number + rows >= extent->held)
-		design->lost = extent->at->number + rows > extent->held;
+	int64_t rows = rows_of(extent, further_tokens);
+	if (extent->at && rows > 0 && extent->at->number + rows >= extent->state_rows)
+		design->last_row_replaced = extent->at->number + rows > extent->state_rows;
 }
 
-void extents_go_on(struct design *design, int64_t behind)
+void extents_advance(struct design *design, int64_t further_tokens)
 {
 	struct design_tensor *counted = design->now->feedback.rows < 0 ? NULL : &design->now->tensors.data[design->now->feedback.rows];
-	uint64_t rows = (uint64_t)behind + (uint64_t)rows_said(counted);
+	uint64_t rows = (uint64_t)further_tokens + (uint64_t)rows_said(counted);
 	for (size_t i = 0; i < design->now->extents.count; i++)
-		note_rows(design, &design->now->extents.data[i], behind);
+		note_rows(design, &design->now->extents.data[i], further_tokens);
 	for (size_t i = 0; i < design->now->tensors.count; i++)
 		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * rows);
 	if (counted)

@@ -52,7 +52,7 @@ static bool read_integers(struct design *design, const struct json *list, int co
 
 static bool read_tensor(struct design *design, const struct json *entry, bool result)
 {
-	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result, .final = json_get(entry, "final")};
+	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result, .last_chunk = json_get(entry, "final")};
 	const struct json *shape = json_get(entry, "shape");
 	int dtype = dtype_find(tensor.dtype);
 	if (!tensor.name || !tensor.role || dtype < 0 || !shape || shape->kind != JSON_ARRAY || shape->count > DESIGN_RANK_MOST)
@@ -350,7 +350,7 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	struct design_feedback *feedback = &design->now->feedback;
 	int64_t elements, text;
 	feedback->rows = -1;
-	feedback->rows_most = 1;
+	feedback->chunk_tokens = 1;
 	if (!entry)
 		return true;
 	const char *rows = json_text(entry, "rows");
@@ -369,10 +369,10 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	if (elements < 1 || elements > TOKENS_MOST || (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
 		return damaged(design, "has a text whose tokens are of another size");
 	feedback->axis = axis_of(json_get(phase, "inputs"), feedback->input, input->rank);
-	feedback->rows_most = (int64_t)(input->bytes / feedback->bytes);
-	if (feedback->rows_most < 1 || feedback->most > TOKENS_MOST / feedback->rows_most || (rows && input->rank && input->shape[feedback->axis] != feedback->rows_most))
+	feedback->chunk_tokens = (int64_t)(input->bytes / feedback->bytes);
+	if (feedback->chunk_tokens < 1 || feedback->most > TOKENS_MOST / feedback->chunk_tokens || (rows && input->rank && input->shape[feedback->axis] != feedback->chunk_tokens))
 		return damaged(design, "has a text whose steps are of another size");
-	trip[0] = text = ((feedback->most - 1) * feedback->rows_most + 2) * elements;
+	trip[0] = text = ((feedback->most - 1) * feedback->chunk_tokens + 2) * elements;
 	trip[1] = 1;
 	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};
 	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||

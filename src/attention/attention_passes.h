@@ -3,10 +3,10 @@
 #define STC_ATTENTION_PASSES_H
 #include "options/pass_context.h"
 
-bool bind_rows(struct pass_context *context, struct module *module);
+bool bind_token_count(struct pass_context *context, struct module *module);
 bool tile_tokens(struct pass_context *context, struct module *module);
-bool hide_later(struct pass_context *context, struct module *module);
-bool group_tokens(struct pass_context *context, struct module *module);
-bool split_states(struct pass_context *context, struct module *module);
-bool interleave_parts(struct pass_context *context, struct module *module);
+bool skip_causal_tiles(struct pass_context *context, struct module *module);
+bool order_scales_by_group(struct pass_context *context, struct module *module);
+bool partition_kv_heads(struct pass_context *context, struct module *module);
+bool interleave_qkv_heads(struct pass_context *context, struct module *module);
 #endif

@@ -32,7 +32,7 @@ static void set_pitch(struct binder *b, struct value *value, int64_t pitch)
 	value->data = data;
 }
 
-static void refuse(struct binder *b, const struct op *op, const char *why)
+static void report_unbindable(struct binder *b, const struct op *op, const char *why)
 {
 	if (!b->failed) {
 		diag_error(b->module->diag, op->location, "rows counted by \"%s\" %s", b->symbol, why);
@@ -71,7 +71,7 @@ static void bind(struct binder *b, struct op *op, int loop)
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){.symbol = b->symbol, .tile = 1, .most = b->most};
 	if (op->kernel->loop[loop].run_time && !run_time_same(op->kernel->loop[loop].run_time, trip))
-		refuse(b, op, "meet another run-time extent in one loop");
+		report_unbindable(b, op, "meet another run-time extent in one loop");
 	else
 		op->kernel->loop[loop].run_time = trip;
 	if (!op->kernel->loop[loop].reduction)
@@ -81,17 +81,17 @@ static void bind(struct binder *b, struct op *op, int loop)
 /* ---- forwards: what is read is not there */
 
 /* The value with zeros for the rows that are not there; made once. */
-static struct value *filled(struct binder *b, const struct op *reader, struct value *value)
+static struct value *padded(struct binder *b, const struct op *reader, struct value *value)
 {
-	int axis = rows_axis(value->type, pitch_of(value), b->most);
+	int axis = token_axis(value->type, pitch_of(value), b->most);
 	struct op *first = value->def ? value->def->next : value->block->first;
 	if (axis < 0) {
-		refuse(b, reader, "are no dim of what has to be filled up");
+		report_unbindable(b, reader, "are no dim of what has to be filled up");
 		return value;
 	}
-	if (first->code == OP_FILL && first->operand[0] == value)
+	if (first->code == OP_PAD_TOKENS && first->operand[0] == value)
 		return first->result[0];
-	struct op *fill = op_new(b->module, OP_FILL, reader->location, 1, &value, 1, &value->type);
+	struct op *fill = op_new(b->module, OP_PAD_TOKENS, reader->location, 1, &value, 1, &value->type);
 	attr_set(b->module, fill, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
 	attr_set(b->module, fill, KEY_AXIS, attr_integer(b->module, axis));
 	op_insert_before(first, fill);
@@ -119,7 +119,7 @@ static void bind_kernel(struct binder *b, struct op *op)
 		if (loop >= 0 && (bound < 0 || bound == loop))
 			bind(b, op, loop);
 		else if (loop >= 0 || reaches_rows(b, op, j, pitch))
-			op->operand[j] = filled(b, op, op->operand[j]);
+			op->operand[j] = padded(b, op, op->operand[j]);
 	}
 	int loop = bound_loop(b, op);         /* later cuts may have moved it */
 	if (loop >= 0 && !op->kernel->loop[loop].reduction)
@@ -133,8 +133,8 @@ static void bind_contraction(struct binder *b, struct op *op)
 	int64_t x = pitch_of(op->operand[0]), s = pitch_of(op->operand[1]);
 	if (!x && !s)
 		return;
-	if (contract.tokens != b->most || rows_axis(op->operand[0]->type, x, b->most) < 0 || rows_axis(op->operand[1]->type, s, b->most) < 0) {
-		refuse(b, op, "are not all that a contraction walks");
+	if (contract.tokens != b->most || token_axis(op->operand[0]->type, x, b->most) < 0 || token_axis(op->operand[1]->type, s, b->most) < 0) {
+		report_unbindable(b, op, "are not all that a contraction walks");
 		return;
 	}
 	attr_set(b->module, op, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
@@ -144,7 +144,7 @@ static void bind_contraction(struct binder *b, struct op *op)
 /* The row that a result of main is, in a stack of layers too. */
 static struct value *row_of(struct value *value)
 {
-	if (!value->def || value->def->code != OP_PART)
+	if (!value->def || value->def->code != OP_LAYER_EXTRACT)
 		return value;
 	const struct value *stack = value->def->operand[0];
 	const struct op *last = stack->def && stack->def->code == OP_FOR ? stack->def->region[0]->last->operand[stack->index]->def : NULL;
@@ -157,7 +157,7 @@ static void set_result_dims(struct binder *b, int result, const struct type *typ
 	const struct attr **items = ARENA_ARRAY(b->module->arena, const struct attr *, old->count + 1);
 	for (int i = 0; i < old->count; i++)
 		items[i] = old->items[i].value;
-	items[result] = attr_with(b->module, items[result], KEY_STREAM_DIMS, rows_dims(b->module, type, axis, b->symbol));
+	items[result] = attr_with(b->module, items[result], KEY_STREAM_DIMS, token_dims(b->module, type, axis, b->symbol));
 	attr_set(b->module, b->main, KEY_RES_ATTRS, attr_array(b->module, old->count, items));
 }
 
@@ -166,15 +166,15 @@ static void bind_results(struct binder *b, struct op *last)
 	for (int r = 0; r < last->operands && !b->failed; r++) {
 		struct value *row = row_of(last->operand[r]);
 		const struct attr *rows = function_result_attr(b->main, r, KEY_STREAM_TOKEN_COUNT), *axis = function_result_attr(b->main, r, KEY_STREAM_AXIS);
-		int own = pitch_of(row) ? rows_axis(row->type, pitch_of(row), b->most) : -1;
+		int own = pitch_of(row) ? token_axis(row->type, pitch_of(row), b->most) : -1;
 		if (!pitch_of(row))
 			continue;
 		if (rows && axis && text_same(rows->text, b->symbol) && own == axis->integer)
 			set_result_dims(b, r, row->type, own);
 		else if (row == last->operand[r] && row->def)
-			last->operand[r] = filled(b, last, row);
+			last->operand[r] = padded(b, last, row);
 		else
-			refuse(b, last, "reach a result of main that wants all of them");
+			report_unbindable(b, last, "reach a result of main that wants all of them");
 	}
 }
 
@@ -190,7 +190,7 @@ static void bind_loop(struct binder *b, struct op *op)
 		const struct value *out = body->last->operand[i];
 		bool stack = out->def && out->def->code == OP_INSERT_LAYER;
 		if (!stack && pitch_of(out) != pitch_of(op->operand[3 + i]))
-			refuse(b, op, "are not the same before and after a layer");
+			report_unbindable(b, op, "are not the same before and after a layer");
 		op->result[i]->data = stack ? NULL : out->data;
 	}
 }
@@ -204,7 +204,7 @@ static void bind_block(struct binder *b, struct block *block)
 			bind_contraction(b, op);
 		else if (op->code == OP_FOR)
 			bind_loop(b, op);
-		else if (op->code == OP_PICK)
+		else if (op->code == OP_LAYER_SELECT)
 			op->result[0]->data = op->operand[1]->data;
 		else if (op->code == OP_RETURN)
 			bind_results(b, op);
@@ -235,7 +235,7 @@ static void note_use(struct op *op, void *context)
 /* Elements between the rows that a bound loop reads, of a pick those that are read of what it picks; 0: it reads all, or the same for every row. */
 static int64_t rows_read(const struct binder *b, const struct use *use)
 {
-	if (use->op->code == OP_PICK)
+	if (use->op->code == OP_LAYER_SELECT)
 		return pitch_of(use->op->result[0]);
 	int loop = use->op->code == OP_KERNEL ? bound_loop(b, use->op) : -1;
 	const struct access *access = loop < 0 ? NULL : &use->op->kernel->operand[use->operand];
@@ -275,7 +275,7 @@ static void bind_maker(struct binder *b, struct op *op)
 	if (!pitch || pitch_of(op->result[0]))
 		return;
 	if (bound < uses.list.count && points_of(op->kernel) > COPIED_MOST) {
-		refuse(b, op, "are wanted by some readers, and by others all rows");
+		report_unbindable(b, op, "are wanted by some readers, and by others all rows");
 		return;
 	}
 	struct op *maker = bound < uses.list.count ? copy_of(b, op) : op;
@@ -285,7 +285,7 @@ static void bind_maker(struct binder *b, struct op *op)
 	kernel_cut_loops(b->module, maker, -1, pitch, b->most);
 	int loop = row_loop(b, maker, -1, pitch);
 	if (loop < 0)
-		refuse(b, maker, "are not walked whole by what makes them");
+		report_unbindable(b, maker, "are not walked whole by what makes them");
 	else
 		bind(b, maker, loop);
 	if (maker != op)
@@ -326,7 +326,7 @@ static void bind_back(struct binder *b, struct block *block)
 	for (struct op *op = block->last; op && !b->failed; op = op->previous) {
 		if (op->code == OP_FOR)
 			bind_back(b, op->region[0]);
-		if (op->code == OP_PICK)
+		if (op->code == OP_LAYER_SELECT)
 			bind_pick(b, op);
 		if (op->code == OP_KERNEL)
 			bind_maker(b, op);
@@ -337,10 +337,10 @@ static void bind_back(struct binder *b, struct block *block)
 
 static void tile_loop(struct binder *b, struct op *op, int loop)
 {
-	struct launch_rows rows = rows_of_launch(b->module->arena, b->symbol, b->most);
+	struct launch_tokens rows = launch_tokens_of(b->module->arena, b->symbol, b->most);
 	op->kernel->loop[loop].run_time = NULL;
 	if (rows.tiles && rows.each && !kernel_split_loop(b->module, op, loop, rows.tile)) {
-		refuse(b, op, "meet a concat in one loop");
+		report_unbindable(b, op, "meet a concat in one loop");
 		return;
 	}
 	op->kernel->loop[loop].run_time = rows.tiles ? rows.tiles : rows.each;
@@ -373,12 +373,12 @@ static void bind_argument(struct binder *b, int number)
 	set_pitch(b, argument, pitch);
 }
 
-bool bind_rows(struct pass_context *context, struct module *module)
+bool bind_token_count(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct binder b = {.module = module, .main = module_main(module)};
 	struct block *body = b.main->region[0];
-	if (!unit_has_tokens(body))
+	if (!engine_has_many_tokens(body))
 		return true;
 	ir_clear_data(body);
 	for (int i = 0; i < body->arguments; i++)

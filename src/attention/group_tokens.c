@@ -23,7 +23,7 @@ static bool comes_in_groups(const struct value *value, int deep)
 	bool found = false;
 	if (op && op->code == OP_CONTRACT)
 		return attr_integer_or(op, KEY_TOKENS, 1) > 1;
-	if (op && op->code == OP_KERNEL && op->kernel->tiled)
+	if (op && op->code == OP_KERNEL && op->kernel->tile_outermost)
 		return true;          /* heads of a tile come one after the other */
 	if (!deep || !op || op->code != OP_KERNEL || kernel_has_reduction(op->kernel))
 		return false;
@@ -49,12 +49,12 @@ static int tokens_of_tile(struct module *module, struct op *op, int64_t tokens, 
 	return -1;
 }
 
-static void group(struct module *module, const struct op *contraction)
+static void order_scales(struct module *module, const struct op *contraction)
 {
 	struct op *op = contraction->operand[1]->def;
 	struct contract contract;
 	INVARIANT(module->guard, contract_of(contraction, &contract), "a contraction whose operands do not fit together");
-	int64_t tile = rows_tile(contract.tokens, contract.rows);
+	int64_t tile = token_tile(contract.tokens, contract.token_symbol);
 	if (contract.tokens == tile || !op || op->code != OP_KERNEL || !op->kernel->ordered || op->operands != 1 || !access_is_plain(op->kernel->operand) || !comes_in_groups(op->operand[0], DEEP))
 		return;
 	int token = tokens_of_tile(module, op, contract.tokens, tile, contract.groups), last = token;
@@ -65,15 +65,15 @@ static void group(struct module *module, const struct op *contraction)
 		kernel_move_loop(module, op, token, last);
 }
 
-static void visit(struct op *op, void *module)
+static void order_contraction(struct op *op, void *module)
 {
 	if (op->code == OP_CONTRACT)
-		group(module, op);
+		order_scales(module, op);
 }
 
-bool group_tokens(struct pass_context *context, struct module *module)
+bool order_scales_by_group(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	ir_walk(module_main(module)->region[0], visit, module);
+	ir_walk(module_main(module)->region[0], order_contraction, module);
 	return true;
 }

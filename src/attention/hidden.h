@@ -5,29 +5,29 @@
 
 enum known {
 	KNOWN_NOTHING,            /* it is what it is */
-	KNOWN_FREE,               /* may be another number */
-	KNOWN_LOW,                /* minus infinity */
+	KNOWN_VARIES,               /* may be another number */
+	KNOWN_MINUS_INFINITY,                /* minus infinity */
 	KNOWN_ZERO,
-	KNOWN_SUM,                /* the accumulator as it was */
+	KNOWN_ACCUMULATOR,                /* the accumulator as it was */
 	KNOWN_INTEGER,            /* base + integer */
 };
 
-struct number {
+struct abstract_value {
 	enum known known;
 	int64_t integer;          /* a truth value is 0 or 1 */
 	const struct value *base; /* an input of one integer, or NULL */
 };
 
 /* At one point of a kernel: its counters, and what is known of its operands and its accumulator. */
-struct point {
+struct kernel_point {
 	const int64_t *counter;
-	const struct number *operand;
-	struct number sum;
+	const struct abstract_value *operand;
+	struct abstract_value sum;
 };
 
 bool access_inside(const struct access *access, const int64_t *counter);
 int64_t access_address(const struct access *access, int loops, const int64_t *counter);
-struct number hidden_body(struct arena *arena, const struct kernel *kernel, const struct body *body, const struct point *point);
+struct abstract_value known_of_body(struct arena *arena, const struct kernel *kernel, const struct body *body, const struct kernel_point *kernel_point);
 /* One element of a tensor that kernels make of positions. */
-struct number hidden_element(struct arena *arena, const struct value *value, int64_t address);
+struct abstract_value known_of_element(struct arena *arena, const struct value *value, int64_t address);
 #endif

@@ -17,7 +17,7 @@ struct keyed {
 	int64_t span;             /* keys, those of earlier launches too */
 };
 
-struct hider {
+struct causal_analysis {
 	struct module *module;
 	struct arena *arena;      /* of one kernel */
 	int64_t tokens, tile;
@@ -58,20 +58,20 @@ static int64_t guarded_trip(const struct access *access, const struct kernel *ke
 static const struct op *maker_of(const struct op *op, int operand)
 {
 	const struct op *maker = op->operand[operand]->def;
-	return maker && maker->code == OP_FILL ? maker->operand[0]->def : maker;
+	return maker && maker->code == OP_PAD_TOKENS ? maker->operand[0]->def : maker;
 }
 
 /* Is the operand one that a tiled kernel makes, of which every tile takes all? */
-static bool is_kept(const struct hider *h, const struct op *op, int operand)
+static bool is_shared_by_tiles(const struct causal_analysis *h, const struct op *op, int operand)
 {
 	const struct op *maker = maker_of(op, operand);
 	int64_t tiles = h->tokens / h->tile;
-	return maker && maker->parent == op->parent && maker->code == OP_KERNEL && maker->kernel->tiled && maker->kernel->loop[0].extent == tiles && op->kernel->loop[0].extent == tiles &&
+	return maker && maker->parent == op->parent && maker->code == OP_KERNEL && maker->kernel->tile_outermost && maker->kernel->loop[0].extent == tiles && op->kernel->loop[0].extent == tiles &&
 	       !op->kernel->operand[operand].stride[0] && maker->kernel->result.stride[0] > 0 && maker->kernel->result.stride[0] % h->tile == 0;
 }
 
 /* A row of a tensor of rows: the loops that walk less than all rows, or that guards keep within them. */
-static bool key_of_kept(const struct hider *h, const struct op *op, int operand, struct key *key)
+static bool key_of_shared(const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
@@ -89,14 +89,14 @@ static bool key_of_kept(const struct hider *h, const struct op *op, int operand,
 	return true;
 }
 
-static bool key_of_keyed(const struct hider *h, const struct op *op, int operand, struct key *key)
+static bool key_of_keyed(const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
 {
 	const struct keyed *keyed = op->operand[operand]->data;
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
 	int64_t all = keyed->stride * keyed->span, tiles = h->tokens / h->tile;
 	*key = (struct key){.factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1), .first = access->offset % all / keyed->stride, .known = true};
-	if (!kernel->tiled || kernel->loop[0].extent != tiles || access->stride[0] != keyed->tile_stride || !access_is_plain(access))
+	if (!kernel->tile_outermost || kernel->loop[0].extent != tiles || access->stride[0] != keyed->tile_stride || !access_is_plain(access))
 		return false;
 	for (int l = 1; l < kernel->loops; l++) {
 		int64_t stride = access->stride[l], reach = stride * kernel->loop[l].extent;
@@ -129,7 +129,7 @@ static bool walks(const struct kernel *kernel, const struct access *access, cons
 }
 
 /* Operands whose first element is known without data are masks, as a rule. */
-static struct points points_of(const struct hider *h, const struct op *op, const struct key *key)
+static struct points points_of(const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
 	struct points points = {ARENA_ARRAY(h->arena, bool, kernel->loops + 1), ARENA_ARRAY(h->arena, bool, op->operands + 1)};
@@ -137,7 +137,7 @@ static struct points points_of(const struct hider *h, const struct op *op, const
 		points.walked[l] = !l || key->factor[l] || body_uses_counter(&kernel->update, l) || body_uses_counter(&kernel->post, l);
 		for (int j = 0; j < op->operands; j++) {
 			const struct access *access = &kernel->operand[j];
-			bool mask = !op->operand[j]->data && !is_kept(h, op, j) && hidden_element(h->arena, op->operand[j], access->offset).known != KNOWN_NOTHING;
+			bool mask = !op->operand[j]->data && !is_shared_by_tiles(h, op, j) && known_of_element(h->arena, op->operand[j], access->offset).known != KNOWN_NOTHING;
 			points.walked[l] = points.walked[l] || access_guard(access, l) || (mask && access->stride[l]);
 		}
 	}
@@ -146,31 +146,31 @@ static struct points points_of(const struct hider *h, const struct op *op, const
 	return points;
 }
 
-static struct number operand_number(const struct hider *h, const struct op *op, int operand, const struct points *points, const int64_t *counter)
+static struct abstract_value operand_number(const struct causal_analysis *h, const struct op *op, int operand, const struct points *points, const int64_t *counter)
 {
 	const struct access *access = &op->kernel->operand[operand];
 	const struct keyed *keyed = op->operand[operand]->data;
 	if (keyed)
-		return (struct number){.known = keyed->known};
-	if (is_kept(h, op, operand))
-		return (struct number){.known = KNOWN_FREE};
+		return (struct abstract_value){.known = keyed->known};
+	if (is_shared_by_tiles(h, op, operand))
+		return (struct abstract_value){.known = KNOWN_VARIES};
 	if (!points->followed[operand] || !access_inside(access, counter))
-		return (struct number){.known = KNOWN_NOTHING};
-	return hidden_element(h->arena, op->operand[operand], access_address(access, op->kernel->loops, counter));
+		return (struct abstract_value){.known = KNOWN_NOTHING};
+	return known_of_element(h->arena, op->operand[operand], access_address(access, op->kernel->loops, counter));
 }
 
-static struct number at_point(const struct hider *h, const struct op *op, const struct points *points, const int64_t *counter)
+static struct abstract_value at_point(const struct causal_analysis *h, const struct op *op, const struct points *points, const int64_t *counter)
 {
 	const struct kernel *kernel = op->kernel;
-	struct number *operand = ARENA_ARRAY(h->arena, struct number, op->operands + 1);
+	struct abstract_value *operand = ARENA_ARRAY(h->arena, struct abstract_value, op->operands + 1);
 	for (int j = 0; j < op->operands; j++)
 		operand[j] = operand_number(h, op, j, points, counter);
-	struct point point = {.counter = counter, .operand = operand, .sum = {.known = KNOWN_SUM}};
-	struct number number = hidden_body(h->arena, kernel, &kernel->update, &point);
+	struct kernel_point kernel_point = {.counter = counter, .operand = operand, .sum = {.known = KNOWN_ACCUMULATOR}};
+	struct abstract_value abstract_value = known_of_body(h->arena, kernel, &kernel->update, &kernel_point);
 	if (!kernel->post.count)
-		return number;
-	point.sum = number;
-	return hidden_body(h->arena, kernel, &kernel->post, &point);
+		return abstract_value;
+	kernel_point.sum = abstract_value;
+	return known_of_body(h->arena, kernel, &kernel->post, &kernel_point);
 }
 
 static bool next_point(const struct kernel *kernel, const bool *walked, int64_t *counter)
@@ -186,7 +186,7 @@ static bool next_point(const struct kernel *kernel, const bool *walked, int64_t 
 }
 
 /* What the kernel makes of the keys of later tiles, all of them: nothing, where that is not always the same. */
-static enum known made_of_later(const struct hider *h, const struct op *op, const struct key *key)
+static enum known known_of_masked_keys(const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
 	struct points points = points_of(h, op, key);
@@ -196,7 +196,7 @@ static enum known made_of_later(const struct hider *h, const struct op *op, cons
 	for (int l = 0; l < kernel->loops; l++)
 		count *= points.walked[l] ? kernel->loop[l].extent : 1;
 	if (count > POINTS_MOST)
-		return KNOWN_FREE;
+		return KNOWN_VARIES;
 	do {
 		int64_t at = key->first;
 		for (int l = 0; l < kernel->loops; l++)
@@ -204,16 +204,16 @@ static enum known made_of_later(const struct hider *h, const struct op *op, cons
 		if (at >= h->tokens || at / h->tile <= counter[0])
 			continue;
 		enum known one = at_point(h, op, &points, counter).known;
-		all = first || one == KNOWN_FREE || all == one ? one : KNOWN_NOTHING;
+		all = first || one == KNOWN_VARIES || all == one ? one : KNOWN_NOTHING;
 		first = false;
-	} while (all != KNOWN_FREE && next_point(kernel, points.walked, counter));
+	} while (all != KNOWN_VARIES && next_point(kernel, points.walked, counter));
 	return all;
 }
 
 /* ---- the layer */
 
 /* The key of all operands that have one; false: they differ, or some has it in a way that is not followed. */
-static bool find_key(const struct hider *h, const struct op *op, struct key *key)
+static bool find_key(const struct causal_analysis *h, const struct op *op, struct key *key)
 {
 	struct key own;
 	*key = (struct key){0};
@@ -221,15 +221,15 @@ static bool find_key(const struct hider *h, const struct op *op, struct key *key
 		if (op->operand[j]->data) {
 			if (!key_of_keyed(h, op, j, &own) || !key_agrees(key, own, op->kernel->loops))
 				return false;
-		} else if (is_kept(h, op, j)) {
-			if (!key_of_kept(h, op, j, &own) || !key_agrees(key, own, op->kernel->loops))
+		} else if (is_shared_by_tiles(h, op, j)) {
+			if (!key_of_shared(h, op, j, &own) || !key_agrees(key, own, op->kernel->loops))
 				return false;
 		}
 	return true;
 }
 
 /* How the keys lie in the result.  false: in none. */
-static bool keys_lie(const struct hider *h, const struct op *op, const struct key *key, struct keyed *keyed)
+static bool keys_lie(const struct causal_analysis *h, const struct op *op, const struct key *key, struct keyed *keyed)
 {
 	const struct kernel *kernel = op->kernel;
 	int64_t last = key->first;
@@ -256,10 +256,10 @@ static bool sums_keys(const struct kernel *kernel, const struct key *key)
 	return false;
 }
 
-static void note_kept(struct hider *h, struct op *op)
+static void note_causal_operands(struct causal_analysis *h, struct op *op)
 {
 	for (int j = 0; j < op->operands; j++)
-		if (!op->operand[j]->data && is_kept(h, op, j)) {
+		if (!op->operand[j]->data && is_shared_by_tiles(h, op, j)) {
 			VEC_PUSH(h->module->arena, &h->access, &op->kernel->operand[j]);
 			VEC_PUSH(h->module->arena, &h->pitch, maker_of(op, j)->kernel->result.stride[0]);
 		}
@@ -268,56 +268,56 @@ static void note_kept(struct hider *h, struct op *op)
 static bool is_free(const struct value *value)
 {
 	const struct keyed *keyed = value->data;
-	return keyed && keyed->known == KNOWN_FREE;
+	return keyed && keyed->known == KNOWN_VARIES;
 }
 
 /* What of its operands is a number for every key; of these, what may change. */
-static bool reads(const struct hider *h, const struct op *op, bool *free)
+static bool reads(const struct causal_analysis *h, const struct op *op, bool *free)
 {
-	bool tiled = op->code == OP_KERNEL && op->kernel->tiled, keys = false;
+	bool tile_outermost = op->code == OP_KERNEL && op->kernel->tile_outermost, keys = false;
 	for (int j = 0; j < op->operands; j++) {
-		bool kept = tiled && !op->operand[j]->data && is_kept(h, op, j);
-		keys = keys || op->operand[j]->data || kept;
-		*free = *free || kept || is_free(op->operand[j]);
+		bool shared = tile_outermost && !op->operand[j]->data && is_shared_by_tiles(h, op, j);
+		keys = keys || op->operand[j]->data || shared;
+		*free = *free || shared || is_free(op->operand[j]);
 	}
 	return keys;
 }
 
-static void follow(struct hider *h, struct op *op)
+static void follow(struct causal_analysis *h, struct op *op)
 {
 	struct key key;
 	struct keyed *keyed = ARENA_NEW(h->module->arena, struct keyed);
-	bool free = false, keys = reads(h, op, &free), known = keys && op->code == OP_KERNEL && op->kernel->tiled && find_key(h, op, &key);
+	bool free = false, keys = reads(h, op, &free), known = keys && op->code == OP_KERNEL && op->kernel->tile_outermost && find_key(h, op, &key);
 	if (!known) {
 		h->failed = h->failed || free;
 		return;
 	}
-	keyed->known = made_of_later(h, op, &key);
+	keyed->known = known_of_masked_keys(h, op, &key);
 	bool lie = !sums_keys(op->kernel, &key) && keys_lie(h, op, &key, keyed);
-	h->failed = h->failed || (keyed->known == KNOWN_FREE && !lie);
-	note_kept(h, op);
-	if (lie && (keyed->known == KNOWN_FREE || keyed->known == KNOWN_LOW || keyed->known == KNOWN_ZERO))
+	h->failed = h->failed || (keyed->known == KNOWN_VARIES && !lie);
+	note_causal_operands(h, op);
+	if (lie && (keyed->known == KNOWN_VARIES || keyed->known == KNOWN_MINUS_INFINITY || keyed->known == KNOWN_ZERO))
 		op->result[0]->data = keyed;
 }
 
-static bool find_tokens(struct hider *h, const struct block *block)
+static bool find_tokens(struct causal_analysis *h, const struct block *block)
 {
 	struct contract contract;
 	for (const struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_CONTRACT && contract_of(op, &contract) && contract.tokens > 1) {
 			h->tokens = contract.tokens;
-			h->tile = rows_tile(contract.tokens, contract.rows);
+			h->tile = token_tile(contract.tokens, contract.token_symbol);
 			return true;
 		}
 	return false;
 }
 
-static void hide_in(struct module *module, struct block *block)
+static void skip_in_block(struct module *module, struct block *block)
 {
-	struct hider h = {.module = module};
+	struct causal_analysis h = {.module = module};
 	for (struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
-			hide_in(module, op->region[0]);
+			skip_in_block(module, op->region[0]);
 	if (!find_tokens(&h, block))
 		return;
 	ir_clear_data(block);
@@ -328,12 +328,12 @@ static void hide_in(struct module *module, struct block *block)
 	}
 	ir_clear_data(block);
 	for (size_t i = 0; !h.failed && i < h.access.count; i++)
-		h.access.data[i]->later = h.pitch.data[i];
+		h.access.data[i]->causal_pitch = h.pitch.data[i];
 }
 
-bool hide_later(struct pass_context *context, struct module *module)
+bool skip_causal_tiles(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	hide_in(module, module_main(module)->region[0]);
+	skip_in_block(module, module_main(module)->region[0]);
 	return true;
 }

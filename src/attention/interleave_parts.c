@@ -1,4 +1,4 @@
-/* Queries, keys and values that one product makes come in the order in which attention wants them.  Where attention is cut into parts (split_states.c), each part walks its own heads, and all begin
+/* Queries, keys and values that one product makes come in the order in which attention wants them.  Where attention is cut into parts (partition_kv_heads.c), each part walks its own heads, and all begin
  * when the first head of each is there; in the order of the weight's rows that of the last part comes late, and keys behind all queries.  So the product's rows are put in another order:
  *     slices (queries, keys, values) × parts × heads of a part   →   chunks of heads × slices × heads of a chunk × parts
  * and what is made of them number by number or head by head, up to what the parts read, works in that order as well.
@@ -11,7 +11,7 @@
 #define CHUNKS 2              /* of heads: with more the last keys come later, which short contexts wait for */
 
 struct layout {               /* at value->data: how heads lie in a value that has them in the new order */
-	int64_t inner, slices;    /* numbers of a head; runs of all heads */
+	int64_t inner, projections;    /* numbers of a head; runs of all heads */
 };
 
 struct use {
@@ -22,7 +22,7 @@ struct use {
 struct interleaver {
 	struct module *module;
 	struct op *main;
-	int64_t inner, slices;    /* numbers of a head of the product; queries, keys, values */
+	int64_t inner, projections;    /* numbers of a head of the product; queries, keys, values */
 	int64_t parts, heads, chunks;             /* heads: of a part */
 	VEC(struct value *) values;               /* in the order in which they were found */
 	VEC(struct use) kernels;  /* that take such values, by the first operand that was found */
@@ -81,10 +81,10 @@ static bool stays_within(const struct kernel *kernel, const struct access *acces
 	return access_is_plain(access) && rest >= 0 && rest < (own < inner ? own : inner);
 }
 
-static void add_value(struct interleaver *w, struct value *value, int64_t inner, int64_t slices)
+static void add_value(struct interleaver *w, struct value *value, int64_t inner, int64_t projections)
 {
 	struct layout *layout = ARENA_NEW(w->module->arena, struct layout);
-	*layout = (struct layout){inner, slices};
+	*layout = (struct layout){inner, projections};
 	value->data = layout;
 	VEC_PUSH(w->module->arena, &w->values, value);
 }
@@ -101,11 +101,11 @@ static bool follows(struct interleaver *w, struct op *op, int operand)
 	int loop = loop_over(w, kernel, access, layout->inner);
 	if (loop < 0 || !stays_within(kernel, access, loop, layout->inner) || access->offset % run || kernel->loop[loop].reduction || kernel->loop[loop].run_time || kernel_is_guarded(op, loop))
 		return false;
-	int64_t slices = access->stride[loop] * kernel->loop[loop].extent / run, inner = kernel->result.stride[loop] * (layout->inner / access->stride[loop]);
-	if (inner <= 0 || kernel->result.offset || !stays_within(kernel, &kernel->result, loop, inner) || inner * heads_of(w) * slices != type_elements(op->result[0]->type))
+	int64_t projections = access->stride[loop] * kernel->loop[loop].extent / run, inner = kernel->result.stride[loop] * (layout->inner / access->stride[loop]);
+	if (inner <= 0 || kernel->result.offset || !stays_within(kernel, &kernel->result, loop, inner) || inner * heads_of(w) * projections != type_elements(op->result[0]->type))
 		return false;
 	if (!op->result[0]->data) {
-		add_value(w, op->result[0], inner, slices);
+		add_value(w, op->result[0], inner, projections);
 		VEC_PUSH(w->module->arena, &w->kernels, ((struct use){op, operand}));
 	}
 	return true;
@@ -115,7 +115,7 @@ static bool follows(struct interleaver *w, struct op *op, int operand)
 static bool spread(struct interleaver *w, const struct op *product)
 {
 	int readers = 0;
-	add_value(w, product->result[0], w->inner, w->slices);
+	add_value(w, product->result[0], w->inner, w->projections);
 	for (size_t i = 0; i < w->values.count; i++)
 		for (struct op *op = product->parent->first; op; op = op->next)
 			for (int j = 0; j < op->operands; j++)
@@ -164,13 +164,13 @@ static int add_runs(const struct runs *runs, int64_t low, int64_t high, int64_t 
 }
 
 /* The same numbers in the order of the product's new rows; `size` of them are those of a row in a group. */
-static bool turn_rows(const struct interleaver *w, struct quantised *weight, int64_t size)
+static bool reorder_rows(const struct interleaver *w, struct quantized *weight, int64_t size)
 {
 	struct arena *arena = w->module->arena;
 	struct segment *from = &weight->from;
 	struct runs runs = {0};
-	const int64_t inner = size * w->inner, chunk = inner * (w->heads / w->chunks), part = inner * w->heads, slice = part * w->parts, group = slice * w->slices, cuts[] = {inner, chunk, part, slice, group};
-	const struct { int64_t low, high; } order[] = {{group, INT64_MAX}, {chunk, part}, {slice, group}, {inner, chunk}, {part, slice}, {1, inner}};
+	const int64_t inner = size * w->inner, chunk = inner * (w->heads / w->chunks), part = inner * w->heads, projection = part * w->parts, group = projection * w->projections, cuts[] = {inner, chunk, part, projection, group};
+	const struct { int64_t low, high; } order[] = {{group, INT64_MAX}, {chunk, part}, {projection, group}, {inner, chunk}, {part, projection}, {1, inner}};
 	int64_t at = segment_elements(from);
 	for (int i = 0; i < from->dims; i++) {
 		at /= from->trip[i];
@@ -191,24 +191,24 @@ static bool turn_rows(const struct interleaver *w, struct quantised *weight, int
 static struct value *argument_of(const struct op *product, int side, int layer)
 {
 	struct value *value = product->operand[2 + side];
-	return value->def && value->def->code == OP_PICK ? value->def->operand[1 + layer] : value;
+	return value->def && value->def->code == OP_LAYER_SELECT ? value->def->operand[1 + layer] : value;
 }
 
 /* Weights and scales of all layers.  do_it false: can it be done? */
-static bool turn_weights(const struct interleaver *w, const struct op *product, bool do_it)
+static bool reorder_weights(const struct interleaver *w, const struct op *product, bool do_it)
 {
 	struct contract contract;
 	INVARIANT(w->module->guard, contract_of(product, &contract), "a contraction whose operands do not fit together");
 	const struct op *pick = product->operand[2]->def;
-	int layers = pick && pick->code == OP_PICK ? pick->operands - 1 : 1;
+	int layers = pick && pick->code == OP_LAYER_SELECT ? pick->operands - 1 : 1;
 	for (int i = 0; i < 2 * layers; i++) {
 		const struct value *argument = argument_of(product, i % 2, i / 2);
-		const struct quantised *old = argument->def || argument->uses > 1 ? NULL : quantised_read(w->module->arena, function_argument_attr(w->main, argument->index, KEY_STREAM_DERIVED_FROM));
-		struct quantised turned = old ? *old : (struct quantised){0};
-		if (!old || old->from.conditions || old->shared * old->block > 1 || !turn_rows(w, &turned, contract.size))
+		const struct quantized *old = argument->def || argument->uses > 1 ? NULL : quantized_read(w->module->arena, function_argument_attr(w->main, argument->index, KEY_STREAM_DERIVED_FROM));
+		struct quantized reordered = old ? *old : (struct quantized){0};
+		if (!old || old->from.conditions || old->shared * old->block > 1 || !reorder_rows(w, &reordered, contract.size))
 			return false;
 		if (do_it)
-			function_set_argument_attr(w->module, w->main, argument->index, KEY_STREAM_DERIVED_FROM, quantised_attr(w->module, &turned));
+			function_set_argument_attr(w->module, w->main, argument->index, KEY_STREAM_DERIVED_FROM, quantized_attr(w->module, &reordered));
 	}
 	return true;
 }
@@ -224,11 +224,11 @@ static int loop_of(const struct kernel *kernel, const struct access *access, int
 }
 
 /* What is taken of the product itself lies in the new order; loops over chunks, slices, heads, parts, or -1. */
-static void turn_access(const struct interleaver *w, struct access *access, const int loop[4])
+static void reorder_access(const struct interleaver *w, struct access *access, const int loop[4])
 {
-	int64_t head = w->parts * w->inner, slice = w->heads / w->chunks * head;
-	const int64_t pitch[4] = {slice * w->slices, slice, head, w->inner};
-	access->offset = access->offset / (head * w->heads) * slice;
+	int64_t head = w->parts * w->inner, projection = w->heads / w->chunks * head;
+	const int64_t pitch[4] = {projection * w->projections, projection, head, w->inner};
+	access->offset = access->offset / (head * w->heads) * projection;
 	for (int i = 0; i < 4; i++)
 		if (loop[i] >= 0)
 			access->stride[loop[i]] = pitch[i];
@@ -244,19 +244,19 @@ static void reorder(struct interleaver *w, const struct use *use, const struct v
 	kernel_cut_loops(module, op, use->operand, layout->inner, heads_of(w));
 	const struct access *access = &op->kernel->operand[use->operand];
 	int first = loop_of(op->kernel, access, layout->inner, heads_of(w)), part = first + chunks + heads, chunk = chunks ? first : -1, head = heads ? first + chunks : -1;
-	int slice = result->slices > 1 ? loop_of(op->kernel, access, layout->inner * heads_of(w), result->slices) : -1;
+	int projection = result->projections > 1 ? loop_of(op->kernel, access, layout->inner * heads_of(w), result->projections) : -1;
 	kernel_split_loop(module, op, first, w->heads);
 	if (chunks && heads)
 		kernel_split_loop(module, op, first + 1, w->heads / w->chunks);
 	kernel_move_loop(module, op, first, part);
-	if (slice >= 0 && chunks) {
-		kernel_move_loop(module, op, chunk, slice);
-		chunk = slice++;
+	if (projection >= 0 && chunks) {
+		kernel_move_loop(module, op, chunk, projection);
+		chunk = projection++;
 	}
 	op->kernel->ordered = true;
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j] == product)
-			turn_access(w, &op->kernel->operand[j], (const int[4]){chunk, slice, head, part});
+			reorder_access(w, &op->kernel->operand[j], (const int[4]){chunk, projection, head, part});
 }
 
 /* ---- which products */
@@ -289,10 +289,10 @@ static void interleave(struct module *module, struct op *main, const struct op *
 	const struct op *product = product_of(&w, op->operand[operand], &w.inner);
 	if (!product || product->parent != op->parent || product->result[0]->data || !contract_of(product, &contract) || contract.tokens > 1)
 		return;
-	w.slices = contract.outputs / (w.inner * heads_of(&w));
-	if (w.slices < 2 || w.inner < 2 || contract.outputs != w.slices * w.inner * heads_of(&w) || !spread(&w, product) || !turn_weights(&w, product, false))
+	w.projections = contract.outputs / (w.inner * heads_of(&w));
+	if (w.projections < 2 || w.inner < 2 || contract.outputs != w.projections * w.inner * heads_of(&w) || !spread(&w, product) || !reorder_weights(&w, product, false))
 		return;
-	turn_weights(&w, product, true);
+	reorder_weights(&w, product, true);
 	for (size_t i = 0; i < w.kernels.count; i++)
 		reorder(&w, &w.kernels.data[i], product->result[0]);
 }
@@ -308,7 +308,7 @@ static void interleave_block(struct module *module, struct op *main, const struc
 	}
 }
 
-bool interleave_parts(struct pass_context *context, struct module *module)
+bool interleave_qkv_heads(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
 	(void)context;

@@ -21,7 +21,7 @@ struct cutter {
 
 static bool is_state(const struct op *main, const struct value *value)
 {
-	if (value->def && value->def->code == OP_PICK)
+	if (value->def && value->def->code == OP_LAYER_SELECT)
 		value = value->def->operand[1];
 	const struct attr *role = !value->def && value->block == main->region[0] ? function_argument_attr(main, value->index, KEY_STREAM_ROLE) : NULL;
 	return role && text_same(role->text, "state");
@@ -216,11 +216,11 @@ static void cut_block(struct cutter *cutter, struct block *block)
 	}
 }
 
-bool split_states(struct pass_context *context, struct module *module)
+bool partition_kv_heads(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
-	bool wished = context->choices.value[CHOICE_STATE_PARTS] || !unit_has_tiles(main->region[0]);
-	struct cutter cutter = {.module = module, .most = wished ? choice_count(&context->choices, CHOICE_STATE_PARTS) : 1};
+	bool requested = context->choices.value[CHOICE_KV_PARTITIONS] || !engine_has_tiles(main->region[0]);
+	struct cutter cutter = {.module = module, .most = requested ? choice_count(&context->choices, CHOICE_KV_PARTITIONS) : 1};
 	if (cutter.most < 2 || !has_contraction(main->region[0]))
 		return true;
 	ir_clear_data(main->region[0]);

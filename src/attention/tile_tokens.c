@@ -6,7 +6,7 @@
 #include "ir/contract.h"
 #include "ir/kernel_edit.h"
 
-struct walk {                 /* a kernel, and the elements of its result between two tokens */
+struct tiled_kernel {                 /* a kernel, and the elements of its result between two tokens */
 	struct op *op;
 	int64_t pitch;
 };
@@ -15,12 +15,12 @@ struct tiler {
 	struct module *module;
 	struct block *block;
 	int64_t tokens;
-	struct launch_rows there;
-	VEC(struct walk) walks;
+	struct launch_tokens run_time;
+	VEC(struct tiled_kernel) walks;
 	VEC(struct op *) sources;           /* contractions that they begin with */
 };
 
-static const struct walk *walk_of(const struct tiler *t, const struct op *op)
+static const struct tiled_kernel *walk_of(const struct tiler *t, const struct op *op)
 {
 	for (size_t i = 0; i < t->walks.count; i++)
 		if (t->walks.data[i].op == op)
@@ -36,13 +36,13 @@ static const struct access *access_of(const struct op *op, int operand)
 /* Elements between tokens, of a stride of the loop that walks them; where these are counted the loop walks their tiles. */
 static int64_t pitch_of(const struct tiler *t, int64_t stride)
 {
-	return t->there.tiles ? stride / t->there.tile : stride;
+	return t->run_time.tiles ? stride / t->run_time.tile : stride;
 }
 
 static int counted_loop(const struct tiler *t, const struct op *op, int operand, int64_t pitch)
 {
 	for (int l = 0; l < op->kernel->loops; l++) {
-		if (run_time_same(op->kernel->loop[l].run_time, t->there.tiles) && access_of(op, operand)->stride[l] == pitch * t->there.tile && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
+		if (run_time_same(op->kernel->loop[l].run_time, t->run_time.tiles) && access_of(op, operand)->stride[l] == pitch * t->run_time.tile && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
 			return l;
 	}
 	return -1;
@@ -51,7 +51,7 @@ static int counted_loop(const struct tiler *t, const struct op *op, int operand,
 /* The loop that walks the tokens of an operand, or of the result (-1), and of the result; -1: none does. */
 static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t pitch)
 {
-	if (t->there.tiles)
+	if (t->run_time.tiles)
 		return counted_loop(t, op, operand, pitch);
 	kernel_cut_loops(t->module, op, operand, pitch, t->tokens);
 	for (int l = 0; l < op->kernel->loops; l++) {
@@ -64,15 +64,15 @@ static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t
 
 static void add_walk(struct tiler *t, struct op *op, int loop)
 {
-	VEC_PUSH(t->module->arena, &t->walks, ((struct walk){op, pitch_of(t, op->kernel->result.stride[loop])}));
+	VEC_PUSH(t->module->arena, &t->walks, ((struct tiled_kernel){op, pitch_of(t, op->kernel->result.stride[loop])}));
 }
 
 /* From what a phase takes back to the phases that it is made of.  false: somewhere tokens are not walked by a loop of their own. */
 static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
 {
 	struct op *op = value->def;
-	const struct walk *known = op ? walk_of(t, op) : NULL;
-	if (!op || op->parent != t->block || op->code == OP_CONSTANT || op->code == OP_PICK || known)
+	const struct tiled_kernel *known = op ? walk_of(t, op) : NULL;
+	if (!op || op->parent != t->block || op->code == OP_CONSTANT || op->code == OP_LAYER_SELECT || known)
 		return !known || known->pitch == pitch;
 	if (op->code == OP_CONTRACT)
 		VEC_PUSH(t->module->arena, &t->sources, op);
@@ -113,7 +113,7 @@ static bool is_inside(const struct tiler *t)
 	return inside;
 }
 
-static void walk_beside(struct tiler *t)
+static void walk_other_consumers(struct tiler *t)
 {
 	for (size_t i = 0, walks = t->walks.count; i < walks; i++)
 		walk_on(t, t->walks.data[i].op->result[0], t->walks.data[i].pitch);
@@ -132,17 +132,17 @@ static void tile(struct tiler *t)
 	for (size_t i = 0; i < t->walks.count; i++) {
 		struct op *op = t->walks.data[i].op;
 		int loop = token_loop(t, op, -1, t->walks.data[i].pitch);
-		if (!t->there.tiles && !kernel_split_loop(t->module, op, loop, t->there.tile))
+		if (!t->run_time.tiles && !kernel_split_loop(t->module, op, loop, t->run_time.tile))
 			continue;
 		kernel_move_loop(t->module, op, loop, 0);
-		op->kernel->tiled = true;
+		op->kernel->tile_outermost = true;
 	}
 }
 
 /* Keys and values of all tiles come before the first queries, which a tile of attention waits for: so other phases take turns with those of its next tile. */
-static void part_sources(const struct tiler *t)
+static void mark_second_pass(const struct tiler *t)
 {
-	for (size_t i = 0; t->there.tiles && i < t->sources.count; i++) {
+	for (size_t i = 0; t->run_time.tiles && i < t->sources.count; i++) {
 		struct op *op = t->sources.data[i];
 		const struct op *next = op->next;
 		while (next && next->code != OP_CONTRACT)
@@ -159,23 +159,23 @@ static void tile_before(struct module *module, struct op *op)
 	struct tiler t = {.module = module, .block = op->parent};
 	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
 	t.tokens = contract.tokens;
-	t.there = rows_of_launch(module->arena, contract.rows, t.tokens);
-	int64_t tiles = t.tokens / t.there.tile;
-	if (tiles == 1 || tiles > TILES_IN_TURN)
+	t.run_time = launch_tokens_of(module->arena, contract.token_symbol, t.tokens);
+	int64_t tiles = t.tokens / t.run_time.tile;
+	if (tiles == 1 || tiles > WAVEFRONT_TILES_MOST)
 		return;
 	for (int j = 0; j < 2; j++)
 		if (!walk_back(&t, op->operand[j], type_elements(op->operand[j]->type) / t.tokens))
 			return;
 	if (!is_inside(&t))
 		return;
-	walk_beside(&t);
+	walk_other_consumers(&t);
 	tile(&t);
-	part_sources(&t);
-	if (t.there.tiles)
+	mark_second_pass(&t);
+	if (t.run_time.tiles)
 		attr_set(module, op, KEY_SINGLE_BLOCK, attr_unit(module));
 }
 
-static void visit(struct op *op, void *module)
+static void tile_contraction(struct op *op, void *module)
 {
 	if (op->code == OP_CONTRACT)
 		tile_before(module, op);
@@ -184,6 +184,6 @@ static void visit(struct op *op, void *module)
 bool tile_tokens(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	ir_walk(module_main(module)->region[0], visit, module);
+	ir_walk(module_main(module)->region[0], tile_contraction, module);
 	return true;
 }

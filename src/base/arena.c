@@ -47,11 +47,11 @@ struct arena *arena_within(struct arena *parent)
 	return arena;
 }
 
-void arena_leave_as(struct arena *arena, const struct arena *other)
+void arena_share_guard(struct arena *arena, const struct arena *other)
 {
 	arena->guard = other->guard;
 	for (struct arena *inner = arena->within; inner; inner = inner->next)
-		arena_leave_as(inner, other);
+		arena_share_guard(inner, other);
 }
 
 void arena_free(struct arena *arena)

@@ -9,7 +9,7 @@ struct arena;
 
 struct arena *arena_new(struct guard *guard);                       /* NULL only if guard is NULL and memory is out */
 struct arena *arena_within(struct arena *parent);                   /* freed with the parent at the latest: scratch that a broken invariant leaves behind is no leak */
-void arena_leave_as(struct arena *arena, const struct arena *other);   /* from now on through the guard of the other, and so do those within it: where another thread fills it */
+void arena_share_guard(struct arena *arena, const struct arena *other);   /* from now on through the guard of the other, and so do those within it: where another thread fills it */
 void arena_free(struct arena *arena);                               /* NULL is accepted */
 void *arena_alloc(struct arena *arena, size_t size);                /* zeroed, aligned to 16 */
 void *arena_copy(struct arena *arena, const void *data, size_t size);

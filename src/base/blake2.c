@@ -77,19 +77,19 @@ void blake2_add(struct blake2 *hash, const void *data, size_t size)
 {
 	const uint8_t *byte = data;
 	while (size) {
-		if (hash->held == sizeof hash->block) {
+		if (hash->buffered == sizeof hash->block) {
 			compress(hash, hash->block, hash->bytes, 0);
-			hash->held = 0;
+			hash->buffered = 0;
 		}
-		while (!hash->held && size > sizeof hash->block) {
+		while (!hash->buffered && size > sizeof hash->block) {
 			hash->bytes += sizeof hash->block;
 			compress(hash, byte, hash->bytes, 0);
 			byte += sizeof hash->block;
 			size -= sizeof hash->block;
 		}
-		size_t room = sizeof hash->block - hash->held, part = size < room ? size : room;
-		memcpy(hash->block + hash->held, byte, part);
-		hash->held += part;
+		size_t room = sizeof hash->block - hash->buffered, part = size < room ? size : room;
+		memcpy(hash->block + hash->buffered, byte, part);
+		hash->buffered += part;
 		hash->bytes += part;
 		byte += part;
 		size -= part;
@@ -98,7 +98,7 @@ void blake2_add(struct blake2 *hash, const void *data, size_t size)
 
 void blake2_end(struct blake2 *hash, char hex[65])
 {
-	memset(hash->block + hash->held, 0, sizeof hash->block - hash->held);
+	memset(hash->block + hash->buffered, 0, sizeof hash->block - hash->buffered);
 	compress(hash, hash->block, hash->bytes, 1);
 	for (int i = 0; i < 32; i++)
 		snprintf(hex + 2 * i, 3, "%02x", (unsigned)(hash->state[i / 8] >> (8 * (i % 8)) & 0xff));

@@ -7,7 +7,7 @@
 struct blake2 {
 	uint64_t state[8];
 	uint64_t bytes;           /* hashed or held */
-	size_t held;              /* in block; the last block is hashed at the end */
+	size_t buffered;              /* in block; the last block is hashed at the end */
 	uint8_t block[128];
 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Two folders up from the file that holds this code: build/stc and bin/stc both stand one folder below the data. */
-static const char *beside_the_code(struct arena *arena)
+static const char *program_folder(struct arena *arena)
 {
 	char path[4096];
 	Dl_info info;
@@ -32,7 +32,7 @@ static bool is_folder(const char *path)
 
 const char *data_path(struct arena *arena, const char *file)
 {
-	const char *folders[] = {getenv("STREAMTENSOR_DATA"), STC_DATA_DIR[0] ? STC_DATA_DIR : NULL, beside_the_code(arena)};
+	const char *folders[] = {getenv("STREAMTENSOR_DATA"), STC_DATA_DIR[0] ? STC_DATA_DIR : NULL, program_folder(arena)};
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
 		if (folders[i] && is_folder(text_format(arena, "%s/platforms", folders[i])))
 			return text_format(arena, "%s/%s", folders[i], file);

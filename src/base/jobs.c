@@ -7,68 +7,68 @@
 #include <stdbool.h>
 #include <string.h>
 
-struct jobs {
-	const struct job *job;
+struct task_queue {
+	const struct task *task;
 	int count;
 	atomic_int next;
 };
 
 struct worker {
-	struct jobs *jobs;
+	struct task_queue *task_queue;
 	struct guard *guard;
 	int first;
 	struct arena *scratch;
 };
 
-static void work(struct worker *worker, int number)
+static void run_task(struct worker *worker, int number)
 {
-	const struct job *job = &worker->jobs->job[number];
+	const struct task *task = &worker->task_queue->task[number];
 	if (!setjmp(worker->guard->leave)) {
 		worker->scratch = arena_new(worker->guard);
-		job->run(job->data, worker->scratch);
+		task->run(task->data, worker->scratch);
 	}
 	arena_free(worker->scratch);
 	worker->scratch = NULL;
 }
 
-static void work_all(struct worker *worker)
+static void run_tasks(struct worker *worker)
 {
-	for (int number = worker->first; number < worker->jobs->count && worker->guard->reason == GUARD_NONE; number = atomic_fetch_add(&worker->jobs->next, 1))
-		work(worker, number);
+	for (int number = worker->first; number < worker->task_queue->count && worker->guard->reason == GUARD_NONE; number = atomic_fetch_add(&worker->task_queue->next, 1))
+		run_task(worker, number);
 }
 
-static void *run_beside(void *worker)
+static void *worker_main(void *worker)
 {
-	work_all(worker);
+	run_tasks(worker);
 	return NULL;
 }
 
 /* A signal is for the caller's thread. */
-static bool begin_beside(pthread_t *thread, struct worker *worker)
+static bool start_worker(pthread_t *thread, struct worker *worker)
 {
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool begun = !pthread_create(thread, NULL, run_beside, worker);
+	bool begun = !pthread_create(thread, NULL, worker_main, worker);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return begun;
 }
 
-void jobs_run(struct guard *guard, int count, const struct job *job)
+void tasks_run(struct guard *guard, int count, const struct task *task)
 {
-	struct jobs jobs = {.job = job, .count = count, .next = 2};
-	struct guard outer = *guard, apart = {.stage = guard->stage};
-	struct worker own = {&jobs, guard, 0, NULL}, other = {&jobs, &apart, 1, NULL};
+	struct task_queue task_queue = {.task = task, .count = count, .next = 2};
+	struct guard outer = *guard, worker_guard = {.stage = guard->stage};
+	struct worker own = {&task_queue, guard, 0, NULL}, other = {&task_queue, &worker_guard, 1, NULL};
 	pthread_t thread;
-	bool beside = count > 1 && begin_beside(&thread, &other);
-	if (!beside)
-		jobs.next = 1;
-	work_all(&own);
-	if (beside)
+	bool has_worker = count > 1 && start_worker(&thread, &other);
+	if (!has_worker)
+		task_queue.next = 1;
+	run_tasks(&own);
+	if (has_worker)
 		pthread_join(thread, NULL);
 	memcpy(guard->leave, outer.leave, sizeof outer.leave);
 	if (guard->reason != GUARD_NONE)
 		longjmp(guard->leave, 1);
-	if (apart.reason != GUARD_NONE)
-		guard_leave(guard, apart.reason, "%s", apart.message);
+	if (worker_guard.reason != GUARD_NONE)
+		guard_leave(guard, worker_guard.reason, "%s", worker_guard.message);
 }

@@ -16,7 +16,7 @@ struct map map_new(struct arena *arena)
 }
 
 /* The slot that holds key, or the free one where it belongs. */
-static uint32_t *find(const struct map *map, const char *key, uint64_t hash)
+static uint32_t *find_slot(const struct map *map, const char *key, uint64_t hash)
 {
 	for (size_t i = hash & (map->slots - 1);; i = (i + 1) & (map->slots - 1)) {
 		uint32_t *slot = &map->slot[i];
@@ -34,7 +34,7 @@ static void grow(struct map *map)
 	map->slot = ARENA_ARRAY(map->arena, uint32_t, map->slots);
 	for (size_t i = 0; i < map->entries.count; i++) {
 		const struct map_entry *entry = &map->entries.data[i];
-		*find(map, entry->key, entry->hash) = (uint32_t)i + 1;
+		*find_slot(map, entry->key, entry->hash) = (uint32_t)i + 1;
 	}
 }
 
@@ -42,7 +42,7 @@ void *map_get(const struct map *map, const char *key)
 {
 	if (!map->slots)
 		return NULL;
-	uint32_t index = *find(map, key, hash_bytes(key, strlen(key), 0));
+	uint32_t index = *find_slot(map, key, hash_bytes(key, strlen(key), 0));
 	return index ? map->entries.data[index - 1].value : NULL;
 }
 
@@ -51,7 +51,7 @@ void map_set(struct map *map, const char *key, void *value)
 	uint64_t hash = hash_bytes(key, strlen(key), 0);
 	if (4 * (map->entries.count + 1) > 3 * map->slots)
 		grow(map);
-	uint32_t *slot = find(map, key, hash);
+	uint32_t *slot = find_slot(map, key, hash);
 	if (*slot) {
 		map->entries.data[*slot - 1].value = value;
 		return;

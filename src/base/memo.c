@@ -4,9 +4,9 @@
 #define SLOTS_FIRST 1024
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
-struct memo memo_new(struct arena *arena, int numbers, size_t kept)
+struct memo memo_new(struct arena *arena, int numbers, size_t value_bytes)
 {
-	return (struct memo){.arena = arena, .key = sizeof(int) * (size_t)numbers, .kept = (kept + 15) / 16 * 16};
+	return (struct memo){.arena = arena, .key = sizeof(int) * (size_t)numbers, .value_bytes = (value_bytes + 15) / 16 * 16};
 }
 
 static uint64_t hash_of(const struct memo *memo, const int *numbers)
@@ -20,10 +20,10 @@ static uint64_t hash_of(const struct memo *memo, const int *numbers)
 }
 
 /* Where the entry is, or the free slot where it belongs. */
-static size_t find(const struct memo *memo, const int *numbers, uint64_t hash)
+static size_t find_slot(const struct memo *memo, const int *numbers, uint64_t hash)
 {
 	size_t slot = hash & (memo->slots - 1);
-	while (memo->hash[slot] && (memo->hash[slot] != hash || memcmp(memo->entry[slot] + memo->kept, numbers, memo->key) != 0))
+	while (memo->hash[slot] && (memo->hash[slot] != hash || memcmp(memo->entry[slot] + memo->value_bytes, numbers, memo->key) != 0))
 		slot = (slot + 1) & (memo->slots - 1);
 	return slot;
 }
@@ -37,7 +37,7 @@ static void grow(struct memo *memo)
 	for (size_t i = 0; i < old.slots; i++) {
 		if (!old.hash[i])
 			continue;
-		size_t slot = find(memo, (const int *)(const void *)(old.entry[i] + old.kept), old.hash[i]);
+		size_t slot = find_slot(memo, (const int *)(const void *)(old.entry[i] + old.value_bytes), old.hash[i]);
 		memo->hash[slot] = old.hash[i];
 		memo->entry[slot] = old.entry[i];
 	}
@@ -48,12 +48,12 @@ void *memo_at(struct memo *memo, const int *numbers)
 	if (2 * (memo->entries + 1) > memo->slots)
 		grow(memo);
 	uint64_t hash = hash_of(memo, numbers);
-	size_t slot = find(memo, numbers, hash);
+	size_t slot = find_slot(memo, numbers, hash);
 	if (memo->hash[slot])
 		return memo->entry[slot];
 	memo->entries++;
 	memo->hash[slot] = hash;
-	memo->entry[slot] = arena_alloc(memo->arena, memo->kept + memo->key);
-	memcpy(memo->entry[slot] + memo->kept, numbers, memo->key);
+	memo->entry[slot] = arena_alloc(memo->arena, memo->value_bytes + memo->key);
+	memcpy(memo->entry[slot] + memo->value_bytes, numbers, memo->key);
 	return memo->entry[slot];
 }

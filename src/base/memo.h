@@ -6,13 +6,13 @@
 
 struct memo {
 	struct arena *arena;
-	size_t key, kept;         /* bytes */
+	size_t key, value_bytes;         /* bytes */
 	size_t entries, slots;
 	uint64_t *hash;           /* [slots] of the entry there; 0: free */
 	char **entry;             /* [slots] what is kept, then its key */
 };
 
-struct memo memo_new(struct arena *arena, int numbers, size_t kept);
+struct memo memo_new(struct arena *arena, int numbers, size_t value_bytes);
 /* What is kept about these numbers; zeroed when they are first asked for.  Stays where it is. */
 void *memo_at(struct memo *memo, const int *numbers);
 

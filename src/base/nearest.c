@@ -27,9 +27,9 @@ static int edit_distance(const char *left, const char *right)
 	return row[width];
 }
 
-void nearest_consider(struct nearest *nearest, const char *name)
+void closest_name_consider(struct closest_name *closest_name, const char *name)
 {
-	int distance = edit_distance(nearest->wanted, name);
-	if (!nearest->found || distance < nearest->distance)
-		*nearest = (struct nearest){nearest->wanted, name, distance};
+	int distance = edit_distance(closest_name->wanted, name);
+	if (!closest_name->found || distance < closest_name->distance)
+		*closest_name = (struct closest_name){closest_name->wanted, name, distance};
 }

@@ -31,7 +31,7 @@ int npy_element_bytes(const char *dtype)
 	return dtype && dtype_named(dtype, strlen(dtype)) ? dtype[1] - '0' : 0;
 }
 
-static bool refuse(struct diag *diag, const char *path, const char *what)
+static bool npy_error(struct diag *diag, const char *path, const char *what)
 {
 	diag_error(diag, (struct location){.file = path}, "%s", what);
 	return diag_note(diag, ".npy files of version 1 to 3, in C order, little endian, of f4 f8 f2 i8 i4 i2 i1 u1 or b1");
@@ -124,9 +124,9 @@ static bool read_entry(struct reader *reader)
 	while (key < KEYS && !(name && strlen(keys[key].name) == size && !memcmp(keys[key].name, name, size)))
 		key++;
 	if (key == KEYS || reader->seen & 1u << key || !accept(reader, ":"))
-		return refuse(reader->diag, reader->path, "has a damaged header");
+		return npy_error(reader->diag, reader->path, "has a damaged header");
 	reader->seen |= 1u << key;
-	return keys[key].read(reader) || refuse(reader->diag, reader->path, keys[key].refusal);
+	return keys[key].read(reader) || npy_error(reader->diag, reader->path, keys[key].refusal);
 }
 
 static bool read_header(struct reader *reader)
@@ -139,7 +139,7 @@ static bool read_header(struct reader *reader)
 			open = false;
 	}
 	skip_space(reader);
-	return (open && reader->at == reader->end && reader->seen == (1u << KEYS) - 1) || refuse(reader->diag, reader->path, "has a damaged header");
+	return (open && reader->at == reader->end && reader->seen == (1u << KEYS) - 1) || npy_error(reader->diag, reader->path, "has a damaged header");
 }
 
 static bool size_of(const struct npy *npy, size_t *bytes)
@@ -160,15 +160,15 @@ bool npy_parse(struct diag *diag, const char *path, const char *file, size_t siz
 	const unsigned char *bytes = (const unsigned char *)file;
 	*npy = (struct npy){0};
 	if (size < MAGIC_BYTES + 4 || memcmp(file, MAGIC, MAGIC_BYTES) != 0)
-		return refuse(diag, path, "is no .npy file");
+		return npy_error(diag, path, "is no .npy file");
 	int version = bytes[MAGIC_BYTES];
 	if (version < 1 || version > 3)
-		return refuse(diag, path, "has an unknown version");
+		return npy_error(diag, path, "has an unknown version");
 	size_t start = version == 1 ? MAGIC_BYTES + 4 : MAGIC_BYTES + 6, length = bytes[8] | (size_t)bytes[9] << 8;
 	if (version > 1 && size >= start)
 		length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
 	if (size < start || length > size - start)
-		return refuse(diag, path, "is truncated: its header is longer than the file");
+		return npy_error(diag, path, "is truncated: its header is longer than the file");
 	struct reader reader = {.diag = diag, .path = path, .at = file + start, .end = file + start + length, .npy = npy};
 	if (!read_header(&reader))
 		return false;
@@ -178,7 +178,7 @@ bool npy_parse(struct diag *diag, const char *path, const char *file, size_t siz
 		return diag_note(diag, "as many as the shape and the type need");
 	}
 	if (npy->bytes < room)
-		return refuse(diag, path, "has bytes after its data");
+		return npy_error(diag, path, "has bytes after its data");
 	npy->data = file + start + length;
 	return true;
 }

@@ -5,17 +5,17 @@
 #include "itensor/itensor.h"
 #include "process/process.h"
 
-struct again {
+struct replay_buffer {
 	struct walk walk;         /* of the reader */
-	int outer;                /* the first loop that sends words again */
+	int replay_loop;                /* the first loop that sends words again */
 	int64_t words;            /* that are kept: those of the loops inside `outer` */
 	int64_t distance;         /* turns between two of the same word, at least */
 };
 
 /* Says of converters that they are such (`again`).  Beside a unit of one token, which waits for what hands a block on; elsewhere a block takes all that comes at once, and what else reads it may wait for that. */
-void mark_again(struct module *module, struct block *block);
+void mark_replay_buffers(struct module *module, struct block *block);
 /* false: it is another converter. */
-bool again_of(struct arena *arena, const struct op *convert, struct again *again);
-void lower_again(struct design *design, const struct op *convert, const struct again *again);
+bool replay_buffer_of(struct arena *arena, const struct op *convert, struct replay_buffer *replay_buffer);
+void lower_replay_buffer(struct design *design, const struct op *convert, const struct replay_buffer *replay_buffer);
 
 #endif

@@ -30,7 +30,7 @@ static bool reads_any(const struct op *op, size_t count, struct value *const *be
 }
 
 /* Does the kernel need what becomes of the stream?  Then it begins with nothing of which the stream's reader waits for the end. */
-static bool needs(struct arena *arena, const struct op *kernel, struct value *stream)
+static bool needs_stream(struct arena *arena, const struct op *kernel, struct value *stream)
 {
 	VEC(struct value *) below = {0};
 	VEC_PUSH(arena, &below, stream);
@@ -40,66 +40,66 @@ static bool needs(struct arena *arena, const struct op *kernel, struct value *st
 	return reads_any(kernel, below.count, below.data);
 }
 
-static bool comes_behind(const struct op *op, const struct op *first)
+static bool comes_after(const struct op *op, const struct op *first)
 {
 	while (first && first != op)
 		first = first->next;
 	return first;
 }
 
-static bool find(struct arena *arena, const struct op *loop, int number, struct carried *carried)
+static bool match_layer_carry(struct arena *arena, const struct op *loop, int number, struct layer_carry *layer_carry)
 {
 	const struct op *kernel = maker_of(loop, number), *buffer = kernel && kernel_holds_result(kernel) ? buffer_of(loop, number) : NULL;
 	const struct value *inside = loop->region[0]->argument[number + 1];
-	if (!buffer || !comes_behind(kernel, buffer) || stream_lanes(inside->type) != stream_lanes(kernel->result[0]->type))
+	if (!buffer || !comes_after(kernel, buffer) || stream_lanes(inside->type) != stream_lanes(kernel->result[0]->type))
 		return false;
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
 	for (int r = 0; r < buffer->results; r++) {
 		type[r] = buffer->result[r]->type;
-		if (!needs(arena, kernel, buffer->result[r]))
+		if (!needs_stream(arena, kernel, buffer->result[r]))
 			return false;
 	}
 	type[buffer->results] = inside->type;
-	*carried = (struct carried){.loop = loop, .number = number, .served = {.buffer = buffer}};
-	return find_served(arena, kernel, attr_get(buffer, KEY_TENSOR)->type, buffer->results + 1, type, &carried->served);
+	*layer_carry = (struct layer_carry){.loop = loop, .number = number, .accumulator_drain = {.buffer = buffer}};
+	return match_accumulator_drain(arena, kernel, attr_get(buffer, KEY_TENSOR)->type, buffer->results + 1, type, &layer_carry->accumulator_drain);
 }
 
-bool carried_in_place(struct arena *arena, const struct op *loop, int number)
+bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
 {
-	struct carried carried;
-	return find(arena, loop, number, &carried);
+	struct layer_carry layer_carry;
+	return match_layer_carry(arena, loop, number, &layer_carry);
 }
 
-struct carried carried_of(struct arena *arena, const struct op *kernel)
+struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
 {
 	const struct op *loop = kernel->parent->parent;
-	struct carried carried;
+	struct layer_carry layer_carry;
 	for (int i = 0; loop && loop->code == OP_FOR && i < loop->results; i++)
-		if (maker_of(loop, i) == kernel && find(arena, loop, i, &carried))
-			return carried;
-	return (struct carried){0};
+		if (maker_of(loop, i) == kernel && match_layer_carry(arena, loop, i, &layer_carry))
+			return layer_carry;
+	return (struct layer_carry){0};
 }
 
-bool carried_by_maker(struct arena *arena, const struct op *buffer)
+bool layer_carry_in_producer(struct arena *arena, const struct op *buffer)
 {
 	const struct value *from = buffer->operand[0];
-	return !from->def && from->block->parent->code == OP_FOR && from->index > 0 && carried_in_place(arena, from->block->parent, from->index - 1);
+	return !from->def && from->block->parent->code == OP_FOR && from->index > 0 && layer_carry_in_place(arena, from->block->parent, from->index - 1);
 }
 
-void carried_fill(struct process *p, const struct carried *carried, struct value *array)
+void layer_carry_fill(struct process *p, const struct layer_carry *layer_carry, struct value *array)
 {
-	struct value *address, *first = stream_fifo(p->design, carried->loop->operand[3 + carried->number]);
-	int opened = served_words(p, &carried->served, carried->served.buffer->results, &address);
-	make_store(p, make_take(p, NULL, process_argument(p, first, "first")), array, address);
+	struct value *address, *first = stream_fifo(p->design, layer_carry->loop->operand[3 + layer_carry->number]);
+	int opened = drain_word_nest(p, &layer_carry->accumulator_drain, layer_carry->accumulator_drain.buffer->results, &address);
+	make_store(p, make_pop(p, NULL, process_argument(p, first, "first")), array, address);
 	process_close(p, opened);
 }
 
-void carried_give(struct process *p, const struct carried *carried, struct value *array)
+void layer_carry_drain(struct process *p, const struct layer_carry *layer_carry, struct value *array)
 {
-	struct value *address, *result = carried->loop->result[carried->number];
+	struct value *address, *result = layer_carry->loop->result[layer_carry->number];
 	if (!result->uses)
 		return;
-	int opened = served_words(p, &carried->served, carried->served.buffer->results, &address);
+	int opened = drain_word_nest(p, &layer_carry->accumulator_drain, layer_carry->accumulator_drain.buffer->results, &address);
 	make_push(p, NULL, make_load(p, array, address), process_argument(p, stream_fifo(p->design, result), "y"));
 	process_close(p, opened);
 }

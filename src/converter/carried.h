@@ -4,15 +4,15 @@
 #define STC_CARRIED_H
 #include "converter/served.h"
 
-struct carried {
+struct layer_carry {
 	const struct op *loop;    /* over layers; NULL: the kernel makes nothing that is carried so */
 	int number;               /* of the values that it carries */
-	struct served served;     /* the buffer in the layer, and behind its results what is carried */
+	struct accumulator_drain accumulator_drain;     /* the buffer in the layer, and behind its results what is carried */
 };
 
-struct carried carried_of(struct arena *arena, const struct op *kernel);
-bool carried_in_place(struct arena *arena, const struct op *loop, int number);
-bool carried_by_maker(struct arena *arena, const struct op *buffer);     /* stream.buffer */
-void carried_fill(struct process *p, const struct carried *carried, struct value *array);        /* in front of the layers */
-void carried_give(struct process *p, const struct carried *carried, struct value *array);        /* behind them */
+struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel);
+bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number);
+bool layer_carry_in_producer(struct arena *arena, const struct op *buffer);     /* stream.buffer */
+void layer_carry_fill(struct process *p, const struct layer_carry *layer_carry, struct value *array);        /* in front of the layers */
+void layer_carry_drain(struct process *p, const struct layer_carry *layer_carry, struct value *array);        /* behind them */
 #endif

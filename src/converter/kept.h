@@ -4,7 +4,7 @@
 #include "itensor/box.h"
 #include "process/process.h"
 
-struct kept {
+struct consumer_buffer {
 	const struct op *convert; /* NULL: there is none */
 	int operand;              /* of the kernel */
 	struct box box;
@@ -13,8 +13,8 @@ struct kept {
 
 /* Fills stride[loops]: words of the box from one point of each loop to the next.  The box is walked by loops that are the kernel's, some of them as one; false: by others. */
 bool kernel_strides(const struct kernel *kernel, const struct access *access, const struct box_side *side, int64_t *stride);
-struct kept kept_of(struct arena *arena, const struct op *kernel);
-bool kept_by_reader(struct arena *arena, const struct op *convert);
-struct value *kept_filled(struct process *p, const struct kept *kept);           /* a nest that fills an array, which is returned */
-struct value *kept_word(struct process *p, const struct kept *kept, struct value *array, struct value *const *counter, int loops, struct value *active);
+struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *kernel);
+bool is_in_consumer(struct arena *arena, const struct op *convert);
+struct value *consumer_buffer_fill(struct process *p, const struct consumer_buffer *consumer_buffer);           /* a nest that fills an array, which is returned */
+struct value *consumer_buffer_word(struct process *p, const struct consumer_buffer *consumer_buffer, struct value *array, struct value *const *counter, int loops, struct value *active);
 #endif

@@ -21,7 +21,7 @@ static struct box_side empty_side(struct arena *arena, const struct box_side *fr
 }
 
 /* The words of a tile: the first loop, of one trip, stands for the tiles. */
-static void fill_of_tile(struct arena *arena, struct later *l)
+static void fill_one_tile(struct arena *arena, struct causal_buffer *l)
 {
 	const struct box_side *from = &l->box.fill;
 	l->fill = empty_side(arena, from);
@@ -31,7 +31,7 @@ static void fill_of_tile(struct arena *arena, struct later *l)
 }
 
 /* The words of a turn, by loops of which one walks tiles alone. */
-static const char *drain_of_turn(struct arena *arena, struct later *l)
+static const char *drain_one_iteration(struct arena *arena, struct causal_buffer *l)
 {
 	const struct box_side from = l->box.drain;
 	struct box_side *to = &l->drain;
@@ -80,7 +80,7 @@ static int64_t reach_inside(const struct box_side *side, int first, int part)
 }
 
 /* Loops that walk what lies apart, with all tiles of it. */
-static int loops_shared(const struct later *l)
+static int loops_shared(const struct causal_buffer *l)
 {
 	const struct box_side *fill = &l->fill, *drain = &l->drain;
 	int i = 0;
@@ -113,10 +113,10 @@ static void put_tiles_first(struct box_side *drain, const struct box_side *fill)
 	drain->run_time[0] = run_time;
 }
 
-struct later later_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *later)
+struct causal_buffer causal_buffer_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *causal_buffer)
 {
-	int64_t tiles = later->integers[0], pitch = later->integers[1];
-	struct later l = {.box = box_between(arena, tensor, from, to, 0), .tiles = tiles};
+	int64_t tiles = causal_buffer->integers[0], pitch = causal_buffer->integers[1];
+	struct causal_buffer l = {.box = box_between(arena, tensor, from, to, 0), .tiles = tiles};
 	struct sequence in = sequence_of_type(arena, tensor, from), out = sequence_of_type(arena, tensor, to);
 	const struct box_side *fill = &l.box.fill, *drain = &l.box.drain;
 	l.why = l.box.why;
@@ -128,10 +128,10 @@ struct later later_between(struct arena *arena, const struct type *tensor, const
 		l.why = "its writer and its reader do not walk as many tiles";
 	if (l.why)
 		return l;
-	l.there = fill->run_time[0];
+	l.valid_tiles = fill->run_time[0];
 	l.pitch = fill->step[0] * (fill->trip[0] / tiles);
-	fill_of_tile(arena, &l);
-	l.why = drain_of_turn(arena, &l);
-	l.shared = l.why || !l.there ? 0 : loops_shared(&l);
+	fill_one_tile(arena, &l);
+	l.why = drain_one_iteration(arena, &l);
+	l.shared = l.why || !l.valid_tiles ? 0 : loops_shared(&l);
 	return l;
 }

@@ -2,7 +2,7 @@
 
 int side_loops(struct process *p, const struct side *side, struct value **counter)
 {
-	return process_nest_to(p, side->steps->loops - side->shared, side->steps->trip + side->shared, side->steps->run_time + side->shared, 1, counter);
+	return process_nest_run_time(p, side->steps->loops - side->shared, side->steps->trip + side->shared, side->steps->run_time + side->shared, 1, counter);
 }
 
 static struct value *address_of(struct process *p, const struct side *side, struct value *const *counter)
@@ -13,7 +13,7 @@ static struct value *address_of(struct process *p, const struct side *side, stru
 	for (int i = 0; i < inner; i++) {
 		const struct run_time_trip *trip = side->steps->run_time[side->shared + i];
 		step[i] = side->steps->step[side->shared + i] / side->word;
-		point[i] = step[i] ? process_point(p, trip, trip ? side->steps->trip[side->shared + i] / trip->most : 1, counter[i]) : NULL;
+		point[i] = step[i] ? process_window_index(p, trip, trip ? side->steps->trip[side->shared + i] / trip->most : 1, counter[i]) : NULL;
 	}
 	return make_address(p, inner, point, step, side->steps->first / side->word);
 }

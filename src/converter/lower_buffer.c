@@ -7,7 +7,7 @@
 
 struct buffer {
 	const struct op *op;
-	const struct attr *phase;
+	const struct attr *service_round;
 	struct box *box;          /* [results] */
 	int64_t word;
 	struct value *array;
@@ -43,7 +43,7 @@ static int part_loops(struct process *p, const struct side *side, int64_t parts,
 		run_time[i] = side->steps->run_time[side->shared + i];
 	}
 	trip[inner] = parts;
-	return process_nest_to(p, inner + 1, trip, run_time, 1, counter);
+	return process_nest_run_time(p, inner + 1, trip, run_time, 1, counter);
 }
 
 /* Part `part` of the word. */
@@ -59,20 +59,20 @@ static void fill(struct process *p, const struct buffer *buffer)
 	const struct op *op = buffer->op;
 	struct side side = {.steps = &buffer->box[0].fill, .shared = buffer->box[0].shared, .word = buffer->word};
 	int inner = side.steps->loops - side.shared;
-	int64_t lanes = stream_lanes(op->operand[0]->type), parts = buffer->phase->integers[0] ? 1 : lanes / stream_lanes(op->result[0]->type);
+	int64_t lanes = stream_lanes(op->operand[0]->type), parts = buffer->service_round->integers[0] ? 1 : lanes / stream_lanes(op->result[0]->type);
 	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, side.steps->loops + 1);
 	int opened = part_loops(p, &side, parts, counter);
 	struct value *part = counter[inner], *first = part ? make_equal(p, part, 0) : NULL;
-	struct value *word = make_take(p, first, process_argument(p, stream_fifo(design, op->operand[0]), "x"));
+	struct value *word = make_pop(p, first, process_argument(p, stream_fifo(design, op->operand[0]), "x"));
 	side_write(p, &side, buffer->array, counter, word);
 	word = part_of(p, word, part, stream_word(p->module, op->result[0]->type));
-	for (int r = 0; r < op->results && !buffer->phase->integers[r]; r++)
+	for (int r = 0; r < op->results && !buffer->service_round->integers[r]; r++)
 		make_push(p, NULL, word, process_argument(p, stream_fifo(design, op->result[r]), text_format(p->module->arena, "y%d", r)));
 	process_close(p, opened);
 }
 
 /* Serves result `first` and those after it in the same phase; returns the next one. */
-static int serve(struct process *p, const struct buffer *buffer, int first)
+static int drain_round(struct process *p, const struct buffer *buffer, int first)
 {
 	const struct op *op = buffer->op;
 	struct side side = {.steps = &buffer->box[first].drain, .shared = buffer->box[first].shared, .word = buffer->word};
@@ -82,7 +82,7 @@ static int serve(struct process *p, const struct buffer *buffer, int first)
 	int opened = part_loops(p, &side, parts, counter), r = first;
 	struct value *word = side_read(p, &side, buffer->array, counter);
 	word = part_of(p, word, counter[side.steps->loops - side.shared], stream_word(p->module, op->result[first]->type));
-	for (; r < op->results && buffer->phase->integers[r] == buffer->phase->integers[first]; r++)
+	for (; r < op->results && buffer->service_round->integers[r] == buffer->service_round->integers[first]; r++)
 		make_push(p, NULL, word, process_argument(p, stream_fifo(p->design, op->result[r]), text_format(p->module->arena, "y%d", r)));
 	process_close(p, opened);
 	return r;
@@ -100,11 +100,11 @@ static struct box box_of(struct arena *arena, struct module *module, const struc
 
 bool lower_buffer(struct design *design, const struct op *op)
 {
-	if (served_by_writer(design->module->arena, op) || carried_by_maker(design->module->arena, op))
+	if (is_drained_by_writer(design->module->arena, op) || layer_carry_in_producer(design->module->arena, op))
 		return true;
 	struct module *module = design->module;
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
-	struct buffer buffer = {.op = op, .phase = attr_get(op, KEY_SERVICE_ROUNDS), .box = ARENA_ARRAY(module->arena, struct box, op->results)};
+	struct buffer buffer = {.op = op, .service_round = attr_get(op, KEY_SERVICE_ROUNDS), .box = ARENA_ARRAY(module->arena, struct box, op->results)};
 	int64_t widest = stream_lanes(op->operand[0]->type), lanes = widest;
 	buffer.word = lanes;
 	for (int r = 0; r < op->results; r++) {
@@ -121,10 +121,10 @@ bool lower_buffer(struct design *design, const struct op *op)
 	process_layers(&p);
 	int shared = buffer.box[0].shared;
 	for (int i = 0; i < shared; i++)
-		process_loop_to(&p, buffer.box[0].fill.trip[i], buffer.box[0].fill.run_time[i]);
+		process_loop_run_time(&p, buffer.box[0].fill.trip[i], buffer.box[0].fill.run_time[i]);
 	fill(&p, &buffer);
 	for (int r = 0; r < op->results;)
-		r = buffer.phase->integers[r] ? serve(&p, &buffer, r) : r + 1;
+		r = buffer.service_round->integers[r] ? drain_round(&p, &buffer, r) : r + 1;
 	process_close(&p, shared + (design->layers > 0));
 	process_finish(&p);
 	return true;

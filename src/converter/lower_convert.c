@@ -7,38 +7,38 @@
 #include "converter/later.h"
 #include "converter/lower_box.h"
 
-struct passing {              /* words of a row that is alone */
+struct bypass {              /* words of a row that is alone */
 	struct value *fifo;       /* NULL: they do not pass */
 	int64_t words;            /* in a turn of the shared loops */
-	struct run_time_trip alone;               /* one turn where there is one row, else none */
+	struct run_time_trip single_token;               /* one turn where there is one row, else none */
 };
 
-struct walked {               /* loops of a side where there is one row: those of one turn are left out, neighbours that go on where the other ends are one */
+struct token_walk {               /* loops of a side where there is one row: those of one turn are left out, neighbours that go on where the other ends are one */
 	int loops;
 	int64_t *trip, *step;
 };
 
-static bool is_rows(const struct run_time_trip *trip, const char *rows)
+static bool counts_tokens(const struct run_time_trip *trip, const char *rows)
 {
-	return text_same(trip->symbol, rows) && !trip->plus && !trip->rest && !trip->least && !trip->among;
+	return text_same(trip->symbol, rows) && !trip->plus && !trip->remaining && !trip->least && !trip->interleave;
 }
 
 /* false: how many turns some loop has then is not known. */
-static bool walk_row(struct arena *arena, const struct box_side *side, int shared, const char *rows, struct walked *walked)
+static bool walk_row(struct arena *arena, const struct box_side *side, int shared, const char *rows, struct token_walk *token_walk)
 {
-	*walked = (struct walked){0, ARENA_ARRAY(arena, int64_t, side->loops + 1), ARENA_ARRAY(arena, int64_t, side->loops + 1)};
+	*token_walk = (struct token_walk){0, ARENA_ARRAY(arena, int64_t, side->loops + 1), ARENA_ARRAY(arena, int64_t, side->loops + 1)};
 	for (int l = shared; l < side->loops; l++) {
 		const struct run_time_trip *trip = side->run_time[l];
-		if (trip && !is_rows(trip, rows))
+		if (trip && !counts_tokens(trip, rows))
 			return false;
 		int64_t turns = trip ? side->trip[l] / trip->most : side->trip[l];
-		int last = walked->loops - 1;
-		bool joins = last >= 0 && walked->step[last] == side->step[l] * turns;
+		int last = token_walk->loops - 1;
+		bool joins = last >= 0 && token_walk->step[last] == side->step[l] * turns;
 		if (turns == 1)
 			continue;
-		walked->trip[joins ? last : walked->loops] = turns * (joins ? walked->trip[last] : 1);
-		walked->step[joins ? last : walked->loops] = side->step[l];
-		walked->loops += !joins;
+		token_walk->trip[joins ? last : token_walk->loops] = turns * (joins ? token_walk->trip[last] : 1);
+		token_walk->step[joins ? last : token_walk->loops] = side->step[l];
+		token_walk->loops += !joins;
 	}
 	return true;
 }
@@ -46,7 +46,7 @@ static bool walk_row(struct arena *arena, const struct box_side *side, int share
 /* Words of one row, which both sides have in the same order; 0: they have not, or there may be no such launch. */
 static int64_t words_of_row(struct arena *arena, const struct box *box, const char *rows)
 {
-	struct walked fill, drain;
+	struct token_walk fill, drain;
 	if (!walk_row(arena, &box->fill, box->shared, rows, &fill) || !walk_row(arena, &box->drain, box->shared, rows, &drain))
 		return 0;
 	bool same = fill.loops == drain.loops && box->fill.lanes == box->drain.lanes && box->fill.first == box->drain.first;
@@ -60,39 +60,39 @@ static int64_t words_of_row(struct arena *arena, const struct box *box, const ch
 	return same ? words : 0;
 }
 
-static const char *rows_symbol(const struct box *box, const struct op *main)
+static const char *token_symbol(const struct box *box, const struct op *main)
 {
 	for (int l = box->shared; l < box->fill.loops; l++)
-		if (box->fill.run_time[l] && rows_counted_by(main, box->fill.run_time[l]->symbol))
+		if (box->fill.run_time[l] && tokens_counted_by(main, box->fill.run_time[l]->symbol))
 			return box->fill.run_time[l]->symbol;
 	return NULL;
 }
 
 /* Where all tokens of a launch are one tile it gains nothing that is worth its LUTs. */
-static struct passing passing_of(struct design *design, const struct box *box, const struct type *word)
+static struct bypass bypass_of(struct design *design, const struct box *box, const struct type *word)
 {
-	const char *rows = unit_counts_tiles(design->source->region[0]) ? rows_symbol(box, design->source) : NULL;
+	const char *rows = engine_has_run_time_tiles(design->source->region[0]) ? token_symbol(box, design->source) : NULL;
 	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;
 	if (!words)
-		return (struct passing){0};
-	return (struct passing){design_fifo(design, "s_row", word, 2), words, {.symbol = rows, .plus = -1, .tile = 1, .most = 1, .rest = true}};
+		return (struct bypass){0};
+	return (struct bypass){design_fifo(design, "s_row", word, 2), words, {.symbol = rows, .plus = -1, .tile = 1, .most = 1, .remaining = true}};
 }
 
 /* The reader's side: the block, which they were written to as well, is released unread. */
-static void pass_on(struct process *p, const struct passing *passing, struct value *words)
+static void bypass_words(struct process *p, const struct bypass *bypass, struct value *words)
 {
-	process_loop_to(p, passing->words, &passing->alone);
+	process_loop_run_time(p, bypass->words, &bypass->single_token);
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_take(p, NULL, process_argument(p, passing->fifo, "row")), words);
+	make_push(p, NULL, make_pop(p, NULL, process_argument(p, bypass->fifo, "row")), words);
 	process_close(p, 1);
 }
 
-static struct value *is_alone(struct process *p, const struct passing *passing, bool alone)
+static struct value *is_single_token(struct process *p, const struct bypass *bypass, bool single_token)
 {
-	return passing->fifo ? make_equal(p, process_count(p, &passing->alone, 1), alone) : NULL;
+	return bypass->fifo ? make_equal(p, process_trip_count(p, &bypass->single_token, 1), single_token) : NULL;
 }
 
-static void lower_side(struct design *design, const struct side *side, const struct passing *passing, struct value *blocks, struct value *fifo, bool fill, bool once)
+static void lower_side(struct design *design, const struct side *side, const struct bypass *bypass, struct value *blocks, struct value *fifo, bool fill, bool once)
 {
 	struct process p = process_new(design, fill ? "fill" : "drain");
 	struct value *channel = process_argument(&p, blocks, "blocks"), *words = process_argument(&p, fifo, fill ? "x" : "y");
@@ -103,20 +103,20 @@ static void lower_side(struct design *design, const struct side *side, const str
 		loops += design->layers > 0;
 	}
 	for (int i = 0; i < side->shared; i++)
-		process_loop_to(&p, side->steps->trip[i], side->steps->run_time[i]);
-	if (passing->fifo && !fill)
-		pass_on(&p, passing, words);
+		process_loop_run_time(&p, side->steps->trip[i], side->steps->run_time[i]);
+	if (bypass->fifo && !fill)
+		bypass_words(&p, bypass, words);
 	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
 	attr_set(p.module, array->def, KEY_SIDE, attr_string(p.module, fill ? "write" : "read"));
 	int held = once && design->layers && !fill;
 	if (held)                             /* the block is kept for all layers */
 		process_layers(&p);
 	int opened = side_loops(&p, side, counter);
-	struct value *word = fill ? make_take(&p, NULL, words) : side_read(&p, side, array, counter);
+	struct value *word = fill ? make_pop(&p, NULL, words) : side_read(&p, side, array, counter);
 	if (fill)
 		side_write(&p, side, array, counter, word);
-	if (!fill || passing->fifo)
-		make_push(&p, is_alone(&p, passing, fill), word, fill ? process_argument(&p, passing->fifo, "row") : words);
+	if (!fill || bypass->fifo)
+		make_push(&p, is_single_token(&p, bypass, fill), word, fill ? process_argument(&p, bypass->fifo, "row") : words);
 	process_close(&p, opened + held);
 	struct value *operand[2] = {array, channel};
 	op_append(p.block, op_new(p.module, OP_RELEASE, NOWHERE, 2, operand, 0, NULL));
@@ -127,42 +127,42 @@ static void lower_side(struct design *design, const struct side *side, const str
 /* Opens the loops of a side behind the first so many. */
 static int loops_inside(struct process *p, const struct box_side *side, int first, struct value **counter)
 {
-	return process_nest_to(p, side->loops - first, side->trip + first, side->run_time + first, 1, counter + first);
+	return process_nest_run_time(p, side->loops - first, side->trip + first, side->run_time + first, 1, counter + first);
 }
 
 /* One process, in each turn of which a tile is taken and all are given (converter/later.h), part by part where both sides have the same outer loops. */
-static bool lower_later(struct design *design, const struct op *op)
+static bool lower_causal_buffer(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;
-	struct later later = later_between(module->arena, attr_get(op, KEY_TENSOR)->type, op->operand[0]->type, op->result[0]->type, attr_get(op, KEY_CAUSAL));
-	if (later.why) {
-		diag_error(module->diag, op->location, "stream.convert: tiles that are waited for in turn, but %s", later.why);
+	struct causal_buffer causal_buffer = causal_buffer_between(module->arena, attr_get(op, KEY_TENSOR)->type, op->operand[0]->type, op->result[0]->type, attr_get(op, KEY_CAUSAL));
+	if (causal_buffer.why) {
+		diag_error(module->diag, op->location, "stream.convert: tiles that are waited for in turn, but %s", causal_buffer.why);
 		return diag_note(module->diag, "from %s to %s", op->operand[0]->type->text, op->result[0]->type->text);
 	}
-	int64_t word = box_word(&later.box), widest = later.fill.lanes > later.drain.lanes ? later.fill.lanes : later.drain.lanes;
+	int64_t word = box_word(&causal_buffer.box), widest = causal_buffer.fill.lanes > causal_buffer.drain.lanes ? causal_buffer.fill.lanes : causal_buffer.drain.lanes;
 	const struct type *scalar = type_scalar(op->result[0]->type), *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
-	struct side fill = {.steps = &later.fill, .word = word}, drain = {.steps = &later.drain, .word = word, .type = stream_word(module, op->result[0]->type)};
+	struct side fill = {.steps = &causal_buffer.fill, .word = word}, drain = {.steps = &causal_buffer.drain, .word = word, .type = stream_word(module, op->result[0]->type)};
 	struct process p = process_new(design, "later");
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
-	struct value *array = make_array(&p, "words", later.box.elements / word, element, word < widest ? widest / word : 1);
-	struct value **taken = ARENA_ARRAY(module->arena, struct value *, later.fill.loops), **given = ARENA_ARRAY(module->arena, struct value *, later.drain.loops);
+	struct value *array = make_array(&p, "words", causal_buffer.box.elements / word, element, word < widest ? widest / word : 1);
+	struct value **taken = ARENA_ARRAY(module->arena, struct value *, causal_buffer.fill.loops), **drain_counter = ARENA_ARRAY(module->arena, struct value *, causal_buffer.drain.loops);
 	const int64_t one = 1;
 	process_layers(&p);
-	struct value *turn = process_loop_to(&p, later.tiles, later.there);
+	struct value *turn = process_loop_run_time(&p, causal_buffer.tiles, causal_buffer.valid_tiles);
 	taken[0] = turn;
 	int shared = 0;
-	for (int i = 0; i < later.shared; i++) {
-		bool loop = later.drain.trip[i] > 1;
-		taken[1 + i] = given[i] = loop ? process_loop(&p, later.drain.trip[i]) : NULL;
+	for (int i = 0; i < causal_buffer.shared; i++) {
+		bool loop = causal_buffer.drain.trip[i] > 1;
+		taken[1 + i] = drain_counter[i] = loop ? process_loop(&p, causal_buffer.drain.trip[i]) : NULL;
 		shared += loop;
 	}
-	int opened = loops_inside(&p, &later.fill, 1 + later.shared, taken);
-	side_write(&p, &fill, array, taken, make_take(&p, NULL, in));
+	int opened = loops_inside(&p, &causal_buffer.fill, 1 + causal_buffer.shared, taken);
+	side_write(&p, &fill, array, taken, make_pop(&p, NULL, in));
 	process_close(&p, opened);
-	opened = loops_inside(&p, &later.drain, later.shared, given);
-	struct value *tile = make_address(&p, 1, &given[later.part], &one, later.first), *there = make_select(&p, make_below(&p, turn, tile), turn, tile);
-	given[later.part] = make_address(&p, 1, &there, &one, -later.first);
-	make_push(&p, NULL, side_read(&p, &drain, array, given), out);
+	opened = loops_inside(&p, &causal_buffer.drain, causal_buffer.shared, drain_counter);
+	struct value *tile = make_address(&p, 1, &drain_counter[causal_buffer.part], &one, causal_buffer.first), *valid_tiles = make_select(&p, make_below(&p, turn, tile), turn, tile);
+	drain_counter[causal_buffer.part] = make_address(&p, 1, &valid_tiles, &one, -causal_buffer.first);
+	make_push(&p, NULL, side_read(&p, &drain, array, drain_counter), out);
 	process_close(&p, opened + shared + 1 + (design->layers > 0));
 	process_finish(&p);
 	return true;
@@ -171,11 +171,11 @@ static bool lower_later(struct design *design, const struct op *op)
 bool lower_convert(struct design *design, const struct op *op, bool crossing)
 {
 	if (attr_get(op, KEY_CAUSAL))
-		return lower_later(design, op);
+		return lower_causal_buffer(design, op);
 	struct module *module = design->module;
-	struct again again;
-	if (!crossing && attr_get(op, KEY_REPLAY) && again_of(module->arena, op, &again)) {
-		lower_again(design, op, &again);
+	struct replay_buffer replay_buffer;
+	if (!crossing && attr_get(op, KEY_REPLAY) && replay_buffer_of(module->arena, op, &replay_buffer)) {
+		lower_replay_buffer(design, op, &replay_buffer);
 		return true;
 	}
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type, *from = op->operand[0]->type, *to = op->result[0]->type;
@@ -194,10 +194,10 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 	struct side drain = {.steps = &box.drain, .shared = box.shared, .word = word, .type = stream_word(module, to)};
 	struct value *in = stream_fifo(design, op->operand[0]), *out = stream_fifo(design, op->result[0]);
 	int64_t layers = design->layers;
-	struct passing passing = crossing ? (struct passing){0} : passing_of(design, &box, fill.type);
+	struct bypass bypass = crossing ? (struct bypass){0} : bypass_of(design, &box, fill.type);
 	design->layers = crossing ? 0 : layers;
-	lower_side(design, &fill, &passing, blocks, in, true, crossing);
+	lower_side(design, &fill, &bypass, blocks, in, true, crossing);
 	design->layers = layers;
-	lower_side(design, &drain, &passing, blocks, out, false, crossing);
+	lower_side(design, &drain, &bypass, blocks, out, false, crossing);
 	return true;
 }

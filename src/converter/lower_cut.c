@@ -2,7 +2,7 @@
  * the writer sends after its last burst; the writer waits, from the second layer on, for the word that the reader sends after its last one. */
 #include "converter/lower_box.h"
 
-struct cut {
+struct spill {
 	const struct box_side *steps;
 	int64_t word;             /* elements of a memory word: a stream's word, or a part of it */
 	int parts;                /* loops over the parts of a stream's word */
@@ -20,52 +20,52 @@ static int64_t memory_word(const struct box *box, int64_t bits)
 }
 
 /* The loops that walk the parts of a stream's word: a tile of several dims has one for each. */
-static void find_parts(struct arena *arena, struct cut *cut)
+static void find_parts(struct arena *arena, struct spill *spill)
 {
-	const struct box_side *steps = cut->steps;
-	int64_t inner = cut->word;
-	cut->trip = ARENA_ARRAY(arena, int64_t, steps->lanes);
-	cut->step = ARENA_ARRAY(arena, int64_t, steps->lanes);
+	const struct box_side *steps = spill->steps;
+	int64_t inner = spill->word;
+	spill->trip = ARENA_ARRAY(arena, int64_t, steps->lanes);
+	spill->step = ARENA_ARRAY(arena, int64_t, steps->lanes);
 	while (inner < steps->lanes) {
 		int64_t step = steps->lane[inner] - steps->lane[0], end = inner;
 		while (end < steps->lanes && steps->lane[end] - steps->lane[0] == end / inner * step)
 			end += inner;
-		for (int i = cut->parts++; i > 0; i--) {
-			cut->trip[i] = cut->trip[i - 1];
-			cut->step[i] = cut->step[i - 1];
+		for (int i = spill->parts++; i > 0; i--) {
+			spill->trip[i] = spill->trip[i - 1];
+			spill->step[i] = spill->step[i - 1];
 		}
-		cut->trip[0] = end / inner;
-		cut->step[0] = step;
+		spill->trip[0] = end / inner;
+		spill->step[0] = step;
 		inner = end;
 	}
 }
 
-static struct cut cut_of(struct arena *arena, const struct box_side *steps, int64_t word)
+static struct spill spill_of(struct arena *arena, const struct box_side *steps, int64_t word)
 {
-	struct cut cut = {.steps = steps, .word = word};
-	find_parts(arena, &cut);
-	return cut;
+	struct spill spill = {.steps = steps, .word = word};
+	find_parts(arena, &spill);
+	return spill;
 }
 
 /* Opens the loops over the words of the memory; the address of the one at hand. */
-static struct value *open_words(struct process *p, const struct cut *cut, int *opened)
+static struct value *open_words(struct process *p, const struct spill *spill, int *opened)
 {
 	struct arena *arena = p->module->arena;
-	const struct box_side *steps = cut->steps;
-	int dims = steps->loops + cut->parts;
+	const struct box_side *steps = spill->steps;
+	int dims = steps->loops + spill->parts;
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
 	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		bool part = i >= steps->loops;
-		trip[i] = part ? cut->trip[i - steps->loops] : steps->trip[i];
-		pitch[i] = (part ? cut->step[i - steps->loops] : steps->step[i]) / cut->word;
+		trip[i] = part ? spill->trip[i - steps->loops] : steps->trip[i];
+		pitch[i] = (part ? spill->step[i - steps->loops] : steps->step[i]) / spill->word;
 		run_time[i] = part ? NULL : steps->run_time[i];
 	}
-	*opened = process_nest_to(p, dims, trip, run_time, 1, counter);
+	*opened = process_nest_run_time(p, dims, trip, run_time, 1, counter);
 	for (int i = 0; i < dims; i++)
-		counter[i] = pitch[i] ? process_point(p, run_time[i], run_time[i] ? trip[i] / run_time[i]->most : 1, counter[i]) : NULL;
-	return make_address(p, dims, counter, pitch, steps->first / cut->word);
+		counter[i] = pitch[i] ? process_window_index(p, run_time[i], run_time[i] ? trip[i] / run_time[i]->most : 1, counter[i]) : NULL;
+	return make_address(p, dims, counter, pitch, steps->first / spill->word);
 }
 
 /* A word on its own, after the nest: then all bursts of the nest are done. */
@@ -81,43 +81,43 @@ static void await_token(struct process *p, struct value *when, struct value *tok
 {
 	process_loop(p, 1);
 	process_pipeline(p, 1);
-	make_take(p, when, process_argument(p, token, "ready"));
+	make_pop(p, when, process_argument(p, token, "ready"));
 	process_close(p, 1);
 }
 
-static void write_out(struct design *design, const struct cut *cut, bool once)
+static void write_out(struct design *design, const struct spill *spill, bool once)
 {
 	struct process p = process_new(design, "cut_store");
-	struct value *memory = process_argument(&p, cut->port, "m"), *in = process_argument(&p, cut->fifo, "x");
+	struct value *memory = process_argument(&p, spill->port, "m"), *in = process_argument(&p, spill->fifo, "x");
 	int opened;
 	process_layers(&p);
 	if (p.layer && !once)
-		await_token(&p, make_compare(&p, 4, p.layer, 0), cut->read);
-	struct value *address = open_words(&p, cut, &opened);
-	make_store(&p, make_take(&p, NULL, in), memory, address);
+		await_token(&p, make_compare(&p, 4, p.layer, 0), spill->read);
+	struct value *address = open_words(&p, spill, &opened);
+	make_store(&p, make_pop(&p, NULL, in), memory, address);
 	process_close(&p, opened);
-	send_token(&p, cut->written);
+	send_token(&p, spill->written);
 	process_close(&p, p.layer != NULL);
 	process_finish(&p);
 }
 
-static void read_back(struct design *design, const struct cut *cut, bool once)
+static void read_back(struct design *design, const struct spill *spill, bool once)
 {
 	struct process p = process_new(design, "cut_load");
-	struct value *memory = process_argument(&p, cut->port, "m"), *out = process_argument(&p, cut->fifo, "y");
+	struct value *memory = process_argument(&p, spill->port, "m"), *out = process_argument(&p, spill->fifo, "y");
 	int opened;
 	if (once)
-		await_token(&p, NULL, cut->written);
+		await_token(&p, NULL, spill->written);
 	process_layers(&p);
 	if (!once)
-		await_token(&p, NULL, cut->written);
-	struct value *address = open_words(&p, cut, &opened);
+		await_token(&p, NULL, spill->written);
+	struct value *address = open_words(&p, spill, &opened);
 	make_push(&p, NULL, make_load(&p, memory, address), out);
 	process_close(&p, opened);
 	if (p.layer && !once) {               /* nobody waits after the last layer */
 		process_loop(&p, 1);
 		process_pipeline(&p, 1);
-		make_push(&p, make_compare(&p, 2, p.layer, design->layers - 1), make_bool(&p, true), process_argument(&p, cut->read, "done"));
+		make_push(&p, make_compare(&p, 2, p.layer, design->layers - 1), make_bool(&p, true), process_argument(&p, spill->read, "done"));
 		process_close(&p, 1);
 	}
 	process_close(&p, p.layer != NULL);
@@ -136,7 +136,7 @@ static struct value *side_fifo(struct design *design, const struct value *stream
 	return narrow;
 }
 
-bool lower_cut(struct design *design, const struct op *op, bool crossing)
+bool lower_spill(struct design *design, const struct op *op, bool crossing)
 {
 	struct module *module = design->module;
 	struct arena *arena = module->arena;
@@ -153,7 +153,7 @@ bool lower_cut(struct design *design, const struct op *op, bool crossing)
 		read = design_fifo(design, "s_read", type_integer(module, 1), tokens);
 		attr_set(module, read->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
 	}
-	struct cut writer = cut_of(arena, &box.fill, lanes), reader = cut_of(arena, &box.drain, lanes);
+	struct spill writer = spill_of(arena, &box.fill, lanes), reader = spill_of(arena, &box.drain, lanes);
 	writer.written = reader.written = written;
 	writer.read = reader.read = read;
 	writer.port = design_port(design, text_format(arena, "%s_w", name), word, name, true);

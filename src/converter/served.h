@@ -4,7 +4,7 @@
 #include "itensor/box.h"
 #include "process/process.h"
 
-struct served {
+struct accumulator_drain {
 	const struct op *buffer;          /* NULL: there is none */
 	int64_t lanes, words;     /* of the array */
 	const struct type *const *type;   /* [readers] what each gets: the buffer's results first */
@@ -13,10 +13,10 @@ struct served {
 };
 
 bool kernel_holds_result(const struct op *op);            /* scheduled: a sum for each of its results is kept until the end, each in a word of the result */
-bool find_served(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type, struct served *served);    /* false: it cannot be */
-bool can_be_served(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type);
-bool served_by_writer(struct arena *arena, const struct op *buffer);     /* stream.buffer */
-struct served served_of(struct arena *arena, const struct op *kernel);   /* by the buffer behind it */
-void serve_results(struct process *p, const struct served *served, struct value *array);          /* phase after phase */
-int served_words(struct process *p, const struct served *served, int reader, struct value **address);    /* a nest over whole words in a reader's order; returns the loops opened */
+bool match_accumulator_drain(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type, struct accumulator_drain *accumulator_drain);    /* false: it cannot be */
+bool can_drain_accumulators(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type);
+bool is_drained_by_writer(struct arena *arena, const struct op *buffer);     /* stream.buffer */
+struct accumulator_drain accumulator_drain_of(struct arena *arena, const struct op *kernel);   /* by the buffer behind it */
+void emit_accumulator_drain(struct process *p, const struct accumulator_drain *accumulator_drain, struct value *array);          /* phase after phase */
+int drain_word_nest(struct process *p, const struct accumulator_drain *accumulator_drain, int reader, struct value **address);    /* a nest over whole words in a reader's order; returns the loops opened */
 #endif

@@ -21,10 +21,10 @@ struct range {
 static bool unknown_pass(struct session *session, const char *option, const char *name)
 {
 	diag_error(&session->diag, NOWHERE, "--%s names '%s', which is no pass", option, name);
-	struct nearest nearest = {.wanted = name};
+	struct closest_name closest_name = {.wanted = name};
 	for (int i = 0; i < pass_count; i++)
-		nearest_consider(&nearest, passes[i].name);
-	return diag_note(&session->diag, "the nearest is %s; `stc passes` lists all", nearest.found);
+		closest_name_consider(&closest_name, passes[i].name);
+	return diag_note(&session->diag, "the nearest is %s; `stc passes` lists all", closest_name.found);
 }
 
 static bool choose_passes(struct session *session, struct range *range)
@@ -125,14 +125,14 @@ static bool emit_simulate_report(struct session *session, struct emission *emiss
 	const struct design_phases *design = emission->design;
 	struct simulation simulation[PHASES_MOST];
 	struct forecast *forecast[PHASES_MOST];
-	struct job job[1 + 2 * PHASES_MOST] = {{emit, emission}};
+	struct task task[1 + 2 * PHASES_MOST] = {{emit, emission}};
 	int phases = design->phases.count;
 	phases_open(session, design, simulation, forecast);
 	for (int p = 0; p < phases; p++) {
-		job[1 + p] = (struct job){simulation_run, &simulation[p]};
-		job[1 + phases + p] = (struct job){forecast_run, forecast[p]};
+		task[1 + p] = (struct task){simulation_run, &simulation[p]};
+		task[1 + phases + p] = (struct task){forecast_run, forecast[p]};
 	}
-	jobs_run(&session->guard, 1 + 2 * phases, job);
+	tasks_run(&session->guard, 1 + 2 * phases, task);
 	phases_make(session, design, forecast, report);
 	if (emission->done)
 		phases_simulated(session, design, simulation, report);

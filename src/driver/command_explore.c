@@ -137,15 +137,15 @@ bool command_choices(struct session *session)
 	if (!load_platform(session))
 		return false;
 	for (int c = 0, listed = 0; c < CHOICES; c++) {
-		if (!choice_tried((enum choice)c))
+		if (!choice_candidates((enum choice)c))
 			continue;
-		int64_t own = choice_on(&none, session->platform, (enum choice)c);
+		int64_t own = choice_resolve(&none, session->platform, (enum choice)c);
 		text_add(out, json ? "%s{\"name\": \"%s\", \"own\": " : "%s%-16s ", !json ? "" : listed++ ? ",\n " : "[", choice_info[c].name);
 		choice_print(out, (enum choice)c, own, json);
 		text_add(out, json ? ", \"tried\": [" : "    tried: ");
-		for (int n = 0; n < choice_tried((enum choice)c); n++) {
+		for (int n = 0; n < choice_candidates((enum choice)c); n++) {
 			text_add(out, "%s", n ? ", " : "");
-			choice_print(out, (enum choice)c, choice_try(session->platform, (enum choice)c, n), json);
+			choice_print(out, (enum choice)c, choice_candidate(session->platform, (enum choice)c, n), json);
 		}
 		text_add(out, json ? "]}" : "\n");
 	}

@@ -56,15 +56,15 @@ static void add_tile(struct text *out, const struct type *type, const int64_t *o
 		add_numbers(out, type->itensor->map.results, offset);
 }
 
-static void tell_parting(struct session *session, const struct type *left, const struct type *right, struct parting parting)
+static void print_mismatch(struct session *session, const struct type *left, const struct type *right, struct sequence_mismatch sequence_mismatch)
 {
 	struct text *out = &session->notices;
-	if (!parting.found)
+	if (!sequence_mismatch.found)
 		return;
-	text_add(out, "stc: tile %" PRId64 " is ", parting.tile);
-	add_tile(out, left, parting.left);
+	text_add(out, "stc: tile %" PRId64 " is ", sequence_mismatch.tile);
+	add_tile(out, left, sequence_mismatch.left);
 	text_add(out, " in the first type and ");
-	add_tile(out, right, parting.right);
+	add_tile(out, right, sequence_mismatch.right);
 	text_add(out, " in the second\n");
 }
 
@@ -77,7 +77,7 @@ static void compare(struct session *session, const struct type *left, const stru
 		text_add(out, "{\"same\":true}\n");
 		return;
 	}
-	tell_parting(session, left, right, walk_parting(session->arena, from, to));
+	print_mismatch(session, left, right, walk_mismatch(session->arena, from, to));
 	struct reorder reorder = walk_reorder(session->arena, from, to);
 	text_add(out, "{\"same\":false,\"buffer_shape\":");
 	if (reorder.why) {

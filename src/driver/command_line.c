@@ -29,7 +29,7 @@ static const struct option table[] = {
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
 	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes, for a whole design of one phase", COMPILE, OPTION_COUNT, effort),
-#define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
+#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning) OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
 #define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),
 #include "options/choices.def"
 #undef COUNT
@@ -71,7 +71,7 @@ static const struct option table[] = {
 /* Of two options that are given, one would do nothing. */
 static const struct {
 	const char *first, *second, *note;
-} apart[] = {
+} exclusive[] = {
 	{"with", "from", "phases are compiled from their tensors on"},
 	{"with", "to", "two phases make a whole design; each file by itself stops where it is told"},
 	{"with", "stop-after", "two phases make a whole design; each file by itself stops where it is told"},
@@ -116,7 +116,7 @@ static const struct command *owner_of(const char *name)
 
 static bool unknown_option(struct diag *diag, const struct command *command, const char *given, const char *name)
 {
-	struct nearest nearest = {.wanted = name};
+	struct closest_name closest_name = {.wanted = name};
 	const struct command *owner = command ? NULL : owner_of(name);
 	if (owner) {
 		diag_error(diag, NOWHERE, "option '%s' stands before the command", given);
@@ -124,9 +124,9 @@ static bool unknown_option(struct diag *diag, const struct command *command, con
 	}
 	for (int i = 0; i < OPTIONS; i++)
 		if (applies(&table[i], command))
-			nearest_consider(&nearest, table[i].name);
+			closest_name_consider(&closest_name, table[i].name);
 	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "", command ? command->name : "");
-	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all", nearest.found, command ? command->name : "", command ? " " : "");
+	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all", closest_name.found, command ? command->name : "", command ? " " : "");
 }
 
 static bool parse_count(struct diag *diag, const struct option *option, const char *value, int64_t *count)
@@ -167,14 +167,14 @@ static bool store_count(struct diag *diag, const struct option *option, const ch
 static bool store_word(struct diag *diag, const struct option *option, const char *value, int64_t *at)
 {
 	const struct choice_info *choice = choice_of(option);
-	struct nearest nearest = {.wanted = value};
+	struct closest_name closest_name = {.wanted = value};
 	for (*at = 1; *at <= choice->words; ++*at) {
-		nearest_consider(&nearest, choice->word[*at - 1]);
+		closest_name_consider(&closest_name, choice->word[*at - 1]);
 		if (text_same(value, choice->word[*at - 1]))
 			return true;
 	}
 	diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
-	return diag_note(diag, "the nearest is %s; `stc compile --help` lists all", nearest.found);
+	return diag_note(diag, "the nearest is %s; `stc compile --help` lists all", closest_name.found);
 }
 
 static bool store(struct diag *diag, struct options *options, const struct option *option, const char *value)
@@ -229,11 +229,11 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 
 static bool unknown_command(struct diag *diag, const char *name)
 {
-	struct nearest nearest = {.wanted = name};
+	struct closest_name closest_name = {.wanted = name};
 	for (int i = 0; i < command_count; i++)
-		nearest_consider(&nearest, commands[i].name);
+		closest_name_consider(&closest_name, commands[i].name);
 	diag_error(diag, NOWHERE, "unknown command '%s'", name);
-	return diag_note(diag, "the nearest is '%s'; `stc --help` lists all", nearest.found);
+	return diag_note(diag, "the nearest is '%s'; `stc --help` lists all", closest_name.found);
 }
 
 static bool take_operand(struct diag *diag, struct options *options, const struct command *command, const char *value)
@@ -284,7 +284,7 @@ bool options_parse(struct arena *arena, struct diag *diag, int count, char *cons
 	return true;
 }
 
-static bool is_given(const struct options *options, const struct command *command, const char *name)
+static bool is_set(const struct options *options, const struct command *command, const char *name)
 {
 	const struct option *option = option_find(command, name, strlen(name), 0);
 	return option && *(const char *const *)((const char *)options + option->offset);
@@ -292,10 +292,10 @@ static bool is_given(const struct options *options, const struct command *comman
 
 bool options_agree(struct diag *diag, const struct options *options, const struct command *command)
 {
-	for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
-		if (is_given(options, command, apart[i].first) && is_given(options, command, apart[i].second)) {
-			diag_error(diag, NOWHERE, "--%s is given with --%s", apart[i].second, apart[i].first);
-			return diag_note(diag, "%s", apart[i].note);
+	for (size_t i = 0; i < sizeof exclusive / sizeof *exclusive; i++)
+		if (is_set(options, command, exclusive[i].first) && is_set(options, command, exclusive[i].second)) {
+			diag_error(diag, NOWHERE, "--%s is given with --%s", exclusive[i].second, exclusive[i].first);
+			return diag_note(diag, "%s", exclusive[i].note);
 		}
 	return true;
 }

@@ -166,34 +166,34 @@ static bool check_options(struct session *session)
 }
 
 /* NAME=COUNT of --depth. */
-static bool set_depth(struct session *session, const struct flow_network *network, const char *text, int64_t *depth)
+static bool set_depth(struct session *session, const struct cycle_network *network, const char *text, int64_t *depth)
 {
 	const char *equals = strrchr(text, '=');
 	char *end = NULL;
 	int64_t count = equals ? strtoll(equals + 1, &end, 10) : 0;
-	struct nearest nearest = {.wanted = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : text};
+	struct closest_name closest_name = {.wanted = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : text};
 	if (!equals || end == equals + 1 || *end || count < 0 || count > INT32_MAX) {
 		diag_error(&session->diag, NOWHERE, "--depth is '%s'", text);
 		return diag_note(&session->diag, "--depth CHANNEL=COUNT");
 	}
-	for (int i = 0; i < flow_channels(network); i++) {
-		if (text_same(flow_channel_name(network, i), nearest.wanted)) {
+	for (int i = 0; i < cycle_channels(network); i++) {
+		if (text_same(cycle_channel_name(network, i), closest_name.wanted)) {
 			depth[i] = count;
 			return true;
 		}
-		nearest_consider(&nearest, flow_channel_name(network, i));
+		closest_name_consider(&closest_name, cycle_channel_name(network, i));
 	}
-	diag_error(&session->diag, NOWHERE, "--depth %s: there is no channel '%s'", text, nearest.wanted);
-	return diag_note(&session->diag, "the nearest name is '%s'", nearest.found ? nearest.found : "");
+	diag_error(&session->diag, NOWHERE, "--depth %s: there is no channel '%s'", text, closest_name.wanted);
+	return diag_note(&session->diag, "the nearest name is '%s'", closest_name.found ? closest_name.found : "");
 }
 
 /* NULL after a diagnostic. */
-static const int64_t *depths(struct session *session, const struct flow_network *network)
+static const int64_t *depths(struct session *session, const struct cycle_network *network)
 {
 	const struct option_list *list = &session->options.depth;
-	int64_t *depth = ARENA_ARRAY(session->arena, int64_t, flow_channels(network) + 1);
-	for (int i = 0; i < flow_channels(network); i++)
-		depth[i] = flow_channel_depth(network, i);
+	int64_t *depth = ARENA_ARRAY(session->arena, int64_t, cycle_channels(network) + 1);
+	for (int i = 0; i < cycle_channels(network); i++)
+		depth[i] = cycle_channel_depth(network, i);
 	for (size_t i = 0; i < list->count; i++)
 		if (!set_depth(session, network, list->data[i], depth))
 			return NULL;
@@ -224,7 +224,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		diag_error(&session->diag, NOWHERE, "--extent %s names no input and its value", text);
 		return diag_note(&session->diag, "accepted is --extent NAME=COUNT with a count of 0 or more");
 	}
-	if (!extent->value && rows_counted_by(module_main(session->module), extent->symbol)) {
+	if (!extent->value && tokens_counted_by(module_main(session->module), extent->symbol)) {
 		diag_error(&session->diag, NOWHERE, "--extent %s: a launch is about one row at least", text);
 		return diag_note(&session->diag, "accepted is 1 or more");
 	}
@@ -256,31 +256,31 @@ static const struct extent_value *read_extents(struct session *session)
 }
 
 /* Of a launch of several tokens: the last one. */
-static struct flow_network *open_network(struct session *session, const struct extent_value *from)
+static struct cycle_network *open_network(struct session *session, const struct extent_value *from)
 {
 	int extents = (int)session->options.extent.count;
 	struct extent_value *extent = ARENA_ARRAY(session->arena, struct extent_value, extents + 1);
 	tokens_extents(session->module, session->options.tokens ? session->options.tokens - 1 : 0, extents, from, extent);
-	return flow_open_at(session->arena, session->platform, session->module, extents, extent);
+	return cycle_open_at(session->arena, session->platform, session->module, extents, extent);
 }
 
-static struct flow_options flow_options(struct session *session)
+static struct cycle_options cycle_options(struct session *session)
 {
 	const struct options *options = &session->options;
 	int64_t samples = options->trace && options->samples < TRACE_POINTS ? TRACE_POINTS : options->samples;
-	return (struct flow_options){.arena = session->arena, .budget = options->events ? options->events : EVENTS_MOST, .launches = options->launches ? options->launches : 1,
+	return (struct cycle_options){.arena = session->arena, .budget = options->events ? options->events : EVENTS_MOST, .launches = options->launches ? options->launches : 1,
 				     .overlap = options->overlap, .samples = (int)samples, .path = true, .remedy = true, .progress = tell, .user = session, .stop = &session->stop};
 }
 
 static bool print(struct session *session, const struct simulated *simulated)
 {
-	const struct flow_result *flow = simulated->flow;
+	const struct cycle_result *cycle_result = simulated->cycle_result;
 	(session->options.json ? simulated_json : simulated_text)(session, simulated);
 	if (session->options.trace && !simulated_trace(session, simulated, session->options.trace))
 		return false;
-	if (flow->deadlock)
-		return diag_error(&session->diag, NOWHERE, "deadlock: %s", flow->deadlock);
-	return !simulated->stopped || diag_error(&session->diag, NOWHERE, "interrupted after %lld of %lld iterations", (long long)flow->events, (long long)simulated->total);
+	if (cycle_result->deadlock)
+		return diag_error(&session->diag, NOWHERE, "deadlock: %s", cycle_result->deadlock);
+	return !simulated->stopped || diag_error(&session->diag, NOWHERE, "interrupted after %lld of %lld iterations", (long long)cycle_result->events, (long long)simulated->total);
 }
 
 bool command_simulate(struct session *session)
@@ -288,20 +288,20 @@ bool command_simulate(struct session *session)
 	const char *name = session->options.file;
 	if (!check_options(session) || !open_module(session) || !session_stage(session, "simulate"))
 		return false;
-	struct flow_options options = flow_options(session);
+	struct cycle_options options = cycle_options(session);
 	const struct extent_value *extent = read_extents(session);
-	struct flow_network *network = extent ? open_network(session, extent) : NULL;
-	struct flow_result result;
+	struct cycle_network *network = extent ? open_network(session, extent) : NULL;
+	struct cycle_result result;
 	if (!network || !(options.depth = depths(session, network)))
 		return false;
-	enum flow_outcome outcome = flow_run(network, &options, &result);
-	struct simulated simulated = {.name = name, .flow = &result, .wanted = options.launches, .total = flow_events(network) * options.launches, .stopped = outcome == FLOW_STOPPED};
-	simulated.steps = outcome == FLOW_DONE ? session->options.tokens : 0;
+	enum cycle_outcome outcome = cycle_run(network, &options, &result);
+	struct simulated simulated = {.name = name, .cycle_result = &result, .wanted = options.launches, .total = cycle_events(network) * options.launches, .stopped = outcome == CYCLE_STOPPED};
+	simulated.steps = outcome == CYCLE_DONE ? session->options.tokens : 0;
 	if (simulated.steps && !tokens_simulate(session, &options, (int)session->options.extent.count, extent, &simulated))
 		return false;
-	if (outcome != FLOW_OVER_BUDGET)
+	if (outcome != CYCLE_OVER_BUDGET)
 		return print(session, &simulated);
 	diag_error(&session->diag, NOWHERE, "%s: %lld launch%s of %lld iterations are more than the %lld that are simulated", name, (long long)options.launches, options.launches == 1 ? "" : "es",
-		   (long long)flow_events(network), (long long)options.budget);
+		   (long long)cycle_events(network), (long long)options.budget);
 	return diag_note(&session->diag, "--events COUNT raises the limit");
 }

@@ -35,7 +35,7 @@ struct piece {                /* where a part of an argument lies */
 
 struct parcel {               /* an argument's data as they are; or the integers and the scales of a weight, which are rounded together */
 	const void *data;         /* NULL: `weight` */
-	const struct quantised_weight *weight[PARTS];     /* NULL: no argument holds it */
+	const struct quantized_weight *weight[PARTS];     /* NULL: no argument holds it */
 	VEC(struct piece) pieces[PARTS];
 	int64_t elements, number;
 	int reason;               /* errno, of */
@@ -75,11 +75,11 @@ static struct parcel *add_parcel(struct packing *p, const void *data)
 }
 
 /* The parcel of the other part of the same runs, or a new one. */
-static struct parcel *parcel_beside(struct packing *p, const struct quantised_weight *weight, int part)
+static struct parcel *paired_parcel(struct packing *p, const struct quantized_weight *weight, int part)
 {
 	for (size_t i = p->parcels.count; i-- > 0;) {
 		struct parcel *parcel = p->parcels.data[i];
-		if (parcel->weight[1 - part] && !parcel->weight[part] && quantised_weight_pairs(parcel->weight[1 - part], weight))
+		if (parcel->weight[1 - part] && !parcel->weight[part] && quantized_weight_pairs(parcel->weight[1 - part], weight))
 			return parcel;
 	}
 	return add_parcel(p, NULL);
@@ -89,12 +89,12 @@ static struct parcel *parcel_beside(struct packing *p, const struct quantised_we
 static struct parcel *rounded_parcel(struct packing *p, const char *name, const struct attr *from, int part)
 {
 	struct parcel *parcel = map_get(&p->rounded, name);
-	const struct quantised_weight *weight = parcel ? NULL : quantised_weight_find(p->arena, p->module->diag, p->weights, from);
+	const struct quantized_weight *weight = parcel ? NULL : quantized_weight_find(p->arena, p->module->diag, p->weights, from);
 	if (!weight)
 		return parcel;
-	size_t bytes = quantised_weight_bytes(weight);
+	size_t bytes = quantized_weight_bytes(weight);
 	p->most[part] = bytes > p->most[part] ? bytes : p->most[part];
-	parcel = parcel_beside(p, weight, part);
+	parcel = paired_parcel(p, weight, part);
 	parcel->weight[part] = weight;
 	map_set(&p->rounded, name, parcel);
 	return parcel;
@@ -206,11 +206,11 @@ static int write_piece(struct worker *worker, const struct segment *segment, con
 
 static bool fill_room(struct worker *worker, const struct parcel *parcel)
 {
-	const struct quantised_weight *values = parcel->weight[VALUES], *scales = parcel->weight[SCALES];
+	const struct quantized_weight *values = parcel->weight[VALUES], *scales = parcel->weight[SCALES];
 	const volatile sig_atomic_t *stop = worker->packing->output->stop;
 	if (!values)
-		return quantised_weight_fill(scales, worker->room[SCALES], NULL, stop);
-	return quantised_weight_fill(values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL, stop);
+		return quantized_weight_fill(scales, worker->room[SCALES], NULL, stop);
+	return quantized_weight_fill(values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL, stop);
 }
 
 /* false: the others need not go on. */
@@ -227,7 +227,7 @@ static bool fill_parcel(struct worker *worker, struct parcel *parcel)
 				return false;
 		}
 	if (!parcel->data)
-		quantised_weight_release(parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES]);
+		quantized_weight_release(parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES]);
 	return !parcel->unfit;
 }
 
@@ -275,11 +275,11 @@ static void hash_files(void *argument, struct arena *scratch)
 
 static void run_workers(struct packing *p, struct worker *worker, void (*work)(void *worker, struct arena *scratch))
 {
-	struct job job[WORKERS];
+	struct task task[WORKERS];
 	for (int i = 0; i < WORKERS; i++)
-		job[i] = (struct job){work, &worker[i]};
+		task[i] = (struct task){work, &worker[i]};
 	p->next = 0;
-	jobs_run(p->module->guard, WORKERS, job);
+	tasks_run(p->module->guard, WORKERS, task);
 }
 
 static void pack_files(struct packing *p)
@@ -304,7 +304,7 @@ static bool check_parcels(const struct packing *p)
 	for (size_t i = 0; i < p->parcels.count; i++) {
 		const struct parcel *parcel = p->parcels.data[i];
 		if (parcel->unfit) {
-			const struct quantised_weight *weight = parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
+			const struct quantized_weight *weight = parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
 			diag_error(p->output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", weight->from->source);
 			return diag_note(p->output->diag, "numbers that have a largest one, which becomes the scale of their group");
 		}

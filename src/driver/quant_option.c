@@ -7,7 +7,7 @@ static const struct {
 } schemes[] = {
 	{"w4a8", {.weight = 4, .head = 4, .embedding = 8, .group = 128, .state = 8}},
 	{"w8a8", {.weight = 8, .head = 8, .embedding = 8, .group = 128, .state = 8}},
-	{"bf16", {.half = true, .state = 16}},
+	{"bf16", {.bf16 = true, .state = 16}},
 	{"fp32", {0}},
 };
 #define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
@@ -54,7 +54,7 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 	return true;
 }
 
-static bool refuse(struct diag *diag, const char *text, const char *part)
+static bool quant_option_error(struct diag *diag, const char *text, const char *part)
 {
 	diag_error(diag, NOWHERE, "--quant %s: '%s' cannot be read", text, part);
 	return diag_note(diag, "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row ,head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token");
@@ -72,7 +72,7 @@ bool quant_parse(struct arena *arena, struct diag *diag, const char *text, const
 	while (i < SCHEMES && strcmp(schemes[i].name, rest))
 		i++;
 	if (i == SCHEMES)
-		return refuse(diag, text, rest);
+		return quant_option_error(diag, text, rest);
 	struct quant_scheme *made = arena_copy(arena, &schemes[i].scheme, sizeof *made);
 	made->text = text;
 	for (char *option = next; option; option = next) {
@@ -80,8 +80,8 @@ bool quant_parse(struct arena *arena, struct diag *diag, const char *text, const
 		if (next)
 			*next++ = 0;
 		if (!made->weight || !apply(made, option))
-			return refuse(diag, text, option);
+			return quant_option_error(diag, text, option);
 	}
-	*scheme = made->weight || made->half ? made : NULL;
+	*scheme = made->weight || made->bf16 ? made : NULL;
 	return true;
 }

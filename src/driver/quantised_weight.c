@@ -16,21 +16,21 @@ static struct type tensor_like(struct arena *arena, const struct type *like, con
 }
 
 /* What else a moved bias is made of.  NULL after a diagnostic. */
-static const struct quantised_weight *find_moved(struct arena *arena, struct weights *weights, struct quantised_weight *weight)
+static const struct quantized_weight *find_moved(struct arena *arena, struct weights *weights, struct quantized_weight *weight)
 {
-	const struct quantised *from = weight->from;
-	if (!from->moved.bias)
+	const struct quantized *from = weight->from;
+	if (!from->folded_bias.bias)
 		return weight;
-	const struct weight *bias = weights_find(weights, from->moved.bias, from->moved.bias_type), *vector = bias ? weights_find(weights, from->moved.vector, from->moved.vector_type) : NULL;
+	const struct weight *bias = weights_find(weights, from->folded_bias.bias, from->folded_bias.bias_type), *vector = bias ? weights_find(weights, from->folded_bias.vector, from->folded_bias.vector_type) : NULL;
 	if (!vector)
 		return NULL;
 	int64_t groups = from->from.trip[1];
-	weight->moved = (struct moved_sources){weight->weight, weight->integers, weight->scales, bias->data, vector->data, arena_alloc(arena, (size_t)(groups * from->group)),
+	weight->folded_bias = (struct folded_bias_sources){weight->weight, weight->integers, weight->scales, bias->data, vector->data, arena_alloc(arena, (size_t)(groups * from->group)),
 					       ARENA_ARRAY(arena, uint16_t, groups)};
 	return weight;
 }
 
-static const struct quantised_weight *find_rounded(struct arena *arena, struct diag *diag, struct weights *weights, const struct quantised *from)
+static const struct quantized_weight *find_rounded(struct arena *arena, struct diag *diag, struct weights *weights, const struct quantized *from)
 {
 	static const struct type byte = {.kind = TYPE_INTEGER, .width = 8, .text = "i8"}, half = {.kind = TYPE_FLOAT, .width = 16, .text = "f16"};
 	const char *q = text_format(arena, "%s.q", from->source), *scale = text_format(arena, "%s.scale", from->source);
@@ -40,19 +40,19 @@ static const struct quantised_weight *find_rounded(struct arena *arena, struct d
 		return NULL;
 	}
 	struct type integers = tensor_like(arena, from->type, &byte), scales = tensor_like(arena, from->type, &half);
-	((int64_t *)(uintptr_t)scales.shape)[from->axis] = quantised_groups(from);
+	((int64_t *)(uintptr_t)scales.shape)[from->axis] = quantized_groups(from);
 	scales = tensor_like(arena, &scales, &half);
 	const struct weight *found = weights_find(weights, q, &integers), *scaled = found ? weights_find(weights, scale, &scales) : NULL;
-	struct quantised_weight *weight = ARENA_NEW(arena, struct quantised_weight);
+	struct quantized_weight *weight = ARENA_NEW(arena, struct quantized_weight);
 	if (!scaled)
 		return NULL;
-	*weight = (struct quantised_weight){.from = from, .integers = found->data, .scales = scaled->data};
+	*weight = (struct quantized_weight){.from = from, .integers = found->data, .scales = scaled->data};
 	return find_moved(arena, weights, weight);
 }
 
-const struct quantised_weight *quantised_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *attr)
+const struct quantized_weight *quantized_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *attr)
 {
-	const struct quantised *from = quantised_read(arena, attr);
+	const struct quantized *from = quantized_read(arena, attr);
 	if (!from) {
 		diag_error(diag, NOWHERE, "stream.from of an argument is no description of a quantised weight");
 		diag_note(diag, "name, type, part, bits, axis, group, base, trips, strides, conditions");
@@ -61,23 +61,23 @@ const struct quantised_weight *quantised_weight_find(struct arena *arena, struct
 	if (!from->cast && weights_has(weights, text_format(arena, "%s.q", from->source)) && (from->group != from->type->shape[from->type->rank - 1] || !weights_has(weights, from->source)))
 		return find_rounded(arena, diag, weights, from);
 	const struct weight *found = weights_find(weights, from->source, from->type);
-	struct quantised_weight *weight = ARENA_NEW(arena, struct quantised_weight);
+	struct quantized_weight *weight = ARENA_NEW(arena, struct quantized_weight);
 	if (!found)
 		return NULL;
-	*weight = (struct quantised_weight){.from = from, .weight = found->data};
+	*weight = (struct quantized_weight){.from = from, .weight = found->data};
 	return find_moved(arena, weights, weight);
 }
 
-size_t quantised_weight_bytes(const struct quantised_weight *weight)
+size_t quantized_weight_bytes(const struct quantized_weight *weight)
 {
-	const struct quantised *from = weight->from;
-	if (from->moved.bias)
+	const struct quantized *from = weight->from;
+	if (from->folded_bias.bias)
 		return sizeof(float) * (size_t)from->from.trip[0];
-	return (size_t)(from->cast ? 2 * type_elements(from->type) : from->scales ? 2 * quantised_scales(from) : segment_elements(&from->from));
+	return (size_t)(from->cast ? 2 * type_elements(from->type) : from->scales ? 2 * quantized_scales(from) : segment_elements(&from->from));
 }
 
 /* Files need not align their tensors. */
-static bool cast(const struct quantised_weight *weight, uint16_t *to)
+static bool cast(const struct quantized_weight *weight, uint16_t *to)
 {
 	int64_t elements = type_elements(weight->from->type);
 	for (int64_t i = 0; i < elements; i++) {
@@ -88,28 +88,28 @@ static bool cast(const struct quantised_weight *weight, uint16_t *to)
 	return true;
 }
 
-bool quantised_weight_pairs(const struct quantised_weight *left, const struct quantised_weight *right)
+bool quantized_weight_pairs(const struct quantized_weight *left, const struct quantized_weight *right)
 {
-	const struct quantised *a = left->from, *b = right->from;
-	return !a->cast && !b->cast && !a->moved.bias && !b->moved.bias && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantised_same_runs(a, b);
+	const struct quantized *a = left->from, *b = right->from;
+	return !a->cast && !b->cast && !a->folded_bias.bias && !b->folded_bias.bias && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantized_same_runs(a, b);
 }
 
-bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop)
+bool quantized_weight_fill(const struct quantized_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop)
 {
-	const struct quantised *from = weight->from;
+	const struct quantized *from = weight->from;
 	if (from->cast)
 		return cast(weight, data);
-	if (from->moved.bias)
-		return quantised_moved(from, &weight->moved, data, stop);
+	if (from->folded_bias.bias)
+		return quantized_folded_bias(from, &weight->folded_bias, data, stop);
 	int8_t *values = from->scales ? NULL : data;
 	scales = from->scales ? data : scales;
 	if (weight->weight)
-		return quantised_round(from, weight->weight, values, scales, stop);
-	quantised_take(from, weight->integers, weight->scales, values, scales);
+		return quantized_round(from, weight->weight, values, scales, stop);
+	quantized_import(from, weight->integers, weight->scales, values, scales);
 	return true;
 }
 
-void quantised_weight_release(const struct quantised_weight *weight)
+void quantized_weight_release(const struct quantized_weight *weight)
 {
 	size_t elements = (size_t)type_elements(weight->from->type);
 	weights_release(weight->weight ? weight->weight : weight->integers, weight->weight ? elements * sizeof(float) : elements);

@@ -28,7 +28,7 @@ struct run {
 	struct diag *diag;
 	struct design design;
 	struct weights *weights;
-	bool *given;              /* [design.now->tensors] */
+	bool *supplied;              /* [design.now->tensors] */
 	char *text;               /* --tokens: what the input is at first, then a row for every token of the steps, and for the one behind them; NULL: it is not asked for */
 	int64_t tokens, begun;    /* steps of the launch; tokens given */
 	size_t text_bytes;
@@ -89,7 +89,7 @@ static bool is_text(const struct run *run, const struct design_tensor *tensor)
 	return run->tokens && tensor == &run->design.now->tensors.data[run->design.now->feedback.input];
 }
 
-static struct design_tensor *find(struct run *run, const char *name, bool result)
+static struct design_tensor *find_tensor(struct run *run, const char *name, bool result)
 {
 	struct design_tensor *fed = design_argument(&run->design, name);
 	if (result && fed && is_text(run, fed))
@@ -127,7 +127,7 @@ static bool check_input(struct run *run, const struct design_tensor *tensor, con
 static void copy_rows(struct run *run, const struct design_tensor *tensor, const struct npy *npy)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
-	int64_t all = npy->shape[feedback->axis], most = feedback->rows_most, before = 1;
+	int64_t all = npy->shape[feedback->axis], most = feedback->chunk_tokens, before = 1;
 	for (int d = 0; d < feedback->axis; d++)
 		before *= tensor->shape[d];
 	size_t pitch = feedback->bytes / (size_t)before;
@@ -139,13 +139,13 @@ static void copy_rows(struct run *run, const struct design_tensor *tensor, const
 }
 
 /* How many tokens the file gives, the first step's as one; `one`: the file as if it were the input. */
-static int64_t given_by(const struct run *run, const struct design_tensor *tensor, const struct npy *npy, struct npy *one)
+static int64_t supplied_tokens(const struct run *run, const struct design_tensor *tensor, const struct npy *npy, struct npy *one)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
 	*one = *npy;
-	if (feedback->rows >= 0 && npy->rank == tensor->rank && npy->shape[feedback->axis] > feedback->rows_most) {
-		one->shape[feedback->axis] = feedback->rows_most;
-		return 1 + npy->shape[feedback->axis] - feedback->rows_most;
+	if (feedback->rows >= 0 && npy->rank == tensor->rank && npy->shape[feedback->axis] > feedback->chunk_tokens) {
+		one->shape[feedback->axis] = feedback->chunk_tokens;
+		return 1 + npy->shape[feedback->axis] - feedback->chunk_tokens;
 	}
 	if (npy->rank != tensor->rank + 1 || feedback->bytes != tensor->bytes)
 		return 1;
@@ -158,30 +158,30 @@ static bool load_text(struct run *run, const struct design_tensor *tensor, const
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
 	struct npy one;
-	int64_t given = given_by(run, tensor, npy, &one);
-	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, given))
+	int64_t supplied = supplied_tokens(run, tensor, npy, &one);
+	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, supplied))
 		return false;
-	run->begun = given;
-	run->text_bytes = tensor->bytes + (size_t)design_text(&run->design, run->tokens, given) * feedback->bytes;
+	run->begun = supplied;
+	run->text_bytes = tensor->bytes + (size_t)design_text(&run->design, run->tokens, supplied) * feedback->bytes;
 	run->text = arena_alloc(run->arena, run->text_bytes);
 	if (feedback->rows >= 0)
 		copy_rows(run, tensor, npy);
 	else
-		memcpy(run->text, npy->data, (size_t)given * tensor->bytes);
+		memcpy(run->text, npy->data, (size_t)supplied * tensor->bytes);
 	return true;
 }
 
 static bool load_input(struct run *run, const char *option)
 {
 	const char *path, *name = split(run, "in", option, &path);
-	struct design_tensor *tensor = name ? find(run, name, false) : NULL;
+	struct design_tensor *tensor = name ? find_tensor(run, name, false) : NULL;
 	struct npy npy;
 	if (!tensor)
 		return false;
-	bool *given = &run->given[tensor - run->design.now->tensors.data];
-	if (*given)
+	bool *supplied = &run->supplied[tensor - run->design.now->tensors.data];
+	if (*supplied)
 		return diag_error(run->diag, NOWHERE, "input '%s' is given twice", tensor->name);
-	*given = true;
+	*supplied = true;
 	if (!npy_read(run->arena, run->diag, path, &npy))
 		return false;
 	if (is_text(run, tensor))
@@ -213,7 +213,7 @@ static bool load_weight(struct run *run, struct design_tensor *tensor)
 		return false;
 	struct input input = {tensor, weight->data, weight->bytes};
 	VEC_PUSH(run->arena, &run->inputs, input);
-	return run->given[tensor - run->design.now->tensors.data] = true;
+	return run->supplied[tensor - run->design.now->tensors.data] = true;
 }
 
 static bool load_weights(struct run *run)
@@ -228,7 +228,7 @@ static bool load_weights(struct run *run)
 	run->weights = weights_open(run->arena, run->diag, path);
 	for (size_t i = 0; run->weights && i < run->design.now->tensors.count; i++) {
 		struct design_tensor *tensor = &run->design.now->tensors.data[i];
-		if (text_same(tensor->role, "weight") && !run->given[i] && !load_weight(run, tensor))
+		if (text_same(tensor->role, "weight") && !run->supplied[i] && !load_weight(run, tensor))
 			return false;
 	}
 	return run->weights != NULL;
@@ -245,7 +245,7 @@ static bool load_inputs(struct run *run)
 	if (!load_weights(run))
 		return false;
 	for (size_t i = 0; i < run->design.now->tensors.count; i++)
-		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->given[i])
+		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->supplied[i])
 			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.now->tensors.data[i].name);
 	if (!missing.size)
 		return extents_allow(&run->design, run->tokens ? design_text(&run->design, run->tokens, run->begun) - 1 : 0);
@@ -306,7 +306,7 @@ static bool save_text(struct run *run, const struct design_tensor *tensor, const
 static bool save_result(struct run *run, const char *option)
 {
 	const char *path, *name = split(run, "out", option, &path);
-	const struct design_tensor *tensor = name ? find(run, name, true) : NULL;
+	const struct design_tensor *tensor = name ? find_tensor(run, name, true) : NULL;
 	if (!tensor)
 		return false;
 	struct text header = text_new(run->arena);
@@ -343,7 +343,7 @@ static bool check_results(struct run *run)
 	}
 	for (size_t i = 0; i < out->count; i++) {
 		const char *path, *name = split(run, "out", out->data[i], &path);
-		const struct design_tensor *tensor = name ? find(run, name, true) : NULL;
+		const struct design_tensor *tensor = name ? find_tensor(run, name, true) : NULL;
 		if (!tensor)
 			return false;
 		if (!tensor->npy)
@@ -377,7 +377,7 @@ static bool execute(struct run *run)
 	run->tokens = session->options.tokens;
 	if (run->tokens && !design_takes(&run->design, run->tokens, 1))
 		return false;
-	run->given = ARENA_ARRAY(run->arena, bool, run->design.now->tensors.count + 1);
+	run->supplied = ARENA_ARRAY(run->arena, bool, run->design.now->tensors.count + 1);
 	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device) || !set_inputs(run))
 		return false;
 	if (!session_stage(session, "launch") || !launch(run) || !session_stage(session, "save") || !save_results(run))

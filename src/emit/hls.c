@@ -70,7 +70,7 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	kernel->both |= feedback_touches(main, port.buffer);
 	struct feedback feedback;
 	bool text = feedback_read(main, &feedback) && text_same(feedback.buffer, port.buffer);
-	kernel->rows = text && feedback.rows_most > kernel->rows ? feedback.rows_most : kernel->rows;
+	kernel->rows = text && feedback.chunk_tokens > kernel->rows ? feedback.chunk_tokens : kernel->rows;
 }
 
 static const struct op *process_of(const struct op *main, int argument)
@@ -166,9 +166,9 @@ static void bind_channels(struct emitter *e, struct names *names)
 			const char *function = names_add(names, "p", symbol);
 			map_set(&e->processes, symbol, (void *)(uintptr_t)function);
 			if (process && attr_get(process, KEY_STREAM_REWIND))
-				map_set(&e->unbroken_of, symbol, hls_unbroken_new(e, names, process, function));
+				map_set(&e->rewinding_of, symbol, hls_rewind_new(e, names, process, function));
 		}
-		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
 			continue;
 		const char *given = attr_text_or(op, KEY_STREAM_NAME, attr_text_or(op, KEY_NAME, op->code == OP_FIFO ? "s" : "b"));
 		const char *name = names_add(names, op->code == OP_FIFO ? "s_" : "b_", given);
@@ -213,15 +213,15 @@ static void write_channel(struct emitter *e, const struct op *op, struct text *o
 	}
 }
 
-static const struct unbroken *unbroken_of(const struct emitter *e, const struct op *call)
+static const struct rewinding *rewinding_of(const struct emitter *e, const struct op *call)
 {
-	return map_get(&e->unbroken_of, attr_text_or(call, KEY_CALLEE, ""));
+	return map_get(&e->rewinding_of, attr_text_or(call, KEY_CALLEE, ""));
 }
 
 static void write_call(struct emitter *e, const struct op *op, struct text *out)
 {
-	if (unbroken_of(e, op)) {
-		hls_unbroken_call(e, unbroken_of(e, op), op, out);
+	if (rewinding_of(e, op)) {
+		hls_rewind_call(e, rewinding_of(e, op), op, out);
 		return;
 	}
 	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, KEY_CALLEE, "")));
@@ -239,11 +239,11 @@ static void write_region(struct emitter *e, struct text *out)
 {
 	const struct block *body = e->main->region[0];
 	for (const struct op *op = body->first; op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			write_channel(e, op, out);
 	for (const struct op *op = body->first; op; op = op->next)
-		if (op->code == OP_CALL && unbroken_of(e, op))
-			hls_unbroken_queue(unbroken_of(e, op), out);
+		if (op->code == OP_CALL && rewinding_of(e, op))
+			hls_rewind_queue(rewinding_of(e, op), out);
 	for (const struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_CALL)
 			write_call(e, op, out);
@@ -364,7 +364,7 @@ static void write_top(struct emitter *e, struct top *top, const char *function, 
 static bool has_blocks(const struct op *main)
 {
 	for (const struct op *op = main->region[0]->first; op; op = op->next)
-		if (op->code == OP_BLOCKS)
+		if (op->code == OP_BLOCK_CHANNEL)
 			return true;
 	return false;
 }
@@ -374,7 +374,7 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	e->module = module;
 	e->main = module_main(module);
 	e->processes = map_new(e->arena);
-	e->unbroken_of = map_new(e->arena);
+	e->rewinding_of = map_new(e->arena);
 	ir_count_uses(module_body(module));
 	ir_clear_data(module_body(module));
 	bind_ports(e, names);

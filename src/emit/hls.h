@@ -33,8 +33,8 @@ struct datapath {
 	struct text arguments;    /* channels and arrays, as in a call */
 };
 
-/* A process whose nests follow each other without a break is two functions; hls_unbroken.c. */
-struct unbroken {
+/* A process whose nests follow each other without a break is two functions; hls_rewind.c. */
+struct rewinding {
 	const char *function, *counts;    /* the one with the loop, and the one that counts nests; */
 	const char *entry, *queue;        /* what the FIFO between them holds, and its name in the region */
 	const char *nests;        /* and in both functions */
@@ -50,7 +50,7 @@ struct emitter {
 	const char *top;
 	struct op *main;
 	struct map processes;     /* symbol -> name of its function */
-	struct map unbroken_of;   /* symbol -> struct unbroken */
+	struct map rewinding_of;   /* symbol -> struct unbroken */
 	struct map types;         /* C++ name -> type that has a typedef */
 	struct text typedefs, helpers;
 	struct map made;          /* helper functions already emitted */
@@ -61,8 +61,8 @@ struct emitter {
 	const struct op *call;    /* that starts it */
 	struct names names;
 	int indent, values, depth;
-	struct datapath datapath[NEST_MARKS];
-	struct unbroken *unbroken;        /* NULL: it is one function */
+	struct datapath datapath[NEST_DATAPATHS_MOST];
+	struct rewinding *rewinding;        /* NULL: it is one function */
 	struct text body, registers;
 	const char *run_target, *run_source;      /* first of the copies that wait in hls_copy */
 	int64_t run_count;
@@ -114,12 +114,12 @@ void hls_copy(struct emitter *e, const char *target, const char *source);
 void hls_flush(struct emitter *e);             /* writes copies that wait */
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Processes without a break; hls_unbroken.c. */
-struct unbroken *hls_unbroken_new(struct emitter *e, struct names *names, const struct op *process, const char *function);
-void hls_unbroken(struct emitter *e);                  /* both functions of the process at hand */
-void hls_unbroken_nest(struct emitter *e, struct op *nest);            /* that it comes next */
-void hls_unbroken_queue(const struct unbroken *own, struct text *out);
-void hls_unbroken_call(struct emitter *e, const struct unbroken *own, const struct op *call, struct text *out);
+/* Processes without a break; hls_rewind.c. */
+struct rewinding *hls_rewind_new(struct emitter *e, struct names *names, const struct op *process, const char *function);
+void hls_rewind(struct emitter *e);                  /* both functions of the process at hand */
+void hls_rewind_nest(struct emitter *e, struct op *nest);            /* that it comes next */
+void hls_rewind_queue(const struct rewinding *own, struct text *out);
+void hls_rewind_call(struct emitter *e, const struct rewinding *own, const struct op *call, struct text *out);
 
 /* Launches of several tokens; hls_feedback.c.  pointer: the names of the kernel's ports. */
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out);

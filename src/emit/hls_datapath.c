@@ -38,7 +38,7 @@ static const char *array_parameter(struct emitter *e, const struct type *type, c
 static void collect_marked(struct op *op, void *context)
 {
 	struct emitter *e = context;
-	int mark = nest_mark(op);
+	int mark = nest_datapath(op);
 	if (mark >= 0)
 		VEC_PUSH(e->arena, &e->datapath[mark].nests, op);
 }
@@ -94,7 +94,7 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 		hls_one_loop(e, loop, loops, path);
 	else
 		hls_loop(e, nest);
-	path->name = text_format(e->arena, nest_mark(nest) ? "%s_datapath%d" : "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, KEY_SYM_NAME, "")), nest_mark(nest));
+	path->name = text_format(e->arena, nest_datapath(nest) ? "%s_datapath%d" : "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, KEY_SYM_NAME, "")), nest_datapath(nest));
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", path->name, head.data);
 	text_add_bytes(e->out, e->registers.data, e->registers.size);
 	text_add_bytes(e->out, e->body.data, e->body.size);
@@ -109,10 +109,10 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 
 void hls_datapath_begin(struct emitter *e, struct op *process)
 {
-	for (int mark = 0; mark < NEST_MARKS; mark++)
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
 		e->datapath[mark] = (struct datapath){.arguments = text_new(e->arena)};
 	ir_walk(process->region[0], collect_marked, e);
-	for (int mark = 0; mark < NEST_MARKS; mark++) {
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++) {
 		struct datapath *path = &e->datapath[mark];
 		size_t alike = nest_columns(e->arena, path->nests.data, path->nests.count, &path->columns);
 		if (alike < path->nests.count)
@@ -122,8 +122,8 @@ void hls_datapath_begin(struct emitter *e, struct op *process)
 
 bool hls_is_datapath(const struct emitter *e, const struct op *nest)
 {
-	int mark = nest_mark(nest);
-	return mark >= 0 && (e->unbroken || e->datapath[mark].nests.count > 1);
+	int mark = nest_datapath(nest);
+	return mark >= 0 && (e->rewinding || e->datapath[mark].nests.count > 1);
 }
 
 size_t hls_datapath_place(const struct datapath *path, const struct op *nest)
@@ -136,11 +136,11 @@ size_t hls_datapath_place(const struct datapath *path, const struct op *nest)
 
 void hls_datapath(struct emitter *e, struct op *nest)
 {
-	if (e->unbroken) {
-		hls_unbroken_nest(e, nest);
+	if (e->rewinding) {
+		hls_rewind_nest(e, nest);
 		return;
 	}
-	struct datapath *path = &e->datapath[nest_mark(nest)];
+	struct datapath *path = &e->datapath[nest_datapath(nest)];
 	size_t at = hls_datapath_place(path, nest);
 	if (!at)
 		emit_function(e, path, nest);

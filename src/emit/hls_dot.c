@@ -10,8 +10,8 @@ static const char *add_products(struct text *out, struct names *names, const str
 	text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", dot->product, terms, (long long)dot->lanes, terms);
 	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
 	if (dot->words > 1)
-		text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->joined, dot->joined, 1LL << dot->offset);
-	text_add(out, "\t\tconst ap_int<%d> product = %s * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n\t\t%s[l] = product;\n\t}\n", dot->joined + dot->common,
+		text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->packed_w_bits, dot->packed_w_bits, 1LL << dot->offset);
+	text_add(out, "\t\tconst ap_int<%d> product = %s * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n\t\t%s[l] = product;\n\t}\n", dot->packed_w_bits + dot->x_bits,
 		 dot->words > 1 ? "w" : "w0[l]", terms);
 	return terms;
 }
@@ -46,8 +46,8 @@ static const char *add_array(struct text *out, struct names *names, const struct
 /* The two w of every lane, joined once for all x. */
 static const char *add_joined(struct text *out, struct names *names, const struct dot *dot)
 {
-	const char *joined = add_array(out, names, dot, "joined", dot->joined);
-	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(w1[l]) * %lld + w0[l];\n\t}\n", (long long)dot->lanes, joined, dot->joined, 1LL << dot->offset);
+	const char *joined = add_array(out, names, dot, "joined", dot->packed_w_bits);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(w1[l]) * %lld + w0[l];\n\t}\n", (long long)dot->lanes, joined, dot->packed_w_bits, 1LL << dot->offset);
 	return joined;
 }
 
@@ -55,15 +55,15 @@ static const char *add_joined(struct text *out, struct names *names, const struc
 static void add_fields(struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined, const char *field[4], const char *flag[3])
 {
 	static const char *const fields[4] = {"own0", "across0", "own1", "across1"}, *const flags[3] = {"low", "middle", "high"};
-	int low = dot->beside, at[4] = {0, low, dot->offset, dot->offset + low}, first = 2 * pair;
+	int low = dot->x_offset, at[4] = {0, low, dot->offset, dot->offset + low}, first = 2 * pair;
 	long long mask = (1LL << low) - 1;
 	for (int f = 0; f < 4; f++)
 		field[f] = add_array(out, names, dot, fields[f], dot->product);
 	for (int f = 0; f < 3; f++)
 		flag[f] = add_array(out, names, dot, flags[f], 2);
 	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
-	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x%d[l]) * %lld | (x%d[l] & %lld);\n", dot->wide, dot->wide, first + 1, 1LL << low, first, mask);
-	text_add(out, "\t\tconst ap_int<%d> product = %s[l] * x;\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->joined + dot->wide, joined);
+	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x%d[l]) * %lld | (x%d[l] & %lld);\n", dot->packed_x_bits, dot->packed_x_bits, first + 1, 1LL << low, first, mask);
+	text_add(out, "\t\tconst ap_int<%d> product = %s[l] * x;\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->packed_w_bits + dot->packed_x_bits, joined);
 	text_add(out, "\t\tconst bool sign = x%d[l] < 0, any = x%d[l] != 0, above = (product >> %d) & 1;\n", first, first, dot->offset - 1);
 	for (int f = 0; f < 4; f++)
 		text_add(out, f % 2 ? "\t\t%s[l] = product >> %d;\n" : "\t\t%s[l] = (product >> %d) & %lld;\n", field[f], at[f], mask);
@@ -74,7 +74,7 @@ static void add_fields(struct text *out, struct names *names, const struct dot *
 static void add_pair(struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined)
 {
 	const char *field[4], *flag[3];
-	long long whole = 1LL << dot->beside;
+	long long whole = 1LL << dot->x_offset;
 	int y = 4 * pair;
 	add_fields(out, names, dot, pair, joined, field, flag);
 	for (int f = 0; f < 4; f++)
@@ -96,12 +96,12 @@ static void add_fours(struct text *out, struct names *names, const struct dot *d
 }
 
 /* Two products of a multiplier, each with its own bits: the lower ones are the first, and the second lacks one where that is negative. */
-static void add_apart(struct text *out, struct names *names, const struct dot *dot, const char *result)
+static void add_separate(struct text *out, struct names *names, const struct dot *dot, const char *result)
 {
 	const char *first = add_array(out, names, dot, "own0", dot->product), *second = add_array(out, names, dot, "own1", dot->product), *low = add_array(out, names, dot, "low", 2);
 	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
-	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->joined, dot->joined, 1LL << dot->offset);
-	text_add(out, "\t\tconst ap_int<%d> product = w * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->joined + dot->common);
+	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->packed_w_bits, dot->packed_w_bits, 1LL << dot->offset);
+	text_add(out, "\t\tconst ap_int<%d> product = w * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->packed_w_bits + dot->x_bits);
 	text_add(out, "\t\t%s[l] = product;\n\t\t%s[l] = product >> %d;\n\t\t%s[l] = (product >> %d) & 1;\n\t}\n", first, second, dot->offset, low, dot->offset - 1);
 	first = add_tree(out, names, dot->lanes, dot->product, first);
 	second = add_tree(out, names, dot->lanes, dot->product, second);
@@ -123,8 +123,8 @@ static void add_one_or_two(struct text *out, struct names *names, const struct d
 /* One function for each pair of word types. */
 static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot, const char *x, const char *w, const char *y)
 {
-	int commons = dot_commons(dot);
-	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * commons, x, w);
+	int x_count = dot_x_count(dot);
+	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * x_count, x, w);
 	if (map_get(&e->made, name))
 		return name;
 	map_set(&e->made, name, op);
@@ -135,13 +135,13 @@ static const char *dot_helper(struct emitter *e, struct op *op, const struct dot
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		names_add(&names, "", own[i]);
 	text_add(out, "static %s %s(", y, name);
-	for (int j = 0; j < commons; j++) {
-		const char *common = commons > 1 ? text_format(out->arena, "x%d", j) : "x";
+	for (int j = 0; j < x_count; j++) {
+		const char *common = x_count > 1 ? text_format(out->arena, "x%d", j) : "x";
 		names_add(&names, "", common);
 		text_add(out, "const %s &%s, ", x, common);
 	}
 	text_add(out, "const %s &w0%s)\n{\n#pragma HLS inline\n", w, dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
-	(dot->commons > 1 ? add_fours : dot->apart ? add_apart : add_one_or_two)(out, &names, dot, y);
+	(dot->x_per_dsp > 1 ? add_fours : dot->unpacks_products ? add_separate : add_one_or_two)(out, &names, dot, y);
 	return name;
 }
 
@@ -152,20 +152,20 @@ static const char *word_of(struct emitter *e, int64_t lanes, int bits)
 }
 
 /* Columns in pairs, each as two words. */
-static const char *across_helper(struct emitter *e, struct op *op, const struct dot *dot)
+static const char *columns_helper(struct emitter *e, struct op *op, const struct dot *dot)
 {
 	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[1]->type), *y = hls_type(e, op->result[0]->type);
-	char *name = text_format(e->arena, "across%lld_%s_%s", (long long)dot->across, x, w);
+	char *name = text_format(e->arena, "across%lld_%s_%s", (long long)dot->columns, x, w);
 	if (map_get(&e->made, name))
 		return name;
-	const char *column = word_of(e, dot->lanes, dot->own), *pair = word_of(e, dot->words, type_scalar(op->result[0]->type)->width), *sum = dot_helper(e, op, dot, x, column, pair);
+	const char *column = word_of(e, dot->lanes, dot->w_bits), *pair = word_of(e, dot->words, type_scalar(op->result[0]->type)->width), *sum = dot_helper(e, op, dot, x, column, pair);
 	struct text *out = &e->helpers;
 	map_set(&e->made, name, op);
-	text_add(out, "static %s %s(const %s &x, const %s &w)\n{\n#pragma HLS inline\n\t%s y;\n\tfor (int c = 0; c < %lld; c += %d) {\n#pragma HLS unroll\n\t\t%s w0%s;\n", y, name, x, w, y, (long long)dot->across,
+	text_add(out, "static %s %s(const %s &x, const %s &w)\n{\n#pragma HLS inline\n\t%s y;\n\tfor (int c = 0; c < %lld; c += %d) {\n#pragma HLS unroll\n\t\t%s w0%s;\n", y, name, x, w, y, (long long)dot->columns,
 		 dot->words, column, dot->words > 1 ? ", w1" : "");
-	text_add(out, "\t\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t\tw0[l] = w[l * %lld + c];\n", (long long)dot->lanes, (long long)dot->across);
+	text_add(out, "\t\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t\tw0[l] = w[l * %lld + c];\n", (long long)dot->lanes, (long long)dot->columns);
 	if (dot->words > 1)
-		text_add(out, "\t\t\tw1[l] = w[l * %lld + c + 1];\n\t\t}\n\t\tconst %s sums = %s(x, w0, w1);\n\t\ty[c] = sums[0];\n\t\ty[c + 1] = sums[1];\n", (long long)dot->across, pair, sum);
+		text_add(out, "\t\t\tw1[l] = w[l * %lld + c + 1];\n\t\t}\n\t\tconst %s sums = %s(x, w0, w1);\n\t\ty[c] = sums[0];\n\t\ty[c + 1] = sums[1];\n", (long long)dot->columns, pair, sum);
 	else
 		text_add(out, "\t\t}\n\t\ty[c] = %s(x, w0);\n", sum);
 	text_add(out, "\t}\n\treturn y;\n}\n\n");
@@ -183,7 +183,7 @@ void hls_dot(struct emitter *e, struct op *op)
 	for (int i = 0; i < op->operands; i++)
 		text_add(&call, "%s%s", i ? ", " : "", hls_word(e, op->operand[i]));
 	const char *name = hls_value_name(e, op), *y = hls_type(e, op->result[0]->type), *helper;
-	helper = dot.across ? across_helper(e, op, &dot) : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type), hls_type(e, op->operand[dot_commons(&dot)]->type), y);
+	helper = dot.columns ? columns_helper(e, op, &dot) : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type), hls_type(e, op->operand[dot_x_count(&dot)]->type), y);
 	hls_line(e, "const %s %s = %s(%s);", y, name, helper, call.data);
 	hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
 }

@@ -124,7 +124,7 @@ static struct places places_of(const struct step *s, const char *name, bool outp
 	return places;
 }
 
-static void visit(const struct step *s, const char *name, bool output, visitor *act, const char *how)
+static void for_each_place(const struct step *s, const char *name, bool output, visitor *act, const char *how)
 {
 	struct places places = places_of(s, name, output);
 	for (size_t i = 0; i < places.all.count; i++) {
@@ -163,7 +163,7 @@ static void read_rows(const struct step *s, struct cell cell, int64_t element, c
 static void set_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
-	write_cell(s, cell, how, rows_may_go_on(s->main) ? "said" : "rows");
+	write_cell(s, cell, how, launch_may_continue(s->main) ? "said" : "rows");
 }
 
 static void go_on(const struct step *s)
@@ -172,17 +172,17 @@ static void go_on(const struct step *s)
 	const char *rows = s->feedback.rows;
 	if (rows) {
 		text_add(s->out, "\tint before = 1;\n");
-		visit(s, rows, false, read_rows, "before");
+		for_each_place(s, rows, false, read_rows, "before");
 	}
-	if (rows_may_go_on(s->main))          /* one more said that this step follows, which is no row */
-		text_add(s->out, "\tbefore = before > %lld ? %lld : before;\n", (long long)s->feedback.rows_most, (long long)s->feedback.rows_most);
+	if (launch_may_continue(s->main))          /* one more said that this step follows, which is no row */
+		text_add(s->out, "\tbefore = before > %lld ? %lld : before;\n", (long long)s->feedback.chunk_tokens, (long long)s->feedback.chunk_tokens);
 	for (int i = 0; i < inputs->count; i++) {
-		long long step = feedback_step(inputs->items[i].value);
+		long long step = feedback_increment(inputs->items[i].value);
 		if (step)
-			visit(s, attr_item_text(inputs->items[i].value, KEY_NAME), false, add_step, text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
+			for_each_place(s, attr_item_text(inputs->items[i].value, KEY_NAME), false, add_step, text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
 	}
 	if (rows)
-		visit(s, rows, false, set_rows, "=");
+		for_each_place(s, rows, false, set_rows, "=");
 }
 
 /* ---- where rows count: `rows` numbers of each element of a row, those of the text from row `at` behind the first on */
@@ -190,10 +190,10 @@ static void go_on(const struct step *s)
 /* Of the step behind this one: how many of the text's rows were given and are left, how many are its own, what it is said of them where one more says that others follow, and where they begin. */
 static void count_rows(const struct step *s)
 {
-	long long most = (long long)s->feedback.rows_most;
+	long long most = (long long)s->feedback.chunk_tokens;
 	text_add(s->out, "\tconst int behind = given - 1, taken = %lld * token < behind ? %lld * token : behind, left = behind - taken;\n", most, most);
 	text_add(s->out, "\tconst int rows = left > %lld ? %lld : left > 1 ? left : 1;\n", most, most);
-	if (rows_may_go_on(s->main))
+	if (launch_may_continue(s->main))
 		text_add(s->out, "\tconst int said = left > %lld ? %lld : rows;\n", most, most + 1);
 	text_add(s->out, "\tconst int at = left > 0 ? taken : behind + token - (behind + %lld) / %lld;\n", most - 1, most);
 }
@@ -223,16 +223,16 @@ static void choose_rows(const struct step *s)
 {
 	const struct step inner = deeper(s);
 	struct cell text = text_of_rows(s, "i");
-	text_add(s->out, "\t%s next[%lld];\n\tif (left > 0) {\n", hls_type(s->e, type_scalar(text.word)), (long long)(s->feedback.elements * s->feedback.rows_most));
+	text_add(s->out, "\t%s next[%lld];\n\tif (left > 0) {\n", hls_type(s->e, type_scalar(text.word)), (long long)(s->feedback.elements * s->feedback.chunk_tokens));
 	text_add(s->out, "\t\tfor (int i = 0; i < %srows; i++) {\n#pragma HLS pipeline II=1\n\t\t\tnext[i] = %s;\n\t\t}\n\t} else {\n", many(s), value_of(s, text));
-	visit(&inner, s->feedback.output, true, take_output, "=");
+	for_each_place(&inner, s->feedback.output, true, take_output, "=");
 	text_add(s->out, "\t}\n");
 }
 
 /* Numbers of one element of a row, or of all. */
 static bool goes_on(const struct step *s, const struct run *run, const struct place *place)
 {
-	int64_t by = feedback_number(&s->feedback, place->element) - run->number - (run->count - 1) * run->by;
+	int64_t by = feedback_text_index(&s->feedback, place->element) - run->number - (run->count - 1) * run->by;
 	bool behind = text_same(place->buffer, run->first.buffer) && place->at == run->first.at + run->count;
 	return behind && (by == run->by || (run->count == 1 && (by == 1 || by == s->feedback.elements)));
 }
@@ -244,7 +244,7 @@ static const char *length_of(const struct step *s, const struct run *run)
 	int64_t before = by_row ? run->number / run->by : run->number;
 	const char *end = text_format(s->e->arena, "%srows", by_row ? "" : many(s));
 	const char *length = before ? text_format(s->e->arena, "%s - %lld", end, (long long)before) : end;
-	bool last = before + run->count >= s->feedback.rows_most * (by_row ? 1 : s->feedback.elements);
+	bool last = before + run->count >= s->feedback.chunk_tokens * (by_row ? 1 : s->feedback.elements);
 	return last ? length : text_format(s->e->arena, "(%s < %lld ? %s : %lld)", length, (long long)run->count, length, (long long)run->count);
 }
 
@@ -265,7 +265,7 @@ static void set_rows_of_input(const struct step *s)
 	struct run run = {.count = 0};
 	for (size_t i = 0; i < places.all.count; i++) {
 		const struct place *place = &places.all.data[i];
-		int64_t number = feedback_number(&s->feedback, place->element);
+		int64_t number = feedback_text_index(&s->feedback, place->element);
 		if (run.count && goes_on(s, &run, place)) {
 			run.by = run.count == 1 ? number - run.number : run.by;
 			run.count++;
@@ -305,8 +305,8 @@ void hls_feedback(struct emitter *e, const char *name, const char *const *pointe
 		choose_rows(&s);
 		set_rows_of_input(&s);
 	} else {
-		visit(&s, s.feedback.output, true, choose_next, "");
-		visit(&s, s.feedback.input, false, set_input, "=");
+		for_each_place(&s, s.feedback.output, true, choose_next, "");
+		for_each_place(&s, s.feedback.input, false, set_input, "=");
 	}
 	go_on(&s);
 	text_add(out, "}\n\n");

@@ -7,7 +7,7 @@ int hls_nest(struct op *nest, struct op *loop[NEST_MOST])
 {
 	int loops = 0;
 	for (struct op *op = nest; op; op = attr_get(op, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(op->region[0])) {
-		if (loops == NEST_MOST || (loops && nest_mark(op) >= 0))         /* a datapath is a call of its own */
+		if (loops == NEST_MOST || (loops && nest_datapath(op) >= 0))         /* a datapath is a call of its own */
 			return 1;
 		loop[loops++] = op;
 	}

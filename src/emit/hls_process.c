@@ -141,7 +141,7 @@ static void emit_apply(struct emitter *e, struct op *op)
 	define(e, op, (struct spelling){.text = text.data, .atomic = !strpbrk(text.data, " -")});
 }
 
-static void emit_take(struct emitter *e, struct op *op)
+static void emit_pop(struct emitter *e, struct op *op)
 {
 	const char *fifo = hls_spelling(e, op->operand[1])->text, *type = hls_type(e, op->result[0]->type), *when = condition(e, op->operand[0]);
 	bool used = op->result[0]->uses > 0, always = when && !*when;
@@ -247,13 +247,13 @@ static void add_array(struct emitter *e, struct op *op)
 static void emit_alloca(struct emitter *e, struct op *op)
 {
 	struct text body = e->body;
-	if (!e->unbroken) {
+	if (!e->rewinding) {
 		add_array(e, op);
 		return;
 	}
-	e->body = e->unbroken->arrays;
+	e->body = e->rewinding->arrays;
 	add_array(e, op);
-	e->unbroken->arrays = e->body;
+	e->rewinding->arrays = e->body;
 	e->body = body;
 }
 
@@ -488,7 +488,7 @@ static void emit_for(struct emitter *e, struct op *op)
 }
 
 static emit_function *const functions[OP_COUNT] = {
-	[OP_CONSTANT] = emit_constant, [OP_APPLY] = emit_apply,       [OP_TAKE] = emit_take,           [OP_PUSH] = emit_push,
+	[OP_CONSTANT] = emit_constant, [OP_APPLY] = emit_apply,       [OP_POP] = emit_pop,           [OP_PUSH] = emit_push,
 	[OP_ACQUIRE] = emit_acquire,   [OP_RELEASE] = emit_release,   [OP_ALLOCA] = emit_alloca,       [OP_MEMREF_LOAD] = emit_load,
 	[OP_MEMREF_STORE] = emit_store, [OP_LANE] = emit_lane,        [OP_SET_LANE] = emit_set_lane,   [OP_BROADCAST] = emit_broadcast,
 	[OP_JOIN_LANES] = emit_join,   [OP_SPLIT_LANES] = emit_lane,   [OP_TREE] = emit_tree,           [OP_FOR] = emit_for,
@@ -499,7 +499,7 @@ void hls_op(struct emitter *e, struct op *op)
 {
 	if (op->code == OP_YIELD || op->code == OP_RETURN)
 		return;
-	if (op->results && !op->result[0]->uses && op->code != OP_TAKE && op->code != OP_ACQUIRE)
+	if (op->results && !op->result[0]->uses && op->code != OP_POP && op->code != OP_ACQUIRE)
 		return;
 	if (op->code == OP_BROADCAST) {
 		emit_broadcast(e, op);
@@ -570,10 +570,10 @@ void hls_process(struct emitter *e, struct op *process)
 		bind_name(e, body->argument[i], name);
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
-	e->unbroken = map_get(&e->unbroken_of, attr_text_or(process, KEY_SYM_NAME, ""));
+	e->rewinding = map_get(&e->rewinding_of, attr_text_or(process, KEY_SYM_NAME, ""));
 	hls_datapath_begin(e, process);
-	if (e->unbroken) {
-		hls_unbroken(e);
+	if (e->rewinding) {
+		hls_rewind(e);
 		return;
 	}
 	hls_block(e, body);

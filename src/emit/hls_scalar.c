@@ -54,8 +54,8 @@ static const struct form forms[OP_COUNT] = {
 	[OP_FLOOR] = {.real = "st_floor($0)"},
 	[OP_CEIL] = {.real = "st_ceil($0)"},
 	[OP_ROUNDEVEN] = {.real = "st_round_even($0)"},
-	[OP_NEAREST] = {.real = "($T)st_nearest($0, $W)"},
-	[OP_PEAK] = {.real = "st_peak($0, $1)"},
+	[OP_ROUND_SATURATE] = {.real = "($T)st_nearest($0, $W)"},
+	[OP_ABSMAX] = {.real = "st_peak($0, $1)"},
 };
 
 /* On i1, which C++ holds as 0 or 1 and the IR as 0 or -1. */

@@ -4,11 +4,11 @@
 #include "platform/index_range.h"
 #include "predict/timing.h"
 
-#define NESTS_AHEAD 4         /* whose numbers wait */
+#define NEST_QUEUE_DEPTH 4         /* whose numbers wait */
 
-struct unbroken *hls_unbroken_new(struct emitter *e, struct names *names, const struct op *process, const char *function)
+struct rewinding *hls_rewind_new(struct emitter *e, struct names *names, const struct op *process, const char *function)
 {
-	struct unbroken *own = ARENA_NEW(e->arena, struct unbroken);
+	struct rewinding *own = ARENA_NEW(e->arena, struct rewinding);
 	own->function = function;
 	own->counts = names_add(names, "", text_format(e->arena, "%s_nests", function));
 	own->entry = names_add(names, "", text_format(e->arena, "%s_nest", function));
@@ -38,11 +38,11 @@ static const char *type_of(const struct nest_column *column, size_t nests)
 	return most <= 8 ? "int8_t" : most <= 16 ? "int16_t" : "int";
 }
 
-static void add_entry_type(struct emitter *e, const struct unbroken *own)
+static void add_entry_type(struct emitter *e, const struct rewinding *own)
 {
 	size_t number = 0;
 	text_add(e->out, "struct %s {\n\tint8_t path;\n", own->entry);
-	for (int mark = 0; mark < NEST_MARKS; mark++)
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
 		for (size_t c = 0; c < e->datapath[mark].columns.list.count; c++)
 			text_add(e->out, "\t%s n%zu;\n", type_of(&e->datapath[mark].columns.list.data[c], e->datapath[mark].nests.count), number++);
 	text_add(e->out, "};\n\n");
@@ -52,8 +52,8 @@ static void add_entry_type(struct emitter *e, const struct unbroken *own)
 static const char *entry_of(struct emitter *e, int mark, size_t nest)
 {
 	struct text text = text_new(e->arena);
-	text_add(&text, "%s{%d", e->unbroken->entry, mark);
-	for (int m = 0; m < NEST_MARKS; m++)
+	text_add(&text, "%s{%d", e->rewinding->entry, mark);
+	for (int m = 0; m < NEST_DATAPATHS_MOST; m++)
 		for (size_t c = 0; c < e->datapath[m].columns.list.count; c++) {
 			const struct datapath *path = &e->datapath[m];
 			const struct value *number = m == mark ? path->columns.list.data[c].number[nest] : NULL;
@@ -77,13 +77,13 @@ static const char *where_any(struct emitter *e, struct op *nest)
 	return text.size ? text_format(e->arena, "if (%s) ", text.data) : "";
 }
 
-void hls_unbroken_nest(struct emitter *e, struct op *nest)
+void hls_rewind_nest(struct emitter *e, struct op *nest)
 {
 	struct op *loop[NEST_MOST];
-	int mark = nest_mark(nest), loops = hls_nest(nest, loop);
+	int mark = nest_datapath(nest), loops = hls_nest(nest, loop);
 	if (!attr_get(loop[loops - 1], KEY_STREAM_PIPELINE))
 		hls_fail(e, nest, "is not one pipeline, in a process with stream.unbroken");
-	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->unbroken->nests, entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
+	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->rewinding->nests, entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
 }
 
 /* --- the loop */
@@ -110,7 +110,7 @@ static int64_t iterations_of(const struct block *block)
 static void add_nests(struct emitter *e, const char *nest, const char *over)
 {
 	const char *otherwise = "";
-	for (int mark = 0; mark < NEST_MARKS; mark++) {
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++) {
 		if (!e->datapath[mark].nests.count)
 			continue;
 		bind_numbers(e, nest, mark);
@@ -127,19 +127,19 @@ static void add_nests(struct emitter *e, const char *nest, const char *over)
 static void add_loop(struct emitter *e)
 {
 	const char *nest = names_add(&e->names, "", "nest"), *next = names_add(&e->names, "", "next"), *begins = names_add(&e->names, "", "begins"), *more = names_add(&e->names, "", "more");
-	hls_line(e, "%s %s = %s.read();", e->unbroken->entry, next, e->unbroken->nests);
-	hls_line(e, "%s %s = %s;", e->unbroken->entry, nest, next);
+	hls_line(e, "%s %s = %s.read();", e->rewinding->entry, next, e->rewinding->nests);
+	hls_line(e, "%s %s = %s;", e->rewinding->entry, nest, next);
 	hls_line(e, "bool %s = true;", begins);
 	hls_line(e, "bool %s = true;", more);
 	hls_line(e, "while (%s) {", more);
 	text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n", (long long)iterations_of(e->process->region[0]) + 1);
-	for (int mark = 0; mark < NEST_MARKS; mark++)
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
 		hls_distances(e, &e->datapath[mark]);
 	e->indent++;
 	hls_line(e, "if (%s) {", begins);
 	e->indent++;
 	hls_line(e, "%s = %s;", nest, next);
-	hls_line(e, "if (%s.path >= 0) %s = %s.read();", nest, next, e->unbroken->nests);
+	hls_line(e, "if (%s.path >= 0) %s = %s.read();", nest, next, e->rewinding->nests);
 	e->indent--;
 	hls_line(e, "}");
 	hls_line(e, "%s = false;", begins);
@@ -153,19 +153,19 @@ static void add_loop(struct emitter *e)
 
 static void note_inside(struct emitter *e)
 {
-	for (int mark = 0; mark < NEST_MARKS; mark++) {
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++) {
 		struct datapath *path = &e->datapath[mark];
 		hls_datapath_uses(e, path);
 		for (size_t i = 0; i < path->used.list.count; i++)
 			if (!path->used.list.data[i]->def)
-				e->unbroken->inside[path->used.list.data[i]->index] = true;
+				e->rewinding->inside[path->used.list.data[i]->index] = true;
 	}
 }
 
 static void add_function(struct emitter *e, const char *name, bool inside, const struct text *arrays)
 {
 	const struct block *body = e->process->region[0];
-	const struct unbroken *own = e->unbroken;
+	const struct rewinding *own = e->rewinding;
 	struct text head = text_new(e->arena);
 	for (int i = 0; i < body->arguments; i++)
 		if (own->inside[i] == inside)
@@ -179,10 +179,10 @@ static void add_function(struct emitter *e, const char *name, bool inside, const
 	e->registers = text_new(e->arena);
 }
 
-void hls_unbroken(struct emitter *e)
+void hls_rewind(struct emitter *e)
 {
 	const struct text none = text_new(e->arena);
-	struct unbroken *own = e->unbroken;
+	struct rewinding *own = e->rewinding;
 	own->nests = names_add(&e->names, "", "nests");
 	note_inside(e);
 	add_entry_type(e, own);
@@ -195,12 +195,12 @@ void hls_unbroken(struct emitter *e)
 
 /* --- as a part of the dataflow region */
 
-void hls_unbroken_queue(const struct unbroken *own, struct text *out)
+void hls_rewind_queue(const struct rewinding *own, struct text *out)
 {
-	text_add(out, "\thls::stream<%s, %d> %s(\"%s\");\n", own->entry, NESTS_AHEAD, own->queue, own->queue);
+	text_add(out, "\thls::stream<%s, %d> %s(\"%s\");\n", own->entry, NEST_QUEUE_DEPTH, own->queue, own->queue);
 }
 
-void hls_unbroken_call(struct emitter *e, const struct unbroken *own, const struct op *call, struct text *out)
+void hls_rewind_call(struct emitter *e, const struct rewinding *own, const struct op *call, struct text *out)
 {
 	for (int inside = 0; inside < 2; inside++) {
 		text_add(out, "\tST_PROCESS(%s", inside ? own->function : own->counts);

@@ -224,7 +224,7 @@ static const char *text_of(struct arena *arena, const struct op *main)
 	struct feedback feedback;
 	if (!feedback_read(main, &feedback))
 		return "NULL";
-	long long first = (long long)emit_bytes(attr_item(attr_entry(attr_get(main, KEY_STREAM_INPUTS), feedback.input), KEY_TYPE)->type), each = first / feedback.rows_most;
+	long long first = (long long)emit_bytes(attr_item(attr_entry(attr_get(main, KEY_STREAM_INPUTS), feedback.input), KEY_TYPE)->type), each = first / feedback.chunk_tokens;
 	return text_format(arena, "&(const struct text){\"%s\", %lld, %lld, %lld}", feedback.input, first, each, feedback.rows ? first : 0);
 }
 

@@ -3,5 +3,5 @@
 #define STC_ENGINE_PASSES_H
 #include "options/pass_context.h"
 
-bool share_units(struct pass_context *context, struct module *module);
+bool map_contractions(struct pass_context *context, struct module *module);
 #endif

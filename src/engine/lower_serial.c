@@ -2,57 +2,57 @@
  * Nothing is asked of a word but of how many tokens it is, so the words of a layer's phases, of all tiles, are one loop. */
 #include "engine/unit.h"
 
-struct serial {
-	const struct unit *unit;
+struct serializer {
+	const struct engine *engine;
 	int count;                /* sets of slices */
-	struct value *in[SETS_MOST], *out[SETS_MOST]; /* channels */
+	struct value *in[PROCESS_PAIRS_MOST], *out[PROCESS_PAIRS_MOST]; /* channels */
 };
 
-static bool alike(const struct phase *left, const struct phase *right)
+static bool same_tokens(const struct job *left, const struct job *right)
 {
-	return !left->there.each == !right->there.each && left->tile == right->tile && left->contract.tokens == right->contract.tokens;
+	return !left->run_time.each == !right->run_time.each && left->tile == right->tile && left->contract.tokens == right->contract.tokens;
 }
 
 /* All are one datapath. */
-static void add_words(struct process *p, struct unit_stretch stretch, void *context)
+static void add_words(struct process *p, struct job_span stretch, void *context)
 {
-	const struct serial *serial = context;
-	const struct unit *unit = serial->unit;
-	const struct phase *phase = &unit->phases.data[stretch.first];
+	const struct serializer *serializer = context;
+	const struct engine *engine = serializer->engine;
+	const struct job *job = &engine->jobs.data[stretch.first];
 	int64_t rows = 0;
 	for (int i = stretch.first; i < stretch.end; i++)
-		rows += unit->phases.data[i].blocks * unit->phases.data[i].block;
-	unit_loop(p, stretch.tiles, stretch.there);
+		rows += engine->jobs.data[i].blocks * engine->jobs.data[i].block;
+	engine_loop(p, stretch.tiles, stretch.run_time);
 	process_mark(p, KEY_STREAM_DATAPATH);
-	unit_loop(p, rows * phase->words, phase->words_there);
-	struct value *token = unit_loop_tokens(unit, p, phase);
+	engine_loop(p, rows * job->words, job->words_run_time);
+	struct value *token = engine_token_loop(engine, p, job);
 	process_pipeline(p, 1);
-	for (int i = 0; i < serial->count; i++) {
-		struct value *of[2] = {make_take(p, make_equal(p, token, 0), serial->in[i]), token};
-		make_push(p, NULL, make_op(p, OP_SPLIT_LANES, serial->out[i]->type->element, 2, of), serial->out[i]);
+	for (int i = 0; i < serializer->count; i++) {
+		struct value *of[2] = {make_pop(p, make_equal(p, token, 0), serializer->in[i]), token};
+		make_push(p, NULL, make_op(p, OP_SPLIT_LANES, serializer->out[i]->type->element, 2, of), serializer->out[i]);
 	}
 	process_close(p, 3);
 }
 
-void lower_serial(const struct unit *unit, int number)
+void lower_token_serializer(const struct engine *engine, int number)
 {
-	struct process p = unit_process(unit, "serial");
-	struct serial serial = {.unit = unit};
-	for (int i = number; i < unit_sets(unit) && serial.count < unit->together_sets; i++, serial.count++) {
-		const char *which = serial.count ? text_format(p.module->arena, "%d", serial.count) : "";
-		serial.in[serial.count] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "x%s", which));
-		serial.out[serial.count] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "y%s", which));
+	struct process p = engine_process(engine, "serial");
+	struct serializer serializer = {.engine = engine};
+	for (int i = number; i < engine_pe_pairs(engine) && serializer.count < engine->pairs_per_process; i++, serializer.count++) {
+		const char *which = serializer.count ? text_format(p.module->arena, "%d", serializer.count) : "";
+		serializer.in[serializer.count] = process_argument(&p, engine->sums[i], text_format(p.module->arena, "x%s", which));
+		serializer.out[serializer.count] = process_argument(&p, engine->collected[i], text_format(p.module->arena, "y%s", which));
 	}
-	for (int first = 0; first < (int)unit->phases.count; first = unit_loop_end(unit, first))
-		unit_each_stretch(unit, &p, first, add_words, &serial);
+	for (int first = 0; first < (int)engine->jobs.count; first = engine_loop_end(engine, first))
+		engine_each_span(engine, &p, first, add_words, &serializer);
 	process_finish(&p);
 }
 
-bool unit_serial_alike(const struct unit *unit)
+bool engine_can_serialize(const struct engine *engine)
 {
-	const struct phase *phase = unit->phases.data;
+	const struct job *job = engine->jobs.data;
 	bool same = true;
-	for (int i = 0; i < (int)unit->phases.count; i++)
-		same = same && (!phase[i].around || phase[i].there.tiles) && (unit_loop_end(unit, i) == i + 1 || alike(&phase[i], &phase[i + 1]));
+	for (int i = 0; i < (int)engine->jobs.count; i++)
+		same = same && (!job[i].layer_overlap || job[i].run_time.tiles) && (engine_loop_end(engine, i) == i + 1 || same_tokens(&job[i], &job[i + 1]));
 	return same;
 }

@@ -6,7 +6,7 @@
 #include "ir/kernel_edit.h"
 #include "engine/engine_passes.h"
 
-#define FEW_ABREAST 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
+#define FEW_TOKENS_PER_CYCLE 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
 
 struct pair {
 	struct op *sums, *scaled;
@@ -66,7 +66,7 @@ static bool is_pair(int bits, struct module *module, struct op *op, struct pair 
 		return false;
 	tidy_alike(module, maker, op);
 	*pair = (struct pair){.sums = maker, .scaled = op};
-	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits || pair->size * bits != UNIT_WORD_BITS)
+	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits || pair->size * bits != ENGINE_WORD_BITS)
 		return false;
 	if (body_uses_counters(&op->kernel->post))
 		return false;
@@ -76,11 +76,11 @@ static bool is_pair(int bits, struct module *module, struct op *op, struct pair 
 	       strides(pair, &scaled[2], outputs, 1, 0) && strides(pair, &op->kernel->result, 0, 1, outputs);
 }
 
-static void share(struct module *module, struct pair *pair)
+static void replace_pair(struct module *module, struct pair *pair)
 {
 	struct op *scaled = pair->scaled;
 	if (scaled->kernel->post.count)
-		kernel_split_post(module, scaled);
+		kernel_split_epilogue(module, scaled);
 	struct value *operand[4] = {pair->sums->operand[0], scaled->operand[1], pair->sums->operand[1], scaled->operand[2]};
 	struct op *op = op_new(module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
 	struct contract contract;
@@ -94,15 +94,15 @@ static void share(struct module *module, struct pair *pair)
 	op_remove(scaled);
 }
 
-static void share_block(int bits, struct module *module, struct block *block)
+static void map_block(int bits, struct module *module, struct block *block)
 {
 	struct pair pair;
 	for (struct op *op = block->first, *next; op; op = next) {
 		next = op->next;
 		if (op->code == OP_FOR)
-			share_block(bits, module, op->region[0]);
+			map_block(bits, module, op->region[0]);
 		if (is_pair(bits, module, op, &pair))
-			share(module, &pair);
+			replace_pair(module, &pair);
 	}
 }
 
@@ -123,20 +123,20 @@ static bool may_move(const struct op *op, const struct op *place)
 }
 
 /* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other.
- * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_unit.c).
+ * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_engine.c).
  * Where tokens are counted the queries come last as well, but values right before them: one token alone waits for keys first (unit_order.c). */
-static void turn_round(struct block *block, bool counted)
+static void reverse_same_input(struct block *block, bool counted)
 {
 	struct op *first = NULL;
 	for (struct op *op = block->first, *next; op; op = next) {
 		next = op->next;
 		if (op->code == OP_FOR)
-			turn_round(op->region[0], counted);
+			reverse_same_input(op->region[0], counted);
 		if (op->code != OP_CONTRACT)
 			continue;
-		int64_t tokens = attr_integer_or(op, KEY_TOKENS, 1), tiles = tokens / rows_tile(tokens, false);
-		bool turned = tiles > 1 && (tiles <= TILES_LEAST || tiles > TILES_IN_TURN);
-		bool same = first && turned && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
+		int64_t tokens = attr_integer_or(op, KEY_TOKENS, 1), tiles = tokens / token_tile(tokens, false);
+		bool reversed = tiles > 1 && (tiles <= WAVEFRONT_TILES_LEAST || tiles > WAVEFRONT_TILES_MOST);
+		bool same = first && reversed && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
 		if (same) {
 			op_remove(op);
 			op_insert_before(first, op);
@@ -146,49 +146,49 @@ static void turn_round(struct block *block, bool counted)
 }
 
 /* What tokens share a tile, contractions of the same numbers share with it: queries, keys and values of a tile are there before those of the next. */
-static void mark_same(struct module *module, struct block *block)
+static void mark_same_input(struct module *module, struct block *block)
 {
 	const struct op *last = NULL;
 	for (struct op *op = block->first; op; op = op->next) {
 		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 1;
 		if (op->code == OP_FOR)
-			mark_same(module, op->region[0]);
-		if (last && (tokens == 1 || tokens > rows_tile(tokens, false)) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
+			mark_same_input(module, op->region[0]);
+		if (last && (tokens == 1 || tokens > token_tile(tokens, false)) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
 			attr_set(module, op, KEY_SAME_INPUT, attr_unit(module));
 		last = op->code == OP_CONTRACT ? op : last;
 	}
 }
 
 /* One token alone, of many that a launch may have, waits for memory, of which each slice brings some: with eight abreast there would be 16 slices. */
-static int64_t wished_abreast(const struct pass_context *context, const struct op *main, int64_t tokens)
+static int64_t requested_tokens_per_cycle(const struct pass_context *context, const struct op *main, int64_t tokens)
 {
-	if (context->choices.value[CHOICE_ABREAST] || (tokens > UNIT_FEW && !rows_counted(main)))
-		return choice_count(&context->choices, CHOICE_ABREAST);
-	return tokens > UNIT_FEW ? UNIT_LANES : FEW_ABREAST;
+	if (context->choices.value[CHOICE_TOKENS_PER_CYCLE] || (tokens > FEW_TOKENS && !run_time_tokens_least(main)))
+		return choice_count(&context->choices, CHOICE_TOKENS_PER_CYCLE);
+	return tokens > FEW_TOKENS ? ENGINE_BASE_LANES : FEW_TOKENS_PER_CYCLE;
 }
 
 /* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
-static int64_t abreast_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
+static int64_t tokens_per_cycle_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
-	int64_t wished = wished_abreast(context, module_main(module), tokens), tile = rows_tile(tokens, rows_counted(module_main(module))), most = choice_count(&context->choices, CHOICE_SLICES);
-	int64_t abreast = tile > UNIT_LANES ? (tile + 1) / 2 : tile;
-	abreast = wished < abreast ? wished : (abreast + 1) / 2 * 2;
-	abreast = abreast < wished ? abreast : wished;
-	while (abreast > 1 && whole_words(abreast) > most)
-		abreast = abreast > UNIT_LANES ? UNIT_LANES : 1;
-	while (abreast > 2 && !slices_fit(context, module, bits, (int)abreast, whole_words(abreast)))
-		abreast -= 2;
-	if (counts_few(module_main(module)) && abreast >= tokens)          /* a loop over the words of a tile has to be there, whatever is counted */
-		abreast = tokens > 2 ? (tokens - 1) / 2 * 2 : 1;
-	return abreast;
+	int64_t requested = requested_tokens_per_cycle(context, module_main(module), tokens), tile = token_tile(tokens, run_time_tokens_least(module_main(module))), most = choice_count(&context->choices, CHOICE_ENGINE_PES);
+	int64_t tokens_per_cycle = tile > ENGINE_BASE_LANES ? (tile + 1) / 2 : tile;
+	tokens_per_cycle = requested < tokens_per_cycle ? requested : (tokens_per_cycle + 1) / 2 * 2;
+	tokens_per_cycle = tokens_per_cycle < requested ? tokens_per_cycle : requested;
+	while (tokens_per_cycle > 1 && whole_words(tokens_per_cycle) > most)
+		tokens_per_cycle = tokens_per_cycle > ENGINE_BASE_LANES ? ENGINE_BASE_LANES : 1;
+	while (tokens_per_cycle > 2 && !pes_fit(context, module, bits, (int)tokens_per_cycle, whole_words(tokens_per_cycle)))
+		tokens_per_cycle -= 2;
+	if (counts_few_tokens(module_main(module)) && tokens_per_cycle >= tokens)          /* a loop over the words of a tile has to be there, whatever is counted */
+		tokens_per_cycle = tokens > 2 ? (tokens - 1) / 2 * 2 : 1;
+	return tokens_per_cycle;
 }
 
 /* One token alone, of many that a launch may have, uses a word once: while it waits for attention, words are brought ahead, and two slices use these twice as fast then, each with half of the tokens abreast. */
-static struct unit_shape shape_of(const struct pass_context *context, const struct op *main, int64_t tokens, int64_t uses)
+static struct engine_shape shape_of(const struct pass_context *context, const struct op *main, int64_t tokens, int64_t uses)
 {
-	int64_t dealt = tokens > UNIT_FEW && rows_counted(main) ? choice_count(&context->choices, CHOICE_DEALT) : 1;
-	dealt = uses % (2 * dealt) ? 1 : dealt;
-	return (struct unit_shape){(int)(uses / dealt), (int)dealt};
+	int64_t pes_per_port = tokens > FEW_TOKENS && run_time_tokens_least(main) ? choice_count(&context->choices, CHOICE_PES_PER_PORT) : 1;
+	pes_per_port = uses % (2 * pes_per_port) ? 1 : pes_per_port;
+	return (struct engine_shape){(int)(uses / pes_per_port), (int)pes_per_port};
 }
 
 /* Of a dump that is read again nobody says how its weights were quantised: contractions have the fewest bits, tables of embeddings may have more.  0: no weight has few. */
@@ -203,22 +203,22 @@ static int least_bits(const struct op *main)
 	return least;
 }
 
-bool share_units(struct pass_context *context, struct module *module)
+bool map_contractions(struct pass_context *context, struct module *module)
 {
-	if (!has_unit(context))
+	if (!has_engine(context))
 		return true;
 	const struct op *main = module_main(module);
 	int bits = context->quant ? context->quant->weight : 0;
 	if (!bits)
 		bits = least_bits(main);
 	ir_count_uses(module_body(module));
-	share_block(bits, module, main->region[0]);
-	turn_round(main->region[0], rows_counted(main));
-	mark_same(module, main->region[0]);
-	int64_t tokens = unit_tokens(main->region[0], NULL);
+	map_block(bits, module, main->region[0]);
+	reverse_same_input(main->region[0], run_time_tokens_least(main));
+	mark_same_input(module, main->region[0]);
+	int64_t tokens = engine_tokens(main->region[0], NULL);
 	if (tokens > 1)
-		mark_shape(module, main->region[0], shape_of(context, main, tokens, abreast_of(context, module, bits, tokens)));
+		mark_engine_shape(module, main->region[0], shape_of(context, main, tokens, tokens_per_cycle_of(context, module, bits, tokens)));
 	if (has_contraction(main->region[0]))
-		mark_lanes(module, main->region[0], ports_within(context, module, bits, unit_uses(unit_shape(main->region[0])), rows_counted(main), context->platform->ports / 2));
+		mark_result_lanes(module, main->region[0], engine_port_limit(context, module, bits, engine_word_uses(engine_shape(main->region[0])), run_time_tokens_least(main), context->platform->ports / 2));
 	return true;
 }

@@ -6,65 +6,65 @@
 
 #define STACKED_SUMS 512      /* of a slice, for the words of a tile: so deep is a block RAM */
 
-int unit_stack_end(const struct unit *unit, int first)
+int engine_stack_end(const struct engine *engine, int first)
 {
 	int end = first + 1;
-	while (end < (int)unit->phases.count && unit->phases.data[end].stacked)
+	while (end < (int)engine->jobs.count && engine->jobs.data[end].rows_stacked)
 		end++;
 	return end;
 }
 
-int64_t unit_stack_rows(const struct unit *unit, int first)
+int64_t engine_stack_rows(const struct engine *engine, int first)
 {
 	int64_t rows = 0;
-	for (int i = first, end = unit_stack_end(unit, first); i < end; i++)
-		rows += unit->phases.data[i].block;
+	for (int i = first, end = engine_stack_end(engine, first); i < end; i++)
+		rows += engine->jobs.data[i].block;
 	return rows;
 }
 
-int unit_gaps(const struct unit *unit, int first, int slice, int64_t row[GAPS_MOST])
+int engine_row_gaps(const struct engine *engine, int first, int pe, int64_t row[GAPS_MOST])
 {
 	int gaps = 0;
 	int64_t rows = 0;
-	for (int i = first, end = unit_stack_end(unit, first); i + 1 < end; i++) {
-		const struct phase *phase = &unit->phases.data[i];
-		rows += phase->block;
-		if (phase_rows(phase, slice) < phase->block)
+	for (int i = first, end = engine_stack_end(engine, first); i + 1 < end; i++) {
+		const struct job *job = &engine->jobs.data[i];
+		rows += job->block;
+		if (job_last_block_rows(job, pe) < job->block)
 			row[gaps++] = rows - 1;
-		if (phase_lacks_row(unit, phase + 1, slice))
+		if (job_lacks_first_row(engine, job + 1, pe))
 			row[gaps++] = rows;
 	}
 	return gaps;
 }
 
-static bool follows(const struct phase *before, const struct phase *phase)
+static bool shares_groups(const struct job *before, const struct job *job)
 {
-	return phase->op->parent == before->op->parent && phase->contract.same && !phase->contract.apart && phase->words == before->words && phase->tiles == before->tiles && phase->contract.groups == before->contract.groups;
+	return job->op->parent == before->op->parent && job->contract.same_input && !job->contract.second_pass && job->words == before->words && job->tiles == before->tiles && job->contract.groups == before->contract.groups;
 }
 
 /* Those from `first` on that may share a block; *few: has one of them fewer rows than it takes? */
-static int stack_end(const struct unit *unit, int first, bool *few)
+static int stack_end(const struct engine *engine, int first, bool *few)
 {
-	const struct phase *phase = unit->phases.data;
+	const struct job *job = engine->jobs.data;
 	int end = first;
 	int64_t rows = 0;
 	*few = false;
-	for (; end < (int)unit->phases.count && end - first < JOINED_MOST && phase[end].there.tiles && !phase[end].part && !phase[end].from && (end == first || follows(&phase[end - 1], &phase[end])); end++) {
-		int64_t own = unit_rows_left(unit, &phase[end]);
-		if ((rows + own) * phase[end].words > STACKED_SUMS)
+	for (; end < (int)engine->jobs.count && end - first < JOB_ENDS_MOST && job[end].run_time.tiles && !job[end].part_rows && !job[end].part_first && (end == first || shares_groups(&job[end - 1], &job[end])); end++) {
+		int64_t own = job_rows_per_pe(engine, &job[end]);
+		if ((rows + own) * job[end].words > STACKED_SUMS)
 			break;
 		rows += own;
-		*few |= own < unit_rows_least(unit, &phase[end]);
+		*few |= own < job_block_rows_least(engine, &job[end]);
 	}
 	return end;
 }
 
-void unit_stack_phases(struct unit *unit)
+void engine_stack_jobs(struct engine *engine)
 {
-	for (int first = 0, end; first < (int)unit->phases.count; first = end > first ? end : first + 1) {
+	for (int first = 0, end; first < (int)engine->jobs.count; first = end > first ? end : first + 1) {
 		bool few;
-		end = stack_end(unit, first, &few);
+		end = stack_end(engine, first, &few);
 		for (int i = first + 1; few && i < end; i++)
-			unit->phases.data[i].stacked = true;
+			engine->jobs.data[i].rows_stacked = true;
 	}
 }

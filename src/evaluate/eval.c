@@ -42,18 +42,18 @@ int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_
 	return trip ? extent / trip->most * run_time_count(trip, *value) : extent;
 }
 
-bool eval_is_there(const struct evaluation *e, const struct launch_rows *rows, int64_t row)
+bool eval_row_is_valid(const struct evaluation *e, const struct launch_tokens *rows, int64_t row)
 {
 	return row / rows->tile < eval_trips(e, rows->most / rows->tile, rows->tiles) && row % rows->tile < eval_trips(e, rows->tile, rows->each);
 }
 
 struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip)
 {
-	struct lookback lookback;
-	if (!trip || !lookback_find(e->module, trip->symbol, &lookback))
+	struct sliding_window sliding_window;
+	if (!trip || !sliding_window_named(e->module, trip->symbol, &sliding_window))
 		return (struct gap){0};
-	const int64_t *all = map_get(&e->symbols, lookback.symbol), *value = map_get(&e->symbols, trip->symbol), times = extent / trip->most;
-	return (struct gap){lookback_head(&lookback, trip) * times, (lookback_there(&lookback, *all) - *value) / trip->tile * times};
+	const int64_t *all = map_get(&e->symbols, sliding_window.symbol), *value = map_get(&e->symbols, trip->symbol), times = extent / trip->most;
+	return (struct gap){sliding_window_gap_start(&sliding_window, trip) * times, (sliding_window_extent(&sliding_window, *all) - *value) / trip->tile * times};
 }
 
 /* Symbols that stand for less in layers that look back only so far. */
@@ -61,13 +61,13 @@ static void bind_layer(struct evaluation *e, int layer)
 {
 	const struct attr *list = attr_get(e->module->op, KEY_STREAM_SLIDING_WINDOW);
 	for (int i = 0; list && i < list->count; i++) {
-		struct lookback lookback;
+		struct sliding_window sliding_window;
 		const char *name = attr_item_text(list->items[i].value, KEY_NAME);
-		const int64_t *all = lookback_find(e->module, name, &lookback) ? map_get(&e->symbols, lookback.symbol) : NULL;
-		if (!all || layer >= lookback.layers)
+		const int64_t *all = sliding_window_named(e->module, name, &sliding_window) ? map_get(&e->symbols, sliding_window.symbol) : NULL;
+		if (!all || layer >= sliding_window.layers)
 			continue;
 		int64_t *value = ARENA_NEW(e->arena, int64_t);
-		*value = lookback_value(&lookback, layer, *all);
+		*value = sliding_window_value(&sliding_window, layer, *all);
 		map_set(&e->symbols, name, value);
 	}
 }

@@ -41,9 +41,9 @@ struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const
 	struct tensor *y = eval_new(e, result);
 	int64_t *row = ARENA_ARRAY(e->arena, int64_t, c.size + 1);
 	struct numbers numbers = {type_scalar(w->type), type_scalar(own->type), x->data, s->data, w->data, own->data, y->data};
-	struct launch_rows rows = rows_of_launch(e->arena, c.rows, c.tokens);
+	struct launch_tokens rows = launch_tokens_of(e->arena, c.token_symbol, c.tokens);
 	for (int64_t t = 0; t < c.tokens; t++) {
-		if (!eval_is_there(e, &rows, t))
+		if (!eval_row_is_valid(e, &rows, t))
 			continue;
 		for (int64_t n = 0; n < c.outputs; n++)
 			numbers.y[t * c.outputs + n] = output(&c, &numbers, t, n, row);

@@ -111,7 +111,7 @@ static bool bind_ports(struct machine *m)
 static bool build_network(struct machine *m)
 {
 	for (struct op *op = m->main->region[0]->first; op; op = op->next) {
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			op->result[0]->data = channel_new(&m->network, op);
 		else if (op->code == OP_CALL && !network_add_process(&m->network, op))
 			return false;
@@ -244,7 +244,7 @@ static bool is_same(const struct evaluation *e, int inputs, const struct tensor 
 
 static bool claims_hold(const struct evaluation *e, int inputs, const struct tensor *input, const struct network *network)
 {
-	const struct claim *early = NULL;
+	const struct distance_claim *early = NULL;
 	int count = (int)network->claims.count;
 	for (int i = 0; i < count; i++)
 		early = network->claims.data[i]->nearest ? network->claims.data[i] : early;

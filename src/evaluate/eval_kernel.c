@@ -93,7 +93,7 @@ static struct access every(struct arena *arena, const struct access *access, int
 /* The terms of one of the partial sums. */
 static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole, int loop, int64_t first, struct port sums)
 {
-	int64_t step = op->kernel->partial;
+	int64_t step = op->kernel->partial_sums;
 	struct nest nest = *whole;
 	if (first >= whole->extent[loop])
 		return true;
@@ -103,12 +103,12 @@ static bool run_part(struct evaluation *e, const struct op *op, const struct nes
 	for (int i = 0; i < nest.operands; i++) {
 		struct port *port = &nest.operand[i];
 		port->access = every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
-		if (!port->turn)
+		if (!port->row_weight)
 			continue;
-		int64_t *turn = arena_copy(e->arena, port->turn, sizeof *turn * (size_t)whole->loops);
-		port->come -= first * turn[loop];
-		turn[loop] *= step;
-		port->turn = turn;
+		int64_t *row_weight = arena_copy(e->arena, port->row_weight, sizeof *row_weight * (size_t)whole->loops);
+		port->valid_rows_end -= first * row_weight[loop];
+		row_weight[loop] *= step;
+		port->row_weight = row_weight;
 	}
 	nest.result = &sums;
 	return nest_run(e->module, e->arena, op, &nest);
@@ -118,7 +118,7 @@ static bool run_part(struct evaluation *e, const struct op *op, const struct nes
 static bool run_partial(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
-	int64_t parts = kernel->partial, elements = nest->result[0].elements, bytes = scalar_storage_bytes(kernel->type);
+	int64_t parts = kernel->partial_sums, elements = nest->result[0].elements, bytes = scalar_storage_bytes(kernel->type);
 	struct scalar_op combine;
 	struct port *sums = ARENA_ARRAY(e->arena, struct port, parts);
 	int loop = kernel_inner_reduction(kernel);
@@ -184,7 +184,7 @@ bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nes
 		return false;
 	if (lanes_reduced && !use_tree(e, op, nest))
 		return false;
-	if (!(kernel->partial > 1 ? run_partial(e, op, nest) : nest_run(e->module, e->arena, op, nest)))
+	if (!(kernel->partial_sums > 1 ? run_partial(e, op, nest) : nest_run(e->module, e->arena, op, nest)))
 		return false;
 	return !reduction || !kernel->post.count || run_post(e, op, nest);
 }

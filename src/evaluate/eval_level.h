@@ -22,7 +22,7 @@ struct words {                /* a stream: all its elements, in order */
 
 extern eval_function *const eval_tensor_functions[OP_COUNT];
 extern eval_function *const eval_stream_functions[OP_COUNT];
-eval_function route_cast, route_fork, route_choose, route_chunk, route_concat, route_join;
+eval_function route_cast, route_fork, route_layer_mux, route_chunk, route_concat, route_join;
 struct words *eval_words(struct evaluation *e, const struct type *type);         /* zeros */
 eval_function eval_contract;
 /* The result of a contraction, of a tensor and its scales; NULL after a diagnostic. */
@@ -38,8 +38,8 @@ struct tensor *eval_tensor_of(const struct value *value);
 struct tensor *eval_new(struct evaluation *e, const struct type *type);          /* zeros */
 struct tensor *eval_result(struct evaluation *e, struct op *op);                 /* a new tensor, already bound to result 0 */
 int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip);      /* in this run: extent / most times its count; trip NULL: extent */
-struct launch_rows;
-bool eval_is_there(const struct evaluation *e, const struct launch_rows *rows, int64_t row);     /* in this run */
+struct launch_tokens;
+bool eval_row_is_valid(const struct evaluation *e, const struct launch_tokens *rows, int64_t row);     /* in this run */
 struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip);       /* of the points, in this layer */
 int64_t eval_integer(const struct value *value);                                 /* of an index or integer value */
 struct nest eval_kernel_nest(struct evaluation *e, const struct op *op);         /* loops, and ports without data */

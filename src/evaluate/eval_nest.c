@@ -87,7 +87,7 @@ static bool port_fits(struct module *module, const struct op *op, const struct n
 	}
 	if (port->access.index_operand >= 0)
 		high += (port->access.index_limit - 1) * port->access.index_stride;
-	if (low >= 0 && (high < port->elements || port->turn))    /* the last turns of what comes in some are not read */
+	if (low >= 0 && (high < port->elements || port->row_weight))    /* the last turns of what comes in some are not read */
 		return true;
 	return diag_error(module->diag, op->location, "%s %d of \"%s\" reaches elements %lld … %lld of a tensor with %lld", what, number, op_info[op->code].name,
 	                  (long long)low, (long long)high, (long long)port->elements);
@@ -136,14 +136,14 @@ static void read_gather(const struct runner *r, const struct port *port, char *r
 }
 
 /* What has not come is 0. */
-static void come_range(const struct runner *r, const struct port *port, int64_t *low, int64_t *high)
+static void valid_range(const struct runner *r, const struct port *port, int64_t *low, int64_t *high)
 {
-	int64_t left = port->come, step = port->turn && r->vector >= 0 ? port->turn[r->vector] : 0;
+	int64_t left = port->valid_rows_end, step = port->row_weight && r->vector >= 0 ? port->row_weight[r->vector] : 0;
 	active_range(r, &port->access, low, high);
-	if (!port->turn)
+	if (!port->row_weight)
 		return;
 	for (int l = 0; l < r->nest->loops; l++)
-		left -= port->turn[l] * r->counter[l];
+		left -= port->row_weight[l] * r->counter[l];
 	int64_t points = left <= 0 ? 0 : step ? (left + step - 1) / step : r->count;
 	*high = points < *high ? points : *high;
 	*low = *low < *high ? *low : *high;
@@ -154,7 +154,7 @@ static void run_operand(const struct runner *r, struct step *step)
 	const struct port *port = &r->nest->operand[step->number];
 	int64_t low, high, size = scalar_register_bytes(port->type);
 	char *registers = step->value;
-	come_range(r, port, &low, &high);
+	valid_range(r, port, &low, &high);
 	if (high - low < r->count)
 		memset(registers, 0, (size_t)(r->count * size));
 	if (low == high)

@@ -40,8 +40,8 @@ struct port {                 /* an operand or a result in memory */
 	void *data;
 	int64_t elements;
 	struct access access;
-	const int64_t *turn;      /* [loops] NULL, or weights: an operand has come where Σ turn[l] counter[l] < come */
-	int64_t come;
+	const int64_t *row_weight;      /* [loops] NULL, or weights: an operand has come where Σ turn[l] counter[l] < come */
+	int64_t valid_rows_end;
 };
 
 struct gap {                  /* from the point `head` on, counters are `out` more: run-time extents, see ir/lookback.h */

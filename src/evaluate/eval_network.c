@@ -158,7 +158,7 @@ const struct instruction *do_set_lane(struct network *network, struct process *p
 	return at + 1;
 }
 
-const struct instruction *do_take(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_pop(struct network *network, struct process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	if (!number(at->in[0]))
@@ -222,7 +222,7 @@ const struct instruction *do_load(struct network *network, struct process *proce
 	if (!word_address(network, process, at, &word))
 		return fail(network);
 	scalar_read(at->type, at->out, at->array->data, word * at->count, 1, at->count);
-	if (at->array->claim)
+	if (at->array->distance_claim)
 		claim_load(process, at, word);
 	return at + 1;
 }
@@ -232,7 +232,7 @@ const struct instruction *do_store(struct network *network, struct process *proc
 	int64_t word;
 	if (!word_address(network, process, at, &word))
 		return fail(network);
-	if (at->array->claim)
+	if (at->array->distance_claim)
 		claim_store(process, at, word);
 	scalar_write(at->type, at->in[0], at->array->data, word * at->count, 1, at->count);
 	return at + 1;
@@ -315,7 +315,7 @@ static struct process *waits_on(const struct process *process)
 }
 
 /* The process in which the chain of waits from `process` closes, or the last one that still waits. */
-static struct process *find_cycle(const struct network *network, struct process *process)
+static struct process *find_wait_cycle(const struct network *network, struct process *process)
 {
 	for (size_t i = 0; i < network->processes.count; i++) {
 		struct process *next = waits_on(process);
@@ -328,7 +328,7 @@ static struct process *find_cycle(const struct network *network, struct process 
 
 static bool report_deadlock(struct network *network, struct process *stuck)
 {
-	struct process *start = find_cycle(network, stuck), *process = start;
+	struct process *start = find_wait_cycle(network, stuck), *process = start;
 	struct text text = text_new(network->e->arena);
 	do {
 		text_add(&text, "%s%s", process == start ? "" : "; ", describe_wait(network, process));

@@ -4,7 +4,7 @@
 #include "evaluate/eval_level.h"
 
 /* Of an array with stream.distance: in a pipeline no word is read fewer iterations than that after it was written.  Emitted C++ says so to the vendor's compiler, which then lets a read that is nearer overtake the write. */
-struct claim {
+struct distance_claim {
 	const char *process, *array;
 	struct location location;
 	int64_t distance;
@@ -22,7 +22,7 @@ struct array {                /* a local array, a block that was acquired, or a 
 	int rank;
 	const int64_t *shape;     /* [rank]; not used for rank 1 */
 	char *data;               /* storage */
-	struct claim *claim;      /* NULL: none */
+	struct distance_claim *distance_claim;      /* NULL: none */
 };
 
 enum side { SIDE_READ, SIDE_WRITE, SIDES };
@@ -75,7 +75,7 @@ struct network {
 	struct evaluation *e;
 	VEC(struct process *) processes;
 	VEC(struct channel *) channels;
-	VEC(struct claim *) claims;
+	VEC(struct distance_claim *) claims;
 	int overtaken, overtaken_end;     /* claims whose reads overtake writes: those from the first number on, and before the second */
 	struct process **ready;   /* ring */
 	size_t first_ready, ready_count;
@@ -88,9 +88,9 @@ bool network_add_process(struct network *network, const struct op *call);      /
 bool network_run(struct network *network);
 
 /* What instructions do (eval_network.c); the translator (eval_translate.c) chooses among them. */
-instruction_function do_scalar, do_broadcast, do_tree, do_dot, do_dot_across, do_apply, do_join, do_split, do_set_lane, do_take, do_push, do_acquire, do_release, do_load, do_store, do_write, do_loop, do_next, do_drain, do_iterate, do_end;
+instruction_function do_scalar, do_broadcast, do_tree, do_dot, do_dot_across, do_apply, do_join, do_split, do_set_lane, do_pop, do_push, do_acquire, do_release, do_load, do_store, do_write, do_loop, do_next, do_drain, do_iterate, do_end;
 
-struct claim *claim_new(struct network *network, const struct process *process, const struct op *alloca, int64_t words);      /* NULL: the array claims nothing */
+struct distance_claim *claim_new(struct network *network, const struct process *process, const struct op *alloca, int64_t words);      /* NULL: the array claims nothing */
 void claim_store(const struct process *process, const struct instruction *store, int64_t word);       /* about to be done */
 void claim_load(const struct process *process, const struct instruction *load, int64_t word);         /* done */
 #endif

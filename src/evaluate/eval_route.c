@@ -28,7 +28,7 @@ bool route_fork(struct evaluation *e, struct op *op)
 	return true;
 }
 
-bool route_choose(struct evaluation *e, struct op *op)
+bool route_layer_mux(struct evaluation *e, struct op *op)
 {
 	const struct attr *table = attr_get(op, KEY_TABLE);
 	const struct op *loop = op->parent->parent;
@@ -68,9 +68,9 @@ static bool interleave(struct evaluation *e, struct op *op, const int64_t *words
 {
 	struct words *to = eval_words(e, op->result[0]->type);
 	const struct words *first = op->operand[0]->data;
-	int64_t turns = first->elements / first->lanes / words[0];
+	int64_t iterations = first->elements / first->lanes / words[0];
 	char *next = to->data;
-	for (int64_t t = 0; t < turns; t++)
+	for (int64_t t = 0; t < iterations; t++)
 		for (int i = 0; i < op->operands; i++) {
 			const struct words *from = op->operand[i]->data;
 			size_t bytes = (size_t)words[i] * word_bytes(from);

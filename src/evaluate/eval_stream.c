@@ -158,22 +158,22 @@ static bool eval_load(struct evaluation *e, struct op *op)
 }
 
 /* Turn after turn, each of all tiles up to its own one, which stands for those that come later. */
-static bool send_turns(struct evaluation *e, struct op *op, const struct tensor *from, const struct attr *later)
+static bool send_causal(struct evaluation *e, struct op *op, const struct tensor *from, const struct attr *causal_tiles)
 {
-	int64_t tiles = later->integers[0], pitch = later->integers[1], bytes = scalar_storage_bytes(type_scalar(from->type)), elements = type_elements(from->type);
+	int64_t tiles = causal_tiles->integers[0], pitch = causal_tiles->integers[1], bytes = scalar_storage_bytes(type_scalar(from->type)), elements = type_elements(from->type);
 	struct words *words = eval_words(e, op->result[0]->type);
 	const struct itensor *order = op->result[0]->type->itensor;
-	int64_t turns = eval_trips(e, tiles, order->run_time ? order->run_time[0] : NULL);
-	for (int64_t t = 0; t < turns; t++) {
-		struct tensor *there = eval_new(e, from->type);
+	int64_t iterations = eval_trips(e, tiles, order->run_time ? order->run_time[0] : NULL);
+	for (int64_t t = 0; t < iterations; t++) {
+		struct tensor *row_predicate = eval_new(e, from->type);
 		for (int64_t n = 0; n < elements; n++) {
 			int64_t beyond = n / pitch % tiles - t;
-			memcpy((char *)there->data + n * bytes, (char *)from->data + (n - (beyond > 0 ? beyond * pitch : 0)) * bytes, (size_t)bytes);
+			memcpy((char *)row_predicate->data + n * bytes, (char *)from->data + (n - (beyond > 0 ? beyond * pitch : 0)) * bytes, (size_t)bytes);
 		}
-		if (!send(e, op, there))
+		if (!send(e, op, row_predicate))
 			return false;
 		const struct words *all = op->result[0]->data;
-		int64_t turn = all->elements / turns * bytes;
+		int64_t turn = all->elements / iterations * bytes;
 		memcpy((char *)words->data + t * turn, (char *)all->data + t * turn, (size_t)turn);
 	}
 	op->result[0]->data = words;
@@ -184,8 +184,8 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 {
 	const struct type *type = tensor_of_op(op);
 	const struct tensor *tensor = receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
-	const struct attr *later = attr_get(op, KEY_SPILLED) ? NULL : attr_get(op, KEY_CAUSAL);
-	return tensor && (later ? send_turns(e, op, tensor, later) : send(e, op, tensor));
+	const struct attr *causal_tiles = attr_get(op, KEY_SPILLED) ? NULL : attr_get(op, KEY_CAUSAL);
+	return tensor && (causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor));
 }
 
 static bool eval_buffer(struct evaluation *e, struct op *op)
@@ -228,7 +228,7 @@ static bool eval_stream_contract(struct evaluation *e, struct op *op)
 }
 
 /* What is not there has not come. */
-static bool eval_stream_fill(struct evaluation *e, struct op *op)
+static bool eval_stream_pad_tokens(struct evaluation *e, struct op *op)
 {
 	const struct tensor *tensor = receive(e, op, op->operand[0], tensor_of_op(op));
 	return tensor && send(e, op, tensor);
@@ -255,7 +255,7 @@ static bool eval_store(struct evaluation *e, struct op *op)
 static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, struct port *port, bool parallel_only)
 {
 	struct access *access = &port->access;
-	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1), elements = 1, offset = 0, turns = 1;
+	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1), elements = 1, offset = 0, iterations = 1;
 	bool used = false;
 	for (int l = kernel->loops - 1; l >= 0; l--) {
 		int64_t low = 0, high = kernel->loop[l].extent, now = eval_trips(e, high, kernel->loop[l].run_time);
@@ -264,9 +264,9 @@ static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, stru
 			elements *= access->stride[l] ? kernel->lanes : 1;
 			continue;
 		}
-		if (l == kernel->loops - 2 && kernel->rows > 1) {         /* rows lie in the word as well */
+		if (l == kernel->loops - 2 && kernel->row_unroll > 1) {         /* rows lie in the word as well */
 			stride[l] = access->stride[l] ? elements : 0;
-			elements *= access->stride[l] ? kernel->rows : 1;
+			elements *= access->stride[l] ? kernel->row_unroll : 1;
 			continue;
 		}
 		for (int g = 0; g < access->guards; g++)
@@ -277,31 +277,31 @@ static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, stru
 		used = used || (access->stride[l] && high - low > 1);
 		if (!used || high - low <= 1 || (parallel_only && kernel->loop[l].reduction))
 			continue;
-		if (port->turn && port->turn[l]) {
-			stride[l] = elements * port->turn[l];
-			turns = port->come;
+		if (port->row_weight && port->row_weight[l]) {
+			stride[l] = elements * port->row_weight[l];
+			iterations = port->valid_rows_end;
 			continue;
 		}
-		elements *= turns;
-		turns = 1;
+		elements *= iterations;
+		iterations = 1;
 		stride[l] = elements;
 		offset -= low * elements;
 		elements *= now < low ? 0 : now < high ? now - low : high - low;
 	}
 	access->stride = stride;
 	access->offset = offset;
-	return elements * turns;
+	return elements * iterations;
 }
 
-static void set_turns(struct evaluation *e, struct port *port)
+static void set_row_weights(struct evaluation *e, struct port *port)
 {
-	const struct turns_there *there = port->access.there;
-	if (!there)
+	const struct row_predicate *row_predicate = port->access.row_predicate;
+	if (!row_predicate)
 		return;
-	port->turn = there->weight;
-	const struct launch_rows *rows = &there->rows;
-	int64_t tiles = eval_trips(e, rows->most / rows->tile, rows->tiles), come = (tiles - 1) * rows->tile + eval_trips(e, rows->tile, rows->each);
-	port->come = tiles ? (come + there->step - 1) / there->step : 0;
+	port->row_weight = row_predicate->weight;
+	const struct launch_tokens *rows = &row_predicate->rows;
+	int64_t tiles = eval_trips(e, rows->most / rows->tile, rows->tiles), valid_rows_end = (tiles - 1) * rows->tile + eval_trips(e, rows->tile, rows->each);
+	port->valid_rows_end = tiles ? (valid_rows_end + row_predicate->step - 1) / row_predicate->step : 0;
 }
 
 static bool right_count(struct evaluation *e, const struct op *op, const char *what, int number, const struct words *words, int64_t elements, int64_t lanes)
@@ -315,7 +315,7 @@ static bool right_count(struct evaluation *e, const struct op *op, const char *w
 static int64_t port_lanes(const struct kernel *kernel, const struct access *access)
 {
 	int64_t lanes = kernel->lanes > 1 && access->stride[kernel->loops - 1] ? kernel->lanes : 1;
-	return kernel->rows > 1 && access->stride[kernel->loops - 2] ? lanes * kernel->rows : lanes;
+	return kernel->row_unroll > 1 && access->stride[kernel->loops - 2] ? lanes * kernel->row_unroll : lanes;
 }
 
 static bool eval_stream_kernel(struct evaluation *e, struct op *op)
@@ -330,7 +330,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 			return diag_error(e->module->diag, op->location, "kernel %s gathers; at stream level only stream.gather does", kernel->name);
 		int64_t lanes = port_lanes(kernel, &port->access);
 		port->data = words->data;
-		set_turns(e, port);
+		set_row_weights(e, port);
 		port->elements = walk_port(e, kernel, port, kernel_is_post_operand(kernel, i));
 		if (!right_count(e, op, "operand", i, words, port->elements, lanes))
 			return false;
@@ -347,7 +347,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_KERNEL] = eval_stream_kernel,
 	[OP_CONTRACT] = eval_stream_contract,
-	[OP_FILL] = eval_stream_fill,
+	[OP_PAD_TOKENS] = eval_stream_pad_tokens,
 	[OP_LOAD] = eval_load,
 	[OP_GATHER] = eval_gather,
 	[OP_STORE] = eval_store,
@@ -359,5 +359,5 @@ eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_JOIN] = route_join,
 	[OP_CAST] = route_cast,
 	[OP_FORK] = route_fork,
-	[OP_CHOOSE] = route_choose,
+	[OP_LAYER_MUX] = route_layer_mux,
 };

@@ -277,7 +277,7 @@ static bool eval_elements(struct evaluation *e, struct op *op)
 	return nest_run(e->module, e->arena, op, &nest);
 }
 
-static bool eval_pick(struct evaluation *e, struct op *op)
+static bool eval_layer_select(struct evaluation *e, struct op *op)
 {
 	int64_t layer = eval_integer(op->operand[0]);
 	if (layer < 0 || layer >= op->operands - 1)
@@ -299,7 +299,7 @@ static bool eval_insert_layer(struct evaluation *e, struct op *op)
 	return true;
 }
 
-static bool eval_part(struct evaluation *e, struct op *op)
+static bool eval_layer_extract(struct evaluation *e, struct op *op)
 {
 	const struct tensor *stack = eval_tensor_of(op->operand[0]);
 	struct tensor *out = eval_result(e, op);
@@ -311,17 +311,17 @@ static bool eval_part(struct evaluation *e, struct op *op)
 }
 
 /* Rows that are not there are 0, whatever the maker of the others left in their places. */
-static bool eval_fill(struct evaluation *e, struct op *op)
+static bool eval_pad_tokens(struct evaluation *e, struct op *op)
 {
 	const struct tensor *from = eval_tensor_of(op->operand[0]);
 	struct tensor *to = eval_result(e, op);
 	int64_t axis = attr_integer_or(op, KEY_AXIS, 0), outer = 1;
-	struct launch_rows rows = rows_of_launch(e->arena, attr_text_or(op, KEY_TOKEN_COUNT, NULL), from->type->shape[axis]);
+	struct launch_tokens rows = launch_tokens_of(e->arena, attr_text_or(op, KEY_TOKEN_COUNT, NULL), from->type->shape[axis]);
 	for (int d = 0; d < axis; d++)
 		outer *= from->type->shape[d];
 	size_t bytes = tensor_bytes(from->type) / (size_t)(outer * rows.most);
 	for (int64_t r = 0; r < outer * rows.most; r++)
-		if (eval_is_there(e, &rows, r % rows.most))
+		if (eval_row_is_valid(e, &rows, r % rows.most))
 			memcpy((char *)to->data + (size_t)r * bytes, (char *)from->data + (size_t)r * bytes, bytes);
 	return true;
 }
@@ -339,7 +339,7 @@ eval_function *const eval_tensor_functions[OP_COUNT] = {
 	[OP_GENERIC] = eval_generic,
 	[OP_KERNEL] = eval_tensor_kernel,
 	[OP_CONTRACT] = eval_contract,
-	[OP_FILL] = eval_fill,
+	[OP_PAD_TOKENS] = eval_pad_tokens,
 	[OP_TENSOR_EMPTY] = eval_empty,
 	[OP_TENSOR_EXPAND] = eval_same_data,
 	[OP_TENSOR_COLLAPSE] = eval_same_data,
@@ -353,7 +353,7 @@ eval_function *const eval_tensor_functions[OP_COUNT] = {
 	[OP_TENSOR_DIM] = eval_dim,
 	[OP_TENSOR_FROM] = eval_from_elements,
 	[OP_APPLY] = eval_apply,
-	[OP_PICK] = eval_pick,
+	[OP_LAYER_SELECT] = eval_layer_select,
 	[OP_INSERT_LAYER] = eval_insert_layer,
-	[OP_PART] = eval_part,
+	[OP_LAYER_EXTRACT] = eval_layer_extract,
 };

@@ -9,7 +9,7 @@ struct translator {
 	struct network *network;
 	struct process *process;
 	struct arena *arena;
-	bool unbroken;            /* the process is */
+	bool rewinding;            /* the process is */
 };
 
 typedef bool translate_function(struct translator *t, struct op *op);
@@ -78,7 +78,7 @@ static bool emit(struct translator *t, struct instruction made)
 	return true;
 }
 
-static bool refuse(struct translator *t, const struct op *op, const char *why)
+static bool translate_error(struct translator *t, const struct op *op, const char *why)
 {
 	return diag_error(t->network->e->module->diag, op->location, "\"%s\" in process %s: %s", op_info[op->code].name, t->process->name, why);
 }
@@ -86,9 +86,9 @@ static bool refuse(struct translator *t, const struct op *op, const char *why)
 static bool bind_side(struct translator *t, const struct op *op, struct channel *channel, enum side side)
 {
 	if (!channel)
-		return refuse(t, op, "no channel");
+		return translate_error(t, op, "no channel");
 	if (channel->process[side] && channel->process[side] != t->process)
-		return refuse(t, op, text_format(t->arena, "channel %s has two processes on its %s side", channel->name, side == SIDE_READ ? "reading" : "writing"));
+		return translate_error(t, op, text_format(t->arena, "channel %s has two processes on its %s side", channel->name, side == SIDE_READ ? "reading" : "writing"));
 	channel->process[side] = t->process;
 	return true;
 }
@@ -108,7 +108,7 @@ static bool translate_scalar(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_scalar);
 	if (!op->operands || op->operands > 3 || !scalar_op_make(&made.op, op->code, scalar_predicate(op), made.type, type_scalar(op->operand[0]->type)))
-		return refuse(t, op, "no value on these types");
+		return translate_error(t, op, "no value on these types");
 	for (int i = 0; i < op->operands; i++)
 		made.in[i] = widened(t, op->operand[i], made.count);
 	return emit(t, made);
@@ -126,9 +126,9 @@ static bool translate_constant(struct translator *t, struct op *op)
 		return true;
 	}
 	if (!attr || attr->kind != ATTR_DENSE)
-		return refuse(t, op, "no number");
+		return translate_error(t, op, "no number");
 	if (!attr->splat && attr->bytes != (size_t)(lanes * scalar_storage_bytes(scalar)))
-		return refuse(t, op, "not one number per lane");
+		return translate_error(t, op, "not one number per lane");
 	char *copy = arena_copy(t->arena, attr->data, attr->bytes);
 	scalar_read(scalar, op->result[0]->data, copy, 0, attr->splat ? 0 : 1, lanes);
 	return true;
@@ -141,7 +141,7 @@ static bool translate_tree(struct translator *t, struct op *op)
 	made.count = type_lanes(op->operand[0]->type);
 	made.out = op->result[0]->data = registers(t, op->operand[0]->type, made.count);
 	if (!scalar_op_make(&made.op, op_code_of(kind, strlen(kind)), 0, made.type, made.type))
-		return refuse(t, op, "no such kind of tree");
+		return translate_error(t, op, "no such kind of tree");
 	return emit(t, made);
 }
 
@@ -157,19 +157,19 @@ static bool translate_dot(struct translator *t, struct op *op)
 {
 	struct dot dot;
 	if (!dot_of(op, &dot))
-		return refuse(t, op, "no sums of products on these types");
-	struct instruction made = instruction_of(t, op, dot.across ? do_dot_across : do_dot);
+		return translate_error(t, op, "no sums of products on these types");
+	struct instruction made = instruction_of(t, op, dot.columns ? do_dot_across : do_dot);
 	made.count = dot.lanes;
-	if (dot.across) {
-		made.parts = (int)dot.across;
+	if (dot.columns) {
+		made.parts = (int)dot.columns;
 		made.in[0] = op->operand[0]->data;
 		made.in[1] = op->operand[1]->data;
 		return emit(t, made);
 	}
 	made.parts = dot.words;
 	for (int i = 0; i < dot.words; i++)
-		made.in[1 + i] = op->operand[dot_commons(&dot) + i]->data;
-	for (int j = 0; j < dot_commons(&dot); j++) {
+		made.in[1 + i] = op->operand[dot_x_count(&dot) + i]->data;
+	for (int j = 0; j < dot_x_count(&dot); j++) {
 		made.in[0] = op->operand[j]->data;
 		made.part = j % 2 ? parts_from(t, op, j - 1) : NULL;
 		emit(t, made);
@@ -183,7 +183,7 @@ static bool translate_apply(struct translator *t, struct op *op)
 	const struct attr *attr = attr_get(op, KEY_MAP);
 	struct instruction made = instruction_of(t, op, do_apply);
 	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
-		return refuse(t, op, "no map of its operands with one result");
+		return translate_error(t, op, "no map of its operands with one result");
 	made.parts = op->operands;
 	made.part = parts_from(t, op, 0);
 	made.factor = attr->map.coefficient;
@@ -202,7 +202,7 @@ static bool translate_join(struct translator *t, struct op *op)
 	for (int i = 0; i < op->operands; i++)
 		sum += lanes[i] = type_lanes(op->operand[i]->type);
 	if (sum != made.count)
-		return refuse(t, op, "the lanes of its operands are not those of its result");
+		return translate_error(t, op, "the lanes of its operands are not those of its result");
 	made.parts = op->operands;
 	made.part = parts_from(t, op, 0);
 	made.factor = lanes;
@@ -223,9 +223,9 @@ static bool translate_set_lane(struct translator *t, struct op *op)
 	return emit(t, instruction_of(t, op, do_set_lane));
 }
 
-static bool translate_take(struct translator *t, struct op *op)
+static bool translate_pop(struct translator *t, struct op *op)
 {
-	struct instruction made = instruction_of(t, op, do_take);
+	struct instruction made = instruction_of(t, op, do_pop);
 	made.channel = op->operand[1]->data;
 	return bind_side(t, op, made.channel, SIDE_READ) && emit(t, made);
 }
@@ -256,7 +256,7 @@ static bool translate_release(struct translator *t, struct op *op)
 {
 	const struct op *acquire = op->operand[0]->def;
 	if (!acquire || acquire->code != OP_ACQUIRE)
-		return refuse(t, op, "releases what no stream.acquire gave");
+		return translate_error(t, op, "releases what no stream.acquire gave");
 	return emit(t, (struct instruction){.run = do_release, .source = op, .channel = op->operand[1]->data, .side = side_of(acquire)});
 }
 
@@ -265,7 +265,7 @@ static bool translate_alloca(struct translator *t, struct op *op)
 	const struct type *type = op->result[0]->type;
 	char *data = arena_alloc(t->arena, (size_t)memref_bytes(type));
 	struct array *array = array_new(t->arena, text_attr(op, KEY_STREAM_NAME), type, memref_words(type), data);
-	array->claim = claim_new(t->network, t->process, op, array->words);
+	array->distance_claim = claim_new(t->network, t->process, op, array->words);
 	op->result[0]->data = array;
 	return true;
 }
@@ -278,7 +278,7 @@ static bool use_array(struct translator *t, struct op *op, struct instruction *m
 	made->parts = op->operands - place - 1;
 	made->part = parts_from(t, op, place + 1);
 	if (made->parts != made->array->rank)
-		return refuse(t, op, "not one index a dim");
+		return translate_error(t, op, "not one index a dim");
 	made->count = made->array->lanes;
 	made->type = made->array->scalar;
 	return true;
@@ -308,7 +308,7 @@ static bool translate_block(struct translator *t, struct block *block);
 static bool goes_on(const struct op *loop)
 {
 	const struct op *parent = loop->parent->parent;
-	return parent->code == OP_FOR && nest_mark(loop) < 0 && timing_only_loop(parent->region[0]) == loop;
+	return parent->code == OP_FOR && nest_datapath(loop) < 0 && timing_only_loop(parent->region[0]) == loop;
 }
 
 static bool translate_for(struct translator *t, struct op *op)
@@ -316,9 +316,9 @@ static bool translate_for(struct translator *t, struct op *op)
 	struct value *counter = op->region[0]->argument[0];
 	struct instruction loop = instruction_of(t, op, do_loop);
 	if (op->operands != 3 || op->results)
-		return refuse(t, op, "a loop of a process carries no values");
+		return translate_error(t, op, "a loop of a process carries no values");
 	loop.out = counter->data = registers(t, counter->type, 1);
-	if (!t->unbroken && !goes_on(op))
+	if (!t->rewinding && !goes_on(op))
 		emit(t, (struct instruction){.run = do_drain});
 	int start = (int)t->process->program.count;
 	emit(t, loop);
@@ -345,7 +345,7 @@ static translate_function *const functions[OP_COUNT] = {
 	[OP_YIELD] = translate_nothing,
 	[OP_RETURN] = translate_nothing,
 	[OP_CONSTANT] = translate_constant,
-	[OP_TAKE] = translate_take,
+	[OP_POP] = translate_pop,
 	[OP_PUSH] = translate_push,
 	[OP_ACQUIRE] = translate_acquire,
 	[OP_RELEASE] = translate_release,
@@ -367,7 +367,7 @@ static bool translate_op(struct translator *t, struct op *op)
 {
 	if (functions[op->code])
 		return functions[op->code](t, op);
-	return op_info[op->code].levels & LEVEL_BODY ? translate_scalar(t, op) : refuse(t, op, "no operation of a process");
+	return op_info[op->code].levels & LEVEL_BODY ? translate_scalar(t, op) : translate_error(t, op, "no operation of a process");
 }
 
 static bool translate_block(struct translator *t, struct block *block)
@@ -383,7 +383,7 @@ bool network_add_process(struct network *network, const struct op *call)
 	const char *name = attr_text_or(call, KEY_CALLEE, "");
 	const struct op *function = module_find(network->e->module, name);
 	struct process *process = ARENA_NEW(network->e->arena, struct process);
-	struct translator t = {.network = network, .process = process, .arena = network->e->arena, .unbroken = function && attr_get(function, KEY_STREAM_REWIND)};
+	struct translator t = {.network = network, .process = process, .arena = network->e->arena, .rewinding = function && attr_get(function, KEY_STREAM_REWIND)};
 	if (!function || function->region[0]->arguments != call->operands)
 		return diag_error(network->e->module->diag, call->location, "a call of \"%s\", which is no process with %d arguments", name, call->operands);
 	process->name = name;

@@ -107,7 +107,7 @@ static double minnum64(double a, double b)
 	return isnan(a) ? b : isnan(b) ? a : minimum64(a, b);
 }
 
-static double peak64(double a, double b)
+static double absmax64(double a, double b)
 {
 	return maximum64(fabs(a), fabs(b));
 }
@@ -165,7 +165,7 @@ BINARY(min64, double, minimum64(a, b))
 BINARY(maxn64, double, maxnum64(a, b))
 BINARY(minn64, double, minnum64(a, b))
 BINARY(pow64, double, pow(a, b))
-BINARY(peak_64, double, peak64(a, b))
+BINARY(peak_64, double, absmax64(a, b))
 BINARY(add_int, int64_t, (uint64_t)a + (uint64_t)b)
 BINARY(sub_int, int64_t, (uint64_t)a - (uint64_t)b)
 BINARY(mul_int, int64_t, (uint64_t)a * (uint64_t)b)
@@ -293,8 +293,8 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_FLOOR] = {floor32, floor64},
 	[OP_CEIL] = {ceil32, ceil64},
 	[OP_ROUNDEVEN] = {even32, even64},
-	[OP_NEAREST] = {nearest32},
-	[OP_PEAK] = {peak32, peak_64},
+	[OP_ROUND_SATURATE] = {nearest32},
+	[OP_ABSMAX] = {peak32, peak_64},
 };
 
 static enum register_class class_of(const struct type *type)

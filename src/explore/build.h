@@ -13,30 +13,30 @@ struct build {
 	int first, last;
 	enum from from;           /* what session->module is already: a copy of `tensor`; what the passes up to make_processes make of it; the same, and `judged` is what has come of it */
 	enum outcome judged;
-	struct ahead *ahead;      /* what was built beside it; NULL: nothing was */
-	bool spares;              /* no FIFO is sized where a die is crowded in any case: OUTCOME_CROWDED */
+	struct speculative_trial *speculative_trial;      /* what was built beside it; NULL: nothing was */
+	bool skips_crowded;              /* no FIFO is sized where a die is crowded in any case: OUTCOME_CROWDED */
 	bool crowded;             /* a die of the design is, so far as it is built */
 	enum limit over;          /* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
 	struct resources used;    /* by the last design that got as far */
 	struct design_cost cost;  /* of OUTCOME_BUILT, whole */
-	int slices;               /* of the unit in the first attempt that took more than it may; 0: none did */
+	int pes;               /* of the unit in the first attempt that took more than it may; 0: none did */
 	double excess;            /* and how many times too much */
 	double ms;                /* and modelled, where there is a target */
 	struct resources before;  /* what the attempt before took, where that was too much memory */
 };
 
-#define NARROW 300            /* thousandths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
-#define NEAR 1.01             /* ratings that differ by no more are alike */
+#define LUT_SHARE_DEFAULT 300            /* thousandths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
+#define RATING_TOLERANCE 1.01             /* ratings that differ by no more are alike */
 
 /* The slices whose kernels are made narrower: any; those of one token; those that take a few counted tokens, which want more DSPs to a LUT; those that take tiles of many counted tokens; those of a prompt's tokens. */
-enum beside { BESIDE_ANY, BESIDE_ALONE, BESIDE_FEW, BESIDE_TILES, BESIDE_PROMPT };
+enum workload { WORKLOAD_ANY, WORKLOAD_DECODE, WORKLOAD_FEW_TOKENS, WORKLOAD_TILED_TOKENS, WORKLOAD_PREFILL };
 
-struct less {                 /* a way to take less than a crowded design */
-	int ports, loaders, slices;       /* 0: as wanted */
-	int narrow;               /* thousandths of LUTs for kernels; 0: as wanted */
-	enum beside beside;       /* what it is for */
+struct fit_trial {                 /* a way to take less than a crowded design */
+	int ports, loaders, pes;       /* 0: as wanted */
+	int lut_share;               /* thousandths of LUTs for kernels; 0: as wanted */
+	enum workload workload;       /* what it is for */
 	bool slow;
-	bool quick;               /* ends (choices.def) */
+	bool paced_ends;               /* ends (choices.def) */
 	bool done;                /* built, or like one that was */
 	bool crowded;             /* some die, when it was built */
 	bool measured;            /* it was built, and is rated as it is */
@@ -44,11 +44,11 @@ struct less {                 /* a way to take less than a crowded design */
 	int64_t lut, dsp;         /* of its processes */
 };
 
-struct ahead {                /* a way that is rated beside something else */
+struct speculative_trial {                /* a way that is rated beside something else */
 	struct session session;   /* as the design's, but for what changes */
 	struct build part;
 	bool made;                /* as far as it can be rated */
-	struct less less, crowded;        /* the way; and what the design itself is rated, if a die of it is crowded.  Of both the rating is 0 until they are compared */
+	struct fit_trial fit_trial, crowded;        /* the way; and what the design itself is rated, if a die of it is crowded.  Of both the rating is 0 until they are compared */
 };
 
 struct clock {                /* a slower one (limits_slower) is a wish, and another platform */
@@ -64,31 +64,31 @@ void build_begin(struct build *b);                   /* the user's limits are th
 enum outcome build_attempt(struct build *b);
 void build_narrower(struct build *b, enum outcome outcome, int number);
 bool build_fitting(struct build *b);                 /* false: a diagnostic, or a second phase that waits for the first */
-int build_slices(const struct build *b, const struct design_cost *cost);
+int build_pes(const struct build *b, const struct design_cost *cost);
 
 /* build_less.c */
 struct clock build_clock(const struct session *session);
 void build_set_clock(struct session *session, struct clock clock);
-void build_choose(struct build *b, const struct choices *wanted, const struct less *less);
+void build_apply_trial(struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial);
 double build_rating(const struct session *session);
-void build_rate(const struct session *session, struct less *less);
-void build_rate_way(struct build *b, const struct choices *wanted, struct less *less);
-bool build_timed(struct build *b);
+void build_rate(const struct session *session, struct fit_trial *fit_trial);
+void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial);
+bool build_at_clock(struct build *b);
 
 /* build_ahead.c */
-bool ahead_goes(const struct build *b);
-void ahead_judge(struct build *b, const struct choices *wanted);
-void ahead_compare(struct build *b);                 /* rates the design and the way, side by side */
-void ahead_rate(struct build *b, const struct choices *wanted, struct less *less, const struct less *next);
-void ahead_take(struct build *b, struct less *less);
-void ahead_drop(struct build *b);
+bool speculation_allowed(const struct build *b);
+void speculative_judge(struct build *b, const struct choices *wanted);
+void speculative_compare(struct build *b);                 /* rates the design and the way, side by side */
+void speculative_rate(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, const struct fit_trial *next);
+void speculative_adopt(struct build *b, struct fit_trial *fit_trial);
+void speculative_drop(struct build *b);
 
-/* build_counted.c */
-bool build_counted(struct build *b);
+/* build_tokens_per_cycle.c */
+bool build_tokens_per_cycle(struct build *b);
 
-/* build_dealt.c */
-bool build_dealt(struct build *b);
+/* build_pes_per_port.c */
+bool build_pes_per_port(struct build *b);
 
 /* build_fewer.c */
-bool build_allowed(struct build *b);
+bool build_pe_count(struct build *b);
 #endif

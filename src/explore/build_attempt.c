@@ -8,7 +8,7 @@
 
 #define ATTEMPTS 8            /* the last one is as narrow as can be */
 #define NARROWER 0.8
-#define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
+#define NARROWER_DSP 0.95  /* what slices are counted for before and after a design is built differs little */
 #define NARROWER_MEMORY 0.7
 #define MEMORY_STEPS 4
 
@@ -25,7 +25,7 @@ bool build_is_whole(const struct build *b)
 bool build_counts_tokens(const struct build *b)
 {
 	const struct op *main = module_main(b->tensor);
-	return unit_has_tokens(main->region[0]) && counts_few(main);
+	return engine_has_many_tokens(main->region[0]) && counts_few_tokens(main);
 }
 
 static enum outcome classify(struct build *b)
@@ -34,11 +34,11 @@ static enum outcome classify(struct build *b)
 	const char *stage = session->guard.stage;
 	if (session->stop)
 		return OUTCOME_REFUSED;
-	if (session->context.excess_ports || session->context.few_slices)
+	if (session->context.excess_ports || session->context.engine_ports_left)
 		return OUTCOME_PORTS;
-	if (text_same(stage, "allocate_memory"))
+	if (text_same(stage, "bind_storage"))
 		return OUTCOME_MEMORY;
-	if (!text_same(stage, "place_dies"))
+	if (!text_same(stage, "floorplan"))
 		return OUTCOME_REFUSED;
 	b->used = design_cost(session->attempt, session->platform, session->module).total;
 	return OUTCOME_SPACE;
@@ -60,9 +60,9 @@ static bool crowded_in_any_case(struct build *b)
 	struct module *made = session->module;
 	session->module = module_clone(made, session->attempt);
 	fifo_shallow(session->module);
-	bool stored = run_passes(session, pass_find("allocate_memory"), pass_find("allocate_memory"));
+	bool stored = run_passes(session, pass_find("bind_storage"), pass_find("bind_storage"));
 	b->cost = design_cost(session->attempt, session->platform, session->module);
-	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS && !place_finds_room(session->platform, session->module);
+	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS && !floorplan_fits(session->platform, session->module);
 	session->module = made;
 	session->diag.count = 0;
 	return crowded;
@@ -83,7 +83,7 @@ enum outcome build_attempt(struct build *b)
 	b->crowded = false;
 	if (from < FROM_MADE && !run_passes(session, b->first, b->last < half ? b->last : half))
 		return classify(b);
-	if (from < FROM_JUDGED && b->spares && b->first <= half)
+	if (from < FROM_JUDGED && b->skips_crowded && b->first <= half)
 		b->crowded = crowded_in_any_case(b);
 	if (b->crowded)
 		return OUTCOME_CROWDED;
@@ -104,7 +104,7 @@ enum outcome build_attempt(struct build *b)
 static void scale(struct build *b, enum choice choice, int64_t used, double factor)
 {
 	struct choices *choices = &b->session->choices;
-	int64_t now = choice_on(choices, b->session->platform, choice);
+	int64_t now = choice_resolve(choices, b->session->platform, choice);
 	now = used > 0 && used < now ? used : now;
 	int64_t next = (int64_t)((double)now * factor);
 	choices->value[choice] = next < 1 ? 1 : next;
@@ -122,16 +122,16 @@ static void narrow_memory(struct build *b)
 {
 	const struct pass_context *context = &b->session->context;
 	int64_t *budget = &b->session->choices.value[CHOICE_ON_CHIP];
-	bool below = memory_is_same(b) && context->held > context->least_held;
-	scale(b, CHOICE_ON_CHIP, below ? context->held : 0, NARROWER_MEMORY);
-	*budget = *budget < context->least_held ? context->least_held : *budget;
+	bool below = memory_is_same(b) && context->on_chip_bytes > context->least_on_chip_bytes;
+	scale(b, CHOICE_ON_CHIP, below ? context->on_chip_bytes : 0, NARROWER_MEMORY);
+	*budget = *budget < context->least_on_chip_bytes ? context->least_on_chip_bytes : *budget;
 }
 
 static void narrow_space(struct build *b)
 {
 	const struct resources *limit = &b->session->limit;
 	if (b->over == LIMIT_DSP) {
-		scale(b, CHOICE_DSP, 0, NARROWER_SLICES * (double)limit->dsp / (double)b->used.dsp);
+		scale(b, CHOICE_DSP, 0, NARROWER_DSP * (double)limit->dsp / (double)b->used.dsp);
 		return;
 	}
 	scale(b, CHOICE_DSP, b->used.dsp, NARROWER);
@@ -139,20 +139,20 @@ static void narrow_space(struct build *b)
 }
 
 /* As many as ports are left for, and words of results that are no wider. */
-static void fewer_slices(struct build *b)
+static void use_fewer_pes(struct build *b)
 {
-	int slices = b->session->context.few_slices;
-	b->session->choices.value[CHOICE_SLICES] = slices;
-	mark_lanes(b->tensor, module_main(b->tensor)->region[0], slices);
+	int pes = b->session->context.engine_ports_left;
+	b->session->choices.value[CHOICE_ENGINE_PES] = pes;
+	mark_result_lanes(b->tensor, module_main(b->tensor)->region[0], pes);
 }
 
 void build_narrower(struct build *b, enum outcome outcome, int number)
 {
 	struct choices *choices = &b->session->choices;
-	if (outcome == OUTCOME_PORTS && b->session->context.few_slices)
-		fewer_slices(b);
+	if (outcome == OUTCOME_PORTS && b->session->context.engine_ports_left)
+		use_fewer_pes(b);
 	else if (outcome == OUTCOME_PORTS)
-		choices->value[CHOICE_SHARED_PORTS] = choice_count(choices, CHOICE_SHARED_PORTS) + b->session->context.excess_ports;
+		choices->value[CHOICE_RESERVED_PORTS] = choice_count(choices, CHOICE_RESERVED_PORTS) + b->session->context.excess_ports;
 	else if (outcome == OUTCOME_MEMORY)
 		narrow_memory(b);
 	else
@@ -164,7 +164,7 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 }
 
 /* What the narrowest design takes of all that it takes too much of. */
-static const char *nearest(const struct build *b)
+static const char *narrowest_limits(const struct build *b)
 {
 	const struct session *session = b->session;
 	struct text text = text_new(session->arena);
@@ -188,7 +188,7 @@ static bool refuse_limit(struct build *b)
 	}
 	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the narrowest design that was found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
 		   session->choices.fixed ? " together with --fix" : "", need, limit_unit[b->over]);
-	return diag_note(&session->diag, "the nearest that can is%s", nearest(b));
+	return diag_note(&session->diag, "the nearest that can is%s", narrowest_limits(b));
 }
 
 static bool no_more_memory(struct resources a, struct resources b)
@@ -199,7 +199,7 @@ static bool no_more_memory(struct resources a, struct resources b)
 /* Limits of block RAMs and URAMs grow until the narrowest design's memories have a place: less of one kind is more of the other. */
 static bool memory_placed(struct session *session)
 {
-	int pass = pass_find("allocate_memory");
+	int pass = pass_find("bind_storage");
 	for (int i = 0; i < MEMORY_STEPS; i++) {
 		struct resources used = session->context.taken, *limit = &session->limit;
 		limit->bram18 = used.bram18 > limit->bram18 ? used.bram18 : limit->bram18;
@@ -214,7 +214,7 @@ static bool memory_placed(struct session *session)
 }
 
 /* Is it the user's limit of memory that the design exceeds, and not the platform?  Then b->used is what it takes. */
-static bool wishes_for_less_memory(struct build *b)
+static bool exceeds_memory_limit(struct build *b)
 {
 	struct session *session = b->session;
 	struct resources limit = session->limit;
@@ -236,9 +236,9 @@ void build_begin(struct build *b)
 {
 	const struct session *session = b->session;
 	struct choices *choices = &b->session->choices;
-	if (session->options.limit[LIMIT_DSP] && choice_on(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
+	if (session->options.limit[LIMIT_DSP] && choice_resolve(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
 		choices->value[CHOICE_DSP] = session->limit.dsp > 0 ? session->limit.dsp : 1;
-	if (session->options.limit[LIMIT_LUT] && choice_on(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
+	if (session->options.limit[LIMIT_LUT] && choice_resolve(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
 		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
 }
 
@@ -252,11 +252,11 @@ static bool waits_for_first(const struct build *b, int number)
 static void note_excess(struct build *b, enum outcome outcome)
 {
 	const struct session *session = b->session;
-	if (b->slices || !build_is_whole(b) || (outcome != OUTCOME_SPACE && outcome != OUTCOME_MEMORY))
+	if (b->pes || !build_is_whole(b) || (outcome != OUTCOME_SPACE && outcome != OUTCOME_MEMORY))
 		return;
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
 	double excess = resources_share(outcome == OUTCOME_MEMORY ? session->context.taken : b->used, session->limit);
-	b->slices = build_slices(b, &cost);
+	b->pes = build_pes(b, &cost);
 	b->excess = excess > 1 ? excess : 1;
 }
 
@@ -264,7 +264,7 @@ static void note_excess(struct build *b, enum outcome outcome)
 static int next_attempt(struct build *b, enum outcome outcome, int number)
 {
 	const struct pass_context *context = &b->session->context;
-	bool stuck = outcome == OUTCOME_MEMORY && memory_is_same(b) && context->held <= context->least_held;
+	bool stuck = outcome == OUTCOME_MEMORY && memory_is_same(b) && context->on_chip_bytes <= context->least_on_chip_bytes;
 	int last = stuck && number < ATTEMPTS - 2 ? ATTEMPTS - 2 : number;
 	for (; number <= last && number < ATTEMPTS - 1; number++)
 		build_narrower(b, outcome, number);
@@ -290,7 +290,7 @@ bool build_fitting(struct build *b)
 			return false;
 		note_excess(b, outcome);
 	}
-	return (outcome != OUTCOME_MEMORY || wishes_for_less_memory(b)) && refuse_limit(b);
+	return (outcome != OUTCOME_MEMORY || exceeds_memory_limit(b)) && refuse_limit(b);
 }
 
 /* In the datapath of a unit's phases, inside it: other kernels form sums of products as well. */
@@ -298,16 +298,16 @@ static const struct op *dot_in(const struct block *block, bool inside)
 {
 	const struct op *found = NULL;
 	for (const struct op *op = block->first; op && !found; op = op->next)
-		found = op->code == OP_DOT && inside ? op : op->region[0] ? dot_in(op->region[0], inside || nest_mark(op) >= 0) : NULL;
+		found = op->code == OP_DOT && inside ? op : op->region[0] ? dot_in(op->region[0], inside || nest_datapath(op) >= 0) : NULL;
 	return found;
 }
 
-int build_slices(const struct build *b, const struct design_cost *cost)
+int build_pes(const struct build *b, const struct design_cost *cost)
 {
-	int slices = 0;
+	int pes = 0;
 	struct dot dot;
 	for (int i = 0; i < cost->processes; i++)
 		for (const struct op *op = dot_in(cost->process[i].function->region[0], false); op; op = op->next)
-			slices += op->code == OP_DOT && dot_of(op, &dot) ? dot.words : 0;
-	return slices / unit_shape(module_main(b->tensor)->region[0]).dealt;
+			pes += op->code == OP_DOT && dot_of(op, &dot) ? dot.words : 0;
+	return pes / engine_shape(module_main(b->tensor)->region[0]).pes_per_port;
 }

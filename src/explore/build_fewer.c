@@ -7,7 +7,7 @@
 #define TAKEN_BACK 4          /* where none of so many slices is a design, one part in so many less are tried */
 #define STEP_PART 8           /* what is a design is compared with those of one part in so many more or less */
 
-struct fewer {
+struct pe_search {
 	struct build *build;
 	struct choices wanted;
 	struct clock clock;
@@ -16,36 +16,36 @@ struct fewer {
 	double rating;            /* of the quickest */
 };
 
-static void choose_slices(struct fewer *f, int slices)
+static void apply_pe_count(struct pe_search *f, int pes)
 {
-	f->build->session->choices.value[CHOICE_SLICES] = slices;
-	mark_lanes(f->build->tensor, module_main(f->build->tensor)->region[0], slices);
+	f->build->session->choices.value[CHOICE_ENGINE_PES] = pes;
+	mark_result_lanes(f->build->tensor, module_main(f->build->tensor)->region[0], pes);
 }
 
 /* How good the design with so many slices is; INFINITY: it is none. */
-static double rate(struct fewer *f, int slices)
+static double rate(struct pe_search *f, int pes)
 {
 	struct session *session = f->build->session;
 	build_set_clock(session, f->clock);
 	session->choices = f->wanted;
-	choose_slices(f, slices);
-	f->built = slices;
-	double rating = build_counted(f->build) ? build_rating(session) : INFINITY;
+	apply_pe_count(f, pes);
+	f->built = pes;
+	double rating = build_tokens_per_cycle(f->build) ? build_rating(session) : INFINITY;
 	if (rating < f->rating) {
 		f->rating = rating;
-		f->best = slices;
+		f->best = pes;
 	}
 	return rating;
 }
 
-static int in_steps(const struct fewer *f, double slices)
+static int in_steps(const struct pe_search *f, double pes)
 {
-	int whole = (int)slices / f->step * f->step;
+	int whole = (int)pes / f->step * f->step;
 	return whole < f->least ? f->least : whole;
 }
 
 /* As long as more of them, or fewer (a stride below 0), are quicker.  Returns how many are. */
-static int climb(struct fewer *f, int from, double reached, int stride, int below)
+static int climb(struct pe_search *f, int from, double reached, int stride, int below)
 {
 	for (int next = from + stride; next >= f->least && next < below && !f->build->session->stop; next += stride) {
 		double rating = rate(f, next);
@@ -58,20 +58,20 @@ static int climb(struct fewer *f, int from, double reached, int stride, int belo
 }
 
 /* As many times fewer as too much was taken is near the best.  -O1 takes what is a design. */
-static void search(struct fewer *f, double begin, int below)
+static void search_pe_count(struct pe_search *f, double begin, int below)
 {
 	const struct session *session = f->build->session;
-	int slices = in_steps(f, begin);
-	double rating = rate(f, slices);
-	while (rating == INFINITY && slices > f->least && !session->stop) {
-		below = slices;
-		slices = in_steps(f, slices - (slices > TAKEN_BACK * f->step ? slices / TAKEN_BACK : f->step));
-		rating = rate(f, slices);
+	int pes = in_steps(f, begin);
+	double rating = rate(f, pes);
+	while (rating == INFINITY && pes > f->least && !session->stop) {
+		below = pes;
+		pes = in_steps(f, pes - (pes > TAKEN_BACK * f->step ? pes / TAKEN_BACK : f->step));
+		rating = rate(f, pes);
 	}
-	int stride = slices / STEP_PART / f->step * f->step;
+	int stride = pes / STEP_PART / f->step * f->step;
 	stride = stride > f->step ? stride : f->step;
-	if (rating < INFINITY && session->options.effort != 1 && climb(f, slices, rating, stride, below) == slices)
-		climb(f, slices, rating, -stride, below);
+	if (rating < INFINITY && session->options.effort != 1 && climb(f, pes, rating, stride, below) == pes)
+		climb(f, pes, rating, -stride, below);
 }
 
 static bool is_limited(const struct session *session)
@@ -83,7 +83,7 @@ static bool is_limited(const struct session *session)
 }
 
 /* Where the quickest is not the design at hand, it is built again; where there is none, that with the fewest slices says why. */
-static bool build_best(struct fewer *f)
+static bool build_best(struct pe_search *f)
 {
 	struct session *session = f->build->session;
 	if (f->rating == INFINITY || session->stop)
@@ -92,21 +92,21 @@ static bool build_best(struct fewer *f)
 		return true;
 	build_set_clock(session, f->clock);
 	session->choices = f->wanted;
-	choose_slices(f, f->best);
-	return build_counted(f->build);
+	apply_pe_count(f, f->best);
+	return build_tokens_per_cycle(f->build);
 }
 
-bool build_allowed(struct build *b)
+bool build_pe_count(struct build *b)
 {
 	struct session *session = b->session;
-	struct fewer f = {.build = b, .wanted = session->choices, .clock = build_clock(session), .rating = INFINITY};
-	bool built = build_dealt(b);
-	int slices = b->slices;
-	f.step = unit_step(unit_uses(unit_shape(module_main(b->tensor)->region[0])), build_counts_tokens(b));
-	f.least = f.step > UNIT_LEAST ? f.step : UNIT_LEAST;
-	if (session->stop || session->widths || f.wanted.value[CHOICE_SLICES] || slices <= f.least || (built && !is_limited(session)))
+	struct pe_search f = {.build = b, .wanted = session->choices, .clock = build_clock(session), .rating = INFINITY};
+	bool built = build_pes_per_port(b);
+	int pes = b->pes;
+	f.step = engine_port_step(engine_word_uses(engine_shape(module_main(b->tensor)->region[0])), build_counts_tokens(b));
+	f.least = f.step > ENGINE_PES_LEAST ? f.step : ENGINE_PES_LEAST;
+	if (session->stop || session->parallelism_table || f.wanted.value[CHOICE_ENGINE_PES] || pes <= f.least || (built && !is_limited(session)))
 		return built;
 	f.rating = built ? build_rating(session) : INFINITY;
-	search(&f, slices / b->excess, slices);
+	search_pe_count(&f, pes / b->excess, pes);
 	return build_best(&f);
 }

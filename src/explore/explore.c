@@ -77,7 +77,7 @@ static uint64_t next_random(struct proposer *p)
 
 static bool is_free(const struct exploration *exploration, int choice)
 {
-	return !exploration->given.value[choice] && choice_tried((enum choice)choice) > 0;
+	return !exploration->fixed_choices.value[choice] && choice_candidates((enum choice)choice) > 0;
 }
 
 static bool is_new(const struct exploration *exploration, const struct choices *point)
@@ -91,14 +91,14 @@ static bool is_new(const struct exploration *exploration, const struct choices *
 /* First what the compiler does by itself, then each value of each choice alone. */
 static bool propose_single(const struct proposer *p, struct choices *point)
 {
-	*point = p->exploration->given;
+	*point = p->exploration->fixed_choices;
 	if (is_new(p->exploration, point))
 		return true;
 	for (int c = 0; c < CHOICES; c++)
-		for (int n = 0; is_free(p->exploration, c) && n < choice_tried((enum choice)c); n++) {
-			*point = p->exploration->given;
-			point->value[c] = choice_try(p->session->platform, (enum choice)c, n);
-			if (point->value[c] != choice_on(&p->exploration->given, p->session->platform, (enum choice)c) && is_new(p->exploration, point))
+		for (int n = 0; is_free(p->exploration, c) && n < choice_candidates((enum choice)c); n++) {
+			*point = p->exploration->fixed_choices;
+			point->value[c] = choice_candidate(p->session->platform, (enum choice)c, n);
+			if (point->value[c] != choice_resolve(&p->exploration->fixed_choices, p->session->platform, (enum choice)c) && is_new(p->exploration, point))
 				return true;
 		}
 	return false;
@@ -119,7 +119,7 @@ static void mutate(struct proposer *p, struct choices *point)
 		int c = (int)(next_random(p) % CHOICES);
 		while (!is_free(exploration, c))
 			c = (c + 1) % CHOICES;
-		point->value[c] = choice_try(p->session->platform, (enum choice)c, (int)(next_random(p) % (uint64_t)choice_tried((enum choice)c)));
+		point->value[c] = choice_candidate(p->session->platform, (enum choice)c, (int)(next_random(p) % (uint64_t)choice_candidates((enum choice)c)));
 	}
 }
 
@@ -137,7 +137,7 @@ static bool propose(const struct session *session, const struct exploration *exp
 	if (propose_single(&p, point))
 		return true;
 	for (int i = 0; any_free(exploration) && i < PROPOSALS; i++) {
-		*point = exploration->given;
+		*point = exploration->fixed_choices;
 		mutate(&p, point);
 		if (is_new(exploration, point))
 			return true;
@@ -216,7 +216,7 @@ static bool try_point(struct session *session, struct exploration *exploration, 
 	if (!built)
 		trial.refused = session->diag.count ? text_format(session->arena, "%s", session->diag.entry[0].message) : "no design";
 	session->options.events = events;
-	session->options.choices.value[CHOICE_CLOCK] = exploration->given.value[CHOICE_CLOCK];
+	session->options.choices.value[CHOICE_CLOCK] = exploration->fixed_choices.value[CHOICE_CLOCK];
 	session->platform = board;
 	session->module = tensor;
 	session->stages.count = stages;
@@ -247,7 +247,7 @@ static void print_choice(struct text *out, enum choice choice, int64_t value)
 	choice_print(out, choice, value, false);
 }
 
-static const char *wishes_of(struct session *session)
+static const char *constraints_of(struct session *session)
 {
 	const struct options *options = &session->options;
 	struct text text = text_new(session->arena);
@@ -273,9 +273,9 @@ bool exploration_begin(struct session *session, struct exploration *exploration)
 	if (!text)
 		return diag_error(&session->diag, (struct location){.file = session->options.file}, "cannot be read: %s", reason);
 	blake2_hex(text, size, hash);
-	*exploration = (struct exploration){.model = text_copy(session->arena, hash, 64), .name = session->options.file, .platform = session->platform->name, .given = session->choices,
+	*exploration = (struct exploration){.model = text_copy(session->arena, hash, 64), .name = session->options.file, .platform = session->platform->name, .fixed_choices = session->choices,
 					    .fix = session->options.fix, .target_ms = session->target_ms};
 	exploration->quant = session->quant ? session->quant->text : "none";
-	exploration->wishes = wishes_of(session);
+	exploration->constraints = constraints_of(session);
 	return true;
 }

@@ -19,8 +19,8 @@ struct trial {
 struct exploration {
 	const char *model;        /* hash of the input's text */
 	const char *name, *platform, *quant;
-	const char *wishes;       /* limits and fixed widths, as given */
-	struct choices given;     /* not searched */
+	const char *constraints;       /* limits and fixed widths, as given */
+	struct choices fixed_choices;     /* not searched */
 	struct option_list fix;   /* as given */
 	double target_ms;         /* 0: none; a slower design counts as refused */
 	VEC(struct trial) trials; /* number: its id */

@@ -47,7 +47,7 @@ void exploration_json(const struct exploration *exploration, struct text *out)
 {
 	const struct {
 		const char *key, *value;
-	} head[] = {{"model", exploration->model}, {"name", exploration->name}, {"platform", exploration->platform}, {"quant", exploration->quant}, {"wishes", exploration->wishes}};
+	} head[] = {{"model", exploration->model}, {"name", exploration->name}, {"platform", exploration->platform}, {"quant", exploration->quant}, {"wishes", exploration->constraints}};
 	text_add(out, "{\n  \"exploration\": %d", SCHEMA);
 	for (size_t i = 0; i < sizeof head / sizeof *head; i++) {
 		text_add(out, ",\n  \"%s\": ", head[i].key);
@@ -107,7 +107,7 @@ static bool is_measure(double number)
 
 static bool read_trial(const struct json *json, const struct exploration *exploration, struct trial *trial)
 {
-	*trial = (struct trial){.asked = {.fixed = exploration->given.fixed, .fix = exploration->given.fix}};
+	*trial = (struct trial){.asked = {.fixed = exploration->fixed_choices.fixed, .fix = exploration->fixed_choices.fix}};
 	trial->built = trial->asked;
 	if (!read_choices(json_get(json, "asked"), &trial->asked))
 		return false;
@@ -166,7 +166,7 @@ static bool is_of(struct session *session, const char *path, const struct json *
 bool exploration_read(struct session *session, const char *path, struct exploration *exploration)
 {
 	const struct json *json = read_state(session, path);
-	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "wish", json_text(json, "wishes"), exploration->wishes))
+	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "wish", json_text(json, "wishes"), exploration->constraints))
 		return false;
 	for (const struct json *item = json_get(json, "trials")->first; item; item = item->next) {
 		struct trial trial;
@@ -211,9 +211,9 @@ bool exploration_take(struct session *session, const char *point)
 	const struct json *json = read_state(session, path);
 	if (!json || !choices_are_free(session) || !exploration_begin(session, &exploration) || !is_of(session, path, json, &exploration))
 		return false;
-	const char *wishes = json_text(json, "wishes");           /* limits come first; without any the design is as it was found */
-	if (strncmp(wishes ? wishes : "", exploration.wishes, strlen(exploration.wishes)) != 0)
-		return same(session, path, "wish", wishes, exploration.wishes);
+	const char *constraints = json_text(json, "wishes");           /* limits come first; without any the design is as it was found */
+	if (strncmp(constraints ? constraints : "", exploration.constraints, strlen(exploration.constraints)) != 0)
+		return same(session, path, "wish", constraints, exploration.constraints);
 	const struct json *item = json_get(json, "trials")->first;
 	for (long i = 0; item && i < id; i++)
 		item = item->next;

@@ -62,36 +62,36 @@ static bool same_states(const struct join *j, const struct op *from, const struc
 
 /* ---- images */
 
-struct walk {                 /* of a segment: neighbouring loops that are one, are one */
+struct host_walk {                 /* of a segment: neighbouring loops that are one, are one */
 	int dims;
 	int64_t trip[DIMS_MOST], stride[DIMS_MOST];
 };
 
-static bool walk_of(const struct attr *segment, struct walk *walk)
+static bool walk_of(const struct attr *segment, struct host_walk *host_walk)
 {
 	const struct attr *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES);
-	walk->dims = 0;
+	host_walk->dims = 0;
 	if (trips->count > DIMS_MOST)
 		return false;
 	for (int d = 0; d < trips->count; d++) {
 		int64_t trip = trips->integers[d], stride = strides->integers[d];
-		int last = walk->dims - 1;
+		int last = host_walk->dims - 1;
 		if (trip == 1)
 			continue;
-		if (last >= 0 && walk->stride[last] == trip * stride) {
-			walk->trip[last] *= trip;
-			walk->stride[last] = stride;
+		if (last >= 0 && host_walk->stride[last] == trip * stride) {
+			host_walk->trip[last] *= trip;
+			host_walk->stride[last] = stride;
 			continue;
 		}
-		walk->trip[walk->dims] = trip;
-		walk->stride[walk->dims++] = stride;
+		host_walk->trip[host_walk->dims] = trip;
+		host_walk->stride[host_walk->dims++] = stride;
 	}
 	return true;
 }
 
 static bool same_walk(const struct attr *left, const struct attr *right)
 {
-	struct walk l, r;
+	struct host_walk l, r;
 	if (!walk_of(left, &l) || !walk_of(right, &r) || l.dims != r.dims)
 		return false;
 	size_t bytes = sizeof *l.trip * (size_t)l.dims;
@@ -143,7 +143,7 @@ static const char *own_name(const struct join *j, const char *name)
 }
 
 /* Weights and states that the host does not give anew for every launch. */
-static bool is_kept(const struct attr *buffer)
+static bool holds_model_data(const struct attr *buffer)
 {
 	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 	bool kept = segments->count > 0;
@@ -163,7 +163,7 @@ static void join_buffers(struct join *j)
 		items[b] = attr_with(module, buffer, KEY_NAME, attr_string(module, own_name(j, attr_item(buffer, KEY_NAME)->text)));
 		if (same)
 			items[b] = attr_with(module, items[b], KEY_SAME_AS, attr_string(module, same));
-		if (is_kept(buffer))
+		if (holds_model_data(buffer))
 			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) += buffer_bytes(buffer);
 	}
 	attr_set(module, module_main(module), KEY_STREAM_BUFFERS, attr_array(module, list->count, items));

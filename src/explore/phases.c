@@ -45,7 +45,7 @@ static const struct platform *rest_of(struct session *session, const struct plat
 {
 	struct platform *rest = part_of(session, platform);
 	for (int d = 0; d < platform->dies; d++)
-		rest->die[d] = resources_less(platform->die[d], first->die[d]);
+		rest->die[d] = resources_subtract(platform->die[d], first->die[d]);
 	rest->crossing_wires -= wires_of(first);
 	rest->die[platform->memory_die] = resources_add(rest->die[platform->memory_die], credit);
 	return rest;
@@ -72,7 +72,7 @@ static struct resources ports_of(const struct platform *platform, const struct m
 
 static struct resources smaller(struct resources a, struct resources b)
 {
-	return resources_less(a, resources_less(a, b));
+	return resources_subtract(a, resources_subtract(a, b));
 }
 
 /* A state of bytes has room for the rows of a launch in front of its first one: as many in both phases. */
@@ -124,12 +124,12 @@ static bool finish_phase(struct session *session, const struct platform *platfor
 }
 
 /* The kernel as a whole; the ports that both phases have are counted once. */
-static struct design_cost together(const struct platform *platform, const struct joined *joined, struct design_cost first, const struct design_cost *second)
+static struct design_cost joint_cost(const struct platform *platform, const struct joined *joined, struct design_cost first, const struct design_cost *second)
 {
 	for (int d = 0; d < platform->dies; d++)
 		first.die[d] = resources_add(first.die[d], second->die[d]);
-	first.die[platform->memory_die] = resources_less(first.die[platform->memory_die], joined->shared_ports);
-	first.total = resources_less(resources_add(first.total, second->total), joined->shared_ports);
+	first.die[platform->memory_die] = resources_subtract(first.die[platform->memory_die], joined->shared_ports);
+	first.total = resources_subtract(resources_add(first.total, second->total), joined->shared_ports);
 	first.ports = joined->adapters;
 	return first;
 }
@@ -154,7 +154,7 @@ static bool build_second(struct session *session, const struct platform *platfor
 		session->limit = limit;
 		if (!finish_phase(session, rest_of(session, platform, first, credit), 1, design) || !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
 			return false;
-		struct design_cost second = design_cost(session->arena, platform, design->phase[1].module), both = together(platform, &design->joined, *first, &second);
+		struct design_cost second = design_cost(session->arena, platform, design->phase[1].module), both = joint_cost(platform, &design->joined, *first, &second);
 		if (fits(platform, &both))
 			break;
 		credit = smaller(credit, design->joined.shared_ports);
@@ -186,7 +186,7 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 		session->target_ms = 0;
 		session->follows = true;
 		session->module = begun[1];
-		built = build_second(session, platform, &choices, resources_less(limit, first.total), &first, design);
+		built = build_second(session, platform, &choices, resources_subtract(limit, first.total), &first, design);
 	}
 	session->platform = platform;
 	session->limit = limit;
@@ -197,7 +197,7 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 static bool slow_down(struct session *session, const struct design_phases *design)
 {
 	struct design_cost first = design_cost(session->arena, session->platform, design->phase[0].module), second = design_cost(session->arena, session->platform, design->phase[1].module);
-	struct design_cost both = together(session->platform, &design->joined, first, &second);
+	struct design_cost both = joint_cost(session->platform, &design->joined, first, &second);
 	return limits_slow_down(session, &both);
 }
 
@@ -208,8 +208,8 @@ static bool build_both(struct session *session, struct design_phases *design)
 	struct module *begun[PHASES_MOST];
 	int64_t *dsp = &choices.value[CHOICE_DSP];
 	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
-	if (!choices.value[CHOICE_CONTRACTIONS])      /* weights lie in one order for both phases, which a unit's is not */
-		choices.value[CHOICE_CONTRACTIONS] = 1 + CONTRACTIONS_SPATIAL;
+	if (!choices.value[CHOICE_MATMUL])      /* weights lie in one order for both phases, which a unit's is not */
+		choices.value[CHOICE_MATMUL] = 1 + MATMUL_SPATIAL;
 	session->choices = choices;
 	if (!read_phase(session, session->options.file, &design->phase[0]) || !read_phase(session, session->options.with, &design->phase[1]) || !check_names(session, design))
 		return false;
@@ -224,7 +224,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 		int lacks = built ? design->joined.adapters - session->platform->ports : session->context.excess_ports;
 		if (session->stop || lacks <= 0 || i == FIRSTS)
 			return built;
-		choices.value[CHOICE_SHARED_PORTS] = choice_count(&choices, CHOICE_SHARED_PORTS) + lacks;
+		choices.value[CHOICE_RESERVED_PORTS] = choice_count(&choices, CHOICE_RESERVED_PORTS) + lacks;
 		session->diag.count = 0;
 	}
 }
@@ -232,13 +232,13 @@ static bool build_both(struct session *session, struct design_phases *design)
 bool phases_compile(struct session *session, struct design_phases *design)
 {
 	const struct platform *platform = session->platform;
-	struct map widths = map_new(session->arena);
+	struct map parallelism_table = map_new(session->arena);
 	struct resources limit = session->limit;
-	session->widths = &widths;
+	session->parallelism_table = &parallelism_table;
 	bool done = build_both(session, design);
 	session->platform = platform;
 	session->limit = limit;
-	session->widths = NULL;
+	session->parallelism_table = NULL;
 	session->follows = false;
 	design->phases = (struct phases){PHASES_MOST, design->phase};
 	design->name = text_format(session->arena, "%s_%s", design->phase[0].name, design->phase[1].name);
@@ -249,7 +249,7 @@ bool phases_compile(struct session *session, struct design_phases *design)
 
 static struct design_cost cost_of(const struct design_phases *design, const struct report *report)
 {
-	return together(report->platform, &design->joined, report[0].cost, &report[1].cost);
+	return joint_cost(report->platform, &design->joined, report[0].cost, &report[1].cost);
 }
 
 /* Of all buffers in the board's memory; what the second phase shares with the first is there once. */
@@ -281,7 +281,7 @@ bool phases_fit(struct session *session, const struct design_phases *design)
 	struct design_cost cost[PHASES_MOST];
 	for (int p = 0; p < design->phases.count; p++)
 		cost[p] = design_cost(session->arena, session->platform, design->phase[p].module);
-	struct design_cost all = design->phases.count > 1 ? together(session->platform, &design->joined, cost[0], &cost[1]) : cost[0];
+	struct design_cost all = design->phases.count > 1 ? joint_cost(session->platform, &design->joined, cost[0], &cost[1]) : cost[0];
 	return report_fits(session, &all) && memory_fits(session, design);
 }
 
@@ -308,7 +308,7 @@ void phases_simulated(struct session *session, const struct design_phases *desig
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		report_simulated(session, &simulation[p], &report[p]);
-		if (!report[p].shown && !report[p].deadlock)
+		if (!report[p].termination_proof && !report[p].deadlock)
 			text_add(&session->notices, "stc: it is not shown that every launch ends%s\n", report[p].simulated ? "; the one that was simulated does" : "");
 	}
 }

@@ -118,14 +118,14 @@ static bool meet_target(struct build *b)
 /* What no die has room for is as narrow as the compiler makes it by then: what it has not chosen is what was asked for. */
 static bool note_asked(struct session *session, const struct choices *asked)
 {
-	static const enum choice room[] = {CHOICE_SLICES, CHOICE_PRODUCTS, CHOICE_ABREAST, CHOICE_STATE_PARTS, CHOICE_STATE_PORTS};
+	static const enum choice room[] = {CHOICE_ENGINE_PES, CHOICE_PRODUCTS_PER_DSP, CHOICE_TOKENS_PER_CYCLE, CHOICE_KV_PARTITIONS, CHOICE_KV_PORTS};
 	struct text text = text_new(session->arena);
 	for (size_t i = 0; i < sizeof room / sizeof *room; i++)
 		if (asked->value[room[i]])
 			text_add(&text, "--%s %lld ", choice_info[room[i]].name, (long long)asked->value[room[i]]);
 	for (size_t i = 0; i < session->options.fix.count; i++)
 		text_add(&text, "--fix %s ", session->options.fix.data[i]);
-	if (!text.size || !session->diag.count || !text_same(session->guard.stage, "place_dies"))
+	if (!text.size || !session->diag.count || !text_same(session->guard.stage, "floorplan"))
 		return false;
 	return diag_note(&session->diag, "without %sthe compiler chooses, and may take less; or %s", text.data, session->diag.entry[0].note);
 }
@@ -136,5 +136,5 @@ bool point_build(struct session *session, int first, int last)
 	const struct choices asked = session->choices;
 	build_begin(&b);
 	compare_searches(&b);
-	return (build_allowed(&b) && (!session->target_ms || !build_is_whole(&b) || meet_target(&b))) || note_asked(session, &asked);
+	return (build_pe_count(&b) && (!session->target_ms || !build_is_whole(&b) || meet_target(&b))) || note_asked(session, &asked);
 }

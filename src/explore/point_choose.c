@@ -16,8 +16,8 @@ static bool choose_effort(struct session *session)
 		return true;
 	if (!choices->value[CHOICE_SEARCH])
 		choices->value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity");
-	if (!choices->value[CHOICE_ORDER_POINTS])
-		choices->value[CHOICE_ORDER_POINTS] = choice_info[CHOICE_ORDER_POINTS].own / QUICK_SHARE;
+	if (!choices->value[CHOICE_LOOP_ORDER_BUDGET])
+		choices->value[CHOICE_LOOP_ORDER_BUDGET] = choice_info[CHOICE_LOOP_ORDER_BUDGET].default_value / QUICK_SHARE;
 	if (!session->options.events)
 		session->options.events = QUICK_EVENTS;
 	return true;
@@ -26,12 +26,12 @@ static bool choose_effort(struct session *session)
 bool point_choose(struct session *session)
 {
 	const struct option_list *fix = &session->options.fix;
-	struct fixed_width *fixed = ARENA_ARRAY(session->arena, struct fixed_width, (int)fix->count + 1);
+	struct fixed_parallelism *fixed = ARENA_ARRAY(session->arena, struct fixed_parallelism, (int)fix->count + 1);
 	session->choices = session->options.choices;
 	for (size_t i = 0; i < fix->count; i++) {
-		if (!fixed_width_parse(&session->diag, fix->data[i], &fixed[i]))
+		if (!fixed_parallelism_parse(&session->diag, fix->data[i], &fixed[i]))
 			return false;
-		if (fixed_width_of(&session->choices, fixed[i].kernel)) {
+		if (fixed_parallelism_of(&session->choices, fixed[i].kernel)) {
 			diag_error(&session->diag, NOWHERE, "--fix names kernel '%s' twice", fixed[i].kernel);
 			return diag_note(&session->diag, "one --fix for each kernel: KERNEL:lanes=COUNT,rows=COUNT,ports=COUNT");
 		}

@@ -1,7 +1,7 @@
 /* A module of hardware level as it was read.  What the passes before would have made holds for what they made; somebody may have changed it since. */
 #include "fifo/fifo.h"
 
-#define TOLD 4                /* who wait; the others are counted */
+#define REPORTED_MOST 4                /* who wait; the others are counted */
 #define BUDGET 36000000       /* of a run: where that does not last, sizing FIFOs says that nothing is shown */
 
 /* Who waits for what where a launch stops: first those that wait for room, as others mostly wait behind them. */
@@ -17,7 +17,7 @@ static const char *waits(const struct fifo_network *n, const struct token_networ
 			if (!token_counter_waits(counter, i, order[s]) || process < 0)
 				continue;
 			*channel = told ? *channel : n->fifo[i].channel;
-			if (told == TOLD)
+			if (told == REPORTED_MOST)
 				others++;
 			else if (order[s] == TOKEN_READER)
 				text_add(&text, "%s%s waits for a word of %s", told++ ? "; " : "", fifo_end_name(n, process), name);
@@ -52,7 +52,7 @@ static bool ends(const struct fifo_network *n, struct diag *diag)
 	return diag_note(diag, "accepted are loops that take words in an order in which they come, and FIFOs that are deep enough for it");
 }
 
-bool fifo_refuse_unbalanced(struct diag *diag, const struct value *channel, const char *unbalanced)
+bool fifo_report_unbalanced(struct diag *diag, const struct value *channel, const char *unbalanced)
 {
 	diag_error(diag, channel->def->location, "%s", unbalanced);
 	return diag_note(diag, "accepted are as many words as are read: the loops around a stream.push or stream.take, and its condition, or the type of a stream, say how many there are");
@@ -65,7 +65,7 @@ bool fifo_check(struct pass_context *context, struct module *module, bool depths
 	const struct value *channel;
 	fifo_open_extents(n);
 	const char *unbalanced = fifo_unbalanced(n, &channel);
-	bool fine = unbalanced ? fifo_refuse_unbalanced(module->diag, channel, unbalanced) : !depths || ends(n, module->diag);
+	bool fine = unbalanced ? fifo_report_unbalanced(module->diag, channel, unbalanced) : !depths || ends(n, module->diag);
 	arena_free(arena);
 	return fine;
 }

@@ -7,7 +7,7 @@
 
 #define BUDGET 144000000      /* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */
 
-const char *const fifo_shown_name[] = {"not shown", "graph of waits", "token model"};
+const char *const fifo_evidence_name[] = {"not shown", "graph of waits", "token model"};
 
 struct symbols {
 	struct fifo_network *network;
@@ -24,7 +24,7 @@ static const struct {
 
 static int64_t value_at(const struct op *main, const struct extent_value *extent, enum extent which)
 {
-	bool rows = rows_counted_by(main, extent->symbol);
+	bool rows = tokens_counted_by(main, extent->symbol);
 	int64_t most = extent->value, least = rows;
 	const int64_t value[] = {[EXTENT_LEAST] = least, [EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_EIGHTH] = most / 8, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most, [EXTENT_MORE] = most};
 	int64_t above = value[which] > least ? value[which] : least;
@@ -34,13 +34,13 @@ static int64_t value_at(const struct op *main, const struct extent_value *extent
 static bool is_first(const struct symbols *symbols, int i)
 {
 	const struct module *module = symbols->network->module;
-	return text_same(lookback_symbol(module, symbols->most[i].symbol), lookback_symbol(module, symbols->most[0].symbol));
+	return text_same(sliding_window_symbol(module, symbols->most[i].symbol), sliding_window_symbol(module, symbols->most[0].symbol));
 }
 
 /* Tiles of tokens that are counted. */
 static bool counts_tiles(const struct fifo_network *n, const struct extent_value *most)
 {
-	return rows_counted_by(n->main, most->symbol) && rows_tile(most->value, true) < most->value;
+	return tokens_counted_by(n->main, most->symbol) && token_tile(most->value, true) < most->value;
 }
 
 /* The token model with these extents, and if `whole` all tiles that are counted.  Layers that look back differently far all do as one of them. */
@@ -116,7 +116,7 @@ void fifo_open_extents(struct fifo_network *n)
 	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, KEY_STREAM_SLIDING_WINDOW);      /* in n->tokens */
 	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false) : (struct fifo_extents){n->detail, n->tokens};
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
-		if ((several || at[i].first == at[i].others) && (at[i].first != EXTENT_MORE || rows_may_go_on(n->main))) {
+		if ((several || at[i].first == at[i].others) && (at[i].first != EXTENT_MORE || launch_may_continue(n->main))) {
 			struct fifo_extents opened = open_at(&symbols, at[i].first, at[i].others, false);
 			opened.tokens = known_or(n, opened.tokens);
 			n->at[n->extents++] = opened;
@@ -125,9 +125,9 @@ void fifo_open_extents(struct fifo_network *n)
 	bool tiles = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP);
 	for (int i = 0; i < symbols.count; i++)
 		tiles = tiles || counts_tiles(n, &symbols.most[i]);
-	enum extent lesser = tiles ? EXTENT_LEAST : EXTENT_EIGHTH;
+	enum extent smaller_extent = tiles ? EXTENT_LEAST : EXTENT_EIGHTH;
 	if (symbols.count && n->tokens)
-		n->lesser = open_at(&symbols, lesser, lesser, true).tokens;
+		n->smaller_extent = open_at(&symbols, smaller_extent, smaller_extent, true).tokens;
 }
 
 /* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then the graph of waits says what happens. */
@@ -156,13 +156,13 @@ static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
 	INVARIANT(n->module->guard, false, "a launch does not end%s", full.data);
 }
 
-enum fifo_shown fifo_show(struct fifo_network *n, bool safe, int64_t *depth)
+enum fifo_evidence fifo_prove_termination(struct fifo_network *n, bool safe, int64_t *depth)
 {
 	const struct token_network *tokens = n->tokens;
 	const struct token_detail detail = n->detail;
 	bool good = true;
-	if (fifo_all_end(n, BUDGET, depth))
-		return FIFO_SHOWN_BY_TOKENS;
+	if (fifo_all_terminate(n, BUDGET, depth))
+		return FIFO_PROVEN_BY_TOKENS;
 	for (int i = 0; good && i < n->extents; i++) {
 		n->tokens = n->at[i].tokens;
 		n->detail = n->at[i].detail;
@@ -172,5 +172,5 @@ enum fifo_shown fifo_show(struct fifo_network *n, bool safe, int64_t *depth)
 	}
 	n->tokens = tokens;
 	n->detail = detail;
-	return good ? FIFO_SHOWN_BY_TOKENS : safe && holds_layers(n) ? FIFO_SHOWN_BY_GRAPH : FIFO_NOT_SHOWN;
+	return good ? FIFO_PROVEN_BY_TOKENS : safe && holds_layers(n) ? FIFO_PROVEN_BY_GRAPH : FIFO_UNPROVEN;
 }

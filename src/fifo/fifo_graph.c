@@ -11,7 +11,7 @@ struct graph {
 int fifo_direction(const struct block *block, const struct value *argument)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_TAKE && op->operand[1] == argument)
+		if (op->code == OP_POP && op->operand[1] == argument)
 			return 0;
 		if (op->code == OP_PUSH && op->operand[2] == argument)
 			return 1;
@@ -29,9 +29,9 @@ static void add_channel(struct fifo_network *n, struct op *op)
 	const struct type *type = op->result[0]->type;
 	struct fifo *fifo = &n->fifo[n->count];
 	*fifo = (struct fifo){.channel = op->result[0], .writer = -1, .reader = -1, .sized = op->code == OP_FIFO, .whole = type->depth, .safe = type->depth};
-	fifo->back = text_same(attr_text_or(op, KEY_STREAM_LAYER_FEEDBACK, NULL), "back");
-	fifo->kept = attr_get(op, KEY_STREAM_FULL_DEPTH) != NULL;
-	fifo->given = attr_get(op, KEY_STREAM_FIXED_DEPTH) != NULL;
+	fifo->feedback = text_same(attr_text_or(op, KEY_STREAM_LAYER_FEEDBACK, NULL), "back");
+	fifo->full_depth = attr_get(op, KEY_STREAM_FULL_DEPTH) != NULL;
+	fifo->fixed_depth = attr_get(op, KEY_STREAM_FIXED_DEPTH) != NULL;
 	fifo->word_bytes = fifo->sized ? (type_bits(type->element) + 7) / 8 : 0;
 	op->result[0]->id = n->count++;
 }
@@ -80,14 +80,14 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	n->call = ARENA_ARRAY(arena, struct op *, ops);
 	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
 	struct map digits = map_new(arena);
-	bool around = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP) != NULL;
-	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = around ? FIFO_LAYERS_AROUND : FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
-	n->parts = around ? FIFO_PARTS_AROUND : FIFO_PARTS;
+	bool overlapped = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP) != NULL;
+	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = overlapped ? FIFO_LAYERS_OVERLAPPED : FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
+	n->parts = overlapped ? FIFO_PARTS_OVERLAPPED : FIFO_PARTS;
 	n->tokens = token_network_new(arena, context->platform, module, n->detail);
 	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL)
 			n->call[n->processes++] = op;
-		else if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		else if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			add_channel(n, op);
 	}
 	for (int i = 0; i < n->processes; i++)
@@ -108,7 +108,7 @@ int64_t fifo_bytes(const struct fifo_network *n, const int64_t *depth)
 
 /* --- channels that are on no cycle, directions aside: the bridges of the graph */
 
-static void find_alone(struct graph *g, int process, int through)
+static void find_acyclic(struct graph *g, int process, int through)
 {
 	struct fifo_network *n = g->network;
 	g->seen[process] = g->low[process] = ++g->clock;
@@ -119,8 +119,8 @@ static void find_alone(struct graph *g, int process, int through)
 		if (number == through)
 			continue;
 		if (!g->seen[other]) {
-			find_alone(g, other, number);
-			fifo->alone = g->low[other] > g->seen[process];
+			find_acyclic(g, other, number);
+			fifo->acyclic = g->low[other] > g->seen[process];
 			g->low[process] = g->low[other] < g->low[process] ? g->low[other] : g->low[process];
 		} else if (g->seen[other] < g->low[process]) {
 			g->low[process] = g->seen[other];
@@ -143,5 +143,5 @@ void fifo_prove(struct fifo_network *n)
 		g.seen[i] = 0;
 	for (int i = 0; i < n->processes; i++)
 		if (!g.seen[i])
-			find_alone(&g, i, -1);
+			find_acyclic(&g, i, -1);
 }

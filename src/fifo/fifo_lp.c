@@ -22,21 +22,21 @@ struct timing {               /* of one channel; cycles after its process has be
 	double first_push, last_push, first_pop, last_pop;
 };
 
-struct equalisation {
+struct equalization {
 	struct fifo_network *network;
-	struct token_result alone;
+	struct token_result isolated;
 	struct timing *timing;    /* [channels] */
 	double *stretch;          /* [processes] */
 	double *start;            /* [columns] */
-	double *turn;             /* [processes] cycles after the process has begun, when it takes the first word of what becomes of its own; INFINITY: it never does */
-	int *later;               /* [processes] the column of the part from there on */
+	double *split_cycle;             /* [processes] cycles after the process has begun, when it takes the first word of what becomes of its own; INFINITY: it never does */
+	int *split_column;               /* [processes] the column of the part from there on */
 	int columns;
 };
 
-static void read_timing(struct equalisation *e, int number)
+static void read_timing(struct equalization *e, int number)
 {
 	const struct fifo *fifo = &e->network->fifo[number];
-	const struct token_flow *flow = &e->alone.flow[number];
+	const struct token_flow *flow = &e->isolated.flow[number];
 	int64_t words = fifo->sized && fifo->whole < flow->words ? fifo->whole : flow->words;
 	struct timing *t = &e->timing[number];
 	if (!words)
@@ -46,22 +46,22 @@ static void read_timing(struct equalisation *e, int number)
 			     pop * (double)(token_cycle(&flow->curve[TOKEN_READER], 1) - 1), pop * (double)(token_cycle(&flow->curve[TOKEN_READER], words) - 1)};
 }
 
-static void set_stretch(struct equalisation *e, enum fifo_equalise how)
+static void set_stretch(struct equalization *e, enum fifo_equalize how)
 {
 	int64_t slowest = 1;
 	for (int i = 0; i < e->network->processes; i++)
-		slowest = e->alone.end[i] > slowest ? e->alone.end[i] : slowest;
+		slowest = e->isolated.end[i] > slowest ? e->isolated.end[i] : slowest;
 	for (int i = 0; i < e->network->processes; i++)
-		e->stretch[i] = how == FIFO_CONSERVATIVE && e->alone.end[i] ? (double)slowest / (double)e->alone.end[i] : 1;
+		e->stretch[i] = how == FIFO_CONSERVATIVE && e->isolated.end[i] ? (double)slowest / (double)e->isolated.end[i] : 1;
 }
 
-static bool counts(const struct equalisation *e, int number)
+static bool counts(const struct equalization *e, int number)
 {
-	return !e->network->fifo[number].back && e->timing[number].words;
+	return !e->network->fifo[number].feedback && e->timing[number].words;
 }
 
 /* Processes that lie on cycles of the channels that count, or between two: those that are left when the ends of the graph have been taken away, again and again. */
-static bool *on_cycles(const struct equalisation *e)
+static bool *on_cycles(const struct equalization *e)
 {
 	const struct fifo_network *n = e->network;
 	bool *left = ARENA_ARRAY(n->arena, bool, n->processes + 1), *sends, *takes, changed = true;
@@ -87,54 +87,54 @@ static bool *on_cycles(const struct equalisation *e)
 }
 
 /* Where a process on a cycle sends before it takes. */
-static void set_turns(struct equalisation *e)
+static void set_split_cycles(struct equalization *e)
 {
 	const struct fifo_network *n = e->network;
 	const bool *cyclic = on_cycles(e);
 	double *sent = ARENA_ARRAY(n->arena, double, n->processes + 1);
 	for (int i = 0; i < n->processes; i++)
-		sent[i] = e->turn[i] = INFINITY;
+		sent[i] = e->split_cycle[i] = INFINITY;
 	for (int i = 0; i < n->count; i++) {
 		int writer = n->fifo[i].writer, reader = n->fifo[i].reader;
 		if (!counts(e, i) || !cyclic[writer] || !cyclic[reader])
 			continue;
 		sent[writer] = fmin(sent[writer], e->timing[i].first_push);
-		e->turn[reader] = fmin(e->turn[reader], e->timing[i].first_pop);
+		e->split_cycle[reader] = fmin(e->split_cycle[reader], e->timing[i].first_pop);
 	}
 	e->columns = n->processes;
 	for (int i = 0; i < n->processes; i++) {
-		e->turn[i] = sent[i] < e->turn[i] ? e->turn[i] : INFINITY;
-		e->later[i] = isinf(e->turn[i]) ? i : e->columns++;
+		e->split_cycle[i] = sent[i] < e->split_cycle[i] ? e->split_cycle[i] : INFINITY;
+		e->split_column[i] = isinf(e->split_cycle[i]) ? i : e->columns++;
 	}
 }
 
 /* The variable of what the process does so many cycles after it has begun. */
-static int column_at(const struct equalisation *e, int process, double cycle)
+static int column_at(const struct equalization *e, int process, double cycle)
 {
-	return cycle < e->turn[process] ? process : e->later[process];
+	return cycle < e->split_cycle[process] ? process : e->split_column[process];
 }
 
-static int reader_of(const struct equalisation *e, int number)
+static int reader_of(const struct equalization *e, int number)
 {
 	return column_at(e, e->network->fifo[number].reader, e->timing[number].first_pop);
 }
 
-static int writer_of(const struct equalisation *e, int number)
+static int writer_of(const struct equalization *e, int number)
 {
 	return column_at(e, e->network->fifo[number].writer, e->timing[number].first_push);
 }
 
-static void add_columns(const struct equalisation *e, struct ilp *lp, const double *cost)
+static void add_columns(const struct equalization *e, struct ilp *lp, const double *cost)
 {
 	const struct fifo_network *n = e->network;
 	for (int i = 0; i < n->processes; i++)
 		ilp_column(lp, text_format(n->arena, "s_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[i], false);
 	for (int i = 0; i < n->processes; i++)
-		if (e->later[i] != i)
-			ilp_column(lp, text_format(n->arena, "t_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[e->later[i]], false);
+		if (e->split_column[i] != i)
+			ilp_column(lp, text_format(n->arena, "t_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[e->split_column[i]], false);
 }
 
-static struct ilp make_program(const struct equalisation *e)
+static struct ilp make_program(const struct equalization *e)
 {
 	const struct fifo_network *n = e->network;
 	struct ilp lp = ilp_new(n->arena);
@@ -153,10 +153,10 @@ static struct ilp make_program(const struct equalisation *e)
 		ilp_term(&lp, writer_of(e, i), -1);
 	}
 	for (int i = 0; i < n->processes; i++) {
-		if (e->later[i] == i)
+		if (e->split_column[i] == i)
 			continue;
 		ilp_row(&lp, text_format(n->arena, "turn_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 'G', 0);
-		ilp_term(&lp, e->later[i], 1);
+		ilp_term(&lp, e->split_column[i], 1);
 		ilp_term(&lp, i, -1);
 	}
 	return lp;
@@ -166,14 +166,14 @@ static int64_t published(const struct timing *t, double delay)
 {
 	double words = (double)t->words, gaps = words > 1 ? words - 1 : 1;
 	double source = (t->last_push - t->first_push) / gaps, target = (t->last_pop - t->first_pop) / gaps;
-	double held = source < target ? words - floor((t->last_push - delay) / target) : source > 0 ? ceil((delay - t->first_push) / source) : words;
-	return held > words ? t->words : held < 1 ? 1 : (int64_t)held;
+	double fifo_occupancy = source < target ? words - floor((t->last_push - delay) / target) : source > 0 ? ceil((delay - t->first_push) / source) : words;
+	return fifo_occupancy > words ? t->words : fifo_occupancy < 1 ? 1 : (int64_t)fifo_occupancy;
 }
 
 /* Words that come before others go, when the reader pops each as soon as its schedule and the word are there. */
-static int64_t held(const struct equalisation *e, int number)
+static int64_t fifo_occupancy(const struct equalization *e, int number)
 {
-	const struct token_flow *flow = &e->alone.flow[number];
+	const struct token_flow *flow = &e->isolated.flow[number];
 	int64_t words = e->timing[number].words, samples = words < SAMPLES ? words : SAMPLES, most = 1;
 	double begin = e->start[writer_of(e, number)], late = 0, came[SAMPLES], gone[SAMPLES];
 	int64_t count[SAMPLES];
@@ -193,20 +193,20 @@ static int64_t held(const struct equalisation *e, int number)
 	return most;
 }
 
-bool fifo_lp(struct fifo_network *n, enum fifo_equalise how, struct text *program, int64_t *depth)
+bool fifo_lp(struct fifo_network *n, enum fifo_equalize how, struct text *program, int64_t *depth)
 {
-	struct equalisation e = {.network = n};
+	struct equalization e = {.network = n};
 	if (!n->tokens)
 		return false;
-	e.alone = token_run(n->arena, n->tokens, &(struct token_options){.mode = TOKEN_ALONE});
+	e.isolated = token_run(n->arena, n->tokens, &(struct token_options){.mode = TOKEN_ISOLATED});
 	e.timing = ARENA_ARRAY(n->arena, struct timing, n->count + 1);
 	e.stretch = ARENA_ARRAY(n->arena, double, n->processes + 1);
 	set_stretch(&e, how);
 	for (int i = 0; i < n->count; i++)
 		read_timing(&e, i);
-	e.turn = ARENA_ARRAY(n->arena, double, n->processes + 1);
-	e.later = ARENA_ARRAY(n->arena, int, n->processes + 1);
-	set_turns(&e);
+	e.split_cycle = ARENA_ARRAY(n->arena, double, n->processes + 1);
+	e.split_column = ARENA_ARRAY(n->arena, int, n->processes + 1);
+	set_split_cycles(&e);
 	struct ilp lp = make_program(&e);
 	if (program)
 		ilp_print(&lp, program);
@@ -217,9 +217,9 @@ bool fifo_lp(struct fifo_network *n, enum fifo_equalise how, struct text *progra
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
 		const struct timing *t = &e.timing[i];
-		if (!fifo->sized || fifo->back || !t->words)
+		if (!fifo->sized || fifo->feedback || !t->words)
 			continue;
-		int64_t words = how == FIFO_CURVES ? held(&e, i) : published(t, e.start[reader_of(&e, i)] + t->first_pop - e.start[writer_of(&e, i)]);
+		int64_t words = how == FIFO_CURVES ? fifo_occupancy(&e, i) : published(t, e.start[reader_of(&e, i)] + t->first_pop - e.start[writer_of(&e, i)]);
 		depth[i] = words < FIFO_LEAST ? FIFO_LEAST : words > depth[i] ? depth[i] : words;
 	}
 	return true;

@@ -12,16 +12,16 @@ static struct fifo_prediction prediction_of(const struct fifo_network *n, const 
 void fifo_predict_begin(struct trimming *t)
 {
 	const struct fifo_network *n = t->network;
-	const struct token_network *tokens[TRIM_EXTENTS] = {n->tokens, n->lesser};
-	t->extents = n->lesser ? TRIM_EXTENTS : 1;
+	const struct token_network *tokens[TRIM_EXTENTS] = {n->tokens, n->smaller_extent};
+	t->extents = n->smaller_extent ? TRIM_EXTENTS : 1;
 	t->enough = true;
 	t->most = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int e = 0; e < TRIM_EXTENTS; e++) {
 		t->end[e] = ARENA_ARRAY(n->arena, int64_t, n->processes + 1);
 		t->prediction[e] = prediction_of(n, tokens[e]);
 	}
-	t->ahead = prediction_of(n, tokens[0]);
-	t->ahead_depth = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	t->speculative = prediction_of(n, tokens[0]);
+	t->speculative_depth = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 }
 
 static void make(void *data, struct arena *scratch)
@@ -33,18 +33,18 @@ static void make(void *data, struct arena *scratch)
 	p->work = result.work;
 	memcpy(p->end, result.end, sizeof *p->end * (size_t)p->network->processes);
 	for (int i = 0; p->ended && i < p->network->count; i++)       /* else nobody asks */
-		p->most[i] = token_most_held(&result.flow[i]);
+		p->most[i] = token_peak_words(&result.flow[i]);
 }
 
 /* At the extents first … end - 1. */
 static void make_at(struct trimming *t, int first, int end, const int64_t *depth, enum token_mode mode)
 {
-	struct job job[TRIM_EXTENTS];
+	struct task task[TRIM_EXTENTS];
 	for (int e = first; e < end; e++) {
 		t->prediction[e].options = (struct token_options){.mode = mode, .depth = depth, .end = t->end[e], .parts = t->network->parts};
-		job[e - first] = (struct job){make, &t->prediction[e]};
+		task[e - first] = (struct task){make, &t->prediction[e]};
 	}
-	jobs_run(t->network->module->guard, end - first, job);
+	tasks_run(t->network->module->guard, end - first, task);
 }
 
 /* What has been predicted counts. */
@@ -70,7 +70,7 @@ bool fifo_predict(struct trimming *t, const int64_t *depth, enum token_mode mode
 	return ended;
 }
 
-void fifo_predict_keep(struct trimming *t, const int64_t *limit, int64_t work)
+void fifo_predict_set_limit(struct trimming *t, const int64_t *limit, int64_t work)
 {
 	t->limit = limit;
 	t->limit_work = work;
@@ -90,26 +90,26 @@ bool fifo_predict_ends(struct trimming *t, const int64_t *depth)
 
 static bool is_made(struct trimming *t, const int64_t *depth)
 {
-	bool made = t->is_ahead && !memcmp(t->ahead_depth, depth, sizeof *depth * (size_t)t->network->count);
+	bool made = t->has_speculative && !memcmp(t->speculative_depth, depth, sizeof *depth * (size_t)t->network->count);
 	struct fifo_prediction other = t->prediction[0];
 	if (made) {
-		t->prediction[0] = t->ahead;
-		t->ahead = other;
+		t->prediction[0] = t->speculative;
+		t->speculative = other;
 	}
-	t->is_ahead = false;
+	t->has_speculative = false;
 	return made;
 }
 
 /* At the most extents, and what is tried next too. */
 static void make_with_next(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
-	struct job job[] = {{make, &t->prediction[0]}, {make, &t->ahead}};
+	struct task task[] = {{make, &t->prediction[0]}, {make, &t->speculative}};
 	t->prediction[0].options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .parts = t->network->parts};
-	t->ahead.options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = next, .parts = t->network->parts};
-	t->is_ahead = next;
+	t->speculative.options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = next, .parts = t->network->parts};
+	t->has_speculative = next;
 	if (next)
-		memcpy(t->ahead_depth, next, sizeof *next * (size_t)t->network->count);
-	jobs_run(t->network->module->guard, next ? 2 : 1, job);
+		memcpy(t->speculative_depth, next, sizeof *next * (size_t)t->network->count);
+	tasks_run(t->network->module->guard, next ? 2 : 1, task);
 }
 
 /* Where the last depths were enough these may be as well, or nothing else is to be asked, so both extents are asked at once; else most of them are not, and the lesser extents are asked only if the most say so. */

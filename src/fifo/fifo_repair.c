@@ -1,5 +1,5 @@
 /* The proof that a launch ends under given depths, and depths that are raised until it does.
- * Where layers are rolled the proof walks a few of them, one after the other (token_counter_holds); if that shows nothing about the others, all of them. */
+ * Where layers are rolled the proof walks a few of them, one after the other (token_counter_ends_all); if that shows nothing about the others, all of them. */
 #include "base/jobs.h"
 #include "fifo/fifo.h"
 #include <string.h>
@@ -68,7 +68,7 @@ static bool ends(struct proof *p, const struct token_network *network, bool in_o
 		outcome = token_counter_run(counter, p->network->budget, &work);
 		p->network->budget -= work;
 	} while (outcome == TOKEN_STUCK && raise_full(p, arena, network, counter));
-	*holds = token_counter_holds(counter);
+	*holds = token_counter_ends_all(counter);
 	p->network->stuck = outcome == TOKEN_STUCK && p->eighths ? ARENA_ARRAY(p->network->arena, bool, p->network->count + 1) : NULL;
 	for (int i = 0; p->network->stuck && i < p->network->count; i++)
 		p->network->stuck[i] = token_counter_full(counter, i);
@@ -95,11 +95,11 @@ static struct proof proof_of(struct fifo_network *n, int64_t *depth, int64_t eig
 {
 	struct proof p = {.network = n, .depth = depth, .bound = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .eighths = eighths};
 	for (int i = 0; i < n->count; i++)
-		p.bound[i] = n->fifo[i].alone ? 0 : depth[i];
+		p.bound[i] = n->fifo[i].acyclic ? 0 : depth[i];
 	return p;
 }
 
-bool fifo_ends(struct fifo_network *n, bool in_order, const int64_t *depth)
+bool fifo_terminates(struct fifo_network *n, bool in_order, const int64_t *depth)
 {
 	struct proof p = proof_of(n, arena_copy(n->arena, depth, sizeof *depth * (size_t)n->count), 0);
 	return prove(&p, in_order);
@@ -124,7 +124,7 @@ static void run_check(void *data, struct arena *scratch)
 	struct check *check = data;
 	struct token_counter *counter = token_counter_new(scratch, check->tokens, check->bound, check->in_order);
 	check->ends = token_counter_run(counter, check->budget, &check->work) == TOKEN_ENDS;
-	check->holds = token_counter_holds(counter);
+	check->holds = token_counter_ends_all(counter);
 }
 
 static bool is_among(const struct fifo_extents *at, int count, const struct token_network *tokens)
@@ -136,11 +136,11 @@ static bool is_among(const struct fifo_extents *at, int count, const struct toke
 }
 
 /* The runs of all extents look at nothing of each other. */
-bool fifo_all_end(struct fifo_network *n, int64_t budget, int64_t *depth)
+bool fifo_all_terminate(struct fifo_network *n, int64_t budget, int64_t *depth)
 {
 	struct proof p = proof_of(n, depth, 0);
 	struct check check[2 * FIFO_EXTENTS];
-	struct job job[2 * FIFO_EXTENTS];
+	struct task task[2 * FIFO_EXTENTS];
 	int count = 0;
 	for (int i = 0; i < n->extents; i++) {
 		const struct token_network *tokens = n->at[i].tokens;
@@ -149,10 +149,10 @@ bool fifo_all_end(struct fifo_network *n, int64_t budget, int64_t *depth)
 		bool known = is_among(n->at, i, tokens) || is_proven(n, tokens, depth);
 		for (int way = 0; !known && way < 1 + tokens->freezes; way++, count++) {
 			check[count] = (struct check){.tokens = tokens, .bound = p.bound, .in_order = !way, .budget = budget / 2};
-			job[count] = (struct job){run_check, &check[count]};
+			task[count] = (struct task){run_check, &check[count]};
 		}
 	}
-	jobs_run(n->module->guard, count, job);
+	tasks_run(n->module->guard, count, task);
 	bool end = true;
 	for (int c = 0; c < count; c++)
 		end = end && check[c].ends && check[c].holds;
@@ -179,7 +179,7 @@ static bool prove_both(struct proof *p)
 	const int64_t *bound = arena_copy(n->arena, p->bound, bytes);
 	struct in_order in_order = {p, false};
 	struct check check = {.tokens = n->tokens, .bound = bound, .budget = n->budget};
-	jobs_run(n->module->guard, 2, (struct job[]){{prove_in_order, &in_order}, {run_check, &check}});
+	tasks_run(n->module->guard, 2, (struct task[]){{prove_in_order, &in_order}, {run_check, &check}});
 	if (!in_order.proven)
 		return false;
 	if (!check.ends || !check.holds || check.work > n->budget || memcmp(bound, p->bound, bytes) != 0)

@@ -17,7 +17,7 @@ struct edge {                 /* the channel of the same number */
 /* A process does its nests one after the other, in every layer anew: each is a stage, which waits for the one before it.  A process is one stage if a channel is
  * used in two of its nests, or outside of them. */
 struct stage {
-	bool later;               /* it waits for the stage before it in this table */
+	bool follows_previous;               /* it waits for the stage before it in this table */
 	VEC(int) edge;            /* that begin or end there */
 };
 
@@ -92,7 +92,7 @@ static void add_process(struct proof *p, const struct op *call)
 	}
 	p->stages += stages ? last + 1 : 1;
 	for (int i = first; i < p->stages; i++)
-		p->stage[i].later = i > first;
+		p->stage[i].follows_previous = i > first;
 	for (int a = 0; a < call->operands; a++)
 		if (call->operand[a]->def)
 			add_edge(p, call->operand[a], body, body->argument[a], first + (stages ? stage_of(body, body->argument[a]) : 0));
@@ -106,7 +106,7 @@ static int loops_of(const struct block *block)
 	return loops;
 }
 
-static void collect(struct proof *p)
+static void collect_stages(struct proof *p)
 {
 	const struct fifo_network *n = p->network;
 	int stages = 0;
@@ -131,12 +131,12 @@ static bool waits(struct proof *p, int from, int to, int except, int mark)
 	if (p->seen[from] == mark)
 		return false;
 	p->seen[from] = mark;
-	if (p->stage[from].later && waits(p, from - 1, to, except, mark))
+	if (p->stage[from].follows_previous && waits(p, from - 1, to, except, mark))
 		return true;
 	for (size_t i = 0; i < p->stage[from].edge.count; i++) {
 		int number = p->stage[from].edge.data[i];
 		const struct edge *edge = &p->edge[number];
-		if (number == except || p->network->fifo[number].back)
+		if (number == except || p->network->fifo[number].feedback)
 			continue;
 		if (edge->reader == from && waits(p, edge->writer, to, except, mark))
 			return true;
@@ -157,7 +157,7 @@ static int larger_first(const void *left, const void *right)
 void fifo_prove_safe(struct fifo_network *n)
 {
 	struct proof p = {.network = n};
-	collect(&p);
+	collect_stages(&p);
 	const struct edge **order = ARENA_ARRAY(n->arena, const struct edge *, n->count + 1);
 	for (int e = 0; e < n->count; e++)
 		order[e] = &p.edge[e];
@@ -166,7 +166,7 @@ void fifo_prove_safe(struct fifo_network *n)
 		int number = (int)(order[i] - p.edge);
 		struct edge *edge = &p.edge[number];
 		struct fifo *fifo = &n->fifo[number];
-		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->back || waits(&p, edge->reader, edge->writer, number, i + 1))
+		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->feedback || waits(&p, edge->reader, edge->writer, number, i + 1))
 			continue;
 		edge->both = true;
 		fifo->safe = FIFO_SHORT;

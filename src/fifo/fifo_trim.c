@@ -20,14 +20,14 @@
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
 #define WORTH_MOVE 32         /* nor to try another place for fewer than one part in so many of all bytes, */
-#define BEHIND 2.0            /* with so many times the words that would be in proportion, since sums come together */
+#define DOWNSTREAM_SCALE 2.0            /* with so many times the words that would be in proportion, since sums come together */
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
 #define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
 #define LOW_STEPS 3           /* how often depths that are too low are raised before the search begins from above, */
 #define LOW_RAISED 4          /* by so many times */
 #define NOTHING_KNOWN (-1)
-#define AHEAD_BYTES (INT64_C(1) << 18)
-#define AHEAD_BYTES_MOST (INT64_C(1) << 20)
+#define PREFETCH_BYTES (INT64_C(1) << 18)
+#define PREFETCH_BYTES_MOST (INT64_C(1) << 20)
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
 static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
@@ -39,48 +39,48 @@ static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
 static bool simulate(struct trimming *t, const int64_t *depth)
 {
 	struct fifo_network *n = t->network;
-	struct flow_result flow;
-	enum flow_outcome outcome = flow_run(t->flow, &(struct flow_options){.depth = depth}, &flow);
-	n->budget -= flow_events(t->flow);
-	for (int i = 0; i < n->count && outcome == FLOW_DONE; i++)
-		t->most[i] = flow.channel[i].most;
-	t->cycles[0] = flow.cycles;
-	return outcome == FLOW_DONE;
+	struct cycle_result simulated;
+	enum cycle_outcome outcome = cycle_run(t->simulated, &(struct cycle_options){.depth = depth}, &simulated);
+	n->budget -= cycle_events(t->simulated);
+	for (int i = 0; i < n->count && outcome == CYCLE_DONE; i++)
+		t->most[i] = simulated.channel[i].most;
+	t->cycles[0] = simulated.cycles;
+	return outcome == CYCLE_DONE;
 }
 
 static bool run(struct trimming *t, const int64_t *depth)
 {
-	return t->flow ? simulate(t, depth) : fifo_predict(t, depth, TOKEN_EARLIEST);
+	return t->simulated ? simulate(t, depth) : fifo_predict(t, depth, TOKEN_EARLIEST);
 }
 
 /* Of predictions this is asked once, at the end. */
 static bool ends_in_order(struct trimming *t, const int64_t *depth)
 {
-	return !t->flow || !t->network->tokens || fifo_ends(t->network, true, depth);
+	return !t->simulated || !t->network->tokens || fifo_terminates(t->network, true, depth);
 }
 
 /* next: depths that are tried next where these do not suffice; NULL: that is not known. */
 static bool suffices(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
-	bool enough = t->flow ? simulate(t, depth) && t->cycles[0] <= t->allowed[0] : fifo_predict_enough(t, depth, next);
+	bool enough = t->simulated ? simulate(t, depth) && t->cycles[0] <= t->allowed[0] : fifo_predict_enough(t, depth, next);
 	return enough && ends_in_order(t, depth);
 }
 
 static bool may_shrink(const struct fifo *fifo)
 {
-	return fifo->sized && !fifo->kept;
+	return fifo->sized && !fifo->full_depth;
 }
 
 static bool is_sought(const struct trimming *t, int number)
 {
 	const struct fifo *fifo = &t->network->fifo[number];
-	return may_shrink(fifo) && (t->flow || !fifo->given || !t->network->keep_given);
+	return may_shrink(fifo) && (t->simulated || !fifo->fixed_depth || !t->network->keep_fixed_depth);
 }
 
 static int64_t least_of(const struct trimming *t, int number)
 {
 	const struct fifo_network *n = t->network;
-	if (t->flow)
+	if (t->simulated)
 		return FIFO_LEAST;
 	int64_t steps = n->tokens->channels.data[number].words / PROOF_STEPS;
 	return steps > LEAST_PREDICTED ? steps : LEAST_PREDICTED;
@@ -108,7 +108,7 @@ static void take(struct trimming *t, int64_t *depth)
 static bool worth(const struct trimming *t, int number, const int64_t *depth)
 {
 	int64_t gain = (depth[number] - least_of(t, number)) * t->network->fifo[number].word_bytes;
-	return t->flow || gain > fifo_bytes(t->network, depth) / WORTH;
+	return t->simulated || gain > fifo_bytes(t->network, depth) / WORTH;
 }
 
 /* Near the geometric mean: most depths that are needed are far below those that the search begins with. */
@@ -124,7 +124,7 @@ static int64_t between(int64_t low, int64_t high)
 static int64_t unknown(const struct trimming *t, int number, int64_t low, const int64_t *depth)
 {
 	int64_t words = depth[number] - low - 1;
-	return words > (t->flow ? 0 : depth[number] / PRECISION) ? words : 0;
+	return words > (t->simulated ? 0 : depth[number] / PRECISION) ? words : 0;
 }
 
 /* Where nothing is known about a FIFO, a prediction first asks whether it can be lowered at all: most cannot, since no depth is above what was held. */
@@ -151,7 +151,7 @@ static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth, 
 
 static int64_t first_low(const struct trimming *t, int number)
 {
-	return t->flow ? least_of(t, number) - 1 : NOTHING_KNOWN;
+	return t->simulated ? least_of(t, number) - 1 : NOTHING_KNOWN;
 }
 
 /* The depth of one FIFO, as low as it goes. */
@@ -169,7 +169,7 @@ static bool from_memory(const struct fifo *fifo)
 
 /* --- the order of the search */
 
-struct place {
+struct search_item {
 	int number;
 	bool from_memory;         /* after all others: words ahead of those who read weights are no intermediates */
 	int64_t key;
@@ -177,23 +177,23 @@ struct place {
 
 static int by_key(const void *left, const void *right)
 {
-	const struct place *l = left, *r = right;
+	const struct search_item *l = left, *r = right;
 	if (l->from_memory != r->from_memory)
 		return l->from_memory - r->from_memory;
 	return l->key != r->key ? (l->key < r->key ? -1 : 1) : l->number - r->number;
 }
 
-static struct place *search_order(const struct trimming *t, const int64_t *depth, int order)
+static struct search_item *search_order(const struct trimming *t, const int64_t *depth, int order)
 {
 	struct fifo_network *n = t->network;
-	struct place *place = ARENA_ARRAY(n->arena, struct place, n->count + 1);
+	struct search_item *search_item = ARENA_ARRAY(n->arena, struct search_item, n->count + 1);
 	for (int i = 0; i < n->count; i++) {
 		int64_t bytes = depth[i] * n->fifo[i].word_bytes;
 		const int64_t key[FIFO_ORDERS] = {-bytes, bytes, i, -i, (int64_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 20)};
-		place[i] = (struct place){i, from_memory(&n->fifo[i]), key[order % FIFO_ORDERS]};
+		search_item[i] = (struct search_item){i, from_memory(&n->fifo[i]), key[order % FIFO_ORDERS]};
 	}
-	qsort(place, (size_t)n->count, sizeof *place, by_key);
-	return place;
+	qsort(search_item, (size_t)n->count, sizeof *search_item, by_key);
+	return search_item;
 }
 
 /* Of the FIFOs that may be lowered, the one about which most bytes are not known; those from memory last.  -1: enough is known about all. */
@@ -214,7 +214,7 @@ static int least_known(const struct trimming *t, const int64_t *low, const int64
 }
 
 /* What is tried after a FIFO, if it cannot be lowered to what is tried of it; NULL: nothing. */
-static const int64_t *foresee(const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
+static const int64_t *next_candidate(const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
 {
 	int64_t known = low[number];
 	low[number] = next_trial(t, number, known, depth[number]);
@@ -227,28 +227,28 @@ static const int64_t *foresee(const struct trimming *t, int number, int64_t *low
 }
 
 /* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the first of them could use all to find its last words. */
-static void shrink_together(struct trimming *t, int64_t *depth)
+static void shrink_least_known(struct trimming *t, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
 		low[i] = first_low(t, i);
 	for (int i; n->budget > t->reserve && (i = least_known(t, low, depth)) >= 0;)
-		halve(t, i, &low[i], depth, foresee(t, i, low, depth, next));
+		halve(t, i, &low[i], depth, next_candidate(t, i, low, depth, next));
 }
 
 static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
 {
-	struct place *place = search_order(t, depth, order);
+	struct search_item *search_item = search_order(t, depth, order);
 	for (int i = 0; i < t->network->count; i++)
-		if (is_sought(t, place[i].number) && worth(t, place[i].number, depth))
-			shrink(t, place[i].number, depth);
+		if (is_sought(t, search_item[i].number) && worth(t, search_item[i].number, depth))
+			shrink(t, search_item[i].number, depth);
 }
 
 /* --- trimming */
 
 /* No more than so many bytes ahead of those who read memory.  false: there is nowhere more. */
-static bool cap_ahead(struct trimming *t, int64_t most, const int64_t *depth)
+static bool cap_prefetch(struct trimming *t, int64_t most, const int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	bool far = false;
@@ -264,12 +264,12 @@ static bool cap_ahead(struct trimming *t, int64_t most, const int64_t *depth)
 }
 
 /* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for all of them, or twice as much, or four times.  false: the last prediction is of other depths. */
-static bool begin_near(struct trimming *t, int64_t *depth)
+static bool begin_capped_prefetch(struct trimming *t, int64_t *depth)
 {
 	bool enough = false;
-	for (int64_t most = AHEAD_BYTES; most <= AHEAD_BYTES_MOST && !enough; most *= 2) {
-		if (!cap_ahead(t, most, depth))
-			return most == AHEAD_BYTES;
+	for (int64_t most = PREFETCH_BYTES; most <= PREFETCH_BYTES_MOST && !enough; most *= 2) {
+		if (!cap_prefetch(t, most, depth))
+			return most == PREFETCH_BYTES;
 		enough = suffices(t, t->trial, NULL);
 	}
 	if (enough)
@@ -278,7 +278,7 @@ static bool begin_near(struct trimming *t, int64_t *depth)
 }
 
 /* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
-static void begin_late(struct trimming *t, bool known, int64_t *depth)
+static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth)
 {
 	if (!t->network->tokens || (!known && !fifo_predict_ends(t, depth)))
 		return;
@@ -298,7 +298,7 @@ static void raise_within(const struct trimming *t, int64_t times, const int64_t 
 }
 
 /* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
-static void begin_low(struct trimming *t, int64_t *depth)
+static void begin_minimal(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
@@ -319,7 +319,7 @@ static void begin_low(struct trimming *t, int64_t *depth)
 }
 
 /* The FIFO in front of a process that sends all that it takes to several readers; -1: it does something else. */
-static int in_front(const struct trimming *t, int process)
+static int fork_input(const struct trimming *t, int process)
 {
 	const struct fifo_network *n = t->network;
 	int front = -1, outputs = 0;
@@ -341,10 +341,10 @@ static int in_front(const struct trimming *t, int process)
 }
 
 /* What each FIFO behind a fork holds is held once in front of it, where its readers keep step with each other: a search that lowers one FIFO after the other does not get there. */
-static void hold_once(struct trimming *t, int process, int64_t *depth)
+static void buffer_before_fork(struct trimming *t, int process, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
-	int front = in_front(t, process), outputs = 0;
+	int front = fork_input(t, process), outputs = 0;
 	int64_t least = INT64_MAX;
 	for (int i = 0; front >= 0 && i < n->count; i++)
 		if (n->fifo[i].writer == process) {
@@ -361,28 +361,28 @@ static void hold_once(struct trimming *t, int process, int64_t *depth)
 		take(t, depth);
 }
 
-static void hold_in_front(struct trimming *t, int64_t *depth)
+static void buffer_before_forks(struct trimming *t, int64_t *depth)
 {
 	for (int process = 0; process < t->network->processes && t->network->budget > t->reserve; process++)
-		hold_once(t, process, depth);
+		buffer_before_fork(t, process, depth);
 }
 
 /* What waits in front of a process may wait behind it instead, where that is less: of numbers that come again and again for a product, its sums.  The latest schedule begins late, so it holds the numbers. */
-static void hold_behind(struct trimming *t, int number, int64_t *depth)
+static void buffer_after_process(struct trimming *t, int number, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	const struct fifo *fifo = &n->fifo[number];
-	int64_t kept = depth[number] / PRECISION, gain = (depth[number] - kept) * fifo->word_bytes;
+	int64_t remaining = depth[number] / PRECISION, gain = (depth[number] - remaining) * fifo->word_bytes;
 	int outputs = 0;
 	copy(t, t->trial, depth);
-	t->trial[number] = kept > least_of(t, number) ? kept : least_of(t, number);
+	t->trial[number] = remaining > least_of(t, number) ? remaining : least_of(t, number);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *other = &n->fifo[i];
 		if (other->writer != fifo->reader)
 			continue;
 		if (!is_sought(t, i))
 			return;
-		t->trial[i] += (int64_t)(BEHIND * (double)depth[number] / (double)fifo->whole * (double)other->whole) + 1;
+		t->trial[i] += (int64_t)(DOWNSTREAM_SCALE * (double)depth[number] / (double)fifo->whole * (double)other->whole) + 1;
 		gain -= (t->trial[i] - depth[i]) * other->word_bytes;
 		outputs++;
 	}
@@ -390,16 +390,16 @@ static void hold_behind(struct trimming *t, int number, int64_t *depth)
 		take(t, depth);
 }
 
-static void hold_all_behind(struct trimming *t, int64_t *depth)
+static void buffer_after_processes(struct trimming *t, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	for (int i = 0; i < n->count && n->budget > t->reserve; i++)
 		if (is_sought(t, i) && !from_memory(&n->fifo[i]) && n->fifo[i].whole > 0)
-			hold_behind(t, i, depth);
+			buffer_after_process(t, i, depth);
 }
 
 /* Of what kernels hand on to each other. */
-static int64_t handed_on(const struct fifo_network *n, const int64_t *depth)
+static int64_t inter_kernel_bytes(const struct fifo_network *n, const int64_t *depth)
 {
 	int64_t bytes = 0;
 	for (int i = 0; i < n->count; i++)
@@ -414,16 +414,16 @@ static void end_safe(struct trimming *t, int64_t *depth)
 	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
 		safe[i] = n->fifo[i].safe;
-	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) || handed_on(n, safe) > handed_on(n, depth))
+	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) || inter_kernel_bytes(n, safe) > inter_kernel_bytes(n, depth))
 		return;
 	copy(t, t->trial, safe);
 	if (suffices(t, t->trial, NULL))
 		take(t, depth);
 }
 
-static struct trimming trimming_of(struct fifo_network *n, struct flow_network *flow)
+static struct trimming trimming_of(struct fifo_network *n, struct cycle_network *simulated)
 {
-	struct trimming t = {.network = n, .flow = flow};
+	struct trimming t = {.network = n, .simulated = simulated};
 	t.trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	fifo_predict_begin(&t);
 	return t;
@@ -431,7 +431,7 @@ static struct trimming trimming_of(struct fifo_network *n, struct flow_network *
 
 bool fifo_simulates(const struct fifo_network *n)
 {
-	return n->simulated && flow_events(n->simulated) <= n->budget / RUNS_EXPECTED;
+	return n->simulated && cycle_events(n->simulated) <= n->budget / RUNS_EXPECTED;
 }
 
 bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t *depth)
@@ -445,7 +445,7 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 		return false;
 	int64_t work = before - n->budget;
 	if (!quick)
-		fifo_predict_keep(&t, limit, work);
+		fifo_predict_set_limit(&t, limit, work);
 	int64_t wanted = n->predictions * work;
 	n->granted = !quick && !n->context->fifo_events && before < wanted ? wanted - before : 0;
 	n->budget += n->granted;
@@ -455,16 +455,16 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	bool enough = (!quick && !memcmp(depth, limit, sizeof *depth * (size_t)n->count)) || suffices(&t, depth, NULL);
 	if (!enough)
 		copy(&t, depth, limit);
-	bool known = begin_near(&t, depth) && enough && !quick;
-	begin_late(&t, known, depth);
+	bool known = begin_capped_prefetch(&t, depth) && enough && !quick;
+	begin_latest_schedule(&t, known, depth);
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
-		begin_low(&t, depth);
-	hold_all_behind(&t, depth);
-	hold_in_front(&t, depth);
+		begin_minimal(&t, depth);
+	buffer_after_processes(&t, depth);
+	buffer_before_forks(&t, depth);
 	if (quick || order)
 		shrink_in_order(&t, order, depth);
 	else
-		shrink_together(&t, depth);
+		shrink_least_known(&t, depth);
 	end_safe(&t, depth);
 	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
 }
@@ -473,7 +473,7 @@ void fifo_settle(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 {
 	struct trimming t = trimming_of(n, fifo_simulates(n) ? n->simulated : NULL);
 	int number = 0;
-	if (!t.flow || !run(&t, limit))
+	if (!t.simulated || !run(&t, limit))
 		return;
 	t.allowed[0] = t.cycles[0] + t.cycles[0] / TOLERANCE;
 	for (int same = 0; same < n->count && n->budget > 0; number = (number + 1) % n->count) {

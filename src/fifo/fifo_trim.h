@@ -17,11 +17,11 @@ struct fifo_prediction {
 
 struct trimming {
 	struct fifo_network *network;
-	struct flow_network *flow;        /* NULL: the token model */
+	struct cycle_network *simulated;        /* NULL: the token model */
 	struct fifo_prediction prediction[TRIM_EXTENTS];
-	struct fifo_prediction ahead;     /* of depths that may be tried next, at the most extents */
-	int64_t *ahead_depth;     /* [channels] those; */
-	bool is_ahead;            /* there are some */
+	struct fifo_prediction speculative;     /* of depths that may be tried next, at the most extents */
+	int64_t *speculative_depth;     /* [channels] those; */
+	bool has_speculative;            /* there are some */
 	int extents;
 	bool enough;              /* the last prediction that was asked was */
 	int64_t cycles[TRIM_EXTENTS];     /* of the last run */
@@ -38,7 +38,7 @@ void fifo_predict_begin(struct trimming *trimming);
 /* Fills cycles and most; false: the launch does not end.  Both extents are predicted side by side. */
 bool fifo_predict(struct trimming *trimming, const int64_t *depth, enum token_mode mode);
 /* For fifo_predict_ends: what has just been predicted is of these depths, which stay. */
-void fifo_predict_keep(struct trimming *trimming, const int64_t *limit, int64_t work);
+void fifo_predict_set_limit(struct trimming *trimming, const int64_t *limit, int64_t work);
 /* Fills end as fifo_predict does, with the same budget spent. */
 bool fifo_predict_ends(struct trimming *trimming, const int64_t *depth);
 /* Do launches with these depths take no longer than is allowed?  next: depths that are asked about next where they take longer, for which there may be time beside these; NULL: that is not known. */

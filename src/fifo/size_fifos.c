@@ -16,10 +16,10 @@
 
 #define BUDGET 36000000       /* iterations: less than a second */
 #define BUDGET_PREDICTED 12000000     /* stretches of the token model: half a second */
-#define BUDGET_UNIT 5000000   /* the same beside a unit, whose FIFOs are found sooner */
+#define BUDGET_ENGINE 5000000   /* the same beside a unit, whose FIFOs are found sooner */
 #define BUDGET_LEAST 400000000
-#define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
-#define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
+#define RESTART_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
+#define PROOF_RETRIES 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
 #define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
 #define PREDICTIONS 24        /* that a search may make at least: of many tokens one costs a large part of what is enough for one token; */
 #define PREDICTIONS_SHORT 64  /* where memory is short */
@@ -64,11 +64,11 @@ static int64_t *limits(struct fifo_network *n)
 {
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
 	for (int i = 0; i < n->count; i++)
-		prefetch += n->fifo[i].prefetch && !n->fifo[i].given ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
+		prefetch += n->fifo[i].prefetch && !n->fifo[i].fixed_depth ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
 	bool whole = prefetch <= on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		limit[i] = fifo->prefetch && !fifo->given && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
+		limit[i] = fifo->prefetch && !fifo->fixed_depth && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
 	}
 	return limit;
 }
@@ -78,19 +78,19 @@ static int64_t *limits(struct fifo_network *n)
 static void make_safe(const struct fifo_network *n, int64_t *depth)
 {
 	for (int i = 0; i < n->count; i++)
-		if (!n->fifo[i].alone && n->fifo[i].safe == n->fifo[i].whole)
+		if (!n->fifo[i].acyclic && n->fifo[i].safe == n->fifo[i].whole)
 			depth[i] = n->fifo[i].whole;
 }
 
 static void take_safe(const struct fifo_network *n, int64_t *depth)
 {
 	for (int i = 0; i < n->count; i++)
-		depth[i] = n->fifo[i].given ? n->fifo[i].whole : n->fifo[i].safe;         /* deeper never stops a launch */
+		depth[i] = n->fifo[i].fixed_depth ? n->fifo[i].whole : n->fifo[i].safe;         /* deeper never stops a launch */
 }
 
-static bool by_program(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
+static bool size_by_lp(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
 {
-	enum fifo_equalise how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL : strategy == FIFO_STRATEGY_CONSERVATIVE ? FIFO_CONSERVATIVE : FIFO_CURVES;
+	enum fifo_equalize how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL : strategy == FIFO_STRATEGY_CONSERVATIVE ? FIFO_CONSERVATIVE : FIFO_CURVES;
 	if (!fifo_lp(n, how, n->context->lp, depth))
 		return false;
 	if (!fifo_repair(n, FIFO_RAISED, depth))
@@ -99,7 +99,7 @@ static bool by_program(struct fifo_network *n, enum fifo_strategy strategy, int6
 }
 
 /* Searches begin at the depths of the linear program, or at the limits. */
-static bool by_search(struct fifo_network *n, int order, const int64_t *limit, int64_t *depth)
+static bool size_by_search(struct fifo_network *n, int order, const int64_t *limit, int64_t *depth)
 {
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
 	struct text *program = n->context->lp && !n->context->lp->size ? n->context->lp : NULL;
@@ -108,7 +108,7 @@ static bool by_search(struct fifo_network *n, int order, const int64_t *limit, i
 	int64_t budget = n->budget;
 	if (fifo_trim(n, limit, order, depth))
 		return true;
-	n->budget = PROOF_AGAIN * budget;
+	n->budget = PROOF_RETRIES * budget;
 	bool proven = fifo_repair(n, FIFO_RAISED, depth);
 	n->budget = 0;
 	if (proven)
@@ -119,7 +119,7 @@ static bool by_search(struct fifo_network *n, int order, const int64_t *limit, i
 
 static void add_bytes(struct op *op, void *sum)
 {
-	*(int64_t *)sum += op->code == OP_BLOCKS || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
+	*(int64_t *)sum += op->code == OP_BLOCK_CHANNEL || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
 }
 
 static bool is_short(struct fifo_network *n, const int64_t *depth)
@@ -130,14 +130,14 @@ static bool is_short(struct fifo_network *n, const int64_t *depth)
 }
 
 /* The best of several searches, each with `budget`; no new one begins when `enough` of it is spent. */
-static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget, int64_t enough, int64_t *depth)
+static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t budget, int64_t enough, int64_t *depth)
 {
 	int64_t *found = ARENA_ARRAY(n->arena, int64_t, n->count + 1), spent = 0;
 	bool any = false;
 	for (int order = 0; order < FIFO_ORDERS && spent <= enough; order++) {
 		n->budget = budget;
 		n->granted = 0;
-		bool better = by_search(n, order, limit, found) && (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
+		bool better = size_by_search(n, order, limit, found) && (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
 		spent += budget + n->granted - n->budget;
 		if (better)
 			memcpy(depth, found, sizeof *depth * (size_t)n->count);
@@ -150,17 +150,17 @@ static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget,
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
-	int64_t budget = !usual ? n->budget : n->context->quant && has_unit(n->context) ? BUDGET_UNIT : BUDGET_PREDICTED;
+	int64_t budget = !usual ? n->budget : n->context->quant && has_engine(n->context) ? BUDGET_ENGINE : BUDGET_PREDICTED;
 	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *other = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
-	n->keep_given = true;
-	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
-	n->keep_given = false;
+	n->keep_fixed_depth = true;
+	bool found = search_depths(n, limit, budget, budget / RESTART_SHARE, depth);
+	n->keep_fixed_depth = false;
 	if (!found || !is_short(n, depth))
 		return found;
 	take_safe(n, safe);
 	bool large = fifo_bytes(n, depth) > fifo_bytes(n, safe);
 	n->predictions = PREDICTIONS_SHORT;
-	found = search(n, large ? safe : limit, budget, 0, other);
+	found = search_depths(n, large ? safe : limit, budget, 0, other);
 	if (found && (large || fifo_bytes(n, other) < fifo_bytes(n, depth)))
 		memcpy(depth, other, sizeof *depth * (size_t)n->count);
 	return found || !large;
@@ -169,7 +169,7 @@ static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 static bool least(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 {
 	int64_t budget = n->budget;
-	if (!search(n, limit, budget / FIFO_ORDERS, budget, depth))
+	if (!search_depths(n, limit, budget / FIFO_ORDERS, budget, depth))
 		return false;
 	n->budget = budget;
 	fifo_settle(n, limit, depth);
@@ -179,11 +179,11 @@ static bool least(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 static void open_simulator(struct fifo_network *n)
 {
 	int told = n->module->diag->count;
-	n->simulated = flow_open(n->arena, n->context->platform, n->module);
+	n->simulated = cycle_open(n->arena, n->context->platform, n->module);
 	n->module->diag->count = told;    /* what cannot be simulated is sized all the same */
 }
 
-static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
+static bool choose_depths(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
@@ -196,7 +196,7 @@ static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
 	case FIFO_STRATEGY_TRIM: return trim(n, limit, depth);
 	case FIFO_STRATEGY_LP:
 	case FIFO_STRATEGY_NORMAL:
-	case FIFO_STRATEGY_CONSERVATIVE: return by_program(n, strategy, depth);
+	case FIFO_STRATEGY_CONSERVATIVE: return size_by_lp(n, strategy, depth);
 	}
 	return false;
 }
@@ -213,14 +213,14 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	const char *unbalanced = fifo_unbalanced(n, &channel);
 	INVARIANT(module->guard, !unbalanced || context->dumped, "%s", unbalanced);
 	if (unbalanced)
-		return fifo_refuse_unbalanced(module->diag, channel, unbalanced);
+		return fifo_report_unbalanced(module->diag, channel, unbalanced);
 	fifo_prove(n);
-	enum fifo_shown shown = choose(n, limits(n), depth) ? fifo_show(n, false, depth) : FIFO_NOT_SHOWN;
-	if (shown == FIFO_NOT_SHOWN) {
+	enum fifo_evidence shown = choose_depths(n, limits(n), depth) ? fifo_prove_termination(n, false, depth) : FIFO_UNPROVEN;
+	if (shown == FIFO_UNPROVEN) {
 		take_safe(n, depth);
-		shown = fifo_show(n, true, depth);
+		shown = fifo_prove_termination(n, true, depth);
 	}
-	attr_set(module, n->main, KEY_STREAM_TERMINATION_PROOF, attr_string(module, fifo_shown_name[shown]));
+	attr_set(module, n->main, KEY_STREAM_TERMINATION_PROOF, attr_string(module, fifo_evidence_name[shown]));
 	for (int i = 0; i < n->count; i++)
 		if (n->fifo[i].sized)
 			set_depth(module, &n->fifo[i], depth[i]);

@@ -19,17 +19,17 @@ struct item {
 	int order;
 };
 
-struct held {                 /* by the arrays of a process */
+struct process_memory {                 /* by the arrays of a process */
 	const struct op *process;
 	struct resources memory;
 };
 
-struct allocation {
+struct storage_binding {
 	struct pass_context *context;
 	struct module *module;
 	struct resources left;
 	VEC(struct item) items;
-	VEC(struct held) held;
+	VEC(struct process_memory) process_memory;
 };
 
 static struct resources subtract(struct resources left, struct resources right)
@@ -37,10 +37,10 @@ static struct resources subtract(struct resources left, struct resources right)
 	return resources_add(left, (struct resources){-right.lut, -right.ff, -right.dsp, -right.bram18, -right.uram});
 }
 
-static void collect(struct op *op, void *context)
+static void collect_memories(struct op *op, void *context)
 {
-	struct allocation *a = context;
-	if (op->code == OP_FIFO || op->code == OP_BLOCKS || op->code == OP_ALLOCA)
+	struct storage_binding *a = context;
+	if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL || op->code == OP_ALLOCA)
 		VEC_PUSH(a->module->arena, &a->items, ((struct item){op, memory_bytes(op), (int)a->items.count}));
 }
 
@@ -52,7 +52,7 @@ static int larger_first(const void *left, const void *right)
 	return l->order - r->order;
 }
 
-static const struct attr *name_of(struct allocation *a, enum storage storage)
+static const struct attr *name_of(struct storage_binding *a, enum storage storage)
 {
 	return attr_string(a->module, storage_name[storage]);
 }
@@ -107,13 +107,13 @@ static const struct op *process_of(const struct op *op)
 	return op;
 }
 
-static struct resources *held_by(struct allocation *a, const struct op *process)
+static struct resources *memory_of_process(struct storage_binding *a, const struct op *process)
 {
-	for (size_t i = 0; i < a->held.count; i++)
-		if (a->held.data[i].process == process)
-			return &a->held.data[i].memory;
-	VEC_PUSH(a->module->arena, &a->held, ((struct held){.process = process}));
-	return &a->held.data[a->held.count - 1].memory;
+	for (size_t i = 0; i < a->process_memory.count; i++)
+		if (a->process_memory.data[i].process == process)
+			return &a->process_memory.data[i].memory;
+	VEC_PUSH(a->module->arena, &a->process_memory, ((struct process_memory){.process = process}));
+	return &a->process_memory.data[a->process_memory.count - 1].memory;
 }
 
 /* What makes dies crowded is dear as if it were not there. */
@@ -125,7 +125,7 @@ static struct resources uncrowded(const struct platform *platform, struct resour
 }
 
 /* What is left for it: of the platform, and on the die of its process. */
-static struct resources left_for(struct allocation *a, const struct op *op)
+static struct resources available_for(struct storage_binding *a, const struct op *op)
 {
 	const struct platform *platform = a->context->platform;
 	struct resources left = uncrowded(platform, a->left), most = {0};
@@ -135,17 +135,17 @@ static struct resources left_for(struct allocation *a, const struct op *op)
 		most.bram18 = platform->die[i].bram18 > most.bram18 ? platform->die[i].bram18 : most.bram18;
 		most.uram = platform->die[i].uram > most.uram ? platform->die[i].uram : most.uram;
 	}
-	most = subtract(most, *held_by(a, process_of(op)));
+	most = subtract(most, *memory_of_process(a, process_of(op)));
 	left.bram18 = most.bram18 < left.bram18 ? most.bram18 : left.bram18;
 	left.uram = most.uram < left.uram ? most.uram : left.uram;
 	return left;
 }
 
-static void choose(struct allocation *a, struct op *op)
+static void choose_storage(struct storage_binding *a, struct op *op)
 {
 	const struct platform *platform = a->context->platform;
 	struct memory memory = memory_of(platform, op);
-	struct resources left = left_for(a, op);
+	struct resources left = available_for(a, op);
 	enum storage best = STORAGE_AUTO;
 	double lowest = 0;
 	for (enum storage storage = STORAGE_REGISTERS; storage <= STORAGE_URAM; storage++) {
@@ -160,7 +160,7 @@ static void choose(struct allocation *a, struct op *op)
 	attr_set(a->module, op, KEY_STREAM_STORAGE, name_of(a, best));
 }
 
-static void allocate(struct allocation *a, struct op *op)
+static void bind_memory(struct storage_binding *a, struct op *op)
 {
 	struct memory memory = memory_of(a->context->platform, op);
 	if (op->code == OP_FIFO && memory.depth <= SHIFT_DEPTH)
@@ -168,23 +168,23 @@ static void allocate(struct allocation *a, struct op *op)
 	else if (memory.depth <= 1 || (memory.depth <= RECURRENCE_DEPTH && is_accumulator(op)))
 		attr_set(a->module, op, KEY_STREAM_STORAGE, name_of(a, STORAGE_REGISTERS));
 	else
-		choose(a, op);
+		choose_storage(a, op);
 	struct resources cost = memory_cost(a->context->platform, op);
 	a->left = subtract(a->left, cost);
 	if (op->code == OP_ALLOCA) {
-		struct resources *held = held_by(a, process_of(op));
-		*held = resources_add(*held, cost);
+		struct resources *process_memory = memory_of_process(a, process_of(op));
+		*process_memory = resources_add(*process_memory, cost);
 	}
 }
 
 /* The platform's, or less where the user says so. */
-static struct resources available(const struct allocation *a)
+static struct resources available(const struct storage_binding *a)
 {
 	return a->context->limited ? a->context->limit : platform_total(a->context->platform);
 }
 
 /* What operators and memory ports leave of the platform. */
-static void subtract_processes(struct allocation *a)
+static void subtract_processes(struct storage_binding *a)
 {
 	const struct platform *platform = a->context->platform;
 	a->left = available(a);
@@ -196,7 +196,7 @@ static void subtract_processes(struct allocation *a)
 			a->left = resources_add(a->left, memory_cost(platform, a->items.data[i].op));
 }
 
-static bool exceeded(struct allocation *a)
+static bool exceeded(struct storage_binding *a)
 {
 	const struct platform *platform = a->context->platform;
 	struct diag *diag = a->module->diag;
@@ -215,17 +215,17 @@ static bool exceeded(struct allocation *a)
 	return true;
 }
 
-bool allocate_memory(struct pass_context *context, struct module *module)
+bool bind_storage(struct pass_context *context, struct module *module)
 {
-	struct allocation a = {.context = context, .module = module};
-	ir_walk(module_body(module), collect, &a);
+	struct storage_binding a = {.context = context, .module = module};
+	ir_walk(module_body(module), collect_memories, &a);
 	for (size_t i = 0; i < a.items.count; i++)
 		attr_set(module, a.items.data[i].op, KEY_STREAM_STORAGE, NULL);
 	subtract_processes(&a);
 	if (a.items.count)
 		qsort(a.items.data, a.items.count, sizeof *a.items.data, larger_first);
 	for (size_t i = 0; i < a.items.count; i++)
-		allocate(&a, a.items.data[i].op);
+		bind_memory(&a, a.items.data[i].op);
 	context->taken = subtract(available(&a), a.left);
 	return !exceeded(&a);
 }

@@ -3,6 +3,6 @@
 #define STC_FLOORPLAN_PASSES_H
 #include "options/pass_context.h"
 
-bool allocate_memory(struct pass_context *context, struct module *module);
-bool place_dies(struct pass_context *context, struct module *module);
+bool bind_storage(struct pass_context *context, struct module *module);
+bool floorplan(struct pass_context *context, struct module *module);
 #endif

@@ -1,4 +1,4 @@
-/* FIFOs that words are dealt out to in turn (lower_words.c): all hold as many, since none gets a word while another is full.  So they become deeper where every die has memory left for that. */
+/* FIFOs that words are dealt out to in turn (lower_weight_loaders.c): all hold as many, since none gets a word while another is full.  So they become deeper where every die has memory left for that. */
 #include "fifo/fifo.h"
 #include "floorplan/place.h"
 
@@ -6,7 +6,7 @@
 
 struct deepening {
 	const struct platform *platform;
-	struct place_problem *problem;
+	struct floorplan_problem *problem;
 	const int *die;
 	int64_t depth;
 	int64_t bram18, uram;     /* left on the die at hand */
@@ -14,7 +14,7 @@ struct deepening {
 };
 
 /* Where it does not hold all words with fewer. */
-static bool is_dealt(const struct op *op)
+static bool is_interleaved(const struct op *op)
 {
 	const struct attr *least = op->code == OP_FIFO ? attr_get(op, KEY_STREAM_INTERLEAVED_DEPTH) : NULL;
 	return least && op->result[0]->type->depth >= least->integer;
@@ -34,12 +34,12 @@ static bool deepen(struct deepening *d, int number)
 
 static bool die_has_room(struct deepening *d, int where)
 {
-	struct resources used = place_load(d->problem, d->die).used[where], have = d->problem->capacity[where];
+	struct resources used = floorplan_load(d->problem, d->die).used[where], have = d->problem->capacity[where];
 	bool room = true;
 	d->bram18 = have.bram18 - used.bram18;
 	d->uram = have.uram - used.uram;
 	for (int i = 0; room && i < d->problem->memories; i++)
-		room = d->die[d->problem->memory[i].item] != where || !is_dealt(d->problem->memory[i].op) || deepen(d, i);
+		room = d->die[d->problem->memory[i].item] != where || !is_interleaved(d->problem->memory[i].op) || deepen(d, i);
 	return room;
 }
 
@@ -51,18 +51,18 @@ static bool all_have_room(struct deepening *d)
 	return room;
 }
 
-int64_t place_depth(struct module *module)
+int64_t floorplan_fifo_depth(struct module *module)
 {
 	const struct op *op = module_main(module)->region[0]->first;
-	while (op && !is_dealt(op))
+	while (op && !is_interleaved(op))
 		op = op->next;
 	return op ? op->result[0]->type->depth : 0;
 }
 
-void place_set_depth(struct module *module, int64_t depth)
+void floorplan_set_fifo_depth(struct module *module, int64_t depth)
 {
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
-		if (is_dealt(op))
+		if (is_interleaved(op))
 			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, depth);
 }
 
@@ -70,17 +70,17 @@ static void make_deeper(struct module *module, const struct deepening *d)
 {
 	for (int i = 0; i < d->problem->memories; i++) {
 		struct op *op = d->problem->memory[i].op;
-		if (is_dealt(op))
+		if (is_interleaved(op))
 			attr_set(module, op, KEY_STREAM_STORAGE, attr_string(module, storage_name[d->uram_next[i] ? STORAGE_URAM : STORAGE_BRAM]));
 	}
-	place_set_depth(module, d->depth);
+	floorplan_set_fifo_depth(module, d->depth);
 }
 
-void place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die)
+void floorplan_deepen_fifos(struct module *module, const struct platform *platform, struct floorplan_problem *problem, const int *die)
 {
 	struct deepening d = {.platform = platform, .problem = problem, .die = die, .uram_next = ARENA_ARRAY(module->arena, bool, problem->memories + 1)};
-	int64_t now = platform_total(platform).uram > 0 ? place_depth(module) : 0;
-	for (d.depth = PLACE_DEEPEST; now && d.depth > now; d.depth -= STEP)
+	int64_t now = platform_total(platform).uram > 0 ? floorplan_fifo_depth(module) : 0;
+	for (d.depth = FLOORPLAN_FIFO_DEEPEST; now && d.depth > now; d.depth -= STEP)
 		if (all_have_room(&d)) {
 			make_deeper(module, &d);
 			return;

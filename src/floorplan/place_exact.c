@@ -9,7 +9,7 @@
 #define NODES_MOST 24         /* half of the programs are solved within; of the others a second finds a few bits of a thousand more */
 
 struct program {
-	const struct place_problem *problem;
+	const struct floorplan_problem *problem;
 	struct ilp ilp;
 	int crossing;             /* first of the c columns */
 };
@@ -21,11 +21,11 @@ static int above(const struct program *p, int item, int boundary)
 
 static void add_columns(struct program *p)
 {
-	const struct place_problem *problem = p->problem;
+	const struct floorplan_problem *problem = p->problem;
 	for (int i = 0; i < problem->items; i++)
 		for (int b = 0; b + 1 < problem->dies; b++) {
-			bool home = problem->item[i].home;
-			ilp_column(&p->ilp, text_format(problem->arena, "y_%d_%d", i, b), home && problem->home > b, !home || problem->home > b, 0, true);
+			bool memory_die = problem->item[i].memory_die;
+			ilp_column(&p->ilp, text_format(problem->arena, "y_%d_%d", i, b), memory_die && problem->memory_die > b, !memory_die || problem->memory_die > b, 0, true);
 		}
 	p->crossing = (int)p->ilp.column.count;
 	for (int e = 0; e < problem->edges; e++)
@@ -36,7 +36,7 @@ static void add_columns(struct program *p)
 /* c ± (y(from) - y(to)) ≥ 0 */
 static void add_crossing(struct program *p, int edge, int boundary, int sign)
 {
-	const struct place_problem *problem = p->problem;
+	const struct floorplan_problem *problem = p->problem;
 	ilp_row(&p->ilp, text_format(problem->arena, "cross_%d_%d_%s", edge, boundary, sign > 0 ? "down" : "up"), 'G', 0);
 	ilp_term(&p->ilp, p->crossing + edge * (problem->dies - 1) + boundary, 1);
 	ilp_term(&p->ilp, above(p, problem->edge[edge].from, boundary), sign);
@@ -46,7 +46,7 @@ static void add_crossing(struct program *p, int edge, int boundary, int sign)
 /* An item stands on die d if it is above the boundary below and not above the one on top; above the one below the lowest die stand all. */
 static void add_resource(struct program *p, const char *name, int die, size_t offset)
 {
-	const struct place_problem *problem = p->problem;
+	const struct floorplan_problem *problem = p->problem;
 	int64_t available = *(const int64_t *)((const char *)&problem->capacity[die] + offset), all = 0;
 	for (int i = 0; i < problem->items; i++)
 		all += *(const int64_t *)((const char *)&problem->item[i].need + offset);
@@ -70,7 +70,7 @@ static void add_rows(struct program *p)
 		{"lut", offsetof(struct resources, lut)}, {"ff", offsetof(struct resources, ff)}, {"dsp", offsetof(struct resources, dsp)},
 		{"bram", offsetof(struct resources, bram18)}, {"uram", offsetof(struct resources, uram)},
 	};
-	const struct place_problem *problem = p->problem;
+	const struct floorplan_problem *problem = p->problem;
 	for (int i = 0; i < problem->items; i++)
 		for (int b = 1; b + 1 < problem->dies; b++) {
 			ilp_row(&p->ilp, text_format(problem->arena, "order_%d_%d", i, b), 'G', 0);
@@ -93,7 +93,7 @@ static void add_rows(struct program *p)
 
 static const double *start_values(const struct program *p, const int *die)
 {
-	const struct place_problem *problem = p->problem;
+	const struct floorplan_problem *problem = p->problem;
 	double *value = ARENA_ARRAY(problem->arena, double, p->ilp.column.count + 1);
 	for (int i = 0; i < problem->items; i++)
 		for (int b = 0; b < die[i]; b++)
@@ -104,13 +104,13 @@ static const double *start_values(const struct program *p, const int *die)
 	return value;
 }
 
-struct place_cost place_exact(const struct place_problem *problem, int *die)
+struct floorplan_cost floorplan_ilp(const struct floorplan_problem *problem, int *die)
 {
-	struct place_cost before = place_cost(problem, die);
+	struct floorplan_cost before = floorplan_cost(problem, die);
 	if (problem->items * problem->dies > (before.overflow > 0 ? COLUMNS_MOST : COLUMNS_IMPROVED) || (before.overflow <= 0 && before.crossing == 0))
 		return before;
 	struct program p = {.problem = problem, .ilp = ilp_new(problem->arena)};
-	p.ilp.hasty = problem->any;       /* where moves find no room, the program nearly never does: the first relaxation says no, or the nodes run out */
+	p.ilp.hasty = problem->first_fit;       /* where moves find no room, the program nearly never does: the first relaxation says no, or the nodes run out */
 	add_columns(&p);
 	add_rows(&p);
 	struct ilp_solution solution = ilp_solve(&p.ilp, before.overflow <= 0 ? start_values(&p, die) : NULL, NODES_MOST);
@@ -120,8 +120,8 @@ struct place_cost place_exact(const struct place_problem *problem, int *die)
 	for (int i = 0; i < problem->items; i++)
 		for (int b = 0; b + 1 < problem->dies; b++)
 			found[i] += solution.value[above(&p, i, b)] > 0.5;
-	struct place_cost after = place_cost(problem, found);
-	if (!place_better(after, before))
+	struct floorplan_cost after = floorplan_cost(problem, found);
+	if (!floorplan_better(after, before))
 		return before;
 	for (int i = 0; i < problem->items; i++)
 		die[i] = found[i];

@@ -16,7 +16,7 @@ static bool fits_in(struct resources need, struct resources die)
 	return !resources_exceeded(need, die, &have, &wanted);
 }
 
-static bool small(const struct place_problem *problem, struct resources need)
+static bool small(const struct floorplan_problem *problem, struct resources need)
 {
 	for (int d = 0; d < problem->dies; d++) {
 		struct resources c = problem->capacity[d];
@@ -27,7 +27,7 @@ static bool small(const struct place_problem *problem, struct resources need)
 }
 
 /* The group that has at least half of the bits of a group's edges; -1: none has. */
-static int strongest(const struct place_problem *problem, const int *parent, int group, int64_t *bits)
+static int strongest(const struct floorplan_problem *problem, const int *parent, int group, int64_t *bits)
 {
 	int64_t all = 0;
 	int best = -1;
@@ -45,24 +45,24 @@ static int strongest(const struct place_problem *problem, const int *parent, int
 	return best >= 0 && bits[best] * 2 >= all ? best : -1;
 }
 
-static struct place_problem contract(const struct place_problem *problem, const int *parent, int *group)
+static struct floorplan_problem contract(const struct floorplan_problem *problem, const int *parent, int *group)
 {
-	struct place_problem smaller = *problem;
+	struct floorplan_problem smaller = *problem;
 	smaller.items = smaller.edges = 0;
-	smaller.item = ARENA_ARRAY(problem->arena, struct place_item, problem->items + 1);
-	smaller.edge = ARENA_ARRAY(problem->arena, struct place_edge, problem->edges + 1);
+	smaller.item = ARENA_ARRAY(problem->arena, struct floorplan_item, problem->items + 1);
+	smaller.edge = ARENA_ARRAY(problem->arena, struct floorplan_edge, problem->edges + 1);
 	for (int i = 0; i < problem->items; i++)
 		if (parent[i] == i)
 			group[i] = smaller.items++;
 	for (int i = 0; i < problem->items; i++) {
 		group[i] = group[root_of(parent, i)];
-		struct place_item *item = &smaller.item[group[i]];
+		struct floorplan_item *item = &smaller.item[group[i]];
 		item->need = resources_add(item->need, problem->item[i].need);
-		item->home |= problem->item[i].home;
+		item->memory_die |= problem->item[i].memory_die;
 	}
 	for (int e = 0; e < problem->edges; e++) {
 		int from = group[problem->edge[e].from], to = group[problem->edge[e].to], k = 0;
-		struct place_edge edge = {from < to ? from : to, from < to ? to : from, problem->edge[e].bits};
+		struct floorplan_edge edge = {from < to ? from : to, from < to ? to : from, problem->edge[e].bits};
 		while (k < smaller.edges && (smaller.edge[k].from != edge.from || smaller.edge[k].to != edge.to))
 			k++;
 		if (from == to)
@@ -72,33 +72,33 @@ static struct place_problem contract(const struct place_problem *problem, const 
 		else
 			smaller.edge[smaller.edges++] = edge;
 	}
-	place_index(&smaller);
+	floorplan_index(&smaller);
 	return smaller;
 }
 
 /* Items with memory ports stand together whatever is decided. */
-static void join_home(const struct place_problem *problem, int *parent, struct place_item *sum)
+static void join_memory_die(const struct floorplan_problem *problem, int *parent, struct floorplan_item *sum)
 {
-	int home = -1;
+	int memory_die = -1;
 	for (int i = 0; i < problem->items; i++) {
-		home = home < 0 && problem->item[i].home ? i : home;
-		parent[i] = problem->item[i].home ? home : i;
+		memory_die = memory_die < 0 && problem->item[i].memory_die ? i : memory_die;
+		parent[i] = problem->item[i].memory_die ? memory_die : i;
 		if (parent[i] != i)
-			sum[home].need = resources_add(sum[home].need, sum[i].need);
+			sum[memory_die].need = resources_add(sum[memory_die].need, sum[i].need);
 	}
 }
 
-struct place_problem place_merge(const struct place_problem *problem, int *group)
+struct floorplan_problem floorplan_merge(const struct floorplan_problem *problem, int *group)
 {
 	int *parent = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	int64_t *bits = ARENA_ARRAY(problem->arena, int64_t, problem->items + 1);
-	struct place_item *sum = arena_copy(problem->arena, problem->item, sizeof *sum * (size_t)(problem->items + 1));
-	join_home(problem, parent, sum);
+	struct floorplan_item *sum = arena_copy(problem->arena, problem->item, sizeof *sum * (size_t)(problem->items + 1));
+	join_memory_die(problem, parent, sum);
 	bool merged = true;
 	while (merged) {
 		merged = false;
 		for (int i = 0; i < problem->items; i++) {
-			bool movable = parent[i] == i && !sum[i].home && small(problem, sum[i].need);
+			bool movable = parent[i] == i && !sum[i].memory_die && small(problem, sum[i].need);
 			int into = movable ? strongest(problem, parent, i, bits) : -1;
 			if (into < 0)
 				continue;
@@ -110,7 +110,7 @@ struct place_problem place_merge(const struct place_problem *problem, int *group
 	return contract(problem, parent, group);
 }
 
-void place_index(struct place_problem *problem)
+void floorplan_index(struct floorplan_problem *problem)
 {
 	problem->touching = ARENA_ARRAY(problem->arena, int, 2 * problem->edges + 1);
 	int filled = 0;

@@ -11,10 +11,10 @@
 #define PASSES_MOST 40
 #define SAME 1e-9             /* overflows that differ by no more are alike */
 #define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
-#define THROWS 32             /* further starts, where nothing fits, */
-#define THROWS_NEAR 256       /* or so many, where next to nothing is exceeded: */
+#define PERTURBATIONS 32             /* further starts, where nothing fits, */
+#define PERTURBATIONS_NEAR 256       /* or so many, where next to nothing is exceeded: */
 #define NEARLY 0.1           /* of all that there is */
-#define THROWN 8              /* items of each */
+#define PERTURBED_ITEMS 8              /* items of each */
 
 struct filling {              /* of a die */
 	int64_t used[RESOURCES], room[RESOURCES];
@@ -23,7 +23,7 @@ struct filling {              /* of a die */
 };
 
 struct search {
-	const struct place_problem *problem;
+	const struct floorplan_problem *problem;
 	int *die;
 	int *open, opened;                    /* items that may move and have not in this pass, in order */
 	int64_t crossing;
@@ -44,7 +44,7 @@ static double excess(int64_t used, int64_t available)
 	return used <= available ? 0 : (double)(used - available) / (double)(available > 0 ? available : 1);
 }
 
-static double overflow_of(const struct place_problem *problem, const struct place_load *load)
+static double overflow_of(const struct floorplan_problem *problem, const struct floorplan_load *load)
 {
 	double sum = 0;
 	int64_t used[RESOURCES], available[RESOURCES];
@@ -65,9 +65,9 @@ static void add_wires(int64_t *wires, int from, int to, int64_t bits)
 		wires[d] += bits;
 }
 
-struct place_load place_load(const struct place_problem *problem, const int *die)
+struct floorplan_load floorplan_load(const struct floorplan_problem *problem, const int *die)
 {
-	struct place_load load = {0};
+	struct floorplan_load load = {0};
 	for (int i = 0; i < problem->items; i++)
 		load.used[die[i]] = resources_add(load.used[die[i]], problem->item[i].need);
 	for (int e = 0; e < problem->edges; e++)
@@ -75,7 +75,7 @@ struct place_load place_load(const struct place_problem *problem, const int *die
 	return load;
 }
 
-static int64_t crossings(const struct place_load *load)
+static int64_t crossings(const struct floorplan_load *load)
 {
 	int64_t sum = 0;
 	for (int d = 0; d < PLATFORM_DIES; d++)
@@ -83,13 +83,13 @@ static int64_t crossings(const struct place_load *load)
 	return sum;
 }
 
-struct place_cost place_cost(const struct place_problem *problem, const int *die)
+struct floorplan_cost floorplan_cost(const struct floorplan_problem *problem, const int *die)
 {
-	struct place_load load = place_load(problem, die);
-	return (struct place_cost){overflow_of(problem, &load), crossings(&load)};
+	struct floorplan_load load = floorplan_load(problem, die);
+	return (struct floorplan_cost){overflow_of(problem, &load), crossings(&load)};
 }
 
-bool place_better(struct place_cost left, struct place_cost right)
+bool floorplan_better(struct floorplan_cost left, struct floorplan_cost right)
 {
 	if (left.overflow < right.overflow - SAME || left.overflow > right.overflow + SAME)
 		return left.overflow < right.overflow;
@@ -123,15 +123,15 @@ static void note_excess(struct search *s, int die)
 
 static void begin_pass(struct search *s, const int *die)
 {
-	const struct place_problem *problem = s->problem;
+	const struct floorplan_problem *problem = s->problem;
 	memcpy(s->die, die, sizeof *die * (size_t)problem->items);
 	memset(s->change, 0, sizeof *s->change * (size_t)problem->items);
 	memset(s->crossed, 0, sizeof *s->crossed * (size_t)problem->items);
 	s->opened = 0;
 	for (int i = 0; i < problem->items; i++)
-		if (!problem->item[i].home)
+		if (!problem->item[i].memory_die)
 			s->open[s->opened++] = i;
-	struct place_load load = place_load(problem, die);
+	struct floorplan_load load = floorplan_load(problem, die);
 	memcpy(s->wires, load.wires, sizeof s->wires);
 	s->crossing = crossings(&load);
 	for (int d = 0; d < problem->dies; d++) {
@@ -139,7 +139,7 @@ static void begin_pass(struct search *s, const int *die)
 		note_excess(s, d);
 	}
 	for (int e = 0; e < problem->edges; e++) {
-		const struct place_edge *edge = &problem->edge[e];
+		const struct floorplan_edge *edge = &problem->edge[e];
 		add_change(s, edge->from, die[edge->to], edge->bits);
 		add_change(s, edge->to, die[edge->from], edge->bits);
 	}
@@ -189,8 +189,8 @@ static double overflow_after(const struct search *s, int item, int to, double bo
 static void move(struct search *s, int place, int to)
 {
 	int item = s->open[place];
-	const struct place_problem *problem = s->problem;
-	const struct place_item *moving = &problem->item[item];
+	const struct floorplan_problem *problem = s->problem;
+	const struct floorplan_item *moving = &problem->item[item];
 	int from = s->die[item];
 	s->crossing += s->crossed[item][to];
 	for (int b = 0; b < PLATFORM_DIES; b++)
@@ -202,7 +202,7 @@ static void move(struct search *s, int place, int to)
 	note_excess(s, from);
 	note_excess(s, to);
 	for (int t = 0; t < moving->count; t++) {
-		const struct place_edge *edge = &problem->edge[problem->touching[moving->first + t]];
+		const struct floorplan_edge *edge = &problem->edge[problem->touching[moving->first + t]];
 		int other = edge->from == item ? edge->to : edge->from;
 		add_change(s, other, from, -edge->bits);
 		add_change(s, other, to, edge->bits);
@@ -223,18 +223,18 @@ static void find_least(const struct search *s, double least[PLATFORM_DIES])
 }
 
 /* Makes the best move of an item that has not moved in this pass; false: all have. */
-static bool move_one(struct search *s, struct place_cost *cost)
+static bool move_one(struct search *s, struct floorplan_cost *cost)
 {
 	int place = -1, to = 0;
 	double least[PLATFORM_DIES];
 	find_least(s, least);
 	for (int p = 0; p < s->opened; p++)
 		for (int i = s->open[p], d = 0; d < s->problem->dies; d++) {
-			struct place_cost now = {least[s->die[i]], s->crossing + s->crossed[i][d]};
-			if (d == s->die[i] || (place >= 0 && !place_better(now, *cost)))
+			struct floorplan_cost now = {least[s->die[i]], s->crossing + s->crossed[i][d]};
+			if (d == s->die[i] || (place >= 0 && !floorplan_better(now, *cost)))
 				continue;
 			now.overflow = overflow_after(s, i, d, place < 0 ? INFINITY : cost->overflow + SAME);
-			if (place >= 0 && !place_better(now, *cost))
+			if (place >= 0 && !floorplan_better(now, *cost))
 				continue;
 			place = p;
 			to = d;
@@ -245,12 +245,12 @@ static bool move_one(struct search *s, struct place_cost *cost)
 	return place >= 0;
 }
 
-static bool is_enough(const struct place_problem *problem, struct place_cost cost)
+static bool is_enough(const struct floorplan_problem *problem, struct floorplan_cost cost)
 {
-	return problem->any && cost.overflow <= 0;
+	return problem->first_fit && cost.overflow <= 0;
 }
 
-struct place_cost place_refine(const struct place_problem *problem, int *die)
+struct floorplan_cost floorplan_refine(const struct floorplan_problem *problem, int *die)
 {
 	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .open = ARENA_ARRAY(problem->arena, int, problem->items + 1)};
 	s.need = arena_alloc(problem->arena, sizeof *s.need * (size_t)(problem->items + 1));
@@ -258,7 +258,7 @@ struct place_cost place_refine(const struct place_problem *problem, int *die)
 		as_array(problem->item[i].need, s.need[i]);
 	for (int d = 0; d < problem->dies; d++)
 		as_array(problem->capacity[d], s.capacity[d]);
-	struct place_cost best = place_cost(problem, die), cost = best;
+	struct floorplan_cost best = floorplan_cost(problem, die), cost = best;
 	bool gained = true;
 	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
 	s.crossed = arena_alloc(problem->arena, sizeof *s.crossed * (size_t)(problem->items + 1));
@@ -266,7 +266,7 @@ struct place_cost place_refine(const struct place_problem *problem, int *die)
 		gained = false;
 		begin_pass(&s, die);
 		while (!is_enough(problem, best) && move_one(&s, &cost))
-			if (place_better(cost, best)) {
+			if (floorplan_better(cost, best)) {
 				best = cost;
 				memcpy(die, s.die, sizeof *die * (size_t)problem->items);
 				gained = true;
@@ -277,14 +277,14 @@ struct place_cost place_refine(const struct place_problem *problem, int *die)
 
 /* --- starts */
 
-static void start_home(const struct place_problem *problem, int *die)
+static void start_memory_die(const struct floorplan_problem *problem, int *die)
 {
 	for (int i = 0; i < problem->items; i++)
-		die[i] = problem->home;
+		die[i] = problem->memory_die;
 }
 
 /* In order, the next die when one is full to its share of the whole: neighbours in the chain stand together. */
-static void start_in_order(const struct place_problem *problem, int *die, bool reverse)
+static void start_in_order(const struct floorplan_problem *problem, int *die, bool reverse)
 {
 	double whole = 0, filled = 0;
 	int64_t need[RESOURCES], total[RESOURCES];
@@ -296,7 +296,7 @@ static void start_in_order(const struct place_problem *problem, int *die, bool r
 		for (int i = 0; i < problem->items; i++) {
 			int at = pass && whole > 0 ? (int)(filled / whole * problem->dies) : 0;
 			at = at >= problem->dies ? problem->dies - 1 : at;
-			die[i] = problem->item[i].home ? problem->home : reverse ? problem->dies - 1 - at : at;
+			die[i] = problem->item[i].memory_die ? problem->memory_die : reverse ? problem->dies - 1 - at : at;
 			as_array(problem->item[i].need, need);
 			for (int r = 0; r < RESOURCES; r++)
 				*(pass ? &filled : &whole) += total[r] > 0 ? (double)need[r] / (double)total[r] : 0;
@@ -304,19 +304,19 @@ static void start_in_order(const struct place_problem *problem, int *die, bool r
 }
 
 /* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits: what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
-struct place_cost place_throw(const struct place_problem *problem, int *die)
+struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem, int *die)
 {
-	struct place_cost best = place_cost(problem, die);
+	struct floorplan_cost best = floorplan_cost(problem, die);
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	uint64_t random = RANDOM_SEED;
-	for (int i = 0; i < (best.overflow > NEARLY ? THROWS : THROWS_NEAR) && problem->items && best.overflow > 0; i++) {
+	for (int i = 0; i < (best.overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR) && problem->items && best.overflow > 0; i++) {
 		memcpy(trial, die, sizeof *die * (size_t)problem->items);
-		for (int t = 0; t < THROWN; t++) {
+		for (int t = 0; t < PERTURBED_ITEMS; t++) {
 			int item = (int)(random_next(&random) % (uint64_t)problem->items), to = (int)(random_next(&random) % (uint64_t)problem->dies);
-			trial[item] = problem->item[item].home ? problem->home : to;
+			trial[item] = problem->item[item].memory_die ? problem->memory_die : to;
 		}
-		struct place_cost cost = place_refine(problem, trial);
-		if (!place_better(cost, best))
+		struct floorplan_cost cost = floorplan_refine(problem, trial);
+		if (!floorplan_better(cost, best))
 			continue;
 		best = cost;
 		memcpy(die, trial, sizeof *die * (size_t)problem->items);
@@ -324,17 +324,17 @@ struct place_cost place_throw(const struct place_problem *problem, int *die)
 	return best;
 }
 
-struct place_cost place_start(const struct place_problem *problem, int *die)
+struct floorplan_cost floorplan_start(const struct floorplan_problem *problem, int *die)
 {
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
-	struct place_cost best = {0};
+	struct floorplan_cost best = {0};
 	for (int start = 0; start < 3 && !(start && is_enough(problem, best)); start++) {
 		if (start == 0)
-			start_home(problem, trial);
+			start_memory_die(problem, trial);
 		else
 			start_in_order(problem, trial, start == 2);
-		struct place_cost cost = place_refine(problem, trial);
-		if (start && !place_better(cost, best))
+		struct floorplan_cost cost = floorplan_refine(problem, trial);
+		if (start && !floorplan_better(cost, best))
 			continue;
 		best = cost;
 		memcpy(die, trial, sizeof *die * (size_t)problem->items);
@@ -342,8 +342,8 @@ struct place_cost place_start(const struct place_problem *problem, int *die)
 	return best;
 }
 
-struct place_cost place_search(const struct place_problem *problem, int *die)
+struct floorplan_cost floorplan_search(const struct floorplan_problem *problem, int *die)
 {
-	place_start(problem, die);
-	return place_throw(problem, die);
+	floorplan_start(problem, die);
+	return floorplan_perturb(problem, die);
 }

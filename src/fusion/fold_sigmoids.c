@@ -7,7 +7,7 @@
 #include "fusion/fusion_passes.h"
 #include <math.h>
 
-struct folding {
+struct rewriting {
 	struct module *module;
 	const struct body *from;
 	struct body *to;
@@ -25,7 +25,7 @@ static bool is_op(const struct node *node, enum op_code code)
 	return node->kind == NODE_OP && node->code == code;
 }
 
-static int constant(struct folding *f, const struct type *type, double real)
+static int constant(struct rewriting *f, const struct type *type, double real)
 {
 	return body_add(f->module, f->to, (struct node){.kind = NODE_CONSTANT, .type = type, .real = real});
 }
@@ -37,7 +37,7 @@ static bool is_power_of_two(double number)
 }
 
 /* value * factor, for a power of two, which may as well scale the constant of a product. */
-static int times(struct folding *f, int value, double factor)
+static int times(struct rewriting *f, int value, double factor)
 {
 	const struct node *node = &f->to->node[value];
 	const struct type *type = node->type;
@@ -50,7 +50,7 @@ static int times(struct folding *f, int value, double factor)
 }
 
 /* 1 + tanh u; argument a of the addition is the tanh. */
-static int sum_with_tanh(struct folding *f, const struct node *sum, int a)
+static int sum_with_tanh(struct rewriting *f, const struct node *sum, int a)
 {
 	const struct node *tanh = &f->from->node[sum->argument[a]], *one = &f->from->node[sum->argument[1 - a]];
 	if (!is_op(tanh, OP_TANH) || !is_number(one, 1.0) || f->uses[sum->argument[a]] > 1)
@@ -71,7 +71,7 @@ static bool is_sigmoid(const struct body *body, const struct node *node)
 }
 
 /* x * (c / (1 + exp v)); argument a of the product is the quotient. */
-static int product_with_sigmoid(struct folding *f, const struct node *product, int a)
+static int product_with_sigmoid(struct rewriting *f, const struct node *product, int a)
 {
 	const struct node quotient = f->to->node[f->place[product->argument[a]]];
 	if (!is_sigmoid(f->to, &quotient) || f->uses[product->argument[a]] > 1)
@@ -80,7 +80,7 @@ static int product_with_sigmoid(struct folding *f, const struct node *product, i
 	return body_op(f->module, f->to, OP_DIVF, product->type, above, quotient.argument[1], 0);
 }
 
-static int folded(struct folding *f, const struct node *node)
+static int rewritten_node(struct rewriting *f, const struct node *node)
 {
 	int made = -1;
 	for (int a = 0; node->kind == NODE_OP && node->type->kind == TYPE_FLOAT && node->type->width == 32 && made < 0 && a < 2; a++) {
@@ -92,17 +92,17 @@ static int folded(struct folding *f, const struct node *node)
 	return made;
 }
 
-static void fold(struct module *module, struct body *body)
+static void rewrite_body(struct module *module, struct body *body)
 {
 	struct body to = {0};
-	struct folding f = {module, body, &to, ARENA_ARRAY(module->arena, int, body->count + 1), ARENA_ARRAY(module->arena, int, body->count + 1)};
+	struct rewriting f = {module, body, &to, ARENA_ARRAY(module->arena, int, body->count + 1), ARENA_ARRAY(module->arena, int, body->count + 1)};
 	for (int n = 0; n < body->count; n++)
 		for (int a = 0; a < body_arguments(&body->node[n]); a++)
 			f.uses[body->node[n].argument[a]]++;
 	f.uses[body->result]++;
 	for (int n = 0; n < body->count; n++) {
 		struct node node = body->node[n];
-		f.place[n] = folded(&f, &node);
+		f.place[n] = rewritten_node(&f, &node);
 		for (int a = 0; f.place[n] < 0 && a < body_arguments(&node); a++)
 			node.argument[a] = f.place[node.argument[a]];
 		f.place[n] = f.place[n] < 0 ? body_add(module, &to, node) : f.place[n];
@@ -112,23 +112,23 @@ static void fold(struct module *module, struct body *body)
 	*body = to;
 }
 
-static void fold_block(struct module *module, const struct block *block)
+static void rewrite_block(struct module *module, const struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			fold_block(module, op->region[0]);
+			rewrite_block(module, op->region[0]);
 		if (op->code != OP_KERNEL)
 			continue;
 		struct body *body[] = {&op->kernel->update, &op->kernel->post};
 		for (int i = 0; i < 2; i++)
 			if (body_has(body[i], OP_TANH) || body_has(body[i], OP_EXP))
-				fold(module, body[i]);
+				rewrite_body(module, body[i]);
 	}
 }
 
-bool fold_sigmoids(struct pass_context *context, struct module *module)
+bool rewrite_gelu_silu(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	fold_block(module, module_main(module)->region[0]);
+	rewrite_block(module, module_main(module)->region[0]);
 	return true;
 }

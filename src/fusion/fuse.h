@@ -1,4 +1,4 @@
-/* Inside fuse_elementwise and split_sliced: two kernels made one, and how the loops of one are seen by the other. */
+/* Inside fuse_elementwise and split_by_consumer: two kernels made one, and how the loops of one are seen by the other. */
 #ifndef STC_FUSE_H
 #define STC_FUSE_H
 #include "ir/kernel_edit.h"
@@ -24,9 +24,9 @@ bool fuse_layout(struct module *module, struct op *copy, int readers, struct op 
 /* Two operands that are the two parts of a concat and read one tensor alike become one. */
 bool fuse_parts(struct module *module, struct op *op);
 /* A loop of an elementwise kernel in each turn of which it computes the same; -1: none. */
-int fuse_turn_loop(struct module *module, const struct op *op);
+int fuse_invariant_loop(struct module *module, const struct op *op);
 /* It becomes a kernel without the loop, which is returned; op is a copy of its result then. */
-struct op *fuse_turns(struct module *module, struct op *op, int loop);
+struct op *fuse_drop_loop(struct module *module, struct op *op, int loop);
 
 /* Result address = Σ stride * counter reaches each address once: digits by falling stride. */
 bool fuse_digits(struct module *module, const struct op *op, int *order, int *count);

@@ -51,7 +51,7 @@ static bool split_at_digit(struct module *module, struct op *consumer, const str
 	return kernel_split_loop(module, consumer, loop, span / access->stride[loop]);
 }
 
-enum outcome { REFUSED, AGAIN, DONE };
+enum outcome { REFUSED, RETRY, DONE };
 
 static enum outcome place_loop(struct module *module, const struct kernel *producer, struct op *consumer, int operand, const int *order, int digits, int loop, struct composed *composed)
 {
@@ -69,7 +69,7 @@ static enum outcome place_loop(struct module *module, const struct kernel *produ
 		return REFUSED;
 	int64_t span = producer->result.stride[order[digit]] * producer->loop[order[digit]].extent;
 	if (stride * (range.count - 1) >= span)
-		return split_at_digit(module, consumer, access, loop, span) ? AGAIN : REFUSED;
+		return split_at_digit(module, consumer, access, loop, span) ? RETRY : REFUSED;
 	composed->factor[order[digit] * composed->loops + loop] = stride / producer->result.stride[order[digit]];
 	return DONE;
 }
@@ -130,15 +130,15 @@ bool fuse_compose(struct module *module, const struct op *producer, struct op *c
 	int digits, *order = ARENA_ARRAY(module->arena, int, kernel->loops);
 	if (!fuse_digits(module, producer, order, &digits) || digits != kernel->loops)
 		return false;
-	for (bool again = true; again;) {
+	for (bool retry = true; retry;) {
 		int loops = consumer->kernel->loops;
 		*composed = (struct composed){loops, ARENA_ARRAY(module->arena, int64_t, kernel->loops * loops), ARENA_ARRAY(module->arena, int64_t, kernel->loops), true};
-		again = false;
-		for (int l = 0; l < loops && !again; l++) {
+		retry = false;
+		for (int l = 0; l < loops && !retry; l++) {
 			enum outcome outcome = place_loop(module, kernel, consumer, operand, order, digits, l, composed);
 			if (outcome == REFUSED)
 				return false;
-			again = outcome == AGAIN;
+			retry = outcome == RETRY;
 		}
 	}
 	return finish(kernel, consumer, operand, composed);

@@ -6,7 +6,7 @@
  *   statistic: one addition or product of a tensor that others read as well with what a reduction has made of it (x - mean) is inlined in all its readers: done once, a second
  *              tensor would wait on chip beside the first;
  *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
- *   turns:     what is the same in every turn of a loop is computed once, if all readers can read it there (fuse_turns.c);
+ *   turns:     what is the same in every turn of a loop is computed once, if all readers can read it there (fuse_drop_loop.c);
  *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
  *              result, and joins it.
  * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
@@ -92,7 +92,7 @@ static bool has_gather(const struct op *op)
 }
 
 /* Whether windows overlap: tried on a copy, since composing may split loops. */
-static bool distinct(struct module *module, const struct op *producer, const struct op *consumer, int operand)
+static bool windows_are_disjoint(struct module *module, const struct op *producer, const struct op *consumer, int operand)
 {
 	struct op copy = *consumer;
 	struct composed composed;
@@ -154,7 +154,7 @@ static bool can_inline(struct module *module, const struct op *producer, const s
 {
 	int operand = -1;
 	return consumer->code == OP_KERNEL && reads(consumer, producer->result[0], &operand) == 1 && !is_index(consumer, operand) && reads_once(consumer, operand) &&
-	       distinct(module, producer, consumer, operand);
+	       windows_are_disjoint(module, producer, consumer, operand);
 }
 
 static bool is_repeated(struct module *module, const struct op *op)
@@ -171,32 +171,32 @@ static bool is_op(const struct node *node, enum op_code code)
 }
 
 /* By a mask or by counters; a rectifier compares what it chooses. */
-static bool is_choice(const struct body *body, int node)
+static bool is_masked_select(const struct body *body, int node)
 {
 	return is_op(&body->node[node], OP_SELECT) && !is_op(&body->node[body->node[node].argument[0]], OP_CMPF);
 }
 
 /* Does it choose what a reduction alone reads, as one row of several? */
-static bool chooses(const struct op *op)
+static bool selects_row(const struct op *op)
 {
 	const struct users *users = users_of(op->result[0]);
 	bool reduced = users->ops.count == 1 && users->ops.data[0]->code == OP_KERNEL && kernel_has_reduction(users->ops.data[0]->kernel);
-	return reduced && !kernel_has_reduction(op->kernel) && is_choice(&op->kernel->update, op->kernel->update.result);
+	return reduced && !kernel_has_reduction(op->kernel) && is_masked_select(&op->kernel->update, op->kernel->update.result);
 }
 
 /* Or is it a sum of what it chooses? */
-static bool sums_chosen(const struct op *op)
+static bool sums_selected_rows(const struct op *op)
 {
 	const struct body *body = &op->kernel->update;
 	const struct node *sum = &body->node[body->result];
-	return kernel_has_reduction(op->kernel) && is_op(sum, OP_ADDF) && (is_choice(body, sum->argument[0]) || is_choice(body, sum->argument[1]));
+	return kernel_has_reduction(op->kernel) && is_op(sum, OP_ADDF) && (is_masked_select(body, sum->argument[0]) || is_masked_select(body, sum->argument[1]));
 }
 
 /* What makes the rows of which one is chosen stands by itself: the last of many layers would be unlike the others. */
-static bool is_apart(const struct op *producer, const struct op *consumer)
+static bool is_selected_row(const struct op *producer, const struct op *consumer)
 {
 	const struct type *made = producer->kernel->type;
-	return consumer->code == OP_KERNEL && !kernel_is_copy(producer) && made->kind == TYPE_FLOAT && (chooses(consumer) || sums_chosen(consumer));
+	return consumer->code == OP_KERNEL && !kernel_is_copy(producer) && made->kind == TYPE_FLOAT && (selects_row(consumer) || sums_selected_rows(consumer));
 }
 
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
@@ -204,15 +204,15 @@ static bool try_inline(struct module *module, struct op *producer, struct op *co
 	int operand = -1;
 	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);      /* a copy's turns were left out */
 	bool repeat = kernel_is_copy(producer) || is_counter(producer->kernel) || trivial;
-	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)) || is_apart(producer, consumer))
+	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)) || is_selected_row(producer, consumer))
 		return false;
 	int count = reads(consumer, producer->result[0], &operand);
-	if (is_index(consumer, operand) || (!repeat && (count != 1 || !reads_once(consumer, operand) || !distinct(module, producer, consumer, operand))))
+	if (is_index(consumer, operand) || (!repeat && (count != 1 || !reads_once(consumer, operand) || !windows_are_disjoint(module, producer, consumer, operand))))
 		return false;
 	return fuse_inline(module, producer, consumer, operand);
 }
 
-static bool drop(struct op *op)
+static bool drop_kernel(struct op *op)
 {
 	remove_user(op);
 	op_remove(op);
@@ -221,7 +221,7 @@ static bool drop(struct op *op)
 
 static bool try_epilogue(struct module *module, struct op *op, struct op *consumer)
 {
-	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !chooses(consumer) && fuse_epilogue(module, op, consumer);
+	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !selects_row(consumer) && fuse_epilogue(module, op, consumer);
 }
 
 static bool is_returned(const struct op *op)
@@ -277,12 +277,12 @@ static bool is_readable(struct module *module, const struct op *op)
 	return true;
 }
 
-static bool try_turns(struct module *module, struct op *op)
+static bool try_drop_loop(struct module *module, struct op *op)
 {
 	remove_user(op);
 	bool joined = fuse_parts(module, op);
-	int loop = fuse_turn_loop(module, op);
-	struct op *once = loop >= 0 && is_readable(module, op) ? fuse_turns(module, op, loop) : NULL;
+	int loop = fuse_invariant_loop(module, op);
+	struct op *once = loop >= 0 && is_readable(module, op) ? fuse_drop_loop(module, op, loop) : NULL;
 	if (once) {
 		set_users(once, module);
 		add_user(module, once);
@@ -291,14 +291,14 @@ static bool try_turns(struct module *module, struct op *op)
 	return joined || once;
 }
 
-static bool visit(struct module *module, struct op *op)
+static bool fuse_kernel(struct module *module, struct op *op)
 {
 	struct users *users = users_of(op->result[0]);
 	size_t count = users->ops.count;
 	bool reduction = kernel_has_reduction(op->kernel), changed = false;
 	if (!count)
-		return drop(op);
-	if (try_layout(module, op) || try_turns(module, op))
+		return drop_kernel(op);
+	if (try_layout(module, op) || try_drop_loop(module, op))
 		return true;
 	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_counter(op->kernel) && !is_repeated(module, op))))
 		return false;
@@ -309,7 +309,7 @@ static bool visit(struct module *module, struct op *op)
 		add_user(module, consumers[u]);
 	}
 	if (!users->ops.count)
-		drop(op);
+		drop_kernel(op);
 	return changed;
 }
 
@@ -330,7 +330,7 @@ bool fuse_elementwise(struct pass_context *context, struct module *module)
 		for (struct op *op = block->first; op; op = next) {
 			next = op->next;
 			if (op->code == OP_KERNEL)
-				changed |= visit(module, op);
+				changed |= fuse_kernel(module, op);
 		}
 	}
 	return true;

@@ -111,7 +111,7 @@ static int outer_active(struct module *module, struct body *body, const struct i
 	for (int j = 0; j < in->producer->operands; j++)
 		if (same_guards(outer, &in->access[in->base + j]))
 			return body_active(module, body, in->base + j);
-	return body_inside(module, body, outer);
+	return body_guard_condition(module, body, outer);
 }
 
 static int producer_value(struct module *module, struct body *body, const struct inlined *in)

@@ -11,10 +11,10 @@
 
 #define INDEX_MOST ((int64_t)INT32_MAX)
 
-struct search {
+struct argmax_search {
 	struct module *module;
 	struct op *op;            /* the second reduction */
-	const struct op *largest; /* the first */
+	const struct op *max_kernel; /* the first */
 	int read;                 /* operand of op: what it found */
 	int term;                 /* node of op's update: x[i] */
 	int loop;                 /* the reduction */
@@ -54,17 +54,17 @@ static bool is_counter(const struct body *body, const struct node *node, int loo
 }
 
 /* The operand of the first reduction that is operand j of the second: the same numbers in the same order.  -1: none. */
-static int counterpart(const struct search *s, int j)
+static int counterpart(const struct argmax_search *s, int j)
 {
-	for (int i = 0; i < s->largest->operands; i++)
-		if (s->largest->operand[i] == s->op->operand[j] && access_same(&s->largest->kernel->operand[i], &s->op->kernel->operand[j], s->op->kernel->loops))
+	for (int i = 0; i < s->max_kernel->operands; i++)
+		if (s->max_kernel->operand[i] == s->op->operand[j] && access_same(&s->max_kernel->kernel->operand[i], &s->op->kernel->operand[j], s->op->kernel->loops))
 			return i;
 	return -1;
 }
 
-static bool same_node(const struct search *s, int first, int second)
+static bool same_node(const struct argmax_search *s, int first, int second)
 {
-	const struct node *left = &s->largest->kernel->update.node[first], *right = &s->op->kernel->update.node[second];
+	const struct node *left = &s->max_kernel->kernel->update.node[first], *right = &s->op->kernel->update.node[second];
 	if (left->kind != right->kind || left->type != right->type)
 		return false;
 	if (right->kind == NODE_OPERAND)
@@ -80,9 +80,9 @@ static bool same_node(const struct search *s, int first, int second)
 }
 
 /* max(acc, x) over the same loops, read where it belongs. */
-static bool finds_largest(const struct search *s)
+static bool is_max_reduction(const struct argmax_search *s)
 {
-	const struct kernel *first = s->largest->kernel, *second = s->op->kernel;
+	const struct kernel *first = s->max_kernel->kernel, *second = s->op->kernel;
 	const struct access *read = &second->operand[s->read];
 	int term;
 	if (first->post.count || first->type->kind != TYPE_FLOAT || first->type->width != 32 || first->loops != second->loops || kernel_combine(first, &term) != OP_MAXIMUMF)
@@ -96,7 +96,7 @@ static bool finds_largest(const struct search *s)
 }
 
 /* min(acc, x == m ? i : beyond), of the largest m.  false: it is something else. */
-static bool finds_index(struct search *s)
+static bool is_index_reduction(struct argmax_search *s)
 {
 	const struct kernel *kernel = s->op->kernel;
 	const struct body *body = &kernel->update;
@@ -114,8 +114,8 @@ static bool finds_index(struct search *s)
 			continue;
 		s->read = (int)read->integer;
 		s->term = same->argument[1 - a];
-		s->largest = s->op->operand[s->read]->def;
-		if (finds_largest(s))
+		s->max_kernel = s->op->operand[s->read]->def;
+		if (is_max_reduction(s))
 			return true;
 	}
 	return false;
@@ -132,7 +132,7 @@ static int key_of(struct module *module, struct body *body, int number)
 	return body_op(module, body, OP_MULI, whole, ordered, body_integer(module, body, whole, (int64_t)1 << 32), 0);
 }
 
-static struct body both_body(const struct search *s)
+static struct body both_body(const struct argmax_search *s)
 {
 	struct module *module = s->module;
 	const struct type *whole = type_integer(module, 64);
@@ -150,7 +150,7 @@ static struct body both_body(const struct search *s)
 }
 
 /* An elementwise kernel: n - 1 - the low half. */
-static void take_index(const struct search *s, struct op *both)
+static void take_index(const struct argmax_search *s, struct op *both)
 {
 	struct module *module = s->module;
 	const struct kernel *searched = s->op->kernel;
@@ -170,7 +170,7 @@ static void take_index(const struct search *s, struct op *both)
 	op_remove(s->op);
 }
 
-static void fuse(const struct search *s)
+static void fuse(const struct argmax_search *s)
 {
 	struct module *module = s->module;
 	const struct type *old = s->op->result[0]->type, *type = type_shaped(module, TYPE_TENSOR, old->rank, old->shape, type_integer(module, 64));
@@ -187,14 +187,14 @@ static void fuse(const struct search *s)
 	take_index(s, both);
 }
 
-bool fuse_largest(struct pass_context *context, struct module *module)
+bool fuse_argmax(struct pass_context *context, struct module *module)
 {
 	struct block *body = module_main(module)->region[0];
 	(void)context;
 	for (struct op *op = body->first, *next; op; op = next) {
-		struct search s = {.module = module, .op = op};
+		struct argmax_search s = {.module = module, .op = op};
 		next = op->next;
-		if (op->code == OP_KERNEL && finds_index(&s))
+		if (op->code == OP_KERNEL && is_index_reduction(&s))
 			fuse(&s);
 	}
 	ir_count_uses(body);

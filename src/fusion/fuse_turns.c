@@ -25,7 +25,7 @@ static bool is_node(const struct node *node, enum node_kind kind, enum op_code c
 }
 
 /* select(a is active, a, b), or the other way round. */
-static bool is_choice(const struct body *body, const struct node *node, int a, int b)
+static bool is_part_select(const struct body *body, const struct node *node, int a, int b)
 {
 	if (node->kind != NODE_OP || node->code != OP_SELECT)
 		return false;
@@ -40,10 +40,10 @@ static bool is_part(const struct node *node, int a, int b)
 	return leaf && (node->integer == a || node->integer == b);
 }
 
-static bool only_chosen(const struct body *body, int a, int b)
+static bool only_read_selected(const struct body *body, int a, int b)
 {
 	for (int n = 0; n < body->count; n++)
-		for (int k = 0; !is_choice(body, &body->node[n], a, b) && k < body_arguments(&body->node[n]); k++)
+		for (int k = 0; !is_part_select(body, &body->node[n], a, b) && k < body_arguments(&body->node[n]); k++)
 			if (is_part(&body->node[body->node[n].argument[k]], a, b))
 				return false;
 	return !is_part(&body->node[body->result], a, b);
@@ -59,7 +59,7 @@ static void join_parts(struct module *module, struct op *op, int a, int b)
 		struct node node = from->node[n];
 		for (int k = 0; k < body_arguments(&node); k++)
 			node.argument[k] = made[node.argument[k]];
-		made[n] = is_choice(from, &from->node[n], a, b) ? body_operand(module, &to, node.type, a) : body_add(module, &to, node);
+		made[n] = is_part_select(from, &from->node[n], a, b) ? body_operand(module, &to, node.type, a) : body_add(module, &to, node);
 	}
 	to.result = made[from->result];
 	op->kernel->operand[a].guards = 0;
@@ -73,14 +73,14 @@ bool fuse_parts(struct module *module, struct op *op)
 		return false;
 	for (int a = 0; a < op->operands; a++)
 		for (int b = 0; b < op->operands; b++)
-			if (a != b && same_place(op, a, b) && complete(op->kernel, a, b) && only_chosen(&op->kernel->update, a, b)) {
+			if (a != b && same_place(op, a, b) && complete(op->kernel, a, b) && only_read_selected(&op->kernel->update, a, b)) {
 				join_parts(module, op, a, b);
 				return true;
 			}
 	return false;
 }
 
-static bool is_same_in_turns(const struct op *op, int loop)
+static bool is_loop_invariant(const struct op *op, int loop)
 {
 	const struct kernel *kernel = op->kernel;
 	for (int j = 0; j < op->operands; j++)
@@ -92,29 +92,29 @@ static bool is_same_in_turns(const struct op *op, int loop)
 	return true;
 }
 
-int fuse_turn_loop(struct module *module, const struct op *op)
+int fuse_invariant_loop(struct module *module, const struct op *op)
 {
 	int digits, *order = ARENA_ARRAY(module->arena, int, op->kernel->loops + 1);
 	if (kernel_has_reduction(op->kernel) || kernel_is_copy(op) || !op->operands || !fuse_digits(module, op, order, &digits))
 		return -1;
 	for (int l = 0; l < op->kernel->loops; l++)
-		if (is_same_in_turns(op, l))
+		if (is_loop_invariant(op, l))
 			return l;
 	return -1;
 }
 
 /* Loop `loop` has one point; what stands above it in the result's addresses moves down. */
-static void leave_turns(struct module *module, struct op *op, int loop)
+static void drop_result_loop(struct module *module, struct op *op, int loop)
 {
 	struct kernel *kernel = op->kernel;
-	int64_t below = kernel->result.stride[loop], turns = kernel->loop[loop].extent;
+	int64_t below = kernel->result.stride[loop], trips = kernel->loop[loop].extent;
 	for (int l = 0; l < kernel->loops; l++)
-		kernel->result.stride[l] = kernel->result.stride[l] > below ? kernel->result.stride[l] / turns : kernel->result.stride[l];
+		kernel->result.stride[l] = kernel->result.stride[l] > below ? kernel->result.stride[l] / trips : kernel->result.stride[l];
 	kernel->loop[loop].extent = 1;
 	kernel_tidy(module, op);
 }
 
-struct op *fuse_turns(struct module *module, struct op *op, int loop)
+struct op *fuse_drop_loop(struct module *module, struct op *op, int loop)
 {
 	struct kernel *kernel = op->kernel;
 	int64_t elements = type_elements(op->result[0]->type) / kernel->loop[loop].extent;
@@ -126,7 +126,7 @@ struct op *fuse_turns(struct module *module, struct op *op, int loop)
 		int64_t stride = kernel->result.stride[l], below = kernel->result.stride[loop];
 		access.stride[l] = l == loop ? 0 : stride > below ? stride / kernel->loop[loop].extent : stride;
 	}
-	leave_turns(module, once, loop);
+	drop_result_loop(module, once, loop);
 	op_set_operands(module, op, 1, once->result);
 	kernel->name = text_format(module->arena, "%s_turns", kernel->name);
 	kernel->operand = arena_copy(module->arena, &access, sizeof access);

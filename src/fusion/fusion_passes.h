@@ -3,8 +3,8 @@
 #define STC_FUSION_PASSES_H
 #include "options/pass_context.h"
 
-bool split_sliced(struct pass_context *context, struct module *module);
+bool split_by_consumer(struct pass_context *context, struct module *module);
 bool fuse_elementwise(struct pass_context *context, struct module *module);
-bool fold_sigmoids(struct pass_context *context, struct module *module);
-bool fuse_largest(struct pass_context *context, struct module *module);
+bool rewrite_gelu_silu(struct pass_context *context, struct module *module);
+bool fuse_argmax(struct pass_context *context, struct module *module);
 #endif

@@ -33,7 +33,7 @@ struct reader {               /* how one operand walks the digits of the result 
 	int *digit;               /* [loops of the reader] producer loop, -1: none */
 };
 
-struct slicing {
+struct consumer_split {
 	struct module *module;
 	bool tiles;               /* a unit takes counted tiles of a matrix */
 	struct op *producer;
@@ -53,9 +53,9 @@ static int64_t count_of(const struct kernel *kernel, const struct access *access
 	return guard ? guard->high - guard->low : kernel->loop[loop].extent;
 }
 
-static bool read_digits(const struct slicing *slicing, struct reader *reader)
+static bool read_digits(const struct consumer_split *consumer_split, struct reader *reader)
 {
-	const struct kernel *producer = slicing->producer->kernel, *kernel = reader->use.op->kernel;
+	const struct kernel *producer = consumer_split->producer->kernel, *kernel = reader->use.op->kernel;
 	const struct access *access = &kernel->operand[reader->use.operand];
 	int64_t first = access->offset;
 	if (access->index_operand >= 0)
@@ -64,31 +64,31 @@ static bool read_digits(const struct slicing *slicing, struct reader *reader)
 		first += access->stride[l] * low_of(access, l);
 	if (first < 0)
 		return false;
-	for (int d = 0; d < slicing->digits; d++) {
-		int t = slicing->order[d];
+	for (int d = 0; d < consumer_split->digits; d++) {
+		int t = consumer_split->order[d];
 		reader->base[t] = reader->reach[t] = first / producer->result.stride[t] % producer->loop[t].extent;
 	}
 	for (int l = 0; l < kernel->loops; l++) {
 		reader->digit[l] = -1;
-		for (int d = slicing->digits - 1; d >= 0 && access->stride[l] > 0; d--)
-			if (producer->result.stride[slicing->order[d]] <= access->stride[l])
-				reader->digit[l] = slicing->order[d];
+		for (int d = consumer_split->digits - 1; d >= 0 && access->stride[l] > 0; d--)
+			if (producer->result.stride[consumer_split->order[d]] <= access->stride[l])
+				reader->digit[l] = consumer_split->order[d];
 		int t = reader->digit[l];
 		if (access->stride[l] < 0 || (access->stride[l] && (t < 0 || access->stride[l] % producer->result.stride[t])))
 			return false;
 		if (t >= 0)
 			reader->reach[t] += access->stride[l] / producer->result.stride[t] * (count_of(kernel, access, l) - 1);
 	}
-	for (int d = 0; d < slicing->digits; d++)
-		if (reader->reach[slicing->order[d]] >= producer->loop[slicing->order[d]].extent)
+	for (int d = 0; d < consumer_split->digits; d++)
+		if (reader->reach[consumer_split->order[d]] >= producer->loop[consumer_split->order[d]].extent)
 			return false;
 	return true;
 }
 
-static bool collect(struct slicing *slicing, const struct uses *uses)
+static bool collect_readers(struct consumer_split *consumer_split, const struct uses *uses)
 {
-	struct arena *arena = slicing->module->arena;
-	const struct kernel *producer = slicing->producer->kernel;
+	struct arena *arena = consumer_split->module->arena;
+	const struct kernel *producer = consumer_split->producer->kernel;
 	for (size_t u = 0; u < uses->list.count; u++) {
 		struct reader reader = {.use = uses->list.data[u]};
 		if (reader.use.op->code != OP_KERNEL)
@@ -96,19 +96,19 @@ static bool collect(struct slicing *slicing, const struct uses *uses)
 		reader.base = ARENA_ARRAY(arena, int64_t, producer->loops);
 		reader.reach = ARENA_ARRAY(arena, int64_t, producer->loops);
 		reader.digit = ARENA_ARRAY(arena, int, reader.use.op->kernel->loops);
-		if (!read_digits(slicing, &reader))
+		if (!read_digits(consumer_split, &reader))
 			return false;
-		VEC_PUSH(arena, &slicing->readers, reader);
+		VEC_PUSH(arena, &consumer_split->readers, reader);
 	}
-	return slicing->readers.count > 0;
+	return consumer_split->readers.count > 0;
 }
 
 /* Ranges of loop t that readers need, joined where they overlap; ascending. */
-static int intervals_of(const struct slicing *slicing, int t, struct interval *interval)
+static int intervals_of(const struct consumer_split *consumer_split, int t, struct interval *interval)
 {
 	int count = 0;
-	for (size_t r = 0; r < slicing->readers.count; r++) {
-		struct interval next = {slicing->readers.data[r].base[t], slicing->readers.data[r].reach[t] + 1};
+	for (size_t r = 0; r < consumer_split->readers.count; r++) {
+		struct interval next = {consumer_split->readers.data[r].base[t], consumer_split->readers.data[r].reach[t] + 1};
 		int kept = 0;
 		for (int i = 0; i < count; i++) {
 			if (interval[i].high <= next.low || next.high <= interval[i].low) {
@@ -158,10 +158,10 @@ static void shift_index(struct module *module, struct body *body, int loops, int
 	*body = result;
 }
 
-static struct op *make_part(const struct slicing *slicing, int t, struct interval range, int number)
+static struct op *make_part(const struct consumer_split *consumer_split, int t, struct interval range, int number)
 {
-	struct module *module = slicing->module;
-	const struct op *producer = slicing->producer;
+	struct module *module = consumer_split->module;
+	const struct op *producer = consumer_split->producer;
 	struct kernel *kernel = kernel_clone(module, producer->kernel, producer->operands);
 	kernel->name = text_format(module->arena, "%s_%d", kernel->name, number);
 	kernel->loop[t].extent = range.high - range.low;
@@ -169,26 +169,26 @@ static struct op *make_part(const struct slicing *slicing, int t, struct interva
 		shift_access(module, &kernel->operand[j], kernel->loops, t, range);
 	shift_index(module, &kernel->update, kernel->loops, t, range.low);
 	shift_index(module, &kernel->post, kernel->loops, t, range.low);
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, slicing->digits), below = 1;
-	for (int d = slicing->digits - 1; d >= 0; d--) {
-		shape[d] = kernel->loop[slicing->order[d]].extent;
-		kernel->result.stride[slicing->order[d]] = below;
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, consumer_split->digits), below = 1;
+	for (int d = consumer_split->digits - 1; d >= 0; d--) {
+		shape[d] = kernel->loop[consumer_split->order[d]].extent;
+		kernel->result.stride[consumer_split->order[d]] = below;
 		below *= shape[d];
 	}
-	const struct type *type = type_shaped(module, TYPE_TENSOR, slicing->digits, shape, type_scalar(producer->result[0]->type));
+	const struct type *type = type_shaped(module, TYPE_TENSOR, consumer_split->digits, shape, type_scalar(producer->result[0]->type));
 	struct op *part = op_new(module, OP_KERNEL, producer->location, producer->operands, producer->operand, 1, &type);
 	part->kernel = kernel;
 	return part;
 }
 
-static void read_part(const struct slicing *slicing, const struct reader *reader, const struct op *part, int t, struct interval range)
+static void read_part(const struct consumer_split *consumer_split, const struct reader *reader, const struct op *part, int t, struct interval range)
 {
-	const struct kernel *producer = slicing->producer->kernel;
+	const struct kernel *producer = consumer_split->producer->kernel;
 	struct kernel *kernel = reader->use.op->kernel;
 	struct access *access = &kernel->operand[reader->use.operand];
 	access->offset = 0;
-	for (int d = 0; d < slicing->digits; d++) {
-		int loop = slicing->order[d];
+	for (int d = 0; d < consumer_split->digits; d++) {
+		int loop = consumer_split->order[d];
 		access->offset += part->kernel->result.stride[loop] * (reader->base[loop] - (loop == t ? range.low : 0));
 	}
 	for (int l = 0; l < kernel->loops; l++) {
@@ -223,21 +223,21 @@ static void remove_uses(const struct op *op)
 	}
 }
 
-static void split_loop(const struct slicing *slicing, int t, int count, const struct interval *interval)
+static void split_loop(const struct consumer_split *consumer_split, int t, int count, const struct interval *interval)
 {
-	remove_uses(slicing->producer);
+	remove_uses(consumer_split->producer);
 	for (int i = 0; i < count; i++) {
-		struct op *part = make_part(slicing, t, interval[i], i);
-		op_insert_before(slicing->producer, part);
-		for (size_t r = 0; r < slicing->readers.count; r++) {
-			const struct reader *reader = &slicing->readers.data[r];
+		struct op *part = make_part(consumer_split, t, interval[i], i);
+		op_insert_before(consumer_split->producer, part);
+		for (size_t r = 0; r < consumer_split->readers.count; r++) {
+			const struct reader *reader = &consumer_split->readers.data[r];
 			if (interval[i].low <= reader->base[t] && reader->base[t] < interval[i].high)
-				read_part(slicing, reader, part, t, interval[i]);
+				read_part(consumer_split, reader, part, t, interval[i]);
 		}
-		kernel_tidy(slicing->module, part);
-		add_uses(slicing->module, part);
+		kernel_tidy(consumer_split->module, part);
+		add_uses(consumer_split->module, part);
 	}
-	op_remove(slicing->producer);
+	op_remove(consumer_split->producer);
 }
 
 /* It hands on one operand as it is: a slice that becomes a result of main. */
@@ -246,34 +246,34 @@ static bool is_copy(const struct kernel *kernel)
 	return !kernel_has_reduction(kernel) && kernel->update.node[kernel->update.result].kind == NODE_OPERAND;
 }
 
-static bool stays_whole(const struct slicing *slicing, int t, int count, const struct interval *interval)
+static bool stays_whole(const struct consumer_split *consumer_split, int t, int count, const struct interval *interval)
 {
-	int64_t elements = 1, covered = 0, own = slicing->producer->kernel->loop[t].extent;
-	for (int d = 0; d < slicing->digits; d++)
-		elements *= slicing->producer->kernel->loop[slicing->order[d]].extent;
+	int64_t elements = 1, covered = 0, own = consumer_split->producer->kernel->loop[t].extent;
+	for (int d = 0; d < consumer_split->digits; d++)
+		elements *= consumer_split->producer->kernel->loop[consumer_split->order[d]].extent;
 	for (int i = 0; i < count; i++)
 		covered += interval[i].high - interval[i].low;
-	for (size_t r = 0; r < slicing->readers.count; r++) {
-		const struct kernel *reader = slicing->readers.data[r].use.op->kernel;
+	for (size_t r = 0; r < consumer_split->readers.count; r++) {
+		const struct kernel *reader = consumer_split->readers.data[r].use.op->kernel;
 		if (!kernel_has_reduction(reader) && !is_copy(reader))
 			return false;
 	}
-	return (elements == own || slicing->tiles) && covered == own;
+	return (elements == own || consumer_split->tiles) && covered == own;
 }
 
-static bool visit(struct module *module, struct op *op, bool tiles)
+static bool split_kernel(struct module *module, struct op *op, bool tiles)
 {
-	struct slicing slicing = {.module = module, .tiles = tiles, .producer = op, .order = ARENA_ARRAY(module->arena, int, op->kernel->loops)};
-	if (!fuse_digits(module, op, slicing.order, &slicing.digits) || !collect(&slicing, op->result[0]->data))
+	struct consumer_split consumer_split = {.module = module, .tiles = tiles, .producer = op, .order = ARENA_ARRAY(module->arena, int, op->kernel->loops)};
+	if (!fuse_digits(module, op, consumer_split.order, &consumer_split.digits) || !collect_readers(&consumer_split, op->result[0]->data))
 		return false;
-	struct interval *interval = ARENA_ARRAY(module->arena, struct interval, slicing.readers.count + 1);
-	for (int d = 0; d < slicing.digits; d++) {
-		int t = slicing.order[d], count = intervals_of(&slicing, t, interval);
+	struct interval *interval = ARENA_ARRAY(module->arena, struct interval, consumer_split.readers.count + 1);
+	for (int d = 0; d < consumer_split.digits; d++) {
+		int t = consumer_split.order[d], count = intervals_of(&consumer_split, t, interval);
 		if (count == 1 && interval[0].low == 0 && interval[0].high == op->kernel->loop[t].extent)
 			continue;
-		if (stays_whole(&slicing, t, count, interval))
+		if (stays_whole(&consumer_split, t, count, interval))
 			return false;
-		split_loop(&slicing, t, count, interval);
+		split_loop(&consumer_split, t, count, interval);
 		return true;
 	}
 	return false;
@@ -298,23 +298,23 @@ static bool split_block(struct module *module, struct block *block, bool tiles)
 	for (struct op *op = block->last; op; op = previous) {
 		previous = op->previous;
 		if (op->code == OP_KERNEL)
-			changed |= visit(module, op, tiles);
+			changed |= split_kernel(module, op, tiles);
 	}
 	return changed;
 }
 
 /* Of a power of two of tokens attention waits for no keys of later tiles (later.h), or there are two tiles at most.  Else queries stand apart from keys, as another product (tile_tokens.c). */
-static bool keeps_matrices(const struct pass_context *context, const struct op *main)
+static bool has_power_of_two_tokens(const struct pass_context *context, const struct op *main)
 {
-	int64_t rows = context->quant ? rows_counted(main) : 0;
-	return rows && (rows & (rows - 1)) == 0 && has_unit(context);
+	int64_t rows = context->quant ? run_time_tokens_least(main) : 0;
+	return rows && (rows & (rows - 1)) == 0 && has_engine(context);
 }
 
-bool split_sliced(struct pass_context *context, struct module *module)
+bool split_by_consumer(struct pass_context *context, struct module *module)
 {
 	const struct op *main = module_main(module);
 	struct block *block = main->region[0];
-	if (block_is_flat(block) && split_block(module, block, keeps_matrices(context, main)))
+	if (block_is_flat(block) && split_block(module, block, has_power_of_two_tokens(context, main)))
 		merge_block(module, block);
 	return true;
 }

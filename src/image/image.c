@@ -6,7 +6,7 @@
 #define CONDITIONS_MOST 16
 #define BLOCK 16              /* points of the loop outside that are packed together when the innermost loop jumps through host memory */
 
-struct walk {
+struct segment_walk {
 	int dims, conditions;
 	int64_t trip[DIMS_MOST], stride[DIMS_MOST], at[DIMS_MOST];
 	int64_t coefficient[CONDITIONS_MOST][DIMS_MOST];
@@ -86,67 +86,67 @@ static copy_function *copy_of(int to_bytes, int from_bytes)
 	return table[size_index(from_bytes)][size_index(to_bytes)];
 }
 
-static bool merges(const struct walk *walk, const struct segment *segment, int dim)
+static bool merges(const struct segment_walk *segment_walk, const struct segment *segment, int dim)
 {
-	int last = walk->dims - 1;
-	if (last < 0 || walk->stride[last] != segment->stride[dim] * segment->trip[dim])
+	int last = segment_walk->dims - 1;
+	if (last < 0 || segment_walk->stride[last] != segment->stride[dim] * segment->trip[dim])
 		return false;
 	for (int c = 0; c < segment->conditions; c++)
-		if (walk->coefficient[c][last] != segment->condition[c * (segment->dims + 1) + dim] * segment->trip[dim])
+		if (segment_walk->coefficient[c][last] != segment->condition[c * (segment->dims + 1) + dim] * segment->trip[dim])
 			return false;
 	return true;
 }
 
 /* Counters of element `first`; false if the segment has more loops or conditions than a walk holds (none that the compiler makes). */
-static bool walk_start(struct walk *walk, const struct segment *segment, int64_t first)
+static bool walk_start(struct segment_walk *segment_walk, const struct segment *segment, int64_t first)
 {
-	*walk = (struct walk){.conditions = segment->conditions, .base = segment->base};
+	*segment_walk = (struct segment_walk){.conditions = segment->conditions, .base = segment->base};
 	if (segment->conditions > CONDITIONS_MOST)
 		return false;
 	for (int d = 0; d < segment->dims; d++) {
 		if (segment->trip[d] == 1)
 			continue;
-		bool merged = merges(walk, segment, d);
-		int to = merged ? walk->dims - 1 : walk->dims++;
+		bool merged = merges(segment_walk, segment, d);
+		int to = merged ? segment_walk->dims - 1 : segment_walk->dims++;
 		if (to >= DIMS_MOST)
 			return false;
-		walk->trip[to] = merged ? walk->trip[to] * segment->trip[d] : segment->trip[d];
-		walk->stride[to] = segment->stride[d];
+		segment_walk->trip[to] = merged ? segment_walk->trip[to] * segment->trip[d] : segment->trip[d];
+		segment_walk->stride[to] = segment->stride[d];
 		for (int c = 0; c < segment->conditions; c++)
-			walk->coefficient[c][to] = segment->condition[c * (segment->dims + 1) + d];
+			segment_walk->coefficient[c][to] = segment->condition[c * (segment->dims + 1) + d];
 	}
-	if (!walk->dims)
-		walk->trip[walk->dims++] = 1;
+	if (!segment_walk->dims)
+		segment_walk->trip[segment_walk->dims++] = 1;
 	for (int c = 0; c < segment->conditions; c++)
-		walk->room[c] = segment->condition[c * (segment->dims + 1) + segment->dims];
-	for (int d = walk->dims - 1; d >= 0; d--) {
-		walk->at[d] = first % walk->trip[d];
-		first /= walk->trip[d];
+		segment_walk->room[c] = segment->condition[c * (segment->dims + 1) + segment->dims];
+	for (int d = segment_walk->dims - 1; d >= 0; d--) {
+		segment_walk->at[d] = first % segment_walk->trip[d];
+		first /= segment_walk->trip[d];
 	}
-	for (int d = 0; d < walk->dims - 1; d++) {
-		walk->base += walk->at[d] * walk->stride[d];
-		for (int c = 0; c < walk->conditions; c++)
-			walk->room[c] -= walk->at[d] * walk->coefficient[c][d];
+	for (int d = 0; d < segment_walk->dims - 1; d++) {
+		segment_walk->base += segment_walk->at[d] * segment_walk->stride[d];
+		for (int c = 0; c < segment_walk->conditions; c++)
+			segment_walk->room[c] -= segment_walk->at[d] * segment_walk->coefficient[c][d];
 	}
 	return true;
 }
 
-static void walk_shift(struct walk *walk, int dim, int64_t steps)
+static void walk_shift(struct segment_walk *segment_walk, int dim, int64_t steps)
 {
-	walk->at[dim] += steps;
-	walk->base += steps * walk->stride[dim];
-	for (int c = 0; c < walk->conditions; c++)
-		walk->room[c] -= steps * walk->coefficient[c][dim];
+	segment_walk->at[dim] += steps;
+	segment_walk->base += steps * segment_walk->stride[dim];
+	for (int c = 0; c < segment_walk->conditions; c++)
+		segment_walk->room[c] -= steps * segment_walk->coefficient[c][dim];
 }
 
 /* To the next `steps` rows of loop `dim`, which must not pass its end. */
-static void walk_next(struct walk *walk, int dim, int64_t steps)
+static void walk_next(struct segment_walk *segment_walk, int dim, int64_t steps)
 {
 	for (; dim >= 0; dim--, steps = 1) {
-		walk_shift(walk, dim, steps);
-		if (walk->at[dim] < walk->trip[dim])
+		walk_shift(segment_walk, dim, steps);
+		if (segment_walk->at[dim] < segment_walk->trip[dim])
 			return;
-		walk_shift(walk, dim, -walk->trip[dim]);
+		walk_shift(segment_walk, dim, -segment_walk->trip[dim]);
 	}
 }
 
@@ -156,12 +156,12 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 /* Of the innermost counters low … high - 1, those where every condition holds: again a range. */
-static void clip(const struct walk *walk, int64_t *low, int64_t *high)
+static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t *high)
 {
-	int inner = walk->dims - 1;
+	int inner = segment_walk->dims - 1;
 	int64_t end = *high;
-	for (int c = 0; c < walk->conditions; c++) {
-		int64_t factor = walk->coefficient[c][inner], room = walk->room[c];
+	for (int c = 0; c < segment_walk->conditions; c++) {
+		int64_t factor = segment_walk->coefficient[c][inner], room = segment_walk->room[c];
 		if (factor == 0 && room <= 0)
 			*high = 0;
 		if (factor > 0 && divide_up(room, factor) < *high)
@@ -173,12 +173,12 @@ static void clip(const struct walk *walk, int64_t *low, int64_t *high)
 	*high = *high > *low ? *high : *low;
 }
 
-static void pack_row(const struct walk *walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t from, int64_t count)
+static void pack_row(const struct segment_walk *segment_walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t from, int64_t count)
 {
-	int64_t stride = walk->stride[walk->dims - 1], low = from, high = from + count;
-	clip(walk, &low, &high);
+	int64_t stride = segment_walk->stride[segment_walk->dims - 1], low = from, high = from + count;
+	clip(segment_walk, &low, &high);
 	int64_t head = low - from, body = high - low, bytes = segment->image_bytes;
-	const char *source = host + (walk->base + low * stride) * segment->host_bytes;
+	const char *source = host + (segment_walk->base + low * stride) * segment->host_bytes;
 	memset(image, 0, (size_t)(head * bytes));
 	if (body && stride == 1 && segment->host_bytes == segment->image_bytes)
 		memcpy(image + head * bytes, source, (size_t)(body * bytes));
@@ -188,21 +188,21 @@ static void pack_row(const struct walk *walk, const struct segment *segment, cop
 }
 
 /* Rows of the loop outside the innermost that may be packed together: host memory is then read along it. */
-static int64_t block_rows(const struct walk *walk, int64_t left)
+static int64_t block_rows(const struct segment_walk *segment_walk, int64_t left)
 {
-	int inner = walk->dims - 1;
-	if (walk->conditions || walk->dims < 2 || walk->at[inner] || walk->stride[inner] == 1 || walk->stride[inner - 1] != 1 || walk->trip[inner] < 4)
+	int inner = segment_walk->dims - 1;
+	if (segment_walk->conditions || segment_walk->dims < 2 || segment_walk->at[inner] || segment_walk->stride[inner] == 1 || segment_walk->stride[inner - 1] != 1 || segment_walk->trip[inner] < 4)
 		return 0;
-	int64_t rows = walk->trip[inner - 1] - walk->at[inner - 1];
+	int64_t rows = segment_walk->trip[inner - 1] - segment_walk->at[inner - 1];
 	rows = rows < BLOCK ? rows : BLOCK;
-	return rows * walk->trip[inner] <= left ? rows : 0;
+	return rows * segment_walk->trip[inner] <= left ? rows : 0;
 }
 
-static void pack_block(const struct walk *walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t rows)
+static void pack_block(const struct segment_walk *segment_walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t rows)
 {
-	int64_t trip = walk->trip[walk->dims - 1], stride = walk->stride[walk->dims - 1];
+	int64_t trip = segment_walk->trip[segment_walk->dims - 1], stride = segment_walk->stride[segment_walk->dims - 1];
 	for (int64_t i = 0; i < trip; i++)
-		copy(image + i * segment->image_bytes, host + (walk->base + i * stride) * segment->host_bytes, trip, 1, rows);
+		copy(image + i * segment->image_bytes, host + (segment_walk->base + i * stride) * segment->host_bytes, trip, 1, rows);
 }
 
 #define HALVES 1024           /* elements that are packed as bytes before they share bytes */
@@ -250,7 +250,7 @@ static void pack_runs(const struct segment *segment, const void *host, void *ima
 
 void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
 {
-	struct walk walk;
+	struct segment_walk segment_walk;
 	if (segment->run) {
 		pack_runs(segment, host, image, image_at, first, count);
 		return;
@@ -261,37 +261,37 @@ void segment_pack(const struct segment *segment, const void *host, void *image, 
 	}
 	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
 	char *to = (char *)image + (segment->offset + first - image_at) * segment->image_bytes;
-	if (!walk_start(&walk, segment, first))
+	if (!walk_start(&segment_walk, segment, first))
 		return;
-	int inner = walk.dims - 1;
+	int inner = segment_walk.dims - 1;
 	while (count > 0) {
-		int64_t rows = block_rows(&walk, count), from = walk.at[inner], step = walk.trip[inner] - from;
-		step = rows ? rows * walk.trip[inner] : step < count ? step : count;
+		int64_t rows = block_rows(&segment_walk, count), from = segment_walk.at[inner], step = segment_walk.trip[inner] - from;
+		step = rows ? rows * segment_walk.trip[inner] : step < count ? step : count;
 		if (rows)
-			pack_block(&walk, segment, copy, host, to, rows);
+			pack_block(&segment_walk, segment, copy, host, to, rows);
 		else
-			pack_row(&walk, segment, copy, host, to, from, step);
+			pack_row(&segment_walk, segment, copy, host, to, from, step);
 		to += step * segment->image_bytes;
 		count -= step;
-		walk.at[inner] = 0;
-		walk_next(&walk, inner - 1, rows ? rows : 1);
+		segment_walk.at[inner] = 0;
+		walk_next(&segment_walk, inner - 1, rows ? rows : 1);
 	}
 }
 
 void segment_unpack(const struct segment *segment, const void *image, void *host)
 {
-	struct walk walk;
+	struct segment_walk segment_walk;
 	copy_function *copy = copy_of(segment->host_bytes, segment->image_bytes);
 	const char *from = image;
 	int64_t left = segment_elements(segment), at = segment->offset;
-	if (!walk_start(&walk, segment, 0))
+	if (!walk_start(&segment_walk, segment, 0))
 		return;
-	int inner = walk.dims - 1;
-	int64_t trip = walk.trip[inner], stride = walk.stride[inner];
+	int inner = segment_walk.dims - 1;
+	int64_t trip = segment_walk.trip[inner], stride = segment_walk.stride[inner];
 	for (; left > 0; left -= trip) {
 		int64_t low = 0, high = trip;
-		clip(&walk, &low, &high);
-		char *to = (char *)host + (walk.base + low * stride) * segment->host_bytes;
+		clip(&segment_walk, &low, &high);
+		char *to = (char *)host + (segment_walk.base + low * stride) * segment->host_bytes;
 		for (int64_t i = low, some; segment->halves && i < high; i += some) {
 			int8_t part[HALVES];
 			some = high - i < HALVES ? high - i : HALVES;
@@ -301,6 +301,6 @@ void segment_unpack(const struct segment *segment, const void *image, void *host
 		if (low < high && !segment->halves)
 			copy(to, from + (at + low) * segment->image_bytes, stride, 1, high - low);
 		at += trip;
-		walk_next(&walk, inner - 1, 1);
+		walk_next(&segment_walk, inner - 1, 1);
 	}
 }

@@ -6,7 +6,7 @@
 #define PART 1024             /* numbers that are looked at together */
 #define F16_MOST 65504.0f
 
-const struct quantised *quantised_read(struct arena *arena, const struct attr *from)
+const struct quantized *quantized_read(struct arena *arena, const struct attr *from)
 {
 	const struct attr *name = attr_item(from, KEY_NAME), *type = attr_item(from, KEY_TYPE), *part = attr_item(from, KEY_PART), *bits = attr_item(from, KEY_BITS);
 	const struct attr *axis = attr_item(from, KEY_AXIS), *group = attr_item(from, KEY_GROUP);
@@ -14,17 +14,17 @@ const struct quantised *quantised_read(struct arena *arena, const struct attr *f
 	if (!from || segment_read(arena, from, &segment) || !attr_item(from, KEY_BASE) || !attr_item(from, KEY_CONDITIONS) || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(&segment) % group->integer)
 		return NULL;
 	segment.host_bytes = segment.image_bytes = 4;
-	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
-	*quantised = (struct quantised){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
+	struct quantized *quantized = ARENA_NEW(arena, struct quantized);
+	*quantized = (struct quantized){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
 					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, KEY_RUNS_PER_SCALE, 1), .block = attr_item_integer(from, KEY_BLOCK, 1), .from = segment};
 	const struct attr *bias = attr_item(from, KEY_BIAS), *vector = attr_item(from, KEY_VECTOR);
 	const struct attr *bias_type = attr_item(bias, KEY_TYPE), *vector_type = attr_item(vector, KEY_TYPE);
 	if (text_same(part->text, "bias") && (!bias_type || !vector_type || segment.dims != 3))
 		return NULL;
 	if (bias_type && vector_type)
-		quantised->moved = (struct moved_bias){attr_item_text(bias, KEY_NAME), attr_item_text(vector, KEY_NAME), bias_type->type, vector_type->type};
-	int64_t together = quantised->shared * quantised->block;
-	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
+		quantized->folded_bias = (struct folded_bias){attr_item_text(bias, KEY_NAME), attr_item_text(vector, KEY_NAME), bias_type->type, vector_type->type};
+	int64_t together = quantized->shared * quantized->block;
+	return quantized->shared > 0 && quantized->block > 0 && quantized_runs(quantized) % together == 0 ? quantized : NULL;
 }
 
 static const struct attr *tensor_attr(struct module *module, const char *name, const struct type *type)
@@ -33,31 +33,31 @@ static const struct attr *tensor_attr(struct module *module, const char *name, c
 	return attr_dictionary(module, 2, items);
 }
 
-const struct attr *quantised_attr(struct module *module, const struct quantised *quantised)
+const struct attr *quantized_attr(struct module *module, const struct quantized *quantized)
 {
-	const struct segment *from = &quantised->from;
+	const struct segment *from = &quantized->from;
 	const struct attr **limits = ARENA_ARRAY(module->arena, const struct attr *, from->conditions + 1);
 	for (int c = 0; c < from->conditions; c++)
 		limits[c] = attr_integers(module, from->dims + 1, from->condition + c * (from->dims + 1));
-	const struct moved_bias *moved = &quantised->moved;
+	const struct folded_bias *folded_bias = &quantized->folded_bias;
 	struct named items[14] = {
-		{key_name(KEY_NAME), attr_string(module, quantised->source)},
-		{key_name(KEY_TYPE), attr_type(module, quantised->type)},
-		{key_name(KEY_PART), attr_string(module, moved->bias ? "bias" : quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
-		{key_name(KEY_BITS), attr_integer(module, quantised->bits)},
-		{key_name(KEY_AXIS), attr_integer(module, quantised->axis)},
-		{key_name(KEY_GROUP), attr_integer(module, quantised->group)},
-		{key_name(KEY_RUNS_PER_SCALE), attr_integer(module, quantised->shared)},
-		{key_name(KEY_BLOCK), attr_integer(module, quantised->block)},
+		{key_name(KEY_NAME), attr_string(module, quantized->source)},
+		{key_name(KEY_TYPE), attr_type(module, quantized->type)},
+		{key_name(KEY_PART), attr_string(module, folded_bias->bias ? "bias" : quantized->cast ? "cast" : quantized->scales ? "scale" : "q")},
+		{key_name(KEY_BITS), attr_integer(module, quantized->bits)},
+		{key_name(KEY_AXIS), attr_integer(module, quantized->axis)},
+		{key_name(KEY_GROUP), attr_integer(module, quantized->group)},
+		{key_name(KEY_RUNS_PER_SCALE), attr_integer(module, quantized->shared)},
+		{key_name(KEY_BLOCK), attr_integer(module, quantized->block)},
 		{key_name(KEY_BASE), attr_integer(module, from->base)},
 		{key_name(KEY_TRIPS), attr_integers(module, from->dims, from->trip)},
 		{key_name(KEY_STRIDES), attr_integers(module, from->dims, from->stride)},
 		{key_name(KEY_CONDITIONS), attr_array(module, from->conditions, limits)},
 	};
-	if (!moved->bias)
+	if (!folded_bias->bias)
 		return attr_dictionary(module, 12, items);
-	items[12] = (struct named){key_name(KEY_BIAS), tensor_attr(module, moved->bias, moved->bias_type)};
-	items[13] = (struct named){key_name(KEY_VECTOR), tensor_attr(module, moved->vector, moved->vector_type)};
+	items[12] = (struct named){key_name(KEY_BIAS), tensor_attr(module, folded_bias->bias, folded_bias->bias_type)};
+	items[13] = (struct named){key_name(KEY_VECTOR), tensor_attr(module, folded_bias->vector, folded_bias->vector_type)};
 	return attr_dictionary(module, 14, items);
 }
 
@@ -72,20 +72,20 @@ static bool same_segment(const struct segment *left, const struct segment *right
 	       same_numbers(left->stride, right->stride, left->dims) && same_numbers(left->condition, right->condition, left->conditions * (left->dims + 1));
 }
 
-bool quantised_same_runs(const struct quantised *left, const struct quantised *right)
+bool quantized_same_runs(const struct quantized *left, const struct quantized *right)
 {
 	return text_same(left->source, right->source) && left->bits == right->bits && left->axis == right->axis && left->group == right->group && left->shared == right->shared &&
 	       left->block == right->block && same_segment(&left->from, &right->from);
 }
 
-int64_t quantised_runs(const struct quantised *quantised)
+int64_t quantized_runs(const struct quantized *quantized)
 {
-	return segment_elements(&quantised->from) / quantised->group;
+	return segment_elements(&quantized->from) / quantized->group;
 }
 
-int64_t quantised_scales(const struct quantised *quantised)
+int64_t quantized_scales(const struct quantized *quantized)
 {
-	return quantised_runs(quantised) / quantised->shared;
+	return quantized_runs(quantized) / quantized->shared;
 }
 
 /* As bits, of which infinities and what is not a number have more than any number. */
@@ -118,16 +118,16 @@ static void round_run(const float *x, int64_t count, float scale, int bits, int8
 }
 
 /* Run number `member` of those that share scale number `scale`. */
-static int64_t run_of(const struct quantised *quantised, int64_t scale, int64_t member)
+static int64_t run_of(const struct quantized *quantized, int64_t scale, int64_t member)
 {
-	return (scale / quantised->block * quantised->shared + member) * quantised->block + scale % quantised->block;
+	return (scale / quantized->block * quantized->shared + member) * quantized->block + scale % quantized->block;
 }
 
 /* Linear address in the weight of the first number of a run. */
-static int64_t run_address(const struct quantised *quantised, int64_t run)
+static int64_t run_address(const struct quantized *quantized, int64_t run)
 {
-	const struct segment *from = &quantised->from;
-	int64_t left = run * quantised->group, at = from->base;
+	const struct segment *from = &quantized->from;
+	int64_t left = run * quantized->group, at = from->base;
 	for (int d = from->dims - 1; d >= 0; d--) {
 		at += left % from->trip[d] * from->stride[d];
 		left /= from->trip[d];
@@ -136,15 +136,15 @@ static int64_t run_address(const struct quantised *quantised, int64_t run)
 }
 
 /* The numbers of a run from number `at` on, `some` of them. */
-static void run_part(const struct quantised *quantised, const void *weight, int64_t run, int64_t at, int64_t some, float *part)
+static void run_part(const struct quantized *quantized, const void *weight, int64_t run, int64_t at, int64_t some, float *part)
 {
-	const struct segment *from = &quantised->from;
+	const struct segment *from = &quantized->from;
 	int last = from->dims - 1;
-	int64_t first = run * quantised->group + at;
-	if (from->conditions || last < 0 || from->stride[last] != 1 || from->trip[last] % quantised->group)
+	int64_t first = run * quantized->group + at;
+	if (from->conditions || last < 0 || from->stride[last] != 1 || from->trip[last] % quantized->group)
 		segment_pack(from, weight, part, first, first, some);
 	else
-		memcpy(part, (const char *)weight + (run_address(quantised, run) + at) * (int64_t)sizeof *part, (size_t)some * sizeof *part);
+		memcpy(part, (const char *)weight + (run_address(quantized, run) + at) * (int64_t)sizeof *part, (size_t)some * sizeof *part);
 }
 
 static int64_t part_of(int64_t left)
@@ -153,61 +153,61 @@ static int64_t part_of(int64_t left)
 }
 
 /* Of the runs that share scale number `scale`, as largest_of; the last part of them stays in `part`. */
-static uint32_t runs_largest(const struct quantised *quantised, const void *weight, int64_t scale, float *part)
+static uint32_t runs_largest(const struct quantized *quantized, const void *weight, int64_t scale, float *part)
 {
 	uint32_t largest = 0;
-	for (int64_t member = 0; member < quantised->shared; member++)
-		for (int64_t at = 0; at < quantised->group; at += PART) {
-			run_part(quantised, weight, run_of(quantised, scale, member), at, part_of(quantised->group - at), part);
-			largest = largest_of(part, part_of(quantised->group - at), largest);
+	for (int64_t member = 0; member < quantized->shared; member++)
+		for (int64_t at = 0; at < quantized->group; at += PART) {
+			run_part(quantized, weight, run_of(quantized, scale, member), at, part_of(quantized->group - at), part);
+			largest = largest_of(part, part_of(quantized->group - at), largest);
 		}
 	return largest;
 }
 
 /* there: `part` has all of them. */
-static void runs_values(const struct quantised *quantised, const void *weight, int64_t scale, float value, float *part, bool there, int8_t *values)
+static void runs_values(const struct quantized *quantized, const void *weight, int64_t scale, float value, float *part, bool there, int8_t *values)
 {
-	for (int64_t member = 0; member < quantised->shared; member++)
-		for (int64_t at = 0; at < quantised->group; at += PART) {
-			int64_t run = run_of(quantised, scale, member), some = part_of(quantised->group - at);
+	for (int64_t member = 0; member < quantized->shared; member++)
+		for (int64_t at = 0; at < quantized->group; at += PART) {
+			int64_t run = run_of(quantized, scale, member), some = part_of(quantized->group - at);
 			if (!there)
-				run_part(quantised, weight, run, at, some, part);
-			round_run(part, some, value, quantised->bits, values + run * quantised->group + at);
+				run_part(quantized, weight, run, at, some, part);
+			round_run(part, some, value, quantized->bits, values + run * quantized->group + at);
 		}
 }
 
-bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales, const volatile sig_atomic_t *stop)
+bool quantized_round(const struct quantized *quantized, const void *weight, int8_t *values, uint16_t *scales, const volatile sig_atomic_t *stop)
 {
 	float part[PART];
-	bool there = quantised->shared == 1 && quantised->group <= PART;
-	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
-		uint32_t largest = runs_largest(quantised, weight, s, part);
+	bool there = quantized->shared == 1 && quantized->group <= PART;
+	for (int64_t s = 0, count = quantized_scales(quantized); s < count; s++) {
+		uint32_t largest = runs_largest(quantized, weight, s, part);
 		if (largest >= ST_INF_BITS || (stop && *stop))
 			return false;
-		uint16_t scale = scale_bits(st_float(largest), quantised->bits);
+		uint16_t scale = scale_bits(st_float(largest), quantized->bits);
 		if (scales)
 			scales[s] = scale;
 		if (values)
-			runs_values(quantised, weight, s, st_f16_value(scale), part, there, values);
+			runs_values(quantized, weight, s, st_f16_value(scale), part, there, values);
 	}
 	return true;
 }
 
-int64_t quantised_groups(const struct quantised *quantised)
+int64_t quantized_groups(const struct quantized *quantized)
 {
-	return quantised->shared > 1 ? 1 : (quantised->type->shape[quantised->axis] + quantised->group - 1) / quantised->group;
+	return quantized->shared > 1 ? 1 : (quantized->type->shape[quantized->axis] + quantized->group - 1) / quantized->group;
 }
 
-static int64_t scale_index(const struct quantised *quantised, int64_t address)
+static int64_t scale_index(const struct quantized *quantized, int64_t address)
 {
-	const struct type *type = quantised->type;
+	const struct type *type = quantized->type;
 	int64_t index = 0, pitch = 1;
 	for (int d = type->rank - 1; d >= 0; d--) {
 		int64_t at = address % type->shape[d], extent = type->shape[d];
 		address /= type->shape[d];
-		if (d == quantised->axis) {
-			at = quantised->shared > 1 ? 0 : at / quantised->group;
-			extent = quantised_groups(quantised);
+		if (d == quantized->axis) {
+			at = quantized->shared > 1 ? 0 : at / quantized->group;
+			extent = quantized_groups(quantized);
 		}
 		index += at * pitch;
 		pitch *= extent;
@@ -215,14 +215,14 @@ static int64_t scale_index(const struct quantised *quantised, int64_t address)
 	return index;
 }
 
-void quantised_take(const struct quantised *quantised, const void *integers, const void *given, int8_t *values, uint16_t *scales)
+void quantized_import(const struct quantized *quantized, const void *integers, const void *source_scales, int8_t *values, uint16_t *scales)
 {
-	struct segment from = quantised->from;
+	struct segment from = quantized->from;
 	from.host_bytes = from.image_bytes = 1;
 	if (values)
 		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
-	for (int64_t s = 0, count = quantised_scales(quantised); scales && s < count; s++)
-		memcpy(&scales[s], (const char *)given + 2 * scale_index(quantised, run_address(quantised, run_of(quantised, s, 0))), sizeof *scales);
+	for (int64_t s = 0, count = quantized_scales(quantized); scales && s < count; s++)
+		memcpy(&scales[s], (const char *)source_scales + 2 * scale_index(quantized, run_address(quantized, run_of(quantized, s, 0))), sizeof *scales);
 }
 
 static float number_at(const void *numbers, int64_t at)
@@ -232,20 +232,20 @@ static float number_at(const void *numbers, int64_t at)
 	return number;
 }
 
-bool quantised_moved(const struct quantised *quantised, const struct moved_sources *sources, float *to, const volatile sig_atomic_t *stop)
+bool quantized_folded_bias(const struct quantized *quantized, const struct folded_bias_sources *sources, float *to, const volatile sig_atomic_t *stop)
 {
-	const int64_t *trip = quantised->from.trip, one[3] = {1, trip[1], trip[2]}, count = type_elements(quantised->moved.vector_type);
-	struct quantised row = *quantised;
+	const int64_t *trip = quantized->from.trip, one[3] = {1, trip[1], trip[2]}, count = type_elements(quantized->folded_bias.vector_type);
+	struct quantized row = *quantized;
 	row.from.trip = one;
 	for (int64_t n = 0; n < trip[0]; n++) {
-		row.from.base = quantised->from.base + n * quantised->from.stride[0];
+		row.from.base = quantized->from.base + n * quantized->from.stride[0];
 		if (!sources->weight)
-			quantised_take(&row, sources->integers, sources->given, sources->values, sources->scales);
-		else if (!quantised_round(&row, sources->weight, sources->values, sources->scales, stop))
+			quantized_import(&row, sources->integers, sources->source_scales, sources->values, sources->scales);
+		else if (!quantized_round(&row, sources->weight, sources->values, sources->scales, stop))
 			return false;
 		double sum = (double)number_at(sources->bias, n);
 		for (int64_t k = 0; k < count; k++)
-			sum += (double)st_f16_value(sources->scales[k / quantised->group / quantised->shared]) * sources->values[k] * (double)number_at(sources->vector, k);
+			sum += (double)st_f16_value(sources->scales[k / quantized->group / quantized->shared]) * sources->values[k] * (double)number_at(sources->vector, k);
 		to[n] = (float)sum;
 	}
 	return true;

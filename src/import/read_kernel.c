@@ -12,13 +12,13 @@ static const enum attr_key payload[] = {
 	KEY_LANES, KEY_ROW_UNROLL, KEY_PARTIAL_SUMS, KEY_INITIATION_INTERVAL,
 };
 
-static bool refuse(struct reader *reader, enum attr_key key, const char *wanted)
+static bool attribute_error(struct reader *reader, enum attr_key key, const char *wanted)
 {
 	read_error(reader, "attribute %s of stream.kernel is missing or wrong", key_name(key));
 	return diag_note(reader->diag, "accepted is %s", wanted);
 }
 
-static const struct attr *get(const struct op *op, enum attr_key key, enum attr_kind kind)
+static const struct attr *attr_of_kind(const struct op *op, enum attr_key key, enum attr_kind kind)
 {
 	const struct attr *attr = attr_get(op, key);
 	return attr && attr->kind == kind ? attr : NULL;
@@ -26,17 +26,17 @@ static const struct attr *get(const struct op *op, enum attr_key key, enum attr_
 
 static bool read_loops(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	const struct attr *loops = get(op, KEY_LOOPS, ATTR_INTEGERS), *reduction = get(op, KEY_REDUCTION, ATTR_INTEGERS);
+	const struct attr *loops = attr_of_kind(op, KEY_LOOPS, ATTR_INTEGERS), *reduction = attr_of_kind(op, KEY_REDUCTION, ATTR_INTEGERS);
 	if (!loops || loops->count > LOOPS_MOST)
-		return refuse(reader, KEY_LOOPS, "array<i64: …> with the extents of up to 64 loops");
+		return attribute_error(reader, KEY_LOOPS, "array<i64: …> with the extents of up to 64 loops");
 	if (!reduction || reduction->count != loops->count)
-		return refuse(reader, KEY_REDUCTION, "array<i64: …> with 0 or 1 for every loop");
+		return attribute_error(reader, KEY_REDUCTION, "array<i64: …> with 0 or 1 for every loop");
 	kernel->loops = loops->count;
 	kernel->loop = ARENA_ARRAY(reader->arena, struct loop, loops->count);
 	for (int i = 0; i < loops->count; i++) {
 		kernel->loop[i] = (struct loop){.extent = loops->integers[i], .reduction = reduction->integers[i] != 0};
 		if (loops->integers[i] < 1)
-			return refuse(reader, KEY_LOOPS, "extents of at least 1");
+			return attribute_error(reader, KEY_LOOPS, "extents of at least 1");
 	}
 	return true;
 }
@@ -45,7 +45,7 @@ static bool read_loops(struct reader *reader, const struct op *op, struct kernel
 static bool find_list(struct reader *reader, const struct op *op, enum attr_key key, const char *wanted, const struct attr **list)
 {
 	*list = attr_get(op, key);
-	return !*list || (*list)->kind == ATTR_ARRAY || refuse(reader, key, wanted);
+	return !*list || (*list)->kind == ATTR_ARRAY || attribute_error(reader, key, wanted);
 }
 
 /* Rows {loop, symbol, plus, tile}; the most that a count can be is the loop's extent. */
@@ -60,7 +60,7 @@ static bool read_run_time(struct reader *reader, const struct op *op, struct ker
 		bool good = loop && loop->kind == ATTR_INTEGER && symbol && symbol->kind == ATTR_STRING && plus && plus->kind == ATTR_INTEGER && tile && tile->kind == ATTR_INTEGER &&
 		            loop->integer >= 0 && loop->integer < kernel->loops && tile->integer >= 1 && tile->integer <= EXTENT_MOST && plus->integer >= -EXTENT_MOST && plus->integer <= EXTENT_MOST;
 		if (!good)
-			return refuse(reader, KEY_RUN_TIME, wanted);
+			return attribute_error(reader, KEY_RUN_TIME, wanted);
 		struct run_time_trip *trip = ARENA_NEW(reader->arena, struct run_time_trip);
 		*trip = (struct run_time_trip){.symbol = symbol->text, .plus = plus->integer, .tile = tile->integer, .most = kernel->loop[loop->integer].extent};
 		kernel->loop[loop->integer].run_time = trip;
@@ -71,7 +71,7 @@ static bool read_run_time(struct reader *reader, const struct op *op, struct ker
 static bool read_access(struct reader *reader, const struct kernel *kernel, const struct attr *attr, struct access *access)
 {
 	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != kernel->loops || attr->map.results != 1)
-		return refuse(reader, KEY_ACCESS, "one linear map of all loops per operand, and one as result");
+		return attribute_error(reader, KEY_ACCESS, "one linear map of all loops per operand, and one as result");
 	access->offset = affine_constant(attr->map, 0);
 	access->stride = ARENA_ARRAY(reader->arena, int64_t, kernel->loops);
 	for (int i = 0; i < kernel->loops; i++)
@@ -82,9 +82,9 @@ static bool read_access(struct reader *reader, const struct kernel *kernel, cons
 
 static bool read_accesses(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	const struct attr *access = get(op, KEY_ACCESS, ATTR_ARRAY);
+	const struct attr *access = attr_of_kind(op, KEY_ACCESS, ATTR_ARRAY);
 	if (!access || access->count != op->operands)
-		return refuse(reader, KEY_ACCESS, "one linear map of all loops per operand");
+		return attribute_error(reader, KEY_ACCESS, "one linear map of all loops per operand");
 	kernel->operand = ARENA_ARRAY(reader->arena, struct access, op->operands);
 	for (int i = 0; i < op->operands; i++)
 		if (!read_access(reader, kernel, access->items[i].value, &kernel->operand[i]))
@@ -101,7 +101,7 @@ static bool check_rows(struct reader *reader, const struct op *op, enum attr_key
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
 		if (row->kind != ATTR_INTEGERS || row->count != numbers || row->integers[0] < 0 || row->integers[0] >= op->operands)
-			return refuse(reader, key, wanted);
+			return attribute_error(reader, key, wanted);
 	}
 	return true;
 }
@@ -124,7 +124,7 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 	for (int i = 0; rows && i < rows->count; i++) {
 		const int64_t *row = rows->items[i].value->integers;
 		if (row[1] < 0 || row[1] >= kernel->loops)
-			return refuse(reader, KEY_GUARDS, wanted);
+			return attribute_error(reader, KEY_GUARDS, wanted);
 		bool last = row[2] == -1 && !row[3];
 		add_guard(reader, &kernel->operand[row[0]], (struct guard_range){.loop = (int)row[1], .low = last ? 0 : row[2], .high = last ? 1 : row[3], .last = last});
 	}
@@ -132,7 +132,7 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 }
 
 /* Rows {operand, weights, step, most, symbol}. */
-static bool read_there(struct reader *reader, const struct op *op, struct kernel *kernel)
+static bool read_valid_rows(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows {operand = OPERAND, weights = array<i64: …> of all loops, step = ROWS, most = ROWS, symbol = \"INPUT\"}";
 	const struct attr *rows;
@@ -143,11 +143,11 @@ static bool read_there(struct reader *reader, const struct op *op, struct kernel
 		int64_t operand = attr_item_integer(row, KEY_OPERAND, -1), step = attr_item_integer(row, KEY_ROWS_PER_ITERATION, 0), most = attr_item_integer(row, KEY_MOST, 0);
 		if (operand < 0 || operand >= op->operands || step < 1 || most < 1 || most > EXTENT_MOST || !symbol || symbol->kind != ATTR_STRING || !weights || weights->kind != ATTR_INTEGERS ||
 		    weights->count != kernel->loops)
-			return refuse(reader, KEY_ROW_PREDICATE, wanted);
-		struct turns_there *there = ARENA_NEW(reader->arena, struct turns_there);
-		*there = (struct turns_there){.step = step, .symbol = symbol->text, .rows = rows_of_launch(reader->arena, symbol->text, most)};
-		there->weight = arena_copy(reader->arena, weights->integers, sizeof *weights->integers * (size_t)kernel->loops);
-		kernel->operand[operand].there = there;
+			return attribute_error(reader, KEY_ROW_PREDICATE, wanted);
+		struct row_predicate *row_predicate = ARENA_NEW(reader->arena, struct row_predicate);
+		*row_predicate = (struct row_predicate){.step = step, .symbol = symbol->text, .rows = launch_tokens_of(reader->arena, symbol->text, most)};
+		row_predicate->weight = arena_copy(reader->arena, weights->integers, sizeof *weights->integers * (size_t)kernel->loops);
+		kernel->operand[operand].row_predicate = row_predicate;
 	}
 	return true;
 }
@@ -162,7 +162,7 @@ static bool read_gathers(struct reader *reader, const struct op *op, struct kern
 		const int64_t *row = rows->items[i].value->integers;
 		struct access *access = &kernel->operand[row[0]];
 		if (row[1] < 0 || row[1] >= op->operands || row[3] < 1)
-			return refuse(reader, KEY_GATHERS, wanted);
+			return attribute_error(reader, KEY_GATHERS, wanted);
 		access->index_operand = (int)row[1];
 		access->index_stride = row[2];
 		access->index_limit = row[3];
@@ -170,7 +170,7 @@ static bool read_gathers(struct reader *reader, const struct op *op, struct kern
 	return true;
 }
 
-static bool read_later(struct reader *reader, const struct op *op, struct kernel *kernel)
+static bool read_causal_pitch(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows array<i64: OPERAND, PITCH>, of a tiled kernel";
 	const struct attr *rows = attr_get(op, KEY_CAUSAL_OPERANDS);
@@ -179,8 +179,8 @@ static bool read_later(struct reader *reader, const struct op *op, struct kernel
 	for (int i = 0; rows && i < rows->count; i++) {
 		const int64_t *row = rows->items[i].value->integers;
 		if (row[1] < 1 || !attr_get(op, KEY_TILE_OUTERMOST))
-			return refuse(reader, KEY_CAUSAL_OPERANDS, wanted);
-		kernel->operand[row[0]].later = row[1];
+			return attribute_error(reader, KEY_CAUSAL_OPERANDS, wanted);
+		kernel->operand[row[0]].causal_pitch = row[1];
 	}
 	return true;
 }
@@ -190,7 +190,7 @@ static bool read_init(struct reader *reader, const struct op *op, struct kernel 
 	const struct attr *init = attr_get(op, KEY_INIT);
 	bool number = init && (init->kind == ATTR_FLOAT || init->kind == ATTR_INTEGER || init->kind == ATTR_BOOL);
 	if (kernel_has_reduction(kernel) && !number)
-		return refuse(reader, KEY_INIT, "the number that a reduction starts with");
+		return attribute_error(reader, KEY_INIT, "the number that a reduction starts with");
 	if (number)
 		kernel->init = init->kind == ATTR_FLOAT ? init->real : (double)init->integer;
 	return true;
@@ -199,24 +199,24 @@ static bool read_init(struct reader *reader, const struct op *op, struct kernel 
 static bool read_schedule(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	const char *combine = attr_text_or(op, KEY_COMBINE, "");
-	int64_t interval = attr_integer_or(op, KEY_INITIATION_INTERVAL, 1);
+	int64_t initiation_interval = attr_integer_or(op, KEY_INITIATION_INTERVAL, 1);
 	kernel->scheduled = attr_get(op, KEY_SCHEDULED) != NULL;
 	kernel->scan = attr_get(op, KEY_SCAN) != NULL;
 	kernel->ordered = attr_get(op, KEY_ORDERED) != NULL;
-	kernel->tiled = attr_get(op, KEY_TILE_OUTERMOST) != NULL;
+	kernel->tile_outermost = attr_get(op, KEY_TILE_OUTERMOST) != NULL;
 	kernel->lanes = attr_integer_or(op, KEY_LANES, 1);
-	kernel->rows = attr_integer_or(op, KEY_ROW_UNROLL, 1);
-	kernel->partial = attr_integer_or(op, KEY_PARTIAL_SUMS, 1);
+	kernel->row_unroll = attr_integer_or(op, KEY_ROW_UNROLL, 1);
+	kernel->partial_sums = attr_integer_or(op, KEY_PARTIAL_SUMS, 1);
 	kernel->combine = op_code_of(combine, strlen(combine));
-	kernel->interval = (int)interval;
+	kernel->initiation_interval = (int)initiation_interval;
 	if (*combine && kernel->combine == OP_NONE)
-		return refuse(reader, KEY_COMBINE, "the name of an operation");
+		return attribute_error(reader, KEY_COMBINE, "the name of an operation");
 	if (kernel->lanes < 1 || (kernel->lanes > 1 && (!kernel->loops || kernel->lanes != kernel->loop[kernel->loops - 1].extent)))
-		return refuse(reader, KEY_LANES, "1, or the extent of the last loop");
-	if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || kernel->loops < 2 || kernel->rows != kernel->loop[kernel->loops - 2].extent)))
-		return refuse(reader, KEY_ROW_UNROLL, "1, or the extent of the loop before the lanes");
-	if (interval < 1 || interval > 1 << 20)
-		return refuse(reader, KEY_INITIATION_INTERVAL, "a number of cycles");
+		return attribute_error(reader, KEY_LANES, "1, or the extent of the last loop");
+	if (kernel->row_unroll < 1 || (kernel->row_unroll > 1 && (kernel->lanes == 1 || kernel->loops < 2 || kernel->row_unroll != kernel->loop[kernel->loops - 2].extent)))
+		return attribute_error(reader, KEY_ROW_UNROLL, "1, or the extent of the loop before the lanes");
+	if (initiation_interval < 1 || initiation_interval > 1 << 20)
+		return attribute_error(reader, KEY_INITIATION_INTERVAL, "a number of cycles");
 	return true;
 }
 
@@ -351,10 +351,10 @@ static bool read_body_block(struct body_reader *into, MlirBlock block)
 
 static bool read_body(struct reader *reader, const struct op *op, enum attr_key which, struct body *body)
 {
-	const struct attr *symbol = get(op, which, ATTR_SYMBOL);
+	const struct attr *symbol = attr_of_kind(op, which, ATTR_SYMBOL);
 	struct kernel_body *found = symbol ? map_get(&reader->bodies, symbol->text) : NULL;
 	if (!found || found->used)
-		return refuse(reader, which, "the name of a private function with the body of this kernel alone");
+		return attribute_error(reader, which, "the name of a private function with the body of this kernel alone");
 	found->used = true;
 	struct location kernel_at = reader->at;
 	reader->at = read_location(reader, mlirOperationGetLocation(found->function));
@@ -369,15 +369,15 @@ static bool read_body(struct reader *reader, const struct op *op, enum attr_key 
 
 bool read_kernel(struct reader *reader, struct op *op)
 {
-	const struct attr *name = get(op, KEY_NAME, ATTR_STRING);
+	const struct attr *name = attr_of_kind(op, KEY_NAME, ATTR_STRING);
 	if (!name || !*name->text)
-		return refuse(reader, KEY_NAME, "a string");
+		return attribute_error(reader, KEY_NAME, "a string");
 	if (op->results != 1)
 		return read_error(reader, "stream.kernel has %d results", op->results), false;
 	struct kernel *kernel = op->kernel = ARENA_NEW(reader->arena, struct kernel);
 	kernel->name = name->text;
 	kernel->type = type_scalar(op->result[0]->type);
-	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_there(reader, op, kernel) && read_gathers(reader, op, kernel) && read_later(reader, op, kernel) &&
+	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_valid_rows(reader, op, kernel) && read_gathers(reader, op, kernel) && read_causal_pitch(reader, op, kernel) &&
 	            read_init(reader, op, kernel) && read_schedule(reader, op, kernel) && read_body(reader, op, KEY_UPDATE, &kernel->update) &&
 	            (!attr_get(op, KEY_POST) || read_body(reader, op, KEY_POST, &kernel->post));
 	for (size_t i = 0; i < sizeof payload / sizeof *payload; i++)

@@ -5,7 +5,7 @@
 #define RANK_MOST 64
 #define ELEMENTS_MOST (INT64_C(1) << 48)
 
-static const struct type *refuse(struct reader *reader, MlirType type)
+static const struct type *type_refused(struct reader *reader, MlirType type)
 {
 	read_error(reader, "type %s is not supported", print_type(reader->arena, type));
 	diag_note(reader->diag, "accepted are index, signless integers of 1, 2, 4, 8, 16, 32 or 64 bits, f16, bf16, f32, f64, and tensors, vectors and memrefs of these without encoding or layout");
@@ -65,7 +65,7 @@ static bool read_shape(struct reader *reader, MlirType type, int64_t *shape, int
 static const struct type *read_shaped(struct reader *reader, MlirType type)
 {
 	if (!plain_layout(type) || mlirShapedTypeGetRank(type) > RANK_MOST)
-		return refuse(reader, type);
+		return type_refused(reader, type);
 	int rank = (int)mlirShapedTypeGetRank(type);
 	enum type_kind kind = mlirTypeIsAVector(type) ? TYPE_VECTOR : mlirTypeIsARankedTensor(type) ? TYPE_TENSOR : TYPE_MEMREF;
 	int64_t shape[RANK_MOST];
@@ -130,7 +130,7 @@ static const struct type *read_dialect(struct reader *reader, MlirType type)
 	const char *text = print_type(reader->arena, type);
 	int errors = reader->diag->count;
 	const struct type *result = reader->own && starts(text, "!stream.") ? read_stream(reader, text) : NULL;
-	return result || reader->diag->count != errors ? result : refuse(reader, type);
+	return result || reader->diag->count != errors ? result : type_refused(reader, type);
 }
 
 static const struct type *read_fresh(struct reader *reader, MlirType type)
@@ -142,7 +142,7 @@ static const struct type *read_fresh(struct reader *reader, MlirType type)
 		return read_shaped(reader, type);
 	if (mlirTypeIsAFunction(type))
 		return read_function(reader, type);
-	return mlirTypeIsAOpaque(type) ? read_dialect(reader, type) : refuse(reader, type);
+	return mlirTypeIsAOpaque(type) ? read_dialect(reader, type) : type_refused(reader, type);
 }
 
 const struct type *read_type(struct reader *reader, MlirType type)

@@ -49,7 +49,7 @@ static int dtype_find(const char *name)
 	return -1;
 }
 
-__attribute__((format(printf, 3, 4))) static bool refuse(struct weights *weights, const char *file, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool weights_error(struct weights *weights, const char *file, const char *format, ...)
 {
 	struct text text = text_new(weights->arena);
 	va_list arguments;
@@ -67,7 +67,7 @@ static bool map_file(struct weights *weights, const char *path, struct mapping *
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	*mapping = (struct mapping){.path = path};
 	if (file < 0 || fstat(file, &status)) {
-		refuse(weights, path, "cannot be read: %s", strerror(errno));
+		weights_error(weights, path, "cannot be read: %s", strerror(errno));
 		if (file >= 0)
 			close(file);
 		return false;
@@ -77,11 +77,11 @@ static bool map_file(struct weights *weights, const char *path, struct mapping *
 	int reason = errno;
 	close(file);
 	if (!regular)
-		return refuse(weights, path, "is no file");
+		return weights_error(weights, path, "is no file");
 	if (!data)
-		return refuse(weights, path, "has %lld bytes: a safetensors file has at least the 8 of its header's size", (long long)status.st_size);
+		return weights_error(weights, path, "has %lld bytes: a safetensors file has at least the 8 of its header's size", (long long)status.st_size);
 	if (data == MAP_FAILED)
-		return refuse(weights, path, "cannot be mapped: %s", strerror(reason));
+		return weights_error(weights, path, "cannot be mapped: %s", strerror(reason));
 	*mapping = (struct mapping){.path = path, .data = data, .size = (size_t)status.st_size};
 	VEC_PUSH(weights->arena, &weights->mappings, *mapping);
 	return true;
@@ -92,12 +92,12 @@ static bool read_shape(struct weights *weights, const struct json *entry, struct
 	const struct json *shape = json_get(entry, "shape");
 	*elements = 1;
 	if (!shape || shape->kind != JSON_ARRAY || shape->count > RANK_MOST)
-		return refuse(weights, weight->file, "tensor \"%s\" has no shape of at most %d extents", weight->name, RANK_MOST);
+		return weights_error(weights, weight->file, "tensor \"%s\" has no shape of at most %d extents", weight->name, RANK_MOST);
 	int64_t *extents = ARENA_ARRAY(weights->arena, int64_t, shape->count + 1);
 	for (const struct json *item = shape->first; item; item = item->next) {
 		int64_t *extent = &extents[weight->rank++];
 		if (!json_integer(item, extent) || *extent < 0 || __builtin_mul_overflow(*elements, *extent, elements))
-			return refuse(weights, weight->file, "tensor \"%s\" has an impossible shape", weight->name);
+			return weights_error(weights, weight->file, "tensor \"%s\" has an impossible shape", weight->name);
 	}
 	weight->shape = extents;
 	return true;
@@ -110,17 +110,17 @@ static bool read_tensor(struct weights *weights, const struct mapping *mapping, 
 	*weight = (struct weight){.name = entry->name, .file = mapping->path, .dtype = json_text(entry, "dtype")};
 	int dtype = dtype_find(weight->dtype);
 	if (dtype < 0) {
-		refuse(weights, mapping->path, "tensor \"%s\" has the unknown dtype %s", entry->name, weight->dtype ? weight->dtype : "(none)");
+		weights_error(weights, mapping->path, "tensor \"%s\" has the unknown dtype %s", entry->name, weight->dtype ? weight->dtype : "(none)");
 		return diag_note(weights->diag, "F64, F32, F16, BF16, I64, I32, I16, I8 and BOOL can be read");
 	}
 	if (!read_shape(weights, entry, weight, &elements))
 		return false;
 	if (!offsets || offsets->count != 2 || !json_integer(offsets->first, &begin) || !json_integer(offsets->first->next, &end) || begin < 0 || end < begin)
-		return refuse(weights, mapping->path, "tensor \"%s\" has no data_offsets [begin, end]", entry->name);
+		return weights_error(weights, mapping->path, "tensor \"%s\" has no data_offsets [begin, end]", entry->name);
 	if (end > room)
-		return refuse(weights, mapping->path, "is truncated: tensor \"%s\" ends at byte %lld of the data, which has %lld", entry->name, (long long)end, (long long)room);
+		return weights_error(weights, mapping->path, "is truncated: tensor \"%s\" ends at byte %lld of the data, which has %lld", entry->name, (long long)end, (long long)room);
 	if (__builtin_mul_overflow(elements, dtypes[dtype].bytes, &bytes) || end - begin != bytes)
-		return refuse(weights, mapping->path, "tensor \"%s\" takes %lld bytes, not %lld", entry->name, (long long)bytes, (long long)(end - begin));
+		return weights_error(weights, mapping->path, "tensor \"%s\" takes %lld bytes, not %lld", entry->name, (long long)bytes, (long long)(end - begin));
 	weight->data = mapping->data + data_at + begin;
 	weight->bytes = (size_t)bytes;
 	return true;
@@ -142,13 +142,13 @@ static bool check_places(struct weights *weights, const struct mapping *mapping,
 	for (size_t i = 0; i < count; i++) {
 		const char *begin = tensor[i]->data;
 		if (begin < at)
-			return refuse(weights, mapping->path, "tensors \"%s\" and \"%s\" overlap", tensor[i - 1]->name, tensor[i]->name);
+			return weights_error(weights, mapping->path, "tensors \"%s\" and \"%s\" overlap", tensor[i - 1]->name, tensor[i]->name);
 		if (begin > at)
-			return refuse(weights, mapping->path, "%lld bytes before tensor \"%s\" belong to no tensor", (long long)(begin - at), tensor[i]->name);
+			return weights_error(weights, mapping->path, "%lld bytes before tensor \"%s\" belong to no tensor", (long long)(begin - at), tensor[i]->name);
 		at = begin + tensor[i]->bytes;
 	}
 	size_t rest = mapping->size - (size_t)(at - mapping->data);
-	return !rest || refuse(weights, mapping->path, "the last %zu bytes belong to no tensor", rest);
+	return !rest || weights_error(weights, mapping->path, "the last %zu bytes belong to no tensor", rest);
 }
 
 static bool read_file(struct weights *weights, const char *path)
@@ -160,20 +160,20 @@ static bool read_file(struct weights *weights, const char *path)
 	for (int i = 7; i >= 0; i--)
 		header = header << 8 | (uint8_t)mapping.data[i];
 	if (header > mapping.size - 8 || header > HEADER_MOST) {
-		refuse(weights, path, "its header should have %llu bytes, but the file has %zu", (unsigned long long)header, mapping.size);
+		weights_error(weights, path, "its header should have %llu bytes, but the file has %zu", (unsigned long long)header, mapping.size);
 		return diag_note(weights->diag, "a whole safetensors file; is this one truncated, or of another format?");
 	}
 	size_t offset, data_at = 8 + (size_t)header, count = 0;
 	const struct json *json = json_parse(weights->arena, mapping.data + 8, (size_t)header, &offset);
 	if (!json || json->kind != JSON_OBJECT)
-		return refuse(weights, path, "its header is no JSON object (byte %zu)", offset);
+		return weights_error(weights, path, "its header is no JSON object (byte %zu)", offset);
 	struct weight **tensor = ARENA_ARRAY(weights->arena, struct weight *, json->count + 1);
 	for (const struct json *entry = json->first; entry; entry = entry->next) {
 		if (!strcmp(entry->name, "__metadata__"))
 			continue;
 		struct weight *weight = tensor[count++] = ARENA_NEW(weights->arena, struct weight);
 		if (map_get(&weights->tensors, entry->name))
-			return refuse(weights, path, "there are two tensors \"%s\"", entry->name);
+			return weights_error(weights, path, "there are two tensors \"%s\"", entry->name);
 		if (!read_tensor(weights, &mapping, data_at, entry, weight))
 			return false;
 		map_set(&weights->tensors, entry->name, weight);
@@ -194,7 +194,7 @@ static bool check_index(struct weights *weights, const char *path, const struct 
 	for (const struct json *item = list->first; item; item = item->next) {
 		const struct weight *weight = map_get(&weights->tensors, item->name);
 		if (!weight || !ends_in(weight->file, item->text))
-			return refuse(weights, path, "tensor \"%s\" is not in %s", item->name, item->text);
+			return weights_error(weights, path, "tensor \"%s\" is not in %s", item->name, item->text);
 	}
 	return true;
 }
@@ -204,14 +204,14 @@ static bool read_index(struct weights *weights, const char *path)
 	size_t size, offset;
 	const char *reason, *text = file_read(weights->arena, path, &size, &reason), *slash = strrchr(path, '/');
 	if (!text)
-		return refuse(weights, path, "cannot be read: %s", reason);
+		return weights_error(weights, path, "cannot be read: %s", reason);
 	const struct json *list = json_get(json_parse(weights->arena, text, size, &offset), "weight_map");
 	if (!list || list->kind != JSON_OBJECT)
-		return refuse(weights, path, "is no index: it has no object \"weight_map\"");
+		return weights_error(weights, path, "is no index: it has no object \"weight_map\"");
 	struct map files = map_new(weights->arena);
 	for (const struct json *item = list->first; item; item = item->next) {
 		if (!item->text || !*item->text || strchr(item->text, '/'))
-			return refuse(weights, path, "tensor \"%s\" is in no file beside the index", item->name);
+			return weights_error(weights, path, "tensor \"%s\" is in no file beside the index", item->name);
 		if (map_get(&files, item->text))
 			continue;
 		map_set(&files, item->text, weights);
@@ -229,7 +229,7 @@ static bool read_folder(struct weights *weights, const char *path)
 		return read_file(weights, one);
 	if (!access(index, F_OK))
 		return read_index(weights, index);
-	return refuse(weights, path, "has neither model.safetensors nor model.safetensors.index.json");
+	return weights_error(weights, path, "has neither model.safetensors nor model.safetensors.index.json");
 }
 
 struct weights *weights_open(struct arena *arena, struct diag *diag, const char *path)
@@ -285,13 +285,13 @@ const struct weight *weights_find(struct weights *weights, const char *name, con
 	const struct weight *weight = map_get(&weights->tensors, name);
 	const struct type *scalar = type_scalar(type);
 	if (!weight) {
-		refuse(weights, weights->path, "has no tensor \"%s\"", name);
+		weights_error(weights, weights->path, "has no tensor \"%s\"", name);
 		diag_note(weights->diag, "the model's argument of this name needs one of type %s", type->text);
 		return NULL;
 	}
 	int dtype = dtype_find(weight->dtype);
 	if (dtypes[dtype].kind != scalar->kind || dtypes[dtype].width != scalar->width) {
-		refuse(weights, weight->file, "tensor \"%s\" has dtype %s", name, weight->dtype);
+		weights_error(weights, weight->file, "tensor \"%s\" has dtype %s", name, weight->dtype);
 		diag_note(weights->diag, "the model's argument is %s", type->text);
 		return NULL;
 	}
@@ -299,7 +299,7 @@ const struct weight *weights_find(struct weights *weights, const char *name, con
 	for (int d = 0; same && d < type->rank; d++)
 		same = weight->shape[d] == type->shape[d];
 	if (!same) {
-		refuse(weights, weight->file, "tensor \"%s\" has shape %s", name, shape_text(weights->arena, weight->rank, weight->shape));
+		weights_error(weights, weight->file, "tensor \"%s\" has shape %s", name, shape_text(weights->arena, weight->rank, weight->shape));
 		diag_note(weights->diag, "the model's argument has shape %s", shape_text(weights->arena, type->rank, type->shape));
 		return NULL;
 	}

@@ -35,14 +35,14 @@ static bool all_tensors(const struct contract *contract, int count)
 	return true;
 }
 
-int64_t unit_lanes(int64_t uses)
+int64_t engine_result_lanes(int64_t uses)
 {
-	return uses >= UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
+	return uses >= ENGINE_BASE_LANES ? 4 * ENGINE_BASE_LANES : 2 * ENGINE_BASE_LANES;
 }
 
 int64_t contract_lanes(const struct op *op)
 {
-	int64_t own = unit_lanes(attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1) * attr_integer_or(op, KEY_PES_PER_PORT, 1)), most = attr_integer_or(op, KEY_LANES, own);
+	int64_t own = engine_result_lanes(attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1) * attr_integer_or(op, KEY_PES_PER_PORT, 1)), most = attr_integer_or(op, KEY_LANES, own);
 	return most < own ? most : own;
 }
 
@@ -56,13 +56,13 @@ bool contract_of(const struct op *op, struct contract *contract)
 		return false;
 	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
 	contract->tokens = attr_integer_or(op, KEY_TOKENS, 1);
-	contract->abreast = (int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1);
-	contract->dealt = (int)attr_integer_or(op, KEY_PES_PER_PORT, 1);
+	contract->tokens_per_cycle = (int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1);
+	contract->pes_per_port = (int)attr_integer_or(op, KEY_PES_PER_PORT, 1);
 	contract->lanes = contract_lanes(op);
-	contract->same = attr_get(op, KEY_SAME_INPUT) != NULL;
-	contract->apart = attr_get(op, KEY_SECOND_PASS) != NULL;
-	contract->once = attr_get(op, KEY_SINGLE_BLOCK) != NULL;
-	contract->rows = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
+	contract->same_input = attr_get(op, KEY_SAME_INPUT) != NULL;
+	contract->second_pass = attr_get(op, KEY_SECOND_PASS) != NULL;
+	contract->single_block = attr_get(op, KEY_SINGLE_BLOCK) != NULL;
+	contract->token_symbol = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
 	contract->groups = contract->size && contract->tokens > 0 ? numbers(x) / contract->size / contract->tokens : 0;
 	if (contract->groups < 1 || numbers(x) != contract->tokens * contract->groups * contract->size || numbers(s) != contract->tokens * contract->groups || (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))
@@ -72,5 +72,5 @@ bool contract_of(const struct op *op, struct contract *contract)
 	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
 	int64_t made = numbers(y), wanted = contract->tokens * contract->outputs, lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
 	int64_t padded = contract->tokens * ((contract->outputs + lanes - 1) / lanes * lanes);       /* each row */
-	return contract->outputs > 0 && contract->dealt > 0 && contract->dealt <= DEALT_MOST && (made == wanted || made == padded) && all_tensors(contract, count);
+	return contract->outputs > 0 && contract->pes_per_port > 0 && contract->pes_per_port <= PES_PER_PORT_MOST && (made == wanted || made == padded) && all_tensors(contract, count);
 }

@@ -17,39 +17,39 @@ int dot_tree_bits(int bits, int64_t each, int64_t terms)
 
 static bool plan_four(struct dot *dot, int levels)
 {
-	int bits = dot->common + dot->own - 2;
-	dot->beside = bits;
+	int bits = dot->x_bits + dot->w_bits - 2;
+	dot->x_offset = bits;
 	dot->offset = 2 * bits + 2;
-	dot->joined = dot->offset + dot->own + 1;
-	dot->wide = dot->beside + dot->common;
+	dot->packed_w_bits = dot->offset + dot->w_bits + 1;
+	dot->packed_x_bits = dot->x_offset + dot->x_bits;
 	dot->product = bits + 1;
 	dot->sum = dot->product + levels;
-	return dot->words == 2 && dot->joined <= DOT_WIDE && dot->wide <= DOT_NARROW && dot->sum <= SUM_BITS;
+	return dot->words == 2 && dot->packed_w_bits <= DOT_WIDE && dot->packed_x_bits <= DOT_NARROW && dot->sum <= SUM_BITS;
 }
 
 /* A product of two words that is taken apart at once. */
-static bool plan_apart(struct dot *dot, int levels)
+static bool plan_unpacked(struct dot *dot, int levels)
 {
-	dot->apart = true;
-	dot->offset = dot->product = dot->common + dot->own;
-	dot->joined = dot->offset + dot->own + 1;
+	dot->unpacks_products = true;
+	dot->offset = dot->product = dot->x_bits + dot->w_bits;
+	dot->packed_w_bits = dot->offset + dot->w_bits + 1;
 	dot->sum = dot->product + levels;
-	return dot->joined <= DOT_WIDE && dot->common <= DOT_NARROW && dot->sum <= SUM_BITS;
+	return dot->packed_w_bits <= DOT_WIDE && dot->x_bits <= DOT_NARROW && dot->sum <= SUM_BITS;
 }
 
-bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common, int own)
+bool dot_plan(struct dot *dot, int words, int x_per_dsp, int64_t lanes, int common, int own)
 {
 	int levels = log2_ceil(lanes);
-	*dot = (struct dot){.words = words, .commons = commons, .pairs = 1, .lanes = lanes, .common = common, .own = own, .wide = common};
-	if (commons == 2)
+	*dot = (struct dot){.words = words, .x_per_dsp = x_per_dsp, .pairs = 1, .lanes = lanes, .x_bits = common, .w_bits = own, .packed_x_bits = common};
+	if (x_per_dsp == 2)
 		return plan_four(dot, levels);
 	dot->offset = words > 1 ? common + own - 1 + levels : 0;
-	dot->joined = words > 1 ? dot->offset + own + 1 : own;
+	dot->packed_w_bits = words > 1 ? dot->offset + own + 1 : own;
 	dot->product = dot->offset + own + common;
 	dot->sum = dot->product + levels;
-	if (commons == 1 && words == 2 && (dot->joined > DOT_WIDE || dot->product > SUM_BITS))
-		return plan_apart(dot, levels);
-	return commons == 1 && words >= 1 && words <= 2 && dot->joined <= DOT_WIDE && common <= DOT_NARROW && dot->product <= SUM_BITS && common + own + levels <= SUM_BITS;
+	if (x_per_dsp == 1 && words == 2 && (dot->packed_w_bits > DOT_WIDE || dot->product > SUM_BITS))
+		return plan_unpacked(dot, levels);
+	return x_per_dsp == 1 && words >= 1 && words <= 2 && dot->packed_w_bits <= DOT_WIDE && common <= DOT_NARROW && dot->product <= SUM_BITS && common + own + levels <= SUM_BITS;
 }
 
 static bool is_word(const struct type *type)
@@ -66,29 +66,29 @@ static bool same_types(const struct op *op, int first, int end)
 }
 
 /* One word x, and the rows of w. */
-static bool across_of(const struct op *op, int64_t across, struct dot *dot)
+static bool dot_columns(const struct op *op, int64_t columns, struct dot *dot)
 {
 	const struct type *x = op->operand[0]->type, *w = op->operand[1]->type, *y = op->result[0]->type, *sum = type_scalar(y);
-	if (!is_word(x) || !is_word(w) || type_elements(w) != across * type_elements(x) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != across)
+	if (!is_word(x) || !is_word(w) || type_elements(w) != columns * type_elements(x) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != columns)
 		return false;
-	bool planned = dot_plan(dot, across % 2 ? 1 : 2, 1, type_elements(x), x->element->width, w->element->width);
-	dot->across = across;
+	bool planned = dot_plan(dot, columns % 2 ? 1 : 2, 1, type_elements(x), x->element->width, w->element->width);
+	dot->columns = columns;
 	return planned;
 }
 
 bool dot_of(const struct op *op, struct dot *dot)
 {
-	int64_t across = attr_integer_or(op, KEY_COLUMNS, 0);
-	if (across)
-		return across > 0 && op->operands == 2 && op->results == 1 && across_of(op, across, dot);
-	int64_t commons = attr_integer_or(op, KEY_INPUT_WORDS, 1);
-	if (commons < 1 || (commons > 1 && commons % 2) || op->operands <= commons || op->results != 1 || !same_types(op, 0, (int)commons) || !same_types(op, (int)commons, op->operands))
+	int64_t columns = attr_integer_or(op, KEY_COLUMNS, 0);
+	if (columns)
+		return columns > 0 && op->operands == 2 && op->results == 1 && dot_columns(op, columns, dot);
+	int64_t x_per_dsp = attr_integer_or(op, KEY_INPUT_WORDS, 1);
+	if (x_per_dsp < 1 || (x_per_dsp > 1 && x_per_dsp % 2) || op->operands <= x_per_dsp || op->results != 1 || !same_types(op, 0, (int)x_per_dsp) || !same_types(op, (int)x_per_dsp, op->operands))
 		return false;
-	const struct type *x = op->operand[0]->type, *w = op->operand[commons]->type, *y = op->result[0]->type, *sum = type_scalar(y);
-	int words = op->operands - (int)commons;
-	if (!is_word(x) || !is_word(w) || type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != words * commons)
+	const struct type *x = op->operand[0]->type, *w = op->operand[x_per_dsp]->type, *y = op->result[0]->type, *sum = type_scalar(y);
+	int words = op->operands - (int)x_per_dsp;
+	if (!is_word(x) || !is_word(w) || type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != words * x_per_dsp)
 		return false;
-	bool planned = dot_plan(dot, words, commons > 1 ? 2 : 1, type_elements(x), x->element->width, w->element->width);
-	dot->pairs = commons > 1 ? (int)commons / 2 : 1;
+	bool planned = dot_plan(dot, words, x_per_dsp > 1 ? 2 : 1, type_elements(x), x->element->width, w->element->width);
+	dot->pairs = x_per_dsp > 1 ? (int)x_per_dsp / 2 : 1;
 	return planned;
 }

@@ -106,7 +106,7 @@ struct module {
 struct module *module_new(struct arena *arena, struct guard *guard, struct diag *diag, enum level level);
 struct block *module_body(const struct module *module);
 struct op *module_find(const struct module *module, const char *symbol);   /* a function by name; NULL */
-struct op *module_find_behind(const struct module *module, const struct op *near, const char *symbol);    /* the same; what stands behind `near` is looked at first: functions mostly stand in the order of calls */
+struct op *module_find_after(const struct module *module, const struct op *near, const char *symbol);    /* the same; what stands behind `near` is looked at first: functions mostly stand in the order of calls */
 struct op *module_main(const struct module *module);                       /* the function that is neither private nor a process */
 struct module *module_clone(const struct module *module, struct arena *arena);
 

@@ -20,8 +20,8 @@ struct op *kernel_new(struct module *module, struct location location, const cha
 		kernel->operand[i] = access_new(arena, loops);
 	kernel->result = access_new(arena, loops);
 	kernel->type = type_scalar(result);
-	kernel->lanes = kernel->rows = kernel->partial = 1;
-	kernel->interval = 1;
+	kernel->lanes = kernel->row_unroll = kernel->partial_sums = 1;
+	kernel->initiation_interval = 1;
 	return op;
 }
 
@@ -68,14 +68,14 @@ const struct op *kernel_mean_of(const struct op *op)
 	return pair && kernel_has_reduction(op->kernel) && kernel_has_reduction(mean->kernel) ? mean : NULL;
 }
 
-static int loops_in_turn(const struct kernel *kernel)
+static int sequential_loops(const struct kernel *kernel)
 {
-	return kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
+	return kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
 }
 
 int kernel_outer_reduction(const struct kernel *kernel)
 {
-	for (int l = 0; l < loops_in_turn(kernel); l++)
+	for (int l = 0; l < sequential_loops(kernel); l++)
 		if (kernel->loop[l].reduction && kernel->loop[l].extent > 1)
 			return l;
 	return -1;
@@ -84,7 +84,7 @@ int kernel_outer_reduction(const struct kernel *kernel)
 int kernel_inner_reduction(const struct kernel *kernel)
 {
 	int last = -1;
-	for (int l = loops_in_turn(kernel) - 1; l >= 0; l--) {
+	for (int l = sequential_loops(kernel) - 1; l >= 0; l--) {
 		if (kernel->loop[l].reduction && (kernel->loop[l].extent > 1 || kernel->loop[l].run_time))
 			return l;
 		last = last < 0 && kernel->loop[l].reduction ? l : last;
@@ -238,7 +238,7 @@ static bool combines(enum op_code code)
 	static const bool yes[OP_COUNT] = {
 		[OP_ADDF] = true, [OP_MULF] = true, [OP_MAXIMUMF] = true, [OP_MINIMUMF] = true, [OP_MAXNUMF] = true,
 		[OP_MINNUMF] = true, [OP_ADDI] = true, [OP_MULI] = true, [OP_ANDI] = true, [OP_ORI] = true,
-		[OP_XORI] = true, [OP_MAXSI] = true, [OP_MINSI] = true, [OP_PEAK] = true,
+		[OP_XORI] = true, [OP_MAXSI] = true, [OP_MINSI] = true, [OP_ABSMAX] = true,
 	};
 	return yes[code];
 }

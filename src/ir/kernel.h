@@ -31,11 +31,11 @@ struct guard_range {
 	bool last;                /* 0 and 1 stand for the last turn instead, of a loop whose turns are counted at run time */
 };
 
-struct turns_there {          /* of the loops that walk an operand's rows, neighbours each of which goes on where the one inside it ends */
+struct row_predicate {          /* of the loops that walk an operand's rows, neighbours each of which goes on where the one inside it ends */
 	int64_t *weight;          /* [loops] in the number of a turn, Σ weight * counter; 0: of another loop */
 	int64_t step;             /* rows of a turn; it is there if its first row is */
 	const char *symbol;       /* the input that says how many rows there are */
-	struct launch_rows rows;  /* by that */
+	struct launch_tokens rows;  /* by that */
 };
 
 struct access {               /* how an operand, or the result, is addressed */
@@ -43,11 +43,11 @@ struct access {               /* how an operand, or the result, is addressed */
 	int64_t *stride;          /* [loops]; 0: not used.  Guarded accesses: the address is only formed inside the guard */
 	int guards;
 	struct guard_range *guard;
-	const struct turns_there *there;  /* stream level: NULL, or the turns in which the operand has come; in others it is 0, and no word comes */
+	const struct row_predicate *row_predicate;  /* stream level: NULL, or the turns in which the operand has come; in others it is 0, and no word comes */
 	int index_operand;        /* -1, or the operand whose value selects a row (a gather) */
 	int64_t index_stride;     /* elements between rows */
 	int64_t index_limit;      /* rows; the index is clamped to 0 … limit - 1 */
-	int64_t later;            /* elements between tiles of tokens, of a tiled kernel: in a turn of its first loop what later tiles have may be the own tile's; 0: it may not */
+	int64_t causal_pitch;            /* elements between tiles of tokens, of a tiled kernel: in a turn of its first loop what later tiles have may be the own tile's; 0: it may not */
 };
 
 enum node_kind { NODE_OPERAND, NODE_ACCUMULATOR, NODE_CONSTANT, NODE_OP };
@@ -77,13 +77,13 @@ struct kernel {
 	double init;              /* of reductions; integers too */
 	bool scan;                /* a result at every point of the reduction, from the accumulator before it */
 	bool ordered;             /* tensor level: its loops are listed in the order in which they should run; accumulators are kept where they say */
-	bool tiled;               /* tensor level: its first loop runs outermost, whatever is chosen for the others */
+	bool tile_outermost;               /* tensor level: its first loop runs outermost, whatever is chosen for the others */
 	/* schedule (stream level) */
 	bool scheduled;
 	int64_t lanes;            /* 1, or the extent of the last loop */
-	int64_t rows;             /* 1, or the extent of the loop before it, of which just one is a reduction */
-	int64_t partial;          /* 1, or a power of two: sums that are formed in turn */
-	int interval;             /* initiation interval, cycles */
+	int64_t row_unroll;             /* 1, or the extent of the loop before it, of which just one is a reduction */
+	int64_t partial_sums;          /* 1, or a power of two: sums that are formed in turn */
+	int initiation_interval;             /* initiation interval, cycles */
 	enum op_code combine;     /* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then never a lane reduction) */
 };
 

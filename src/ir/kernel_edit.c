@@ -89,7 +89,7 @@ static int inside_range(struct module *module, struct body *body, int loop, int6
 	return body_op(module, body, OP_ANDI, bit, first, body_add(module, body, below), 0);
 }
 
-int body_inside(struct module *module, struct body *body, const struct access *access)
+int body_guard_condition(struct module *module, struct body *body, const struct access *access)
 {
 	const struct type *bit = type_integer(module, 1);
 	int all = -1;
@@ -550,7 +550,7 @@ bool block_is_flat(const struct block *block)
 	return true;
 }
 
-bool access_behind(struct module *module, const struct kernel *from, int operand, const struct kernel *reader, int through, struct access *to)
+bool access_compose(struct module *module, const struct kernel *from, int operand, const struct kernel *reader, int through, struct access *to)
 {
 	const struct access *read = &reader->operand[through], *own = &from->operand[operand];
 	*to = access_empty(module, reader->loops);

@@ -20,7 +20,7 @@ int body_integer(struct module *module, struct body *body, const struct type *ty
 int body_op(struct module *module, struct body *body, enum op_code code, const struct type *type, int a, int b, int c);
 /* Σ factor[l] * counter l + constant, on index. */
 int body_affine(struct module *module, struct body *body, int loops, const int64_t *factor, int64_t constant);
-int body_inside(struct module *module, struct body *body, const struct access *access);   /* its guards, as comparisons of counters */
+int body_guard_condition(struct module *module, struct body *body, const struct access *access);   /* its guards, as comparisons of counters */
 
 const struct guard_range *access_guard(const struct access *access, int loop);        /* NULL: unguarded in that loop */
 bool access_is_plain(const struct access *access);                             /* no guards, no gather */
@@ -31,7 +31,7 @@ struct access access_copy(struct module *module, const struct access *access, in
 struct access access_empty(struct module *module, int loops);
 /* Where a reader of the result of `from`, by its operand `through`, finds what operand `operand` of `from` was there.  A loop of the reader runs inside the digit of one of
  * `from`, or that cannot be told.  false: that, or it depends on a reduction of the reader. */
-bool access_behind(struct module *module, const struct kernel *from, int operand, const struct kernel *reader, int through, struct access *to);
+bool access_compose(struct module *module, const struct kernel *from, int operand, const struct kernel *reader, int through, struct access *to);
 
 /* Loop l of extent e becomes l of e / inner and l + 1 of inner.  False, and nothing is changed, if inner does not divide e, the loop has a run-time trip count, or a guard
  * cannot be written as ranges of the two loops. */
@@ -53,7 +53,7 @@ void kernel_tidy(struct module *module, struct op *op);
 void kernel_join_sum(struct module *module, struct op *op, enum op_code code, struct value *with, struct access access);
 
 /* The post body becomes an elementwise kernel that reads the sums; it must not ask for counters or guards. */
-void kernel_split_post(struct module *module, struct op *op);
+void kernel_split_epilogue(struct module *module, struct op *op);
 
 bool kernel_is_gather(const struct op *op);       /* result = one gathered operand, nothing else */
 

@@ -41,7 +41,7 @@ static void copy_access(struct arena *arena, const struct kernel *from, const st
 	}
 }
 
-void kernel_split_post(struct module *module, struct op *op)
+void kernel_split_epilogue(struct module *module, struct op *op)
 {
 	struct kernel *kernel = op->kernel;
 	struct arena *arena = module->arena;

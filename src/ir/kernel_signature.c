@@ -14,8 +14,8 @@ static void add_access(const struct access *access, int loops, struct text *out)
 		text_add(out, " g%d:%" PRId64 ":%" PRId64 "%s", access->guard[i].loop, access->guard[i].low, access->guard[i].high, access->guard[i].last ? " last" : "");
 	if (access->index_operand >= 0)
 		text_add(out, " i%d:%" PRId64 ":%" PRId64, access->index_operand, access->index_stride, access->index_limit);
-	if (access->later)
-		text_add(out, " l%" PRId64, access->later);
+	if (access->causal_pitch)
+		text_add(out, " l%" PRId64, access->causal_pitch);
 	text_add(out, "]");
 }
 
@@ -35,12 +35,12 @@ static void add_body(const struct body *body, struct text *out)
 void kernel_signature(const struct op *op, const struct module *module, struct text *out)
 {
 	const struct kernel *kernel = op->kernel;
-	text_add(out, "%s %a %s%s%s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "", kernel->tiled ? "t " : "", kernel->scan ? "s " : "");
+	text_add(out, "%s %a %s%s%s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "", kernel->tile_outermost ? "t " : "", kernel->scan ? "s " : "");
 	for (int l = 0; l < kernel->loops; l++) {
 		const struct run_time_trip *trip = kernel->loop[l].run_time;
 		text_add(out, "%s%" PRId64 " ", kernel->loop[l].reduction ? "r" : "p", kernel->loop[l].extent);
 		if (trip)
-			text_add(out, "(%s+%" PRId64 ")/%" PRId64 " ", module ? lookback_symbol(module, trip->symbol) : trip->symbol, trip->plus, trip->tile);
+			text_add(out, "(%s+%" PRId64 ")/%" PRId64 " ", module ? sliding_window_symbol(module, trip->symbol) : trip->symbol, trip->plus, trip->tile);
 	}
 	for (int i = 0; i < op->operands; i++) {
 		text_add(out, "%s", type_scalar(op->operand[i]->type)->text);

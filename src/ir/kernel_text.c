@@ -65,15 +65,15 @@ static const struct attr *guards(struct module *module, const struct kernel *ker
 }
 
 /* NULL if all that operands have comes. */
-static const struct attr *turns_there(struct module *module, const struct kernel *kernel, int operands)
+static const struct attr *row_predicate(struct module *module, const struct kernel *kernel, int operands)
 {
 	VEC(const struct attr *) list = {0};
 	for (int i = 0; i < operands; i++) {
-		const struct turns_there *there = kernel->operand[i].there;
-		if (!there)
+		const struct row_predicate *row_predicate = kernel->operand[i].row_predicate;
+		if (!row_predicate)
 			continue;
-		struct named items[] = {{key_name(KEY_OPERAND), attr_integer(module, i)}, {key_name(KEY_COEFFICIENTS), attr_integers(module, kernel->loops, there->weight)}, {key_name(KEY_ROWS_PER_ITERATION), attr_integer(module, there->step)},
-					{key_name(KEY_MOST), attr_integer(module, there->rows.most)}, {key_name(KEY_SYMBOL), attr_string(module, there->symbol)}};
+		struct named items[] = {{key_name(KEY_OPERAND), attr_integer(module, i)}, {key_name(KEY_COEFFICIENTS), attr_integers(module, kernel->loops, row_predicate->weight)}, {key_name(KEY_ROWS_PER_ITERATION), attr_integer(module, row_predicate->step)},
+					{key_name(KEY_MOST), attr_integer(module, row_predicate->rows.most)}, {key_name(KEY_SYMBOL), attr_string(module, row_predicate->symbol)}};
 		VEC_PUSH(module->arena, &list, attr_dictionary(module, 5, items));
 	}
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
@@ -92,11 +92,11 @@ static const struct attr *gathers(struct module *module, const struct kernel *ke
 }
 
 /* NULL if none is. */
-static const struct attr *later(struct module *module, const struct kernel *kernel, int operands)
+static const struct attr *causal_pitch(struct module *module, const struct kernel *kernel, int operands)
 {
 	VEC(const struct attr *) list = {0};
 	for (int i = 0; i < operands; i++) {
-		int64_t row[] = {i, kernel->operand[i].later};
+		int64_t row[] = {i, kernel->operand[i].causal_pitch};
 		if (row[1])
 			VEC_PUSH(module->arena, &list, attr_integers(module, 2, row));
 	}
@@ -136,15 +136,15 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 		add(list, KEY_SCAN, attr_unit(module));
 	if (kernel->ordered)
 		add(list, KEY_ORDERED, attr_unit(module));
-	if (kernel->tiled)
+	if (kernel->tile_outermost)
 		add(list, KEY_TILE_OUTERMOST, attr_unit(module));
 	if (!kernel->scheduled)
 		return;
 	add(list, KEY_SCHEDULED, attr_unit(module));
 	add(list, KEY_LANES, attr_integer(module, kernel->lanes));
-	add(list, KEY_ROW_UNROLL, kernel->rows > 1 ? attr_integer(module, kernel->rows) : NULL);
-	add(list, KEY_PARTIAL_SUMS, kernel->partial > 1 ? attr_integer(module, kernel->partial) : NULL);
-	add(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->interval));
+	add(list, KEY_ROW_UNROLL, kernel->row_unroll > 1 ? attr_integer(module, kernel->row_unroll) : NULL);
+	add(list, KEY_PARTIAL_SUMS, kernel->partial_sums > 1 ? attr_integer(module, kernel->partial_sums) : NULL);
+	add(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->initiation_interval));
 }
 
 const struct attr *kernel_attributes(struct module *module, const struct op *op)
@@ -158,9 +158,9 @@ const struct attr *kernel_attributes(struct module *module, const struct op *op)
 	add(&list, KEY_ACCESS, accesses(module, kernel, op->operands));
 	add(&list, KEY_RESULT, access_map(module, kernel, &kernel->result));
 	add(&list, KEY_GUARDS, guards(module, kernel, op->operands));
-	add(&list, KEY_ROW_PREDICATE, turns_there(module, kernel, op->operands));
+	add(&list, KEY_ROW_PREDICATE, row_predicate(module, kernel, op->operands));
 	add(&list, KEY_GATHERS, gathers(module, kernel, op->operands));
-	add(&list, KEY_CAUSAL_OPERANDS, later(module, kernel, op->operands));
+	add(&list, KEY_CAUSAL_OPERANDS, causal_pitch(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))
 		add(&list, KEY_INIT, number(module, kernel->type, kernel->init, kernel_init_integer(kernel->init)));
 	add(&list, KEY_UPDATE, attr_symbol(module, body_name(module, kernel, "update")));

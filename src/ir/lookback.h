@@ -5,27 +5,27 @@
 #define STC_LOOKBACK_H
 #include "ir/ir.h"
 
-#define LOOKBACK_ALL (-1)
+#define SLIDING_WINDOW_ALL (-1)
 
-struct lookback {
+struct sliding_window {
 	const char *name, *symbol;        /* its own; the input's */
 	int64_t tile;             /* rows are left out in tiles of so many */
-	int64_t room;             /* the first rows, which are never left out: they lie in one tile with what is in front of them */
+	int64_t unskipped_rows;             /* the first rows, which are never left out: they lie in one tile with what is in front of them */
 	int64_t most;             /* rows */
 	int layers;               /* 1: the same in all */
-	const int64_t *rows;      /* [layers] that a layer sees, besides those of the launch; LOOKBACK_ALL: all */
+	const int64_t *rows;      /* [layers] that a layer sees, besides those of the launch; SLIDING_WINDOW_ALL: all */
 };
 
-bool lookback_find(const struct module *module, const char *name, struct lookback *lookback);      /* false: a plain symbol */
-bool lookback_of(const struct op *op, const char *name, struct lookback *lookback);                 /* of the module that the op is in */
-const char *lookback_add(struct module *module, struct lookback lookback);                         /* its name; an equal one is found again */
-const char *lookback_symbol(const struct module *module, const char *name);                        /* the input that a symbol comes from */
-const char *lookback_in_tiles(struct module *module, const char *name, int64_t tile, int64_t room);      /* the same in larger tiles; a plain symbol stays */
-const char *lookback_of_layers(struct module *module, int layers, const char *const *name);         /* the symbol that is name[i] in layer i; NULL: there is none */
-int64_t lookback_there(const struct lookback *lookback, int64_t value);                           /* rows, where the input has this value */
-int64_t lookback_rows_out(const struct lookback *lookback, int layer, int64_t value);              /* left out where the input has this value */
-int64_t lookback_value(const struct lookback *lookback, int layer, int64_t value);                 /* of its own symbol */
-double lookback_part(const struct lookback *lookback);                                            /* of the most rows, what layers see: the mean */
-int64_t lookback_fewest(const struct lookback *lookback, int *layers);                            /* of the most rows, what a layer sees at the least; in so many of them */
-int64_t lookback_head(const struct lookback *lookback, const struct run_time_trip *trip);          /* turns before the gap */
+bool sliding_window_named(const struct module *module, const char *name, struct sliding_window *sliding_window);      /* false: a plain symbol */
+bool sliding_window_of(const struct op *op, const char *name, struct sliding_window *sliding_window);                 /* of the module that the op is in */
+const char *sliding_window_add(struct module *module, struct sliding_window sliding_window);                         /* its name; an equal one is found again */
+const char *sliding_window_symbol(const struct module *module, const char *name);                        /* the input that a symbol comes from */
+const char *sliding_window_in_tiles(struct module *module, const char *name, int64_t tile, int64_t unskipped_rows);      /* the same in larger tiles; a plain symbol stays */
+const char *sliding_window_of_layers(struct module *module, int layers, const char *const *name);         /* the symbol that is name[i] in layer i; NULL: there is none */
+int64_t sliding_window_extent(const struct sliding_window *sliding_window, int64_t value);                           /* rows, where the input has this value */
+int64_t sliding_window_rows_skipped(const struct sliding_window *sliding_window, int layer, int64_t value);              /* left out where the input has this value */
+int64_t sliding_window_value(const struct sliding_window *sliding_window, int layer, int64_t value);                 /* of its own symbol */
+double sliding_window_fraction(const struct sliding_window *sliding_window);                                            /* of the most rows, what layers see: the mean */
+int64_t sliding_window_rows_least(const struct sliding_window *sliding_window, int *layers);                            /* of the most rows, what a layer sees at the least; in so many of them */
+int64_t sliding_window_gap_start(const struct sliding_window *sliding_window, const struct run_time_trip *trip);          /* turns before the gap */
 #endif

@@ -3,7 +3,7 @@
 /* Sums in (-2^k, 2^k] have k significant bits. */
 bool narrow_dot(const struct dot *dot)
 {
-	return dot_tree_bits(dot->common + dot->own - 2, dot->lanes, dot->lanes) <= NARROW_BITS;
+	return dot_tree_bits(dot->x_bits + dot->w_bits - 2, dot->lanes, dot->lanes) <= NARROW_BITS;
 }
 
 static bool is_narrow_dot(const struct op *op)

@@ -1,6 +1,6 @@
 /* Products of two f32 of which one has few significant bits: an f16 or bf16 that was extended, or a sum of narrow integers.  One multiplier makes them, where any two f32 take three. */
-#ifndef STC_NARROW_H
-#define STC_NARROW_H
+#ifndef STC_NARROW_PRODUCT_H
+#define STC_NARROW_PRODUCT_H
 #include "ir/dot.h"
 
 #define NARROW_BITS 17        /* significant ones, as many as a DSP48's narrow port takes without a sign */

@@ -155,12 +155,12 @@ bool nest_is_branch(const struct op *op)
 {
 	const struct attr *run_time = op->code == OP_FOR && !op->results ? attr_get(op, KEY_STREAM_RUN_TIME) : NULL;
 	bool once = run_time && attr_item_integer(run_time, KEY_MOST, 0) == 1 && attr_item_integer(run_time, KEY_TIMES, 1) == 1;
-	return once && !attr_get(op, KEY_STREAM_PIPELINE) && nest_mark(op) < 0 && is_constant(op->operand[0], 0) && is_constant(op->operand[2], 1);
+	return once && !attr_get(op, KEY_STREAM_PIPELINE) && nest_datapath(op) < 0 && is_constant(op->operand[0], 0) && is_constant(op->operand[2], 1);
 }
 
-int nest_mark(const struct op *op)
+int nest_datapath(const struct op *op)
 {
 	const struct attr *mark = op->code == OP_FOR ? attr_get(op, KEY_STREAM_DATAPATH) : NULL;
 	int64_t number = mark && mark->kind == ATTR_INTEGER ? mark->integer : 0;
-	return !mark ? -1 : number > 0 && number < NEST_MARKS ? (int)number : 0;
+	return !mark ? -1 : number > 0 && number < NEST_DATAPATHS_MOST ? (int)number : 0;
 }

@@ -1,6 +1,6 @@
 /* Loop nests of one process that are the same but for numbers: they stand for one datapath, which is built once (loops with the attribute stream.datapath). */
-#ifndef STC_NEST_H
-#define STC_NEST_H
+#ifndef STC_DATAPATH_SHARING_H
+#define STC_DATAPATH_SHARING_H
 #include "ir/ir.h"
 
 struct nest_number {          /* index constants, or counts of run time, outside of both nests, in the same place */
@@ -27,9 +27,9 @@ struct nest_columns {
 };
 
 /* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
-#define NEST_MARKS 16
+#define NEST_DATAPATHS_MOST 16
 bool nest_is_branch(const struct op *op);         /* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
-int nest_mark(const struct op *op);       /* -1: none */
+int nest_datapath(const struct op *op);       /* -1: none */
 /* false: they differ in something else, or a constant of the left stands for two of the right. */
 bool nest_match(struct arena *arena, const struct op *left, const struct op *right, struct nest_numbers *numbers);
 /* Numbers that differ from nest to nest, and counts of run time, which a function would not know otherwise.  Returns the first nest that is not of the datapath of those before it, or `nests`. */

@@ -51,7 +51,7 @@ struct op *module_find(const struct module *module, const char *symbol)
 	return NULL;
 }
 
-struct op *module_find_behind(const struct module *module, const struct op *near, const char *symbol)
+struct op *module_find_after(const struct module *module, const struct op *near, const char *symbol)
 {
 	return near->next && is_called(near->next, symbol) ? near->next : module_find(module, symbol);
 }
@@ -98,7 +98,7 @@ void op_set_operands(struct module *module, struct op *op, int operands, struct 
 int op_access(const struct op *op)
 {
 	static const int place[OP_COUNT] = {
-		[OP_TAKE] = 1 + 1, [OP_PUSH] = 1 + 2, [OP_ACQUIRE] = 1 + 0, [OP_RELEASE] = 1 + 1, [OP_MEMREF_LOAD] = 1 + 0, [OP_MEMREF_STORE] = 1 + 1, [OP_WRITE] = 1 + 2,
+		[OP_POP] = 1 + 1, [OP_PUSH] = 1 + 2, [OP_ACQUIRE] = 1 + 0, [OP_RELEASE] = 1 + 1, [OP_MEMREF_LOAD] = 1 + 0, [OP_MEMREF_STORE] = 1 + 1, [OP_WRITE] = 1 + 2,
 	};
 	return place[op->code] - 1;
 }
@@ -116,7 +116,7 @@ bool op_writes(const struct op *op, const struct value *array)
 
 bool op_is_conditional(const struct op *op)
 {
-	return op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE;
+	return op->code == OP_POP || op->code == OP_PUSH || op->code == OP_WRITE;
 }
 
 void op_append(struct block *block, struct op *op)

@@ -5,27 +5,27 @@
 #define STC_ROWS_H
 #include "ir/ir.h"
 
-struct launch_rows {
+struct launch_tokens {
 	int64_t most, tile;       /* tile divides most */
 	const struct run_time_trip *tiles, *each;  /* NULL: all are there.  tiles: also where there is one tile at most */
 };
 
-#define ROWS_BEHIND_ATTENTION 2       /* tiles that a unit is behind attention's first contractions in the one that takes its result: it takes longer from a tile's first query to its last sum than the unit is on a tile of all */
+#define ATTENTION_LAG_TILES 2       /* tiles that a unit is behind attention's first contractions in the one that takes its result: it takes longer from a tile's first query to its last sum than the unit is on a tile of all */
 
 /* Rows of a tile: they divide all of them.  counted: how many are there is known at run time. */
-int64_t rows_tile(int64_t most, bool counted);
-bool rows_have_break(int64_t most);       /* two to four tiles, all of them there: layers follow each other with a break, of more without one */
+int64_t token_tile(int64_t most, bool counted);
+bool layers_drain_between(int64_t most);       /* two to four tiles, all of them there: layers follow each other with a break, of more without one */
 /* symbol: the input that says how many there are; NULL: all. */
-struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64_t most);
+struct launch_tokens launch_tokens_of(struct arena *arena, const char *symbol, int64_t most);
 /* The dim of the tensor that is its rows, `pitch` elements apart; -1: none is. */
-int rows_axis(const struct type *tensor, int64_t pitch, int64_t most);
+int token_axis(const struct type *tensor, int64_t pitch, int64_t most);
 /* Does the input with this name say how many rows a launch is about?  Such a launch is about one at least.  main: of stream level, or below. */
-bool rows_counted_by(const struct op *main, const char *symbol);
-int rows_input(const struct op *main);        /* the first whose rows count, in stream.inputs; -1: of none they do */
-const char *rows_counter(const struct op *main);      /* the input that says how many; NULL: there is none */
+bool tokens_counted_by(const struct op *main, const char *symbol);
+int counted_token_input(const struct op *main);        /* the first whose rows count, in stream.inputs; -1: of none they do */
+const char *token_count_symbol(const struct op *main);      /* the input that says how many; NULL: there is none */
 int64_t rows_most(const struct op *main);     /* rows of which that input says how many count */
-/* May it say one more?  All rows count then, and another launch goes on with the text: what only results without rows need is not done (streams/mark_final.c). */
-bool rows_may_go_on(const struct op *main);
+/* May it say one more?  All rows count then, and another launch goes on with the text: what only results without rows need is not done (streams/mark_last_chunk_only.c). */
+bool launch_may_continue(const struct op *main);
 /* stream.dims of a tensor whose dim `axis` is rows of the launch. */
-const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol);
+const struct attr *token_dims(struct module *module, const struct type *tensor, int axis, const char *symbol);
 #endif

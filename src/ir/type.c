@@ -198,7 +198,7 @@ bool run_time_same(const struct run_time_trip *left, const struct run_time_trip 
 {
 	if (!left || !right)
 		return left == right;
-	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->rest == right->rest && left->final == right->final && left->least == right->least && left->among == right->among;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->remaining == right->remaining && left->last_chunk == right->last_chunk && left->least == right->least && left->interleave == right->interleave;
 }
 
 static int64_t count_to(const struct run_time_trip *trip, int64_t value)
@@ -213,7 +213,7 @@ int64_t run_time_count(const struct run_time_trip *trip, int64_t value)
 {
 	int64_t count = count_to(trip, value);
 	count = count < trip->least ? trip->least : count;
-	return trip->rest ? trip->most - count : count;
+	return trip->remaining ? trip->most - count : count;
 }
 
 int64_t type_elements(const struct type *type)

@@ -28,10 +28,10 @@ enum type_kind {
 struct run_time_trip {
 	const char *symbol;
 	int64_t plus, tile, most;
-	bool rest;                /* what is left of `most` instead: of loops of a process alone; */
-	bool final;               /* of those around what a launch leaves out that others follow: all is left where the symbol's value is not said */
+	bool remaining;                /* what is left of `most` instead: of loops of a process alone; */
+	bool last_chunk;               /* of those around what a launch leaves out that others follow: all is left where the symbol's value is not said */
 	int64_t least;            /* turns of a loop of a process at least, some of which do nothing then; 0: as many as are counted */
-	int64_t among;            /* loops of processes that the turns are dealt out to: each has as many as the one that has most; 0: one has them all */
+	int64_t interleave;            /* loops of processes that the turns are dealt out to: each has as many as the one that has most; 0: one has them all */
 };
 
 /* (E, T, S, M): tiles of type `element` at the offsets map(i * step), i in lexicographic order over the trip counts, outermost first.

@@ -189,7 +189,7 @@ static void check_functions(struct verifier *verifier)
 /* Arguments of main at tensor level, entries of stream.inputs below. */
 bool verify_symbol(const struct verifier *verifier, const char *symbol)
 {
-	const char *name = lookback_symbol(verifier->module, symbol);
+	const char *name = sliding_window_symbol(verifier->module, symbol);
 	const struct op *main = module_main(verifier->module);
 	const struct attr *inputs = main ? attr_get(main, KEY_STREAM_INPUTS) : NULL;
 	int count = inputs ? inputs->count : main ? main->region[0]->arguments : 0;

@@ -32,7 +32,7 @@ static void check_pipelined(struct verifier *verifier, const struct op *loop)
 static void check_process_op(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
-	if (op->code == OP_FIFO || op->code == OP_BLOCKS || op->code == OP_CALL)
+	if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL || op->code == OP_CALL)
 		verify_fail(verifier, op, "belongs to main");
 	if (op->code == OP_ALLOCA && op->parent->parent->code != OP_FUNC)
 		verify_fail(verifier, op, "arrays stand at the top of a process");
@@ -46,7 +46,7 @@ static void check_process_op(struct op *op, void *context)
 
 struct datapath {
 	struct verifier *verifier;
-	const struct op *first[NEST_MARKS];       /* NULL: none yet */
+	const struct op *first[NEST_DATAPATHS_MOST];       /* NULL: none yet */
 };
 
 #define EQUAL 0               /* of comparisons */
@@ -78,10 +78,10 @@ static void check_datapath(struct op *op, void *context)
 {
 	struct datapath *path = context;
 	struct nest_numbers numbers;
-	int mark = nest_mark(op);
-	if (op->code == OP_TAKE && !takes_at_once(op->operand[0]) && !attr_get(op, KEY_STREAM_VALUE_NOT_HELD)) {
+	int mark = nest_datapath(op);
+	if (op->code == OP_POP && !takes_at_once(op->operand[0]) && !attr_get(op, KEY_STREAM_VALUE_NOT_HELD)) {
 		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
-			if (nest_mark(loop) >= 0)
+			if (nest_datapath(loop) >= 0)
 				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: counters must be 0 there, so that none begins with a word of another");
 	}
 	if (mark < 0)
@@ -93,7 +93,7 @@ static void check_datapath(struct op *op, void *context)
 
 static bool is_in_nest(const struct op *op)
 {
-	while (op->code != OP_FUNC && nest_mark(op) < 0)
+	while (op->code != OP_FUNC && nest_datapath(op) < 0)
 		op = op->parent->parent;
 	return op->code != OP_FUNC;
 }
@@ -116,13 +116,13 @@ static bool counts_outside(const struct value *value)
 }
 
 /* Of what nests use only arrays and numbers stand outside; what is counted there comes through channels of its own. */
-static void check_unbroken(struct op *op, void *context)
+static void check_rewind(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
 	const struct value *accessed = op_accessed(op);
 	bool inside = is_in_nest(op);
 	struct channel_use use = {accessed, false};
-	if (!inside && op->code == OP_TAKE && !accessed->def)
+	if (!inside && op->code == OP_POP && !accessed->def)
 		ir_walk(accessed->block, note_inside, &use);
 	if (use.inside)
 		verify_fail(verifier, op, "takes from a channel that loops with stream.datapath use too, in a process with stream.unbroken");
@@ -155,7 +155,7 @@ static void check_process(struct verifier *verifier, struct op *function)
 		return;
 	if (!text_same(style, "flp"))
 		verify_fail(verifier, function, "a process with stream.unbroken is of another style than 'flp'");
-	ir_walk(function->region[0], check_unbroken, verifier);
+	ir_walk(function->region[0], check_rewind, verifier);
 }
 
 /* A function of the module, and how often main calls it. */
@@ -201,7 +201,7 @@ static struct map collect_callees(struct arena *arena, const struct module *modu
 static void check_main(struct verifier *verifier, const struct op *main, const struct map *callees)
 {
 	for (const struct op *op = main->region[0]->first; op; op = op->next) {
-		if (op->code != OP_FIFO && op->code != OP_BLOCKS && op->code != OP_CALL && op->code != OP_RETURN)
+		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL && op->code != OP_CALL && op->code != OP_RETURN)
 			verify_fail(verifier, op, "main makes channels and starts processes, nothing else");
 		struct callee *callee = op->code == OP_CALL ? callee_of(callees, op) : NULL;
 		if (callee && !attr_get(callee->function, KEY_STREAM_PROCESS))
@@ -248,7 +248,7 @@ void verify_hardware(struct verifier *verifier)
 			verify_fail(verifier, op, "is started %d times, not once", callee->calls);
 	}
 	for (const struct op *op = main->region[0]->first; !verifier->failed && op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			check_channel(verifier, op, main, &callees);
 	arena_free(arena);
 }

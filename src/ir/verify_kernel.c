@@ -56,28 +56,28 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct loop *last = kernel->loops ? &kernel->loop[kernel->loops - 1] : NULL;
-	if (kernel->lanes < 1 || kernel->interval < 1)
+	if (kernel->lanes < 1 || kernel->initiation_interval < 1)
 		verify_fail(verifier, op, "lanes and interval are not positive");
 	else if (kernel->lanes > 1 && (!kernel->scheduled || !last || last->extent != kernel->lanes))
 		verify_fail(verifier, op, "%" PRId64 " lanes without a last loop of this extent", kernel->lanes);
 	else if (kernel->lanes > 1 && last->reduction && !kernel->combine)
 		verify_fail(verifier, op, "the lane loop is a reduction, but the update does not combine terms");
-	else if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || kernel->loops < 2 || last[-1].reduction == last->reduction || last[-1].extent != kernel->rows)))
-		verify_fail(verifier, op, "%" PRId64 " rows without a parallel loop of this extent before reduced lanes, or a reduction before parallel ones", kernel->rows);
-	else if (kernel->rows > 1 && last[-1].reduction && (!kernel->combine || type_is_real(kernel->type)))
-		verify_fail(verifier, op, "%" PRId64 " terms at once that are no integers to be combined", kernel->rows);
+	else if (kernel->row_unroll < 1 || (kernel->row_unroll > 1 && (kernel->lanes == 1 || kernel->loops < 2 || last[-1].reduction == last->reduction || last[-1].extent != kernel->row_unroll)))
+		verify_fail(verifier, op, "%" PRId64 " rows without a parallel loop of this extent before reduced lanes, or a reduction before parallel ones", kernel->row_unroll);
+	else if (kernel->row_unroll > 1 && last[-1].reduction && (!kernel->combine || type_is_real(kernel->type)))
+		verify_fail(verifier, op, "%" PRId64 " terms at once that are no integers to be combined", kernel->row_unroll);
 }
 
 static void check_partial(struct verifier *verifier, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	if (kernel->partial == 1)
+	if (kernel->partial_sums == 1)
 		return;
-	bool power = kernel->partial > 1 && (kernel->partial & (kernel->partial - 1)) == 0;
+	bool power = kernel->partial_sums > 1 && (kernel->partial_sums & (kernel->partial_sums - 1)) == 0;
 	if (!power || !kernel->combine || kernel_inner_reduction(kernel) < 0)
-		verify_fail(verifier, op, "%" PRId64 " partial sums: accepted is a power of two, where a reduction loop combines terms", kernel->partial);
+		verify_fail(verifier, op, "%" PRId64 " partial sums: accepted is a power of two, where a reduction loop combines terms", kernel->partial_sums);
 	else if (body_has(&kernel->update, OP_INDEX))
-		verify_fail(verifier, op, "%" PRId64 " partial sums of terms that depend on counters", kernel->partial);
+		verify_fail(verifier, op, "%" PRId64 " partial sums of terms that depend on counters", kernel->partial_sums);
 }
 
 /* The counters for which an access is active. */
@@ -148,18 +148,18 @@ static bool check_guards(struct verifier *verifier, const struct op *op, const s
 }
 
 /* Neighbouring loops, the innermost of weight 1, and as many turns as they have. */
-static bool check_there(struct verifier *verifier, const struct op *op, const struct access *access, const char *who)
+static bool check_valid_rows(struct verifier *verifier, const struct op *op, const struct access *access, const char *who)
 {
 	const struct kernel *kernel = op->kernel;
-	const struct turns_there *there = access->there;
-	int64_t turns = 1;
-	bool good = !there || kernel->scheduled, ended = false;
-	for (int l = kernel->loops - 1; there && l >= 0; l--) {
-		ended = ended || (turns > 1 && !there->weight[l] && kernel->loop[l].extent > 1);
-		good = good && (!there->weight[l] || (!ended && there->weight[l] == turns && turns <= INT64_MAX / kernel->loop[l].extent));
-		turns *= good && there->weight[l] ? kernel->loop[l].extent : 1;
+	const struct row_predicate *row_predicate = access->row_predicate;
+	int64_t iterations = 1;
+	bool good = !row_predicate || kernel->scheduled, ended = false;
+	for (int l = kernel->loops - 1; row_predicate && l >= 0; l--) {
+		ended = ended || (iterations > 1 && !row_predicate->weight[l] && kernel->loop[l].extent > 1);
+		good = good && (!row_predicate->weight[l] || (!ended && row_predicate->weight[l] == iterations && iterations <= INT64_MAX / kernel->loop[l].extent));
+		iterations *= good && row_predicate->weight[l] ? kernel->loop[l].extent : 1;
 	}
-	good = good && (!there || (there->rows.most % there->step == 0 && turns == there->rows.most / there->step && verify_symbol(verifier, there->symbol)));
+	good = good && (!row_predicate || (row_predicate->rows.most % row_predicate->step == 0 && iterations == row_predicate->rows.most / row_predicate->step && verify_symbol(verifier, row_predicate->symbol)));
 	if (!good)
 		verify_fail(verifier, op, "%s comes in some turns that are not those of neighbouring loops, not counted by an input of one integer, or without a schedule", who);
 	return good;
@@ -188,7 +188,7 @@ static void check_accesses(struct verifier *verifier, const struct op *op)
 		char who[32];
 		const struct access *access = &kernel->operand[i];
 		snprintf(who, sizeof who, "operand %d", i);
-		if (check_guards(verifier, op, access, who) && check_there(verifier, op, access, who) && check_gather(verifier, op, i))
+		if (check_guards(verifier, op, access, who) && check_valid_rows(verifier, op, access, who) && check_gather(verifier, op, i))
 			check_addresses(verifier, op, access, op->operand[i]->type, who);
 	}
 	if (kernel->result.guards || kernel->result.index_operand != -1)

@@ -10,7 +10,7 @@ struct port {
 /* Does loop l run at once: the lanes, or the rows beside them? */
 static bool at_once(const struct kernel *kernel, int l)
 {
-	return (kernel->lanes > 1 && l == kernel->loops - 1) || (kernel->rows > 1 && l == kernel->loops - 2);
+	return (kernel->lanes > 1 && l == kernel->loops - 1) || (kernel->row_unroll > 1 && l == kernel->loops - 2);
 }
 
 static int64_t trips(const struct kernel *kernel, const struct access *access, int l)

@@ -77,15 +77,15 @@ static void check_chunk(struct verifier *verifier, const struct op *op)
 static void check_concat(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *words = numbers(verifier, op, KEY_WORDS, op->operands);
-	int64_t turns = words && words->integers[0] > 0 ? itensor_tiles(op->operand[0]->type->itensor) / words->integers[0] : 0, sum = 0;
-	bool even = turns > 0;
+	int64_t iterations = words && words->integers[0] > 0 ? itensor_tiles(op->operand[0]->type->itensor) / words->integers[0] : 0, sum = 0;
+	bool even = iterations > 0;
 	for (int i = 0; even && i < op->operands; i++) {
 		const struct type *part = op->operand[i]->type;
-		even = words->integers[i] > 0 && words->integers[i] <= INT64_MAX / turns && words->integers[i] * turns == itensor_tiles(part->itensor) &&
+		even = words->integers[i] > 0 && words->integers[i] <= INT64_MAX / iterations && words->integers[i] * iterations == itensor_tiles(part->itensor) &&
 		       stream_lanes(part) == stream_lanes(op->result[0]->type);
 		sum += even ? words->integers[i] : 0;
 	}
-	if (words && (!even || sum * turns != itensor_tiles(op->result[0]->type->itensor)))
+	if (words && (!even || sum * iterations != itensor_tiles(op->result[0]->type->itensor)))
 		verify_fail(verifier, op, "turns of these words do not use up the operands, or do not make up %s", op->result[0]->type->text);
 }
 

@@ -208,7 +208,7 @@ static void check_generic(struct verifier *verifier, const struct op *op)
 		check_windows(verifier, op, maps);
 }
 
-static void check_pick(struct verifier *verifier, const struct op *op)
+static void check_layer_select(struct verifier *verifier, const struct op *op)
 {
 	bool same = op->operands > 1 && operand_type(op, 0)->kind == TYPE_INDEX;
 	for (int i = 1; i < op->operands; i++)
@@ -222,11 +222,11 @@ static void check_contract(struct verifier *verifier, const struct op *op)
 	struct contract contract;
 	if (!contract_of(op, &contract))
 		wrong_types(verifier, op, "groups of i8 for each token, their f32 scales, weights of 4 to 8 bits and their f16 scales, for as many f32 sums");
-	else if (contract.rows && !verify_symbol(verifier, contract.rows))
+	else if (contract.token_symbol && !verify_symbol(verifier, contract.token_symbol))
 		verify_fail(verifier, op, "the attribute `rows` names no input of one integer");
 }
 
-static void check_fill(struct verifier *verifier, const struct op *op)
+static void check_pad_tokens(struct verifier *verifier, const struct op *op)
 {
 	const struct type *from = operand_type(op, 0), *to = op->result[0]->type;
 	const char *rows = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
@@ -259,7 +259,7 @@ static void check_insert_layer(struct verifier *verifier, const struct op *op)
 		wrong_types(verifier, op, "a row, a stack of such rows and a layer number");
 }
 
-static void check_part(struct verifier *verifier, const struct op *op)
+static void check_layer_extract(struct verifier *verifier, const struct op *op)
 {
 	const struct type *stack = operand_type(op, 0);
 	int64_t index = attr_integer_or(op, KEY_INDEX, -1);
@@ -269,7 +269,7 @@ static void check_part(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "the index is not one of 0 to %" PRId64, stack->shape[0] - 1);
 }
 
-static void check_take(struct verifier *verifier, const struct op *op)
+static void check_pop(struct verifier *verifier, const struct op *op)
 {
 	const struct type *when = operand_type(op, 0), *fifo = operand_type(op, 1);
 	if (fifo->kind != TYPE_FIFO || fifo->element != op->result[0]->type || when->kind != TYPE_INTEGER || when->width != 1)
@@ -419,8 +419,8 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 {
 	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
 		[OP_CONSTANT] = check_constant, [OP_RETURN] = check_return, [OP_CALL] = check_call, [OP_FOR] = check_for,
-		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_FILL] = check_fill, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
-		[OP_TAKE] = check_take, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
+		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_PAD_TOKENS] = check_pad_tokens, [OP_LAYER_SELECT] = check_layer_select, [OP_INSERT_LAYER] = check_insert_layer, [OP_LAYER_EXTRACT] = check_layer_extract,
+		[OP_POP] = check_pop, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
 		[OP_TREE] = check_tree, [OP_DOT] = check_dot, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
 		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_WRITE] = check_write, [OP_APPLY] = check_apply,
 		[OP_BROADCAST] = check_broadcast, [OP_LANE] = check_lane, [OP_SET_LANE] = check_set_lane,

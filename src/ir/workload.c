@@ -3,13 +3,13 @@
 #include "ir/workload.h"
 #include "ir/ir.h"
 
-#define RIDERS_SHARE 120      /* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are to be a quarter of its words at most (bundle_ports.c) */
+#define PIGGYBACK_SHARE 120      /* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are to be a quarter of its words at most (bundle_ports.c) */
 
-int64_t unit_tokens(const struct block *block, const char **rows)
+int64_t engine_tokens(const struct block *block, const char **rows)
 {
 	int64_t most = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t own = op->code == OP_FOR ? unit_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 0;
+		int64_t own = op->code == OP_FOR ? engine_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 0;
 		most = own > most ? own : most;
 		if (op->code == OP_CONTRACT && rows)
 			*rows = attr_text_or(op, KEY_TOKEN_COUNT, *rows);
@@ -19,30 +19,30 @@ int64_t unit_tokens(const struct block *block, const char **rows)
 
 bool has_contraction(const struct block *block)
 {
-	return unit_tokens(block, NULL) > 0;
+	return engine_tokens(block, NULL) > 0;
 }
 
-bool unit_has_tokens(const struct block *block)
+bool engine_has_many_tokens(const struct block *block)
 {
-	return unit_tokens(block, NULL) > 1;
+	return engine_tokens(block, NULL) > 1;
 }
 
-bool unit_has_tiles(const struct block *block)
+bool engine_has_tiles(const struct block *block)
 {
-	return unit_tokens(block, NULL) > UNIT_FEW;
+	return engine_tokens(block, NULL) > FEW_TOKENS;
 }
 
-bool unit_is_alone(const struct op *op)
+bool engine_is_single_token(const struct op *op)
 {
 	const struct block *block = op->parent;
 	while (block && block->parent && block->parent->code == OP_FOR)
 		block = block->parent->parent;
-	return block && has_contraction(block) && !unit_has_tokens(block);
+	return block && has_contraction(block) && !engine_has_many_tokens(block);
 }
 
-bool unit_takes_few(const struct block *block)
+bool engine_takes_few_tokens(const struct block *block)
 {
-	return has_contraction(block) && !unit_has_tiles(block);
+	return has_contraction(block) && !engine_has_tiles(block);
 }
 
 static int64_t bytes_of(const struct type *tensor)
@@ -73,45 +73,45 @@ static bool reals_are_few(const struct op *main)
 		reals += scalar->kind == TYPE_FLOAT && scalar->width == 32 ? bytes_of(type) : 0;
 		weights += scalar->kind == TYPE_INTEGER ? bytes_of(type) : 0;
 	}
-	return reals * RIDERS_SHARE < weights;
+	return reals * PIGGYBACK_SHARE < weights;
 }
 
-bool words_ride(const struct op *main)
+bool operands_share_weight_port(const struct op *main)
 {
 	const struct block *body = main->region[0];
-	return has_contraction(body) && !unit_has_tokens(body) && reals_are_few(main);
+	return has_contraction(body) && !engine_has_many_tokens(body) && reals_are_few(main);
 }
 
-bool unit_counts_tiles(const struct block *body)
+bool engine_has_run_time_tiles(const struct block *body)
 {
 	const char *rows = NULL;
-	unit_tokens(body, &rows);
-	return rows && unit_has_tiles(body);
+	engine_tokens(body, &rows);
+	return rows && engine_has_tiles(body);
 }
 
-bool words_are_full(const struct op *main)
+bool operands_use_full_words(const struct op *main)
 {
-	return words_ride(main) || (unit_counts_tiles(main->region[0]) && reals_are_few(main));
+	return operands_share_weight_port(main) || (engine_has_run_time_tiles(main->region[0]) && reals_are_few(main));
 }
 
-int unit_uses(struct unit_shape shape)
+int engine_word_uses(struct engine_shape shape)
 {
-	return shape.abreast * shape.dealt;
+	return shape.tokens_per_cycle * shape.pes_per_port;
 }
 
-struct unit_shape unit_shape(const struct block *body)
+struct engine_shape engine_shape(const struct block *body)
 {
-	struct unit_shape shape = {1, 1};
+	struct engine_shape shape = {1, 1};
 	for (const struct op *op = body->first; op; op = op->next) {
-		struct unit_shape own = op->code == OP_FOR ? unit_shape(op->region[0]) : (struct unit_shape){1, 1};
+		struct engine_shape own = op->code == OP_FOR ? engine_shape(op->region[0]) : (struct engine_shape){1, 1};
 		if (op->code == OP_CONTRACT)
-			own = (struct unit_shape){(int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1), (int)attr_integer_or(op, KEY_PES_PER_PORT, 1)};
-		shape = unit_uses(own) > unit_uses(shape) ? own : shape;
+			own = (struct engine_shape){(int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1), (int)attr_integer_or(op, KEY_PES_PER_PORT, 1)};
+		shape = engine_word_uses(own) > engine_word_uses(shape) ? own : shape;
 	}
 	return shape;
 }
 
-int64_t rows_counted(const struct op *main)
+int64_t run_time_tokens_least(const struct op *main)
 {
 	int64_t least = 0;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
@@ -122,34 +122,34 @@ int64_t rows_counted(const struct op *main)
 	return least;
 }
 
-bool counts_few(const struct op *main)
+bool counts_few_tokens(const struct op *main)
 {
-	int64_t rows = rows_counted(main);
-	return rows && rows <= UNIT_FEW;
+	int64_t rows = run_time_tokens_least(main);
+	return rows && rows <= FEW_TOKENS;
 }
 
-void mark_shape(struct module *module, struct block *block, struct unit_shape shape)
+void mark_engine_shape(struct module *module, struct block *block, struct engine_shape shape)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_shape(module, op->region[0], shape);
+			mark_engine_shape(module, op->region[0], shape);
 		if (op->code != OP_CONTRACT)
 			continue;
-		attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_integer(module, shape.abreast));
-		if (shape.dealt > 1 || attr_get(op, KEY_PES_PER_PORT))
-			attr_set(module, op, KEY_PES_PER_PORT, attr_integer(module, shape.dealt));
+		attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_integer(module, shape.tokens_per_cycle));
+		if (shape.pes_per_port > 1 || attr_get(op, KEY_PES_PER_PORT))
+			attr_set(module, op, KEY_PES_PER_PORT, attr_integer(module, shape.pes_per_port));
 	}
 }
 
-void mark_lanes(struct module *module, struct block *block, int64_t slices)
+void mark_result_lanes(struct module *module, struct block *block, int64_t pes)
 {
 	int64_t lanes = 1;
-	while (2 * lanes <= slices)
+	while (2 * lanes <= pes)
 		lanes *= 2;
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_lanes(module, op->region[0], slices);
-		if (op->code == OP_CONTRACT && (lanes < 4 * UNIT_LANES || attr_get(op, KEY_LANES)))
+			mark_result_lanes(module, op->region[0], pes);
+		if (op->code == OP_CONTRACT && (lanes < 4 * ENGINE_BASE_LANES || attr_get(op, KEY_LANES)))
 			attr_set(module, op, KEY_LANES, attr_integer(module, lanes));
 	}
 }

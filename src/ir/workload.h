@@ -3,31 +3,31 @@
 #define STC_WORKLOAD_H
 #include "ir/contract.h"
 
-#define UNIT_FEW 8            /* tokens of a launch that is shaped as decode's */
+#define FEW_TOKENS 8            /* tokens of a launch that is shaped as decode's */
 
 /* How the unit uses the words of weights of a memory port: so many tokens a cycle, by each of so many slices that they are dealt to in turn. */
-struct unit_shape {
-	int abreast, dealt;
+struct engine_shape {
+	int tokens_per_cycle, pes_per_port;
 };
 
-struct unit_shape unit_shape(const struct block *body);       /* one token of one slice where no contraction has several, or so few that nobody asked for more */
-int unit_uses(struct unit_shape shape);       /* tokens abreast of all slices that a port brings words for */
+struct engine_shape engine_shape(const struct block *body);       /* one token of one slice where no contraction has several, or so few that nobody asked for more */
+int engine_word_uses(struct engine_shape shape);       /* tokens abreast of all slices that a port brings words for */
 /* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */
 bool has_contraction(const struct block *block);
-bool unit_has_tokens(const struct block *block);
-bool unit_is_alone(const struct op *op);      /* is the kernel beside a unit of one token?  Words may be of WORD_BITS then, else of half of that */
+bool engine_has_many_tokens(const struct block *block);
+bool engine_is_single_token(const struct op *op);      /* is the kernel beside a unit of one token?  Words may be of WORD_BITS then, else of half of that */
 /* Do small operands and results go in words as wide as a port?  They ride on an adapter of a unit that decodes then, so that it has more slices; where they are little beside its weights. */
-bool words_ride(const struct op *main);
+bool operands_share_weight_port(const struct op *main);
 /* Do small operands alone?  So they do where many tokens are counted at run time as well, which leaves a slice more for one token alone. */
-bool words_are_full(const struct op *main);
-bool unit_counts_tiles(const struct block *body);      /* many tokens, in tiles, of which a launch may have one */
-bool unit_has_tiles(const struct block *block);
-bool unit_takes_few(const struct block *block);        /* there are contractions, and none has so many: then ports side by side bring the words of a state */
+bool operands_use_full_words(const struct op *main);
+bool engine_has_run_time_tiles(const struct block *body);      /* many tokens, in tiles, of which a launch may have one */
+bool engine_has_tiles(const struct block *block);
+bool engine_takes_few_tokens(const struct block *block);        /* there are contractions, and none has so many: then ports side by side bring the words of a state */
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
-int64_t unit_tokens(const struct block *block, const char **rows);
-int64_t rows_counted(const struct op *main);           /* the fewest rows of an argument whose rows are counted at run time; 0: of none they are */
+int64_t engine_tokens(const struct block *block, const char **token_symbol);
+int64_t run_time_tokens_least(const struct op *main);           /* the fewest rows of an argument whose rows are counted at run time; 0: of none they are */
 /* Of tensor level: may a launch be about one token of a few, alone or with others?  Then how many a slice takes a cycle is for the driver to try: contractions have it as an attribute. */
-bool counts_few(const struct op *main);
-void mark_shape(struct module *module, struct block *block, struct unit_shape shape);
-void mark_lanes(struct module *module, struct block *block, int64_t slices);      /* where there are no more slices than that */
+bool counts_few_tokens(const struct op *main);
+void mark_engine_shape(struct module *module, struct block *block, struct engine_shape shape);
+void mark_result_lanes(struct module *module, struct block *block, int64_t pes);      /* where there are no more slices than that */
 #endif

@@ -196,7 +196,7 @@ static bool can_share(struct arena *arena, const struct walk *from, const struct
 }
 
 /* One loop as two, the inner one of so many turns. */
-static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t turns)
+static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t iterations)
 {
 	struct walk parted = *walk;
 	parted.loops++;
@@ -205,19 +205,19 @@ static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t 
 	parted.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, parted.loops);
 	for (int l = 0; l < parted.loops; l++) {
 		int from = l > loop ? l - 1 : l;
-		parted.trip[l] = l == loop ? walk->trip[from] / turns : l == loop + 1 ? turns : walk->trip[from];
+		parted.trip[l] = l == loop ? walk->trip[from] / iterations : l == loop + 1 ? iterations : walk->trip[from];
 		parted.run_time[l] = walk_run_time(*walk, from);
 		for (int r = 0; r < walk->rank; r++)
-			parted.vector[l * walk->rank + r] = walk->vector[from * walk->rank + r] * (l == loop ? turns : 1);
+			parted.vector[l * walk->rank + r] = walk->vector[from * walk->rank + r] * (l == loop ? iterations : 1);
 	}
 	*walk = parted;
 }
 
 /* Turns of the last shared loop that one box is for: handing a box over takes as long as some words, of which there may be few where a number is known at run time only, of the words or of what stands around
  * them: rows of a cache come in blocks, for a few heads each. */
-static int64_t turns_of_box(const struct walk *from, int shared)
+static int64_t iterations_per_box(const struct walk *from, int shared)
 {
-	int64_t words = 1, turns = 1;
+	int64_t words = 1, iterations = 1;
 	bool bound = false;
 	for (int l = 0; l < from->loops; l++) {
 		const struct run_time_trip *trip = walk_run_time(*from, l);
@@ -226,10 +226,10 @@ static int64_t turns_of_box(const struct walk *from, int shared)
 	}
 	if (!shared || !bound || walk_run_time(*from, shared - 1))
 		return 1;
-	while (words * turns < WORDS_LEAST && turns < from->trip[shared - 1])
-		for (turns++; from->trip[shared - 1] % turns;)
-			turns++;
-	return turns < from->trip[shared - 1] ? turns : 1;
+	while (words * iterations < WORDS_LEAST && iterations < from->trip[shared - 1])
+		for (iterations++; from->trip[shared - 1] % iterations;)
+			iterations++;
+	return iterations < from->trip[shared - 1] ? iterations : 1;
 }
 
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
@@ -240,10 +240,10 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
 	int most = walk_share(arena, &writer.walk, &reader.walk);
 	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered ? 0 : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most) : reorder.shared};
-	int64_t turns = box.shared < 0 || box.shared > most ? 1 : turns_of_box(&writer.walk, box.shared);
-	if (turns > 1 && !scattered) {
-		part_loop(arena, &writer.walk, box.shared - 1, turns);
-		part_loop(arena, &reader.walk, box.shared - 1, turns);
+	int64_t iterations = box.shared < 0 || box.shared > most ? 1 : iterations_per_box(&writer.walk, box.shared);
+	if (iterations > 1 && !scattered) {
+		part_loop(arena, &writer.walk, box.shared - 1, iterations);
+		part_loop(arena, &reader.walk, box.shared - 1, iterations);
 	}
 	box.halves = box.shared ? 2 : 1;
 	box.fill = side_new(arena, &writer);

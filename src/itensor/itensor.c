@@ -2,7 +2,7 @@
 #include "itensor/walk.h"
 #include <string.h>
 
-#define PARTING_MOST (INT64_C(1) << 22)   /* tiles compared */
+#define MISMATCH_TILES_MOST (INT64_C(1) << 22)   /* tiles compared */
 
 struct walk walk_new(struct arena *arena, struct walk like, int loops)
 {
@@ -163,18 +163,18 @@ void walk_at(struct walk walk, const int64_t *counter, int64_t *offset)
 	}
 }
 
-struct parting walk_parting(struct arena *arena, struct walk left, struct walk right)
+struct sequence_mismatch walk_mismatch(struct arena *arena, struct walk left, struct walk right)
 {
 	int64_t *at = ARENA_ARRAY(arena, int64_t, left.loops + 1), *other = ARENA_ARRAY(arena, int64_t, right.loops + 1);
 	int64_t *offset = ARENA_ARRAY(arena, int64_t, left.rank + 1), *reached = ARENA_ARRAY(arena, int64_t, right.rank + 1);
 	bool more = true, others = true;
-	for (int64_t tile = 0; tile < PARTING_MOST && (more || others); tile++) {
+	for (int64_t tile = 0; tile < MISMATCH_TILES_MOST && (more || others); tile++) {
 		walk_at(left, at, offset);
 		walk_at(right, other, reached);
 		if (!more || !others || !same_tile(left, right) || !equal_numbers(left.rank, offset, reached))
-			return (struct parting){true, tile, more ? offset : NULL, others ? reached : NULL};
+			return (struct sequence_mismatch){true, tile, more ? offset : NULL, others ? reached : NULL};
 		more = walk_next(left, at);
 		others = walk_next(right, other);
 	}
-	return (struct parting){0};
+	return (struct sequence_mismatch){0};
 }

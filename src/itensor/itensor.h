@@ -26,7 +26,7 @@ struct reorder {
 struct walk itensor_walk(struct arena *arena, const struct type *type);
 
 /* The first tile where two sequences part. */
-struct parting {
+struct sequence_mismatch {
 	bool found;               /* false: not within 2^22 tiles */
 	int64_t tile;             /* counted from 0 */
 	const int64_t *left, *right;   /* [rank] offsets there; NULL: that sequence has ended */
@@ -40,7 +40,7 @@ bool walk_same(struct walk left, struct walk right);        /* of normal forms *
 /* Loops that both sides walk together, each strip-mined where the other's is coarser: then both walks begin with these loops.  Returns how many. */
 int walk_share(struct arena *arena, struct walk *left, struct walk *right);          /* of normal forms */
 struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk to);   /* of normal forms that differ */
-struct parting walk_parting(struct arena *arena, struct walk left, struct walk right);
+struct sequence_mismatch walk_mismatch(struct arena *arena, struct walk left, struct walk right);
 /* The next counters; false after the last. */
 bool walk_next(struct walk walk, int64_t *counter);
 void walk_at(struct walk walk, const int64_t *counter, int64_t *offset);

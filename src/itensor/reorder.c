@@ -49,7 +49,7 @@ static int steps_like(struct walk walk, int first, const struct run_time_trip *r
 }
 
 /* The same tiles again, at least once whatever the extent is. */
-static bool sends_again(struct walk walk, int loop)
+static bool has_reaccess(struct walk walk, int loop)
 {
 	for (int r = 0; r < walk.rank; r++)
 		if (walk.vector[loop * walk.rank + r])
@@ -63,7 +63,7 @@ static bool same_run_time_steps(struct walk left, struct walk right, int first)
 	for (int l = first; l < left.loops; l++) {
 		const struct run_time_trip *run_time = walk_run_time(left, l);
 		const int64_t *vector = left.vector + l * left.rank;
-		if (run_time && !sends_again(left, l) && steps_like(left, first, run_time, vector, times(left, l)) != steps_like(right, first, run_time, vector, times(left, l)))
+		if (run_time && !has_reaccess(left, l) && steps_like(left, first, run_time, vector, times(left, l)) != steps_like(right, first, run_time, vector, times(left, l)))
 			return false;
 	}
 	return true;

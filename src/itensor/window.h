@@ -1,10 +1,10 @@
 /* A ring buffer between a writer that sends each word once and a reader whose tiles overlap (the windows of a convolution, of pooling): it holds what lies between the
  * oldest and the newest word of one position of the window, for a k x k window over rows k - 1 rows and k words. */
-#ifndef STC_WINDOW_H
-#define STC_WINDOW_H
+#ifndef STC_LINE_BUFFER_H
+#define STC_LINE_BUFFER_H
 #include "itensor/box.h"
 
-struct window {
+struct line_buffer {
 	const char *why;          /* NULL, or why no ring serves the reader */
 	int outer;                /* the reader's loops that move the window; those inside read one position */
 	int loops;                /* of the reader, normal form */
@@ -18,8 +18,8 @@ struct window {
 	int64_t cycles;           /* of one pass: reads, and words that are taken between positions */
 };
 
-struct window window_between(struct arena *arena, const struct type *from, const struct type *to);
+struct line_buffer line_buffer_between(struct arena *arena, const struct type *from, const struct type *to);
 /* Is the ring smaller than the box between the same types, and no slower? */
-bool window_is_better(const struct window *window, const struct box *box);
+bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box);
 
 #endif

@@ -6,5 +6,5 @@
 bool count_unfused(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
 bool count_fused(struct pass_context *context, struct module *module);
-bool sink_picks(struct pass_context *context, struct module *module);
+bool sink_layer_select(struct pass_context *context, struct module *module);
 #endif

@@ -6,7 +6,7 @@ struct building {
 	struct roll *roll;
 	struct op *loop, *before; /* before: what comes after the layers */
 	struct block *body;
-	struct value **pick;      /* [picks] */
+	struct value **layer_select;      /* [picks] */
 	struct value **stack;     /* [period] block argument of the stack, or NULL */
 	struct value **stacks;    /* [period] the loop's result, or NULL */
 };
@@ -68,16 +68,16 @@ static void make_loop(struct building *b)
 		}
 }
 
-static void make_picks(struct building *b)
+static void make_layer_selects(struct building *b)
 {
 	struct roll *roll = b->roll;
 	struct arena *arena = roll->module->arena;
-	b->pick = ARENA_ARRAY(arena, struct value *, roll->picks.count);
-	for (size_t p = 0; p < roll->picks.count; p++) {
+	b->layer_select = ARENA_ARRAY(arena, struct value *, roll->layer_selects.count);
+	for (size_t p = 0; p < roll->layer_selects.count; p++) {
 		struct value **operand = ARENA_ARRAY(arena, struct value *, roll->layers + 1);
 		operand[0] = b->body->argument[0];
-		memcpy(operand + 1, roll->picks.data[p].value, sizeof *operand * (size_t)roll->layers);
-		b->pick[p] = build(roll->module, b->body, OP_PICK, operand[1]->type, roll->layers + 1, operand);
+		memcpy(operand + 1, roll->layer_selects.data[p].value, sizeof *operand * (size_t)roll->layers);
+		b->layer_select[p] = build(roll->module, b->body, OP_LAYER_SELECT, operand[1]->type, roll->layers + 1, operand);
 	}
 }
 
@@ -92,8 +92,8 @@ static void move_layer(struct building *b)
 			const struct edge *edge = &roll->edge[j][i];
 			if (edge->kind == EDGE_CARRIED)
 				op->operand[i] = b->body->argument[1 + edge->position];
-			if (edge->kind == EDGE_PICKED)
-				op->operand[i] = b->pick[edge->position];
+			if (edge->kind == EDGE_LAYER_SELECT)
+				op->operand[i] = b->layer_select[edge->position];
 		}
 	}
 }
@@ -123,7 +123,7 @@ static struct value *after_loop(struct building *b, struct value *value)
 			return b->loop->result[i];
 	if (value->data)
 		return value->data;
-	struct op *part = op_new(roll->module, OP_PART, value->def->location, 1, &b->stacks[position], 1, &value->type);
+	struct op *part = op_new(roll->module, OP_LAYER_EXTRACT, value->def->location, 1, &b->stacks[position], 1, &value->type);
 	attr_set(roll->module, part, KEY_INDEX, attr_integer(roll->module, layer));
 	op_insert_before(b->before, part);
 	value->data = part->result[0];
@@ -146,9 +146,9 @@ void roll_build(struct roll *roll)
 	struct building b = {.roll = roll, .before = roll_op(roll, roll->layers - 1, roll->period - 1)->next};
 	for (int i = 0; i < roll->layers * roll->period; i++)
 		roll->kernel[roll->start + i]->result[0]->data = NULL;
-	roll_lookback(roll);
+	roll_sliding_window(roll);
 	make_loop(&b);
-	make_picks(&b);
+	make_layer_selects(&b);
 	rename_after(&b);
 	move_layer(&b);
 	make_yield(&b);

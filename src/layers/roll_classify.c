@@ -50,13 +50,13 @@ static bool same_values(const struct roll *roll, struct value *const *left, stru
 	return true;
 }
 
-static int pick_number(struct roll *roll, struct value **value)
+static int layer_select_number(struct roll *roll, struct value **value)
 {
-	for (size_t i = 0; i < roll->picks.count; i++)
-		if (same_values(roll, roll->picks.data[i].value, value))
+	for (size_t i = 0; i < roll->layer_selects.count; i++)
+		if (same_values(roll, roll->layer_selects.data[i].value, value))
 			return (int)i;
-	VEC_PUSH(roll->module->arena, &roll->picks, (struct pick){value});
-	return (int)roll->picks.count - 1;
+	VEC_PUSH(roll->module->arena, &roll->layer_selects, (struct layer_select){value});
+	return (int)roll->layer_selects.count - 1;
 }
 
 static bool classify_outside(struct roll *roll, int position, int operand, struct edge *edge)
@@ -69,7 +69,7 @@ static bool classify_outside(struct roll *roll, int position, int operand, struc
 			return false;
 		same &= value[layer] == value[0];
 	}
-	*edge = (struct edge){same ? EDGE_SAME : EDGE_PICKED, same ? 0 : pick_number(roll, value)};
+	*edge = (struct edge){same ? EDGE_SAME : EDGE_LAYER_SELECT, same ? 0 : layer_select_number(roll, value)};
 	return true;
 }
 
@@ -134,7 +134,7 @@ bool roll_classify(struct roll *roll)
 {
 	struct arena *arena = roll->module->arena;
 	roll->edge = ARENA_ARRAY(arena, struct edge *, roll->period);
-	roll->picks.count = roll->carried.count = roll->first.count = 0;
+	roll->layer_selects.count = roll->carried.count = roll->first.count = 0;
 	for (int position = 0; position < roll->period; position++) {
 		const struct op *op = roll_op(roll, 0, position);
 		roll->edge[position] = ARENA_ARRAY(arena, struct edge, op->operands);

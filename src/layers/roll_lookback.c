@@ -5,7 +5,7 @@
 
 static const char *symbol_of_layers(const struct roll *roll, const char *const *name)
 {
-	const char *symbol = lookback_of_layers(roll->module, roll->layers, name);
+	const char *symbol = sliding_window_of_layers(roll->module, roll->layers, name);
 	INVARIANT(roll->module->guard, symbol, "layers whose run-time extents \"%s\" and others do not go together", name[0]);
 	return symbol;
 }
@@ -38,24 +38,24 @@ static void set_dim_symbol(struct roll *roll, struct op *main, const struct valu
 }
 
 /* The states of a pick are read up to the same symbol. */
-static void join_dims(struct roll *roll, const struct pick *pick)
+static void join_dims(struct roll *roll, const struct layer_select *layer_select)
 {
 	struct op *main = module_main(roll->module);
-	const struct attr *dims = dims_of(main, pick->value[0]);
+	const struct attr *dims = dims_of(main, layer_select->value[0]);
 	const char **name = ARENA_ARRAY(roll->module->arena, const char *, roll->layers);
 	for (int d = 0; dims && d < dims->count; d++) {
 		bool bound = true;
 		for (int layer = 0; layer < roll->layers && bound; layer++) {
-			const struct attr *own = dims_of(main, pick->value[layer]);
+			const struct attr *own = dims_of(main, layer_select->value[layer]);
 			name[layer] = own && d < own->count ? timing_dim_symbol(own->items[d].value) : NULL;
 			bound = name[layer];
 		}
 		for (int layer = 0; layer < roll->layers && bound; layer++)
-			set_dim_symbol(roll, main, pick->value[layer], d, symbol_of_layers(roll, name));
+			set_dim_symbol(roll, main, layer_select->value[layer], d, symbol_of_layers(roll, name));
 	}
 }
 
-void roll_lookback(struct roll *roll)
+void roll_sliding_window(struct roll *roll)
 {
 	if (!attr_get(roll->module->op, KEY_STREAM_SLIDING_WINDOW))
 		return;
@@ -63,6 +63,6 @@ void roll_lookback(struct roll *roll)
 		for (int l = 0; l < roll_op(roll, 0, j)->kernel->loops; l++)
 			if (roll_op(roll, 0, j)->kernel->loop[l].run_time)
 				join_loop(roll, j, l);
-	for (size_t p = 0; p < roll->picks.count; p++)
-		join_dims(roll, &roll->picks.data[p]);
+	for (size_t p = 0; p < roll->layer_selects.count; p++)
+		join_dims(roll, &roll->layer_selects.data[p]);
 }

@@ -7,28 +7,28 @@
 #include "layers/layers_passes.h"
 #include <string.h>
 
-#define HELD_LEAST 65536     /* bytes of a result from which on it pays: less waits for nobody, and the kernel would work in every layer for it */
+#define SINK_BYTES_LEAST 65536     /* bytes of a result from which on it pays: less waits for nobody, and the kernel would work in every layer for it */
 
 struct sink {
 	struct module *module;
-	struct op *loop, *pick;
+	struct op *loop, *layer_select;
 	const struct op *first;   /* the kernel of the first layer */
 	bool *own;                /* [nodes of its body] constants that are another in some layer */
 };
 
 static const struct op *maker(const struct sink *s, int layer)
 {
-	return s->pick->operand[1 + layer]->def;
+	return s->layer_select->operand[1 + layer]->def;
 }
 
 static int layers_of(const struct sink *s)
 {
-	return s->pick->operands - 1;
+	return s->layer_select->operands - 1;
 }
 
 static bool is_sinkable(const struct sink *s, const struct op *op)
 {
-	return op && op->code == OP_KERNEL && op->parent == s->loop->parent && !kernel_has_reduction(op->kernel) && !op->kernel->ordered && !op->kernel->tiled;
+	return op && op->code == OP_KERNEL && op->parent == s->loop->parent && !kernel_has_reduction(op->kernel) && !op->kernel->ordered && !op->kernel->tile_outermost;
 }
 
 static bool is_storable(const struct node *node)
@@ -79,7 +79,7 @@ static bool are_alike(struct sink *s)
 {
 	bool several = false, alike = true;
 	s->first = maker(s, 0);
-	if (!is_sinkable(s, s->first) || type_elements(s->first->result[0]->type) * type_bits(s->first->kernel->type) / 8 < HELD_LEAST)
+	if (!is_sinkable(s, s->first) || type_elements(s->first->result[0]->type) * type_bits(s->first->kernel->type) / 8 < SINK_BYTES_LEAST)
 		return false;
 	s->own = ARENA_ARRAY(s->module->arena, bool, s->first->kernel->update.count + 1);
 	for (int l = 1; l < layers_of(s) && alike; l++) {
@@ -92,16 +92,16 @@ static bool are_alike(struct sink *s)
 	return several && alike;
 }
 
-static struct op *behind_picks(const struct block *body)
+static struct op *first_after_selects(const struct block *body)
 {
 	struct op *op = body->first;
-	while (op->code == OP_PICK)
+	while (op->code == OP_LAYER_SELECT)
 		op = op->next;
 	return op;
 }
 
 /* Of each layer its own; `value` has one for each. */
-static struct value *picked(const struct sink *s, struct value *const *value)
+static struct value *select_of_layers(const struct sink *s, struct value *const *value)
 {
 	struct block *body = s->loop->region[0];
 	struct value **operand = ARENA_ARRAY(s->module->arena, struct value *, layers_of(s) + 1);
@@ -113,12 +113,12 @@ static struct value *picked(const struct sink *s, struct value *const *value)
 	if (same)
 		return value[0];
 	operand[0] = body->argument[0];
-	for (struct op *op = body->first; op->code == OP_PICK; op = op->next)
+	for (struct op *op = body->first; op->code == OP_LAYER_SELECT; op = op->next)
 		if (!memcmp(op->operand, operand, sizeof *operand * (size_t)(layers_of(s) + 1)))
 			return op->result[0];
-	struct op *pick = op_new(s->module, OP_PICK, s->pick->location, layers_of(s) + 1, operand, 1, &value[0]->type);
-	op_insert_before(body->first, pick);
-	return pick->result[0];
+	struct op *layer_select = op_new(s->module, OP_LAYER_SELECT, s->layer_select->location, layers_of(s) + 1, operand, 1, &value[0]->type);
+	op_insert_before(body->first, layer_select);
+	return layer_select->result[0];
 }
 
 static struct value *stored(const struct sink *s, const struct node *node)
@@ -134,7 +134,7 @@ static struct value *stored(const struct sink *s, const struct node *node)
 		memcpy(data, &real, sizeof real);
 	struct attr *value = ARENA_NEW(s->module->arena, struct attr);
 	*value = (struct attr){.kind = ATTR_DENSE, .type = type, .data = data, .bytes = bytes};
-	struct op *op = op_new(s->module, OP_CONSTANT, s->pick->location, 0, NULL, 1, &type);
+	struct op *op = op_new(s->module, OP_CONSTANT, s->layer_select->location, 0, NULL, 1, &type);
 	attr_set(s->module, op, KEY_VALUE, value);
 	op_insert_before(s->loop->parent->first, op);
 	return op->result[0];
@@ -149,7 +149,7 @@ static struct value *constant_of_layers(const struct sink *s, int n)
 			value[l] = maker(s, k) == maker(s, l) ? value[k] : NULL;
 		value[l] = value[l] ? value[l] : stored(s, &maker(s, l)->kernel->update.node[n]);
 	}
-	return picked(s, value);
+	return select_of_layers(s, value);
 }
 
 static struct value *operand_of_layers(const struct sink *s, int j)
@@ -157,10 +157,10 @@ static struct value *operand_of_layers(const struct sink *s, int j)
 	struct value **value = ARENA_ARRAY(s->module->arena, struct value *, layers_of(s));
 	for (int l = 0; l < layers_of(s); l++)
 		value[l] = maker(s, l)->operand[j];
-	return picked(s, value);
+	return select_of_layers(s, value);
 }
 
-static void sink_pick(struct sink *s)
+static void sink_select(struct sink *s)
 {
 	struct module *module = s->module;
 	const struct body *from = &s->first->kernel->update;
@@ -183,19 +183,19 @@ static void sink_pick(struct sink *s)
 			access[next] = access_empty(module, op->kernel->loops);
 			body->node[n] = (struct node){.kind = NODE_OPERAND, .type = from->node[n].type, .integer = next++};
 		}
-	op_insert_before(behind_picks(s->loop->region[0]), op);
-	ir_replace(s->loop->region[0], s->pick->result[0], op->result[0]);
-	op_remove(s->pick);
+	op_insert_before(first_after_selects(s->loop->region[0]), op);
+	ir_replace(s->loop->region[0], s->layer_select->result[0], op->result[0]);
+	op_remove(s->layer_select);
 }
 
 /* The last one first: what several pick among comes in front of them, and is sunk once. */
 static bool sink_one(struct module *module, struct op *loop)
 {
 	for (struct op *op = loop->region[0]->last; op; op = op->previous) {
-		struct sink s = {.module = module, .loop = loop, .pick = op};
-		if (op->code != OP_PICK || !are_alike(&s))
+		struct sink s = {.module = module, .loop = loop, .layer_select = op};
+		if (op->code != OP_LAYER_SELECT || !are_alike(&s))
 			continue;
-		sink_pick(&s);
+		sink_select(&s);
 		return true;
 	}
 	return false;
@@ -215,7 +215,7 @@ static void drop_unread(struct block *block)
 	}
 }
 
-bool sink_picks(struct pass_context *context, struct module *module)
+bool sink_layer_select(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct block *block = module_main(module)->region[0];

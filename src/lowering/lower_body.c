@@ -44,10 +44,10 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 			return lane_numbers(l);
 		if (node->integer == l->nest)
 			return make_index(p, l->row);
-		return l->counter[node->integer] ? process_point(p, l->kernel->loop[node->integer].run_time, 1, l->counter[node->integer]) : make_index(p, 0);
+		return l->counter[node->integer] ? process_window_index(p, l->kernel->loop[node->integer].run_time, 1, l->counter[node->integer]) : make_index(p, 0);
 	}
 	if (node->code == OP_ACTIVE)
-		return make_when(p, inside_guards(l, &l->kernel->operand[node->integer]));
+		return make_condition(p, inside_guards(l, &l->kernel->operand[node->integer]));
 	int count = op_info[node->code].operands;
 	bool vector = false;
 	for (int a = 0; a < count; a++)
@@ -103,12 +103,12 @@ static void take_row(struct lowering *l, struct value *const *whole, int64_t row
 typedef struct value *row_function(struct lowering *l, int term);
 
 /* What each row makes of the terms. */
-static struct value **row_by_row(struct lowering *l, int term, row_function *make)
+static struct value **each_row(struct lowering *l, int term, row_function *make)
 {
 	const struct kernel *kernel = l->kernel;
-	struct value **whole = l->operand, **made = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
+	struct value **whole = l->operand, **made = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->row_unroll);
 	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
-	for (int64_t r = 0; r < kernel->rows; r++) {
+	for (int64_t r = 0; r < kernel->row_unroll; r++) {
 		take_row(l, whole, r);
 		made[r] = make(l, term);
 	}
@@ -119,9 +119,9 @@ static struct value **row_by_row(struct lowering *l, int term, row_function *mak
 /* Each row has a tree of its own. */
 static struct value *row_trees(struct lowering *l, int term)
 {
-	struct value **tree = row_by_row(l, term, row_tree);
-	l->width = l->kernel->rows;
-	return make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true), (int)l->kernel->rows, tree);
+	struct value **tree = each_row(l, term, row_tree);
+	l->width = l->kernel->row_unroll;
+	return make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true), (int)l->kernel->row_unroll, tree);
 }
 
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms)
@@ -140,7 +140,7 @@ static struct value *row_term(struct lowering *l, int term)
 /* The terms of all rows, put together lane by lane. */
 static struct value *row_terms(struct lowering *l, int term)
 {
-	return tree_over(l, row_by_row(l, term, row_term), l->kernel->rows);
+	return tree_over(l, each_row(l, term, row_term), l->kernel->row_unroll);
 }
 
 /* A factor of each row, in all lanes. */
@@ -161,39 +161,39 @@ static struct value *rows_word(struct lowering *l, int factor, row_function *mak
 	const struct node *node = &l->kernel->update.node[factor];
 	if (node->kind == NODE_OPERAND)
 		return l->operand[node->integer];
-	struct value **row = row_by_row(l, factor, make);
-	int64_t lanes = l->kernel->rows * type_lanes(row[0]->type);
-	return make_op(&l->p, OP_JOIN_LANES, type_shaped(l->p.module, TYPE_VECTOR, 1, &lanes, type_scalar(row[0]->type)), (int)l->kernel->rows, row);
+	struct value **row = each_row(l, factor, make);
+	int64_t lanes = l->kernel->row_unroll * type_lanes(row[0]->type);
+	return make_op(&l->p, OP_JOIN_LANES, type_shaped(l->p.module, TYPE_VECTOR, 1, &lanes, type_scalar(row[0]->type)), (int)l->kernel->row_unroll, row);
 }
 
-static struct value *sums_across(struct lowering *l, const struct products *products)
+static struct value *sums_across(struct lowering *l, const struct dot_products *dot_products)
 {
-	struct value *factor[2] = {rows_word(l, products->common, row_number), rows_word(l, products->own, row_factor)};
+	struct value *factor[2] = {rows_word(l, dot_products->common, row_number), rows_word(l, dot_products->own, row_factor)};
 	struct value *sums = make_op(&l->p, OP_DOT, lanes_word(l, l->kernel->type, true), 2, factor);
 	attr_set(l->p.module, sums->def, KEY_COLUMNS, attr_integer(l->p.module, l->kernel->lanes));
 	return sums;
 }
 
 /* Two rows share multipliers. */
-static struct value *sums_in_pairs(struct lowering *l, const struct products *products)
+static struct value *sums_in_pairs(struct lowering *l, const struct dot_products *dot_products)
 {
 	struct module *module = l->p.module;
-	const int64_t two = 2, pairs = l->kernel->rows / 2;
+	const int64_t two = 2, pairs = l->kernel->row_unroll / 2;
 	const struct type *pair = type_shaped(module, TYPE_VECTOR, 1, &two, l->kernel->type);
-	struct value **row = row_by_row(l, products->own, row_factor), **sums = ARENA_ARRAY(module->arena, struct value *, pairs);
-	struct value *common = row_factor(l, products->common);
+	struct value **row = each_row(l, dot_products->own, row_factor), **sums = ARENA_ARRAY(module->arena, struct value *, pairs);
+	struct value *common = row_factor(l, dot_products->common);
 	for (int64_t i = 0; i < pairs; i++)
 		sums[i] = make_op(&l->p, OP_DOT, pair, 3, (struct value *[3]){common, row[2 * i], row[2 * i + 1]});
-	l->width = l->kernel->rows;
+	l->width = l->kernel->row_unroll;
 	return pairs > 1 ? make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true), (int)pairs, sums) : sums[0];
 }
 
 static struct value *sums_of_rows(struct lowering *l, int term, bool parallel)
 {
 	const struct kernel *kernel = l->kernel;
-	struct products products;
-	if (find_products(kernel, kernel->loops - 2, kernel->loops - 1, kernel->rows, kernel->lanes, !parallel, &products))
-		return parallel ? sums_across(l, &products) : sums_in_pairs(l, &products);
+	struct dot_products dot_products;
+	if (match_dot_products(kernel, kernel->loops - 2, kernel->loops - 1, kernel->row_unroll, kernel->lanes, !parallel, &dot_products))
+		return parallel ? sums_across(l, &dot_products) : sums_in_pairs(l, &dot_products);
 	return parallel ? row_terms(l, term) : row_trees(l, term);
 }
 
@@ -202,9 +202,9 @@ struct value *updated_sum(struct lowering *l)
 	const struct kernel *kernel = l->kernel;
 	int term = -1;
 	bool parallel = lane_is_parallel(kernel);
-	if (kernel_has_reduction(kernel) && (parallel ? kernel->rows > 1 : kernel->lanes > 1)) {
+	if (kernel_has_reduction(kernel) && (parallel ? kernel->row_unroll > 1 : kernel->lanes > 1)) {
 		kernel_combine(kernel, &term);
-		struct value *tree = kernel->rows > 1 ? sums_of_rows(l, term, parallel) : row_tree(l, term);
+		struct value *tree = kernel->row_unroll > 1 ? sums_of_rows(l, term, parallel) : row_tree(l, term);
 		struct value *operand[2] = {l->accumulator, tree};
 		return make_op(&l->p, kernel->combine, tree->type, 2, operand);
 	}

@@ -14,15 +14,15 @@ static struct value *chosen(struct process *p, const struct attr *table, int cho
 	return any;
 }
 
-void lower_choose(struct design *design, const struct op *op)
+void lower_layer_mux(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "choose");
 	const struct attr *table = attr_get(op, KEY_TABLE);
 	struct value *word = NULL;
 	process_layers(&p);
-	int opened = process_words(&p, op->result[0]->type);
+	int opened = process_word_pipeline(&p, op->result[0]->type);
 	for (int j = 0; j < op->operands; j++) {
-		struct value *taken = make_take(&p, NULL, process_argument(&p, stream_fifo(design, op->operand[j]), text_format(design->module->arena, "x%d", j)));
+		struct value *taken = make_pop(&p, NULL, process_argument(&p, stream_fifo(design, op->operand[j]), text_format(design->module->arena, "x%d", j)));
 		word = word ? make_select(&p, chosen(&p, table, j), taken, word) : taken;
 	}
 	make_push(&p, NULL, word, process_argument(&p, stream_fifo(design, op->result[0]), "y"));
@@ -37,12 +37,12 @@ void lower_cast(struct design *design, const struct op *op)
 }
 
 /* The ring of a rolled layer: *enter* gives the first layer what comes from outside and every later one what was fed back; *leave* feeds back or lets go. */
-void lower_ring(struct design *design, const struct op *loop)
+void lower_layer_feedback(struct design *design, const struct op *loop)
 {
 	struct module *module = design->module;
 	const struct block *body = loop->region[0];
 	for (int i = 0; i < loop->results; i++) {
-		if (carried_in_place(module->arena, loop, i))
+		if (layer_carry_in_place(module->arena, loop, i))
 			continue;
 		const struct value *inside = body->argument[i + 1];
 		const struct value *made = body->last->operand[i];
@@ -53,17 +53,17 @@ void lower_ring(struct design *design, const struct op *loop)
 		struct value *first = process_argument(&enter, stream_fifo(design, loop->operand[3 + i]), "first");
 		struct value *fed = process_argument(&enter, back, "fed_back"), *out = process_argument(&enter, stream_fifo(design, inside), "y");
 		process_layers(&enter);
-		int opened = process_words(&enter, inside->type);
+		int opened = process_word_pipeline(&enter, inside->type);
 		struct value *start = make_equal(&enter, enter.layer, 0), *later = make_compare(&enter, 4, enter.layer, 0);
-		make_push(&enter, NULL, make_select(&enter, start, make_take(&enter, start, first), make_take(&enter, later, fed)), out);
+		make_push(&enter, NULL, make_select(&enter, start, make_pop(&enter, start, first), make_pop(&enter, later, fed)), out);
 		process_close(&enter, opened + 1);
 		process_finish(&enter);
 
 		struct process leave = process_new(design, "leave");
 		struct value *in = process_argument(&leave, stream_fifo(design, made), "x"), *feed = process_argument(&leave, back, "fed_back");
 		process_layers(&leave);
-		opened = process_words(&leave, inside->type);
-		struct value *word = make_take(&leave, NULL, in);
+		opened = process_word_pipeline(&leave, inside->type);
+		struct value *word = make_pop(&leave, NULL, in);
 		make_push(&leave, make_compare(&leave, 2, leave.layer, last), word, feed);
 		if (loop->result[i]->uses)
 			make_push(&leave, make_equal(&leave, leave.layer, last), word, process_argument(&leave, stream_fifo(design, loop->result[i]), "y"));

@@ -23,7 +23,7 @@ static void make_room(struct design *design, const struct attr *entry, const str
 	const struct attr **buffer = &design->buffers.data[number];
 	const struct type *word = attr_item(*buffer, KEY_WORD)->type;
 	int64_t lanes = type_elements(word), words = attr_item_integer(*buffer, KEY_WORDS, 0), most = attr_item_integer(next, KEY_MOST, 1);
-	int64_t text = feedback_text(most, feedback_rows(entry)) * type_elements(attr_item(entry, KEY_TYPE)->type) / feedback_rows(entry);
+	int64_t text = feedback_text_tokens(most, feedback_chunk_tokens(entry)) * type_elements(attr_item(entry, KEY_TYPE)->type) / feedback_chunk_tokens(entry);
 	struct named items[] = {
 		{key_name(KEY_INPUT), attr_item(entry, KEY_NAME)},
 		{key_name(KEY_OUTPUT), attr_item(next, KEY_OUTPUT)},

@@ -3,7 +3,7 @@
 #include "process/process.h"
 
 /* The data dim of the rows that a run-time count bounds. */
-static int rows_dim(const struct itensor *order)
+static int token_dim(const struct itensor *order)
 {
 	for (int d = 0; d < order->map.results; d++)
 		for (int i = 0; i < order->dims; i++)
@@ -12,7 +12,7 @@ static int rows_dim(const struct itensor *order)
 	return 0;
 }
 
-static const char *rows_symbol(const struct itensor *order)
+static const char *token_symbol(const struct itensor *order)
 {
 	int i = 0;
 	while (!order->run_time[i])
@@ -21,15 +21,15 @@ static const char *rows_symbol(const struct itensor *order)
 }
 
 /* The order's loops, those inside counted ones that go on in the same dim as one with these. */
-struct rows_nest {
+struct token_nest {
 	int loops;
 	int64_t *trip, *row;      /* [loops] row: rows that a turn moves on */
 	const struct run_time_trip **run_time;     /* [loops] */
 };
 
-static struct rows_nest rows_nest(struct arena *arena, const struct itensor *order, int dim)
+static struct token_nest token_nest(struct arena *arena, const struct itensor *order, int dim)
 {
-	struct rows_nest nest = {0, ARENA_ARRAY(arena, int64_t, order->dims + 1), ARENA_ARRAY(arena, int64_t, order->dims + 1), ARENA_ARRAY(arena, const struct run_time_trip *, order->dims + 1)};
+	struct token_nest nest = {0, ARENA_ARRAY(arena, int64_t, order->dims + 1), ARENA_ARRAY(arena, int64_t, order->dims + 1), ARENA_ARRAY(arena, const struct run_time_trip *, order->dims + 1)};
 	for (int i = 0; i < order->dims; i++) {
 		int64_t row = affine_at(order->map, dim, i) * order->step[i];
 		int last = nest.loops - 1;
@@ -49,44 +49,44 @@ static struct value *row_below_extents(struct process *p, const struct itensor *
 	struct value *there = NULL;
 	for (int i = 0; i < order->dims; i++)
 		if (order->run_time && order->run_time[i] && counter[i])
-			there = make_and(p, there, make_below(p, counter[i], process_count(p, order->run_time[i], 1)));
+			there = make_and(p, there, make_below(p, counter[i], process_trip_count(p, order->run_time[i], 1)));
 	return there;
 }
 
 /* Does the row come at which the counters stand?  In tiles that do, one of `each`. */
-static struct value *row_comes(struct process *p, const struct rows_nest *nest, const struct launch_rows *rows, struct value *const *counter)
+static struct value *token_is_valid(struct process *p, const struct token_nest *nest, const struct launch_tokens *rows, struct value *const *counter)
 {
 	int last = nest->loops - 1;
 	while (last > 0 && nest->row[last] != 1)
 		last--;
 	if (rows->each && nest->trip[last] == rows->tile && nest->row[last] == 1)
-		return make_below(p, counter[last], process_count(p, rows->each, 1));
-	return make_below(p, make_address(p, nest->loops, counter, nest->row, 0), process_rows(p, rows));
+		return make_below(p, counter[last], process_trip_count(p, rows->each, 1));
+	return make_below(p, make_address(p, nest->loops, counter, nest->row, 0), process_token_count(p, rows));
 }
 
 /* Filled up in some turns: the row says whether it comes. */
-static void lower_fill_some(struct design *design, const struct op *op)
+static void lower_pad_counted(struct design *design, const struct op *op)
 {
 	const struct itensor *from = op->operand[0]->type->itensor;
 	struct process p = process_new(design, "rows");
-	int dim = rows_dim(from);
-	struct launch_rows rows = rows_of_launch(design->module->arena, rows_symbol(from), attr_get(op, KEY_TENSOR)->type->shape[dim]);
-	struct rows_nest nest = rows_nest(design->module->arena, op->result[0]->type->itensor, dim);
+	int dim = token_dim(from);
+	struct launch_tokens rows = launch_tokens_of(design->module->arena, token_symbol(from), attr_get(op, KEY_TENSOR)->type->shape[dim]);
+	struct token_nest nest = token_nest(design->module->arena, op->result[0]->type->itensor, dim);
 	struct value **counter = ARENA_ARRAY(design->module->arena, struct value *, nest.loops + 1);
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	process_layers(&p);
-	int opened = process_nest_to(&p, nest.loops, nest.trip, nest.run_time, 1, counter);
-	struct value *there = row_comes(&p, &nest, &rows, counter), *word = make_take(&p, there, in);
+	int opened = process_nest_run_time(&p, nest.loops, nest.trip, nest.run_time, 1, counter);
+	struct value *there = token_is_valid(&p, &nest, &rows, counter), *word = make_pop(&p, there, in);
 	make_push(&p, NULL, make_select(&p, there, word, make_number(&p, 0, word->type)), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
 
-void lower_fill(struct design *design, const struct op *op)
+void lower_pad_tokens(struct design *design, const struct op *op)
 {
 	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
 	if (from->itensor->run_time && to->itensor->run_time) {
-		lower_fill_some(design, op);
+		lower_pad_counted(design, op);
 		return;
 	}
 	bool fills = from->itensor->run_time;
@@ -96,7 +96,7 @@ void lower_fill(struct design *design, const struct op *op)
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	process_layers(&p);
 	int opened = process_nest(&p, order->dims, order->trip, 1, counter);
-	struct value *there = row_below_extents(&p, order, counter), *word = make_take(&p, fills ? there : NULL, in);
+	struct value *there = row_below_extents(&p, order, counter), *word = make_pop(&p, fills ? there : NULL, in);
 	if (fills && there)
 		word = make_select(&p, there, word, make_number(&p, 0, word->type));
 	make_push(&p, fills ? NULL : there, word, out);

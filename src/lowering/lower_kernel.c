@@ -9,8 +9,8 @@ struct value *at_last(struct lowering *l, int loop)
 	if (!of->run_time)
 		return make_equal(&l->p, l->counter[loop], of->extent - 1);
 	const int64_t one = 1;
-	struct value *count = process_count(&l->p, of->run_time, 1);
-	return make_same(&l->p, l->counter[loop], make_address(&l->p, 1, &count, &one, -1));
+	struct value *count = process_trip_count(&l->p, of->run_time, 1);
+	return make_equal_values(&l->p, l->counter[loop], make_address(&l->p, 1, &count, &one, -1));
 }
 
 /* The first terms of partial sums come one after the other. */
@@ -20,7 +20,7 @@ struct value *at_reduction_end(struct lowering *l, bool last)
 	int inner = kernel_inner_reduction(l->kernel);
 	for (int i = 0; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
-			all = make_and(&l->p, all, last ? at_last(l, i) : i == inner && l->kernel->partial > 1 ? make_compare(&l->p, 2, l->counter[i], l->kernel->partial) :
+			all = make_and(&l->p, all, last ? at_last(l, i) : i == inner && l->kernel->partial_sums > 1 ? make_compare(&l->p, 2, l->counter[i], l->kernel->partial_sums) :
 				       make_equal(&l->p, l->counter[i], 0));
 	return all;
 }
@@ -45,21 +45,21 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 }
 
 /* Inside all guards, in turns in which the operand has come; NULL: always. */
-static struct value *has_come(struct lowering *l, const struct access *access)
+static struct value *row_is_valid(struct lowering *l, const struct access *access)
 {
 	struct process *p = &l->p;
-	const struct turns_there *there = access->there;
+	const struct row_predicate *row_predicate = access->row_predicate;
 	struct value *inside = inside_guards(l, access);
-	if (!there)
+	if (!row_predicate)
 		return inside;
 	int64_t *first = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
 	for (int i = 0; i < l->nest; i++)
-		first[i] = there->weight[i] * there->step;
-	return make_and(p, inside, make_below(p, make_address(p, l->nest, l->counter, first, 0), process_rows(p, &there->rows)));
+		first[i] = row_predicate->weight[i] * row_predicate->step;
+	return make_and(p, inside, make_below(p, make_address(p, l->nest, l->counter, first, 0), process_token_count(p, &row_predicate->rows)));
 }
 
 /* When operand j's next word is due: docs/ir.md, stream level.  come: where there is one at all, or NULL. */
-static struct value *due(struct lowering *l, int j, struct value *come)
+static struct value *word_is_due(struct lowering *l, int j, struct value *come)
 {
 	const struct access *access = &l->kernel->operand[j];
 	bool post = kernel_is_post_operand(l->kernel, j);
@@ -93,10 +93,10 @@ struct value *operand_fifo(struct lowering *l, int operand)
 
 static struct value *next_word(struct lowering *l, int j, struct value *come)
 {
-	if (l->kept.convert && l->kept.operand == j)
-		return kept_word(&l->p, &l->kept, l->array, l->counter, l->nest, come);
+	if (l->consumer_buffer.convert && l->consumer_buffer.operand == j)
+		return consumer_buffer_word(&l->p, &l->consumer_buffer, l->array, l->counter, l->nest, come);
 	struct value *fifo = operand_fifo(l, j);
-	return make_take(&l->p, make_and(&l->p, l->terms, due(l, j, come)), fifo);
+	return make_pop(&l->p, make_and(&l->p, l->terms, word_is_due(l, j, come)), fifo);
 }
 
 void take_operands(struct lowering *l, enum taken taken)
@@ -104,7 +104,7 @@ void take_operands(struct lowering *l, enum taken taken)
 	for (int j = 0; j < l->op->operands; j++) {
 		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
 			continue;
-		struct value *come = has_come(l, &l->kernel->operand[j]), *word = next_word(l, j, come);
+		struct value *come = row_is_valid(l, &l->kernel->operand[j]), *word = next_word(l, j, come);
 		l->operand[j] = come ? make_select(&l->p, come, word, make_number(&l->p, 0, word->type)) : word;
 	}
 }
@@ -129,11 +129,11 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 	struct value **counter = ARENA_ARRAY(l->p.module->arena, struct value *, l->nest + 1);
 	bool inside_reduction = false;
 	int outermost = first_reduction(l);
-	if (l->given.convert)
-		return box_address(l, &l->given.box, l->given.stride, words);
-	if (l->served.stride)
-		return box_address(l, &l->served.box[0], l->served.stride, words);
-	*words = l->kernel->partial;
+	if (l->drain_order.convert)
+		return box_address(l, &l->drain_order.box, l->drain_order.stride, words);
+	if (l->accumulator_drain.stride)
+		return box_address(l, &l->accumulator_drain.box[0], l->accumulator_drain.stride, words);
+	*words = l->kernel->partial_sums;
 	for (int i = l->nest - 1; i > outermost; i--) {
 		inside_reduction = !l->kernel->loop[i].reduction;
 		counter[i] = l->counter[i];
@@ -147,38 +147,38 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 
 struct value *part_of_sum(struct lowering *l)
 {
-	struct value *counter = l->kernel->partial > 1 ? l->counter[kernel_inner_reduction(l->kernel)] : NULL;
+	struct value *counter = l->kernel->partial_sums > 1 ? l->counter[kernel_inner_reduction(l->kernel)] : NULL;
 	if (!counter)
 		return NULL;
-	struct value *operand[2] = {counter, make_index(&l->p, l->kernel->partial - 1)};
+	struct value *operand[2] = {counter, make_index(&l->p, l->kernel->partial_sums - 1)};
 	return make_op(&l->p, OP_ANDI, type_index(l->p.module), 2, operand);
 }
 
 const struct type *sum_word(struct lowering *l)
 {
-	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->rows;
+	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->row_unroll;
 	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type) : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
 }
 
 static struct value *accumulators(struct lowering *l, int64_t words)
 {
-	int64_t distance = l->kernel->partial;
-	struct value *array = make_array(&l->p, "acc", words, sum_word(l), l->kernel->partial);
+	int64_t distance = l->kernel->partial_sums;
+	struct value *array = make_array(&l->p, "acc", words, sum_word(l), l->kernel->partial_sums);
 	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
 		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
-	if (l->kernel->partial > 1)
+	if (l->kernel->partial_sums > 1)
 		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE, attr_integer(l->p.module, distance));
 	return array;
 }
 
-void add_to_sum(struct lowering *l, bool kept, struct value **array, struct value **result)
+void add_to_sum(struct lowering *l, bool consumer_buffer, struct value **array, struct value **result)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_word(l);
 	int64_t words;
 	struct value *start = make_number(p, l->kernel->init, word), *address = NULL;
 	l->accumulator = start;
-	if (kept) {                           /* several reduction points: the accumulator is kept between them */
+	if (consumer_buffer) {                           /* several reduction points: the accumulator is kept between them */
 		address = accumulator_address(l, part_of_sum(l), 0, &words);
 		*array = *array ? *array : accumulators(l, words);
 		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, *array, address));
@@ -186,7 +186,7 @@ void add_to_sum(struct lowering *l, bool kept, struct value **array, struct valu
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
 	struct value *sum = widen_word(l, updated_sum(l), word);
-	if (kept)
+	if (consumer_buffer)
 		make_store(p, sum, *array, address);
 	l->accumulator = sum;
 }
@@ -207,8 +207,8 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 	int inner = kernel_inner_reduction(l->kernel);
 	for (int i = 0; i < l->nest; i++) {
 		const struct loop *loop = &l->kernel->loop[i];
-		bool counted = loop->reduction && loop->run_time && (loop->run_time->plus < 1 || (i == inner && l->kernel->partial > 1));
-		all = counted ? make_and(&l->p, all, make_compare(&l->p, 4, process_count(&l->p, loop->run_time, 1), i == inner ? number : 0)) : all;
+		bool counted = loop->reduction && loop->run_time && (loop->run_time->plus < 1 || (i == inner && l->kernel->partial_sums > 1));
+		all = counted ? make_and(&l->p, all, make_compare(&l->p, 4, process_trip_count(&l->p, loop->run_time, 1), i == inner ? number : 0)) : all;
 	}
 	return all;
 }
@@ -223,7 +223,7 @@ struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *
 static struct value *all_parts(struct lowering *l, struct value *array)
 {
 	struct process *p = &l->p;
-	int64_t parts = l->kernel->partial, words;
+	int64_t parts = l->kernel->partial_sums, words;
 	const struct loop *inner = &l->kernel->loop[kernel_inner_reduction(l->kernel)];
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_word(l));
 	for (int64_t i = 0; i < parts; i++) {
@@ -251,7 +251,7 @@ void push_result(struct lowering *l, struct value *when, struct value *result)
 static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct value *array = NULL;
-	int opened = process_nest_to(&l->p, l->nest, trip, run_time, l->kernel->interval, l->counter);
+	int opened = process_nest_run_time(&l->p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
 	take_operands(l, TAKE_ALL);
 	struct value *last = at_reduction_end(l, true);
 	bool reduction = kernel_has_reduction(l->kernel);
@@ -270,7 +270,7 @@ static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_
 /* Nests one after the other: the first adds, a short one goes over the sums. */
 static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct run_time_trip **run_time, struct value **array)
 {
-	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
+	int adding = process_nest_run_time(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->initiation_interval, l->counter + outer);
 	take_operands(l, TAKE_TERMS);
 	add_to_sum(l, true, array, NULL);
 	process_close(&l->p, adding);
@@ -279,18 +279,18 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct 
 			trip[i] = 1;
 			run_time[i] = NULL;
 		}
-	int opened = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	int opened = process_nest_run_time(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
 	take_operands(l, TAKE_POST);
 	return opened;
 }
 
 /* For each point of the loops outside, a pipelined nest that adds and one that puts partial sums together. */
-static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+static int lower_drain_after(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
 	struct value *array = NULL;
 	int outer = first_reduction(l), opened = 0;
 	for (int i = 0; i < outer; i++) {
-		l->counter[i] = trip[i] > 1 || run_time[i] ? process_loop_to(&l->p, trip[i], run_time[i]) : NULL;
+		l->counter[i] = trip[i] > 1 || run_time[i] ? process_loop_run_time(&l->p, trip[i], run_time[i]) : NULL;
 		opened += l->counter[i] != NULL;
 	}
 	opened += add_terms(l, outer, trip, run_time, &array);
@@ -300,7 +300,7 @@ static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_
 }
 
 /* All results are held until the last term: they are finished in their places, and the readers of the buffer or of the converter get them from there; those of the next layer when it begins. */
-static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time, struct value *array)
+static int lower_drained(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time, struct value *array)
 {
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
@@ -308,12 +308,12 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
-	if (l->carried.loop)
+	if (l->layer_carry.loop)
 		return 0;
-	if (l->served.buffer)
-		serve_results(&l->p, &l->served, array);
+	if (l->accumulator_drain.buffer)
+		emit_accumulator_drain(&l->p, &l->accumulator_drain, array);
 	else
-		give_results(&l->p, &l->given, array);
+		emit_drain(&l->p, &l->drain_order, array);
 	return 0;
 }
 
@@ -321,7 +321,7 @@ struct lowering lowering_new(struct design *design, const struct op *op, const c
 {
 	struct arena *arena = design->module->arena;
 	struct lowering l = {.p = process_new(design, name), .op = op, .kernel = op->kernel, .width = op->kernel->lanes};
-	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
+	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->row_unroll > 1);
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
 	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
 	l.source = ARENA_ARRAY(arena, struct value *, op->operands + 1);
@@ -333,13 +333,13 @@ void lower_kernel(struct design *design, const struct op *op)
 	struct arena *arena = design->module->arena;
 	struct lowering l = lowering_new(design, op, op->kernel->name);
 	struct value *array = NULL;
-	l.served = served_of(arena, op);
-	l.carried = carried_of(arena, op);
-	if (l.carried.loop)
-		l.served = l.carried.served;
+	l.accumulator_drain = accumulator_drain_of(arena, op);
+	l.layer_carry = layer_carry_of(arena, op);
+	if (l.layer_carry.loop)
+		l.accumulator_drain = l.layer_carry.accumulator_drain;
 	else
-		l.given = given_of(arena, op);
-	l.kept = kept_of(arena, op);
+		l.drain_order = drain_order_of(arena, op);
+	l.consumer_buffer = consumer_buffer_of(arena, op);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
 	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
 	for (int i = 0; i < l.nest; i++) {
@@ -348,21 +348,21 @@ void lower_kernel(struct design *design, const struct op *op)
 	}
 	if (l.kernel->scan)
 		attr_set(l.p.module, l.p.function, KEY_STREAM_SCAN, attr_unit(l.p.module));
-	if (l.carried.loop) {
-		array = accumulators(&l, l.served.words);
-		carried_fill(&l.p, &l.carried, array);
+	if (l.layer_carry.loop) {
+		array = accumulators(&l, l.accumulator_drain.words);
+		layer_carry_fill(&l.p, &l.layer_carry, array);
 	}
 	process_layers(&l.p);
-	if (l.carried.loop)
-		serve_results(&l.p, &l.served, array);
-	if (l.kept.convert)
-		l.array = kept_filled(&l.p, &l.kept);
-	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
-	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts_leave(l.kernel, l.kernel->partial) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	if (l.layer_carry.loop)
+		emit_accumulator_drain(&l.p, &l.accumulator_drain, array);
+	if (l.consumer_buffer.convert)
+		l.array = consumer_buffer_fill(&l.p, &l.consumer_buffer);
+	bool parts = l.kernel->partial_sums > 1 || may_be_empty(l.kernel);
+	int buffered_loop = double_buffered_loop(op), opened = l.accumulator_drain.buffer || l.drain_order.convert ? lower_drained(&l, trip, run_time, array) : is_reduction_dynamic(op) ? lower_reduction_dynamic(&l, trip, run_time) : buffered_loop >= 0 ? lower_double_buffered(&l, buffered_loop, trip, run_time) : is_reduction_split(l.kernel, l.kernel->partial_sums) ? lower_reduction_split(&l, trip, run_time) : parts ? lower_drain_after(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
-	if (l.carried.loop)
-		carried_give(&l.p, &l.carried, array);
+	if (l.layer_carry.loop)
+		layer_carry_drain(&l.p, &l.layer_carry, array);
 	process_finish(&l.p);
 	if (l.parts)
-		take_parts(design, op, l.parts);
+		lower_partial_sum_process(design, op, l.parts);
 }

@@ -1,4 +1,4 @@
-/* A kernel on its way to a process: what lower_kernel.c, lower_body.c and lower_turns.c share. */
+/* A kernel on its way to a process: what lower_kernel.c, lower_body.c and lower_double_buffered.c share. */
 #ifndef STC_LOWER_KERNEL_H
 #define STC_LOWER_KERNEL_H
 #include "converter/carried.h"
@@ -19,10 +19,10 @@ struct lowering {
 	struct value *parts;      /* the FIFO of partial sums that another process puts together; NULL: none does */
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
-	struct served served;     /* no buffer, or one whose readers are served from the sums */
-	struct carried carried;   /* no loop, or the one whose next turn's readers are served from the sums, before that turn's are added up */
-	struct given given;       /* NULL converter, or one whose order the sums are given in */
-	struct kept kept;         /* the operand that is there as a whole before the first point, in the array */
+	struct accumulator_drain accumulator_drain;     /* no buffer, or one whose readers are served from the sums */
+	struct layer_carry layer_carry;   /* no loop, or the one whose next turn's readers are served from the sums, before that turn's are added up */
+	struct drain_order drain_order;       /* NULL converter, or one whose order the sums are given in */
+	struct consumer_buffer consumer_buffer;         /* the operand that is there as a whole before the first point, in the array */
 	struct value *array;
 };
 
@@ -48,7 +48,7 @@ struct value *part_of_sum(struct lowering *l);
 struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number);
 const struct type *sum_word(struct lowering *l);
 /* One more term; the accumulator is what is summed up to it.  `result`, if it is not NULL, becomes what a scan gives here. */
-void add_to_sum(struct lowering *l, bool kept, struct value **array, struct value **result);
+void add_to_sum(struct lowering *l, bool consumer_buffer, struct value **array, struct value **result);
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);
 
@@ -64,25 +64,25 @@ struct value *tree_over(struct lowering *l, struct value **term, int64_t terms);
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 struct value *updated_sum(struct lowering *l);
 
-/* ---- sums of counted terms that take turns (lower_points.c) */
+/* ---- sums of counted terms that take turns (lower_reduction_dynamic.c) */
 
-bool points_turn(const struct op *op);
+bool is_reduction_dynamic(const struct op *op);
 /* A nest for each tile, and one that gives its last point's sums.  Returns the loops opened. */
-int lower_points(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time);
+int lower_reduction_dynamic(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time);
 
 /* ---- partial sums of row after row (lower_parts.c) */
 
 /* Rows of sums around reductions that alone stand inside, with a known number of terms, as many for each part? */
-bool parts_leave(const struct kernel *kernel, int64_t parts);
+bool is_reduction_split(const struct kernel *kernel, int64_t parts);
 /* One nest of all rows, whose partial sums go to l->parts.  Returns the loops opened. */
-int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
+int lower_reduction_split(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
 /* The process that puts them together. */
-void take_parts(struct design *design, const struct op *op, struct value *parts);
+void lower_partial_sum_process(struct design *design, const struct op *op, struct value *parts);
 
-/* ---- sums that take turns (lower_turns.c) */
+/* ---- sums that take turns (lower_double_buffered.c) */
 
 /* The loop whose points take turns; -1: none. */
-int turning_loop(const struct op *op);
+int double_buffered_loop(const struct op *op);
 /* One nest, in which that loop has one point more.  Returns the loops opened. */
-int lower_turns(struct lowering *l, int turning, int64_t *trip, const struct run_time_trip **run_time);
+int lower_double_buffered(struct lowering *l, int buffered_loop, int64_t *trip, const struct run_time_trip **run_time);
 #endif

@@ -4,11 +4,11 @@
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
-#define PARTS_AHEAD 2         /* rows whose partial sums wait */
+#define PARTIAL_SUM_ROWS 2         /* rows whose partial sums wait */
 
-bool parts_leave(const struct kernel *kernel, int64_t parts)
+bool is_reduction_split(const struct kernel *kernel, int64_t parts)
 {
-	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
+	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
 	int64_t rows = 1, terms = 0;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[i];
@@ -23,17 +23,17 @@ bool parts_leave(const struct kernel *kernel, int64_t parts)
 	return parts > 1 && !kernel->scan && rows > 1 && terms && terms % parts == 0;
 }
 
-int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
+int lower_reduction_split(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct process *p = &l->p;
 	struct value *array = NULL, *last = NULL;
-	int opened = process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter), inner = kernel_inner_reduction(l->kernel);
+	int opened = process_nest_run_time(p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter), inner = kernel_inner_reduction(l->kernel);
 	take_operands(l, TAKE_TERMS);
 	add_to_sum(l, true, &array, NULL);
 	for (int i = first_reduction(l); i < l->nest; i++)
 		if (l->counter[i])
-			last = make_and(p, last, i == inner ? make_compare(p, 5, l->counter[i], trip[i] - l->kernel->partial) : at_last(l, i));
-	l->parts = design_fifo(p->design, text_format(p->module->arena, "s_%s_parts", l->kernel->name), sum_word(l), PARTS_AHEAD * l->kernel->partial);
+			last = make_and(p, last, i == inner ? make_compare(p, 5, l->counter[i], trip[i] - l->kernel->partial_sums) : at_last(l, i));
+	l->parts = design_fifo(p->design, text_format(p->module->arena, "s_%s_parts", l->kernel->name), sum_word(l), PARTIAL_SUM_ROWS * l->kernel->partial_sums);
 	make_push(p, last, l->accumulator, process_argument(p, l->parts, "parts"));
 	return opened;
 }
@@ -42,16 +42,16 @@ int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_tr
 static struct value *joined_parts(struct lowering *l, struct value *from, struct value *part)
 {
 	struct process *p = &l->p;
-	int64_t parts = l->kernel->partial;
+	int64_t parts = l->kernel->partial_sums;
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *array = make_array(p, "acc", parts, sum_word(l), parts);
-	sum[parts - 1] = make_take(p, NULL, from);
+	sum[parts - 1] = make_pop(p, NULL, from);
 	make_store(p, sum[parts - 1], array, part);
 	for (int64_t i = 0; i < parts - 1; i++)
 		sum[i] = make_load(p, array, make_index(p, i));
 	return tree_over(l, sum, parts);
 }
 
-void take_parts(struct design *design, const struct op *op, struct value *parts)
+void lower_partial_sum_process(struct design *design, const struct op *op, struct value *parts)
 {
 	struct arena *arena = design->module->arena;
 	const struct kernel *kernel = op->kernel;
@@ -66,11 +66,11 @@ void take_parts(struct design *design, const struct op *op, struct value *parts)
 		trip[i] = kernel->loop[i].extent;
 		run_time[i] = kernel->loop[i].run_time;
 	}
-	trip[outer] = kernel->partial;
-	int opened = process_nest_to(&l.p, outer + 1, trip, run_time, 1, counter);
+	trip[outer] = kernel->partial_sums;
+	int opened = process_nest_run_time(&l.p, outer + 1, trip, run_time, 1, counter);
 	for (int i = 0; i < outer; i++)
 		l.counter[i] = counter[i];
-	l.terms = make_equal(&l.p, counter[outer], kernel->partial - 1);
+	l.terms = make_equal(&l.p, counter[outer], kernel->partial_sums - 1);
 	l.accumulator = joined_parts(&l, from, counter[outer]);
 	take_operands(&l, TAKE_POST);
 	push_result(&l, l.terms, finished_sum(&l));

@@ -6,7 +6,7 @@ static struct value *operand_fifo(struct process *p, const struct op *op, int op
 	return process_argument(p, stream_fifo(p->design, op->operand[operand]), text_format(p->module->arena, "x%d", operand));
 }
 
-static void finish(struct process *p, const struct op *op, struct value *when, struct value *word, int opened)
+static void push_word(struct process *p, const struct op *op, struct value *when, struct value *word, int opened)
 {
 	make_push(p, when, word, process_argument(p, stream_fifo(p->design, op->result[0]), "y"));
 	process_close(p, opened + (p->design->layers > 0));
@@ -14,7 +14,7 @@ static void finish(struct process *p, const struct op *op, struct value *when, s
 }
 
 /* Is the word that the counters stand at one of the part's?  NULL: always. */
-static struct value *inside(struct process *p, const struct op *chunk, struct value *const *counter)
+static struct value *inside_chunk(struct process *p, const struct op *chunk, struct value *const *counter)
 {
 	const struct itensor *order = chunk->operand[0]->type->itensor;
 	const struct attr *low = attr_get(chunk, KEY_LOW), *high = attr_get(chunk, KEY_HIGH);
@@ -36,9 +36,9 @@ void lower_chunk(struct design *design, const struct op *op)
 	const struct itensor *order = op->operand[0]->type->itensor;
 	struct value **counter = ARENA_ARRAY(design->module->arena, struct value *, order->dims + 1);
 	process_layers(&p);
-	int opened = process_nest_to(&p, order->dims, order->trip, order->run_time, 1, counter);
-	struct value *when = inside(&p, op, counter);
-	finish(&p, op, when, make_take(&p, NULL, operand_fifo(&p, op, 0)), opened);
+	int opened = process_nest_run_time(&p, order->dims, order->trip, order->run_time, 1, counter);
+	struct value *when = inside_chunk(&p, op, counter);
+	push_word(&p, op, when, make_pop(&p, NULL, operand_fifo(&p, op, 0)), opened);
 }
 
 static bool counts_alike(const struct itensor *left, const struct itensor *right)
@@ -63,7 +63,7 @@ static struct op *reader_of(const struct op *from, const struct value *stream)
 
 /* What drops words of a fork's result drops them in the fork: the FIFO between them would hold up all readers for words that nobody takes.
  * Fills chunk[results], NULL where all words are wanted; returns how the fork has to count, NULL if no reader cares. */
-static const struct itensor *find_parts(struct module *module, const struct op *fork, struct op **chunk)
+static const struct itensor *find_chunks(struct module *module, const struct op *fork, struct op **chunk)
 {
 	const struct itensor *order = NULL;
 	for (int r = 0; r < fork->results; r++) {
@@ -81,15 +81,15 @@ void lower_fork(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;
 	struct op **chunk = ARENA_ARRAY(module->arena, struct op *, op->results);
-	const struct itensor *order = find_parts(module, op, chunk);
+	const struct itensor *order = find_chunks(module, op, chunk);
 	struct value **counter = ARENA_ARRAY(module->arena, struct value *, order ? order->dims + 1 : 1);
 	struct process p = process_new(design, "fork");
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x");
 	process_layers(&p);
-	int opened = order ? process_nest(&p, order->dims, order->trip, 1, counter) : process_words(&p, op->operand[0]->type);
-	struct value *word = make_take(&p, NULL, in);
+	int opened = order ? process_nest(&p, order->dims, order->trip, 1, counter) : process_word_pipeline(&p, op->operand[0]->type);
+	struct value *word = make_pop(&p, NULL, in);
 	for (int r = 0; r < op->results; r++) {
-		struct value *when = chunk[r] ? inside(&p, chunk[r], counter) : NULL, *out = stream_fifo(design, chunk[r] ? chunk[r]->result[0] : op->result[r]);
+		struct value *when = chunk[r] ? inside_chunk(&p, chunk[r], counter) : NULL, *out = stream_fifo(design, chunk[r] ? chunk[r]->result[0] : op->result[r]);
 		make_push(&p, when, word, process_argument(&p, out, text_format(module->arena, "y%d", r)));
 	}
 	process_close(&p, opened + (design->layers > 0));
@@ -109,11 +109,11 @@ void lower_concat(struct design *design, const struct op *op)
 	for (int j = 0; j < op->operands; j++) {
 		end += words->integers[j];
 		struct value *before = end < trip[1] ? make_compare(&p, 2, counter[1], end) : NULL;
-		struct value *taken = make_take(&p, make_and(&p, from, before), operand_fifo(&p, op, j));
+		struct value *taken = make_pop(&p, make_and(&p, from, before), operand_fifo(&p, op, j));
 		word = word ? make_select(&p, from, taken, word) : taken;
 		from = before ? make_compare(&p, 5, counter[1], end) : NULL;
 	}
-	finish(&p, op, NULL, word, opened);
+	push_word(&p, op, NULL, word, opened);
 }
 
 void lower_join(struct design *design, const struct op *op)
@@ -122,9 +122,9 @@ void lower_join(struct design *design, const struct op *op)
 	const struct type *to = op->result[0]->type;
 	struct value **word = ARENA_ARRAY(design->module->arena, struct value *, op->operands);
 	process_layers(&p);
-	int opened = process_words(&p, to);
+	int opened = process_word_pipeline(&p, to);
 	for (int j = 0; j < op->operands; j++)
-		word[j] = make_take(&p, NULL, operand_fifo(&p, op, j));
+		word[j] = make_pop(&p, NULL, operand_fifo(&p, op, j));
 	struct value *joined = op->operands > 1 ? make_op(&p, OP_JOIN_LANES, stream_word(design->module, to), op->operands, word) : word[0];
-	finish(&p, op, NULL, joined, opened);
+	push_word(&p, op, NULL, joined, opened);
 }

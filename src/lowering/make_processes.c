@@ -17,21 +17,21 @@ static bool lower_block(struct design *design, const struct block *block)
 	bool good = true;
 	for (const struct op *op = block->first; good && op; op = op->next) {
 		design_begin(design, op);
-		lower_final(design, op);
+		lower_last_chunk_gate(design, op);
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
 		else if (op->code == OP_CONVERT && attr_get(op, KEY_SPILLED))
-			good = lower_cut(design, op, from_outside(op));
+			good = lower_spill(design, op, from_outside(op));
 		else if (op->code == OP_CONVERT && attr_get(op, KEY_LINE_BUFFER))
-			good = lower_window(design, op);
+			good = lower_line_buffer(design, op);
 		else if (op->code == OP_CONVERT && attr_get(op, KEY_IN_PRODUCER))
-			good = is_given(design, op);
-		else if (op->code == OP_CONVERT && !kept_by_reader(design->module->arena, op))
+			good = check_drain_order(design, op);
+		else if (op->code == OP_CONVERT && !is_in_consumer(design->module->arena, op))
 			good = lower_convert(design, op, from_outside(op));
 		else if (op->code == OP_BUFFER)
 			good = lower_buffer(design, op);
-		else if (op->code == OP_FILL)
-			lower_fill(design, op);
+		else if (op->code == OP_PAD_TOKENS)
+			lower_pad_tokens(design, op);
 		else if (op->code == OP_CHUNK)
 			lower_chunk(design, op);
 		else if (op->code == OP_CONCAT)
@@ -42,15 +42,15 @@ static bool lower_block(struct design *design, const struct block *block)
 			lower_cast(design, op);
 		else if (op->code == OP_FORK)
 			lower_fork(design, op);
-		else if (op->code == OP_CHOOSE)
-			lower_choose(design, op);
+		else if (op->code == OP_LAYER_MUX)
+			lower_layer_mux(design, op);
 		else if (op->code == OP_GATHER)
 			lower_gather(design, op);
 		else if (op->code == OP_EXTENT || op->code == OP_CONTRACT)
 			continue;
 		else if (op->code == OP_FOR) {
 			design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
-			lower_ring(design, op);
+			lower_layer_feedback(design, op);
 			good = lower_block(design, op->region[0]);
 			design->layers = 0;
 		}
@@ -138,7 +138,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena), .dealt = map_new(module->arena)};
+	struct design design = {.context = context, .module = module, .source = source, .reads_done = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena), .interleaved_states = map_new(module->arena)};
 	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
@@ -149,7 +149,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 		if (op->code == OP_EXTENT)
 			lower_extent(&design, op);
 	lower_loads(&design, body);
-	if (!lower_block(&design, body) || !lower_stores(&design, body) || !lower_unit(&design, body))
+	if (!lower_block(&design, body) || !lower_stores(&design, body) || !lower_engine(&design, body))
 		return false;
 	if (design_adapters(&design) > context->platform->ports)
 		bundle_ports(&design, design.block->arguments);

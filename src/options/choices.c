@@ -4,13 +4,13 @@
 #include <string.h>
 
 const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "least", "lp", "normal", "conservative", "safe"};
-const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
-const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
-const char *const ends_name[ENDS_PACES] = {"searched", "quick"};
-const char *const softmax_name[SOFTMAXES] = {"auto", "running", "whole"};
+const char *const matmul_form_name[MATMUL_FORMS] = {"shared", "spatial"};
+const char *const parallelism_search_name[PARALLELISM_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
+const char *const prologue_pace_name[PROLOGUE_PACES] = {"searched", "quick"};
+const char *const softmax_form_name[SOFTMAX_FORMS] = {"auto", "running", "whole"};
 
-#define TRIED(...) {__VA_ARGS__}
-#define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) {name, NULL, 0, least, most, own, unit, tried},
+#define CANDIDATES(...) {__VA_ARGS__}
+#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning) {name, NULL, 0, least, most, default_value, unit, candidates},
 #define WORD(code, name, metavar, words, meaning) {name, words, sizeof words / sizeof *words, 1, sizeof words / sizeof *words, 1, UNIT_ONE, {0}},
 const struct choice_info choice_info[CHOICES] = {
 #include "options/choices.def"
@@ -20,7 +20,7 @@ const struct choice_info choice_info[CHOICES] = {
 
 int64_t choice_count(const struct choices *choices, enum choice choice)
 {
-	return choices->value[choice] ? choices->value[choice] : choice_info[choice].own;
+	return choices->value[choice] ? choices->value[choice] : choice_info[choice].default_value;
 }
 
 int choice_word(const struct choices *choices, enum choice choice)
@@ -45,11 +45,11 @@ void choice_print(struct text *out, enum choice choice, int64_t value, bool json
 		text_add(out, "%lld", (long long)value);
 }
 
-int choice_tried(enum choice choice)
+int choice_candidates(enum choice choice)
 {
 	const struct choice_info *info = &choice_info[choice];
 	int count = info->words;
-	while (!info->word && count < CHOICE_TRIED && info->tried[count])
+	while (!info->word && count < CHOICE_CANDIDATES && info->candidates[count])
 		count++;
 	return count;
 }
@@ -71,22 +71,22 @@ static int64_t share_of(const struct platform *platform, const struct choice_inf
 	return number * whole_of(platform, info->unit) / 1000;
 }
 
-int64_t choice_on(const struct choices *choices, const struct platform *platform, enum choice choice)
+int64_t choice_resolve(const struct choices *choices, const struct platform *platform, enum choice choice)
 {
 	const struct choice_info *info = &choice_info[choice];
-	return choices->value[choice] ? choices->value[choice] : share_of(platform, info, info->own);
+	return choices->value[choice] ? choices->value[choice] : share_of(platform, info, info->default_value);
 }
 
-int64_t choice_try(const struct platform *platform, enum choice choice, int n)
+int64_t choice_candidate(const struct platform *platform, enum choice choice, int n)
 {
 	const struct choice_info *info = &choice_info[choice];
-	int64_t value = info->word ? n + 1 : share_of(platform, info, info->tried[n]);
+	int64_t value = info->word ? n + 1 : share_of(platform, info, info->candidates[n]);
 	return value < info->least ? info->least : value;
 }
 
 /* --- fixed widths */
 
-const struct fixed_width *fixed_width_of(const struct choices *choices, const char *kernel)
+const struct fixed_parallelism *fixed_parallelism_of(const struct choices *choices, const char *kernel)
 {
 	for (int i = 0; i < choices->fixed; i++)
 		if (text_same(choices->fix[i].kernel, kernel))
@@ -94,7 +94,7 @@ const struct fixed_width *fixed_width_of(const struct choices *choices, const ch
 	return NULL;
 }
 
-static int64_t *key_of(struct fixed_width *fixed, const char *key, size_t size)
+static int64_t *key_of(struct fixed_parallelism *fixed, const char *key, size_t size)
 {
 	const struct {
 		const char *name;
@@ -106,25 +106,25 @@ static int64_t *key_of(struct fixed_width *fixed, const char *key, size_t size)
 	return NULL;
 }
 
-static bool refuse(struct diag *diag, const char *text)
+static bool report_fix_syntax(struct diag *diag, const char *text)
 {
 	diag_error(diag, NOWHERE, "--fix is '%s'", text);
 	return diag_note(diag, "KERNEL:lanes=COUNT,rows=COUNT,ports=COUNT, each at most once, counts above 0");
 }
 
-bool fixed_width_parse(struct diag *diag, const char *text, struct fixed_width *fixed)
+bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_parallelism *fixed)
 {
 	const char *colon = strchr(text, ':'), *at = colon ? colon + 1 : text;
 	if (!colon || colon == text || !*at)
-		return refuse(diag, text);
-	*fixed = (struct fixed_width){.kernel = text_copy(diag->arena, text, (size_t)(colon - text))};
+		return report_fix_syntax(diag, text);
+	*fixed = (struct fixed_parallelism){.kernel = text_copy(diag->arena, text, (size_t)(colon - text))};
 	while (*at) {
 		const char *equals = strchr(at, '=');
 		int64_t *value = equals ? key_of(fixed, at, (size_t)(equals - at)) : NULL;
 		char *end = NULL;
 		long long count = value ? strtoll(equals + 1, &end, 10) : 0;
 		if (!value || *value || count < 1 || count > INT32_MAX || (*end && *end != ',') || (*end == ',' && !end[1]))
-			return refuse(diag, text);
+			return report_fix_syntax(diag, text);
 		*value = count;
 		at = *end ? end + 1 : end;
 	}

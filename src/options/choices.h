@@ -6,19 +6,19 @@
 
 struct platform;
 
-enum contractions { CONTRACTIONS_SHARED, CONTRACTIONS_SPATIAL, CONTRACTIONS };
-extern const char *const contractions_name[CONTRACTIONS];
+enum matmul_form { MATMUL_ENGINE, MATMUL_SPATIAL, MATMUL_FORMS };
+extern const char *const matmul_form_name[MATMUL_FORMS];
 
-enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
-extern const char *const softmax_name[SOFTMAXES];
-enum ends_pace { ENDS_SEARCHED, ENDS_QUICK, ENDS_PACES };
-extern const char *const ends_name[ENDS_PACES];
+enum softmax_form { SOFTMAX_AUTO, SOFTMAX_ONLINE, SOFTMAX_TWO_PASS, SOFTMAX_FORMS };
+extern const char *const softmax_form_name[SOFTMAX_FORMS];
+enum prologue_pace { PROLOGUE_SEARCHED, PROLOGUE_PACED, PROLOGUE_PACES };
+extern const char *const prologue_pace_name[PROLOGUE_PACES];
 
 enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_LEAST, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
 extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
 
-enum width_search { WIDTH_JOINT, WIDTH_INTENSITY, WIDTH_NEIGHBOUR, WIDTH_DEFAULT_TILE, WIDTH_SEARCHES };
-extern const char *const width_search_name[WIDTH_SEARCHES];
+enum parallelism_search { PARALLELISM_JOINT, PARALLELISM_INTENSITY, PARALLELISM_NEIGHBOUR, PARALLELISM_DEFAULT_TILE, PARALLELISM_SEARCHES };
+extern const char *const parallelism_search_name[PARALLELISM_SEARCHES];
 
 enum choice {
 #define COUNT(code, ...) CHOICE_##code,
@@ -31,19 +31,19 @@ enum choice {
 
 enum choice_unit { UNIT_ONE, UNIT_DSP, UNIT_LUT, UNIT_MEMORY, UNIT_CLOCK };    /* all but the first: thousandths of what the platform has */
 
-#define CHOICE_TRIED 8
+#define CHOICE_CANDIDATES 8
 
 struct choice_info {
 	const char *name;
 	const char *const *word;  /* NULL: a count */
 	int words;
-	int64_t least, most, own;
+	int64_t least, most, default_value;
 	enum choice_unit unit;
-	int64_t tried[CHOICE_TRIED];      /* ends at the first 0 */
+	int64_t candidates[CHOICE_CANDIDATES];      /* ends at the first 0 */
 };
 extern const struct choice_info choice_info[CHOICES];
 
-struct fixed_width {          /* --fix */
+struct fixed_parallelism {          /* --fix */
 	const char *kernel;
 	int64_t lanes, rows, ports;       /* 0: free */
 };
@@ -51,18 +51,18 @@ struct fixed_width {          /* --fix */
 struct choices {
 	int64_t value[CHOICES];   /* 0: the compiler's own; a word: 1 + its number */
 	int fixed;
-	const struct fixed_width *fix;
+	const struct fixed_parallelism *fix;
 };
 
 int64_t choice_count(const struct choices *choices, enum choice choice);  /* of UNIT_ONE */
-int64_t choice_on(const struct choices *choices, const struct platform *platform, enum choice choice);    /* of any unit */
+int64_t choice_resolve(const struct choices *choices, const struct platform *platform, enum choice choice);    /* of any unit */
 int choice_word(const struct choices *choices, enum choice choice);
 int choice_word_named(enum choice choice, const char *word);              /* -1: there is none */
 void choice_print(struct text *out, enum choice choice, int64_t value, bool json);        /* a value of struct choices, as its option takes it or as JSON */
-int choice_tried(enum choice choice);              /* how many values an exploration tries; words: all of them */
+int choice_candidates(enum choice choice);              /* how many values an exploration tries; words: all of them */
 /* The n-th of them, as a value of struct choices. */
-int64_t choice_try(const struct platform *platform, enum choice choice, int n);
+int64_t choice_candidate(const struct platform *platform, enum choice choice, int n);
 /* KERNEL:lanes=8,rows=2,ports=4 */
-bool fixed_width_parse(struct diag *diag, const char *text, struct fixed_width *fixed);
-const struct fixed_width *fixed_width_of(const struct choices *choices, const char *kernel);  /* NULL: free */
+bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_parallelism *fixed);
+const struct fixed_parallelism *fixed_parallelism_of(const struct choices *choices, const char *kernel);  /* NULL: free */
 #endif

@@ -3,7 +3,7 @@
 
 #define PORTS_LEAST 24        /* of a platform: a unit has a port for each slice, beside those of all else */
 
-bool has_unit(const struct pass_context *context)
+bool has_engine(const struct pass_context *context)
 {
-	return choice_word(&context->choices, CHOICE_CONTRACTIONS) == CONTRACTIONS_SHARED && context->platform->ports >= PORTS_LEAST;
+	return choice_word(&context->choices, CHOICE_MATMUL) == MATMUL_ENGINE && context->platform->ports >= PORTS_LEAST;
 }

@@ -17,7 +17,7 @@ struct quant_scheme {
 	bool per_token;           /* activations: one scale for each token rather than each group */
 	int state;                /* bits of keys and values; 16: bf16 */
 	int64_t lead;             /* rows in front of the past ones in a state of bytes; 0: as many as a launch makes */
-	bool half;                /* matrices and tables are kept as bf16 */
+	bool bf16;                /* matrices and tables are kept as bf16 */
 };
 
 struct pass_context {
@@ -26,19 +26,19 @@ struct pass_context {
 	struct resources limit;   /* where limited: what the design may take */
 	bool limited;
 	int64_t least_on_chip;    /* out: the least budget with which fusion would succeed; 0: it did */
-	int64_t held, least_held; /* out: bytes that fusion counts against the budget, and what they would be with every edge cut that can be */
-	struct resources taken;   /* out, of allocate_memory: what the design takes, even if it is more than there is */
+	int64_t on_chip_bytes, least_on_chip_bytes; /* out: bytes that fusion counts against the budget, and what they would be with every edge cut that can be */
+	struct resources taken;   /* out, of bind_storage: what the design takes, even if it is more than there is */
 	int excess_ports;         /* out: memory ports that the design needs and the platform lacks */
-	int few_slices;           /* out: slices' ports that are left, where words of a unit's results have more numbers than there are slices; 0: they have not */
+	int engine_ports_left;           /* out: slices' ports that are left, where words of a unit's results have more numbers than there are slices; 0: they have not */
 	const struct quant_scheme *quant;         /* NULL: none */
 	int64_t fifo_events;      /* iterations that may be simulated to size FIFOs; 0: the default */
-	struct map *widths;       /* weight's name → struct fixed_width * of the kernel that reads it through ports of its own: another phase's where `follows`, else to be filled in; NULL: neither */
+	struct map *parallelism_table;       /* weight's name → struct fixed_parallelism * of the kernel that reads it through ports of its own: another phase's where `follows`, else to be filled in; NULL: neither */
 	bool follows;
-	struct map *answers;      /* of searches over widths and loop orders (answers.h), kept from one design to the next that is tried; NULL: they are not */
+	struct map *search_cache;      /* of searches over widths and loop orders (answers.h), kept from one design to the next that is tried; NULL: they are not */
 	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
 	bool dumped;              /* the module was read with streams in it: somebody may have changed what passes had made */
 };
 
 /* Does the point ask for a contraction unit, and has the platform enough ports for one? */
-bool has_unit(const struct pass_context *context);
+bool has_engine(const struct pass_context *context);
 #endif

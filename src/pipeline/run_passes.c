@@ -44,8 +44,8 @@ static bool run_pass(struct session *session, const struct pass *pass)
 {
 	const struct options *options = &session->options;
 	session->context = (struct pass_context){.platform = session->platform, .choices = session->choices, .quant = session->quant, .fifo_events = options->events,
-						 .widths = session->widths, .follows = session->follows, .answers = &session->answers, .lp = options->lp ? &session->lp : NULL, .dumped = session->read > LEVEL_TENSOR,
-						 .held = session->context.held, .least_held = session->context.least_held, .limit = session->limit, .limited = options->limit[LIMIT_BRAM] || options->limit[LIMIT_URAM]};
+						 .parallelism_table = session->parallelism_table, .follows = session->follows, .search_cache = &session->search_cache, .lp = options->lp ? &session->lp : NULL, .dumped = session->read > LEVEL_TENSOR,
+						 .on_chip_bytes = session->context.on_chip_bytes, .least_on_chip_bytes = session->context.least_on_chip_bytes, .limit = session->limit, .limited = options->limit[LIMIT_BRAM] || options->limit[LIMIT_URAM]};
 	struct stress *stress = stress_on() ? stress_begin(session) : NULL;
 	if (!session_stage(session, pass->name) || !pass->run(&session->context, session->module))
 		return false;

@@ -21,7 +21,7 @@ struct session *session_new(void)
 	}
 	session->arena = arena_new(&session->guard);
 	session->diag.arena = session->arena;
-	session->answers = map_new(session->arena);
+	session->search_cache = map_new(session->arena);
 	session->out = session->notices = session->lp = text_new(session->arena);
 	return session;
 }

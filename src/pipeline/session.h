@@ -37,8 +37,8 @@ struct session {
 	double target_ms;         /* 0: none */
 	const char *narrowest;    /* what the first design lacked, where the one at hand is as narrow as can be; else NULL */
 	struct pass_context context;      /* of the pass that runs, or ran last */
-	struct map *widths;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
-	struct map answers;       /* of searches (pass_context) */
+	struct map *parallelism_table;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
+	struct map search_cache;       /* of searches (pass_context) */
 	bool follows;             /* the phase at hand is not the first */
 	struct arena *attempt;    /* holds the module where it is one of several attempts */
 	struct text lp;           /* the linear program of FIFO depths, where options.lp wants it */

@@ -233,7 +233,7 @@ static void check_values(struct session *session, struct stress *stress, const s
 void stress_check(struct session *session, struct stress *stress, const struct pass *pass)
 {
 	check_text(session, stress->arena);
-	bool rounds = session->quant && text_same(pass->name, "quantise");       /* its error is the scheme's, its inputs are others: held against PyTorch instead */
+	bool rounds = session->quant && text_same(pass->name, "quantize");       /* its error is the scheme's, its inputs are others: held against PyTorch instead */
 	if (stress->result && !rounds)
 		check_values(session, stress, pass);
 	session->scratch = NULL;

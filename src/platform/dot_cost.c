@@ -27,7 +27,7 @@ static int64_t four_bits(const struct dot *dot, struct operator_cost *cost, cons
 }
 
 /* Two fields, a count of borrows, and what gives them back. */
-static int64_t apart_bits(const struct dot *dot, struct operator_cost *cost, const struct operator_cost *add)
+static int64_t separate_bits(const struct dot *dot, struct operator_cost *cost, const struct operator_cost *add)
 {
 	int64_t added = 0;
 	for (int field = 0; field < 2; field++)
@@ -38,17 +38,17 @@ static int64_t apart_bits(const struct dot *dot, struct operator_cost *cost, con
 struct operator_cost dot_cost(const struct platform *platform, const struct dot *dot)
 {
 	struct operator_cost add = platform->cost[OP_ADDI], cost = {.dsp = (int)dot->lanes};
-	int64_t added = dot->commons > 1 ? four_bits(dot, &cost, &add) * dot->pairs : dot->apart ? apart_bits(dot, &cost, &add) : tree_bits(&cost, &add, dot->lanes, dot->product), flags = 0;
+	int64_t added = dot->x_per_dsp > 1 ? four_bits(dot, &cost, &add) * dot->pairs : dot->unpacks_products ? separate_bits(dot, &cost, &add) : tree_bits(&cost, &add, dot->lanes, dot->product), flags = 0;
 	cost.latency += platform->cost[OP_MULI].latency;
 	if (dot->words > 1) {     /* once for all x; the lower bits of the second number are zero: what is added there is the first one's sign */
-		added += dot->lanes * (dot->own + 1);
+		added += dot->lanes * (dot->w_bits + 1);
 		cost.latency += 2 * add.latency;
 	}
-	if (dot->commons > 1)
+	if (dot->x_per_dsp > 1)
 		flags = FLAG_LUTS * dot->lanes * dot->pairs;
-	else if (dot->words > 1 && !dot->apart)
+	else if (dot->words > 1 && !dot->unpacks_products)
 		added += dot->sum + dot->offset + 1;
-	int64_t dots = dot->across ? dot->across / dot->words : 1;
+	int64_t dots = dot->columns ? dot->columns / dot->words : 1;
 	cost.dsp *= (int)dots * dot->pairs;
 	cost.lut = (int)(dots * ((added * add.lut + 31) / 32 + flags));
 	cost.ff = (int)(dots * ((added * add.ff + 31) / 32 + flags));

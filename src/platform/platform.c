@@ -100,7 +100,7 @@ static void complain(struct reader *reader, const char *path, const char *format
 }
 
 /* The first file that has group.key. */
-static const cJSON *find(const struct reader *reader, const char *group, const char *key, const char **path)
+static const cJSON *find_row(const struct reader *reader, const char *group, const char *key, const char **path)
 {
 	for (int i = 0; i < reader->files; i++) {
 		const cJSON *in = group ? cJSON_GetObjectItemCaseSensitive(reader->file[i].json, group) : reader->file[i].json;
@@ -171,7 +171,7 @@ static void read_figures(struct reader *reader, struct platform *platform)
 	for (size_t i = 0; i < COUNT(figures); i++) {
 		const struct figure *figure = &figures[i];
 		const char *path;
-		const cJSON *item = find(reader, figure->group, figure->key, &path);
+		const cJSON *item = find_row(reader, figure->group, figure->key, &path);
 		const char *key = dotted(reader, figure->group, figure->key);
 		double value = figure_read(reader, path, key, item, figure->low, figure->high);
 		if (figure->kind != FIGURE_REAL)
@@ -196,7 +196,7 @@ static void read_die(struct reader *reader, const char *path, int number, const 
 static void read_dies(struct reader *reader, struct platform *platform)
 {
 	const char *path;
-	const cJSON *dies = find(reader, NULL, "dies", &path), *die;
+	const cJSON *dies = find_row(reader, NULL, "dies", &path), *die;
 	int count = cJSON_GetArraySize(dies);
 	if (!cJSON_IsArray(dies) || count < 1 || count > PLATFORM_DIES) {
 		complain(reader, path, "'dies' lists %d dies", count);
@@ -267,7 +267,7 @@ static void read_operators(struct reader *reader, struct platform *platform)
 	for (int composed = 0; composed < 2; composed++)
 		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
 			const char *path;
-			const cJSON *row = has_cost((enum op_code)code) ? find(reader, "operators", op_info[code].name, &path) : NULL;
+			const cJSON *row = has_cost((enum op_code)code) ? find_row(reader, "operators", op_info[code].name, &path) : NULL;
 			if (row && !cJSON_GetObjectItemCaseSensitive(row, "parts") == !composed)
 				platform->cost[code] = read_row(reader, path, platform, op_info[code].name, row);
 			else if (!row && !composed && has_cost((enum op_code)code))
@@ -276,15 +276,15 @@ static void read_operators(struct reader *reader, struct platform *platform)
 }
 
 /* What one figure says of another. */
-static void check_together(struct reader *reader, const struct platform *platform)
+static void check_consistency(struct reader *reader, const struct platform *platform)
 {
 	const char *path;
 	if (platform->port_bits & (platform->port_bits - 1)) {
-		find(reader, "ports", "bits", &path);
+		find_row(reader, "ports", "bits", &path);
 		complain(reader, path, "'ports.bits' is %d", platform->port_bits);
 		diag_note(reader->diag, "a power of two");
 	}
-	find(reader, NULL, "idle_watts", &path);
+	find_row(reader, NULL, "idle_watts", &path);
 	in_range(reader, path, "idle_watts", platform->idle_watts, 0, platform->watts);
 }
 
@@ -298,31 +298,31 @@ static bool has_text(const char *left, const char *right)
 static const char *nearest_key(const char *group, const char *key)
 {
 	static const char *const texts[] = {"name", "part", "xpfm", "like", "dies", "operators"};
-	struct nearest nearest = {.wanted = key};
+	struct closest_name closest_name = {.wanted = key};
 	for (size_t i = 0; !group && i < COUNT(texts); i++)
-		nearest_consider(&nearest, texts[i]);
+		closest_name_consider(&closest_name, texts[i]);
 	for (size_t i = 0; i < COUNT(figures); i++)
 		if (!group || has_text(group, figures[i].group))
-			nearest_consider(&nearest, group || !figures[i].group ? figures[i].key : figures[i].group);
+			closest_name_consider(&closest_name, group || !figures[i].group ? figures[i].key : figures[i].group);
 	for (size_t i = 0; has_text(group, "dies") && i < COUNT(resource_keys); i++)
-		nearest_consider(&nearest, resource_keys[i].key);
+		closest_name_consider(&closest_name, resource_keys[i].key);
 	for (int code = OP_NONE + 1; has_text(group, "operators") && code < OP_COUNT; code++)
 		if (has_cost((enum op_code)code))
-			nearest_consider(&nearest, op_info[code].name);
-	return nearest.found;
+			closest_name_consider(&closest_name, op_info[code].name);
+	return closest_name.found;
 }
 
 static void check_keys(struct reader *reader, const char *path, const char *group, const cJSON *json)
 {
 	const cJSON *item;
 	cJSON_ArrayForEach(item, json) {
-		const char *nearest = nearest_key(group, item->string);
+		const char *closest_name = nearest_key(group, item->string);
 		const cJSON *other = json->child;
 		while (other != item && strcmp(other->string, item->string))
 			other = other->next;
-		if (strcmp(nearest, item->string)) {
+		if (strcmp(closest_name, item->string)) {
 			complain(reader, path, "'%s' is no key of a platform", dotted(reader, group, item->string));
-			diag_note(reader->diag, "the nearest is '%s'", dotted(reader, group, nearest));
+			diag_note(reader->diag, "the nearest is '%s'", dotted(reader, group, closest_name));
 		} else if (other != item) {
 			complain(reader, path, "'%s' stands there twice", dotted(reader, group, item->string));
 		}
@@ -349,7 +349,7 @@ static void check_file(struct reader *reader, const struct file *file)
 static const char *read_text(struct reader *reader, const char *key)
 {
 	const char *path;
-	const cJSON *item = find(reader, NULL, key, &path);
+	const cJSON *item = find_row(reader, NULL, key, &path);
 	if (cJSON_IsString(item))
 		return text_copy(reader->arena, item->valuestring, strlen(item->valuestring));
 	complain(reader, path, "the text '%s' is missing", key);
@@ -422,7 +422,7 @@ const struct platform *platform_load(struct arena *arena, struct diag *diag, con
 		read_figures(&reader, platform);
 		read_dies(&reader, platform);
 		read_operators(&reader, platform);
-		check_together(&reader, platform);
+		check_consistency(&reader, platform);
 	}
 	for (int i = 0; i < reader.files; i++)
 		check_file(&reader, &reader.file[i]);
@@ -499,7 +499,7 @@ struct resources resources_add(struct resources left, struct resources right)
 	return (struct resources){left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp, left.bram18 + right.bram18, left.uram + right.uram};
 }
 
-struct resources resources_less(struct resources all, struct resources used)
+struct resources resources_subtract(struct resources all, struct resources used)
 {
 	const struct resources left = {all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp, all.bram18 - used.bram18, all.uram - used.uram};
 	return (struct resources){left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0, left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0, left.uram > 0 ? left.uram : 0};

@@ -54,7 +54,7 @@ struct operator_cost platform_narrow(const struct platform *platform);         /
 struct operator_cost platform_narrow_integer(const struct platform *platform); /* and a float of an integer */
 struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);
-struct resources resources_less(struct resources all, struct resources used);      /* what is left, at least nothing */
+struct resources resources_subtract(struct resources all, struct resources used);      /* what is left, at least nothing */
 int64_t resources_bytes(struct resources resources);      /* that its block RAMs and URAMs hold */
 double resources_share(struct resources used, struct resources has);       /* the largest of used / has over the five */
 struct resources platform_total(const struct platform *platform);          /* over all dies */

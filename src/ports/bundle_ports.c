@@ -14,14 +14,14 @@
 
 #define NARROW_BITS 64
 #define FEW_WORDS 4096        /* of a launch */
-#define UNDER_WAY 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
+#define REQUESTS 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
 #define SLOWER 3              /* so at most so many times as long */
 #define LITTLE_MORE 64        /* one part in so many, which nobody waits for where another adapter would have a row's words more */
-#define UNDER_WAY_FEW 16      /* of words that are at most one in FEW_WAIT of the unit's: they have as much time */
+#define REQUESTS_FEW 16      /* of words that are at most one in FEW_WAIT of the unit's: they have as much time */
 #define FEW_WAIT 6
-#define UNDER_WAY_NARROW 64   /* of narrow words, which take next to no room on their way */
+#define REQUESTS_NARROW 64   /* of narrow words, which take next to no room on their way */
 #define MANY_NARROW 256       /* in a launch, from which on that is worth it: each would take six cycles */
-#define UNDER_WAY_ALL 192     /* that all riders on its adapter have between them, as many as its channel's bandwidth needs and half as many again, since they wait for each other */
+#define REQUESTS_ALL 192     /* that all riders on its adapter have between them, as many as its channel's bandwidth needs and half as many again, since they wait for each other */
 #define WANTED_SOONER 4       /* of their words, one part in so many counts twice: a layer's are wanted while attention works, those of the unit a layer long */
 #define SELDOM 4              /* of a unit's port, the words that small operands have are at most one part in so many */
 #define LITTLE 8              /* of full words, what joins is at most one part in so many of the port that it joins */
@@ -30,13 +30,13 @@ struct bundled {
 	int64_t bits, words;      /* of the port; in a launch, at the most, */
 	int64_t layered;          /* of these, in the loops over layers; all where there are none */
 	bool write, narrow;       /* narrow: its words travel one by one, */
-	bool rides;               /* although they are many */
+	bool moved_to_narrow;               /* although they are many */
 	const char *buffer;
 	int other;                /* another port of its buffer; -1: none */
 	int bundle;               /* the first port of the bundle */
 	const struct op *process; /* the call that reads or writes it; */
 	int part;                 /* of its ports, which come in as many parts as it reads one after the other, the one that this is in, */
-	int side;                 /* of so many that it reads side by side */
+	int parallel_ports;                 /* of so many that it reads side by side */
 };
 
 struct bundling {
@@ -58,19 +58,19 @@ static int other_port(const struct bundling *b, int number)
 static bool is_seldom(const struct bundling *b, const struct bundled *port, int64_t most)
 {
 	bool once = port->words <= FEW_WORDS && port->other < 0 && !port->write;
-	return port->bits == UNIT_WORD_BITS && (once || (map_get(&b->design->shared, port->buffer) && port->words <= most / SELDOM));
+	return port->bits == ENGINE_WORD_BITS && (once || (map_get(&b->design->shared, port->buffer) && port->words <= most / SELDOM));
 }
 
 /* One token of many that a launch may have waits for memory. */
 static bool counts_tiles(const struct bundling *b)
 {
-	return unit_counts_tiles(b->design->source->region[0]);
+	return engine_has_run_time_tiles(b->design->source->region[0]);
 }
 
 /* What is few for one token is so for as many as a launch may have. */
 static int64_t tokens_counted(const struct bundling *b)
 {
-	return counts_tiles(b) ? unit_tokens(b->design->source->region[0], NULL) : 1;
+	return counts_tiles(b) ? engine_tokens(b->design->source->region[0], NULL) : 1;
 }
 
 /* A loader's words are as wide as the ports that it reads side by side. */
@@ -87,17 +87,17 @@ static void find_process(const struct design *design, const struct value *argume
 		const struct type *type = port->process->operand[i]->type;
 		wide = type->kind == TYPE_FIFO && type_bits(type->element) > wide ? type_bits(type->element) : wide;
 	}
-	port->side = port->bits > 0 ? (int)(wide / port->bits) : 1;
-	port->part = number / (port->side > 0 ? port->side : 1);
+	port->parallel_ports = port->bits > 0 ? (int)(wide / port->bits) : 1;
+	port->part = number / (port->parallel_ports > 0 ? port->parallel_ports : 1);
 }
 
 /* Ports that words are dealt out to one by one stand side by side as well, though each has a loader. */
-static void stand_beside(const struct bundling *b, struct bundled *port)
+static void mark_adjacent_ports(const struct bundling *b, struct bundled *port)
 {
-	const struct state *state = map_get(&b->design->dealt, port->buffer);
+	const struct state *state = map_get(&b->design->interleaved_states, port->buffer);
 	if (!state || port->write)
 		return;
-	port->side = state->parts * state->ports;
+	port->parallel_ports = state->parts * state->ports;
 	for (int i = 0; i < b->ports; i++)
 		if (text_same(b->port[i].buffer, state->buffer[0]) && !b->port[i].write)
 			port->process = b->port[i].process;
@@ -118,7 +118,7 @@ static void survey(struct bundling *b)
 		find_process(design, argument, port);
 	}
 	for (int i = 0; i < b->ports; i++)
-		stand_beside(b, &b->port[i]);
+		mark_adjacent_ports(b, &b->port[i]);
 	int64_t most = 0, few = FEW_WORDS * tokens_counted(b);
 	bool narrow = false;
 	for (int i = 0; i < b->ports; i++)
@@ -134,15 +134,15 @@ static void survey(struct bundling *b)
 }
 
 /* As wide as the unit's words. */
-static bool is_rider(const struct bundled *port)
+static bool is_full_word_port(const struct bundled *port)
 {
-	return port->bits == UNIT_WORD_BITS && !port->narrow;
+	return port->bits == ENGINE_WORD_BITS && !port->narrow;
 }
 
 /* What is read beside the unit's words, in words as wide. */
-static bool rides_unit(const struct bundled *port)
+static bool is_full_word_read(const struct bundled *port)
 {
-	return is_rider(port) && !port->write;
+	return is_full_word_port(port) && !port->write;
 }
 
 static void join_narrow(struct bundling *b)
@@ -157,18 +157,18 @@ static void join_narrow(struct bundling *b)
 }
 
 /* Words that go the way of `port` through a bundle, beside those of its first; of the unit's words, whichever way, since its channel has no time to spare. */
-static int64_t beside(const struct bundling *b, int bundle, const struct bundled *port)
+static int64_t words_through_bundle(const struct bundling *b, int bundle, const struct bundled *port)
 {
 	int64_t words = 0;
 	for (int i = 0; i < b->ports; i++)
-		words += i != bundle && b->port[i].bundle == bundle && (b->port[i].write == port->write || is_rider(port)) ? b->port[i].words : 0;
+		words += i != bundle && b->port[i].bundle == bundle && (b->port[i].write == port->write || is_full_word_port(port)) ? b->port[i].words : 0;
 	return words;
 }
 
 /* Results behind the layers come while loaders bring the head's words as fast as memory can, and the slowest of these holds up all. */
-static bool beside_head(const struct bundled *port, const struct bundled *first)
+static bool delays_last_layer(const struct bundled *port, const struct bundled *first)
 {
-	return port->write && is_rider(port) && !port->layered && !first->write && first->layered > 0 && first->layered < first->words;
+	return port->write && is_full_word_port(port) && !port->layered && !first->write && first->layered > 0 && first->layered < first->words;
 }
 
 /* The bundle of equally wide ports that has least to do beside its first, whose words all beside it, or at least the port's, are little against.  -1: there is none. */
@@ -180,10 +180,10 @@ static int place_for(const struct bundling *b, const bool *placed, int number)
 	bool tied = port->other >= 0 && placed[port->other] && b->port[port->other].bits == port->bits;
 	for (int i = 0; i < b->ports; i++) {
 		const struct bundled *first = &b->port[i];
-		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i) || beside_head(port, first))
+		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i) || delays_last_layer(port, first))
 			continue;
-		int64_t all = beside(b, i, port) + port->words, share = first->write == port->write && is_rider(port) ? LITTLE : 1;
-		bool few = !is_rider(port) && port->words <= first->words / LITTLE;
+		int64_t all = words_through_bundle(b, i, port) + port->words, share = first->write == port->write && is_full_word_port(port) ? LITTLE : 1;
+		bool few = !is_full_word_port(port) && port->words <= first->words / LITTLE;
 		if ((all > first->words / share && !few) || all >= least)
 			continue;
 		least = all;
@@ -217,23 +217,23 @@ static bool is_shared(const struct bundling *b, int bundle)
 }
 
 /* Requests under way of a port whose words travel one by one; 0: as many as of any. */
-static int64_t under_way(const struct bundling *b, int number)
+static int64_t outstanding_requests(const struct bundling *b, int number)
 {
 	const struct bundled *port = &b->port[number];
-	int64_t riders = 0, most = 0;
+	int64_t moved_ports = 0, most = 0;
 	if (!port->narrow || port->write)
 		return 0;
 	if (port->bits <= NARROW_BITS)
-		return port->words >= MANY_NARROW ? UNDER_WAY_NARROW : 0;
-	if (port->bits != UNIT_WORD_BITS || port->words <= FEW_WORDS)
+		return port->words >= MANY_NARROW ? REQUESTS_NARROW : 0;
+	if (port->bits != ENGINE_WORD_BITS || port->words <= FEW_WORDS)
 		return 0;
 	for (int i = 0; i < b->ports; i++) {
-		riders += b->port[i].rides;
-		most = b->port[i].layered > most && is_rider(&b->port[i]) ? b->port[i].layered : most;
+		moved_ports += b->port[i].moved_to_narrow;
+		most = b->port[i].layered > most && is_full_word_port(&b->port[i]) ? b->port[i].layered : most;
 	}
 	if (counts_tiles(b) && port->layered * FEW_WAIT <= most)
-		return UNDER_WAY_FEW;
-	return !port->rides || riders * UNDER_WAY <= UNDER_WAY_ALL ? UNDER_WAY : riders < UNDER_WAY_ALL ? UNDER_WAY_ALL / riders : 1;
+		return REQUESTS_FEW;
+	return !port->moved_to_narrow || moved_ports * REQUESTS <= REQUESTS_ALL ? REQUESTS : moved_ports < REQUESTS_ALL ? REQUESTS_ALL / moved_ports : 1;
 }
 
 static void set_bundles(const struct bundling *b)
@@ -246,13 +246,13 @@ static void set_bundles(const struct bundling *b)
 		*attrs = attr_with(design->module, *attrs, KEY_STREAM_BUNDLE, attr_item(design->port_attrs.data[b->port[i].bundle], KEY_STREAM_PORT));
 		if (b->port[i].narrow)
 			*attrs = attr_with(design->module, *attrs, KEY_STREAM_BURST, attr_integer(design->module, 1));
-		int64_t requests = under_way(b, i);
+		int64_t requests = outstanding_requests(b, i);
 		if (requests)
 			*attrs = attr_with(design->module, *attrs, KEY_STREAM_OUTSTANDING, attr_integer(design->module, requests));
 	}
 }
 
-int adapters_beside_unit(struct design *design)
+int adapters_outside_engine(struct design *design)
 {
 	struct bundling b = {.design = design};
 	int adapters = 0;
@@ -260,30 +260,30 @@ int adapters_beside_unit(struct design *design)
 	join_narrow(&b);
 	join_wide(&b);
 	for (int i = 0; i < b.ports; i++)
-		adapters += b.port[i].bundle == i && !is_rider(&b.port[i]);
+		adapters += b.port[i].bundle == i && !is_full_word_port(&b.port[i]);
 	return adapters;
 }
 
-int adapters_for_states(struct design *design, int64_t words)
+int state_adapters(struct design *design, int64_t words)
 {
 	struct bundling b = {.design = design};
 	int adapters = 0;
 	survey(&b);
 	for (int i = 0; i < b.ports; i++)
-		adapters += rides_unit(&b.port[i]) && b.port[i].side == 1 && b.port[i].words > words;
+		adapters += is_full_word_read(&b.port[i]) && b.port[i].parallel_ports == 1 && b.port[i].words > words;
 	return counts_tiles(&b) ? adapters : 0;
 }
 
-int ports_beside_unit(struct design *design, int *side)
+int wide_state_ports(struct design *design, int *parallel_ports)
 {
 	struct bundling b = {.design = design};
 	int ports = 0;
 	survey(&b);
-	*side = 1;
+	*parallel_ports = 1;
 	for (int i = 0; i < b.ports; i++) {
-		bool beside = rides_unit(&b.port[i]) && b.port[i].side > 1;
-		ports += beside;
-		*side = beside ? b.port[i].side : *side;
+		bool words_through_bundle = is_full_word_read(&b.port[i]) && b.port[i].parallel_ports > 1;
+		ports += words_through_bundle;
+		*parallel_ports = words_through_bundle ? b.port[i].parallel_ports : *parallel_ports;
 	}
 	return ports;
 }
@@ -315,18 +315,18 @@ static int narrow_adapter(const struct bundling *b)
 	return i < b->ports ? i : -1;
 }
 
-static bool is_beside(const struct bundled *port, const struct bundled *other)
+static bool is_same_loader_part(const struct bundled *port, const struct bundled *other)
 {
 	return port->process == other->process && port->part == other->part;
 }
 
 /* For how many words the loader of a unit's port would have to wait if `port`'s part came through its adapters too: its ports go on in step, so what comes side by side holds it up once. */
-static double held_up(const struct bundling *b, int unit, int loader, const struct bundled *port)
+static double stalled_words(const struct bundling *b, int engine_port, int loader, const struct bundled *port)
 {
 	double words = (double)(b->port[loader].layered + port->layered);
-	for (int i = 0; i < unit; i++)
-		if (b->port[i].bundle >= unit && b->port[b->port[i].bundle].process == b->port[loader].process)
-			words += (double)b->port[i].layered / b->port[i].side;
+	for (int i = 0; i < engine_port; i++)
+		if (b->port[i].bundle >= engine_port && b->port[b->port[i].bundle].process == b->port[loader].process)
+			words += (double)b->port[i].layered / b->port[i].parallel_ports;
 	return words;
 }
 
@@ -339,7 +339,7 @@ static bool narrow_has_time(const struct bundling *b, const struct bundled *port
 /* Scales are whole rows of all slices.  It matters where slices are two for each port, and a token waits for memory. */
 static int busiest_port(const struct bundling *b)
 {
-	int busiest = unit_shape(b->design->source->region[0]).dealt > 1 ? 0 : -1;
+	int busiest = engine_shape(b->design->source->region[0]).pes_per_port > 1 ? 0 : -1;
 	for (int i = 1; busiest >= 0 && i < b->ports; i++)
 		busiest = b->port[i].layered > b->port[busiest].layered ? i : busiest;
 	for (int i = 0; busiest >= 0 && i < b->ports; i++)
@@ -356,31 +356,31 @@ static bool is_laden(const struct bundling *b, int adapter, const struct bundled
 }
 
 /* Of a loader's adapters the one that has least to do, without those that are laden. */
-static int adapter_of(const struct bundling *b, int loader, int unit, const struct bundled *port)
+static int adapter_of(const struct bundling *b, int loader, int engine_port, const struct bundled *port)
 {
 	int best = -1;
-	for (int i = unit; i < b->ports; i++)
+	for (int i = engine_port; i < b->ports; i++)
 		if (b->port[i].process == b->port[loader].process && !is_laden(b, i, port) && (best < 0 || load_of(b, i) < load_of(b, best)))
 			best = i;
 	return best;
 }
 
-static int unladen_of(const struct bundling *b, int loader, int unit, const struct bundled *port)
+static int unladen_of(const struct bundling *b, int loader, int engine_port, const struct bundled *port)
 {
 	int count = 0;
-	for (int i = unit; i < b->ports; i++)
+	for (int i = engine_port; i < b->ports; i++)
 		count += b->port[i].process == b->port[loader].process && !is_laden(b, i, port);
 	return count;
 }
 
 /* The loader that has least to wait for, of those that have room for all that stands side by side, if there is one.  -1: all adapters are laden. */
-static int loader_for(const struct bundling *b, int unit, const struct bundled *port)
+static int loader_for(const struct bundling *b, int engine_port, const struct bundled *port)
 {
 	int best = -1, most = 0;
-	for (int i = unit; i < b->ports; i++) {
-		int room = unladen_of(b, i, unit, port);
-		room = room < port->side ? room : port->side;
-		if (!room || room < most || (room == most && held_up(b, unit, i, port) >= held_up(b, unit, best, port)))
+	for (int i = engine_port; i < b->ports; i++) {
+		int room = unladen_of(b, i, engine_port, port);
+		room = room < port->parallel_ports ? room : port->parallel_ports;
+		if (!room || room < most || (room == most && stalled_words(b, engine_port, i, port) >= stalled_words(b, engine_port, best, port)))
 			continue;
 		best = i;
 		most = room;
@@ -389,61 +389,61 @@ static int loader_for(const struct bundling *b, int unit, const struct bundled *
 }
 
 /* Of the loader that brings what stands side by side with this port already, or of another.  -1: all adapters are laden. */
-static int adapter_in_step(const struct bundling *b, const bool *placed, int number, int unit)
+static int adapter_in_step(const struct bundling *b, const bool *placed, int number, int engine_port)
 {
 	const struct bundled *port = &b->port[number];
 	int best = -1;
-	for (int i = 0; i < unit; i++)
-		if (placed[i] && b->port[i].bundle >= unit && is_beside(&b->port[i], port) && unladen_of(b, b->port[i].bundle, unit, port))
+	for (int i = 0; i < engine_port; i++)
+		if (placed[i] && b->port[i].bundle >= engine_port && is_same_loader_part(&b->port[i], port) && unladen_of(b, b->port[i].bundle, engine_port, port))
 			best = b->port[i].bundle;
-	best = best < 0 ? loader_for(b, unit, port) : best;
-	return best < 0 ? best : adapter_of(b, best, unit, port);
+	best = best < 0 ? loader_for(b, engine_port, port) : best;
+	return best < 0 ? best : adapter_of(b, best, engine_port, port);
 }
 
 /* Where the other port of its buffer is, else on the adapter that has least to do: a loader's, that of an earlier one, or, of what is read, that of narrow ports. */
-static int adapter_for(const struct bundling *b, const bool *placed, int number, int unit)
+static int adapter_for(const struct bundling *b, const bool *placed, int number, int engine_port)
 {
-	int other = b->port[number].other, best = unit;
+	int other = b->port[number].other, best = engine_port;
 	if (other >= 0 && placed[other])
 		return b->port[other].bundle;
-	int in_step = counts_tiles(b) ? adapter_in_step(b, placed, number, unit) : -1;
+	int in_step = counts_tiles(b) ? adapter_in_step(b, placed, number, engine_port) : -1;
 	if (in_step >= 0)
 		return in_step;
-	for (int i = unit + 1; i < b->ports; i++)
+	for (int i = engine_port + 1; i < b->ports; i++)
 		if (load_of(b, i) < load_of(b, best))
 			best = i;
-	for (int i = 0; i < unit; i++)
-		if (placed[i] && is_rider(&b->port[i]) && b->port[i].bundle == i && load_of(b, i) < load_of(b, best))
+	for (int i = 0; i < engine_port; i++)
+		if (placed[i] && is_full_word_port(&b->port[i]) && b->port[i].bundle == i && load_of(b, i) < load_of(b, best))
 			best = i;
 	return narrow_has_time(b, &b->port[number], load_of(b, best)) ? narrow_adapter(b) : best;
 }
 
 /* Adapters that are left where each loader of the unit has one. */
-static int spare_adapters(const struct bundling *b, int unit)
+static int spare_adapters(const struct bundling *b, int engine_port)
 {
 	int spare = b->design->context->platform->ports;
 	for (int i = 0; i < b->ports; i++)
-		spare -= b->port[i].bundle == i && (i >= unit || !is_rider(&b->port[i]));
+		spare -= b->port[i].bundle == i && (i >= engine_port || !is_full_word_port(&b->port[i]));
 	return spare;
 }
 
 /* unit: the first port of the unit's loaders, which are the last ports.  Those of most words first; they found an adapter while there are any left.
  * Of alike ones the last comes first, and has the adapters that have least to do: a past of a power of two ends with its words, and what a token appends goes there as well. */
-static void place_riders(struct bundling *b, int unit)
+static void place_full_word_ports(struct bundling *b, int engine_port)
 {
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
 	for (int i = 0; i < b->ports; i++)
-		b->port[i].bundle = i >= unit || is_rider(&b->port[i]) ? i : b->port[i].bundle;
+		b->port[i].bundle = i >= engine_port || is_full_word_port(&b->port[i]) ? i : b->port[i].bundle;
 	b->busiest = busiest_port(b);
-	for (int spare = spare_adapters(b, unit);;) {
+	for (int spare = spare_adapters(b, engine_port);;) {
 		int next = -1;
-		for (int i = 0; i < unit; i++)
-			if (!placed[i] && is_rider(&b->port[i]) && (next < 0 || b->port[i].words >= b->port[next].words))
+		for (int i = 0; i < engine_port; i++)
+			if (!placed[i] && is_full_word_port(&b->port[i]) && (next < 0 || b->port[i].words >= b->port[next].words))
 				next = i;
 		if (next < 0)
 			return;
 		bool founds = spare > 0 && (b->port[next].other < 0 || !placed[b->port[next].other]);
-		b->port[next].bundle = founds ? next : adapter_for(b, placed, next, unit);
+		b->port[next].bundle = founds ? next : adapter_for(b, placed, next, engine_port);
 		b->port[next].narrow = b->port[b->port[next].bundle].narrow;
 		spare -= founds;
 		placed[next] = true;
@@ -458,41 +458,41 @@ static int count_adapters(const struct bundling *b)
 	return adapters;
 }
 
-bool channel_has_time(int64_t unit, int64_t beside, int64_t words)
+bool channel_has_time(int64_t engine_port, int64_t words_through_bundle, int64_t words)
 {
-	return beside + words + words / WANTED_SOONER <= unit;
+	return words_through_bundle + words + words / WANTED_SOONER <= engine_port;
 }
 
 /* The channel of narrow ports has next to nothing to do.  Where all that is read beside the unit's words can come through it, it takes all of that, else the first half where that can, which is the keys:
  * a rider on one loader's adapter holds up the whole unit.  Of launches of one token, which wait for memory. */
-static void ride_with_narrow(struct bundling *b, int unit)
+static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 {
 	int narrow = narrow_adapter(b);
 	int64_t all = 0, words = 0;
-	for (int i = 0; i < unit; i++)
-		all += rides_unit(&b->port[i]) ? b->port[i].layered : 0;
-	if (!words_ride(b->design->source) || unit >= b->ports || narrow < 0 || !all)
+	for (int i = 0; i < engine_port; i++)
+		all += is_full_word_read(&b->port[i]) ? b->port[i].layered : 0;
+	if (!operands_share_weight_port(b->design->source) || engine_port >= b->ports || narrow < 0 || !all)
 		return;
-	int64_t layered = b->port[unit].layered, beside = slow_words(b), most = channel_has_time(layered, beside, all) ? all : all / 2;
-	for (int i = 0; i < unit && channel_has_time(layered, beside, most); i++) {
+	int64_t layered = b->port[engine_port].layered, words_through_bundle = slow_words(b), most = channel_has_time(layered, words_through_bundle, all) ? all : all / 2;
+	for (int i = 0; i < engine_port && channel_has_time(layered, words_through_bundle, most); i++) {
 		struct bundled *port = &b->port[i];
-		words += rides_unit(port) ? port->layered : 0;
-		if (!rides_unit(port) || words > most)
+		words += is_full_word_read(port) ? port->layered : 0;
+		if (!is_full_word_read(port) || words > most)
 			continue;
-		port->rides = port->narrow = true;
+		port->moved_to_narrow = port->narrow = true;
 		port->bundle = narrow;
 	}
 }
 
-void bundle_ports(struct design *design, int unit)
+void bundle_ports(struct design *design, int engine_port)
 {
 	struct bundling b = {.design = design};
 	survey(&b);
 	join_narrow(&b);
-	ride_with_narrow(&b, unit);
+	move_to_narrow_adapter(&b, engine_port);
 	join_wide(&b);
-	if (unit < b.ports && (count_adapters(&b) > design->context->platform->ports || counts_tiles(&b)))
-		place_riders(&b, unit);
+	if (engine_port < b.ports && (count_adapters(&b) > design->context->platform->ports || counts_tiles(&b)))
+		place_full_word_ports(&b, engine_port);
 	set_bundles(&b);
 }
 

@@ -1,4 +1,4 @@
-/* Rows of states: one is written by a process that waits until all past ones of its buffers have been read; several, by lower_rows.c. */
+/* Rows of states: one is written by a process that waits until all past ones of its buffers have been read; several, by lower_append_rows.c. */
 #include "ports/memory.h"
 
 static int first_result(const struct op *store)
@@ -81,14 +81,14 @@ bool append_has_rows(struct design *design, const char *state)
 	return store && writes_rows(design, store);
 }
 
-bool append_in_parts(struct design *design, const char *state, int parts)
+bool append_in_partitions(struct design *design, const char *state, int parts)
 {
 	const struct op *store = store_of(design, design->source->region[0], state);
 	struct sequence order;
 	if (!store)
 		return false;
 	if (writes_rows(design, store))
-		return rows_in_parts(store, (int)attr_item(signature_of(design, true, first_result(store)), KEY_AXIS)->integer, parts);
+		return append_rows_in_partitions(store, (int)attr_item(signature_of(design, true, first_result(store)), KEY_AXIS)->integer, parts);
 	return row_order(design, store, store_words(design, store), &order) && part_loop(&order, type_elements(state_type(design, state)), parts) >= 0;
 }
 
@@ -106,9 +106,9 @@ struct value **append_ports(struct process *p, const struct state *state, const 
 void append_wait(struct process *p, const struct state *state, struct value *when)
 {
 	for (int i = 0; i < state->parts; i++) {
-		struct value *token = map_get(&p->design->tokens, state->buffer[i * state->ports]);
+		struct value *token = map_get(&p->design->reads_done, state->buffer[i * state->ports]);
 		if (token)
-			make_take(p, when, process_argument(p, token, state->parts > 1 ? text_format(p->module->arena, "read_done%d", i) : "read_done"));
+			make_pop(p, when, process_argument(p, token, state->parts > 1 ? text_format(p->module->arena, "read_done%d", i) : "read_done"));
 	}
 }
 
@@ -118,26 +118,26 @@ const char *append_extent(struct design *design, const struct op *store, const s
 	while (op && (op->code == OP_FORK || op->code == OP_CAST || op->code == OP_REASSOCIATE))
 		op = op->operand[0]->def;
 	const char *name = op && op->code == OP_LOAD && op->operand[0]->type->kind == TYPE_TENSOR ? signature_name(design, false, op->operand[0]->index) : NULL;
-	return state_in_turns(state) && name && map_get(&design->controls, name) ? name : NULL;
+	return state_is_interleaved(state) && name && map_get(&design->controls, name) ? name : NULL;
 }
 
 struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position)
 {
-	struct value *kept = extent ? NULL : make_array(p, "first", 1, position->type->element, 1), *counter[1];
+	struct value *position_array = extent ? NULL : make_array(p, "first", 1, position->type->element, 1), *counter[1];
 	process_layers(p);
 	int opened = process_nest(p, 0, NULL, 1, counter);
 	append_wait(p, state, NULL);
-	struct value *taken = make_take(p, NULL, position);
-	if (kept)
-		make_store(p, taken, kept, make_index(p, 0));
+	struct value *taken = make_pop(p, NULL, position);
+	if (position_array)
+		make_store(p, taken, position_array, make_index(p, 0));
 	process_close(p, opened);
-	return kept;
+	return position_array;
 }
 
-struct value *append_position(struct process *p, const char *extent, struct value *kept, int64_t rows)
+struct value *append_position(struct process *p, const char *extent, struct value *position_array, int64_t rows)
 {
 	const struct run_time_trip count = {.symbol = extent, .tile = 1, .most = rows - 1};
-	return extent ? process_count(p, &count, 1) : make_clamped(p, make_load(p, kept, make_index(p, 0)), rows);
+	return extent ? process_trip_count(p, &count, 1) : make_clamped(p, make_load(p, position_array, make_index(p, 0)), rows);
 }
 
 /* What every part of a row is written with. */
@@ -146,17 +146,17 @@ struct row {
 	struct sequence order;
 	int64_t inner, extent, before;            /* numbers of the row at one index of the axis; indices; those in front */
 	int64_t elements;         /* of a layer, in each buffer */
-	struct value *in, *at, *kept;             /* channels; array with the position, or NULL */
+	struct value *in, *at, *position_array;             /* channels; array with the position, or NULL */
 	const char *symbol;       /* the run-time extent that is the position, or NULL */
 };
 
-void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
+void append_interleaved(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
 {
 	int64_t each = state->lanes / lanes;
 	const int64_t pitch[3] = {1, each, 1};
 	struct value *number = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner, *port = state->ports > 1 ? make_divided(p, OP_REMSI, number, state->ports) : NULL;
 	struct value *place = port ? make_divided(p, OP_DIVSI, number, state->ports) : number;
-	struct value *part = state->dealt ? make_divided(p, OP_REMSI, place, state->parts) : NULL;
+	struct value *part = state->port_interleave ? make_divided(p, OP_REMSI, place, state->parts) : NULL;
 	place = part ? make_divided(p, OP_DIVSI, place, state->parts) : place;
 	struct value *term[3] = {outer, place, each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL}, *address = make_address(p, 3, term, pitch, 0);
 	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
@@ -195,18 +195,18 @@ static void append_part(struct process *p, const struct row *row, struct value *
 	struct value *taken = NULL;
 	if (row->state->parts == 1) {
 		append_wait(p, row->state, first);
-		taken = make_take(p, first, row->at);
+		taken = make_pop(p, first, row->at);
 	}
-	counter[dims] = row->symbol || row->kept ? append_position(p, row->symbol, row->kept, row->extent - row->before) : make_clamped(p, taken, row->extent - row->before);
+	counter[dims] = row->symbol || row->position_array ? append_position(p, row->symbol, row->position_array, row->extent - row->before) : make_clamped(p, taken, row->extent - row->before);
 	pitch[dims] = row->inner / order->lanes;
 	counter[dims + 1] = p->layer;
 	pitch[dims + 1] = row->elements / order->lanes;
-	struct value *word = make_take(p, NULL, row->in);
+	struct value *word = make_pop(p, NULL, row->in);
 	if (ports == 1) {
 		make_store(p, word, memory[0], make_address(p, dims + 2, counter, pitch, (order->offset + row->state->offset + row->before * row->inner) / order->lanes));
 	} else {
 		struct value *outer = part_address(p, row, counter, pitch, true), *inner = part_address(p, row, counter, pitch, false);
-		append_in_turns(p, row->state, order->lanes, memory, word, outer, inner);
+		append_interleaved(p, row->state, order->lanes, memory, word, outer, inner);
 	}
 	process_close(p, opened);
 }
@@ -221,7 +221,7 @@ bool lower_append(struct design *design, const struct op *store)
 	if (!state || !whole)
 		return diag_error(module->diag, store->location, "a row is written to the state \"%s\", which no kernel reads", name);
 	if (writes_rows(design, store))
-		return lower_rows(design, store, state, whole);
+		return lower_append_rows(design, store, state, whole);
 	int axis = (int)attr_item(output, KEY_AXIS)->integer;
 	struct row row = {.state = state, .symbol = append_extent(design, store, state), .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, KEY_LEAD, 0), .elements = type_elements(whole) / (state->parts * state->ports)};
 	for (int d = axis + 1; d < whole->rank; d++)
@@ -234,7 +234,7 @@ bool lower_append(struct design *design, const struct op *store)
 	row.in = process_argument(&p, fifo, "x");
 	row.at = process_argument(&p, stream_fifo(design, store->operand[1]), "position");
 	if (state->parts > 1) {
-		row.kept = append_begin(&p, state, row.symbol, row.at);
+		row.position_array = append_begin(&p, state, row.symbol, row.at);
 		row.order.trip[part_loop(&row.order, type_elements(whole), state->parts)] /= state->parts;
 	} else {
 		process_layers(&p);

@@ -5,12 +5,12 @@
 #include "ports/dealt.h"
 
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
-#define COUNTED_BITS 64       /* of those that leave the die beside many counted tokens, whose slices leave few wires: a layer's come while the unit works on it */
-#define APART_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
-#define AHEAD_LEAST 64
-#define AHEAD_MOST 4096
-#define AHEAD_PASSING 16      /* on their way to a cast: a burst */
-#define HELD_UP 4             /* an operand may hold up the loader that others share for one part in so many of the time in which a unit takes the weights of a layer */
+#define RUN_TIME_TILES_BITS 64       /* of those that leave the die beside many counted tokens, whose slices leave few wires: a layer's come while the unit works on it */
+#define PARTITION_WORDS_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
+#define PREFETCH_LEAST 64
+#define PREFETCH_MOST 4096
+#define BURST_WORDS 16      /* on their way to a cast: a burst */
+#define STALL_SHARE 4             /* an operand may hold up the loader that others share for one part in so many of the time in which a unit takes the weights of a layer */
 
 struct source {               /* what a load reads: one tensor, or one a layer */
 	int count;
@@ -55,7 +55,7 @@ static struct value *image_address(struct process *p, const struct image *image,
 	struct value **all = ARENA_ARRAY(p->module->arena, struct value *, dims + 1);
 	int64_t *pitch = ARENA_ARRAY(p->module->arena, int64_t, dims + 1);
 	for (int i = 0; i < dims; i++) {
-		all[i] = process_point(p, image->order.run_time ? image->order.run_time[i] : NULL, 1, counter[i]);
+		all[i] = process_window_index(p, image->order.run_time ? image->order.run_time[i] : NULL, 1, counter[i]);
 		pitch[i] = image->pitch[i] * scale;
 	}
 	all[dims] = source->count > 1 ? p->layer : NULL;
@@ -72,15 +72,15 @@ static void push_token(struct process *p, const char *buffer, int dims, const in
 			last = make_and(p, last, make_equal(p, counter[i], trip[i] - 1));
 	struct value *token = design_fifo(p->design, "s_read_done", type_integer(p->module, 1), p->design->layers ? p->design->layers : 2);
 	make_push(p, last, make_bool(p, true), process_argument(p, token, "read_done"));
-	map_set(&p->design->tokens, buffer, token);
+	map_set(&p->design->reads_done, buffer, token);
 }
 
 /* Loads of one tensor that begin at equal distances take turns, a run of their innermost loop each; turn: the loop over them, -1 where there is one. */
-static struct image in_turns(struct arena *arena, const struct image *image, int64_t loads, int64_t words, int *turn)
+static struct image interleave_loads(struct arena *arena, const struct image *image, int64_t loads, int64_t words, int *load_loop)
 {
 	int dims = image->order.dims, at = dims > 0 ? dims - 1 : 0;
 	struct image to = *image;
-	*turn = loads > 1 ? at : -1;
+	*load_loop = loads > 1 ? at : -1;
 	if (loads == 1)
 		return to;
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1);
@@ -126,24 +126,24 @@ static void add_loader(struct design *design, const struct loader *loader)
 	struct value **memory = ARENA_ARRAY(arena, struct value *, loader->ports);
 	for (int i = 0; i < loader->ports; i++)
 		memory[i] = process_argument(&p, loader->port[i], loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
-	int turn;
-	struct image image = in_turns(arena, loader->image, loader->loads, loader->step, &turn);
+	int load_loop;
+	struct image image = interleave_loads(arena, loader->image, loader->loads, loader->step, &load_loop);
 	const struct sequence *order = &image.order;
 	struct value **counter = ARENA_ARRAY(arena, struct value *, order->dims + 1);
 	process_layers(&p);
-	bool state = loader->state, behind = state && order->run_time;
-	int opened = process_nest_to(&p, order->dims, order->trip, order->run_time, 1, counter);
+	bool state = loader->state, signals_after_loop = state && order->run_time;
+	int opened = process_nest_run_time(&p, order->dims, order->trip, order->run_time, 1, counter);
 	struct value *word = read_word(&p, loader, memory, image_address(&p, &image, counter, loader->source, 1, state ? order->offset / order->lanes : 0));
 	for (int i = 0; i < loader->loads; i++) {
-		struct value *mine = turn < 0 ? NULL : make_equal(&p, counter[turn], i);
+		struct value *mine = load_loop < 0 ? NULL : make_equal(&p, counter[load_loop], i);
 		make_push(&p, mine, word, process_argument(&p, loader->fifo[i], loader->loads > 1 ? text_format(arena, "y%d", i) : "y"));
 	}
-	if (behind) {                         /* there may be no last read */
+	if (signals_after_loop) {                         /* there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
 	}
 	if (state)
-		push_token(&p, loader->state, behind ? 0 : order->dims, order->trip, counter);
+		push_token(&p, loader->state, signals_after_loop ? 0 : order->dims, order->trip, counter);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -153,9 +153,9 @@ static void join_ports(struct design *design, struct value *const *part, int par
 	struct process p = process_new(design, "join");
 	struct value **word = ARENA_ARRAY(p.module->arena, struct value *, parts);
 	process_layers(&p);
-	int opened = process_words(&p, stream);
+	int opened = process_word_pipeline(&p, stream);
 	for (int i = 0; i < parts; i++)
-		word[i] = make_take(&p, NULL, process_argument(&p, part[i], text_format(p.module->arena, "x%d", i)));
+		word[i] = make_pop(&p, NULL, process_argument(&p, part[i], text_format(p.module->arena, "x%d", i)));
 	make_push(&p, NULL, make_op(&p, OP_JOIN_LANES, out->type->element, parts, word), process_argument(&p, out, "y"));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
@@ -173,7 +173,7 @@ static void remember_state(struct design *design, const struct source *source, c
 	}
 }
 
-static void lower_parts(struct design *design, const struct op *load, int parts)
+static void lower_port_parts(struct design *design, const struct op *load, int parts)
 {
 	struct module *module = design->module;
 	struct source source = source_of(design, load);
@@ -210,7 +210,7 @@ static bool reads_alike(struct design *design, const struct op *load, const stru
 }
 
 /* The loads of a state that read as this one does, its first: their FIFOs. */
-struct alike {
+struct state_loads {
 	VEC(struct value *) fifos;
 	VEC(struct value *) taken;        /* where their words are when readers take them: behind a cast, narrower ones */
 	int64_t step;             /* words between the beginnings of two */
@@ -224,45 +224,45 @@ static struct value *taken_from(struct design *design, const struct op *load)
 	return stream_fifo(design, load->result[0]);
 }
 
-static struct alike alike_of(struct design *design, const struct op *load, const struct image *image)
+static struct state_loads state_loads_of(struct design *design, const struct op *load, const struct image *image)
 {
 	struct module *module = design->module;
-	struct alike alike = {0};
+	struct state_loads state_loads = {0};
 	for (const struct op *op = load->parent->first; op; op = op->next) {
 		if (!reads_alike(design, load, op))
 			continue;
-		int64_t words = (state_image(design, op).order.offset - image->order.offset) / image->order.lanes, count = (int64_t)alike.fifos.count;
-		alike.step = count == 1 ? words : alike.step;
-		INVARIANT(module->guard, words == alike.step * count, "loads of a state that do not lie at equal distances");
-		VEC_PUSH(module->arena, &alike.fifos, stream_fifo(design, op->result[0]));
-		VEC_PUSH(module->arena, &alike.taken, taken_from(design, op));
-		design_prefetch(design, alike.fifos.data[count]);
+		int64_t words = (state_image(design, op).order.offset - image->order.offset) / image->order.lanes, count = (int64_t)state_loads.fifos.count;
+		state_loads.step = count == 1 ? words : state_loads.step;
+		INVARIANT(module->guard, words == state_loads.step * count, "loads of a state that do not lie at equal distances");
+		VEC_PUSH(module->arena, &state_loads.fifos, stream_fifo(design, op->result[0]));
+		VEC_PUSH(module->arena, &state_loads.taken, taken_from(design, op));
+		design_prefetch(design, state_loads.fifos.data[count]);
 	}
-	return alike;
+	return state_loads;
 }
 
-static void keep_depth(struct design *design, struct value *fifo, int64_t words)
+static void set_fixed_depth(struct design *design, struct value *fifo, int64_t words)
 {
 	fifo->type = type_channel(design->module, TYPE_FIFO, fifo->type->element, words);
 	attr_set(design->module, fifo->def, KEY_STREAM_FIXED_DEPTH, attr_unit(design->module));
 }
 
 /* Words that wait behind a cast need not wait in front of it as well. */
-static void keep_passing(struct design *design, struct value *fifo)
+static void set_burst_depth(struct design *design, struct value *fifo)
 {
-	if (fifo->type->depth > AHEAD_PASSING)
-		keep_depth(design, fifo, AHEAD_PASSING);
+	if (fifo->type->depth > BURST_WORDS)
+		set_fixed_depth(design, fifo, BURST_WORDS);
 }
 
 /* Words of past rows wait for nothing: as many are read ahead as a URAM is deep, while the adapter's other ports are not in need of it.  They wait as they are taken. */
-static void read_ahead(struct design *design, struct value *fifo, struct value *taken, int64_t words)
+static void prefetch_state(struct design *design, struct value *fifo, struct value *taken, int64_t words)
 {
 	words = words * type_bits(fifo->type->element) / type_bits(taken->type->element);
-	if (!platform_total(design->context->platform).uram || words < AHEAD_LEAST)
+	if (!platform_total(design->context->platform).uram || words < PREFETCH_LEAST)
 		return;
-	keep_depth(design, taken, words < AHEAD_MOST ? words : AHEAD_MOST);
+	set_fixed_depth(design, taken, words < PREFETCH_MOST ? words : PREFETCH_MOST);
 	if (fifo != taken)
-		keep_passing(design, fifo);
+		set_burst_depth(design, fifo);
 }
 
 /* The buffer of a part's port: its part of every word of all layers. */
@@ -271,11 +271,11 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	struct arena *arena = design->module->arena;
 	const char *name = text_format(arena, "w%d", design->serial++);
 	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
-	int64_t lanes = image->order.lanes, first = number / state->ports * (state->dealt ? 1 : image->words);
-	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {state->dealt ? state->parts * lanes : lanes, 1}, base = first * lanes + number % state->ports * state->lanes;
+	int64_t lanes = image->order.lanes, first = number / state->ports * (state->port_interleave ? 1 : image->words);
+	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {state->port_interleave ? state->parts * lanes : lanes, 1}, base = first * lanes + number % state->ports * state->lanes;
 	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), KEY_TYPE)->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
-		segment[s] = state_in_turns(state) ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
+		segment[s] = state_is_interleaved(state) ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
 	design_buffer(design, name, word, image->words * source->count + beyond, source->count, segment);
 	return name;
@@ -285,14 +285,14 @@ static const char *state_buffer(struct design *design, const struct source *sour
 static struct value *add_halves(struct design *design, const struct op *load, struct value *out)
 {
 	const struct type *word = out->type->element;
-	struct value *half = design_fifo(design, "s_half", vector_of(design->module, type_scalar(word), type_lanes(word) / 2), AHEAD_PASSING);
+	struct value *half = design_fifo(design, "s_half", vector_of(design->module, type_scalar(word), type_lanes(word) / 2), BURST_WORDS);
 	design_prefetch(design, half);
 	add_cast(design, "cast", half, out, load->result[0]->type);
 	return half;
 }
 
 /* Words that a slice takes of the contractions in a block, if there were as many as ports. */
-static int64_t slice_words(const struct design *design, const struct block *block)
+static int64_t pe_words(const struct design *design, const struct block *block)
 {
 	int64_t words = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -303,10 +303,10 @@ static int64_t slice_words(const struct design *design, const struct block *bloc
 }
 
 /* A state that one load reads, in words of several ports; or of one, where these are many, and more than a slice's: whatever adapter they came through would hold up the unit. */
-static bool deals(const struct design *design, const struct op *load, const struct image *image, int64_t bits)
+static bool is_interleaved_state(const struct design *design, const struct op *load, const struct image *image, int64_t bits)
 {
-	int64_t tiles = loops_again(image) ? image->order.trip[0] : 1;
-	return bits > PORT_BITS || (bits == PORT_BITS && image->words >= APART_LEAST && image->words * tiles > slice_words(design, load->parent));
+	int64_t tiles = image_repeat_loops(image) ? image->order.trip[0] : 1;
+	return bits > PORT_BITS || (bits == PORT_BITS && image->words >= PARTITION_WORDS_LEAST && image->words * tiles > pe_words(design, load->parent));
 }
 
 /* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
@@ -316,36 +316,36 @@ static void lower_state(struct design *design, const struct op *load)
 	struct arena *arena = design->module->arena;
 	struct source source = source_of(design, load);
 	struct image image = state_image(design, load);
-	struct alike alike = alike_of(design, load, &image);
-	int loads = (int)alike.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
-	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
-	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
-	bool halves = !image.order.conditions && alike.taken.data[0] == alike.fifos.data[0];
-	struct dealt dealt = loads == 1 && deals(design, load, &image, bits) ? dealt_of(design, &image, signature_name(design, false, source.input[0]), bits, halves) : (struct dealt){.parts = 1};
-	struct state state = {.parts = apart ? loads : dealt.parts, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + dealt.halves) : 1, .dealt = dealt.parts > 1};
+	struct state_loads state_loads = state_loads_of(design, load, &image);
+	int loads = (int)state_loads.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
+	bool worth = image.words >= PARTITION_WORDS_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_KV_PARTITIONS];
+	bool partitioned = loads > 1 && worth && state_loads.step * loads == image.words && append_in_partitions(design, signature_name(design, false, source.input[0]), loads);
+	bool half_words = !image.order.conditions && state_loads.taken.data[0] == state_loads.fifos.data[0];
+	struct port_interleave port_interleave = loads == 1 && is_interleaved_state(design, load, &image, bits) ? port_interleave_of(design, &image, signature_name(design, false, source.input[0]), bits, half_words) : (struct port_interleave){.parts = 1};
+	struct state state = {.parts = partitioned ? loads : port_interleave.parts, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + port_interleave.half_words) : 1, .port_interleave = port_interleave.parts > 1};
 	for (int i = 0; i < loads; i++)
-		if (apart || state_in_turns(&state) || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
-			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words / loads);
-	struct value *turned = dealt.halves ? add_halves(design, load, alike.fifos.data[0]) : alike.fifos.data[0];
-	struct value **fifo = dealt.parts > 1 ? dealt_join(design, &image, &dealt, turned) : alike.fifos.data;
-	struct image own = dealt_part(arena, &image, &dealt, 0);
-	own.words /= apart ? loads : 1;
+		if (partitioned || state_is_interleaved(&state) || (operands_share_weight_port(design->source) && state_loads.fifos.data[i] != state_loads.taken.data[i]))
+			prefetch_state(design, state_loads.fifos.data[i], state_loads.taken.data[i], image.words / loads);
+	struct value *merged_fifo = port_interleave.half_words ? add_halves(design, load, state_loads.fifos.data[0]) : state_loads.fifos.data[0];
+	struct value **fifo = port_interleave.parts > 1 ? port_interleave_merge(design, &image, &port_interleave, merged_fifo) : state_loads.fifos.data;
+	struct image own = port_interleave_part(arena, &image, &port_interleave, 0);
+	own.words /= partitioned ? loads : 1;
 	state.lanes = own.order.lanes / state.ports;
 	state.elements = own.words * state.lanes;
-	int served = apart ? 1 : loads;       /* FIFOs of a loader */
+	int loads_per_loader = partitioned ? 1 : loads;       /* FIFOs of a loader */
 	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
 	for (int i = 0; i < state.parts; i++) {
 		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
-		own = dealt.parts > 1 ? dealt_part(arena, &image, &dealt, i) : own;
+		own = port_interleave.parts > 1 ? port_interleave_part(arena, &image, &port_interleave, i) : own;
 		for (int k = 0; k < state.ports; k++) {
 			int number = i * state.ports + k;
-			state.buffer[number] = state_buffer(design, &source, &own, &state, number, dealt_beyond(&dealt));
+			state.buffer[number] = state_buffer(design, &source, &own, &state, number, port_interleave_padding(&port_interleave));
 			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
 		}
-		add_loader(design, &(struct loader){state.ports, port, served, &fifo[i], alike.step, &own, &source, state.buffer[i * state.ports]});
+		add_loader(design, &(struct loader){state.ports, port, loads_per_loader, &fifo[i], state_loads.step, &own, &source, state.buffer[i * state.ports]});
 	}
-	for (int i = 0; state.dealt && state.ports <= FEW_PORTS && i < state.parts * state.ports; i++)
-		map_set(&design->dealt, state.buffer[i], arena_copy(arena, &state, sizeof state));
+	for (int i = 0; state.port_interleave && state.ports <= FEW_PORTS && i < state.parts * state.ports; i++)
+		map_set(&design->interleaved_states, state.buffer[i], arena_copy(arena, &state, sizeof state));
 	remember_state(design, &source, &state);
 }
 
@@ -353,7 +353,7 @@ static void lower_bulk(struct design *design, const struct op *load)
 {
 	struct source source = source_of(design, load);
 	if (!is_state(design, source.input[0])) {
-		lower_parts(design, load, (int)attr_integer_or(load, KEY_PORTS, 1));
+		lower_port_parts(design, load, (int)attr_integer_or(load, KEY_PORTS, 1));
 		return;
 	}
 	const struct op *first = load->parent->first;
@@ -364,7 +364,7 @@ static void lower_bulk(struct design *design, const struct op *load)
 }
 
 /* Element by element, so that any tensor can stand beside any other. */
-static void serve(struct shared_port *shared, const struct op *load)
+static void lower_access(struct shared_port *shared, const struct op *load)
 {
 	struct process *p = &shared->process;
 	struct design *design = p->design;
@@ -391,7 +391,7 @@ static void serve(struct shared_port *shared, const struct op *load)
 		run_time[i] = image.order.run_time ? image.order.run_time[i] : NULL;
 	}
 	trip[dims - 1] = lanes;
-	int opened = process_nest_to(p, dims, trip, run_time, 1, counter);
+	int opened = process_nest_run_time(p, dims, trip, run_time, 1, counter);
 	struct value *address[2] = {image_address(p, &image, counter, &source, lanes, shared->elements), counter[dims - 1]};
 	const int64_t pitch[2] = {1, 1};
 	make_push(p, NULL, make_load(p, shared->port, make_address(p, 2, address, pitch, 0)), process_argument(p, target, "y"));
@@ -430,43 +430,43 @@ static bool crosses_narrow(const struct type *stream)
 static int64_t narrow_bits(const struct design *design)
 {
 	const struct block *body = design->source->region[0];
-	return unit_counts_tiles(body) && unit_shape(body).dealt == 1 ? COUNTED_BITS : WIDE_BITS;
+	return engine_has_run_time_tiles(body) && engine_shape(body).pes_per_port == 1 ? RUN_TIME_TILES_BITS : WIDE_BITS;
 }
 
 /* Does a loader wait long until so many words of an operand have passed its cast, while others wait for it? */
-static bool holds_up(const struct design *design, const struct op *load, const struct type *word, int64_t words)
+static bool stalls_loader(const struct design *design, const struct op *load, const struct type *word, int64_t words)
 {
-	int64_t cycles = (words - AHEAD_PASSING) * type_bits(word) / narrow_bits(design);
-	return crosses_narrow(load->result[0]->type) && cycles > slice_words(design, load->parent) / HELD_UP;
+	int64_t cycles = (words - BURST_WORDS) * type_bits(word) / narrow_bits(design);
+	return crosses_narrow(load->result[0]->type) && cycles > pe_words(design, load->parent) / STALL_SHARE;
 }
 
 /* Words in front of a cast: all of an operand that would hold up the loader, else those on their way. */
-static void wait_in_front(struct design *design, const struct op *load, struct value *fifo, int64_t words)
+static void buffer_before_cast(struct design *design, const struct op *load, struct value *fifo, int64_t words)
 {
-	if (holds_up(design, load, fifo->type->element, words))
+	if (stalls_loader(design, load, fifo->type->element, words))
 		attr_set(design->module, fifo->def, KEY_STREAM_FULL_DEPTH, attr_unit(design->module));
 	else
-		keep_passing(design, fifo);
+		set_burst_depth(design, fifo);
 }
 
-static void serve_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *given, const struct type *wanted, int64_t words)
+static void lower_access_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *from_type, const struct type *to_type, int64_t words)
 {
 	struct design *design = shared->process.design;
-	if (!crosses_narrow(given) || !crosses_narrow(wanted)) {
-		shared_port_cast(shared, from, to, stream_lanes(given) > stream_lanes(wanted) ? given : wanted);
+	if (!crosses_narrow(from_type) || !crosses_narrow(to_type)) {
+		shared_port_cast(shared, from, to, stream_lanes(from_type) > stream_lanes(to_type) ? from_type : to_type);
 		return;
 	}
-	const struct type *scalar = type_scalar(given);
+	const struct type *scalar = type_scalar(from_type);
 	int64_t lanes = narrow_bits(design) / type_bits(scalar);
-	struct value *narrow = design_fifo(design, "s_words", vector_of(design->module, scalar, lanes), words * stream_lanes(given) / lanes);
+	struct value *narrow = design_fifo(design, "s_words", vector_of(design->module, scalar, lanes), words * stream_lanes(from_type) / lanes);
 	design_prefetch(design, narrow);
-	keep_passing(design, narrow);
-	shared_port_cast(shared, from, narrow, given);
-	shared_port_cast(shared, narrow, to, wanted);
+	set_burst_depth(design, narrow);
+	shared_port_cast(shared, from, narrow, from_type);
+	shared_port_cast(shared, narrow, to, to_type);
 }
 
 /* Words of the whole port; a cast makes them as narrow or as wide as their reader wants. */
-static void serve_wide(struct shared_port *shared, const struct op *load)
+static void lower_wide_access(struct shared_port *shared, const struct op *load)
 {
 	struct process *p = &shared->process;
 	struct design *design = p->design;
@@ -483,12 +483,12 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	if (type != load->result[0]->type || crosses_narrow(load->result[0]->type)) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
 		design_prefetch(design, target);
-		if (words_are_full(design->source))
-			wait_in_front(design, load, target, words);
-		serve_cast(shared, target, fifo, type, load->result[0]->type, words);
+		if (operands_use_full_words(design->source))
+			buffer_before_cast(design, load, target, words);
+		lower_access_cast(shared, target, fifo, type, load->result[0]->type, words);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
-	int opened = process_nest_to(p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
+	int opened = process_nest_run_time(p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
 	make_push(p, NULL, make_load(p, shared->port, image_address(p, &image, counter, &source, 1, shared->elements / lanes)), process_argument(p, target, "y"));
 	process_close(p, opened);
 	shared->elements += image.words * lanes * source.count;
@@ -508,10 +508,10 @@ static void lower_shared(struct design *design, const struct block *body, const 
 {
 	const char *name = text_format(design->module->arena, "shared_%s", scalar->text);
 	if (narrow)
-		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
+		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .accepts = is_shared, .lower_access = lower_access});
 	name = text_format(design->module->arena, "words_%s", scalar->text);
 	if (lanes)
-		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .lanes = lanes, .takes = is_shared_wide, .serve = serve_wide});
+		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .lanes = lanes, .accepts = is_shared_wide, .lower_access = lower_wide_access});
 }
 
 struct scalars {
@@ -577,7 +577,7 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 
 bool lower_loads(struct design *design, struct block *body)
 {
-	struct scalars scalars = {.module = design->module, .arena = design->module->arena, .full = words_are_full(design->source)};
+	struct scalars scalars = {.module = design->module, .arena = design->module->arena, .full = operands_use_full_words(design->source)};
 	collect_shared(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
 		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i], scalars.lanes.data[i]);
@@ -588,7 +588,7 @@ bool lower_loads(struct design *design, struct block *body)
 /* Takes a row's number; NULL: rows are alike, and none tells where they are. */
 static struct value *gathered_row(struct process *p, struct value *when, struct value *rows, const struct op *op, int64_t pitch)
 {
-	struct value *row = make_take(p, when, rows);
+	struct value *row = make_pop(p, when, rows);
 	int64_t limit = attr_integer_or(op, KEY_LIMIT, 1);
 	return pitch && limit > 1 ? make_clamped(p, row, limit) : NULL;
 }
@@ -615,10 +615,10 @@ void lower_gather(struct design *design, const struct op *op)
 	struct value *memory = process_argument(&p, port, "m"), *rows = process_argument(&p, stream_fifo(design, op->operand[1]), "row");
 	process_layers(&p);
 	const int64_t pitch[2] = {attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1};
-	bool alone = !bound[0] && !bound[1] && trip[0] == 1;
-	struct value *row = alone ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;  /* its words are known when the loop begins: they are asked for at once */
-	int opened = process_nest_to(&p, 3, trip, bound, 1, counter);
-	if (!alone)
+	bool single_row = !bound[0] && !bound[1] && trip[0] == 1;
+	struct value *row = single_row ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;  /* its words are known when the loop begins: they are asked for at once */
+	int opened = process_nest_run_time(&p, 3, trip, bound, 1, counter);
+	if (!single_row)
 		row = gathered_row(&p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op, pitch[0]);
 	struct value *address[2] = {row, counter[2]};
 	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, KEY_OFFSET, 0) / lanes);

@@ -51,7 +51,7 @@ static struct value *full_words(struct design *design, struct value *from, int64
 	struct module *module = design->module;
 	const struct type *word = from->type->element, *scalar = type_scalar(word);
 	int64_t lanes = PORT_BITS / type_bits(scalar), own = type_lanes(word);
-	if (design->layers || own >= lanes || lanes % own || !words_ride(design->source))
+	if (design->layers || own >= lanes || lanes % own || !operands_share_weight_port(design->source))
 		return from;
 	struct value *to = design_fifo(design, "s_full", type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar), (words * own + lanes - 1) / lanes);
 	add_pack(design, from, to, words);
@@ -77,13 +77,13 @@ static void lower_own(struct design *design, const struct op *store)
 	int opened = process_nest(&p, 1, &words, 1, counter);
 	counter[1] = p.layer;
 	const int64_t pitch[2] = {1, words};
-	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
+	make_store(&p, make_pop(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
 
 /* One result of those that share a collector. */
-static void collect(struct shared_port *c, const struct op *store)
+static void lower_shared_store(struct shared_port *c, const struct op *store)
 {
 	struct process *p = &c->process;
 	struct design *design = p->design;
@@ -104,14 +104,14 @@ static void collect(struct shared_port *c, const struct op *store)
 	int opened = process_nest(p, 1, &elements, 1, counter);
 	counter[1] = p->layer;
 	const int64_t pitch[2] = {1, elements};
-	make_store(p, make_take(p, NULL, process_argument(p, source, "x")), c->port, make_address(p, 2, counter, pitch, c->elements));
+	make_store(p, make_pop(p, NULL, process_argument(p, source, "x")), c->port, make_address(p, 2, counter, pitch, c->elements));
 	process_close(p, opened);
 	c->elements += elements * layers;
 }
 
 static void lower_collector(struct design *design, const struct block *body, const struct type *scalar)
 {
-	struct shared_port collector = {.scalar = scalar, .writes = true, .takes = is_shared_store, .serve = collect};
+	struct shared_port collector = {.scalar = scalar, .writes = true, .accepts = is_shared_store, .lower_access = lower_shared_store};
 	shared_port_lower(design, body, text_format(design->module->arena, "results_%s", scalar->text), &collector);
 }
 

@@ -58,16 +58,16 @@ const struct attr *image_segment(struct design *design, bool output, int index, 
 	const struct attr **conditions = ARENA_ARRAY(arena, const struct attr *, order->conditions + 1);
 	for (int c = 0; c < order->conditions; c++) {
 		const int64_t *row = order->condition + c * (order->dims + 2);
-		int64_t *kept = ARENA_ARRAY(arena, int64_t, dims + 1);
+		int64_t *condition_row = ARENA_ARRAY(arena, int64_t, dims + 1);
 		int at = 0;
 		for (int i = 0; i < order->dims; i++)
 			if (order->stride[i])
-				kept[at++] = row[i];
-		kept[at++] = row[order->dims];
-		kept[at] = row[order->dims + 1] - from * row[order->dims];
-		conditions[c] = attr_integers(design->module, dims + 1, kept);
+				condition_row[at++] = row[i];
+		condition_row[at++] = row[order->dims];
+		condition_row[at] = row[order->dims + 1] - from * row[order->dims];
+		conditions[c] = attr_integers(design->module, dims + 1, condition_row);
 	}
-	return segment(design, output, index, offset, order->offset + from * order->lane_stride, dims, trip, stride, order->conditions, conditions, image->run, image->apart);
+	return segment(design, output, index, offset, order->offset + from * order->lane_stride, dims, trip, stride, order->conditions, conditions, image->run, image->run_pitch);
 }
 
 const struct attr *plain_segment(struct design *design, bool output, int index, int64_t base, int64_t elements, int64_t offset)

@@ -8,7 +8,7 @@ struct image {
 	struct sequence order;
 	int64_t *pitch;           /* [order.dims] image words between neighbours; 0 where the dim sends again */
 	int64_t words;
-	int64_t run, apart;       /* elements that stand side by side in the buffer, and from the first of them to the next ones'; 0: all do */
+	int64_t run, run_pitch;       /* elements that stand side by side in the buffer, and from the first of them to the next ones'; 0: all do */
 };
 
 struct image image_of(struct arena *arena, struct sequence order);
@@ -28,8 +28,8 @@ struct shared_port {
 	const struct type *scalar;
 	int64_t lanes;            /* of the memory port's words */
 	bool writes;
-	bool (*takes)(const struct op *op, const struct type *scalar);            /* is the op one of them? */
-	void (*serve)(struct shared_port *shared, const struct op *op);           /* adds its nest and its segments */
+	bool (*accepts)(const struct op *op, const struct type *scalar);            /* is the op one of them? */
+	void (*lower_access)(struct shared_port *shared, const struct op *op);           /* adds its nest and its segments */
 	struct process process;
 	struct value *port;       /* as the process sees it */
 	int64_t elements;         /* of the image so far */
@@ -37,7 +37,7 @@ struct shared_port {
 	VEC(struct value *) from, to;             /* casts that stand between elements and wider words */
 	VEC(const struct type *) stream;          /* of their wider sides */
 	VEC(int64_t) layers;
-	VEC(const struct run_time_trip *) final;
+	VEC(const struct run_time_trip *) last_chunk;
 };
 
 void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared);
@@ -46,5 +46,5 @@ void shared_port_cast(struct shared_port *shared, struct value *from, struct val
 const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes);         /* of one lane: the scalar */
 int64_t shared_load_lanes(const struct type *scalar, bool full);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */
 /* Can the channel of small operands, which has `beside` to bring, bring as much more while a channel brings a layer's part of the weights? */
-bool channel_has_time(int64_t unit, int64_t beside, int64_t more);
+bool channel_has_time(int64_t engine_words, int64_t operand_words, int64_t extra_words);
 #endif

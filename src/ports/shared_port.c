@@ -8,25 +8,25 @@ void shared_port_cast(struct shared_port *shared, struct value *from, struct val
 	VEC_PUSH(arena, &shared->to, to);
 	VEC_PUSH(arena, &shared->stream, stream);
 	VEC_PUSH(arena, &shared->layers, design->layers);
-	VEC_PUSH(arena, &shared->final, design->final);
+	VEC_PUSH(arena, &shared->last_chunk, design->last_chunk);
 }
 
 static bool any(const struct shared_port *shared, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next)
-		if (shared->takes(op, shared->scalar))
+		if (shared->accepts(op, shared->scalar))
 			return true;
 	return false;
 }
 
-static void serve_block(struct shared_port *shared, const struct block *body)
+static void lower_accesses(struct shared_port *shared, const struct block *body)
 {
 	struct process *p = &shared->process;
 	for (const struct op *op = body->first; op; op = op->next) {
 		design_begin(p->design, op);
-		if (shared->takes(op, shared->scalar)) {
-			int opened = process_final(p);
-			shared->serve(shared, op);
+		if (shared->accepts(op, shared->scalar)) {
+			int opened = process_last_chunk(p);
+			shared->lower_access(shared, op);
 			process_close(p, opened);
 		}
 		if (op->code != OP_FOR || !any(shared, op->region[0]))
@@ -34,7 +34,7 @@ static void serve_block(struct shared_port *shared, const struct block *body)
 		p->design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
 		attr_set(p->module, p->function, KEY_STREAM_STYLE, attr_string(p->module, "flp"));
 		process_layers(p);
-		serve_block(shared, op->region[0]);
+		lower_accesses(shared, op->region[0]);
 		process_close(p, 1);
 		p->layer = NULL;
 		p->design->layers = 0;
@@ -49,14 +49,14 @@ void shared_port_lower(struct design *design, const struct block *body, const ch
 	shared->port = process_argument(&shared->process, design_port(design, name, word, name, shared->writes), "m");
 	if (!shared->writes)
 		map_set(&design->shared, name, shared->port);
-	serve_block(shared, body);
+	lower_accesses(shared, body);
 	process_finish(&shared->process);
 	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);
 	for (size_t i = 0; i < shared->from.count; i++) {
 		design->layers = shared->layers.data[i];
-		design->final = shared->final.data[i];
+		design->last_chunk = shared->last_chunk.data[i];
 		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->stream.data[i]);
 	}
 	design->layers = 0;
-	design->final = NULL;
+	design->last_chunk = NULL;
 }

@@ -18,7 +18,7 @@ static void find_read(struct op *op, void *context)
 {
 	bool *reads = context;
 	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
-	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : acquires ? op->operand[0] : NULL;
+	const struct value *channel = op->code == OP_POP ? op->operand[1] : acquires ? op->operand[0] : NULL;
 	if (channel && !channel->def)
 		reads[channel->index] = true;
 }

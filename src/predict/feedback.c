@@ -1,7 +1,7 @@
 #include "predict/feedback.h"
 #include "platform/platform.h"
 
-int64_t feedback_rows(const struct attr *entry)
+int64_t feedback_chunk_tokens(const struct attr *entry)
 {
 	return attr_item(entry, KEY_TOKEN_COUNT) ? attr_item(entry, KEY_TYPE)->type->shape[attr_item_integer(entry, KEY_AXIS, 0)] : 1;
 }
@@ -16,26 +16,26 @@ bool feedback_read(const struct op *main, struct feedback *feedback)
 	const struct attr *entry = attr_entry(attr_get(main, KEY_STREAM_INPUTS), feedback->input);
 	const struct type *type = attr_item(entry, KEY_TYPE)->type;
 	feedback->rows = attr_item(entry, KEY_TOKEN_COUNT) ? attr_item_text(entry, KEY_TOKEN_COUNT) : NULL;
-	feedback->rows_most = feedback_rows(entry);
-	feedback->elements = type_elements(type) / feedback->rows_most;
+	feedback->chunk_tokens = feedback_chunk_tokens(entry);
+	feedback->elements = type_elements(type) / feedback->chunk_tokens;
 	feedback->pitch = 1;
 	for (int d = (int)attr_item_integer(entry, KEY_AXIS, 0) + 1; feedback->rows && d < type->rank; d++)
 		feedback->pitch *= type->shape[d];
 	return true;
 }
 
-int64_t feedback_text(int64_t steps, int64_t rows_most)
+int64_t feedback_text_tokens(int64_t steps, int64_t chunk_tokens)
 {
-	return (steps - 1) * rows_most + 2;
+	return (steps - 1) * chunk_tokens + 2;
 }
 
-int64_t feedback_number(const struct feedback *feedback, int64_t element)
+int64_t feedback_text_index(const struct feedback *feedback, int64_t element)
 {
-	int64_t row = element / feedback->pitch % feedback->rows_most, of_row = element / (feedback->pitch * feedback->rows_most) * feedback->pitch + element % feedback->pitch;
+	int64_t row = element / feedback->pitch % feedback->chunk_tokens, of_row = element / (feedback->pitch * feedback->chunk_tokens) * feedback->pitch + element % feedback->pitch;
 	return row * feedback->elements + of_row;
 }
 
-int64_t feedback_step(const struct attr *entry)
+int64_t feedback_increment(const struct attr *entry)
 {
 	return attr_item_integer(entry, KEY_STEP, 0);
 }
@@ -55,7 +55,7 @@ static int64_t accesses_of(const struct op *main, const struct feedback *feedbac
 	if (!text_same(attr_item_text(segment, KEY_ROLE), "input"))
 		return 0;
 	const char *name = attr_item_text(segment, KEY_NAME);
-	return text_same(name, feedback->rows) || feedback_step(attr_entry(attr_get(main, KEY_STREAM_INPUTS), name)) ? 2 * elements : 0;
+	return text_same(name, feedback->rows) || feedback_increment(attr_entry(attr_get(main, KEY_STREAM_INPUTS), name)) ? 2 * elements : 0;
 }
 
 static int64_t accesses_in(const struct op *main, const struct feedback *feedback, const struct attr *buffer, int64_t rows)

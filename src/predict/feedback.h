@@ -14,19 +14,19 @@ struct feedback {
 	const char *buffer;       /* holds the text as well: a row of the input's for every token of the launch, and for the one behind them */
 	int64_t offset;           /* element of the buffer with which the text begins */
 	int64_t elements, most;   /* of a row of the input, which is all of it without `rows`; steps of a launch */
-	int64_t rows_most, pitch; /* of the input, along the axis of rows: how many there are, elements from one to the next */
+	int64_t chunk_tokens, pitch; /* of the input, along the axis of rows: how many there are, elements from one to the next */
 };
 
 /* Of the input of that entry of stream.inputs: how many rows there are, if they count; 1: all of it is one. */
-int64_t feedback_rows(const struct attr *entry);
+int64_t feedback_chunk_tokens(const struct attr *entry);
 /* Of main at hardware level.  false: a launch is one token. */
 bool feedback_read(const struct op *main, struct feedback *feedback);
 /* Rows of the text where so many steps are about so many rows at most: the first of the launch, all of the steps behind the first, and the one that the last leaves. */
-int64_t feedback_text(int64_t steps, int64_t rows_most);
+int64_t feedback_text_tokens(int64_t steps, int64_t chunk_tokens);
 /* Where is this element of the input in the text, from its first row on?  There the numbers of a row stand together. */
-int64_t feedback_number(const struct feedback *feedback, int64_t element);
+int64_t feedback_text_index(const struct feedback *feedback, int64_t element);
 /* By how much the input of that entry of stream.inputs grows with every row that a step was about; 0: it stays. */
-int64_t feedback_step(const struct attr *entry);
+int64_t feedback_increment(const struct attr *entry);
 /* Is the segment of the input, or of the output, of that name? */
 bool feedback_is_of(const struct attr *segment, const char *name, bool output);
 bool feedback_touches(const struct op *main, const char *buffer);          /* what is done between tokens reads or writes it */

@@ -21,9 +21,9 @@ static bool is_prepared(const struct op *op)
 {
 	if (op->code == OP_CONSTANT || op->code == OP_TENSOR_EMPTY)
 		return true;
-	if (op->code != OP_KERNEL && op->code != OP_PICK && op->code != OP_PART)
+	if (op->code != OP_KERNEL && op->code != OP_LAYER_SELECT && op->code != OP_LAYER_EXTRACT)
 		return false;
-	for (int j = op->code == OP_PICK; j < op->operands; j++)
+	for (int j = op->code == OP_LAYER_SELECT; j < op->operands; j++)
 		if (!op->operand[j]->id)
 			return false;
 	return true;
@@ -101,7 +101,7 @@ static bool works_in_layer(const struct op *call)
 static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 {
 	const struct op *op = channel->op;
-	int64_t *kind = op->code == OP_BLOCKS ? &sum->converters : attr_get(op, KEY_STREAM_LAYER_FEEDBACK) ? &sum->ring : attr_get(op, KEY_STREAM_PREFETCH) ? &sum->prefetch : &sum->fifos;
+	int64_t *kind = op->code == OP_BLOCK_CHANNEL ? &sum->converters : attr_get(op, KEY_STREAM_LAYER_FEEDBACK) ? &sum->layer_feedback : attr_get(op, KEY_STREAM_PREFETCH) ? &sum->prefetch : &sum->fifos;
 	*kind += channel->needed;
 }
 
@@ -131,6 +131,6 @@ struct on_chip on_chip_count(const struct design_cost *cost)
 	for (int i = 0; i < cost->processes; i++)
 		if (!sum.rolled || works_in_layer(cost->process[i].call))
 			ir_walk(cost->process[i].function->region[0], add_array, &sum);
-	sum.bytes = sum.converters + sum.accumulators + sum.fifos + sum.buffers + sum.ring;
+	sum.bytes = sum.converters + sum.accumulators + sum.fifos + sum.buffers + sum.layer_feedback;
 	return sum;
 }

@@ -20,7 +20,7 @@ struct on_chip {
 	int64_t accumulators;     /* sums that a kernel holds because a reduction is not its innermost loop */
 	int64_t fifos;            /* between kernels */
 	int64_t buffers;          /* read by several kernels at different times */
-	int64_t ring;             /* what a layer hands to the next one */
+	int64_t layer_feedback;             /* what a layer hands to the next one */
 	int64_t bytes;            /* the sum of the above */
 	int64_t prefetch;         /* words on their way from memory, not in the sum */
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LOOP_LUT 64           /* a counter and its comparison */
-#define AGAIN_LUT 16          /* a state that starts loops which stand for one datapath with others: its counters are there once, and bits of its numbers are one LUT for all such states */
+#define SHARED_STATE_LUT 16          /* a state that starts loops which stand for one datapath with others: its counters are there once, and bits of its numbers are one LUT for all such states */
 #define BRANCH_LUT 4          /* a state that asks whether there is a turn */
 #define ENTRY_LUT 160         /* of a process without a break: the numbers of a nest, about ten of 8 bits, in a queue, and chosen from it; */
 #define ENTRY_FF 240          /* and held in front of it, and twice behind it */
@@ -23,7 +23,7 @@ struct counting {
 	int64_t *operations;      /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
 	struct resources sum;
 	int64_t lanes, widest_interval, products;         /* products: of the dots of this loop */
-	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were counted */
+	bool datapath[NEST_DATAPATHS_MOST];        /* loops of the one that all so marked share were counted */
 };
 
 static struct resources times(struct operator_cost cost, int64_t count)
@@ -45,7 +45,7 @@ static enum op_code kind_of_tree(const struct op *op)
 /* What an operation needs beside arithmetic. */
 static struct resources structure_cost(const struct op *op)
 {
-	if (op->code == OP_TAKE)
+	if (op->code == OP_POP)
 		return (struct resources){.ff = type_bits(op->result[0]->type), .lut = 4};
 	if (op->code == OP_APPLY)
 		return (struct resources){.lut = INDEX_TERM_LUT * op->operands * index_bits(op->result[0]) / INDEX_BITS};
@@ -133,7 +133,7 @@ static void count_op(struct counting *c, const struct op *op)
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
-		int64_t products = (dot.across ? dot.across : dot.words * dot_commons(&dot)) * dot.lanes;
+		int64_t products = (dot.columns ? dot.columns : dot.words * dot_x_count(&dot)) * dot.lanes;
 		c->products += products;
 		c->lanes = c->products > c->lanes ? c->products : c->lanes;
 	}
@@ -161,9 +161,9 @@ static void count_block(struct counting *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, KEY_STREAM_PIPELINE, 0) : 0;
-		int mark = nest_mark(op);
+		int mark = nest_datapath(op);
 		if (mark >= 0 && c->datapath[mark]) {
-			c->sum = resources_add(c->sum, (struct resources){.lut = AGAIN_LUT, .ff = BRANCH_LUT});
+			c->sum = resources_add(c->sum, (struct resources){.lut = SHARED_STATE_LUT, .ff = BRANCH_LUT});
 			continue;
 		}
 		count_op(c, op);
@@ -277,9 +277,9 @@ static struct resources shared_units(const struct platform *platform, const stru
 static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
 {
 	const struct op *before = design->processes ? design->process[design->processes - 1].function : module_main(module);
-	struct op *function = module_find_behind(module, before, attr_text_or(call, KEY_CALLEE, ""));
+	struct op *function = module_find_after(module, before, attr_text_or(call, KEY_CALLEE, ""));
 	struct counting c = count_process(platform, function);
-	c.sum = resources_less(c.sum, shared_units(platform, module_main(module), call));
+	c.sum = resources_subtract(c.sum, shared_units(platform, module_main(module), call));
 	int die = die_of(platform, function);
 	design->process[design->processes++] = (struct process_cost){
 		attr_text_or(function, KEY_SYM_NAME, ""), function, call, die, c.sum, c.lanes, c.widest_interval};
@@ -319,7 +319,7 @@ struct design_cost design_cost(struct arena *arena, const struct platform *platf
 		if (op->code == OP_CALL)
 			add_process(platform, module, &design, op);
 	for (struct op *op = body->first; op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			add_channel(platform, &design, op);
 	for (int i = 0; i < platform->dies; i++)
 		design.total = resources_add(design.total, design.die[i]);

@@ -68,11 +68,11 @@ struct resources storage_cost(enum storage storage, int64_t bits, int64_t depth)
 /* A block channel's memory holds all its blocks. */
 struct memory memory_of(const struct platform *platform, const struct op *op)
 {
-	const struct type *type = op->result[0]->type, *array = op->code == OP_BLOCKS ? type->element : type;
+	const struct type *type = op->result[0]->type, *array = op->code == OP_BLOCK_CHANNEL ? type->element : type;
 	enum storage storage = storage_find(attr_text_or(op, KEY_STREAM_STORAGE, NULL));
 	if (op->code == OP_FIFO)
 		return (struct memory){1, type_bits(type->element), type->depth, storage};
-	int64_t banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1), words = type_elements(array), copies = op->code == OP_BLOCKS ? type->depth : 1;
+	int64_t banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1), words = type_elements(array), copies = op->code == OP_BLOCK_CHANNEL ? type->depth : 1;
 	banks = banks < 1 ? 1 : banks > words ? words : banks;
 	struct memory memory = {banks, type_bits(array->element), ceil_div(words, banks) * copies, storage};
 	if (storage == STORAGE_AUTO)
@@ -117,7 +117,7 @@ int64_t memory_bytes(const struct op *op)
 	if (op->code == OP_ALLOCA)
 		return type_elements(type) * type_bits(type->element) / 8;
 	const struct type *item = type->element;
-	int64_t bits = op->code == OP_BLOCKS ? type_elements(item) * type_bits(item->element) : type_bits(item);
+	int64_t bits = op->code == OP_BLOCK_CHANNEL ? type_elements(item) * type_bits(item->element) : type_bits(item);
 	return bits * type->depth / 8;
 }
 

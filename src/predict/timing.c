@@ -5,12 +5,12 @@
 #include "platform/dot_cost.h"
 #include <string.h>
 
-struct walk {
+struct timing_walk {
 	const struct platform *platform;
 	const struct block *entry;        /* of the process */
 	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
-	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were seen */
-	bool unbroken;            /* loops begin while those before them drain */
+	bool datapath[NEST_DATAPATHS_MOST];        /* loops of the one that all so marked share were seen */
+	bool rewinding;            /* loops begin while those before them drain */
 	struct process_time time;
 };
 
@@ -24,7 +24,7 @@ static int log2_ceil(int64_t n)
 
 int operation_latency(const struct platform *platform, const struct op *op)
 {
-	if (op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE || op->code == OP_MEMREF_STORE)
+	if (op->code == OP_POP || op->code == OP_PUSH || op->code == OP_WRITE || op->code == OP_MEMREF_STORE)
 		return 1;
 	if (op->code == OP_MEMREF_LOAD)
 		return type_is_port(op->operand[0]->type) ? platform->memory_latency : 2;
@@ -42,7 +42,7 @@ int operation_latency(const struct platform *platform, const struct op *op)
 }
 
 /* The longest way through a block; value->id holds when a value is ready. */
-static int64_t block_depth(const struct walk *walk, const struct block *block)
+static int64_t block_depth(const struct timing_walk *timing_walk, const struct block *block)
 {
 	int64_t depth = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -52,7 +52,7 @@ static int64_t block_depth(const struct walk *walk, const struct block *block)
 			if (operand->def && operand->def->parent == block && operand->id > ready)
 				ready = operand->id;
 		}
-		ready += operation_latency(walk->platform, op);
+		ready += operation_latency(timing_walk->platform, op);
 		for (int i = 0; i < op->results; i++)
 			op->result[i]->id = (int)ready;
 		depth = ready > depth ? ready : depth;
@@ -94,7 +94,7 @@ static void add_symbol(struct op *op, void *context)
 	struct symbols *symbols = context;
 	struct run_time_trip trip;
 	int64_t times;
-	if (!timing_run_time(op, &trip, &times) || trip.rest)
+	if (!timing_run_time(op, &trip, &times) || trip.remaining)
 		return;
 	int64_t most = trip.most * trip.tile - trip.plus;
 	for (size_t i = 0; i < symbols->list.count; i++)
@@ -110,8 +110,8 @@ int timing_extents(struct arena *arena, const struct module *module, struct exte
 	struct symbols symbols = {.arena = arena};
 	ir_walk(module_body(module), add_symbol, &symbols);
 	const struct op *main = module_main(module);
-	for (size_t i = 0; rows_may_go_on(main) && i < symbols.list.count; i++)      /* a loop's last tile goes beyond the rows, of which one more would say that others follow */
-		if (text_same(symbols.list.data[i].symbol, rows_counter(main)) && symbols.list.data[i].value > rows_most(main))
+	for (size_t i = 0; launch_may_continue(main) && i < symbols.list.count; i++)      /* a loop's last tile goes beyond the rows, of which one more would say that others follow */
+		if (text_same(symbols.list.data[i].symbol, token_count_symbol(main)) && symbols.list.data[i].value > rows_most(main))
 			symbols.list.data[i].value = rows_most(main);
 	*extent = symbols.list.data;
 	return (int)symbols.list.count;
@@ -130,21 +130,21 @@ bool timing_extent(const char *symbol, int extents, const struct extent_value *e
 /* Of layers that differ, the mean. */
 static bool mean_of_layers(const struct op *op, const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
 {
-	struct lookback lookback;
+	struct sliding_window sliding_window;
 	int64_t all, sum = 0;
-	if (!lookback_of(op, symbol, &lookback))
+	if (!sliding_window_of(op, symbol, &sliding_window))
 		return false;
-	if (!timing_extent(lookback.symbol, extents, extent, &all))
-		all = lookback.most;
-	for (int i = 0; i < lookback.layers; i++)
-		sum += lookback_value(&lookback, i, all);
-	*value = sum / lookback.layers;
+	if (!timing_extent(sliding_window.symbol, extents, extent, &all))
+		all = sliding_window.most;
+	for (int i = 0; i < sliding_window.layers; i++)
+		sum += sliding_window_value(&sliding_window, i, all);
+	*value = sum / sliding_window.layers;
 	return true;
 }
 
-static int64_t dealt(const struct run_time_trip *trip, int64_t turns)
+static int64_t interleaved_trips(const struct run_time_trip *trip, int64_t trips_all)
 {
-	return trip->among > 1 ? (turns + trip->among - 1) / trip->among : turns;
+	return trip->interleave > 1 ? (trips_all + trip->interleave - 1) / trip->interleave : trips_all;
 }
 
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent)
@@ -154,8 +154,8 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 	if (!timing_run_time(op, &trip, &times))
 		return -1;
 	if (timing_extent(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
-		return dealt(&trip, times * run_time_count(&trip, value));
-	return dealt(&trip, times * (trip.rest && !trip.final ? 0 : trip.most));
+		return interleaved_trips(&trip, times * run_time_count(&trip, value));
+	return interleaved_trips(&trip, times * (trip.remaining && !trip.last_chunk ? 0 : trip.most));
 }
 
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent)
@@ -164,28 +164,28 @@ int64_t timing_trips(const struct op *loop, int extents, const struct extent_val
 	return known >= 0 ? known : step < 1 || span < 0 ? 0 : (span + step - 1) / step;
 }
 
-static int argument_of(const struct walk *walk, const struct value *value)
+static int argument_of(const struct timing_walk *timing_walk, const struct value *value)
 {
-	return !value->def && value->block == walk->entry ? value->index : -1;
+	return !value->def && value->block == timing_walk->entry ? value->index : -1;
 }
 
 /* Cycles between the starts of two iterations: the stated interval, or what memory gives. */
-static double interval_of(struct walk *walk, const struct op *loop, int64_t trips)
+static double interval_of(struct timing_walk *timing_walk, const struct op *loop, int64_t trips)
 {
 	double interval = (double)attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
 		const struct value *value = op_accessed(op);
-		int argument = value ? argument_of(walk, value) : -1;
-		if (argument < 0 || !type_is_port(walk->entry->argument[argument]->type))
+		int argument = value ? argument_of(timing_walk, value) : -1;
+		if (argument < 0 || !type_is_port(timing_walk->entry->argument[argument]->type))
 			continue;
-		double cycles = walk->word_cycles[argument];
+		double cycles = timing_walk->word_cycles[argument];
 		interval = cycles > interval ? cycles : interval;
-		walk->time.memory_bytes += (double)trips * (double)type_bits(walk->entry->argument[argument]->type->element) / 8;
+		timing_walk->time.memory_bytes += (double)trips * (double)type_bits(timing_walk->entry->argument[argument]->type->element) / 8;
 	}
 	return interval;
 }
 
-static void count_multiplies(struct walk *walk, const struct op *loop, int64_t trips, bool again)
+static void count_multiplies(struct timing_walk *timing_walk, const struct op *loop, int64_t trips, bool again)
 {
 	int64_t lanes = 0, interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
@@ -193,8 +193,8 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 			lanes += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
 		else if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += type_lanes(op->result[0]->type);
-	walk->time.multiplies += lanes * trips;
-	walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
+	timing_walk->time.multiplies += lanes * trips;
+	timing_walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
 }
 
 struct op *timing_only_loop(const struct block *block)
@@ -209,32 +209,32 @@ struct op *timing_only_loop(const struct block *block)
 	return loop;
 }
 
-static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats);
+static int64_t block_cycles(struct timing_walk *timing_walk, const struct block *block, int64_t repeats);
 
-static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
+static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loop, int64_t repeats)
 {
-	int mark = nest_mark(loop);
-	bool again = mark >= 0 && walk->datapath[mark];
+	int mark = nest_datapath(loop);
+	bool again = mark >= 0 && timing_walk->datapath[mark];
 	int64_t trips = timing_trips(loop, 0, NULL);
 	if (mark >= 0)
-		walk->datapath[mark] = true;
+		timing_walk->datapath[mark] = true;
 	for (const struct op *inner; !attr_get(loop, KEY_STREAM_PIPELINE) && (inner = timing_only_loop(loop->region[0])); loop = inner)
 		trips *= timing_trips(inner, 0, NULL);
-	const int64_t own = walk->unbroken ? 0 : LOOP_CYCLES;
+	const int64_t own = timing_walk->rewinding ? 0 : LOOP_CYCLES;
 	if (trips == 0)
 		return own;
 	if (!attr_get(loop, KEY_STREAM_PIPELINE))
-		return own + trips * block_cycles(walk, loop->region[0], repeats * trips);
-	count_multiplies(walk, loop, trips * repeats, again);
-	double interval = interval_of(walk, loop, trips * repeats);
-	return walk->unbroken ? (int64_t)(interval * (double)trips) : (int64_t)(interval * (double)(trips - 1)) + block_depth(walk, loop->region[0]) + own;
+		return own + trips * block_cycles(timing_walk, loop->region[0], repeats * trips);
+	count_multiplies(timing_walk, loop, trips * repeats, again);
+	double interval = interval_of(timing_walk, loop, trips * repeats);
+	return timing_walk->rewinding ? (int64_t)(interval * (double)trips) : (int64_t)(interval * (double)(trips - 1)) + block_depth(timing_walk, loop->region[0]) + own;
 }
 
-static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats)
+static int64_t block_cycles(struct timing_walk *timing_walk, const struct block *block, int64_t repeats)
 {
 	int64_t cycles = 0;
 	for (const struct op *op = block->first; op; op = op->next)
-		cycles += op->code == OP_FOR ? loop_cycles(walk, op, repeats) : operation_latency(walk->platform, op);
+		cycles += op->code == OP_FOR ? loop_cycles(timing_walk, op, repeats) : operation_latency(timing_walk->platform, op);
 	return cycles;
 }
 
@@ -258,9 +258,9 @@ static struct process_time process_time(struct arena *arena, const struct platfo
 		const struct value *operand = process->call->operand[i];
 		own[i] = operand->def ? 0 : cycles[operand->index];
 	}
-	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own, .unbroken = attr_get(process->function, KEY_STREAM_REWIND)};
-	walk.time.busy = block_cycles(&walk, entry, 1) + PROCESS_CYCLES;
-	return walk.time;
+	struct timing_walk timing_walk = {.platform = platform, .entry = entry, .word_cycles = own, .rewinding = attr_get(process->function, KEY_STREAM_REWIND)};
+	timing_walk.time.busy = block_cycles(&timing_walk, entry, 1) + PROCESS_CYCLES;
+	return timing_walk.time;
 }
 
 struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost)

@@ -189,7 +189,7 @@ static void wait_for(struct stretch *s, const struct token_access *access, int64
 	struct run *run = s->run;
 	struct channel_state *channel = &run->channel[access->channel];
 	enum token_side side = side_of(run, access);
-	if (run->options->mode == TOKEN_ALONE || (side == TOKEN_WRITER && !channel->depth))
+	if (run->options->mode == TOKEN_ISOLATED || (side == TOKEN_WRITER && !channel->depth))
 		return;
 	const struct token_curve *curve = &channel->curve[TOKEN_WRITER - side];
 	int64_t shift = side == TOKEN_WRITER ? channel->depth : 0, offset = offset_of(run, s->pipe, access), last = base + high - shift;
@@ -236,7 +236,7 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 	int64_t last = cycle_of_window(s, window_of(run, s->pipe, access, high - 1)) + offset;
 	if (access->channel < 0) {
 		int64_t *next = &s->process->port[access->port], word = access->word;
-		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + (1 - access->ahead) * word;
+		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + (1 - access->prefetched) * word;
 		*next = after > again ? after : again;
 	} else if (moves(run, access)) {
 		if (high > low + 1)
@@ -339,7 +339,7 @@ static bool run_access(struct run *run, struct process_state *process, const str
 		int64_t known = count - (side == TOKEN_WRITER ? channel->depth : 0);
 		if (count > channel->limit[side])
 			return blocked(run, access->channel, side);
-		bool limited = run->options->mode != TOKEN_ALONE && (side == TOKEN_READER || channel->depth) && known > 0;
+		bool limited = run->options->mode != TOKEN_ISOLATED && (side == TOKEN_READER || channel->depth) && known > 0;
 		int64_t cycle = limited ? cycle_of(&channel->curve[TOKEN_WRITER - side], known, &channel->cursor[side]) : 0;
 		process->time = cycle > process->time ? cycle : process->time;
 	}
@@ -381,7 +381,7 @@ static void start(struct run *run)
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
 	int64_t latest = 0;
-	bool alone = run->options->mode == TOKEN_ALONE;
+	bool isolated = run->options->mode == TOKEN_ISOLATED;
 	run->process = ARENA_ARRAY(run->arena, struct process_state, processes + 1);
 	for (int i = 0; i < processes; i++)
 		make_room(run, &run->process[i], network->processes.data[i]);
@@ -392,8 +392,8 @@ static void start(struct run *run)
 		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, part = run->options->parts ? channel->words / run->options->parts : 0;
 		depth = depth && !channel->blocks && part > depth ? part : depth;
 		run->channel[i].depth = depth;
-		run->channel[i].limit[TOKEN_WRITER] = depth && !alone ? depth : NO_LIMIT;
-		run->channel[i].limit[TOKEN_READER] = alone ? NO_LIMIT : 0;
+		run->channel[i].limit[TOKEN_WRITER] = depth && !isolated ? depth : NO_LIMIT;
+		run->channel[i].limit[TOKEN_READER] = isolated ? NO_LIMIT : 0;
 	}
 	for (int i = 0; run->back && i < processes; i++)
 		latest = run->options->end[i] > latest ? run->options->end[i] : latest;
@@ -409,7 +409,7 @@ static void start(struct run *run)
 /* --- results */
 
 /* A word that comes in the cycle in which another one goes finds it still there. */
-int64_t token_most_held(const struct token_flow *flow)
+int64_t token_peak_words(const struct token_flow *flow)
 {
 	const struct token_curve *come = &flow->curve[TOKEN_WRITER], *go = &flow->curve[TOKEN_READER];
 	int64_t most = 0, words = flow->words;
@@ -432,13 +432,13 @@ int64_t token_most_held(const struct token_flow *flow)
 			in++;
 		const struct token_point *b = &come->points.data[in], *a = in ? b - 1 : b;
 		int64_t came = b->cycle <= point->cycle ? b->count : !in ? 0 : b->cycle > a->cycle ? a->count + scaled(b->count - a->count, point->cycle - a->cycle, b->cycle - a->cycle) : a->count;
-		int64_t held = came - point->count + 1;
-		most = held > most ? held : most;
+		int64_t occupancy = came - point->count + 1;
+		most = occupancy > most ? occupancy : most;
 	}
 	return most > words ? words : most;
 }
 
-static struct token_result collect(struct run *run)
+static struct token_result collect_result(struct run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
@@ -449,7 +449,7 @@ static struct token_result collect(struct run *run)
 		result.end[i] = run->process[i].time;
 		result.ended &= run->process[i].ended;
 		result.cycles = result.end[i] > result.cycles ? result.end[i] : result.cycles;
-		if (!network->counts && !network->around && network->processes.data[i]->rolled && !network->processes.data[i]->goes_on)
+		if (!network->counts && !network->overlaps_layers && network->processes.data[i]->rolled && !network->processes.data[i]->works_after_layers)
 			result.layers = result.end[i] > result.layers ? result.end[i] : result.layers;
 	}
 	for (size_t i = 0; i < network->channels.count; i++) {
@@ -475,7 +475,7 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 		process->queued = false;
 		resume(&run, process);
 	}
-	return collect(&run);
+	return collect_result(&run);
 }
 
 struct prediction {
@@ -490,7 +490,7 @@ struct prediction {
 static void predict(void *data, struct arena *scratch)
 {
 	struct prediction *p = data;
-	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_PARTS_HELD, .budget = TOKEN_WORK};
+	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_FIFO_PARTS, .budget = TOKEN_WORK};
 	int64_t *depth = ARENA_ARRAY(scratch, int64_t, p->network->channels.count + 1);
 	for (size_t i = 0; i < p->network->channels.count; i++)
 		depth[i] = p->network->channels.data[i].depth;
@@ -522,7 +522,7 @@ int64_t token_cycles_at(const struct platform *platform, const struct module *mo
 	int64_t skipped = all.network ? all.network->skipped : 0;
 	fewer.detail.layers--;
 	if (skipped)
-		jobs_run(module->guard, 2, (struct job[]){{build_and_predict, &fewer}, {predict, &all}});
+		tasks_run(module->guard, 2, (struct task[]){{build_and_predict, &fewer}, {predict, &all}});
 	else if (all.network)
 		predict(&all, arena);
 	arena_free(arena);

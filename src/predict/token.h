@@ -23,7 +23,7 @@ struct token_access {
 	int port;                 /* argument of the process */
 	int64_t word;             /* of a port: what a word takes, in TOKEN_PARTS of a cycle */
 	int64_t credit, round;    /* of a port: words under way at once, and cycles until the same number can go again; credit 0: that never holds it up */
-	int64_t ahead;            /* of a port: words that come while the loop waits for something else */
+	int64_t prefetched;            /* of a port: words that come while the loop waits for something else */
 	enum token_side side;
 	bool waits, moves;        /* waits for a word or for room; passes a word or hands a place back */
 	struct token_pattern pattern;
@@ -49,8 +49,8 @@ struct token_process {
 	VEC(struct token_step) steps;     /* outer loops written out */
 	VEC(size_t) layer;        /* steps done when a layer but the last is over */
 	int rolled;               /* loops over layers */
-	bool goes_on;             /* passes words when they are over */
-	bool around;              /* of which a trip ends one layer and begins the next: a trip less than there are layers */
+	bool works_after_layers;             /* passes words when they are over */
+	bool overlaps_layers;              /* of which a trip ends one layer and begins the next: a trip less than there are layers */
 	int ports;                /* arguments */
 	bool feeds;               /* writes a channel */
 };
@@ -68,7 +68,7 @@ struct token_network {
 	int64_t layers, skipped;  /* where rolled layers are left out: how many are walked, how many are not */
 	bool alike;               /* all layers but the first and the last do the same */
 	bool counts;              /* its tokens are counted at run time: by the pace of its layers worse designs were chosen */
-	bool around;              /* a process begins a layer before it ends the one before */
+	bool overlaps_layers;              /* a process begins a layer before it ends the one before */
 	bool freezes;             /* a pipeline holds words that only later iterations push on */
 };
 
@@ -89,7 +89,7 @@ bool token_network_same(const struct token_network *a, const struct token_networ
 #define TOKEN_STRETCHES 512   /* enough for predictions */
 #define TOKEN_LAYERS 4        /* of a rolled layer that predictions walk */
 
-enum token_mode { TOKEN_ALONE, TOKEN_EARLIEST, TOKEN_LATEST };
+enum token_mode { TOKEN_ISOLATED, TOKEN_EARLIEST, TOKEN_LATEST };
 
 struct token_point {          /* word `count` (from 1) passes in `cycle`; linear between points */
 	int64_t count, cycle;
@@ -122,7 +122,7 @@ struct token_options {
 };
 
 struct token_result token_run(struct arena *arena, const struct token_network *network, const struct token_options *options);
-int64_t token_most_held(const struct token_flow *flow);    /* words at once; of a run that is not `alone` */
+int64_t token_peak_words(const struct token_flow *flow);    /* words at once; of a run that is not `alone` */
 
 /* Does a launch end under given depths?  Words are counted, no cycles: a hundredth of the work of a run with times. */
 enum token_outcome { TOKEN_ENDS, TOKEN_STUCK, TOKEN_OVER_BUDGET };
@@ -136,9 +136,9 @@ bool token_counter_full(const struct token_counter *counter, int channel);      
 bool token_counter_waits(const struct token_counter *counter, int channel, enum token_side side);
 /* Ended: does the launch end with all layers too?  Where layers are left out each is over before the next begins; or, where a process begins the next one itself, it waits for the others to go as far as
  * they can, at most a layer ahead.  Two in a row that leave every channel and every process as they found it may stand there any number of times. */
-bool token_counter_holds(const struct token_counter *counter);
+bool token_counter_ends_all(const struct token_counter *counter);
 
-#define TOKEN_PARTS_HELD 1024 /* token_options.parts of predictions */
+#define TOKEN_FIFO_PARTS 1024 /* token_options.parts of predictions */
 /* Cycles of one launch with the depths as built, predicted.  0: the design is not in the model. */
 int64_t token_cycles(const struct platform *platform, const struct module *module);
 int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail);

@@ -26,7 +26,7 @@ struct builder {
 	struct token_process *process;
 	const struct op *call, *function;  /* function: of the process, or main */
 	bool flushes;
-	bool unbroken;            /* the process is */
+	bool rewinding;            /* the process is */
 	const struct token_pipe *before;  /* of this process, the one before; NULL: there is none */
 	struct token_loop loop[LEVELS];
 	int loops;
@@ -99,7 +99,7 @@ static void set_memory(struct builder *b, const struct op *op, int first, struct
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
 	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
 	access->credit = load && !known ? 0 : burst * under_way;
-	access->ahead = load && !b->shared[port->index] ? access->credit : 0;
+	access->prefetched = load && !b->shared[port->index] ? access->credit : 0;
 	access->round = b->platform->memory_latency + burst + (load ? -1 : (int64_t)((double)burst * cycles + 1));
 	access->credit = access->round > access->credit ? access->credit : 0;
 	if (load)
@@ -149,7 +149,7 @@ static bool add_step(struct builder *b, struct token_step step)
 	for (int i = 0; step.pipe && i < step.pipe->accesses; i++)
 		count_words(b, &step.pipe->access[i]);
 	bool inside = (b->loops && b->loop[0].skipped) || (step.pipe && step.pipe->layer);
-	b->process->goes_on |= b->process->rolled && !inside && (step.access || step.pipe);
+	b->process->works_after_layers |= b->process->rolled && !inside && (step.access || step.pipe);
 	VEC_PUSH(b->arena, &b->process->steps, step);
 	return b->process->steps.count < STEPS_MOST;
 }
@@ -272,7 +272,7 @@ static bool is_layers(const struct op *loop)
 }
 
 /* Loops around the layers choose between ways to do them: of all but one there is no trip. */
-static int64_t trips_around(const struct builder *b)
+static int64_t outer_trips(const struct builder *b)
 {
 	int64_t trips = 1;
 	for (int i = 0; i < b->loops; i++)
@@ -283,13 +283,13 @@ static int64_t trips_around(const struct builder *b)
 /* Of a loop over layers only some are walked. */
 static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
 {
-	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0, layers = own->trips + outside, times = trips_around(b);
+	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0, layers = own->trips + outside, times = outer_trips(b);
 	if (layers <= b->detail.layers || !b->detail.layers)
 		return;
 	own->skipped = layers - b->detail.layers;
 	own->trips = b->detail.layers - outside;
-	b->process->around = outside;
-	b->network->around |= outside;
+	b->process->overlaps_layers = outside;
+	b->network->overlaps_layers |= outside;
 	b->uneven |= times > 1 || (times && b->process->rolled++) || (b->network->skipped && own->skipped != b->network->skipped);
 	b->network->skipped = own->skipped;
 	b->network->layers = b->detail.layers;
@@ -327,7 +327,7 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 
 static bool end_loop(struct builder *b)
 {
-	return add_wait(b, b->unbroken ? 0 : LOOP_CYCLES);
+	return add_wait(b, b->rewinding ? 0 : LOOP_CYCLES);
 }
 
 /* Of an unbroken process one that enters while the one before it drains. */
@@ -349,7 +349,7 @@ static bool build_pipe(struct builder *b, const struct op *loop)
 	}
 	if (!pipe->iterations)
 		return end_loop(b);
-	int64_t drain = b->unbroken && b->before ? b->before->depth - b->before->interval : 0;
+	int64_t drain = b->rewinding && b->before ? b->before->depth - b->before->interval : 0;
 	b->before = pipe;
 	return add_wait(b, -drain) && add_step(b, (struct token_step){.pipe = pipe}) && end_loop(b);
 }
@@ -385,9 +385,9 @@ static struct token_access *single_access(struct builder *b, const struct op *op
 		if (b->accesses.data[i].op == op)
 			return b->accesses.data[i].access;
 	struct token_access own = access_of(b, op), *access = arena_copy(b->arena, &own, sizeof own);
-	struct token_pipe alone = {0};
+	struct token_pipe single_access_pipe = {0};
 	if (access->channel < 0)
-		set_memory(b, op, b->loops, access, &alone);
+		set_memory(b, op, b->loops, access, &single_access_pipe);
 	note_end(b, access);
 	compare_layers(b, op);
 	VEC_PUSH(b->arena, &b->accesses, ((struct built_access){op, access}));
@@ -447,11 +447,11 @@ static int64_t count_pipes(const struct builder *b, const struct block *block)
 
 static bool build_process(struct builder *b)
 {
-	const struct op *function = module_find_behind(b->module, b->function, attr_text_or(b->call, KEY_CALLEE, ""));
+	const struct op *function = module_find_after(b->module, b->function, attr_text_or(b->call, KEY_CALLEE, ""));
 	b->function = function;
 	b->process = ARENA_NEW(b->arena, struct token_process);
 	b->flushes = text_same(attr_text_or(function, KEY_STREAM_STYLE, "stp"), "flp");
-	b->unbroken = attr_get(function, KEY_STREAM_REWIND);
+	b->rewinding = attr_get(function, KEY_STREAM_REWIND);
 	b->before = NULL;
 	b->pipes.count = b->accesses.count = 0;
 	b->process->ports = b->call->operands;
@@ -468,7 +468,7 @@ static bool build_process(struct builder *b)
 
 static void add_channel(struct builder *b, const struct op *op)
 {
-	struct token_channel channel = {.blocks = op->code == OP_BLOCKS, .depth = op->result[0]->type->depth, .process = {-1, -1}};
+	struct token_channel channel = {.blocks = op->code == OP_BLOCK_CHANNEL, .depth = op->result[0]->type->depth, .process = {-1, -1}};
 	op->result[0]->id = (int)b->network->channels.count;
 	VEC_PUSH(b->arena, &b->network->channels, channel);
 }
@@ -480,9 +480,9 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 	b.function = function;
 	b.shared = bundle_shared(arena, function);
 	b.network->alike = true;
-	b.network->counts = rows_counter(function);
+	b.network->counts = token_count_symbol(function);
 	for (const struct op *op = function->region[0]->first; op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			add_channel(&b, op);
 	for (const struct op *op = function->region[0]->first; op; op = op->next) {
 		b.call = op;

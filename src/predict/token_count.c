@@ -24,7 +24,7 @@ struct counter_channel {
 	int64_t depth;            /* as the caller had it when the run began; 0: without limit */
 	int64_t limit[TOKEN_SIDES];       /* words that the side may have passed */
 	bool waiting[TOKEN_SIDES];
-	int64_t held[LAYERS_SEEN];        /* words when a layer is over */
+	int64_t occupancy[LAYERS_SEEN];        /* words when a layer is over */
 };
 
 struct token_counter {
@@ -33,7 +33,7 @@ struct token_counter {
 	const int64_t *depth;     /* the caller's */
 	bool in_order;
 	bool by_layer;            /* no layer begins before the one before it is over, */
-	int64_t ahead;            /* but others' by so many where a process begins layers itself */
+	int64_t overlapped_layers;            /* but others' by so many where a process begins layers itself */
 	int64_t layer, layers;    /* layer: the one that runs */
 	struct counter_channel *channel;
 	struct counter_process *process, **queue;
@@ -55,7 +55,7 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 	struct token_counter *c = ARENA_NEW(arena, struct token_counter);
 	int processes = (int)network->processes.count;
 	*c = (struct token_counter){.arena = arena, .network = network, .depth = depth, .in_order = in_order, .by_layer = network->skipped > 0, .layers = network->layers};
-	c->ahead = c->by_layer && network->around;
+	c->overlapped_layers = c->by_layer && network->overlaps_layers;
 	c->channel = ARENA_ARRAY(arena, struct counter_channel, network->channels.count + 1);
 	c->process = ARENA_ARRAY(arena, struct counter_process, processes + 1);
 	c->queue = ARENA_ARRAY(arena, struct counter_process *, processes + 1);
@@ -140,7 +140,7 @@ static int64_t possible(const struct token_counter *c, struct counter_process *p
 /* Layers that a process may end before it waits for the others. */
 static int64_t layers_allowed(const struct token_counter *c, const struct counter_process *process)
 {
-	return c->layer + 1 + (process->process->around ? 0 : c->ahead);
+	return c->layer + 1 + (process->process->overlaps_layers ? 0 : c->overlapped_layers);
 }
 
 /* The process waits for the others to end the layer. */
@@ -207,10 +207,10 @@ static void resume(struct token_counter *c, struct counter_process *process, int
 /* Have all the processes that set the pace, which have rolled layers, ended the one that runs? */
 static bool layer_over(const struct token_counter *c)
 {
-	bool over = c->by_layer && c->layer < c->layers - 1 - c->ahead;
+	bool over = c->by_layer && c->layer < c->layers - 1 - c->overlapped_layers;
 	for (size_t i = 0; over && i < c->network->processes.count; i++) {
 		const struct counter_process *process = &c->process[i];
-		bool paces = c->ahead ? process->process->around : process->process->rolled > 0;
+		bool paces = c->overlapped_layers ? process->process->overlaps_layers : process->process->rolled > 0;
 		over = process->ended || !paces || process->layers > c->layer;
 	}
 	return over;
@@ -232,7 +232,7 @@ static struct position position_of(const struct counter_process *process)
 static void next_layer(struct token_counter *c)
 {
 	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->channels.count; i++)
-		c->channel[i].held[c->layer] = c->channel[i].moved[TOKEN_WRITER] - c->channel[i].moved[TOKEN_READER];
+		c->channel[i].occupancy[c->layer] = c->channel[i].moved[TOKEN_WRITER] - c->channel[i].moved[TOKEN_READER];
 	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->processes.count; i++)
 		c->process[i].seen[c->layer] = position_of(&c->process[i]);
 	c->layer++;
@@ -288,12 +288,12 @@ static bool stands_alike(const struct counter_process *process)
 	return (begun || idle) && before->steps == after->steps && before->windows == after->windows;
 }
 
-bool token_counter_holds(const struct token_counter *c)
+bool token_counter_ends_all(const struct token_counter *c)
 {
-	bool holds = !c->by_layer || (c->network->alike && c->layers > LAYERS_SEEN + c->ahead);
+	bool holds = !c->by_layer || (c->network->alike && c->layers > LAYERS_SEEN + c->overlapped_layers);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->processes.count; i++)
 		holds = stands_alike(&c->process[i]);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->channels.count; i++)
-		holds = c->channel[i].held[1] == c->channel[i].held[2];
+		holds = c->channel[i].occupancy[1] == c->channel[i].occupancy[2];
 	return holds;
 }

@@ -24,7 +24,7 @@ struct value *design_fifo(struct design *design, const char *name, const struct 
 
 struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth)
 {
-	return add_channel(design, OP_BLOCKS, name, type_channel(design->module, TYPE_BLOCKS, block, depth), design->layers > 0);
+	return add_channel(design, OP_BLOCK_CHANNEL, name, type_channel(design->module, TYPE_BLOCKS, block, depth), design->layers > 0);
 }
 
 struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write)
@@ -73,10 +73,10 @@ static bool from_memory(const struct value *stream)
 
 void design_begin(struct design *design, const struct op *op)
 {
-	struct run_time_trip *final = op && attr_get(op, KEY_LAST_CHUNK_ONLY) ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
-	if (final)
-		*final = (struct run_time_trip){.symbol = rows_counter(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .rest = true, .final = true};
-	design->final = final;
+	struct run_time_trip *last_chunk = op && attr_get(op, KEY_LAST_CHUNK_ONLY) ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
+	if (last_chunk)
+		*last_chunk = (struct run_time_trip){.symbol = token_count_symbol(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .remaining = true, .last_chunk = true};
+	design->last_chunk = last_chunk;
 }
 
 static bool flows_in_layer(const struct value *stream)

@@ -27,7 +27,7 @@ struct process process_new(struct design *design, const char *name)
 	attr_set(module, p.function, KEY_STREAM_DIE, attr_integer(module, 0));
 	if (design->layers)
 		attr_set(module, p.function, KEY_STREAM_LAYERS, attr_integer(module, design->layers));
-	process_final(&p);            /* process_finish closes it */
+	process_last_chunk(&p);            /* process_finish closes it */
 	return p;
 }
 
@@ -57,28 +57,28 @@ void process_finish(struct process *p)
 	op_append(p->design->block, call);
 }
 
-struct value *process_rows(struct process *p, const struct launch_rows *rows)
+struct value *process_token_count(struct process *p, const struct launch_tokens *rows)
 {
-	struct value *count[2] = {rows->tiles ? process_count(p, rows->tiles, 1) : make_index(p, rows->most / rows->tile), rows->each ? process_count(p, rows->each, 1) : make_index(p, rows->tile)};
+	struct value *count[2] = {rows->tiles ? process_trip_count(p, rows->tiles, 1) : make_index(p, rows->most / rows->tile), rows->each ? process_trip_count(p, rows->each, 1) : make_index(p, rows->tile)};
 	const int64_t step[2] = {rows->tile, 1};
 	return make_address(p, 2, count, step, -rows->tile);
 }
 
 struct value *process_loop(struct process *p, int64_t trips)
 {
-	return process_loop_to(p, trips, NULL);
+	return process_loop_run_time(p, trips, NULL);
 }
 
-struct value *process_loop_to(struct process *p, int64_t trips, const struct run_time_trip *run_time)
+struct value *process_loop_run_time(struct process *p, int64_t trips, const struct run_time_trip *run_time)
 {
 	int64_t times = run_time ? trips / run_time->most : 1;
-	struct value *counter = process_loop_of(p, run_time ? process_count(p, run_time, times) : make_index(p, trips));
+	struct value *counter = process_loop_value(p, run_time ? process_trip_count(p, run_time, times) : make_index(p, trips));
 	if (run_time)
 		attr_set(p->module, p->block->parent, KEY_STREAM_RUN_TIME, run_time_attr(p->module, run_time, times));
 	return counter;
 }
 
-struct value *process_loop_of(struct process *p, struct value *trips)
+struct value *process_loop_value(struct process *p, struct value *trips)
 {
 	struct value *bounds[3] = {make_index(p, 0), trips, make_index(p, 1)};
 	struct op *loop = op_new(p->module, OP_FOR, NOWHERE, 3, bounds, 0, NULL);
@@ -87,12 +87,12 @@ struct value *process_loop_of(struct process *p, struct value *trips)
 	return block_add_argument(p->module, p->block, type_index(p->module));
 }
 
-int process_final(struct process *p)
+int process_last_chunk(struct process *p)
 {
-	const struct run_time_trip *final = p->design->final;
-	if (final)
-		process_loop_to(p, 1, final);
-	return final != NULL;
+	const struct run_time_trip *last_chunk = p->design->last_chunk;
+	if (last_chunk)
+		process_loop_run_time(p, 1, last_chunk);
+	return last_chunk != NULL;
 }
 
 void process_mark(struct process *p, enum attr_key key)
@@ -124,16 +124,16 @@ void process_layers(struct process *p)
 
 int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
 {
-	return process_nest_to(p, dims, trip, NULL, interval, counter);
+	return process_nest_run_time(p, dims, trip, NULL, interval, counter);
 }
 
-int process_nest_to(struct process *p, int dims, const int64_t *trip, const struct run_time_trip *const *run_time, int interval, struct value **counter)
+int process_nest_run_time(struct process *p, int dims, const int64_t *trip, const struct run_time_trip *const *run_time, int interval, struct value **counter)
 {
 	int opened = 0;
 	for (int i = 0; i < dims; i++) {
 		const struct run_time_trip *to = run_time ? run_time[i] : NULL;
 		bool loop = to || trip[i] > 1;
-		counter[i] = loop ? process_loop_to(p, trip[i], to) : NULL;
+		counter[i] = loop ? process_loop_run_time(p, trip[i], to) : NULL;
 		opened += loop;
 	}
 	if (!opened) {
@@ -154,7 +154,7 @@ int process_word_loops(struct process *p, const struct type *stream)
 	for (int i = 0; order->run_time && i < order->dims; i++) {
 		if (!order->run_time[i])
 			continue;
-		process_loop_to(p, order->trip[i] * (opened ? 1 : fixed), order->run_time[i]);
+		process_loop_run_time(p, order->trip[i] * (opened ? 1 : fixed), order->run_time[i]);
 		opened++;
 	}
 	if (!opened) {
@@ -164,7 +164,7 @@ int process_word_loops(struct process *p, const struct type *stream)
 	return opened;
 }
 
-int process_words(struct process *p, const struct type *stream)
+int process_word_pipeline(struct process *p, const struct type *stream)
 {
 	int opened = process_word_loops(p, stream);
 	process_pipeline(p, 1);
@@ -209,7 +209,7 @@ struct value *make_index(struct process *p, int64_t number)
 	return make_constant(p, text_format(p->module->arena, "%lld", (long long)number), index, attr_typed_integer(p->module, number, index));
 }
 
-struct value *make_own_index(struct process *p, int64_t number)
+struct value *make_unshared_index(struct process *p, int64_t number)
 {
 	const struct type *index = type_index(p->module);
 	return own_constant(p, index, attr_typed_integer(p->module, number, index));
@@ -241,12 +241,12 @@ struct value *make_compare(struct process *p, int predicate, struct value *index
 	return compare(p, predicate, index, make_index(p, number));
 }
 
-struct value *make_same(struct process *p, struct value *index, struct value *other)
+struct value *make_equal_values(struct process *p, struct value *index, struct value *other)
 {
 	return compare(p, 0, index, other);
 }
 
-struct value *make_other(struct process *p, struct value *index, struct value *other)
+struct value *make_not_equal(struct process *p, struct value *index, struct value *other)
 {
 	return compare(p, 1, index, other);
 }
@@ -269,7 +269,7 @@ struct value *make_and(struct process *p, struct value *left, struct value *righ
 	return make_op(p, OP_ANDI, bool_type(p), 2, operand);
 }
 
-struct value *make_when(struct process *p, struct value *condition)
+struct value *make_condition(struct process *p, struct value *condition)
 {
 	return condition ? condition : make_bool(p, true);
 }
@@ -317,15 +317,15 @@ struct value *make_clamped(struct process *p, struct value *number, int64_t limi
 	return make_op(p, OP_MINSI, index, 2, high);
 }
 
-struct value *make_take(struct process *p, struct value *when, struct value *fifo)
+struct value *make_pop(struct process *p, struct value *when, struct value *fifo)
 {
-	struct value *operand[2] = {make_when(p, when), fifo};
-	return make_op(p, OP_TAKE, fifo->type->element, 2, operand);
+	struct value *operand[2] = {make_condition(p, when), fifo};
+	return make_op(p, OP_POP, fifo->type->element, 2, operand);
 }
 
 void make_push(struct process *p, struct value *when, struct value *word, struct value *fifo)
 {
-	struct value *operand[3] = {make_when(p, when), word, fifo};
+	struct value *operand[3] = {make_condition(p, when), word, fifo};
 	op_append(p->block, op_new(p->module, OP_PUSH, NOWHERE, 3, operand, 0, NULL));
 }
 
@@ -354,14 +354,14 @@ void make_store(struct process *p, struct value *word, struct value *array, stru
 
 void make_write(struct process *p, struct value *when, struct value *word, struct value *port, struct value *address)
 {
-	struct value *operand[4] = {make_when(p, when), word, port, address};
+	struct value *operand[4] = {make_condition(p, when), word, port, address};
 	op_append(p->block, op_new(p->module, OP_WRITE, NOWHERE, 4, operand, 0, NULL));
 }
 
 /* inside: where there is a word; NULL: always. */
 static void widen_words(struct process *p, struct value *inside, struct value *from, struct value *to, int64_t parts, struct value *part)
 {
-	struct value *word = make_take(p, inside, from);
+	struct value *word = make_pop(p, inside, from);
 	struct value *array = make_array(p, "parts", parts, from->type->element, parts);
 	struct value **joined = ARENA_ARRAY(p->module->arena, struct value *, parts);
 	make_store(p, word, array, part);
@@ -373,7 +373,7 @@ static void widen_words(struct process *p, struct value *inside, struct value *f
 
 static void narrow_words(struct process *p, struct value *from, struct value *to, struct value *part)
 {
-	struct value *operand[2] = {make_take(p, make_equal(p, part, 0), from), part};
+	struct value *operand[2] = {make_pop(p, make_equal(p, part, 0), from), part};
 	make_push(p, NULL, make_op(p, OP_SPLIT_LANES, to->type->element, 2, operand), to);
 }
 

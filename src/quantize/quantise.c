@@ -8,7 +8,7 @@
 #include "quantize/quantize_passes.h"
 #include "quantize/quantise.h"
 
-static const struct op *last_contraction(const struct quantiser *q)
+static const struct op *last_contraction(const struct quantizer *q)
 {
 	const struct op *last = NULL;
 	for (struct op *op = q->main->region[0]->first; op; op = op->next) {
@@ -19,19 +19,19 @@ static const struct op *last_contraction(const struct quantiser *q)
 	return last;
 }
 
-static void quantise_op(struct quantiser *q, struct op *op)
+static void quantize_op(struct quantizer *q, struct op *op)
 {
 	struct contraction c;
 	bool contracts = contraction_match(q, op, &c);
 	if (contracts && contraction_bits(q, op)) {
 		contraction_scheme(q, &c);
-		q->made += contraction_quantise(q, &c);
+		q->made += quantize_contraction(q, &c);
 	} else if (!contracts && q->scheme->embedding) {
-		q->made += gather_quantise(q, op);
+		q->made += quantize_embeddings(q, op);
 	}
 }
 
-static void note_names(struct quantiser *q)
+static void note_names(struct quantizer *q)
 {
 	q->names = map_new(q->module->arena);
 	for (int i = 0; i < q->main->region[0]->arguments; i++) {
@@ -41,9 +41,9 @@ static void note_names(struct quantiser *q)
 	}
 }
 
-bool quantise(struct pass_context *context, struct module *module)
+bool quantize(struct pass_context *context, struct module *module)
 {
-	struct quantiser q = {.module = module, .main = module_main(module), .scheme = context->quant, .units = has_unit(context), .softmax = (enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)};
+	struct quantizer q = {.module = module, .main = module_main(module), .scheme = context->quant, .for_engine = has_engine(context), .softmax = (enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)};
 	if (!q.scheme)
 		return true;
 	struct block *block = q.main->region[0];
@@ -53,22 +53,22 @@ bool quantise(struct pass_context *context, struct module *module)
 	}
 	note_names(&q);
 	q.head = last_contraction(&q);
-	if (q.scheme->half)
-		quantise_half(&q);
+	if (q.scheme->bf16)
+		quantize_weights_bf16(&q);
 	if (q.scheme->state == 16)
-		quantise_states_half(&q);
+		quantize_kv_cache_bf16(&q);
 	if (q.scheme->state == 8) {
-		sink_quotients(context, module);
-		quantise_states(&q);
+		defer_softmax_division(context, module);
+		quantize_kv_cache(&q);
 	}
 	if (q.scheme->weight) {
-		sink_biases(&q);
-		sink_factors(&q);
+		fold_norm_biases(&q);
+		defer_norm_factors(&q);
 	}
 	for (struct op *op = block->first, *next; op && q.scheme->weight; op = next) {
 		next = op->next;
 		if (op->code == OP_KERNEL)
-			quantise_op(&q, op);
+			quantize_op(&q, op);
 	}
 	if (!q.made) {
 		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantise", q.scheme->text);

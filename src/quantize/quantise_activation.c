@@ -2,7 +2,7 @@
 #include "quantize/quantise.h"
 #include <string.h>
 
-#define MOST 127              /* what OP_NEAREST gives of a byte */
+#define MOST 127              /* what OP_ROUND_SATURATE gives of a byte */
 
 bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to)
 {
@@ -41,7 +41,7 @@ struct walk {
 	int64_t *token;           /* stride of each token loop */
 };
 
-static struct walk walk_of(struct quantiser *q, const struct contraction *c)
+static struct walk walk_of(struct quantizer *q, const struct contraction *c)
 {
 	const struct access *access = &c->op->kernel->operand[c->x];
 	struct walk walk = {c->op->operand[c->x], access->offset, ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1)};
@@ -55,7 +55,7 @@ static int64_t token_extent(const struct contraction *c, int t)
 	return c->op->kernel->loop[c->token[t]].extent;
 }
 
-static const struct type *token_type(struct quantiser *q, const struct contraction *c, const struct type *scalar, int64_t groups, int64_t size)
+static const struct type *token_type(struct quantizer *q, const struct contraction *c, const struct type *scalar, int64_t groups, int64_t size)
 {
 	int64_t *shape = ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 3);
 	int rank = c->tokens;
@@ -81,11 +81,11 @@ static void lie_row_major(const struct kernel *kernel, int loops, int64_t *strid
 }
 
 /* Loops of tokens and digits; operand 0 walks the value, the result lies row-major. */
-static struct op *walking_kernel(struct quantiser *q, const struct contraction *c, const struct walk *walk, const char *suffix, int digits, const struct digit *digit,
+static struct op *walking_kernel(struct quantizer *q, const struct contraction *c, const struct walk *walk, const char *suffix, int digits, const struct digit *digit,
                                  int operands, struct value *const *operand, const struct type *result)
 {
 	int loops = c->tokens + digits;
-	struct op *op = quantise_kernel(q, c->op, c->op->kernel->name, suffix, loops, operands, operand, result);
+	struct op *op = quantize_kernel(q, c->op, c->op->kernel->name, suffix, loops, operands, operand, result);
 	struct kernel *kernel = op->kernel;
 	for (int t = 0; t < c->tokens; t++) {
 		kernel->loop[t].extent = token_extent(c, t);
@@ -110,7 +110,7 @@ static bool is_run(const struct contraction *c)
 }
 
 /* A copy in which the reduction is one run for the activations as well, filled up with zeros to whole groups: returns that run. */
-static struct digit straighten(struct quantiser *q, const struct contraction *c, struct walk *walk)
+static struct digit straighten(struct quantizer *q, const struct contraction *c, struct walk *walk)
 {
 	struct arena *arena = q->module->arena;
 	int64_t elements = 1;
@@ -143,12 +143,12 @@ static int real_constant(struct module *module, struct body *body, double real)
 }
 
 /* max |x| over the inner loops; then over `most`, and 1 for zeros. */
-void quantise_scale(struct module *module, struct kernel *kernel, double most, bool ones)
+void quantize_scale(struct module *module, struct kernel *kernel, double most, bool ones)
 {
 	const struct type *scalar = type_float(module, 32);
 	struct body *update = &kernel->update, *post = &kernel->post;
 	int sofar = body_add(module, update, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
-	update->result = body_op(module, update, OP_PEAK, scalar, sofar, body_operand(module, update, scalar, 0), 0);
+	update->result = body_op(module, update, OP_ABSMAX, scalar, sofar, body_operand(module, update, scalar, 0), 0);
 	int largest = body_add(module, post, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
 	post->result = body_op(module, post, OP_MULF, scalar, largest, real_constant(module, post, (double)(1.0f / (float)most)), 0);
 	if (ones) {
@@ -159,7 +159,7 @@ void quantise_scale(struct module *module, struct kernel *kernel, double most, b
 }
 
 /* Times the scale's reciprocal, which all lanes share. */
-void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, int limit)
+void quantize_round(struct module *module, struct kernel *kernel, const struct type *scale, int limit)
 {
 	const struct type *scalar = type_float(module, 32), *byte = type_integer(module, 8);
 	struct body *body = &kernel->update;
@@ -167,7 +167,7 @@ void quantise_round(struct module *module, struct kernel *kernel, const struct t
 	by = scale == scalar ? by : body_op(module, body, OP_EXTF, scalar, by, 0, 0);
 	int inverse = body_op(module, body, OP_DIVF, scalar, real_constant(module, body, 1.0), by, 0);
 	int ratio = body_op(module, body, OP_MULF, scalar, body_operand(module, body, scalar, 0), inverse, 0);
-	body->result = body_op(module, body, OP_NEAREST, byte, ratio, 0, 0);
+	body->result = body_op(module, body, OP_ROUND_SATURATE, byte, ratio, 0, 0);
 	if (limit < MOST) {
 		int low = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = byte, .integer = -limit});
 		int high = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = byte, .integer = limit});
@@ -175,7 +175,7 @@ void quantise_round(struct module *module, struct kernel *kernel, const struct t
 	}
 }
 
-static const char *key_of(struct quantiser *q, const struct contraction *c, const struct walk *walk)
+static const char *key_of(struct quantizer *q, const struct contraction *c, const struct walk *walk)
 {
 	struct text text = text_new(q->module->arena);
 	text_add(&text, "%lld %lld%s", (long long)walk->offset, (long long)c->group, c->per_token ? "t" : "");
@@ -186,7 +186,7 @@ static const char *key_of(struct quantiser *q, const struct contraction *c, cons
 	return text.data;
 }
 
-static struct activation *find(struct quantiser *q, const struct value *x, const char *key)
+static struct activation *find_activation(struct quantizer *q, const struct value *x, const char *key)
 {
 	for (size_t i = 0; i < q->activations.count; i++)
 		if (q->activations.data[i].x == x && !strcmp(q->activations.data[i].key, key))
@@ -195,7 +195,7 @@ static struct activation *find(struct quantiser *q, const struct value *x, const
 }
 
 /* The loops over groups run outside those over tokens. */
-static void groups_first(struct quantiser *q, const struct contraction *c, struct kernel *kernel, int outer)
+static void groups_first(struct quantizer *q, const struct contraction *c, struct kernel *kernel, int outer)
 {
 	struct arena *arena = q->module->arena;
 	struct loop *loop = arena_copy(arena, kernel->loop, sizeof *loop * (size_t)kernel->loops);
@@ -208,7 +208,7 @@ static void groups_first(struct quantiser *q, const struct contraction *c, struc
 	}
 }
 
-static struct value *make_scale(struct quantiser *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer)
+static struct value *make_scale(struct quantizer *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer)
 {
 	int digits = grouping->outer + grouping->inner;
 	const struct type *type = token_type(q, c, type_float(q->module, 32), outer ? grouping->groups : 0, 0);
@@ -220,27 +220,27 @@ static struct value *make_scale(struct quantiser *q, const struct contraction *c
 	kernel->ordered = true;
 	if (c->grouped)
 		groups_first(q, c, kernel, outer);
-	quantise_scale(q->module, kernel, MOST, true);
+	quantize_scale(q->module, kernel, MOST, true);
 	return op->result[0];
 }
 
-static struct value *make_integers(struct quantiser *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer, struct value *scale)
+static struct value *make_integers(struct quantizer *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer, struct value *scale)
 {
 	struct value *operand[2] = {walk->value, scale};
 	const struct type *type = token_type(q, c, type_integer(q->module, 8), grouping->groups, grouping->size);
 	struct op *op = walking_kernel(q, c, walk, "q", grouping->outer + grouping->inner, grouping->digit, 2, operand, type);
 	lie_row_major(op->kernel, c->tokens + outer, op->kernel->operand[1].stride);
-	quantise_round(q->module, op->kernel, type_float(q->module, 32), MOST);
+	quantize_round(q->module, op->kernel, type_float(q->module, 32), MOST);
 	return op->result[0];
 }
 
 /* The scales, each times its token's factor: the numbers came without it. */
-static struct value *with_factor(struct quantiser *q, const struct contraction *c, const struct late_factor *factor, struct value *scale)
+static struct value *apply_deferred_factor(struct quantizer *q, const struct contraction *c, const struct deferred_factor *factor, struct value *scale)
 {
 	const struct walk walk = {scale, 0, ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1)};
 	struct value *operand[2] = {scale, factor->by};
 	struct access access;
-	bool found = access_behind(q->module, factor->from, factor->operand, c->op->kernel, c->x, &access);
+	bool found = access_compose(q->module, factor->from, factor->operand, c->op->kernel, c->x, &access);
 	INVARIANT(q->module->guard, found, "a factor that was found before");
 	struct digit groups = {type_elements(scale->type), 1, 0};
 	for (int t = 0; t < c->tokens; t++)
@@ -257,12 +257,12 @@ static struct value *with_factor(struct quantiser *q, const struct contraction *
 	return op->result[0];
 }
 
-struct activation activation_of(struct quantiser *q, const struct contraction *c)
+struct activation activation_of(struct quantizer *q, const struct contraction *c)
 {
 	struct walk walk = walk_of(q, c);
 	struct activation made = {.x = walk.value, .key = key_of(q, c, &walk)};
 	struct grouping grouping;
-	const struct activation *known = find(q, made.x, made.key);
+	const struct activation *known = find_activation(q, made.x, made.key);
 	bool whole = group_digits(q->module->arena, c, &grouping);
 	if (!whole && !is_run(c))
 		return (struct activation){0};
@@ -279,9 +279,9 @@ struct activation activation_of(struct quantiser *q, const struct contraction *c
 	int outer = c->per_token ? 0 : grouping.outer;
 	made.scale = make_scale(q, c, &walk, &grouping, outer);
 	made.q = make_integers(q, c, &walk, &grouping, outer, made.scale);
-	for (size_t i = 0; i < q->factors.count; i++)
-		if (q->factors.data[i].x == c->op->operand[c->x])
-			made.scale = with_factor(q, c, &q->factors.data[i], made.scale);
+	for (size_t i = 0; i < q->deferred_factors.count; i++)
+		if (q->deferred_factors.data[i].x == c->op->operand[c->x])
+			made.scale = apply_deferred_factor(q, c, &q->deferred_factors.data[i], made.scale);
 	VEC_PUSH(q->module->arena, &q->activations, made);
 	return made;
 }

@@ -2,7 +2,7 @@
 #include "quantize/quantise.h"
 #include <string.h>
 
-static const char *free_name(struct quantiser *q, const char *name)
+static const char *free_name(struct quantizer *q, const char *name)
 {
 	const char *candidate = name;
 	for (int n = 1; map_get(&q->names, candidate); n++)
@@ -11,26 +11,26 @@ static const char *free_name(struct quantiser *q, const char *name)
 	return candidate;
 }
 
-struct quantised from_weight(const struct quantiser *q, const struct value *weight)
+struct quantized from_weight(const struct quantizer *q, const struct value *weight)
 {
 	int64_t *trip = ARENA_ARRAY(q->module->arena, int64_t, 1), *stride = ARENA_ARRAY(q->module->arena, int64_t, 1);
 	*trip = type_elements(weight->type);
 	*stride = 1;
-	return (struct quantised){.source = function_argument_attr(q->main, weight->index, KEY_STREAM_NAME)->text, .type = weight->type, .axis = -1, .group = 1, .shared = 1, .block = 1,
+	return (struct quantized){.source = function_argument_attr(q->main, weight->index, KEY_STREAM_NAME)->text, .type = weight->type, .axis = -1, .group = 1, .shared = 1, .block = 1,
 				  .from = {.dims = 1, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4}};
 }
 
-struct value *add_weight(struct quantiser *q, const struct quantised *from, const char *suffix, const struct type *type)
+struct value *add_weight(struct quantizer *q, const struct quantized *from, const char *suffix, const struct type *type)
 {
 	struct module *module = q->module;
 	const char *name = free_name(q, text_format(module->arena, "%s.%s", from->source, suffix));
 	struct named items[] = {
-		{key_name(KEY_STREAM_NAME), attr_string(module, name)}, {key_name(KEY_STREAM_ROLE), attr_string(module, "weight")}, {key_name(KEY_STREAM_DERIVED_FROM), quantised_attr(module, from)}};
+		{key_name(KEY_STREAM_NAME), attr_string(module, name)}, {key_name(KEY_STREAM_ROLE), attr_string(module, "weight")}, {key_name(KEY_STREAM_DERIVED_FROM), quantized_attr(module, from)}};
 	VEC_PUSH(module->arena, &q->attributes, attr_dictionary(module, 3, items));
 	return block_add_argument(module, q->main->region[0], type);
 }
 
-struct op *quantise_kernel(struct quantiser *q, struct op *at, const char *name, const char *suffix, int loops, int operands, struct value *const *operand, const struct type *result)
+struct op *quantize_kernel(struct quantizer *q, struct op *at, const char *name, const char *suffix, int loops, int operands, struct value *const *operand, const struct type *result)
 {
 	struct op *op = kernel_new(q->module, at->location, text_format(q->module->arena, "%s_%s", name, suffix), loops, operands, operand, result);
 	op_insert_before(at, op);
@@ -38,7 +38,7 @@ struct op *quantise_kernel(struct quantiser *q, struct op *at, const char *name,
 }
 
 /* Weights that nothing reads any more go; the arguments that were added are described. */
-void finish_arguments(struct quantiser *q)
+void finish_arguments(struct quantizer *q)
 {
 	struct module *module = q->module;
 	struct block *block = q->main->region[0];

@@ -9,10 +9,10 @@ static const struct type *outer_type(struct module *module, const struct cache *
 }
 
 /* Loops over rows and, if `inner`, over the numbers of a row; operands and result lie row-major. */
-static struct op *row_kernel(struct quantiser *q, struct op *at, const struct cache *cache, const char *name, const char *suffix, bool inner, int operands,
+static struct op *row_kernel(struct quantizer *q, struct op *at, const struct cache *cache, const char *name, const char *suffix, bool inner, int operands,
                              struct value *const *operand, const struct type *result)
 {
-	struct op *op = quantise_kernel(q, at, name, suffix, 1 + inner, operands, operand, result);
+	struct op *op = quantize_kernel(q, at, name, suffix, 1 + inner, operands, operand, result);
 	struct kernel *kernel = op->kernel;
 	kernel->loop[0].extent = type_elements(cache->fresh->type) / cache->inner;
 	for (int j = 0; j < operands; j++)
@@ -38,7 +38,7 @@ static void half_body(struct module *module, struct body *body)
 	body->result = body_op(module, body, OP_SELECT, half, body_add(module, body, equal), one, scale);
 }
 
-void attention_rows(struct quantiser *q, struct cache *cache, struct op *at)
+void attention_rows(struct quantizer *q, struct cache *cache, struct op *at)
 {
 	struct module *module = q->module;
 	const char *name = text_format(module->arena, "%s_row", at->kernel->name);
@@ -46,13 +46,13 @@ void attention_rows(struct quantiser *q, struct cache *cache, struct op *at)
 	struct op *largest = row_kernel(q, at, cache, name, "largest", true, 1, &cache->fresh, outer_type(module, cache, real));
 	largest->kernel->loop[1].reduction = true;
 	largest->kernel->result.stride[1] = 0;
-	quantise_scale(module, largest->kernel, STATE_MOST, false);
+	quantize_scale(module, largest->kernel, STATE_MOST, false);
 	struct op *scale = row_kernel(q, at, cache, name, "scale", false, 1, largest->result, outer_type(module, cache, type_float(module, 16)));
 	half_body(module, &scale->kernel->update);
 	struct value *operand[2] = {cache->fresh, scale->result[0]};
 	const struct type *bytes = type_shaped(module, TYPE_TENSOR, cache->fresh->type->rank, cache->fresh->type->shape, type_integer(module, 8));
 	struct op *rounded = row_kernel(q, at, cache, name, "q", true, 2, operand, bytes);
-	quantise_round(module, rounded->kernel, type_float(module, 16), STATE_MOST);
+	quantize_round(module, rounded->kernel, type_float(module, 16), STATE_MOST);
 	cache->scale = scale->result[0];
 	cache->q = rounded->result[0];
 }
@@ -67,7 +67,7 @@ static bool is_single(const struct keys *keys)
 
 int64_t keys_first(const struct keys *keys)
 {
-	return keys->behind ? keys->lead : keys->lead - keys->fresh;
+	return keys->fresh_last ? keys->lead : keys->lead - keys->fresh;
 }
 
 int64_t keys_fresh_blocks(const struct keys *keys)
@@ -76,12 +76,12 @@ int64_t keys_fresh_blocks(const struct keys *keys)
 }
 
 /* Rows of the state; in front of them, what stands in the place of those of this launch, unless they are whole blocks. */
-void rows_past(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to)
+void rows_past(struct quantizer *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct loop_map *loop_map, bool scales, struct access *to)
 {
 	const struct access *past = &p->op->kernel->operand[p->past];
 	int64_t inner = scales ? 1 : cache->inner, above = cache->inner * a->keys.past;
-	for (int i = 0; i < parts->count; i++) {
-		int source = parts->part[i].source;
+	for (int i = 0; i < loop_map->count; i++) {
+		int source = loop_map->mapped_loop[i].source;
 		int64_t stride = past->stride[source];
 		if (source == p->key)
 			stride = inner;
@@ -89,57 +89,57 @@ void rows_past(struct quantiser *q, const struct attention *a, const struct cach
 			stride = stride / above * inner * a->keys.rows;
 		else if (scales)
 			stride = 0;
-		to->stride[i] = stride * parts->part[i].step;
+		to->stride[i] = stride * loop_map->mapped_loop[i].step;
 	}
 	to->offset = keys_first(&a->keys) * inner;
-	for (int i = 0; i < parts->count && keys_fresh_blocks(&a->keys); i++)
-		if (parts->part[i].source == p->key && parts->part[i].step == a->keys.block)
+	for (int i = 0; i < loop_map->count && keys_fresh_blocks(&a->keys); i++)
+		if (loop_map->mapped_loop[i].source == p->key && loop_map->mapped_loop[i].step == a->keys.block)
 			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = keys_fresh_blocks(&a->keys), .high = a->keys.blocks});
 }
 
 /* A guard of the product's, part by part; of the keys' blocks it takes some whole, or it lies inside the first. */
-static void add_guard(struct quantiser *q, const struct parts *parts, struct guard_range guard, struct access *to)
+static void add_guard(struct quantizer *q, const struct loop_map *loop_map, struct guard_range guard, struct access *to)
 {
-	for (int i = 0; i < parts->count; i++) {
-		const struct part *part = &parts->part[i];
-		bool outer = part->step > 1;
-		int64_t high = outer ? (guard.high + part->step - 1) / part->step : guard.high < part->trip ? guard.high : part->trip;
-		if (part->source == guard.loop && (guard.low > 0 || high < part->trip))
+	for (int i = 0; i < loop_map->count; i++) {
+		const struct mapped_loop *mapped_loop = &loop_map->mapped_loop[i];
+		bool outer = mapped_loop->step > 1;
+		int64_t high = outer ? (guard.high + mapped_loop->step - 1) / mapped_loop->step : guard.high < mapped_loop->trip ? guard.high : mapped_loop->trip;
+		if (mapped_loop->source == guard.loop && (guard.low > 0 || high < mapped_loop->trip))
 			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = guard.low, .high = high});
 	}
 }
 
 /* count: of the keys that the parts walk, the first ones are of this launch. */
-void rows_fresh(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to, int64_t count)
+void rows_fresh(struct quantizer *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct loop_map *loop_map, bool scales, struct access *to, int64_t count)
 {
-	for (int i = 0; i < parts->count; i++) {
-		const struct part *part = &parts->part[i];
-		int64_t stride = part->source == p->key && a->keys.fresh == 1 ? 0 : cache->stride[part->source];
+	for (int i = 0; i < loop_map->count; i++) {
+		const struct mapped_loop *mapped_loop = &loop_map->mapped_loop[i];
+		int64_t stride = mapped_loop->source == p->key && a->keys.fresh == 1 ? 0 : cache->stride[mapped_loop->source];
 		if (scales)
-			stride = part->source != p->key && stride * p->op->kernel->loop[part->source].extent <= cache->inner ? 0 : stride / cache->inner;
-		to->stride[i] = stride * part->step;
+			stride = mapped_loop->source != p->key && stride * p->op->kernel->loop[mapped_loop->source].extent <= cache->inner ? 0 : stride / cache->inner;
+		to->stride[i] = stride * mapped_loop->step;
 	}
 	if (!is_single(&a->keys))
-		add_guard(q, parts, (struct guard_range){.loop = p->key, .low = 0, .high = count}, to);
-	for (int i = 0; i < parts->count && a->keys.behind; i++)
-		if (parts->part[i].source == p->key && parts->part[i].run_time)
+		add_guard(q, loop_map, (struct guard_range){.loop = p->key, .low = 0, .high = count}, to);
+	for (int i = 0; i < loop_map->count && a->keys.fresh_last; i++)
+		if (loop_map->mapped_loop[i].source == p->key && loop_map->mapped_loop[i].run_time)
 			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = 0, .high = 1, .last = true});
 }
 
-int rows_key(struct quantiser *q, struct body *body, const struct parts *parts, int key)
+int rows_key(struct quantizer *q, struct body *body, const struct loop_map *loop_map, int key)
 {
-	int64_t *factor = ARENA_ARRAY(q->module->arena, int64_t, parts->count);
-	for (int i = 0; i < parts->count; i++)
-		factor[i] = parts->part[i].source == key ? parts->part[i].step : 0;
-	return body_affine(q->module, body, parts->count, factor, 0);
+	int64_t *factor = ARENA_ARRAY(q->module->arena, int64_t, loop_map->count);
+	for (int i = 0; i < loop_map->count; i++)
+		factor[i] = loop_map->mapped_loop[i].source == key ? loop_map->mapped_loop[i].step : 0;
+	return body_affine(q->module, body, loop_map->count, factor, 0);
 }
 
-int rows_are_fresh(struct quantiser *q, const struct attention *a, struct body *body, const struct parts *parts, int key, int fresh)
+int rows_are_fresh(struct quantizer *q, const struct attention *a, struct body *body, const struct loop_map *loop_map, int key, int fresh)
 {
 	struct module *module = q->module;
 	if (!is_single(&a->keys))
 		return body_active(module, body, fresh);
-	int number = rows_key(q, body, parts, key), own = a->keys.behind ? keys_past(q, &a->keys, body, fresh + 1) : body_integer(module, body, type_index(module), 0);
+	int number = rows_key(q, body, loop_map, key), own = a->keys.fresh_last ? keys_past(q, &a->keys, body, fresh + 1) : body_integer(module, body, type_index(module), 0);
 	struct node same = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {number, own}};
 	return body_add(module, body, same);
 }
@@ -150,10 +150,10 @@ static int choose_row(struct module *module, struct body *body, const struct typ
 	return body_op(module, body, OP_SELECT, type, choice, body_operand(module, body, type, fresh), body_operand(module, body, type, past));
 }
 
-void rows_walk(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct kernel *kernel, int past)
+void rows_walk(struct quantizer *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct loop_map *loop_map, bool scales, struct kernel *kernel, int past)
 {
-	rows_past(q, a, cache, p, parts, scales, &kernel->operand[past]);
-	rows_fresh(q, a, cache, p, parts, scales, &kernel->operand[past + 1], a->keys.fresh);
+	rows_past(q, a, cache, p, loop_map, scales, &kernel->operand[past]);
+	rows_fresh(q, a, cache, p, loop_map, scales, &kernel->operand[past + 1], a->keys.fresh);
 }
 
 void rows_sum(struct module *module, struct body *body, int choice)
@@ -180,33 +180,33 @@ int post_operands(const struct op *old, int first, struct value **operand, int *
 	return first;
 }
 
-void post_walk(struct quantiser *q, const struct op *old, const struct parts *parts, const int *renamed, struct kernel *kernel)
+void post_walk(struct quantizer *q, const struct op *old, const struct loop_map *loop_map, const int *renamed, struct kernel *kernel)
 {
 	for (int j = 0; j < old->operands; j++) {
 		const struct access *from = &old->kernel->operand[j];
 		struct access *to = &kernel->operand[renamed[j]];
 		if (!body_uses_operand(&old->kernel->post, j))
 			continue;
-		parts_walk(parts, from->stride, to->stride);
+		loop_map_walk(loop_map, from->stride, to->stride);
 		to->offset = from->offset;
 		for (int g = 0; g < from->guards; g++)
-			add_guard(q, parts, from->guard[g], to);
+			add_guard(q, loop_map, from->guard[g], to);
 	}
 }
 
-int post_body(struct module *module, struct body *body, const struct op *old, const struct parts *parts, const int *renamed, int sum)
+int post_body(struct module *module, struct body *body, const struct op *old, const struct loop_map *loop_map, const int *renamed, int sum)
 {
 	const struct kernel *kernel = old->kernel;
 	struct body moved = {0};
 	int *index = ARENA_ARRAY(module->arena, int, kernel->loops);
-	int64_t *factor = ARENA_ARRAY(module->arena, int64_t, parts->count);
+	int64_t *factor = ARENA_ARRAY(module->arena, int64_t, loop_map->count);
 	if (!kernel->post.count)
 		return sum;
 	moved.result = body_import(module, &moved, &kernel->post, renamed, -1);
 	for (int l = 0; l < kernel->loops; l++) {
-		for (int i = 0; i < parts->count; i++)
-			factor[i] = parts->part[i].source == l ? parts->part[i].step : 0;
-		index[l] = body_uses_counter(&moved, l) ? body_affine(module, body, parts->count, factor, 0) : -1;
+		for (int i = 0; i < loop_map->count; i++)
+			factor[i] = loop_map->mapped_loop[i].source == l ? loop_map->mapped_loop[i].step : 0;
+		index[l] = body_uses_counter(&moved, l) ? body_affine(module, body, loop_map->count, factor, 0) : -1;
 	}
 	return body_rewrite(module, body, &moved, (struct body_map){.index = index, .accumulator = sum});
 }

@@ -5,7 +5,7 @@
 #include "quantize/quantise.h"
 
 /* x + v of an elementwise kernel. */
-struct bias_before {
+struct bias_source {
 	struct op *op;
 	int vector;               /* operand v */
 	int rest;                 /* node x */
@@ -13,12 +13,12 @@ struct bias_before {
 };
 
 /* A contraction that reads it. */
-struct bias_behind {
+struct bias_consumer {
 	struct op *op;
 	int bias;                 /* operand b */
 	struct value *weight;
-	struct value *moved;      /* b' */
-	struct quantised from;
+	struct value *folded_bias;      /* b' */
+	struct quantized from;
 };
 
 static int node_uses(const struct body *body, enum node_kind kind, int operand)
@@ -44,7 +44,7 @@ static bool lies_as_rows(const struct kernel *kernel, const struct access *acces
 	return rows;
 }
 
-static bool find_before(const struct quantiser *q, struct op *op, struct bias_before *before)
+static bool find_bias_source(const struct quantizer *q, struct op *op, struct bias_source *before)
 {
 	const struct body *update = &op->kernel->update;
 	const struct node *last = &update->node[update->result];
@@ -53,14 +53,14 @@ static bool find_before(const struct quantiser *q, struct op *op, struct bias_be
 		int vector = (int)leaf->integer;
 		if (leaf->kind != NODE_OPERAND || !is_weight(q, op->operand[vector]) || node_uses(update, NODE_OPERAND, vector) != 1)
 			continue;
-		*before = (struct bias_before){op, vector, last->argument[1 - a], type_elements(op->operand[vector]->type)};
+		*before = (struct bias_source){op, vector, last->argument[1 - a], type_elements(op->operand[vector]->type)};
 		return update->node[before->rest].kind == NODE_OP && lies_as_rows(op->kernel, &op->kernel->operand[vector], before->numbers);
 	}
 	return false;
 }
 
 /* The operand that is added to the sum, and to nothing else; -1: none. */
-static int own_bias(const struct quantiser *q, const struct op *op)
+static int own_bias(const struct quantizer *q, const struct op *op)
 {
 	const struct body *post = &op->kernel->post;
 	if (node_uses(post, NODE_ACCUMULATOR, 0) != 1)
@@ -88,7 +88,7 @@ static bool walks_bias(const struct contraction *c, int axis, int bias, int64_t 
 }
 
 /* All of the weight by rows [outputs][groups][numbers of a group]. */
-static void order_rows(struct quantiser *q, const struct contraction *c, int axis, const int64_t pitch[2], struct quantised *from)
+static void order_rows(struct quantizer *q, const struct contraction *c, int axis, const int64_t pitch[2], struct quantized *from)
 {
 	struct arena *arena = q->module->arena;
 	const struct type *type = c->op->operand[c->w]->type;
@@ -115,7 +115,7 @@ static void order_rows(struct quantiser *q, const struct contraction *c, int axi
 }
 
 /* Through its operand `through`. */
-static bool find_behind(struct quantiser *q, const struct bias_before *before, struct op *reader, int through, struct bias_behind *behind)
+static bool find_bias_consumer(struct quantizer *q, const struct bias_source *before, struct op *reader, int through, struct bias_consumer *consumer)
 {
 	struct contraction c;
 	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || c.x != through)
@@ -129,54 +129,54 @@ static bool find_behind(struct quantiser *q, const struct bias_before *before, s
 		if (reader->kernel->operand[c.x].stride[c.token[t]] % before->numbers)
 			return false;
 	contraction_scheme(q, &c);
-	*behind = (struct bias_behind){.op = reader, .bias = bias, .weight = reader->operand[c.w], .from = from_weight(q, reader->operand[c.w])};
-	order_rows(q, &c, axis, pitch, &behind->from);
+	*consumer = (struct bias_consumer){.op = reader, .bias = bias, .weight = reader->operand[c.w], .from = from_weight(q, reader->operand[c.w])};
+	order_rows(q, &c, axis, pitch, &consumer->from);
 	const struct value *own = reader->operand[bias], *vector = before->op->operand[before->vector];
-	behind->from.moved = (struct moved_bias){function_argument_attr(q->main, own->index, KEY_STREAM_NAME)->text, function_argument_attr(q->main, vector->index, KEY_STREAM_NAME)->text, own->type, vector->type};
+	consumer->from.folded_bias = (struct folded_bias){function_argument_attr(q->main, own->index, KEY_STREAM_NAME)->text, function_argument_attr(q->main, vector->index, KEY_STREAM_NAME)->text, own->type, vector->type};
 	return walks_bias(&c, axis, bias, pitch[1 - axis]);
 }
 
 /* Products with slices of one weight have one. */
-static struct value *moved_of(struct quantiser *q, const struct bias_behind *behind, int at)
+static struct value *moved_of(struct quantizer *q, const struct bias_consumer *consumer, int at)
 {
-	const struct value *own = behind[at].op->operand[behind[at].bias];
+	const struct value *own = consumer[at].op->operand[consumer[at].bias];
 	for (int i = 0; i < at; i++)
-		if (behind[i].weight == behind[at].weight && behind[i].op->operand[behind[i].bias] == own)
-			return behind[i].moved;
-	return add_weight(q, &behind[at].from, "bias", own->type);
+		if (consumer[i].weight == consumer[at].weight && consumer[i].op->operand[consumer[i].bias] == own)
+			return consumer[i].folded_bias;
+	return add_weight(q, &consumer[at].from, "bias", own->type);
 }
 
-static bool sink_bias(struct quantiser *q, const struct bias_before *before)
+static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before)
 {
 	const struct value *result = before->op->result[0];
-	VEC(struct bias_behind) behind = {0};
+	VEC(struct bias_consumer) consumer = {0};
 	int uses = 0;
 	for (struct op *op = before->op->next; op; op = op->next)
 		for (int j = 0; j < op->operands; j++) {
-			struct bias_behind reader;
+			struct bias_consumer reader;
 			if (op->operand[j] != result)
 				continue;
-			if (!find_behind(q, before, op, j, &reader))
+			if (!find_bias_consumer(q, before, op, j, &reader))
 				return false;
 			uses++;
-			VEC_PUSH(q->module->arena, &behind, reader);
+			VEC_PUSH(q->module->arena, &consumer, reader);
 		}
 	if (!uses || uses != result->uses)
 		return false;
-	for (size_t i = 0; i < behind.count; i++)
-		behind.data[i].moved = moved_of(q, behind.data, (int)i);
-	for (size_t i = 0; i < behind.count; i++)
-		behind.data[i].op->operand[behind.data[i].bias] = behind.data[i].moved;
+	for (size_t i = 0; i < consumer.count; i++)
+		consumer.data[i].folded_bias = moved_of(q, consumer.data, (int)i);
+	for (size_t i = 0; i < consumer.count; i++)
+		consumer.data[i].op->operand[consumer.data[i].bias] = consumer.data[i].folded_bias;
 	return true;
 }
 
-void sink_biases(struct quantiser *q)
+void fold_norm_biases(struct quantizer *q)
 {
 	struct block *block = q->main->region[0];
 	ir_count_uses(block);
 	for (struct op *op = block->first; op; op = op->next) {
-		struct bias_before before;
-		if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) || op->kernel->type != type_float(q->module, 32) || !find_before(q, op, &before) || !sink_bias(q, &before))
+		struct bias_source before;
+		if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) || op->kernel->type != type_float(q->module, 32) || !find_bias_source(q, op, &before) || !fold_norm_bias(q, &before))
 			continue;
 		op->kernel->update.result = before.rest;
 		kernel_tidy(q->module, op);

@@ -15,7 +15,7 @@ struct part {
 };
 
 struct lowering {
-	struct quantiser *q;
+	struct quantizer *q;
 	const struct contraction *c;
 	struct activation x;
 	int64_t groups, size;
@@ -117,14 +117,14 @@ static void add_weights(struct lowering *l)
 {
 	struct module *module = l->q->module;
 	const struct value *weight = l->c->op->operand[l->c->w];
-	struct quantised from = from_weight(l->q, weight);
+	struct quantized from = from_weight(l->q, weight);
 	from.bits = l->c->bits;
 	from.axis = contraction_axis(l->c);
 	from.group = l->size;
 	from.shared = l->c->row_scale ? l->groups : 1;
 	from.block = l->c->row_scale ? l->part.block : 1;
 	source_order(l, &from.from);
-	int64_t elements = segment_elements(&from.from), scales = quantised_scales(&from);
+	int64_t elements = segment_elements(&from.from), scales = quantized_scales(&from);
 	l->weight = add_weight(l->q, &from, "q", type_shaped(module, TYPE_TENSOR, 1, &elements, type_integer(module, l->c->bits)));
 	from.scales = true;
 	l->scale = add_weight(l->q, &from, "scale", type_shaped(module, TYPE_TENSOR, 1, &scales, type_float(module, 16)));
@@ -224,7 +224,7 @@ static void make_sums(struct lowering *l)
 	struct nest nest = nest_of(l->c, true);
 	struct value *operand[2] = {l->x.q, l->weight};
 	int lane = nest.loops;
-	struct op *op = quantise_kernel(l->q, l->c->op, l->c->op->kernel->name, l->part.first ? "sums_rest" : "sums", nest.loops + 1, 2, operand, sums_type(l));
+	struct op *op = quantize_kernel(l->q, l->c->op, l->c->op->kernel->name, l->part.first ? "sums_rest" : "sums", nest.loops + 1, 2, operand, sums_type(l));
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
 	kernel->loop[lane] = (struct loop){.extent = l->size, .reduction = true};
@@ -277,7 +277,7 @@ static struct op *make_result(struct lowering *l, const struct type *type, const
 		if (body_uses_operand(&old->kernel->post, j))
 			operand[operands++] = old->operand[j];
 	}
-	struct op *op = quantise_kernel(l->q, l->c->op, old->kernel->name, l->part.first ? "scaled_rest" : "scaled", nest.loops, operands, operand, type);
+	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name, l->part.first ? "scaled_rest" : "scaled", nest.loops, operands, operand, type);
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
 	kernel->loop[nest.group].reduction = true;
@@ -336,7 +336,7 @@ static struct op *join(struct lowering *l, const struct part *part, struct op *c
 	int loops = 0, *place = ARENA_ARRAY(module->arena, int, old->kernel->loops + 1);
 	for (int i = 0; i < old->kernel->loops; i++)
 		place[i] = old->kernel->loop[i].reduction ? -1 : loops++;
-	struct op *op = quantise_kernel(l->q, l->c->op, old->kernel->name, "parts", loops, 2, operand, old->result[0]->type);
+	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name, "parts", loops, 2, operand, old->result[0]->type);
 	struct kernel *kernel = op->kernel;
 	for (int i = 0; i < old->kernel->loops; i++) {
 		if (place[i] < 0)
@@ -364,20 +364,20 @@ static struct op *make_part(struct lowering *l, const struct type *type, const s
 	return make_result(l, type, result);
 }
 
-/* May this be a phase of a unit (engine/share_units.c)? */
-static bool for_unit(const struct lowering *l)
+/* May this be a phase of a unit (engine/map_contractions.c)? */
+static bool is_for_engine(const struct lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
-	return l->q->units && plain && l->c->outputs == 1 && (contraction_tokens(l->c) == 1 || contraction_fits_unit(l->q, l->c)) && !l->c->row_scale && !l->q->scheme->per_token &&
-	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == UNIT_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
+	return l->q->for_engine && plain && l->c->outputs == 1 && (contraction_tokens(l->c) == 1 || contraction_fits_engine(l->q, l->c)) && !l->c->row_scale && !l->q->scheme->per_token &&
+	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == ENGINE_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
 }
 
-bool contraction_quantise(struct quantiser *q, struct contraction *c)
+bool quantize_contraction(struct quantizer *q, struct contraction *c)
 {
-	if (contraction_tokens(c) > 1 && contraction_fits_unit(q, c))
+	if (contraction_tokens(c) > 1 && contraction_fits_engine(q, c))
 		contraction_plain(q, c);
-	c->grouped = contraction_tokens(c) > 1 && contraction_tokens(c) == rows_tile(contraction_tokens(c), false) && contraction_fits_unit(q, c);
+	c->grouped = contraction_tokens(c) > 1 && contraction_tokens(c) == token_tile(contraction_tokens(c), false) && contraction_fits_engine(q, c);
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
 	if (!l.x.q)
 		return false;
@@ -387,7 +387,7 @@ bool contraction_quantise(struct quantiser *q, struct contraction *c)
 	int64_t outputs = extent_of(&l, last_output(&l)), most = contraction_tokens(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST, rest = outputs % most;
 	int64_t block = power_of_two_in(outputs, most);
 	struct op *made[2];
-	if (for_unit(&l)) {
+	if (is_for_engine(&l)) {
 		l.part = (struct part){0, outputs, outputs};
 		made[0] = make_part(&l, c->op->result[0]->type, &c->op->kernel->result);
 	} else if (block < most && block < BLOCK_LEAST && outputs > most) {

@@ -51,15 +51,15 @@ static bool find_factor(struct op *op, int operand, struct factor *factor)
 }
 
 /* Does this use of the product, as operand `through`, let the factor go behind the sums, or into the scales of several tokens?  Then where it is found there. */
-static bool reads_sums(struct quantiser *q, const struct factor *factor, struct op *reader, int through, bool several, struct access *access)
+static bool reads_sums(struct quantizer *q, const struct factor *factor, struct op *reader, int through, bool several, struct access *access)
 {
 	struct contraction c;
 	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || c.x != through)
 		return false;
 	contraction_scheme(q, &c);
-	if (several ? contraction_tokens(&c) <= UNIT_FEW || c.digits > 1 || !contraction_fits_unit(q, &c) : contraction_tokens(&c) > 1)
+	if (several ? contraction_tokens(&c) <= FEW_TOKENS || c.digits > 1 || !contraction_fits_engine(q, &c) : contraction_tokens(&c) > 1)
 		return false;
-	return access_behind(q->module, factor->op->kernel, factor->operand, reader->kernel, c.x, access);
+	return access_compose(q->module, factor->op->kernel, factor->operand, reader->kernel, c.x, access);
 }
 
 static void leave_out(struct module *module, const struct factor *factor)
@@ -76,7 +76,7 @@ static void leave_out(struct module *module, const struct factor *factor)
 	kernel_tidy(module, factor->op);
 }
 
-static bool sink_factor(struct quantiser *q, const struct factor *factor, bool several)
+static bool defer_norm_factor(struct quantizer *q, const struct factor *factor, bool several)
 {
 	const struct value *result = factor->op->result[0];
 	struct value *by = factor->op->operand[factor->operand];
@@ -96,9 +96,9 @@ static bool sink_factor(struct quantiser *q, const struct factor *factor, bool s
 		}
 	if (!uses || uses != result->uses)
 		return false;
-	const struct late_factor late = {result, by, kernel_clone(q->module, factor->op->kernel, factor->op->operands), factor->operand};
+	const struct deferred_factor late = {result, by, kernel_clone(q->module, factor->op->kernel, factor->op->operands), factor->operand};
 	if (several)
-		VEC_PUSH(q->module->arena, &q->factors, late);
+		VEC_PUSH(q->module->arena, &q->deferred_factors, late);
 	for (size_t i = 0; i < readers.count && !several; i++)
 		kernel_join_sum(q->module, readers.data[i], OP_MULF, by, accesses.data[i]);
 	leave_out(q->module, factor);
@@ -106,15 +106,15 @@ static bool sink_factor(struct quantiser *q, const struct factor *factor, bool s
 }
 
 /* One factor of a kernel: operands are renumbered by it. */
-static void sink_one(struct quantiser *q, struct op *op)
+static void sink_one(struct quantizer *q, struct op *op)
 {
 	struct factor factor;
 	for (int j = 0; j < op->operands; j++)
-		if (find_factor(op, j, &factor) && (sink_factor(q, &factor, false) || (kernel_mean_of(op->operand[j]->def) && sink_factor(q, &factor, true))))
+		if (find_factor(op, j, &factor) && (defer_norm_factor(q, &factor, false) || (kernel_mean_of(op->operand[j]->def) && defer_norm_factor(q, &factor, true))))
 			return;
 }
 
-void sink_factors(struct quantiser *q)
+void defer_norm_factors(struct quantizer *q)
 {
 	struct block *block = q->main->region[0];
 	ir_count_uses(block);

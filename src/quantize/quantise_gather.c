@@ -2,7 +2,7 @@
 #include "quantize/quantise.h"
 
 /* A weight of rows that are read whole: rows, and numbers in each. */
-static bool is_table(const struct quantiser *q, const struct op *op, int j, int64_t *rows, int64_t *numbers)
+static bool is_table(const struct quantizer *q, const struct op *op, int j, int64_t *rows, int64_t *numbers)
 {
 	const struct access *access = &op->kernel->operand[j];
 	const struct type *type = op->operand[j]->type;
@@ -13,11 +13,11 @@ static bool is_table(const struct quantiser *q, const struct op *op, int j, int6
 	return access->index_stride == *numbers && *numbers > 1;
 }
 
-static struct value *table_argument(struct quantiser *q, const struct value *table, int64_t numbers, bool scales)
+static struct value *table_argument(struct quantizer *q, const struct value *table, int64_t numbers, bool scales)
 {
 	struct module *module = q->module;
 	int64_t rows = table->type->shape[0];
-	struct quantised from = from_weight(q, table);
+	struct quantized from = from_weight(q, table);
 	from.scales = scales;
 	from.bits = q->scheme->embedding;
 	from.axis = 1;
@@ -28,7 +28,7 @@ static struct value *table_argument(struct quantiser *q, const struct value *tab
 }
 
 /* Operand j becomes the bytes, a new one their scale; both are gathered by the same index. */
-static void quantise_table(struct quantiser *q, struct op *op, int j, int64_t numbers)
+static void quantize_table(struct quantizer *q, struct op *op, int j, int64_t numbers)
 {
 	struct module *module = q->module;
 	struct kernel *kernel = op->kernel;
@@ -59,14 +59,14 @@ static void quantise_table(struct quantiser *q, struct op *op, int j, int64_t nu
 	kernel->update = body;
 }
 
-bool gather_quantise(struct quantiser *q, struct op *op)
+bool quantize_embeddings(struct quantizer *q, struct op *op)
 {
 	bool any = false;
 	for (int j = op->operands - 1; j >= 0; j--) {
 		int64_t rows, numbers;
 		if (!is_table(q, op, j, &rows, &numbers) || kernel_is_post_operand(op->kernel, j))
 			continue;
-		quantise_table(q, op, j, numbers);
+		quantize_table(q, op, j, numbers);
 		any = true;
 	}
 	return any;

@@ -22,7 +22,7 @@ void widen_operands(struct module *module, struct op *op, const bool *half)
 }
 
 /* Readers multiply by the number that the bits stand for. */
-static void widen_readers(struct quantiser *q, const struct value *weight, struct value *half)
+static void widen_readers(struct quantizer *q, const struct value *weight, struct value *half)
 {
 	for (struct op *op = q->main->region[0]->first; op; op = op->next) {
 		bool *reads = ARENA_ARRAY(q->module->arena, bool, op->operands + 1), any = false;
@@ -38,7 +38,7 @@ static void widen_readers(struct quantiser *q, const struct value *weight, struc
 	}
 }
 
-static bool only_kernels_read(const struct quantiser *q, const struct value *weight)
+static bool only_kernels_read(const struct quantizer *q, const struct value *weight)
 {
 	for (const struct op *op = q->main->region[0]->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++)
@@ -47,7 +47,7 @@ static bool only_kernels_read(const struct quantiser *q, const struct value *wei
 	return true;
 }
 
-void quantise_half(struct quantiser *q)
+void quantize_weights_bf16(struct quantizer *q)
 {
 	struct module *module = q->module;
 	struct block *block = q->main->region[0];
@@ -55,7 +55,7 @@ void quantise_half(struct quantiser *q)
 		const struct value *weight = block->argument[i];
 		if (!is_weight(q, weight) || weight->type->rank < 2 || !only_kernels_read(q, weight))
 			continue;
-		struct quantised from = from_weight(q, weight);
+		struct quantized from = from_weight(q, weight);
 		from.cast = true;
 		from.bits = 16;
 		widen_readers(q, weight, add_weight(q, &from, "bf16", type_shaped(module, TYPE_TENSOR, weight->type->rank, weight->type->shape, type_bfloat(module))));

@@ -30,7 +30,7 @@ const struct type *keys_type(struct module *module, const struct type *type, int
 	return NULL;
 }
 
-static bool mark(struct quantiser *q, const struct attention *a, struct value *value, enum beyond beyond, int64_t stride)
+static bool mark(struct quantizer *q, const struct attention *a, struct value *value, enum beyond beyond, int64_t stride)
 {
 	struct keyed *keyed = ARENA_NEW(q->module->arena, struct keyed);
 	*keyed = (struct keyed){beyond, stride};
@@ -110,7 +110,7 @@ static bool reduces(struct arena *arena, const struct op *op)
 }
 
 /* One kernel that reads numbers of keys. */
-static bool follow(struct quantiser *q, struct attention *a, struct op *op)
+static bool follow(struct quantizer *q, struct attention *a, struct op *op)
 {
 	struct kernel *kernel = op->kernel;
 	int key = op->code == OP_KERNEL ? key_loop(a, op) : -1;
@@ -121,7 +121,7 @@ static bool follow(struct quantiser *q, struct attention *a, struct op *op)
 		a->values.op = op;
 		return first;
 	}
-	VEC_PUSH(q->module->arena, &a->between, ((struct between){op, key}));
+	VEC_PUSH(q->module->arena, &a->softmax_kernel, ((struct softmax_kernel){op, key}));
 	if (kernel->loop[key].reduction)
 		return reduces(q->module->arena, op);
 	if (kernel_has_reduction(kernel) || kernel->result.offset)
@@ -139,7 +139,7 @@ static bool ends_in_zeros(const struct attention *a)
 	return keyed == 1;
 }
 
-bool keys_follow(struct quantiser *q, struct attention *a)
+bool keys_follow(struct quantizer *q, struct attention *a)
 {
 	struct op *scores = a->scores.op;
 	bool good = mark(q, a, scores->result[0], BEYOND_LOW, scores->kernel->result.stride[a->scores.key]);
@@ -151,8 +151,8 @@ bool keys_follow(struct quantiser *q, struct attention *a)
 	}
 	good = good && ends_in_zeros(a);
 	scores->result[0]->data = good ? scores->result[0]->data : NULL;
-	for (size_t i = 0; !good && i < a->between.count; i++)
-		a->between.data[i].op->result[0]->data = NULL;
+	for (size_t i = 0; !good && i < a->softmax_kernel.count; i++)
+		a->softmax_kernel.data[i].op->result[0]->data = NULL;
 	return good;
 }
 
@@ -168,19 +168,19 @@ static bool is_mask(const struct attention *a, const struct op *op, int operand,
 	return plain;
 }
 
-bool keys_may_turn(const struct attention *a)
+bool keys_can_rotate_masks(const struct attention *a)
 {
 	const struct product *scores = &a->scores;
-	bool good = a->keys.fresh == 1 && a->keys.trip && a->keys.trip->plus == 1 && a->keys.blocks > 1 && !a->keys.shared && !body_has(&scores->op->kernel->post, OP_INDEX);
+	bool good = a->keys.fresh == 1 && a->keys.trip && a->keys.trip->plus == 1 && a->keys.blocks > 1 && !a->keys.shared_by_phases && !body_has(&scores->op->kernel->post, OP_INDEX);
 	for (int j = 0; good && j < scores->op->operands; j++)
 		good = j == scores->past || j == scores->fresh || !scores->op->kernel->operand[j].stride[scores->key] || is_mask(a, scores->op, j, scores->key);
-	for (size_t i = 0; good && i < a->between.count; i++)
-		for (int j = 0; good && j < a->between.data[i].op->operands; j++)
-			good = keyed_of(a->between.data[i].op->operand[j]) || !a->between.data[i].op->kernel->operand[j].stride[a->between.data[i].key];
+	for (size_t i = 0; good && i < a->softmax_kernel.count; i++)
+		for (int j = 0; good && j < a->softmax_kernel.data[i].op->operands; j++)
+			good = keyed_of(a->softmax_kernel.data[i].op->operand[j]) || !a->softmax_kernel.data[i].op->kernel->operand[j].stride[a->softmax_kernel.data[i].key];
 	return good;
 }
 
-int keys_past(struct quantiser *q, const struct keys *keys, struct body *body, int count)
+int keys_past(struct quantizer *q, const struct keys *keys, struct body *body, int count)
 {
 	const struct type *index = type_index(q->module);
 	int given = body_op(q->module, body, OP_INDEX_CAST, index, body_operand(q->module, body, type_scalar(keys->count->type), count), 0, 0);
@@ -188,15 +188,15 @@ int keys_past(struct quantiser *q, const struct keys *keys, struct body *body, i
 }
 
 /* In the order of the state: number n was the one of key n + 1, that of the row at hand the first.  One for all layers. */
-static struct value *turned_mask(struct quantiser *q, const struct keys *keys, struct value *mask)
+static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, struct value *mask)
 {
 	struct module *module = q->module;
 	const struct type *scalar = type_scalar(mask->type);
-	for (size_t i = 0; i < q->masks.count; i++)
-		if (q->masks.data[i].from == mask)
-			return q->masks.data[i].to;
+	for (size_t i = 0; i < q->rotated_masks.count; i++)
+		if (q->rotated_masks.data[i].from == mask)
+			return q->rotated_masks.data[i].to;
 	struct value *operand[3] = {mask, mask, keys->count};
-	struct op *op = quantise_kernel(q, mask->def->next, mask->def->kernel->name, "turned", 1, 3, operand, mask->type);
+	struct op *op = quantize_kernel(q, mask->def->next, mask->def->kernel->name, "turned", 1, 3, operand, mask->type);
 	struct kernel *kernel = op->kernel;
 	struct body *body = &kernel->update;
 	kernel->loop[0].extent = keys->extent;
@@ -206,26 +206,26 @@ static struct value *turned_mask(struct quantiser *q, const struct keys *keys, s
 	struct node same = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {number, past}};
 	int own = body_add(module, body, same);
 	body->result = body_op(module, body, OP_SELECT, scalar, own, body_operand(module, body, scalar, 1), body_operand(module, body, scalar, 0));
-	VEC_PUSH(module->arena, &q->masks, ((struct turned){mask, op->result[0]}));
+	VEC_PUSH(module->arena, &q->rotated_masks, ((struct rotated_mask){mask, op->result[0]}));
 	return op->result[0];
 }
 
-void keys_turn(struct quantiser *q, struct attention *a)
+void keys_rotate_masks(struct quantizer *q, struct attention *a)
 {
 	struct op *op = a->scores.op;
 	for (int j = 0; j < op->operands; j++)
 		if (j != a->scores.past && j != a->scores.fresh && op->kernel->operand[j].stride[a->scores.key])
-			op->operand[j] = turned_mask(q, &a->keys, op->operand[j]);
+			op->operand[j] = rotate_mask(q, &a->keys, op->operand[j]);
 }
 
 /* ---- blocks */
 
-const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *keys)
+const struct run_time_trip *keys_trip(struct quantizer *q, const struct keys *keys)
 {
 	if (!keys->trip)
 		return NULL;
 	struct run_time_trip *trip = ARENA_NEW(q->module->arena, struct run_time_trip);
-	const char *symbol = lookback_in_tiles(q->module, keys->trip->symbol, keys->block, keys->behind ? 0 : (keys->fresh + keys->block - 1) / keys->block * keys->block - keys->fresh);
+	const char *symbol = sliding_window_in_tiles(q->module, keys->trip->symbol, keys->block, keys->fresh_last ? 0 : (keys->fresh + keys->block - 1) / keys->block * keys->block - keys->fresh);
 	*trip = (struct run_time_trip){.symbol = symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
 	return trip;
 }
@@ -239,7 +239,7 @@ void keys_spread(const struct keys *keys, int64_t stride, int loops, struct acce
 	access->offset = access->offset / above * room + access->offset % above;
 }
 
-struct value *keys_fill(struct quantiser *q, const struct attention *a, struct op *op, int operand, int key, struct access *access)
+struct value *keys_fill(struct quantizer *q, const struct attention *a, struct op *op, int operand, int key, struct access *access)
 {
 	struct module *module = q->module;
 	const struct kernel *from = op->kernel;
@@ -251,7 +251,7 @@ struct value *keys_fill(struct quantiser *q, const struct attention *a, struct o
 			source[loops++] = l;
 		}
 	const struct type *scalar = type_scalar(op->operand[operand]->type);
-	struct op *copy = quantise_kernel(q, op, from->name, text_format(module->arena, "filled%d", operand), loops, 1, &op->operand[operand], type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
+	struct op *copy = quantize_kernel(q, op, from->name, text_format(module->arena, "filled%d", operand), loops, 1, &op->operand[operand], type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
 	struct access filled = access_empty(module, from->loops);
 	int64_t pitch = 1;
 	for (int i = loops - 1; i >= 0; i--) {
@@ -271,36 +271,36 @@ struct value *keys_fill(struct quantiser *q, const struct attention *a, struct o
 	return copy->result[0];
 }
 
-static void block_kernel(struct quantiser *q, const struct attention *a, const struct between *between)
+static void block_kernel(struct quantizer *q, const struct attention *a, const struct softmax_kernel *softmax_kernel)
 {
-	struct op *op = between->op;
+	struct op *op = softmax_kernel->op;
 	struct kernel *kernel = op->kernel;
 	const struct keys *keys = &a->keys;
 	bool padded = keys->block * keys->blocks > keys->extent;
 	for (int j = 0; padded && j < op->operands; j++) {
 		if (keyed_of(op->operand[j]))
 			keys_spread(keys, keyed_of(op->operand[j])->stride, kernel->loops, &kernel->operand[j]);
-		else if (kernel->operand[j].stride[between->key])
-			op->operand[j] = keys_fill(q, a, op, j, between->key, &kernel->operand[j]);
+		else if (kernel->operand[j].stride[softmax_kernel->key])
+			op->operand[j] = keys_fill(q, a, op, j, softmax_kernel->key, &kernel->operand[j]);
 	}
 	const struct keyed *made = keyed_of(op->result[0]);
 	if (padded && made) {
 		keys_spread(keys, made->stride, kernel->loops, &kernel->result);
 		op->result[0]->type = keys_type(q->module, op->result[0]->type, made->stride, keys->extent, keys->block * keys->blocks);
 	}
-	kernel->loop[between->key].extent = keys->block * keys->blocks;
-	kernel->loop[between->key].run_time = NULL;
+	kernel->loop[softmax_kernel->key].extent = keys->block * keys->blocks;
+	kernel->loop[softmax_kernel->key].run_time = NULL;
 	if (keys->blocks == 1)
 		return;
-	bool split = kernel_split_loop(q->module, op, between->key, keys->block);
+	bool split = kernel_split_loop(q->module, op, softmax_kernel->key, keys->block);
 	INVARIANT(q->module->guard, split, "kernel %s does not fall into blocks of keys", kernel->name);
-	kernel->loop[between->key].run_time = keys_trip(q, keys);
+	kernel->loop[softmax_kernel->key].run_time = keys_trip(q, keys);
 }
 
-void keys_block(struct quantiser *q, const struct attention *a)
+void keys_block(struct quantizer *q, const struct attention *a)
 {
 	const struct product *values = &a->values;
-	for (size_t i = 0; i < a->between.count; i++)
-		block_kernel(q, a, &a->between.data[i]);
+	for (size_t i = 0; i < a->softmax_kernel.count; i++)
+		block_kernel(q, a, &a->softmax_kernel.data[i]);
 	keys_spread(&a->keys, keyed_of(values->op->operand[values->x])->stride, values->op->kernel->loops, &values->op->kernel->operand[values->x]);
 }

@@ -78,7 +78,7 @@ static bool post_fits(const struct op *op, int last)
 	return !kernel_is_guarded(op, last) && !body_uses_counters(&op->kernel->post);
 }
 
-bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c)
+bool contraction_match(const struct quantizer *q, struct op *op, struct contraction *c)
 {
 	const struct kernel *kernel = op->kernel;
 	*c = (struct contraction){.op = op};
@@ -97,7 +97,7 @@ bool contraction_match(const struct quantiser *q, struct op *op, struct contract
 	return find_digits(arena, kernel, c) && find_parallel(arena, kernel, c) && post_fits(op, c->output[c->outputs - 1]);
 }
 
-bool is_weight(const struct quantiser *q, const struct value *value)
+bool is_weight(const struct quantizer *q, const struct value *value)
 {
 	if (value->def || value->block != q->main->region[0] || type_scalar(value->type) != type_float(q->module, 32))
 		return false;
@@ -105,12 +105,12 @@ bool is_weight(const struct quantiser *q, const struct value *value)
 	return role && text_same(role->text, "weight");
 }
 
-int contraction_bits(const struct quantiser *q, const struct op *op)
+int contraction_bits(const struct quantizer *q, const struct op *op)
 {
 	return op == q->head ? q->scheme->head : q->scheme->weight;
 }
 
-void contraction_scheme(const struct quantiser *q, struct contraction *c)
+void contraction_scheme(const struct quantizer *q, struct contraction *c)
 {
 	c->bits = contraction_bits(q, c->op);
 	c->group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;

@@ -15,7 +15,7 @@
 #define BLOCK_LEAST 32        /* keys that share a scale of the probabilities, at least: for each block a scale is made, and each sum of values scaled */
 #define WIDE_BLOCK 64         /* of rows of more than a group of numbers, where a launch has one token */
 
-static bool is_f32_state(const struct quantiser *q, const struct value *value)
+static bool is_f32_state(const struct quantizer *q, const struct value *value)
 {
 	const struct attr *role = value->def || value->block != q->main->region[0] ? NULL : function_argument_attr(q->main, value->index, KEY_STREAM_ROLE);
 	return role && text_same(role->text, "state") && type_scalar(value->type) == type_float(q->module, 32);
@@ -32,7 +32,7 @@ static int guarded_operand(const struct body *body, const struct node *choice, c
 }
 
 /* x * (a where a is read, else b): the operands of the term. */
-static bool product_operands(const struct quantiser *q, const struct op *op, struct product *p)
+static bool product_operands(const struct quantizer *q, const struct op *op, struct product *p)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct body *body = &kernel->update;
@@ -91,7 +91,7 @@ bool keys_guard_splits(const struct keys *keys, struct guard_range guard)
 }
 
 /* Is whether the operand is read asked for by choices alone? */
-static bool only_chooses(const struct body *body, int operand)
+static bool only_in_selects(const struct body *body, int operand)
 {
 	for (int n = 0; n < body->count; n++)
 		for (int i = 0; i < body_arguments(&body->node[n]); i++)
@@ -113,7 +113,7 @@ static int read_before(const struct op *op, const struct product *p, const struc
 	return -1;
 }
 
-static bool must_turn(const struct op *op, const struct product *p, const struct keys *keys, int j)
+static bool must_swap_select(const struct op *op, const struct product *p, const struct keys *keys, int j)
 {
 	const struct guard_range *guard = access_guard(&op->kernel->operand[j], p->key);
 	return body_uses_operand(&op->kernel->post, j) && guard && !keys_guard_splits(keys, *guard) && uses_active(&op->kernel->post, j);
@@ -124,20 +124,20 @@ static bool product_post(const struct op *op, const struct product *p, const str
 {
 	for (int j = 0; j < op->operands; j++) {
 		const struct access *access = &op->kernel->operand[j];
-		bool turns = must_turn(op, p, keys, j);
-		if (access->index_operand >= 0 || (turns && (access->guards > 1 || read_before(op, p, keys, j) < 0 || !only_chooses(&op->kernel->post, j))))
+		bool swaps = must_swap_select(op, p, keys, j);
+		if (access->index_operand >= 0 || (swaps && (access->guards > 1 || read_before(op, p, keys, j) < 0 || !only_in_selects(&op->kernel->post, j))))
 			return false;
 	}
 	return true;
 }
 
 /* A choice of what is read for late keys becomes one of what is read for those in front of them, whose range blocks cut: where late ones are filled up, they no longer tell. */
-static void turn_choices(struct quantiser *q, const struct product *p, const struct keys *keys)
+static void swap_selects(struct quantizer *q, const struct product *p, const struct keys *keys)
 {
 	struct op *op = p->op;
 	struct body *post = &op->kernel->post;
 	for (int j = 0; j < op->operands; j++) {
-		if (!must_turn(op, p, keys, j))
+		if (!must_swap_select(op, p, keys, j))
 			continue;
 		int before = read_before(op, p, keys, j);
 		post->node = arena_copy(q->module->arena, post->node, sizeof *post->node * (size_t)post->count);
@@ -155,7 +155,7 @@ static void turn_choices(struct quantiser *q, const struct product *p, const str
 	}
 }
 
-static bool match_product(const struct quantiser *q, struct op *op, struct product *p)
+static bool match_product(const struct quantizer *q, struct op *op, struct product *p)
 {
 	const struct kernel *kernel = op->kernel;
 	*p = (struct product){.op = op};
@@ -200,7 +200,7 @@ static const int64_t *row_strides(struct arena *arena, const struct product *p, 
 	return stride;
 }
 
-static bool find_cache(const struct quantiser *q, const struct product *p, const struct keys *keys, struct cache *cache)
+static bool find_cache(const struct quantizer *q, const struct product *p, const struct keys *keys, struct cache *cache)
 {
 	const struct op *last = q->main->region[0]->last;
 	const struct access *read = &p->op->kernel->operand[p->past];
@@ -233,12 +233,12 @@ static bool find_cache(const struct quantiser *q, const struct product *p, const
 static int64_t block_of(const struct keys *keys, int64_t numbers)
 {
 	int64_t block = keys->fresh == 1 && numbers > STATE_GROUP ? WIDE_BLOCK : STATE_GROUP;
-	while (keys->fresh > UNIT_FEW && block > BLOCK_LEAST && block / 2 >= keys->fresh)
+	while (keys->fresh > FEW_TOKENS && block > BLOCK_LEAST && block / 2 >= keys->fresh)
 		block /= 2;
 	return keys->extent < block ? keys->extent : block;
 }
 
-static struct keys keys_of(const struct quantiser *q, const struct product *p)
+static struct keys keys_of(const struct quantizer *q, const struct product *p)
 {
 	const struct kernel *kernel = p->op->kernel;
 	const struct loop *loop = &kernel->loop[p->key];
@@ -247,10 +247,10 @@ static struct keys keys_of(const struct quantiser *q, const struct product *p)
 	keys.block = block_of(&keys, kernel->operand[p->past].stride[p->key]);
 	keys.blocks = (keys.extent + keys.block - 1) / keys.block;
 	keys.lead = q->scheme->lead ? q->scheme->lead : keys.fresh;
-	keys.shared = q->scheme->lead;            /* then for whatever the rows of a launch, up to so many */
-	keys.rows = keys.shared ? keys.lead + keys.past + STATE_GROUP - 1 : keys_first(&keys) + keys.block * keys.blocks;
+	keys.shared_by_phases = q->scheme->lead;            /* then for whatever the rows of a launch, up to so many */
+	keys.rows = keys.shared_by_phases ? keys.lead + keys.past + STATE_GROUP - 1 : keys_first(&keys) + keys.block * keys.blocks;
 	if (keys.trip)
-		keys.count = q->main->region[0]->argument[function_argument_named(q->main, lookback_symbol(q->module, keys.trip->symbol))];
+		keys.count = q->main->region[0]->argument[function_argument_named(q->main, sliding_window_symbol(q->module, keys.trip->symbol))];
 	return keys;
 }
 
@@ -283,7 +283,7 @@ static void set_item(struct module *module, struct op *op, enum attr_key list, i
 }
 
 /* stream.dims of a state that is read in whole blocks. */
-static const struct attr *blocked_dims(struct quantiser *q, const struct keys *keys, int rank, int axis)
+static const struct attr *blocked_dims(struct quantizer *q, const struct keys *keys, int rank, int axis)
 {
 	struct module *module = q->module;
 	const struct run_time_trip *trip = keys_trip(q, keys);
@@ -295,7 +295,7 @@ static const struct attr *blocked_dims(struct quantiser *q, const struct keys *k
 		items[count++] = (struct named){key_name(KEY_SYMBOL), attr_string(module, trip->symbol)};
 		items[count++] = (struct named){key_name(KEY_PLUS), attr_integer(module, trip->plus - rows)};
 	}
-	if (keys->shared)
+	if (keys->shared_by_phases)
 		items[count++] = (struct named){key_name(KEY_MAX_WORD), attr_integer(module, 1)};
 	for (int d = 0; d < rank; d++)
 		dim[d] = d == axis ? attr_dictionary(module, count, items) : attr_string(module, "");
@@ -310,14 +310,14 @@ static const struct type *cache_type(struct module *module, const struct cache *
 	return type_shaped(module, TYPE_TENSOR, rank, shape, scales ? type_float(module, 16) : type_integer(module, 8));
 }
 
-static const struct attr *argument_attr(struct quantiser *q, const struct attention *a, const struct cache *cache, const char *name, int rank)
+static const struct attr *argument_attr(struct quantizer *q, const struct attention *a, const struct cache *cache, const char *name, int rank)
 {
 	struct module *module = q->module;
 	const struct attr *attr = attr_get(q->main, KEY_ARG_ATTRS)->items[cache->argument].value;
 	return attr_with(module, attr_with(module, attr, KEY_STREAM_NAME, attr_string(module, name)), KEY_STREAM_DIMS, blocked_dims(q, &a->keys, rank, cache->axis));
 }
 
-static const struct attr *result_attr(struct quantiser *q, const struct attention *a, const struct cache *cache, const char *name)
+static const struct attr *result_attr(struct quantizer *q, const struct attention *a, const struct cache *cache, const char *name)
 {
 	struct module *module = q->module;
 	const struct attr *attr = attr_get(q->main, KEY_RES_ATTRS)->items[cache->result].value;
@@ -325,7 +325,7 @@ static const struct attr *result_attr(struct quantiser *q, const struct attentio
 	return attr_with(module, attr, KEY_STREAM_PAST, attr_integer(module, a->keys.past));
 }
 
-static void make_state(struct quantiser *q, const struct attention *a, struct cache *cache)
+static void make_state(struct quantizer *q, const struct attention *a, struct cache *cache)
 {
 	struct module *module = q->module;
 	const char *name = function_argument_attr(q->main, cache->argument, KEY_STREAM_NAME)->text, *scale = text_format(module->arena, "%s.scale", name);
@@ -347,7 +347,7 @@ static void set_output_types(struct module *module, struct op *function)
 	attr_set(module, function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, type->inputs, type->input, last->operands, types)));
 }
 
-static void make_result(struct quantiser *q, const struct attention *a, const struct cache *cache)
+static void make_result(struct quantizer *q, const struct attention *a, const struct cache *cache)
 {
 	struct module *module = q->module;
 	struct op *last = q->main->region[0]->last;
@@ -364,7 +364,7 @@ static void make_result(struct quantiser *q, const struct attention *a, const st
 	set_output_types(module, q->main);
 }
 
-static bool find_attention(struct quantiser *q, struct op *op, struct attention *a)
+static bool find_attention(struct quantizer *q, struct op *op, struct attention *a)
 {
 	*a = (struct attention){0};
 	if (op->code != OP_KERNEL || !match_product(q, op, &a->scores) || a->scores.reduction == a->scores.key)
@@ -375,29 +375,29 @@ static bool find_attention(struct quantiser *q, struct op *op, struct attention 
 	if (!match_product(q, a->values.op, &a->values) || a->values.reduction != a->values.key)
 		return false;
 	struct keys other = keys_of(q, &a->values);
-	if (keys_may_turn(a)) {
-		a->keys.behind = true;
+	if (keys_can_rotate_masks(a)) {
+		a->keys.fresh_last = true;
 		a->keys.lead = 0;
 	}
 	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) && find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument;
 }
 
-static void quantise_attention(struct quantiser *q, struct attention *a)
+static void quantize_attention(struct quantizer *q, struct attention *a)
 {
 	struct cache *cache[] = {&a->k, &a->v};
 	const struct product *product[] = {&a->scores, &a->values};
-	if (a->keys.behind)
-		keys_turn(q, a);
+	if (a->keys.fresh_last)
+		keys_rotate_masks(q, a);
 	for (int i = 0; i < 2; i++) {
-		turn_choices(q, product[i], &a->keys);
+		swap_selects(q, product[i], &a->keys);
 		attention_rows(q, cache[i], product[i]->op);
 		make_state(q, a, cache[i]);
 		make_result(q, a, cache[i]);
 	}
-	bool running = softmax_runs(q, a);
+	bool online_max = softmax_is_online(q, a);
 	keys_block(q, a);
 	attention_scores(q, a);
-	if (running)
+	if (online_max)
 		attention_softmax(q, a);
 	attention_values(q, a);
 	q->made++;
@@ -406,14 +406,14 @@ static void quantise_attention(struct quantiser *q, struct attention *a)
 /* ---- bf16 */
 
 /* Rows are rounded where they are made; what reads them, or the state, computes in f32 as before. */
-static void halve(struct quantiser *q, const struct product *p, const struct cache *cache)
+static void halve(struct quantizer *q, const struct product *p, const struct cache *cache)
 {
 	struct module *module = q->module;
 	struct op *op = p->op, *last = q->main->region[0]->last;
 	const struct type *row = cache->fresh->type, *past = cache->past->type, *half = type_bfloat(module);
 	const int64_t elements = type_elements(row);
 	struct value *from = cache->fresh;
-	struct op *rounded = quantise_kernel(q, op, op->kernel->name, "row_bf16", 1, 1, &from, type_shaped(module, TYPE_TENSOR, row->rank, row->shape, half));
+	struct op *rounded = quantize_kernel(q, op, op->kernel->name, "row_bf16", 1, 1, &from, type_shaped(module, TYPE_TENSOR, row->rank, row->shape, half));
 	rounded->kernel->loop[0].extent = elements;
 	rounded->kernel->operand[0].stride[0] = rounded->kernel->result.stride[0] = 1;
 	struct body *body = &rounded->kernel->update;
@@ -429,7 +429,7 @@ static void halve(struct quantiser *q, const struct product *p, const struct cac
 	q->made++;
 }
 
-void quantise_states_half(struct quantiser *q)
+void quantize_kv_cache_bf16(struct quantizer *q)
 {
 	struct block *block = q->main->region[0];
 	ir_count_uses(block);
@@ -445,7 +445,7 @@ void quantise_states_half(struct quantiser *q)
 	}
 }
 
-void quantise_states(struct quantiser *q)
+void quantize_kv_cache(struct quantizer *q)
 {
 	struct block *block = q->main->region[0];
 	ir_clear_data(block);
@@ -456,7 +456,7 @@ void quantise_states(struct quantiser *q)
 		next = op->next;
 		if (!find_attention(q, op, &a))
 			continue;
-		quantise_attention(q, &a);            /* what follows may have gone */
+		quantize_attention(q, &a);            /* what follows may have gone */
 		next = before ? before->next : block->first;
 	}
 }

@@ -19,18 +19,18 @@ static int64_t points(const struct kernel *kernel, int count, const int *loop)
 	return product;
 }
 
-bool contraction_fits_unit(const struct quantiser *q, const struct contraction *c)
+bool contraction_fits_engine(const struct quantizer *q, const struct contraction *c)
 {
 	const struct kernel *kernel = c->op->kernel;
 	bool fixed = true;
 	for (int l = 0; l < kernel->loops; l++)
 		fixed = fixed && !kernel->loop[l].run_time;
-	return q->units && fixed && c->tokens && c->bits == q->scheme->weight && c->group * c->bits == UNIT_WORD_BITS && !c->row_scale && !c->per_token && access_is_plain(&kernel->result) &&
+	return q->for_engine && fixed && c->tokens && c->bits == q->scheme->weight && c->group * c->bits == ENGINE_WORD_BITS && !c->row_scale && !c->per_token && access_is_plain(&kernel->result) &&
 	       is_run(kernel, &kernel->operand[c->x], c->tokens, c->token) && is_run(kernel, &kernel->operand[c->w], c->outputs, c->output);
 }
 
 /* The address in [tokens][outputs], by parallel loop. */
-static int64_t *plain_strides(struct quantiser *q, const struct contraction *c)
+static int64_t *plain_strides(struct quantizer *q, const struct contraction *c)
 {
 	const struct kernel *kernel = c->op->kernel;
 	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, kernel->loops + 1), pitch = 1;
@@ -55,7 +55,7 @@ static bool is_plain(const struct contraction *c, const int64_t *stride)
 }
 
 /* What follows the sum, and if that is nothing the sum itself, as a kernel that reads [tokens][outputs]. */
-static struct op *split_moves(struct quantiser *q, const struct contraction *c, const int64_t *stride)
+static struct op *split_moves(struct quantizer *q, const struct contraction *c, const int64_t *stride)
 {
 	struct kernel *kernel = c->op->kernel;
 	int loops = 0, all = kernel->loops;
@@ -65,14 +65,14 @@ static struct op *split_moves(struct quantiser *q, const struct contraction *c, 
 			parallel[loops++] = stride[l];
 	if (!kernel->post.count)
 		kernel->post.result = body_add(q->module, &kernel->post, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
-	kernel_split_post(q->module, c->op);
+	kernel_split_epilogue(q->module, c->op);
 	struct op *after = c->op->next;
 	after->kernel->operand[0].stride = parallel;
 	return after;
 }
 
 /* One loop of tokens, one of outputs, then the reduction. */
-static struct op *make_plain(struct quantiser *q, const struct contraction *c, const int64_t shape[2])
+static struct op *make_plain(struct quantizer *q, const struct contraction *c, const int64_t shape[2])
 {
 	const struct kernel *old = c->op->kernel;
 	struct value *operand[2] = {c->op->operand[c->x], c->op->operand[c->w]};
@@ -103,7 +103,7 @@ static struct op *make_plain(struct quantiser *q, const struct contraction *c, c
 	return op;
 }
 
-void contraction_plain(struct quantiser *q, struct contraction *c)
+void contraction_plain(struct quantizer *q, struct contraction *c)
 {
 	const struct kernel *kernel = c->op->kernel;
 	const int64_t *stride = plain_strides(q, c), shape[2] = {points(kernel, c->tokens, c->token), points(kernel, c->outputs, c->output)};

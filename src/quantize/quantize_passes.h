@@ -3,5 +3,5 @@
 #define STC_QUANTIZE_PASSES_H
 #include "options/pass_context.h"
 
-bool quantise(struct pass_context *context, struct module *module);
+bool quantize(struct pass_context *context, struct module *module);
 #endif

@@ -81,12 +81,12 @@ static void estimate_energy(struct report *report, struct arena *arena)
 	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1), cycles = report->simulated ? report->cycles : report->time.most;
 	double bytes = 0;
 	for (int i = 0; i < report->cost.processes; i++)
-		busy[i] = report->simulated ? flow_busy(&report->flow.process[i]) : report->time.process[i].busy;
-	for (int i = 0; report->simulated && i < report->flow.ports; i++)
-		bytes += (double)report->flow.port[i].bytes;
+		busy[i] = report->simulated ? cycle_busy(&report->cycle_result.process[i]) : report->time.process[i].busy;
+	for (int i = 0; report->simulated && i < report->cycle_result.ports; i++)
+		bytes += (double)report->cycle_result.port[i].bytes;
 	bytes = report->simulated ? bytes : report->time.memory_bytes;
 	report->energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->latency_ms);
-	if (report->together)
+	if (report->tokens_per_launch)
 		report->token_energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->token_ms);
 }
 
@@ -97,8 +97,8 @@ static void set_latency(struct report *report, int64_t cycles)
 	report->latency_ms = platform_launch_ms(platform, cycles);
 	if (!feedback_read(module_main(report->module), &feedback) || feedback.rows)     /* a launch is reported with all its rows, and several steps have one each */
 		return;
-	report->together = feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
-	report->token_ms = platform_launch_ms(platform, cycles * report->together) / (double)report->together;
+	report->tokens_per_launch = feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
+	report->token_ms = platform_launch_ms(platform, cycles * report->tokens_per_launch) / (double)report->tokens_per_launch;
 }
 
 int64_t report_cycles(const struct session *session, struct token_detail detail)
@@ -117,10 +117,10 @@ static int64_t predicted_cycles(struct session *session)
 	return session->predicted_cycles;
 }
 
-static const char *shown_by(const struct module *module)
+static const char *termination_proof_of(const struct module *module)
 {
 	const char *by = attr_text_or(module_main(module), KEY_STREAM_TERMINATION_PROOF, NULL);
-	return by && !text_same(by, fifo_shown_name[FIFO_NOT_SHOWN]) ? by : NULL;
+	return by && !text_same(by, fifo_evidence_name[FIFO_UNPROVEN]) ? by : NULL;
 }
 
 struct forecast *forecast_open(struct session *session)
@@ -137,7 +137,7 @@ struct forecast *forecast_open(struct session *session)
 void forecast_run(void *data, struct arena *scratch)
 {
 	struct forecast *forecast = data;
-	arena_leave_as(forecast->arena, scratch);
+	arena_share_guard(forecast->arena, scratch);
 	if (setjmp(forecast->guard.leave))
 		return;
 	forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
@@ -151,7 +151,7 @@ struct launches forecast_take(struct session *session, struct forecast *forecast
 		guard_leave(&session->guard, forecast->guard.reason, "%s", forecast->guard.message);
 	session->predicted = forecast->of;
 	session->predicted_cycles = forecast->cycles;
-	arena_leave_as(forecast->arena, session->arena);
+	arena_share_guard(forecast->arena, session->arena);
 	arena_free(forecast->arena);
 	return launches;
 }
@@ -178,7 +178,7 @@ struct report report_make(struct session *session, const char *name)
 	report.fused = intermediates_noted(session->module, KEY_STREAM_FUSED);
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
-	report.shown = shown_by(session->module);
+	report.termination_proof = termination_proof_of(session->module);
 	int64_t cycles = predicted_cycles(session);
 	report.predicted = cycles > 0;
 	report.time.most = cycles > 0 ? cycles : report.time.most;
@@ -209,8 +209,8 @@ struct simulation simulation_open(struct session *session)
 	int told = session->diag.count;
 	struct arena *arena = arena_within(session->arena);
 	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
-	struct simulation simulation = {.arena = arena, .network = flow_open(arena, session->platform, session->module), .outcome = FLOW_REFUSED, .flow = {.first_output = -1}};
-	simulation.options = (struct flow_options){.arena = arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
+	struct simulation simulation = {.arena = arena, .network = cycle_open(arena, session->platform, session->module), .outcome = CYCLE_REFUSED, .cycle_result = {.first_output = -1}};
+	simulation.options = (struct cycle_options){.arena = arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
 	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
 	return simulation;
 }
@@ -218,21 +218,21 @@ struct simulation simulation_open(struct session *session)
 void simulation_run(void *data, struct arena *scratch)
 {
 	struct simulation *simulation = data;
-	arena_leave_as(simulation->arena, scratch);
+	arena_share_guard(simulation->arena, scratch);
 	if (simulation->network)
-		simulation->outcome = flow_run(simulation->network, &simulation->options, &simulation->flow);
+		simulation->outcome = cycle_run(simulation->network, &simulation->options, &simulation->cycle_result);
 }
 
 void report_simulated(struct session *session, const struct simulation *simulation, struct report *report)
 {
-	arena_leave_as(simulation->arena, session->arena);
-	report->simulated = simulation->outcome == FLOW_DONE || simulation->outcome == FLOW_DEADLOCK;
-	report->flow = simulation->flow;
+	arena_share_guard(simulation->arena, session->arena);
+	report->simulated = simulation->outcome == CYCLE_DONE || simulation->outcome == CYCLE_DEADLOCK;
+	report->cycle_result = simulation->cycle_result;
 	if (!report->simulated)
 		return;
-	report->cycles = report->flow.cycles;
-	report->first_output = report->flow.first_output;
-	report->deadlock = report->flow.deadlock;
+	report->cycles = report->cycle_result.cycles;
+	report->first_output = report->cycle_result.first_output;
+	report->deadlock = report->cycle_result.deadlock;
 	if (report->deadlock) {
 		text_add(&session->notices, "stc: the simulated design does not end: %s\n", report->deadlock);
 		return;
@@ -277,7 +277,7 @@ bool report_fits(struct session *session, const struct design_cost *cost)
 	}
 	if (exceeds(session, cost->total, platform_total(platform), ""))
 		return false;
-	for (int i = 0; i < platform->dies && pass_find("place_dies") >= 0; i++)
+	for (int i = 0; i < platform->dies && pass_find("floorplan") >= 0; i++)
 		if (exceeds(session, cost->die[i], platform->die[i], text_format(session->arena, " on die %d", i)))
 			return false;
 	return true;

@@ -50,13 +50,13 @@ struct report {
 	struct launches launches; /* of fewer tokens, or behind fewer, than the one that is reported; of designs of several tokens a launch */
 	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */
 	bool simulated;           /* the next four are there: the simulation was short enough */
-	struct flow_result flow;  /* processes and channels as in cost; without a simulation only its events are there */
+	struct cycle_result cycle_result;  /* processes and channels as in cost; without a simulation only its events are there */
 	int64_t cycles, first_output;      /* first_output -1: nothing is written */
 	const char *deadlock;     /* who waits for whom; NULL: it ends */
-	const char *shown;        /* by what is shown that launches end; NULL: by nothing */
+	const char *termination_proof;        /* by what is shown that launches end; NULL: by nothing */
 	double latency_ms;        /* simulated, else as modelled */
 	struct energy energy;     /* of a launch of so long */
-	int64_t together;         /* text tokens that a launch is taken to be where the design chooses them itself; 0: it does not */
+	int64_t tokens_per_launch;         /* text tokens that a launch is taken to be where the design chooses them itself; 0: it does not */
 	double token_ms;          /* then: of one of them, with its part of the launch */
 	struct energy token_energy;
 	const char *kernel;       /* JSON members about a kernel of several phases; NULL: there is one phase */
@@ -64,10 +64,10 @@ struct report {
 
 struct simulation {           /* of a design as built: one launch */
 	struct arena *arena;      /* its own */
-	struct flow_network *network;      /* NULL: it cannot be simulated */
-	struct flow_options options;
-	enum flow_outcome outcome;
-	struct flow_result flow;
+	struct cycle_network *network;      /* NULL: it cannot be simulated */
+	struct cycle_options options;
+	enum cycle_outcome outcome;
+	struct cycle_result cycle_result;
 };
 
 struct forecast {             /* of a design's modelled cycles */

@@ -15,7 +15,7 @@ static int64_t active(const struct report *report, int process)
 {
 	if (!report_ends(report))
 		return report->time.process[process].busy;
-	const struct flow_process_result *result = &report->flow.process[process];
+	const struct cycle_process_result *result = &report->cycle_result.process[process];
 	return result->active - result->input - result->output;
 }
 
@@ -139,7 +139,7 @@ static void advise_chain(struct arena *arena, const struct report *report, struc
 					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
 	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) :
 				  process->lanes > 1 ? text_format(arena, "has %lld lanes", (long long)process->lanes) : "has one lane";
-	bool told = report_ends(report) && report->flow.segments;        /* by the critical path */
+	bool told = report_ends(report) && report->cycle_result.segments;        /* by the critical path */
 	if (kernel.cycles && (!told || process->interval > 1))
 		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
 }
@@ -153,14 +153,14 @@ static void advise_path(struct arena *arena, const struct report *report, struct
 	for (int listed = 0; listed < 3; listed++) {
 		int next = -1;
 		for (int i = 0; i < report->cost.processes; i++) {
-			int64_t cycles = report->flow.on_path[i];
+			int64_t cycles = report->cycle_result.on_path[i];
 			bool later = cycles < below || (cycles == below && i > last);
-			next = later && cycles > 0 && (next < 0 || cycles > report->flow.on_path[next]) ? i : next;
+			next = later && cycles > 0 && (next < 0 || cycles > report->cycle_result.on_path[next]) ? i : next;
 		}
 		if (next < 0)
 			break;
-		text_add(&text, "%s%s %.0f %%", listed ? ", " : "", name_of(report, next), 100.0 * (double)report->flow.on_path[next] / (double)report->cycles);
-		below = report->flow.on_path[next];
+		text_add(&text, "%s%s %.0f %%", listed ? ", " : "", name_of(report, next), 100.0 * (double)report->cycle_result.on_path[next] / (double)report->cycles);
+		below = report->cycle_result.on_path[next];
 		last = next;
 	}
 	if (text.size)
@@ -184,10 +184,10 @@ static void advise_dies(struct arena *arena, const struct report *report, struct
 /* A deadlock: what would let it go on. */
 static void advise_depths(struct arena *arena, const struct report *report, struct report_answer *answer)
 {
-	for (int i = 0; i < report->flow.cycle; i++) {
-		const struct flow_wait *wait = &report->flow.wait[i];
+	for (int i = 0; i < report->cycle_result.cycle; i++) {
+		const struct cycle_wait *wait = &report->cycle_result.wait[i];
 		if (wait->room && wait->needed)
-			add(answer, text_format(arena, "%s would have to hold %lld words instead of %lld", report->flow.channel[wait->channel].name, (long long)wait->needed, (long long)wait->depth));
+			add(answer, text_format(arena, "%s would have to hold %lld words instead of %lld", report->cycle_result.channel[wait->channel].name, (long long)wait->needed, (long long)wait->depth));
 	}
 }
 
@@ -200,9 +200,9 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 		advise_depths(arena, report, &answer);
 	if (report->deadlock || !report->cost.processes)
 		return answer;
-	if (launch > 0.2 && !report->together)
+	if (launch > 0.2 && !report->tokens_per_launch)
 		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
-	if (report_ends(report) && report->flow.segments)
+	if (report_ends(report) && report->cycle_result.segments)
 		advise_path(arena, report, &answer);
 	if (is_channel(report, busiest))
 		advise_channel(arena, report, &answer);

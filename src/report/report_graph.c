@@ -27,7 +27,7 @@ static void survey_op(struct op *op, void *context)
 {
 	struct survey *survey = context;
 	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
-	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : acquires ? op->operand[0] : NULL;
+	const struct value *channel = op->code == OP_POP ? op->operand[1] : acquires ? op->operand[0] : NULL;
 	if (channel && !channel->def)
 		survey->reads[channel->index] = true;
 	survey->blocks |= op->code == OP_ACQUIRE;
@@ -89,10 +89,10 @@ static void add_operators(const struct survey *survey, struct text *out)
 static void add_timeline(const struct report *report, int index, struct text *out)
 {
 	static const char letter[CAUSES] = {[CAUSE_NONE] = '.', [CAUSE_INPUT] = 'i', [CAUSE_OUTPUT] = 'o', [CAUSE_MEMORY] = 'm'};
-	const struct flow_process_result *process = &report->flow.process[index];
+	const struct cycle_process_result *process = &report->cycle_result.process[index];
 	text_add(out, ",\"timeline\":\"");
-	for (int s = 0; s < flow_points(&report->flow); s++) {
-		int64_t step = report->flow.sample_cycles, rest = report->cycles - s * step, left = rest < step ? rest : step, most = 0;
+	for (int s = 0; s < cycle_points(&report->cycle_result); s++) {
+		int64_t step = report->cycle_result.sample_cycles, rest = report->cycles - s * step, left = rest < step ? rest : step, most = 0;
 		char what = 'b';
 		for (int cause = 0; cause < CAUSES; cause++) {
 			int64_t cycles = process->waited[cause][s];
@@ -126,11 +126,11 @@ static void add_process(const struct report *report, int index, const struct sur
 		text_add(out, ",\"layers\":%lld", (long long)attr_integer_or(process->function, KEY_STREAM_LAYERS, 0));
 	add_operators(survey, out);
 	if (report->simulated) {
-		const struct flow_process_result *flow = &report->flow.process[index];
-		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld", (long long)flow->end, (long long)flow->input, (long long)flow->output, (long long)flow->memory);
-		if (report->flow.segments)
-			text_add(out, ",\"path\":%lld", (long long)report->flow.on_path[index]);
-		if (report->flow.samples)
+		const struct cycle_process_result *cycle_result = &report->cycle_result.process[index];
+		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld", (long long)cycle_result->end, (long long)cycle_result->input, (long long)cycle_result->output, (long long)cycle_result->memory);
+		if (report->cycle_result.segments)
+			text_add(out, ",\"path\":%lld", (long long)report->cycle_result.on_path[index]);
+		if (report->cycle_result.samples)
 			add_timeline(report, index, out);
 	}
 	text_add(out, "}");
@@ -154,9 +154,9 @@ static struct ends ends_of(const struct report *report, const struct survey *sur
 static bool is_drawn(const struct report *report, int index)
 {
 	int before = 0;
-	const int64_t own = report->flow.channel[index].most * report->cost.channel[index].bytes / report->cost.channel[index].depth;
+	const int64_t own = report->cycle_result.channel[index].most * report->cost.channel[index].bytes / report->cost.channel[index].depth;
 	for (int i = 0; i < report->cost.channels; i++) {
-		int64_t held = report->flow.channel[i].most * report->cost.channel[i].bytes / report->cost.channel[i].depth;
+		int64_t held = report->cycle_result.channel[i].most * report->cost.channel[i].bytes / report->cost.channel[i].depth;
 		before += held > own || (held == own && i < index);
 	}
 	return before < CHANNELS_DRAWN;
@@ -176,17 +176,17 @@ static void add_channel(const struct report *report, int index, const struct sur
 	if (storage)
 		text_add(out, ",\"storage\":\"%s\"", storage);
 	if (report->simulated)
-		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->flow.channel[index].words, (long long)report->flow.channel[index].most);
-	if (report->simulated && report->flow.samples && is_drawn(report, index))
-		add_series("held", report->flow.channel[index].held, flow_points(&report->flow), out);
+		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->cycle_result.channel[index].words, (long long)report->cycle_result.channel[index].most);
+	if (report->simulated && report->cycle_result.samples && is_drawn(report, index))
+		add_series("held", report->cycle_result.channel[index].occupancy, cycle_points(&report->cycle_result), out);
 	text_add(out, "}");
 }
 
-static const struct flow_port_result *simulated_port(const struct report *report, int argument)
+static const struct cycle_port_result *simulated_port(const struct report *report, int argument)
 {
-	for (int i = 0; report->simulated && i < report->flow.ports; i++)
-		if (report->flow.port[i].number == argument)
-			return &report->flow.port[i];
+	for (int i = 0; report->simulated && i < report->cycle_result.ports; i++)
+		if (report->cycle_result.port[i].number == argument)
+			return &report->cycle_result.port[i];
 	return NULL;
 }
 
@@ -249,7 +249,7 @@ static int process_of(const struct report *report, const struct value *port)
 static double port_bytes(const struct report *report, int argument)
 {
 	const struct block *main = module_main(report->module)->region[0];
-	const struct flow_port_result *simulated = simulated_port(report, argument);
+	const struct cycle_port_result *simulated = simulated_port(report, argument);
 	const struct type *word = main->argument[argument]->type->element;
 	if (simulated)
 		return (double)simulated->bytes;
@@ -269,8 +269,8 @@ static void add_port(const struct report *report, int argument, struct text *out
 	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d", (long long)port.channel, port.write ? "write" : "read", (long long)type_bits(port.word), process);
 	if (bytes > 0)
 		text_add(out, ",\"bytes\":%.0f", bytes);
-	if (simulated_port(report, argument) && report->flow.samples)
-		add_series("moved", simulated_port(report, argument)->moved, flow_points(&report->flow), out);
+	if (simulated_port(report, argument) && report->cycle_result.samples)
+		add_series("moved", simulated_port(report, argument)->moved, cycle_points(&report->cycle_result), out);
 	add_tensors(main, port.buffer, out);
 	text_add(out, "}");
 }

@@ -67,7 +67,7 @@ static void add_cycles(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 	if (report->simulated)
 		text_add(out, "  \"deadlock\": %s,\n", report->deadlock ? "true" : "false");
-	text_add(out, "  \"ends\": \"%s\",\n", report->shown ? report->shown : ends ? "simulated" : "not shown");
+	text_add(out, "  \"ends\": \"%s\",\n", report->termination_proof ? report->termination_proof : ends ? "simulated" : "not shown");
 }
 
 void report_json(const struct report *report, struct text *out)
@@ -81,15 +81,15 @@ void report_json(const struct report *report, struct text *out)
 	add_cycles(report, out);
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
-	double token_ms = report->together ? report->token_ms : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
-	if (report->together)
+	double token_ms = report->tokens_per_launch ? report->token_ms : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
+	if (report->tokens_per_launch)
 		text_add(out, "  \"token_ms\": %.6g,\n  \"token_mj\": %.4g,\n", report->token_ms, report->token_energy.launch_mj);
 	if (report->decodes)
 		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)report->sequences * 1e3 / token_ms);
 	if (report->decodes && report->sequences > 1)
 		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n", (long long)report->sequences, 1e3 / token_ms);
 	if (report->decodes && report->tokens == 1)
-		text_add(out, "  \"launches_per_token\": %.6g,\n", report->together ? 1.0 / (double)report->together : 1.0);
+		text_add(out, "  \"launches_per_token\": %.6g,\n", report->tokens_per_launch ? 1.0 / (double)report->tokens_per_launch : 1.0);
 	if (report->decodes && report->tokens > 1)
 		text_add(out, "  \"tokens_per_launch\": %lld,\n", (long long)report->tokens);
 	text_add(out, "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, \"limit_mj\": %.4g},\n", report->energy.watts, report->energy.launch_mj, report->platform->watts,

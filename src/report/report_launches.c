@@ -16,7 +16,7 @@ static struct launch modelled(const struct session *session, struct arena *arena
 	struct extent_value *extent = ARENA_ARRAY(arena, struct extent_value, extents + 1);
 	bool counted = false, behind = false;
 	for (int i = 0; i < extents; i++) {
-		bool counts = rows_counted_by(module_main(session->module), most[i].symbol);
+		bool counts = tokens_counted_by(module_main(session->module), most[i].symbol);
 		int64_t room = simulate_extent_most(session->module, most[i].symbol);      /* a loop's last tile goes beyond */
 		extent[i] = most[i];
 		extent[i].value = room < extent[i].value ? room : extent[i].value;
@@ -37,12 +37,12 @@ static struct launch modelled(const struct session *session, struct arena *arena
 }
 
 /* What layers that look back see follows from how many rows there are: the mean of them is modelled, not all at the most. */
-static int extents_given(const struct module *module, int extents, struct extent_value *extent)
+static int extents_set(const struct module *module, int extents, struct extent_value *extent)
 {
-	struct lookback lookback;
+	struct sliding_window sliding_window;
 	int given = 0;
 	for (int i = 0; i < extents; i++)
-		if (!lookback_find(module, extent[i].symbol, &lookback))
+		if (!sliding_window_named(module, extent[i].symbol, &sliding_window))
 			extent[given++] = extent[i];
 	return given;
 }
@@ -51,7 +51,7 @@ struct launches launches_modelled(const struct session *session, struct arena *a
 {
 	struct launches launches = {0};
 	struct extent_value *most;
-	int all = timing_extents(arena, session->module, &most), extents = extents_given(session->module, all, most);
+	int all = timing_extents(arena, session->module, &most), extents = extents_set(session->module, all, most);
 	for (int i = 0; report_tokens(session->module) > 1 && i < LAUNCHES; i++) {
 		struct launch launch = modelled(session, arena, extents, most, shorter[i]);
 		if (launch.cycles > 0)

@@ -37,7 +37,7 @@ static void add_intermediates(const struct report *report, struct text *out)
 		text_add(out, "\"unfused_bytes\": %lld, \"unfused_after_elementwise_bytes\": %lld, \"kernels_before\": %d, \"kernels_after\": %d, ",
 			 (long long)report->unfused.bytes, (long long)report->fused.bytes, report->unfused.kernels, report->fused.kernels);
 	text_add(out, "\"on_chip_bytes\": %lld, \"converters\": %lld, \"accumulators\": %lld, \"fifos\": %lld, \"buffers\": %lld, \"ring\": %lld, \"prefetch\": %lld",
-		 (long long)sum->bytes, (long long)sum->converters, (long long)sum->accumulators, (long long)sum->fifos, (long long)sum->buffers, (long long)sum->ring,
+		 (long long)sum->bytes, (long long)sum->converters, (long long)sum->accumulators, (long long)sum->fifos, (long long)sum->buffers, (long long)sum->layer_feedback,
 		 (long long)sum->prefetch);
 	if (report->unfused.bytes && report->fused.bytes)
 		text_add(out, ", \"percent\": {\"of_unfused\": %.4g, \"of_unfused_after_elementwise\": %.4g}", percent(sum->bytes, report->unfused.bytes),
@@ -101,7 +101,7 @@ void report_layer_text(const struct report *report, struct text *out)
 	row(report, out, "accumulators", sum->accumulators);
 	row(report, out, "FIFOs", sum->fifos);
 	row(report, out, "buffers", sum->buffers);
-	row(report, out, "ring", sum->ring);
+	row(report, out, "ring", sum->layer_feedback);
 	row(report, out, "all", sum->bytes);
 	row(report, out, "prefetch", sum->prefetch);
 	add_scans(report, out, "  no score waits for its maximum, which runs in ", ", ", "\n");

@@ -36,11 +36,11 @@ static void add_model(const struct report *report, struct text *out)
 		 (long long)report->time.multiplies, (long long)report->time.multipliers, report->time.memory_bytes, report->host_bytes);
 	if (report->simulated)
 		text_add(out, ",\"simulated_cycles\":%lld", (long long)report->cycles);
-	int samples = report->simulated ? flow_points(&report->flow) : 0;
+	int samples = report->simulated ? cycle_points(&report->cycle_result) : 0;
 	if (samples)
-		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", samples, (long long)report->flow.sample_cycles);
+		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", samples, (long long)report->cycle_result.sample_cycles);
 	text_add(out, ",\"predicted\":%s", report->predicted ? "true" : "false");
-	text_add(out, ",\"iterations\":%lld", (long long)report->flow.events);
+	text_add(out, ",\"iterations\":%lld", (long long)report->cycle_result.events);
 	if (report->deadlock) {
 		text_add(out, ",\"deadlock\":");
 		json_quote(out, report->deadlock);

@@ -32,7 +32,7 @@ static void add_launch(const struct report *report, struct text *out)
 		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ",
 		 report->predicted ? "when the words of every FIFO pass" : "nothing overlaps along the longest chain");
 	launches_text(report, out);
-	text_add(out, "launches end    (%s)\n", report->shown ? text_format(out->arena, "%s, whatever the run-time extents are", report->shown) : ends ? "simulated, one launch" : "not shown");
+	text_add(out, "launches end    (%s)\n", report->termination_proof ? text_format(out->arena, "%s, whatever the run-time extents are", report->termination_proof) : ends ? "simulated, one launch" : "not shown");
 }
 
 static const struct type *state_type(const struct attr *inputs, int number)
@@ -77,9 +77,9 @@ static void add_answer(const struct report *report, struct text *out)
 	if (report->sequences > 1)
 		launches = text_format(out->arena, "%s of each of %lld sequences", launches, (long long)report->sequences);
 	double per_s = (double)(report->tokens * report->sequences) * 1e3;
-	if (report->together)
+	if (report->tokens_per_launch)
 		text_add(out, "tokens          %.4g a second, %lld a launch, each after the one that the design chose before, context %lld; one a launch: %.4g\n",
-			 per_s / report->token_ms, (long long)report->together, (long long)report->context, per_s / report->latency_ms);
+			 per_s / report->token_ms, (long long)report->tokens_per_launch, (long long)report->context, per_s / report->latency_ms);
 	else if (report->decodes && (report->simulated || report->predicted))
 		text_add(out, "tokens          %.4g a second, %s, context %lld\n", per_s / report->latency_ms, launches, (long long)report->context);
 	else if (report->decodes)
@@ -90,8 +90,8 @@ static void add_answer(const struct report *report, struct text *out)
 		text_add(out, "%s%s\n", i ? "                " : "what helps      ", answer.advice[i]);
 	text_add(out, "energy          %.4g mJ a launch at %.4g W; %.4g mJ at the board's limit of %g W    (estimate: from %g W at rest to the limit, by the part of the LUTs, DSPs and memory that works; platform table)\n",
 		 report->energy.launch_mj, report->energy.watts, report->energy.limit_mj, report->platform->watts, report->platform->idle_watts);
-	if (report->together)
-		text_add(out, "a token         %.4g ms and %.4g mJ in a launch of %lld\n", report->token_ms, report->token_energy.launch_mj, (long long)report->together);
+	if (report->tokens_per_launch)
+		text_add(out, "a token         %.4g ms and %.4g mJ in a launch of %lld\n", report->token_ms, report->token_energy.launch_mj, (long long)report->tokens_per_launch);
 	add_numbers(report, out);
 	if (report->memory_ms > 0)
 		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,

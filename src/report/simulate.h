@@ -9,7 +9,7 @@
 
 struct simulated {
 	const char *name;         /* of the design, as given */
-	const struct flow_result *flow;
+	const struct cycle_result *cycle_result;
 	int64_t wanted, total;    /* launches; events of all of them */
 	bool stopped;
 	int64_t steps, sampled;   /* --tokens: of the launch, of which `flow` is the last; how many were simulated.  0: it is not asked for */
@@ -21,7 +21,7 @@ int64_t simulate_extent_most(const struct module *module, const char *symbol);  
 int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_t tokens, int64_t most);     /* `most`, or where rows count, as many as all steps of a launch take */
 bool tokens_check(struct session *session, int extents, const struct extent_value *extent);       /* false: a diagnostic says why --tokens cannot be */
 void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent);     /* of that token of a launch */
-bool tokens_simulate(struct session *session, const struct flow_options *options, int extents, const struct extent_value *extent, struct simulated *simulated);       /* its tokens and flow are there */
+bool tokens_simulate(struct session *session, const struct cycle_options *options, int extents, const struct extent_value *extent, struct simulated *simulated);       /* its tokens and flow are there */
 
 void simulated_json(struct session *session, const struct simulated *simulated);
 void simulated_text(struct session *session, const struct simulated *simulated);

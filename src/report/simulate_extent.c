@@ -21,7 +21,7 @@ static bool names_dim(const struct module *module, const char *symbol)
 		const struct attr *dims = attr_item(inputs->items[i].value, KEY_DIMS);
 		for (int d = 0; dims && d < dims->count; d++) {
 			const char *named = timing_dim_symbol(dims->items[d].value);
-			if (named && text_same(lookback_symbol(module, named), symbol))
+			if (named && text_same(sliding_window_symbol(module, named), symbol))
 				return true;
 		}
 	}
@@ -63,5 +63,5 @@ int64_t simulate_extent_most(const struct module *module, const char *symbol)
 		int64_t past = attr_item_integer(output, KEY_PAST, most);      /* a state may have been padded */
 		most = past < most ? past : most;
 	}
-	return rows_may_go_on(module_main(module)) && text_same(rows_counter(module_main(module)), symbol) ? most + 1 : most;
+	return launch_may_continue(module_main(module)) && text_same(token_count_symbol(module_main(module)), symbol) ? most + 1 : most;
 }

@@ -4,12 +4,12 @@
 #include "ir/rows.h"
 #include "predict/feedback.h"
 
-#define BENT 0.002            /* part of its cycles by which a token may lie off the line */
-#define APART 8               /* tokens between two that are simulated, at most: rows of a cache come in blocks of so many or more */
+#define LINEARITY_TOLERANCE 0.002            /* part of its cycles by which a token may lie off the line */
+#define SAMPLE_SPACING 8               /* tokens between two that are simulated, at most: rows of a cache come in blocks of so many or more */
 
 struct sweep {
 	struct session *session;
-	const struct flow_options *options;
+	const struct cycle_options *options;
 	int extents;
 	const struct extent_value *extent;
 	int64_t simulated;
@@ -29,8 +29,8 @@ static struct prompt prompt_of(const struct module *module, int extents, const s
 	if (!feedback_read(module_main(module), &feedback) || !feedback.rows)
 		return prompt;
 	prompt.rows = feedback.rows;
-	prompt.most = feedback.rows_most;
-	prompt.goes_on = rows_may_go_on(module_main(module));
+	prompt.most = feedback.chunk_tokens;
+	prompt.goes_on = launch_may_continue(module_main(module));
 	timing_extent(feedback.rows, extents, extent, &prompt.tokens);
 	return prompt;
 }
@@ -61,7 +61,7 @@ int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_
 {
 	struct feedback feedback;
 	bool chunks = tokens && feedback_read(module_main(module), &feedback) && text_same(feedback.rows, symbol);
-	return chunks ? feedback.rows_most * (tokens < feedback.most ? tokens : feedback.most) : most;
+	return chunks ? feedback.chunk_tokens * (tokens < feedback.most ? tokens : feedback.most) : most;
 }
 
 void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent)
@@ -71,7 +71,7 @@ void tokens_extents(const struct module *module, int64_t token, int extents, con
 	int64_t before = rows_before(&prompt, token);
 	for (int i = 0; i < extents; i++) {
 		bool rows = text_same(from[i].symbol, prompt.rows);
-		extent[i] = (struct extent_value){from[i].symbol, rows ? rows_said(&prompt, token) : from[i].value + before * feedback_step(attr_entry(inputs, from[i].symbol))};
+		extent[i] = (struct extent_value){from[i].symbol, rows ? rows_said(&prompt, token) : from[i].value + before * feedback_increment(attr_entry(inputs, from[i].symbol))};
 	}
 }
 
@@ -80,11 +80,11 @@ static double cycles_at(struct sweep *s, int64_t token)
 	struct session *session = s->session;
 	struct arena *arena = arena_within(session->module->arena);
 	struct extent_value *extent = ARENA_ARRAY(arena, struct extent_value, s->extents + 1);
-	struct flow_options options = {.budget = s->options->budget, .stop = s->options->stop, .depth = s->options->depth};
-	struct flow_result result = {0};
+	struct cycle_options options = {.budget = s->options->budget, .stop = s->options->stop, .depth = s->options->depth};
+	struct cycle_result result = {0};
 	tokens_extents(session->module, token, s->extents, s->extent, extent);
-	struct flow_network *network = flow_open_at(arena, session->platform, session->module, s->extents, extent);
-	s->failed |= !network || flow_run(network, &options, &result) != FLOW_DONE;
+	struct cycle_network *network = cycle_open_at(arena, session->platform, session->module, s->extents, extent);
+	s->failed |= !network || cycle_run(network, &options, &result) != CYCLE_DONE;
 	s->simulated++;
 	arena_free(arena);
 	return (double)result.cycles;
@@ -97,7 +97,7 @@ static double sum_between(struct sweep *s, int64_t first, int64_t last, double f
 		return 0;
 	int64_t middle = first + (last - first) / 2;
 	double here = cycles_at(s, middle), line = from + (to - from) * (double)(middle - first) / (double)(last - first), off = here > line ? here - line : line - here;
-	if (off > BENT * here || last - first > APART)
+	if (off > LINEARITY_TOLERANCE * here || last - first > SAMPLE_SPACING)
 		return sum_between(s, first, middle, from, here) + here + sum_between(s, middle, last, here, to);
 	return (double)(middle - first - 1) * (from + here) / 2 + here + (double)(last - middle - 1) * (here + to) / 2;
 }
@@ -109,7 +109,7 @@ static bool check_begin(struct session *session, int extents, const struct exten
 	for (int i = 0; i < inputs->count; i++) {
 		const char *name = attr_item_text(inputs->items[i].value, KEY_NAME);
 		int64_t begin;
-		bool moves = feedback_step(inputs->items[i].value) || rows_counted_by(module_main(session->module), name);
+		bool moves = feedback_increment(inputs->items[i].value) || tokens_counted_by(module_main(session->module), name);
 		if (!moves || !simulate_is_extent(session->module, name) || timing_extent(name, extents, extent, &begin))
 			continue;
 		diag_error(&session->diag, NOWHERE, "--tokens: %s changes from token to token, and where it begins is not said", name);
@@ -128,7 +128,7 @@ static bool check_room(struct session *session, int extents, const struct extent
 		const char *name = attr_item_text(inputs->items[i].value, KEY_NAME);
 		int64_t begin = 0, most = simulate_extent_most(session->module, name);
 		timing_extent(name, extents, extent, &begin);
-		if (!feedback_step(inputs->items[i].value) || rows - 1 <= most - begin)
+		if (!feedback_increment(inputs->items[i].value) || rows - 1 <= most - begin)
 			continue;
 		diag_error(&session->diag, NOWHERE, "--extent %s=%lld: %lld tokens behind %lld are more than the design has room for", prompt.rows, (long long)prompt.tokens, (long long)rows, (long long)begin);
 		return diag_note(&session->diag, "it has room for %lld", (long long)most + 1);
@@ -162,12 +162,12 @@ static int64_t longer_between(const struct session *session, int64_t rows)
 	return feedback_cycles(session->platform, main, rows) - feedback_cycles(session->platform, main, 1);
 }
 
-bool tokens_simulate(struct session *session, const struct flow_options *options, int extents, const struct extent_value *extent, struct simulated *simulated)
+bool tokens_simulate(struct session *session, const struct cycle_options *options, int extents, const struct extent_value *extent, struct simulated *simulated)
 {
 	struct sweep s = {.session = session, .options = options, .extents = extents, .extent = extent, .simulated = 1};
 	const struct prompt prompt = prompt_of(session->module, extents, extent);
 	int64_t end = simulated->steps - 1, chunks = prompt.tokens > 1 ? chunks_of(&prompt) : 0, begin = chunks < end ? chunks : end;
-	double read = 0, last = (double)simulated->flow->cycles;
+	double read = 0, last = (double)simulated->cycle_result->cycles;
 	for (int64_t step = 0; step < begin && !s.failed; step++)
 		read += cycles_at(&s, step) + (double)longer_between(session, rows_at(&prompt, step + 1));
 	double first = end > begin ? cycles_at(&s, begin) : 0;

@@ -10,7 +10,7 @@ static const char *const state_names[] = {"busy", "waits for words", "waits for 
 
 struct tracing {
 	const struct session *session;
-	const struct flow_result *flow;
+	const struct cycle_result *cycle_result;
 	struct text *out;
 	int points;               /* up to the end */
 	bool first;
@@ -29,12 +29,12 @@ bool trace_has_format(const char *path)
 
 static int64_t cycles_of(const struct tracing *t, int point)
 {
-	int64_t begin = point * t->flow->sample_cycles, rest = t->flow->cycles - begin;
-	return rest < t->flow->sample_cycles ? rest : t->flow->sample_cycles;
+	int64_t begin = point * t->cycle_result->sample_cycles, rest = t->cycle_result->cycles - begin;
+	return rest < t->cycle_result->sample_cycles ? rest : t->cycle_result->sample_cycles;
 }
 
 /* What fills most of the point. */
-static enum state state_at(const struct tracing *t, const struct flow_process_result *process, int point)
+static enum state state_at(const struct tracing *t, const struct cycle_process_result *process, int point)
 {
 	int64_t cycles[STATES] = {0, process->waited[CAUSE_INPUT][point], process->waited[CAUSE_OUTPUT][point], process->waited[CAUSE_MEMORY][point], process->waited[CAUSE_NONE][point]};
 	enum state most = STATE_BUSY;
@@ -67,13 +67,13 @@ static void name_event(struct tracing *t, int group, int number, const char *wha
 
 static void add_slices(struct tracing *t, int number)
 {
-	const struct flow_process_result *process = &t->flow->process[number];
+	const struct cycle_process_result *process = &t->cycle_result->process[number];
 	name_event(t, 1, number, "thread_name", process->name);
 	for (int point = 0, begin = 0; point < t->points; point++) {
 		enum state state = state_at(t, process, point);
 		if (point + 1 < t->points && state_at(t, process, point + 1) == state)
 			continue;
-		int64_t from = begin * t->flow->sample_cycles, to = point * t->flow->sample_cycles + cycles_of(t, point);
+		int64_t from = begin * t->cycle_result->sample_cycles, to = point * t->cycle_result->sample_cycles + cycles_of(t, point);
 		begin = point + 1;
 		if (state == STATE_IDLE)
 			continue;
@@ -91,7 +91,7 @@ static void add_counter(struct tracing *t, int group, const char *name, const ch
 			continue;
 		last = values[point];
 		begin_event(t, "C", group, 0);
-		text_add(t->out, ", \"ts\": %.3f, \"name\": ", microseconds(t, point * t->flow->sample_cycles));
+		text_add(t->out, ", \"ts\": %.3f, \"name\": ", microseconds(t, point * t->cycle_result->sample_cycles));
 		json_quote(t->out, name);
 		text_add(t->out, ", \"args\": {\"%s\": %lld}}", unit, (long long)last);
 	}
@@ -100,17 +100,17 @@ static void add_counter(struct tracing *t, int group, const char *name, const ch
 static void add_events(struct tracing *t)
 {
 	text_add(t->out, "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"clock_mhz\": %g, \"cycles\": %lld, \"cycles_a_point\": %lld}, \"traceEvents\": [", t->session->platform->clock_mhz,
-		 (long long)t->flow->cycles, (long long)t->flow->sample_cycles);
+		 (long long)t->cycle_result->cycles, (long long)t->cycle_result->sample_cycles);
 	t->first = true;
 	name_event(t, 1, 0, "process_name", "processes");
 	name_event(t, 2, 0, "process_name", "channels");
 	name_event(t, 3, 0, "process_name", "memory ports");
-	for (int i = 0; i < t->flow->processes; i++)
+	for (int i = 0; i < t->cycle_result->processes; i++)
 		add_slices(t, i);
-	for (int i = 0; i < t->flow->channels; i++)
-		add_counter(t, 2, t->flow->channel[i].name, t->flow->channel[i].blocks ? "blocks" : "words", t->flow->channel[i].held);
-	for (int i = 0; i < t->flow->ports; i++)
-		add_counter(t, 3, t->flow->port[i].name, "bytes", t->flow->port[i].moved);
+	for (int i = 0; i < t->cycle_result->channels; i++)
+		add_counter(t, 2, t->cycle_result->channel[i].name, t->cycle_result->channel[i].blocks ? "blocks" : "words", t->cycle_result->channel[i].occupancy);
+	for (int i = 0; i < t->cycle_result->ports; i++)
+		add_counter(t, 3, t->cycle_result->port[i].name, "bytes", t->cycle_result->port[i].moved);
 	text_add(t->out, "\n]}\n");
 }
 
@@ -146,42 +146,42 @@ static void add_change(struct tracing *t, int number, int64_t value)
 
 static int64_t signal_at(const struct tracing *t, int number, int point)
 {
-	const struct flow_result *flow = t->flow;
-	if (number < flow->processes)
-		return state_at(t, &flow->process[number], point);
-	number -= flow->processes;
-	return number < flow->channels ? flow->channel[number].held[point] : flow->port[number - flow->channels].moved[point];
+	const struct cycle_result *cycle_result = t->cycle_result;
+	if (number < cycle_result->processes)
+		return state_at(t, &cycle_result->process[number], point);
+	number -= cycle_result->processes;
+	return number < cycle_result->channels ? cycle_result->channel[number].occupancy[point] : cycle_result->port[number - cycle_result->channels].moved[point];
 }
 
 static void add_values(struct tracing *t)
 {
-	const struct flow_result *flow = t->flow;
-	int number = 0, signals = flow->processes + flow->channels + flow->ports;
+	const struct cycle_result *cycle_result = t->cycle_result;
+	int number = 0, signals = cycle_result->processes + cycle_result->channels + cycle_result->ports;
 	text_add(t->out, "$comment %s; of a process: 0 busy, 1 waits for words, 2 waits for room, 3 waits for memory, 4 not active $end\n$timescale 1 ps $end\n", "stc simulate");
 	text_add(t->out, "$scope module processes $end\n");
-	for (int i = 0; i < flow->processes; i++)
-		declare(t, "", &number, flow->process[i].name, 3);
+	for (int i = 0; i < cycle_result->processes; i++)
+		declare(t, "", &number, cycle_result->process[i].name, 3);
 	text_add(t->out, "$upscope $end\n$scope module channels $end\n");
-	for (int i = 0; i < flow->channels; i++)
-		declare(t, "", &number, flow->channel[i].name, 32);
+	for (int i = 0; i < cycle_result->channels; i++)
+		declare(t, "", &number, cycle_result->channel[i].name, 32);
 	text_add(t->out, "$upscope $end\n$scope module bytes $end\n");
-	for (int i = 0; i < flow->ports; i++)
-		declare(t, "", &number, flow->port[i].name, 32);
+	for (int i = 0; i < cycle_result->ports; i++)
+		declare(t, "", &number, cycle_result->port[i].name, 32);
 	text_add(t->out, "$upscope $end\n$enddefinitions $end\n");
 	for (int point = 0; point < t->points; point++) {
-		text_add(t->out, "#%.0f\n", 1e6 * microseconds(t, point * flow->sample_cycles));
+		text_add(t->out, "#%.0f\n", 1e6 * microseconds(t, point * cycle_result->sample_cycles));
 		for (int i = 0; i < signals; i++)
 			if (!point || signal_at(t, i, point) != signal_at(t, i, point - 1))
 				add_change(t, i, signal_at(t, i, point));
 	}
-	text_add(t->out, "#%.0f\n", 1e6 * microseconds(t, flow->cycles));
+	text_add(t->out, "#%.0f\n", 1e6 * microseconds(t, cycle_result->cycles));
 }
 
 bool simulated_trace(struct session *session, const struct simulated *simulated, const char *path)
 {
-	const struct flow_result *flow = simulated->flow;
+	const struct cycle_result *cycle_result = simulated->cycle_result;
 	struct text out = text_new(session->arena);
-	struct tracing t = {.session = session, .flow = flow, .out = &out, .points = flow_points(flow)};
+	struct tracing t = {.session = session, .cycle_result = cycle_result, .out = &out, .points = cycle_points(cycle_result)};
 	(ends_in(path, ".vcd") ? add_values : add_events)(&t);
 	return file_write_whole(session->arena, &session->diag, path, out.data, out.size);
 }

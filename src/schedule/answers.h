@@ -6,14 +6,14 @@
 #include "schedule/widths.h"
 
 /* All that the answer depends on, as a hash. */
-struct problem {
+struct search_key {
 	char hex[65];
 };
 
-struct problem problem_of_widths(const struct width_space *space, int64_t points, const int *choice);
-struct problem problem_of_orders(const struct orders_graph *graph, int64_t points);
+struct search_key parallelism_search_key(const struct parallelism_space *space, int64_t points, const int *choice);
+struct search_key loop_order_search_key(const struct loop_order_graph *graph, int64_t points);
 /* answers: hash → choice[count]; NULL: none are kept. */
-bool answer_known(const struct map *answers, const struct problem *problem, int count, int *choice);
-void answer_keep(struct map *answers, const struct problem *problem, int count, const int *choice);
+bool search_cache_lookup(const struct map *search_cache, const struct search_key *search_key, int count, int *choice);
+void search_cache_store(struct map *search_cache, const struct search_key *search_key, int count, const int *choice);
 
 #endif

@@ -14,11 +14,11 @@ static void push_loop(struct order *order, int64_t trip, int64_t stride)
 }
 
 /* Loops inside the last one that the operand uses send nothing again. */
-static int used_parts(const struct kernel *kernel, const struct plan *plan, const struct access *access, bool parallel_only)
+static int used_parts(const struct kernel *kernel, const struct schedule *schedule, const struct access *access, bool parallel_only)
 {
-	int parts = plan_loops(plan);
+	int parts = schedule_loops(schedule);
 	while (parts > 0) {
-		const struct plan_part *part = &plan->part[parts - 1];
+		const struct schedule_part *part = &schedule->part[parts - 1];
 		if (part->trip > 1 && access->stride[part->source] && !(parallel_only && kernel->loop[part->source].reduction))
 			return parts;
 		parts--;
@@ -26,20 +26,20 @@ static int used_parts(const struct kernel *kernel, const struct plan *plan, cons
 	return 0;
 }
 
-struct order order_of_port(const struct kernel *kernel, const struct plan *plan, int operand)
+struct order order_of_port(const struct kernel *kernel, const struct schedule *schedule, int operand)
 {
 	const struct access *access = operand < 0 ? &kernel->result : &kernel->operand[operand];
 	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
 	struct order order = {.offset = access->offset};
-	int used = used_parts(kernel, plan, access, parallel_only);
-	for (int i = 0; i < plan->parts; i++) {
-		const struct plan_part *part = &plan->part[i];
+	int used = used_parts(kernel, schedule, access, parallel_only);
+	for (int i = 0; i < schedule->parts; i++) {
+		const struct schedule_part *part = &schedule->part[i];
 		int64_t stride = access->stride[part->source];
 		const struct guard_range *guard = access_guard(access, part->source);
 		if (parallel_only && kernel->loop[part->source].reduction)
 			continue;
 		order.offset += guard ? guard->low * stride : 0;
-		if (i < used || ((plan_is_lane(plan, i) || plan_is_row(plan, i)) && stride))
+		if (i < used || ((schedule_is_lane(schedule, i) || schedule_is_row(schedule, i)) && stride))
 			push_loop(&order, guard ? guard->high - guard->low : part->trip, stride * part->step);
 	}
 	return order;

@@ -24,7 +24,7 @@ struct order_buffer {
 };
 
 /* Of operand j, or of the result (-1).  The plan has fewer than ORDER_LOOPS parts. */
-struct order order_of_port(const struct kernel *kernel, const struct plan *plan, int operand);
+struct order order_of_port(const struct kernel *kernel, const struct schedule *schedule, int operand);
 struct order order_of_tensor(const struct type *tensor);                  /* row-major */
 struct order order_of_loops(int loops, const struct order_loop *loop);
 struct order order_of_sequence(const struct sequence *flat);               /* without lanes; fewer than ORDER_LOOPS dims */

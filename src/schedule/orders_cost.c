@@ -8,64 +8,64 @@
 #include "schedule/sources.h"
 
 #define FIFO_KERNELS 96      /* in larger graphs the words held at meetings are not part of the cost */
-#define HELD_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
+#define BUFFERED_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
 #define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
 
-struct found {                /* what orders_fifos has found */
+struct found {                /* what loop_order_fifos has found */
 	int64_t bytes;
 	bool all;                 /* else there are more */
 };
 
-static const struct orders_option *chosen(const struct orders_graph *graph, const int *choice, int kernel)
+static const struct loop_order_option *chosen(const struct loop_order_graph *graph, const int *choice, int kernel)
 {
 	return &graph->kernel[kernel].option[choice[kernel]];
 }
 
-static int wanted_row(const struct orders_graph *graph, const int *choice, struct orders_reader reader)
+static int wanted_row(const struct loop_order_graph *graph, const int *choice, struct loop_order_reader reader)
 {
 	return reader.kernel < 0 ? reader.operand : chosen(graph, choice, reader.kernel)->operand[reader.operand];
 }
 
-static const struct order *order_of_row(const struct orders_value *value, int row)
+static const struct order *order_of_row(const struct loop_order_value *value, int row)
 {
 	int written = (int)value->written.order.count;
 	return row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written];
 }
 
-static const struct orders_buffer *find_buffer(const struct orders_value *value, int from, int to)
+static const struct loop_order_buffer *find_buffer(const struct loop_order_value *value, int from, int to)
 {
-	struct orders_buffer **row = &value->buffer[from];
+	struct loop_order_buffer **row = &value->buffer[from];
 	if (!*row)
-		*row = ARENA_ARRAY(value->arena, struct orders_buffer, value->wanted.order.count);
-	struct orders_buffer *found = &(*row)[to];
+		*row = ARENA_ARRAY(value->arena, struct loop_order_buffer, value->wanted.order.count);
+	struct loop_order_buffer *found = &(*row)[to];
 	found->needed = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
-	found->held_back = found->needed.elements ? ORDERS_WHOLE / found->needed.blocks : 0;
+	found->delayed_part = found->needed.elements ? LOOP_ORDER_WHOLE / found->needed.blocks : 0;
 	return found;
 }
 
-static inline const struct orders_buffer *buffer_between(const struct orders_value *value, int from, int to)
+static inline const struct loop_order_buffer *buffer_between(const struct loop_order_value *value, int from, int to)
 {
-	const struct orders_buffer *row = value->buffer[from];
+	const struct loop_order_buffer *row = value->buffer[from];
 	return row && row[to].needed.blocks ? &row[to] : find_buffer(value, from, to);
 }
 
-int64_t orders_bytes(const struct orders_value *value, int written, int wanted)
+int64_t loop_order_bytes(const struct loop_order_value *value, int written, int wanted)
 {
 	return buffer_between(value, written, wanted)->needed.elements * value->bytes;
 }
 
 /* Of the converter that reader i of a value needs, of what is written in this order; 0 where an earlier reader asks for the same order. */
-static int64_t converter_from(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from, size_t i)
+static int64_t converter_from(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int from, size_t i)
 {
 	int to = wanted_row(graph, choice, value->reader.data[i]);
 	for (size_t e = 0; e < i; e++)
 		if (wanted_row(graph, choice, value->reader.data[e]) == to)
 			return 0;
-	int64_t bytes = orders_bytes(value, from, to);
+	int64_t bytes = loop_order_bytes(value, from, to);
 	return bytes ? (bytes + CONVERTER_BYTES) * value->copies : 0;
 }
 
-static int64_t converters_from(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from)
+static int64_t converters_from(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int from)
 {
 	int64_t bytes = 0;
 	for (size_t i = 0; i < value->reader.count; i++)
@@ -81,53 +81,53 @@ static int64_t elements_sent(const struct order *order)
 	return elements;
 }
 
-static bool takes_all(const struct orders_value *value, int wanted)
+static bool takes_all(const struct loop_order_value *value, int wanted)
 {
 	return elements_sent(&value->wanted.order.data[wanted]) >= value->elements;
 }
 
-static bool can_be_given_as(const struct orders_value *value, const struct order *order)
+static bool can_drain_as(const struct loop_order_value *value, const struct order *order)
 {
 	return order_of_words(order, value->lanes, value->lane_stride) && (!value->stored || elements_sent(order) == value->elements);
 }
 
 /* How badly a row serves the readers: by the orders that they do not get, and then by the readers, each of which waits for all of the value.  `made`: one more wants the maker's own. */
-static int unserved(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from, bool made)
+static int count_unsatisfied(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int from, bool made)
 {
 	int orders = made, readers = made, most = (int)value->reader.count + 2;
 	for (size_t i = 0; i < value->reader.count; i++) {
 		orders += converter_from(graph, choice, value, from, i) > 0;
-		readers += orders_bytes(value, from, wanted_row(graph, choice, value->reader.data[i])) > 0;
+		readers += loop_order_bytes(value, from, wanted_row(graph, choice, value->reader.data[i])) > 0;
 	}
 	return orders * most + readers;
 }
 
 /* A kernel's result that it hands on to the next layer as well. */
-static bool is_handed_on(const struct orders_graph *graph, const struct orders_value *value)
+static bool is_carried(const struct loop_order_graph *graph, const struct loop_order_value *value)
 {
-	const struct orders_kernel *maker = &graph->kernel[value->writer];
+	const struct loop_order_kernel *maker = &graph->kernel[value->writer];
 	return maker->carried >= 0 && value == &graph->value[maker->value];
 }
 
 /* What is handed on to the next layer has another order than its maker's only where nobody takes it from the maker itself. */
-static bool may_turn(const struct orders_graph *graph, const struct orders_value *value)
+static bool may_reorder(const struct loop_order_graph *graph, const struct loop_order_value *value)
 {
-	const struct orders_value *made = &graph->value[graph->kernel[value->writer].value];
+	const struct loop_order_value *made = &graph->value[graph->kernel[value->writer].value];
 	return value == made || (!made->reader.count && !made->stored);
 }
 
 /* A writer that holds its result gives it in the order that serves its readers best: its own, or what a reader wants, if that is an order of its words, where all readers want all of it.
  * resolve_given.c asks the same of types. */
-static int given_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int own)
+static int drain_row(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int own)
 {
-	int best = own, least = unserved(graph, choice, value, own, false);
-	bool worth = value->elements * value->bytes >= GIVEN_BYTES;
+	int best = own, least = count_unsatisfied(graph, choice, value, own, false);
+	bool worth = value->elements * value->bytes >= DRAIN_ORDER_MIN_BYTES;
 	for (size_t i = 0; i < value->reader.count; i++)
 		worth = worth && takes_all(value, wanted_row(graph, choice, value->reader.data[i]));
 	for (size_t i = 0; i < value->reader.count && least && worth; i++) {
 		int row = (int)value->written.order.count + wanted_row(graph, choice, value->reader.data[i]);
-		int others = unserved(graph, choice, value, row, is_handed_on(graph, value));
-		if (others < least && can_be_given_as(value, order_of_row(value, row))) {
+		int others = count_unsatisfied(graph, choice, value, row, is_carried(graph, value));
+		if (others < least && can_drain_as(value, order_of_row(value, row))) {
 			least = others;
 			best = row;
 		}
@@ -135,85 +135,85 @@ static int given_row(const struct orders_graph *graph, const int *choice, const 
 	return best;
 }
 
-int orders_written(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
+int loop_order_written(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value)
 {
 	if (value->writer < 0)
 		return value->fixed;
-	const struct orders_option *option = chosen(graph, choice, value->writer);
-	return option->holds && !value->crossing && may_turn(graph, value) ? given_row(graph, choice, value, option->result) : option->result;
+	const struct loop_order_option *option = chosen(graph, choice, value->writer);
+	return option->holds_sums && !value->crossing && may_reorder(graph, value) ? drain_row(graph, choice, value, option->result) : option->result;
 }
 
-static int64_t converter_of(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+static int64_t converter_of(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, size_t i)
 {
-	return converter_from(graph, choice, value, orders_written(graph, choice, value), i);
+	return converter_from(graph, choice, value, loop_order_written(graph, choice, value), i);
 }
 
-int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
+int64_t loop_order_converters(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value)
 {
-	return converters_from(graph, choice, value, orders_written(graph, choice, value));
+	return converters_from(graph, choice, value, loop_order_written(graph, choice, value));
 }
 
 /* How far an operand is behind the fork, when it is behind its converter; -1: it does not come from there.  row: only the readers of the fork's value that want this order look at it, behind their converter; -1: all. */
-static inline int64_t behind_of(const struct orders_graph *graph, const struct orders_option *option, const struct orders_fork *fork, int source, int j, int row, const int64_t *lag)
+static inline int64_t lag_behind(const struct loop_order_graph *graph, const struct loop_order_option *option, const struct loop_order_fork *fork, int source, int j, int row, const int64_t *lag)
 {
 	bool shares = source == fork->value && row >= 0;
 	if (source < 0 || lag[source] < 0 || (shares && option->operand[j] != row))
 		return -1;
-	int64_t back = shares ? 0 : buffer_between(&graph->value[source], graph->written[source], option->operand[j])->held_back;
+	int64_t back = shares ? 0 : buffer_between(&graph->value[source], graph->written[source], option->operand[j])->delayed_part;
 	return back > lag[source] ? back : lag[source];
 }
 
 /* What comes from the fork through its kernel i, and what that one's operands hold meanwhile. */
-static void meet(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, struct orders_look *look, int i, int row)
+static void meet_paths(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, struct loop_order_fork_cache *cache, int i, int row)
 {
 	int k = fork->kernel[i];
-	const struct orders_kernel *kernel = &graph->kernel[k];
-	const struct orders_option *option = chosen(graph, choice, k);
-	struct orders_held *held = look->held + i * graph->ports, *first = held;
+	const struct loop_order_kernel *kernel = &graph->kernel[k];
+	const struct loop_order_option *option = chosen(graph, choice, k);
+	struct loop_order_buffered *buffered = cache->buffered + i * graph->ports, *first = buffered;
 	int64_t start = -1, ready = -1, *behind = graph->scratch + graph->kernels * graph->ports;
 	for (int j = 0; j < kernel->operands; j++) {
-		behind[j] = behind_of(graph, option, fork, kernel->source[j], j, row, look->lag);
-		if (behind[j] < 0 || kernel->late[j])
+		behind[j] = lag_behind(graph, option, fork, kernel->source[j], j, row, cache->lag);
+		if (behind[j] < 0 || kernel->post_operand[j])
 			continue;
 		start = behind[j] > start ? behind[j] : start;
 		ready = option->lag[j] > ready ? option->lag[j] : ready;
 	}
 	ready = start > ready ? start : ready;
 	for (int j = 0; j < kernel->operands; j++) {
-		int64_t until = kernel->late[j] ? ready : start;
+		int64_t until = kernel->post_operand[j] ? ready : start;
 		if (behind[j] < 0 || behind[j] >= until)
 			continue;
-		const struct orders_value *value = &graph->value[kernel->source[j]];
-		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / ORDERS_WHOLE));
-		*held++ = (struct orders_held){k * graph->ports + j, bytes};
+		const struct loop_order_value *value = &graph->value[kernel->source[j]];
+		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / LOOP_ORDER_WHOLE));
+		*buffered++ = (struct loop_order_buffered){k * graph->ports + j, bytes};
 	}
-	look->holds[i] = (int)(held - first);
+	cache->holds_sums[i] = (int)(buffered - first);
 	for (int j = 0; j < kernel->operands; j++)
-		ready = kernel->late[j] && behind[j] > ready ? behind[j] : ready;
-	look->lag[kernel->value] = ready;
+		ready = kernel->post_operand[j] && behind[j] > ready ? behind[j] : ready;
+	cache->lag[kernel->value] = ready;
 }
 
-static void find_words(const struct kernel *kernel, const struct plan *plan, struct orders_value *value)
+static void find_words(const struct kernel *kernel, const struct schedule *schedule, struct loop_order_value *value)
 {
-	int64_t stride = plan->lanes > 1 ? kernel->result.stride[plan->part[plan->parts - 1].source] : 0;
-	value->lanes = stride ? plan->lanes : 1;
+	int64_t stride = schedule->lanes > 1 ? kernel->result.stride[schedule->part[schedule->parts - 1].source] : 0;
+	value->lanes = stride ? schedule->lanes : 1;
 	value->lane_stride = stride;
 }
 
-static void make_buffers(struct orders_graph *graph, const struct plan *first)
+static void make_buffers(struct loop_order_graph *graph, const struct schedule *first)
 {
 	for (int v = 0; v < graph->values; v++) {
-		struct orders_value *value = &graph->value[v];
+		struct loop_order_value *value = &graph->value[v];
 		if (value->writer >= 0) {             /* what a layer hands to the next one has its maker's orders */
 			value->written = graph->value[graph->kernel[value->writer].value].written;
 			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer], value);
 		}
 		value->arena = graph->arena;
-		value->buffer = ARENA_ARRAY(graph->arena, struct orders_buffer *, value->written.order.count + value->wanted.order.count + 1);
+		value->buffer = ARENA_ARRAY(graph->arena, struct loop_order_buffer *, value->written.order.count + value->wanted.order.count + 1);
 	}
 }
 
-static bool forks(const struct orders_value *value)
+static bool forks(const struct loop_order_value *value)
 {
 	for (size_t i = 1; value->streams && i < value->reader.count; i++)
 		if (value->reader.data[i].kernel != value->reader.data[0].kernel && value->reader.data[i].kernel >= 0 && value->reader.data[0].kernel >= 0)
@@ -221,7 +221,7 @@ static bool forks(const struct orders_value *value)
 	return false;
 }
 
-static bool read_after(const struct orders_value *value, int kernel)
+static bool read_after(const struct loop_order_value *value, int kernel)
 {
 	for (size_t i = 0; i < value->reader.count; i++)
 		if (value->reader.data[i].kernel > kernel)
@@ -230,7 +230,7 @@ static bool read_after(const struct orders_value *value, int kernel)
 }
 
 /* Is the result of kernel k all that is left of what was reached? */
-static bool meets_in(const struct orders_graph *graph, const bool *reached, int k)
+static bool meets_in(const struct loop_order_graph *graph, const bool *reached, int k)
 {
 	for (int v = 0; v < graph->values; v++)
 		if (reached[v] && v != graph->kernel[k].value && read_after(&graph->value[v], k))
@@ -238,10 +238,10 @@ static bool meets_in(const struct orders_graph *graph, const bool *reached, int 
 	return forks(&graph->value[graph->kernel[k].value]);
 }
 
-static struct orders_fork find_paths(const struct orders_graph *graph, int value)
+static struct loop_order_fork find_paths(const struct loop_order_graph *graph, int value)
 {
-	struct orders_fork fork = {.value = value, .kernel = ARENA_ARRAY(graph->arena, int, graph->kernels + 1)};
-	fork.look = ARENA_ARRAY(graph->arena, struct orders_look, graph->value[value].wanted.order.count + 1);
+	struct loop_order_fork fork = {.value = value, .kernel = ARENA_ARRAY(graph->arena, int, graph->kernels + 1)};
+	fork.cache = ARENA_ARRAY(graph->arena, struct loop_order_fork_cache, graph->value[value].wanted.order.count + 1);
 	bool *reached = ARENA_ARRAY(graph->arena, bool, graph->values + 1);
 	reached[value] = true;
 	for (int k = 0; k < graph->kernels; k++) {
@@ -258,9 +258,9 @@ static struct orders_fork find_paths(const struct orders_graph *graph, int value
 	return fork;
 }
 
-static void find_forks(struct orders_graph *graph)
+static void find_forks(struct loop_order_graph *graph)
 {
-	graph->fork = ARENA_ARRAY(graph->arena, struct orders_fork, graph->values + 1);
+	graph->fork = ARENA_ARRAY(graph->arena, struct loop_order_fork, graph->values + 1);
 	graph->written = ARENA_ARRAY(graph->arena, int, graph->values + 1);
 	graph->known = ARENA_NEW(graph->arena, struct memo);
 	*graph->known = memo_new(graph->arena, graph->kernels, sizeof(struct found));
@@ -271,28 +271,28 @@ static void find_forks(struct orders_graph *graph)
 			graph->fork[graph->forks++] = find_paths(graph, v);
 }
 
-void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first)
+void loop_order_prepare(struct loop_order_graph *graph, const struct platform *platform, const struct schedule *first)
 {
-	struct orders_splits **splits = orders_find_splits(graph, first);
+	struct loop_order_splits **splits = loop_order_find_splits(graph, first);
 	for (int k = 0; k < graph->kernels; k++)
 		graph->ports = graph->kernel[k].operands > graph->ports ? graph->kernel[k].operands : graph->ports;
 	for (int k = 0; k < graph->kernels; k++)
-		orders_options(graph, k, platform, &first[k], splits[k]);
+		loop_order_options(graph, k, platform, &first[k], splits[k]);
 	make_buffers(graph, first);
 	find_forks(graph);
 }
 
-static void begin_look(const struct orders_graph *graph, const struct orders_fork *fork, struct orders_look *look)
+static void begin_fork_cache(const struct loop_order_graph *graph, const struct loop_order_fork *fork, struct loop_order_fork_cache *cache)
 {
-	look->asked = ARENA_ARRAY(graph->arena, int, 2 * fork->kernels + 1);
-	look->lag = ARENA_ARRAY(graph->arena, int64_t, graph->values + 1);
-	look->holds = ARENA_ARRAY(graph->arena, int, fork->kernels + 1);
-	look->held = ARENA_ARRAY(graph->arena, struct orders_held, fork->kernels * graph->ports + 1);
+	cache->asked = ARENA_ARRAY(graph->arena, int, 2 * fork->kernels + 1);
+	cache->lag = ARENA_ARRAY(graph->arena, int64_t, graph->values + 1);
+	cache->holds_sums = ARENA_ARRAY(graph->arena, int, fork->kernels + 1);
+	cache->buffered = ARENA_ARRAY(graph->arena, struct loop_order_buffered, fork->kernels * graph->ports + 1);
 	for (int i = 0; i <= 2 * fork->kernels; i++)
-		look->asked[i] = -1;
+		cache->asked[i] = -1;
 	for (int v = 0; v < graph->values; v++)
-		look->lag[v] = -1;
-	look->lag[fork->value] = 0;
+		cache->lag[v] = -1;
+	cache->lag[fork->value] = 0;
 }
 
 static bool take_asked(int *asked, int now)
@@ -303,7 +303,7 @@ static bool take_asked(int *asked, int now)
 }
 
 /* The first kernel of a fork that is asked for something else than it was. */
-static int first_asked_anew(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, const int *asked)
+static int first_asked_anew(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, const int *asked)
 {
 	int i = 0;
 	while (i < fork->kernels && asked[2 * i] == choice[fork->kernel[i]] && asked[2 * i + 1] == graph->written[graph->kernel[fork->kernel[i]].value])
@@ -311,7 +311,7 @@ static int first_asked_anew(const struct orders_graph *graph, const int *choice,
 	return i;
 }
 
-static bool reads_moved(const struct orders_graph *graph, const struct orders_kernel *kernel)
+static bool reads_moved(const struct loop_order_graph *graph, const struct loop_order_kernel *kernel)
 {
 	for (int j = 0; j < kernel->operands; j++)
 		if (kernel->source[j] >= 0 && graph->moved[kernel->source[j]])
@@ -320,76 +320,76 @@ static bool reads_moved(const struct orders_graph *graph, const struct orders_ke
 }
 
 /* From the fork's value, or (row) from the converter that some of its readers share; -1: none. */
-static const struct orders_look *look_from(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int row)
+static const struct loop_order_fork_cache *fork_lags(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, int row)
 {
-	struct orders_look *look = &fork->look[row + 1];
+	struct loop_order_fork_cache *cache = &fork->cache[row + 1];
 	bool *moved = graph->moved;
-	if (!look->asked)
-		begin_look(graph, fork, look);
-	moved[fork->value] = !take_asked(&look->asked[2 * fork->kernels], graph->written[fork->value]);
-	int first = moved[fork->value] ? 0 : first_asked_anew(graph, choice, fork, look->asked);
+	if (!cache->asked)
+		begin_fork_cache(graph, fork, cache);
+	moved[fork->value] = !take_asked(&cache->asked[2 * fork->kernels], graph->written[fork->value]);
+	int first = moved[fork->value] ? 0 : first_asked_anew(graph, choice, fork, cache->asked);
 	for (int i = first; i < fork->kernels; i++) {
-		const struct orders_kernel *kernel = &graph->kernel[fork->kernel[i]];
-		int64_t before = look->lag[kernel->value];
-		bool same = take_asked(&look->asked[2 * i], choice[fork->kernel[i]]);
+		const struct loop_order_kernel *kernel = &graph->kernel[fork->kernel[i]];
+		int64_t before = cache->lag[kernel->value];
+		bool same = take_asked(&cache->asked[2 * i], choice[fork->kernel[i]]);
 		if (!same || reads_moved(graph, kernel))
-			meet(graph, choice, fork, look, i, row);
-		moved[kernel->value] = !take_asked(&look->asked[2 * i + 1], graph->written[kernel->value]) || look->lag[kernel->value] != before;
+			meet_paths(graph, choice, fork, cache, i, row);
+		moved[kernel->value] = !take_asked(&cache->asked[2 * i + 1], graph->written[kernel->value]) || cache->lag[kernel->value] != before;
 	}
 	moved[fork->value] = false;
 	for (int i = first; i < fork->kernels; i++)
 		moved[graph->kernel[fork->kernel[i]].value] = false;
-	return look;
+	return cache;
 }
 
 /* The bytes by which what is held is more than at the forks before. */
-static int64_t add_held(const struct orders_graph *graph, const struct orders_fork *fork, const struct orders_look *look, int64_t *held)
+static int64_t add_buffered(const struct loop_order_graph *graph, const struct loop_order_fork *fork, const struct loop_order_fork_cache *cache, int64_t *buffered)
 {
 	int64_t more = 0;
 	for (int i = 0; i < fork->kernels; i++)
-		for (int n = 0; n < look->holds[i]; n++) {
-			const struct orders_held *found = &look->held[i * graph->ports + n];
-			more += found->bytes > held[found->at] ? found->bytes - held[found->at] : 0;
-			held[found->at] = found->bytes > held[found->at] ? found->bytes : held[found->at];
+		for (int n = 0; n < cache->holds_sums[i]; n++) {
+			const struct loop_order_buffered *found = &cache->buffered[i * graph->ports + n];
+			more += found->bytes > buffered[found->at] ? found->bytes - buffered[found->at] : 0;
+			buffered[found->at] = found->bytes > buffered[found->at] ? found->bytes : buffered[found->at];
 		}
 	return more;
 }
 
 /* Is reader i the second one behind a converter? */
-static bool shares_converter(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+static bool shares_converter(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, size_t i)
 {
 	int row = wanted_row(graph, choice, value->reader.data[i]), earlier = 0;
 	for (size_t e = 0; e < i && value->reader.data[i].kernel >= 0; e++)
 		earlier += value->reader.data[e].kernel >= 0 && wanted_row(graph, choice, value->reader.data[e]) == row;
-	return earlier == 1 && orders_bytes(value, graph->written[value - graph->value], row);
+	return earlier == 1 && loop_order_bytes(value, graph->written[value - graph->value], row);
 }
 
-static int64_t count_fork(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int64_t *held)
+static int64_t count_fork(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, int64_t *buffered)
 {
-	const struct orders_value *value = &graph->value[fork->value];
-	int64_t bytes = add_held(graph, fork, look_from(graph, choice, fork, -1), held);
+	const struct loop_order_value *value = &graph->value[fork->value];
+	int64_t bytes = add_buffered(graph, fork, fork_lags(graph, choice, fork, -1), buffered);
 	for (size_t i = 0; i < value->reader.count; i++)
 		if (shares_converter(graph, choice, value, i))
-			bytes += add_held(graph, fork, look_from(graph, choice, fork, wanted_row(graph, choice, value->reader.data[i])), held);
+			bytes += add_buffered(graph, fork, fork_lags(graph, choice, fork, wanted_row(graph, choice, value->reader.data[i])), buffered);
 	return bytes;
 }
 
 /* Stops at `enough`; *all: it did not. */
-static int64_t count_fifos(const struct orders_graph *graph, const int *choice, int64_t enough, bool *all)
+static int64_t count_fifos(const struct loop_order_graph *graph, const int *choice, int64_t enough, bool *all)
 {
-	int64_t bytes = 0, *held = graph->scratch;
+	int64_t bytes = 0, *buffered = graph->scratch;
 	int f = 0;
 	for (int i = 0; i < graph->kernels * graph->ports; i++)
-		held[i] = 0;
+		buffered[i] = 0;
 	for (int v = 0; v < graph->values; v++)
-		graph->written[v] = orders_written(graph, choice, &graph->value[v]);
-	for (; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++)
-		bytes += count_fork(graph, choice, &graph->fork[f], held);
+		graph->written[v] = loop_order_written(graph, choice, &graph->value[v]);
+	for (; f < graph->forks && bytes / 4 * BUFFERED_QUARTERS < enough; f++)
+		bytes += count_fork(graph, choice, &graph->fork[f], buffered);
 	*all = f == graph->forks;
-	return bytes / 4 * HELD_QUARTERS;
+	return bytes / 4 * BUFFERED_QUARTERS;
 }
 
-int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_t enough)
+int64_t loop_order_fifos(const struct loop_order_graph *graph, const int *choice, int64_t enough)
 {
 	struct found *found = graph->forks ? memo_at(graph->known, choice) : NULL;
 	if (found && !found->all && found->bytes < enough)
@@ -397,20 +397,20 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_
 	return found ? found->bytes : 0;
 }
 
-/* Only what holds the whole tensor can go through memory (fuse_streams.c). */
-static bool can_be_cut(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+/* Only what holds the whole tensor can go through memory (spill_to_budget.c). */
+static bool can_be_spilled(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, size_t i)
 {
-	return buffer_between(value, orders_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i]))->needed.blocks == 1;
+	return buffer_between(value, loop_order_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i]))->needed.blocks == 1;
 }
 
 /* The largest converters that can be cut. */
-static int64_t cut_bytes(const struct orders_graph *graph, const int *choice)
+static int64_t spilled_bytes(const struct loop_order_graph *graph, const int *choice)
 {
-	int64_t sum = 0, largest[ORDERS_CUTS + 1];               /* largest first */
-	int most = graph->cuts < ORDERS_CUTS ? graph->cuts : ORDERS_CUTS, count = 0;
+	int64_t sum = 0, largest[LOOP_ORDER_SPILLS + 1];               /* largest first */
+	int most = graph->spills < LOOP_ORDER_SPILLS ? graph->spills : LOOP_ORDER_SPILLS, count = 0;
 	for (int v = 0; most && v < graph->values; v++)
 		for (size_t i = 0; i < graph->value[v].reader.count; i++) {
-			int64_t bytes = can_be_cut(graph, choice, &graph->value[v], i) ? converter_of(graph, choice, &graph->value[v], i) : 0;
+			int64_t bytes = can_be_spilled(graph, choice, &graph->value[v], i) ? converter_of(graph, choice, &graph->value[v], i) : 0;
 			int at = count < most ? count : most;
 			for (; at > 0 && largest[at - 1] < bytes; at--)
 				largest[at] = largest[at - 1];
@@ -422,14 +422,14 @@ static int64_t cut_bytes(const struct orders_graph *graph, const int *choice)
 	return sum;
 }
 
-struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice)
+struct loop_order_cost loop_order_cost(const struct loop_order_graph *graph, const int *choice)
 {
-	struct orders_cost cost = {.fifos = orders_fifos(graph, choice, INT64_MAX)};
+	struct loop_order_cost cost = {.fifos = loop_order_fifos(graph, choice, INT64_MAX)};
 	for (int v = 0; v < graph->values; v++)
-		cost.converters += orders_converters(graph, choice, &graph->value[v]);
+		cost.converters += loop_order_converters(graph, choice, &graph->value[v]);
 	for (int k = 0; k < graph->kernels; k++)
 		cost.accumulators += chosen(graph, choice, k)->accumulators;
-	cost.converters -= cut_bytes(graph, choice);
+	cost.converters -= spilled_bytes(graph, choice);
 	cost.all = cost.converters + cost.accumulators + cost.fifos;
 	return cost;
 }

@@ -10,18 +10,18 @@
 #include <string.h>
 
 struct digits {
-	struct orders_graph *graph;
-	struct orders_kernel *kernel;
-	const struct plan *first;         /* the heuristic's */
+	struct loop_order_graph *graph;
+	struct loop_order_kernel *kernel;
+	const struct schedule *first;         /* the heuristic's */
 	int latency, interval;
 	int64_t *words;           /* [operands]: taken from memory under the first plan */
 	int count;
-	struct plan_part digit[ORDER_LOOPS];      /* outermost first; permuted in place */
-	int turned;               /* digits of one loop that stand in another order than counting: at most once */
-	VEC(struct orders_option) options;
+	struct schedule_part digit[ORDER_LOOPS];      /* outermost first; permuted in place */
+	int reordered;               /* digits of one loop that stand in another order than counting: at most once */
+	VEC(struct loop_order_option) options;
 };
 
-int orders_row(struct arena *arena, struct orders_list *list, const struct order *order)
+int loop_order_row(struct arena *arena, struct loop_order_list *list, const struct order *order)
 {
 	for (size_t i = 0; i < list->order.count; i++)
 		if (order_same(&list->order.data[i], order))
@@ -30,49 +30,49 @@ int orders_row(struct arena *arena, struct orders_list *list, const struct order
 	return (int)list->order.count - 1;
 }
 
-static bool reduces(const struct kernel *kernel, const struct plan *plan, int part)
+static bool reduces(const struct kernel *kernel, const struct schedule *schedule, int part)
 {
-	return kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1 && !plan_is_lane(plan, part) && !plan_is_row(plan, part);
+	return kernel->loop[schedule->part[part].source].reduction && schedule->part[part].trip > 1 && !schedule_is_lane(schedule, part) && !schedule_is_row(schedule, part);
 }
 
-static int outermost_reduction(const struct kernel *kernel, const struct plan *plan)
+static int outermost_reduction(const struct kernel *kernel, const struct schedule *schedule)
 {
-	for (int i = 0; i < plan->parts; i++)
-		if (reduces(kernel, plan, i))
+	for (int i = 0; i < schedule->parts; i++)
+		if (reduces(kernel, schedule, i))
 			return i;
-	return plan->parts;
+	return schedule->parts;
 }
 
-static int64_t accumulator_bytes(const struct kernel *kernel, const struct plan *plan, int latency)
+static int64_t accumulator_bytes(const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
-	int outermost = outermost_reduction(kernel, plan);
-	int64_t sums = outermost < plan->parts ? plan_partial(kernel, plan, latency) : 0;
-	for (int i = outermost + 1; i < plan->parts; i++)
-		sums *= kernel->loop[plan->part[i].source].reduction ? 1 : plan->part[i].trip;
+	int outermost = outermost_reduction(kernel, schedule);
+	int64_t sums = outermost < schedule->parts ? schedule_partial_sums(kernel, schedule, latency) : 0;
+	for (int i = outermost + 1; i < schedule->parts; i++)
+		sums *= kernel->loop[schedule->part[i].source].reduction ? 1 : schedule->part[i].trip;
 	return sums * ((type_bits(kernel->type) + 7) / 8);
 }
 
-static int64_t lag_of(const struct kernel *kernel, const struct plan *plan, int operand)
+static int64_t lag_of(const struct kernel *kernel, const struct schedule *schedule, int operand)
 {
 	int64_t blocks = 1;
-	int outermost = kernel->scan ? plan->parts : outermost_reduction(kernel, plan);
+	int outermost = kernel->scan ? schedule->parts : outermost_reduction(kernel, schedule);
 	for (int i = 0; i < outermost; i++)
-		blocks *= kernel->operand[operand].stride[plan->part[i].source] ? plan->part[i].trip : 1;
-	return outermost < plan->parts ? ORDERS_WHOLE / blocks : 0;
+		blocks *= kernel->operand[operand].stride[schedule->part[i].source] ? schedule->part[i].trip : 1;
+	return outermost < schedule->parts ? LOOP_ORDER_WHOLE / blocks : 0;
 }
 
-static bool holds_result(const struct kernel *kernel, const struct plan *plan, int latency)
+static bool holds_result(const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
-	bool holds = outermost_reduction(kernel, plan) == 0 && !kernel->scan && plan->rows == 1 && plan_partial(kernel, plan, latency) == 1;
+	bool holds_sums = outermost_reduction(kernel, schedule) == 0 && !kernel->scan && schedule->row_unroll == 1 && schedule_partial_sums(kernel, schedule, latency) == 1;
 	for (int l = 0; l < kernel->loops; l++)
-		holds = holds && !kernel->loop[l].run_time;
-	return holds && (plan->lanes == 1 || !kernel->loop[plan->part[plan->parts - 1].source].reduction);
+		holds_sums = holds_sums && !kernel->loop[l].run_time;
+	return holds_sums && (schedule->lanes == 1 || !kernel->loop[schedule->part[schedule->parts - 1].source].reduction);
 }
 
 /* What is in memory comes again for each tile of tokens (state_order.c): what is wanted of it is wanted of one tile. */
 static struct order order_of_tile(const struct kernel *kernel, struct order order)
 {
-	if (!kernel->tiled || !order.loops || order.loop[0].stride || order.loop[0].trip != kernel->loop[0].extent)
+	if (!kernel->tile_outermost || !order.loops || order.loop[0].stride || order.loop[0].trip != kernel->loop[0].extent)
 		return order;
 	for (int i = 1; i < order.loops; i++)
 		order.loop[i - 1] = order.loop[i];
@@ -80,74 +80,74 @@ static struct order order_of_tile(const struct kernel *kernel, struct order orde
 	return order;
 }
 
-static struct orders_option option_of(struct digits *d, const struct plan *plan)
+static struct loop_order_option option_of(struct digits *d, const struct schedule *schedule)
 {
-	struct orders_graph *graph = d->graph;
+	struct loop_order_graph *graph = d->graph;
 	const struct kernel *kernel = d->kernel->op->kernel;
-	struct orders_option option = {.plan = *plan, .accumulators = accumulator_bytes(kernel, plan, d->latency), .holds = holds_result(kernel, plan, d->latency)};
+	struct loop_order_option option = {.schedule = *schedule, .accumulators = accumulator_bytes(kernel, schedule, d->latency), .holds_sums = holds_result(kernel, schedule, d->latency)};
 	option.operand = ARENA_ARRAY(graph->arena, int, d->kernel->operands + 1);
 	option.lag = ARENA_ARRAY(graph->arena, int64_t, d->kernel->operands + 1);
 	for (int j = 0; j < d->kernel->operands; j++) {
 		option.operand[j] = -1;
 		if (d->kernel->source[j] < 0)
 			continue;
-		struct order order = order_of_port(kernel, plan, j);
+		struct order order = order_of_port(kernel, schedule, j);
 		if (!graph->value[d->kernel->source[j]].streams)
 			order = order_of_tile(kernel, order);
-		option.operand[j] = orders_row(graph->arena, &graph->value[d->kernel->source[j]].wanted, &order);
-		option.lag[j] = lag_of(kernel, plan, j);
+		option.operand[j] = loop_order_row(graph->arena, &graph->value[d->kernel->source[j]].wanted, &order);
+		option.lag[j] = lag_of(kernel, schedule, j);
 	}
-	struct order order = order_of_port(kernel, plan, -1);
-	option.result = orders_row(graph->arena, &graph->value[d->kernel->value].written, &order);
+	struct order order = order_of_port(kernel, schedule, -1);
+	option.result = loop_order_row(graph->arena, &graph->value[d->kernel->value].written, &order);
 	return option;
 }
 
-static bool same_option(const struct digits *d, const struct orders_option *left, const struct orders_option *right)
+static bool same_option(const struct digits *d, const struct loop_order_option *left, const struct loop_order_option *right)
 {
 	size_t ports = (size_t)d->kernel->operands;
-	return left->result == right->result && left->accumulators == right->accumulators && left->holds == right->holds && !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
+	return left->result == right->result && left->accumulators == right->accumulators && left->holds_sums == right->holds_sums && !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
 	       !memcmp(left->lag, right->lag, ports * sizeof *left->lag);
 }
 
-static void add_option(struct digits *d, const struct plan *plan)
+static void add_option(struct digits *d, const struct schedule *schedule)
 {
-	struct orders_option option = option_of(d, plan);
+	struct loop_order_option option = option_of(d, schedule);
 	for (size_t i = 0; i < d->options.count; i++)
 		if (same_option(d, &d->options.data[i], &option))
 			return;
-	option.plan.part = arena_copy(d->graph->arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
+	option.schedule.part = arena_copy(d->graph->arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
 	VEC_PUSH(d->graph->arena, &d->options, option);
 }
 
-static bool is_allowed(const struct digits *d, const struct plan *plan)
+static bool is_allowed(const struct digits *d, const struct schedule *schedule)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
-	if (kernel_has_reduction(kernel) && plan_interval(kernel, plan, d->latency) > d->interval)
+	if (kernel_has_reduction(kernel) && schedule_interval(kernel, schedule, d->latency) > d->interval)
 		return false;
 	for (int j = 0; j < d->kernel->operands; j++)
-		if (d->kernel->source[j] < 0 && plan_words(kernel, plan, j) > d->words[j])
+		if (d->kernel->source[j] < 0 && schedule_words(kernel, schedule, j) > d->words[j])
 			return false;
 	return true;
 }
 
 /* Digits of one loop that stand next to each other in their own order are one loop again. */
-static struct plan joined(const struct digits *d, struct plan_part *part)
+static struct schedule joined(const struct digits *d, struct schedule_part *part)
 {
-	struct plan plan = {.part = part, .lanes = d->first->lanes, .rows = d->first->rows, .padded = d->first->padded};
+	struct schedule schedule = {.part = part, .lanes = d->first->lanes, .row_unroll = d->first->row_unroll, .padded = d->first->padded};
 	for (int i = 0; i < d->count; i++) {
-		struct plan_part *last = plan.parts ? &part[plan.parts - 1] : NULL;
+		struct schedule_part *last = schedule.parts ? &part[schedule.parts - 1] : NULL;
 		if (last && last->source == d->digit[i].source && last->step == d->digit[i].trip * d->digit[i].step)
-			*last = (struct plan_part){last->source, last->trip * d->digit[i].trip, d->digit[i].step};
+			*last = (struct schedule_part){last->source, last->trip * d->digit[i].trip, d->digit[i].step};
 		else
-			part[plan.parts++] = d->digit[i];
+			part[schedule.parts++] = d->digit[i];
 	}
-	if (plan.lanes > 1)
-		part[plan.parts++] = d->first->part[d->first->parts - 1];
-	return plan;
+	if (schedule.lanes > 1)
+		part[schedule.parts++] = d->first->part[d->first->parts - 1];
+	return schedule;
 }
 
 /* Outer digits of its own loop that digit i would stand outside of; those of any reduction where terms come in order. */
-static int overtaken(const struct digits *d, int placed, int i)
+static int overtakes(const struct digits *d, int placed, int i)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
 	int count = 0;
@@ -162,43 +162,43 @@ static int overtaken(const struct digits *d, int placed, int i)
 static void permute(struct digits *d, int placed)
 {
 	if (placed == d->count) {
-		struct plan_part part[ORDER_LOOPS];
-		struct plan plan = joined(d, part);
-		if (is_allowed(d, &plan))
-			add_option(d, &plan);
+		struct schedule_part part[ORDER_LOOPS];
+		struct schedule schedule = joined(d, part);
+		if (is_allowed(d, &schedule))
+			add_option(d, &schedule);
 		return;
 	}
 	for (int i = placed; i < d->count; i++) {         /* rotations keep what is not placed in its own order */
-		struct plan_part next = d->digit[i];
-		int turned = overtaken(d, placed, i);
-		if (turned > 1 - d->turned)
+		struct schedule_part next = d->digit[i];
+		int reordered = overtakes(d, placed, i);
+		if (reordered > 1 - d->reordered)
 			continue;
-		d->turned += turned;
+		d->reordered += reordered;
 		memmove(&d->digit[placed + 1], &d->digit[placed], sizeof next * (size_t)(i - placed));
 		d->digit[placed] = next;
 		permute(d, placed + 1);
 		memmove(&d->digit[placed], &d->digit[placed + 1], sizeof next * (size_t)(i - placed));
 		d->digit[i] = next;
-		d->turned -= turned;
+		d->reordered -= reordered;
 	}
 }
 
 static void add_digit(struct digits *d, int source, int64_t trip, int64_t step)
 {
 	if (trip > 1)
-		d->digit[d->count++] = (struct plan_part){source, trip, step};
+		d->digit[d->count++] = (struct schedule_part){source, trip, step};
 }
 
 /* Those of the loop over tiles stay outermost. */
 static int outer_digits(const struct digits *d)
 {
 	int count = 0;
-	while (d->kernel->op->kernel->tiled && count < d->count && !d->digit[count].source)
+	while (d->kernel->op->kernel->tile_outermost && count < d->count && !d->digit[count].source)
 		count++;
 	return count;
 }
 
-static int trips_of_splits(const struct orders_splits *splits, int loops)
+static int trips_of_splits(const struct loop_order_splits *splits, int loops)
 {
 	int digits = 0;
 	for (int l = 0; l < loops; l++)
@@ -207,7 +207,7 @@ static int trips_of_splits(const struct orders_splits *splits, int loops)
 }
 
 /* false: more loops than an order has. */
-static bool find_digits(struct digits *d, const struct orders_splits *splits)
+static bool find_digits(struct digits *d, const struct loop_order_splits *splits)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
 	int lane = d->first->lanes > 1 ? d->first->part[d->first->parts - 1].source : -1;
@@ -224,34 +224,34 @@ static bool find_digits(struct digits *d, const struct orders_splits *splits)
 	return true;
 }
 
-/* Cycles between two iterations, as the search for widths counts on them (widths_options.c). */
-static int interval_counted(const struct digits *d, const struct plan *first)
+/* Cycles between two iterations, as the search for widths counts on them (parallelism_options.c). */
+static int interval_counted(const struct digits *d, const struct schedule *first)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
-	struct plan turned;
+	struct schedule reordered;
 	if (!kernel_has_reduction(kernel))
 		return 1;
-	int interval = plan_interval(kernel, first, d->latency);
-	if (interval == 1 || !unit_is_alone(d->kernel->op) || !plan_turned(d->graph->arena, kernel, first, &turned))
+	int interval = schedule_interval(kernel, first, d->latency);
+	if (interval == 1 || !engine_is_single_token(d->kernel->op) || !schedule_interleaved(d->graph->arena, kernel, first, &reordered))
 		return interval;
-	int best = plan_interval(kernel, &turned, d->latency);
+	int best = schedule_interval(kernel, &reordered, d->latency);
 	return best < interval ? best : interval;
 }
 
-void orders_options(struct orders_graph *graph, int number, const struct platform *platform, const struct plan *first, const struct orders_splits *splits)
+void loop_order_options(struct loop_order_graph *graph, int number, const struct platform *platform, const struct schedule *first, const struct loop_order_splits *splits)
 {
 	struct digits d = {.graph = graph, .kernel = &graph->kernel[number], .first = first};
 	const struct kernel *kernel = d.kernel->op->kernel;
-	d.latency = kernel_has_reduction(kernel) ? plan_chain_latency(platform, graph->arena, kernel) : 1;
+	d.latency = kernel_has_reduction(kernel) ? schedule_chain_latency(platform, graph->arena, kernel) : 1;
 	d.interval = interval_counted(&d, first);
 	d.words = ARENA_ARRAY(graph->arena, int64_t, d.kernel->operands + 1);
 	for (int j = 0; j < d.kernel->operands; j++)
-		d.words[j] = plan_words(kernel, first, j);
+		d.words[j] = schedule_words(kernel, first, j);
 	add_option(&d, first);
-	bool turned = kernel_has_reduction(kernel) && d.interval < plan_interval(kernel, first, d.latency);
-	if (!first->padded && first->rows == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= ORDERS_DIGITS)
+	bool reordered = kernel_has_reduction(kernel) && d.interval < schedule_interval(kernel, first, d.latency);
+	if (!first->padded && first->row_unroll == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= LOOP_ORDER_DIGITS)
 		permute(&d, outer_digits(&d));
-	bool other = turned && d.options.count > 1;
+	bool other = reordered && d.options.count > 1;
 	d.kernel->options = (int)d.options.count - other;
 	d.kernel->option = d.options.data + other;
 }

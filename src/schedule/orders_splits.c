@@ -12,13 +12,13 @@ struct bounds {
 };
 
 struct cutter {
-	const struct orders_graph *graph;
-	const struct plan *first;         /* [kernels] */
-	struct orders_splits **splits;    /* [kernels][loops] */
+	const struct loop_order_graph *graph;
+	const struct schedule *first;         /* [kernels] */
+	struct loop_order_splits **splits;    /* [kernels][loops] */
 	struct bounds *bounds;    /* [values] */
 };
 
-static int digits(const struct kernel *kernel, const struct orders_splits *splits)
+static int digits(const struct kernel *kernel, const struct loop_order_splits *splits)
 {
 	int count = 0;
 	for (int l = 0; l < kernel->loops; l++)
@@ -26,17 +26,17 @@ static int digits(const struct kernel *kernel, const struct orders_splits *split
 	return count;
 }
 
-static int64_t lanes_along(const struct plan *plan, int loop)
+static int64_t lanes_along(const struct schedule *schedule, int loop)
 {
-	return plan->lanes > 1 && plan->part[plan->parts - 1].source == loop ? plan->lanes : 1;
+	return schedule->lanes > 1 && schedule->part[schedule->parts - 1].source == loop ? schedule->lanes : 1;
 }
 
 static void add_split(const struct cutter *c, int k, int loop, int64_t at, int most)
 {
 	const struct kernel *kernel = c->graph->kernel[k].op->kernel;
-	struct orders_splits *splits = &c->splits[k][loop];
+	struct loop_order_splits *splits = &c->splits[k][loop];
 	int64_t extent = kernel->loop[loop].extent, lanes = lanes_along(&c->first[k], loop);
-	bool fits = at > lanes && at < extent && extent % at == 0 && at % lanes == 0 && splits->count < ORDERS_SPLITS && digits(kernel, c->splits[k]) < most;
+	bool fits = at > lanes && at < extent && extent % at == 0 && at % lanes == 0 && splits->count < LOOP_ORDER_SPLITS && digits(kernel, c->splits[k]) < most;
 	for (int s = 0; s < splits->count; s++)
 		fits = fits && at != splits->at[s] && (at % splits->at[s] == 0 || splits->at[s] % at == 0);
 	if (!fits || c->first[k].padded || kernel->loop[loop].run_time || kernel_is_guarded(c->graph->kernel[k].op, loop))
@@ -50,10 +50,10 @@ static void add_split(const struct cutter *c, int k, int loop, int64_t at, int m
 /* The heuristic cuts the lane loop so that enough accumulators are inside; that is nobody else's business. */
 static void split_as_first(const struct cutter *c, int k)
 {
-	const struct plan *plan = &c->first[k];
-	for (int i = 0; i < plan->parts; i++)
-		if (plan->part[i].trip > 1)
-			add_split(c, k, plan->part[i].source, plan->part[i].step, ORDERS_DIGITS);
+	const struct schedule *schedule = &c->first[k];
+	for (int i = 0; i < schedule->parts; i++)
+		if (schedule->part[i].trip > 1)
+			add_split(c, k, schedule->part[i].source, schedule->part[i].step, LOOP_ORDER_DIGITS);
 }
 
 static void add_bound(struct bounds *bounds, int64_t at)
@@ -98,7 +98,7 @@ static void cut_at(const struct cutter *c, int k, const struct access *access, c
 	for (int l = 0; l < kernel->loops; l++)
 		for (int b = 0; b < bounds->count && access->stride[l] > 0; b++)
 			if (bounds->at[b] % access->stride[l] == 0)
-				add_split(c, k, l, bounds->at[b] / access->stride[l], ORDERS_DIGITS - 1);
+				add_split(c, k, l, bounds->at[b] / access->stride[l], LOOP_ORDER_DIGITS - 1);
 }
 
 /* What a layer hands to the next one is the same tensor as what its last kernel makes. */
@@ -110,7 +110,7 @@ static struct bounds *bounds_on(const struct cutter *c, int value)
 
 static void for_ports(const struct cutter *c, int k, bool cut, bool lanes)
 {
-	const struct orders_kernel *kernel = &c->graph->kernel[k];
+	const struct loop_order_kernel *kernel = &c->graph->kernel[k];
 	for (int j = -1; j < kernel->operands; j++) {
 		int value = j < 0 ? kernel->value : kernel->source[j];
 		const struct access *access = j < 0 ? &kernel->op->kernel->result : &kernel->op->kernel->operand[j];
@@ -123,13 +123,13 @@ static void for_ports(const struct cutter *c, int k, bool cut, bool lanes)
 	}
 }
 
-struct orders_splits **orders_find_splits(const struct orders_graph *graph, const struct plan *first)
+struct loop_order_splits **loop_order_find_splits(const struct loop_order_graph *graph, const struct schedule *first)
 {
 	struct cutter c = {.graph = graph, .first = first};
-	c.splits = ARENA_ARRAY(graph->arena, struct orders_splits *, graph->kernels + 1);
+	c.splits = ARENA_ARRAY(graph->arena, struct loop_order_splits *, graph->kernels + 1);
 	c.bounds = ARENA_ARRAY(graph->arena, struct bounds, graph->values + 1);
 	for (int k = 0; k < graph->kernels; k++)
-		c.splits[k] = ARENA_ARRAY(graph->arena, struct orders_splits, graph->kernel[k].op->kernel->loops + 1);
+		c.splits[k] = ARENA_ARRAY(graph->arena, struct loop_order_splits, graph->kernel[k].op->kernel->loops + 1);
 	for (int round = 0; round < ROUNDS; round++)          /* words are cuts for direct neighbours only */
 		for (int step = 0; step < 2 * graph->kernels; step++)
 			for_ports(&c, step % graph->kernels, step >= graph->kernels, round == ROUNDS - 1);

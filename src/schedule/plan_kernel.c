@@ -4,7 +4,7 @@
  * over lanes is an adder tree), wide before narrow.  Only its last part, `lanes` points, runs at once.
  * Order without reduction: the result's row-major order, so that producers and consumers agree whenever their layouts do.
  * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest of the lane loop - reductions - loops that re-use the largest
- * operand - interleave - lanes.  Padded rows of a contraction unit come in its order.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
+ * operand - interleave - lanes.  Padded row_unroll of a contraction unit come in its order.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
 #include "ir/workload.h"
 #include "base/number.h"
 #include "ir/contract.h"
@@ -20,18 +20,18 @@
 #define TREE_FROM 16        /* … unless the kernel is kept narrower than this */
 #define WORD_LANES 128      /* 4096 bits of f32 */
 
-struct planner {
+struct scheduler {
 	struct module *module;
 	const struct op *op;
 	const struct kernel *kernel;
-	const enum reach *reach;
+	const enum operand_location *operand_location;
 	int64_t most_lanes;
-	bool only_stored;
-	struct plan plan;
+	bool is_only_stored;
+	struct schedule schedule;
 };
 
-/* Is the loop one that selects rows of a gather, or strides over a gathered table? */
-static bool gathered(const struct planner *p, int loop)
+/* Is the loop one that selects row_unroll of a gather, or strides over a gathered table? */
+static bool gathered(const struct scheduler *p, int loop)
 {
 	for (int j = 0; j < p->op->operands; j++) {
 		const struct access *access = &p->kernel->operand[j];
@@ -45,17 +45,17 @@ static bool gathered(const struct planner *p, int loop)
 }
 
 /* Does the loop run across an operand on chip whose own order ends in a run-time extent?  Words along it would be another order, and a buffer. */
-static bool crosses_run_time(const struct planner *p, int operand, int loop)
+static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 {
 	const struct access *access = &p->kernel->operand[operand];
 	for (int l = 0; l < p->kernel->loops; l++)
 		if (l != loop && access->stride[loop] && access->stride[l] == 1 && p->kernel->loop[l].run_time)
-			return p->reach[operand] == REACH_CHIP;
+			return p->operand_location[operand] == LOCATION_ON_CHIP;
 	return false;
 }
 
 /* 2: contiguous everywhere; 1: some operand on chip is read with a stride; 0: not possible. */
-static int fitness(const struct planner *p, int loop)
+static int fitness(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
 	int fit = 2;
@@ -68,9 +68,9 @@ static int fitness(const struct planner *p, int loop)
 		int64_t coefficient = 1;
 		if (crosses_run_time(p, j, loop))
 			return 0;
-		if (stride > 1 && (plan_data_dim(p->op->operand[j]->type, stride, kernel->loop[loop].extent, &coefficient) < 0 || coefficient != 1))
+		if (stride > 1 && (schedule_data_dim(p->op->operand[j]->type, stride, kernel->loop[loop].extent, &coefficient) < 0 || coefficient != 1))
 			return 0;             /* a tile is contiguous along its dim */
-		if (stride == 0 || stride == 1 || p->reach[j] == REACH_PACKED)
+		if (stride == 0 || stride == 1 || p->operand_location[j] == LOCATION_PACKED)
 			continue;
 		fit = 1;
 	}
@@ -78,19 +78,19 @@ static int fitness(const struct planner *p, int loop)
 }
 
 /* May the loop be padded?  The padding of the result is dropped by its stores, and every operand that runs along the loop is padded in memory. */
-static bool can_pad(const struct planner *p, int loop)
+static bool can_pad(const struct scheduler *p, int loop)
 {
-	if (!p->only_stored || p->kernel->loop[loop].reduction)
+	if (!p->is_only_stored || p->kernel->loop[loop].reduction)
 		return false;
 	for (int j = 0; j < p->op->operands; j++)
-		if (p->kernel->operand[j].stride[loop] && (p->reach[j] != REACH_PACKED || p->kernel->operand[j].index_operand >= 0))
+		if (p->kernel->operand[j].stride[loop] && (p->operand_location[j] != LOCATION_PACKED || p->kernel->operand[j].index_operand >= 0))
 			return false;
 	return true;
 }
 
-/* A contraction unit gives rows in words, the last of each padded.  How wide are they that the loop may take?  In a largest or smallest integer a number may count twice,
- * so that what is padded can be the one that the reduction starts with; integers also need no partial results (plan_partial).  0: none. */
-static int64_t dropping_lanes(const struct planner *p, int loop)
+/* A contraction unit gives row_unroll in words, the last of each padded.  How wide are they that the loop may take?  In a largest or smallest integer a number may count twice,
+ * so that what is padded can be the one that the reduction starts with; integers also need no partial results (schedule_partial_sums).  0: none. */
+static int64_t dropping_lanes(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
 	bool twice = kernel->combine == OP_MAXSI || kernel->combine == OP_MINSI;
@@ -119,12 +119,12 @@ static bool walks_blocks(const struct kernel *kernel)
 	return found;
 }
 
-static bool is_one_word(const struct planner *p, const struct loop *l)
+static bool is_one_word(const struct scheduler *p, const struct loop *l)
 {
-	return p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) && !(unit_is_alone(p->op) && walks_blocks(p->kernel));
+	return p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) && !(engine_is_single_token(p->op) && walks_blocks(p->kernel));
 }
 
-static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
+static int64_t lanes_of(const struct scheduler *p, int loop, bool *padded)
 {
 	const struct loop *l = &p->kernel->loop[loop];
 	int64_t most = is_one_word(p, l) ? l->extent : p->most_lanes;
@@ -137,7 +137,7 @@ static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 	return lanes < dropping ? dropping : *padded ? most : lanes;
 }
 
-static int choose_lane(struct planner *p)
+static int choose_lane(struct scheduler *p)
 {
 	int best = -1;
 	int64_t best_score = 0;
@@ -151,24 +151,24 @@ static int choose_lane(struct planner *p)
 			best = l;
 			best_score = score;
 			best_padded = padded;
-			p->plan.lanes = lanes;
+			p->schedule.lanes = lanes;
 		}
 	}
-	p->plan.padded = best_padded;
+	p->schedule.padded = best_padded;
 	return best;
 }
 
-static void add_part(struct planner *p, int source, int64_t trip, int64_t step)
+static void add_part(struct scheduler *p, int source, int64_t trip, int64_t step)
 {
-	p->plan.part[p->plan.parts++] = (struct plan_part){.source = source, .trip = trip, .step = step};
+	p->schedule.part[p->schedule.parts++] = (struct schedule_part){.source = source, .trip = trip, .step = step};
 }
 
 /* Parallel loops, largest stride of the result first; stable.  That of tiles stands before all. */
-static int result_order(const struct planner *p, int *order)
+static int result_order(const struct scheduler *p, int *order)
 {
 	int count = 0;
 	for (int l = 0; l < p->kernel->loops; l++) {
-		if (p->kernel->loop[l].reduction || (p->kernel->tiled && !l))
+		if (p->kernel->loop[l].reduction || (p->kernel->tile_outermost && !l))
 			continue;
 		int at = count++;
 		for (; at > 0 && p->kernel->result.stride[order[at - 1]] < p->kernel->result.stride[l]; at--)
@@ -179,7 +179,7 @@ static int result_order(const struct planner *p, int *order)
 }
 
 /* The operand whose elements per lane step cost most: the one that the order should read once. */
-static int largest_operand(const struct planner *p)
+static int largest_operand(const struct scheduler *p)
 {
 	int best = -1;
 	int64_t best_points = -1;
@@ -187,7 +187,7 @@ static int largest_operand(const struct planner *p)
 		int64_t points = 1;
 		for (int l = 0; l < p->kernel->loops; l++)
 			points *= p->kernel->operand[j].stride[l] ? p->kernel->loop[l].extent : 1;
-		points = 2 * points + (p->reach[j] != REACH_CHIP);
+		points = 2 * points + (p->operand_location[j] != LOCATION_ON_CHIP);
 		if (points > best_points && !kernel_is_post_operand(p->kernel, j)) {
 			best = j;
 			best_points = points;
@@ -196,26 +196,26 @@ static int largest_operand(const struct planner *p)
 	return best;
 }
 
-static void order_elementwise(struct planner *p, int lane)
+static void order_elementwise(struct scheduler *p, int lane)
 {
 	int *order = ARENA_ARRAY(p->module->arena, int, p->kernel->loops + 1);
 	int count = result_order(p, order);
 	for (int i = 0; i < count; i++) {
 		int64_t extent = p->kernel->loop[order[i]].extent;
 		if (order[i] == lane)
-			add_part(p, lane, (extent + p->plan.lanes - 1) / p->plan.lanes, p->plan.lanes);
+			add_part(p, lane, (extent + p->schedule.lanes - 1) / p->schedule.lanes, p->schedule.lanes);
 		else
 			add_part(p, order[i], extent, 1);
 	}
 }
 
-static void add_reductions(struct planner *p, int lane)
+static void add_reductions(struct scheduler *p, int lane)
 {
 	for (int l = 0; l < p->kernel->loops; l++) {
 		if (!p->kernel->loop[l].reduction)
 			continue;
 		if (l == lane)
-			add_part(p, l, (p->kernel->loop[l].extent + p->plan.lanes - 1) / p->plan.lanes, p->plan.lanes);
+			add_part(p, l, (p->kernel->loop[l].extent + p->schedule.lanes - 1) / p->schedule.lanes, p->schedule.lanes);
 		else
 			add_part(p, l, p->kernel->loop[l].extent, 1);
 	}
@@ -230,12 +230,12 @@ static int64_t interleave(int64_t trips, int64_t already)
 	return trips;
 }
 
-/* As a contraction unit gives rows: a tile of them after the other, in each a word of every row before the next word. */
-static void order_rows(struct planner *p, int lane)
+/* As a contraction unit gives row_unroll: a tile of them after the other, in each a word of every row before the next word. */
+static void order_rows(struct scheduler *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
 	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1), count = result_order(p, order);
-	int64_t tile = count ? rows_tile(kernel->loop[order[0]].extent, false) : 1;
+	int64_t tile = count ? token_tile(kernel->loop[order[0]].extent, false) : 1;
 	if (count && kernel->loop[order[0]].extent > tile)
 		add_part(p, order[0], kernel->loop[order[0]].extent / tile, tile);
 	add_reductions(p, lane);
@@ -244,7 +244,7 @@ static void order_rows(struct planner *p, int lane)
 }
 
 /* The innermost loop of those that the sums walk, where these are of few real terms: additions to the same one are apart then, and beside a unit of one token nobody waits for them.  -1: none. */
-static int loop_inside(const struct planner *p, const int *order, int count, int lane)
+static int loop_inside(const struct scheduler *p, const int *order, int count, int lane)
 {
 	const struct kernel *kernel = p->kernel;
 	int64_t terms = 1;
@@ -256,13 +256,13 @@ static int loop_inside(const struct planner *p, const int *order, int count, int
 	return -1;
 }
 
-static void order_reduction(struct planner *p, int lane)
+static void order_reduction(struct scheduler *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
 	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1);
 	int count = result_order(p, order), largest = largest_operand(p);
 	bool lane_parallel = lane >= 0 && !kernel->loop[lane].reduction;
-	int inside = lane_parallel && unit_is_alone(p->op) ? loop_inside(p, order, count, lane) : -1;
+	int inside = lane_parallel && engine_is_single_token(p->op) ? loop_inside(p, order, count, lane) : -1;
 	int64_t reuse = 1;
 	for (int i = 0; i < count; i++) {
 		bool used = order[i] != inside && (largest < 0 || kernel->operand[largest].stride[order[i]] || !lane_parallel);
@@ -273,47 +273,47 @@ static void order_reduction(struct planner *p, int lane)
 	}
 	int64_t trips = 1, inner = 1;
 	if (lane_parallel) {
-		trips = (kernel->loop[lane].extent + p->plan.lanes - 1) / p->plan.lanes;
+		trips = (kernel->loop[lane].extent + p->schedule.lanes - 1) / p->schedule.lanes;
 		int64_t least = (INTERLEAVE + reuse - 1) / reuse;     /* of `inner`; a multiple of more could pad by whole outer trips, which no port can name */
-		p->plan.padded = p->plan.padded || (can_pad(p, lane) && trips > PAD_FROM * least && interleave(trips, reuse) > PAD_FROM * least);
-		if (p->plan.padded)
+		p->schedule.padded = p->schedule.padded || (can_pad(p, lane) && trips > PAD_FROM * least && interleave(trips, reuse) > PAD_FROM * least);
+		if (p->schedule.padded)
 			trips = (trips + least - 1) / least * least;
 		inner = interleave(trips, reuse);
-		add_part(p, lane, trips / inner, p->plan.lanes * inner);
+		add_part(p, lane, trips / inner, p->schedule.lanes * inner);
 	}
 	add_reductions(p, lane);
 	for (int i = 0; i < count; i++)
 		if (order[i] != lane && lane_parallel && (order[i] == inside || (largest >= 0 && !kernel->operand[largest].stride[order[i]])))
 			add_part(p, order[i], kernel->loop[order[i]].extent, 1);
 	if (lane_parallel)
-		add_part(p, lane, inner, p->plan.lanes);
+		add_part(p, lane, inner, p->schedule.lanes);
 }
 
-static struct plan plan_with(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes)
+static struct schedule schedule_within(struct module *module, const struct op *op, const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
 {
-	struct planner p = {.module = module, .op = op, .kernel = op->kernel, .reach = reach, .most_lanes = most_lanes, .only_stored = only_stored};
-	p.plan.part = ARENA_ARRAY(module->arena, struct plan_part, 2 * op->kernel->loops + 4);
-	p.plan.lanes = p.plan.rows = 1;
+	struct scheduler p = {.module = module, .op = op, .kernel = op->kernel, .operand_location = operand_location, .most_lanes = most_lanes, .is_only_stored = is_only_stored};
+	p.schedule.part = ARENA_ARRAY(module->arena, struct schedule_part, 2 * op->kernel->loops + 4);
+	p.schedule.lanes = p.schedule.row_unroll = 1;
 	int lane = choose_lane(&p);
-	if (op->kernel->tiled)
+	if (op->kernel->tile_outermost)
 		add_part(&p, 0, op->kernel->loop[0].extent, 1);
-	if (p.plan.padded && op->kernel->loop[lane].reduction)
+	if (p.schedule.padded && op->kernel->loop[lane].reduction)
 		order_rows(&p, lane);
 	else if (kernel_has_reduction(op->kernel))
 		order_reduction(&p, lane);
 	else
 		order_elementwise(&p, lane);
-	if (p.plan.lanes > 1)
-		add_part(&p, lane, p.plan.lanes, 1);
-	return p.plan;
+	if (p.schedule.lanes > 1)
+		add_part(&p, lane, p.schedule.lanes, 1);
+	return p.schedule;
 }
 
-struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes)
+struct schedule schedule_kernel(struct module *module, const struct op *op, const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
 {
 	if (op->kernel->ordered)
-		return plan_listed(module, op, most_lanes);
-	struct plan plan = plan_with(module, op, reach, only_stored, most_lanes);
-	while (plan.lanes > 1 && !plan_fits(module, op, &plan))
-		plan = plan_with(module, op, reach, only_stored, plan.lanes / 2);
-	return plan;
+		return schedule_listed(module, op, most_lanes);
+	struct schedule schedule = schedule_within(module, op, operand_location, is_only_stored, most_lanes);
+	while (schedule.lanes > 1 && !schedule_fits(module, op, &schedule))
+		schedule = schedule_within(module, op, operand_location, is_only_stored, schedule.lanes / 2);
+	return schedule;
 }

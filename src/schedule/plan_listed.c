@@ -1,7 +1,7 @@
 /* The schedule of a kernel whose maker has listed its loops in the order in which they should run (kernel.h, `ordered`): only widths are chosen.
- * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives rows: several sums side by side, of words that lie
+ * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives row_unroll: several sums side by side, of words that lie
  * one after the other.  Otherwise the latter gives the lanes; where words hold several points of the innermost reduction of integers one
- * after the other, that one gives rows: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
+ * after the other, that one gives row_unroll: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its row_unroll, takes its words
  * just as they come. */
 #include "ir/workload.h"
 #include "base/number.h"
@@ -29,7 +29,7 @@ static int64_t widest_bits(const struct op *op, int lane)
 	return bits;
 }
 
-/* Rows: contiguous in the result; whatever also runs along the lanes has its rows behind each other. */
+/* Rows: contiguous in the result; whatever also runs along the lanes has its row_unroll behind each other. */
 static bool rows_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
@@ -68,32 +68,32 @@ static int contiguous_loop(const struct kernel *kernel)
 	return loop;
 }
 
-static struct plan plan_rows(struct module *module, const struct op *op, int64_t most_lanes, bool rows)
+static struct schedule schedule_rows(struct module *module, const struct op *op, int64_t most_lanes, bool row_unroll)
 {
 	const struct kernel *kernel = op->kernel;
 	int row = contiguous_loop(kernel), lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1 : row;
-	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
+	struct schedule schedule = {.part = ARENA_ARRAY(module->arena, struct schedule_part, kernel->loops + 3), .lanes = 1, .row_unroll = 1};
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t words = lane < 0 ? 1 : (unit_is_alone(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op, lane), most = most_lanes < words ? most_lanes : words;
+	int64_t words = lane < 0 ? 1 : (engine_is_single_token(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op, lane), most = most_lanes < words ? most_lanes : words;
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
-		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (rows && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
-		plan.rows = power_of_two_in(kernel->loop[row].extent, most_lanes / plan.lanes);
+		schedule.lanes = power_of_two_in(kernel->loop[lane].extent, most);
+	if (row_unroll && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
+		schedule.row_unroll = power_of_two_in(kernel->loop[row].extent, most_lanes / schedule.lanes);
 	for (int l = 0; l < kernel->loops; l++) {
-		int64_t step = l == lane ? plan.lanes : l == row ? plan.rows : 1;
+		int64_t step = l == lane ? schedule.lanes : l == row ? schedule.row_unroll : 1;
 		if (kernel->loop[l].extent > step || step == 1)
-			plan.part[plan.parts++] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent / step, .step = step};
+			schedule.part[schedule.parts++] = (struct schedule_part){.source = l, .trip = kernel->loop[l].extent / step, .step = step};
 	}
-	if (plan.rows > 1)
-		plan.part[plan.parts++] = (struct plan_part){.source = row, .trip = plan.rows, .step = 1};
-	if (plan.lanes > 1)
-		plan.part[plan.parts++] = (struct plan_part){.source = lane, .trip = plan.lanes, .step = 1};
-	return plan;
+	if (schedule.row_unroll > 1)
+		schedule.part[schedule.parts++] = (struct schedule_part){.source = row, .trip = schedule.row_unroll, .step = 1};
+	if (schedule.lanes > 1)
+		schedule.part[schedule.parts++] = (struct schedule_part){.source = lane, .trip = schedule.lanes, .step = 1};
+	return schedule;
 }
 
-struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes)
+struct schedule schedule_listed(struct module *module, const struct op *op, int64_t most_lanes)
 {
-	struct plan plan = plan_rows(module, op, most_lanes, true);
-	return plan.rows == 1 || plan_fits(module, op, &plan) ? plan : plan_rows(module, op, most_lanes, false);
+	struct schedule schedule = schedule_rows(module, op, most_lanes, true);
+	return schedule.row_unroll == 1 || schedule_fits(module, op, &schedule) ? schedule : schedule_rows(module, op, most_lanes, false);
 }

@@ -31,23 +31,23 @@ static const struct run_time_trip *run_time_from(struct arena *arena, const stru
 	return part;
 }
 
-static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct plan *plan, int operand, const struct turns_there *there)
+static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct schedule *schedule, int operand, const struct row_predicate *row_predicate)
 {
 	struct port port = {.access = operand < 0 ? &kernel->result : &kernel->operand[operand], .lane_source = -1, .lanes = 1, .row_source = -1, .rows = 1};
 	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
-	port.dim = ARENA_ARRAY(arena, struct port_dim, 2 * plan->parts + 1);
+	port.dim = ARENA_ARRAY(arena, struct port_dim, 2 * schedule->parts + 1);
 	port.offset = port.access->offset;
 	int used = 0;
-	const struct plan_part *row = NULL;
-	for (int i = 0; i < plan->parts; i++) {
-		const struct plan_part *part = &plan->part[i];
+	const struct schedule_part *row = NULL;
+	for (int i = 0; i < schedule->parts; i++) {
+		const struct schedule_part *part = &schedule->part[i];
 		int64_t stride = port.access->stride[part->source], trip = part->trip, low = 0;
-		if (plan_is_lane(plan, i)) {
+		if (schedule_is_lane(schedule, i)) {
 			port.lane_source = stride ? part->source : -1;
 			port.lanes = stride ? part->trip : 1;
 			continue;
 		}
-		if (plan_is_row(plan, i)) {
+		if (schedule_is_row(schedule, i)) {
 			row = stride ? part : NULL;
 			continue;
 		}
@@ -60,10 +60,10 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 			}
 		port.offset += low * stride;
 		const struct run_time_trip *run_time = run_time_from(arena, &kernel->loop[part->source], low, trip);
-		int64_t weight = there ? there->weight[i] : 0;
+		int64_t weight = row_predicate ? row_predicate->weight[i] : 0;
 		const struct run_time_trip *count[2];
-		for (int c = 0; weight == 1 && c < plan_counts(arena, there, count); c++)         /* all loops of the rows as those of tiles, and of turns in a tile */
-			port.dim[port.dims++] = (struct port_dim){count[c]->most, part->step * count[c]->tile / there->step, part->source, count[c]};
+		for (int c = 0; weight == 1 && c < schedule_token_counts(arena, row_predicate, count); c++)         /* all loops of the rows as those of tiles, and of turns in a tile */
+			port.dim[port.dims++] = (struct port_dim){count[c]->most, part->step * count[c]->tile / row_predicate->step, part->source, count[c]};
 		if (!weight)
 			port.dim[port.dims++] = (struct port_dim){trip, part->step, part->source, run_time};
 		if (stride && trip > 1)
@@ -80,7 +80,7 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 	return port;
 }
 
-int plan_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient)
+int schedule_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient)
 {
 	int64_t pitch = 1, distance = stride < 0 ? -stride : stride;
 	for (int d = tensor->rank - 1; d >= 0; d--) {
@@ -99,7 +99,7 @@ static bool fill_dim(const struct type *tensor, struct port *port, int i, int64_
 {
 	struct port_dim *dim = &port->dim[i];
 	int64_t stride = port->access->stride[dim->source], moved;
-	int d = plan_data_dim(tensor, stride * dim->step, dim->trip, &moved);
+	int d = schedule_data_dim(tensor, stride * dim->step, dim->trip, &moved);
 	if (d < 0)
 		return false;
 	bool whole = moved % dim->step == 0;      /* the loop's own stride stays in the data dim as well */
@@ -127,7 +127,7 @@ static bool stays_inside(const struct type *tensor, const struct port *port, con
 static int find_row_dim(const struct type *tensor, struct port *port, int lane_dim)
 {
 	int64_t coefficient = 0;
-	int dim = port->rows > 1 ? plan_data_dim(tensor, port->access->stride[port->row_source], port->rows, &coefficient) : -1;
+	int dim = port->rows > 1 ? schedule_data_dim(tensor, port->access->stride[port->row_source], port->rows, &coefficient) : -1;
 	if (dim >= 0 && dim != lane_dim && coefficient == 1)
 		return dim;
 	port->lanes *= port->rows;
@@ -150,21 +150,21 @@ static bool fill_rows(const struct kernel *kernel, const struct type *tensor, st
 			return false;
 	*lane_dim = tensor->rank - 1;
 	if (port->lane_source >= 0) {
-		*lane_dim = plan_data_dim(tensor, port->access->stride[port->lane_source], loose ? kernel->loop[port->lane_source].extent : port->lanes, &coefficient);
+		*lane_dim = schedule_data_dim(tensor, port->access->stride[port->lane_source], loose ? kernel->loop[port->lane_source].extent : port->lanes, &coefficient);
 		if (*lane_dim < 0 || coefficient != 1)
 			return false;
 	}
 	return stays_inside(tensor, port, rows, *lane_dim, loose);
 }
 
-const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor, const struct turns_there *there)
+const struct type *schedule_port_type(struct module *module, const struct kernel *kernel, const struct schedule *schedule, int operand, const struct type *tensor, const struct row_predicate *row_predicate)
 {
 	struct arena *arena = module->arena;
-	struct port port = port_of(arena, kernel, plan, operand, there);
+	struct port port = port_of(arena, kernel, schedule, operand, row_predicate);
 	int results = tensor->rank, lane_dim = 0, row_dim = -1;
 	int64_t *rows = affine_rows(arena, port.dims, results ? results : 1);
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
-	if (!results || !fill_rows(kernel, tensor, &port, plan->padded || plan->rows > 1, rows, &lane_dim)) {     /* linear addresses */
+	if (!results || !fill_rows(kernel, tensor, &port, schedule->padded || schedule->row_unroll > 1, rows, &lane_dim)) {     /* linear addresses */
 		port.dim = dim;
 		results = 1;
 		lane_dim = 0;
@@ -173,7 +173,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 		for (int i = 0; i < port.dims; i++)
 			rows[i] = port.access->stride[port.dim[i].source];
 		port.lanes *= port.rows;
-		if (port.lanes > 1 && (port.access->stride[port.lane_source] != 1 || plan->padded))
+		if (port.lanes > 1 && (port.access->stride[port.lane_source] != 1 || schedule->padded))
 			return NULL;
 	} else {
 		row_dim = find_row_dim(tensor, &port, lane_dim);
@@ -193,10 +193,10 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 	return type_canonical(module, tile, port.dims, trip, run_time, step, results, rows);
 }
 
-bool plan_fits(struct module *module, const struct op *op, const struct plan *plan)
+bool schedule_fits(struct module *module, const struct op *op, const struct schedule *schedule)
 {
 	for (int j = 0; j < op->operands; j++)
-		if (!plan_port_type(module, op->kernel, plan, j, op->operand[j]->type, NULL))
+		if (!schedule_port_type(module, op->kernel, schedule, j, op->operand[j]->type, NULL))
 			return false;
-	return plan_port_type(module, op->kernel, plan, -1, op->result[0]->type, NULL);
+	return schedule_port_type(module, op->kernel, schedule, -1, op->result[0]->type, NULL);
 }

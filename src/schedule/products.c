@@ -25,11 +25,11 @@ static int factor_of(const struct body *body, int extension)
 	return type->kind == TYPE_INTEGER && type->width > 1 && type->width <= NARROW_FACTOR ? node->argument[0] : -1;
 }
 
-bool find_products(const struct kernel *kernel, int row, int lane, int64_t rows, int64_t lanes, bool tree, struct products *products)
+bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t row_unroll, int64_t lanes, bool tree, struct dot_products *dot_products)
 {
 	const struct body *body = &kernel->update;
 	int term, factor[2];
-	if (rows < 2 || rows % 2 || lanes < 2 || kernel->type->kind != TYPE_INTEGER || kernel->type->width != 32 || kernel_combine(kernel, &term) != OP_ADDI)
+	if (row_unroll < 2 || row_unroll % 2 || lanes < 2 || kernel->type->kind != TYPE_INTEGER || kernel->type->width != 32 || kernel_combine(kernel, &term) != OP_ADDI)
 		return false;
 	const struct node *product = &body->node[term];
 	if (product->kind != NODE_OP || product->code != OP_MULI)
@@ -42,9 +42,9 @@ bool find_products(const struct kernel *kernel, int row, int lane, int64_t rows,
 	bool apart[2] = {depends_on(kernel, factor[0], tree ? row : lane), depends_on(kernel, factor[1], tree ? row : lane)};
 	if (apart[0] == apart[1])
 		return false;
-	*products = (struct products){.common = factor[apart[0]], .own = factor[apart[1]], .dots = tree ? rows / 2 : 1};
-	if (!dot_plan(&products->dot, tree || lanes % 2 == 0 ? 2 : 1, 1, tree ? lanes : rows, body->node[products->common].type->width, body->node[products->own].type->width))
+	*dot_products = (struct dot_products){.common = factor[apart[0]], .own = factor[apart[1]], .dot_count = tree ? row_unroll / 2 : 1};
+	if (!dot_plan(&dot_products->dot, tree || lanes % 2 == 0 ? 2 : 1, 1, tree ? lanes : row_unroll, body->node[dot_products->common].type->width, body->node[dot_products->own].type->width))
 		return false;
-	products->dot.across = tree ? 0 : lanes;
+	dot_products->dot.columns = tree ? 0 : lanes;
 	return true;
 }

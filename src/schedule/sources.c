@@ -4,15 +4,15 @@
 #include "ir/rows.h"
 #include "ir/workload.h"
 
-#define KEPT_MOST 16384       /* elements of a tensor that is kept on chip rather than read again */
-#define AGAIN_LEAST 16384     /* elements that would be read again, from which on it is: a row for each of some tokens */
+#define ON_CHIP_MAX_ELEMENTS 16384       /* elements of a tensor that is kept on chip rather than read again */
+#define REREAD_MIN_ELEMENTS 16384     /* elements that would be read again, from which on it is: a row for each of some tokens */
 
-struct flow *flow_of(const struct value *value)
+struct tensor_source *tensor_source_of(const struct value *value)
 {
 	return value->data;
 }
 
-const struct value *made_as(const struct value *value)
+const struct value *loop_yield_of(const struct value *value)
 {
 	const struct op *loop = value->def ? value->def : value->block->parent;
 	if (!loop || loop->code != OP_FOR)
@@ -127,25 +127,25 @@ const struct type *natural_order_to(struct module *module, const struct type *te
 	return type_canonical(module, tile, count, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, wide, count));
 }
 
-enum reach *reach_of(struct arena *arena, const struct op *kernel)
+enum operand_location *operand_locations(struct arena *arena, const struct op *kernel)
 {
-	enum reach *reach = ARENA_ARRAY(arena, enum reach, kernel->operands + 1);
+	enum operand_location *operand_location = ARENA_ARRAY(arena, enum operand_location, kernel->operands + 1);
 	for (int j = 0; j < kernel->operands; j++) {
-		const struct flow *flow = flow_of(kernel->operand[j]);
-		reach[j] = flow->kind != FLOW_MEMORY ? REACH_CHIP : flow->ordered ? REACH_ORDERED : REACH_PACKED;
+		const struct tensor_source *tensor_source = tensor_source_of(kernel->operand[j]);
+		operand_location[j] = tensor_source->kind != SOURCE_MEMORY ? LOCATION_ON_CHIP : tensor_source->ordered ? LOCATION_ROW_MAJOR : LOCATION_PACKED;
 	}
-	return reach;
+	return operand_location;
 }
 
-bool only_stored(const struct op *kernel)
+bool is_only_stored(const struct op *kernel)
 {
-	const struct flow *flow = flow_of(kernel->result[0]);
-	return flow && flow->stored && !flow->read;
+	const struct tensor_source *tensor_source = tensor_source_of(kernel->result[0]);
+	return tensor_source && tensor_source->stored && !tensor_source->read;
 }
 
-bool is_kept(double elements, double once)
+bool is_cached_on_chip(double elements, double once)
 {
-	return once <= KEPT_MOST && elements - once >= AGAIN_LEAST;
+	return once <= ON_CHIP_MAX_ELEMENTS && elements - once >= REREAD_MIN_ELEMENTS;
 }
 
 /* Words of results that the slices can give in turns. */
@@ -159,19 +159,19 @@ struct order order_of_contract(const struct streams *s, const struct op *op)
 {
 	struct contract contract;
 	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t lanes = contract_result_lanes(s, &contract, op->result[0]->type), tile = rows_tile(contract.tokens, contract.rows), row = contract.outputs;
+	int64_t lanes = contract_result_lanes(s, &contract, op->result[0]->type), tile = token_tile(contract.tokens, contract.token_symbol), row = contract.outputs;
 	if (contract.tokens == 1)
 		return order_of_tensor(op->result[0]->type);
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
 	return order_of_loops(4, loop);
 }
 
-struct order order_of_groups(const struct streams *s, const struct op *op, int operand)
+struct order order_of_group_operand(const struct streams *s, const struct op *op, int operand)
 {
 	struct contract contract;
 	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
 	const struct type *tensor = op->operand[operand]->type;
-	int64_t tile = rows_tile(contract.tokens, contract.rows), row = type_elements(tensor) / contract.tokens, each = row / contract.groups;
+	int64_t tile = token_tile(contract.tokens, contract.token_symbol), row = type_elements(tensor) / contract.tokens, each = row / contract.groups;
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {contract.groups, each}, {tile, row}, {each, 1}};
 	return contract.tokens > 1 ? order_of_loops(4, loop) : order_of_tensor(tensor);
 }
@@ -185,7 +185,7 @@ int64_t weights_bits(const struct block *block, bool layer)
 	return bits;
 }
 
-bool states_ride(const struct streams *s, const struct op *main, int64_t bits)
+bool states_share_weight_port(const struct streams *s, const struct op *main, int64_t bits)
 {
-	return bits && words_ride(main) && channel_has_time(weights_bits(main->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), 0, bits);
+	return bits && operands_share_weight_port(main) && channel_has_time(weights_bits(main->region[0], false) / (s->context->platform->ports - NON_ENGINE_PORTS), 0, bits);
 }

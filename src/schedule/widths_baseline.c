@@ -13,7 +13,7 @@ struct point {
 };
 
 struct neighbours {
-	const struct width_space *space;
+	const struct parallelism_space *space;
 	int64_t points;           /* left */
 	uint64_t random;
 	VEC(struct point) front;  /* none is better than another in both cycles and DSP slices */
@@ -37,15 +37,15 @@ static bool is_beaten(const struct neighbours *n, const struct point *point)
 /* Most points are beaten before all of their cycles are told. */
 static void consider(struct neighbours *n, int *choice)
 {
-	widths_follow(n->space, choice);
-	struct width_cost cost = widths_resources(n->space, choice);
-	const struct width_budget *budget = &n->space->budget;
+	parallelism_follow(n->space, choice);
+	struct parallelism_cost cost = parallelism_resources(n->space, choice);
+	const struct parallelism_budget *budget = &n->space->budget;
 	struct point point = {.dsp = cost.dsp, .fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut && cost.ports <= budget->ports};
 	bool beaten = is_beaten(n, &point);
 	size_t kept = 0;
 	n->points--;
 	for (int e = 0; e < n->space->extents && !beaten; e++) {
-		point.cycles += widths_cycles_again(n->space, choice, e);
+		point.cycles += parallelism_cycles_cached(n->space, choice, e);
 		beaten = is_beaten(n, &point);
 	}
 	if (beaten)
@@ -85,7 +85,7 @@ static bool expand_next(struct neighbours *n, int *choice)
 	return false;
 }
 
-void widths_neighbour(const struct width_space *space, int64_t points, int *choice)
+void parallelism_neighbour(const struct parallelism_space *space, int64_t points, int *choice)
 {
 	struct neighbours n = {.space = space, .points = points, .random = RANDOM_SEED};
 	int *next = ARENA_ARRAY(space->arena, int, space->kernels + 1);

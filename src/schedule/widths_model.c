@@ -12,7 +12,7 @@
 #define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time, */
 #define PARSIMONY_TOLD 0.01   /* or so much where attention takes a block of keys after the other, whose time is told to a hundredth */
 #define OVERFLOW 100.0        /* what does not fit is worse than any time */
-#define AROUND 1.1            /* a kernel that stands between two tiles' phases takes so many times its cycles: a sum's last turn, casts, and what it waits for others as slow */
+#define WAVEFRONT_FACTOR 1.1            /* a kernel that stands between two tiles' phases takes so many times its cycles: a sum's last turn, casts, and what it waits for others as slow */
 #define THROUGH_CONVERTER 24  /* cycles of a word on its way, which a unit of one token waits for */
 
 static double larger(double left, double right)
@@ -20,23 +20,23 @@ static double larger(double left, double right)
 	return left > right ? left : right;
 }
 
-void widths_scratch(struct width_space *space, struct arena *arena, int kernels)
+void parallelism_scratch(struct parallelism_space *space, struct arena *arena, int kernels)
 {
-	space->state = ARENA_ARRAY(arena, struct width_state, kernels + 1);
-	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
-	space->taken = ARENA_ARRAY(arena, struct width_taken, (WALKED + 1) * space->phases + 1);
-	space->step = ARENA_ARRAY(arena, struct width_step, WIDTH_PRICED * kernels + 1);
+	space->state = ARENA_ARRAY(arena, struct parallelism_state, kernels + 1);
+	space->done = ARENA_ARRAY(arena, struct parallelism_job_done, space->jobs + 1);
+	space->taken = ARENA_ARRAY(arena, struct parallelism_weights_taken, (WALKED + 1) * space->jobs + 1);
+	space->step = ARENA_ARRAY(arena, struct parallelism_step, PARALLELISM_PRICED * kernels + 1);
 }
 
 struct walk {
-	const struct width_space *space;
-	struct width_step *step;
+	const struct parallelism_space *space;
+	struct parallelism_step *step;
 	const int *choice;
 	int extent;               /* of those priced */
-	double served;            /* the shared loader's cycles so far */
+	double loader_time;            /* the shared loader's cycles so far */
 	double busy;              /* until when the unit is */
 	double weights;           /* cycles that memory took for those of its phases so far */
-	double brought;           /* when it has brought them */
+	double weight_load_cycles;           /* when it has brought them */
 	double words;             /* of a slice in them; */
 	int taken;                /* phases */
 	double run;               /* since when it works on the numbers at hand … */
@@ -49,7 +49,7 @@ struct walk {
 static double taken_by(const struct walk *walk, double words)
 {
 	int i = walk->taken - 1;
-	const struct width_taken *taken = walk->space->taken;
+	const struct parallelism_weights_taken *taken = walk->space->taken;
 	while (i > 0 && taken[i - 1].words >= words)
 		i--;
 	if (i < 0 || words <= 0)
@@ -59,48 +59,48 @@ static double taken_by(const struct walk *walk, double words)
 }
 
 /* When memory has brought the words of a phase, so many ahead of the unit at most. */
-static double bring(struct walk *walk, const struct width_phase *phase, double start, double last)
+static double load_weights(struct walk *walk, const struct parallelism_job *job, double start, double last)
 {
-	const struct width_space *space = walk->space;
-	double ahead = space->words_ahead, cycles = phase->sums * space->brought;
-	if (space->brought <= 0 || phase->sums <= 0)
+	const struct parallelism_space *space = walk->space;
+	double prefetch = space->prefetched_words, cycles = job->sums * space->weight_load_cycles;
+	if (space->weight_load_cycles <= 0 || job->sums <= 0)
 		return 0;
 	walk->weights += cycles;
-	walk->words += phase->sums;
-	double room = phase->sums > ahead ? start + (phase->sums - ahead) * space->brought : taken_by(walk, walk->words - ahead);
-	walk->brought = larger(walk->brought + cycles, room);
-	space->taken[walk->taken++] = (struct width_taken){walk->words, start, larger(last, walk->brought)};
-	return walk->brought;
+	walk->words += job->sums;
+	double room = job->sums > prefetch ? start + (job->sums - prefetch) * space->weight_load_cycles : taken_by(walk, walk->words - prefetch);
+	walk->weight_load_cycles = larger(walk->weight_load_cycles + cycles, room);
+	space->taken[walk->taken++] = (struct parallelism_weights_taken){walk->words, start, larger(last, walk->weight_load_cycles)};
+	return walk->weight_load_cycles;
 }
 
 /* A phase begins when those that it works on have begun to come and the one before it is over, and ends no sooner than its work on the last part of them.  Of one token the unit goes on while the last rows are collected. */
-static void through_unit(struct walk *walk, const struct width_phase *phase, double *begin, double *end)
+static void through_engine(struct walk *walk, const struct parallelism_job *job, double *begin, double *end)
 {
-	struct width_done *done = &walk->space->done[phase->number];
+	struct parallelism_job_done *done = &walk->space->done[job->number];
 	if (done->layer != walk->layer) {
-		double start = larger(*begin + phase->part * (*end - *begin), walk->busy), before = phase->before + phase->cycles;
-		if (walk->run_layer != walk->layer || walk->run_number != phase->run) {
+		double start = larger(*begin + job->part * (*end - *begin), walk->busy), before = job->before + job->cycles;
+		if (walk->run_layer != walk->layer || walk->run_number != job->run) {
 			walk->run = start;
 			walk->run_layer = walk->layer;
-			walk->run_number = phase->run;
+			walk->run_number = job->run;
 		}
-		double first = walk->run + phase->tile * phase->before + phase->first, last = larger(walk->run + before + (1 - phase->tile) * phase->after, *end + phase->part * before);
-		if (phase->last > 0) {
-			first = larger(larger(*begin, walk->busy) + phase->first, *end + phase->last);
-			last = first + phase->cycles - phase->first;
+		double first = walk->run + job->tile * job->before + job->first, last = larger(walk->run + before + (1 - job->tile) * job->after, *end + job->part * before);
+		if (job->last > 0) {
+			first = larger(larger(*begin, walk->busy) + job->first, *end + job->last);
+			last = first + job->cycles - job->first;
 		}
-		last = larger(last, bring(walk, phase, start, last));
-		walk->busy = phase->last > 0 ? last - phase->collect - phase->through : last;
-		*done = (struct width_done){walk->layer, first, last};
+		last = larger(last, load_weights(walk, job, start, last));
+		walk->busy = job->last > 0 ? last - job->collect_cycles - job->transit : last;
+		*done = (struct parallelism_job_done){walk->layer, first, last};
 	}
 	*begin = done->begin;
 	*end = done->end;
 }
 
 /* Numbers come in order, evenly but for the last ones. */
-static inline void through_part(const struct width_input *input, double *begin, double *end, struct width_burst *burst)
+static inline void through_part(const struct parallelism_input *input, double *begin, double *end, struct parallelism_burst *burst)
 {
-	const struct width_part *part = &input->part;
+	const struct parallelism_part *part = &input->part;
 	double all = *end - *begin;
 	if (!input->parted) {
 		burst->part = burst->part < 1 ? burst->part : 1;
@@ -113,72 +113,72 @@ static inline void through_part(const struct width_input *input, double *begin, 
 
 /* Where words of several rows take turns and the reader's are of another width, a converter puts a block of all these rows together before it hands it on.  In front of a kernel that sums up one stands at any
  * width, or the words are those of its state. */
-static struct width_turned turned_between(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option, int operand)
+static struct parallelism_interleaved interleaved_between(const struct walk *walk, const struct parallelism_kernel *kernel, const struct parallelism_option *option, int operand)
 {
 	int number = kernel->source[operand];
-	const struct width_kernel *source = number < 0 ? NULL : &walk->space->kernel[number];
-	if (!source || !source->turns || kernel->phase[operand].number)
-		return (struct width_turned){0};
-	const struct width_option *written = &source->option[walk->choice[number]];
-	double in = (double)option->in[operand], out = (double)written->out, turns = (double)source->turns;
+	const struct parallelism_kernel *source = number < 0 ? NULL : &walk->space->kernel[number];
+	if (!source || !source->interleave || kernel->job[operand].number)
+		return (struct parallelism_interleaved){0};
+	const struct parallelism_option *written = &source->option[walk->choice[number]];
+	double in = (double)option->in[operand], out = (double)written->out, interleave = (double)source->interleave;
 	if (kernel->sums)
-		return (struct width_turned){.pace = larger(option->flow[walk->extent].handed, option->in[operand] < written->out ? option->flow[walk->extent].split : 0)};
+		return (struct parallelism_interleaved){.pace = larger(option->timing[walk->extent].handover, option->in[operand] < written->out ? option->timing[walk->extent].split : 0)};
 	if (option->in[operand] == written->out || written->out >= source->row)
-		return (struct width_turned){0};
-	double filled = turns * larger(in, out) / out, drained = turns * larger(in, out) / in;
-	double taken = written->cycles[walk->extent] * (1 + HANDED / filled), given = option->cycles[walk->extent] * (1 + HANDED / drained);
-	return (struct width_turned){larger(taken, given), filled, drained};
+		return (struct parallelism_interleaved){0};
+	double filled = interleave * larger(in, out) / out, drained = interleave * larger(in, out) / in;
+	double taken = written->cycles[walk->extent] * (1 + BLOCK_HANDOVER / filled), given = option->cycles[walk->extent] * (1 + BLOCK_HANDOVER / drained);
+	return (struct parallelism_interleaved){larger(taken, given), filled, drained};
 }
 
-static struct width_input input_of(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option, int j)
+static struct parallelism_input input_of(const struct walk *walk, const struct parallelism_kernel *kernel, const struct parallelism_option *option, int j)
 {
-	const struct width_flow *flow = &option->flow[walk->extent];
-	struct width_input input = {.source = kernel->source[j], .entry = kernel->carried[j] ? kernel->entry[j] : kernel->source[j], .enters = kernel->carried[j]};
-	input.held = larger(kernel->held[j].part[walk->extent], flow->held);
-	input.through = input.held > 0 && walk->space->alone ? THROUGH_CONVERTER : 0;
-	input.late = kernel->late[j];
-	input.phase = walk->space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
-	input.phase = input.phase->number ? input.phase : NULL;
+	const struct parallelism_timing *timing = &option->timing[walk->extent];
+	struct parallelism_input input = {.source = kernel->source[j], .entry = kernel->carried[j] ? kernel->entry[j] : kernel->source[j], .enters = kernel->carried[j]};
+	input.buffered = larger(kernel->buffered[j].part[walk->extent], timing->buffered);
+	input.transit = input.buffered > 0 && walk->space->single_token ? THROUGH_CONVERTER : 0;
+	input.post_operand = kernel->post_operand[j];
+	input.job = walk->space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->job[j];
+	input.job = input.job->number ? input.job : NULL;
 	input.part = kernel->part[j];
 	input.parted = input.part.low != 0 || input.part.high != 1;
-	input.need = flow->need[j];
-	input.left = larger(1 - flow->taken[j], input.held);
-	if (kernel->turned)
-		input.turned = turned_between(walk, kernel, option, j);
-	input.plain = !input.enters && !input.phase && !input.late && !input.parted && input.held <= 0 && input.through <= 0 && input.turned.filled <= 0;
+	input.need = timing->need[j];
+	input.left = larger(1 - timing->taken[j], input.buffered);
+	if (kernel->interleaved)
+		input.interleaved = interleaved_between(walk, kernel, option, j);
+	input.plain = !input.enters && !input.job && !input.post_operand && !input.parted && input.buffered <= 0 && input.transit <= 0 && input.interleaved.filled <= 0;
 	return input;
 }
 
 /* What the walks of all layers ask, side by side: a kernel's options and operands lie far apart. */
 static void lay_out(const struct walk *walk, int k)
 {
-	const struct width_space *space = walk->space;
-	const struct width_kernel *kernel = &space->kernel[k];
-	const struct width_option *option = &kernel->option[walk->choice[k]];
-	struct width_input *input = walk->step[k].input;
-	input = input ? input : ARENA_ARRAY(space->arena, struct width_input, kernel->operands + 1);
-	struct width_step step = {.depth = option->depth, .shared = option->shared[walk->extent], .ahead = option->ahead[walk->extent], .input = input, .laid = 1 + walk->choice[k]};
+	const struct parallelism_space *space = walk->space;
+	const struct parallelism_kernel *kernel = &space->kernel[k];
+	const struct parallelism_option *option = &kernel->option[walk->choice[k]];
+	struct parallelism_input *input = walk->step[k].input;
+	input = input ? input : ARENA_ARRAY(space->arena, struct parallelism_input, kernel->operands + 1);
+	struct parallelism_step step = {.depth = option->depth, .shared = option->shared[walk->extent], .prefetch = option->prefetch[walk->extent], .input = input, .laid = 1 + walk->choice[k]};
 	step.cycles = option->cycles[walk->extent] * (1 + space->slack);
 	for (int j = 0; j < kernel->operands; j++) {
 		if (kernel->source[j] < 0 && !kernel->carried[j])
 			continue;
 		input[step.inputs] = input_of(walk, kernel, option, j);
-		step.cycles = larger(step.cycles, input[step.inputs++].turned.pace);
+		step.cycles = larger(step.cycles, input[step.inputs++].interleaved.pace);
 	}
 	for (int i = 0; i < step.inputs; i++)
 		input[i].left *= step.cycles;
-	step.first = option->flow[walk->extent].first * step.cycles;
+	step.first = option->timing[walk->extent].first * step.cycles;
 	walk->step[k] = step;
 }
 
 /* When a kernel may begin, has all for its first result, and has it behind its reduction; when it ends at the earliest. */
 struct reading {
-	double start, ready, late, tail;
-	struct width_burst burst;
+	double start, ready, post_operand, tail;
+	struct parallelism_burst burst;
 };
 
 /* It begins and ends so, and those of `last` come together. */
-static inline void read_numbers(const struct width_step *step, const struct width_input *input, double begin, double end, struct width_burst last, struct reading *r)
+static inline void read_numbers(const struct parallelism_step *step, const struct parallelism_input *input, double begin, double end, struct parallelism_burst last, struct reading *r)
 {
 	r->start = larger(r->start, begin);
 	r->ready = larger(r->ready, begin + input->need * (end - begin));
@@ -193,31 +193,31 @@ static inline void read_numbers(const struct width_step *step, const struct widt
 		r->burst = last;
 }
 
-static inline void read_plain(const struct width_state *made, const struct width_step *step, const struct width_input *input, struct reading *r)
+static inline void read_plain(const struct parallelism_state *made, const struct parallelism_step *step, const struct parallelism_input *input, struct reading *r)
 {
-	read_numbers(step, input, made->begin, made->end, (struct width_burst){made->burst.part < 1 ? made->burst.part : 1, made->burst.begin}, r);
+	read_numbers(step, input, made->begin, made->end, (struct parallelism_burst){made->burst.part < 1 ? made->burst.part : 1, made->burst.begin}, r);
 }
 
-static inline void read_input(struct walk *walk, const struct width_step *step, const struct width_input *input, bool first_layer, struct reading *r)
+static inline void read_input(struct walk *walk, const struct parallelism_step *step, const struct parallelism_input *input, bool first_layer, struct reading *r)
 {
 	bool enters = input->enters && first_layer;
 	int source = enters ? input->entry : input->source;
 	if (source < 0)
 		return;
-	const struct width_state *made = &walk->space->state[source];
+	const struct parallelism_state *made = &walk->space->state[source];
 	double begin = made->begin, end = made->end;
-	struct width_burst last = made->burst;
-	if (input->phase && !enters) {
-		through_unit(walk, input->phase, &begin, &end);
-		last = (struct width_burst){input->phase->together, end - input->phase->collect};
+	struct parallelism_burst last = made->burst;
+	if (input->job && !enters) {
+		through_engine(walk, input->job, &begin, &end);
+		last = (struct parallelism_burst){input->job->burst_part, end - input->job->collect_cycles};
 	}
 	through_part(input, &begin, &end, &last);
-	begin += input->held * (end - begin) + input->through;
-	end += input->through;
-	begin += input->turned.filled;
-	end += input->turned.drained;
-	if (input->late) {
-		r->late = larger(r->late, begin);
+	begin += input->buffered * (end - begin) + input->transit;
+	end += input->transit;
+	begin += input->interleaved.filled;
+	end += input->interleaved.drained;
+	if (input->post_operand) {
+		r->post_operand = larger(r->post_operand, begin);
 		r->tail = larger(r->tail, end);
 		return;
 	}
@@ -227,28 +227,28 @@ static inline void read_input(struct walk *walk, const struct width_step *step, 
 static void walk_kernels(struct walk *walk, int first, int end, bool first_layer)
 {
 	for (int k = first; k < end; k++) {
-		const struct width_step *step = &walk->step[k];
-		struct width_state *state = &walk->space->state[k];
-		walk->served += step->shared;
-		struct reading r = {.start = state->before, .tail = walk->served};
+		const struct parallelism_step *step = &walk->step[k];
+		struct parallelism_state *state = &walk->space->state[k];
+		walk->loader_time += step->shared;
+		struct reading r = {.start = state->before, .tail = walk->loader_time};
 		for (int j = 0; j < step->inputs; j++) {
-			const struct width_input *input = &step->input[j];
+			const struct parallelism_input *input = &step->input[j];
 			if (input->plain)
 				read_plain(&walk->space->state[input->source], step, input, &r);
 			else
 				read_input(walk, step, input, first_layer, &r);
 		}
-		state->burst = (struct width_burst){r.burst.part, r.burst.begin + step->depth};
-		if (step->ahead > 0) {            /* the room for it is free when the layer before has begun */
-			state->arrived = larger(state->arrived, state->begin) + step->ahead;
+		state->burst = (struct parallelism_burst){r.burst.part, r.burst.begin + step->depth};
+		if (step->prefetch > 0) {            /* the room for it is free when the layer before has begun */
+			state->arrived = larger(state->arrived, state->begin) + step->prefetch;
 			r.tail = larger(r.tail, state->arrived);
 		}
-		state->begin = larger(larger(r.start + step->first, r.ready), r.late) + step->depth;
+		state->begin = larger(larger(r.start + step->first, r.ready), r.post_operand) + step->depth;
 		state->end = larger(larger(r.start + step->cycles, r.tail) + step->depth, state->begin);
 	}
 }
 
-static double latest(const struct width_space *space, int first, int end)
+static double latest(const struct parallelism_space *space, int first, int end)
 {
 	double cycles = 0;
 	for (int k = first; k < end; k++)
@@ -256,21 +256,21 @@ static double latest(const struct width_space *space, int first, int end)
 	return cycles;
 }
 
-static double around(const struct walk *walk, const struct width_loop *loop)
+static double overlap_cycles(const struct walk *walk, const struct parallelism_loop *loop)
 {
-	double cycles = loop->unit;
+	double cycles = loop->engine_cycles;
 	for (int k = loop->first; k < loop->end; k++)
-		cycles = larger(cycles, AROUND * walk->step[k].cycles);
+		cycles = larger(cycles, WAVEFRONT_FACTOR * walk->step[k].cycles);
 	return cycles;
 }
 
 /* What is made in front of layers is kept for all of them, by converters that give nothing before they are full; where layers follow each other without a break, the first one alone waits for that. */
-static void wait_for_front(const struct walk *walk, const struct width_loop *loop)
+static void wait_for_front(const struct walk *walk, const struct parallelism_loop *loop)
 {
 	double full = 0;
 	for (int k = loop->first; k < loop->end; k++)
 		for (int j = 0; j < walk->step[k].inputs; j++) {
-			const struct width_input *input = &walk->step[k].input[j];
+			const struct parallelism_input *input = &walk->step[k].input[j];
 			bool kept = !input->enters && input->source >= 0 && input->source < loop->first;
 			full = kept ? larger(full, walk->space->state[input->source].end) : full;
 		}
@@ -279,33 +279,33 @@ static void wait_for_front(const struct walk *walk, const struct width_loop *loo
 }
 
 /* Layers beyond those walked only move what follows. */
-static void walk_loop(struct walk *walk, const struct width_loop *loop)
+static void walk_loop(struct walk *walk, const struct parallelism_loop *loop)
 {
-	const struct width_space *space = walk->space;
+	const struct parallelism_space *space = walk->space;
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
-	double before = walk->served;
+	double before = walk->loader_time;
 	double ends[WALKED] = {0}, weights = 0;
-	if (loop->unit > 0)
+	if (loop->engine_cycles > 0)
 		wait_for_front(walk, loop);
 	for (int64_t layer = 0; layer < layers; layer++) {
 		walk->layer++;
 		weights = walk->weights;
 		walk->weights += space->states[walk->extent];
-		walk->brought += space->states[walk->extent];
+		walk->weight_load_cycles += space->states[walk->extent];
 		walk_kernels(walk, loop->first, loop->end, !layer);
 		ends[layer] = latest(space, loop->first, loop->end);
 		for (int k = loop->first; k < loop->end; k++)
 			space->state[k].before = space->state[k].end;
 	}
-	walk->served += (double)(loop->layers - layers) * (walk->served - before) / (double)(layers ? layers : 1);
-	double each = loop->unit > 0 ? around(walk, loop) : larger(ends[WALKED - 1] - ends[WALKED - 2], walk->weights - weights);
+	walk->loader_time += (double)(loop->layers - layers) * (walk->loader_time - before) / (double)(layers ? layers : 1);
+	double each = loop->engine_cycles > 0 ? overlap_cycles(walk, loop) : larger(ends[WALKED - 1] - ends[WALKED - 2], walk->weights - weights);
 	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * each;
 	for (int k = loop->first; k < loop->end; k++) {
 		space->state[k].begin += more;
 		space->state[k].end += more;
 	}
 	walk->busy += more;
-	walk->brought += more;
+	walk->weight_load_cycles += more;
 	for (int i = 0; i < walk->taken; i++) {
 		space->taken[i].begin += more;
 		space->taken[i].end += more;
@@ -315,14 +315,14 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 
 static bool is_laid_out(const struct walk *walk, int k)
 {
-	return walk->step[k].laid == 1 + walk->choice[k] && !walk->space->kernel[k].turned;
+	return walk->step[k].laid == 1 + walk->choice[k] && !walk->space->kernel[k].interleaved;
 }
 
 /* anew: the space may have changed since it was last asked. */
-static double cycles_at(const struct width_space *space, const int *choice, int extent, bool anew)
+static double cycles_at(const struct parallelism_space *space, const int *choice, int extent, bool anew)
 {
 	struct walk walk = {.space = space, .step = space->step + extent * space->kernels, .choice = choice, .extent = extent, .layer = 1};
-	for (int p = 0; p <= space->phases; p++)
+	for (int p = 0; p <= space->jobs; p++)
 		space->done[p].layer = 0;
 	for (int k = 0; k < space->kernels; k++)
 		space->state[k].before = space->state[k].begin = space->state[k].arrived = 0;
@@ -342,37 +342,37 @@ static double cycles_at(const struct width_space *space, const int *choice, int 
 	return latest(space, 0, space->kernels);
 }
 
-struct width_cost widths_resources(const struct width_space *space, const int *choice)
+struct parallelism_cost parallelism_resources(const struct parallelism_space *space, const int *choice)
 {
-	struct width_cost cost = {0};
+	struct parallelism_cost cost = {0};
 	for (int k = 0; k < space->kernels; k++) {
-		const struct width_option *option = &space->kernel[k].option[choice[k]];
+		const struct parallelism_option *option = &space->kernel[k].option[choice[k]];
 		cost.dsp += option->dsp;
 		cost.lut += option->lut;
-		cost.ports += option->width.bulk >= 0 ? option->width.ports : 0;
+		cost.ports += option->parallelism.bulk >= 0 ? option->parallelism.ports : 0;
 	}
 	return cost;
 }
 
-static struct width_cost cost_of(const struct width_space *space, const int *choice, bool anew)
+static struct parallelism_cost cost_of(const struct parallelism_space *space, const int *choice, bool anew)
 {
-	struct width_cost cost = widths_resources(space, choice);
+	struct parallelism_cost cost = parallelism_resources(space, choice);
 	for (int e = 0; e < space->extents; e++)
 		cost.cycles += space->weight[e] * cycles_at(space, choice, e, anew);
 	return cost;
 }
 
-double widths_cycles_again(const struct width_space *space, const int *choice, int extent)
+double parallelism_cycles_cached(const struct parallelism_space *space, const int *choice, int extent)
 {
 	return space->weight[extent] * cycles_at(space, choice, extent, false);
 }
 
-struct width_cost widths_cost(const struct width_space *space, const int *choice)
+struct parallelism_cost parallelism_total_cost(const struct parallelism_space *space, const int *choice)
 {
 	return cost_of(space, choice, true);
 }
 
-struct width_cost widths_cost_again(const struct width_space *space, const int *choice)
+struct parallelism_cost parallelism_cost_cached(const struct parallelism_space *space, const int *choice)
 {
 	return cost_of(space, choice, false);
 }
@@ -382,27 +382,27 @@ static double over(double need, double have)
 	return need > have ? (need - have) / (have > 0 ? have : 1) : 0;
 }
 
-double widths_objective(const struct width_space *space, const struct width_cost *cost, double reference)
+double parallelism_objective(const struct parallelism_space *space, const struct parallelism_cost *cost, double reference)
 {
-	const struct width_budget *budget = &space->budget;
+	const struct parallelism_budget *budget = &space->budget;
 	double dsp = (double)cost->dsp, lut = (double)cost->lut, all_dsp = (double)budget->dsp, all_lut = (double)budget->lut;
 	double missing = over(dsp, all_dsp) + over(lut, all_lut) + over(cost->ports, budget->ports);
 	double used = dsp / (all_dsp > 0 ? all_dsp : 1) + lut / (all_lut > 0 ? all_lut : 1) + (double)cost->ports / (budget->ports > 0 ? budget->ports : 1);
 	return cost->cycles / reference + (space->blocks_first ? PARSIMONY_TOLD : PARSIMONY) / 3 * used + (missing > 0 ? OVERFLOW * (1 + missing) : 0);
 }
 
-double widths_price(const struct width_space *space, const int *choice, double reference, double bound)
+double parallelism_price(const struct parallelism_space *space, const int *choice, double reference, double bound)
 {
-	struct width_cost cost = widths_resources(space, choice);
-	double price = widths_objective(space, &cost, reference);
+	struct parallelism_cost cost = parallelism_resources(space, choice);
+	double price = parallelism_objective(space, &cost, reference);
 	for (int e = 0; e < space->extents && price < bound; e++) {
-		cost.cycles += widths_cycles_again(space, choice, e);
-		price = widths_objective(space, &cost, reference);
+		cost.cycles += parallelism_cycles_cached(space, choice, e);
+		price = parallelism_objective(space, &cost, reference);
 	}
 	return price < bound ? price : INFINITY;
 }
 
-void widths_follow(const struct width_space *space, int *choice)
+void parallelism_follow(const struct parallelism_space *space, int *choice)
 {
 	for (int k = 0; k < space->kernels; k++)
 		if (space->kernel[k].follows >= 0)

@@ -23,12 +23,12 @@ static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of
 #define TRADES_SHARE 8        /* of the points, one part in so many is for that, */
 #define TRADES_MORE 2         /* or so many times as many again beside tiles, */
 #define TRADES_LEAVE 0.98     /* if that leaves so much of the cycles at most: where tokens are counted, of one token's */
-#define HURRY_SHARE 8         /* and of as many more, one part in so many is for what is waited for in front of layers and behind them */
-#define DEEPEST 0.125         /* of the slowest kernel's pace, the least that is tried behind a long past */
+#define ENDS_SHARE 8         /* and of as many more, one part in so many is for what is waited for in front of layers and behind them */
+#define LONG_EXTENT_LEAST 0.125         /* of the slowest kernel's pace, the least that is tried behind a long past */
 #define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
 
-struct search {
-	const struct width_space *space;
+struct descent {
+	const struct parallelism_space *space;
 	int64_t points;           /* left */
 	double reference;         /* cycles that count as 1 */
 	uint64_t random;
@@ -43,7 +43,7 @@ struct priced {
 	bool least;               /* it is no less than that */
 };
 
-static struct priced *priced_of(const struct search *s, const int *choice)
+static struct priced *priced_of(const struct descent *s, const int *choice)
 {
 	uint64_t hash = 0;
 	for (int k = 0; k < s->space->kernels; k++)
@@ -52,16 +52,16 @@ static struct priced *priced_of(const struct search *s, const int *choice)
 }
 
 /* Infinite where it is not below the bound.  A search comes to some choices more than once, mostly with a lower bound. */
-static double price(struct search *s, int *choice, double bound)
+static double price(struct descent *s, int *choice, double bound)
 {
-	widths_follow(s->space, choice);
+	parallelism_follow(s->space, choice);
 	s->points--;
 	struct priced *priced = priced_of(s, choice);
 	size_t size = sizeof *choice * (size_t)s->space->kernels;
 	bool known = priced->choice && !memcmp(priced->choice, choice, size);
 	if (known && (priced->price >= bound || !priced->least))
 		return priced->price < bound ? priced->price : INFINITY;
-	double found = widths_price(s->space, choice, s->reference, bound);
+	double found = parallelism_price(s->space, choice, s->reference, bound);
 	if (!priced->choice)
 		priced->choice = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
 	memcpy(priced->choice, choice, size);
@@ -70,18 +70,18 @@ static double price(struct search *s, int *choice, double bound)
 	return found;
 }
 
-static void copy(const struct search *s, int *to, const int *from)
+static void copy_choice(const struct descent *s, int *to, const int *from)
 {
 	memcpy(to, from, sizeof *to * (size_t)s->space->kernels);
 }
 
 /* The best option of one kernel, the others as they are in `choice`. */
-static bool improve(struct search *s, int k, int *choice, double *now)
+static bool improve(struct descent *s, int k, int *choice, double *now)
 {
 	int best = choice[k];
 	bool better = false;
 	for (int o = 0; o < s->space->kernel[k].options && s->points > 0; o++) {
-		copy(s, s->tried, choice);
+		copy_choice(s, s->tried, choice);
 		s->tried[k] = o;
 		if (o == choice[k])
 			continue;
@@ -93,24 +93,24 @@ static bool improve(struct search *s, int k, int *choice, double *now)
 		}
 	}
 	choice[k] = best;
-	widths_follow(s->space, choice);
+	parallelism_follow(s->space, choice);
 	return better;
 }
 
-static bool is_free(const struct search *s, int k)
+static bool is_free(const struct descent *s, int k)
 {
 	return s->space->kernel[k].options > 1 && s->space->kernel[k].follows < 0;
 }
 
 /* Points that kernel k was looked at with, and would be again. */
-static void spend_again(struct search *s, int k)
+static void spend_left(struct descent *s, int k)
 {
 	int64_t points = s->space->kernel[k].options - 1;
 	s->points -= points < s->points ? points : s->points;
 }
 
 /* Where nothing has changed since a kernel was looked at, the answer is known; it costs its points all the same, so that what is found does not go with what is remembered. */
-static void descend(struct search *s)
+static void descend(struct descent *s)
 {
 	int kernels = s->space->kernels, same = 0;
 	bool better = true;
@@ -121,7 +121,7 @@ static void descend(struct search *s)
 			if (!is_free(s, k))
 				continue;
 			if (same >= kernels) {
-				spend_again(s, k);
+				spend_left(s, k);
 			} else if (improve(s, k, s->choice, &s->now)) {
 				better = true;
 				same = 0;
@@ -131,11 +131,11 @@ static void descend(struct search *s)
 }
 
 /* One kernel elsewhere, and what some others make of it; kept if all of it together is better. */
-static bool exchange(struct search *s, const int *free, int count, int *saved)
+static bool exchange(struct descent *s, const int *free, int count, int *saved)
 {
 	int k = free[random_next(&s->random) % (uint64_t)count];
 	double now;
-	copy(s, saved, s->choice);
+	copy_choice(s, saved, s->choice);
 	saved[k] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[k].options);
 	if (saved[k] == s->choice[k])
 		return false;
@@ -147,53 +147,53 @@ static bool exchange(struct search *s, const int *free, int count, int *saved)
 	}
 	if (now >= s->now)
 		return false;
-	copy(s, s->choice, saved);
+	copy_choice(s, s->choice, saved);
 	s->now = now;
 	return true;
 }
 
 /* Down from the choice at hand; true: that ends lower than the one that is saved, else this is taken again. */
-static bool descend_below(struct search *s, double before, const int *saved)
+static bool descend_below(struct descent *s, double before, const int *saved)
 {
 	descend(s);
 	if (s->now < before)
 		return true;
-	copy(s, s->choice, saved);
+	copy_choice(s, s->choice, saved);
 	s->now = before;
 	return false;
 }
 
 /* Where only several kernels together would gain: down from anywhere, kept if that ends lower. */
-static bool begin_elsewhere(struct search *s, const int *free, int count, int *saved)
+static bool restart(struct descent *s, const int *free, int count, int *saved)
 {
 	double before = s->now;
-	copy(s, saved, s->choice);
+	copy_choice(s, saved, s->choice);
 	for (int i = 0; i < count; i++)
 		s->choice[free[i]] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[free[i]].options);
 	return descend_below(s, before, saved);
 }
 
 /* Kernels that hand on to each other are as fast as the slower one: each option of one with the best of the other, along every edge. */
-static bool improve_pair(struct search *s, int k, int other, int *saved)
+static bool improve_pair(struct descent *s, int k, int other, int *saved)
 {
 	for (int o = 0; o < s->space->kernel[k].options && s->points > 0; o++) {
 		if (o == s->choice[k])
 			continue;
-		copy(s, saved, s->choice);
+		copy_choice(s, saved, s->choice);
 		saved[k] = o;
 		double now = price(s, saved, s->now);
 		now = now < s->now ? now : s->now;
 		improve(s, other, saved, &now);
 		if (now >= s->now)
 			continue;
-		copy(s, s->choice, saved);
+		copy_choice(s, s->choice, saved);
 		s->now = now;
 		return true;
 	}
 	return false;
 }
 
-static void descend_pairs(struct search *s, int *saved)
+static void descend_pairs(struct descent *s, int *saved)
 {
 	bool better = true;
 	while (better && s->points > 0) {
@@ -207,15 +207,15 @@ static void descend_pairs(struct search *s, int *saved)
 	}
 }
 
-static bool is_within(const struct width_option *option, const struct width_budget *budget, int64_t share)
+static bool is_within(const struct parallelism_option *option, const struct parallelism_budget *budget, int64_t share)
 {
 	return option->dsp <= budget->dsp / share && option->lut <= budget->lut / share;
 }
 
 /* The narrowest option that takes no longer; where none is as fast, or not with one part in `share` of the board, the fastest. */
-int widths_of_pace(const struct width_space *space, int number, int extent, double cycles, int64_t share)
+int parallelism_of_pace(const struct parallelism_space *space, int number, int extent, double cycles, int64_t share)
 {
-	const struct width_kernel *kernel = &space->kernel[number];
+	const struct parallelism_kernel *kernel = &space->kernel[number];
 	int best = 0;
 	for (int o = 0; o < kernel->options && kernel->option[best].cycles[extent] > cycles; o++)
 		if (is_within(&kernel->option[o], &space->budget, share) && kernel->option[o].cycles[extent] < kernel->option[best].cycles[extent])
@@ -223,7 +223,7 @@ int widths_of_pace(const struct width_space *space, int number, int extent, doub
 	return best;
 }
 
-static double slowest(const struct width_space *space, int extent)
+static double slowest(const struct parallelism_space *space, int extent)
 {
 	double pace = 0;
 	for (int k = 0; k < space->kernels; k++)
@@ -232,7 +232,7 @@ static double slowest(const struct width_space *space, int extent)
 }
 
 /* Kernels that hand on to each other are as fast as the slowest, so one alone gains nothing: all take the same pace, the best that there is room for; and those for which it is dear stay behind. */
-static void same_pace(struct search *s)
+static void same_pace(struct descent *s)
 {
 	double best = INFINITY, best_pace = 0;
 	int64_t best_share = 1;
@@ -242,23 +242,23 @@ static void same_pace(struct search *s)
 			double pace = slowest(s->space, extent);
 			for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
 				for (int k = 0; k < s->space->kernels; k++)
-					s->tried[k] = widths_of_pace(s->space, k, extent, pace, share);
+					s->tried[k] = parallelism_of_pace(s->space, k, extent, pace, share);
 				double now = price(s, s->tried, best);
 				if (now >= best)
 					continue;
 				best = now;
 				best_pace = pace;
 				best_share = share;
-				copy(s, found, s->tried);
+				copy_choice(s, found, s->tried);
 			}
 		}
-	copy(s, s->choice, found);
+	copy_choice(s, s->choice, found);
 	if (s->space->stages && s->points > 0)
-		s->points = widths_stages(s->space, s->points, best_pace, best_share, s->reference, s->choice);
+		s->points = parallelism_stages(s->space, s->points, best_pace, best_share, s->reference, s->choice);
 }
 
 /* The widths given, which are in s->choice; the narrowest, those of nearest neighbours, those of one pace. */
-static void begin(struct search *s, int start)
+static void begin(struct descent *s, int start)
 {
 	if (start == 1)
 		memset(s->choice, 0, sizeof *s->choice * (size_t)s->space->kernels);
@@ -267,47 +267,47 @@ static void begin(struct search *s, int start)
 	if (start != 2)
 		return;
 	int64_t points = s->points * 4 / 5;
-	widths_neighbour(s->space, points, s->choice);
+	parallelism_neighbour(s->space, points, s->choice);
 	s->points -= points;
 }
 
 /* One kernel of a stage alone is no quicker than the others, so stages are tried as a whole, and what that leaves too wide is made narrower. */
-static void quicken(struct search *s)
+static void quicken(struct descent *s)
 {
 	double before = INFINITY;
 	while (s->now < before && s->points > 0) {
 		before = s->now;
-		s->points = widths_quicken(s->space, s->points, s->reference, s->choice, &s->now);
+		s->points = parallelism_quicken(s->space, s->points, s->reference, s->choice, &s->now);
 		descend(s);
 	}
 }
 
 /* What does not fit, in parts of the board. */
-static double missing(const struct search *s, const struct width_cost *cost)
+static double missing(const struct descent *s, const struct parallelism_cost *cost)
 {
-	const struct width_budget *budget = &s->space->budget;
+	const struct parallelism_budget *budget = &s->space->budget;
 	double dsp = (double)(cost->dsp - budget->dsp) / (double)(budget->dsp + 1), lut = (double)(cost->lut - budget->lut) / (double)(budget->lut + 1);
 	return (dsp > 0 ? dsp : 0) + (lut > 0 ? lut : 0);
 }
 
 /* A step that a kernel gives up, not the one that it is for: the fewest cycles for what it leaves. */
-static bool give_up(struct search *s, int *choice, int taker, struct width_cost *now)
+static bool give_up(struct descent *s, int *choice, int taker, struct parallelism_cost *now)
 {
-	struct width_cost best_cost = *now;
+	struct parallelism_cost best_cost = *now;
 	double least = INFINITY;
 	int best = -1;
 	for (int other = 0; other < s->space->kernels && s->points > 0; other++) {
 		if (!is_free(s, other) || !choice[other] || other == taker)
 			continue;
-		copy(s, s->tried, choice);
+		copy_choice(s, s->tried, choice);
 		s->tried[other]--;
-		widths_follow(s->space, s->tried);
-		struct width_cost cost = widths_resources(s->space, s->tried);
+		parallelism_follow(s->space, s->tried);
+		struct parallelism_cost cost = parallelism_resources(s->space, s->tried);
 		double left = missing(s, now) - missing(s, &cost);
 		s->points--;
 		if (left <= 0)
 			continue;
-		cost = widths_cost_again(s->space, s->tried);
+		cost = parallelism_cost_cached(s->space, s->tried);
 		if ((cost.cycles - now->cycles) / left >= least)
 			continue;
 		least = (cost.cycles - now->cycles) / left;
@@ -316,18 +316,18 @@ static bool give_up(struct search *s, int *choice, int taker, struct width_cost 
 	}
 	if (best >= 0)
 		choice[best]--;
-	widths_follow(s->space, choice);
+	parallelism_follow(s->space, choice);
 	*now = best_cost;
 	return best >= 0;
 }
 
-static double cycles_of(const struct search *s, int k)
+static double cycles_of(const struct descent *s, int k)
 {
 	return s->space->kernel[k].option[s->choice[k]].cycles[s->space->extents - 1];
 }
 
 /* A step more for the slowest kernel and all that are nearly as slow. */
-static void quicken_slowest(struct search *s)
+static void quicken_slowest(struct descent *s)
 {
 	double pace = 0;
 	for (int k = 0; k < s->space->kernels; k++)
@@ -335,60 +335,60 @@ static void quicken_slowest(struct search *s)
 	for (int k = 0; k < s->space->kernels; k++)
 		if (is_free(s, k) && cycles_of(s, k) * SLOW_PART > pace && s->choice[k] + 1 < s->space->kernel[k].options)
 			s->choice[k]++;
-	widths_follow(s->space, s->choice);
+	parallelism_follow(s->space, s->choice);
 }
 
 /* Where the board is full, nothing that is slow gets quicker but by what others give up: as much as it needs, where all of it together is better. */
-static bool make_room(struct search *s, int *saved)
+static bool make_room(struct descent *s, int *saved)
 {
 	double before = s->now;
-	copy(s, saved, s->choice);
+	copy_choice(s, saved, s->choice);
 	quicken_slowest(s);
-	struct width_cost cost = widths_cost_again(s->space, s->choice);
+	struct parallelism_cost cost = parallelism_cost_cached(s->space, s->choice);
 	for (int step = 0; step < GIVEN_UP && missing(s, &cost) > 0 && give_up(s, s->choice, -1, &cost); step++)
 		;
 	return descend_below(s, before, saved);
 }
 
 /* A step more for one kernel and, `together`, what is as slow: each is no slower then.  false: it has none, or nothing else is as slow. */
-static bool step_up(const struct search *s, int taker, bool together, int *choice)
+static bool step_up(const struct descent *s, int taker, bool jointly, int *choice)
 {
-	const struct width_kernel *kernel = &s->space->kernel[taker];
+	const struct parallelism_kernel *kernel = &s->space->kernel[taker];
 	if (!is_free(s, taker) || choice[taker] + 1 >= kernel->options)
 		return false;
 	double before = kernel->option[choice[taker]].cycles[0], now = kernel->option[++choice[taker]].cycles[0];
-	bool found = !together;
-	for (int k = 0; together && k < s->space->kernels; k++) {
+	bool found = !jointly;
+	for (int k = 0; jointly && k < s->space->kernels; k++) {
 		double own = s->space->kernel[k].option[choice[k]].cycles[0];
 		if (!is_free(s, k) || own != before || own <= now)
 			continue;
-		choice[k] = widths_of_pace(s->space, k, 0, now, 1);
+		choice[k] = parallelism_of_pace(s->space, k, 0, now, 1);
 		found = true;
 	}
-	widths_follow(s->space, choice);
+	parallelism_follow(s->space, choice);
 	return found;
 }
 
 /* Where the board is full, that step, for which others give up what it needs. */
-static bool trade(struct search *s, int taker, bool together, int *saved)
+static bool trade(struct descent *s, int taker, bool jointly, int *saved)
 {
-	double before = widths_cost_again(s->space, s->choice).cycles;
-	copy(s, saved, s->choice);
-	if (!step_up(s, taker, together, saved))
+	double before = parallelism_cost_cached(s->space, s->choice).cycles;
+	copy_choice(s, saved, s->choice);
+	if (!step_up(s, taker, jointly, saved))
 		return false;
-	struct width_cost cost = widths_cost_again(s->space, saved);
+	struct parallelism_cost cost = parallelism_cost_cached(s->space, saved);
 	s->points -= 2;
-	for (int step = 0; step < (together ? GIVEN_UP : TRADED) && cost.cycles < before && missing(s, &cost) > 0 && give_up(s, saved, taker, &cost); step++)
+	for (int step = 0; step < (jointly ? GIVEN_UP : TRADED) && cost.cycles < before && missing(s, &cost) > 0 && give_up(s, saved, taker, &cost); step++)
 		;
 	double now = cost.cycles < before ? price(s, saved, s->now) : INFINITY;
 	if (now >= s->now)
 		return false;
-	copy(s, s->choice, saved);
+	copy_choice(s, s->choice, saved);
 	s->now = now;
 	return true;
 }
 
-static void trade_all(struct search *s, int *saved)
+static void trade_all(struct descent *s, int *saved)
 {
 	bool better = true;
 	while (better && s->points > 0) {
@@ -399,59 +399,59 @@ static void trade_all(struct search *s, int *saved)
 }
 
 /* What is left out of the closed form beside tiles may be worth as much as little that is gained, and a die gets crowded for it. */
-static void trade_beside_tiles(struct search *s, int *saved)
+static void trade_with_tiles(struct descent *s, int *saved)
 {
 	int *before = arena_copy(s->space->arena, s->choice, sizeof *s->choice * (size_t)s->space->kernels);
-	double now = s->now, cycles = widths_cycles_again(s->space, before, 0);
+	double now = s->now, cycles = parallelism_cycles_cached(s->space, before, 0);
 	trade_all(s, saved);
-	if (widths_cycles_again(s->space, s->choice, 0) < TRADES_LEAVE * cycles)
+	if (parallelism_cycles_cached(s->space, s->choice, 0) < TRADES_LEAVE * cycles)
 		return;
-	copy(s, s->choice, before);
+	copy_choice(s, s->choice, before);
 	s->now = now;
 }
 
 /* --- behind a long past */
 
-static struct width_cost cost_at(const struct search *s, int extent, const int *choice)
+static struct parallelism_cost cost_at(const struct descent *s, int extent, const int *choice)
 {
-	struct width_space only = *s->space;
-	only.extents = WIDTH_PRICED;
-	for (int e = 0; e < WIDTH_PRICED; e++)
+	struct parallelism_space only = *s->space;
+	only.extents = PARALLELISM_PRICED;
+	for (int e = 0; e < PARALLELISM_PRICED; e++)
 		only.weight[e] = e == extent;
-	return widths_cost_again(&only, choice);
+	return parallelism_cost_cached(&only, choice);
 }
 
 /* No kernel slower than this there, where an option is as fast; true: there is room, the launch is quicker there and no slower where a prompt begins. */
-static bool deepen_to(struct search *s, double pace, int *saved)
+static bool reach_long_pace(struct descent *s, double pace, int *saved)
 {
-	const int last = WIDTH_PRICED - 1;
-	copy(s, saved, s->choice);
+	const int last = PARALLELISM_PRICED - 1;
+	copy_choice(s, saved, s->choice);
 	for (int k = 0; k < s->space->kernels; k++)
 		if (is_free(s, k) && s->space->kernel[k].option[saved[k]].cycles[last] > pace)
-			saved[k] = widths_of_pace(s->space, k, last, pace, 1);
-	widths_follow(s->space, saved);
-	struct width_cost first = cost_at(s, 0, saved), now = cost_at(s, 0, s->choice);
+			saved[k] = parallelism_of_pace(s->space, k, last, pace, 1);
+	parallelism_follow(s->space, saved);
+	struct parallelism_cost first = cost_at(s, 0, saved), now = cost_at(s, 0, s->choice);
 	bool better = missing(s, &first) <= 0 && first.ports <= s->space->budget.ports && first.cycles <= now.cycles && cost_at(s, last, saved).cycles < cost_at(s, last, s->choice).cycles;
 	if (better)
-		copy(s, s->choice, saved);
+		copy_choice(s, s->choice, saved);
 	return better;
 }
 
 /* Where a prompt begins attention has few keys; kernels that wait for it behind a long past take the room that is left, all together, since each is as fast as the slowest. */
-static void deepen(struct search *s, int *saved)
+static void improve_long_extent(struct descent *s, int *saved)
 {
 	double pace = 0;
 	for (int k = 0; k < s->space->kernels; k++) {
-		double cycles = s->space->kernel[k].option[s->choice[k]].cycles[WIDTH_PRICED - 1];
+		double cycles = s->space->kernel[k].option[s->choice[k]].cycles[PARALLELISM_PRICED - 1];
 		pace = cycles > pace ? cycles : pace;
 	}
-	for (double least = pace * DEEPEST; least < pace && !deepen_to(s, least, saved); least /= FASTER)
+	for (double least = pace * LONG_EXTENT_LEAST; least < pace && !reach_long_pace(s, least, saved); least /= FASTER)
 		;
 }
 
 /* One of the beginnings, which look at nothing of each other. */
 struct start {
-	const struct search *search;
+	const struct descent *descent;
 	int number;
 	int64_t points;           /* before, and left */
 	int *choice;
@@ -461,10 +461,10 @@ struct start {
 static void search_start(void *data, struct arena *scratch)
 {
 	struct start *start = data;
-	struct width_space own = *start->search->space;      /* with scratch of its own */
+	struct parallelism_space own = *start->descent->space;      /* with scratch of its own */
 	own.arena = scratch;
-	widths_scratch(&own, scratch, own.kernels);
-	struct search s = {.space = &own, .points = start->points, .reference = start->search->reference, .choice = start->choice};
+	parallelism_scratch(&own, scratch, own.kernels);
+	struct descent s = {.space = &own, .points = start->points, .reference = start->descent->reference, .choice = start->choice};
 	s.tried = ARENA_ARRAY(scratch, int, own.kernels + 1);
 	s.priced = ARENA_ARRAY(scratch, struct priced, PRICED);
 	begin(&s, start->number);
@@ -474,87 +474,87 @@ static void search_start(void *data, struct arena *scratch)
 }
 
 /* Side by side; the best is kept if it is better. */
-static void search_starts(struct search *s, const int *share, int64_t points, double *best, int *choice)
+static void search_starts(struct descent *s, const int *share, int64_t points, double *best, int *choice)
 {
 	struct start start[STARTS];
-	struct job job[STARTS];
+	struct task task[STARTS];
 	for (int i = 0; i < STARTS; i++) {
-		start[i] = (struct start){.search = s, .number = i, .points = points / share[i], .choice = arena_copy(s->space->arena, choice, sizeof *choice * (size_t)s->space->kernels)};
-		job[i] = (struct job){search_start, &start[i]};
+		start[i] = (struct start){.descent = s, .number = i, .points = points / share[i], .choice = arena_copy(s->space->arena, choice, sizeof *choice * (size_t)s->space->kernels)};
+		task[i] = (struct task){search_start, &start[i]};
 		s->points -= start[i].points;
 	}
-	jobs_run(s->space->guard, STARTS, job);
+	tasks_run(s->space->guard, STARTS, task);
 	for (int i = 0; i < STARTS; i++) {
 		s->points += start[i].points;
 		if (start[i].now >= *best)
 			continue;
 		*best = start[i].now;
-		copy(s, choice, start[i].choice);
+		copy_choice(s, choice, start[i].choice);
 	}
 }
 
 /* The widths given may be many times slower than the best so far, and what operators are worth is a part of the time. */
-static void refer_to_best(struct search *s)
+static void refer_to_best(struct descent *s)
 {
-	s->reference = widths_cost(s->space, s->choice).cycles;
+	s->reference = parallelism_total_cost(s->space, s->choice).cycles;
 	s->reference = s->reference > 0 ? s->reference : 1;
 	memset(s->priced, 0, sizeof *s->priced * PRICED);
 	s->now = price(s, s->choice, INFINITY);
 }
 
 /* Of such layers only what stands in front of the first one and behind the last one is waited for: chains of kernels, each of which alone is no quicker than the others. */
-static bool follow_each_other(const struct width_space *space)
+static bool layers_overlap(const struct parallelism_space *space)
 {
 	for (int l = 0; l < space->loops; l++)
-		if (space->loop[l].unit > 0)
+		if (space->loop[l].engine_cycles > 0)
 			return true;
 	return false;
 }
 
-void widths_joint(const struct width_space *space, int64_t points, int *choice)
+void parallelism_joint(const struct parallelism_space *space, int64_t points, int *choice)
 {
-	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
+	struct descent s = {.space = space, .points = points, .random = RANDOM_SEED};
 	int *saved = ARENA_ARRAY(space->arena, int, space->kernels + 1), *free = ARENA_ARRAY(space->arena, int, space->kernels + 1), count = 0;
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.priced = ARENA_ARRAY(space->arena, struct priced, PRICED);
 	s.choice = ARENA_ARRAY(space->arena, int, space->kernels + 1);
-	s.reference = widths_cost(space, choice).cycles;
+	s.reference = parallelism_total_cost(space, choice).cycles;
 	s.reference = s.reference > 0 ? s.reference : 1;
 	for (int k = 0; k < space->kernels; k++)
 		if (is_free(&s, k))
 			free[count++] = k;
 	double best = price(&s, choice, INFINITY);
 	if (count)
-		search_starts(&s, space->few_rows && space->stages ? staged_share : start_share, points, &best, choice);
-	copy(&s, s.choice, choice);
+		search_starts(&s, space->few_tokens && space->stages ? staged_share : start_share, points, &best, choice);
+	copy_choice(&s, s.choice, choice);
 	s.now = best;
-	if (space->generous)
+	if (space->prices_by_best)
 		refer_to_best(&s);
 	quicken(&s);
 	while (space->stages && s.points > 0 && make_room(&s, saved))
 		;
-	int64_t kept = !space->few_rows || s.points <= 0 ? 0 : s.points < points / TRADES_SHARE ? s.points : points / TRADES_SHARE;
+	int64_t kept = !space->few_tokens || s.points <= 0 ? 0 : s.points < points / TRADES_SHARE ? s.points : points / TRADES_SHARE;
 	s.points -= kept;
 	descend_pairs(&s, saved);
 	for (int failed = 0; count > 1 && s.points > 0;) {
-		bool better = (failed < STALE * count ? exchange : begin_elsewhere)(&s, free, count, saved);
+		bool better = (failed < STALE * count ? exchange : restart)(&s, free, count, saved);
 		failed = better ? 0 : failed + 1;
 	}
 	s.points += kept;
 	if (kept)
 		trade_all(&s, saved);
-	if (space->stages && !space->few_rows) {
+	if (space->stages && !space->few_tokens) {
 		s.points += TRADES_MORE * points;
-		trade_beside_tiles(&s, saved);
+		trade_with_tiles(&s, saved);
 	}
-	if (space->deepens)
-		deepen(&s, saved);
-	if (space->hurries && follow_each_other(space)) {
-		s.points += points / HURRY_SHARE;
+	if (space->improves_long_extent)
+		improve_long_extent(&s, saved);
+	if (space->speeds_up_ends && layers_overlap(space)) {
+		s.points += points / ENDS_SHARE;
 		refer_to_best(&s);
 		quicken(&s);
 	}
-	copy(&s, choice, s.choice);
-	if (space->rows && space->stages && !space->few_rows)
-		widths_fill_slots(space, choice);
+	copy_choice(&s, choice, s.choice);
+	if (space->token_symbol && space->stages && !space->few_tokens)
+		parallelism_fit_wavefront(space, choice);
 }

@@ -10,7 +10,7 @@
 #define KEEPS_PACE 0.25       /* of the unit's cycles for a layer, which are a tile's of four: what takes no longer for all tokens keeps pace with their tiles */
 #define SLACK 0.04            /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
 
-static struct width_part part_read(const struct op *op, int operand)
+static struct parallelism_part part_read(const struct op *op, int operand)
 {
 	const struct access *access = &op->kernel->operand[operand];
 	int64_t low = access->offset, high = access->offset, elements = type_elements(op->operand[operand]->type);
@@ -21,11 +21,11 @@ static struct width_part part_read(const struct op *op, int operand)
 		high += stride * (stride < 0 ? first : last);
 	}
 	bool inside = access->index_operand < 0 && low >= 0 && high < elements;
-	return inside ? (struct width_part){(double)low / (double)elements, (double)(high + 1) / (double)elements} : (struct width_part){0, 1};
+	return inside ? (struct parallelism_part){(double)low / (double)elements, (double)(high + 1) / (double)elements} : (struct parallelism_part){0, 1};
 }
 
 /* Parts of a state are worked on side by side: what one alone is quicker gains nothing.  The kernel's number, or that of the first that is a part of the same one. */
-static int first_part(const struct widths *w, int k)
+static int first_part(const struct parallelism_table *w, int k)
 {
 	const struct attr *whole = attr_get(w->kernel[k], KEY_KV_PARTITION_OF);
 	int first = k;
@@ -36,9 +36,9 @@ static int first_part(const struct widths *w, int k)
 }
 
 /* A quantiser's two kernels read the same numbers, in the same order if they are equally wide: else what puts them in order for one does it again for the other.  The first one's number; -1: it is no such. */
-static int scale_of(const struct widths *w, const struct op *op)
+static int scale_of(const struct parallelism_table *w, const struct op *op)
 {
-	const struct op *scale = w->abreast > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
+	const struct op *scale = w->tokens_per_cycle > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
 	bool pair = scale && scale->code == OP_KERNEL && scale->kernel->ordered && scale->operands == 1 && scale->operand[0] == op->operand[0] && !kernel_has_reduction(op->kernel);
 	return pair ? scale->result[0]->id : -1;
 }
@@ -52,9 +52,9 @@ static bool reads(const struct op *op, const struct value *value)
 }
 
 /* A variance that only scales have a use for (quantise_factors.c) is found while others work on the same numbers, which it would hold up: it is as wide as their mean.  The mean's number; -1: it is no such. */
-static int mean_of(const struct widths *w, const struct op *op)
+static int mean_of(const struct parallelism_table *w, const struct op *op)
 {
-	const struct op *mean = w->abreast > 1 ? kernel_mean_of(op) : NULL;
+	const struct op *mean = w->tokens_per_cycle > 1 ? kernel_mean_of(op) : NULL;
 	bool pair = mean;
 	for (const struct op *reader = op->next; pair && reader; reader = reader->next)
 		pair = !reads(reader, op->result[0]) || !reads(reader, op->operand[0]);
@@ -68,38 +68,38 @@ static int entry_of(const struct value *carried)
 	return maker && maker->code == OP_KERNEL ? maker->result[0]->id : -1;
 }
 
-static void add_kernel(const struct widths *w, struct width_space *space, int k, int loop)
+static void add_kernel(const struct parallelism_table *w, struct parallelism_space *space, int k, int loop)
 {
-	const struct op *op = w->kernel[k], *sums = widths_sums_of(op);
-	struct width_kernel *kernel = &space->kernel[k];
+	const struct op *op = w->kernel[k], *sums = parallelism_sums_of(op);
+	struct parallelism_kernel *kernel = &space->kernel[k];
 	int part = first_part(w, k), twin = part < k ? part : scale_of(w, op);
 	twin = twin < 0 ? mean_of(w, op) : twin;
-	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = twin >= 0 ? twin : sums ? sums->result[0]->id : -1, .alike = twin >= 0};
+	*kernel = (struct parallelism_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = twin >= 0 ? twin : sums ? sums->result[0]->id : -1, .same_parallelism = twin >= 0};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
-	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
-	kernel->single = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
-	kernel->part = ARENA_ARRAY(space->arena, struct width_part, op->operands + 1);
-	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
-	kernel->held = ARENA_ARRAY(space->arena, struct width_held, op->operands + 1);
+	kernel->job = ARENA_ARRAY(space->arena, struct parallelism_job, op->operands + 1);
+	kernel->single = ARENA_ARRAY(space->arena, struct parallelism_job, op->operands + 1);
+	kernel->part = ARENA_ARRAY(space->arena, struct parallelism_part, op->operands + 1);
+	kernel->post_operand = ARENA_ARRAY(space->arena, bool, op->operands + 1);
+	kernel->buffered = ARENA_ARRAY(space->arena, struct parallelism_buffered, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->entry = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
-		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, false, &kernel->phase[j]);
-		widths_through_unit(value, w->slices, w->abreast, true, &kernel->single[j]);
+		const struct value *value = op->operand[j], *made = parallelism_through_engine(value, w->pes, w->tokens_per_cycle, false, &kernel->job[j]);
+		parallelism_through_engine(value, w->pes, w->tokens_per_cycle, true, &kernel->single[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
-		if (kernel->phase[j].cycles > 0) {
-			kernel->phase[j].number = kernel->single[j].number = made_as(value)->def->result[0]->id + 1;
-			kernel->phase[j].run = kernel->single[j].run = widths_same_phase(made_as(value)->def)->result[0]->id + 1;
+		if (kernel->job[j].cycles > 0) {
+			kernel->job[j].number = kernel->single[j].number = loop_yield_of(value)->def->result[0]->id + 1;
+			kernel->job[j].run = kernel->single[j].run = parallelism_same_input_job(loop_yield_of(value)->def)->result[0]->id + 1;
 		}
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->part[j] = part_read(op, j);
-		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
+		kernel->post_operand[j] = kernel_is_post_operand(op->kernel, j);
 		kernel->carried[j] = known && !value->def;
 		kernel->entry[j] = kernel->carried[j] ? entry_of(value) : -1;
 	}
 }
 
-static void add_block(const struct widths *w, struct width_space *space, const struct block *block, int loop)
+static void add_block(const struct parallelism_table *w, struct parallelism_space *space, const struct block *block, int loop)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_KERNEL)
@@ -107,7 +107,7 @@ static void add_block(const struct widths *w, struct width_space *space, const s
 		if (op->code != OP_FOR)
 			continue;
 		int row = space->loops++;
-		space->loop[row] = (struct width_loop){.first = space->kernels, .layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer};
+		space->loop[row] = (struct parallelism_loop){.first = space->kernels, .layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer};
 		add_block(w, space, op->region[0], row);
 		space->loop[row].end = space->kernels;
 	}
@@ -122,11 +122,11 @@ static int count_loops(const struct block *block)
 }
 
 /* Phases of the unit are numbered in the order of the program. */
-static int number_phases(const struct block *block, int count)
+static int number_jobs(const struct block *block, int count)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			count = number_phases(op->region[0], count);
+			count = number_jobs(op->region[0], count);
 		if (op->code == OP_CONTRACT)
 			op->result[0]->id = count++;
 	}
@@ -134,26 +134,26 @@ static int number_phases(const struct block *block, int count)
 }
 
 /* What kernels read of states in a layer, or outside, at an extent. */
-static double bytes_at(const struct widths *w, const struct width_space *space, enum width_extent extent)
+static double bytes_at(const struct parallelism_table *w, const struct parallelism_space *space, enum parallelism_extent extent)
 {
 	double bits = 0;
 	for (int i = 0; i < w->count; i++) {
 		const struct op *op = w->kernel[i];
-		const enum reach *reach = reach_of(w->streams->module->arena, op);
+		const enum operand_location *operand_location = operand_locations(w->streams->module->arena, op);
 		double part = 1;
 		for (int l = 0; l < op->kernel->loops; l++)
-			part *= op->kernel->loop[l].run_time ? (double)widths_turns(space, op->kernel->loop[l].run_time, op->kernel->loop[l].extent, extent) / (double)op->kernel->loop[l].extent : 1;
+			part *= op->kernel->loop[l].run_time ? (double)parallelism_iterations(space, op->kernel->loop[l].run_time, op->kernel->loop[l].extent, extent) / (double)op->kernel->loop[l].extent : 1;
 		for (int j = 0; j < op->operands; j++)
-			bits += reach[j] == REACH_ORDERED ? part * (double)(widths_points(op, j, true) * type_bits(type_scalar(op->operand[j]->type))) : 0;
+			bits += operand_location[j] == LOCATION_ROW_MAJOR ? part * (double)(parallelism_points(op, j, true) * type_bits(type_scalar(op->operand[j]->type))) : 0;
 	}
 	return bits / 8;
 }
 
-static bool reads_state(const struct widths *w, const struct op *op)
+static bool reads_state(const struct parallelism_table *w, const struct op *op)
 {
-	const enum reach *reach = reach_of(w->streams->module->arena, op);
+	const enum operand_location *operand_location = operand_locations(w->streams->module->arena, op);
 	for (int j = 0; j < op->operands; j++)
-		if (reach[j] == REACH_ORDERED)
+		if (operand_location[j] == LOCATION_ROW_MAJOR)
 			return true;
 	return false;
 }
@@ -168,14 +168,14 @@ static const struct loop *outermost(const struct kernel *kernel)
 }
 
 /* Does no loop stand around the blocks of keys of what reads a state, in the order that its maker has listed? */
-static bool blocks_come_first(const struct widths *w)
+static bool blocks_come_first(const struct parallelism_table *w)
 {
 	bool found = false;
 	for (int i = 0; i < w->count; i++) {
 		const struct kernel *kernel = w->kernel[i]->kernel;
 		if (!kernel->ordered || !kernel->loops || !reads_state(w, w->kernel[i]))
 			continue;
-		if (!widths_walks_keys(outermost(kernel)))
+		if (!parallelism_walks_keys(outermost(kernel)))
 			return false;
 		found = true;
 	}
@@ -183,118 +183,118 @@ static bool blocks_come_first(const struct widths *w)
 }
 
 /* Loops over rows of which some layers see only the last ones; the first that is found.  false: there is none. */
-static bool find_lookback(const struct widths *w, struct lookback *lookback)
+static bool find_lookback(const struct parallelism_table *w, struct sliding_window *sliding_window)
 {
 	for (int k = 0; k < w->count; k++)
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++) {
 			const struct run_time_trip *run_time = w->kernel[k]->kernel->loop[l].run_time;
-			if (run_time && lookback_find(w->streams->module, run_time->symbol, lookback))
+			if (run_time && sliding_window_named(w->streams->module, run_time->symbol, sliding_window))
 				return true;
 		}
 	return false;
 }
 
 /* As many layers look back the fewest rows as that extent counts. */
-static void extents_of_layers(const struct widths *w, struct width_space *space)
+static void extents_of_layers(const struct parallelism_table *w, struct parallelism_space *space)
 {
-	struct lookback lookback;
+	struct sliding_window sliding_window;
 	int layers;
-	if (!find_lookback(w, &lookback))
+	if (!find_lookback(w, &sliding_window))
 		return;
-	space->near = lookback_fewest(&lookback, &layers);
-	space->extent[1] = EXTENT_NEAR;
-	space->weight[0] *= 1 - (double)layers / lookback.layers;
+	space->window_rows = sliding_window_rows_least(&sliding_window, &layers);
+	space->extent[1] = EXTENT_WINDOW;
+	space->weight[0] *= 1 - (double)layers / sliding_window.layers;
 	space->weight[1] = 1 - space->weight[0];
 }
 
-static double bytes_riding(const struct widths *w, const struct width_space *space)
+static double piggybacked_bytes(const struct parallelism_table *w, const struct parallelism_space *space)
 {
-	struct lookback lookback;
-	double bytes = bytes_at(w, space, EXTENT_MOST) * (find_lookback(w, &lookback) ? lookback_part(&lookback) : 1);
-	return states_ride(w->streams, module_main(w->streams->module), (int64_t)(8 * bytes)) ? bytes : 0;
+	struct sliding_window sliding_window;
+	double bytes = bytes_at(w, space, EXTENT_MOST) * (find_lookback(w, &sliding_window) ? sliding_window_fraction(&sliding_window) : 1);
+	return states_share_weight_port(w->streams, module_main(w->streams->module), (int64_t)(8 * bytes)) ? bytes : 0;
 }
 
 /* One token waits for what memory brings. */
-static void wait_for_memory(const struct widths *w, struct width_space *space)
+static void wait_for_memory(const struct parallelism_table *w, struct parallelism_space *space)
 {
 	double rate = platform_channel_rate(space->platform);
 	extents_of_layers(w, space);
-	space->words_ahead = (double)weights_ahead(space->platform);
-	space->brought = PORT_BITS / 8 / rate;
-	space->riding = bytes_riding(w, space);
-	for (int e = 0; space->riding <= 0 && e < space->extents; e++)
+	space->prefetched_words = (double)weight_prefetch_words(space->platform);
+	space->weight_load_cycles = PORT_BITS / 8 / rate;
+	space->piggyback_bytes = piggybacked_bytes(w, space);
+	for (int e = 0; space->piggyback_bytes <= 0 && e < space->extents; e++)
 		space->states[e] = bytes_at(w, space, space->extent[e]) / space->platform->ports / rate;
 }
 
 /* A token that is made counts as much as one of a prompt, which a launch reads with others. */
-static void choose_extents(const struct widths *w, struct width_space *space, const struct block *block)
+static void choose_extents(const struct parallelism_table *w, struct parallelism_space *space, const struct block *block)
 {
-	int64_t tokens = unit_tokens(block, &space->rows);
+	int64_t tokens = engine_tokens(block, &space->token_symbol);
 	bool bound = false;
 	for (int k = 0; k < w->count; k++)
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
 			bound = bound || w->kernel[k]->kernel->loop[l].run_time;
-	space->extents = space->rows || (bound && tokens <= 1) ? WIDTH_PRICED : 1;
-	space->extent[0] = space->rows ? EXTENT_ONE : tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
-	space->extent[1] = space->rows ? EXTENT_NONE : tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
+	space->extents = space->token_symbol || (bound && tokens <= 1) ? PARALLELISM_PRICED : 1;
+	space->extent[0] = space->token_symbol ? EXTENT_ONE : tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
+	space->extent[1] = space->token_symbol ? EXTENT_NONE : tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
 	const struct choices *choices = &w->streams->context->choices;
-	space->alone = w->slices && !space->stages && !space->rows && tokens <= 1;
-	space->generous = space->alone && !choices->value[CHOICE_DSP] && !choices->value[CHOICE_LUT];      /* what may crowd a die; narrower ones are found as well where it does */
-	space->hurries = !choices->value[CHOICE_ON_CHIP];          /* FIFOs in front of what is quicker hold more */
-	space->deepens = bound && !space->rows && space->stages && rows_have_break(unit_tokens(block, NULL));      /* of more, it would leave no room for what puts tokens in order */
+	space->single_token = w->pes && !space->stages && !space->token_symbol && tokens <= 1;
+	space->prices_by_best = space->single_token && !choices->value[CHOICE_DSP] && !choices->value[CHOICE_LUT];      /* what may crowd a die; narrower ones are found as well where it does */
+	space->speeds_up_ends = !choices->value[CHOICE_ON_CHIP];          /* FIFOs in front of what is quicker hold more */
+	space->improves_long_extent = bound && !space->token_symbol && space->stages && layers_drain_between(engine_tokens(block, NULL));      /* of more, it would leave no room for what puts tokens in order */
 	for (int e = 0; e < space->extents; e++)
-		space->weight[e] = space->rows ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
+		space->weight[e] = space->token_symbol ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
 }
 
 /* Tiles that phases take turns with until the next layer's (unit_order.c). */
-static bool goes_around(const struct widths *w, const struct block *block)
+static bool layers_overlap(const struct parallelism_table *w, const struct block *block)
 {
 	const char *rows = NULL;
-	int64_t tokens = unit_tokens(block, &rows), tile = w->abreast > 1 ? rows_tile(tokens, false) : tokens;
-	return !rows && tokens > tile && tokens / tile <= TILES_IN_TURN && !rows_have_break(tokens);
+	int64_t tokens = engine_tokens(block, &rows), tile = w->tokens_per_cycle > 1 ? token_tile(tokens, false) : tokens;
+	return !rows && tokens > tile && tokens / tile <= WAVEFRONT_TILES_MOST && !layers_drain_between(tokens);
 }
 
-static double unit_cycles(const struct width_space *space, const struct width_loop *loop)
+static double engine_layer_cycles(const struct parallelism_space *space, const struct parallelism_loop *loop)
 {
-	bool *counted = ARENA_ARRAY(space->arena, bool, space->phases + 1);
+	bool *counted = ARENA_ARRAY(space->arena, bool, space->jobs + 1);
 	double cycles = 0;
 	for (int k = loop->first; k < loop->end; k++)
 		for (int j = 0; j < space->kernel[k].operands; j++) {
-			const struct width_phase *phase = &space->kernel[k].phase[j];
-			cycles += counted[phase->number] ? 0 : phase->sums;
-			counted[phase->number] = true;
+			const struct parallelism_job *job = &space->kernel[k].job[j];
+			cycles += counted[job->number] ? 0 : job->sums;
+			counted[job->number] = true;
 		}
 	return cycles;
 }
 
-struct width_space *widths_space(const struct widths *w, const struct block *block)
+struct parallelism_space *build_parallelism_space(const struct parallelism_table *w, const struct block *block)
 {
 	struct arena *arena = w->streams->module->arena;
 	const struct choices *choices = &w->streams->context->choices;
-	struct width_space *space = ARENA_NEW(arena, struct width_space);
+	struct parallelism_space *space = ARENA_NEW(arena, struct parallelism_space);
 	space->arena = arena;
 	space->guard = w->streams->module->guard;
 	space->platform = w->streams->context->platform;
-	space->kernel = ARENA_ARRAY(arena, struct width_kernel, w->count + 1);
-	space->loop = ARENA_ARRAY(arena, struct width_loop, count_loops(block) + 1);
-	space->phases = number_phases(block, 0);
-	widths_scratch(space, arena, w->count);
-	space->reads_ahead = w->slices && bytes_at(w, space, EXTENT_MOST) <= (double)(resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH));
-	space->wide_states = unit_takes_few(block);
-	space->stages = w->abreast > 1;
-	space->full_words = words_are_full(module_main(w->streams->module));
-	space->slack = w->slices && w->abreast == 1 && !unit_has_tokens(block) ? SLACK : 0;
+	space->kernel = ARENA_ARRAY(arena, struct parallelism_kernel, w->count + 1);
+	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, count_loops(block) + 1);
+	space->jobs = number_jobs(block, 0);
+	parallelism_scratch(space, arena, w->count);
+	space->prefetches_states = w->pes && bytes_at(w, space, EXTENT_MOST) <= (double)(resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH));
+	space->wide_states = engine_takes_few_tokens(block);
+	space->stages = w->tokens_per_cycle > 1;
+	space->full_words = operands_use_full_words(module_main(w->streams->module));
+	space->slack = w->pes && w->tokens_per_cycle == 1 && !engine_has_many_tokens(block) ? SLACK : 0;
 	add_block(w, space, block, -1);
-	for (int i = 0; goes_around(w, block) && i < space->loops; i++)
-		space->loop[i].unit = unit_cycles(space, &space->loop[i]);
+	for (int i = 0; layers_overlap(w, block) && i < space->loops; i++)
+		space->loop[i].engine_cycles = engine_layer_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
-	if (choice_word(choices, CHOICE_ENDS) == ENDS_QUICK && space->loops && unit_counts_tiles(block))
-		space->pace = unit_cycles(space, &space->loop[0]) * KEEPS_PACE;
-	space->blocks_first = space->alone && blocks_come_first(w);
+	if (choice_word(choices, CHOICE_PROLOGUE) == PROLOGUE_PACED && space->loops && engine_has_run_time_tiles(block))
+		space->pace = engine_layer_cycles(space, &space->loop[0]) * KEEPS_PACE;
+	space->blocks_first = space->single_token && blocks_come_first(w);
 	if (space->blocks_first)
 		wait_for_memory(w, space);
-	space->few_rows = space->rows && unit_takes_few(block);
-	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
+	space->few_tokens = space->token_symbol && engine_takes_few_tokens(block);
+	space->budget = (struct parallelism_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
 	return space;

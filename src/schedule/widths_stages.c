@@ -12,7 +12,7 @@ static const double slower[SLOWER] = {1.25, 1.6, 2, 3};
 #define STEP_SLOWEST 2        /* from so many times its slowest kernel's on */
 
 struct stages {
-	const struct width_space *space;
+	const struct parallelism_space *space;
 	int count, *of;           /* [kernels] */
 	double *pace;             /* [count] cycles that a kernel of the stage may take in a layer */
 	int64_t share;            /* of the board's operators that one kernel may take at a pace, one part in so many */
@@ -20,22 +20,22 @@ struct stages {
 };
 
 /* The kernel whose numbers a phase takes that this one reads; -1: it reads none. */
-static int phase_read(const struct width_kernel *kernel)
+static int job_read(const struct parallelism_kernel *kernel)
 {
 	for (int j = 0; j < kernel->operands; j++)
-		if (kernel->phase[j].number)
+		if (kernel->job[j].number)
 			return kernel->source[j];
 	return -1;
 }
 
 /* Phases of the same numbers begin one stage: queries, keys and values meet in attention. */
-int widths_find_stages(const struct width_space *space, bool ring, int *of)
+int parallelism_find_stages(const struct parallelism_space *space, bool ring, int *of)
 {
 	int *begun = ARENA_ARRAY(space->arena, int, space->kernels + 1), count = 1;
 	for (int round = 0; round < (ring ? 2 : 1); round++)
 		for (int k = 0; k < space->kernels; k++) {
-			const struct width_kernel *kernel = &space->kernel[k];
-			int source = -1, made = phase_read(kernel);
+			const struct parallelism_kernel *kernel = &space->kernel[k];
+			int source = -1, made = job_read(kernel);
 			for (int j = 0; j < kernel->operands; j++)
 				source = kernel->source[j] > source ? kernel->source[j] : source;
 			of[k] = source >= 0 && (source < k || round) ? of[source] : 0;
@@ -51,11 +51,11 @@ int widths_find_stages(const struct width_space *space, bool ring, int *of)
 static double price(struct stages *s, int64_t *points, double reference)
 {
 	for (int k = 0; k < s->space->kernels; k++)           /* at the extent of several tokens, where a launch may be of one: then none is left behind the others */
-		s->tried[k] = widths_of_pace(s->space, k, s->space->extents - 1, s->pace[s->of[k]], s->share);
-	widths_follow(s->space, s->tried);
-	struct width_cost cost = widths_cost_again(s->space, s->tried);
+		s->tried[k] = parallelism_of_pace(s->space, k, s->space->extents - 1, s->pace[s->of[k]], s->share);
+	parallelism_follow(s->space, s->tried);
+	struct parallelism_cost cost = parallelism_cost_cached(s->space, s->tried);
 	(*points)--;
-	return widths_objective(s->space, &cost, reference);
+	return parallelism_objective(s->space, &cost, reference);
 }
 
 /* One stage at another pace, alone or with a second that gives up some of its own: the best of all. */
@@ -91,13 +91,13 @@ static bool improve(struct stages *s, int64_t *points, double reference, double 
 	return best >= 0;
 }
 
-int64_t widths_stages(const struct width_space *space, int64_t points, double pace, int64_t share, double reference, int *choice)
+int64_t parallelism_stages(const struct parallelism_space *space, int64_t points, double pace, int64_t share, double reference, int *choice)
 {
 	struct stages s = {.space = space, .share = share};
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
-	s.pace = ARENA_ARRAY(space->arena, double, space->phases + 2);
-	s.count = widths_find_stages(space, false, s.of);
+	s.pace = ARENA_ARRAY(space->arena, double, space->jobs + 2);
+	s.count = parallelism_find_stages(space, false, s.of);
 	for (int i = 0; i < s.count; i++)
 		s.pace[i] = pace;
 	double now = price(&s, &points, reference);
@@ -108,29 +108,29 @@ int64_t widths_stages(const struct width_space *space, int64_t points, double pa
 }
 
 /* Which kernels of a stage take another pace: all, those that are slower, or those whose work does not grow with a run-time extent.  Attention is too dear to be as quick as what stands in front of it. */
-enum quickened { QUICKEN_ALL, QUICKEN_SLOWER, QUICKEN_STEADY, QUICKEN_WAYS };
+enum quicken_mode { QUICKEN_ALL, QUICKEN_SLOWER, QUICKEN_STEADY, QUICKEN_MODES };
 
-static bool is_steady(const struct width_option *option)
+static bool is_steady(const struct parallelism_option *option)
 {
-	return option->cycles[0] == option->cycles[WIDTH_PRICED - 1];
+	return option->cycles[0] == option->cycles[PARALLELISM_PRICED - 1];
 }
 
-static bool is_quickened(const struct stages *s, int k, int stage, enum quickened way, double pace, const int *choice)
+static bool is_quickened(const struct stages *s, int k, int stage, enum quicken_mode way, double pace, const int *choice)
 {
-	const struct width_option *now = &s->space->kernel[k].option[choice[k]];
+	const struct parallelism_option *now = &s->space->kernel[k].option[choice[k]];
 	return s->of[k] == stage && (way != QUICKEN_SLOWER || now->cycles[0] > pace) && (way != QUICKEN_STEADY || is_steady(now));
 }
 
-static void set_pace(const struct stages *s, int stage, double pace, enum quickened way, int *choice)
+static void set_pace(const struct stages *s, int stage, double pace, enum quicken_mode way, int *choice)
 {
 	for (int k = 0; k < s->space->kernels; k++)
 		if (is_quickened(s, k, stage, way, pace, choice))
-			choice[k] = widths_of_pace(s->space, k, 0, pace, 1);
-	widths_follow(s->space, choice);
+			choice[k] = parallelism_of_pace(s->space, k, 0, pace, 1);
+	parallelism_follow(s->space, choice);
 }
 
 /* Of the slowest kernel that may take another. */
-static double pace_of(const struct stages *s, int stage, enum quickened way, const int *choice)
+static double pace_of(const struct stages *s, int stage, enum quicken_mode way, const int *choice)
 {
 	double pace = 1;
 	for (int k = 0; k < s->space->kernels; k++)
@@ -139,23 +139,23 @@ static double pace_of(const struct stages *s, int stage, enum quickened way, con
 	return pace;
 }
 
-int64_t widths_quicken(const struct width_space *space, int64_t points, double reference, int *choice, double *now)
+int64_t parallelism_quicken(const struct parallelism_space *space, int64_t points, double reference, int *choice, double *now)
 {
 	struct stages s = {.space = space};
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
-	s.count = widths_find_stages(space, space->alone, s.of);
-	int ways = space->alone ? QUICKEN_WAYS : QUICKEN_STEADY;
+	s.count = parallelism_find_stages(space, space->single_token, s.of);
+	int ways = space->single_token ? QUICKEN_MODES : QUICKEN_STEADY;
 	for (int stage = 0; stage < s.count; stage++) {
-		double pace[QUICKEN_WAYS];
-		for (int way = 0; way < QUICKEN_WAYS; way++)
-			pace[way] = pace_of(&s, stage, (enum quickened)way, choice);
+		double pace[QUICKEN_MODES];
+		for (int way = 0; way < QUICKEN_MODES; way++)
+			pace[way] = pace_of(&s, stage, (enum quicken_mode)way, choice);
 		for (int step = 0; step < ways * STEPS && points > 0; step++) {
 			int way = step % ways;
 			memcpy(s.tried, choice, sizeof *choice * (size_t)space->kernels);
-			set_pace(&s, stage, pace[way] * STEP_SLOWEST / (double)(1 << step / ways), (enum quickened)way, s.tried);
-			struct width_cost cost = widths_cost_again(space, s.tried);
-			double found = widths_objective(space, &cost, reference);
+			set_pace(&s, stage, pace[way] * STEP_SLOWEST / (double)(1 << step / ways), (enum quicken_mode)way, s.tried);
+			struct parallelism_cost cost = parallelism_cost_cached(space, s.tried);
+			double found = parallelism_objective(space, &cost, reference);
 			points--;
 			if (found >= *now)
 				continue;

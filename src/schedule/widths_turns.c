@@ -17,52 +17,52 @@ static int row_loop(const struct kernel *kernel)
 	return found;
 }
 
-static void by_state(struct width_kernel *kernel, const struct access *state)
+static void by_state(struct parallelism_kernel *kernel, const struct access *state)
 {
 	const struct kernel *own = kernel->op->kernel;
 	int row = row_loop(own);
-	int64_t turns = 1;
+	int64_t interleave = 1;
 	if (row < 0 || !state->stride[row])
 		return;
 	for (int l = 0; l < own->loops; l++)
-		turns *= is_inside(own, state, l) ? own->loop[l].extent : 1;
-	kernel->turns = turns > 1 ? turns : 0;
+		interleave *= is_inside(own, state, l) ? own->loop[l].extent : 1;
+	kernel->interleave = interleave > 1 ? interleave : 0;
 	kernel->row = own->loop[row].extent;
 }
 
-static void as_source(struct width_kernel *kernel, const struct width_kernel *source, int operand)
+static void as_source(struct parallelism_kernel *kernel, const struct parallelism_kernel *source, int operand)
 {
 	const struct op *op = kernel->op;
-	if (kernel->phase[operand].number || kernel_has_reduction(op->kernel) || type_elements(op->operand[operand]->type) != type_elements(op->result[0]->type) || kernel->turns >= source->turns)
+	if (kernel->job[operand].number || kernel_has_reduction(op->kernel) || type_elements(op->operand[operand]->type) != type_elements(op->result[0]->type) || kernel->interleave >= source->interleave)
 		return;
-	kernel->turns = source->turns;
+	kernel->interleave = source->interleave;
 	kernel->row = source->row;
 }
 
-static bool reads_turned(const struct width_space *space, const struct width_kernel *kernel)
+static bool reads_interleaved(const struct parallelism_space *space, const struct parallelism_kernel *kernel)
 {
 	bool found = false;
 	for (int j = 0; j < kernel->operands; j++)
-		found = found || (kernel->source[j] >= 0 && space->kernel[kernel->source[j]].turns && !kernel->phase[j].number);
+		found = found || (kernel->source[j] >= 0 && space->kernel[kernel->source[j]].interleave && !kernel->job[j].number);
 	return found;
 }
 
-void widths_row_turns(const struct width_space *space)
+void parallelism_interleave_rows(const struct parallelism_space *space)
 {
-	if (space->stages || space->rows)
+	if (space->stages || space->token_symbol)
 		return;
 	for (int k = 0; k < space->kernels; k++) {
-		struct width_kernel *kernel = &space->kernel[k];
-		const enum reach *reach = reach_of(space->arena, kernel->op);
+		struct parallelism_kernel *kernel = &space->kernel[k];
+		const enum operand_location *operand_location = operand_locations(space->arena, kernel->op);
 		for (int j = 0; j < kernel->operands && !kernel_is_gather(kernel->op); j++) {
-			if (kernel->source[j] < 0 && reach[j] == REACH_ORDERED)
+			if (kernel->source[j] < 0 && operand_location[j] == LOCATION_ROW_MAJOR)
 				by_state(kernel, &kernel->op->kernel->operand[j]);
 			if (kernel->source[j] >= 0 && kernel->source[j] < k)
 				as_source(kernel, &space->kernel[kernel->source[j]], j);
 		}
 	}
 	for (int k = 0; k < space->kernels; k++) {
-		space->kernel[k].turned = reads_turned(space, &space->kernel[k]);
+		space->kernel[k].interleaved = reads_interleaved(space, &space->kernel[k]);
 		space->kernel[k].sums = kernel_has_reduction(space->kernel[k].op->kernel);
 	}
 }

@@ -3,20 +3,20 @@
 
 /* --- a run */
 
-static void clean_channel(struct flow_network *network, struct flow_channel *channel)
+static void clean_channel(struct cycle_network *network, struct cycle_channel *channel)
 {
 	const int64_t *depth = network->options.depth;
 	int64_t wanted = depth ? depth[channel->number] : channel->built;
-	channel->pushed = channel->popped = channel->counted_push = channel->counted_pop = channel->most = channel->held_since = 0;
-	for (int side = 0; side < FLOW_SIDES; side++) {
+	channel->pushed = channel->popped = channel->counted_push = channel->counted_pop = channel->most = channel->occupied_since = 0;
+	for (int side = 0; side < CYCLE_SIDES; side++) {
 		channel->waiting[side] = false;
 		channel->log[side].runs.count = 0;
 	}
-	channel->given = wanted > 0 ? wanted : 0;
-	flow_set_depth(network, channel, wanted > 0 && wanted <= flow_product(channel->words_most, network->options.launches) ? wanted : UNBOUNDED);
+	channel->run_depth = wanted > 0 ? wanted : 0;
+	cycle_set_depth(network, channel, wanted > 0 && wanted <= cycle_multiply_counts(channel->words_most, network->options.launches) ? wanted : UNBOUNDED);
 }
 
-static void clean_process(struct flow_process *process)
+static void clean_process(struct cycle_process *process)
 {
 	process->at = 0;
 	process->time = process->bound = process->began = process->active = process->launch = 0;
@@ -29,7 +29,7 @@ static void clean_process(struct flow_process *process)
 			process->steps.data[i].pipe->running = false;
 }
 
-static void clean_port(struct flow_port *port)
+static void clean_port(struct cycle_port *port)
 {
 	port->waiting = false;
 	port->stretch = NULL;
@@ -39,64 +39,64 @@ static void clean_port(struct flow_port *port)
 	port->log.runs.count = 0;
 }
 
-void flow_clean(struct flow_network *network)
+void cycle_clean(struct cycle_network *network)
 {
 	network->first = network->queued = network->logged = 0;
 	network->done = network->first_cycles = network->ended = network->launch_began = network->launches_done = network->path_from = 0;
 	network->first_output = -1;
 	network->last_ended = NULL;
-	flow_sample_begin(network);
+	cycle_sample_begin(network);
 	for (size_t i = 0; i < network->channels.count; i++)
 		clean_channel(network, network->channels.data[i]);
 	for (size_t i = 0; i < network->ports.count; i++)
 		clean_port(network->ports.data[i]);
 	for (size_t i = 0; i < network->processes.count; i++) {
 		clean_process(network->processes.data[i]);
-		flow_wake(network, network->processes.data[i]);
+		cycle_wake(network, network->processes.data[i]);
 	}
 }
 
 /* --- results */
 
 /* At the end, words that nobody took are held too. */
-static void count_rest(struct flow_network *network, struct flow_channel *channel)
+static void count_rest(struct cycle_network *network, struct cycle_channel *channel)
 {
-	flow_count_words(network, channel);
-	struct flow_held rest = flow_held_of(network, channel);
+	cycle_count_words(network, channel);
+	struct cycle_occupancy rest = cycle_occupancy_of(network, channel);
 	for (; channel->counted_push < channel->pushed && network->samples; channel->counted_push++)
-		flow_hold(network, channel, &rest, channel->full_at[channel->counted_push & channel->mask], channel->counted_push - channel->counted_pop);
+		cycle_set_occupancy(network, channel, &rest, channel->full_at[channel->counted_push & channel->mask], channel->counted_push - channel->counted_pop);
 	channel->counted_push = channel->pushed;
-	int64_t held = channel->pushed - channel->counted_pop;
-	if (channel->counted_pop == channel->popped && held > channel->most)
-		channel->most = held;
+	int64_t occupancy = channel->pushed - channel->counted_pop;
+	if (channel->counted_pop == channel->popped && occupancy > channel->most)
+		channel->most = occupancy;
 	for (; channel->counted_pop < channel->popped && network->samples; channel->counted_pop++)
-		flow_hold(network, channel, &rest, channel->free_at[channel->counted_pop & channel->mask], channel->counted_push - channel->counted_pop);
+		cycle_set_occupancy(network, channel, &rest, channel->free_at[channel->counted_pop & channel->mask], channel->counted_push - channel->counted_pop);
 }
 
-static void collect_process(struct flow_network *network, const struct flow_process *process, struct flow_process_result *result)
+static void collect_process(struct cycle_network *network, const struct cycle_process *process, struct cycle_process_result *result)
 {
 	int64_t now = process->ended ? 0 : process->time - process->began;
-	*result = (struct flow_process_result){.name = process->name, .end = process->time, .ended = process->ended, .active = process->active + now,
+	*result = (struct cycle_process_result){.name = process->name, .end = process->time, .ended = process->ended, .active = process->active + now,
 					       .input = process->waited[CAUSE_INPUT], .output = process->waited[CAUSE_OUTPUT], .memory = process->waited[CAUSE_MEMORY]};
 	for (int cause = 0; network->samples && cause < CAUSES; cause++)
 		result->waited[cause] = process->sampled[cause];
 }
 
-static void collect_channel(struct flow_network *network, struct flow_channel *channel, struct flow_channel_result *result)
+static void collect_channel(struct cycle_network *network, struct cycle_channel *channel, struct cycle_channel_result *result)
 {
-	const struct flow_process *writer = channel->process[FLOW_WRITER], *reader = channel->process[FLOW_READER];
+	const struct cycle_process *writer = channel->process[CYCLE_WRITER], *reader = channel->process[CYCLE_READER];
 	count_rest(network, channel);
-	*result = (struct flow_channel_result){
-		.name = channel->name, .blocks = channel->blocks, .depth = channel->given, .most = channel->most, .words = channel->pushed,
-		.writer = writer ? writer->number : -1, .reader = reader ? reader->number : -1, .held = network->samples ? channel->held : NULL};
+	*result = (struct cycle_channel_result){
+		.name = channel->name, .blocks = channel->blocks, .depth = channel->run_depth, .most = channel->most, .words = channel->pushed,
+		.writer = writer ? writer->number : -1, .reader = reader ? reader->number : -1, .occupancy = network->samples ? channel->occupancy : NULL};
 }
 
-static void collect_port(struct flow_network *network, const struct flow_port *port, struct flow_result *result)
+static void collect_port(struct cycle_network *network, const struct cycle_port *port, struct cycle_result *result)
 {
-	struct flow_port_result *at = result->ports ? &result->port[result->ports - 1] : NULL;
+	struct cycle_port_result *at = result->ports ? &result->port[result->ports - 1] : NULL;
 	if (!at || at->number != port->number) {
 		at = &result->port[result->ports++];
-		*at = (struct flow_port_result){.name = port->name, .number = port->number, .process = port->process->number, .channel = port->channel, .write = port->write,
+		*at = (struct cycle_port_result){.name = port->name, .number = port->number, .process = port->process->number, .channel = port->channel, .write = port->write,
 						.moved = network->samples ? port->moved : NULL};
 	} else if (network->samples) {
 		for (int i = 0; i < network->samples; i++)
@@ -105,25 +105,25 @@ static void collect_port(struct flow_network *network, const struct flow_port *p
 	at->bytes += port->words * port->bytes;
 }
 
-static void idle_to_the_end(struct flow_network *network, const struct flow_result *result)
+static void idle_to_the_end(struct cycle_network *network, const struct cycle_result *result)
 {
 	for (size_t i = 0; network->samples && i < network->processes.count; i++) {
-		struct flow_process *process = network->processes.data[i];
+		struct cycle_process *process = network->processes.data[i];
 		if (process->ended)
-			flow_sample_span(network, process->sampled[CAUSE_NONE], process->time, result->cycles);
+			cycle_sample_span(network, process->sampled[CAUSE_NONE], process->time, result->cycles);
 	}
 }
 
-static void make_lists(struct flow_network *network, struct arena *arena, struct flow_result *result)
+static void make_lists(struct cycle_network *network, struct arena *arena, struct cycle_result *result)
 {
 	result->processes = (int)network->processes.count;
 	result->channels = (int)network->channels.count;
-	result->process = ARENA_ARRAY(arena, struct flow_process_result, result->processes + 1);
-	result->channel = ARENA_ARRAY(arena, struct flow_channel_result, result->channels + 1);
-	result->port = ARENA_ARRAY(arena, struct flow_port_result, network->ports.count + 1);
+	result->process = ARENA_ARRAY(arena, struct cycle_process_result, result->processes + 1);
+	result->channel = ARENA_ARRAY(arena, struct cycle_channel_result, result->channels + 1);
+	result->port = ARENA_ARRAY(arena, struct cycle_port_result, network->ports.count + 1);
 }
 
-static void collect(struct flow_network *network, struct flow_result *result)
+static void collect_result(struct cycle_network *network, struct cycle_result *result)
 {
 	if (network->options.arena)
 		make_lists(network, network->options.arena, result);
@@ -150,81 +150,81 @@ static void collect(struct flow_network *network, struct flow_result *result)
 
 /* --- interface */
 
-struct flow_network *flow_open(struct arena *arena, const struct platform *platform, const struct module *module)
+struct cycle_network *cycle_open(struct arena *arena, const struct platform *platform, const struct module *module)
 {
-	return flow_open_at(arena, platform, module, 0, NULL);
+	return cycle_open_at(arena, platform, module, 0, NULL);
 }
 
-struct flow_network *flow_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+struct cycle_network *cycle_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
 {
-	struct flow_network *network = ARENA_NEW(arena, struct flow_network);
-	*network = (struct flow_network){.arena = arena, .platform = platform, .module = module, .main = module_main(module), .extents = extents, .extent = extent};
-	if (!flow_build(network))
+	struct cycle_network *network = ARENA_NEW(arena, struct cycle_network);
+	*network = (struct cycle_network){.arena = arena, .platform = platform, .module = module, .main = module_main(module), .extents = extents, .extent = extent};
+	if (!cycle_build(network))
 		return NULL;
-	network->queue = ARENA_ARRAY(arena, struct flow_process *, network->processes.count + 1);
+	network->queue = ARENA_ARRAY(arena, struct cycle_process *, network->processes.count + 1);
 	return network;
 }
 
-int flow_channels(const struct flow_network *network)
+int cycle_channels(const struct cycle_network *network)
 {
 	return (int)network->channels.count;
 }
 
-const char *flow_channel_name(const struct flow_network *network, int channel)
+const char *cycle_channel_name(const struct cycle_network *network, int channel)
 {
 	return network->channels.data[channel]->name;
 }
 
-int64_t flow_channel_depth(const struct flow_network *network, int channel)
+int64_t cycle_channel_depth(const struct cycle_network *network, int channel)
 {
 	return network->channels.data[channel]->built;
 }
 
-int64_t flow_events(const struct flow_network *network)
+int64_t cycle_events(const struct cycle_network *network)
 {
 	return network->events;
 }
 
-static bool is_over_budget(const struct flow_network *network)
+static bool is_over_budget(const struct cycle_network *network)
 {
-	const struct flow_options *options = &network->options;
+	const struct cycle_options *options = &network->options;
 	return options->budget && (network->events > options->budget || network->events > INT64_MAX / options->launches || network->events * options->launches > options->budget);
 }
 
-enum flow_outcome flow_run(struct flow_network *network, const struct flow_options *options, struct flow_result *result)
+enum cycle_outcome cycle_run(struct cycle_network *network, const struct cycle_options *options, struct cycle_result *result)
 {
 	network->options = *options;
 	network->options.launches = options->launches > 1 ? options->launches : 1;
 	network->options.samples = options->arena && options->samples > 0 ? options->samples : 0;
 	network->options.path = options->arena && options->path;
-	*result = (struct flow_result){.first_output = -1, .events = network->events * network->options.launches};
+	*result = (struct cycle_result){.first_output = -1, .events = network->events * network->options.launches};
 	if (is_over_budget(network))
-		return FLOW_OVER_BUDGET;
-	flow_clean(network);
-	bool whole = flow_run_all(network), deadlock = whole && flow_first_stuck(network);
-	collect(network, result);
+		return CYCLE_OVER_BUDGET;
+	cycle_clean(network);
+	bool whole = cycle_run_all(network), deadlock = whole && cycle_first_stuck(network);
+	collect_result(network, result);
 	result->events = whole ? result->events : network->done;
 	if (network->options.path)
-		flow_path(network, options->arena, result);
+		cycle_critical_path(network, options->arena, result);
 	if (deadlock)
-		flow_deadlock(network, result);
-	return deadlock ? FLOW_DEADLOCK : whole ? FLOW_DONE : FLOW_STOPPED;
+		cycle_deadlock(network, result);
+	return deadlock ? CYCLE_DEADLOCK : whole ? CYCLE_DONE : CYCLE_STOPPED;
 }
 
-int64_t flow_busy(const struct flow_process_result *process)
+int64_t cycle_busy(const struct cycle_process_result *process)
 {
 	return process->active - process->input - process->output - process->memory;
 }
 
-int flow_points(const struct flow_result *result)
+int cycle_points(const struct cycle_result *result)
 {
 	int64_t used = result->samples ? (result->cycles + result->sample_cycles - 1) / result->sample_cycles : 0;
 	return (int)(used < result->samples ? used : result->samples);
 }
 
-enum flow_outcome flow_simulate(struct arena *arena, const struct platform *platform, const struct module *module, int64_t budget, struct flow_result *result)
+enum cycle_outcome cycle_simulate(struct arena *arena, const struct platform *platform, const struct module *module, int64_t budget, struct cycle_result *result)
 {
-	struct flow_network *network = flow_open(arena, platform, module);
-	*result = (struct flow_result){.first_output = -1};
-	return network ? flow_run(network, &(struct flow_options){.arena = arena, .budget = budget}, result) : FLOW_REFUSED;
+	struct cycle_network *network = cycle_open(arena, platform, module);
+	*result = (struct cycle_result){.first_output = -1};
+	return network ? cycle_run(network, &(struct cycle_options){.arena = arena, .budget = budget}, result) : CYCLE_REFUSED;
 }

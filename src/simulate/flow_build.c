@@ -5,11 +5,11 @@
 #include <string.h>
 
 struct builder {
-	struct flow_network *network;
-	struct flow_process *process;
+	struct cycle_network *network;
+	struct cycle_process *process;
 };
 
-bool flow_trips(const struct flow_network *network, const struct op *loop, int64_t *trips)
+bool cycle_trips(const struct cycle_network *network, const struct op *loop, int64_t *trips)
 {
 	*trips = timing_run_time_at(loop, network->extents, network->extent);
 	if (*trips >= 0)
@@ -23,24 +23,24 @@ bool flow_trips(const struct flow_network *network, const struct op *loop, int64
 	return diag_note(network->module->diag, "a constant that is not negative");
 }
 
-int64_t flow_product(int64_t left, int64_t right)
+int64_t cycle_multiply_counts(int64_t left, int64_t right)
 {
 	return right && left > COUNT_MOST / right ? COUNT_MOST : left * right;
 }
 
-int64_t flow_sum(int64_t left, int64_t right)
+int64_t cycle_add_counts(int64_t left, int64_t right)
 {
 	return left > COUNT_MOST - right ? COUNT_MOST : left + right;
 }
 
-void flow_add_words(struct flow_channel *channel, int64_t words)
+void cycle_add_words(struct cycle_channel *channel, int64_t words)
 {
-	channel->words_most = flow_sum(channel->words_most, words);
+	channel->words_most = cycle_add_counts(channel->words_most, words);
 }
 
 /* --- accesses */
 
-bool flow_is_access(const struct op *op)
+bool cycle_is_access(const struct op *op)
 {
 	const struct value *value = op_accessed(op);
 	return value && (value->type->kind != TYPE_MEMREF || type_is_port(value->type));
@@ -48,7 +48,7 @@ bool flow_is_access(const struct op *op)
 
 static enum access_kind kind_of(const struct op *op)
 {
-	static const enum access_kind kinds[OP_COUNT] = {[OP_TAKE] = ACCESS_TAKE, [OP_PUSH] = ACCESS_PUSH, [OP_MEMREF_LOAD] = ACCESS_LOAD, [OP_MEMREF_STORE] = ACCESS_STORE, [OP_WRITE] = ACCESS_STORE};
+	static const enum access_kind kinds[OP_COUNT] = {[OP_POP] = ACCESS_TAKE, [OP_PUSH] = ACCESS_PUSH, [OP_MEMREF_LOAD] = ACCESS_LOAD, [OP_MEMREF_STORE] = ACCESS_STORE, [OP_WRITE] = ACCESS_STORE};
 	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
 	if (op->code != OP_ACQUIRE && op->code != OP_RELEASE)
 		return kinds[op->code];
@@ -58,9 +58,9 @@ static enum access_kind kind_of(const struct op *op)
 	return write ? ACCESS_RELEASE_WRITE : ACCESS_RELEASE_READ;
 }
 
-struct flow_access flow_access_of(const struct op *op)
+struct cycle_access cycle_access_of(const struct op *op)
 {
-	struct flow_access access = {.kind = kind_of(op), .bit = -1};
+	struct cycle_access access = {.kind = kind_of(op), .bit = -1};
 	void *data = op_accessed(op)->data;
 	if (!type_is_port(op_accessed(op)->type)) {
 		access.channel = data;
@@ -84,13 +84,13 @@ static void forget(struct op *op, void *context)
 
 static void bind_ends(struct op *op, void *process)
 {
-	if (!flow_is_access(op) || type_is_port(op_accessed(op)->type))
+	if (!cycle_is_access(op) || type_is_port(op_accessed(op)->type))
 		return;
-	struct flow_channel *channel = op_accessed(op)->data;
-	channel->process[flow_side_of(kind_of(op))] = process;
+	struct cycle_channel *channel = op_accessed(op)->data;
+	channel->process[cycle_side_of(kind_of(op))] = process;
 }
 
-static struct flow_step *add_step(struct builder *b, struct flow_step step)
+static struct cycle_step *add_step(struct builder *b, struct cycle_step step)
 {
 	VEC_PUSH(b->network->arena, &b->process->steps, step);
 	return &b->process->steps.data[b->process->steps.count - 1];
@@ -99,12 +99,12 @@ static struct flow_step *add_step(struct builder *b, struct flow_step step)
 static void add_wait(struct builder *b, int64_t cycles)
 {
 	if (cycles)
-		add_step(b, (struct flow_step){.kind = STEP_WAIT, .cycles = cycles});
+		add_step(b, (struct cycle_step){.kind = STEP_WAIT, .cycles = cycles});
 }
 
 static void end_loop(struct builder *b)
 {
-	add_wait(b, b->process->unbroken ? 0 : LOOP_CYCLES);
+	add_wait(b, b->process->rewinding ? 0 : LOOP_CYCLES);
 }
 
 static bool build_block(struct builder *b, const struct block *block, int64_t repeats);
@@ -114,10 +114,10 @@ static bool build_block(struct builder *b, const struct block *block, int64_t re
 static void find_lookback(struct op *op, void *context)
 {
 	struct run_time_trip trip;
-	struct lookback lookback;
+	struct sliding_window sliding_window;
 	int64_t times;
 	bool *found = context;
-	*found = *found || (timing_run_time(op, &trip, &times) && lookback_of(op, trip.symbol, &lookback) && lookback.layers > 1);
+	*found = *found || (timing_run_time(op, &trip, &times) && sliding_window_of(op, trip.symbol, &sliding_window) && sliding_window.layers > 1);
 }
 
 /* Do loops in it run differently often in different layers? */
@@ -130,18 +130,18 @@ static bool layers_differ(const struct op *loop)
 }
 
 /* The extents that the network has in this layer. */
-static void enter_layer(struct flow_network *network, int layer)
+static void enter_layer(struct cycle_network *network, int layer)
 {
 	const struct attr *list = attr_get(network->module->op, KEY_STREAM_SLIDING_WINDOW);
 	struct extent_value *extent = ARENA_ARRAY(network->arena, struct extent_value, network->extents + list->count);
 	int count = 0;
 	for (int i = 0; i < list->count; i++) {
-		struct lookback lookback;
-		if (!lookback_find(network->module, attr_item_text(list->items[i].value, KEY_NAME), &lookback) || layer >= lookback.layers)
+		struct sliding_window sliding_window;
+		if (!sliding_window_named(network->module, attr_item_text(list->items[i].value, KEY_NAME), &sliding_window) || layer >= sliding_window.layers)
 			continue;
-		int64_t value = lookback.most;
-		timing_extent(lookback.symbol, network->extents, network->extent, &value);
-		extent[count++] = (struct extent_value){lookback.name, lookback_value(&lookback, layer, value)};
+		int64_t value = sliding_window.most;
+		timing_extent(sliding_window.symbol, network->extents, network->extent, &value);
+		extent[count++] = (struct extent_value){sliding_window.name, sliding_window_value(&sliding_window, layer, value)};
 	}
 	for (int i = 0; i < network->extents; i++)
 		extent[count++] = network->extent[i];
@@ -152,7 +152,7 @@ static void enter_layer(struct flow_network *network, int layer)
 /* Written out, layer by layer. */
 static bool build_layers(struct builder *b, const struct op *loop, int64_t layers, int64_t repeats)
 {
-	struct flow_network *network = b->network;
+	struct cycle_network *network = b->network;
 	const struct extent_value *extent = network->extent;
 	int extents = network->extents;
 	bool built = true;
@@ -172,16 +172,16 @@ static bool build_layers(struct builder *b, const struct op *loop, int64_t layer
 static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats)
 {
 	int64_t trips, *counter = ARENA_NEW(b->network->arena, int64_t);
-	if (!flow_trips(b->network, loop, &trips))
+	if (!cycle_trips(b->network, loop, &trips))
 		return false;
 	if (layers_differ(loop))
 		return build_layers(b, loop, trips, repeats);
 	loop->region[0]->argument[0]->data = counter;
 	size_t start = b->process->steps.count;
-	add_step(b, (struct flow_step){.kind = STEP_LOOP, .counter = counter, .trips = trips});
-	if (!build_block(b, loop->region[0], flow_product(repeats, trips)))
+	add_step(b, (struct cycle_step){.kind = STEP_LOOP, .counter = counter, .trips = trips});
+	if (!build_block(b, loop->region[0], cycle_multiply_counts(repeats, trips)))
 		return false;
-	add_step(b, (struct flow_step){.kind = STEP_NEXT, .counter = counter, .trips = trips, .target = (int)start + 1});
+	add_step(b, (struct cycle_step){.kind = STEP_NEXT, .counter = counter, .trips = trips, .target = (int)start + 1});
 	b->process->steps.data[start].target = (int)b->process->steps.count;
 	end_loop(b);
 	return true;
@@ -197,27 +197,27 @@ static bool flattens(const struct op *loop)
 
 static bool build_access(struct builder *b, const struct op *op, int64_t repeats)
 {
-	struct flow_step step = {.kind = STEP_ACCESS, .access = flow_access_of(op)};
+	struct cycle_step step = {.kind = STEP_ACCESS, .access = cycle_access_of(op)};
 	if (op_is_conditional(op)) {
-		step.condition = ARENA_NEW(b->network->arena, struct flow_condition);
-		if (!flow_condition_add(b->network, step.condition, op, &step.access.bit))
+		step.condition = ARENA_NEW(b->network->arena, struct cycle_condition);
+		if (!cycle_condition_add(b->network, step.condition, op, &step.access.bit))
 			return false;
-		flow_condition_finish(b->network->arena, step.condition);
+		cycle_condition_finish(b->network->arena, step.condition);
 	}
 	if (step.access.port)
-		step.access.stretch = flow_stretch_of(step.access.port, op, b->network->platform->memory_latency, 0, NULL, NULL);
+		step.access.stretch = cycle_stretch_of(step.access.port, op, b->network->platform->memory_latency, 0, NULL, NULL);
 	add_step(b, step);
 	if (step.access.kind == ACCESS_PUSH || step.access.kind == ACCESS_RELEASE_WRITE)
-		flow_add_words(step.access.channel, repeats);
+		cycle_add_words(step.access.channel, repeats);
 	if (step.access.kind == ACCESS_STORE)
-		add_step(b, (struct flow_step){.kind = STEP_ARRIVAL, .access = step.access});
+		add_step(b, (struct cycle_step){.kind = STEP_ARRIVAL, .access = step.access});
 	return true;
 }
 
 static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
 {
 	if (op->code == OP_FOR && flattens(op))
-		return flow_pipe_build(b->network, b->process, op, repeats);
+		return cycle_pipe_build(b->network, b->process, op, repeats);
 	if (op->code == OP_FOR)
 		return build_loop(b, op, repeats);
 	int64_t count = timing_run_time_at(op, b->network->extents, b->network->extent);
@@ -226,7 +226,7 @@ static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
 		*slot = count;
 		op->result[0]->data = slot;
 	}
-	if (flow_is_access(op) && !build_access(b, op, repeats))
+	if (cycle_is_access(op) && !build_access(b, op, repeats))
 		return false;
 	add_wait(b, operation_latency(b->network->platform, op));
 	return true;
@@ -251,41 +251,41 @@ static void bind_arguments(struct builder *b, const struct op *call)
 			VEC_PUSH(arena, &b->process->channels, operand->data);
 			continue;
 		}
-		entry->argument[i]->data = flow_port_new(b->network, b->process, operand->index);
+		entry->argument[i]->data = cycle_port_new(b->network, b->process, operand->index);
 	}
 }
 
-static bool build_process(struct flow_network *network, const struct op *call)
+static bool build_process(struct cycle_network *network, const struct op *call)
 {
-	struct flow_process *process = ARENA_NEW(network->arena, struct flow_process);
+	struct cycle_process *process = ARENA_NEW(network->arena, struct cycle_process);
 	struct builder b = {network, process};
 	process->number = (int)network->processes.count;
 	process->name = attr_text_or(call, KEY_CALLEE, "");
 	process->function = module_find(network->module, process->name);
 	process->flushes = text_same(attr_text_or(process->function, KEY_STREAM_STYLE, "stp"), "flp");
-	process->unbroken = attr_get(process->function, KEY_STREAM_REWIND);
+	process->rewinding = attr_get(process->function, KEY_STREAM_REWIND);
 	ir_walk(process->function->region[0], forget, NULL);
 	bind_arguments(&b, call);
 	ir_walk(process->function->region[0], bind_ends, process);
 	add_wait(&b, PROCESS_CYCLES / 2);
 	if (!build_block(&b, process->function->region[0], 1))
 		return false;
-	if (process->unbroken)
-		add_step(&b, (struct flow_step){.kind = STEP_DRAIN});
+	if (process->rewinding)
+		add_step(&b, (struct cycle_step){.kind = STEP_DRAIN});
 	add_wait(&b, PROCESS_CYCLES - PROCESS_CYCLES / 2);
-	add_step(&b, (struct flow_step){.kind = STEP_END});
+	add_step(&b, (struct cycle_step){.kind = STEP_END});
 	VEC_PUSH(network->arena, &network->processes, process);
 	return true;
 }
 
 /* --- main */
 
-static void build_channel(struct flow_network *network, struct op *op)
+static void build_channel(struct cycle_network *network, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
-	struct flow_channel *channel = ARENA_NEW(network->arena, struct flow_channel);
+	struct cycle_channel *channel = ARENA_NEW(network->arena, struct cycle_channel);
 	channel->name = attr_text_or(op, KEY_NAME, "(no name)");
-	channel->blocks = op->code == OP_BLOCKS;
+	channel->blocks = op->code == OP_BLOCK_CHANNEL;
 	channel->built = type->depth;
 	channel->number = (int)network->channels.count;
 	channel->mask = -1;
@@ -293,15 +293,15 @@ static void build_channel(struct flow_network *network, struct op *op)
 	VEC_PUSH(network->arena, &network->channels, channel);
 }
 
-bool flow_build(struct flow_network *network)
+bool cycle_build(struct cycle_network *network)
 {
-	network->memory = ARENA_ARRAY(network->arena, struct flow_memory, network->platform->channels);
+	network->memory = ARENA_ARRAY(network->arena, struct cycle_memory, network->platform->channels);
 	network->tail = feedback_cycles(network->platform, network->main, 1);
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			build_channel(network, op);
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL && !build_process(network, op))
 			return false;
-	return flow_memory_build(network);
+	return cycle_memory_build(network);
 }

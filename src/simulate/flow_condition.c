@@ -4,7 +4,7 @@
 
 #define BITS 64
 
-static bool holds(const struct flow_condition *condition, const struct op *op)
+static bool holds(const struct cycle_condition *condition, const struct op *op)
 {
 	for (size_t i = 0; i < condition->outer.count; i++)
 		if (condition->outer.data[i].op == op)
@@ -15,7 +15,7 @@ static bool holds(const struct flow_condition *condition, const struct op *op)
 	return false;
 }
 
-static bool is_inner(const struct flow_condition *condition, const int64_t *value)
+static bool is_inner(const struct cycle_condition *condition, const int64_t *value)
 {
 	if (value == condition->innermost)
 		return true;
@@ -36,9 +36,9 @@ static bool add_constant(struct arena *arena, struct value *value)
 	return true;
 }
 
-static bool add_node(struct arena *arena, struct flow_condition *condition, struct value *value);
+static bool add_node(struct arena *arena, struct cycle_condition *condition, struct value *value);
 
-static bool add_operands(struct arena *arena, struct flow_condition *condition, const struct op *op, struct flow_node *node)
+static bool add_operands(struct arena *arena, struct cycle_condition *condition, const struct op *op, struct cycle_node *node)
 {
 	node->parts = op->operands;
 	node->part = ARENA_ARRAY(arena, const int64_t *, op->operands + COLUMN_OPERANDS);
@@ -50,7 +50,7 @@ static bool add_operands(struct arena *arena, struct flow_condition *condition, 
 	return true;
 }
 
-static bool add_node(struct arena *arena, struct flow_condition *condition, struct value *value)
+static bool add_node(struct arena *arena, struct cycle_condition *condition, struct value *value)
 {
 	if (!value->def)
 		return value->data != NULL;
@@ -60,7 +60,7 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 		return value->data != NULL;
 	if (holds(condition, value->def))
 		return true;
-	struct flow_node node = {.op = value->def, .map = column_map_of(value->def), .function = column_function_of(value->def)};
+	struct cycle_node node = {.op = value->def, .map = column_map_of(value->def), .function = column_function_of(value->def)};
 	if ((!node.function && !node.map) || !add_operands(arena, condition, value->def, &node))
 		return false;
 	if (!value->data)
@@ -82,7 +82,7 @@ static bool always(const struct value *when)
 	return attr && (attr->kind == ATTR_BOOL || attr->kind == ATTR_INTEGER) && attr->integer;
 }
 
-bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct op *op, int *bit)
+bool cycle_condition_add(struct cycle_network *network, struct cycle_condition *condition, const struct op *op, int *bit)
 {
 	struct diag *diag = network->module->diag;
 	struct value *when = op->operand[0];
@@ -104,7 +104,7 @@ bool flow_condition_add(struct flow_network *network, struct flow_condition *con
 	return true;
 }
 
-static void add_key(struct arena *arena, struct flow_condition *condition, const int64_t *value)
+static void add_key(struct arena *arena, struct cycle_condition *condition, const int64_t *value)
 {
 	if (is_inner(condition, value))
 		return;
@@ -114,7 +114,7 @@ static void add_key(struct arena *arena, struct flow_condition *condition, const
 	VEC_PUSH(arena, &condition->key, value);
 }
 
-static const int64_t *column_of(const struct flow_condition *condition, const int64_t *value)
+static const int64_t *column_of(const struct cycle_condition *condition, const int64_t *value)
 {
 	if (value == condition->innermost)
 		return condition->counted;
@@ -127,12 +127,12 @@ static const int64_t *column_of(const struct flow_condition *condition, const in
 	return NULL;
 }
 
-static int64_t *add_column(const struct flow_condition *condition)
+static int64_t *add_column(const struct cycle_condition *condition)
 {
 	return ARENA_ARRAY(condition->arena, int64_t, condition->width + 1);
 }
 
-static void make_columns(struct flow_condition *condition)
+static void make_columns(struct cycle_condition *condition)
 {
 	struct arena *arena = condition->arena;
 	condition->width = condition->trips < COLUMN ? (int)condition->trips : COLUMN;
@@ -142,7 +142,7 @@ static void make_columns(struct flow_condition *condition)
 	for (size_t i = 0; i < condition->key.count; i++)
 		condition->same[i] = add_column(condition);
 	for (size_t i = 0; i < condition->inner.count; i++) {
-		struct flow_node *node = &condition->inner.data[i];
+		struct cycle_node *node = &condition->inner.data[i];
 		node->at = add_column(condition);
 		node->from = ARENA_ARRAY(arena, const int64_t *, node->parts + COLUMN_OPERANDS);
 		for (int j = 0; j < node->parts; j++)
@@ -152,7 +152,7 @@ static void make_columns(struct flow_condition *condition)
 		condition->when_at[i] = column_of(condition, condition->when.data[i]);
 }
 
-void flow_condition_finish(struct arena *arena, struct flow_condition *condition)
+void cycle_condition_finish(struct arena *arena, struct cycle_condition *condition)
 {
 	for (size_t i = 0; i < condition->inner.count; i++)
 		for (int j = 0; j < condition->inner.data[i].parts; j++)
@@ -166,7 +166,7 @@ void flow_condition_finish(struct arena *arena, struct flow_condition *condition
 	make_columns(condition);
 }
 
-static bool same_key(struct flow_condition *condition)
+static bool same_key(struct cycle_condition *condition)
 {
 	bool same = condition->made;
 	for (size_t i = 0; i < condition->key.count; i++) {
@@ -177,7 +177,7 @@ static bool same_key(struct flow_condition *condition)
 }
 
 /* Of `count` iterations from `begin` on. */
-static void make_part(struct flow_condition *condition, int64_t begin, int count)
+static void make_part(struct cycle_condition *condition, int64_t begin, int count)
 {
 	uint64_t *row = condition->row + begin;
 	for (int i = 0; i < count; i++) {
@@ -185,7 +185,7 @@ static void make_part(struct flow_condition *condition, int64_t begin, int count
 		row[i] = 0;
 	}
 	for (size_t j = 0; j < condition->inner.count; j++) {
-		const struct flow_node *node = &condition->inner.data[j];
+		const struct cycle_node *node = &condition->inner.data[j];
 		column_compute(node->function, node->map, node->at, node->from, count);
 	}
 	for (size_t j = 0; j < condition->when.count; j++)
@@ -193,7 +193,7 @@ static void make_part(struct flow_condition *condition, int64_t begin, int count
 			row[i] |= (uint64_t)(condition->when_at[j][i] != 0) << j;
 }
 
-static void make_row(struct flow_condition *condition)
+static void make_row(struct cycle_condition *condition)
 {
 	if (!condition->row)
 		condition->row = ARENA_ARRAY(condition->arena, uint64_t, condition->trips);
@@ -205,10 +205,10 @@ static void make_row(struct flow_condition *condition)
 	condition->made = true;
 }
 
-void flow_condition_row(struct flow_condition *condition)
+void cycle_condition_row(struct cycle_condition *condition)
 {
 	for (size_t i = 0; i < condition->outer.count; i++) {
-		const struct flow_node *node = &condition->outer.data[i];
+		const struct cycle_node *node = &condition->outer.data[i];
 		column_compute(node->function, node->map, node->out, node->part, 1);
 	}
 	if (!same_key(condition))

@@ -45,12 +45,12 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 	for (int i = sum->levels - 1; i >= 0; i--) {
 		if (trips[i] > 1 && sum->factor[i] != run)
 			break;
-		run = flow_product(run, trips[i]);
+		run = cycle_multiply_counts(run, trips[i]);
 	}
 	return run;
 }
 
-struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int64_t latency, int levels, int64_t *const *counter, const int64_t *trips)
+struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struct op *op, int64_t latency, int levels, int64_t *const *counter, const int64_t *trips)
 {
 	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
@@ -59,17 +59,17 @@ struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct o
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
-		words = flow_product(words, trips[i]);
-	struct flow_stretch stretch = {.run = op->code == OP_WRITE ? 1 : words_in_a_row(&sum, trips + (levels - known)), .ahead = load && !sum.other, .lead = load ? 0 : latency};
+		words = cycle_multiply_counts(words, trips[i]);
+	struct cycle_stretch stretch = {.run = op->code == OP_WRITE ? 1 : words_in_a_row(&sum, trips + (levels - known)), .prefetches = load && !sum.other, .lead = load ? 0 : latency};
 	stretch.run = stretch.run < 1 ? 1 : stretch.run;
 	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
 	stretch.bursts = words / stretch.run * stretch.bursts_a_run;
 	return stretch;
 }
 
-struct flow_port *flow_port_new(struct flow_network *network, struct flow_process *process, int number)
+struct cycle_port *cycle_port_new(struct cycle_network *network, struct cycle_process *process, int number)
 {
-	struct flow_port *port = ARENA_NEW(network->arena, struct flow_port);
+	struct cycle_port *port = ARENA_NEW(network->arena, struct cycle_port);
 	port->process = process;
 	port->number = number;
 	port->burst = bundle_burst(network->main, number, network->platform->burst);
@@ -77,17 +77,17 @@ struct flow_port *flow_port_new(struct flow_network *network, struct flow_proces
 	return port;
 }
 
-struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port *port)
+struct cycle_port *cycle_port_twin(struct cycle_network *network, struct cycle_port *port)
 {
 	if (!port->twin) {
-		port->twin = flow_port_new(network, port->process, port->number);
+		port->twin = cycle_port_new(network, port->process, port->number);
 		port->twin->of = port->of ? port->of : port;
 		port->twin->write = port->write;
 	}
 	return port->twin;
 }
 
-static bool build_port(struct flow_network *network, struct flow_port *port)
+static bool build_port(struct cycle_network *network, struct cycle_port *port)
 {
 	const struct platform *platform = network->platform;
 	double rate = platform_channel_rate(platform);
@@ -114,11 +114,11 @@ static bool build_port(struct flow_network *network, struct flow_port *port)
 }
 
 /* Ports are put in the order of main's. */
-bool flow_memory_build(struct flow_network *network)
+bool cycle_memory_build(struct cycle_network *network)
 {
 	struct arena *arena = network->arena;
 	for (size_t i = 1; i < network->ports.count; i++) {
-		struct flow_port *moved = network->ports.data[i];
+		struct cycle_port *moved = network->ports.data[i];
 		size_t j = i;
 		for (; j && network->ports.data[j - 1]->number > moved->number; j--)
 			network->ports.data[j] = network->ports.data[j - 1];
@@ -128,7 +128,7 @@ bool flow_memory_build(struct flow_network *network)
 		if (!build_port(network, network->ports.data[i]))
 			return false;
 	for (size_t i = 0; i < network->ports.count; i++) {
-		struct flow_port *port = network->ports.data[i];
+		struct cycle_port *port = network->ports.data[i];
 		if (port->memory->ports.count > 1)
 			VEC_PUSH(arena, &port->process->ports, port);
 	}
@@ -137,56 +137,56 @@ bool flow_memory_build(struct flow_network *network)
 
 /* --- requests */
 
-static int64_t length_of(const struct flow_port *port, int64_t burst)
+static int64_t length_of(const struct cycle_port *port, int64_t burst)
 {
-	const struct flow_stretch *stretch = port->stretch;
+	const struct cycle_stretch *stretch = port->stretch;
 	bool last = burst % stretch->bursts_a_run == stretch->bursts_a_run - 1;
 	return last ? stretch->run - (stretch->bursts_a_run - 1) * port->burst : port->burst;
 }
 
-static void grant(struct flow_network *network, struct flow_port *port)
+static void grant(struct cycle_network *network, struct cycle_port *port)
 {
 	int64_t slot = port->granted & port->mask, wanted = port->request[slot] * MEMORY_FRACTION;
-	struct flow_memory *memory = port->memory;
+	struct cycle_memory *memory = port->memory;
 	port->start[slot] = wanted > memory->free ? wanted : memory->free;
 	memory->free = port->start[slot] + length_of(port, port->granted) * port->word;
 	port->granted++;
 	if (port->waiting) {
 		port->waiting = false;
-		flow_wake(network, port->process);
+		cycle_wake(network, port->process);
 	}
 }
 
-static bool is_pending(const struct flow_port *port)
+static bool is_pending(const struct cycle_port *port)
 {
 	return port->granted < port->posted;
 }
 
-static int64_t request_of(const struct flow_port *port)
+static int64_t request_of(const struct cycle_port *port)
 {
 	return port->request[port->granted & port->mask];
 }
 
-static bool comes_first(int64_t time, const struct flow_port *port, int64_t other_time, const struct flow_port *other)
+static bool comes_first(int64_t time, const struct cycle_port *port, int64_t other_time, const struct cycle_port *other)
 {
 	return time < other_time || (time == other_time && port->number < other->number);
 }
 
-static struct flow_port *first_pending(struct flow_port *const *ports, size_t count)
+static struct cycle_port *first_pending(struct cycle_port *const *ports, size_t count)
 {
-	struct flow_port *first = NULL;
+	struct cycle_port *first = NULL;
 	for (size_t i = 0; i < count; i++) {
-		struct flow_port *port = ports[i];
+		struct cycle_port *port = ports[i];
 		if (is_pending(port) && (!first || comes_first(request_of(port), port, request_of(first), first)))
 			first = port;
 	}
 	return first;
 }
 
-static bool is_safe(const struct flow_network *network, const struct flow_port *port)
+static bool is_safe(const struct cycle_network *network, const struct cycle_port *port)
 {
 	for (size_t i = 0; i < port->memory->ports.count; i++) {
-		const struct flow_port *other = port->memory->ports.data[i];
+		const struct cycle_port *other = port->memory->ports.data[i];
 		bool over = other->process->ended && other->process->launch + 1 >= network->options.launches;
 		int64_t bound = other->last > other->process->bound ? other->last : other->process->bound;
 		if (other != port && !over && !is_pending(other) && !comes_first(request_of(port), port, bound, other))
@@ -195,33 +195,33 @@ static bool is_safe(const struct flow_network *network, const struct flow_port *
 	return true;
 }
 
-void flow_memory_grant(struct flow_network *network, struct flow_memory *memory)
+void cycle_memory_grant(struct cycle_network *network, struct cycle_memory *memory)
 {
-	for (struct flow_port *port; (port = first_pending(memory->ports.data, memory->ports.count)) && is_safe(network, port);)
+	for (struct cycle_port *port; (port = first_pending(memory->ports.data, memory->ports.count)) && is_safe(network, port);)
 		grant(network, port);
 }
 
 /* Before this cycle, where all processes wait, no other request will come: each would follow from one that is pending. */
-static int64_t next_unknown(const struct flow_network *network)
+static int64_t next_unknown(const struct cycle_network *network)
 {
 	int64_t next = INT64_MAX;
 	for (size_t i = 0; i < network->ports.count; i++) {
-		const struct flow_port *port = network->ports.data[i];
+		const struct cycle_port *port = network->ports.data[i];
 		int64_t follows = is_pending(port) ? request_of(port) + port->stretch->lead : INT64_MAX;
 		next = follows < next ? follows : next;
 	}
 	return next;
 }
 
-bool flow_memory_grant_first(struct flow_network *network)
+bool cycle_memory_grant_first(struct cycle_network *network)
 {
-	struct flow_port *first = first_pending(network->ports.data, network->ports.count), *port;
+	struct cycle_port *first = first_pending(network->ports.data, network->ports.count), *port;
 	int64_t end = next_unknown(network);
 	if (!first)
 		return false;
 	grant(network, first);
 	for (size_t i = 0; i < network->ports.count; i++) {
-		const struct flow_memory *memory = network->ports.data[i]->memory;
+		const struct cycle_memory *memory = network->ports.data[i]->memory;
 		while ((port = first_pending(memory->ports.data, memory->ports.count)) && request_of(port) < end)
 			grant(network, port);
 	}
@@ -229,7 +229,7 @@ bool flow_memory_grant_first(struct flow_network *network)
 }
 
 /* The first request of a stretch, or one later than the last. */
-static void post(struct flow_network *network, struct flow_port *port, int64_t time)
+static void post(struct cycle_network *network, struct cycle_port *port, int64_t time)
 {
 	port->last = port->last >= time ? port->last + 1 : time;
 	port->request[port->posted++ & port->mask] = port->last;
@@ -237,38 +237,38 @@ static void post(struct flow_network *network, struct flow_port *port, int64_t t
 		grant(network, port);
 }
 
-void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time)
+void cycle_port_begin(struct cycle_network *network, struct cycle_port *port, const struct cycle_stretch *stretch, int64_t time)
 {
 	port->stretch = stretch;
 	port->posted = port->granted = port->used = port->left = port->next = 0;
-	while (stretch->ahead && port->posted < stretch->bursts && port->posted < port->outstanding)
+	while (stretch->prefetches && port->posted < stretch->bursts && port->posted < port->outstanding)
 		post(network, port, time);
 }
 
 /* --- accesses */
 
-static bool wait_for(struct flow_port *port)
+static bool wait_for(struct cycle_port *port)
 {
 	port->waiting = true;
 	return false;
 }
 
 /* Cycle in which a burst that was written has arrived. */
-static int64_t arrival(const struct flow_port *port, int64_t burst)
+static int64_t arrival(const struct cycle_port *port, int64_t burst)
 {
-	return flow_cycle_of(port->start[burst & port->mask] + length_of(port, burst) * port->word) + port->latency;
+	return cycle_from_parts(port->start[burst & port->mask] + length_of(port, burst) * port->word) + port->latency;
 }
 
-void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time)
+void cycle_port_ask(struct cycle_network *network, struct cycle_port *port, int64_t time)
 {
-	if (!port->stretch->ahead && !port->left && port->posted == port->used)
+	if (!port->stretch->prefetches && !port->left && port->posted == port->used)
 		post(network, port, time);
 }
 
-static bool first_word_to_read(struct flow_network *network, struct flow_port *port)
+static bool first_word_to_read(struct cycle_network *network, struct cycle_port *port)
 {
 	if (port->granted <= port->used) {
-		flow_memory_grant(network, port->memory);
+		cycle_memory_grant(network, port->memory);
 		if (port->granted <= port->used)
 			return wait_for(port);
 	}
@@ -277,11 +277,11 @@ static bool first_word_to_read(struct flow_network *network, struct flow_port *p
 	return true;
 }
 
-static bool first_word_to_write(struct flow_network *network, struct flow_port *port)
+static bool first_word_to_write(struct cycle_network *network, struct cycle_port *port)
 {
 	int64_t before = port->used - port->outstanding;
 	if (before >= port->granted) {
-		flow_memory_grant(network, port->memory);
+		cycle_memory_grant(network, port->memory);
 		if (before >= port->granted)
 			return wait_for(port);
 	}
@@ -290,35 +290,35 @@ static bool first_word_to_write(struct flow_network *network, struct flow_port *
 	return true;
 }
 
-bool flow_port_first(struct flow_network *network, struct flow_port *port)
+bool cycle_port_first(struct cycle_network *network, struct cycle_port *port)
 {
 	return port->write ? first_word_to_write(network, port) : first_word_to_read(network, port);
 }
 
 /* The last word of a burst: of one to read, there is room for another one; one to write can go. */
-void flow_port_end_burst(struct flow_network *network, struct flow_port *port, int64_t time)
+void cycle_port_end_burst(struct cycle_network *network, struct cycle_port *port, int64_t time)
 {
 	port->used++;
 	if (port->write)
 		post(network, port, time + 1);
-	else if (port->stretch->ahead && port->posted < port->stretch->bursts)
+	else if (port->stretch->prefetches && port->posted < port->stretch->bursts)
 		post(network, port, time + port->latency);
 }
 
-bool flow_port_end(struct flow_network *network, struct flow_process *process, const struct flow_access *access)
+bool cycle_port_end(struct cycle_network *network, struct cycle_process *process, const struct cycle_access *access)
 {
-	struct flow_port *port = access->port;
+	struct cycle_port *port = access->port;
 	if (!port->write || !port->posted)
 		return true;
 	if (port->granted < port->posted)
-		flow_memory_grant(network, port->memory);
+		cycle_memory_grant(network, port->memory);
 	if (port->granted < port->posted)
 		return wait_for(port);
 	int64_t arrived = arrival(port, port->posted - 1);
 	if (arrived <= process->time)
 		return true;
-	flow_waited(network, process, access, process->time, arrived);
-	flow_held_up(network, access, process->time, arrived);
+	cycle_log_wait(network, process, access, process->time, arrived);
+	cycle_log_stall(network, access, process->time, arrived);
 	process->time = arrived;
 	return true;
 }

@@ -7,8 +7,8 @@
 #define HOPS_MOST ((int64_t)1 << 22)
 
 struct path {
-	const struct flow_network *network;
-	struct flow_result *result;
+	const struct cycle_network *network;
+	struct cycle_result *result;
 	int64_t begin, end, width;         /* cycles; of a point */
 	int64_t *busy, *memory;   /* [processes] of the point at hand */
 	int *via;
@@ -17,11 +17,11 @@ struct path {
 
 struct hop {                  /* what ended the last wait */
 	int64_t end, length;
-	const struct flow_channel *channel;        /* NULL: memory */
-	const struct flow_process *next;
+	const struct cycle_channel *channel;        /* NULL: memory */
+	const struct cycle_process *next;
 };
 
-static void find_last(const struct flow_log *log, int64_t time, const struct flow_channel *channel, enum flow_side side, struct hop *hop)
+static void find_last(const struct cycle_log *log, int64_t time, const struct cycle_channel *channel, enum cycle_side side, struct hop *hop)
 {
 	size_t low = 0, high = log->runs.count;
 	while (low < high) {
@@ -33,43 +33,43 @@ static void find_last(const struct flow_log *log, int64_t time, const struct flo
 	}
 	if (!low)
 		return;
-	const struct flow_waits *waits = &log->runs.data[low - 1];
+	const struct cycle_wait_run *waits = &log->runs.data[low - 1];
 	int64_t number = waits->count > 1 ? (time - waits->first) / waits->step : 0;
 	int64_t end = waits->first + waits->step * (number < waits->count ? number : waits->count - 1);
 	if (end <= hop->end)
 		return;
-	*hop = (struct hop){end, waits->length, channel, channel ? channel->process[flow_other(side)] : NULL};
+	*hop = (struct hop){end, waits->length, channel, channel ? channel->process[cycle_other_side(side)] : NULL};
 }
 
-static struct hop last_wait(const struct flow_network *network, const struct flow_process *process, int64_t time)
+static struct hop last_wait(const struct cycle_network *network, const struct cycle_process *process, int64_t time)
 {
 	struct hop hop = {.end = -1};
 	for (size_t i = 0; i < process->channels.count; i++) {
-		const struct flow_channel *channel = process->channels.data[i];
-		enum flow_side side = channel->process[FLOW_READER] == process ? FLOW_READER : FLOW_WRITER;
+		const struct cycle_channel *channel = process->channels.data[i];
+		enum cycle_side side = channel->process[CYCLE_READER] == process ? CYCLE_READER : CYCLE_WRITER;
 		find_last(&channel->log[side], time, channel, side, &hop);
 	}
 	for (size_t i = 0; i < network->ports.count; i++)
 		if (network->ports.data[i]->process == process)
-			find_last(&network->ports.data[i]->log, time, NULL, FLOW_READER, &hop);
+			find_last(&network->ports.data[i]->log, time, NULL, CYCLE_READER, &hop);
 	return hop;
 }
 
 /* The process with the most cycles names the point; neighbours with one name are one segment. */
 static void end_point(struct path *path)
 {
-	struct flow_result *result = path->result;
+	struct cycle_result *result = path->result;
 	int most = 0;
 	for (int i = 1; i < result->processes; i++)
 		most = path->busy[i] + path->memory[i] > path->busy[most] + path->memory[most] ? i : most;
 	int64_t begin = path->begin + path->point * path->width, end = begin + path->width < path->end ? begin + path->width : path->end;
-	struct flow_segment *last = result->segments ? &result->segment[result->segments - 1] : NULL;
+	struct cycle_path_segment *last = result->segments ? &result->segment[result->segments - 1] : NULL;
 	if (path->busy[most] + path->memory[most] == 0 || (last && last->process == most)) {
 		if (last)
 			last->begin = begin;
 	} else {
 		last = &result->segment[result->segments++];
-		*last = (struct flow_segment){.process = most, .begin = begin, .end = end, .via = path->via[most]};
+		*last = (struct cycle_path_segment){.process = most, .begin = begin, .end = end, .via = path->via[most]};
 	}
 	if (last) {
 		last->busy += path->busy[most];
@@ -95,17 +95,17 @@ static void add_cycles(struct path *path, int process, int64_t *kind, int64_t fr
 	}
 }
 
-static int64_t later(int64_t left, int64_t right)
+static int64_t max_cycle(int64_t left, int64_t right)
 {
 	return left > right ? left : right;
 }
 
-static void follow(struct path *path, const struct flow_process *process)
+static void follow(struct path *path, const struct cycle_process *process)
 {
 	int64_t time = path->end;
 	for (int64_t hops = 0; process && time > path->begin && hops < HOPS_MOST; hops++) {
 		struct hop hop = last_wait(path->network, process, time);
-		int64_t from = later(hop.end, path->begin);
+		int64_t from = max_cycle(hop.end, path->begin);
 		add_cycles(path, process->number, path->busy, from, time);
 		time = from;
 		if (hop.end <= path->begin)
@@ -117,29 +117,29 @@ static void follow(struct path *path, const struct flow_process *process)
 				path->via[process->number] = hop.channel->number;
 			continue;
 		}
-		from = later(time - hop.length, path->begin);
+		from = max_cycle(time - hop.length, path->begin);
 		add_cycles(path, process->number, path->memory, from, time);
 		time = from;
 	}
 }
 
-static void turn_round(struct flow_result *result)
+static void reverse_path(struct cycle_result *result)
 {
 	for (int i = 0, j = result->segments - 1; i < j; i++, j--) {
-		struct flow_segment kept = result->segment[i];
+		struct cycle_path_segment kept = result->segment[i];
 		result->segment[i] = result->segment[j];
 		result->segment[j] = kept;
 	}
 }
 
-void flow_path(const struct flow_network *network, struct arena *arena, struct flow_result *result)
+void cycle_critical_path(const struct cycle_network *network, struct arena *arena, struct cycle_result *result)
 {
-	const struct flow_process *last = network->last_ended;
+	const struct cycle_process *last = network->last_ended;
 	result->on_path = ARENA_ARRAY(arena, int64_t, result->processes + 1);
-	result->segment = ARENA_ARRAY(arena, struct flow_segment, POINTS + 1);
+	result->segment = ARENA_ARRAY(arena, struct cycle_path_segment, POINTS + 1);
 	if (!last || !last->ended)
 		return;
-	struct path path = {.network = network, .result = result, .begin = later(last->began, network->path_from), .end = last->time};
+	struct path path = {.network = network, .result = result, .begin = max_cycle(last->began, network->path_from), .end = last->time};
 	path.width = (path.end - path.begin + POINTS - 1) / POINTS;
 	path.point = path.width ? (path.end - 1 - path.begin) / path.width : 0;
 	path.busy = ARENA_ARRAY(arena, int64_t, result->processes);
@@ -149,5 +149,5 @@ void flow_path(const struct flow_network *network, struct arena *arena, struct f
 		path.via[i] = -1;
 	follow(&path, last);
 	end_point(&path);
-	turn_round(result);
+	reverse_path(result);
 }

@@ -2,12 +2,12 @@
 #include "simulate/flow_access.h"
 
 /* Depths are a run's own. */
-static bool runs(const struct flow_access *only)
+static bool runs(const struct cycle_access *only)
 {
 	return only && (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE || (only->kind == ACCESS_PUSH && only->channel->depth != UNBOUNDED));
 }
 
-static void begin(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
+static void begin(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	pipe->running = true;
 	pipe->drained = !pipe->iterations;
@@ -23,29 +23,29 @@ static void begin(struct flow_network *network, struct flow_process *process, st
 	}
 	for (int i = 0; !pipe->drained && i < pipe->accesses; i++)
 		if (pipe->access[i].port)
-			flow_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch, pipe->start + pipe->access[i].stage);
+			cycle_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch, pipe->start + pipe->access[i].stage);
 }
 
-static bool run_cycle(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, const struct flow_group *group)
+static bool run_cycle(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, const struct cycle_group *group)
 {
 	int64_t cycle = pipe->window * pipe->interval + group->stage, begins = process->time + cycle - pipe->cycle, time = begins;
-	const struct flow_access *why = NULL;
+	const struct cycle_access *why = NULL;
 	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
-		flow_ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
+		cycle_ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = group->first; i < group->first + group->count; i++) {
 			int64_t iteration = pipe->window - pipe->lag[i];
-			const struct flow_access *access = &pipe->access[i];
-			if (iteration < 0 || iteration >= pipe->iterations || !flow_is_made(pipe, access, iteration))
+			const struct cycle_access *access = &pipe->access[i];
+			if (iteration < 0 || iteration >= pipe->iterations || !cycle_is_made(pipe, access, iteration))
 				continue;
 			if (pass)
-				flow_access_make(network, access, time);
-			else if (!flow_access_time(network, process, access, &time, &why))
+				cycle_access_make(network, access, time);
+			else if (!cycle_access_time(network, process, access, &time, &why))
 				return false;
 		}
 	if (time > begins) {
-		flow_waited(network, process, why, begins, time);
-		flow_held_up(network, why, begins, time);
+		cycle_log_wait(network, process, why, begins, time);
+		cycle_log_stall(network, why, begins, time);
 	}
 	process->time = time;
 	pipe->cycle = cycle;
@@ -53,16 +53,16 @@ static bool run_cycle(struct flow_network *network, struct flow_process *process
 }
 
 /* Style stp. */
-static bool run_frozen(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
+static bool run_frozen(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	process->waits_for = NULL;
 	for (; pipe->window <= pipe->last_window; pipe->window++, pipe->at = 0) {
 		if (pipe->issued == pipe->window && pipe->issued < pipe->iterations)
-			flow_issue(pipe);
+			cycle_issue(pipe);
 		for (; pipe->at < pipe->groups; pipe->at++)
 			if (!run_cycle(network, process, pipe, &pipe->group[pipe->at]))
 				return false;
-		if (flow_out_of_fuel(network, process)) {
+		if (cycle_must_yield(network, process)) {
 			pipe->window++;
 			pipe->at = 0;
 			return false;
@@ -73,27 +73,27 @@ static bool run_frozen(struct flow_network *network, struct flow_process *proces
 }
 
 /* What held up the group nearest to the end. */
-static const struct flow_access *last_reason(const struct flow_pipe *pipe)
+static const struct cycle_access *last_reason(const struct cycle_pipe *pipe)
 {
-	const struct flow_access *why = NULL;
+	const struct cycle_access *why = NULL;
 	for (int i = pipe->groups - 1; i >= 0 && !why; i--)
 		why = pipe->group[i].why;
 	return why;
 }
 
 /* When the next loop's first iteration may enter: behind the last one, which it passes nowhere. */
-static int64_t behind(const struct flow_pipe *pipe)
+static int64_t next_entry(const struct cycle_pipe *pipe)
 {
-	const struct flow_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	const struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
 	int64_t enters = first->time + pipe->interval, leaves = last->time + 1 - last->stage;
 	return enters > leaves ? enters : leaves;
 }
 
 /* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
-static bool run_flushing(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
+static bool run_flushing(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
-	struct flow_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
-	flow_pass(network, process, pipe);
+	struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	cycle_advance(network, process, pipe);
 	if (process->yielded)
 		return false;
 	process->time = last->done ? last->time : pipe->start;
@@ -101,20 +101,20 @@ static bool run_flushing(struct flow_network *network, struct flow_process *proc
 		return false;
 	int64_t left = first->time + last->stage;
 	if (last->time > left)
-		flow_waited(network, process, last_reason(pipe), left, last->time);
+		cycle_log_wait(network, process, last_reason(pipe), left, last->time);
 	process->left = last->time + pipe->depth - last->stage;
-	process->time = process->unbroken ? behind(pipe) : process->left;
+	process->time = process->rewinding ? next_entry(pipe) : process->left;
 	return true;
 }
 
 /* Nothing that the loop still does is earlier. */
-int64_t flow_pipe_bound(const struct flow_process *process, const struct flow_pipe *pipe)
+int64_t cycle_pipe_bound(const struct cycle_process *process, const struct cycle_pipe *pipe)
 {
 	int64_t bound = INT64_MAX;
 	if (!pipe->flushes || pipe->drained)
 		return process->time;
 	for (int i = 0; i < pipe->groups; i++) {
-		const struct flow_group *group = &pipe->group[i];
+		const struct cycle_group *group = &pipe->group[i];
 		int64_t time = group->done ? group->time : pipe->start;
 		bound = group->done < pipe->iterations && time < bound ? time : bound;
 	}
@@ -122,15 +122,15 @@ int64_t flow_pipe_bound(const struct flow_process *process, const struct flow_pi
 }
 
 /* What was written has arrived in memory. */
-static bool arrive(struct flow_network *network, struct flow_process *process, const struct flow_pipe *pipe)
+static bool arrive(struct cycle_network *network, struct cycle_process *process, const struct cycle_pipe *pipe)
 {
 	for (int i = 0; i < pipe->accesses; i++)
-		if (pipe->access[i].kind == ACCESS_STORE && !flow_port_end(network, process, &pipe->access[i]))
-			return flow_unknown(process, &pipe->access[i]);
+		if (pipe->access[i].kind == ACCESS_STORE && !cycle_port_end(network, process, &pipe->access[i]))
+			return cycle_unknown(process, &pipe->access[i]);
 	return true;
 }
 
-bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
+bool cycle_pipe_run(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	if (!pipe->running)
 		begin(network, process, pipe);
@@ -140,6 +140,6 @@ bool flow_pipe_run(struct flow_network *network, struct flow_process *process, s
 	if (pipe->iterations && !arrive(network, process, pipe))
 		return false;
 	pipe->running = false;
-	process->time += process->unbroken ? 0 : LOOP_CYCLES;
+	process->time += process->rewinding ? 0 : LOOP_CYCLES;
 	return true;
 }

@@ -2,30 +2,30 @@
 #include "simulate/flow_network.h"
 
 /* A second access through one port goes through its twin. */
-static void add_stretch(struct flow_network *network, struct flow_pipe *pipe, struct flow_access *access, const struct op *op)
+static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe, struct cycle_access *access, const struct op *op)
 {
 	for (int i = 0; i < access->order - 1; i++)
 		if (pipe->access[i].port == access->port)
-			access->port = flow_port_twin(network, access->port);
-	access->stretch = flow_stretch_of(access->port, op, network->platform->memory_latency, pipe->levels, pipe->counter, pipe->trips);
-	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.ahead;
+			access->port = cycle_port_twin(network, access->port);
+	access->stretch = cycle_stretch_of(access->port, op, network->platform->memory_latency, pipe->levels, pipe->counter, pipe->trips);
+	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.prefetches;
 }
 
 /* Stages of the accesses, and the depth: the longest way through the body.  value->id: when a value is ready. */
-static void schedule(struct flow_network *network, struct flow_pipe *pipe, const struct block *body)
+static void schedule(struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
 {
 	int count = 0;
 	for (const struct op *op = body->first; op; op = op->next)
-		count += flow_is_access(op);
-	pipe->access = ARENA_ARRAY(network->arena, struct flow_access, count + 1);
+		count += cycle_is_access(op);
+	pipe->access = ARENA_ARRAY(network->arena, struct cycle_access, count + 1);
 	for (const struct op *op = body->first; op; op = op->next) {
 		int64_t ready = 0;
 		for (int i = 0; i < op->operands; i++)
 			if (op->operand[i]->def && op->operand[i]->def->parent == body && op->operand[i]->id > ready)
 				ready = op->operand[i]->id;
-		if (flow_is_access(op)) {
-			struct flow_access *access = &pipe->access[pipe->accesses++];
-			*access = flow_access_of(op);
+		if (cycle_is_access(op)) {
+			struct cycle_access *access = &pipe->access[pipe->accesses++];
+			*access = cycle_access_of(op);
 			access->stage = ready;
 			access->order = pipe->accesses;
 			if (access->port)
@@ -38,29 +38,29 @@ static void schedule(struct flow_network *network, struct flow_pipe *pipe, const
 	}
 }
 
-static bool add_conditions(struct flow_network *network, struct flow_pipe *pipe, const struct block *body)
+static bool add_conditions(struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
 {
-	struct flow_access *access = pipe->access;
+	struct cycle_access *access = pipe->access;
 	pipe->condition.innermost = pipe->counter[pipe->levels - 1];
 	pipe->condition.trips = pipe->trips[pipe->levels - 1];
 	for (const struct op *op = body->first; op; op = op->next) {
-		if (op_is_conditional(op) && !flow_condition_add(network, &pipe->condition, op, &access->bit))
+		if (op_is_conditional(op) && !cycle_condition_add(network, &pipe->condition, op, &access->bit))
 			return false;
-		access += flow_is_access(op);
+		access += cycle_is_access(op);
 	}
-	flow_condition_finish(network->arena, &pipe->condition);
+	cycle_condition_finish(network->arena, &pipe->condition);
 	return true;
 }
 
-static int64_t group_key(const struct flow_pipe *pipe, int64_t stage)
+static int64_t group_key(const struct cycle_pipe *pipe, int64_t stage)
 {
 	return pipe->flushes ? stage : stage % pipe->interval;
 }
 
-static void sort_accesses(struct flow_pipe *pipe)
+static void sort_accesses(struct cycle_pipe *pipe)
 {
 	for (int i = 1; i < pipe->accesses; i++) {
-		struct flow_access moved = pipe->access[i];
+		struct cycle_access moved = pipe->access[i];
 		int j = i;
 		for (; j && group_key(pipe, pipe->access[j - 1].stage) > group_key(pipe, moved.stage); j--)
 			pipe->access[j] = pipe->access[j - 1];
@@ -69,33 +69,33 @@ static void sort_accesses(struct flow_pipe *pipe)
 }
 
 /* A flushing loop begins with a group in stage 0, where iterations enter. */
-static void make_groups(struct arena *arena, struct flow_pipe *pipe)
+static void make_groups(struct arena *arena, struct cycle_pipe *pipe)
 {
-	pipe->group = ARENA_ARRAY(arena, struct flow_group, pipe->accesses + 1);
+	pipe->group = ARENA_ARRAY(arena, struct cycle_group, pipe->accesses + 1);
 	if (pipe->flushes)
-		pipe->group[pipe->groups++] = (struct flow_group){0};
+		pipe->group[pipe->groups++] = (struct cycle_group){0};
 	for (int i = 0; i < pipe->accesses; i++) {
 		int64_t key = group_key(pipe, pipe->access[i].stage);
 		if (!pipe->groups || pipe->group[pipe->groups - 1].stage != key)
-			pipe->group[pipe->groups++] = (struct flow_group){.first = i, .stage = key};
+			pipe->group[pipe->groups++] = (struct cycle_group){.first = i, .stage = key};
 		pipe->group[pipe->groups - 1].count++;
 	}
 }
 
 /* As if no condition held. */
-static void make_made(struct arena *arena, const struct flow_pipe *pipe, struct flow_group *group)
+static void make_made(struct arena *arena, const struct cycle_pipe *pipe, struct cycle_group *group)
 {
 	for (int i = group->first; i < group->first + group->count; i++)
 		group->conditions |= pipe->access[i].bit < 0 ? 0 : (uint64_t)1 << pipe->access[i].bit;
 	group->only = group->count == 1 ? &pipe->access[group->first] : NULL;
-	group->made = ARENA_ARRAY(arena, struct flow_made, FLOW_MADE);
-	for (int k = 0; k < FLOW_MADE; k++) {
-		group->made[k].access = ARENA_ARRAY(arena, const struct flow_access *, group->count + 1);
-		flow_list_made(pipe, group, 0, &group->made[k]);
+	group->made = ARENA_ARRAY(arena, struct cycle_made, CYCLE_MADE);
+	for (int k = 0; k < CYCLE_MADE; k++) {
+		group->made[k].access = ARENA_ARRAY(arena, const struct cycle_access *, group->count + 1);
+		cycle_list_made(pipe, group, 0, &group->made[k]);
 	}
 }
 
-static void make_flushing(struct arena *arena, struct flow_pipe *pipe)
+static void make_flushing(struct arena *arena, struct cycle_pipe *pipe)
 {
 	for (int i = 0; i < pipe->groups; i++) {
 		pipe->group[i].times = ARENA_ARRAY(arena, int64_t, pipe->ring);
@@ -104,11 +104,11 @@ static void make_flushing(struct arena *arena, struct flow_pipe *pipe)
 	for (int i = 1; i < pipe->groups; i++) {
 		pipe->group[i].before = pipe->group[i - 1].times;
 		pipe->group[i].distance = pipe->group[i].stage - pipe->group[i - 1].stage;
-		pipe->group[i - 1].behind = pipe->group[i].times;
+		pipe->group[i - 1].next_times = pipe->group[i].times;
 	}
 }
 
-static void make_rings(struct arena *arena, struct flow_pipe *pipe)
+static void make_rings(struct arena *arena, struct cycle_pipe *pipe)
 {
 	int64_t most = 1;
 	pipe->lag = ARENA_ARRAY(arena, int64_t, pipe->accesses + 1);
@@ -127,20 +127,20 @@ static void make_rings(struct arena *arena, struct flow_pipe *pipe)
 }
 
 /* Of a flushing loop that only reads where iterations enter, nothing shows until they come to the next group, or until it may read on. */
-static void set_leads(struct flow_pipe *pipe, int64_t latency)
+static void set_leads(struct cycle_pipe *pipe, int64_t latency)
 {
-	const struct flow_group *first = &pipe->group[0];
+	const struct cycle_group *first = &pipe->group[0];
 	bool reads = pipe->flushes && pipe->groups > 1;
 	for (int i = 0; reads && i < first->count; i++)
-		reads = pipe->access[i].kind == ACCESS_LOAD && pipe->access[i].stretch.ahead;
+		reads = pipe->access[i].kind == ACCESS_LOAD && pipe->access[i].stretch.prefetches;
 	for (int i = 0; reads && i < first->count; i++)
 		pipe->access[i].stretch.lead = first[1].stage < latency ? first[1].stage : latency;
 }
 
-bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats)
+bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process, const struct op *loop, int64_t repeats)
 {
 	struct arena *arena = network->arena;
-	struct flow_pipe *pipe = ARENA_NEW(arena, struct flow_pipe);
+	struct cycle_pipe *pipe = ARENA_NEW(arena, struct cycle_pipe);
 	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(inner->region[0]))
 		pipe->levels++;
 	pipe->counter = ARENA_ARRAY(arena, int64_t *, pipe->levels);
@@ -149,9 +149,9 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 	for (int i = 0; i < pipe->levels; i++) {
 		loop = i ? timing_only_loop(loop->region[0]) : loop;
 		loop->region[0]->argument[0]->data = pipe->counter[i] = ARENA_NEW(arena, int64_t);
-		if (!flow_trips(network, loop, &pipe->trips[i]))
+		if (!cycle_trips(network, loop, &pipe->trips[i]))
 			return false;
-		pipe->iterations = flow_product(pipe->iterations, pipe->trips[i]);
+		pipe->iterations = cycle_multiply_counts(pipe->iterations, pipe->trips[i]);
 	}
 	if (!pipe->iterations)
 		return true;
@@ -170,8 +170,8 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 			pipe->last_window = pipe->iterations - 1 + pipe->lag[i];
 	for (int i = 0; i < pipe->accesses; i++)
 		if (pipe->access[i].kind == ACCESS_PUSH)
-			flow_add_words(pipe->access[i].channel, flow_product(pipe->iterations, repeats));
-	network->events = flow_sum(network->events, flow_product(pipe->iterations, repeats));
-	VEC_PUSH(arena, &process->steps, ((struct flow_step){.kind = STEP_PIPE, .pipe = pipe}));
+			cycle_add_words(pipe->access[i].channel, cycle_multiply_counts(pipe->iterations, repeats));
+	network->events = cycle_add_counts(network->events, cycle_multiply_counts(pipe->iterations, repeats));
+	VEC_PUSH(arena, &process->steps, ((struct cycle_step){.kind = STEP_PIPE, .pipe = pipe}));
 	return true;
 }

@@ -6,7 +6,7 @@
 
 /* --- channels */
 
-static void make_room(struct flow_network *network, struct flow_channel *channel, int64_t words)
+static void make_room(struct cycle_network *network, struct cycle_channel *channel, int64_t words)
 {
 	int64_t slots = channel->mask + 1;
 	if (slots >= words)
@@ -23,59 +23,59 @@ static void make_room(struct flow_network *network, struct flow_channel *channel
 	channel->mask = slots - 1;
 }
 
-void flow_set_depth(struct flow_network *network, struct flow_channel *channel, int64_t depth)
+void cycle_set_depth(struct cycle_network *network, struct cycle_channel *channel, int64_t depth)
 {
 	channel->depth = depth;
 	make_room(network, channel, depth == UNBOUNDED ? SLOTS_LEAST : depth);
 	channel->limit = depth == UNBOUNDED ? channel->mask + 1 : depth;
 }
 
-void flow_deepen(struct flow_network *network, struct flow_channel *channel)
+void cycle_deepen(struct cycle_network *network, struct cycle_channel *channel)
 {
-	flow_set_depth(network, channel, channel->depth + 1);
-	channel->waiting[FLOW_WRITER] = false;
-	flow_wake(network, channel->process[FLOW_WRITER]);
+	cycle_set_depth(network, channel, channel->depth + 1);
+	channel->waiting[CYCLE_WRITER] = false;
+	cycle_wake(network, channel->process[CYCLE_WRITER]);
 }
 
 /* Of an unbounded channel the slots are full, or not all its pops are counted yet. */
-bool flow_full(struct flow_network *network, struct flow_channel *channel)
+bool cycle_full(struct cycle_network *network, struct cycle_channel *channel)
 {
 	if (channel->depth != UNBOUNDED)
 		return true;
-	flow_count_words(network, channel);
+	cycle_count_words(network, channel);
 	make_room(network, channel, 2 * (channel->pushed - channel->counted_pop));
-	flow_count_words(network, channel);
+	cycle_count_words(network, channel);
 	return false;
 }
 
 /* Counts the words held, as far as both ends are known; a word that comes while another one goes finds it still there. */
-void flow_count_words(struct flow_network *network, struct flow_channel *channel)
+void cycle_count_words(struct cycle_network *network, struct cycle_channel *channel)
 {
 	const int64_t *full_at = channel->full_at, *free_at = channel->free_at;
 	int64_t push = channel->counted_push, pop = channel->counted_pop, pushed = channel->pushed, popped = channel->popped, mask = channel->mask, most = channel->most;
-	struct flow_held held = flow_held_of(network, channel);
+	struct cycle_occupancy occupancy = cycle_occupancy_of(network, channel);
 	while (push < pushed && pop < popped) {
 		int64_t full = full_at[push & mask], free = free_at[pop & mask], words = push - pop;
 		if (full > free) {
-			flow_hold(network, channel, &held, free, words);
+			cycle_set_occupancy(network, channel, &occupancy, free, words);
 			pop++;
 			continue;
 		}
-		flow_hold(network, channel, &held, full, words);
+		cycle_set_occupancy(network, channel, &occupancy, full, words);
 		push++;
 		most = words + 1 > most ? words + 1 : most;
 	}
 	channel->counted_push = push;
 	channel->counted_pop = pop;
 	channel->most = most;
-	channel->held_since = held.since;
+	channel->occupied_since = occupancy.since;
 	if (channel->depth == UNBOUNDED)
 		channel->limit = channel->mask + 1 - (channel->popped - channel->counted_pop);
 }
 
 /* --- steps */
 
-void flow_wake(struct flow_network *network, struct flow_process *process)
+void cycle_wake(struct cycle_network *network, struct cycle_process *process)
 {
 	if (!process || process->queued || process->ended)
 		return;
@@ -84,46 +84,46 @@ void flow_wake(struct flow_network *network, struct flow_process *process)
 	network->queue[place < network->processes.count ? place : place - network->processes.count] = process;
 }
 
-bool flow_unknown(struct flow_process *process, const struct flow_access *access)
+bool cycle_unknown(struct cycle_process *process, const struct cycle_access *access)
 {
 	if (access->channel)
-		access->channel->waiting[flow_side_of(access->kind)] = true;
+		access->channel->waiting[cycle_side_of(access->kind)] = true;
 	if (!process->waits_for)
 		process->waits_for = access;
 	return false;
 }
 
-static bool run_access(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_access(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
-	const struct flow_access *why = NULL;
+	const struct cycle_access *why = NULL;
 	int64_t begins = process->time;
 	bool again = process->waits_for == &step->access;
 	process->waits_for = NULL;
-	if (step->access.bit >= 0 && !(flow_condition_bits(step->condition, 0) >> step->access.bit & 1))
+	if (step->access.bit >= 0 && !(cycle_condition_bits(step->condition, 0) >> step->access.bit & 1))
 		return true;
 	if (step->access.port && !again) {
-		flow_port_begin(network, step->access.port, &step->access.stretch, process->time);
-		flow_port_ask(network, step->access.port, process->time);
+		cycle_port_begin(network, step->access.port, &step->access.stretch, process->time);
+		cycle_port_ask(network, step->access.port, process->time);
 	}
-	if (!flow_access_time(network, process, &step->access, &process->time, &why))
+	if (!cycle_access_time(network, process, &step->access, &process->time, &why))
 		return false;
 	if (process->time > begins) {
-		flow_waited(network, process, why, begins, process->time);
-		flow_held_up(network, why, begins, process->time);
+		cycle_log_wait(network, process, why, begins, process->time);
+		cycle_log_stall(network, why, begins, process->time);
 	}
-	flow_access_make(network, &step->access, process->time);
+	cycle_access_make(network, &step->access, process->time);
 	return true;
 }
 
-static bool run_arrival(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_arrival(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	process->waits_for = NULL;
-	return flow_port_end(network, process, &step->access) || flow_unknown(process, &step->access);
+	return cycle_port_end(network, process, &step->access) || cycle_unknown(process, &step->access);
 }
 
-typedef bool step_function(struct flow_network *network, struct flow_process *process, struct flow_step *step);
+typedef bool step_function(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step);
 
-static bool run_loop(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_loop(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	*step->counter = 0;
@@ -132,7 +132,7 @@ static bool run_loop(struct flow_network *network, struct flow_process *process,
 	return true;
 }
 
-static bool run_next(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_next(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	if (++*step->counter < step->trips)
@@ -140,19 +140,19 @@ static bool run_next(struct flow_network *network, struct flow_process *process,
 	return true;
 }
 
-static bool run_wait(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_wait(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	process->time += step->cycles;
 	return true;
 }
 
-static bool run_pipe(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_pipe(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
-	return flow_pipe_run(network, process, step->pipe);
+	return cycle_pipe_run(network, process, step->pipe);
 }
 
-static bool run_drain(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_drain(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	(void)step;
@@ -162,19 +162,19 @@ static bool run_drain(struct flow_network *network, struct flow_process *process
 
 /* --- launches */
 
-static void begin_launch(struct flow_network *network, struct flow_process *process, int64_t time)
+static void begin_launch(struct cycle_network *network, struct cycle_process *process, int64_t time)
 {
 	if (network->samples)
-		flow_sample_span(network, process->sampled[CAUSE_NONE], process->time, time);
+		cycle_sample_span(network, process->sampled[CAUSE_NONE], process->time, time);
 	process->launch++;
 	process->at = 0;
 	process->ended = false;
 	process->time = process->began = process->bound = time;
-	flow_wake(network, process);
+	cycle_wake(network, process);
 }
 
 /* All processes have ended the launch at hand. */
-static void end_launch(struct flow_network *network, int64_t time)
+static void end_launch(struct cycle_network *network, int64_t time)
 {
 	network->ended = 0;
 	if (network->options.overlap) {
@@ -189,9 +189,9 @@ static void end_launch(struct flow_network *network, int64_t time)
 		begin_launch(network, network->processes.data[i], network->launch_began);
 }
 
-static bool run_end(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static bool run_end(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
-	const struct flow_options *options = &network->options;
+	const struct cycle_options *options = &network->options;
 	(void)step;
 	process->ended = true;
 	process->active += process->time - process->began;
@@ -214,41 +214,41 @@ static step_function *const step_functions[] = {
 	[STEP_LOOP] = run_loop, [STEP_NEXT] = run_next, [STEP_WAIT] = run_wait, [STEP_ACCESS] = run_access, [STEP_ARRIVAL] = run_arrival, [STEP_PIPE] = run_pipe, [STEP_DRAIN] = run_drain, [STEP_END] = run_end,
 };
 
-static void resume(struct flow_network *network, struct flow_process *process)
+static void resume(struct cycle_network *network, struct cycle_process *process)
 {
-	struct flow_step *step = &process->steps.data[process->at];
+	struct cycle_step *step = &process->steps.data[process->at];
 	process->yielded = false;
 	while (step_functions[step->kind](network, process, step))
 		step = &process->steps.data[++process->at];
 	for (size_t i = 0; i < process->channels.count; i++)
-		flow_count_words(network, process->channels.data[i]);
+		cycle_count_words(network, process->channels.data[i]);
 	if (process->ports.count)
-		process->bound = step->kind == STEP_PIPE ? flow_pipe_bound(process, step->pipe) : process->time;
+		process->bound = step->kind == STEP_PIPE ? cycle_pipe_bound(process, step->pipe) : process->time;
 	for (size_t i = 0; i < process->ports.count; i++)
-		flow_memory_grant(network, process->ports.data[i]->memory);
+		cycle_memory_grant(network, process->ports.data[i]->memory);
 	if (process->yielded)
-		flow_wake(network, process);
+		cycle_wake(network, process);
 }
 
-static struct flow_process *next_process(struct flow_network *network)
+static struct cycle_process *next_process(struct cycle_network *network)
 {
-	struct flow_process *process = network->queue[network->first];
+	struct cycle_process *process = network->queue[network->first];
 	network->first = network->first + 1 == network->processes.count ? 0 : network->first + 1;
 	network->queued--;
 	process->queued = false;
 	return process;
 }
 
-static bool stopped(struct flow_network *network)
+static bool stopped(struct cycle_network *network)
 {
-	const struct flow_options *options = &network->options;
+	const struct cycle_options *options = &network->options;
 	if (options->progress)
 		options->progress(options->user, network->done, network->events * options->launches);
 	return options->stop && *options->stop;
 }
 
 /* false: it was stopped. */
-bool flow_run_all(struct flow_network *network)
+bool cycle_run_all(struct cycle_network *network)
 {
 	int64_t told = 0;
 	for (;;) {
@@ -262,7 +262,7 @@ bool flow_run_all(struct flow_network *network)
 			if (stopped(network))
 				return false;
 		}
-		if (!flow_memory_grant_first(network))
+		if (!cycle_memory_grant_first(network))
 			return true;
 	}
 }

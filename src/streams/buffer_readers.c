@@ -10,9 +10,9 @@
 #include "streams/streams.h"
 
 #define SHORT_WORDS 32        /* a FIFO of so many words costs next to nothing */
-#define HELD_BYTES 1024       /* from so many on a writer that holds them serves its readers: another nest takes some cycles to begin */
+#define DRAIN_MIN_BYTES 1024       /* from so many on a writer that holds them serves its readers: another nest takes some cycles to begin */
 
-struct search {
+struct reader_search {
 	struct module *module;
 	int *seen;                /* [values] number of the search that saw it last */
 	bool *below;              /* [values] depends on reader A */
@@ -37,10 +37,10 @@ static int64_t guarded_trip(const struct kernel *kernel, const struct access *ac
 static bool kernel_waits_for_all(const struct kernel *kernel, int operand)
 {
 	const struct access *access = &kernel->operand[operand];
-	bool inside = true, late = kernel_is_post_operand(kernel, operand);
+	bool inside = true, deferred = kernel_is_post_operand(kernel, operand);
 	int64_t low;
 	for (int l = kernel->loops - 1 - (kernel->lanes > 1); l >= 0; l--) {
-		if (late && kernel->loop[l].reduction)
+		if (deferred && kernel->loop[l].reduction)
 			continue;
 		inside = inside && (!access->stride[l] || guarded_trip(kernel, access, l, &low) == 1);
 		if (!inside && (kernel->scan || !kernel->loop[l].reduction) && kernel->loop[l].extent > 1)
@@ -68,7 +68,7 @@ static bool waits_for_all(const struct op *op, int operand)
 }
 
 /* Does the first word of the stream need something that has waited for all words of reader A? */
-static bool completes(struct search *s, const struct value *stream)
+static bool completes(struct reader_search *s, const struct value *stream)
 {
 	const struct op *def = stream->def;
 	if (stream->type->kind != TYPE_ITENSOR || !def || s->seen[stream->id] == s->number)
@@ -94,7 +94,7 @@ static bool uses_outermost(const struct kernel *kernel, int operand)
 }
 
 /* Does the word come by a converter that has all of a turn of the first loop first, and needs what depends on A?  Elementwise kernels behind it change no order. */
-static bool comes_by_block(const struct search *s, const struct value *stream, int64_t turns)
+static bool arrives_by_block(const struct reader_search *s, const struct value *stream, int64_t turns)
 {
 	const struct op *def = stream->def;
 	bool any = false;
@@ -102,7 +102,7 @@ static bool comes_by_block(const struct search *s, const struct value *stream, i
 		return false;
 	for (int j = 0; j < def->operands && !any; j++)
 		if (def->code == OP_CAST || (def->code == OP_KERNEL && !kernel_has_reduction(def->kernel) && uses_outermost(def->kernel, j)))
-			any = comes_by_block(s, def->operand[j], turns);
+			any = arrives_by_block(s, def->operand[j], turns);
 	if (any || def->code != OP_CONVERT || attr_integer_or(def, KEY_SHARED_LOOPS, 0) != 1)
 		return any;
 	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]), def->operand[0]->type, def->result[0]->type, 1);
@@ -110,25 +110,25 @@ static bool comes_by_block(const struct search *s, const struct value *stream, i
 }
 
 /* The kernel sums up over its outermost loop, so its first result needs a word of the last turn, and with it the last word in front of the converter, for which every kernel before has taken all. */
-static bool needs_last_block(const struct search *s, const struct op *op, int operand)
+static bool needs_last_block(const struct reader_search *s, const struct op *op, int operand)
 {
 	const struct kernel *kernel = op->kernel;
 	int outer = kernel_outer_reduction(kernel);
 	for (int l = 0; l < outer; l++)
 		if (kernel->loop[l].extent > 1)
 			return false;
-	return outer >= 0 && kernel->operand[operand].stride[outer] && comes_by_block(s, op->operand[operand], kernel->loop[outer].extent);
+	return outer >= 0 && kernel->operand[operand].stride[outer] && arrives_by_block(s, op->operand[operand], kernel->loop[outer].extent);
 }
 
 /* Must everything that reads words of `late` wait until A has taken all of its own? */
-static bool comes_after(struct search *s, const struct reader *late)
+static bool comes_after(struct reader_search *s, const struct reader *deferred)
 {
-	const struct op *op = late->op;
+	const struct op *op = deferred->op;
 	if (op->code != OP_KERNEL)
 		return false;
-	bool at_end = kernel_is_post_operand(op->kernel, late->operand);
+	bool at_end = kernel_is_post_operand(op->kernel, deferred->operand);
 	for (int j = 0; j < op->operands; j++) {
-		if (j == late->operand || !kernel_begins_with(op->kernel, j) || (kernel_is_post_operand(op->kernel, j) && !at_end))
+		if (j == deferred->operand || !kernel_begins_with(op->kernel, j) || (kernel_is_post_operand(op->kernel, j) && !at_end))
 			continue;
 		bool all = at_end && !kernel_is_post_operand(op->kernel, j) && kernel_waits_for_all(op->kernel, j);
 		s->number++;
@@ -140,7 +140,7 @@ static bool comes_after(struct search *s, const struct reader *late)
 	return false;
 }
 
-static bool depends_on(const struct search *s, const struct op *op)
+static bool depends_on(const struct reader_search *s, const struct op *op)
 {
 	for (int j = 0; j < op->operands; j++)
 		if (s->below[op->operand[j]->id])
@@ -149,7 +149,7 @@ static bool depends_on(const struct search *s, const struct op *op)
 }
 
 /* Everything in the block that depends on the reader. */
-static void begin_search(struct search *s, const struct reader *early)
+static void begin_reader_search(struct reader_search *s, const struct reader *early)
 {
 	s->early = early->op;
 	s->early_operand = early->operand;
@@ -159,23 +159,23 @@ static void begin_search(struct search *s, const struct reader *early)
 }
 
 /* The phase of each reader: after those that it must follow, not before those that it depends on.  Returns how many come late. */
-static int find_phases(struct search *s, const struct readers_of *readers, int64_t *phase)
+static int find_service_rounds(struct reader_search *s, const struct stream_readers *readers, int64_t *service_round)
 {
-	int late = 0;
+	int deferred = 0;
 	for (size_t a = 0; a < readers->list.count; a++) {
-		begin_search(s, &readers->list.data[a]);
+		begin_reader_search(s, &readers->list.data[a]);
 		for (size_t b = a + 1; b < readers->list.count; b++) {
 			const struct reader *reader = &readers->list.data[b];
-			int64_t least = comes_after(s, reader) ? phase[a] + 1 : depends_on(s, reader->op) ? phase[a] : 0;
-			phase[b] = least > phase[b] ? least : phase[b];
+			int64_t least = comes_after(s, reader) ? service_round[a] + 1 : depends_on(s, reader->op) ? service_round[a] : 0;
+			service_round[b] = least > service_round[b] ? least : service_round[b];
 		}
-		late += phase[a] > 0;
+		deferred += service_round[a] > 0;
 	}
-	return late;
+	return deferred;
 }
 
 /* All readers and all that lies between them stand in the block of the value. */
-static bool is_one_block(const struct value *value, const struct readers_of *readers)
+static bool is_one_block(const struct value *value, const struct stream_readers *readers)
 {
 	const struct block *home = value->def ? value->def->parent : value->block;
 	for (size_t i = 0; i < readers->list.count; i++)
@@ -188,21 +188,21 @@ static bool is_one_block(const struct value *value, const struct readers_of *rea
 }
 
 /* A converter that holds all, for readers in the same block. */
-static bool is_whole(const struct op *op)
+static bool is_reorder_buffer(const struct op *op)
 {
 	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && op->operand[0]->type->kind == TYPE_ITENSOR;
 }
 
 /* Readers, those of casts in their place; those of converters as well.  Returns how many of these there are. */
-static int see_through(struct search *s, const struct readers_of *from, bool converters, struct readers_of *to)
+static int see_through(struct reader_search *s, const struct stream_readers *from, bool converters, struct stream_readers *to)
 {
 	int seen = 0;
 	for (size_t i = 0; i < from->list.count; i++) {
 		struct reader reader = from->list.data[i];
-		bool turned = converters && is_whole(reader.op);
-		const struct readers_of *behind = reader.op->code == OP_CAST || turned ? reader.op->result[0]->data : NULL;
+		bool reordered = converters && is_reorder_buffer(reader.op);
+		const struct stream_readers *behind = reader.op->code == OP_CAST || reordered ? reader.op->result[0]->data : NULL;
 		if (behind)
-			seen += (turned && behind->list.count) + see_through(s, behind, converters && !turned, to);
+			seen += (reordered && behind->list.count) + see_through(s, behind, converters && !reordered, to);
 		else
 			VEC_PUSH(s->module->arena, &to->list, reader);
 	}
@@ -210,9 +210,9 @@ static int see_through(struct search *s, const struct readers_of *from, bool con
 }
 
 /* As they stand in the block: one that depends on another comes after it.  Casts that several readers share had mixed them. */
-static struct readers_of in_order(struct search *s, const struct readers_of *from)
+static struct stream_readers ordered_readers(struct reader_search *s, const struct stream_readers *from)
 {
-	struct readers_of to = {0};
+	struct stream_readers to = {0};
 	for (const struct op *op = from->list.data[0].op->parent->first; op; op = op->next)
 		for (size_t i = 0; i < from->list.count; i++)
 			if (from->list.data[i].op == op)
@@ -221,9 +221,9 @@ static struct readers_of in_order(struct search *s, const struct readers_of *fro
 }
 
 /* Does the reader want words of the writer's or of another width, once or in turns? */
-static bool widths_fit(struct module *module, const struct type *left, const struct type *right)
+static bool lanes_fit(struct module *module, const struct type *left, const struct type *right)
 {
-	right = type_once(module, right) ? type_once(module, right) : right;
+	right = type_without_replay(module, right) ? type_without_replay(module, right) : right;
 	int64_t lanes = stream_lanes(left), other = stream_lanes(right);
 	if (left == right || lanes == other)
 		return left == right;
@@ -236,7 +236,7 @@ static int64_t stream_bytes(const struct type *stream)
 }
 
 /* Does the writer have the whole tensor until its end, in words that no reader wants wider? */
-static bool is_held(const struct value *value, const struct readers_of *readers)
+static bool is_in_accumulators(const struct value *value, const struct stream_readers *readers)
 {
 	bool parts = value->def && kernel_holds_result(value->def);
 	for (size_t i = 0; i < readers->list.count; i++)
@@ -244,46 +244,46 @@ static bool is_held(const struct value *value, const struct readers_of *readers)
 	return parts;
 }
 
-static const struct type *wanted_by(const struct readers_of *readers, size_t i)
+static const struct type *wanted_by(const struct stream_readers *readers, size_t i)
 {
 	return readers->list.data[i].op->operand[readers->list.data[i].operand]->type;
 }
 
 /* What the readers of a phase get: words as wide as the first of them wants.  What passes while the buffer is filled is no wider than what fills it. */
-static const struct type *type_of_phase(const struct value *value, const struct readers_of *all, int64_t phase)
+static const struct type *type_of_round(const struct value *value, const struct stream_readers *all, int64_t service_round)
 {
 	const struct type *type = value->type;
 	for (size_t i = all->list.count; i > 0; i--)
-		if (all->phase[i - 1] == phase)
+		if (all->service_round[i - 1] == service_round)
 			type = wanted_by(all, i - 1);
-	return phase || stream_lanes(type) < stream_lanes(value->type) ? type : value->type;
+	return service_round || stream_lanes(type) < stream_lanes(value->type) ? type : value->type;
 }
 
 /* As they come, one after the other, all in the writer's order. */
-static bool plan_in_order(struct search *s, const struct value *value, struct readers_of *readers)
+static bool plan_ordered_buffer(struct reader_search *s, const struct value *value, struct stream_readers *readers)
 {
-	struct readers_of all = {0};
+	struct stream_readers all = {0};
 	see_through(s, readers, false, &all);
-	bool held = is_held(value, &all);
+	bool held = is_in_accumulators(value, &all);
 	size_t least = held ? 2 : 3;
 	if (all.list.count < least || !is_one_block(value, &all))
 		return false;
-	all = in_order(s, &all);
-	bool fit = (held ? stream_bytes(value->type) >= HELD_BYTES : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
+	all = ordered_readers(s, &all);
+	bool fit = (held ? stream_bytes(value->type) >= DRAIN_MIN_BYTES : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
 	for (size_t i = 0; i < all.list.count; i++)
-		fit = fit && widths_fit(s->module, value->type, wanted_by(&all, i));
-	all.phase = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
-	if (!fit || find_phases(s, &all, all.phase) < (int)least - 1)
+		fit = fit && lanes_fit(s->module, value->type, wanted_by(&all, i));
+	all.service_round = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
+	if (!fit || find_service_rounds(s, &all, all.service_round) < (int)least - 1)
 		return false;
 	all.type = ARENA_ARRAY(s->module->arena, const struct type *, all.list.count);
 	for (size_t i = 0; i < all.list.count; i++)
-		all.type[i] = type_of_phase(value, &all, all.phase[i]);
-	readers->late = arena_copy(s->module->arena, &all, sizeof all);
+		all.type[i] = type_of_round(value, &all, all.service_round[i]);
+	readers->deferred = arena_copy(s->module->arena, &all, sizeof all);
 	return true;
 }
 
 /* The kernel that holds the whole of what comes, in its own order or, behind it, in another; or NULL. */
-static struct op *holder_of(const struct value *value)
+static struct op *accumulator_holder(const struct value *value)
 {
 	struct op *def = value->def;
 	if (def && def->code == OP_CONVERT && attr_get(def, KEY_IN_PRODUCER))
@@ -292,15 +292,15 @@ static struct op *holder_of(const struct value *value)
 }
 
 /* What the phases want, one order each, in words no wider than those that come. */
-static bool find_types(struct search *s, const struct value *value, struct readers_of *all, bool given)
+static bool find_round_types(struct reader_search *s, const struct value *value, struct stream_readers *all, bool drained)
 {
 	all->type = ARENA_ARRAY(s->module->arena, const struct type *, all->list.count);
 	for (size_t i = 0; i < all->list.count; i++) {
 		const struct type *type = wanted_by(all, i), *narrow = stream_lanes(type) > stream_lanes(value->type) ? type_regroup(s->module, type, stream_lanes(value->type)) : type;
 		for (size_t e = 0; narrow && e < i; e++)
-			if (all->phase[e] == all->phase[i])
-				narrow = widths_fit(s->module, all->type[e], type) ? all->type[e] : NULL;
-		if (!narrow || (!all->phase[i] && !given && !widths_fit(s->module, value->type, narrow)))
+			if (all->service_round[e] == all->service_round[i])
+				narrow = lanes_fit(s->module, all->type[e], type) ? all->type[e] : NULL;
+		if (!narrow || (!all->service_round[i] && !drained && !lanes_fit(s->module, value->type, narrow)))
 			return false;
 		all->type[i] = narrow;
 	}
@@ -325,56 +325,56 @@ static bool is_one_box(struct arena *arena, const struct type *tensor, const str
 }
 
 /* Converters, and FIFOs, that would hold all of it. */
-static int holders(const struct readers_of *all, int converters)
+static int count_buffers(const struct stream_readers *all, int converters)
 {
 	int count = converters;
 	for (size_t i = 0; i < all->list.count; i++) {
 		const struct value *from = all->list.data[i].op->operand[all->list.data[i].operand];
 		for (const struct op *def = from->def; def && def->code == OP_CAST; def = from->def)
 			from = def->operand[0];
-		count += all->phase[i] > 0 && !(from->def && is_whole(from->def));
+		count += all->service_round[i] > 0 && !(from->def && is_reorder_buffer(from->def));
 	}
 	return count;
 }
 
 /* Each reader in its own order, from the array. */
-static bool plan_in_orders(struct search *s, const struct value *value, struct readers_of *readers)
+static bool plan_reordered_buffer(struct reader_search *s, const struct value *value, struct stream_readers *readers)
 {
-	struct readers_of all = {0};
+	struct stream_readers all = {0};
 	struct arena *arena = s->module->arena;
-	const struct op *holder = holder_of(value);
-	bool given = holder && holder != value->def;
+	const struct op *holder = accumulator_holder(value);
+	bool drained = holder && holder != value->def;
 	int converters = see_through(s, readers, true, &all);
-	bool turned = given;
+	bool reordered = drained;
 	for (size_t i = 0; i < all.list.count; i++)
-		turned = turned || !widths_fit(s->module, value->type, wanted_by(&all, i));
-	if (!turned || stream_bytes(value->type) < HELD_BYTES || !is_one_block(value, &all))
+		reordered = reordered || !lanes_fit(s->module, value->type, wanted_by(&all, i));
+	if (!reordered || stream_bytes(value->type) < DRAIN_MIN_BYTES || !is_one_block(value, &all))
 		return false;
-	all = in_order(s, &all);
-	all.phase = ARENA_ARRAY(arena, int64_t, all.list.count);
-	if (!find_phases(s, &all, all.phase) || holders(&all, converters) < (holder ? 1 : 2))
+	all = ordered_readers(s, &all);
+	all.service_round = ARENA_ARRAY(arena, int64_t, all.list.count);
+	if (!find_service_rounds(s, &all, all.service_round) || count_buffers(&all, converters) < (holder ? 1 : 2))
 		return false;
-	if (!find_types(s, value, &all, given))
+	if (!find_round_types(s, value, &all, drained))
 		return false;
 	const struct type *tensor = stream_tensor(value);
-	if (holder ? !can_be_served(arena, holder, tensor, (int)all.list.count, all.type) : !is_one_box(arena, tensor, value->type, all.list.count, all.type))
+	if (holder ? !can_drain_accumulators(arena, holder, tensor, (int)all.list.count, all.type) : !is_one_box(arena, tensor, value->type, all.list.count, all.type))
 		return false;
-	for (size_t i = 0; given && i < all.list.count; i++)
-		all.phase[i]++;
-	readers->late = arena_copy(arena, &all, sizeof all);
+	for (size_t i = 0; drained && i < all.list.count; i++)
+		all.service_round[i]++;
+	readers->deferred = arena_copy(arena, &all, sizeof all);
 	return true;
 }
 
-static void plan_value(struct search *s, const struct value *value)
+static void plan_value(struct reader_search *s, const struct value *value)
 {
-	struct readers_of *readers = value->data;
+	struct stream_readers *readers = value->data;
 	if (readers)
-		readers->late = NULL;
-	if (readers && is_one_block(value, readers) && !plan_in_orders(s, value, readers))
-		plan_in_order(s, value, readers);
+		readers->deferred = NULL;
+	if (readers && is_one_block(value, readers) && !plan_reordered_buffer(s, value, readers))
+		plan_ordered_buffer(s, value, readers);
 }
 
-static void plan_block(struct search *s, const struct block *block)
+static void plan_block(struct reader_search *s, const struct block *block)
 {
 	for (int i = 0; i < block->arguments; i++)
 		plan_value(s, block->argument[i]);
@@ -399,22 +399,22 @@ static int number_values(const struct block *block, int count)
 	return count;
 }
 
-bool array_serves_alone(const struct value *array, const struct op *op)
+bool is_sole_round_reader(const struct value *array, const struct op *op)
 {
-	const struct readers_of *readers = array->data, *late = readers->late;
-	int64_t phase = 0;
+	const struct stream_readers *readers = array->data, *deferred = readers->deferred;
+	int64_t service_round = 0;
 	int count = 0;
-	for (size_t i = 0; late && i < late->list.count; i++)
-		phase = late->list.data[i].op == op ? late->phase[i] : phase;
-	for (size_t i = 0; late && i < late->list.count; i++)
-		count += late->phase[i] == phase;
-	return phase > 0 && count == 1;
+	for (size_t i = 0; deferred && i < deferred->list.count; i++)
+		service_round = deferred->list.data[i].op == op ? deferred->service_round[i] : service_round;
+	for (size_t i = 0; deferred && i < deferred->list.count; i++)
+		count += deferred->service_round[i] == service_round;
+	return service_round > 0 && count == 1;
 }
 
-void plan_buffers(struct module *module, const struct block *block)
+void plan_shared_buffers(struct module *module, const struct block *block)
 {
 	int count = number_values(block, 0);
-	struct search s = {.module = module, .seen = ARENA_ARRAY(module->arena, int, count + 1), .below = ARENA_ARRAY(module->arena, bool, count + 1)};
+	struct reader_search s = {.module = module, .seen = ARENA_ARRAY(module->arena, int, count + 1), .below = ARENA_ARRAY(module->arena, bool, count + 1)};
 	plan_block(&s, block);
 }
 
@@ -433,7 +433,7 @@ static struct op *new_buffer(struct module *module, struct value *value, struct 
 {
 	const struct type *tensor = stream_tensor(value);
 	if (sorted[0])                            /* what a kernel gives in another order than its own comes from its sums */
-		value = holder_of(value) ? holder_of(value)->result[0] : value;
+		value = accumulator_holder(value) ? accumulator_holder(value)->result[0] : value;
 	struct box box = box_between(module->arena, tensor, value->type, value->type, 0);
 	struct op *buffer = op_new(module, OP_BUFFER, before->location, 1, &value, count, types);
 	attr_set(module, buffer, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
@@ -444,7 +444,7 @@ static struct op *new_buffer(struct module *module, struct value *value, struct 
 	return buffer;
 }
 
-static bool is_reader(const struct readers_of *all, const struct op *op)
+static bool is_reader(const struct stream_readers *all, const struct op *op)
 {
 	for (size_t i = 0; i < all->list.count; i++)
 		if (all->list.data[i].op == op)
@@ -453,7 +453,7 @@ static bool is_reader(const struct readers_of *all, const struct op *op)
 }
 
 /* Casts and converters that only readers behind them had. */
-static void remove_between(const struct readers_of *direct, const struct readers_of *all)
+static void remove_between(const struct stream_readers *direct, const struct stream_readers *all)
 {
 	for (size_t i = 0; i < direct->list.count; i++) {
 		struct op *op = direct->list.data[i].op;
@@ -465,16 +465,16 @@ static void remove_between(const struct readers_of *direct, const struct readers
 	}
 }
 
-void buffer_readers(struct module *module, struct value *value, struct op *before)
+void share_buffer(struct module *module, struct value *value, struct op *before)
 {
-	const struct readers_of *direct = value->data, *all = direct->late;
+	const struct stream_readers *direct = value->data, *all = direct->deferred;
 	int count = (int)all->list.count, next = 0;
 	int64_t *sorted = ARENA_ARRAY(module->arena, int64_t, count);
 	int *result = ARENA_ARRAY(module->arena, int, count);
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, count);
 	for (int64_t p = 0; next < count; p++)
 		for (int i = 0; i < count; i++)
-			if (all->phase[i] == p) {
+			if (all->service_round[i] == p) {
 				result[i] = next;
 				types[next] = all->type[i];
 				sorted[next++] = p;

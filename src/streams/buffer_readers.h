@@ -7,19 +7,19 @@ struct reader {
 	struct op *op;
 	int operand;
 };
-struct readers_of {           /* a stream, in program order; value->data while forks are placed */
+struct stream_readers {           /* a stream, in program order; value->data while forks are placed */
 	VEC(struct reader) list;
-	int64_t *phase;           /* [readers] when a buffer serves each */
+	int64_t *service_round;           /* [readers] when a buffer serves each */
 	const struct type **type; /* [readers] then: what the buffer gives, a cast behind it aside */
-	struct readers_of *late;  /* NULL: a fork is better.  Else the readers of a buffer, those of casts in their place */
+	struct stream_readers *deferred;  /* NULL: a fork is better.  Else the readers of a buffer, those of casts in their place */
 };
 
-static inline struct readers_of *readers_of(const struct value *value)
+static inline struct stream_readers *stream_readers(const struct value *value)
 {
 	return value->data;
 }
 
-void plan_buffers(struct module *module, const struct block *block);              /* decides for all streams of the block and below */
-bool array_serves_alone(const struct value *array, const struct op *op);             /* is the op the one reader of its phase, when the array is full? */
-void buffer_readers(struct module *module, struct value *value, struct op *before);
+void plan_shared_buffers(struct module *module, const struct block *block);              /* decides for all streams of the block and below */
+bool is_sole_round_reader(const struct value *array, const struct op *op);             /* is the op the one reader of its phase, when the array is full? */
+void share_buffer(struct module *module, struct value *value, struct op *before);
 #endif

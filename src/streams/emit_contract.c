@@ -7,7 +7,7 @@
 static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)
 {
 	struct module *module = s->module;
-	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
+	const struct launch_tokens launch = launch_tokens_of(module->arena, contract->token_symbol, contract->tokens);
 	const int64_t tile = launch.tile, word[2] = {1, lanes};
 	const struct run_time_trip *run_time[3] = {launch.tiles, NULL, launch.each};
 	int64_t trip[3] = {contract->tokens / tile, (contract->outputs + lanes - 1) / lanes, tile}, step[3] = {tile, lanes, 1};
@@ -34,15 +34,15 @@ static const struct type *padded_order(struct module *module, const struct type 
 	return type_canonical(module, type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL, &step, rank, rows);
 }
 
-/* Its only reader is a reduction that takes padded words (plan_kernel.c). */
+/* Its only reader is a reduction that takes padded words (schedule_kernel.c). */
 static bool is_taken_padded(const struct streams *s, const struct op *old, int64_t lanes)
 {
 	int readers = 0, padded = 0;
 	for (const struct op *op = old->parent->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++) {
-			const struct plan *plan = op->operand[j] == old->result[0] && op->code == OP_KERNEL ? &s->plan[op->result[0]->id] : NULL;
+			const struct schedule *schedule = op->operand[j] == old->result[0] && op->code == OP_KERNEL ? &s->schedule[op->result[0]->id] : NULL;
 			readers += op->operand[j] == old->result[0];
-			padded += plan && plan->padded && plan->lanes == lanes && plan_is_tree(op->kernel, plan);
+			padded += schedule && schedule->padded && schedule->lanes == lanes && schedule_is_tree(op->kernel, schedule);
 		}
 	return readers == 1 && padded == 1;
 }
@@ -55,22 +55,22 @@ static const struct type *result_type(struct streams *s, const struct contract *
 	if (contract->tokens > 1)
 		return tiled_order(s, contract, tensor, own < lanes && is_taken_padded(s, old, lanes) ? lanes : contract_result_lanes(s, contract, tensor));
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
-	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old, lanes)))
+	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (is_only_stored(old) || is_taken_padded(s, old, lanes)))
 		return padded_order(s->module, tensor, lanes);
 	return in_words_of(s->module, order, contract_result_lanes(s, contract, tensor));
 }
 
-static void add_tensors(const struct flow *flow, struct value **operand, int *count)
+static void add_tensors(const struct tensor_source *tensor_source, struct value **operand, int *count)
 {
-	for (int i = 0; i < flow->count; i++)
-		operand[(*count)++] = flow->argument[i];
+	for (int i = 0; i < tensor_source->count; i++)
+		operand[(*count)++] = tensor_source->argument[i];
 }
 
 /* Tiles of tokens, groups, the tokens of a tile: a slice works on a group of all of them while the next one comes. */
 static const struct type *grouped_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
 {
-	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
-	int axis = rows_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), rank = tensor->rank, inner = lanes > 1 ? rank - 1 : rank, dims = 0, wide = rank + 2;
+	const struct launch_tokens launch = launch_tokens_of(module->arena, contract->token_symbol, contract->tokens);
+	int axis = token_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), rank = tensor->rank, inner = lanes > 1 ? rank - 1 : rank, dims = 0, wide = rank + 2;
 	INVARIANT(module->guard, axis >= 0 && (lanes == 1 || tensor->shape[rank - 1] == lanes), "%s has no groups of %lld for each token", tensor->text, (long long)lanes);
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide), *step = ARENA_ARRAY(module->arena, int64_t, wide), *rows = affine_rows(module->arena, inner - axis + 1, rank);
 	int64_t *word = ARENA_ARRAY(module->arena, int64_t, rank + 1);
@@ -101,12 +101,12 @@ bool emit_contract(struct streams *s, const struct op *old)
 	struct module *module = s->module;
 	struct contract contract;
 	INVARIANT(module->guard, contract_of(old, &contract), "a contraction whose operands do not fit together");
-	const struct flow *x = flow_of(old->operand[0]), *scales = flow_of(old->operand[1]), *w = flow_of(old->operand[2]), *own = flow_of(old->operand[3]);
-	INVARIANT(module->guard, w->kind == FLOW_MEMORY && own->kind == FLOW_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
+	const struct tensor_source *x = tensor_source_of(old->operand[0]), *scales = tensor_source_of(old->operand[1]), *w = tensor_source_of(old->operand[2]), *own = tensor_source_of(old->operand[3]);
+	INVARIANT(module->guard, w->kind == SOURCE_MEMORY && own->kind == SOURCE_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
 	int count = 0;
-	operand[count++] = want_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
-	operand[count++] = want_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
+	operand[count++] = demand_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
+	operand[count++] = demand_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
 	if (w->layered)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);
@@ -116,20 +116,20 @@ bool emit_contract(struct streams *s, const struct op *old)
 	attr_set(module, op, KEY_NAME, attr_get(old, KEY_NAME));
 	if (contract.tokens > 1)
 		attr_set(module, op, KEY_TOKENS, attr_get(old, KEY_TOKENS));
-	if (contract.abreast > 1)
+	if (contract.tokens_per_cycle > 1)
 		attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_get(old, KEY_TOKENS_PER_CYCLE));
-	if (contract.dealt > 1)
+	if (contract.pes_per_port > 1)
 		attr_set(module, op, KEY_PES_PER_PORT, attr_get(old, KEY_PES_PER_PORT));
 	if (attr_get(old, KEY_LANES))
 		attr_set(module, op, KEY_LANES, attr_get(old, KEY_LANES));
-	if (contract.rows)
+	if (contract.token_symbol)
 		attr_set(module, op, KEY_TOKEN_COUNT, attr_get(old, KEY_TOKEN_COUNT));
-	if (contract.same)
+	if (contract.same_input)
 		attr_set(module, op, KEY_SAME_INPUT, attr_unit(module));
-	if (contract.apart)
+	if (contract.second_pass)
 		attr_set(module, op, KEY_SECOND_PASS, attr_unit(module));
-	if (contract.once)
+	if (contract.single_block)
 		attr_set(module, op, KEY_SINGLE_BLOCK, attr_unit(module));
-	append_maker(s, old, op);
+	append_producer(s, old, op);
 	return true;
 }

@@ -8,21 +8,21 @@ void set_stream_tensor(struct module *module, struct op *op, const struct type *
 	attr_set(module, op, KEY_TENSOR, attr_type(module, tensor));
 }
 
-static struct value *emit_load(struct streams *s, const struct flow *flow, const struct type *type, int ports)
+static struct value *emit_load(struct streams *s, const struct tensor_source *tensor_source, const struct type *type, int ports)
 {
 	struct module *module = s->module;
 	for (struct op *op = s->block->first; op; op = op->next)         /* the same words were asked for before */
-		if (op->code == OP_LOAD && op->result[0]->type == type && op->operand[op->operands - 1] == flow->argument[flow->count - 1] &&
-		    op->operand[op->operands - flow->count] == flow->argument[0])
+		if (op->code == OP_LOAD && op->result[0]->type == type && op->operand[op->operands - 1] == tensor_source->argument[tensor_source->count - 1] &&
+		    op->operand[op->operands - tensor_source->count] == tensor_source->argument[0])
 			return op->result[0];
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, flow->count + 1);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, tensor_source->count + 1);
 	int count = 0;
-	if (flow->layered)
+	if (tensor_source->layered)
 		operand[count++] = s->layer;
-	for (int i = 0; i < flow->count; i++)
-		operand[count++] = flow->argument[i];
+	for (int i = 0; i < tensor_source->count; i++)
+		operand[count++] = tensor_source->argument[i];
 	struct op *load = op_new(module, OP_LOAD, NOWHERE, count, operand, 1, &type);
-	set_stream_tensor(module, load, flow->tensor);
+	set_stream_tensor(module, load, tensor_source->tensor);
 	if (ports)
 		attr_set(module, load, KEY_PORTS, attr_integer(module, ports));
 	op_append(s->block, load);
@@ -30,7 +30,7 @@ static struct value *emit_load(struct streams *s, const struct flow *flow, const
 }
 
 /* A wish: a converter that resolve_streams turns into what is really needed. */
-static struct value *wish(struct streams *s, struct value *stream, const struct type *tensor, const struct type *type)
+static struct value *demand(struct streams *s, struct value *stream, const struct type *tensor, const struct type *type)
 {
 	struct value *value = build(s->module, s->block, OP_CONVERT, type, 1, &stream);
 	set_stream_tensor(s->module, value->def, tensor);
@@ -39,106 +39,106 @@ static struct value *wish(struct streams *s, struct value *stream, const struct 
 }
 
 /* The stream of a layer's own choice; all of them flow every layer. */
-static struct value *choose(struct streams *s, const struct flow *flow, const struct type *type)
+static struct value *emit_layer_mux(struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
 {
 	struct module *module = s->module;
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, flow->count);
-	for (int i = 0; i < flow->count; i++)
-		operand[i] = want_stream(s, flow->choice[i], type, 0);
-	struct value *value = build(module, s->block, OP_CHOOSE, type, flow->count, operand);
-	attr_set(module, value->def, KEY_TABLE, attr_integers(module, flow->layers, flow->table));
-	set_stream_tensor(module, value->def, flow->tensor);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, tensor_source->count);
+	for (int i = 0; i < tensor_source->count; i++)
+		operand[i] = demand_stream(s, tensor_source->choice[i], type, 0);
+	struct value *value = build(module, s->block, OP_LAYER_MUX, type, tensor_source->count, operand);
+	attr_set(module, value->def, KEY_TABLE, attr_integers(module, tensor_source->layers, tensor_source->table));
+	set_stream_tensor(module, value->def, tensor_source->tensor);
 	return value;
 }
 
 /* Elements that the words of the stream have: all; of loops that do not stand still. */
-static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool again)
+static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool with_replay)
 {
 	for (int i = 0; i < order->dims; i++)
-		lanes *= again || !stands_still(order, i) ? order->trip[i] : 1;
+		lanes *= with_replay || !is_replay_dim(order, i) ? order->trip[i] : 1;
 	return lanes;
 }
 
 /* Without the loops that send words again: where those are a few for every row of a launch, they would be short bursts, and where a vector comes again and again, its loader would be what
  * everything waits for.  A converter that holds them serves. */
-static const struct type *sent_once(struct module *module, const struct type *type)
+static const struct type *type_sent_once(struct module *module, const struct type *type)
 {
 	const struct itensor *order = type->itensor;
-	int dims = order->dims, kept = 0, results = order->map.results, moved = 0;
-	bool all = is_kept((double)elements_sent(order, stream_lanes(type), true), (double)elements_sent(order, stream_lanes(type), false));
+	int dims = order->dims, used_dims = 0, results = order->map.results, moved = 0;
+	bool all = is_cached_on_chip((double)elements_sent(order, stream_lanes(type), true), (double)elements_sent(order, stream_lanes(type), false));
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
 	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	for (int i = 0; i < dims; i++) {
-		bool still = stands_still(order, i);
+		bool still = is_replay_dim(order, i);
 		if (still && (all || (moved && order->run_time && order->run_time[i])))
 			continue;
 		moved += !still;
 		for (int r = 0; r < results; r++)
-			rows[r * (dims + 1) + kept] = affine_at(order->map, r, i);
-		run_time[kept] = order->run_time ? order->run_time[i] : NULL;
-		trip[kept] = order->trip[i];
-		step[kept++] = order->step[i];
+			rows[r * (dims + 1) + used_dims] = affine_at(order->map, r, i);
+		run_time[used_dims] = order->run_time ? order->run_time[i] : NULL;
+		trip[used_dims] = order->trip[i];
+		step[used_dims++] = order->step[i];
 	}
 	for (int r = 0; r < results; r++)
 		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
-	return kept == dims ? type : type_canonical(module, type->element, kept, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, dims, kept));
+	return used_dims == dims ? type : type_canonical(module, type->element, used_dims, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, dims, used_dims));
 }
 
-struct value *want_stream(struct streams *s, const struct flow *flow, const struct type *type, int ports)
+struct value *demand_stream(struct streams *s, const struct tensor_source *tensor_source, const struct type *type, int ports)
 {
-	if (flow->kind == FLOW_CHOICE)
-		return choose(s, flow, type);
-	if (flow->kind == FLOW_STREAM)
-		return wish(s, flow->stream, flow->tensor, type);
-	INVARIANT(s->module->guard, flow->kind == FLOW_MEMORY, "a tensor that nothing makes");
-	if (flow->ordered)
-		return wish(s, emit_load(s, flow, state_order(s, flow, type), 1), flow->tensor, type);
+	if (tensor_source->kind == SOURCE_LAYER_MUX)
+		return emit_layer_mux(s, tensor_source, type);
+	if (tensor_source->kind == SOURCE_STREAM)
+		return demand(s, tensor_source->stream, tensor_source->tensor, type);
+	INVARIANT(s->module->guard, tensor_source->kind == SOURCE_MEMORY, "a tensor that nothing makes");
+	if (tensor_source->ordered)
+		return demand(s, emit_load(s, tensor_source, state_order(s, tensor_source, type), 1), tensor_source->tensor, type);
 	int64_t most = 512 / type_bits(type_scalar(type)), lanes = stream_lanes(type);
-	const struct type *once = sent_once(s->module, type);
+	const struct type *once = type_sent_once(s->module, type);
 	const struct type *narrow = lanes > most * (ports ? ports : 1) ? type_regroup(s->module, once, most * (ports ? ports : 1)) : once;
-	if (!flow->given || !narrow->itensor->run_time)
-		return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);
-	return wish(s, emit_rows(s, emit_load(s, flow, all_there(s->module, narrow), ports), flow->tensor, narrow), flow->tensor, type);
+	if (!tensor_source->is_launch_input || !narrow->itensor->run_time)
+		return demand(s, emit_load(s, tensor_source, narrow, ports), tensor_source->tensor, type);
+	return demand(s, emit_token_padding(s, emit_load(s, tensor_source, full_extent_type(s->module, narrow), ports), tensor_source->tensor, narrow), tensor_source->tensor, type);
 }
 
-void append_maker(struct streams *s, const struct op *old, struct op *op)
+void append_producer(struct streams *s, const struct op *old, struct op *op)
 {
 	const struct type *tensor = old->result[0]->type;
 	set_stream_tensor(s->module, op, tensor);
 	op_append(s->block, op);
-	struct flow *flow = flow_of(old->result[0]);
-	flow->kind = FLOW_STREAM;
-	flow->tensor = tensor;
-	flow->stream = op->result[0];
+	struct tensor_source *tensor_source = tensor_source_of(old->result[0]);
+	tensor_source->kind = SOURCE_STREAM;
+	tensor_source->tensor = tensor;
+	tensor_source->stream = op->result[0];
 }
 
 bool emit_kernel(struct streams *s, const struct op *old)
 {
-	const struct width *width = &s->width[old->result[0]->id];
-	const struct plan *plan = &s->plan[old->result[0]->id];
+	const struct parallelism *parallelism = &s->parallelism[old->result[0]->id];
+	const struct schedule *schedule = &s->schedule[old->result[0]->id];
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);
-	const struct turns_there **there = ARENA_ARRAY(module->arena, const struct turns_there *, old->operands + 1);
-	s->tiles = kernel->tiled ? kernel->loop[0].extent : 0;
+	const struct row_predicate **row_predicate = ARENA_ARRAY(module->arena, const struct row_predicate *, old->operands + 1);
+	s->tiles = kernel->tile_outermost ? kernel->loop[0].extent : 0;
 	for (int j = 0; j < old->operands; j++) {
-		there[j] = plan_turns_there(module->arena, old, plan, j);
-		const struct type *type = plan_port_type(module, kernel, plan, j, old->operand[j]->type, there[j]);
+		row_predicate[j] = schedule_row_predicate(module->arena, old, schedule, j);
+		const struct type *type = schedule_port_type(module, kernel, schedule, j, old->operand[j]->type, row_predicate[j]);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type", kernel->name, j);
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
-		int ports = j != width->bulk ? 0 : own < 1 ? 1 : own < width->ports ? (int)own : width->ports;
-		operand[j] = there[j] ? want_filled(s, old->operand[j]->def, there[j], kernel->operand[j].later, type) : want_stream(s, flow_of(old->operand[j]), type, ports);
-		if (kernel->operand[j].later && operand[j]->def && attr_get(operand[j]->def, KEY_DEMAND))
-			attr_set(module, operand[j]->def, KEY_CAUSAL, attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].later}));
+		int ports = j != parallelism->bulk ? 0 : own < 1 ? 1 : own < parallelism->ports ? (int)own : parallelism->ports;
+		operand[j] = row_predicate[j] ? demand_padded(s, old->operand[j]->def, row_predicate[j], kernel->operand[j].causal_pitch, type) : demand_stream(s, tensor_source_of(old->operand[j]), type, ports);
+		if (kernel->operand[j].causal_pitch && operand[j]->def && attr_get(operand[j]->def, KEY_DEMAND))
+			attr_set(module, operand[j]->def, KEY_CAUSAL, attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].causal_pitch}));
 	}
-	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type, NULL);
+	const struct type *result = schedule_port_type(module, kernel, schedule, -1, old->result[0]->type, NULL);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
 	s->tiles = 0;
 	struct op *op = op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
-	op->kernel = plan_apply(module, s->context->platform, kernel, old->operands, plan);
+	op->kernel = schedule_apply(module, s->context->platform, kernel, old->operands, schedule);
 	for (int j = 0; j < old->operands; j++)
-		op->kernel->operand[j].there = there[j];
-	append_maker(s, old, op);
+		op->kernel->operand[j].row_predicate = row_predicate[j];
+	append_producer(s, old, op);
 	return true;
 }
 
@@ -149,7 +149,7 @@ static const struct attr *gathered_dims(struct module *module, const struct kern
 		const struct run_time_trip *trip = kernel->loop[l].run_time;
 		int64_t inside = l + 1 < kernel->loops && kernel->loop[l + 1].run_time ? kernel->loop[l + 1].extent : 1;
 		if (trip)
-			return rows_dims(module, tensor, rows_axis(tensor, kernel->result.stride[l] / inside, kernel->loop[l].extent * inside), trip->symbol);
+			return token_dims(module, tensor, token_axis(tensor, kernel->result.stride[l] / inside, kernel->loop[l].extent * inside), trip->symbol);
 	}
 	return NULL;
 }
@@ -158,8 +158,8 @@ bool emit_gather(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
-	const struct flow *table = flow_of(old->operand[1]);
-	if (table->kind != FLOW_MEMORY || table->layered || table->ordered) {
+	const struct tensor_source *table = tensor_source_of(old->operand[1]);
+	if (table->kind != SOURCE_MEMORY || table->layered || table->ordered) {
 		diag_error(module->diag, old->location, "a gather from a tensor that a kernel computes");
 		return diag_note(module->diag, "rows can be gathered from arguments and constants");
 	}
@@ -169,11 +169,11 @@ bool emit_gather(struct streams *s, const struct op *old)
 	while (pitch % lanes || offset % lanes)
 		lanes /= 2;
 	const struct type *type = lanes == stream_lanes(order) ? order : type_regroup(module, order, lanes);
-	struct plan plan = {.parts = kernel->loops, .lanes = 1, .rows = 1, .part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 1)};
+	struct schedule schedule = {.parts = kernel->loops, .lanes = 1, .row_unroll = 1, .part = ARENA_ARRAY(module->arena, struct schedule_part, kernel->loops + 1)};
 	for (int l = 0; l < kernel->loops; l++)
-		plan.part[l] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent, .step = 1};
-	const struct flow *rows = flow_of(old->operand[0]);
-	struct value *operand[2] = {table->argument[0], want_stream(s, rows, plan_port_type(module, kernel, &plan, 0, rows->tensor, NULL), 0)};
+		schedule.part[l] = (struct schedule_part){.source = l, .trip = kernel->loop[l].extent, .step = 1};
+	const struct tensor_source *rows = tensor_source_of(old->operand[0]);
+	struct value *operand[2] = {table->argument[0], demand_stream(s, rows, schedule_port_type(module, kernel, &schedule, 0, rows->tensor, NULL), 0)};
 	struct op *op = op_new(module, OP_GATHER, old->location, 2, operand, 1, &type);
 	int64_t length = 1;
 	for (int l = 0; l < kernel->loops; l++)
@@ -182,6 +182,6 @@ bool emit_gather(struct streams *s, const struct op *old)
 	attr_set(module, op, KEY_LENGTH, attr_integer(module, length));
 	attr_set(module, op, KEY_OFFSET, attr_integer(module, offset));
 	attr_set(module, op, KEY_LIMIT, attr_integer(module, kernel->operand[1].index_limit));
-	append_maker(s, old, op);
+	append_producer(s, old, op);
 	return true;
 }

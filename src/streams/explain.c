@@ -74,7 +74,7 @@ static struct walk element_walk(struct arena *arena, const struct type *type)
 	return walk_normal(arena, all);
 }
 
-static bool sends_again(const struct walk *walk, int loop)
+static bool is_replay_loop(const struct walk *walk, int loop)
 {
 	for (int r = 0; r < walk->rank; r++)
 		if (walk->vector[loop * walk->rank + r])
@@ -87,9 +87,9 @@ static const char *remedy(struct arena *arena, const struct op *convert, const c
 {
 	struct walk from = element_walk(arena, convert->operand[0]->type), to = element_walk(arena, convert->result[0]->type);
 	int l = 0;
-	while (l < from.loops && l < to.loops && from.rank == to.rank && from.trip[l] == to.trip[l] && !sends_again(&to, l))
+	while (l < from.loops && l < to.loops && from.rank == to.rank && from.trip[l] == to.trip[l] && !is_replay_loop(&to, l))
 		l++;
-	if (l < to.loops && sends_again(&to, l))
+	if (l < to.loops && is_replay_loop(&to, l))
 		return text_format(arena, "a reader that takes each word once: its loop %d, of %lld trips, asks for all inside it again", l, (long long)to.trip[l]);
 	if (from.rank != to.rank)
 		return "loops split where the writer's data dims end";

@@ -5,7 +5,7 @@
 #include "ir/rows.h"
 
 /* The same words, all of them. */
-const struct type *all_there(struct module *module, const struct type *stream)
+const struct type *full_extent_type(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
 	struct arena *arena = module->arena;
@@ -14,17 +14,17 @@ const struct type *all_there(struct module *module, const struct type *stream)
 	return type_canonical(module, stream->element, order->dims, trip, NULL, step, order->map.results, rows);
 }
 
-struct value *emit_rows(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type)
+struct value *emit_token_padding(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type)
 {
-	INVARIANT(s->module->guard, all_there(s->module, rows->type) == all_there(s->module, type), "rows are filled up in another order than they come in");
-	struct op *op = op_new(s->module, OP_FILL, NOWHERE, 1, &rows, 1, &type);
+	INVARIANT(s->module->guard, full_extent_type(s->module, rows->type) == full_extent_type(s->module, type), "rows are filled up in another order than they come in");
+	struct op *op = op_new(s->module, OP_PAD_TOKENS, NOWHERE, 1, &rows, 1, &type);
 	set_stream_tensor(s->module, op, tensor);
 	op_append(s->block, op);
 	return op->result[0];
 }
 
 /* Tile by tile: its first counted loop outermost. */
-static const struct type *tiles_first(struct module *module, const struct type *stream)
+static const struct type *tile_outermost_type(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
 	struct arena *arena = module->arena;
@@ -45,22 +45,22 @@ static const struct type *tiles_first(struct module *module, const struct type *
 }
 
 /* The rows that come. */
-static struct value *rows_that_come(struct streams *s, const struct op *fill, bool later)
+static struct value *valid_tokens(struct streams *s, const struct op *fill, bool by_tile)
 {
-	const struct flow *flow = flow_of(fill->operand[0]);
-	const struct attr *dims = rows_dims(s->module, flow->tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), attr_text_or(fill, KEY_TOKEN_COUNT, ""));
-	const struct type *order = natural_order_to(s->module, flow->tensor, dims, PORT_BITS);
-	return want_stream(s, flow, later ? tiles_first(s->module, order) : order, 0);
+	const struct tensor_source *tensor_source = tensor_source_of(fill->operand[0]);
+	const struct attr *dims = token_dims(s->module, tensor_source->tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), attr_text_or(fill, KEY_TOKEN_COUNT, ""));
+	const struct type *order = natural_order_to(s->module, tensor_source->tensor, dims, PORT_BITS);
+	return demand_stream(s, tensor_source, by_tile ? tile_outermost_type(s->module, order) : order, 0);
 }
 
-struct value *want_filled(struct streams *s, const struct op *fill, const struct turns_there *there, bool later, const struct type *type)
+struct value *demand_padded(struct streams *s, const struct op *fill, const struct row_predicate *row_predicate, bool by_tile, const struct type *type)
 {
-	later = later && there->step <= there->rows.tile;       /* a word of several tiles waits for all of them */
-	struct flow filled = {.kind = FLOW_STREAM, .tensor = fill->result[0]->type};
-	struct value *some = rows_that_come(s, fill, later);
-	const struct type *order = plan_filled_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), there);
-	filled.stream = emit_rows(s, some, filled.tensor, later ? tiles_first(s->module, order) : order);
-	return want_stream(s, &filled, type, 0);
+	by_tile = by_tile && row_predicate->step <= row_predicate->rows.tile;       /* a word of several tiles waits for all of them */
+	struct tensor_source filled = {.kind = SOURCE_STREAM, .tensor = fill->result[0]->type};
+	struct value *some = valid_tokens(s, fill, by_tile);
+	const struct type *order = schedule_padded_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), row_predicate);
+	filled.stream = emit_token_padding(s, some, filled.tensor, by_tile ? tile_outermost_type(s->module, order) : order);
+	return demand_stream(s, &filled, type, 0);
 }
 
 /* Does a reader walk all rows, as they are filled up? */
@@ -71,17 +71,17 @@ static bool all_are_read(const struct streams *s, const struct op *fill, const s
 		all = op->region[0] && all_are_read(s, fill, op->region[0]);
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == fill->result[0])
-				all = all || op->code != OP_KERNEL || kernel_is_gather(op) || !plan_turns_there(s->module->arena, op, &s->plan[op->result[0]->id], j);
+				all = all || op->code != OP_KERNEL || kernel_is_gather(op) || !schedule_row_predicate(s->module->arena, op, &s->schedule[op->result[0]->id], j);
 	}
 	return all;
 }
 
-bool emit_fill(struct streams *s, const struct op *old)
+bool emit_pad_tokens(struct streams *s, const struct op *old)
 {
 	if (!all_are_read(s, old, old->parent))   /* its readers have their own */
 		return true;
-	struct value *some = rows_that_come(s, old, false);
-	const struct type *type = all_there(s->module, some->type);
-	append_maker(s, old, op_new(s->module, OP_FILL, old->location, 1, &some, 1, &type));
+	struct value *some = valid_tokens(s, old, false);
+	const struct type *type = full_extent_type(s->module, some->type);
+	append_producer(s, old, op_new(s->module, OP_PAD_TOKENS, old->location, 1, &some, 1, &type));
 	return true;
 }

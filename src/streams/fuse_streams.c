@@ -9,22 +9,22 @@
 #include "streams/explain.h"
 #include "streams/held.h"
 
-bool fuse_streams(struct pass_context *context, struct module *module)
+bool spill_to_budget(struct pass_context *context, struct module *module)
 {
-	struct held held = held_count(module->arena, module_main(module)->region[0]);
+	struct on_chip_bytes on_chip_bytes = on_chip_bytes_of_block(module->arena, module_main(module)->region[0]);
 	int64_t budget = on_chip_budget(context);
-	for (struct op *op; (op = held_homeless(context->platform, &held)) || held_bytes(&held) > budget;) {
-		op = op ? op : held_largest(&held);
+	for (struct op *op; (op = unplaceable_converter(context->platform, &on_chip_bytes)) || on_chip_bytes_total(&on_chip_bytes) > budget;) {
+		op = op ? op : largest_spillable(&on_chip_bytes);
 		if (!op) {
 			diag_error(module->diag, NOWHERE, "with every edge cut that can be, %lld bytes are needed on chip: converters %lld, buffers %lld, sums %lld, FIFOs of two words %lld; the budget is %lld",
-			           (long long)held_bytes(&held), (long long)held.converters, (long long)held.buffers, (long long)held.sums, (long long)held.fifos, (long long)budget);
-			context->least_on_chip = held_bytes(&held);
-			return diag_note(module->diag, "--on-chip %lld is the least", (long long)held_bytes(&held));
+			           (long long)on_chip_bytes_total(&on_chip_bytes), (long long)on_chip_bytes.converters, (long long)on_chip_bytes.buffers, (long long)on_chip_bytes.sums, (long long)on_chip_bytes.fifos, (long long)budget);
+			context->least_on_chip = on_chip_bytes_total(&on_chip_bytes);
+			return diag_note(module->diag, "--on-chip %lld is the least", (long long)on_chip_bytes_total(&on_chip_bytes));
 		}
-		held_cut(module, &held, op);
+		spill_converter(module, &on_chip_bytes, op);
 	}
-	context->held = held_bytes(&held);
-	context->least_held = held_least(module->arena, module_main(module)->region[0]);
+	context->on_chip_bytes = on_chip_bytes_total(&on_chip_bytes);
+	context->least_on_chip_bytes = on_chip_bytes_least(module->arena, module_main(module)->region[0]);
 	explain_converters(module);
 	return true;
 }

@@ -7,9 +7,9 @@
 
 #define FIFO_WORDS 2
 
-int64_t held_bytes(const struct held *held)
+int64_t on_chip_bytes_total(const struct on_chip_bytes *on_chip_bytes)
 {
-	return held->converters + held->buffers + held->sums + held->fifos;
+	return on_chip_bytes->converters + on_chip_bytes->buffers + on_chip_bytes->sums + on_chip_bytes->fifos;
 }
 
 static int64_t bytes_of(const struct type *scalar, int64_t elements)
@@ -18,11 +18,11 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 }
 
 /* One sum, or sets of partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
-static int64_t sums_of(const struct op *op)
+static int64_t accumulator_count(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	int outermost = kernel_outer_reduction(kernel);
-	int64_t sums = outermost >= 0 ? kernel->partial * sum_sets(op) : 0;
+	int64_t sums = outermost >= 0 ? kernel->partial_sums * sum_buffers(op) : 0;
 	for (int l = outermost + 1; l < kernel->loops; l++)
 		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
 	return sums;
@@ -30,47 +30,47 @@ static int64_t sums_of(const struct op *op)
 
 static void add_op(struct op *op, void *context)
 {
-	struct held *held = context;
+	struct on_chip_bytes *on_chip_bytes = context;
 	if (op->code == OP_CONVERT) {
-		VEC_PUSH(held->arena, &held->converter, op);
-		held->converters += attr_get(op, KEY_SPILLED) ? 0 : converter_bytes(op);
+		VEC_PUSH(on_chip_bytes->arena, &on_chip_bytes->converter, op);
+		on_chip_bytes->converters += attr_get(op, KEY_SPILLED) ? 0 : converter_bytes(op);
 	}
-	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op) && !carried_by_maker(held->arena, op))
-		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0));
+	if (op->code == OP_BUFFER && !is_drained_by_writer(on_chip_bytes->arena, op) && !layer_carry_in_producer(on_chip_bytes->arena, op))
+		on_chip_bytes->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0));
 	if (op->code == OP_KERNEL)
-		held->sums += bytes_of(op->kernel->type, sums_of(op));
+		on_chip_bytes->sums += bytes_of(op->kernel->type, accumulator_count(op));
 	for (int r = 0; r < op->results && op->code != OP_REASSOCIATE && op->code != OP_FOR; r++)
 		if (op->result[r]->type->kind == TYPE_ITENSOR)
-			held->fifos += FIFO_WORDS * bytes_of(type_scalar(op->result[r]->type), stream_lanes(op->result[r]->type));
+			on_chip_bytes->fifos += FIFO_WORDS * bytes_of(type_scalar(op->result[r]->type), stream_lanes(op->result[r]->type));
 }
 
 int64_t on_chip_budget(const struct pass_context *context)
 {
-	return choice_on(&context->choices, context->platform, CHOICE_ON_CHIP);
+	return choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP);
 }
 
 /* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */
-static bool can_be_cut(const struct op *convert)
+static bool can_be_spilled(const struct op *convert)
 {
 	return !attr_get(convert, KEY_SPILLED) && !attr_integer_or(convert, KEY_SHARED_LOOPS, 0) && converter_bytes(convert);
 }
 
-struct op *held_largest(const struct held *held)
+struct op *largest_spillable(const struct on_chip_bytes *on_chip_bytes)
 {
 	struct op *best = NULL;
-	for (size_t i = 0; i < held->converter.count; i++) {
-		struct op *op = held->converter.data[i];
-		if (can_be_cut(op) && (!best || converter_bytes(op) > converter_bytes(best)))
+	for (size_t i = 0; i < on_chip_bytes->converter.count; i++) {
+		struct op *op = on_chip_bytes->converter.data[i];
+		if (can_be_spilled(op) && (!best || converter_bytes(op) > converter_bytes(best)))
 			best = op;
 	}
 	return best;
 }
 
-struct held held_count(struct arena *arena, struct block *block)
+struct on_chip_bytes on_chip_bytes_of_block(struct arena *arena, struct block *block)
 {
-	struct held held = {.arena = arena};
-	ir_walk(block, add_op, &held);
-	return held;
+	struct on_chip_bytes on_chip_bytes = {.arena = arena};
+	ir_walk(block, add_op, &on_chip_bytes);
+	return on_chip_bytes;
 }
 
 /* Has a die room for its buffer, before the die is crowded? */
@@ -92,20 +92,20 @@ static struct box whole_box(struct arena *arena, const struct op *convert)
 	return box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, 0);
 }
 
-struct op *held_homeless(const struct platform *platform, const struct held *held)
+struct op *unplaceable_converter(const struct platform *platform, const struct on_chip_bytes *on_chip_bytes)
 {
-	for (size_t i = 0; i < held->converter.count; i++) {
-		struct op *op = held->converter.data[i];
-		bool whole = can_be_cut(op) || (!attr_get(op, KEY_SPILLED) && converter_bytes(op) && !whole_box(held->arena, op).why);
-		if (whole && !fits_a_die(held->arena, platform, op))
+	for (size_t i = 0; i < on_chip_bytes->converter.count; i++) {
+		struct op *op = on_chip_bytes->converter.data[i];
+		bool whole = can_be_spilled(op) || (!attr_get(op, KEY_SPILLED) && converter_bytes(op) && !whole_box(on_chip_bytes->arena, op).why);
+		if (whole && !fits_a_die(on_chip_bytes->arena, platform, op))
 			return op;
 	}
 	return NULL;
 }
 
-void held_cut(struct module *module, struct held *held, struct op *convert)
+void spill_converter(struct module *module, struct on_chip_bytes *on_chip_bytes, struct op *convert)
 {
-	held->converters -= converter_bytes(convert);
+	on_chip_bytes->converters -= converter_bytes(convert);
 	if (attr_integer_or(convert, KEY_SHARED_LOOPS, 0)) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, whole_box(module->arena, convert).elements));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
@@ -114,11 +114,11 @@ void held_cut(struct module *module, struct held *held, struct op *convert)
 	attr_set(module, convert, KEY_SPILLED, attr_unit(module));
 }
 
-int64_t held_least(struct arena *arena, struct block *block)
+int64_t on_chip_bytes_least(struct arena *arena, struct block *block)
 {
-	struct held held = held_count(arena, block);
-	int64_t least = held_bytes(&held);
-	for (size_t i = 0; i < held.converter.count; i++)
-		least -= can_be_cut(held.converter.data[i]) ? converter_bytes(held.converter.data[i]) : 0;
+	struct on_chip_bytes on_chip_bytes = on_chip_bytes_of_block(arena, block);
+	int64_t least = on_chip_bytes_total(&on_chip_bytes);
+	for (size_t i = 0; i < on_chip_bytes.converter.count; i++)
+		least -= can_be_spilled(on_chip_bytes.converter.data[i]) ? converter_bytes(on_chip_bytes.converter.data[i]) : 0;
 	return least;
 }

@@ -4,17 +4,17 @@
 #define STC_HELD_H
 #include "options/pass_context.h"
 
-struct held {                 /* bytes; converters that are cut count nothing */
+struct on_chip_bytes {                 /* bytes; converters that are cut count nothing */
 	struct arena *arena;
 	VEC(struct op *) converter;
 	int64_t converters, buffers, sums, fifos;
 };
 
-struct held held_count(struct arena *arena, struct block *block);
-int64_t held_bytes(const struct held *held);              /* all of it */
-struct op *held_largest(const struct held *held);         /* the largest converter that can be cut, or NULL */
-struct op *held_homeless(const struct platform *platform, const struct held *held);       /* a converter that no die has room for, or NULL */
-void held_cut(struct module *module, struct held *held, struct op *convert);       /* it goes through memory, as a whole */
-int64_t held_least(struct arena *arena, struct block *block);             /* with every edge cut that can be */
+struct on_chip_bytes on_chip_bytes_of_block(struct arena *arena, struct block *block);
+int64_t on_chip_bytes_total(const struct on_chip_bytes *on_chip_bytes);              /* all of it */
+struct op *largest_spillable(const struct on_chip_bytes *on_chip_bytes);         /* the largest converter that can be cut, or NULL */
+struct op *unplaceable_converter(const struct platform *platform, const struct on_chip_bytes *on_chip_bytes);       /* a converter that no die has room for, or NULL */
+void spill_converter(struct module *module, struct on_chip_bytes *on_chip_bytes, struct op *convert);       /* it goes through memory, as a whole */
+int64_t on_chip_bytes_least(struct arena *arena, struct block *block);             /* with every edge cut that can be */
 int64_t on_chip_budget(const struct pass_context *context);
 #endif

@@ -10,13 +10,13 @@
 #include "streams/streams.h"
 #include <string.h>
 
-static struct flow *new_flow(struct streams *s, struct value *value, enum flow_kind kind)
+static struct tensor_source *new_tensor_source(struct streams *s, struct value *value, enum tensor_source_kind kind)
 {
-	struct flow *flow = value->data ? value->data : ARENA_NEW(s->module->arena, struct flow);
-	flow->kind = kind;
-	flow->tensor = value->type;
-	value->data = flow;
-	return flow;
+	struct tensor_source *tensor_source = value->data ? value->data : ARENA_NEW(s->module->arena, struct tensor_source);
+	tensor_source->kind = kind;
+	tensor_source->tensor = value->type;
+	value->data = tensor_source;
+	return tensor_source;
 }
 
 static struct value *new_argument(struct streams *s, const struct type *type)
@@ -24,14 +24,14 @@ static struct value *new_argument(struct streams *s, const struct type *type)
 	return block_add_argument(s->module, s->function->region[0], type);
 }
 
-static struct flow *memory_flow(struct streams *s, struct value *old, struct value *argument, bool ordered)
+static struct tensor_source *memory_source(struct streams *s, struct value *old, struct value *argument, bool ordered)
 {
-	struct flow *flow = new_flow(s, old, FLOW_MEMORY);
-	flow->count = 1;
-	flow->argument = ARENA_ARRAY(s->module->arena, struct value *, 1);
-	flow->argument[0] = argument;
-	flow->ordered = ordered;
-	return flow;
+	struct tensor_source *tensor_source = new_tensor_source(s, old, SOURCE_MEMORY);
+	tensor_source->count = 1;
+	tensor_source->argument = ARENA_ARRAY(s->module->arena, struct value *, 1);
+	tensor_source->argument[0] = argument;
+	tensor_source->ordered = ordered;
+	return tensor_source;
 }
 
 /* One entry of stream.inputs or stream.outputs. */
@@ -69,9 +69,9 @@ static void start_function(struct streams *s, struct op *old)
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		struct value *argument = old->region[0]->argument[i];
 		const struct attr *role = function_argument_attr(old, i, KEY_STREAM_ROLE);
-		struct flow *flow = memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
-		flow->given = role && text_same(role->text, "input");
-		flow->dims = function_argument_attr(old, i, KEY_STREAM_DIMS);
+		struct tensor_source *tensor_source = memory_source(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		tensor_source->is_launch_input = role && text_same(role->text, "input");
+		tensor_source->dims = function_argument_attr(old, i, KEY_STREAM_DIMS);
 		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
 	}
 	int constants = 0;
@@ -81,7 +81,7 @@ static void start_function(struct streams *s, struct op *old)
 		struct named items[] = {
 			{key_name(KEY_NAME), attr_string(module, text_format(module->arena, "constant%d", constants++))}, {key_name(KEY_ROLE), attr_string(module, "constant")},
 			{key_name(KEY_TYPE), attr_type(module, op->result[0]->type)}, {key_name(KEY_VALUE), attr_get(op, KEY_VALUE)}};
-		memory_flow(s, op->result[0], new_argument(s, op->result[0]->type), false);
+		memory_source(s, op->result[0], new_argument(s, op->result[0]->type), false);
 		VEC_PUSH(module->arena, &inputs, attr_dictionary(module, 4, items));
 	}
 	attr_set(module, s->function, KEY_STREAM_INPUTS, attr_array(module, (int)inputs.count, inputs.data));
@@ -129,10 +129,10 @@ static void finish_function(struct streams *s, const struct op *old)
 static void mark_readers(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER || op->code == OP_PART;
+		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER || op->code == OP_LAYER_EXTRACT;
 		for (int j = 0; j < op->operands; j++) {
-			struct flow *flow = op->operand[j]->data ? op->operand[j]->data : new_flow(s, op->operand[j], FLOW_NONE);
-			*(stores ? &flow->stored : &flow->read) = true;
+			struct tensor_source *tensor_source = op->operand[j]->data ? op->operand[j]->data : new_tensor_source(s, op->operand[j], SOURCE_NONE);
+			*(stores ? &tensor_source->stored : &tensor_source->read) = true;
 		}
 		if (op->code == OP_FOR)
 			mark_readers(s, op->region[0]);
@@ -152,44 +152,44 @@ static void mark_combines(const struct block *block)
 }
 
 /* A pick among streams: the different ones, and which of them each layer takes. */
-static void mark_choice(struct streams *s, const struct op *op)
+static void mark_layer_mux(struct streams *s, const struct op *op)
 {
-	struct flow *flow = new_flow(s, op->result[0], FLOW_CHOICE);
-	flow->choice = ARENA_ARRAY(s->module->arena, struct flow *, op->operands);
-	flow->table = ARENA_ARRAY(s->module->arena, int64_t, op->operands);
+	struct tensor_source *tensor_source = new_tensor_source(s, op->result[0], SOURCE_LAYER_MUX);
+	tensor_source->choice = ARENA_ARRAY(s->module->arena, struct tensor_source *, op->operands);
+	tensor_source->table = ARENA_ARRAY(s->module->arena, int64_t, op->operands);
 	for (int i = 1; i < op->operands; i++) {
-		struct flow *from = op->operand[i]->data ? flow_of(op->operand[i]) : new_flow(s, op->operand[i], FLOW_NONE);
+		struct tensor_source *from = op->operand[i]->data ? tensor_source_of(op->operand[i]) : new_tensor_source(s, op->operand[i], SOURCE_NONE);
 		int known = 0;
-		while (known < flow->count && flow->choice[known] != from)
+		while (known < tensor_source->count && tensor_source->choice[known] != from)
 			known++;
-		if (known == flow->count)
-			flow->choice[flow->count++] = from;
-		flow->table[flow->layers++] = known;
+		if (known == tensor_source->count)
+			tensor_source->choice[tensor_source->count++] = from;
+		tensor_source->table[tensor_source->layers++] = known;
 	}
 }
 
 /* Flows that are known before any op is emitted: picks. */
-static void mark_picks(struct streams *s, const struct block *block)
+static void mark_layer_selects(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_picks(s, op->region[0]);
-		if (op->code != OP_PICK)
+			mark_layer_selects(s, op->region[0]);
+		if (op->code != OP_LAYER_SELECT)
 			continue;
 		bool memory = true;
 		for (int i = 1; i < op->operands; i++)
-			memory = memory && op->operand[i]->data && flow_of(op->operand[i])->kind == FLOW_MEMORY && !flow_of(op->operand[i])->layered;
+			memory = memory && op->operand[i]->data && tensor_source_of(op->operand[i])->kind == SOURCE_MEMORY && !tensor_source_of(op->operand[i])->layered;
 		if (!memory) {
-			mark_choice(s, op);
+			mark_layer_mux(s, op);
 			continue;
 		}
-		struct flow *flow = new_flow(s, op->result[0], FLOW_MEMORY);
-		flow->layered = true;
-		flow->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
+		struct tensor_source *tensor_source = new_tensor_source(s, op->result[0], SOURCE_MEMORY);
+		tensor_source->layered = true;
+		tensor_source->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
 		for (int i = 1; i < op->operands; i++) {
-			flow->ordered = flow->ordered || flow_of(op->operand[i])->ordered;
-			flow->dims = flow_of(op->operand[1])->dims;
-			flow->argument[flow->count++] = flow_of(op->operand[i])->argument[0];
+			tensor_source->ordered = tensor_source->ordered || tensor_source_of(op->operand[i])->ordered;
+			tensor_source->dims = tensor_source_of(op->operand[1])->dims;
+			tensor_source->argument[tensor_source->count++] = tensor_source_of(op->operand[i])->argument[0];
 		}
 	}
 }
@@ -210,7 +210,7 @@ static const struct attr *stack_results(struct streams *s, const struct op *loop
 		result[l] = -1;
 	for (int r = 0; r < s->results->operands; r++) {
 		const struct op *part = s->results->operand[r]->def;
-		if (!part || part->code != OP_PART || part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
+		if (!part || part->code != OP_LAYER_EXTRACT || part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
 			continue;
 		int64_t layer = attr_integer_or(part, KEY_INDEX, 0);
 		if (seen[layer]++ == skip) {
@@ -228,16 +228,16 @@ static void mark_rows(struct streams *s, const struct block *block)
 		if (op->code == OP_FOR)
 			mark_rows(s, op->region[0]);
 		for (int r = 0; op->code == OP_RETURN && r < op->operands; r++)
-			flow_of(op->operand[r])->row = flow_of(op->operand[r])->row || is_row(s, r);
+			tensor_source_of(op->operand[r])->row = tensor_source_of(op->operand[r])->row || is_row(s, r);
 		if (op->code != OP_INSERT_LAYER || !op->operand[1]->block)
 			continue;
 		const struct value *stack = op->operand[1];
-		flow_of(op->operand[0])->row = stack_results(s, stack->block->parent, stack->index - 1, true, 0);
+		tensor_source_of(op->operand[0])->row = stack_results(s, stack->block->parent, stack->index - 1, true, 0);
 	}
 }
 
 /* Writes a flow to results of main; a state's row also needs its position. */
-static bool emit_store(struct streams *s, struct flow *flow, const struct attr *results, struct location location)
+static bool emit_store(struct streams *s, struct tensor_source *tensor_source, const struct attr *results, struct location location)
 {
 	struct module *module = s->module;
 	int first = 0;
@@ -246,19 +246,19 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	first = (int)results->integers[first];
 	const struct op *old = module_main(module);
 	const struct attr *at = function_result_attr(old, first, KEY_STREAM_POSITION);
-	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
-	const struct type *type = as_made ? flow->stream->type : natural_order_to(module, flow->tensor, function_result_attr(old, first, KEY_STREAM_DIMS), PORT_BITS);
+	bool as_made = tensor_source->kind == SOURCE_STREAM && !at;      /* a row's words must not reach over the state's axis */
+	const struct type *type = as_made ? tensor_source->stream->type : natural_order_to(module, tensor_source->tensor, function_result_attr(old, first, KEY_STREAM_DIMS), PORT_BITS);
 	const struct attr *axis = at ? function_result_attr(old, first, KEY_STREAM_AXIS) : NULL;
-	if (axis && axis->integer == flow->tensor->rank - 1 && stream_lanes(type) > 1)
+	if (axis && axis->integer == tensor_source->tensor->rank - 1 && stream_lanes(type) > 1)
 		type = type_regroup(module, type, 1);
-	struct value *operand[2] = {want_stream(s, flow, type, 0)};
+	struct value *operand[2] = {demand_stream(s, tensor_source, type, 0)};
 	if (as_made)
 		attr_set(module, operand[0]->def, KEY_ANY_ORDER, attr_unit(module));
 	int count = 1;
 	int row = at ? function_argument_named(old, at->text) : -1;
 	if (row >= 0) {
-		struct flow *position = flow_of(old->region[0]->argument[row]);
-		operand[count++] = want_stream(s, position, natural_order(module, position->tensor), 0);
+		struct tensor_source *position = tensor_source_of(old->region[0]->argument[row]);
+		operand[count++] = demand_stream(s, position, natural_order(module, position->tensor), 0);
 	}
 	for (int l = 0; at && l < results->count; l++)
 		if (results->integers[l] < 0)
@@ -267,7 +267,7 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 		return diag_error(module->diag, location, "result %d is a state written at \"%s\", but no argument has that name", first, at->text);
 	struct op *store = op_new(module, OP_STORE, location, count, operand, 0, NULL);
 	attr_set(module, store, KEY_RESULT, results);
-	set_stream_tensor(module, store, flow->tensor);
+	set_stream_tensor(module, store, tensor_source->tensor);
 	op_append(s->block, store);
 	return true;
 }
@@ -276,10 +276,10 @@ static bool emit_results(struct streams *s, const struct op *op)
 {
 	for (int r = 0; r < op->operands; r++) {
 		const struct op *def = op->operand[r]->def;
-		if (def && def->code == OP_PART)
+		if (def && def->code == OP_LAYER_EXTRACT)
 			continue;
 		int64_t number = r;
-		if (!emit_store(s, flow_of(op->operand[r]), attr_integers(s->module, 1, &number), op->location))
+		if (!emit_store(s, tensor_source_of(op->operand[r]), attr_integers(s->module, 1, &number), op->location))
 			return false;
 	}
 	return true;
@@ -309,9 +309,9 @@ static int64_t constant_of(const struct value *value)
 }
 
 /* What is carried has one type in the loop and outside: words in just this one, not in one that denotes the same. */
-static struct value *want_carried(struct streams *s, const struct flow *flow, const struct type *type)
+static struct value *demand_carried(struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
 {
-	struct value *words = want_stream(s, flow, type, 0);
+	struct value *words = demand_stream(s, tensor_source, type, 0);
 	if (words->def->code == OP_CONVERT)
 		attr_set(s->module, words->def, KEY_LOOP_CARRIED, attr_unit(s->module));
 	return words;
@@ -330,38 +330,38 @@ static bool emit_loop(struct streams *s, struct op *old)
 	struct block *body = block_new(module, loop, 0);
 	s->block = body;
 	s->layer = block_add_argument(module, body, type_index(module));
-	int *kept = ARENA_ARRAY(module->arena, int, carried + 1);
+	int *streamed = ARENA_ARRAY(module->arena, int, carried + 1);
 	for (int c = 0; c < carried; c++) {
 		if (is_stack(old, c))
 			continue;
 		struct value *argument = old->region[0]->argument[c + 1];
-		struct flow *flow = new_flow(s, argument, FLOW_STREAM);
-		flow->stream = block_add_argument(module, body, natural_order(module, argument->type));
-		kept[streams++] = c;
+		struct tensor_source *tensor_source = new_tensor_source(s, argument, SOURCE_STREAM);
+		tensor_source->stream = block_add_argument(module, body, natural_order(module, argument->type));
+		streamed[streams++] = c;
 	}
 	if (!emit_block(s, old->region[0]))
 		return false;
 	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
 	for (int i = 0; i < streams; i++) {              /* what a layer makes is what the next one takes */
-		struct flow *out = flow_of(old->region[0]->last->operand[kept[i]]);
-		const struct type *type = out->kind == FLOW_STREAM ? out->stream->type : natural_order(module, out->tensor);
-		yield[i] = want_carried(s, out, type);
+		struct tensor_source *out = tensor_source_of(old->region[0]->last->operand[streamed[i]]);
+		const struct type *type = out->kind == SOURCE_STREAM ? out->stream->type : natural_order(module, out->tensor);
+		yield[i] = demand_carried(s, out, type);
 		body->argument[i + 1]->type = types[i] = type;
 	}
 	op_append(body, op_new(module, OP_YIELD, old->location, streams, yield, 0, NULL));
 	s->block = outside;
 	s->layer = NULL;
 	for (int i = 0; i < streams; i++)
-		operand[3 + i] = want_carried(s, flow_of(old->operand[3 + kept[i]]), types[i]);
+		operand[3 + i] = demand_carried(s, tensor_source_of(old->operand[3 + streamed[i]]), types[i]);
 	struct op *sized = op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
 	sized->region[0] = body;
 	body->parent = sized;
 	op_append(outside, sized);
 	for (int i = 0; i < streams; i++) {
-		struct flow *flow = new_flow(s, old->result[kept[i]], FLOW_STREAM);
-		flow->stream = sized->result[i];
+		struct tensor_source *tensor_source = new_tensor_source(s, old->result[streamed[i]], SOURCE_STREAM);
+		tensor_source->stream = sized->result[i];
 	}
-	attr_set(module, sized, KEY_TENSOR, attr_type(module, streams ? old->result[kept[0]]->type : type_index(module)));
+	attr_set(module, sized, KEY_TENSOR, attr_type(module, streams ? old->result[streamed[0]]->type : type_index(module)));
 	return true;
 }
 
@@ -373,7 +373,7 @@ static bool emit_layer_result(struct streams *s, const struct op *op)
 	for (int rows = 0; rows < 2; rows++) {
 		const struct attr *results;
 		for (int skip = 0; (results = stack_results(s, loop, stack->index - 1, rows, skip)); skip++)
-			if (!emit_store(s, flow_of(op->operand[0]), results, op->location))
+			if (!emit_store(s, tensor_source_of(op->operand[0]), results, op->location))
 				return false;
 	}
 	return true;
@@ -385,15 +385,15 @@ static bool emit_op(struct streams *s, struct op *op)
 		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op);
 	if (op->code == OP_CONTRACT)
 		return emit_contract(s, op);
-	if (op->code == OP_FILL)
-		return emit_fill(s, op);
+	if (op->code == OP_PAD_TOKENS)
+		return emit_pad_tokens(s, op);
 	if (op->code == OP_FOR)
 		return emit_loop(s, op);
 	if (op->code == OP_INSERT_LAYER)
 		return emit_layer_result(s, op);
 	if (op->code == OP_RETURN)
 		return emit_results(s, op);
-	bool known = op->code == OP_CONSTANT || op->code == OP_PICK || op->code == OP_PART || op->code == OP_TENSOR_EMPTY || op->code == OP_YIELD;
+	bool known = op->code == OP_CONSTANT || op->code == OP_LAYER_SELECT || op->code == OP_LAYER_EXTRACT || op->code == OP_TENSOR_EMPTY || op->code == OP_YIELD;
 	INVARIANT(s->module->guard, known, "%s at tensor level after folding", op_info[op->code].name);
 	return true;
 }
@@ -412,8 +412,8 @@ static void emit_extent(struct streams *s, const struct op *old, const char *sym
 	if (map_get(done, symbol))
 		return;
 	map_set(done, symbol, s);
-	struct flow *flow = flow_of(old->region[0]->argument[function_argument_named(old, symbol)]);
-	struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
+	struct tensor_source *tensor_source = tensor_source_of(old->region[0]->argument[function_argument_named(old, symbol)]);
+	struct value *words = demand_stream(s, tensor_source, natural_order(s->module, tensor_source->tensor), 0);
 	struct op *extent = op_new(s->module, OP_EXTENT, location, 1, &words, 0, NULL);
 	attr_set(s->module, extent, KEY_NAME, attr_string(s->module, symbol));
 	op_append(s->block, extent);
@@ -426,12 +426,12 @@ static void emit_extents(struct streams *s, const struct op *old, const struct b
 			emit_extents(s, old, op->region[0], done);
 		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
 			if (op->kernel->loop[l].run_time)
-				emit_extent(s, old, lookback_symbol(s->module, op->kernel->loop[l].run_time->symbol), op->location, done);
+				emit_extent(s, old, sliding_window_symbol(s->module, op->kernel->loop[l].run_time->symbol), op->location, done);
 	}
 }
 
 /* The inputs that say how many rows of a result go into its state. */
-static void emit_row_counts(struct streams *s, const struct op *old, struct map *done)
+static void emit_token_counts(struct streams *s, const struct op *old, struct map *done)
 {
 	for (int r = 0; r < s->results->operands; r++) {
 		const struct attr *rows = function_result_attr(old, r, KEY_STREAM_TOKEN_COUNT);
@@ -441,29 +441,29 @@ static void emit_row_counts(struct streams *s, const struct op *old, struct map 
 }
 
 /* The new main beside the old one; NULL after a diagnostic. */
-static struct op *build_streams(struct pass_context *context, struct module *module, struct op *old, bool frugal)
+static struct op *build_streams(struct pass_context *context, struct module *module, struct op *old, bool assume_spilled)
 {
-	struct streams s = {.context = context, .module = module, .body = old->region[0], .results = old->region[0]->last, .frugal = frugal};
+	struct streams s = {.context = context, .module = module, .body = old->region[0], .results = old->region[0]->last, .assume_spilled = assume_spilled};
 	ir_clear_data(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);
 	mark_combines(old->region[0]);
-	mark_picks(&s, old->region[0]);
+	mark_layer_selects(&s, old->region[0]);
 	mark_rows(&s, old->region[0]);
 	struct map extents = map_new(module->arena);
 	emit_extents(&s, old, old->region[0], &extents);
-	emit_row_counts(&s, old, &extents);
-	s.width = choose_widths(&s, old->region[0]);
-	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
-	if (s.plan)
-		mark_state_parts(&s, old);
-	if (!s.plan || !emit_block(&s, old->region[0]))
+	emit_token_counts(&s, old, &extents);
+	s.parallelism = choose_parallelism(&s, old->region[0]);
+	s.schedule = s.parallelism ? choose_loop_orders(&s, old->region[0], s.parallelism) : NULL;
+	if (s.schedule)
+		mark_kv_partitions(&s, old);
+	if (!s.schedule || !emit_block(&s, old->region[0]))
 		return NULL;
 	finish_function(&s, old);
 	if (!resolve_streams(&s, s.function->region[0]))
 		return NULL;
-	if (has_contraction(s.body) && !unit_has_tokens(s.body))
-		mark_again(module, s.function->region[0]);
+	if (has_contraction(s.body) && !engine_has_many_tokens(s.body))
+		mark_replay_buffers(module, s.function->region[0]);
 	return s.function;
 }
 
@@ -473,10 +473,10 @@ bool make_streams(struct pass_context *context, struct module *module)
 	struct op *old = module_main(module), *made = build_streams(context, module, old, false), *other;
 	if (!made)
 		return false;
-	int64_t least = held_least(module->arena, made->region[0]);
+	int64_t least = on_chip_bytes_least(module->arena, made->region[0]);
 	if (least > on_chip_budget(context)) {
 		other = build_streams(context, module, old, true);
-		made = other && held_least(module->arena, other->region[0]) < least ? other : made;
+		made = other && on_chip_bytes_least(module->arena, other->region[0]) < least ? other : made;
 	}
 	op_insert_before(old, made);
 	op_remove(old);

@@ -4,7 +4,7 @@
 #include "ir/rows.h"
 #include "streams/streams_passes.h"
 
-static bool has_rows(const struct value *value, const char *counter)
+static bool has_tokens(const struct value *value, const char *counter)
 {
 	const struct itensor *order = value->type->kind == TYPE_ITENSOR ? value->type->itensor : NULL;
 	bool rows = false;
@@ -24,20 +24,20 @@ static bool is_state(const struct op *main, const struct op *store)
 }
 
 /* Kernels, and words of other widths in front of them, may take rows of which their readers leave one. */
-static bool may_take_rows(const struct op *op)
+static bool may_take_tokens(const struct op *op)
 {
 	return op->code == OP_KERNEL || op->code == OP_CAST;
 }
 
 /* Are its results streams whose readers are final?  The data of such is set. */
-static bool is_final(const struct op *main, const struct op *op, const char *counter)
+static bool is_last_chunk_only(const struct op *main, const struct op *op, const char *counter)
 {
-	bool final = op->code == OP_STORE ? !is_state(main, op) : op->results > 0 && op->code != OP_FOR && op->code != OP_EXTENT;
+	bool last_chunk = op->code == OP_STORE ? !is_state(main, op) : op->results > 0 && op->code != OP_FOR && op->code != OP_EXTENT;
 	for (int j = 0; j < op->operands; j++)
-		final = final && (may_take_rows(op) || !has_rows(op->operand[j], counter));
+		last_chunk = last_chunk && (may_take_tokens(op) || !has_tokens(op->operand[j], counter));
 	for (int r = 0; r < op->results; r++)
-		final = final && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data && (may_take_rows(op) || !has_rows(op->result[r], counter));
-	return final;
+		last_chunk = last_chunk && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data && (may_take_tokens(op) || !has_tokens(op->result[r], counter));
+	return last_chunk;
 }
 
 /* Backwards: readers come behind what they read. */
@@ -45,7 +45,7 @@ static int count_contractions(const struct op *main, const char *counter)
 {
 	int contractions = 0;
 	for (struct op *op = main->region[0]->last; op; op = op->previous) {
-		if (!is_final(main, op, counter))
+		if (!is_last_chunk_only(main, op, counter))
 			continue;
 		contractions += op->code == OP_CONTRACT;
 		for (int j = 0; j < op->operands; j++)
@@ -71,16 +71,16 @@ static void mark_op(struct module *module, struct op *main, struct op *op)
 			mark_entry(module, main, KEY_STREAM_OUTPUTS, (int)results->integers[i], KEY_LAST_CHUNK_ONLY);
 }
 
-bool mark_final(struct pass_context *context, struct module *module)
+bool mark_last_chunk_only(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
-	const char *counter = rows_counter(main);
+	const char *counter = token_count_symbol(main);
 	(void)context;
 	ir_clear_data(main->region[0]);
 	if (counter && count_contractions(main, counter)) {
-		mark_entry(module, main, KEY_STREAM_INPUTS, rows_input(main), KEY_MORE_CHUNKS);
+		mark_entry(module, main, KEY_STREAM_INPUTS, counted_token_input(main), KEY_MORE_CHUNKS);
 		for (struct op *op = main->region[0]->first; op; op = op->next)
-			if (is_final(main, op, counter))
+			if (is_last_chunk_only(main, op, counter))
 				mark_op(module, main, op);
 	}
 	ir_clear_data(main->region[0]);

@@ -16,7 +16,7 @@ struct source {               /* of an operand whose type changes */
 	int halves;
 };
 
-struct turn {
+struct buffer_move {
 	struct module *module;
 	struct op *convert, *last, *op;   /* the converter; what its readers read: itself, or a cast behind it; the kernel */
 	struct kernel *kernel;    /* in the converter's order */
@@ -24,9 +24,9 @@ struct turn {
 	struct source *source;    /* [operands] */
 };
 
-static bool is_alone(const struct value *value)
+static bool has_single_reader(const struct value *value)
 {
-	return readers_of(value) && !readers_of(value)->late && readers_of(value)->list.count == 1;
+	return stream_readers(value) && !stream_readers(value)->deferred && stream_readers(value)->list.count == 1;
 }
 
 static bool passes_on(const struct op *op, bool converted)
@@ -35,14 +35,14 @@ static bool passes_on(const struct op *op, bool converted)
 }
 
 /* What casts, and converters where they may go, make of it in this block. */
-static struct value *below(struct value *value, const struct block *block, bool converted)
+static struct value *source_below(struct value *value, const struct block *block, bool converted)
 {
 	while (value->def && value->def->parent == block && passes_on(value->def, converted))
 		value = value->def->operand[0];
 	return value;
 }
 
-static int64_t turns_of(const struct box *box)
+static int64_t iterations_of(const struct box *box)
 {
 	int64_t turns = 1;
 	for (int l = 0; l < box->shared; l++)
@@ -59,7 +59,7 @@ static int64_t words_of(const struct box *box, const struct box_side *side)
 }
 
 /* Does the block hold just what the kernel has in its sums, and goes it in while next to nothing is read? */
-static bool comes_at_once(const struct op *writer, const struct box *box)
+static bool arrives_in_burst(const struct op *writer, const struct box *box)
 {
 	if (!writer || writer->code != OP_KERNEL || !box->shared)
 		return false;
@@ -67,7 +67,7 @@ static bool comes_at_once(const struct op *writer, const struct box *box)
 	int64_t blocks = 1;
 	for (int l = 0; l < outermost; l++)
 		blocks *= writer->kernel->loop[l].extent;
-	return outermost > 0 && blocks == turns_of(box) && words_of(box, &box->fill) * QUICK <= words_of(box, &box->drain);
+	return outermost > 0 && blocks == iterations_of(box) && words_of(box, &box->fill) * QUICK <= words_of(box, &box->drain);
 }
 
 static int64_t bytes_of(const struct value *stream, int64_t elements)
@@ -75,24 +75,24 @@ static int64_t bytes_of(const struct value *stream, int64_t elements)
 	return elements * ((type_bits(type_scalar(stream_tensor(stream))) + 7) / 8);
 }
 
-static bool find_source(struct turn *t, int operand)
+static bool find_source(struct buffer_move *t, int operand)
 {
 	struct value *value = t->op->operand[operand];
 	bool large = type_elements(stream_tensor(value)) == type_elements(stream_tensor(t->op->result[0]));
 	struct source *source = &t->source[operand];
-	source->from = below(value, t->op->parent, !large);
+	source->from = source_below(value, t->op->parent, !large);
 	struct block *home = source->from->def ? source->from->def->parent : source->from->block;
-	if (home != t->op->parent || !readers_of(source->from) || readers_of(source->from)->late || (large && !(is_alone(source->from) && is_alone(value))))
+	if (home != t->op->parent || !stream_readers(source->from) || stream_readers(source->from)->deferred || (large && !(has_single_reader(source->from) && has_single_reader(value))))
 		return false;
 	source->box = box_between(t->module->arena, stream_tensor(source->from), source->from->type, t->type[operand], BOX_LEAST);
-	if (source->box.why || (large && !comes_at_once(source->from->def, &source->box)))
+	if (source->box.why || (large && !arrives_in_burst(source->from->def, &source->box)))
 		return false;
 	source->halves = large ? 1 : source->box.halves;
 	return true;
 }
 
 /* Some operands come from products, and all together need no larger blocks than the result. */
-static bool find_sources(struct turn *t)
+static bool find_sources(struct buffer_move *t)
 {
 	int64_t bytes = 0;
 	bool any = false;
@@ -102,7 +102,7 @@ static bool find_sources(struct turn *t)
 		if (!find_source(t, j))
 			return false;
 		bytes += bytes_of(t->op->operand[j], t->source[j].box.elements * t->source[j].halves);
-		any |= comes_at_once(t->source[j].from->def, &t->source[j].box);
+		any |= arrives_in_burst(t->source[j].from->def, &t->source[j].box);
 	}
 	return any && bytes <= converter_bytes(t->convert);
 }
@@ -116,25 +116,25 @@ static bool is_plain(const struct op *op)
 }
 
 /* The same words, however the types say it. */
-static bool are_same(const struct turn *t, const struct type *one, const struct type *other)
+static bool are_same(const struct buffer_move *t, const struct type *one, const struct type *other)
 {
 	struct arena *arena = t->module->arena;
 	const struct type *tensor = stream_tensor(t->op->result[0]);
 	return stream_lanes(one) == stream_lanes(other) && sequence_same(sequence_flat(arena, sequence_of_type(arena, tensor, one)), sequence_flat(arena, sequence_of_type(arena, tensor, other)));
 }
 
-static bool find(struct turn *t)
+static bool match_move(struct buffer_move *t)
 {
 	const struct op *convert = t->convert;
 	struct op *op = t->op = convert->operand[0]->def;
-	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) || !op || op->parent != convert->parent || !is_plain(op) || !is_alone(op->result[0]))
+	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) || !op || op->parent != convert->parent || !is_plain(op) || !has_single_reader(op->result[0]))
 		return false;
-	struct readers_of *readers = readers_of(convert->result[0]);
-	if (!readers || readers->late)
+	struct stream_readers *readers = stream_readers(convert->result[0]);
+	if (!readers || readers->deferred)
 		return false;
 	t->last = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST ? readers->list.data[0].op : t->convert;
 	const struct value *result = t->last->result[0];
-	t->kernel = is_read_enough(readers_of(result)) && !readers_of(result)->late ? kernel_turned(t->module, op, result->type) : NULL;
+	t->kernel = is_reused_enough(stream_readers(result)) && !stream_readers(result)->deferred ? kernel_reordered(t->module, op, result->type) : NULL;
 	t->type = ARENA_ARRAY(t->module->arena, const struct type *, op->operands + 1);
 	t->source = ARENA_ARRAY(t->module->arena, struct source, op->operands + 1);
 	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) && are_same(t, t->type[op->operands], result->type) && find_sources(t);
@@ -142,7 +142,7 @@ static bool find(struct turn *t)
 
 static void drop_reader(struct value *value, const struct op *op, int operand)
 {
-	struct readers_of *readers = readers_of(value);
+	struct stream_readers *readers = stream_readers(value);
 	size_t kept = 0;
 	for (size_t i = 0; i < readers->list.count; i++)
 		if (readers->list.data[i].op != op || readers->list.data[i].operand != operand)
@@ -151,7 +151,7 @@ static void drop_reader(struct value *value, const struct op *op, int operand)
 }
 
 /* The operand comes by a converter of its own; what brought it goes, where nobody else reads it. */
-static void come_by_block(struct turn *t, int operand)
+static void read_by_block(struct buffer_move *t, int operand)
 {
 	struct module *module = t->module;
 	struct source *source = &t->source[operand];
@@ -162,28 +162,28 @@ static void come_by_block(struct turn *t, int operand)
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, source->box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, source->halves));
 	op_insert_before(t->op, convert);
-	struct readers_of *own = convert->result[0]->data = ARENA_NEW(module->arena, struct readers_of);
+	struct stream_readers *own = convert->result[0]->data = ARENA_NEW(module->arena, struct stream_readers);
 	VEC_PUSH(module->arena, &own->list, ((struct reader){t->op, operand}));
 	t->op->operand[operand] = convert->result[0];
 	drop_reader(old, t->op, operand);
-	while (old != source->from && !readers_of(old)->list.count) {
+	while (old != source->from && !stream_readers(old)->list.count) {
 		struct op *def = old->def;
 		old = def->operand[0];
 		drop_reader(old, def, 0);
 		op_remove(def);
 	}
-	VEC_PUSH(module->arena, &readers_of(source->from)->list, ((struct reader){convert, 0}));
+	VEC_PUSH(module->arena, &stream_readers(source->from)->list, ((struct reader){convert, 0}));
 }
 
-static void apply(struct turn *t)
+static void apply_move(struct buffer_move *t)
 {
 	struct op *op = t->op;
 	for (int j = 0; j < op->operands; j++)
 		if (t->type[j] != op->operand[j]->type)
-			come_by_block(t, j);
+			read_by_block(t, j);
 	op->kernel = t->kernel;
 	op->result[0]->type = t->last->result[0]->type;
-	struct readers_of *readers = op->result[0]->data = readers_of(t->last->result[0]);
+	struct stream_readers *readers = op->result[0]->data = stream_readers(t->last->result[0]);
 	for (size_t i = 0; i < readers->list.count; i++)
 		readers->list.data[i].op->operand[readers->list.data[i].operand] = op->result[0];
 	if (t->last != t->convert)
@@ -191,28 +191,28 @@ static void apply(struct turn *t)
 	op_remove(t->convert);
 }
 
-static bool repeat_in(struct module *module, struct block *block)
+static bool recompute_in_block(struct module *module, struct block *block)
 {
 	bool any = false;
 	VEC(struct op *) converts = {0};
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			any |= repeat_in(module, op->region[0]);
+			any |= recompute_in_block(module, op->region[0]);
 		if (op->code == OP_CONVERT)
 			VEC_PUSH(module->arena, &converts, op);
 	}
 	for (size_t i = 0; i < converts.count; i++) {
-		struct turn t = {.module = module, .convert = converts.data[i]};
-		if (!find(&t))
+		struct buffer_move t = {.module = module, .convert = converts.data[i]};
+		if (!match_move(&t))
 			continue;
-		apply(&t);
+		apply_move(&t);
 		any = true;
 	}
 	return any;
 }
 
-void repeat_boxes(struct module *module, struct block *block)
+void recompute_after_converter(struct module *module, struct block *block)
 {
-	if (repeat_in(module, block))
-		plan_buffers(module, block);
+	if (recompute_in_block(module, block))
+		plan_shared_buffers(module, block);
 }

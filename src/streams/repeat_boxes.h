@@ -3,6 +3,6 @@
 #define STC_REPEAT_BOXES_H
 #include "streams/streams.h"
 
-void repeat_boxes(struct module *module, struct block *block);             /* while forks are placed, after plan_buffers and before repeat_kernels */
+void recompute_after_converter(struct module *module, struct block *block);             /* while forks are placed, after plan_shared_buffers and before recompute_kernels */
 
 #endif

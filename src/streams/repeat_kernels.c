@@ -8,7 +8,7 @@
 #define LEAST_BYTES 1024      /* of a converter: less is not worth work */
 #define LEAST_POINTS 64       /* that each reader makes of a number, so that the vectors that come again are next to nothing of what it reads */
 
-bool stands_still(const struct itensor *order, int loop)
+bool is_replay_dim(const struct itensor *order, int loop)
 {
 	for (int r = 0; r < order->map.results; r++)
 		if (affine_at(order->map, r, loop))
@@ -17,7 +17,7 @@ bool stands_still(const struct itensor *order, int loop)
 }
 
 /* The same loops behind `first` more, or without so many. */
-const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips)
+const struct type *shift_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips)
 {
 	const struct itensor *order = stream->itensor;
 	int dims = order->dims + first, results = order->map.results;
@@ -38,13 +38,13 @@ const struct type *moved_loops(struct module *module, const struct type *stream,
 	return type_canonical(module, stream->element, dims, trip, run_time, step, results, rows);
 }
 
-const struct type *type_once(struct module *module, const struct type *stream)
+const struct type *type_without_replay(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && stands_still(order, 0) ? moved_loops(module, stream, -1, 0, NULL) : NULL;
+	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && is_replay_dim(order, 0) ? shift_loops(module, stream, -1, 0, NULL) : NULL;
 }
 
-struct repeat {
+struct recompute_trial {
 	struct module *module;
 	struct op *convert, *op;          /* the kernel */
 	struct value *source;     /* that a buffer has */
@@ -66,13 +66,13 @@ static bool makes_enough(const struct reader *reader)
 	const struct kernel *kernel = reader->op->code == OP_KERNEL ? reader->op->kernel : NULL;
 	int64_t points = 1;
 	if (reader->op->code == OP_CAST)
-		return is_read_enough(readers_of(reader->op->result[0]));
+		return is_reused_enough(stream_readers(reader->op->result[0]));
 	for (int l = kernel ? kernel->loops - 1 : -1; l >= 0 && !kernel->operand[reader->operand].stride[l]; l--)
 		points *= kernel->loop[l].extent;
 	return points >= LEAST_POINTS;
 }
 
-bool is_read_enough(const struct readers_of *readers)
+bool is_reused_enough(const struct stream_readers *readers)
 {
 	bool enough = readers != NULL;
 	for (size_t i = 0; enough && i < readers->list.count; i++)
@@ -91,16 +91,16 @@ static struct op *load_of(const struct op *op, int operand)
 static struct value *buffered(const struct op *op, int operand)
 {
 	struct value *from = op->operand[operand];
-	if (from->def && from->def->code == OP_CAST && readers_of(from)->list.count == 1)
+	if (from->def && from->def->code == OP_CAST && stream_readers(from)->list.count == 1)
 		from = from->def->operand[0];
 	if (from->def && from->def->code == OP_CAST)
 		return NULL;
-	bool late = readers_of(from) && readers_of(from)->late && (!from->def || !kernel_holds_result(from->def));
-	return late ? from : NULL;
+	bool deferred = stream_readers(from) && stream_readers(from)->deferred && (!from->def || !kernel_holds_result(from->def));
+	return deferred ? from : NULL;
 }
 
 /* All operands come once for the whole result, from memory, or, one of them, from a buffer. */
-static bool can_come_again(struct repeat *r)
+static bool can_be_replayed(struct recompute_trial *r)
 {
 	for (int j = 0; j < r->op->operands; j++) {
 		if (r->op->kernel->operand[j].guards)
@@ -113,21 +113,21 @@ static bool can_come_again(struct repeat *r)
 	return r->source;
 }
 
-static bool find(struct module *module, struct op *convert, struct repeat *r)
+static bool match_trial(struct module *module, struct op *convert, struct recompute_trial *r)
 {
 	struct op *op = convert->operand[0]->def;
-	*r = (struct repeat){.module = module, .convert = convert, .op = op};
-	if (!op || op->code != OP_KERNEL || op->parent != convert->parent || kernel_has_reduction(op->kernel) || body_uses_counters(&op->kernel->update) || readers_of(op->result[0])->list.count != 1)
+	*r = (struct recompute_trial){.module = module, .convert = convert, .op = op};
+	if (!op || op->code != OP_KERNEL || op->parent != convert->parent || kernel_has_reduction(op->kernel) || body_uses_counters(&op->kernel->update) || stream_readers(op->result[0])->list.count != 1)
 		return false;
 	const struct type *to = convert->result[0]->type;
 	int64_t bytes = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) * ((type_bits(type_scalar(to)) + 7) / 8);
-	if (bytes < LEAST_BYTES || attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_LINE_BUFFER) || type_once(module, to) != op->result[0]->type)
+	if (bytes < LEAST_BYTES || attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_LINE_BUFFER) || type_without_replay(module, to) != op->result[0]->type)
 		return false;
 	r->times = to->itensor->trip[0];
-	return is_read_enough(readers_of(convert->result[0])) && can_come_again(r);
+	return is_reused_enough(stream_readers(convert->result[0])) && can_be_replayed(r);
 }
 
-static struct access behind(struct arena *arena, const struct access *from, int loops)
+static struct access shift_access(struct arena *arena, const struct access *from, int loops)
 {
 	struct access to = *from;
 	to.stride = ARENA_ARRAY(arena, int64_t, loops + 2);
@@ -136,7 +136,7 @@ static struct access behind(struct arena *arena, const struct access *from, int 
 	return to;
 }
 
-static struct kernel *in_turns(const struct repeat *r)
+static struct kernel *replayed_kernel(const struct recompute_trial *r)
 {
 	struct arena *arena = r->module->arena;
 	const struct kernel *from = r->op->kernel;
@@ -148,36 +148,36 @@ static struct kernel *in_turns(const struct repeat *r)
 		to->loop[l + 1] = from->loop[l];
 	to->operand = ARENA_ARRAY(arena, struct access, r->op->operands);
 	for (int j = 0; j < r->op->operands; j++)
-		to->operand[j] = behind(arena, &from->operand[j], from->loops);
-	to->result = behind(arena, &from->result, from->loops);
+		to->operand[j] = shift_access(arena, &from->operand[j], from->loops);
+	to->result = shift_access(arena, &from->result, from->loops);
 	return to;
 }
 
 static void replace_reader(const struct value *value, const struct op *from, struct op *to)
 {
-	struct readers_of *readers = readers_of(value);
+	struct stream_readers *readers = stream_readers(value);
 	for (size_t i = 0; i < readers->list.count; i++)
 		if (readers->list.data[i].op == from)
 			readers->list.data[i] = (struct reader){to, 0};
 }
 
-/* The buffer's words for the kernel, as a cast that says in which turns they are wanted: buffer_readers.c takes it out. */
-static void cast_source(struct repeat *r, int operand)
+/* The buffer's words for the kernel, as a cast that says in which turns they are wanted: share_buffer.c takes it out. */
+static void cast_source(struct recompute_trial *r, int operand)
 {
 	struct op *op = r->op, *old = op->operand[operand]->def;
-	const struct type *type = moved_loops(r->module, op->operand[operand]->type, 1, r->times, NULL);
+	const struct type *type = shift_loops(r->module, op->operand[operand]->type, 1, r->times, NULL);
 	r->cast = op_new(r->module, OP_CAST, op->location, 1, &r->source, 1, &type);
 	set_stream_tensor(r->module, r->cast, stream_tensor(r->source));
 	attr_set(r->module, r->cast, KEY_READS_SHARED_BUFFER, attr_unit(r->module));
 	op_insert_before(op, r->cast);
-	struct readers_of *readers = r->cast->result[0]->data = ARENA_NEW(r->module->arena, struct readers_of);
+	struct stream_readers *readers = r->cast->result[0]->data = ARENA_NEW(r->module->arena, struct stream_readers);
 	VEC_PUSH(r->module->arena, &readers->list, ((struct reader){op, operand}));
 	replace_reader(r->source, op->operand[operand] == r->source ? op : old, r->cast);
 	op->operand[operand] = r->cast->result[0];
 }
 
 /* What was before. */
-struct saved {
+struct saved_trial {
 	struct kernel *kernel;
 	const struct type *result, **load;
 	struct value **operand;
@@ -185,93 +185,93 @@ struct saved {
 	struct reader *list;      /* of the source */
 };
 
-static struct saved save(const struct repeat *r)
+static struct saved_trial save_trial(const struct recompute_trial *r)
 {
 	struct arena *arena = r->module->arena;
 	const struct op *op = r->op;
-	const struct readers_of *source = readers_of(r->source);
-	struct saved saved = {op->kernel, op->result[0]->type, ARENA_ARRAY(arena, const struct type *, op->operands + 1), NULL, op->result[0]->data, NULL};
-	saved.operand = arena_copy(arena, op->operand, sizeof *op->operand * (size_t)op->operands);
-	saved.list = arena_copy(arena, source->list.data, sizeof *saved.list * source->list.count);
+	const struct stream_readers *source = stream_readers(r->source);
+	struct saved_trial saved_trial = {op->kernel, op->result[0]->type, ARENA_ARRAY(arena, const struct type *, op->operands + 1), NULL, op->result[0]->data, NULL};
+	saved_trial.operand = arena_copy(arena, op->operand, sizeof *op->operand * (size_t)op->operands);
+	saved_trial.list = arena_copy(arena, source->list.data, sizeof *saved_trial.list * source->list.count);
 	for (int j = 0; j < op->operands; j++)
-		saved.load[j] = op->operand[j]->type;
-	return saved;
+		saved_trial.load[j] = op->operand[j]->type;
+	return saved_trial;
 }
 
-static void apply(struct repeat *r)
+static void apply_trial(struct recompute_trial *r)
 {
 	struct op *op = r->op;
-	struct kernel *kernel = in_turns(r);
+	struct kernel *kernel = replayed_kernel(r);
 	for (int j = 0; j < op->operands; j++) {
 		if (!is_used(op, j))
 			continue;
 		if (load_of(op, j))
-			op->operand[j]->type = moved_loops(r->module, op->operand[j]->type, 1, r->times, NULL);
+			op->operand[j]->type = shift_loops(r->module, op->operand[j]->type, 1, r->times, NULL);
 		else
 			cast_source(r, j);
 	}
 	op->kernel = kernel;
 	op->result[0]->type = r->convert->result[0]->type;
-	struct readers_of *readers = op->result[0]->data = r->convert->result[0]->data;
+	struct stream_readers *readers = op->result[0]->data = r->convert->result[0]->data;
 	for (size_t i = 0; i < readers->list.count; i++)
 		readers->list.data[i].op->operand[readers->list.data[i].operand] = op->result[0];
 }
 
-static void undo(struct repeat *r, const struct saved *saved)
+static void undo_trial(struct recompute_trial *r, const struct saved_trial *saved_trial)
 {
 	struct op *op = r->op;
-	struct readers_of *readers = op->result[0]->data, *source = readers_of(r->source);
+	struct stream_readers *readers = op->result[0]->data, *source = stream_readers(r->source);
 	for (size_t i = 0; i < readers->list.count; i++)
 		readers->list.data[i].op->operand[readers->list.data[i].operand] = r->convert->result[0];
-	op->kernel = saved->kernel;
-	op->result[0]->type = saved->result;
-	op->result[0]->data = saved->readers;
+	op->kernel = saved_trial->kernel;
+	op->result[0]->type = saved_trial->result;
+	op->result[0]->data = saved_trial->readers;
 	for (int j = 0; j < op->operands; j++) {
-		op->operand[j] = saved->operand[j];
-		op->operand[j]->type = saved->load[j];
+		op->operand[j] = saved_trial->operand[j];
+		op->operand[j]->type = saved_trial->load[j];
 	}
 	for (size_t i = 0; i < source->list.count; i++)
-		source->list.data[i] = saved->list[i];
+		source->list.data[i] = saved_trial->list[i];
 	op_remove(r->cast);
 }
 
-static void remove_old_cast(const struct repeat *r, const struct saved *saved)
+static void remove_old_cast(const struct recompute_trial *r, const struct saved_trial *saved_trial)
 {
 	for (int j = 0; j < r->op->operands; j++)
-		if (saved->operand[j] != r->op->operand[j] && saved->operand[j] != r->source)
-			op_remove(saved->operand[j]->def);
+		if (saved_trial->operand[j] != r->op->operand[j] && saved_trial->operand[j] != r->source)
+			op_remove(saved_trial->operand[j]->def);
 }
 
-static bool repeat_in_order(struct module *module, const struct block *all, struct op *op)
+static bool recompute_before_reader(struct module *module, const struct block *all, struct op *op)
 {
-	struct repeat r;
-	if (!find(module, op, &r))
+	struct recompute_trial r;
+	if (!match_trial(module, op, &r))
 		return false;
-	struct saved saved = save(&r);
-	apply(&r);
-	plan_buffers(module, all);
-	if (array_serves_alone(r.source, r.op) && repeats_are_served(all)) {
-		remove_old_cast(&r, &saved);
+	struct saved_trial saved_trial = save_trial(&r);
+	apply_trial(&r);
+	plan_shared_buffers(module, all);
+	if (is_sole_round_reader(r.source, r.op) && replays_are_buffered(all)) {
+		remove_old_cast(&r, &saved_trial);
 		op_remove(op);
 		return true;
 	}
-	undo(&r, &saved);
-	plan_buffers(module, all);
+	undo_trial(&r, &saved_trial);
+	plan_shared_buffers(module, all);
 	return false;
 }
 
-static void repeat_in(struct module *module, const struct block *all, struct block *block)
+static void recompute_in_block(struct module *module, const struct block *all, struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		next = op->next;
 		if (op->code == OP_FOR)
-			repeat_in(module, all, op->region[0]);
-		if (op->code == OP_CONVERT && !repeat_in_order(module, all, op))
-			repeat_turned(module, all, op, &next);
+			recompute_in_block(module, all, op->region[0]);
+		if (op->code == OP_CONVERT && !recompute_before_reader(module, all, op))
+			recompute_reordered(module, all, op, &next);
 	}
 }
 
-void repeat_kernels(struct module *module, struct block *block)
+void recompute_kernels(struct module *module, struct block *block)
 {
-	repeat_in(module, block, block);
+	recompute_in_block(module, block, block);
 }

@@ -4,11 +4,11 @@
 #include "streams/buffer_readers.h"
 #include "streams/streams.h"
 
-bool is_read_enough(const struct readers_of *readers);    /* every reader makes many products of each number */
-void repeat_kernels(struct module *module, struct block *block);           /* while forks are placed, after plan_buffers */
-const struct type *type_once(struct module *module, const struct type *stream);          /* without the outermost loop, if that sends the same again; else NULL */
+bool is_reused_enough(const struct stream_readers *readers);    /* every reader makes many products of each number */
+void recompute_kernels(struct module *module, struct block *block);           /* while forks are placed, after plan_shared_buffers */
+const struct type *type_without_replay(struct module *module, const struct type *stream);          /* without the outermost loop, if that sends the same again; else NULL */
 /* At each point of the loop the words come again. */
-bool stands_still(const struct itensor *order, int loop);
+bool is_replay_dim(const struct itensor *order, int loop);
 /* The same loops behind `first` more, of `times` turns, or without so many. */
-const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips);
+const struct type *shift_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips);
 #endif

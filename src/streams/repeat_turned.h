@@ -4,6 +4,6 @@
 #include "ir/ir.h"
 
 /* The converter behind an elementwise kernel goes if the kernel can work in the converter's order, and what it takes is in an array that is read in that order.  next: an op behind, which may go too. */
-bool repeat_turned(struct module *module, const struct block *all, struct op *convert, struct op **next);
-bool repeats_are_served(const struct block *block);       /* of every cast that brings words again (attribute `again`): is there an array that they come from? */
+bool recompute_reordered(struct module *module, const struct block *all, struct op *convert, struct op **next);
+bool replays_are_buffered(const struct block *block);       /* of every cast that brings words again (attribute `again`): is there an array that they come from? */
 #endif

@@ -180,7 +180,7 @@ static bool goes_forward(struct sequence sequence)
 }
 
 /* The stream's outermost loop without its first turns, and only so many. */
-static const struct type *turns_type(struct module *module, const struct type *stream, int64_t first, int64_t turns)
+static const struct type *iterations_type(struct module *module, const struct type *stream, int64_t first, int64_t turns)
 {
 	const struct itensor *order = stream->itensor;
 	int results = order->map.results, dims = order->dims;
@@ -211,6 +211,6 @@ struct value *chunk_wanted(struct module *module, struct op *before, struct valu
 	int64_t first = (want.offset - have.offset) / have.stride[0], last = (want.offset - have.offset + reach_from(want, 0)) / have.stride[0];
 	if (last >= have.trip[0] || last - first + 1 == have.trip[0])
 		return NULL;
-	const struct type *part = turns_type(module, from->type, first, last - first + 1);
+	const struct type *part = iterations_type(module, from->type, first, last - first + 1);
 	return box_holds(module, tensor, part, type) < box_holds(module, tensor, from->type, type) ? chunk_to(module, before, from, tensor, part) : NULL;
 }

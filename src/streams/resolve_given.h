@@ -4,10 +4,10 @@
 #include "ir/ir.h"
 
 
-struct wish_list {            /* of one stream; value->data points to it */
+struct demand_list {            /* of one stream; value->data points to it */
 	VEC(struct op *);
 };
 
-struct value *give_to_readers(struct module *module, struct value *from, const struct wish_list *wish);  /* `from`, or behind its maker a converter that all are served from */
-void turn_rings(struct module *module, struct block *block);      /* what layers hand on */
+struct value *choose_drain_order(struct module *module, struct value *from, const struct demand_list *wish);  /* `from`, or behind its maker a converter that all are served from */
+void reorder_layer_feedback(struct module *module, struct block *block);      /* what layers hand on */
 #endif

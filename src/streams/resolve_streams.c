@@ -13,19 +13,19 @@
 
 #define SHARED_LEAST (8 * 4096)  /* bits of a converter */
 
-static bool is_wish(const struct op *op)
+static bool is_demand(const struct op *op)
 {
 	return op->code == OP_CONVERT && attr_get(op, KEY_DEMAND);
 }
 
-static void collect_wishes(struct module *module, struct block *block)
+static void collect_demands(struct module *module, struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			collect_wishes(module, op->region[0]);
-		if (!is_wish(op))
+			collect_demands(module, op->region[0]);
+		if (!is_demand(op))
 			continue;
-		struct wish_list *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct wish_list);
+		struct demand_list *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct demand_list);
 		op->operand[0]->data = readers;
 		VEC_PUSH(module->arena, readers, op);
 	}
@@ -59,10 +59,10 @@ static const struct type *grown(struct module *module, const struct type *type, 
 }
 
 /* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it.  One that takes a tile and then gives all takes it in words as wide as may be. */
-static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, const struct attr *later, bool crossing)
+static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, const struct attr *causal, bool crossing)
 {
 	int64_t wide = stream_lanes(from->type), wanted = stream_lanes(type);
-	const struct type *in = from->type, *out = type, *wider = wide >= wanted ? NULL : later ? grown(module, in, wanted) : type_regroup(module, in, wanted);
+	const struct type *in = from->type, *out = type, *wider = wide >= wanted ? NULL : causal ? grown(module, in, wanted) : type_regroup(module, in, wanted);
 	if (wide > wanted && type_regroup(module, type, wide))
 		out = type_regroup(module, type, wide);
 	else if (wider)
@@ -72,23 +72,23 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 		outside = outside->parent->parent;
 	struct value *words = cast_to(module, outside, from, tensor, in);
 	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
-	struct window window = window_between(module->arena, in, out);
+	struct line_buffer line_buffer = line_buffer_between(module->arena, in, out);
 	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
 	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text, box.why);
 	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
-	if (!crossing && window_is_better(&window, &box)) {
-		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, window.words * stream_lanes(in)));
+	if (!crossing && line_buffer_is_better(&line_buffer, &box)) {
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, line_buffer.words * stream_lanes(in)));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 		attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
 	}
-	if (later && !crossing && !attr_get(convert, KEY_LINE_BUFFER) && !later_between(module->arena, tensor, in, out, later).why) {
+	if (causal && !crossing && !attr_get(convert, KEY_LINE_BUFFER) && !causal_buffer_between(module->arena, tensor, in, out, causal).why) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box_between(module->arena, tensor, in, out, 0).elements));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
-		attr_set(module, convert, KEY_CAUSAL, later);
+		attr_set(module, convert, KEY_CAUSAL, causal);
 	}
 	return cast_to(module, before, convert->result[0], tensor, type);
 }
@@ -101,24 +101,24 @@ static bool is_cast(struct module *module, const struct type *from, const struct
 }
 
 /* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this order. */
-static struct value *cast_of_earlier(struct module *module, const struct wish_list *readers, size_t i, struct op *before)
+static struct value *cast_of_earlier(struct module *module, const struct demand_list *readers, size_t i, struct op *before)
 {
-	struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type, *type = wish->result[0]->type;
+	struct op *demand = readers->data[i];
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type, *type = demand->result[0]->type;
 	for (size_t e = 0; e < i; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (earlier && !attr_get(wish, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
+		if (earlier && !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == demand->parent && is_cast(module, earlier->type, type))
 			return cast_to(module, before, earlier, tensor, type);
 	}
 	return NULL;
 }
 
 /* The words for reader i; a converter stands before `before`. */
-static struct value *satisfy(struct module *module, struct value *from, const struct wish_list *readers, size_t i, struct op *before)
+static struct value *satisfy(struct module *module, struct value *from, const struct demand_list *readers, size_t i, struct op *before)
 {
-	struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type, *type = wish->result[0]->type;
-	bool crossing = home(from) != wish->parent;
+	struct op *demand = readers->data[i];
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type, *type = demand->result[0]->type;
+	bool crossing = home(from) != demand->parent;
 	if (!crossing && from->type == type)
 		return from;
 	if (!crossing && is_cast(module, from->type, type))
@@ -131,28 +131,28 @@ static struct value *satisfy(struct module *module, struct value *from, const st
 	part = part ? part : cast_of_earlier(module, readers, i, before);
 	if (part)
 		return part;
-	struct value *wanted = crossing || attr_get(wish, KEY_CAUSAL) ? NULL : chunk_wanted(module, before, from, tensor, type);
-	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(wish, KEY_CAUSAL), crossing);
+	struct value *wanted = crossing || attr_get(demand, KEY_CAUSAL) ? NULL : chunk_wanted(module, before, from, tensor, type);
+	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(demand, KEY_CAUSAL), crossing);
 }
 
 static void rename_operands(struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		for (int j = 0; j < op->operands; j++)
-			for (struct op *def = op->operand[j]->def; def && is_wish(def); def = op->operand[j]->def)
+			for (struct op *def = op->operand[j]->def; def && is_demand(def); def = op->operand[j]->def)
 				op->operand[j] = def->result[0]->data;
 		if (op->region[0])
 			rename_operands(op->region[0]);
 	}
 }
 
-static void remove_wishes(struct block *block)
+static void remove_demands(struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		next = op->next;
 		if (op->code == OP_FOR)
-			remove_wishes(op->region[0]);
-		if (is_wish(op))
+			remove_demands(op->region[0]);
+		if (is_demand(op))
 			op_remove(op);
 	}
 }
@@ -183,26 +183,26 @@ static bool depends_on(struct module *module, const struct op *first, const stru
 }
 
 /* A reader whose converter sends what reader i wants as well, and something else: the most of all.  Readers that wait for each other have a converter each. */
-static size_t reader_of_more(struct module *module, const struct value *from, const struct wish_list *readers, size_t i)
+static size_t reader_of_more(struct module *module, const struct value *from, const struct demand_list *readers, size_t i)
 {
-	const struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type;
+	const struct op *demand = readers->data[i];
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
 	size_t most = i;
 	for (size_t e = 0; e < readers->count; e++) {
 		const struct op *other = readers->data[e];
 		const struct type *best = readers->data[most]->result[0]->type, *type = other->result[0]->type;
-		if (type != best && other->parent == wish->parent && !attr_get(wish, KEY_CAUSAL) && !attr_get(other, KEY_CAUSAL) && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
-		    && !depends_on(module, wish, other) && !depends_on(module, other, wish))
+		if (type != best && other->parent == demand->parent && !attr_get(demand, KEY_CAUSAL) && !attr_get(other, KEY_CAUSAL) && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
+		    && !depends_on(module, demand, other) && !depends_on(module, other, demand))
 			most = e;
 	}
 	return most;
 }
 
-static struct value *answer_of_same(const struct wish_list *readers, size_t i)
+static struct value *stream_for_same_type(const struct demand_list *readers, size_t i)
 {
-	const struct op *wish = readers->data[i];
+	const struct op *demand = readers->data[i];
 	for (size_t e = 0; e < readers->count; e++)
-		if (readers->data[e]->result[0]->type == wish->result[0]->type && !attr_get(wish, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
+		if (readers->data[e]->result[0]->type == demand->result[0]->type && !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == demand->parent && readers->data[e]->result[0]->data)
 			return readers->data[e]->result[0]->data;
 	return NULL;
 }
@@ -215,49 +215,49 @@ static bool is_worth_sharing(struct module *module, const struct value *from, co
 }
 
 /* What a converter sends is a part of what another one sends: of words that are sent again the first turns, or what a reader of all takes too. */
-static struct value *part_of_other(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
+static struct value *part_of_other(struct module *module, struct value *from, const struct demand_list *readers, size_t i)
 {
-	struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type, *type = wish->result[0]->type;
+	struct op *demand = readers->data[i];
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type, *type = demand->result[0]->type;
 	if (is_chunk(module, tensor, from->type, type) || !is_worth_sharing(module, from, tensor, type))
 		return NULL;
 	size_t more = reader_of_more(module, from, readers, i);
 	if (more == i)
 		return NULL;
-	struct value *answer = answer_of_same(readers, more);
-	answer = answer ? answer : satisfy(module, from, readers, more, wish);
+	struct value *answer = stream_for_same_type(readers, more);
+	answer = answer ? answer : satisfy(module, from, readers, more, demand);
 	readers->data[more]->result[0]->data = answer;
-	return chunk_to(module, wish, answer, tensor, type);
+	return chunk_to(module, demand, answer, tensor, type);
 }
 
 /* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends this one its words as well, if they are the first of those or some of them. */
-static struct value *part_of_earlier(struct module *module, const struct wish_list *readers, size_t i)
+static struct value *part_of_earlier(struct module *module, const struct demand_list *readers, size_t i)
 {
-	struct op *wish = readers->data[i];
+	struct op *demand = readers->data[i];
 	struct value *part = NULL;
 	for (size_t e = 0; e < i && !part; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (readers->data[e]->parent == wish->parent)
-			part = chunk_to(module, wish, earlier, attr_get(wish, KEY_TENSOR)->type, wish->result[0]->type);
+		if (readers->data[e]->parent == demand->parent)
+			part = chunk_to(module, demand, earlier, attr_get(demand, KEY_TENSOR)->type, demand->result[0]->type);
 	}
 	return part;
 }
 
 static void satisfy_all(struct module *module, struct value *from)
 {
-	const struct wish_list *readers = from->data;
+	const struct demand_list *readers = from->data;
 	if (!readers)
 		return;
-	struct value *given = give_to_readers(module, from, readers);
+	struct value *drained = choose_drain_order(module, from, readers);
 	for (size_t i = 0; i < readers->count; i++)
 		readers->data[i]->result[0]->data = NULL;
 	for (size_t i = 0; i < readers->count; i++) {
-		struct op *wish = readers->data[i];
-		bool crossing = home(from) != wish->parent;
-		struct value *answer = answer_of_same(readers, i);
-		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, given, readers, i);
-		answer = answer ? answer : satisfy(module, given, readers, i, wish);
-		wish->result[0]->data = attr_get(wish, KEY_LOOP_CARRIED) ? cast_to(module, wish, answer, attr_get(wish, KEY_TENSOR)->type, wish->result[0]->type) : answer;
+		struct op *demand = readers->data[i];
+		bool crossing = home(from) != demand->parent;
+		struct value *answer = stream_for_same_type(readers, i);
+		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, drained, readers, i);
+		answer = answer ? answer : satisfy(module, drained, readers, i, demand);
+		demand->result[0]->data = attr_get(demand, KEY_LOOP_CARRIED) ? cast_to(module, demand, answer, attr_get(demand, KEY_TENSOR)->type, demand->result[0]->type) : answer;
 	}
 	from->data = NULL;
 }
@@ -271,7 +271,7 @@ static void satisfy_block(struct module *module, struct block *block)
 		if (op->code == OP_FOR)
 			satisfy_block(module, op->region[0]);
 		for (int r = 0; r < op->results; r++)
-			if (!is_wish(op) && op->result[r]->type->kind == TYPE_ITENSOR)
+			if (!is_demand(op) && op->result[r]->type->kind == TYPE_ITENSOR)
 				satisfy_all(module, op->result[r]);
 	}
 }
@@ -284,7 +284,7 @@ static void collect_uses(struct module *module, struct block *block)
 			struct value *value = op->operand[j];
 			if (value->type->kind != TYPE_ITENSOR)
 				continue;
-			struct readers_of *readers = value->data ? value->data : ARENA_NEW(module->arena, struct readers_of);
+			struct stream_readers *readers = value->data ? value->data : ARENA_NEW(module->arena, struct stream_readers);
 			value->data = readers;
 			VEC_PUSH(module->arena, &readers->list, ((struct reader){op, j}));
 		}
@@ -295,11 +295,11 @@ static void collect_uses(struct module *module, struct block *block)
 
 static void fork_value(struct module *module, struct value *value, struct op *before)
 {
-	struct readers_of *uses = value->data;
-	if (uses && uses->late)
-		buffer_readers(module, value, before);
+	struct stream_readers *uses = value->data;
+	if (uses && uses->deferred)
+		share_buffer(module, value, before);
 	value->data = NULL;
-	if (!uses || uses->late || uses->list.count < 2)
+	if (!uses || uses->deferred || uses->list.count < 2)
 		return;
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
 	for (size_t i = 0; i < uses->list.count; i++)
@@ -338,15 +338,15 @@ static void fork_block(struct module *module, struct block *block)
 bool resolve_streams(struct streams *streams, struct block *block)
 {
 	struct module *module = streams->module;
-	collect_wishes(module, block);
-	turn_rings(module, block);
+	collect_demands(module, block);
+	reorder_layer_feedback(module, block);
 	satisfy_block(module, block);
 	rename_operands(block);
-	remove_wishes(block);
+	remove_demands(block);
 	collect_uses(module, block);
-	plan_buffers(module, block);
-	repeat_boxes(module, block);
-	repeat_kernels(module, block);
+	plan_shared_buffers(module, block);
+	recompute_after_converter(module, block);
+	recompute_kernels(module, block);
 	fork_block(module, block);
 	return true;
 }

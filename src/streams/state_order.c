@@ -27,24 +27,24 @@ static int64_t parts_like(struct module *module, const struct type *tensor, cons
 }
 
 /* All of it again for each tile of tokens, where a reader walks those outermost. */
-static const struct type *again(const struct streams *s, const struct type *type, const struct type *wanted)
+static const struct type *with_replay(const struct streams *s, const struct type *type, const struct type *wanted)
 {
 	const struct itensor *want = wanted->itensor;
-	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles && stands_still(want, 0);
-	return tiles ? moved_loops(s->module, type, 1, s->tiles, want->run_time ? want->run_time[0] : NULL) : type;
+	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles && is_replay_dim(want, 0);
+	return tiles ? shift_loops(s->module, type, 1, s->tiles, want->run_time ? want->run_time[0] : NULL) : type;
 }
 
-static const struct type *order_once(struct streams *s, const struct flow *flow, const struct type *wanted)
+static const struct type *order_once(struct streams *s, const struct tensor_source *tensor_source, const struct type *wanted)
 {
 	struct module *module = s->module;
-	const struct type *natural = natural_order_to(module, flow->tensor, flow->dims, flow->bits > PORT_BITS ? flow->bits : PORT_BITS);
+	const struct type *natural = natural_order_to(module, tensor_source->tensor, tensor_source->dims, tensor_source->bits > PORT_BITS ? tensor_source->bits : PORT_BITS);
 	const struct itensor *order = natural->itensor;
 	int64_t number;
-	if (flow->parts < 2 || parts_like(module, flow->tensor, natural, wanted, &number) != flow->parts)
+	if (tensor_source->kv_partitions < 2 || parts_like(module, tensor_source->tensor, natural, wanted, &number) != tensor_source->kv_partitions)
 		return natural;
 	int64_t *trip = arena_copy(module->arena, order->trip, sizeof *trip * (size_t)order->dims), *step = arena_copy(module->arena, order->step, sizeof *step * (size_t)order->dims);
 	int64_t *rows = affine_rows(module->arena, order->dims, order->map.results);
-	trip[0] /= flow->parts;
+	trip[0] /= tensor_source->kv_partitions;
 	for (int r = 0; r < order->map.results; r++) {
 		int64_t *row = rows + r * (order->dims + 1);
 		for (int i = 0; i < order->dims; i++)
@@ -54,16 +54,16 @@ static const struct type *order_once(struct streams *s, const struct flow *flow,
 	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step, order->map.results, rows);
 }
 
-const struct type *state_order(struct streams *s, const struct flow *flow, const struct type *wanted)
+const struct type *state_order(struct streams *s, const struct tensor_source *tensor_source, const struct type *wanted)
 {
-	return again(s, order_once(s, flow, wanted), wanted);
+	return with_replay(s, order_once(s, tensor_source, wanted), wanted);
 }
 
 /* Of the word that a reader wants, as far as ports side by side bring it. */
 static int64_t wide_bits(const struct streams *s, const struct type *wanted, int64_t widest)
 {
-	int64_t bits = PORT_BITS, wish = stream_lanes(wanted) * type_bits(type_scalar(wanted)), most = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS);
-	while (2 * bits <= wish && 2 * bits <= most && 2 * bits <= widest)
+	int64_t bits = PORT_BITS, demand = stream_lanes(wanted) * type_bits(type_scalar(wanted)), most = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS);
+	while (2 * bits <= demand && 2 * bits <= most && 2 * bits <= widest)
 		bits *= 2;
 	return bits;
 }
@@ -82,33 +82,33 @@ static void mark_block(struct streams *s, const struct block *block, bool wide, 
 		if (op->code == OP_FOR)
 			mark_block(s, op->region[0], wide, counted, widest);
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
-			struct flow *flow = flow_of(op->operand[j]);
-			if (flow->kind != FLOW_MEMORY || !flow->ordered)
+			struct tensor_source *tensor_source = tensor_source_of(op->operand[j]);
+			if (tensor_source->kind != SOURCE_MEMORY || !tensor_source->ordered)
 				continue;
-			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type, NULL);
-			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
-			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : FEW_PORTS * PORT_BITS) : 0;
-			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
-			flow->bits = bits > flow->bits ? bits : flow->bits;
+			const struct type *wanted = schedule_port_type(s->module, op->kernel, &s->schedule[op->result[0]->id], j, op->operand[j]->type, NULL);
+			const struct type *natural = natural_order_to(s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS);
+			int64_t number, kv_partitions = parts_like(s->module, tensor_source->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : FEW_PORTS * PORT_BITS) : 0;
+			tensor_source->kv_partitions = !tensor_source->kv_partitions || tensor_source->kv_partitions == kv_partitions ? kv_partitions : 1;
+			tensor_source->bits = bits > tensor_source->bits ? bits : tensor_source->bits;
 		}
 	}
 }
 
 /* States whose words come through several ports, each once. */
 struct wide_states {
-	VEC(struct flow *) flows;
+	VEC(struct tensor_source *) flows;
 	int64_t ports;            /* of all their parts */
 	int64_t bits;             /* of the widest word */
 };
 
-static void note_wide(struct streams *s, struct flow *flow, struct wide_states *wide)
+static void note_wide(struct streams *s, struct tensor_source *tensor_source, struct wide_states *wide)
 {
 	for (size_t i = 0; i < wide->flows.count; i++)
-		if (wide->flows.data[i] == flow)
+		if (wide->flows.data[i] == tensor_source)
 			return;
-	VEC_PUSH(s->module->arena, &wide->flows, flow);
-	wide->ports += flow->parts * flow->bits / PORT_BITS;
-	wide->bits = flow->bits > wide->bits ? flow->bits : wide->bits;
+	VEC_PUSH(s->module->arena, &wide->flows, tensor_source);
+	wide->ports += tensor_source->kv_partitions * tensor_source->bits / PORT_BITS;
+	wide->bits = tensor_source->bits > wide->bits ? tensor_source->bits : wide->bits;
 }
 
 static void find_wide(struct streams *s, const struct block *block, struct wide_states *wide)
@@ -117,19 +117,19 @@ static void find_wide(struct streams *s, const struct block *block, struct wide_
 		if (op->code == OP_FOR)
 			find_wide(s, op->region[0], wide);
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++)
-			if (flow_of(op->operand[j])->bits > PORT_BITS)
-				note_wide(s, flow_of(op->operand[j]), wide);
+			if (tensor_source_of(op->operand[j])->bits > PORT_BITS)
+				note_wide(s, tensor_source_of(op->operand[j]), wide);
 	}
 }
 
 /* The part of a state that layers read, where some look back only so many rows: the mean of all. */
-static double part_read(const struct streams *s, const struct flow *flow)
+static double part_read(const struct streams *s, const struct tensor_source *tensor_source)
 {
-	const struct itensor *order = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS)->itensor;
-	struct lookback lookback;
+	const struct itensor *order = natural_order_to(s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS)->itensor;
+	struct sliding_window sliding_window;
 	for (int i = 0; order->run_time && i < order->dims; i++)
-		if (order->run_time[i] && lookback_find(s->module, order->run_time[i]->symbol, &lookback))
-			return lookback_part(&lookback);
+		if (order->run_time[i] && sliding_window_named(s->module, order->run_time[i]->symbol, &sliding_window))
+			return sliding_window_fraction(&sliding_window);
 	return 1;
 }
 
@@ -141,17 +141,17 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 	return (int64_t)bits;
 }
 
-/* Where one channel can bring the first half of them, keys, but not all, these travel word by word (ride_with_narrow in bundle_ports.c). */
-static bool keys_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
+/* Where one channel can bring the first half of them, keys, but not all, these travel word by word (move_to_narrow_adapter in bundle_ports.c). */
+static bool keys_share_weight_port(const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), keys = states_bits(s, wide, wide->flows.count / 2);
-	return keys && words_ride(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - NON_ENGINE_PORTS), keys = states_bits(s, wide, wide->flows.count / 2);
+	return keys && operands_share_weight_port(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
 }
 
 /* Where it can bring all of them, few ports ask for as many words as its channel brings. */
-static bool all_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
+static bool all_share_weight_port(const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	return states_ride(s, old, states_bits(s, wide, wide->flows.count));
+	return states_share_weight_port(s, old, states_bits(s, wide, wide->flows.count));
 }
 
 static void narrow_all(struct wide_states *wide)
@@ -162,15 +162,15 @@ static void narrow_all(struct wide_states *wide)
 }
 
 /* Keys need few ports then, and values have half of the adapters. */
-static void spread_behind_keys(struct wide_states *wide, int64_t ports, int64_t most)
+static void spread_after_keys(struct wide_states *wide, int64_t ports, int64_t most)
 {
 	for (size_t i = 0; i < wide->flows.count; i++) {
-		struct flow *flow = wide->flows.data[i];
+		struct tensor_source *tensor_source = wide->flows.data[i];
 		bool key = i < wide->flows.count / 2;
-		while (key && flow->bits > KEY_BITS)
-			flow->bits /= 2;
-		while (!key && 2 * flow->bits <= most && 4 * flow->bits * flow->parts <= PORT_BITS * ports)
-			flow->bits *= 2;
+		while (key && tensor_source->bits > KEY_BITS)
+			tensor_source->bits /= 2;
+		while (!key && 2 * tensor_source->bits <= most && 4 * tensor_source->bits * tensor_source->kv_partitions <= PORT_BITS * ports)
+			tensor_source->bits *= 2;
 	}
 }
 
@@ -178,22 +178,22 @@ static void spread_behind_keys(struct wide_states *wide, int64_t ports, int64_t 
 static void spread_over_adapters(struct streams *s, const struct op *old)
 {
 	struct wide_states wide = {0};
-	int64_t ports = s->context->platform->ports, asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS), most = asked < WORD_BITS ? asked : WORD_BITS;
+	int64_t ports = s->context->platform->ports, asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS), most = asked < WORD_BITS ? asked : WORD_BITS;
 	find_wide(s, old->region[0], &wide);
-	if (all_ride(s, old, &wide))
+	if (all_share_weight_port(s, old, &wide))
 		narrow_all(&wide);
-	else if (keys_ride(s, old, &wide))
-		spread_behind_keys(&wide, ports, most);
+	else if (keys_share_weight_port(s, old, &wide))
+		spread_after_keys(&wide, ports, most);
 	else if (2 * wide.ports <= ports && 2 * wide.bits <= most)
 		for (size_t i = 0; i < wide.flows.count; i++)
 			wide.flows.data[i]->bits *= 2;
 }
 
-void mark_state_parts(struct streams *s, const struct op *old)
+void mark_kv_partitions(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
-	bool counted = unit_counts_tiles(block), wide = unit_takes_few(block) || counted;
-	mark_block(s, block, wide, counted, unit_has_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
-	if (wide && !unit_has_tokens(block))
+	bool counted = engine_has_run_time_tiles(block), wide = engine_takes_few_tokens(block) || counted;
+	mark_block(s, block, wide, counted, engine_has_many_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
+	if (wide && !engine_has_many_tokens(block))
 		spread_over_adapters(s, old);
 }

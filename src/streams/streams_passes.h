@@ -4,6 +4,6 @@
 #include "options/pass_context.h"
 
 bool make_streams(struct pass_context *context, struct module *module);
-bool fuse_streams(struct pass_context *context, struct module *module);
-bool mark_final(struct pass_context *context, struct module *module);
+bool spill_to_budget(struct pass_context *context, struct module *module);
+bool mark_last_chunk_only(struct pass_context *context, struct module *module);
 #endif

@@ -2,14 +2,14 @@
 #include "streams/streams.h"
 
 /* The loops of a type as digits of a kernel's loops. */
-struct digits {
+struct loop_digits {
 	const struct kernel *from;
 	int count, most;
 	int64_t *trip, *step;
 	int *source;              /* -1: all comes again */
 };
 
-static bool push(struct digits *d, int64_t trip, int source, int64_t step)
+static bool push(struct loop_digits *d, int64_t trip, int source, int64_t step)
 {
 	if (d->count == d->most)
 		return false;
@@ -20,7 +20,7 @@ static bool push(struct digits *d, int64_t trip, int source, int64_t step)
 }
 
 /* A loop that runs over several of the kernel's falls apart; false: it is no digit of them. */
-static bool add_digits(struct digits *d, int64_t trip, int64_t stride)
+static bool add_digits(struct loop_digits *d, int64_t trip, int64_t stride)
 {
 	const int64_t *own = d->from->result.stride;
 	int l = d->from->loops - 1;
@@ -36,7 +36,7 @@ static bool add_digits(struct digits *d, int64_t trip, int64_t stride)
 	return trip % inside == 0 && add_digits(d, trip / inside, stride * inside) && push(d, inside, l, stride / own[l]);
 }
 
-static struct access turned(struct arena *arena, const struct access *from, const struct digits *d)
+static struct access reordered_access(struct arena *arena, const struct access *from, const struct loop_digits *d)
 {
 	struct access to = *from;
 	to.stride = ARENA_ARRAY(arena, int64_t, d->count + 1);
@@ -53,7 +53,7 @@ static int64_t points(const struct kernel *kernel)
 	return points;
 }
 
-static struct kernel *with_digits(struct arena *arena, const struct op *op, const struct digits *d)
+static struct kernel *with_digits(struct arena *arena, const struct op *op, const struct loop_digits *d)
 {
 	struct kernel *to = arena_copy(arena, d->from, sizeof *to);
 	to->loops = d->count;
@@ -63,17 +63,17 @@ static struct kernel *with_digits(struct arena *arena, const struct op *op, cons
 		to->loop[l].extent = d->trip[l];
 	to->operand = ARENA_ARRAY(arena, struct access, op->operands + 1);
 	for (int j = 0; j < op->operands; j++)
-		to->operand[j] = turned(arena, &d->from->operand[j], d);
-	to->result = turned(arena, &d->from->result, d);
+		to->operand[j] = reordered_access(arena, &d->from->operand[j], d);
+	to->result = reordered_access(arena, &d->from->result, d);
 	return to;
 }
 
-struct kernel *kernel_turned(struct module *module, const struct op *op, const struct type *type)
+struct kernel *kernel_reordered(struct module *module, const struct op *op, const struct type *type)
 {
 	struct arena *arena = module->arena;
 	const struct kernel *from = op->kernel;
 	struct sequence order = sequence_of_type(arena, stream_tensor(op->result[0]), type);
-	struct digits d = {.from = from, .most = order.dims + from->loops};
+	struct loop_digits d = {.from = from, .most = order.dims + from->loops};
 	if (order.conditions || order.run_time || order.lanes > 1 || order.offset != from->result.offset)
 		return NULL;
 	d.trip = ARENA_ARRAY(arena, int64_t, d.most + 1);
@@ -90,12 +90,12 @@ bool kernel_port_types(struct module *module, const struct op *op, const struct 
 {
 	struct arena *arena = module->arena;
 	int loops = kernel->loops;
-	struct plan plan = {.parts = loops, .part = ARENA_ARRAY(arena, struct plan_part, loops + 1), .lanes = 1, .rows = 1};
+	struct schedule schedule = {.parts = loops, .part = ARENA_ARRAY(arena, struct schedule_part, loops + 1), .lanes = 1, .row_unroll = 1};
 	for (int l = 0; l < loops; l++)
-		plan.part[l] = (struct plan_part){l, kernel->loop[l].extent, 1};
+		schedule.part[l] = (struct schedule_part){l, kernel->loop[l].extent, 1};
 	for (int j = 0; j <= op->operands; j++) {
 		const struct value *value = j < op->operands ? op->operand[j] : op->result[0];
-		type[j] = plan_port_type(module, kernel, &plan, j < op->operands ? j : -1, stream_tensor(value), NULL);
+		type[j] = schedule_port_type(module, kernel, &schedule, j < op->operands ? j : -1, stream_tensor(value), NULL);
 		if (!type[j])
 			return false;
 	}

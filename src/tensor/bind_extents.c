@@ -2,7 +2,7 @@
  * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
  * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
  * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/lookback.h).
- * How many rows of an input count is bind_rows.c's.
+ * How many rows of an input count is bind_token_count.c's.
  * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
 #include "ir/lookback.h"
 #include "ir/kernel_edit.h"
@@ -58,7 +58,7 @@ static const char *symbol_of(struct binder *b, const struct op *main, int number
 	if (!window || b->failed || window->integer > extent)
 		return symbol;
 	const int64_t rows = window->integer - 1;
-	return lookback_add(b->module, (struct lookback){.symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows});
+	return sliding_window_add(b->module, (struct sliding_window){.symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows});
 }
 
 static void mark_argument(struct binder *b, struct op *main, int number)
@@ -110,10 +110,10 @@ static bool walks(const struct op *op, int operand, const struct digit *digit, i
 	return access->stride[loop] == digit->stride && range.high - range.low == digit->extent && first / digit->stride % digit->extent == 0;
 }
 
-static bool refuse(struct binder *b, const struct op *op, const struct digit *digit, const char *why)
+static bool report_dynamic_extent(struct binder *b, const struct op *op, const struct digit *digit, const char *why)
 {
 	b->failed = true;
-	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", lookback_symbol(b->module, digit->symbol), why);
+	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", sliding_window_symbol(b->module, digit->symbol), why);
 	return diag_note(b->module->diag, "accepted are dims that are walked whole, alone or behind others in a concat; without stream.dims the extent is that of compile time");
 }
 
@@ -136,11 +136,11 @@ static bool bind_loop(struct binder *b, struct op *op, int operand, const struct
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){.symbol = digit->symbol, .plus = digit->plus + range.low, .tile = 1, .most = loop->extent};
 	if (range.high != loop->extent)
-		return refuse(b, op, digit, "has other elements behind it in a concat");
+		return report_dynamic_extent(b, op, digit, "has other elements behind it in a concat");
 	if (loop->run_time && !run_time_same(loop->run_time, trip))
-		return refuse(b, op, digit, "meets another one in the same loop");
-	if (!text_same(lookback_symbol(b->module, digit->symbol), digit->symbol) && !guards_in_front(op, number, trip->plus))
-		return refuse(b, op, digit, "has a window, and is walked in part");
+		return report_dynamic_extent(b, op, digit, "meets another one in the same loop");
+	if (!text_same(sliding_window_symbol(b->module, digit->symbol), digit->symbol) && !guards_in_front(op, number, trip->plus))
+		return report_dynamic_extent(b, op, digit, "has a window, and is walked in part");
 	loop->run_time = trip;
 	return true;
 }
@@ -182,14 +182,14 @@ static void bind_operand(struct binder *b, struct op *op, int operand, const str
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (walks(op, operand, digit, l)) {
 			if (ends_for_others(op, operand, l))
-				refuse(b, op, digit, "ends a loop over other elements as well");
+				report_dynamic_extent(b, op, digit, "ends a loop over other elements as well");
 			else
 				bind_loop(b, op, operand, digit, l);
 			return;
 		}
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (moves_inside(op->kernel, &op->kernel->operand[operand], digit, l)) {
-			refuse(b, op, digit, "is walked in part");
+			report_dynamic_extent(b, op, digit, "is walked in part");
 			return;
 		}
 }
@@ -215,7 +215,7 @@ static void check_results(struct binder *b, const struct op *last)
 	for (int i = 0; i < last->operands && !b->failed; i++) {
 		const struct digits *digits = last->operand[i]->data;
 		if (digits && digits->list.count && last->operand[i]->def)
-			refuse(b, last, &digits->list.data[0], "reaches a result of main");
+			report_dynamic_extent(b, last, &digits->list.data[0], "reaches a result of main");
 	}
 }
 

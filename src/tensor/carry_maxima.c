@@ -10,7 +10,7 @@
 #include "tensor/softmax.h"
 #include <float.h>
 
-#define LATE_CYCLES 3         /* --softmax auto: scaling costs a multiplier for each lane of the sums, and a score may take no more than about so many cycles for it */
+#define RESCALE_CYCLES 3         /* --softmax auto: scaling costs a multiplier for each lane of the sums, and a score may take no more than about so many cycles for it */
 
 struct readers {
 	VEC(struct op *) op;
@@ -46,7 +46,7 @@ static int uses_of(const struct body *body, int operand)
 static bool is_sum(const struct softmax *softmax, const struct op *reader, int operand)
 {
 	const struct kernel *kernel = reader->kernel, *row = softmax->op->kernel;
-	int term, loop = softmax_row(kernel);
+	int term, loop = softmax_row_loop(kernel);
 	if (loop < 0 || kernel->ordered || kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->type != row->type || !access_is_plain(&kernel->operand[operand]))
 		return false;
 	bool whole = kernel->loop[loop].extent == row->loop[softmax->loop].extent && !kernel->loop[loop].run_time == !row->loop[softmax->loop].run_time;
@@ -79,7 +79,7 @@ static const struct op *product_of(const struct softmax *softmax, const struct r
 			const struct op *def = op->operand[j]->def;
 			if (op->operand[j] == softmax->op->result[0])
 				*operand = j;
-			else if (!kernel_is_post_operand(op->kernel, j) && (!def || def->code == OP_PICK))
+			else if (!kernel_is_post_operand(op->kernel, j) && (!def || def->code == OP_LAYER_SELECT))
 				found = op;
 		}
 		if (found)
@@ -99,7 +99,7 @@ static bool shares_values(const struct op *product, int operand, int loop)
 
 /* Values are read from memory once, so the scores of all rows that share them are made together and wait together.  A sum is scaled and added to once for each score of its row: those of the
  * other rows that share values are the time that this has. */
-static bool pays(const struct pass_context *context, const struct softmax *softmax, const struct readers *sums)
+static bool is_profitable(const struct pass_context *context, const struct softmax *softmax, const struct readers *sums)
 {
 	const struct kernel *row = softmax->op->kernel;
 	int operand = 0;
@@ -108,16 +108,16 @@ static bool pays(const struct pass_context *context, const struct softmax *softm
 	for (int l = 0; product && l < product->kernel->loops; l++)
 		rows *= shares_values(product, operand, l) ? product->kernel->loop[l].extent : 1;
 	int latency = platform_operator(context->platform, OP_MULF, row->type).latency + platform_operator(context->platform, OP_ADDF, row->type).latency;
-	return product && rows * row->loop[softmax->loop].extent * type_bits(row->type) / 8 > SOFTMAX_WAITING && latency <= LATE_CYCLES * rows;
+	return product && rows * row->loop[softmax->loop].extent * type_bits(row->type) / 8 > SOFTMAX_BUFFERED_MOST && latency <= RESCALE_CYCLES * rows;
 }
 
 static bool is_wanted(const struct pass_context *context, const struct softmax *softmax, const struct readers *sums)
 {
 	switch ((enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)) {
-	case SOFTMAX_AUTO: return pays(context, softmax, sums);
-	case SOFTMAX_RUNNING: return true;
-	case SOFTMAX_WHOLE:
-	case SOFTMAXES: return false;
+	case SOFTMAX_AUTO: return is_profitable(context, softmax, sums);
+	case SOFTMAX_ONLINE: return true;
+	case SOFTMAX_TWO_PASS:
+	case SOFTMAX_FORMS: return false;
 	}
 	return false;
 }
@@ -139,7 +139,7 @@ static void cut_loops(struct module *module, struct op *op, const struct access 
 }
 
 /* 0: outside the row; 1: along it; 2: rows that share values. */
-static int place_of(const struct kernel *kernel, const struct access *access, int loop, const struct op *product, int operand)
+static int loop_role(const struct kernel *kernel, const struct access *access, int loop, const struct op *product, int operand)
 {
 	for (int p = 0; p < product->kernel->loops && !kernel->loop[loop].reduction; p++)
 		if (product->kernel->operand[operand].stride[p] == access->stride[loop] && shares_values(product, operand, p))
@@ -164,7 +164,7 @@ static void order_loops(struct module *module, struct op *op, const struct op *p
 	struct loop *loop = ARENA_ARRAY(module->arena, struct loop, kernel->loops + 1);
 	for (int place = 0; place <= 2; place++)
 		for (int l = 0; l < kernel->loops; l++)
-			if (place_of(kernel, &kernel->operand[0], l, product, operand) == place)
+			if (loop_role(kernel, &kernel->operand[0], l, product, operand) == place)
 				from[count++] = l;
 	for (int l = 0; l < kernel->loops; l++)
 		loop[l] = kernel->loop[from[l]];
@@ -244,7 +244,7 @@ static void scale_sum(struct module *module, const struct softmax *softmax, stru
 	sum->operand[operand] = steps;
 }
 
-static void carry(struct module *module, struct softmax *softmax, const struct readers *sums)
+static void rewrite_softmax(struct module *module, struct softmax *softmax, const struct readers *sums)
 {
 	struct op *steps = add_scan(module, softmax);
 	int operand = 0;
@@ -262,22 +262,22 @@ static void carry(struct module *module, struct softmax *softmax, const struct r
 		op_remove(softmax->maxima);
 }
 
-static void carry_block(struct pass_context *context, struct module *module, struct block *block)
+static void rewrite_softmaxes(struct pass_context *context, struct module *module, struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		struct softmax softmax;
 		struct readers sums = {0};
 		next = op->next;
 		if (op->code == OP_FOR)
-			carry_block(context, module, op->region[0]);
-		if (softmax_find(op, &softmax) && find_sums(module->arena, &softmax, &sums) && is_wanted(context, &softmax, &sums))
-			carry(module, &softmax, &sums);
+			rewrite_softmaxes(context, module, op->region[0]);
+		if (softmax_match(op, &softmax) && find_sums(module->arena, &softmax, &sums) && is_wanted(context, &softmax, &sums))
+			rewrite_softmax(module, &softmax, &sums);
 	}
 }
 
-bool carry_maxima(struct pass_context *context, struct module *module)
+bool online_softmax(struct pass_context *context, struct module *module)
 {
 	ir_count_uses(module_main(module)->region[0]);
-	carry_block(context, module, module_main(module)->region[0]);
+	rewrite_softmaxes(context, module, module_main(module)->region[0]);
 	return true;
 }

@@ -29,7 +29,7 @@ struct affine_map generic_map(const struct op *op, int operand)
 	return attr_get(op, KEY_INDEXING_MAPS)->items[operand].value->map;
 }
 
-static bool refuse(const struct import *import, const struct op *op, const char *why)
+static bool report_body(const struct import *import, const struct op *op, const char *why)
 {
 	struct location location = op && op->location.line ? op->location : import->op->location;
 	diag_error(import->fold->module->diag, location, "linalg.generic: %s", why);
@@ -62,7 +62,7 @@ static int import_argument(struct import *import, const struct value *value)
 	if (argument >= inputs && import->reduction) {
 		if (argument - inputs == import->result)
 			return body_add(module, import->body, (struct node){.kind = NODE_ACCUMULATOR, .type = value->type});
-		refuse(import, NULL, "a result that is used depends on the running value of another result");
+		report_body(import, NULL, "a result that is used depends on the running value of another result");
 		return -1;
 	}
 	const struct view *view = fold_view(operand);
@@ -183,7 +183,7 @@ static int import_extract(struct import *import, struct op *op)
 		memset(row, 0, sizeof *row * (size_t)(loops + 1));
 		int node = import_value(import, op->operand[r + 1]);
 		if (input.index_dim >= 0 || node < 0) {
-			refuse(import, op, "tensor.extract with more than one index that depends on data");
+			report_body(import, op, "tensor.extract with more than one index that depends on data");
 			return -1;
 		}
 		int source = plain_input(import->body, node);
@@ -207,7 +207,7 @@ static int import_op(struct import *import, struct op *op)
 	if (op->code == OP_CONSTANT)
 		return body_add(module, import->body, constant_of_attr(attr_get(op, KEY_VALUE)));
 	if (!(op_info[op->code].levels & LEVEL_BODY) || op->operands > 3 || op->results != 1) {
-		refuse(import, op, text_format(module->arena, "%s is not supported here", op_info[op->code].name));
+		report_body(import, op, text_format(module->arena, "%s is not supported here", op_info[op->code].name));
 		return -1;
 	}
 	for (int i = 0; i < op->operands; i++) {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool refuse(const struct fold *fold, const struct op *op, const char *why)
+static bool report_generic(const struct fold *fold, const struct op *op, const char *why)
 {
 	diag_error(fold->module->diag, op->location, "linalg.generic: %s", why);
 	return diag_note(fold->module->diag, "maps may hold sums of loops with constant factors over static shapes; loops are parallel or reduction");
@@ -42,7 +42,7 @@ static bool find_extents(const struct fold *fold, const struct op *op, struct ne
 	}
 	for (int l = 0; l < nest->loops; l++)
 		if (nest->extent[l] < 1)
-			return refuse(fold, op, "no operand gives the extent of a loop");
+			return report_generic(fold, op, "no operand gives the extent of a loop");
 	return true;
 }
 
@@ -51,10 +51,10 @@ static bool nest_of(const struct fold *fold, const struct op *op, struct nest *n
 	struct arena *arena = fold->module->arena;
 	const struct attr *iterators = attr_get(op, KEY_ITERATOR_TYPES), *maps = attr_get(op, KEY_INDEXING_MAPS);
 	if (!iterators || !maps || maps->count != op->operands)
-		return refuse(fold, op, "indexing_maps or iterator_types are missing");
+		return report_generic(fold, op, "indexing_maps or iterator_types are missing");
 	for (int i = 0; i < maps->count; i++)
 		if (maps->items[i].value->kind != ATTR_MAP || maps->items[i].value->map.dims != iterators->count)
-			return refuse(fold, op, "an indexing map is not affine in the loops");
+			return report_generic(fold, op, "an indexing map is not affine in the loops");
 	*nest = (struct nest){.location = op->location, .loops = iterators->count};
 	nest->extent = ARENA_ARRAY(arena, int64_t, nest->loops);
 	nest->reduction = ARENA_ARRAY(arena, bool, nest->loops);
@@ -202,7 +202,7 @@ static bool fold_result(struct fold *fold, struct op *op, int result)
 	if (!nest_of(fold, op, &nest) || !fold_body(fold, op, result, &nest))
 		return false;
 	if (nest.inputs.count > KERNEL_OPERANDS)
-		return refuse(fold, op, text_format(fold->module->arena, "%zu inputs; at most %d are supported", nest.inputs.count, KERNEL_OPERANDS));
+		return report_generic(fold, op, text_format(fold->module->arena, "%zu inputs; at most %d are supported", nest.inputs.count, KERNEL_OPERANDS));
 	int out = generic_inputs(op) + result;
 	bool reduction = has_reduction(&nest);
 	if (!reduction && fold_copy(fold, op, result, &nest))

@@ -202,7 +202,7 @@ static int condition(struct module *module, struct body *body, const struct nest
 	if (number[p] >= 0)
 		return body_active(module, body, number[p]);
 	struct access access = access_of(module, nest, split, input, &input->view.piece[p]);
-	return body_inside(module, body, &access);
+	return body_guard_condition(module, body, &access);
 }
 
 static bool is_zero(const struct body *body, int node)

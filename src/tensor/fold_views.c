@@ -11,7 +11,7 @@
 #include "tensor/tensor_passes.h"
 #include <string.h>
 
-static bool refuse(const struct fold *fold, const struct op *op, const char *why)
+static bool report_view(const struct fold *fold, const struct op *op, const char *why)
 {
 	diag_error(fold->module->diag, op->location, "%s: %s", op_info[op->code].name, why);
 	return diag_note(fold->module->diag, "offsets, sizes and shapes must be static");
@@ -103,7 +103,7 @@ static bool fold_constant_op(struct fold *fold, struct op *op)
 		return true;
 	bool one = value->kind == ATTR_DENSE && (value->splat || type_elements(type) == 1);
 	if (value->kind != ATTR_DENSE)
-		return refuse(fold, op, "the elements are not given here");
+		return report_view(fold, op, "the elements are not given here");
 	fold_set_view(fold, op->result[0], one ? view_of_constant(fold->module, type, constant_of_attr(value)) : view_of_root(fold->module, op->result[0]));
 	return true;
 }
@@ -129,7 +129,7 @@ static bool fold_splat(struct fold *fold, struct op *op)
 		if (!fold_constant(fold, op->operand[i], i ? &next : &first))
 			return false;
 		if (i && (next.integer != first.integer || memcmp(&next.real, &first.real, sizeof next.real)))
-			return refuse(fold, op, "the elements differ; write them as an arith.constant tensor");
+			return report_view(fold, op, "the elements differ; write them as an arith.constant tensor");
 	}
 	fold_set_view(fold, op->result[0], view_of_constant(fold->module, op->result[0]->type, first));
 	return true;
@@ -155,13 +155,13 @@ static bool fold_collapse(struct fold *fold, struct op *op)
 	const struct view *view = fold_view(op->operand[0]);
 	int groups, *first = ARENA_ARRAY(fold->module->arena, int, view->rank + 2);
 	if (!groups_of(op, view->rank, first, &groups))
-		return refuse(fold, op, "the reassociation does not cover the shape");
+		return report_view(fold, op, "the reassociation does not cover the shape");
 	fold_set_view(fold, op->result[0], view_collapse(fold->module, view, groups, first));
 	return true;
 }
 
 /* The view of an operand, copied to a tensor of its own when `fits` was false before. */
-static struct view remake(struct fold *fold, const struct op *op, const struct view *view)
+static struct view materialize_operand(struct fold *fold, const struct op *op, const struct view *view)
 {
 	return fold_materialize(fold, op->location, view);
 }
@@ -173,7 +173,7 @@ static bool fold_expand(struct fold *fold, struct op *op)
 	struct view view = *fold_view(op->operand[0]);
 	int groups, *first = ARENA_ARRAY(module->arena, int, type->rank + 2), *source = ARENA_ARRAY(module->arena, int, type->rank);
 	if (!groups_of(op, type->rank, first, &groups))
-		return refuse(fold, op, "the reassociation does not cover the shape");
+		return report_view(fold, op, "the reassociation does not cover the shape");
 	for (int g = 0; g < groups; g++)
 		for (int r = first[g]; r < first[g + 1]; r++)
 			source[r] = g;
@@ -183,7 +183,7 @@ static bool fold_expand(struct fold *fold, struct op *op)
 			none[r] = -1;
 		view = view_permute(module, &view, type->rank, none, type->shape);
 	} else if (!view_expand(module, &view, type->rank, source, type->shape)) {
-		view = remake(fold, op, &view);
+		view = materialize_operand(fold, op, &view);
 		view_expand(module, &view, type->rank, source, type->shape);
 	}
 	fold_set_view(fold, op->result[0], view);
@@ -222,7 +222,7 @@ static struct view sliced(struct fold *fold, const struct op *op, const struct v
 {
 	struct view part = *view;
 	if (!slice_all(fold->module, &part, offset, size, stride)) {
-		part = remake(fold, op, view);
+		part = materialize_operand(fold, op, view);
 		slice_all(fold->module, &part, offset, size, stride);
 	}
 	return part;
@@ -233,7 +233,7 @@ static bool fold_slice(struct fold *fold, struct op *op)
 	struct module *module = fold->module;
 	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS), *size = attr_get(op, KEY_STATIC_SIZES), *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
-		return refuse(fold, op, "an offset, size or stride is not static");
+		return report_view(fold, op, "an offset, size or stride is not static");
 	struct view view = sliced(fold, op, fold_view(op->operand[0]), offset->integers, size->integers, stride->integers);
 	if (op->result[0]->type->rank != view.rank)
 		view = reduce_rank(module, &view, op->result[0]->type);
@@ -255,16 +255,16 @@ static struct view insert(struct fold *fold, const struct op *op, struct view pa
 	struct module *module = fold->module;
 	struct view placed = part;
 	if (!place_all(module, &placed, offset, stride, shape)) {
-		placed = remake(fold, op, &part);
+		placed = materialize_operand(fold, op, &part);
 		place_all(module, &placed, offset, stride, shape);
 	}
 	struct view merged = placed;
 	if (view_overlay(module, &merged, &rest))
 		return merged;
-	rest = remake(fold, op, &rest);
+	rest = materialize_operand(fold, op, &rest);
 	if (view_overlay(module, &placed, &rest))
 		return placed;
-	part = remake(fold, op, &part);
+	part = materialize_operand(fold, op, &part);
 	place_all(module, &part, offset, stride, shape);
 	view_overlay(module, &part, &rest);
 	return part;
@@ -285,12 +285,12 @@ static bool fold_insert(struct fold *fold, struct op *op)
 {
 	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS), *size = attr_get(op, KEY_STATIC_SIZES), *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
-		return refuse(fold, op, "an offset, size or stride is not static");
+		return report_view(fold, op, "an offset, size or stride is not static");
 	const struct type *type = op->result[0]->type;
 	struct view part = *fold_view(op->operand[0]);
 	for (int r = 0; r < type->rank; r++)
 		if (stride->integers[r] != 1 && size->integers[r] > 1)
-			return refuse(fold, op, "strides other than 1 are not supported");
+			return report_view(fold, op, "strides other than 1 are not supported");
 	if (part.rank != type->rank)
 		part = raise_rank(fold->module, &part, type->rank, size->integers);
 	fold_set_view(fold, op->result[0], insert(fold, op, part, *fold_view(op->operand[1]), offset->integers, stride->integers, type->shape));
@@ -308,7 +308,7 @@ static bool cut_borders(struct fold *fold, const struct op *op, struct view *vie
 		size[r] = view_extent(view, r) - offset[r] + (high[r] < 0 ? high[r] : 0);
 		cuts = cuts || low[r] < 0 || high[r] < 0;
 		if (size[r] < 1)
-			return refuse(fold, op, "a negative width takes away all that there is");
+			return report_view(fold, op, "a negative width takes away all that there is");
 	}
 	if (cuts)
 		*view = sliced(fold, op, view, offset, size, stride);
@@ -321,7 +321,7 @@ static bool fold_pad(struct fold *fold, struct op *op)
 	const struct type *type = op->result[0]->type;
 	struct node border;
 	if (!all_static(low) || !all_static(high))
-		return refuse(fold, op, "a width is not static");
+		return report_view(fold, op, "a width is not static");
 	if (!fold_constant(fold, op->region[0]->last->operand[0], &border))
 		return false;
 	int64_t *offset = ARENA_ARRAY(fold->module->arena, int64_t, type->rank), *ones = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
@@ -366,7 +366,7 @@ static bool fold_concat(struct fold *fold, struct op *op)
 	const struct type *type = op->result[0]->type;
 	int dim = (int)attr_integer_or(op, KEY_DIM, 0);
 	if (dim < 0 || dim >= type->rank)
-		return refuse(fold, op, "there is no such dim");
+		return report_view(fold, op, "there is no such dim");
 	if (equal_parts(op, dim) && concat_equal(fold, op, dim))
 		return true;
 	int64_t *offset = ARENA_ARRAY(module->arena, int64_t, type->rank), *stride = ARENA_ARRAY(module->arena, int64_t, type->rank);
@@ -459,15 +459,15 @@ static bool fold_op(struct fold *fold, struct op *op)
 		drop_empty_parts(fold->module, op);
 	for (int i = 0; i < op->operands; i++)
 		if (is_empty(op->operand[i]->type))
-			return refuse(fold, op, "an operand without elements");
+			return report_view(fold, op, "an operand without elements");
 	for (int r = 0; r < op->results; r++)
 		if (op->result[r]->type->kind == TYPE_TENSOR && !is_static(op->result[r]->type))
-			return refuse(fold, op, text_format(fold->module->arena, "result of type %s", op->result[r]->type->text));
+			return report_view(fold, op, text_format(fold->module->arena, "result of type %s", op->result[r]->type->text));
 	bool scalar = op->results == 1 && op->result[0]->type->kind != TYPE_TENSOR && (op_info[op->code].levels & LEVEL_BODY);
 	if (scalar)
 		return true;
 	if (!folds[op->code])
-		return refuse(fold, op, "this operation is not supported here");
+		return report_view(fold, op, "this operation is not supported here");
 	fold->before = op;
 	return folds[op->code](fold, op);
 }

@@ -8,7 +8,7 @@
 
 struct quotient {
 	struct op *op;            /* divides operand `above` by operand `below` */
-	int above, below;
+	int numerator, denominator;
 };
 
 static const struct node *result_node(const struct body *body)
@@ -41,12 +41,12 @@ static bool find_quotient(struct op *op, struct quotient *quotient)
 	const struct node *last = result_node(&kernel->update);
 	if (kernel_has_reduction(kernel) || op->operands != 2 || !last || last->kind != NODE_OP || last->code != OP_DIVF)
 		return false;
-	const struct node *above = &kernel->update.node[last->argument[0]], *below = &kernel->update.node[last->argument[1]];
-	if (above->kind != NODE_OPERAND || below->kind != NODE_OPERAND || above->integer == below->integer)
+	const struct node *numerator = &kernel->update.node[last->argument[0]], *denominator = &kernel->update.node[last->argument[1]];
+	if (numerator->kind != NODE_OPERAND || denominator->kind != NODE_OPERAND || numerator->integer == denominator->integer)
 		return false;
-	*quotient = (struct quotient){op, (int)above->integer, (int)below->integer};
-	return access_is_plain(&kernel->operand[0]) && access_is_plain(&kernel->operand[1]) && access_same(&kernel->operand[quotient->above], &kernel->result, kernel->loops) &&
-	       is_exponential(op->operand[quotient->above]) && is_sum_of(op->operand[quotient->below], op->operand[quotient->above]);
+	*quotient = (struct quotient){op, (int)numerator->integer, (int)denominator->integer};
+	return access_is_plain(&kernel->operand[0]) && access_is_plain(&kernel->operand[1]) && access_same(&kernel->operand[quotient->numerator], &kernel->result, kernel->loops) &&
+	       is_exponential(op->operand[quotient->numerator]) && is_sum_of(op->operand[quotient->denominator], op->operand[quotient->numerator]);
 }
 
 /* Is operand j a factor of every term of the product, once? */
@@ -88,8 +88,8 @@ static struct op *only_reader(const struct block *block, const struct value *val
 
 static void sink(struct module *module, const struct quotient *quotient, struct op *product, int operand, struct access divisor)
 {
-	product->operand[operand] = quotient->op->operand[quotient->above];
-	kernel_join_sum(module, product, OP_DIVF, quotient->op->operand[quotient->below], divisor);
+	product->operand[operand] = quotient->op->operand[quotient->numerator];
+	kernel_join_sum(module, product, OP_DIVF, quotient->op->operand[quotient->denominator], divisor);
 	op_remove(quotient->op);
 }
 
@@ -106,12 +106,12 @@ static void sink_block(struct module *module, struct block *block)
 			continue;
 		struct op *product = only_reader(block, op->result[0], &operand);
 		if (product && product->kernel->type == op->kernel->type && is_factor(product->kernel, operand) &&
-		    access_behind(module, op->kernel, quotient.below, product->kernel, operand, &divisor))
+		    access_compose(module, op->kernel, quotient.denominator, product->kernel, operand, &divisor))
 			sink(module, &quotient, product, operand, divisor);
 	}
 }
 
-bool sink_quotients(struct pass_context *context, struct module *module)
+bool defer_softmax_division(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	ir_count_uses(module_main(module)->region[0]);

@@ -1,7 +1,7 @@
 #include "tensor/softmax.h"
 #include <math.h>
 
-int softmax_row(const struct kernel *kernel)
+int softmax_row_loop(const struct kernel *kernel)
 {
 	int loop = -1;
 	for (int l = 0; l < kernel->loops; l++) {
@@ -48,11 +48,11 @@ static bool find_maxima(struct softmax *softmax)
 	for (int l = 0; l < kernel->loops; l++)
 		if (of->loop[l].extent != kernel->loop[l].extent || of->result.stride[l] != kernel->operand[1 - softmax->score].stride[l])
 			return false;
-	softmax->loop = softmax_row(of);
+	softmax->loop = softmax_row_loop(of);
 	return softmax->loop >= 0 && access_same(&of->operand[0], &kernel->operand[softmax->score], kernel->loops) && of->result.offset == kernel->operand[1 - softmax->score].offset;
 }
 
-bool softmax_find(struct op *op, struct softmax *softmax)
+bool softmax_match(struct op *op, struct softmax *softmax)
 {
 	return op->code == OP_KERNEL && find_exponential(op, softmax) && find_maxima(softmax);
 }

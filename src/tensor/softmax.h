@@ -3,7 +3,7 @@
 #define STC_SOFTMAX_H
 #include "ir/kernel_edit.h"
 
-#define SOFTMAX_WAITING 8192  /* bytes; --softmax auto: fewer scores than this may wait for their maximum */
+#define SOFTMAX_BUFFERED_MOST 8192  /* bytes; --softmax auto: fewer scores than this may wait for their maximum */
 
 struct softmax {
 	struct op *op;            /* the exponentials: elementwise exp(scores - maxima) */
@@ -13,7 +13,7 @@ struct softmax {
 };
 
 /* Are these the exponentials of a softmax?  Else false. */
-bool softmax_find(struct op *op, struct softmax *softmax);
+bool softmax_match(struct op *op, struct softmax *softmax);
 /* The only reduction loop of several points; -1: there is none, or another one. */
-int softmax_row(const struct kernel *kernel);
+int softmax_row_loop(const struct kernel *kernel);
 #endif

@@ -9,7 +9,7 @@
 #define MANY_RESULTS 64
 #define COSTLY_LATENCY 12     /* cycles: division and everything beyond it */
 
-static bool costly(const struct platform *platform, const struct body *body)
+static bool is_costly(const struct platform *platform, const struct body *body)
 {
 	for (int n = 0; n < body->count; n++)
 		if (body->node[n].kind == NODE_OP && platform_operator(platform, body->node[n].code, body->node[n].type).latency >= COSTLY_LATENCY)
@@ -30,14 +30,14 @@ static void split_block(struct pass_context *context, struct module *module, str
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			split_block(context, module, op->region[0]);
-		if (op->code != OP_KERNEL || !op->kernel->post.count || op->kernel->scan || body_uses_counters(&op->kernel->post) || !costly(context->platform, &op->kernel->post))
+		if (op->code != OP_KERNEL || !op->kernel->post.count || op->kernel->scan || body_uses_counters(&op->kernel->post) || !is_costly(context->platform, &op->kernel->post))
 			continue;
 		if (points(op->kernel, true) >= MANY_POINTS && points(op->kernel, false) >= MANY_RESULTS)
-			kernel_split_post(module, op);
+			kernel_split_epilogue(module, op);
 	}
 }
 
-bool split_posts(struct pass_context *context, struct module *module)
+bool split_epilogues(struct pass_context *context, struct module *module)
 {
 	split_block(context, module, module_main(module)->region[0]);
 	return true;

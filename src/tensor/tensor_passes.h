@@ -8,8 +8,8 @@ bool fold_views(struct pass_context *context, struct module *module);
 bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
 bool bind_extents(struct pass_context *context, struct module *module);
-bool sink_quotients(struct pass_context *context, struct module *module);
-bool carry_maxima(struct pass_context *context, struct module *module);
+bool defer_softmax_division(struct pass_context *context, struct module *module);
+bool online_softmax(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
-bool split_posts(struct pass_context *context, struct module *module);
+bool split_epilogues(struct pass_context *context, struct module *module);
 #endif

@@ -70,12 +70,12 @@ class Gated(nn.Module):
 
 
 def test_a_dump_says_how_its_weights_are_quantised(core_built, tmp_path):
-    """A dump from before share_units is gone on with to the same unit, without --quant."""
+    """A dump from before map_contractions is gone on with to the same unit, without --quant."""
     x = random(1, 256)
     exported = api.export(seeded(lambda: nn.Linear(256, 64)), (x,))
     (tmp_path / "model.mlir").write_text(exported.text)
-    for name, source, options in [("before", "model", ["--quant", "w4a8", "--stop-after", "split_posts"]), ("after", "model", ["--quant", "w4a8", "--stop-after", "share_units"]),
-                                  ("again", "before", ["--from", "share_units", "--stop-after", "share_units"])]:
+    for name, source, options in [("before", "model", ["--quant", "w4a8", "--stop-after", "split_epilogues"]), ("after", "model", ["--quant", "w4a8", "--stop-after", "map_contractions"]),
+                                  ("again", "before", ["--from", "map_contractions", "--stop-after", "map_contractions"])]:
         done = stc("compile", tmp_path / f"{source}.mlir", *options, "-o", tmp_path / f"{name}.mlir")
         assert done.returncode == 0, done.stderr
     assert "stream.contract" in (tmp_path / "after.mlir").read_text()
@@ -213,7 +213,7 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
     module, x = seeded(lambda: Gated(128, 384, 128)), random(48, 128)
     design = compile_module(module, x, "w4a8", tmp_path, None, "--dump-dir", str(tmp_path / "dumps"))
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
-    dump = next((tmp_path / "dumps").glob("*-group_tokens.mlir")).read_text()
+    dump = next((tmp_path / "dumps").glob("*-order_scales_by_group.mlir")).read_text()
     phases = [line for line in dump.splitlines() if '"stream.contract"(' in line]
     assert ["same" in line for line in phases] == [False, True, False]
     scales = [re.search(r"loops = array<i64: ([^>]*)>", line).group(1) for line in dump.splitlines() if re.search(r'name = "[^"]*_scale"', line)]
@@ -263,7 +263,7 @@ def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, wai
     module, x = seeded(lambda: Attention(sees)), random(48, 128)
     design = compile_module(module, x, "w4a8", tmp_path, None, "--slices", "4", "--dump-dir", str(tmp_path / "dumps"))
     torch.testing.assert_close(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x), rtol=0, atol=1e-2)
-    assert ("later = [" not in next((tmp_path / "dumps").glob("*-hide_later.mlir")).read_text()) == waits
+    assert ("later = [" not in next((tmp_path / "dumps").glob("*-skip_causal_tiles.mlir")).read_text()) == waits
     assert ("_later" not in (design / "design.mlir").read_text()) == waits
 
 
@@ -772,7 +772,7 @@ def test_blocks_of_keys_are_those_of_the_arithmetic(core_built, tmp_path, number
     """Of one token and wide rows they are shorter."""
     case = small_case(tmp_path / "model", "llama", 200, tokens, max_position_embeddings=200, head_dim=numbers)
     (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
-    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--stop-after", "quantise", "-o", tmp_path / "dump.mlir")
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--stop-after", "quantize", "-o", tmp_path / "dump.mlir")
     assert done.returncode == 0, done.stderr
     dims = re.findall(r"stream\.dims = \[[^\]]*tile = (\d+)", (tmp_path / "dump.mlir").read_text())
     assert set(dims) == {str(quantise.keys_abreast(tokens, numbers))}

@@ -228,7 +228,7 @@ def test_a_deadlock_is_the_answer(tmp_path):
     text = sorted((tmp_path / "dumps").glob("*.mlir"))[-1].read_text()
     shallow = tmp_path / "shallow.mlir"
     shallow.write_text(re.sub(r"(!stream\.fifo<\S+), \d+>", r"\1, 1>", text))
-    design = compile_design(shallow, tmp_path / "design", "--from", "place_dies")
+    design = compile_design(shallow, tmp_path / "design", "--from", "floorplan")
     page = rendered(design, tmp_path)
     assert json.loads((design / "report.json").read_text())["deadlock"] is True
     assert page.drawn() and "it stops" in page.text and "waits for room in" in page.text and "tokens/s" not in page.text

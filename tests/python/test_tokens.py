@@ -335,7 +335,7 @@ def test_what_layers_pick_from_is_made_of_tokens_that_count(core_built, tmp_path
     """Gemma 3's layers pick one of two tables of sines, and of cosines: of a launch that counts its tokens, no rows of them are made for tokens that are not there."""
     case = small_case(tmp_path / "model", "gemma3", 64, 32, max_position_embeddings=64, hidden_size=128, layer_types=["sliding_attention", "full_attention"])
     (tmp_path / "model.mlir").write_text(case.model.lower(replace(case.shape, counted=True)).text)
-    done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--stop-after", "bind_rows", "-o", tmp_path / "bound.mlir")
+    done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--stop-after", "bind_token_count", "-o", tmp_path / "bound.mlir")
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "bound.mlir").read_text().splitlines()
     maker = {found[1]: line for line in lines if (found := re.match(r'\s*(%\d+) = "stream.kernel"', line))}

@@ -14,8 +14,8 @@ struct launch {
 	struct guard guard;
 	struct diag diag;
 	uint64_t random;
-	bool alone;
-	int given;
+	bool evaluator_only;
+	int input_integers;
 	char **value;
 };
 
@@ -25,10 +25,10 @@ static uint64_t next_number(struct launch *l)
 	return l->random >> 33;
 }
 
-static int64_t given_integer(const struct launch *l, const char *name)
+static int64_t input_integer(const struct launch *l, const char *name)
 {
 	size_t length = strlen(name);
-	for (int i = 0; i < l->given; i++)
+	for (int i = 0; i < l->input_integers; i++)
 		if (!strncmp(l->value[i], name, length) && l->value[i][length] == '=')
 			return strtoll(l->value[i] + length + 1, NULL, 10);
 	return 0;
@@ -37,11 +37,11 @@ static int64_t given_integer(const struct launch *l, const char *name)
 static void fill(struct launch *l, const char *name, const struct tensor *tensor)
 {
 	const struct type *scalar = type_scalar(tensor->type);
-	int64_t count = type_elements(tensor->type), given = scalar->kind == TYPE_INTEGER && scalar->width == 64 ? given_integer(l, name) : 0;
+	int64_t count = type_elements(tensor->type), input_integers = scalar->kind == TYPE_INTEGER && scalar->width == 64 ? input_integer(l, name) : 0;
 	for (int64_t i = 0; i < count; i++) {
 		uint64_t number = next_number(l);
 		if (scalar->kind == TYPE_INTEGER && scalar->width == 64)
-			((int64_t *)tensor->data)[i] = given;
+			((int64_t *)tensor->data)[i] = input_integers;
 		else if (scalar->kind == TYPE_INTEGER)
 			((int8_t *)tensor->data)[i] = (int8_t)((int)(number % (scalar->width == 4 ? 15 : 239)) - (scalar->width == 4 ? 7 : 119));
 		else if (scalar->width == 16)
@@ -103,7 +103,7 @@ static const char *compare(struct launch *l, const char *folder, const char *wor
 	make_inputs(l);
 	if (!evaluate(l))
 		return l->diag.count ? l->diag.entry[0].message : "it cannot be evaluated";
-	if (l->alone)
+	if (l->evaluator_only)
 		return NULL;
 	void *library = load(l, folder, work);
 	return library ? emitted_run(&l->own, library, NULL) : "the C++ is not accepted";
@@ -111,10 +111,10 @@ static const char *compare(struct launch *l, const char *folder, const char *wor
 
 int main(int count, char **word)
 {
-	bool alone = count > 1 && !strcmp(word[1], "--evaluate");
-	count -= alone;
-	word += alone;
-	struct launch l = {.random = 1, .alone = alone, .given = count > 2 ? count - 2 : 0, .value = word + 2};
+	bool evaluator_only = count > 1 && !strcmp(word[1], "--evaluate");
+	count -= evaluator_only;
+	word += evaluator_only;
+	struct launch l = {.random = 1, .evaluator_only = evaluator_only, .input_integers = count > 2 ? count - 2 : 0, .value = word + 2};
 	char work[] = "/tmp/stc-beside-XXXXXX", command[sizeof work + 16];
 	l.own.arena = arena_new(&l.guard);
 	l.diag.arena = l.own.arena;
@@ -128,7 +128,7 @@ int main(int count, char **word)
 		wrong = folder ? compare(&l, folder, work) : "there is no such folder";
 	snprintf(command, sizeof command, "rm -rf %s", work);
 	bool removed = !system(command);
-	printf("%s: %s\n", word[1], wrong ? wrong : alone ? "evaluated" : "the same");
+	printf("%s: %s\n", word[1], wrong ? wrong : evaluator_only ? "evaluated" : "the same");
 	free(folder);
 	arena_free(l.own.arena);
 	return wrong || !removed;

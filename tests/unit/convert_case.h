@@ -52,10 +52,10 @@ static inline struct tensor counted(struct fixture *f, const struct type *type)
 }
 
 /* again: words that are only sent again are so by one process. */
-static inline struct module *marked(struct module *module, bool again)
+static inline struct module *marked(struct module *module, bool as_replay)
 {
-	if (again)
-		mark_again(module, module_main(module)->region[0]);
+	if (as_replay)
+		mark_replay_buffers(module, module_main(module)->region[0]);
 	return module;
 }
 
@@ -73,7 +73,7 @@ static inline struct module *run_pair(struct fixture *f, uint64_t seed, const st
 }
 
 /* Elements that the process keeps which sends some words again; -1: none does. */
-static inline int64_t kept_again(const struct module *module)
+static inline int64_t replay_elements(const struct module *module)
 {
 	for (const struct op *op = module->op->region[0]->first; op; op = op->next)
 		if (strstr(attr_text_or(op, KEY_SYM_NAME, ""), "_again"))

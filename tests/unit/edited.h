@@ -1,6 +1,6 @@
 /* A text with one place changed, for what has to be refused. */
-#ifndef STC_EDITED_H
-#define STC_EDITED_H
+#ifndef EDITED_TEXT_H
+#define EDITED_TEXT_H
 #include "base/text.h"
 #include <string.h>
 

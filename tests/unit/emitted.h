@@ -1,6 +1,6 @@
 /* Shared by the tests that run emitted C++: it is compiled as a design's Makefile would, loaded, started on packed buffers, and compared with results bit for bit. */
-#ifndef EMITTED_H
-#define EMITTED_H
+#ifndef EMITTED_CPP_H
+#define EMITTED_CPP_H
 #include "emit/emit.h"
 #include "image/image.h"
 #include "evaluate/eval.h"

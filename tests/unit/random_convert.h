@@ -13,9 +13,9 @@
 struct convert_pair {
 	const struct type *tensor, *from, *to;
 	struct box box;
-	bool window;              /* a ring of box.elements */
-	bool cut;                 /* the box lies in memory */
-	const char *later;        /* its attribute, as text, or NULL */
+	bool line_buffer;              /* a ring of box.elements */
+	bool spilled;                 /* the box lies in memory */
+	const char *causal;        /* its attribute, as text, or NULL */
 };
 
 struct convert_order {        /* a type being put together: loops over tiles */
@@ -127,16 +127,16 @@ static inline struct convert_pair convert_window(struct graph *g, struct module 
 {
 	int64_t rows = k + stride * convert_number(g, 0, 4), columns = k + stride * convert_number(g, 1, 4) + convert_number(g, 0, 1), lanes = (int64_t)1 << convert_number(g, 0, 1);
 	int64_t shape[3] = {rows, columns, channels * lanes};
-	struct convert_pair pair = {.tensor = type_shaped(m, TYPE_TENSOR, 3, shape, type_float(m, 32)), .window = true};
+	struct convert_pair pair = {.tensor = type_shaped(m, TYPE_TENSOR, 3, shape, type_float(m, 32)), .line_buffer = true};
 	struct convert_order from = {3, {rows, columns, channels}, {1, 1, lanes}, {0}, {0, 1, 2}}, to = {2, {(rows - k) / stride + 1, (columns - k) / stride + 1}, {stride, stride}, {0}, {0, 1}};
 	for (int r = 0; r < 3; r++)
 		convert_insert(&to, (int)convert_number(g, 2, to.loops), r == 2 ? channels : k, r == 2 ? lanes : 1, r);
 	convert_insert(&to, (int)convert_number(g, 2, to.loops), times, 1, -1);
 	pair.from = convert_type(m, pair.tensor, &from, lanes, 2, false);
 	pair.to = convert_type(m, pair.tensor, &to, lanes, 2, false);
-	struct window window = window_between(m->arena, pair.from, pair.to);
-	pair.box.why = window.why ? window.why : window.streams ? NULL : "it does not stream";
-	pair.box.elements = window.words * lanes;
+	struct line_buffer line_buffer = line_buffer_between(m->arena, pair.from, pair.to);
+	pair.box.why = line_buffer.why ? line_buffer.why : line_buffer.streams ? NULL : "it does not stream";
+	pair.box.elements = line_buffer.words * lanes;
 	pair.box.halves = 1;
 	return pair;
 }
@@ -208,7 +208,7 @@ static inline void convert_module(struct module *m, int pairs, const struct conv
 	for (int j = 0; j < pairs; j++) {
 		convert_load(&t, j, &pair[j]);
 		text_add(out, "%%b%d = \"stream.convert\"(%%a%d) {buffer = %" PRId64 " : i64, shared = %d : i64, halves = %d : i64, tensor = %s%s%s} : (%s) -> %s\n", j, j, pair[j].box.elements,
-		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].window ? pair[j].cut ? ", window, cut" : ", window" : pair[j].cut ? ", cut" : "", pair[j].later ? pair[j].later : "", pair[j].from->text, pair[j].to->text);
+		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].line_buffer ? pair[j].spilled ? ", window, cut" : ", window" : pair[j].spilled ? ", cut" : "", pair[j].causal ? pair[j].causal : "", pair[j].from->text, pair[j].to->text);
 		convert_store(&t, j, text_format(m->arena, "%%b%d", j), pair[j].to);
 	}
 	convert_end(&t);

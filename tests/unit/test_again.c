@@ -2,7 +2,7 @@
 #include "convert_case.h"
 
 /* Some words are sent again before the next ones come, in turns of a loop outside, by one loop or by two: as many of them are kept, and nothing is handed over. */
-static void test_words_are_sent_again(void **state)
+static void test_replay_buffer_words(void **state)
 {
 	(void)state;
 	static const struct {
@@ -20,7 +20,7 @@ static void test_words_are_sent_again(void **state)
 		pair.to = convert_type(f->module, pair.tensor, &cases[i].to, 4, 0, false);
 		pair.box = box_between(f->arena, pair.tensor, pair.from, pair.to, BOX_LEAST);
 		struct module *module = run_pair(f, 1, &pair, &before, &after);
-		assert_int_equal(kept_again(module), cases[i].kept);
+		assert_int_equal(replay_elements(module), cases[i].kept);
 		assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
 		end(f);
 	}
@@ -28,6 +28,6 @@ static void test_words_are_sent_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_are_sent_again)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_replay_buffer_words)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,59 +44,59 @@ static const char *model_of(struct arena *arena, const struct layout *layout)
 			   word, layout->more, STEPS, ELEMENTS / lanes, word, INPUT, layout->segment, INPUT + FILLED, STEPS);
 }
 
-struct held {
+struct expected_state {
 	int64_t rows, position, ids[SEQUENCES][ROWS], text[TEXT][SEQUENCES];
 };
 
-static void expect(struct held *held, bool more, int tokens, int given, const int32_t *output)
+static void expect(struct expected_state *expected_state, bool more, int tokens, int given, const int32_t *output)
 {
-	int64_t rows = held->rows;
+	int64_t rows = expected_state->rows;
 	int taken = 0, end = given - 1;
 	for (int step = 0; step < tokens; step++) {
 		int left = given - 1 - taken;
-		held->position += rows;
+		expected_state->position += rows;
 		rows = left > ROWS ? ROWS : left > 1 ? left : 1;
-		held->rows = rows + (more && left > ROWS);
+		expected_state->rows = rows + (more && left > ROWS);
 		for (int b = 0; b < SEQUENCES; b++) {
 			if (left <= 0)
-				held->text[end][b] = output[b];
+				expected_state->text[end][b] = output[b];
 			for (int r = 0; r < rows; r++)
-				held->ids[b][r] = held->text[left > 0 ? taken + r : end][b];
+				expected_state->ids[b][r] = expected_state->text[left > 0 ? taken + r : end][b];
 		}
 		end += left <= 0;
 		taken += left > 0 ? (int)rows : 0;
 	}
 }
 
-static void move(const struct layout *layout, struct held *held, int64_t *memory, bool back)
+static void move(const struct layout *layout, struct expected_state *expected_state, int64_t *memory, bool back)
 {
-	int64_t *at[] = {&held->rows, &held->position};
+	int64_t *at[] = {&expected_state->rows, &expected_state->position};
 	for (int i = 0; i < 2; i++)
 		*(back ? at[i] : &memory[i]) = *(back ? &memory[i] : at[i]);
 	for (int b = 0; b < SEQUENCES; b++)
 		for (int r = 0; r < ROWS; r++) {
-			int64_t *place = &memory[INPUT + layout->place[b][r]], *own = &held->ids[b][r];
+			int64_t *place = &memory[INPUT + layout->place[b][r]], *own = &expected_state->ids[b][r];
 			*(back ? own : place) = *(back ? place : own);
 		}
 	int64_t *text = memory + INPUT + FILLED + SEQUENCES;
-	memcpy(back ? &held->text[0][0] : text, back ? text : &held->text[0][0], sizeof held->text);
+	memcpy(back ? &expected_state->text[0][0] : text, back ? text : &expected_state->text[0][0], sizeof expected_state->text);
 }
 
 static void launch(void *function, const struct layout *layout, int tokens, int given)
 {
 	_Alignas(64) int64_t memory[ELEMENTS] = {0};
 	_Alignas(64) int32_t output[SEQUENCES] = {1000, 2000};
-	struct held held = {.rows = 3, .position = 7}, found;
+	struct expected_state expected_state = {.rows = 3, .position = 7}, found;
 	memset(&found, 0, sizeof found);
 	for (int t = 0; t < TEXT; t++)
 		for (int b = 0; b < SEQUENCES; b++)
-			held.text[t][b] = 10 * t + b + 1;
-	move(layout, &held, memory, false);
+			expected_state.text[t][b] = 10 * t + b + 1;
+	move(layout, &expected_state, memory, false);
 	void *port[PORTS_MOST] = {memory, output, (void *)(uintptr_t)tokens, (void *)(uintptr_t)given};
 	emitted_call(function, port);
-	expect(&held, layout->more[0], tokens, given, output);
+	expect(&expected_state, layout->more[0], tokens, given, output);
 	move(layout, &found, memory, true);
-	assert_memory_equal(&found, &held, sizeof held);
+	assert_memory_equal(&found, &expected_state, sizeof expected_state);
 }
 
 static void chunks_go_where_steps_read_them(void **state)

@@ -33,7 +33,7 @@ static void expect_words(struct fixture *f, const struct type *tensor, const str
 static int64_t block_words(const struct module *module)
 {
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
-		if (op->code == OP_BLOCKS)
+		if (op->code == OP_BLOCK_CHANNEL)
 			return type_elements(op->result[0]->type->element) * (op->result[0]->type->element->element->kind == TYPE_VECTOR ? type_elements(op->result[0]->type->element->element) : 1);
 	return -1;
 }
@@ -41,12 +41,12 @@ static int64_t block_words(const struct module *module)
 /* The same pair through a ring instead, where that is better. */
 static bool run_ring(struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
 {
-	struct window window = window_between(f->arena, pair.from, pair.to);
+	struct line_buffer line_buffer = line_buffer_between(f->arena, pair.from, pair.to);
 	struct tensor before, after;
-	if (!window_is_better(&window, &pair.box))
+	if (!line_buffer_is_better(&line_buffer, &pair.box))
 		return false;
-	pair.box = (struct box){.elements = window.words * stream_lanes(pair.from), .halves = 1};
-	pair.window = true;
+	pair.box = (struct box){.elements = line_buffer.words * stream_lanes(pair.from), .halves = 1};
+	pair.line_buffer = true;
 	run_pair(f, seed, &pair, &before, &after);
 	assert_memory_equal(wanted->data, before.data, tensor_bytes(before.type));
 	if (memcmp(before.data, after.data, tensor_bytes(after.type)))
@@ -58,11 +58,11 @@ static bool run_ring(struct fixture *f, uint64_t seed, struct convert_pair pair,
 static bool run_cut(struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
 {
 	struct tensor before, after;
-	if (!pair.window)
+	if (!pair.line_buffer)
 		pair.box = box_between(f->arena, pair.tensor, pair.from, pair.to, 0);
 	if (pair.box.why)
 		return false;
-	pair.cut = true;
+	pair.spilled = true;
 	run_pair(f, seed, &pair, &before, &after);
 	if (memcmp(wanted->data, after.data, tensor_bytes(after.type)))
 		fail_msg("seed %d: %s to %s through memory", (int)seed, pair.from->text, pair.to->text);
@@ -82,7 +82,7 @@ static void test_random_pairs(void **state)
 			fail_msg("seed %d: %s: %s to %s", (int)seed, pair.box.why, pair.from->text, pair.to->text);
 		struct tensor before, after;
 		struct module *module = run_pair(f, seed, &pair, &before, &after);
-		int64_t again = kept_again(module);
+		int64_t again = replay_elements(module);
 		if (again < 0)
 			assert_int_equal(block_words(module), pair.box.elements);
 		assert_true(again <= pair.box.elements);
@@ -226,13 +226,13 @@ static const struct type *row_words(struct fixture *f, const struct type *tensor
 }
 
 /* A converter that waits for no later tile gives the own one in its place, before it is lowered and after. */
-static void test_later_tiles_are_not_waited_for(void **state)
+static void test_causal_tiles(void **state)
 {
 	(void)state;
 	const struct { int64_t first, tokens, from, to; } cases[] = {{0, 16, 8, 16}, {0, 16, 4, 8}, {4, 8, 8, 8}, {6, 2, 8, 8}, {8, 8, 2, 8}};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct fixture *f = begin(c);
-		struct convert_pair pair = {.tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){2, TILES * TILE * 8}, type_float(f->module, 32)), .later = ", later = array<i64: 4, 32>"};
+		struct convert_pair pair = {.tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){2, TILES * TILE * 8}, type_float(f->module, 32)), .causal = ", later = array<i64: 4, 32>"};
 		struct tensor before, after;
 		pair.from = row_words(f, pair.tensor, false, 0, TILES * TILE, cases[c].from);
 		pair.to = row_words(f, pair.tensor, true, cases[c].first, cases[c].tokens, cases[c].to);
@@ -436,7 +436,7 @@ static void test_fork_drops(void **state)
 }
 
 /* tanh, a product that holds all its sums because the vector comes once, and a norm of it that is multiplied and added to it. */
-static const char held[] =
+static const char on_chip_bytes[] =
 	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ki = affine_map<(i, k) -> (k, i)>\n"
 	"func.func @main(%x: tensor<512xf32>, %w: tensor<512x512xf32>, %b: tensor<512xf32>) -> tensor<512xf32> {\n"
 	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<512xf32>\n  %s = tensor.empty() : tensor<f32>\n"
@@ -453,11 +453,11 @@ static const char held[] =
 	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.divf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
 	"  return %n : tensor<512xf32>\n}\n";
 
-static void count_served(struct op *op, void *context)
+static void count_accumulator_drains(struct op *op, void *context)
 {
 	struct fixture *f = ((void **)context)[0];
 	int *served = ((void **)context)[1];
-	*served += op->code == OP_BUFFER && served_by_writer(f->arena, op);
+	*served += op->code == OP_BUFFER && is_drained_by_writer(f->arena, op);
 }
 
 /* Sums that are held until the last term are the buffer of those who read them: one array, and the norm's two passes. */
@@ -466,9 +466,9 @@ static void test_sums_are_the_buffer(void **state)
 	(void)state;
 	struct fixture *f = begin(1);
 	struct pass_context context;
-	struct module *module = streams_of(f, held, &context);
+	struct module *module = streams_of(f, on_chip_bytes, &context);
 	int served = 0;
-	ir_walk(module_main(module)->region[0], count_served, (void *[]){f, &served});
+	ir_walk(module_main(module)->region[0], count_accumulator_drains, (void *[]){f, &served});
 	assert_int_equal(served, 1);
 	expect_processes_agree(f, module, &context, 3);
 	assert_false(has_process(module, "buffer"));
@@ -499,7 +499,7 @@ static const char layers[] = HEAD("1024") LAYER("0", "1", "1024") LAYER("1", "2"
 static const char blocks[] = HEAD("512") LAYER("0", "1", "1024") LAYER("1", "2", "512") "  return %h2 : tensor<16x128xf32>\n}\n";
 
 /* What a layer hands on comes from its last sums in the order that the next layer's readers want: no buffer turns it. */
-static void test_sums_are_given_in_any_order(void **state)
+static void test_drain_order(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
@@ -522,11 +522,11 @@ struct turned {
 	int buffers, served, whole;
 };
 
-static void count_turned(struct op *op, void *context)
+static void count_reordered(struct op *op, void *context)
 {
 	struct turned *turned = context;
-	turned->buffers += op->code == OP_BUFFER && !served_by_writer(turned->arena, op);
-	turned->served += op->code == OP_BUFFER && served_by_writer(turned->arena, op);
+	turned->buffers += op->code == OP_BUFFER && !is_drained_by_writer(turned->arena, op);
+	turned->served += op->code == OP_BUFFER && is_drained_by_writer(turned->arena, op);
 	turned->whole += op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0) >= 16 * 128;
 }
 
@@ -535,7 +535,7 @@ static struct turned agree_and_count(struct fixture *f, const char *text)
 	struct pass_context context;
 	struct module *module = streams_of(f, text, &context);
 	struct turned turned = {.arena = f->arena};
-	ir_walk(module_main(module)->region[0], count_turned, &turned);
+	ir_walk(module_main(module)->region[0], count_reordered, &turned);
 	expect_processes_agree(f, module, &context, 5);
 	return turned;
 }
@@ -548,7 +548,7 @@ static void test_layers_share_an_array(void **state)
 	struct fixture *f = begin(1);
 	struct pass_context context;
 	struct module *module = streams_of(f, layers, &context);
-	struct held on_chip = held_count(f->arena, module_main(module)->region[0]);
+	struct on_chip_bytes on_chip = on_chip_bytes_of_block(f->arena, module_main(module)->region[0]);
 	assert_true(!on_chip.buffers && on_chip.sums >= 16 * 128 * 4);
 	assert_true(make_processes(&context, module));
 	assert_true(!has_process(module, "buffer") && !has_process(module, "enter") && !has_process(module, "leave"));
@@ -631,7 +631,7 @@ static void test_no_die_has_room(void **state)
 	}
 	context.platform = &small;
 	context.choices.value[CHOICE_ON_CHIP] = INT64_C(1) << 30;
-	assert_true(passes[pass_find("fuse_streams")].run(&context, module));
+	assert_true(passes[pass_find("spill_to_budget")].run(&context, module));
 	ir_walk(module_main(module)->region[0], count_shared, after);
 	assert_true(before[0] == 1 && !before[1] && !after[0] && after[1] == 1);
 	expect_processes_agree(f, module, &context, 1);
@@ -647,7 +647,7 @@ static const char read_again[] =
 	"  %y = linalg.matmul ins(%t, %w : tensor<1x63xf32>, tensor<63x4096xf32>) outs(%f : tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
 	"  return %y : tensor<1x4096xf32>\n}\n";
 
-static void count_kept(struct op *op, void *context)
+static void count_consumer_buffers(struct op *op, void *context)
 {
 	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "kept") ? memory_bytes(op) : 0;
 }
@@ -666,7 +666,7 @@ static void test_reader_keeps(void **state)
 	assert_int_equal(converters, 1);
 	expect_processes_agree(f, module, &context, 2);
 	assert_false(has_process(module, "fill") || has_process(module, "drain"));
-	ir_walk(module->op->region[0], count_kept, &kept);
+	ir_walk(module->op->region[0], count_consumer_buffers, &kept);
 	assert_int_equal(kept, 63 * 4);
 	end(f);
 }
@@ -739,6 +739,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_later_tiles_are_not_waited_for), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_functions_behind_blocks), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_causal_tiles), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_drain_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_functions_behind_blocks), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static bool ends(struct design_case *c, const struct token_network *network, con
 	int64_t work = 0;
 	struct token_counter *counter = token_counter_new(c->arena, network, depth, in_order);
 	bool ended = token_counter_run(counter, INT64_MAX, &work) == TOKEN_ENDS;
-	*holds = token_counter_holds(counter);
+	*holds = token_counter_ends_all(counter);
 	return ended;
 }
 

@@ -21,7 +21,7 @@ static const char *flags(void)
 	return text ? text : "-O0";
 }
 
-static bool emit(struct trial *t)
+static bool emit(struct graph_trial *t)
 {
 	t->stage = t->guard.stage = "emit";
 	t->emitted = text_new(t->arena);
@@ -29,7 +29,7 @@ static bool emit(struct trial *t)
 }
 
 /* What a file includes stands before all namespaces. */
-static void add_source(struct text *file, const struct trial *t)
+static void add_source(struct text *file, const struct graph_trial *t)
 {
 	if (!file->size)
 		text_add(file, "#include \"hls_stream.h\"\n#include \"hls_vector.h\"\n#include \"hls_streamofblocks.h\"\n#include \"st_integer.h\"\n#include \"st_math.h\"\n#include \"st_narrow.h\"\n");
@@ -38,14 +38,14 @@ static void add_source(struct text *file, const struct trial *t)
 	text_add(file, "}\n");
 }
 
-static int run_file(struct arena *arena, const char *folder, const struct text *source, int count, struct trial **trial)
+static int run_file(struct arena *arena, const char *folder, const struct text *source, int count, struct graph_trial **graph_trial)
 {
 	int failures = 0;
-	void *library = emitted_load(arena, folder, text_format(arena, "from%llu", (unsigned long long)trial[0]->seed), source, flags());
+	void *library = emitted_load(arena, folder, text_format(arena, "from%llu", (unsigned long long)graph_trial[0]->seed), source, flags());
 	if (!library)
-		fail_msg("the C++ of seeds %llu to %llu is not accepted", (unsigned long long)trial[0]->seed, (unsigned long long)trial[count - 1]->seed);
+		fail_msg("the C++ of seeds %llu to %llu is not accepted", (unsigned long long)graph_trial[0]->seed, (unsigned long long)graph_trial[count - 1]->seed);
 	for (int i = 0; i < count; i++) {
-		struct trial *t = trial[i];
+		struct graph_trial *t = graph_trial[i];
 		struct emitted emitted = {t->arena, t->module, t->inputs, t->results, t->input, t->before};
 		const char *wrong = emitted_run(&emitted, library, text_format(t->arena, "graph%llu", (unsigned long long)t->seed));
 		if (wrong) {
@@ -68,13 +68,13 @@ static void run_seeds(const char *folder, int64_t first, int64_t seeds, struct c
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	struct text source = text_new(arena);
-	struct trial *trial[GRAPHS_OF_FILE];
+	struct graph_trial *graph_trial[GRAPHS_OF_FILE];
 	int trials = 0;
 	for (int64_t i = 0; i < seeds; i++) {
-		struct trial *t = trial_new((uint64_t)(first + i));
+		struct graph_trial *t = trial_new((uint64_t)(first + i));
 		if (trial_run(t, false, emit)) {
 			add_source(&source, t);
-			trial[trials++] = t;
+			graph_trial[trials++] = t;
 			continue;
 		}
 		count->refused += t->refused;
@@ -83,9 +83,9 @@ static void run_seeds(const char *folder, int64_t first, int64_t seeds, struct c
 			trial_report(t);
 		trial_free(t);
 	}
-	count->failed += trials ? run_file(arena, folder, &source, trials, trial) : 0;
+	count->failed += trials ? run_file(arena, folder, &source, trials, graph_trial) : 0;
 	for (int i = 0; i < trials; i++)
-		trial_free(trial[i]);
+		trial_free(graph_trial[i]);
 	arena_free(arena);
 }
 

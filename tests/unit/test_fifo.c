@@ -21,7 +21,7 @@ struct design {
 	const struct platform *platform;
 	int64_t on_chip, events;  /* bytes, budget; 0: what the platform has, the usual one */
 	int channels;
-	struct flow_network *flow;
+	struct cycle_network *flow;
 	struct token_network *tokens;
 	int64_t unbounded;        /* cycles */
 	struct sized sized[FIFO_STRATEGIES];
@@ -46,8 +46,8 @@ static struct design *start(uint64_t seed)
 	d->platform = random_design(&d->c, seed, pass_find("size_fifos"));
 	if (!d->c.module)
 		return d;
-	d->flow = flow_open(d->c.arena, d->platform, d->c.module);
-	d->channels = flow_channels(d->flow);
+	d->flow = cycle_open(d->c.arena, d->platform, d->c.module);
+	d->channels = cycle_channels(d->flow);
 	d->tokens = token_network_new(d->c.arena, d->platform, d->c.module, (struct token_detail){.stretches = TOKEN_STRETCHES});
 	return d;
 }
@@ -60,8 +60,8 @@ static void finish(struct design *d)
 
 static int64_t simulate(struct design *d, const int64_t *depth)
 {
-	struct flow_result result;
-	return flow_run(d->flow, &(struct flow_options){.depth = depth}, &result) == FLOW_DONE ? result.cycles : -1;
+	struct cycle_result result;
+	return cycle_run(d->flow, &(struct cycle_options){.depth = depth}, &result) == CYCLE_DONE ? result.cycles : -1;
 }
 
 /* As on the CPU: pipelines hold nothing. */
@@ -82,7 +82,7 @@ static void size(struct design *d, enum fifo_strategy strategy)
 	sized->depth = ARENA_ARRAY(d->c.arena, int64_t, d->channels + 1);
 	int number = 0;
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
-		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
 			continue;
 		int64_t built = op->result[0]->type->depth, needed = attr_integer_or(op, KEY_STREAM_REQUIRED_DEPTH, built);
 		assert_true(needed <= built);
@@ -98,7 +98,7 @@ static void check_least(struct design *d, uint64_t seed, int64_t allowed)
 	const struct sized *least = &d->sized[FIFO_STRATEGY_LEAST];
 	int number = 0;
 	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next) {
-		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
 			continue;
 		int64_t *depth = arena_copy(d->c.arena, least->depth, sizeof *depth * (size_t)d->channels);
 		bool sized = op->code == OP_FIFO && !text_same(attr_text_or(op, KEY_STREAM_LAYER_FEEDBACK, NULL), "back") && depth[number] > 2;
@@ -114,7 +114,7 @@ static int64_t whole_cycles(struct design *d)
 	int64_t *depth = ARENA_ARRAY(d->c.arena, int64_t, d->channels + 1);
 	int number = 0;
 	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			depth[number++] = op->result[0]->type->depth;
 	return simulate(d, depth);
 }
@@ -179,7 +179,7 @@ static int check_share(const struct design *d, uint64_t seed, int64_t share)
 {
 	int number = 0, long_ones = 0;
 	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next) {
-		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
 			continue;
 		const struct type *type = op->result[0]->type;
 		int64_t safe = d->sized[FIFO_STRATEGY_SAFE].depth[number], trim = d->sized[FIFO_STRATEGY_TRIM].depth[number], most = op->code == OP_FIFO ? share / ((type_bits(type->element) + 7) / 8) : 0;

@@ -90,22 +90,22 @@
 struct simulated {
 	struct design_case c;
 	const struct platform *platform;
-	struct flow_result flow;
-	enum flow_outcome outcome;
+	struct cycle_result flow;
+	enum cycle_outcome outcome;
 };
 
 static void simulate(struct simulated *s, const char *text, int64_t budget)
 {
-	struct flow_network *network;
+	struct cycle_network *network;
 	case_start(&s->c, text);
 	s->platform = platform_load(s->c.arena, &s->c.diag, "u55c");
 	assert_non_null(s->platform);
-	assert_non_null(network = flow_open(s->c.arena, s->platform, s->c.module));
-	s->outcome = flow_run(network, &(struct flow_options){.arena = s->c.arena, .budget = budget, .path = true, .remedy = true}, &s->flow);
+	assert_non_null(network = cycle_open(s->c.arena, s->platform, s->c.module));
+	s->outcome = cycle_run(network, &(struct cycle_options){.arena = s->c.arena, .budget = budget, .path = true, .remedy = true}, &s->flow);
 	assert_string_equal(case_messages(&s->c), "");
 }
 
-static const struct flow_process_result *process_of(const struct simulated *s, const char *name)
+static const struct cycle_process_result *process_of(const struct simulated *s, const char *name)
 {
 	for (int i = 0; i < s->flow.processes; i++)
 		if (!strcmp(s->flow.process[i].name, name))
@@ -114,7 +114,7 @@ static const struct flow_process_result *process_of(const struct simulated *s, c
 	return NULL;
 }
 
-static const struct flow_channel_result *channel_of(const struct simulated *s, const char *name)
+static const struct cycle_channel_result *channel_of(const struct simulated *s, const char *name)
 {
 	for (int i = 0; i < s->flow.channels; i++)
 		if (!strcmp(s->flow.channel[i].name, name))
@@ -131,7 +131,7 @@ static int64_t multiply_latency(const struct simulated *s)
 /* The path covers the launch, and `name` has at least so many of its cycles. */
 static void check_path(const struct simulated *s, const char *name, int64_t cycles)
 {
-	const struct flow_result *flow = &s->flow;
+	const struct cycle_result *flow = &s->flow;
 	int64_t at = 0, sum = 0;
 	for (int i = 0; i < flow->segments; i++) {
 		assert_int_equal(flow->segment[i].begin, at);
@@ -153,7 +153,7 @@ static void chain_of_three(void **state)
 	(void)state;
 	simulate(&s, SQUARES("1"), ANY);
 	int64_t both = s.platform->memory_latency + multiply_latency(&s);
-	assert_int_equal(s.outcome, FLOW_DONE);
+	assert_int_equal(s.outcome, CYCLE_DONE);
 	assert_int_equal(s.flow.first_output, 5 + both);
 	assert_int_equal(s.flow.cycles, 108 + both + s.platform->memory_latency);
 	assert_int_equal(s.flow.events, 300);
@@ -179,7 +179,7 @@ static void words_on_a_condition(void **state)
 		struct guard guard;
 		struct arena *arena = arena_new(&guard);
 		simulate(&s, text_format(arena, "%s%s%s", WRITING_HEAD, row[i].when, WRITING_TAIL), ANY);
-		assert_int_equal(s.outcome, FLOW_DONE);
+		assert_int_equal(s.outcome, CYCLE_DONE);
 		assert_int_equal(s.flow.ports, 2);
 		assert_string_equal(s.flow.port[1].name, "m_y");
 		assert_int_equal(s.flow.port[1].bytes, 4 * row[i].words);
@@ -229,13 +229,13 @@ static void styles(void **state)
 	(void)state;
 	simulate(&s, RING("flp"), ANY);
 	int64_t round = 4 + multiply_latency(&s);
-	assert_int_equal(s.outcome, FLOW_DONE);
+	assert_int_equal(s.outcome, CYCLE_DONE);
 	assert_int_equal(process_of(&s, "ahead")->end, 1 + 9 * round + (2 + multiply_latency(&s)) + 2);
 	assert_int_equal(channel_of(&s, "s_a")->words, 10);
 	assert_int_equal(channel_of(&s, "s_b")->words, 9);
 	case_finish(&s.c);
 	simulate(&s, RING("stp"), ANY);
-	assert_int_equal(s.outcome, FLOW_DEADLOCK);
+	assert_int_equal(s.outcome, CYCLE_DEADLOCK);
 	assert_non_null(strstr(s.flow.deadlock, "ahead waits"));
 	assert_non_null(strstr(s.flow.deadlock, "back waits"));
 	case_finish(&s.c);
@@ -246,7 +246,7 @@ static void deadlock(void **state)
 	struct simulated s;
 	(void)state;
 	simulate(&s, CROSSED, ANY);
-	assert_int_equal(s.outcome, FLOW_DEADLOCK);
+	assert_int_equal(s.outcome, CYCLE_DEADLOCK);
 	assert_string_equal(s.flow.deadlock, "writer waits for room in s_a (full, depth 16); reader waits for a word of s_b (empty, depth 16)");
 	assert_int_equal(channel_of(&s, "s_a")->most, 16);
 	assert_false(process_of(&s, "writer")->ended);
@@ -263,11 +263,11 @@ static void budget(void **state)
 	struct simulated s;
 	(void)state;
 	simulate(&s, SQUARES("1"), 299);
-	assert_int_equal(s.outcome, FLOW_OVER_BUDGET);
+	assert_int_equal(s.outcome, CYCLE_OVER_BUDGET);
 	assert_int_equal(s.flow.events, 300);
 	case_finish(&s.c);
 	simulate(&s, SQUARES("1"), 300);
-	assert_int_equal(s.outcome, FLOW_DONE);
+	assert_int_equal(s.outcome, CYCLE_DONE);
 	case_finish(&s.c);
 }
 
@@ -297,7 +297,7 @@ static void evaluate(struct design_case *c)
 		body->argument[i]->data = array_new(c->arena, "port", body->argument[i]->type, count, zeros);
 	}
 	for (struct op *op = body->first; op; op = op->next)
-		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 			op->result[0]->data = channel_new(&network, op);
 		else if (op->code == OP_CALL)
 			assert_true(network_add_process(&network, op));
@@ -318,7 +318,7 @@ static void check_words(const char *text)
 {
 	struct simulated s;
 	simulate(&s, text, ANY);
-	assert_int_equal(s.outcome, FLOW_DONE);
+	assert_int_equal(s.outcome, CYCLE_DONE);
 	evaluate(&s.c);
 	for (int i = 0; i < s.flow.channels; i++) {
 		assert_int_equal(s.flow.channel[i].words, words[i]);
@@ -328,7 +328,7 @@ static void check_words(const char *text)
 	struct design_time time = design_time(s.c.arena, s.platform, s.c.module, &cost);
 	assert_true(s.flow.cycles >= time.least);
 	for (int i = 0; i < s.flow.processes; i++) {
-		const struct flow_process_result *process = &s.flow.process[i];
+		const struct cycle_process_result *process = &s.flow.process[i];
 		if (!process->memory)
 			assert_int_equal(process->end - process->input - process->output, time.process[i].busy);
 	}
@@ -361,11 +361,11 @@ static void twice_the_same(void **state)
 {
 	struct simulated s;
 	struct guard guard;
-	struct flow_result again;
+	struct cycle_result again;
 	(void)state;
 	struct arena *arena = arena_new(&guard);
 	simulate(&s, perceptron(arena), ANY);
-	assert_int_equal(flow_simulate(s.c.arena, s.platform, s.c.module, ANY, &again), FLOW_DONE);
+	assert_int_equal(cycle_simulate(s.c.arena, s.platform, s.c.module, ANY, &again), CYCLE_DONE);
 	assert_memory_equal(again.process, s.flow.process, sizeof *again.process * (size_t)again.processes);
 	for (int i = 0; i < again.channels; i++)
 		assert_int_equal(again.channel[i].most, s.flow.channel[i].most);

@@ -642,12 +642,12 @@ static int64_t most_of(const struct slow *s, int channel)
 	return most;
 }
 
-static void check_samples(const struct flow_result *flow)
+static void check_samples(const struct cycle_result *flow)
 {
 	for (int i = 0; i < flow->channels; i++) {
 		int64_t most = 0;
 		for (int j = 0; j < flow->samples; j++)
-			most = flow->channel[i].held[j] > most ? flow->channel[i].held[j] : most;
+			most = flow->channel[i].occupancy[j] > most ? flow->channel[i].occupancy[j] : most;
 		assert_true(most <= flow->channel[i].most && most >= flow->channel[i].most - 1);
 	}
 	for (int i = 0; i < flow->ports; i++) {
@@ -657,7 +657,7 @@ static void check_samples(const struct flow_result *flow)
 		assert_int_equal(bytes, flow->port[i].bytes);
 	}
 	for (int i = 0; i < flow->processes; i++) {
-		const struct flow_process_result *process = &flow->process[i];
+		const struct cycle_process_result *process = &flow->process[i];
 		int64_t sum[CAUSES] = {0};
 		for (int cause = 0; cause < CAUSES; cause++)
 			for (int j = 0; j < flow->samples; j++)
@@ -672,10 +672,10 @@ static void check_samples(const struct flow_result *flow)
 
 static int deadlocks, contended, remedies;
 
-static void compare(const struct slow *s, const struct flow_result *flow, enum flow_outcome outcome)
+static void compare(const struct slow *s, const struct cycle_result *flow, enum cycle_outcome outcome)
 {
 	bool ended = all_ended(s);
-	assert_int_equal(outcome, ended ? FLOW_DONE : FLOW_DEADLOCK);
+	assert_int_equal(outcome, ended ? CYCLE_DONE : CYCLE_DEADLOCK);
 	deadlocks += !ended;
 	for (int i = 0; i < s->n->channels; i++) {
 		assert_int_equal(flow->channel[i].words, s->pushed[i]);
@@ -690,12 +690,12 @@ static void compare(const struct slow *s, const struct flow_result *flow, enum f
 }
 
 /* With the depth that is called the least all processes end, with one less they do not. */
-static void check_remedies(struct flow_network *network, const struct slow *s, const struct flow_result *flow)
+static void check_remedies(struct cycle_network *network, const struct slow *s, const struct cycle_result *flow)
 {
-	struct flow_options options = {.launches = s->n->launches, .gap = s->n->gap, .overlap = s->n->overlap};
+	struct cycle_options options = {.launches = s->n->launches, .gap = s->n->gap, .overlap = s->n->overlap};
 	for (int i = 0; i < flow->cycle; i++) {
 		int64_t depth[CHANNELS_MOST], needed = flow->wait[i].needed;
-		struct flow_result other;
+		struct cycle_result other;
 		for (int c = 0; c < s->n->channels; c++)
 			depth[c] = flow->channel[c].depth;
 		options.depth = depth;
@@ -703,23 +703,23 @@ static void check_remedies(struct flow_network *network, const struct slow *s, c
 		if (!flow->wait[i].room)
 			continue;
 		remedies += needed > 0;
-		assert_int_equal(flow_run(network, &options, &other), needed ? FLOW_DONE : FLOW_DEADLOCK);
+		assert_int_equal(cycle_run(network, &options, &other), needed ? CYCLE_DONE : CYCLE_DEADLOCK);
 		depth[flow->wait[i].channel] = needed - 1;
-		assert_true(needed <= 1 || flow_run(network, &options, &other) == FLOW_DEADLOCK);
+		assert_true(needed <= 1 || cycle_run(network, &options, &other) == CYCLE_DEADLOCK);
 	}
 }
 
 static void check_network(const struct platform *platform, const struct network *n)
 {
 	struct design_case c;
-	struct flow_result flow;
+	struct cycle_result flow;
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	int64_t depth[CHANNELS_MOST];
 	case_start(&c, print_network(n, arena));
-	struct flow_network *network = flow_open(c.arena, platform, c.module);
+	struct cycle_network *network = cycle_open(c.arena, platform, c.module);
 	assert_non_null(network);
-	assert_int_equal(flow_channels(network), n->channels);
+	assert_int_equal(cycle_channels(network), n->channels);
 	for (int round = 0; round < 3; round++) {
 		struct slow *s = ARENA_NEW(arena, struct slow);
 		s->n = n;
@@ -730,8 +730,8 @@ static void check_network(const struct platform *platform, const struct network 
 			s->depth[i] = depth[i] ? depth[i] : WORDS_MOST;
 		}
 		run_slow(s);
-		struct flow_options options = {.arena = arena, .launches = n->launches, .gap = n->gap, .overlap = n->overlap, .samples = 32, .depth = round == 1 ? depth : NULL, .path = round == 2, .remedy = round < 2};
-		compare(s, &flow, flow_run(network, &options, &flow));
+		struct cycle_options options = {.arena = arena, .launches = n->launches, .gap = n->gap, .overlap = n->overlap, .samples = 32, .depth = round == 1 ? depth : NULL, .path = round == 2, .remedy = round < 2};
+		compare(s, &flow, cycle_run(network, &options, &flow));
 		if (options.remedy)
 			check_remedies(network, s, &flow);
 	}

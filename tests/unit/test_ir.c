@@ -172,7 +172,7 @@ static struct op *add_process(struct fixture *fixture, const char *name, const s
 		struct op *word = add(fixture, inner, OP_MEMREF_LOAD, 2, (struct value *[]){body->argument[0], i}, fixture->f32);
 		*access = add(fixture, inner, OP_PUSH, 3, (struct value *[]){yes, word->result[0], body->argument[1]}, NULL);
 	} else {
-		*access = add(fixture, inner, OP_TAKE, 2, (struct value *[]){yes, body->argument[1]}, fixture->f32);
+		*access = add(fixture, inner, OP_POP, 2, (struct value *[]){yes, body->argument[1]}, fixture->f32);
 		add(fixture, inner, OP_MEMREF_STORE, 3, (struct value *[]){(*access)->result[0], body->argument[0], i}, NULL);
 	}
 	add(fixture, inner, OP_YIELD, 0, NULL, NULL);
@@ -615,17 +615,17 @@ static void bad_designs(void **state)
 /* Layer 0 sees `rows` rows, layer 1 all.  Row r is read at the key fresh + r; keys lie in tiles, of which those before the gap are always read. */
 static void check_lookback(struct fixture *fixture, int64_t tile, int64_t fresh, int64_t rows)
 {
-	const int64_t most = 40, room = (fresh + tile - 1) / tile * tile - fresh, seen[2] = {rows, LOOKBACK_ALL};
-	const char *name = lookback_add(fixture->module, (struct lookback){.symbol = "n", .tile = tile, .room = room, .most = most, .layers = 2, .rows = seen});
+	const int64_t most = 40, unskipped_rows = (fresh + tile - 1) / tile * tile - fresh, seen[2] = {rows, SLIDING_WINDOW_ALL};
+	const char *name = sliding_window_add(fixture->module, (struct sliding_window){.symbol = "n", .tile = tile, .unskipped_rows = unskipped_rows, .most = most, .layers = 2, .rows = seen});
 	const struct run_time_trip trip = {.symbol = name, .plus = fresh, .tile = tile, .most = (most + fresh + tile - 1) / tile};
-	struct lookback lookback;
-	assert_true(lookback_find(fixture->module, name, &lookback));
-	assert_string_equal(lookback_symbol(fixture->module, name), "n");
+	struct sliding_window sliding_window;
+	assert_true(sliding_window_named(fixture->module, name, &sliding_window));
+	assert_string_equal(sliding_window_symbol(fixture->module, name), "n");
 	for (int64_t n = -2; n < most + 3; n++) {
-		int64_t there = n < 0 ? 0 : n < most ? n : most, out = lookback_rows_out(&lookback, 0, n), value = lookback_value(&lookback, 0, n);
-		int64_t head = lookback_head(&lookback, &trip), turns = run_time_count(&trip, value);
+		int64_t there = n < 0 ? 0 : n < most ? n : most, out = sliding_window_rows_skipped(&sliding_window, 0, n), value = sliding_window_value(&sliding_window, 0, n);
+		int64_t head = sliding_window_gap_start(&sliding_window, &trip), turns = run_time_count(&trip, value);
 		assert_int_equal(value + out, there);
-		assert_int_equal(lookback_value(&lookback, 1, n), there);
+		assert_int_equal(sliding_window_value(&sliding_window, 1, n), there);
 		for (int64_t row = 0; row < there; row++) {
 			int64_t point = (fresh + row) / tile, turn = point < head ? point : point - out / tile;
 			bool read = point < head || (point >= head + out / tile && turn < turns);
@@ -645,16 +645,16 @@ static void lookbacks(void **state)
 			for (int64_t rows = 0; rows < 30; rows += 7)
 				check_lookback(&fixture, tile, fresh, rows);
 	const int64_t rows = 5;
-	const char *near = lookback_add(fixture.module, (struct lookback){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows});
-	assert_string_equal(near, lookback_add(fixture.module, (struct lookback){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows}));
-	struct lookback joined;
-	assert_true(lookback_find(fixture.module, lookback_of_layers(fixture.module, 3, (const char *[]){near, "m", near}), &joined));
-	assert_true(joined.layers == 3 && joined.rows[0] == 5 && joined.rows[1] == LOOKBACK_ALL && joined.rows[2] == 5);
+	const char *near = sliding_window_add(fixture.module, (struct sliding_window){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows});
+	assert_string_equal(near, sliding_window_add(fixture.module, (struct sliding_window){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows}));
+	struct sliding_window joined;
+	assert_true(sliding_window_named(fixture.module, sliding_window_of_layers(fixture.module, 3, (const char *[]){near, "m", near}), &joined));
+	assert_true(joined.layers == 3 && joined.rows[0] == 5 && joined.rows[1] == SLIDING_WINDOW_ALL && joined.rows[2] == 5);
 	int layers;
-	assert_int_equal(lookback_fewest(&joined, &layers), 5);
-	assert_true(layers == 2 && lookback_part(&joined) == 19.0 / 27);
-	assert_string_equal(lookback_of_layers(fixture.module, 2, (const char *[]){"m", "m"}), "m");
-	assert_null(lookback_of_layers(fixture.module, 2, (const char *[]){near, "other"}));
+	assert_int_equal(sliding_window_rows_least(&joined, &layers), 5);
+	assert_true(layers == 2 && sliding_window_fraction(&joined) == 19.0 / 27);
+	assert_string_equal(sliding_window_of_layers(fixture.module, 2, (const char *[]){"m", "m"}), "m");
+	assert_null(sliding_window_of_layers(fixture.module, 2, (const char *[]){near, "other"}));
 	arena_free(fixture.arena);
 }
 

@@ -262,7 +262,7 @@ static void test_equality(void **state)
 }
 
 /* Where two sequences part is where enumeration says. */
-static void test_parting(void **state)
+static void test_mismatch(void **state)
 {
 	(void)state;
 	for (int64_t seed = 1; seed <= 2000; seed++) {
@@ -276,12 +276,12 @@ static void test_parting(void **state)
 			shaped = shaped && extent(&a, r) == extent(&b, r);
 		while (shaped && at < tiles && at < others && !memcmp(a.offset.data + at * rank, b.offset.data + at * rank, rank * sizeof *a.offset.data))
 			at++;
-		struct parting parting = walk_parting(f->arena, walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
-		assert_true(parting.found == !same);
+		struct sequence_mismatch sequence_mismatch = walk_mismatch(f->arena, walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
+		assert_true(sequence_mismatch.found == !same);
 		if (!same) {
-			assert_int_equal(parting.tile, at);
-			assert_true((parting.left == NULL) == (at >= tiles) && (parting.right == NULL) == (at >= others));
-			assert_true(!parting.left || !memcmp(parting.left, a.offset.data + at * rank, rank * sizeof *a.offset.data));
+			assert_int_equal(sequence_mismatch.tile, at);
+			assert_true((sequence_mismatch.left == NULL) == (at >= tiles) && (sequence_mismatch.right == NULL) == (at >= others));
+			assert_true(!sequence_mismatch.left || !memcmp(sequence_mismatch.left, a.offset.data + at * rank, rank * sizeof *a.offset.data));
 		}
 		end(f);
 	}
@@ -458,9 +458,9 @@ static void test_live_minimum(void **state)
 			int64_t made = reorder.bytes / 4 / reorder.halves;
 			const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, rank, (int64_t[]){tile[0] * tiles[0], tile[1] * tiles[1]}, type_float(f->module, 32));
 			struct box box = box_between(f->arena, tensor, writer, reader, BOX_LEAST);
-			struct window window = window_between(f->arena, writer, reader);
-			if (window_is_better(&window, &box)) {
-				made = window.words * box.fill.lanes;
+			struct line_buffer line_buffer = line_buffer_between(f->arena, writer, reader);
+			if (line_buffer_is_better(&line_buffer, &box)) {
+				made = line_buffer.words * box.fill.lanes;
 				rings++;
 			}
 			if (made < least)
@@ -738,12 +738,12 @@ static void test_tiles_of_rows_of_words(void **state)
 	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){16, 16}, type_float(f->module, 32)), *word = type_shaped(f->module, TYPE_VECTOR, 2, (int64_t[]){1, 8}, type_float(f->module, 32));
 	const struct type *from = type_canonical(f->module, word, 2, (int64_t[]){16, 2}, NULL, (int64_t[]){1, 8}, 2, (int64_t[]){1, 0, 0, 0, 1, 0});
 	const struct type *to = type_canonical(f->module, word, 3, (int64_t[]){12, 16, 2}, NULL, (int64_t[]){1, 1, 8}, 2, (int64_t[]){0, 1, 0, 0, 0, 0, 1, 0});
-	struct later later = later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 64}));
-	assert_null(later.why);
-	assert_int_equal(later.pitch, 64);
-	assert_int_equal(later.drain.trip[later.part], 4);
-	assert_int_equal(later.shared, 0);        /* tiles are the outermost loop of a turn */
-	assert_non_null(later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 32})).why);
+	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 64}));
+	assert_null(causal_buffer.why);
+	assert_int_equal(causal_buffer.pitch, 64);
+	assert_int_equal(causal_buffer.drain.trip[causal_buffer.part], 4);
+	assert_int_equal(causal_buffer.shared, 0);        /* tiles are the outermost loop of a turn */
+	assert_non_null(causal_buffer_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 32})).why);
 	end(f);
 }
 
@@ -757,12 +757,12 @@ static void test_tiles_of_one_head(void **state)
 	const struct run_time_trip *fill[3] = {&tiles, &each, NULL}, *drain[6] = {&tiles, NULL, &each, &tiles, &each, NULL};
 	const struct type *from = type_canonical(f->module, word, 3, (int64_t[]){4, 8, 2}, fill, (int64_t[]){8, 1, 8}, 2, (int64_t[]){1, 1, 0, 0, 0, 0, 1, 0});
 	const struct type *to = type_canonical(f->module, word, 6, (int64_t[]){4, 2, 8, 4, 8, 2}, drain, (int64_t[]){1, 1, 1, 8, 1, 8}, 2, (int64_t[]){0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0});
-	struct later later = later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 128}));
-	assert_null(later.why);
-	assert_true(run_time_same(later.there, &tiles));
+	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 128}));
+	assert_null(causal_buffer.why);
+	assert_true(run_time_same(causal_buffer.valid_tiles, &tiles));
 	int64_t words = 1;
-	for (int i = 0; i < later.drain.loops; i++)
-		words *= later.drain.trip[i];
+	for (int i = 0; i < causal_buffer.drain.loops; i++)
+		words *= causal_buffer.drain.trip[i];
 	assert_int_equal(words, 2 * 8 * 32 * 2);  /* of a turn: of each query of both, all keys */
 	end(f);
 }
@@ -770,7 +770,7 @@ static void test_tiles_of_one_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tiles_of_one_head), cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
+		cmocka_unit_test(test_tiles_of_one_head), cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_mismatch), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

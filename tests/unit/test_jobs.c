@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define JOBS 100
+#define TASKS 100
 
 struct piece {
 	struct guard *guard;      /* left; NULL: none is */
@@ -38,20 +38,20 @@ static void too_large(void *data, struct arena *scratch)
 	arena_alloc(scratch, SIZE_MAX);   /* the arena itself refuses it: a sanitizer aborts where malloc is asked for too much */
 }
 
-static void begin(struct piece *piece, struct job *job)
+static void begin(struct piece *piece, struct task *task)
 {
-	for (int i = 0; i < JOBS; i++) {
+	for (int i = 0; i < TASKS; i++) {
 		piece[i] = (struct piece){.number = i};
-		job[i] = (struct job){add_up, &piece[i]};
+		task[i] = (struct task){add_up, &piece[i]};
 	}
 }
 
 /* false: the guard was left. */
-static bool run(struct guard *guard, int count, const struct job *job)
+static bool run(struct guard *guard, int count, const struct task *task)
 {
 	if (setjmp(guard->leave))
 		return false;
-	jobs_run(guard, count, job);
+	tasks_run(guard, count, task);
 	return true;
 }
 
@@ -59,13 +59,13 @@ static void all_are_done_once(void **state)
 {
 	(void)state;
 	struct guard guard = {0};
-	struct piece piece[JOBS];
-	struct job job[JOBS];
-	for (int count = 0; count <= JOBS; count += count < 3 ? 1 : 97) {
-		begin(piece, job);
-		assert_true(run(&guard, count, job));
+	struct piece piece[TASKS];
+	struct task task[TASKS];
+	for (int count = 0; count <= TASKS; count += count < 3 ? 1 : 97) {
+		begin(piece, task);
+		assert_true(run(&guard, count, task));
 		assert_true(!count || pthread_equal(piece[0].thread, pthread_self()));
-		for (int i = 0; i < JOBS; i++) {
+		for (int i = 0; i < TASKS; i++) {
 			assert_int_equal(piece[i].done, i < count);
 			assert_int_equal(piece[i].sum, i < count ? i * (i + 1) / 2 : 0);
 		}
@@ -76,14 +76,14 @@ static void all_are_done_once(void **state)
 static void leave_at(int number, const char *message)
 {
 	struct guard guard = {0};
-	struct piece piece[JOBS];
-	struct job job[JOBS];
-	begin(piece, job);
+	struct piece piece[TASKS];
+	struct task task[TASKS];
+	begin(piece, task);
 	if (number)
-		job[number].run = too_large;
+		task[number].run = too_large;
 	else
 		piece[0].guard = &guard;
-	assert_false(run(&guard, 2, job));
+	assert_false(run(&guard, 2, task));
 	assert_int_equal(guard.reason, number ? GUARD_MEMORY : GUARD_INVARIANT);
 	assert_non_null(strstr(guard.message, message));
 	assert_int_equal(piece[0].done, 1);

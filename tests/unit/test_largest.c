@@ -1,4 +1,4 @@
-/* fuse_largest: the index of the largest number in one pass, the same as in two, of numbers that are hard to order; and what only looks like it stays as it is. */
+/* fuse_argmax: the index of the largest number in one pass, the same as in two, of numbers that are hard to order; and what only looks like it stays as it is. */
 #include "design_case.h"
 #include "edited.h"
 #include "ir/kernel.h"
@@ -69,7 +69,7 @@ static int kernels(const struct session *s)
 	return count;
 }
 
-static void find(struct session *s, const float *x, int32_t *y)
+static void find_argmax(struct session *s, const float *x, int32_t *y)
 {
 	const struct type *type = s->module->level == LEVEL_HARDWARE ? attr_item(attr_get(module_main(s->module), KEY_STREAM_INPUTS)->items[0].value, KEY_TYPE)->type
 								    : module_main(s->module)->region[0]->argument[0]->type;
@@ -87,7 +87,7 @@ static void the_first_of_the_largest(void **state)
 	begin(&source, "", "");
 	begin(&fused, "", "");
 	begin(&whole, "", "");
-	run_to(&fused, pass_find("fuse_largest"));
+	run_to(&fused, pass_find("fuse_argmax"));
 	run_to(&whole, pass_count - 1);
 	assert_int_equal(kernels(&fused), 1);
 	for (int trial = 0; trial < 200; trial++) {
@@ -96,9 +96,9 @@ static void the_first_of_the_largest(void **state)
 		int kinds = trial < 150 ? 1 + trial % 14 : 14;
 		for (int i = 0; i < ROWS * NUMBERS; i++)
 			x[i] = trial == 199 ? -inf : case_random() % 40 ? hard[case_random() % (uint64_t)kinds] : trial % 2 ? inf : -inf;
-		find(&source, x, want);
-		find(&fused, x, found);
-		find(&whole, x, built);
+		find_argmax(&source, x, want);
+		find_argmax(&fused, x, found);
+		find_argmax(&whole, x, built);
 		assert_memory_equal(found, want, sizeof want);
 		assert_memory_equal(built, want, sizeof want);
 	}
@@ -111,7 +111,7 @@ static void stays(const char *from, const char *to)
 {
 	struct session s;
 	begin(&s, from, to);
-	run_to(&s, pass_find("fuse_largest"));
+	run_to(&s, pass_find("fuse_argmax"));
 	assert_int_equal(kernels(&s), 2);
 	arena_free(s.arena);
 }

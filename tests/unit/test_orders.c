@@ -1,6 +1,6 @@
 /* Loop orders chosen together, against every choice there is, and against the published greedy, on random graphs of up to ten kernels.
  *
- * All three are told by the same cost (orders_cost) with the same number of cut edges: an edge that is cut costs no converter.  The greedy keeps the
+ * All three are told by the same cost (loop_order_cost) with the same number of cut edges: an edge that is cut costs no converter.  The greedy keeps the
  * heuristic's orders and goes through the kernels in order: those whose converters no longer fit the budget begin a new group, and edges between groups are cut. */
 #include "base/diag.h"
 #include "base/random.h"
@@ -28,8 +28,8 @@ struct fixture {
 	const struct platform *platform;
 	uint64_t random;
 	struct block *block;
-	struct orders_graph graph;
-	struct plan first[KERNELS_MOST];
+	struct loop_order_graph graph;
+	struct schedule first[KERNELS_MOST];
 	const struct value *value[KERNELS_MOST + 2];      /* of the graph's values */
 	int64_t least;            /* extent */
 };
@@ -45,8 +45,8 @@ static struct fixture *begin(uint64_t seed)
 	f->random = seed * 0x9E3779B97F4A7C15u + 1;
 	f->block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
 	f->graph.arena = f->arena;
-	f->graph.kernel = ARENA_ARRAY(f->arena, struct orders_kernel, KERNELS_MOST);
-	f->graph.value = ARENA_ARRAY(f->arena, struct orders_value, KERNELS_MOST + 2);
+	f->graph.kernel = ARENA_ARRAY(f->arena, struct loop_order_kernel, KERNELS_MOST);
+	f->graph.value = ARENA_ARRAY(f->arena, struct loop_order_value, KERNELS_MOST + 2);
 	return f;
 }
 
@@ -69,10 +69,10 @@ static const struct type *matrix(struct fixture *f, int64_t rows, int64_t column
 
 static int add_value(struct fixture *f, const struct value *value, int writer)
 {
-	struct orders_value *row = &f->graph.value[f->graph.values];
-	*row = (struct orders_value){.elements = type_elements(value->type), .bytes = 4, .writer = writer, .copies = 1, .streams = true};
+	struct loop_order_value *row = &f->graph.value[f->graph.values];
+	*row = (struct loop_order_value){.elements = type_elements(value->type), .bytes = 4, .writer = writer, .copies = 1, .streams = true};
 	struct order natural = order_of_tensor(value->type);
-	row->fixed = orders_row(f->arena, &row->written, &natural);
+	row->fixed = loop_order_row(f->arena, &row->written, &natural);
 	f->value[f->graph.values] = value;
 	return f->graph.values++;
 }
@@ -114,11 +114,11 @@ static void add_kernel(struct fixture *f, int loops, const struct loop *loop, in
 {
 	int k = f->graph.kernels++;
 	struct value *operand[3];
-	enum reach reach[3];
-	struct orders_kernel *row = &f->graph.kernel[k];
+	enum operand_location operand_location[3];
+	struct loop_order_kernel *row = &f->graph.kernel[k];
 	bool reduces = loop[loops - 1].reduction;
 	for (int j = 0; j < ports; j++) {
-		reach[j] = port[j].value < 0 ? REACH_PACKED : REACH_CHIP;
+		operand_location[j] = port[j].value < 0 ? LOCATION_PACKED : LOCATION_ON_CHIP;
 		operand[j] = port[j].value < 0 ? block_add_argument(f->module, f->block, matrix(f, loop[1].extent, loop[2].extent)) : (struct value *)(uintptr_t)f->value[port[j].value];
 	}
 	struct op *op = kernel_new(f->module, NOWHERE, text_format(f->arena, "k%d", k), loops, ports, operand, type);
@@ -128,17 +128,17 @@ static void add_kernel(struct fixture *f, int loops, const struct loop *loop, in
 	row->op = op;
 	row->operands = ports;
 	row->source = ARENA_ARRAY(f->arena, int, ports);
-	row->late = ARENA_ARRAY(f->arena, bool, ports);
+	row->post_operand = ARENA_ARRAY(f->arena, bool, ports);
 	for (int j = 0; j < ports; j++) {
 		memcpy(op->kernel->operand[j].stride, port[j].stride, sizeof *result * (size_t)loops);
 		row->source[j] = port[j].value;
 		if (port[j].value >= 0)
-			VEC_PUSH(f->arena, &f->graph.value[port[j].value].reader, ((struct orders_reader){k, j}));
+			VEC_PUSH(f->arena, &f->graph.value[port[j].value].reader, ((struct loop_order_reader){k, j}));
 	}
 	fill_body(f, op->kernel, ports, reduces);
 	row->carried = -1;
 	row->value = add_value(f, op->result[0], k);
-	f->first[k] = plan_kernel(f->module, op, reach, false, 4);
+	f->first[k] = schedule_kernel(f->module, op, operand_location, false, 4);
 }
 
 static void add_elementwise(struct fixture *f, int x)
@@ -207,14 +207,14 @@ static void random_graph(struct fixture *f)
 		else
 			add_product(f, x);
 	}
-	orders_prepare(&f->graph, f->platform, f->first);
+	loop_order_prepare(&f->graph, f->platform, f->first);
 }
 
 /* Converters of a value for the readers that `kept` says; their number. */
-static int64_t kept_converters(const struct fixture *f, const int *choice, int v, const bool *kept, int *count)
+static int64_t counted_converters(const struct fixture *f, const int *choice, int v, const bool *kept, int *count)
 {
-	struct orders_value value = f->graph.value[v];
-	struct orders_reader *reader = ARENA_ARRAY(f->arena, struct orders_reader, value.reader.count + 1);
+	struct loop_order_value value = f->graph.value[v];
+	struct loop_order_reader *reader = ARENA_ARRAY(f->arena, struct loop_order_reader, value.reader.count + 1);
 	int64_t before = 0;
 	size_t readers = value.reader.count;
 	value.reader.count = 0;
@@ -222,9 +222,9 @@ static int64_t kept_converters(const struct fixture *f, const int *choice, int v
 		if (!kept[i])
 			continue;
 		reader[value.reader.count++] = value.reader.data[i];
-		struct orders_value part = value;
+		struct loop_order_value part = value;
 		part.reader.data = reader;
-		int64_t now = orders_converters(&f->graph, choice, &part);
+		int64_t now = loop_order_converters(&f->graph, choice, &part);
 		*count += now > before;
 		before = now;
 	}
@@ -232,42 +232,42 @@ static int64_t kept_converters(const struct fixture *f, const int *choice, int v
 }
 
 /* The published greedy, by groups of kernels.  Returns the cost without the converters of edges between groups. */
-static int64_t greedy(const struct fixture *f, int64_t budget, int *cuts)
+static int64_t greedy(const struct fixture *f, int64_t budget, int *spills)
 {
 	int choice[KERNELS_MOST] = {0}, group[KERNELS_MOST] = {0}, current = 0, all = 0, left = 0;
-	struct orders_cost cost = orders_cost(&f->graph, choice);
+	struct loop_order_cost cost = loop_order_cost(&f->graph, choice);
 	int64_t used = 0, converters = 0;
 	for (int k = 0; k < f->graph.kernels; k++) {
-		const struct orders_kernel *kernel = &f->graph.kernel[k];
+		const struct loop_order_kernel *kernel = &f->graph.kernel[k];
 		int64_t own = 0;
 		for (int j = 0; j < kernel->operands; j++) {
-			struct orders_reader reader = {k, j};
-			struct orders_value value = kernel->source[j] < 0 ? (struct orders_value){0} : f->graph.value[kernel->source[j]];
+			struct loop_order_reader reader = {k, j};
+			struct loop_order_value value = kernel->source[j] < 0 ? (struct loop_order_value){0} : f->graph.value[kernel->source[j]];
 			value.reader.data = &reader;
 			value.reader.count = kernel->source[j] >= 0 && (value.writer < 0 || group[value.writer] == current);
-			own += orders_converters(&f->graph, choice, &value);
+			own += loop_order_converters(&f->graph, choice, &value);
 		}
 		current += used + own > budget;
 		used = used + own > budget ? 0 : used + own;
 		group[k] = current;
 	}
 	for (int v = 0; v < f->graph.values; v++) {
-		const struct orders_value *value = &f->graph.value[v];
+		const struct loop_order_value *value = &f->graph.value[v];
 		bool *every = ARENA_ARRAY(f->arena, bool, value->reader.count + 1), *kept = ARENA_ARRAY(f->arena, bool, value->reader.count + 1);
 		for (size_t i = 0; i < value->reader.count; i++) {
 			every[i] = true;
 			kept[i] = group[value->reader.data[i].kernel] == (value->writer < 0 ? 0 : group[value->writer]);
 		}
-		kept_converters(f, choice, v, every, &all);
-		converters += kept_converters(f, choice, v, kept, &left);
+		counted_converters(f, choice, v, every, &all);
+		converters += counted_converters(f, choice, v, kept, &left);
 	}
-	*cuts = all - left;
+	*spills = all - left;
 	return converters + cost.accumulators + cost.fifos;
 }
 
 struct exact {
 	const struct fixture *f;
-	int cuts;
+	int spills;
 	int64_t nodes, best;
 	int64_t least[KERNELS_MOST + 1];          /* accumulators that kernels from here on hold at least */
 	int choice[KERNELS_MOST];
@@ -279,16 +279,16 @@ static int64_t settled(const struct exact *e, int chosen)
 	int64_t bytes[3 * KERNELS_MOST], sum = 0;
 	int count = 0;
 	for (int v = 0; v < e->f->graph.values; v++) {
-		const struct orders_value *value = &e->f->graph.value[v];
+		const struct loop_order_value *value = &e->f->graph.value[v];
 		bool all = value->writer < chosen;
 		for (size_t i = 0; i < value->reader.count; i++)
 			all = all && value->reader.data[i].kernel < chosen;
-		int64_t own = all ? orders_converters(&e->f->graph, e->choice, value) : 0;
+		int64_t own = all ? loop_order_converters(&e->f->graph, e->choice, value) : 0;
 		if (own)
 			bytes[count++] = own;
 		sum += own;
 	}
-	for (int cut = 0; cut < e->cuts; cut++) {         /* a bound: whole values are taken out */
+	for (int cut = 0; cut < e->spills; cut++) {         /* a bound: whole values are taken out */
 		int most = 0;
 		for (int i = 1; i < count; i++)
 			most = bytes[i] > bytes[most] ? i : most;
@@ -302,11 +302,11 @@ static int64_t settled(const struct exact *e, int chosen)
 
 static void enumerate(struct exact *e, int k, int64_t accumulators)
 {
-	const struct orders_graph *graph = &e->f->graph;
+	const struct loop_order_graph *graph = &e->f->graph;
 	if (++e->nodes > NODES_MOST || accumulators + e->least[k] + settled(e, k) >= e->best)
 		return;
 	if (k == graph->kernels) {
-		int64_t cost = orders_cost(graph, e->choice).all;
+		int64_t cost = loop_order_cost(graph, e->choice).all;
 		e->best = cost < e->best ? cost : e->best;
 		return;
 	}
@@ -317,9 +317,9 @@ static void enumerate(struct exact *e, int k, int64_t accumulators)
 }
 
 /* -1: too many choices. */
-static int64_t exact(const struct fixture *f, int cuts, int64_t known)
+static int64_t exact(const struct fixture *f, int spills, int64_t known)
 {
-	struct exact e = {.f = f, .cuts = cuts, .best = known + 1};
+	struct exact e = {.f = f, .spills = spills, .best = known + 1};
 	for (int k = f->graph.kernels - 1; k >= 0; k--) {
 		int64_t least = INT64_MAX;
 		for (int o = 0; o < f->graph.kernel[k].options; o++)
@@ -360,12 +360,12 @@ static void test_against_exact(void **state)
 	for (int g = 0; g < graphs; g++) {
 		struct fixture *f = begin((uint64_t)g + 1);
 		random_graph(f);
-		int choice[KERNELS_MOST] = {0}, cuts;
-		int64_t whole = orders_cost(&f->graph, choice).converters;
-		int64_t found = greedy(f, g % 2 ? INT64_MAX : whole / 2, &cuts);
-		f->graph.cuts = cuts;
-		orders_search(&f->graph, POINTS, choice);
-		int64_t mine = orders_cost(&f->graph, choice).all, best = exact(f, cuts, mine);
+		int choice[KERNELS_MOST] = {0}, spills;
+		int64_t whole = loop_order_cost(&f->graph, choice).converters;
+		int64_t found = greedy(f, g % 2 ? INT64_MAX : whole / 2, &spills);
+		f->graph.spills = spills;
+		loop_order_search(&f->graph, POINTS, choice);
+		int64_t mine = loop_order_cost(&f->graph, choice).all, best = exact(f, spills, mine);
 		skipped += best < 0;
 		if (best > 0) {
 			ours[counted] = (double)mine / (double)best;
@@ -396,19 +396,19 @@ static void test_known_prices(void **state)
 			for (int k = 0; k < f->graph.kernels; k++)
 				choice[k] = below(f, f->graph.kernel[k].options);
 			struct memo known = *f->graph.known;
-			int64_t least = orders_fifos(&f->graph, choice, 1), all = orders_fifos(&f->graph, choice, INT64_MAX);
-			*f->graph.known = memo_new(f->arena, f->graph.kernels, known.kept);
-			assert_int_equal(all, orders_fifos(&f->graph, choice, INT64_MAX));
+			int64_t least = loop_order_fifos(&f->graph, choice, 1), all = loop_order_fifos(&f->graph, choice, INT64_MAX);
+			*f->graph.known = memo_new(f->arena, f->graph.kernels, known.value_bytes);
+			assert_int_equal(all, loop_order_fifos(&f->graph, choice, INT64_MAX));
 			*f->graph.known = known;
-			assert_int_equal(all, orders_fifos(&f->graph, choice, INT64_MAX));
+			assert_int_equal(all, loop_order_fifos(&f->graph, choice, INT64_MAX));
 			held += least < all;
 		}
-		struct problem problem = problem_of_orders(&f->graph, POINTS), fewer = problem_of_orders(&f->graph, POINTS - 1);
+		struct search_key problem = loop_order_search_key(&f->graph, POINTS), fewer = loop_order_search_key(&f->graph, POINTS - 1);
 		assert_string_not_equal(problem.hex, before);
 		assert_string_not_equal(problem.hex, fewer.hex);
 		strcpy(before, problem.hex);
 		f->graph.kernel[0].option[0].accumulators++;
-		problem = problem_of_orders(&f->graph, POINTS);
+		problem = loop_order_search_key(&f->graph, POINTS);
 		assert_string_not_equal(problem.hex, before);
 		end(f);
 	}
@@ -424,13 +424,13 @@ static void test_buffers(void **state)
 		struct fixture *f = begin((uint64_t)g + 1000);
 		random_graph(f);
 		for (int v = 0; v < f->graph.values; v++) {
-			const struct orders_value *value = &f->graph.value[v];
+			const struct loop_order_value *value = &f->graph.value[v];
 			for (size_t r = 0; value->writer >= 0 && r < value->reader.count; r++) {
-				const struct orders_kernel *writer = &f->graph.kernel[value->writer], *reader = &f->graph.kernel[value->reader.data[r].kernel];
-				const struct orders_option *from = &writer->option[below(f, writer->options)], *to = &reader->option[below(f, reader->options)];
-				const struct type *left = plan_port_type(f->module, writer->op->kernel, &from->plan, -1, f->value[v]->type, NULL);
-				const struct type *right = plan_port_type(f->module, reader->op->kernel, &to->plan, value->reader.data[r].operand, f->value[v]->type, NULL);
-				int64_t bytes = orders_bytes(value, from->result, to->operand[value->reader.data[r].operand]);
+				const struct loop_order_kernel *writer = &f->graph.kernel[value->writer], *reader = &f->graph.kernel[value->reader.data[r].kernel];
+				const struct loop_order_option *from = &writer->option[below(f, writer->options)], *to = &reader->option[below(f, reader->options)];
+				const struct type *left = schedule_port_type(f->module, writer->op->kernel, &from->schedule, -1, f->value[v]->type, NULL);
+				const struct type *right = schedule_port_type(f->module, reader->op->kernel, &to->schedule, value->reader.data[r].operand, f->value[v]->type, NULL);
+				int64_t bytes = loop_order_bytes(value, from->result, to->operand[value->reader.data[r].operand]);
 				if (left->itensor->map.results != right->itensor->map.results || left->element != right->element)
 					continue;
 				struct walk a = walk_normal(f->arena, itensor_walk(f->arena, left)), b = walk_normal(f->arena, itensor_walk(f->arena, right));
@@ -444,25 +444,25 @@ static void test_buffers(void **state)
 }
 
 /* The writer of a value, scheduled, in a block of its own, and what its readers wish for. */
-static struct value *scheduled(struct fixture *f, const int *choice, int v, struct wish_list *wish)
+static struct value *scheduled(struct fixture *f, const int *choice, int v, struct demand_list *demand)
 {
-	const struct orders_value *value = &f->graph.value[v];
-	const struct orders_kernel *writer = &f->graph.kernel[value->writer];
+	const struct loop_order_value *value = &f->graph.value[v];
+	const struct loop_order_kernel *writer = &f->graph.kernel[value->writer];
 	struct module *m = f->module;
 	struct block *block = block_new(m, op_new(m, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
-	const struct plan *plan = &writer->option[choice[value->writer]].plan;
-	const struct type *type = plan_port_type(m, writer->op->kernel, plan, -1, f->value[v]->type, NULL);
+	const struct schedule *schedule = &writer->option[choice[value->writer]].schedule;
+	const struct type *type = schedule_port_type(m, writer->op->kernel, schedule, -1, f->value[v]->type, NULL);
 	struct op *op = op_new(m, OP_KERNEL, NOWHERE, 0, NULL, 1, &type);
-	op->kernel = plan_apply(m, f->platform, writer->op->kernel, writer->operands, plan);
+	op->kernel = schedule_apply(m, f->platform, writer->op->kernel, writer->operands, schedule);
 	set_stream_tensor(m, op, f->value[v]->type);
 	op_append(block, op);
 	for (size_t r = 0; r < value->reader.count; r++) {
-		const struct orders_kernel *reader = &f->graph.kernel[value->reader.data[r].kernel];
-		const struct type *wanted = plan_port_type(m, reader->op->kernel, &reader->option[choice[value->reader.data[r].kernel]].plan, value->reader.data[r].operand, f->value[v]->type, NULL);
+		const struct loop_order_kernel *reader = &f->graph.kernel[value->reader.data[r].kernel];
+		const struct type *wanted = schedule_port_type(m, reader->op->kernel, &reader->option[choice[value->reader.data[r].kernel]].schedule, value->reader.data[r].operand, f->value[v]->type, NULL);
 		struct op *one = op_new(m, OP_CONVERT, NOWHERE, 1, op->result, 1, &wanted);
 		set_stream_tensor(m, one, f->value[v]->type);
 		op_append(block, one);
-		VEC_PUSH(f->arena, wish, one);
+		VEC_PUSH(f->arena, demand, one);
 	}
 	return op->result[0];
 }
@@ -474,7 +474,7 @@ static struct order order_of_stream(struct fixture *f, const struct value *strea
 }
 
 /* In which order a held result is given: what the search says is what is built. */
-static void test_given(void **state)
+static void test_drain_order(void **state)
 {
 	(void)state;
 	int given = 0, own = 0;
@@ -487,12 +487,12 @@ static void test_given(void **state)
 			for (int k = 0; k < f->graph.kernels; k++)
 				choice[k] = (int)below(f, f->graph.kernel[k].options);
 			for (int v = 0; v < f->graph.values; v++) {
-				const struct orders_value *value = &f->graph.value[v];
-				struct wish_list wish = {0};
-				if (value->writer < 0 || !f->graph.kernel[value->writer].option[choice[value->writer]].holds)
+				const struct loop_order_value *value = &f->graph.value[v];
+				struct demand_list demand = {0};
+				if (value->writer < 0 || !f->graph.kernel[value->writer].option[choice[value->writer]].holds_sums)
 					continue;
-				struct value *from = scheduled(f, choice, v, &wish), *built = give_to_readers(f->module, from, &wish);
-				int row = orders_written(&f->graph, choice, value), written = (int)value->written.order.count;
+				struct value *from = scheduled(f, choice, v, &demand), *built = choose_drain_order(f->module, from, &demand);
+				int row = loop_order_written(&f->graph, choice, value), written = (int)value->written.order.count;
 				struct order order = order_of_stream(f, built);
 				assert_true(order_same(&order, row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written]));
 				given += row >= written;
@@ -512,12 +512,12 @@ static void test_meetings(void **state)
 	for (int g = 0; g < 60; g++) {
 		struct fixture *f = begin((uint64_t)g + 3000);
 		random_graph(f);
-		struct orders_graph whole = f->graph;
+		struct loop_order_graph whole = f->graph;
 		struct memo known = memo_new(f->arena, whole.kernels, 4 * sizeof(int64_t));
 		whole.known = &known;
-		whole.fork = ARENA_ARRAY(f->arena, struct orders_fork, whole.forks + 1);
+		whole.fork = ARENA_ARRAY(f->arena, struct loop_order_fork, whole.forks + 1);
 		for (int i = 0; i < whole.forks; i++) {
-			whole.fork[i] = (struct orders_fork){.value = f->graph.fork[i].value, .kernel = ARENA_ARRAY(f->arena, int, whole.kernels + 1)};
+			whole.fork[i] = (struct loop_order_fork){.value = f->graph.fork[i].value, .kernel = ARENA_ARRAY(f->arena, int, whole.kernels + 1)};
 			for (int k = f->graph.fork[i].kernel[0]; k < whole.kernels; k++)
 				whole.fork[i].kernel[whole.fork[i].kernels++] = k;
 			shorter += f->graph.fork[i].kernels < whole.fork[i].kernels;
@@ -527,9 +527,9 @@ static void test_meetings(void **state)
 			int k = (int)below(f, whole.kernels);
 			choice[k] = (int)below(f, whole.kernel[k].options);
 			for (int i = 0; i < whole.forks; i++)
-				whole.fork[i].look = ARENA_ARRAY(f->arena, struct orders_look, whole.value[whole.fork[i].value].wanted.order.count + 1);
-			int64_t bytes = orders_fifos(&whole, choice, INT64_MAX);
-			assert_int_equal(orders_fifos(&f->graph, choice, INT64_MAX), bytes);
+				whole.fork[i].cache = ARENA_ARRAY(f->arena, struct loop_order_fork_cache, whole.value[whole.fork[i].value].wanted.order.count + 1);
+			int64_t bytes = loop_order_fifos(&whole, choice, INT64_MAX);
+			assert_int_equal(loop_order_fifos(&f->graph, choice, INT64_MAX), bytes);
 			held += bytes > 0;
 		}
 		end(f);
@@ -539,6 +539,6 @@ static void test_meetings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_given), cmocka_unit_test(test_meetings), cmocka_unit_test(test_known_prices), cmocka_unit_test(test_against_exact)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_drain_order), cmocka_unit_test(test_meetings), cmocka_unit_test(test_known_prices), cmocka_unit_test(test_against_exact)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static struct op *row_sums(struct fixture *f, int64_t outer, int64_t rows, int64
 static void test_drained_rows(void **state)
 {
 	(void)state;
-	static const enum reach reach[] = {REACH_CHIP};
+	static const enum operand_location operand_location[] = {LOCATION_ON_CHIP};
 	static const struct {
 		int64_t outer, columns, cycles, told;
 		bool leave;
@@ -44,22 +44,22 @@ static void test_drained_rows(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture *f = begin(1);
 		struct op *op = row_sums(f, cases[i].outer, 8, cases[i].columns);
-		struct plan plan = plan_kernel(f->module, op, reach, false, 4);
-		assert_int_equal(plan_partial(op->kernel, &plan, 7), 8);
-		assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
-		assert_int_equal(plan_drained(op->kernel, &plan, 7, false), cases[i].cycles);
-		assert_int_equal(plan_drained(op->kernel, &plan, 7, true), cases[i].told);
-		assert_int_equal(parts_leave(op->kernel, 8), cases[i].leave);
+		struct schedule schedule = schedule_kernel(f->module, op, operand_location, false, 4);
+		assert_int_equal(schedule_partial_sums(op->kernel, &schedule, 7), 8);
+		assert_int_equal(schedule_interval(op->kernel, &schedule, 7), 1);
+		assert_int_equal(schedule_drain_cycles(op->kernel, &schedule, 7, false), cases[i].cycles);
+		assert_int_equal(schedule_drain_cycles(op->kernel, &schedule, 7, true), cases[i].told);
+		assert_int_equal(is_reduction_split(op->kernel, 8), cases[i].leave);
 		end(f);
 	}
 }
 
 /* Of rows and terms that are counted, two parts of a tile's sums are put together while the next row's terms come; of terms of which there may be none, or beside no tiles, eight are in a nest of their own. */
-static void test_counted_terms_turn(void **state)
+static void test_dynamic_trip_terms(void **state)
 {
 	(void)state;
 	static const struct {
-		bool tiled;
+		bool tile_outermost;
 		int64_t plus, parts;
 		int interval;
 	} cases[] = {{true, 1, 2, 4}, {true, 0, 8, 1}, {false, 1, 8, 1}};
@@ -67,15 +67,15 @@ static void test_counted_terms_turn(void **state)
 		struct fixture *f = begin(1);
 		const struct run_time_trip rows = {.symbol = "n", .tile = 1, .most = 8}, blocks = {.symbol = "m", .plus = cases[i].plus, .tile = 1, .most = 32};
 		struct op *op = row_sums(f, 2, 8, 32);
-		struct plan_part part[] = {{0, 2, 1}, {1, 8, 1}, {2, 32, 1}};
-		struct plan plan = {.parts = 3, .part = part, .lanes = 1, .rows = 1};
-		op->kernel->tiled = cases[i].tiled;
+		struct schedule_part part[] = {{0, 2, 1}, {1, 8, 1}, {2, 32, 1}};
+		struct schedule schedule = {.parts = 3, .part = part, .lanes = 1, .row_unroll = 1};
+		op->kernel->tile_outermost = cases[i].tile_outermost;
 		op->kernel->loop[1].run_time = &rows;
 		op->kernel->loop[2].run_time = &blocks;
-		assert_int_equal(plan_partial(op->kernel, &plan, 7), cases[i].parts);
-		assert_int_equal(plan_interval(op->kernel, &plan, 7), cases[i].interval);
-		assert_int_equal(plan_drained(op->kernel, &plan, 7, false) > 0, cases[i].parts == 8);
-		assert_int_equal(plan_points_turn(op->kernel, &plan, 2), cases[i].parts == 2);
+		assert_int_equal(schedule_partial_sums(op->kernel, &schedule, 7), cases[i].parts);
+		assert_int_equal(schedule_interval(op->kernel, &schedule, 7), cases[i].interval);
+		assert_int_equal(schedule_drain_cycles(op->kernel, &schedule, 7, false) > 0, cases[i].parts == 8);
+		assert_int_equal(schedule_is_dynamic_buffered(op->kernel, &schedule, 2), cases[i].parts == 2);
 		end(f);
 	}
 }
@@ -95,15 +95,15 @@ static void test_partial_sums_are_counted(void **state)
 }
 
 /* y[b] = Σ x[a][b][c] over a and c, loops in this order: a term of a sum begins when the one before it in the same part is there. */
-static void expect_terms_apart(const struct op *op, const int *order)
+static void expect_split_terms(const struct op *op, const int *order)
 {
 	enum { LATENCY = 7, MOST = 40 };
 	const struct loop *loop = op->kernel->loop;
-	struct plan_part part[3];
-	struct plan plan = {.parts = 3, .part = part, .lanes = 1, .rows = 1};
+	struct schedule_part part[3];
+	struct schedule schedule = {.parts = 3, .part = part, .lanes = 1, .row_unroll = 1};
 	for (int i = 0; i < 3; i++)
-		part[i] = (struct plan_part){.source = order[i], .trip = loop[order[i]].extent, .step = 1};
-	int64_t parts = plan_partial(op->kernel, &plan, LATENCY), interval = plan_interval(op->kernel, &plan, LATENCY), cycle = 0, last[MOST][MOST], at[3];
+		part[i] = (struct schedule_part){.source = order[i], .trip = loop[order[i]].extent, .step = 1};
+	int64_t parts = schedule_partial_sums(op->kernel, &schedule, LATENCY), interval = schedule_interval(op->kernel, &schedule, LATENCY), cycle = 0, last[MOST][MOST], at[3];
 	int inner = part[2].trip > 1 && loop[order[2]].reduction ? order[2] : part[1].trip > 1 && loop[order[1]].reduction ? order[1] : order[0];
 	memset(last, -1, sizeof last);
 	for (at[order[0]] = 0; at[order[0]] < part[0].trip; at[order[0]]++)
@@ -115,7 +115,7 @@ static void expect_terms_apart(const struct op *op, const int *order)
 			}
 }
 
-static void test_terms_are_apart(void **state)
+static void test_split_terms(void **state)
 {
 	(void)state;
 	static const int orders[][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {2, 1, 0}};
@@ -124,13 +124,13 @@ static void test_terms_are_apart(void **state)
 		struct op *op = row_sums(f, number(f, 1, 40), number(f, 1, 6), number(f, 1, 40));
 		op->kernel->loop[0].reduction = true;
 		op->kernel->result.stride[0] = 0;
-		expect_terms_apart(op, orders[number(f, 0, 3)]);
+		expect_split_terms(op, orders[number(f, 0, 3)]);
 		end(f);
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_counted_terms_turn), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_terms_are_apart)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_dynamic_trip_terms), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_split_terms)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #define GRAPHS 100
 #define GRAPHS_LONG 1200          /* where STC_TEST_MODE is long */
 
-static void write_tensor(struct trial *t, const char *kind, const struct attr *entry, const struct tensor *tensor)
+static void write_tensor(struct graph_trial *t, const char *kind, const struct attr *entry, const struct tensor *tensor)
 {
 	struct text text = text_new(t->arena);
 	npy_header(&text, type_is_real(type_scalar(tensor->type)) ? "f4" : "i8", tensor->type->rank, tensor->type->shape);
@@ -16,7 +16,7 @@ static void write_tensor(struct trial *t, const char *kind, const struct attr *e
 }
 
 /* For tests that run the emitted design on the same numbers. */
-static bool write_values(struct trial *t)
+static bool write_values(struct graph_trial *t)
 {
 	const char *folder = getenv("STC_RANDOM_VALUES");
 	if (!folder)
@@ -38,7 +38,7 @@ static void test_random_graphs(void **state)
 	int64_t count = number_from("STC_RANDOM_GRAPHS", text_same(mode, "long") ? GRAPHS_LONG : GRAPHS), first = number_from("STC_RANDOM_FIRST", 1);
 	int64_t failures = 0, refusals = 0;
 	for (int64_t i = 0; i < count; i++) {
-		struct trial *t = trial_new((uint64_t)(first + i));
+		struct graph_trial *t = trial_new((uint64_t)(first + i));
 		if (!trial_run(t, true, write_values)) {
 			refusals += t->refused;
 			failures += !t->refused;

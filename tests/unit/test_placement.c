@@ -181,36 +181,36 @@ static void ilp_loses_no_interrupt(void **state)
 
 /* ---- placements */
 
-static struct place_problem problem_new(struct test *t, int items, int64_t dsp_of_die, int64_t wires)
+static struct floorplan_problem problem_new(struct test *t, int items, int64_t dsp_of_die, int64_t wires)
 {
-	struct place_problem problem = {.arena = t->arena, .items = items, .dies = 3, .wires = wires};
-	problem.item = ARENA_ARRAY(t->arena, struct place_item, items);
-	problem.edge = ARENA_ARRAY(t->arena, struct place_edge, items * items);
+	struct floorplan_problem problem = {.arena = t->arena, .items = items, .dies = 3, .wires = wires};
+	problem.item = ARENA_ARRAY(t->arena, struct floorplan_item, items);
+	problem.edge = ARENA_ARRAY(t->arena, struct floorplan_edge, items * items);
 	for (int d = 0; d < problem.dies; d++)
 		problem.capacity[d] = (struct resources){1000, 1000, dsp_of_die, 1000, 1000};
 	return problem;
 }
 
-static void add_edge(struct place_problem *problem, int from, int to, int64_t bits)
+static void add_edge(struct floorplan_problem *problem, int from, int to, int64_t bits)
 {
-	problem->edge[problem->edges++] = (struct place_edge){from, to, bits};
+	problem->edge[problem->edges++] = (struct floorplan_edge){from, to, bits};
 }
 
-static struct place_cost try_all(const struct place_problem *problem)
+static struct floorplan_cost try_all(const struct floorplan_problem *problem)
 {
 	int die[10] = {0};
-	struct place_cost best = {1e9, 0};
+	struct floorplan_cost best = {1e9, 0};
 	for (int code = 0;; code++) {
 		int rest = code;
 		bool stays = true;
 		for (int i = 0; i < problem->items; i++, rest /= problem->dies) {
 			die[i] = rest % problem->dies;
-			stays = stays && (!problem->item[i].home || die[i] == problem->home);
+			stays = stays && (!problem->item[i].memory_die || die[i] == problem->memory_die);
 		}
 		if (rest)
 			return best;
-		struct place_cost cost = place_cost(problem, die);
-		if (stays && place_better(cost, best))
+		struct floorplan_cost cost = floorplan_cost(problem, die);
+		if (stays && floorplan_better(cost, best))
 			best = cost;
 	}
 }
@@ -220,33 +220,33 @@ static void chain_is_cut_where_it_is_thin(void **state)
 {
 	struct test *t = *state;
 	static const int64_t bits[] = {512, 32, 512, 64, 512};
-	struct place_problem problem = problem_new(t, 6, 20, 5000);
+	struct floorplan_problem problem = problem_new(t, 6, 20, 5000);
 	for (int i = 0; i < 6; i++)
 		problem.item[i].need.dsp = 10;
-	problem.item[0].home = true;
+	problem.item[0].memory_die = true;
 	for (int i = 0; i < 5; i++)
 		add_edge(&problem, i, i + 1, bits[i]);
-	place_index(&problem);
+	floorplan_index(&problem);
 	int die[6], again[6];
-	place_search(&problem, die);
-	struct place_cost cost = place_exact(&problem, die);
+	floorplan_search(&problem, die);
+	struct floorplan_cost cost = floorplan_ilp(&problem, die);
 	assert_true(cost.overflow == 0);
 	assert_int_equal(cost.crossing, 96);
 	static const int expected[] = {0, 0, 1, 1, 2, 2};
 	assert_memory_equal(die, expected, sizeof die);
-	place_search(&problem, again);
-	place_exact(&problem, again);
+	floorplan_search(&problem, again);
+	floorplan_ilp(&problem, again);
 	assert_memory_equal(die, again, sizeof die);
 }
 
-static void random_edges(struct test *t, struct place_problem *problem)
+static void random_edges(struct test *t, struct floorplan_problem *problem)
 {
 	for (int i = 1; i < problem->items; i++) {
 		add_edge(problem, random_below(t, i), i, 1 + random_below(t, 512));
 		if (random_below(t, 2))
 			add_edge(problem, random_below(t, i), i, 1 + random_below(t, 512));
 	}
-	place_index(problem);
+	floorplan_index(problem);
 }
 
 static void exact_is_best(void **state)
@@ -254,19 +254,19 @@ static void exact_is_best(void **state)
 	struct test *t = *state;
 	int fitting = 0;
 	for (int round = 0; round < 60; round++) {
-		struct place_problem problem = problem_new(t, 6, 14 + random_below(t, 12), 600 + random_below(t, 600));
+		struct floorplan_problem problem = problem_new(t, 6, 14 + random_below(t, 12), 600 + random_below(t, 600));
 		for (int i = 0; i < problem.items; i++)
-			problem.item[i] = (struct place_item){.need = {.dsp = 1 + random_below(t, 10)}, .home = i == 0 || !random_below(t, 5)};
+			problem.item[i] = (struct floorplan_item){.need = {.dsp = 1 + random_below(t, 10)}, .memory_die = i == 0 || !random_below(t, 5)};
 		random_edges(t, &problem);
 		int die[6];
-		struct place_cost best = try_all(&problem), found = place_search(&problem, die);
-		assert_false(place_better(found, best));
-		struct place_problem any = problem;
-		any.any = true;
-		assert_true((found.overflow > 0) == (place_search(&any, die).overflow > 0));
-		assert_true(place_cost(&problem, die).overflow > 0 || best.overflow <= 0);
-		found = place_exact(&problem, die);
-		assert_false(place_better(found, best));
+		struct floorplan_cost best = try_all(&problem), found = floorplan_search(&problem, die);
+		assert_false(floorplan_better(found, best));
+		struct floorplan_problem first_fit = problem;
+		first_fit.first_fit = true;
+		assert_true((found.overflow > 0) == (floorplan_search(&first_fit, die).overflow > 0));
+		assert_true(floorplan_cost(&problem, die).overflow > 0 || best.overflow <= 0);
+		found = floorplan_ilp(&problem, die);
+		assert_false(floorplan_better(found, best));
 		fitting += best.overflow == 0;
 		if (best.overflow > 0)
 			assert_true(found.overflow > 0);
@@ -282,16 +282,16 @@ static void large_ones_that_fit_are_left(void **state)
 	struct test *t = *state;
 	for (int items = 60; items <= 61; items++)
 		for (int fits = 0; fits < 2; fits++) {
-			struct place_problem problem = problem_new(t, items, 1000, fits ? 5000 : 20);
+			struct floorplan_problem problem = problem_new(t, items, 1000, fits ? 5000 : 20);
 			int die[61];
 			for (int i = 0; i < items; i++) {
 				die[i] = i % 2;
 				if (i)
 					add_edge(&problem, i - 1, i, 1);
 			}
-			place_index(&problem);
-			struct place_cost before = place_cost(&problem, die), after = place_exact(&problem, die);
-			assert_true(place_better(after, before) == (items == 60 || !fits));
+			floorplan_index(&problem);
+			struct floorplan_cost before = floorplan_cost(&problem, die), after = floorplan_ilp(&problem, die);
+			assert_true(floorplan_better(after, before) == (items == 60 || !fits));
 		}
 }
 
@@ -301,13 +301,13 @@ static void merging_keeps_the_best(void **state)
 	struct test *t = *state;
 	int merged = 0;
 	for (int round = 0; round < 40; round++) {
-		struct place_problem problem = problem_new(t, 8, 10, 100000);
+		struct floorplan_problem problem = problem_new(t, 8, 10, 100000);
 		for (int i = 0; i < 3; i++)
 			problem.item[i].need.dsp = 10;
-		problem.item[0].home = true;
+		problem.item[0].memory_die = true;
 		random_edges(t, &problem);
 		int group[8];
-		struct place_problem smaller = place_merge(&problem, group);
+		struct floorplan_problem smaller = floorplan_merge(&problem, group);
 		assert_int_equal(try_all(&smaller).crossing, try_all(&problem).crossing);
 		merged += problem.items - smaller.items;
 	}
@@ -443,7 +443,7 @@ static const char *fifo_storage(struct test *t, int64_t depth)
 {
 	struct module *module = module_of(t, design(t, 2, 1, depth, ""));
 	struct pass_context context = {.platform = &t->platform};
-	assert_true(allocate_memory(&context, module));
+	assert_true(bind_storage(&context, module));
 	return storage_of(module, "s_1");
 }
 
@@ -481,7 +481,7 @@ static void storage_changes_kind_when_one_is_full(void **state)
 	set_memories(t, 9, 2);
 	struct module *module = module_of(t, design(t, 5, 1, 4096, ""));
 	struct pass_context context = {.platform = &t->platform};
-	assert_true(allocate_memory(&context, module));
+	assert_true(bind_storage(&context, module));
 	struct design_cost cost = design_cost(t->arena, &t->platform, module);
 	assert_in_range(cost.total.uram, 1, 5);
 	assert_in_range(cost.total.bram18, 8, 27);
@@ -500,7 +500,7 @@ static void accumulators_are_registers(void **state)
 	struct module *module = module_of(t, design(t, 1, 1, 16, ARRAY("one", "1") ARRAY("few", "8") ARRAY("many", "64") ARRAY("read", "8")
 		LOOPED(ADD("few", "8") ADD("many", "64") "%z = \"memref.load\"(%read, %k) : (memref<8xf32>, index) -> f32\n")));
 	struct pass_context context = {.platform = &t->platform};
-	assert_true(allocate_memory(&context, module));
+	assert_true(bind_storage(&context, module));
 	assert_string_equal(storage_of(module, "one"), "registers");
 	assert_string_equal(storage_of(module, "few"), "registers");
 	assert_string_equal(storage_of(module, "many"), "lutram");
@@ -529,12 +529,12 @@ static void memory_that_is_missing_is_named(void **state)
 	set_memories(t, 4, 1);
 	struct module *module = module_of(t, design(t, 5, 1, 1 << 16, ""));
 	struct pass_context context = {.platform = &t->platform};
-	assert_false(allocate_memory(&context, module));
+	assert_false(bind_storage(&context, module));
 	assert_non_null(strstr(message(t), "on-chip memory: the design needs 96 URAM blocks, 93 more than the 3 that u55c has; the largest of its memories, 's_0', holds 262144 bytes"));
 	assert_non_null(strstr(t->diag.entry[0].note, "hold 1572864 bytes: --on-chip"));
 	t->diag.count = 0;
 	set_memories(t, 40, 0);
-	assert_false(allocate_memory(&context, module));
+	assert_false(bind_storage(&context, module));
 	assert_non_null(strstr(message(t), "needs 770 BRAM18 blocks, 650 more than the 120"));
 }
 
@@ -550,7 +550,7 @@ static bool place_text(struct test *t, const char *text, struct module **module)
 {
 	struct pass_context context = {.platform = &t->platform};
 	*module = module_of(t, text);
-	return allocate_memory(&context, *module) && place_dies(&context, *module);
+	return bind_storage(&context, *module) && floorplan(&context, *module);
 }
 
 static void check_placed(struct test *t, struct module *module, int percent)
@@ -644,7 +644,7 @@ static bool finds_room(struct test *t, const char *text, bool shallow)
 	if (shallow)
 		fifo_shallow(module);
 	assert_true(ir_verify(module));
-	return allocate_memory(&context, module) && place_finds_room(&t->platform, module);
+	return bind_storage(&context, module) && floorplan_fits(&t->platform, module);
 }
 
 /* Room is below what a crowded die has; and shallow FIFOs take no memory, unless their makers chose their depths. */

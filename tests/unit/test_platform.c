@@ -152,7 +152,7 @@ static void channels_cost_what_they_hold(void **state)
 	struct op *deep = channel(module, type_channel(module, TYPE_FIFO, f32, 512), OP_FIFO);
 	assert_int_equal(memory_cost(p, deep).bram18, 1);
 	const struct type *block = type_shaped(module, TYPE_MEMREF, 1, (int64_t[]){1024}, f32);
-	struct op *blocks = channel(module, type_channel(module, TYPE_BLOCKS, block, 2), OP_BLOCKS);
+	struct op *blocks = channel(module, type_channel(module, TYPE_BLOCKS, block, 2), OP_BLOCK_CHANNEL);
 	attr_set(module, blocks, KEY_STREAM_STORAGE, attr_string(module, "bram"));
 	assert_int_equal(memory_cost(p, blocks).bram18, 4);       /* 2048 words of 32 bits */
 	attr_set(module, blocks, KEY_STREAM_PARTITION, attr_integer(module, 4));

@@ -130,8 +130,8 @@ static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
 	for (int p = 0; c.module && p < pass_count; p++) {
 		if (!passes[p].run(&context, c.module) || !ir_verify(c.module))
 			fail_msg("%s: %s", passes[p].name, case_messages(&c));
-		bool quantises = text_same(passes[p].name, "quantise");
-		if (p < pass_find("quantise"))
+		bool quantises = text_same(passes[p].name, "quantize");
+		if (p < pass_find("quantize"))
 			continue;
 		if (quantises)
 			case_arguments(&c);
@@ -239,7 +239,7 @@ static void expect_softmax(const struct quant_scheme *scheme, enum softmax_form 
 
 static void expect_attention(const struct quant_scheme *scheme, const int64_t *shape, int64_t past)
 {
-	expect_softmax(scheme, SOFTMAX_WHOLE, shape, past, 0);
+	expect_softmax(scheme, SOFTMAX_TWO_PASS, shape, past, 0);
 }
 
 /* One block; several, the last one short; whole ones; a query of two groups; room for the rows of a longer launch. */
@@ -264,13 +264,13 @@ static void test_a_maximum_runs_over_blocks(void **state)
 	(void)state;
 	static const struct quant_scheme bytes = {.text = "kv=i8", .weight = 4, .head = 4, .group = 128, .state = 8}, room = {.text = "kv=i8,room=32", .weight = 4, .head = 4, .group = 128, .state = 8, .lead = 32};
 	const int64_t one[] = {2, 1, 11, 8}, shared[] = {4, 2, 299, 8}, own[] = {2, 1, 300, 4}, many[] = {8, 8, 511, 4}, wide[] = {1, 1, 300, 256};
-	expect_softmax(&bytes, SOFTMAX_RUNNING, one, 10, 0);
-	expect_softmax(&bytes, SOFTMAX_RUNNING, shared, 0, 2);
-	expect_softmax(&bytes, SOFTMAX_RUNNING, shared, 128, 2);
-	expect_softmax(&bytes, SOFTMAX_RUNNING, shared, 298, 2);
-	expect_softmax(&bytes, SOFTMAX_RUNNING, own, 257, 2);
-	expect_softmax(&bytes, SOFTMAX_RUNNING, wide, 200, 2);
-	expect_softmax(&room, SOFTMAX_RUNNING, shared, 200, 2);
+	expect_softmax(&bytes, SOFTMAX_ONLINE, one, 10, 0);
+	expect_softmax(&bytes, SOFTMAX_ONLINE, shared, 0, 2);
+	expect_softmax(&bytes, SOFTMAX_ONLINE, shared, 128, 2);
+	expect_softmax(&bytes, SOFTMAX_ONLINE, shared, 298, 2);
+	expect_softmax(&bytes, SOFTMAX_ONLINE, own, 257, 2);
+	expect_softmax(&bytes, SOFTMAX_ONLINE, wide, 200, 2);
+	expect_softmax(&room, SOFTMAX_ONLINE, shared, 200, 2);
 	expect_softmax(&bytes, SOFTMAX_AUTO, shared, 298, 0);
 	expect_softmax(&bytes, SOFTMAX_AUTO, many, 400, 2);
 }
@@ -310,7 +310,7 @@ static void expect_waiting(struct design_case *c, const int64_t *shape, int wait
 	CASE_BEGIN(c);
 	struct pass_context context = case_import(c, normed(c->arena, shape));
 	context.quant = &four;
-	for (int p = 0; p <= pass_find("quantise"); p++)
+	for (int p = 0; p <= pass_find("quantize"); p++)
 		assert_true(passes[p].run(&context, c->module) && ir_verify(c->module));
 	ir_walk(module_body(c->module), count_waiting, &count);
 	assert_int_equal(count, waiting);
@@ -403,21 +403,21 @@ static void test_rounding(void **state)
 	const float weight[] = {0.5f, -1.0f, 7.0f, 3.5f, 0, 0, 0, 0, 1e-3f, -2e-3f};
 	const int64_t trip[] = {3, 4}, stride[] = {4, 1}, limit[] = {4, 1, 10}, shape[] = {10};
 	struct type type = {.kind = TYPE_TENSOR, .rank = 1, .shape = shape};
-	struct quantised from = {.source = "w", .type = &type, .bits = 4, .axis = 0, .group = 4, .shared = 1, .block = 1,
+	struct quantized from = {.source = "w", .type = &type, .bits = 4, .axis = 0, .group = 4, .shared = 1, .block = 1,
 				 .from = {.dims = 2, .trip = trip, .stride = stride, .conditions = 1, .condition = limit, .host_bytes = 4, .image_bytes = 4}};
 	int8_t values[12];
 	uint16_t scales[3];
-	assert_true(quantised_round(&from, weight, values, scales, NULL));
+	assert_true(quantized_round(&from, weight, values, scales, NULL));
 	const int8_t expected[12] = {0, -1, 7, 4, 0, 0, 0, 0, 4, -7, 0, 0};       /* halves go to the even one */
 	assert_memory_equal(values, expected, sizeof values);
 	assert_true(st_f16_value(scales[0]) == 1.0f && st_f16_value(scales[1]) == 1.0f && fabsf(st_f16_value(scales[2]) - 2e-3f / 7) < 1e-6f);
 	from.shared = 3;
-	assert_int_equal(quantised_scales(&from), 1);
-	assert_true(quantised_round(&from, weight, values, scales, NULL));
+	assert_int_equal(quantized_scales(&from), 1);
+	assert_true(quantized_round(&from, weight, values, scales, NULL));
 	assert_true(values[2] == 7 && values[8] == 0 && st_f16_value(scales[0]) == 1.0f);
 	const float wrong[10] = {0, 0, 0, 0, 0, INFINITY};
-	assert_false(quantised_round(&from, wrong, values, scales, NULL));
-	assert_false(quantised_round(&from, weight, values, scales, &(volatile sig_atomic_t){1}));
+	assert_false(quantized_round(&from, wrong, values, scales, NULL));
+	assert_false(quantized_round(&from, weight, values, scales, &(volatile sig_atomic_t){1}));
 }
 
 /* Three outputs of five inputs in groups of four, the weight by rows and by columns, rounded here or given; each row with a scale a group, or with one. */
@@ -431,26 +431,26 @@ static void test_a_moved_bias(void **state)
 		const bool by_rows = kind % 2, shared = kind / 2;
 		const int64_t stride[] = {by_rows ? 5 : 1, by_rows ? 4 : 12, by_rows ? 1 : 3};
 		const struct type type = {.kind = TYPE_TENSOR, .rank = 2, .shape = by_rows ? rows : columns};
-		const struct quantised from = {.source = "w", .type = &type, .bits = 4, .axis = by_rows, .group = 4, .shared = shared ? 2 : 1, .block = 1,
+		const struct quantized from = {.source = "w", .type = &type, .bits = 4, .axis = by_rows, .group = 4, .shared = shared ? 2 : 1, .block = 1,
 					       .from = {.dims = 3, .trip = trip, .stride = stride, .conditions = 1, .condition = limit, .host_bytes = 4, .image_bytes = 4},
-					       .moved = {.bias = "b", .vector = "v", .bias_type = &ours, .vector_type = &theirs}};
+					       .folded_bias = {.bias = "b", .vector = "v", .bias_type = &ours, .vector_type = &theirs}};
 		float lies[15], found[3], again[3];
 		int8_t values[24], integers[15], room[8];
-		uint16_t scales[6], given[6], row[2];
+		uint16_t scales[6], source_scales[6], row[2];
 		for (int n = 0; n < 3; n++)
 			for (int k = 0; k < 5; k++)
 				lies[by_rows ? n * 5 + k : k * 3 + n] = weight[n * 5 + k];
-		assert_true(quantised_round(&from, lies, values, scales, NULL));
+		assert_true(quantized_round(&from, lies, values, scales, NULL));
 		const int groups = shared ? 1 : 2;
 		for (int n = 0; n < 3; n++) {
 			for (int g = 0; g < groups; g++)
-				given[by_rows ? n * groups + g : g * 3 + n] = scales[n * groups + g];
+				source_scales[by_rows ? n * groups + g : g * 3 + n] = scales[n * groups + g];
 			for (int k = 0; k < 5; k++)
 				integers[by_rows ? n * 5 + k : k * 3 + n] = values[n * 8 + k];
 		}
-		const struct moved_sources plain = {.weight = lies, .bias = bias, .vector = vector, .values = room, .scales = row};
-		const struct moved_sources taken = {.integers = integers, .given = given, .bias = bias, .vector = vector, .values = room, .scales = row};
-		assert_true(quantised_moved(&from, &plain, found, NULL) && quantised_moved(&from, &taken, again, NULL));
+		const struct folded_bias_sources plain = {.weight = lies, .bias = bias, .vector = vector, .values = room, .scales = row};
+		const struct folded_bias_sources taken = {.integers = integers, .source_scales = source_scales, .bias = bias, .vector = vector, .values = room, .scales = row};
+		assert_true(quantized_folded_bias(&from, &plain, found, NULL) && quantized_folded_bias(&from, &taken, again, NULL));
 		for (int n = 0; n < 3; n++) {
 			double expected = (double)bias[n];
 			for (int k = 0; k < 5; k++)
@@ -459,7 +459,7 @@ static void test_a_moved_bias(void **state)
 		}
 		assert_true(found[0] != bias[0] && found[1] == bias[1] && found[2] > 50);
 		lies[14] = INFINITY;
-		assert_false(quantised_moved(&from, &plain, found, NULL));
+		assert_false(quantized_folded_bias(&from, &plain, found, NULL));
 	}
 }
 
@@ -472,25 +472,25 @@ static void test_long_runs(void **state)
 	static int8_t plain[ROWS * GROUP], guarded[ROWS * GROUP];
 	const int64_t trip[] = {ROWS, GROUP}, stride[] = {GROUP, 1}, limit[] = {1, 0, ROWS}, shape[] = {ROWS, GROUP};
 	struct type type = {.kind = TYPE_TENSOR, .rank = 2, .shape = shape};
-	struct quantised from = {.source = "w", .type = &type, .bits = 8, .axis = 1, .group = GROUP, .shared = 1, .block = 1,
+	struct quantized from = {.source = "w", .type = &type, .bits = 8, .axis = 1, .group = GROUP, .shared = 1, .block = 1,
 				 .from = {.dims = 2, .trip = trip, .stride = stride, .condition = limit, .host_bytes = 4, .image_bytes = 4}};
 	for (int i = 0; i < ROWS * GROUP; i++)
 		memcpy(bytes + 1 + i * (int)sizeof(float), &(float){(float)((i * 7919) % 1000 - 499) * (float)(1 + i / GROUP)}, sizeof(float));
 	for (; from.shared <= ROWS; from.shared += ROWS - 1) {
-		struct quantised through = from;
+		struct quantized through = from;
 		uint16_t scales[ROWS], other[ROWS];
 		through.from.conditions = 1;
-		assert_false(quantised_same_runs(&from, &through));
-		assert_true(quantised_round(&from, bytes + 1, plain, scales, NULL) && quantised_round(&through, bytes + 1, guarded, NULL, NULL) && quantised_round(&through, bytes + 1, NULL, other, NULL));
+		assert_false(quantized_same_runs(&from, &through));
+		assert_true(quantized_round(&from, bytes + 1, plain, scales, NULL) && quantized_round(&through, bytes + 1, guarded, NULL, NULL) && quantized_round(&through, bytes + 1, NULL, other, NULL));
 		assert_memory_equal(plain, guarded, sizeof plain);
-		assert_memory_equal(scales, other, sizeof *scales * (size_t)quantised_scales(&from));
+		assert_memory_equal(scales, other, sizeof *scales * (size_t)quantized_scales(&from));
 		assert_true(plain[0] == -127 / (from.shared > 1 ? 3 : 1) && plain[ROWS * GROUP - 1] != 0);
 	}
-	struct quantised scales_of = from;
+	struct quantized scales_of = from;
 	scales_of.scales = true;
-	assert_true(quantised_same_runs(&from, &scales_of));
+	assert_true(quantized_same_runs(&from, &scales_of));
 	scales_of.bits = 4;
-	assert_false(quantised_same_runs(&from, &scales_of));
+	assert_false(quantized_same_runs(&from, &scales_of));
 }
 
 int main(void)

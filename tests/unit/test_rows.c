@@ -1,4 +1,4 @@
-/* Launches of fewer rows than a module was made for: what bind_rows leaves out is not seen in what is left, at every level. */
+/* Launches of fewer rows than a module was made for: what bind_token_count leaves out is not seen in what is left, at every level. */
 #include "design_case.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
@@ -41,9 +41,9 @@ struct expected {
 	float *y, *largest, *both, *products;
 };
 
-static bool is_there(int64_t row, int64_t rows, int64_t count)
+static bool row_is_valid(int64_t row, int64_t rows, int64_t count)
 {
-	int64_t tile = rows_tile(rows, true);
+	int64_t tile = token_tile(rows, true);
 	return row / tile * tile < count && row % tile < count;
 }
 
@@ -56,13 +56,13 @@ static struct expected expect(struct design_case *c, int64_t rows, int64_t count
 	memcpy(e.both, both, sizeof *both * (size_t)((rows + PAST) * OUTPUTS));
 	for (int64_t i = 0; i < rows * OUTPUTS; i++) {
 		float *largest = &e.largest[i % OUTPUTS];
-		bool there = is_there(i / OUTPUTS, rows, count);
-		e.y[i] = there ? y[i] : 0;
-		e.both[i] = there ? both[i] : 0;
+		bool row_predicate = row_is_valid(i / OUTPUTS, rows, count);
+		e.y[i] = row_predicate ? y[i] : 0;
+		e.both[i] = row_predicate ? both[i] : 0;
 		*largest = e.y[i] > *largest ? e.y[i] : *largest;
 	}
 	for (int64_t i = 0; i < rows * rows; i++)
-		e.products[i] = is_there(i / rows, rows, count) && is_there(i % rows, rows, count) ? products[i] : 0;
+		e.products[i] = row_is_valid(i / rows, rows, count) && row_is_valid(i % rows, rows, count) ? products[i] : 0;
 	return e;
 }
 
@@ -96,42 +96,42 @@ static void count_cuts(struct op *op, void *context)
 static void count_left_out(struct op *op, void *context)
 {
 	for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++)
-		*(int *)context += op->kernel->operand[j].there != NULL;
+		*(int *)context += op->kernel->operand[j].row_predicate != NULL;
 }
 
 /* on_chip: bytes; 0: what the platform has.  Returns the operands of which rows of zeros do not come. */
-static int expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chip)
+static int expect_rows(int rows, int64_t count, int64_t tokens_per_cycle, int64_t on_chip)
 {
 	int left_out = 0;
 	struct design_case c = {0};
 	CASE_BEGIN(&c);
 	struct pass_context context = case_import(&c, make_model(c.arena, rows));
 	context.quant = &four;
-	context.choices.value[CHOICE_ABREAST] = abreast;
+	context.choices.value[CHOICE_TOKENS_PER_CYCLE] = tokens_per_cycle;
 	context.choices.value[CHOICE_ON_CHIP] = on_chip;
 	struct expected expected = {0};
 	for (int p = 0; c.module && p < pass_count; p++) {
 		const char *name = passes[p].name;
 		if (!passes[p].run(&context, c.module) || !ir_verify(c.module))
 			fail_msg("%s: %s", name, case_messages(&c));
-		bool before = text_same(name, "share_units");
+		bool before = text_same(name, "map_contractions");
 		if (before)
 			case_arguments(&c);
-		if (p < pass_find("share_units"))
+		if (p < pass_find("map_contractions"))
 			continue;
 		memcpy(c.input[1].data, &count, sizeof count);
 		if (!eval_module(c.module, c.arena, eval_inputs(c.module), c.input, c.result))
 			fail_msg("after %s: %s", name, case_messages(&c));
 		int bound = 0, cuts = 0;
 		ir_walk(module_body(c.module), count_bound, &bound);
-		if (before && rows > UNIT_FEW && !abreast)
-			assert_int_equal(unit_uses(unit_shape(module_main(c.module)->region[0])), UNIT_LANES);      /* so that one token alone has more slices */
-		if (text_same(name, "bind_rows"))
+		if (before && rows > FEW_TOKENS && !tokens_per_cycle)
+			assert_int_equal(engine_word_uses(engine_shape(module_main(c.module)->region[0])), ENGINE_BASE_LANES);      /* so that one token alone has more slices */
+		if (text_same(name, "bind_token_count"))
 			assert_true(bound >= 4);              /* activations, their scales, the contraction, the largest */
 		ir_walk(module_body(c.module), count_cuts, &cuts);
 		if (text_same(name, "make_streams"))
 			ir_walk(module_body(c.module), count_left_out, &left_out);
-		if (text_same(name, "fuse_streams"))
+		if (text_same(name, "spill_to_budget"))
 			assert_true(on_chip ? cuts >= 1 : !cuts);
 		if (before)
 			expected = expect(&c, rows, count);
@@ -147,7 +147,7 @@ static int expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chip
 }
 
 /* One tile, whose groups come of all tokens; two tokens a cycle; several tiles. */
-static void test_rows_that_are_there(void **state)
+static void test_valid_rows(void **state)
 {
 	(void)state;
 	expect_rows(8, 1, 0, 0);
@@ -200,6 +200,6 @@ static void test_depths_are_found(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_that_are_there), cmocka_unit_test(test_rows_through_memory), cmocka_unit_test(test_depths_are_found)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_valid_rows), cmocka_unit_test(test_rows_through_memory), cmocka_unit_test(test_depths_are_found)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

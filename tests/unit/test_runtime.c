@@ -176,7 +176,7 @@ static void runs_and_keeps_its_state(void **unused)
 	stc_design_close(design);
 }
 
-static void two_designs_are_apart(void **unused)
+static void two_designs_are_independent(void **unused)
 {
 	(void)unused;
 	static float zero[4][8];
@@ -227,7 +227,7 @@ static void says_what_is_wrong(void **unused)
 }
 
 /* The state has four rows; the launch of a last token may come behind them. */
-static void takes_positions_that_there_are(void **unused)
+static void accepts_valid_positions(void **unused)
 {
 	(void)unused;
 	float x[8] = {0};
@@ -384,8 +384,8 @@ static void survives_mutated_manifests(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_and_keeps_its_state),   cmocka_unit_test(two_designs_are_apart),     cmocka_unit_test(says_what_is_wrong),
-		cmocka_unit_test(takes_positions_that_there_are),
+		cmocka_unit_test(runs_and_keeps_its_state),   cmocka_unit_test(two_designs_are_independent),     cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(accepts_valid_positions),
 		cmocka_unit_test(takes_a_last_token_once),
 		cmocka_unit_test(refuses_what_is_no_design),  cmocka_unit_test(refuses_a_missing_compiler), cmocka_unit_test(refuses_changed_files),
 		cmocka_unit_test(refuses_edited_manifests),   cmocka_unit_test(survives_mutated_manifests),

@@ -236,23 +236,23 @@ struct port_walk {
 	struct fixture *f;
 	const struct op *op;
 	const struct kernel *kernel;
-	const struct plan *plan;
+	const struct schedule *schedule;
 	const struct access *access;
 	bool parallel_only;
 	int64_t counter[16];      /* of the parts */
 };
 
-static bool is_lane_part(const struct plan *plan, int part)
+static bool is_lane_part(const struct schedule *schedule, int part)
 {
-	return plan->lanes > 1 && part == plan->parts - 1;
+	return schedule->lanes > 1 && part == schedule->parts - 1;
 }
 
 static int64_t loop_counter(const struct port_walk *w, int loop)
 {
 	int64_t counter = 0;
-	for (int i = 0; i < w->plan->parts; i++)
-		if (w->plan->part[i].source == loop)
-			counter += w->plan->part[i].step * w->counter[i];
+	for (int i = 0; i < w->schedule->parts; i++)
+		if (w->schedule->part[i].source == loop)
+			counter += w->schedule->part[i].step * w->counter[i];
 	return counter;
 }
 
@@ -268,15 +268,15 @@ static const struct guard_range *guard_of(const struct port_walk *w, int loop)
 static bool moves_here(const struct port_walk *w)
 {
 	int innermost = -1;
-	for (int i = 0; i < w->plan->parts; i++) {
-		const struct plan_part *part = &w->plan->part[i];
+	for (int i = 0; i < w->schedule->parts; i++) {
+		const struct schedule_part *part = &w->schedule->part[i];
 		const struct guard_range *guard = guard_of(w, part->source);
 		int64_t trip = guard ? guard->high - guard->low : part->trip;
-		if (!is_lane_part(w->plan, i) && w->access->stride[part->source] && trip > 1 && !(w->parallel_only && w->kernel->loop[part->source].reduction))
+		if (!is_lane_part(w->schedule, i) && w->access->stride[part->source] && trip > 1 && !(w->parallel_only && w->kernel->loop[part->source].reduction))
 			innermost = i;
 	}
-	for (int i = 0; i < w->plan->parts; i++) {
-		const struct plan_part *part = &w->plan->part[i];
+	for (int i = 0; i < w->schedule->parts; i++) {
+		const struct schedule_part *part = &w->schedule->part[i];
 		const struct guard_range *guard = guard_of(w, part->source);
 		if (guard && (w->counter[i] < guard->low || w->counter[i] >= guard->high))
 			return false;
@@ -291,9 +291,9 @@ static bool moves_here(const struct port_walk *w)
 static struct elements port_elements(struct port_walk *w, int64_t lanes)
 {
 	struct elements elements = {0};
-	int64_t trip[16], last = w->plan->parts - 1;
-	for (int i = 0; i < w->plan->parts; i++)
-		trip[i] = is_lane_part(w->plan, i) ? 1 : w->plan->part[i].trip;
+	int64_t trip[16], last = w->schedule->parts - 1;
+	for (int i = 0; i < w->schedule->parts; i++)
+		trip[i] = is_lane_part(w->schedule, i) ? 1 : w->schedule->part[i].trip;
 	do {
 		if (!moves_here(w))
 			continue;
@@ -310,21 +310,21 @@ static struct elements port_elements(struct port_walk *w, int64_t lanes)
 		}
 		if (lanes > 1)
 			w->counter[last] = 0;
-	} while (advance(w->plan->parts, trip, w->counter));
+	} while (advance(w->schedule->parts, trip, w->counter));
 	return elements;
 }
 
-static int check_ports(struct fixture *f, struct op *op, const struct plan *plan, uint64_t seed)
+static int check_ports(struct fixture *f, struct op *op, const struct schedule *schedule, uint64_t seed)
 {
 	int checked = 0;
 	for (int j = -1; j < op->operands; j++) {
 		const struct access *access = j < 0 ? &op->kernel->result : &op->kernel->operand[j];
 		const struct type *tensor = j < 0 ? op->result[0]->type : op->operand[j]->type;
-		const struct type *type = plan_port_type(f->module, op->kernel, plan, j, tensor, NULL);
+		const struct type *type = schedule_port_type(f->module, op->kernel, schedule, j, tensor, NULL);
 		assert_non_null(type);
 		if (access->index_operand >= 0)
 			continue;
-		struct port_walk w = {.f = f, .op = op, .kernel = op->kernel, .plan = plan, .access = access};
+		struct port_walk w = {.f = f, .op = op, .kernel = op->kernel, .schedule = schedule, .access = access};
 		w.parallel_only = j < 0 || kernel_is_post_operand(op->kernel, j);
 		if (!equal(port_elements(&w, stream_lanes(type)), denoted(f, tensor, type)))
 			fail_msg("seed %d: kernel %s, port %d: %s", (int)seed, op->kernel->name, j, type->text);
@@ -334,17 +334,17 @@ static int check_ports(struct fixture *f, struct op *op, const struct plan *plan
 }
 
 /* Do the parts visit every point, and only padded lanes more? */
-static void check_cover(const struct kernel *kernel, const struct plan *plan)
+static void check_cover(const struct kernel *kernel, const struct schedule *schedule)
 {
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t last = 0;
 		bool lane = false;
-		for (int i = 0; i < plan->parts; i++)
-			if (plan->part[i].source == l) {
-				last += (plan->part[i].trip - 1) * plan->part[i].step;
-				lane = lane || is_lane_part(plan, i);
+		for (int i = 0; i < schedule->parts; i++)
+			if (schedule->part[i].source == l) {
+				last += (schedule->part[i].trip - 1) * schedule->part[i].step;
+				lane = lane || is_lane_part(schedule, i);
 			}
-		assert_true(lane && plan->padded ? last >= kernel->loop[l].extent - 1 : last == kernel->loop[l].extent - 1);
+		assert_true(lane && schedule->padded ? last >= kernel->loop[l].extent - 1 : last == kernel->loop[l].extent - 1);
 	}
 }
 
@@ -372,12 +372,12 @@ static int64_t points(const struct op *op)
 	return product;
 }
 
-static struct plan random_plan(struct fixture *f, const struct op *op, bool free)
+static struct schedule random_plan(struct fixture *f, const struct op *op, bool free)
 {
-	enum reach *reach = ARENA_ARRAY(f->arena, enum reach, op->operands + 1);
+	enum operand_location *operand_location = ARENA_ARRAY(f->arena, enum operand_location, op->operands + 1);
 	for (int j = 0; j < op->operands; j++)
-		reach[j] = free ? REACH_PACKED : (enum reach)number(f, 0, 2);
-	return plan_kernel(f->module, op, reach, free || number(f, 0, 1), (int64_t)1 << number(f, 0, 6));
+		operand_location[j] = free ? LOCATION_PACKED : (enum operand_location)number(f, 0, 2);
+	return schedule_kernel(f->module, op, operand_location, free || number(f, 0, 1), (int64_t)1 << number(f, 0, 6));
 }
 
 static void test_ports(void **state)
@@ -385,7 +385,7 @@ static void test_ports(void **state)
 	(void)state;
 	int checked = 0, wide = 0, padded = 0;
 	for (uint64_t seed = 1; seed <= 80; seed++) {
-		struct fixture *f = model_at(seed, 6, "split_posts");
+		struct fixture *f = model_at(seed, 6, "split_epilogues");
 		if (!f)
 			continue;
 		for (struct op *op = module_main(f->module)->region[0]->first; op; op = op->next) {
@@ -394,11 +394,11 @@ static void test_ports(void **state)
 			int term;
 			op->kernel->combine = kernel_has_reduction(op->kernel) ? kernel_combine(op->kernel, &term) : OP_NONE;
 			for (int variant = 0; variant < 3; variant++) {
-				struct plan plan = random_plan(f, op, variant == 0);
-				check_cover(op->kernel, &plan);
-				checked += check_ports(f, op, &plan, seed);
-				wide += plan.lanes > 1;
-				padded += plan.padded;
+				struct schedule schedule = random_plan(f, op, variant == 0);
+				check_cover(op->kernel, &schedule);
+				checked += check_ports(f, op, &schedule, seed);
+				wide += schedule.lanes > 1;
+				padded += schedule.padded;
 			}
 		}
 		end(f);
@@ -437,17 +437,17 @@ static struct op *product(struct fixture *f, int64_t tokens, int64_t rows)
 static void test_padded_widths(void **state)
 {
 	(void)state;
-	static const enum reach reach[] = {REACH_CHIP, REACH_PACKED};
+	static const enum operand_location operand_location[] = {LOCATION_ON_CHIP, LOCATION_PACKED};
 	for (int64_t tokens = 1; tokens <= 33; tokens++)
 		for (int64_t lanes = 16; lanes <= 64; lanes *= 2) {
 			struct fixture *f = begin(1);
 			struct op *op = product(f, tokens, 16 * lanes + 1 + 2 * (7 * tokens % lanes));
-			struct plan plan = plan_kernel(f->module, op, reach, true, lanes);
-			assert_true(plan.padded);
-			assert_int_equal(plan.lanes, lanes);
-			check_cover(op->kernel, &plan);
-			check_ports(f, op, &plan, (uint64_t)tokens);
-			assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
+			struct schedule schedule = schedule_kernel(f->module, op, operand_location, true, lanes);
+			assert_true(schedule.padded);
+			assert_int_equal(schedule.lanes, lanes);
+			check_cover(op->kernel, &schedule);
+			check_ports(f, op, &schedule, (uint64_t)tokens);
+			assert_int_equal(schedule_interval(op->kernel, &schedule, 7), 1);
 			end(f);
 		}
 }
@@ -456,17 +456,17 @@ static void test_padded_widths(void **state)
 static void test_padded_sums(void **state)
 {
 	(void)state;
-	static const enum reach reach[] = {REACH_CHIP, REACH_PACKED};
+	static const enum operand_location operand_location[] = {LOCATION_ON_CHIP, LOCATION_PACKED};
 	static const int64_t words[] = {131, 1187, 2 * 509, 250};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		for (int stored = 0; stored < 2; stored++) {
 			struct fixture *f = begin(1);
 			struct op *op = product(f, 1, 128 * words[i]);
-			struct plan plan = plan_kernel(f->module, op, reach, stored, 128);
-			int64_t sums = plan.part[plan.parts - 2].trip;
-			check_cover(op->kernel, &plan);
-			check_ports(f, op, &plan, (uint64_t)i);
-			assert_int_equal(plan.padded, stored && words[i] != 250);
+			struct schedule schedule = schedule_kernel(f->module, op, operand_location, stored, 128);
+			int64_t sums = schedule.part[schedule.parts - 2].trip;
+			check_cover(op->kernel, &schedule);
+			check_ports(f, op, &schedule, (uint64_t)i);
+			assert_int_equal(schedule.padded, stored && words[i] != 250);
 			assert_int_equal(sums, words[i] == 250 ? 10 : stored ? 8 : words[i] == 2 * 509 ? 509 : words[i]);
 			end(f);
 		}
@@ -483,7 +483,7 @@ static struct pass_context begin_text(struct fixture *f, const char *text, size_
 /* --- converters --- */
 
 /* Sums of each head: those of the first half turned, and added to the second's and to the sum of all heads. */
-static const char halved[] =
+static const char split_in_halves[] =
 	"#in = affine_map<(h, i, j, k) -> (h, i, j, k)>\n#sum = affine_map<(h, i, j, k) -> (h, i, j)>\n#all = affine_map<(h, i, j) -> (h, i, j)>\n#turned = affine_map<(h, i, j) -> (h, j, i)>\n#ij = affine_map<(h, i, j) -> (i, j)>\n"
 	"func.func @main(%x: tensor<8x8x8x4xf32>) -> tensor<4x8x8xf32> {\n  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<8x8x8xf32>\n  %f = tensor.empty() : tensor<4x8x8xf32>\n"
 	"  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8x8xf32>) -> tensor<8x8x8xf32>\n"
@@ -503,7 +503,7 @@ static void test_converter_holds_what_is_wanted(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	struct pass_context context = begin_text(f, halved, sizeof halved - 1);
+	struct pass_context context = begin_text(f, split_in_halves, sizeof split_in_halves - 1);
 	int p = 0, converters = 0;
 	for (; f->module->level != LEVEL_STREAM; p++)
 		assert_true(passes[p].run(&context, f->module));
@@ -611,7 +611,7 @@ static bool contains(const struct block *block, enum op_code code, int operand, 
 
 static bool uses(const struct op *loop, const struct value *argument)
 {
-	return contains(loop->region[0], OP_PUSH, 2, argument) || contains(loop->region[0], OP_TAKE, 1, argument);
+	return contains(loop->region[0], OP_PUSH, 2, argument) || contains(loop->region[0], OP_POP, 1, argument);
 }
 
 /* The nest of the process, or of its layer loop, that alone uses the channel; -1: there is no such nest.  What is in front of the layers is in the first nest, what is behind them in the last. */
@@ -653,10 +653,10 @@ static bool in_stages(const struct block *body)
 static void read_network(struct fixture *f, struct network *n)
 {
 	for (struct op *op = module_main(f->module)->region[0]->first; op; op = op->next) {
-		bool channel = op->code == OP_FIFO || op->code == OP_BLOCKS;
+		bool channel = op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL;
 		if (channel) {
 			op->result[0]->id = n->channels;
-			n->channel[n->channels] = (struct channel){-1, -1, n->channel[n->channels].whole, op->result[0]->type->depth, op->code == OP_BLOCKS, attr_get(op, KEY_STREAM_LAYER_FEEDBACK)};
+			n->channel[n->channels] = (struct channel){-1, -1, n->channel[n->channels].whole, op->result[0]->type->depth, op->code == OP_BLOCK_CHANNEL, attr_get(op, KEY_STREAM_LAYER_FEEDBACK)};
 			n->channels++;
 		}
 		if (op->code != OP_CALL)
@@ -671,7 +671,7 @@ static void read_network(struct fixture *f, struct network *n)
 			int place = n->calls * STAGES + (in_stages(body) ? nest_of(body, inside) : 0);
 			if (contains(body, OP_PUSH, 2, inside))
 				c->writer = place;
-			if (contains(body, OP_TAKE, 1, inside))
+			if (contains(body, OP_POP, 1, inside))
 				c->reader = place;
 		}
 		n->calls++;
@@ -710,7 +710,7 @@ static void test_no_cycle_of_waits(void **state)
 		struct network *n = ARENA_NEW(f->arena, struct network);
 		struct op *first = module_main(f->module)->region[0]->first;
 		for (struct op *op = first; op && n->channels < 1024; op = op->next)
-			if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 				n->channel[n->channels++].whole = op->result[0]->type->depth;
 		n->channels = 0;
 		struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_FIFO] = 1 + FIFO_STRATEGY_SAFE}};

@@ -26,7 +26,7 @@ struct session {
 };
 
 typedef bool pass_function(struct pass_context *context, struct module *module);
-static pass_function *const all_passes[] = {name_arguments, fold_views, demote_f64, merge_common, split_sliced, fuse_elementwise, roll_layers};
+static pass_function *const all_passes[] = {name_arguments, fold_views, demote_f64, merge_common, split_by_consumer, fuse_elementwise, roll_layers};
 enum { PASSES = sizeof all_passes / sizeof *all_passes };
 
 static double uniform(struct session *s)
@@ -461,7 +461,7 @@ static bool sinks(const char *text)
 	struct session s;
 	struct pass_context context = {0};
 	run_passes(&s, text, PASSES, 0);
-	assert_true(sink_quotients(&context, s.module) && ir_verify(s.module));
+	assert_true(defer_softmax_division(&context, s.module) && ir_verify(s.module));
 	expect_round_trip(&s);
 	expect_same_values(&s, 1e-5, text);
 	bool late = divides_late(&s);
@@ -500,7 +500,7 @@ static void expect_folded(const char *text, int tanhs, int exps, int products, i
 	struct session s;
 	struct pass_context context = {0};
 	run_passes(&s, text, PASSES - 1, 0);
-	assert_true(fold_sigmoids(&context, s.module) && ir_verify(s.module));
+	assert_true(rewrite_gelu_silu(&context, s.module) && ir_verify(s.module));
 	expect_round_trip(&s);
 	expect_same_values(&s, 4e-7, text);
 	assert_int_equal(operations(&s, OP_TANH), tanhs);
@@ -575,7 +575,7 @@ static bool scans(const char *first, bool others, enum softmax_form form)
 	struct diag diag = {.arena = arena};
 	context.platform = platform_load(arena, &diag, "u55c");
 	run_passes(&s, text, PASSES, 0);
-	assert_true(sink_quotients(&context, s.module) && carry_maxima(&context, s.module) && ir_verify(s.module));
+	assert_true(defer_softmax_division(&context, s.module) && online_softmax(&context, s.module) && ir_verify(s.module));
 	expect_round_trip(&s);
 	expect_same_values(&s, 1e-5, text);
 	bool any = false;
@@ -590,11 +590,11 @@ static bool scans(const char *first, bool others, enum softmax_form form)
 static void test_maxima_run(void **state)
 {
 	(void)state;
-	assert_true(scans("0.0", false, SOFTMAX_RUNNING));
-	assert_true(scans("0xFF800000", false, SOFTMAX_RUNNING));
-	assert_false(scans("0.0", true, SOFTMAX_RUNNING));        /* the exponentials themselves are asked for */
+	assert_true(scans("0.0", false, SOFTMAX_ONLINE));
+	assert_true(scans("0xFF800000", false, SOFTMAX_ONLINE));
+	assert_false(scans("0.0", true, SOFTMAX_ONLINE));        /* the exponentials themselves are asked for */
 	assert_false(scans("0.0", false, SOFTMAX_AUTO));          /* few scores */
-	assert_false(scans("0.0", false, SOFTMAX_WHOLE));
+	assert_false(scans("0.0", false, SOFTMAX_TWO_PASS));
 }
 
 /* `layers` times x = tanh(x * w[i]) + x, with the product of every layer a result. */
@@ -634,9 +634,9 @@ static void test_layers_become_a_loop(void **state)
 		struct block *block = module_main(s.module)->region[0];
 		assert_int_equal(kernels(&s), 2);
 		assert_int_equal(count_ops(block, OP_FOR), layers > 1);
-		assert_int_equal(count_ops(block, OP_PICK), layers > 1);
+		assert_int_equal(count_ops(block, OP_LAYER_SELECT), layers > 1);
 		assert_int_equal(count_ops(block, OP_INSERT_LAYER), layers > 1);
-		assert_int_equal(count_ops(block, OP_PART), layers > 1 ? layers : 0);
+		assert_int_equal(count_ops(block, OP_LAYER_EXTRACT), layers > 1 ? layers : 0);
 		finish(&s);
 	}
 	arena_free(arena);

@@ -30,9 +30,9 @@ static const int64_t *built_depths(struct arena *arena, const struct token_netwo
 }
 
 /* Alone, a process takes what its words allow at best; so it never ends later than among others. */
-static void check_alone(struct arena *arena, const struct token_network *network, const struct token_result *bounded)
+static void check_isolated(struct arena *arena, const struct token_network *network, const struct token_result *bounded)
 {
-	struct token_result alone = token_run(arena, network, &(struct token_options){.mode = TOKEN_ALONE});
+	struct token_result alone = token_run(arena, network, &(struct token_options){.mode = TOKEN_ISOLATED});
 	assert_true(alone.ended);
 	for (size_t i = 0; i < network->processes.count; i++)
 		assert_true(alone.end[i] <= bounded->end[i]);
@@ -61,14 +61,14 @@ static void compare(uint64_t seed, struct compared *all)
 		return;
 	}
 	struct token_network *network = token_network_new(c.arena, platform, c.module, (struct token_detail){.stretches = TOKEN_STRETCHES});
-	struct flow_result flow;
+	struct cycle_result flow;
 	assert_non_null(network);
 	struct token_result model = token_run(c.arena, network, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = built_depths(c.arena, network)});
-	assert_int_equal(flow_simulate(c.arena, platform, c.module, INT64_MAX, &flow), FLOW_DONE);
+	assert_int_equal(cycle_simulate(c.arena, platform, c.module, INT64_MAX, &flow), CYCLE_DONE);
 	assert_true(model.ended);
 	for (int i = 0; i < flow.channels; i++)
 		assert_int_equal(model.flow[i].words, flow.channel[i].words);
-	check_alone(c.arena, network, &model);
+	check_isolated(c.arena, network, &model);
 	check_latest(c.arena, network);
 	double error = fabs((double)(model.cycles - flow.cycles)) / (double)flow.cycles;
 	all->designs++;
@@ -172,7 +172,7 @@ static void patterns(void **state)
 
 /* --- how much is written out */
 
-#define TURNS(count) HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c2", "2") NUMBER("n", count) LOOP("i", "n") PIPELINE("a") PIPELINE("b") CLOSE_LOOP END
+#define ITERATIONS(count) HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c2", "2") NUMBER("n", count) LOOP("i", "n") PIPELINE("a") PIPELINE("b") CLOSE_LOOP END
 #define PIPELINE(counter) LOOP(counter, "c2") "\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n"
 
 /* Each turn has two pipelined loops, each of which is two steps. */
@@ -190,9 +190,9 @@ static bool is_modelled(const char *text)
 static void turns(void **state)
 {
 	(void)state;
-	assert_true(is_modelled(TURNS("1000")));
-	assert_true(is_modelled(TURNS("90000")));
-	assert_false(is_modelled(TURNS("140000")));
+	assert_true(is_modelled(ITERATIONS("1000")));
+	assert_true(is_modelled(ITERATIONS("90000")));
+	assert_false(is_modelled(ITERATIONS("140000")));
 }
 
 int main(void)

@@ -200,15 +200,15 @@ static void tokens_are_the_evaluators(void **state)
 static void time_between_tokens_counts(void **state)
 {
 	struct design_case c;
-	struct flow_result with, without;
+	struct cycle_result with, without;
 	(void)state;
 	case_start(&c, model);
 	const struct platform *platform = platform_load(c.arena, &c.diag, "u55c");
 	int64_t between = feedback_cycles(platform, module_main(c.module), 1);
-	struct flow_options twice = {.arena = c.arena, .launches = 2};
-	assert_int_equal(flow_run(flow_open(c.arena, platform, c.module), &twice, &with), FLOW_DONE);
+	struct cycle_options twice = {.arena = c.arena, .launches = 2};
+	assert_int_equal(cycle_run(cycle_open(c.arena, platform, c.module), &twice, &with), CYCLE_DONE);
 	attr_set(c.module, module_main(c.module), KEY_STREAM_FEEDBACK, NULL);
-	assert_int_equal(flow_run(flow_open(c.arena, platform, c.module), &twice, &without), FLOW_DONE);
+	assert_int_equal(cycle_run(cycle_open(c.arena, platform, c.module), &twice, &without), CYCLE_DONE);
 	assert_true(between > 2 * platform->memory_latency);
 	assert_int_equal(with.cycles, without.cycles + 2 * between);
 	assert_int_equal(with.steady, without.steady + between);
@@ -243,13 +243,13 @@ static void wrong_feedback_is_refused(void **state)
 /* Of 2 x 3 x 2 numbers, three rows of which may count, those of each row, in their order. */
 static void rows_are_fed(void **state)
 {
-	const struct feedback feedback = {.rows = "n", .elements = 4, .rows_most = 3, .pitch = 2}, all = {.elements = 4, .rows_most = 1, .pitch = 1};
+	const struct feedback feedback = {.rows = "n", .elements = 4, .chunk_tokens = 3, .pitch = 2}, all = {.elements = 4, .chunk_tokens = 1, .pitch = 1};
 	static const int fed[] = {0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11};
 	(void)state;
 	for (int i = 0; i < 12; i++)
-		assert_int_equal(feedback_number(&feedback, i), fed[i]);
+		assert_int_equal(feedback_text_index(&feedback, i), fed[i]);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(feedback_number(&all, i), i);
+		assert_int_equal(feedback_text_index(&all, i), i);
 }
 
 int main(void)

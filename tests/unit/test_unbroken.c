@@ -7,11 +7,11 @@
 
 #define LAYERS 3              /* behind the first phase, which has more rows */
 #define PHASES (1 + LAYERS)
-#define KEPT 2                /* numbers that a phase takes first; each row multiplies both */
+#define STATE_ROWS 2                /* numbers that a phase takes first; each row multiplies both */
 #define ROWS_FIRST 5
 #define ROWS_OTHERS 3
-#define NUMBERS (KEPT * PHASES)
-#define WORDS (KEPT * (ROWS_FIRST + LAYERS * ROWS_OTHERS))
+#define NUMBERS (STATE_ROWS * PHASES)
+#define WORDS (STATE_ROWS * (ROWS_FIRST + LAYERS * ROWS_OTHERS))
 #define TEXT_(number) #number
 #define TEXT(number) TEXT_(number)
 
@@ -49,7 +49,7 @@ static const char *mover(struct arena *arena, const char *name, int words, const
 	"      } {stream.pipeline = 1 : i64}\n" \
 	"    } {stream.datapath}\n"
 
-static const char *model(struct arena *arena, const char *unbroken)
+static const char *model(struct arena *arena, const char *rewinding)
 {
 	struct text text = text_new(arena);
 	text_add(&text, "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%x: memref<?xf32> %s, %%w: memref<?xf32> %s, %%y: memref<?xf32> %s)\n", port(arena, "x", 0, "read"), port(arena, "w", 1, "read"), port(arena, "y", 2, "write"));
@@ -63,7 +63,7 @@ static const char *model(struct arena *arena, const char *unbroken)
 	const char *load = "    %x = memref.load %m[%i] : memref<?xf32>\n    \"stream.push\"(%t, %x, %s) : (i1, f32, !stream.fifo<f32, 32>) -> ()\n";
 	const char *store = "    %x = \"stream.take\"(%t, %s) : (i1, !stream.fifo<f32, 32>) -> f32\n    memref.store %x, %m[%i] : memref<?xf32>\n";
 	text_add(&text, "%s%s", mover(arena, "load_x", NUMBERS, load), mover(arena, "load_w", WORDS, load));
-	text_add(&text, "func.func private @unit(%%a: !stream.fifo<f32, 32>, %%b: !stream.fifo<f32, 32>, %%out: !stream.fifo<f32, 32>) attributes {stream.process, stream.style = \"flp\", stream.die = 0 : i64%s} {\n", unbroken);
+	text_add(&text, "func.func private @unit(%%a: !stream.fifo<f32, 32>, %%b: !stream.fifo<f32, 32>, %%out: !stream.fifo<f32, 32>) attributes {stream.process, stream.style = \"flp\", stream.die = 0 : i64%s} {\n", rewinding);
 	text_add(&text, "%s", "  %array = memref.alloca() {stream.name = \"array\", stream.storage = \"registers\", stream.partition = 2 : i64} : memref<2xf32>\n  %t = arith.constant true\n  %c0 = arith.constant 0 : index\n"
 		 "  %c1 = arith.constant 1 : index\n  %kept = arith.constant 2 : index\n  %first = arith.constant " TEXT(ROWS_FIRST) " : index\n  %others = arith.constant " TEXT(ROWS_OTHERS) " : index\n"
 		 "  %layers = arith.constant " TEXT(LAYERS) " : index\n" FILL WORK("first") "  scf.for %l = %c0 to %layers step %c1 {\n" FILL WORK("others") "  }\n  return\n}\n");
@@ -77,14 +77,14 @@ struct cycles {
 
 static struct cycles cycles_of(struct design_case *c, const struct platform *platform)
 {
-	struct flow_result flow;
-	const struct flow_options options = {.arena = c->arena};
+	struct cycle_result flow;
+	const struct cycle_options options = {.arena = c->arena};
 	struct cycles cycles = {0};
 	const struct token_network *network = token_network_new(c->arena, platform, c->module, (struct token_detail){.stretches = TOKEN_STRETCHES});
 	struct token_result token = token_run(c->arena, network, &(struct token_options){.mode = TOKEN_EARLIEST});
 	struct design_cost cost = design_cost(c->arena, platform, c->module);
 	struct design_time time = design_time(c->arena, platform, c->module, &cost);
-	assert_int_equal(flow_run(flow_open(c->arena, platform, c->module), &options, &flow), FLOW_DONE);
+	assert_int_equal(cycle_run(cycle_open(c->arena, platform, c->module), &options, &flow), CYCLE_DONE);
 	for (int i = 0; i < flow.processes; i++)
 		if (!strcmp(flow.process[i].name, "unit"))
 			cycles = (struct cycles){flow.process[i].end, token.end[i], time.process[i].busy};
@@ -98,15 +98,15 @@ static void check_results(struct design_case *c)
 	assert_true(eval_module(c->module, c->arena, 2, c->input, c->result));
 	const float *x = c->input[0].data, *w = c->input[1].data, *y = c->result[0].data;
 	for (int phase = 0, at = 0; phase < PHASES; phase++)
-		for (int i = 0; i < KEPT * (phase ? ROWS_OTHERS : ROWS_FIRST); i++, at++)
-			assert_true(y[at] == x[phase * KEPT + i % KEPT] * w[at]);
+		for (int i = 0; i < STATE_ROWS * (phase ? ROWS_OTHERS : ROWS_FIRST); i++, at++)
+			assert_true(y[at] == x[phase * STATE_ROWS + i % STATE_ROWS] * w[at]);
 }
 
-static void check_emitted(struct design_case *c, const struct platform *platform, const char *name, bool unbroken)
+static void check_emitted(struct design_case *c, const struct platform *platform, const char *name, bool rewinding)
 {
 	struct text source = text_new(c->arena);
 	assert_true(emit_hls(c->module, platform, name, &source));
-	assert_int_equal(strstr(source.data, "_nests(") != NULL, unbroken);
+	assert_int_equal(strstr(source.data, "_nests(") != NULL, rewinding);
 	struct emitted emitted = {c->arena, c->module, c->inputs, c->results, c->input, c->result};
 	void *library = emitted_load(c->arena, c->folder, name, &source, "-O1");
 	assert_non_null(library);
@@ -116,15 +116,15 @@ static void check_emitted(struct design_case *c, const struct platform *platform
 	dlclose(library);
 }
 
-static struct cycles run(const char *name, const char *unbroken, struct cycles *saved)
+static struct cycles run(const char *name, const char *rewinding, struct cycles *saved)
 {
 	struct design_case c;
 	struct guard guard = {0};
 	struct arena *arena = arena_new(&guard);
-	case_start(&c, model(arena, unbroken));
+	case_start(&c, model(arena, rewinding));
 	const struct platform *platform = platform_load(c.arena, &c.diag, "u55c");
 	check_results(&c);
-	check_emitted(&c, platform, name, *unbroken);
+	check_emitted(&c, platform, name, *rewinding);
 	struct cycles cycles = cycles_of(&c, platform);
 	int64_t fill = 2, work = 3 + platform_operator(platform, OP_MULF, type_float(c.module, 32)).latency;        /* a word comes and is stored; one is chosen, multiplied, sent */
 	int64_t whole = PHASES * (fill - 1 + work - 1 + 2 * LOOP_CYCLES) + LOOP_CYCLES;
@@ -138,10 +138,10 @@ static void saves_what_drained(void **state)
 {
 	struct cycles saved;
 	(void)state;
-	struct cycles broken = run("broken", "", &saved), unbroken = run("unbroken", ", stream.unbroken", &saved);
-	assert_int_equal(broken.simulated - unbroken.simulated, saved.simulated);
-	assert_int_equal(broken.token - unbroken.token, saved.token);
-	assert_int_equal(broken.busy - unbroken.busy, saved.busy);
+	struct cycles broken = run("broken", "", &saved), rewinding = run("unbroken", ", stream.unbroken", &saved);
+	assert_int_equal(broken.simulated - rewinding.simulated, saved.simulated);
+	assert_int_equal(broken.token - rewinding.token, saved.token);
+	assert_int_equal(broken.busy - rewinding.busy, saved.busy);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* A random graph or model taken through the passes, and what is checked on the way.  Shared by the tests of values and of emitted C++.
  * STC_RANDOM_KEEP names a file that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed. */
-#ifndef TRIAL_H
-#define TRIAL_H
+#ifndef GRAPH_TRIAL_H
+#define GRAPH_TRIAL_H
 #include "random_types.h"
 #include "base/data.h"
 #include "base/npy.h"
@@ -22,7 +22,7 @@
 #define PERTURBATION 0x1p-21f    /* what ill-conditioned graphs do with this much of noise in the inputs … */
 #define CONDITION 16              /* … times this is allowed too */
 
-struct trial {
+struct graph_trial {
 	uint64_t seed;
 	struct arena *arena;
 	struct guard guard;
@@ -44,7 +44,7 @@ static inline int64_t number_from(const char *variable, int64_t otherwise)
 	return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-static inline bool broken(struct trial *t, const char *format, ...)
+static inline bool broken(struct graph_trial *t, const char *format, ...)
 {
 	va_list arguments;
 	struct text text = text_new(t->arena);
@@ -55,7 +55,7 @@ static inline bool broken(struct trial *t, const char *format, ...)
 	return false;
 }
 
-static inline const char *first_message(const struct trial *t)
+static inline const char *first_message(const struct graph_trial *t)
 {
 	return t->diag.count ? t->diag.entry[0].message : "no message";
 }
@@ -66,7 +66,7 @@ static inline uint64_t next_number(uint64_t *state)
 	return *state >> 33;
 }
 
-static inline void make_inputs(struct trial *t)
+static inline void make_inputs(struct graph_trial *t)
 {
 	const struct block *body = module_main(t->module)->region[0];
 	uint64_t state = t->seed;
@@ -90,7 +90,7 @@ static inline void make_inputs(struct trial *t)
 	}
 }
 
-static inline struct tensor *evaluate(struct trial *t, const struct tensor *given)
+static inline struct tensor *evaluate(struct graph_trial *t, const struct tensor *given)
 {
 	struct tensor *result = ARENA_ARRAY(t->arena, struct tensor, eval_results(t->module) + 1);
 	bool done = eval_module(t->module, t->arena, t->inputs, given, result);
@@ -115,7 +115,7 @@ static inline struct distance distance(const struct tensor *left, const struct t
 	return d;
 }
 
-static inline bool compare(struct trial *t, int result, const struct tensor *after, enum numeric_class numeric)
+static inline bool compare(struct graph_trial *t, int result, const struct tensor *after, enum numeric_class numeric)
 {
 	const struct tensor *before = &t->before[result];
 	size_t bytes = tensor_bytes(before->type);
@@ -130,7 +130,7 @@ static inline bool compare(struct trial *t, int result, const struct tensor *aft
 	return moved.most <= allowed || broken(t, "result %d is off by %.3g where %.3g is allowed (its largest element: %.3g)", result, moved.most, allowed, moved.scale);
 }
 
-static inline bool check_values(struct trial *t, enum numeric_class numeric)
+static inline bool check_values(struct graph_trial *t, enum numeric_class numeric)
 {
 	if (eval_results(t->module) != t->results)
 		return broken(t, "%d results became %d", t->results, eval_results(t->module));
@@ -142,7 +142,7 @@ static inline bool check_values(struct trial *t, enum numeric_class numeric)
 	return after;
 }
 
-static inline bool check_text(struct trial *t)
+static inline bool check_text(struct graph_trial *t)
 {
 	struct text first = text_new(t->arena), second = text_new(t->arena);
 	ir_print(t->module, &first);
@@ -154,7 +154,7 @@ static inline bool check_text(struct trial *t)
 }
 
 /* What a model may ask for that is not supported, by part of its message. */
-static inline bool is_refusal(const struct trial *t)
+static inline bool is_refusal(const struct graph_trial *t)
 {
 	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather whose rows are not contiguous", "which no kernel reads", "memory ports,", "of one die of"};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -163,7 +163,7 @@ static inline bool is_refusal(const struct trial *t)
 	return false;
 }
 
-static inline bool run_pass(struct trial *t, struct pass_context *context, const struct pass *pass)
+static inline bool run_pass(struct graph_trial *t, struct pass_context *context, const struct pass *pass)
 {
 	t->stage = t->guard.stage = pass->name;
 	if (!pass->run(context, t->module)) {
@@ -177,7 +177,7 @@ static inline bool run_pass(struct trial *t, struct pass_context *context, const
 	return true;
 }
 
-static inline bool start(struct trial *t, bool every)
+static inline bool start(struct graph_trial *t, bool every)
 {
 	t->stage = t->guard.stage = "import";
 	t->module = import_mlir(t->arena, &t->guard, &t->diag, "graph", t->source.data, t->source.size);
@@ -201,7 +201,7 @@ static inline void write_bytes(const char *path, const void *data, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-static inline void keep(const struct trial *t)
+static inline void keep(const struct graph_trial *t)
 {
 	const char *path = getenv("STC_RANDOM_KEEP");
 	if (path && *path)
@@ -209,7 +209,7 @@ static inline void keep(const struct trial *t)
 }
 
 /* Odd seeds: tensors and views; even seeds: models, of several element types where 4 does not divide the seed.  STC_RANDOM_FILE: that file, whatever the seed. */
-static inline void write_source(struct trial *t)
+static inline void write_source(struct graph_trial *t)
 {
 	const char *path = getenv("STC_RANDOM_FILE"), *reason;
 	size_t size;
@@ -227,10 +227,10 @@ static inline void write_source(struct trial *t)
 }
 
 /* All passes; `every`: the text and the values are checked after each, else the values are only those of hardware level. */
-static inline bool run_passes(struct trial *t, const struct platform *platform, bool every)
+static inline bool run_passes(struct graph_trial *t, const struct platform *platform, bool every)
 {
 	struct pass_context context = {.platform = platform};
-	context.choices.value[CHOICE_SOFTMAX] = 1 + (t->seed % 4 < 2 ? SOFTMAX_RUNNING : SOFTMAX_AUTO);      /* rows of the models are short: running where it is asked for */
+	context.choices.value[CHOICE_SOFTMAX] = 1 + (t->seed % 4 < 2 ? SOFTMAX_ONLINE : SOFTMAX_AUTO);      /* rows of the models are short: running where it is asked for */
 	bool fine = start(t, every);
 	for (int p = 0; fine && p < pass_count; p++)
 		fine = run_pass(t, &context, &passes[p]) && (!every || (check_text(t) && check_values(t, passes[p].numeric)));
@@ -240,7 +240,7 @@ static inline bool run_passes(struct trial *t, const struct platform *platform, 
 }
 
 /* `after`, if not NULL, is what else the module of hardware level is for; it may fail as a pass may. */
-static inline bool trial_run(struct trial *t, bool every, bool (*after)(struct trial *))
+static inline bool trial_run(struct graph_trial *t, bool every, bool (*after)(struct graph_trial *))
 {
 	write_source(t);
 	volatile bool fine = false;
@@ -251,22 +251,22 @@ static inline bool trial_run(struct trial *t, bool every, bool (*after)(struct t
 	return fine;
 }
 
-static inline void trial_report(const struct trial *t)
+static inline void trial_report(const struct graph_trial *t)
 {
 	print_message("seed %llu: %s: %s\n", (unsigned long long)t->seed, t->stage, t->failure);
 	keep(t);
 }
 
-static inline struct trial *trial_new(uint64_t seed)
+static inline struct graph_trial *trial_new(uint64_t seed)
 {
-	struct trial *t = calloc(1, sizeof *t);
+	struct graph_trial *t = calloc(1, sizeof *t);
 	t->seed = seed;
 	t->arena = arena_new(&t->guard);
 	t->diag.arena = t->arena;
 	return t;
 }
 
-static inline void trial_free(struct trial *t)
+static inline void trial_free(struct graph_trial *t)
 {
 	arena_free(t->arena);
 	free(t);
