@@ -1,5 +1,5 @@
 /* Attention walks heads, and in each all tokens of the launch.  Where a unit takes tokens in several tiles, the kernels between two of its phases walk a tile of tokens for all heads before the
- * next tile: so the unit works on a tile behind attention while attention works on the next one (unit_order.c), and what lies between holds a head of a tile, not all tokens.
+ * next tile: so the unit works on a tile behind attention while attention works on the next one (engine_job_order.c), and what lies between holds a head of a tile, not all tokens.
  * Keys and values of the launch are kept for all tiles; those of earlier launches are read again for each.
  * Needs: contractions in a unit, rows bound.  Guarantees: kernels whose first loop is that of the tiles say so (`tiled`).  Exact. */
 #include "attention/attention_passes.h"

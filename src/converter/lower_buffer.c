@@ -2,7 +2,7 @@
  * phase from the array, each once for a turn of the shared loops.
  * Why it does not lock: make the FIFOs behind it as long as a phase; then the process never waits for a reader, and what it waits for is its writer.  Any network that ends
  * with such FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no reader of a phase waits, by another way, for a later one. */
-#include "converter/carried.h"
+#include "converter/layer_carry.h"
 #include "converter/lower_box.h"
 
 struct buffer {

@@ -2,9 +2,9 @@
  * One block a turn of the shared loops; with two halves both sides work at once.
  * What puts rows of a launch in another order has nothing to do where there is one: its words pass by the block then, and none waits for the last. */
 #include "ir/workload.h"
-#include "ir/rows.h"
-#include "converter/again.h"
-#include "converter/later.h"
+#include "ir/launch_tokens.h"
+#include "converter/replay_buffer.h"
+#include "converter/causal_buffer.h"
 #include "converter/lower_box.h"
 
 struct bypass {              /* words of a row that is alone */
@@ -130,7 +130,7 @@ static int loops_inside(struct process *p, const struct box_side *side, int firs
 	return process_nest_run_time(p, side->loops - first, side->trip + first, side->run_time + first, 1, counter + first);
 }
 
-/* One process, in each turn of which a tile is taken and all are given (converter/later.h), part by part where both sides have the same outer loops. */
+/* One process, in each turn of which a tile is taken and all are given (converter/causal_buffer.h), part by part where both sides have the same outer loops. */
 static bool lower_causal_buffer(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;

@@ -1,5 +1,5 @@
 #include "driver/command_line.h"
-#include "base/nearest.h"
+#include "base/closest_name.h"
 #include "pipeline/session.h"
 #include <errno.h>
 #include <stddef.h>

@@ -4,12 +4,12 @@
 #include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
-#include "base/nearest.h"
+#include "base/closest_name.h"
 #include "explore/limits.h"
 #include "report/simulate.h"
 #include "driver/write_design.h"
-#include "ir/lookback.h"
-#include "ir/rows.h"
+#include "ir/sliding_window.h"
+#include "ir/launch_tokens.h"
 #include "predict/timing.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * then the images are hashed. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/pack.h"
-#include "driver/quantised_weight.h"
+#include "driver/quantized_weight.h"
 #include "base/blake2.h"
-#include "base/jobs.h"
+#include "base/parallel.h"
 #include "base/map.h"
 #include "emit/emit.h"
 #include "image/segment.h"

@@ -2,7 +2,7 @@
 #ifndef STC_EMIT_HLS_H
 #define STC_EMIT_HLS_H
 #include "emit/emit.h"
-#include "ir/nest.h"
+#include "ir/datapath_sharing.h"
 
 #define FIFO_BITS 4096        /* widest word of a FIFO */
 

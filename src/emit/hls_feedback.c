@@ -1,7 +1,7 @@
 /* What a design does behind every step, when its processes have ended: the next number of the text goes where they read it, and positions move on.
  * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next step is about as many of the host's numbers as there are rows, then about one. */
 #include "emit/hls.h"
-#include "ir/rows.h"
+#include "ir/launch_tokens.h"
 #include "predict/feedback.h"
 #include "image/segment.h"
 

@@ -1,6 +1,6 @@
 /* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type, $W its bits; $U: the unsigned type of operand 0. */
 #include "emit/hls.h"
-#include "ir/narrow.h"
+#include "ir/narrow_product.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

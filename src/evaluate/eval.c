@@ -1,6 +1,6 @@
 /* Walks main at tensor and stream level; the hardware level has its own interpreter. */
-#include "ir/lookback.h"
-#include "ir/rows.h"
+#include "ir/sliding_window.h"
+#include "ir/launch_tokens.h"
 #include "evaluate/eval_level.h"
 #include <string.h>
 

@@ -44,7 +44,7 @@ struct port {                 /* an operand or a result in memory */
 	int64_t valid_rows_end;
 };
 
-struct gap {                  /* from the point `head` on, counters are `out` more: run-time extents, see ir/lookback.h */
+struct gap {                  /* from the point `head` on, counters are `out` more: run-time extents, see ir/sliding_window.h */
 	int64_t head, out;
 };
 

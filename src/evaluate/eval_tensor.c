@@ -1,5 +1,5 @@
 /* Tensor level: constants, views, scalars, and whole tensors under scalar operations. */
-#include "ir/rows.h"
+#include "ir/launch_tokens.h"
 #include "evaluate/eval_level.h"
 #include <string.h>
 

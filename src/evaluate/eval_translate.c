@@ -1,6 +1,6 @@
 /* Translates a process into instructions: values become registers, loops become jumps, channels and arrays are bound. */
 #include "ir/dot.h"
-#include "ir/nest.h"
+#include "ir/datapath_sharing.h"
 #include "predict/timing.h"
 #include "evaluate/eval_network.h"
 #include <string.h>
@@ -304,7 +304,7 @@ static bool translate_write(struct translator *t, struct op *op)
 
 static bool translate_block(struct translator *t, struct block *block);
 
-/* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing beside them are one pipeline (simulate/flow.h), but a datapath is a function of its own. */
+/* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing beside them are one pipeline (simulate/cycle_sim.h), but a datapath is a function of its own. */
 static bool goes_on(const struct op *loop)
 {
 	const struct op *parent = loop->parent->parent;

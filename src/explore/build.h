@@ -66,7 +66,7 @@ void build_narrower(struct build *b, enum outcome outcome, int number);
 bool build_fitting(struct build *b);                 /* false: a diagnostic, or a second phase that waits for the first */
 int build_pes(const struct build *b, const struct design_cost *cost);
 
-/* build_less.c */
+/* fit_crowded_die.c */
 struct clock build_clock(const struct session *session);
 void build_set_clock(struct session *session, struct clock clock);
 void build_apply_trial(struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial);
@@ -75,7 +75,7 @@ void build_rate(const struct session *session, struct fit_trial *fit_trial);
 void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial);
 bool build_at_clock(struct build *b);
 
-/* build_ahead.c */
+/* speculative_trial.c */
 bool speculation_allowed(const struct build *b);
 void speculative_judge(struct build *b, const struct choices *wanted);
 void speculative_compare(struct build *b);                 /* rates the design and the way, side by side */
@@ -89,6 +89,6 @@ bool build_tokens_per_cycle(struct build *b);
 /* build_pes_per_port.c */
 bool build_pes_per_port(struct build *b);
 
-/* build_fewer.c */
+/* choose_pe_count.c */
 bool build_pe_count(struct build *b);
 #endif

@@ -2,9 +2,9 @@
 #include "ir/workload.h"
 #include "explore/build.h"
 #include "report/report.h"
-#include "ir/nest.h"
+#include "ir/datapath_sharing.h"
 #include "fifo/fifo.h"
-#include "floorplan/place.h"
+#include "floorplan/floorplan.h"
 
 #define ATTEMPTS 8            /* the last one is as narrow as can be */
 #define NARROWER 0.8

@@ -1,8 +1,8 @@
 /* What is shown of FIFOs at every run-time extent: that as many words are written into each as are read from it, and that a launch ends with the depths.
  * The token model counts words in closed form.  It looks at the extents at which loops begin to run, in the middle, just below the most and at the most; where several inputs bound loops,
  * also at those where one has its least and the others their most; and where a launch may leave out what is behind its rows, since others follow, at one of those. */
-#include "ir/lookback.h"
-#include "ir/rows.h"
+#include "ir/sliding_window.h"
+#include "ir/launch_tokens.h"
 #include "fifo/fifo.h"
 
 #define BUDGET 144000000      /* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */

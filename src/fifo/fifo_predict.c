@@ -1,6 +1,6 @@
 /* Predictions of a search for depths, two side by side: of the same depths at both extents, or of those that are tried next, if these are not enough.
  * What is predicted and not asked for is thrown away and counts for nothing, so the search is the same as one after the other. */
-#include "base/jobs.h"
+#include "base/parallel.h"
 #include "fifo/fifo_trim.h"
 #include <string.h>
 

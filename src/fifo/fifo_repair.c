@@ -1,6 +1,6 @@
 /* The proof that a launch ends under given depths, and depths that are raised until it does.
  * Where layers are rolled the proof walks a few of them, one after the other (token_counter_ends_all); if that shows nothing about the others, all of them. */
-#include "base/jobs.h"
+#include "base/parallel.h"
 #include "fifo/fifo.h"
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef STC_FIFO_TRIM_H
 #define STC_FIFO_TRIM_H
 #include "fifo/fifo.h"
-#include "simulate/flow.h"
+#include "simulate/cycle_sim.h"
 
 #define TRIM_EXTENTS 2        /* the most run-time extents, and lesser ones */
 

@@ -10,8 +10,8 @@
 #include "fifo/fifo_passes.h"
 #include "predict/resource.h"
 #include "fifo/fifo.h"
-#include "streams/held.h"
-#include "simulate/flow.h"
+#include "streams/on_chip_footprint.h"
+#include "simulate/cycle_sim.h"
 #include <string.h>
 
 #define BUDGET 36000000       /* iterations: less than a second */

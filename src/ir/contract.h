@@ -2,7 +2,7 @@
  *     y[t, n] = Σ_g (float)(Σ_k x[t, g, k] * w[n, g, k]) * (s[t, g] * s'[n, g])        sums over k in i32, over g in f32 in index order, from 0
  * Operands: x, s, then at stream level in a rolled layer the layer's counter, then the weights and as many scales (one of each a layer, else one).
  * The weight's number (n, g, k) lies at (g * outputs + n) * size + k, its scale at g * outputs + n.
- * With the attribute `rows`, the name of an input of one integer, so many of the tokens are there in a launch, as ir/rows.h says; of the others nothing is computed.
+ * With the attribute `rows`, the name of an input of one integer, so many of the tokens are there in a launch, as ir/launch_tokens.h says; of the others nothing is computed.
  * The attribute `abreast` says how many tokens a slice of the unit takes a cycle (one where it is missing), `dealt` how many slices the words of a memory port are dealt to in turn (one), the same of all phases.
  * Its results are words of engine_result_lanes(abreast * dealt) numbers, or of as few as the attribute `lanes` says: a slice gives one row of a word at most, so where there are few slices words are narrow.
  * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens.
@@ -12,7 +12,7 @@
  * At stream level x and s come a tile after the other as well, in each group after group, each of all tokens. */
 #ifndef STC_CONTRACT_H
 #define STC_CONTRACT_H
-#include "ir/rows.h"
+#include "ir/launch_tokens.h"
 
 #define ACTIVATION_BITS 8    /* of a number that is multiplied with the weights */
 #define ENGINE_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */

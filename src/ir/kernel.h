@@ -15,7 +15,7 @@
  * the end the same tree over them is the accumulator. */
 #ifndef STC_KERNEL_H
 #define STC_KERNEL_H
-#include "ir/rows.h"
+#include "ir/launch_tokens.h"
 
 enum { KERNEL_OPERANDS = 32 };  /* at most: as many types the text of a kernel can tell apart */
 

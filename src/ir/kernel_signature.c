@@ -1,5 +1,5 @@
 /* A kernel's structure as text. */
-#include "ir/lookback.h"
+#include "ir/sliding_window.h"
 #include "ir/kernel_edit.h"
 #include "ir/kernel_signature.h"
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* The verifier: the op table, structure and visibility of values. */
-#include "ir/lookback.h"
+#include "ir/sliding_window.h"
 #include "ir/verify.h"
 #include <string.h>
 

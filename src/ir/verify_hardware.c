@@ -1,6 +1,6 @@
 /* Hardware level: shape of main and of processes, pipelined loops, both ends of every channel. */
 #include "base/map.h"
-#include "ir/nest.h"
+#include "ir/datapath_sharing.h"
 #include "ir/verify.h"
 
 /* Channel operand of an operation that accesses one, else NULL. */

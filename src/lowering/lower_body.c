@@ -1,6 +1,6 @@
 /* A body at one point of a nest: its nodes on words of all lanes; of rows that run at once each for itself, or as the sums of products that a multiplier makes together. */
 #include "lowering/lower_kernel.h"
-#include "schedule/products.h"
+#include "schedule/dot_products.h"
 
 const struct type *lanes_word(struct lowering *l, const struct type *scalar, bool lanes)
 {

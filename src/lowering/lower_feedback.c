@@ -1,6 +1,6 @@
 /* Where an output feeds an input: room for the text of a launch behind the input's own numbers, in the buffer that holds them, so that what is done between steps needs no port of its own. */
 #include "predict/feedback.h"
-#include "process/process.h"
+#include "process/process_builder.h"
 
 static int buffer_with(const struct design *design, const char *input)
 {

@@ -1,9 +1,9 @@
 /* A kernel on its way to a process: what lower_kernel.c, lower_body.c and lower_double_buffered.c share. */
 #ifndef STC_LOWER_KERNEL_H
 #define STC_LOWER_KERNEL_H
-#include "converter/carried.h"
-#include "converter/given.h"
-#include "converter/kept.h"
+#include "converter/layer_carry.h"
+#include "converter/drain_order.h"
+#include "converter/consumer_buffer.h"
 
 struct lowering {
 	struct process p;
@@ -70,7 +70,7 @@ bool is_reduction_dynamic(const struct op *op);
 /* A nest for each tile, and one that gives its last point's sums.  Returns the loops opened. */
 int lower_reduction_dynamic(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time);
 
-/* ---- partial sums of row after row (lower_parts.c) */
+/* ---- partial sums of row after row (reduction_split.c) */
 
 /* Rows of sums around reductions that alone stand inside, with a known number of terms, as many for each part? */
 bool is_reduction_split(const struct kernel *kernel, int64_t parts);

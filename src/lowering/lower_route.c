@@ -1,5 +1,5 @@
 /* Ops that only pass words on, as processes: fork, chunk, concat, join. */
-#include "process/process.h"
+#include "process/process_builder.h"
 
 static struct value *operand_fifo(struct process *p, const struct op *op, int operand)
 {

@@ -3,8 +3,8 @@
  * (the argument stands at stream_fifo).  Exact. */
 #include "lowering/lowering_passes.h"
 #include "platform/platform.h"
-#include "converter/given.h"
-#include "converter/kept.h"
+#include "converter/drain_order.h"
+#include "converter/consumer_buffer.h"
 
 static bool from_outside(const struct op *op)
 {

@@ -34,7 +34,7 @@ struct pass_context {
 	int64_t fifo_events;      /* iterations that may be simulated to size FIFOs; 0: the default */
 	struct map *parallelism_table;       /* weight's name → struct fixed_parallelism * of the kernel that reads it through ports of its own: another phase's where `follows`, else to be filled in; NULL: neither */
 	bool follows;
-	struct map *search_cache;      /* of searches over widths and loop orders (answers.h), kept from one design to the next that is tried; NULL: they are not */
+	struct map *search_cache;      /* of searches over widths and loop orders (search_cache.h), kept from one design to the next that is tried; NULL: they are not */
 	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
 	bool dumped;              /* the module was read with streams in it: somebody may have changed what passes had made */
 };

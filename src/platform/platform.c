@@ -2,7 +2,7 @@
  * function composed of other rows.  What a file with "like": NAME lacks is taken from that platform. */
 #include "platform/platform.h"
 #include "base/data.h"
-#include "base/nearest.h"
+#include "base/closest_name.h"
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <math.h>

@@ -50,7 +50,7 @@ struct platform {
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name);
 int platform_names(struct arena *arena, const char *const **names);        /* sorted; returns how many */
 struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar);
-struct operator_cost platform_narrow(const struct platform *platform);         /* a product of floats as ir/narrow.h has them */
+struct operator_cost platform_narrow(const struct platform *platform);         /* a product of floats as ir/narrow_product.h has them */
 struct operator_cost platform_narrow_integer(const struct platform *platform); /* and a float of an integer */
 struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);

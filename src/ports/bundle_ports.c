@@ -10,7 +10,7 @@
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "predict/bundle.h"
-#include "ports/memory.h"
+#include "ports/memory_image.h"
 
 #define NARROW_BITS 64
 #define FEW_WORDS 4096        /* of a launch */

@@ -1,5 +1,5 @@
 /* Rows of states: one is written by a process that waits until all past ones of its buffers have been read; several, by lower_append_rows.c. */
-#include "ports/memory.h"
+#include "ports/memory_image.h"
 
 static int first_result(const struct op *store)
 {

@@ -2,7 +2,7 @@
  * loader, which serves them in program order: in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
 #include "ir/workload.h"
 #include "ir/contract.h"
-#include "ports/dealt.h"
+#include "ports/port_interleave.h"
 
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
 #define RUN_TIME_TILES_BITS 64       /* of those that leave the die beside many counted tokens, whose slices leave few wires: a layer's come while the unit works on it */

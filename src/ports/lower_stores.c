@@ -1,6 +1,6 @@
 /* Stores as processes.  Large results and states have a memory port each; small results of one element type share a collector. */
 #include "ir/workload.h"
-#include "ports/memory.h"
+#include "ports/memory_image.h"
 
 #define BULK_ELEMENTS 1024
 

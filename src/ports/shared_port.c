@@ -1,4 +1,4 @@
-#include "ports/memory.h"
+#include "ports/memory_image.h"
 
 void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *stream)
 {

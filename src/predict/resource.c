@@ -1,6 +1,6 @@
 /* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
-#include "ir/narrow.h"
-#include "ir/nest.h"
+#include "ir/narrow_product.h"
+#include "ir/datapath_sharing.h"
 #include "platform/index_range.h"
 #include "predict/bundle.h"
 #include "platform/dot_cost.h"

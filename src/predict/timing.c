@@ -1,7 +1,7 @@
 #include "predict/timing.h"
-#include "ir/lookback.h"
-#include "ir/nest.h"
-#include "ir/rows.h"
+#include "ir/sliding_window.h"
+#include "ir/datapath_sharing.h"
+#include "ir/launch_tokens.h"
 #include "platform/dot_cost.h"
 #include <string.h>
 

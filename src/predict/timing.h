@@ -42,7 +42,7 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 /* Every symbol that a loop is bound by, with the most that it is worth to count to; returns how many.  Those of layers that look back are listed as well: at the most of all, FIFOs suffice for each layer. */
 int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent);
 /* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none.
- * Of layers that look back differently far (ir/lookback.h) it is the mean, unless the symbol that they have in place of the input is listed itself. */
+ * Of layers that look back differently far (ir/sliding_window.h) it is the mean, unless the symbol that they have in place of the input is listed itself. */
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent);
 /* Trips of a loop: at given extents where they are known at run time only. */
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent);

@@ -1,5 +1,5 @@
 #include "predict/token.h"
-#include "base/jobs.h"
+#include "base/parallel.h"
 #include <stdlib.h>
 
 #define NO_LIMIT INT64_MAX

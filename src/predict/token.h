@@ -3,7 +3,7 @@
  * A pipelined loop enters iterations every `interval` cycles; which of them pass a word of a port has a closed form (token_pattern.h); so a loop is walked in
  * few stretches, however many iterations it has, and between the ends of a stretch time is taken as linear.  Counts are exact always: a run that ends
  * under given depths is a schedule that ends, whatever its times are worth.  Times are exact where a loop has no more iterations than it has stretches
- * and nothing but whole windows wait.  Same schedule model as simulate/flow.h, but each memory port has its channel for itself.
+ * and nothing but whole windows wait.  Same schedule model as simulate/cycle_sim.h, but each memory port has its channel for itself.
  *
  * Three ways to run a network:
  *   alone      every process by itself, never waiting: its first word D, its interval II, its words T

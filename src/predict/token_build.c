@@ -1,6 +1,6 @@
 /* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold more than the next loop are written out. */
-#include "ir/nest.h"
-#include "ir/rows.h"
+#include "ir/datapath_sharing.h"
+#include "ir/launch_tokens.h"
 #include "predict/bundle.h"
 #include "predict/token.h"
 

@@ -7,7 +7,7 @@
 #include "predict/intermediates.h"
 #include "predict/timing.h"
 #include "predict/token.h"
-#include "simulate/flow.h"
+#include "simulate/cycle_sim.h"
 
 struct memories {             /* channels of one kind */
 	int count;
@@ -91,7 +91,7 @@ struct report report_make(struct session *session, const char *name);
 int64_t report_cycles(const struct session *session, struct token_detail detail);
 /* For report_make, beside what uses the scratch fields of the module's values. */
 struct forecast *forecast_open(struct session *session);
-void forecast_run(void *forecast, struct arena *scratch);      /* a job (base/jobs.h) */
+void forecast_run(void *forecast, struct arena *scratch);      /* a job (base/parallel.h) */
 struct launches forecast_take(struct session *session, struct forecast *forecast);
 
 /* arena: for what is needed meanwhile. */
@@ -102,7 +102,7 @@ bool report_ends(const struct report *report);        /* simulated to the end: t
 double report_products(const struct report *report);  /* made a cycle of a launch */
 /* If it takes few iterations (options.events).  Opening uses the scratch fields of the module's values; running looks at the network alone, and may go on beside what uses them next. */
 struct simulation simulation_open(struct session *session);
-void simulation_run(void *simulation, struct arena *scratch);          /* a job (base/jobs.h) */
+void simulation_run(void *simulation, struct arena *scratch);          /* a job (base/parallel.h) */
 void report_simulated(struct session *session, const struct simulation *simulation, struct report *report);
 void report_simulate(struct session *session, struct report *report);     /* the three at once */
 bool report_fits(struct session *session, const struct design_cost *cost);   /* false: diagnostics name the resource, by how much, and what helps */

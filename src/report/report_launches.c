@@ -2,8 +2,8 @@
  * These are modelled as well. */
 #include "report/report.h"
 #include "report/simulate.h"
-#include "ir/lookback.h"
-#include "ir/rows.h"
+#include "ir/sliding_window.h"
+#include "ir/launch_tokens.h"
 
 static const struct shorter {
 	bool one, first;          /* one token, where tokens are counted; behind none, where it matters behind how many */

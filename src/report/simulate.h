@@ -3,7 +3,7 @@
 #define STC_SIMULATE_H
 #include "pipeline/session.h"
 #include "predict/timing.h"
-#include "simulate/flow.h"
+#include "simulate/cycle_sim.h"
 
 #define TRACE_POINTS 2000     /* over time; what is shorter than one shows as what fills most of it */
 

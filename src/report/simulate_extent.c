@@ -1,6 +1,6 @@
 /* Inputs that are run-time extents of a design: which there are, and what they may be at most. */
-#include "ir/lookback.h"
-#include "ir/rows.h"
+#include "ir/sliding_window.h"
+#include "ir/launch_tokens.h"
 #include "report/simulate.h"
 
 /* Some loop is bound by the symbol. */

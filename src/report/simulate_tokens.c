@@ -1,7 +1,7 @@
 /* stc simulate --tokens: the cycles of a launch of several steps, a token each, which follow one another while positions grow.  Where rows count the first ones may be about several, chunks of a prompt.
  * These are simulated, and of the others the first and the last, and of those between as many as it takes for the rest to lie on straight lines between them. */
 #include "report/simulate.h"
-#include "ir/rows.h"
+#include "ir/launch_tokens.h"
 #include "predict/feedback.h"
 
 #define LINEARITY_TOLERANCE 0.002            /* part of its cycles by which a token may lie off the line */

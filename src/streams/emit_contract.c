@@ -1,7 +1,7 @@
 /* A phase of a contraction unit at stream level.  The unit takes a tile of tokens group after group, all tokens' of each, and gives its sums word after word of their rows, in the same way:
  * so what stands between two phases of few tokens takes numbers as they come. */
 #include "ir/contract.h"
-#include "streams/streams.h"
+#include "streams/stream_builder.h"
 
 /* Tiles of tokens, the words of a row, the tokens of a tile; a row's last word may reach over the edge. */
 static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)

@@ -1,7 +1,7 @@
 /* Kernels, gathers and loads of make_streams. */
-#include "ir/rows.h"
-#include "streams/repeat_kernels.h"
-#include "streams/streams.h"
+#include "ir/launch_tokens.h"
+#include "streams/recompute_kernels.h"
+#include "streams/stream_builder.h"
 
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor)
 {

@@ -4,10 +4,10 @@
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
 #include "streams/streams_passes.h"
-#include "ir/lookback.h"
-#include "converter/again.h"
-#include "streams/held.h"
-#include "streams/streams.h"
+#include "ir/sliding_window.h"
+#include "converter/replay_buffer.h"
+#include "streams/on_chip_footprint.h"
+#include "streams/stream_builder.h"
 #include <string.h>
 
 static struct tensor_source *new_tensor_source(struct streams *s, struct value *value, enum tensor_source_kind kind)

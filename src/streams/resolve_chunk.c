@@ -2,7 +2,7 @@
  * The stream's loops are split into digits; a wanted loop walks a range of one digit, and a digit without a wanted loop stays where the offset says; of a loop that sends the same again
  * the first turns are taken. */
 #include "itensor/box.h"
-#include "streams/streams.h"
+#include "streams/stream_builder.h"
 
 #define DIGITS_MOST 16
 

@@ -4,12 +4,12 @@
  *     a chunk      where it is part of the stream in the stream's order,
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
-#include "itensor/window.h"
-#include "converter/later.h"
-#include "streams/buffer_readers.h"
-#include "streams/repeat_boxes.h"
-#include "streams/repeat_kernels.h"
-#include "streams/resolve_given.h"
+#include "itensor/line_buffer.h"
+#include "converter/causal_buffer.h"
+#include "streams/share_buffers.h"
+#include "streams/recompute_after_converter.h"
+#include "streams/recompute_kernels.h"
+#include "streams/choose_drain_order.h"
 
 #define SHARED_LEAST (8 * 4096)  /* bits of a converter */
 

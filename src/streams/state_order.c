@@ -2,10 +2,10 @@
  * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
  * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
 #include "ir/workload.h"
-#include "ir/lookback.h"
-#include "ports/dealt.h"
-#include "streams/repeat_kernels.h"
-#include "streams/streams.h"
+#include "ir/sliding_window.h"
+#include "ports/port_interleave.h"
+#include "streams/recompute_kernels.h"
+#include "streams/stream_builder.h"
 
 #define KEY_BITS 1024         /* of a word of keys that come word by word with small operands: two ports of each part bring more than their channel does */
 
@@ -68,7 +68,7 @@ static int64_t wide_bits(const struct streams *s, const struct type *wanted, int
 	return bits;
 }
 
-/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted tiles are narrow, and several loaders bring them in turn (dealt.c). */
+/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted tiles are narrow, and several loaders bring them in turn (port_interleave.c). */
 static bool has_halves(const struct type *natural)
 {
 	const struct itensor *order = natural->itensor;

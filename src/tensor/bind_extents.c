@@ -1,10 +1,10 @@
 /* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that dim's extent at run time ("" elsewhere).  Every loop that walks such a
  * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
  * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
- * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/lookback.h).
+ * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/sliding_window.h).
  * How many rows of an input count is bind_token_count.c's.
  * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
-#include "ir/lookback.h"
+#include "ir/sliding_window.h"
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>

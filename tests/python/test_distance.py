@@ -19,7 +19,7 @@ KINDS = {  # its shape, and integers of launches
 
 
 def evaluate(folder, integers: str) -> str:
-    beside = core.find(core.COMPILER).parent / "unit" / "beside"
+    beside = core.find(core.COMPILER).parent / "unit" / "compare_design"
     done = subprocess.run([beside, "--evaluate", folder, *integers.split()], capture_output=True, text=True, timeout=300)
     return f"{done.stdout}{done.stderr}".removeprefix(f"{folder}: ").strip()
 

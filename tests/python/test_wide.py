@@ -40,7 +40,7 @@ def text_of(folder: Path) -> str:
 @pytest.mark.parametrize("name, kind", CASES)
 def test_the_emitted_text_computes_what_the_evaluator_says(core_built, tmp_path, monkeypatch, name, kind):
     integers = design_of(name, kind, tmp_path / "design", monkeypatch)
-    beside = core.find(core.COMPILER).parent / "unit" / "beside"
+    beside = core.find(core.COMPILER).parent / "unit" / "compare_design"
     done = subprocess.run([beside, tmp_path / "design", *(f"{key}={value}" for key, value in integers.items())], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.endswith(": the same\n"), done.stdout + done.stderr[-2000:]
     if (name, kind) == ("qwen2.5-0.5b", "decode"):  # queries, keys and values in one loop of a slice, and both products of the gate; the head, and its definition

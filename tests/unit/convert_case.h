@@ -5,7 +5,7 @@
 #include "pipeline/passes.h"
 #include "import/import.h"
 #include "platform/platform.h"
-#include "converter/again.h"
+#include "converter/replay_buffer.h"
 #include "evaluate/eval.h"
 #include "stream_case.h"
 #include <setjmp.h>

@@ -4,8 +4,8 @@
 #include "random_graph.h"
 #include "base/data.h"
 #include "itensor/box.h"
-#include "itensor/window.h"
-#include "itensor/sequence.h"
+#include "itensor/line_buffer.h"
+#include "itensor/element_sequence.h"
 
 #define CONVERT_RANK 3
 #define CONVERT_LOOPS 12

@@ -3,10 +3,10 @@
 #include "convert_case.h"
 #include "lowering/lowering_passes.h"
 #include "predict/resource.h"
-#include "converter/carried.h"
+#include "converter/layer_carry.h"
 #include "fifo/fifo.h"
-#include "streams/held.h"
-#include "itensor/sequence.h"
+#include "streams/on_chip_footprint.h"
+#include "itensor/element_sequence.h"
 
 /* The definition: tiles at map(i * step), a tile row-major. */
 static void expect_words(struct fixture *f, const struct type *tensor, const struct type *stream, const float *words, uint64_t seed)

@@ -1,6 +1,6 @@
 /* The emitted C++ against the evaluator, bit for bit: it is compiled as a design's Makefile would, loaded, and started on packed buffers. */
 #include "design_case.h"
-#include "emitted.h"
+#include "emitted_cpp.h"
 #include "random_convert.h"
 
 static void expect_same(struct design_case *c)

@@ -3,8 +3,8 @@
  *
  * STC_RANDOM_GRAPHS: how many seeds; STC_RANDOM_FIRST: the first one. */
 #define _GNU_SOURCE           /* mkdtemp */
-#include "trial.h"
-#include "emitted.h"
+#include "graph_trial.h"
+#include "emitted_cpp.h"
 #include <unistd.h>
 
 #define GRAPHS 60

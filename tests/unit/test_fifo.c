@@ -2,7 +2,7 @@
 #include "random_design.h"
 #include "fifo/fifo_passes.h"
 #include "predict/token.h"
-#include "simulate/flow.h"
+#include "simulate/cycle_sim.h"
 #include <math.h>
 
 #define DESIGNS 16

@@ -1,7 +1,7 @@
 /* The IR: types, text that MLIR accepts and that reads back to the same bytes, kernels' bodies, the verifier, copies. */
 #include "import/import.h"
 #include "ir/kernel.h"
-#include "ir/lookback.h"
+#include "ir/sliding_window.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,9 +5,9 @@
 #include "import/import.h"
 #include "itensor/box.h"
 #include "itensor/itensor.h"
-#include "itensor/window.h"
-#include "converter/later.h"
-#include "itensor/sequence.h"
+#include "itensor/line_buffer.h"
+#include "converter/causal_buffer.h"
+#include "itensor/element_sequence.h"
 #include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * within what the pass's numeric class allows.  At hardware level the evaluator's channels are bounded, so a deadlock fails too.
  *
  * STC_RANDOM_GRAPHS: how many seeds (default 100); STC_RANDOM_FIRST: the first seed; with both, one seed can be run again.  STC_RANDOM_VALUES a folder that is given the graph, its inputs and the results at hardware level (graph.mlir, in.NAME.npy, out.NAME.npy). */
-#include "trial.h"
+#include "graph_trial.h"
 
 #define GRAPHS 100
 #define GRAPHS_LONG 1200          /* where STC_TEST_MODE is long */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include "edited.h"
+#include "edited_text.h"
 
 #define MUTATIONS 1500
 #define NO_CARD "xrt:0"       /* refused once the design has been read and checked: nothing is compiled */

@@ -5,8 +5,8 @@
 #include "pipeline/passes.h"
 #include "import/import.h"
 #include "platform/platform.h"
-#include "schedule/schedule.h"
-#include "itensor/sequence.h"
+#include "schedule/kernel_schedule.h"
+#include "itensor/element_sequence.h"
 #include "evaluate/eval.h"
 #include "stream_case.h"
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The token model against the simulator on random designs: cycles with the depths as built, words of every channel, processes alone, and the latest schedule. */
 #include "random_design.h"
 #include "predict/token.h"
-#include "simulate/flow.h"
+#include "simulate/cycle_sim.h"
 #include <math.h>
 
 #define DESIGNS 80

@@ -1,0 +1,137 @@
+#include "converter/causal_buffer.h"
+#include "itensor/element_sequence.h"
+
+static void add_loop(struct box_side *side, int64_t trip, int64_t step, const struct run_time_trip *run_time)
+{
+	side->trip[side->loops] = trip;
+	side->run_time[side->loops] = run_time;
+	side->step[side->loops++] = step;
+}
+
+/* The same words, by loops that are yet to be added. */
+static struct box_side empty_side(struct arena *arena, const struct box_side *from)
+{
+	struct box_side side = *from;
+	int room = from->loops + 3;
+	side.loops = 0;
+	side.trip = ARENA_ARRAY(arena, int64_t, room);
+	side.step = ARENA_ARRAY(arena, int64_t, room);
+	side.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, room);
+	return side;
+}
+
+/* The words of a tile: the first loop, of one trip, stands for the tiles. */
+static void fill_one_tile(struct arena *arena, struct causal_buffer *l)
+{
+	const struct box_side *from = &l->box.fill;
+	l->fill = empty_side(arena, from);
+	add_loop(&l->fill, 1, l->pitch, NULL);
+	for (int i = 0; i < from->loops; i++)
+		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i], i ? from->run_time[i] : NULL);
+}
+
+/* The words of a turn, by loops of which one walks tiles alone. */
+static const char *drain_one_iteration(struct arena *arena, struct causal_buffer *l)
+{
+	const struct box_side from = l->box.drain;
+	struct box_side *to = &l->drain;
+	int64_t pitch = l->pitch, reach = 0;
+	*to = empty_side(arena, &from);
+	l->part = -1;
+	for (int i = 0; i < from.loops; i++) {
+		int64_t trip = from.trip[i] / (i ? 1 : l->tiles), step = from.step[i], inside, parts;
+		if (step % (pitch * l->tiles) == 0 || step * trip <= pitch) {
+			add_loop(to, trip, step, i ? from.run_time[i] : NULL);
+			reach += step < pitch ? step * (trip - 1) : 0;
+			continue;
+		}
+		inside = step < pitch ? pitch / step : 1;
+		parts = trip / inside < l->tiles ? trip / inside : l->tiles;
+		if (l->part >= 0 || pitch % step || trip % (inside * parts) || (trip / inside > l->tiles && (trip / inside) % l->tiles))
+			return "its reader does not walk tiles by a loop";
+		if (from.run_time[i] && (trip != parts || step != pitch))
+			return "its reader walks tiles by a loop of others, known at run time";
+		add_loop(to, trip / inside / parts, pitch * l->tiles, NULL);
+		l->part = to->loops;
+		add_loop(to, parts, pitch, from.run_time[i]);
+		add_loop(to, inside, step, NULL);
+		reach += step * (inside - 1);
+	}
+	if (l->part < 0) {
+		l->part = to->loops;
+		add_loop(to, 1, pitch, NULL);
+	}
+	l->first = from.first / pitch % l->tiles;
+	for (int64_t lane = 0; lane < from.lanes; lane++)
+		if (from.first % pitch + reach + from.lane[lane] >= pitch)
+			return "its reader takes words of several tiles";
+	return l->first + to->trip[l->part] > l->tiles ? "its reader does not begin with a tile" : NULL;
+}
+
+/* Words of a side that its loops from `first` on walk, from the first one of a tile on. */
+static int64_t reach_inside(const struct box_side *side, int first, int part)
+{
+	int64_t reach = 0;
+	for (int64_t lane = 0; lane < side->lanes; lane++)
+		reach = side->lane[lane] > reach ? side->lane[lane] : reach;
+	for (int i = first; i < side->loops; i++)
+		reach += i == part ? 0 : side->step[i] * (side->trip[i] - 1);
+	return reach;
+}
+
+/* Loops that walk what lies apart, with all tiles of it. */
+static int loops_shared(const struct causal_buffer *l)
+{
+	const struct box_side *fill = &l->fill, *drain = &l->drain;
+	int i = 0;
+	for (; i < l->part && i + 1 < fill->loops; i++) {
+		int64_t step = drain->step[i], tiles = l->pitch * (l->tiles - 1);
+		bool same = fill->trip[i + 1] == drain->trip[i] && !fill->run_time[i + 1] && !drain->run_time[i];
+		if (same && drain->trip[i] == 1)
+			continue;
+		if (!same || fill->step[i + 1] != step || reach_inside(fill, i + 2, -1) + tiles >= step || reach_inside(drain, i + 1, l->part) + tiles >= step)
+			break;
+	}
+	return i;
+}
+
+/* Loops in front that send all again may stand in any order: that over tiles comes first. */
+static void put_tiles_first(struct box_side *drain, const struct box_side *fill)
+{
+	int tiles = 0;
+	while (fill->loops && tiles < drain->loops && !drain->step[tiles] && !run_time_same(drain->run_time[tiles], fill->run_time[0]))
+		tiles++;
+	if (tiles == drain->loops || drain->step[tiles])
+		return;
+	const struct run_time_trip *run_time = drain->run_time[tiles];
+	int64_t trip = drain->trip[tiles];
+	for (int i = tiles; i > 0; i--) {
+		drain->trip[i] = drain->trip[i - 1];
+		drain->run_time[i] = drain->run_time[i - 1];
+	}
+	drain->trip[0] = trip;
+	drain->run_time[0] = run_time;
+}
+
+struct causal_buffer causal_buffer_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *causal_buffer)
+{
+	int64_t tiles = causal_buffer->integers[0], pitch = causal_buffer->integers[1];
+	struct causal_buffer l = {.box = box_between(arena, tensor, from, to, 0), .tiles = tiles};
+	struct sequence in = sequence_of_type(arena, tensor, from), out = sequence_of_type(arena, tensor, to);
+	const struct box_side *fill = &l.box.fill, *drain = &l.box.drain;
+	l.why = l.box.why;
+	if (!l.why)
+		put_tiles_first(&l.box.drain, fill);
+	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.trip[0] % tiles || in.stride[0] * (in.trip[0] / tiles) != pitch))
+		l.why = "its writer's and its reader's outermost loops are not those over tiles";
+	if (!l.why && (!run_time_same(fill->run_time[0], drain->run_time[0]) || (fill->run_time[0] && (fill->trip[0] != tiles || drain->trip[0] != tiles))))
+		l.why = "its writer and its reader do not walk as many tiles";
+	if (l.why)
+		return l;
+	l.valid_tiles = fill->run_time[0];
+	l.pitch = fill->step[0] * (fill->trip[0] / tiles);
+	fill_one_tile(arena, &l);
+	l.why = drain_one_iteration(arena, &l);
+	l.shared = l.why || !l.valid_tiles ? 0 : loops_shared(&l);
+	return l;
+}

@@ -1,0 +1,105 @@
+#include "converter/layer_carry.h"
+
+/* The kernel whose result the layer hands on, in its own order or in another one that it can give. */
+static const struct op *maker_of(const struct op *loop, int number)
+{
+	const struct op *def = loop->region[0]->last->operand[number]->def;
+	if (def && def->code == OP_CONVERT && attr_get(def, KEY_IN_PRODUCER))
+		def = def->operand[0]->def;
+	return def && def->code == OP_KERNEL && def->parent == loop->region[0] ? def : NULL;
+}
+
+/* The buffer that is the only reader of what the layer begins with, or NULL. */
+static const struct op *buffer_of(const struct op *loop, int number)
+{
+	const struct value *inside = loop->region[0]->argument[number + 1];
+	for (const struct op *op = loop->region[0]->first; op; op = op->next)
+		for (int j = 0; j < op->operands; j++)
+			if (op->operand[j] == inside)
+				return op->code == OP_BUFFER && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) ? op : NULL;
+	return NULL;
+}
+
+static bool reads_any(const struct op *op, size_t count, struct value *const *below)
+{
+	for (int j = 0; j < op->operands; j++)
+		for (size_t i = 0; i < count; i++)
+			if (op->operand[j] == below[i])
+				return true;
+	return false;
+}
+
+/* Does the kernel need what becomes of the stream?  Then it begins with nothing of which the stream's reader waits for the end. */
+static bool needs_stream(struct arena *arena, const struct op *kernel, struct value *stream)
+{
+	VEC(struct value *) below = {0};
+	VEC_PUSH(arena, &below, stream);
+	for (const struct op *op = stream->def->next; op != kernel; op = op->next)
+		for (int r = 0; op && r < op->results && reads_any(op, below.count, below.data); r++)
+			VEC_PUSH(arena, &below, op->result[r]);
+	return reads_any(kernel, below.count, below.data);
+}
+
+static bool comes_after(const struct op *op, const struct op *first)
+{
+	while (first && first != op)
+		first = first->next;
+	return first;
+}
+
+static bool match_layer_carry(struct arena *arena, const struct op *loop, int number, struct layer_carry *layer_carry)
+{
+	const struct op *kernel = maker_of(loop, number), *buffer = kernel && kernel_holds_result(kernel) ? buffer_of(loop, number) : NULL;
+	const struct value *inside = loop->region[0]->argument[number + 1];
+	if (!buffer || !comes_after(kernel, buffer) || stream_lanes(inside->type) != stream_lanes(kernel->result[0]->type))
+		return false;
+	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
+	for (int r = 0; r < buffer->results; r++) {
+		type[r] = buffer->result[r]->type;
+		if (!needs_stream(arena, kernel, buffer->result[r]))
+			return false;
+	}
+	type[buffer->results] = inside->type;
+	*layer_carry = (struct layer_carry){.loop = loop, .number = number, .accumulator_drain = {.buffer = buffer}};
+	return match_accumulator_drain(arena, kernel, attr_get(buffer, KEY_TENSOR)->type, buffer->results + 1, type, &layer_carry->accumulator_drain);
+}
+
+bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
+{
+	struct layer_carry layer_carry;
+	return match_layer_carry(arena, loop, number, &layer_carry);
+}
+
+struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
+{
+	const struct op *loop = kernel->parent->parent;
+	struct layer_carry layer_carry;
+	for (int i = 0; loop && loop->code == OP_FOR && i < loop->results; i++)
+		if (maker_of(loop, i) == kernel && match_layer_carry(arena, loop, i, &layer_carry))
+			return layer_carry;
+	return (struct layer_carry){0};
+}
+
+bool layer_carry_in_producer(struct arena *arena, const struct op *buffer)
+{
+	const struct value *from = buffer->operand[0];
+	return !from->def && from->block->parent->code == OP_FOR && from->index > 0 && layer_carry_in_place(arena, from->block->parent, from->index - 1);
+}
+
+void layer_carry_fill(struct process *p, const struct layer_carry *layer_carry, struct value *array)
+{
+	struct value *address, *first = stream_fifo(p->design, layer_carry->loop->operand[3 + layer_carry->number]);
+	int opened = drain_word_nest(p, &layer_carry->accumulator_drain, layer_carry->accumulator_drain.buffer->results, &address);
+	make_store(p, make_pop(p, NULL, process_argument(p, first, "first")), array, address);
+	process_close(p, opened);
+}
+
+void layer_carry_drain(struct process *p, const struct layer_carry *layer_carry, struct value *array)
+{
+	struct value *address, *result = layer_carry->loop->result[layer_carry->number];
+	if (!result->uses)
+		return;
+	int opened = drain_word_nest(p, &layer_carry->accumulator_drain, layer_carry->accumulator_drain.buffer->results, &address);
+	make_push(p, NULL, make_load(p, array, address), process_argument(p, stream_fifo(p->design, result), "y"));
+	process_close(p, opened);
+}

@@ -1,0 +1,115 @@
+/* A converter whose reader's tiles overlap, as one process with a ring (src/itensor/line_buffer.h).  Words are taken before the position that reads them first: those of the
+ * innermost moving loop while the position is read, those of a carry in a loop before it.  One more word of the array takes what iterations store that
+ * take nothing. */
+#include "itensor/line_buffer.h"
+#include "converter/lower_box.h"
+
+struct ring {
+	struct process p;
+	const struct line_buffer *line_buffer;
+	struct value *in, *out, *array;
+	struct value **counter;   /* [loops] */
+};
+
+static struct value *slot(struct ring *r, struct value *word)
+{
+	return make_divided(&r->p, OP_REMSI, word, r->line_buffer->words);
+}
+
+/* Number, in the writer's sequence, of word `turn` of those that are taken when loop `loop` goes on. */
+static struct value *fresh_word(struct ring *r, int loop, struct value *turn)
+{
+	struct arena *arena = r->p.module->arena;
+	struct value **all = ARENA_ARRAY(arena, struct value *, loop + 2);
+	int64_t *step = ARENA_ARRAY(arena, int64_t, loop + 2);
+	for (int l = 0; l <= loop; l++) {
+		all[l] = r->counter[l];
+		step[l] = r->line_buffer->step[l];
+	}
+	all[loop + 1] = turn;
+	step[loop + 1] = 1;
+	return make_address(&r->p, loop + 2, all, step, r->line_buffer->first - r->line_buffer->carry[loop]);
+}
+
+static void take_first(struct ring *r)
+{
+	struct value *turn;
+	int opened = process_nest(&r->p, 1, &r->line_buffer->first, 1, &turn);
+	struct value *word = turn ? turn : make_index(&r->p, 0);
+	make_store(&r->p, make_pop(&r->p, NULL, r->in), r->array, slot(r, word));
+	process_close(&r->p, opened);
+}
+
+static void store_when(struct ring *r, struct value *when, struct value *word)
+{
+	struct value *taken = make_pop(&r->p, when, r->in);
+	make_store(&r->p, taken, r->array, make_select(&r->p, when, slot(r, word), make_index(&r->p, r->line_buffer->words)));
+}
+
+static void take_carry(struct ring *r, int loop)
+{
+	struct value *turn;
+	int opened = process_nest(&r->p, 1, &r->line_buffer->carry[loop], 1, &turn);
+	store_when(r, make_compare(&r->p, 4, r->counter[loop], 0), fresh_word(r, loop, turn));
+	process_close(&r->p, opened);
+}
+
+/* Reads one position; the words that its innermost moving loop needs come meanwhile. */
+static void read_position(struct ring *r)
+{
+	const struct line_buffer *w = r->line_buffer;
+	int inner = w->loops - w->outer, last = w->outer - 1;
+	int64_t *turns = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1), points = 1;
+	int opened = process_nest(&r->p, inner, w->trip + w->outer, 1, r->counter + w->outer);
+	for (int i = inner - 1; i >= 0; i--) {
+		turns[i] = points;
+		points *= w->trip[w->outer + i];
+	}
+	struct value *turn = make_address(&r->p, inner, r->counter + w->outer, turns, 0);
+	struct value *when = make_and(&r->p, make_compare(&r->p, 4, r->counter[last], 0), make_compare(&r->p, 2, turn, w->carry[last]));
+	store_when(r, when, fresh_word(r, last, turn));
+	make_push(&r->p, NULL, make_load(&r->p, r->array, slot(r, make_address(&r->p, w->loops, r->counter, w->step, w->start))), r->out);
+	process_close(&r->p, opened);
+}
+
+static void drop_rest(struct ring *r)
+{
+	struct value *turn;
+	int opened = process_nest(&r->p, 1, &r->line_buffer->rest, 1, &turn);
+	make_pop(&r->p, NULL, r->in);
+	process_close(&r->p, opened);
+}
+
+bool lower_line_buffer(struct design *design, const struct op *op)
+{
+	struct module *module = design->module;
+	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
+	struct line_buffer line_buffer = line_buffer_between(module->arena, from, to);
+	int64_t lanes = stream_lanes(from), size = attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0);
+	if (line_buffer.why || !line_buffer.streams) {
+		diag_error(module->diag, op->location, "stream.convert: %s", line_buffer.why ? line_buffer.why : "a window that does not move on while it is read");
+		return diag_note(module->diag, "from %s to %s", from->text, to->text);
+	}
+	if (size != line_buffer.words * lanes) {
+		diag_error(module->diag, op->location, "stream.convert: a window of %lld elements", (long long)size);
+		return diag_note(module->diag, "from its oldest to its newest word it has %lld", (long long)(line_buffer.words * lanes));
+	}
+	struct ring r = {.p = process_new(design, "window"), .line_buffer = &line_buffer, .counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1)};
+	r.in = process_argument(&r.p, stream_fifo(design, op->operand[0]), "x");
+	r.out = process_argument(&r.p, stream_fifo(design, op->result[0]), "y");
+	r.array = make_array(&r.p, "window", line_buffer.words + 1, stream_word(module, from), 1);
+	process_layers(&r.p);
+	take_first(&r);
+	for (int l = 0; l < line_buffer.outer; l++) {
+		r.counter[l] = process_loop(&r.p, line_buffer.trip[l]);
+		if (l < line_buffer.outer - 1 && line_buffer.carry[l])
+			take_carry(&r, l);
+	}
+	read_position(&r);
+	process_close(&r.p, line_buffer.outer);
+	if (line_buffer.rest)
+		drop_rest(&r);
+	process_close(&r.p, design->layers > 0);
+	process_finish(&r.p);
+	return true;
+}

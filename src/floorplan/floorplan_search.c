@@ -1,0 +1,349 @@
+/* Placement by moves: from a few starts, passes in which every item moves once to where it is best and the best moment of the pass is kept (Fiduccia-Mattheyses).
+ * A pass ends after as many moves as there are items, and passes end when one gains nothing, so it terminates; O(items² · dies · edges of an item) each.
+ * Ties go to the lower item and die. */
+#include "base/random.h"
+#include "floorplan/floorplan.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESOURCES 5
+#define PASSES_MOST 40
+#define SAME 1e-9             /* overflows that differ by no more are alike */
+#define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
+#define PERTURBATIONS 32             /* further starts, where nothing fits, */
+#define PERTURBATIONS_NEAR 256       /* or so many, where next to nothing is exceeded: */
+#define NEARLY 0.1           /* of all that there is */
+#define PERTURBED_ITEMS 8              /* items of each */
+
+struct filling {              /* of a die */
+	int64_t used[RESOURCES], room[RESOURCES];
+	int exceeded, resource[RESOURCES];    /* which of them are, in order … */
+	double excess[RESOURCES];             /* … and by how much */
+};
+
+struct search {
+	const struct floorplan_problem *problem;
+	int *die;
+	int *open, opened;                    /* items that may move and have not in this pass, in order */
+	int64_t crossing;
+	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];      /* [items][die][boundary] bits over the boundary, where the item moves to the die */
+	int64_t (*crossed)[PLATFORM_DIES];    /* [items][die] the same, over all boundaries */
+	int64_t (*need)[RESOURCES];           /* [items] */
+	int64_t capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
+	struct filling filling[PLATFORM_DIES];
+};
+
+static void as_array(struct resources resources, int64_t out[RESOURCES])
+{
+	memcpy(out, (int64_t[RESOURCES]){resources.lut, resources.ff, resources.dsp, resources.bram18, resources.uram}, sizeof(int64_t[RESOURCES]));
+}
+
+static double excess(int64_t used, int64_t available)
+{
+	return used <= available ? 0 : (double)(used - available) / (double)(available > 0 ? available : 1);
+}
+
+static double overflow_of(const struct floorplan_problem *problem, const struct floorplan_load *load)
+{
+	double sum = 0;
+	int64_t used[RESOURCES], available[RESOURCES];
+	for (int d = 0; d < problem->dies; d++) {
+		as_array(load->used[d], used);
+		as_array(problem->capacity[d], available);
+		for (int r = 0; r < RESOURCES; r++)
+			sum += excess(used[r], available[r]);
+		if (d + 1 < problem->dies)
+			sum += excess(load->wires[d], problem->wires);
+	}
+	return sum;
+}
+
+static void add_wires(int64_t *wires, int from, int to, int64_t bits)
+{
+	for (int d = from < to ? from : to; d < (from < to ? to : from); d++)
+		wires[d] += bits;
+}
+
+struct floorplan_load floorplan_load(const struct floorplan_problem *problem, const int *die)
+{
+	struct floorplan_load load = {0};
+	for (int i = 0; i < problem->items; i++)
+		load.used[die[i]] = resources_add(load.used[die[i]], problem->item[i].need);
+	for (int e = 0; e < problem->edges; e++)
+		add_wires(load.wires, die[problem->edge[e].from], die[problem->edge[e].to], problem->edge[e].bits);
+	return load;
+}
+
+static int64_t crossings(const struct floorplan_load *load)
+{
+	int64_t sum = 0;
+	for (int d = 0; d < PLATFORM_DIES; d++)
+		sum += load->wires[d];
+	return sum;
+}
+
+struct floorplan_cost floorplan_cost(const struct floorplan_problem *problem, const int *die)
+{
+	struct floorplan_load load = floorplan_load(problem, die);
+	return (struct floorplan_cost){overflow_of(problem, &load), crossings(&load)};
+}
+
+bool floorplan_better(struct floorplan_cost left, struct floorplan_cost right)
+{
+	if (left.overflow < right.overflow - SAME || left.overflow > right.overflow + SAME)
+		return left.overflow < right.overflow;
+	return left.crossing < right.crossing;
+}
+
+/* --- moves */
+
+/* What an edge of the item to one on die `other` changes where the item moves. */
+static void add_change(struct search *s, int item, int other, int64_t bits)
+{
+	for (int d = 0; d < s->problem->dies; d++) {
+		add_wires(s->change[item][d], s->die[item], other, -bits);
+		add_wires(s->change[item][d], d, other, bits);
+		s->crossed[item][d] += bits * (abs(d - other) - abs(s->die[item] - other));
+	}
+}
+
+static void note_excess(struct search *s, int die)
+{
+	struct filling *filling = &s->filling[die];
+	filling->exceeded = 0;
+	for (int r = 0; r < RESOURCES; r++) {
+		filling->room[r] = s->capacity[die][r] - filling->used[r];
+		if (filling->room[r] >= 0)
+			continue;
+		filling->excess[filling->exceeded] = excess(filling->used[r], s->capacity[die][r]);
+		filling->resource[filling->exceeded++] = r;
+	}
+}
+
+static void begin_pass(struct search *s, const int *die)
+{
+	const struct floorplan_problem *problem = s->problem;
+	memcpy(s->die, die, sizeof *die * (size_t)problem->items);
+	memset(s->change, 0, sizeof *s->change * (size_t)problem->items);
+	memset(s->crossed, 0, sizeof *s->crossed * (size_t)problem->items);
+	s->opened = 0;
+	for (int i = 0; i < problem->items; i++)
+		if (!problem->item[i].memory_die)
+			s->open[s->opened++] = i;
+	struct floorplan_load load = floorplan_load(problem, die);
+	memcpy(s->wires, load.wires, sizeof s->wires);
+	s->crossing = crossings(&load);
+	for (int d = 0; d < problem->dies; d++) {
+		as_array(load.used[d], s->filling[d].used);
+		note_excess(s, d);
+	}
+	for (int e = 0; e < problem->edges; e++) {
+		const struct floorplan_edge *edge = &problem->edge[e];
+		add_change(s, edge->from, die[edge->to], edge->bits);
+		add_change(s, edge->to, die[edge->from], edge->bits);
+	}
+}
+
+/* What the item leaves behind exceeds no more than before. */
+static double left_behind(const struct search *s, int die, const int64_t *need, double sum)
+{
+	const struct filling *filling = &s->filling[die];
+	for (int i = 0; i < filling->exceeded; i++) {
+		int r = filling->resource[i];
+		sum += excess(filling->used[r] - need[r], s->capacity[die][r]);
+	}
+	return sum;
+}
+
+static double taken_in(const struct search *s, int die, const int64_t *need, double sum)
+{
+	const struct filling *filling = &s->filling[die];
+	for (int r = 0; r < RESOURCES; r++)
+		if (need[r] > filling->room[r])
+			sum += excess(filling->used[r] + need[r], s->capacity[die][r]);
+	return sum;
+}
+
+static double as_before(const struct filling *filling, double sum)
+{
+	for (int i = 0; i < filling->exceeded; i++)
+		sum += filling->excess[i];
+	return sum;
+}
+
+/* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the bound, that part. */
+static double overflow_after(const struct search *s, int item, int to, double bound)
+{
+	const int64_t *change = s->change[item][to], *need = s->need[item];
+	int from = s->die[item], dies = s->problem->dies;
+	double sum = 0;
+	for (int d = 0; d < dies && sum <= bound; d++) {
+		sum = d == to ? taken_in(s, d, need, sum) : d == from ? left_behind(s, d, need, sum) : as_before(&s->filling[d], sum);
+		if (d + 1 < dies)
+			sum += excess(s->wires[d] + change[d], s->problem->wires);
+	}
+	return sum;
+}
+
+static void move(struct search *s, int place, int to)
+{
+	int item = s->open[place];
+	const struct floorplan_problem *problem = s->problem;
+	const struct floorplan_item *moving = &problem->item[item];
+	int from = s->die[item];
+	s->crossing += s->crossed[item][to];
+	for (int b = 0; b < PLATFORM_DIES; b++)
+		s->wires[b] += s->change[item][to][b];
+	for (int r = 0; r < RESOURCES; r++) {
+		s->filling[from].used[r] -= s->need[item][r];
+		s->filling[to].used[r] += s->need[item][r];
+	}
+	note_excess(s, from);
+	note_excess(s, to);
+	for (int t = 0; t < moving->count; t++) {
+		const struct floorplan_edge *edge = &problem->edge[problem->touching[moving->first + t]];
+		int other = edge->from == item ? edge->to : edge->from;
+		add_change(s, other, from, -edge->bits);
+		add_change(s, other, to, edge->bits);
+	}
+	s->opened--;
+	memmove(&s->open[place], &s->open[place + 1], sizeof *s->open * (size_t)(s->opened - place));
+	s->die[item] = to;
+}
+
+/* [die] Every move of one of its items leaves more overflow: other dies exceed at least what they do. */
+static void find_least(const struct search *s, double least[PLATFORM_DIES])
+{
+	for (int die = 0; die < s->problem->dies; die++) {
+		least[die] = -ROUNDED;
+		for (int d = 0; d < s->problem->dies; d++)
+			least[die] = d == die ? least[die] : as_before(&s->filling[d], least[die]);
+	}
+}
+
+/* Makes the best move of an item that has not moved in this pass; false: all have. */
+static bool move_one(struct search *s, struct floorplan_cost *cost)
+{
+	int place = -1, to = 0;
+	double least[PLATFORM_DIES];
+	find_least(s, least);
+	for (int p = 0; p < s->opened; p++)
+		for (int i = s->open[p], d = 0; d < s->problem->dies; d++) {
+			struct floorplan_cost now = {least[s->die[i]], s->crossing + s->crossed[i][d]};
+			if (d == s->die[i] || (place >= 0 && !floorplan_better(now, *cost)))
+				continue;
+			now.overflow = overflow_after(s, i, d, place < 0 ? INFINITY : cost->overflow + SAME);
+			if (place >= 0 && !floorplan_better(now, *cost))
+				continue;
+			place = p;
+			to = d;
+			*cost = now;
+		}
+	if (place >= 0)
+		move(s, place, to);
+	return place >= 0;
+}
+
+static bool is_enough(const struct floorplan_problem *problem, struct floorplan_cost cost)
+{
+	return problem->first_fit && cost.overflow <= 0;
+}
+
+struct floorplan_cost floorplan_refine(const struct floorplan_problem *problem, int *die)
+{
+	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .open = ARENA_ARRAY(problem->arena, int, problem->items + 1)};
+	s.need = arena_alloc(problem->arena, sizeof *s.need * (size_t)(problem->items + 1));
+	for (int i = 0; i < problem->items; i++)
+		as_array(problem->item[i].need, s.need[i]);
+	for (int d = 0; d < problem->dies; d++)
+		as_array(problem->capacity[d], s.capacity[d]);
+	struct floorplan_cost best = floorplan_cost(problem, die), cost = best;
+	bool gained = true;
+	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
+	s.crossed = arena_alloc(problem->arena, sizeof *s.crossed * (size_t)(problem->items + 1));
+	for (int pass = 0; gained && pass < PASSES_MOST; pass++) {
+		gained = false;
+		begin_pass(&s, die);
+		while (!is_enough(problem, best) && move_one(&s, &cost))
+			if (floorplan_better(cost, best)) {
+				best = cost;
+				memcpy(die, s.die, sizeof *die * (size_t)problem->items);
+				gained = true;
+			}
+	}
+	return best;
+}
+
+/* --- starts */
+
+static void start_memory_die(const struct floorplan_problem *problem, int *die)
+{
+	for (int i = 0; i < problem->items; i++)
+		die[i] = problem->memory_die;
+}
+
+/* In order, the next die when one is full to its share of the whole: neighbours in the chain stand together. */
+static void start_in_order(const struct floorplan_problem *problem, int *die, bool reverse)
+{
+	double whole = 0, filled = 0;
+	int64_t need[RESOURCES], total[RESOURCES];
+	struct resources all = {0};
+	for (int d = 0; d < problem->dies; d++)
+		all = resources_add(all, problem->capacity[d]);
+	as_array(all, total);
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < problem->items; i++) {
+			int at = pass && whole > 0 ? (int)(filled / whole * problem->dies) : 0;
+			at = at >= problem->dies ? problem->dies - 1 : at;
+			die[i] = problem->item[i].memory_die ? problem->memory_die : reverse ? problem->dies - 1 - at : at;
+			as_array(problem->item[i].need, need);
+			for (int r = 0; r < RESOURCES; r++)
+				*(pass ? &filled : &whole) += total[r] > 0 ? (double)need[r] / (double)total[r] : 0;
+		}
+}
+
+/* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits: what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
+struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem, int *die)
+{
+	struct floorplan_cost best = floorplan_cost(problem, die);
+	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	uint64_t random = RANDOM_SEED;
+	for (int i = 0; i < (best.overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR) && problem->items && best.overflow > 0; i++) {
+		memcpy(trial, die, sizeof *die * (size_t)problem->items);
+		for (int t = 0; t < PERTURBED_ITEMS; t++) {
+			int item = (int)(random_next(&random) % (uint64_t)problem->items), to = (int)(random_next(&random) % (uint64_t)problem->dies);
+			trial[item] = problem->item[item].memory_die ? problem->memory_die : to;
+		}
+		struct floorplan_cost cost = floorplan_refine(problem, trial);
+		if (!floorplan_better(cost, best))
+			continue;
+		best = cost;
+		memcpy(die, trial, sizeof *die * (size_t)problem->items);
+	}
+	return best;
+}
+
+struct floorplan_cost floorplan_start(const struct floorplan_problem *problem, int *die)
+{
+	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	struct floorplan_cost best = {0};
+	for (int start = 0; start < 3 && !(start && is_enough(problem, best)); start++) {
+		if (start == 0)
+			start_memory_die(problem, trial);
+		else
+			start_in_order(problem, trial, start == 2);
+		struct floorplan_cost cost = floorplan_refine(problem, trial);
+		if (start && !floorplan_better(cost, best))
+			continue;
+		best = cost;
+		memcpy(die, trial, sizeof *die * (size_t)problem->items);
+	}
+	return best;
+}
+
+struct floorplan_cost floorplan_search(const struct floorplan_problem *problem, int *die)
+{
+	floorplan_start(problem, die);
+	return floorplan_perturb(problem, die);
+}

@@ -1,0 +1,162 @@
+#include "itensor/line_buffer.h"
+#include "itensor/walk.h"
+#include <string.h>
+
+#define POINTS_MOST (1 << 16)     /* reads of one position that are looked at one by one */
+
+/* Words of the writer's sequence per data coordinate: each dim is walked by one loop at most, tile by tile. */
+static const char *word_weights(struct walk from, int64_t *weight, int64_t *words)
+{
+	*words = 1;
+	for (int l = from.loops - 1; l >= 0; l--) {
+		int dim = -1;
+		for (int r = 0; r < from.rank; r++)
+			if (from.vector[l * from.rank + r])
+				dim = dim < 0 ? r : from.rank;
+		if (dim < 0 || dim == from.rank || weight[dim] || from.vector[l * from.rank + dim] != from.tile[dim])
+			return "the writer does not walk each data dim once, tile by tile";
+		weight[dim] = *words;
+		*words *= from.trip[l];
+	}
+	return NULL;
+}
+
+/* Is every element of the reader's tiles one that the writer sends?  Dims that the writer does not walk are one tile. */
+static bool inside(struct walk from, struct walk to, const int64_t *weight)
+{
+	for (int r = 0; r < from.rank; r++) {
+		int64_t low = to.offset[r] - from.offset[r], high = low, end = 1;
+		for (int l = 0; l < to.loops; l++) {
+			int64_t far = to.vector[l * to.rank + r] * (to.trip[l] - 1);
+			low += far < 0 ? far : 0;
+			high += far > 0 ? far : 0;
+			if (to.vector[l * to.rank + r] % to.tile[r])
+				return false;
+		}
+		for (int l = 0; weight[r] && l < from.loops; l++)
+			end = from.vector[l * from.rank + r] ? from.trip[l] : end;
+		if (low % to.tile[r] || low < 0 || high / to.tile[r] >= end)
+			return false;
+	}
+	return true;
+}
+
+static void word_steps(struct arena *arena, struct walk from, struct walk to, const int64_t *weight, struct line_buffer *line_buffer)
+{
+	line_buffer->loops = to.loops;
+	line_buffer->trip = to.trip;
+	line_buffer->step = ARENA_ARRAY(arena, int64_t, to.loops + 1);
+	for (int r = 0; r < to.rank; r++) {
+		line_buffer->start += (to.offset[r] - from.offset[r]) / to.tile[r] * weight[r];
+		for (int l = 0; l < to.loops; l++)
+			line_buffer->step[l] += to.vector[l * to.rank + r] / to.tile[r] * weight[r];
+	}
+}
+
+/* As many outer loops as lead forwards only, each position beginning no earlier than the one before it. */
+static void find_outer(struct arena *arena, struct line_buffer *line_buffer)
+{
+	while (line_buffer->outer < line_buffer->loops) {
+		int next = line_buffer->outer;
+		int64_t reach = 0;
+		bool forwards = true;
+		for (int l = next; l >= 0; l--) {
+			forwards = forwards && line_buffer->step[l] > 0 && line_buffer->step[l] >= reach;
+			reach += line_buffer->step[l] * (line_buffer->trip[l] - 1);
+		}
+		if (!forwards)
+			break;
+		line_buffer->outer++;
+	}
+	line_buffer->carry = ARENA_ARRAY(arena, int64_t, line_buffer->outer + 1);
+	int64_t reach = 0;
+	for (int l = line_buffer->outer - 1; l >= 0; l--) {
+		line_buffer->carry[l] = line_buffer->step[l] - reach;
+		reach += line_buffer->step[l] * (line_buffer->trip[l] - 1);
+	}
+}
+
+/* Word t of a position is taken in its read t: is none read before? */
+static bool in_time(struct arena *arena, const struct line_buffer *line_buffer, int64_t low)
+{
+	int inner = line_buffer->loops - line_buffer->outer;
+	int64_t points = 1, fresh = line_buffer->outer ? line_buffer->carry[line_buffer->outer - 1] : 0, *counter = ARENA_ARRAY(arena, int64_t, inner + 1);
+	for (int l = line_buffer->outer; l < line_buffer->loops; l++)
+		if (__builtin_mul_overflow(points, line_buffer->trip[l], &points) || points > POINTS_MOST)
+			return false;
+	for (int64_t t = 0; t < points; t++) {
+		int64_t word = low;
+		for (int i = 0; i < inner; i++)
+			word += counter[i] * line_buffer->step[line_buffer->outer + i];
+		if (word - (line_buffer->words - fresh) > t)
+			return false;
+		for (int i = inner - 1; i >= 0 && ++counter[i] == line_buffer->trip[line_buffer->outer + i]; i--)
+			counter[i] = 0;
+	}
+	return fresh <= points;
+}
+
+static int64_t product(const int64_t *trip, int first, int end)
+{
+	int64_t trips = 1;
+	for (int l = first; l < end; l++)
+		trips *= trip[l];
+	return trips;
+}
+
+static int64_t cycles_of(const struct line_buffer *line_buffer)
+{
+	int64_t cycles = line_buffer->first + product(line_buffer->trip, 0, line_buffer->loops) + line_buffer->rest;
+	for (int l = 0; l + 1 < line_buffer->outer; l++)
+		cycles += line_buffer->carry[l] * product(line_buffer->trip, 0, l + 1);
+	return cycles;
+}
+
+bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box)
+{
+	if (line_buffer->why || !line_buffer->streams || line_buffer->words * box->fill.lanes >= box->elements * box->halves)
+		return false;
+	int64_t fill = product(box->fill.trip, 0, box->fill.loops), drain = product(box->drain.trip, 0, box->drain.loops);
+	int64_t longer = fill > drain ? fill : drain, blocks = product(box->fill.trip, 0, box->shared);
+	return line_buffer->cycles <= longer + (fill + drain - longer) / blocks;
+}
+
+static bool at_run_time(struct walk walk)
+{
+	for (int l = 0; l < walk.loops; l++)
+		if (walk_run_time(walk, l))
+			return true;
+	return false;
+}
+
+struct line_buffer line_buffer_between(struct arena *arena, const struct type *from, const struct type *to)
+{
+	struct walk writer = walk_normal(arena, itensor_walk(arena, from)), reader = walk_normal(arena, itensor_walk(arena, to));
+	struct line_buffer line_buffer = {0};
+	int64_t *weight = ARENA_ARRAY(arena, int64_t, writer.rank + 1), words, low = 0, high = 0, last;
+	if (at_run_time(writer) || at_run_time(reader))
+		line_buffer.why = "an extent is known at run time only";
+	else if (writer.scalar != reader.scalar || writer.rank != reader.rank || memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
+		line_buffer.why = "the writer's words are not the reader's";
+	else
+		line_buffer.why = word_weights(writer, weight, &words);
+	if (!line_buffer.why && !inside(writer, reader, weight))
+		line_buffer.why = "the reader's tiles are not those that the writer sends";
+	if (line_buffer.why)
+		return line_buffer;
+	word_steps(arena, writer, reader, weight, &line_buffer);
+	find_outer(arena, &line_buffer);
+	for (int l = line_buffer.outer; l < line_buffer.loops; l++) {
+		low += line_buffer.step[l] < 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1) : 0;
+		high += line_buffer.step[l] > 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1) : 0;
+	}
+	line_buffer.words = high - low + 1;
+	line_buffer.first = line_buffer.start + high + 1;
+	last = line_buffer.first;
+	for (int l = 0; l < line_buffer.outer; l++)
+		last += line_buffer.step[l] * (line_buffer.trip[l] - 1);
+	line_buffer.rest = words - last;
+	line_buffer.streams = line_buffer.outer && in_time(arena, &line_buffer, -low);
+	line_buffer.cycles = cycles_of(&line_buffer);
+	return line_buffer;
+}

@@ -1,0 +1,64 @@
+/* Matrices and tables of the model as bf16; everything is computed in f32 as before. */
+#include "quantize/quantize.h"
+
+static struct body widened(struct module *module, const struct op *op, const struct body *from, const bool *half)
+{
+	struct body body = {0};
+	int *map = ARENA_ARRAY(module->arena, int, op->operands + 1);
+	for (int j = 0; j < op->operands; j++) {
+		map[j] = -1;
+		if (half[j] && body_uses_operand(from, j))
+			map[j] = body_op(module, &body, OP_EXTF, type_float(module, 32), body_operand(module, &body, type_bfloat(module), j), 0, 0);
+	}
+	body.result = body_rewrite(module, &body, from, (struct body_map){.operand = map, .accumulator = -1});
+	return body;
+}
+
+void widen_operands(struct module *module, struct op *op, const bool *half)
+{
+	op->kernel->update = widened(module, op, &op->kernel->update, half);
+	if (op->kernel->post.count)
+		op->kernel->post = widened(module, op, &op->kernel->post, half);
+}
+
+/* Readers multiply by the number that the bits stand for. */
+static void widen_readers(struct quantizer *q, const struct value *weight, struct value *half)
+{
+	for (struct op *op = q->main->region[0]->first; op; op = op->next) {
+		bool *reads = ARENA_ARRAY(q->module->arena, bool, op->operands + 1), any = false;
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
+			reads[j] = op->operand[j] == weight;
+			any = any || reads[j];
+		}
+		if (!any)
+			continue;
+		widen_operands(q->module, op, reads);
+		for (int j = 0; j < op->operands; j++)
+			op->operand[j] = reads[j] ? half : op->operand[j];
+	}
+}
+
+static bool only_kernels_read(const struct quantizer *q, const struct value *weight)
+{
+	for (const struct op *op = q->main->region[0]->first; op; op = op->next)
+		for (int j = 0; j < op->operands; j++)
+			if (op->operand[j] == weight && op->code != OP_KERNEL)
+				return false;
+	return true;
+}
+
+void quantize_weights_bf16(struct quantizer *q)
+{
+	struct module *module = q->module;
+	struct block *block = q->main->region[0];
+	for (int i = 0, given = block->arguments; i < given; i++) {
+		const struct value *weight = block->argument[i];
+		if (!is_weight(q, weight) || weight->type->rank < 2 || !only_kernels_read(q, weight))
+			continue;
+		struct quantized from = from_weight(q, weight);
+		from.cast = true;
+		from.bits = 16;
+		widen_readers(q, weight, add_weight(q, &from, "bf16", type_shaped(module, TYPE_TENSOR, weight->type->rank, weight->type->shape, type_bfloat(module))));
+		q->made++;
+	}
+}

@@ -1,0 +1,322 @@
+/* How many lanes each kernel may have, and how many memory ports its largest operand.
+ *
+ * By intensity (after HIDA, arXiv 2311.03379): decode is bound by reading weights once, so the kernel that would read longest gets twice the ports, again and again, until the
+ * ports are spent.  A kernel that uses each weight for several tokens needs lanes rather than ports.  If the operators then exceed the budget of DSPs, every
+ * width is halved until they fit.  The joint search (parallelism_search.c) begins there.  default-tile gives all kernels the lanes of one port, as the published heuristic gives all
+ * loops one tile (arXiv 2509.13694). */
+#include "ir/workload.h"
+#include "base/closest_name.h"
+#include "ir/launch_tokens.h"
+#include "schedule/search_cache.h"
+#include "ir/kernel_edit.h"
+
+#define LANES 16                    /* f32 in a port */
+#define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
+#define REUSE 4
+#define BULK_ELEMENTS 4096          /* fewer share a port */
+#define BULK_WITH_ENGINE 8192       /* the same beside a unit, whose slices want the ports, */
+#define BULK_PIGGYBACK 65536           /* and where what shares rides on an adapter of it */
+#define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
+#define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
+
+int64_t parallelism_points(const struct op *op, int operand, bool used)
+{
+	int64_t product = 1;
+	for (int l = 0; l < op->kernel->loops; l++)
+		if ((op->kernel->operand[operand].stride[l] != 0) == used && (used || !op->kernel->loop[l].reduction))
+			product *= op->kernel->loop[l].extent;
+	return product;
+}
+
+const struct op *parallelism_sums_of(const struct op *op)
+{
+	for (int j = 0; op->kernel->ordered && j < op->operands; j++) {
+		const struct op *maker = op->operand[j]->def;
+		if (maker && maker->code == OP_KERNEL && maker->kernel->ordered && kernel_has_reduction(maker->kernel) && maker->kernel->type->kind == TYPE_INTEGER)
+			return maker;
+	}
+	return NULL;
+}
+
+static struct candidate find_bulk(struct arena *arena, const struct op *op, int64_t least)
+{
+	struct candidate best = {.op = op, .operand = -1, .port_lanes = LANES};
+	if (parallelism_sums_of(op))
+		return best;
+	enum operand_location *operand_location = operand_locations(arena, op);
+	for (int j = 0; j < op->operands; j++) {
+		struct tensor_source *tensor_source = tensor_source_of(op->operand[j]);
+		int64_t elements = parallelism_points(op, j, true);
+		if (operand_location[j] != LOCATION_PACKED || elements < least || elements * tensor_source->count <= best.elements)
+			continue;
+		best.operand = j;
+		best.port_lanes = PORT_BITS / type_bits(type_scalar(op->operand[j]->type));
+		best.elements = elements * tensor_source->count;
+		best.reuse = parallelism_points(op, j, false);
+	}
+	return best;
+}
+
+static struct schedule schedule_within(struct streams *streams, const struct op *op, int64_t most)
+{
+	return schedule_kernel(streams->module, op, operand_locations(streams->module->arena, op), is_only_stored(op), most);
+}
+
+static int64_t body_dsp(const struct platform *platform, const struct body *body)
+{
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			dsp += parallelism_node_cost(platform, body, &body->node[n], false).dsp;
+	return dsp;
+}
+
+/* A reduction over the lanes ends in one number: its post body stands once. */
+static int64_t kernel_dsp(struct streams *streams, const struct op *op, const struct parallelism *parallelism)
+{
+	const struct platform *platform = streams->context->platform;
+	struct schedule schedule = schedule_within(streams, op, parallelism->lanes);
+	return schedule.lanes * schedule.row_unroll * body_dsp(platform, &op->kernel->update) + (schedule_is_tree(op->kernel, &schedule) ? 1 : schedule.lanes) * body_dsp(platform, &op->kernel->post);
+}
+
+static int64_t total_dsp(const struct parallelism_table *w)
+{
+	int64_t dsp = 0;
+	for (int i = 0; i < w->count; i++)
+		dsp += kernel_dsp(w->streams, w->kernel[i], &w->parallelism[i]);
+	return dsp;
+}
+
+static int list_kernels(const struct block *block, const struct op **kernel, int count)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			count = list_kernels(op->region[0], kernel, count);
+		if (op->code != OP_KERNEL)
+			continue;
+		if (kernel)
+			kernel[count] = op;
+		op->result[0]->id = count++;
+	}
+	return count;
+}
+
+static int64_t cycles_of(const struct candidate *candidate, const struct parallelism *parallelism)
+{
+	return candidate->elements / candidate->port_lanes / parallelism->ports;
+}
+
+/* Gives the slowest reader twice the ports while there are any. */
+static void spend_ports(struct parallelism_table *w)
+{
+	struct candidate *candidate = w->candidate;
+	struct parallelism *parallelism = w->parallelism;
+	int most = (int)choice_count(&w->streams->context->choices, CHOICE_PORTS), ports = w->ports;
+	for (;;) {
+		int slowest = -1;
+		for (int i = 0; i < w->count; i++)
+			if (candidate[i].operand >= 0 && !candidate[i].frozen && parallelism[i].ports <= ports && 2 * parallelism[i].ports <= most &&
+			    (slowest < 0 || cycles_of(&candidate[i], &parallelism[i]) > cycles_of(&candidate[slowest], &parallelism[slowest])))
+				slowest = i;
+		if (slowest < 0)
+			return;
+		int64_t lanes = 2 * candidate[slowest].port_lanes * parallelism[slowest].ports;
+		struct schedule schedule = schedule_within(w->streams, candidate[slowest].op, lanes);
+		if (schedule.lanes * schedule.row_unroll != lanes) {
+			candidate[slowest].frozen = true;
+			continue;
+		}
+		ports -= parallelism[slowest].ports;
+		parallelism[slowest].ports *= 2;
+		parallelism[slowest].lanes = lanes;
+	}
+}
+
+/* A kernel whose loops are listed needs no more lanes than the sums that it reads arrive in. */
+static void match_consumer_rate(struct parallelism_table *w, int i)
+{
+	const struct op *maker = parallelism_sums_of(w->kernel[i]);
+	if (maker)
+		w->parallelism[i].lanes = schedule_within(w->streams, maker, w->parallelism[maker->result[0]->id].lanes).row_unroll;
+}
+
+static void halve_lanes(struct parallelism_table *w)
+{
+	for (int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES); most > 1 && total_dsp(w) > w->dsp; most /= 2)
+		for (int i = 0; i < w->count; i++) {
+			struct parallelism *parallelism = &w->parallelism[i];
+			parallelism->lanes = parallelism->lanes > most / 2 ? most / 2 : parallelism->lanes;
+			int64_t port = w->candidate[i].port_lanes;
+			match_consumer_rate(w, i);
+			parallelism->ports = parallelism->lanes < port * parallelism->ports ? (int)((parallelism->lanes + port - 1) / port) : parallelism->ports;
+		}
+}
+
+static void by_intensity(struct parallelism_table *w)
+{
+	int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES);
+	for (int i = 0; i < w->count; i++) {
+		w->candidate[i].frozen = w->candidate[i].reuse >= REUSE;
+		if (w->candidate[i].operand >= 0 && w->candidate[i].frozen)
+			w->parallelism[i].lanes = REUSED_LANES * w->candidate[i].port_lanes / LANES;
+	}
+	spend_ports(w);
+	for (int i = 0; i < w->count; i++) {
+		int share = kernel_has_reduction(w->kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
+		match_consumer_rate(w, i);
+		while (w->candidate[i].operand < 0 && w->parallelism[i].lanes > 1 && kernel_dsp(w->streams, w->kernel[i], &w->parallelism[i]) * share > w->dsp)
+			w->parallelism[i].lanes /= 2;
+		w->parallelism[i].lanes = w->parallelism[i].lanes < most ? w->parallelism[i].lanes : most;
+	}
+	halve_lanes(w);
+}
+
+/* One width for all. */
+static void by_default_tile(struct parallelism_table *w)
+{
+	for (int i = 0; i < w->count; i++)
+		match_consumer_rate(w, i);
+	halve_lanes(w);
+}
+
+/* Operands with ports of their own; where there are more than ports, the smallest share. */
+static void find_candidates(struct parallelism_table *w)
+{
+	struct arena *arena = w->streams->module->arena;
+	const struct op *main = module_main(w->streams->module);
+	int64_t least = operands_share_weight_port(main) ? BULK_PIGGYBACK : has_contraction(main->region[0]) ? BULK_WITH_ENGINE : BULK_ELEMENTS;
+	int bulk = 0;
+	for (int i = 0; i < w->count; i++) {
+		w->candidate[i] = kernel_is_gather(w->kernel[i]) ? (struct candidate){.op = w->kernel[i], .operand = -1, .port_lanes = LANES} : find_bulk(arena, w->kernel[i], least);
+		bulk += w->candidate[i].operand >= 0;
+	}
+	for (; bulk > 0 && bulk > w->ports; bulk--) {
+		int smallest = -1;
+		for (int i = 0; i < w->count; i++)
+			if (w->candidate[i].operand >= 0 && (smallest < 0 || w->candidate[i].elements < w->candidate[smallest].elements))
+				smallest = i;
+		w->candidate[smallest].operand = -1;
+	}
+	w->ports -= bulk;
+	for (int i = 0; i < w->count; i++)
+		w->parallelism[i] = (struct parallelism){.lanes = w->candidate[i].port_lanes, .bulk = w->candidate[i].operand, .ports = 1};
+}
+
+/* The widest option within the widths that were found. */
+static int option_near(const struct parallelism_kernel *kernel, const struct parallelism *parallelism)
+{
+	int best = 0;
+	for (int o = 1; o < kernel->options; o++)
+		if (kernel->option[o].parallelism.lanes <= parallelism->lanes && kernel->option[o].parallelism.ports <= parallelism->ports)
+			best = o;
+	return best;
+}
+
+/* Designs that are tried one after the other ask for the same now and then. */
+static void search_joint(struct map *search_cache, const struct parallelism_space *space, int64_t points, int *choice)
+{
+	struct search_key search_key = parallelism_search_key(space, points, choice);
+	if (search_cache_lookup(search_cache, &search_key, space->kernels, choice))
+		return;
+	parallelism_joint(space, points, choice);
+	search_cache_store(search_cache, &search_key, space->kernels, choice);
+}
+
+static bool by_search(struct parallelism_table *w, const struct block *block, enum parallelism_search search)
+{
+	const struct choices *choices = &w->streams->context->choices;
+	struct parallelism_space *space = build_parallelism_space(w, block);
+	int *choice = ARENA_ARRAY(space->arena, int, w->count + 1);
+	int64_t points = choice_count(choices, CHOICE_PARALLELISM_BUDGET);
+	if (!parallelism_options(w->streams, space, w->candidate))
+		return false;
+	for (int k = 0; k < w->count; k++)
+		choice[k] = option_near(&space->kernel[k], &w->parallelism[k]);
+	parallelism_follow(space, choice);
+	if (search == PARALLELISM_JOINT)
+		search_joint(w->streams->context->search_cache, space, points, choice);
+	if (search == PARALLELISM_NEIGHBOUR)
+		parallelism_neighbour(space, points, choice);
+	bool searched = search == PARALLELISM_JOINT || search == PARALLELISM_NEIGHBOUR;
+	for (int k = 0; k < w->count; k++)
+		if (searched || fixed_parallelism_of(choices, w->kernel[k]->kernel->name))
+			w->parallelism[k] = space->kernel[k].option[choice[k]].parallelism;
+	return true;
+}
+
+static bool fixes_are_known(struct parallelism_table *w)
+{
+	const struct choices *choices = &w->streams->context->choices;
+	for (int f = 0; f < choices->fixed; f++) {
+		struct closest_name closest_name = {.wanted = choices->fix[f].kernel};
+		for (int k = 0; k < w->count; k++)
+			closest_name_consider(&closest_name, w->kernel[k]->kernel->name);
+		if (closest_name.found && text_same(closest_name.found, closest_name.wanted))
+			continue;
+		diag_error(w->streams->module->diag, NOWHERE, "--fix names '%s', which is no kernel of the design", closest_name.wanted);
+		return diag_note(w->streams->module->diag, "the nearest is %s; report.txt and `--to stream` name all", closest_name.found ? closest_name.found : "none");
+	}
+	return true;
+}
+
+/* --- phases */
+
+/* The weight that the kernel reads through ports of its own, in an order that its maker has listed; of a rolled layer the first one's.  NULL: none. */
+static const char *bulk_name(const struct candidate *candidate)
+{
+	const struct op *op = candidate->op;
+	if (!op || candidate->operand < 0 || !op->kernel->ordered)
+		return NULL;
+	const struct op *main = op->parent->parent->code == OP_FOR ? op->parent->parent->parent->parent : op->parent->parent;
+	int number = tensor_source_of(op->operand[candidate->operand])->argument[0]->index;
+	const struct attr *name = number < main->region[0]->arguments ? function_argument_attr(main, number, KEY_STREAM_NAME) : NULL;
+	return name ? name->text : NULL;
+}
+
+const struct fixed_parallelism *parallelism_of_phase(const struct streams *streams, const struct candidate *candidate)
+{
+	const char *name = streams->context->follows ? bulk_name(candidate) : NULL;
+	return name ? map_get(streams->context->parallelism_table, name) : NULL;
+}
+
+static void record_parallelism(const struct parallelism_table *w)
+{
+	struct map *parallelism_table = w->streams->context->parallelism_table;
+	for (int i = 0; parallelism_table && !w->streams->context->follows && i < w->count; i++) {
+		const char *name = bulk_name(&w->candidate[i]);
+		if (!name)
+			continue;
+		struct schedule schedule = schedule_within(w->streams, w->kernel[i], w->parallelism[i].lanes);
+		struct fixed_parallelism *chosen = ARENA_NEW(parallelism_table->arena, struct fixed_parallelism);
+		*chosen = (struct fixed_parallelism){.kernel = "", .lanes = schedule.lanes, .rows = schedule.row_unroll, .ports = w->parallelism[i].ports};
+		map_set(parallelism_table, name, chosen);
+	}
+}
+
+struct parallelism *choose_parallelism(struct streams *streams, const struct block *block)
+{
+	struct arena *arena = streams->module->arena;
+	const struct platform *platform = streams->context->platform;
+	const struct choices *choices = &streams->context->choices;
+	enum parallelism_search search = (enum parallelism_search)choice_word(choices, CHOICE_SEARCH);
+	struct parallelism_table w = {.streams = streams, .count = list_kernels(block, NULL, 0), .ports = platform->ports - (int)choice_count(choices, CHOICE_RESERVED_PORTS)};
+	w.kernel = ARENA_ARRAY(arena, const struct op *, w.count + 1);
+	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
+	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);
+	w.dsp = choice_resolve(choices, platform, CHOICE_DSP);
+	w.lut = choice_resolve(choices, platform, CHOICE_LUT);
+	list_kernels(block, w.kernel, 0);
+	find_candidates(&w);
+	parallelism_reserve_engine(&w, block);
+	if (!fixes_are_known(&w))
+		return NULL;
+	if (search == PARALLELISM_DEFAULT_TILE)
+		by_default_tile(&w);
+	else
+		by_intensity(&w);
+	bool direct = search == PARALLELISM_DEFAULT_TILE || search == PARALLELISM_INTENSITY;
+	if ((!direct || choices->fixed) && !by_search(&w, block, search))
+		return NULL;
+	record_parallelism(&w);
+	return w.parallelism;
+}

@@ -1,0 +1,153 @@
+/* The critical path: from the end of the last process backwards, always to what came last: through its own work to where it last waited, from there to the process
+ * that ended the wait by a word or by room, and so on.  Of a flushing loop, iterations that are inside together are told apart by their times alone. */
+#include "simulate/cycle_network.h"
+#include <string.h>
+
+#define POINTS 512            /* of the path in which the process with the most cycles is named */
+#define HOPS_MOST ((int64_t)1 << 22)
+
+struct path {
+	const struct cycle_network *network;
+	struct cycle_result *result;
+	int64_t begin, end, width;         /* cycles; of a point */
+	int64_t *busy, *memory;   /* [processes] of the point at hand */
+	int *via;
+	int64_t point;
+};
+
+struct hop {                  /* what ended the last wait */
+	int64_t end, length;
+	const struct cycle_channel *channel;        /* NULL: memory */
+	const struct cycle_process *next;
+};
+
+static void find_last(const struct cycle_log *log, int64_t time, const struct cycle_channel *channel, enum cycle_side side, struct hop *hop)
+{
+	size_t low = 0, high = log->runs.count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (log->runs.data[middle].first <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return;
+	const struct cycle_wait_run *waits = &log->runs.data[low - 1];
+	int64_t number = waits->count > 1 ? (time - waits->first) / waits->step : 0;
+	int64_t end = waits->first + waits->step * (number < waits->count ? number : waits->count - 1);
+	if (end <= hop->end)
+		return;
+	*hop = (struct hop){end, waits->length, channel, channel ? channel->process[cycle_other_side(side)] : NULL};
+}
+
+static struct hop last_wait(const struct cycle_network *network, const struct cycle_process *process, int64_t time)
+{
+	struct hop hop = {.end = -1};
+	for (size_t i = 0; i < process->channels.count; i++) {
+		const struct cycle_channel *channel = process->channels.data[i];
+		enum cycle_side side = channel->process[CYCLE_READER] == process ? CYCLE_READER : CYCLE_WRITER;
+		find_last(&channel->log[side], time, channel, side, &hop);
+	}
+	for (size_t i = 0; i < network->ports.count; i++)
+		if (network->ports.data[i]->process == process)
+			find_last(&network->ports.data[i]->log, time, NULL, CYCLE_READER, &hop);
+	return hop;
+}
+
+/* The process with the most cycles names the point; neighbours with one name are one segment. */
+static void end_point(struct path *path)
+{
+	struct cycle_result *result = path->result;
+	int most = 0;
+	for (int i = 1; i < result->processes; i++)
+		most = path->busy[i] + path->memory[i] > path->busy[most] + path->memory[most] ? i : most;
+	int64_t begin = path->begin + path->point * path->width, end = begin + path->width < path->end ? begin + path->width : path->end;
+	struct cycle_path_segment *last = result->segments ? &result->segment[result->segments - 1] : NULL;
+	if (path->busy[most] + path->memory[most] == 0 || (last && last->process == most)) {
+		if (last)
+			last->begin = begin;
+	} else {
+		last = &result->segment[result->segments++];
+		*last = (struct cycle_path_segment){.process = most, .begin = begin, .end = end, .via = path->via[most]};
+	}
+	if (last) {
+		last->busy += path->busy[most];
+		last->memory += path->memory[most];
+	}
+	memset(path->busy, 0, sizeof *path->busy * (size_t)result->processes);
+	memset(path->memory, 0, sizeof *path->memory * (size_t)result->processes);
+	for (int i = 0; i < result->processes; i++)
+		path->via[i] = -1;
+}
+
+/* Cycles of a process, later ones first. */
+static void add_cycles(struct path *path, int process, int64_t *kind, int64_t from, int64_t to)
+{
+	path->result->on_path[process] += to - from;
+	while (to > from) {
+		int64_t point = (to - 1 - path->begin) / path->width, first = path->begin + point * path->width;
+		for (; path->point > point; path->point--)
+			end_point(path);
+		first = first > from ? first : from;
+		kind[process] += to - first;
+		to = first;
+	}
+}
+
+static int64_t max_cycle(int64_t left, int64_t right)
+{
+	return left > right ? left : right;
+}
+
+static void follow(struct path *path, const struct cycle_process *process)
+{
+	int64_t time = path->end;
+	for (int64_t hops = 0; process && time > path->begin && hops < HOPS_MOST; hops++) {
+		struct hop hop = last_wait(path->network, process, time);
+		int64_t from = max_cycle(hop.end, path->begin);
+		add_cycles(path, process->number, path->busy, from, time);
+		time = from;
+		if (hop.end <= path->begin)
+			return;
+		if (hop.channel) {
+			process = hop.next;
+			time--;
+			if (process && path->via[process->number] < 0)
+				path->via[process->number] = hop.channel->number;
+			continue;
+		}
+		from = max_cycle(time - hop.length, path->begin);
+		add_cycles(path, process->number, path->memory, from, time);
+		time = from;
+	}
+}
+
+static void reverse_path(struct cycle_result *result)
+{
+	for (int i = 0, j = result->segments - 1; i < j; i++, j--) {
+		struct cycle_path_segment kept = result->segment[i];
+		result->segment[i] = result->segment[j];
+		result->segment[j] = kept;
+	}
+}
+
+void cycle_critical_path(const struct cycle_network *network, struct arena *arena, struct cycle_result *result)
+{
+	const struct cycle_process *last = network->last_ended;
+	result->on_path = ARENA_ARRAY(arena, int64_t, result->processes + 1);
+	result->segment = ARENA_ARRAY(arena, struct cycle_path_segment, POINTS + 1);
+	if (!last || !last->ended)
+		return;
+	struct path path = {.network = network, .result = result, .begin = max_cycle(last->began, network->path_from), .end = last->time};
+	path.width = (path.end - path.begin + POINTS - 1) / POINTS;
+	path.point = path.width ? (path.end - 1 - path.begin) / path.width : 0;
+	path.busy = ARENA_ARRAY(arena, int64_t, result->processes);
+	path.memory = ARENA_ARRAY(arena, int64_t, result->processes);
+	path.via = ARENA_ARRAY(arena, int, result->processes);
+	for (int i = 0; i < result->processes; i++)
+		path.via[i] = -1;
+	follow(&path, last);
+	end_point(&path);
+	reverse_path(result);
+}

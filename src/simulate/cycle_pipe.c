@@ -1,0 +1,145 @@
+/* Pipelined loops of the time simulator. */
+#include "simulate/cycle_access.h"
+
+/* Depths are a run's own. */
+static bool runs(const struct cycle_access *only)
+{
+	return only && (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE || (only->kind == ACCESS_PUSH && only->channel->depth != UNBOUNDED));
+}
+
+static void begin(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+{
+	pipe->running = true;
+	pipe->drained = !pipe->iterations;
+	pipe->start = process->time;
+	pipe->inner = pipe->issued = pipe->window = pipe->cycle = 0;
+	pipe->at = 0;
+	for (int i = 0; i < pipe->levels; i++)
+		*pipe->counter[i] = 0;
+	for (int i = 0; i < pipe->groups; i++) {
+		pipe->group[i].done = pipe->group[i].time = 0;
+		pipe->group[i].why = NULL;
+		pipe->group[i].runs = runs(pipe->group[i].only);
+	}
+	for (int i = 0; !pipe->drained && i < pipe->accesses; i++)
+		if (pipe->access[i].port)
+			cycle_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch, pipe->start + pipe->access[i].stage);
+}
+
+static bool run_cycle(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, const struct cycle_group *group)
+{
+	int64_t cycle = pipe->window * pipe->interval + group->stage, begins = process->time + cycle - pipe->cycle, time = begins;
+	const struct cycle_access *why = NULL;
+	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
+		cycle_ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = group->first; i < group->first + group->count; i++) {
+			int64_t iteration = pipe->window - pipe->lag[i];
+			const struct cycle_access *access = &pipe->access[i];
+			if (iteration < 0 || iteration >= pipe->iterations || !cycle_is_made(pipe, access, iteration))
+				continue;
+			if (pass)
+				cycle_access_make(network, access, time);
+			else if (!cycle_access_time(network, process, access, &time, &why))
+				return false;
+		}
+	if (time > begins) {
+		cycle_log_wait(network, process, why, begins, time);
+		cycle_log_stall(network, why, begins, time);
+	}
+	process->time = time;
+	pipe->cycle = cycle;
+	return true;
+}
+
+/* Style stp. */
+static bool run_frozen(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+{
+	process->waits_for = NULL;
+	for (; pipe->window <= pipe->last_window; pipe->window++, pipe->at = 0) {
+		if (pipe->issued == pipe->window && pipe->issued < pipe->iterations)
+			cycle_issue(pipe);
+		for (; pipe->at < pipe->groups; pipe->at++)
+			if (!run_cycle(network, process, pipe, &pipe->group[pipe->at]))
+				return false;
+		if (cycle_must_yield(network, process)) {
+			pipe->window++;
+			pipe->at = 0;
+			return false;
+		}
+	}
+	process->time += (pipe->iterations - 1) * pipe->interval + pipe->depth - pipe->cycle;
+	return true;
+}
+
+/* What held up the group nearest to the end. */
+static const struct cycle_access *last_reason(const struct cycle_pipe *pipe)
+{
+	const struct cycle_access *why = NULL;
+	for (int i = pipe->groups - 1; i >= 0 && !why; i--)
+		why = pipe->group[i].why;
+	return why;
+}
+
+/* When the next loop's first iteration may enter: behind the last one, which it passes nowhere. */
+static int64_t next_entry(const struct cycle_pipe *pipe)
+{
+	const struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	int64_t enters = first->time + pipe->interval, leaves = last->time + 1 - last->stage;
+	return enters > leaves ? enters : leaves;
+}
+
+/* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
+static bool run_flushing(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+{
+	struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	cycle_advance(network, process, pipe);
+	if (process->yielded)
+		return false;
+	process->time = last->done ? last->time : pipe->start;
+	if (last->done < pipe->iterations)
+		return false;
+	int64_t left = first->time + last->stage;
+	if (last->time > left)
+		cycle_log_wait(network, process, last_reason(pipe), left, last->time);
+	process->left = last->time + pipe->depth - last->stage;
+	process->time = process->rewinding ? next_entry(pipe) : process->left;
+	return true;
+}
+
+/* Nothing that the loop still does is earlier. */
+int64_t cycle_pipe_bound(const struct cycle_process *process, const struct cycle_pipe *pipe)
+{
+	int64_t bound = INT64_MAX;
+	if (!pipe->flushes || pipe->drained)
+		return process->time;
+	for (int i = 0; i < pipe->groups; i++) {
+		const struct cycle_group *group = &pipe->group[i];
+		int64_t time = group->done ? group->time : pipe->start;
+		bound = group->done < pipe->iterations && time < bound ? time : bound;
+	}
+	return bound;
+}
+
+/* What was written has arrived in memory. */
+static bool arrive(struct cycle_network *network, struct cycle_process *process, const struct cycle_pipe *pipe)
+{
+	for (int i = 0; i < pipe->accesses; i++)
+		if (pipe->access[i].kind == ACCESS_STORE && !cycle_port_end(network, process, &pipe->access[i]))
+			return cycle_unknown(process, &pipe->access[i]);
+	return true;
+}
+
+bool cycle_pipe_run(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+{
+	if (!pipe->running)
+		begin(network, process, pipe);
+	if (!pipe->drained && !(pipe->flushes ? run_flushing : run_frozen)(network, process, pipe))
+		return false;
+	pipe->drained = true;
+	if (pipe->iterations && !arrive(network, process, pipe))
+		return false;
+	pipe->running = false;
+	process->time += process->rewinding ? 0 : LOOP_CYCLES;
+	return true;
+}

@@ -1,0 +1,177 @@
+/* Pipelined loops of the time simulator: stages, conditions and groups of their accesses. */
+#include "simulate/cycle_network.h"
+
+/* A second access through one port goes through its twin. */
+static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe, struct cycle_access *access, const struct op *op)
+{
+	for (int i = 0; i < access->order - 1; i++)
+		if (pipe->access[i].port == access->port)
+			access->port = cycle_port_twin(network, access->port);
+	access->stretch = cycle_stretch_of(access->port, op, network->platform->memory_latency, pipe->levels, pipe->counter, pipe->trips);
+	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.prefetches;
+}
+
+/* Stages of the accesses, and the depth: the longest way through the body.  value->id: when a value is ready. */
+static void schedule(struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
+{
+	int count = 0;
+	for (const struct op *op = body->first; op; op = op->next)
+		count += cycle_is_access(op);
+	pipe->access = ARENA_ARRAY(network->arena, struct cycle_access, count + 1);
+	for (const struct op *op = body->first; op; op = op->next) {
+		int64_t ready = 0;
+		for (int i = 0; i < op->operands; i++)
+			if (op->operand[i]->def && op->operand[i]->def->parent == body && op->operand[i]->id > ready)
+				ready = op->operand[i]->id;
+		if (cycle_is_access(op)) {
+			struct cycle_access *access = &pipe->access[pipe->accesses++];
+			*access = cycle_access_of(op);
+			access->stage = ready;
+			access->order = pipe->accesses;
+			if (access->port)
+				add_stretch(network, pipe, access, op);
+		}
+		ready += operation_latency(network->platform, op);
+		for (int i = 0; i < op->results; i++)
+			op->result[i]->id = (int)ready;
+		pipe->depth = ready > pipe->depth ? ready : pipe->depth;
+	}
+}
+
+static bool add_conditions(struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
+{
+	struct cycle_access *access = pipe->access;
+	pipe->condition.innermost = pipe->counter[pipe->levels - 1];
+	pipe->condition.trips = pipe->trips[pipe->levels - 1];
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (op_is_conditional(op) && !cycle_condition_add(network, &pipe->condition, op, &access->bit))
+			return false;
+		access += cycle_is_access(op);
+	}
+	cycle_condition_finish(network->arena, &pipe->condition);
+	return true;
+}
+
+static int64_t group_key(const struct cycle_pipe *pipe, int64_t stage)
+{
+	return pipe->flushes ? stage : stage % pipe->interval;
+}
+
+static void sort_accesses(struct cycle_pipe *pipe)
+{
+	for (int i = 1; i < pipe->accesses; i++) {
+		struct cycle_access moved = pipe->access[i];
+		int j = i;
+		for (; j && group_key(pipe, pipe->access[j - 1].stage) > group_key(pipe, moved.stage); j--)
+			pipe->access[j] = pipe->access[j - 1];
+		pipe->access[j] = moved;
+	}
+}
+
+/* A flushing loop begins with a group in stage 0, where iterations enter. */
+static void make_groups(struct arena *arena, struct cycle_pipe *pipe)
+{
+	pipe->group = ARENA_ARRAY(arena, struct cycle_group, pipe->accesses + 1);
+	if (pipe->flushes)
+		pipe->group[pipe->groups++] = (struct cycle_group){0};
+	for (int i = 0; i < pipe->accesses; i++) {
+		int64_t key = group_key(pipe, pipe->access[i].stage);
+		if (!pipe->groups || pipe->group[pipe->groups - 1].stage != key)
+			pipe->group[pipe->groups++] = (struct cycle_group){.first = i, .stage = key};
+		pipe->group[pipe->groups - 1].count++;
+	}
+}
+
+/* As if no condition held. */
+static void make_made(struct arena *arena, const struct cycle_pipe *pipe, struct cycle_group *group)
+{
+	for (int i = group->first; i < group->first + group->count; i++)
+		group->conditions |= pipe->access[i].bit < 0 ? 0 : (uint64_t)1 << pipe->access[i].bit;
+	group->only = group->count == 1 ? &pipe->access[group->first] : NULL;
+	group->made = ARENA_ARRAY(arena, struct cycle_made, CYCLE_MADE);
+	for (int k = 0; k < CYCLE_MADE; k++) {
+		group->made[k].access = ARENA_ARRAY(arena, const struct cycle_access *, group->count + 1);
+		cycle_list_made(pipe, group, 0, &group->made[k]);
+	}
+}
+
+static void make_flushing(struct arena *arena, struct cycle_pipe *pipe)
+{
+	for (int i = 0; i < pipe->groups; i++) {
+		pipe->group[i].times = ARENA_ARRAY(arena, int64_t, pipe->ring);
+		make_made(arena, pipe, &pipe->group[i]);
+	}
+	for (int i = 1; i < pipe->groups; i++) {
+		pipe->group[i].before = pipe->group[i - 1].times;
+		pipe->group[i].distance = pipe->group[i].stage - pipe->group[i - 1].stage;
+		pipe->group[i - 1].next_times = pipe->group[i].times;
+	}
+}
+
+static void make_rings(struct arena *arena, struct cycle_pipe *pipe)
+{
+	int64_t most = 1;
+	pipe->lag = ARENA_ARRAY(arena, int64_t, pipe->accesses + 1);
+	for (int i = 0; i < pipe->accesses; i++) {
+		pipe->lag[i] = pipe->access[i].stage / pipe->interval;
+		most = pipe->lag[i] > most ? pipe->lag[i] : most;
+	}
+	for (int i = 0; i + 1 < pipe->groups; i++)
+		pipe->group[i].room = (pipe->group[i + 1].stage - pipe->group[i].stage + pipe->interval - 1) / pipe->interval;
+	for (pipe->ring = 1; pipe->ring <= most + pipe->groups;)
+		pipe->ring *= 2;
+	pipe->mask = pipe->ring - 1;
+	pipe->bits = ARENA_ARRAY(arena, uint64_t, pipe->ring);
+	if (pipe->flushes)
+		make_flushing(arena, pipe);
+}
+
+/* Of a flushing loop that only reads where iterations enter, nothing shows until they come to the next group, or until it may read on. */
+static void set_leads(struct cycle_pipe *pipe, int64_t latency)
+{
+	const struct cycle_group *first = &pipe->group[0];
+	bool reads = pipe->flushes && pipe->groups > 1;
+	for (int i = 0; reads && i < first->count; i++)
+		reads = pipe->access[i].kind == ACCESS_LOAD && pipe->access[i].stretch.prefetches;
+	for (int i = 0; reads && i < first->count; i++)
+		pipe->access[i].stretch.lead = first[1].stage < latency ? first[1].stage : latency;
+}
+
+bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process, const struct op *loop, int64_t repeats)
+{
+	struct arena *arena = network->arena;
+	struct cycle_pipe *pipe = ARENA_NEW(arena, struct cycle_pipe);
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(inner->region[0]))
+		pipe->levels++;
+	pipe->counter = ARENA_ARRAY(arena, int64_t *, pipe->levels);
+	pipe->trips = ARENA_ARRAY(arena, int64_t, pipe->levels);
+	pipe->iterations = 1;
+	for (int i = 0; i < pipe->levels; i++) {
+		loop = i ? timing_only_loop(loop->region[0]) : loop;
+		loop->region[0]->argument[0]->data = pipe->counter[i] = ARENA_NEW(arena, int64_t);
+		if (!cycle_trips(network, loop, &pipe->trips[i]))
+			return false;
+		pipe->iterations = cycle_multiply_counts(pipe->iterations, pipe->trips[i]);
+	}
+	if (!pipe->iterations)
+		return true;
+	pipe->interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
+	pipe->flushes = process->flushes;
+	schedule(network, pipe, loop->region[0]);
+	if (!add_conditions(network, pipe, loop->region[0]))
+		return false;
+	sort_accesses(pipe);
+	make_groups(arena, pipe);
+	make_rings(arena, pipe);
+	set_leads(pipe, network->platform->memory_latency);
+	pipe->last_window = pipe->iterations - 1;
+	for (int i = 0; i < pipe->accesses; i++)
+		if (pipe->iterations - 1 + pipe->lag[i] > pipe->last_window)
+			pipe->last_window = pipe->iterations - 1 + pipe->lag[i];
+	for (int i = 0; i < pipe->accesses; i++)
+		if (pipe->access[i].kind == ACCESS_PUSH)
+			cycle_add_words(pipe->access[i].channel, cycle_multiply_counts(pipe->iterations, repeats));
+	network->events = cycle_add_counts(network->events, cycle_multiply_counts(pipe->iterations, repeats));
+	VEC_PUSH(arena, &process->steps, ((struct cycle_step){.kind = STEP_PIPE, .pipe = pipe}));
+	return true;
+}

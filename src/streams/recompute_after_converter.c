@@ -1,0 +1,218 @@
+/* A product has all words of a block in its sums until the last term, and gives them in as many cycles as there are; an elementwise kernel takes the numbers one by one, so a FIFO of wide words stands between them,
+ * and the converter behind it, which turns the block and sends it several times, is filled nearly as slowly as it is read: it needs two halves.  Where the kernel works behind the converter instead, as often as
+ * its reader takes each number, the words go straight into the block, so fast that one half is enough, and there is no FIFO. */
+#include "itensor/box.h"
+#include "streams/share_buffers.h"
+#include "streams/explain_converters.h"
+#include "streams/recompute_after_converter.h"
+#include "streams/recompute_kernels.h"
+#include "streams/kernel_reordered.h"
+
+#define QUICK 32              /* words that are read of a block for each that is written into it: so small a part of the time nobody has a half to work at */
+
+struct source {               /* of an operand whose type changes */
+	struct value *from;
+	struct box box;
+	int halves;
+};
+
+struct buffer_move {
+	struct module *module;
+	struct op *convert, *last, *op;   /* the converter; what its readers read: itself, or a cast behind it; the kernel */
+	struct kernel *kernel;    /* in the converter's order */
+	const struct type **type; /* [operands], then the result's */
+	struct source *source;    /* [operands] */
+};
+
+static bool has_single_reader(const struct value *value)
+{
+	return stream_readers(value) && !stream_readers(value)->deferred && stream_readers(value)->list.count == 1;
+}
+
+static bool passes_on(const struct op *op, bool converted)
+{
+	return op->code == OP_CAST || (converted && op->code == OP_CONVERT && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED));
+}
+
+/* What casts, and converters where they may go, make of it in this block. */
+static struct value *source_below(struct value *value, const struct block *block, bool converted)
+{
+	while (value->def && value->def->parent == block && passes_on(value->def, converted))
+		value = value->def->operand[0];
+	return value;
+}
+
+static int64_t iterations_of(const struct box *box)
+{
+	int64_t turns = 1;
+	for (int l = 0; l < box->shared; l++)
+		turns *= box->fill.trip[l];
+	return turns;
+}
+
+static int64_t words_of(const struct box *box, const struct box_side *side)
+{
+	int64_t words = 1;
+	for (int l = box->shared; l < side->loops; l++)
+		words *= side->trip[l];
+	return words;
+}
+
+/* Does the block hold just what the kernel has in its sums, and goes it in while next to nothing is read? */
+static bool arrives_in_burst(const struct op *writer, const struct box *box)
+{
+	if (!writer || writer->code != OP_KERNEL || !box->shared)
+		return false;
+	int outermost = kernel_outer_reduction(writer->kernel);
+	int64_t blocks = 1;
+	for (int l = 0; l < outermost; l++)
+		blocks *= writer->kernel->loop[l].extent;
+	return outermost > 0 && blocks == iterations_of(box) && words_of(box, &box->fill) * QUICK <= words_of(box, &box->drain);
+}
+
+static int64_t bytes_of(const struct value *stream, int64_t elements)
+{
+	return elements * ((type_bits(type_scalar(stream_tensor(stream))) + 7) / 8);
+}
+
+static bool find_source(struct buffer_move *t, int operand)
+{
+	struct value *value = t->op->operand[operand];
+	bool large = type_elements(stream_tensor(value)) == type_elements(stream_tensor(t->op->result[0]));
+	struct source *source = &t->source[operand];
+	source->from = source_below(value, t->op->parent, !large);
+	struct block *home = source->from->def ? source->from->def->parent : source->from->block;
+	if (home != t->op->parent || !stream_readers(source->from) || stream_readers(source->from)->deferred || (large && !(has_single_reader(source->from) && has_single_reader(value))))
+		return false;
+	source->box = box_between(t->module->arena, stream_tensor(source->from), source->from->type, t->type[operand], BOX_LEAST);
+	if (source->box.why || (large && !arrives_in_burst(source->from->def, &source->box)))
+		return false;
+	source->halves = large ? 1 : source->box.halves;
+	return true;
+}
+
+/* Some operands come from products, and all together need no larger blocks than the result. */
+static bool find_sources(struct buffer_move *t)
+{
+	int64_t bytes = 0;
+	bool any = false;
+	for (int j = 0; j < t->op->operands; j++) {
+		if (t->type[j] == t->op->operand[j]->type)
+			continue;
+		if (!find_source(t, j))
+			return false;
+		bytes += bytes_of(t->op->operand[j], t->source[j].box.elements * t->source[j].halves);
+		any |= arrives_in_burst(t->source[j].from->def, &t->source[j].box);
+	}
+	return any && bytes <= converter_bytes(t->convert);
+}
+
+static bool is_plain(const struct op *op)
+{
+	bool plain = op->code == OP_KERNEL && !kernel_has_reduction(op->kernel) && !body_uses_counters(&op->kernel->update);
+	for (int j = 0; plain && j < op->operands; j++)
+		plain = !op->kernel->operand[j].guards && op->kernel->operand[j].index_operand < 0 && !op->operand[j]->type->itensor->run_time;
+	return plain;
+}
+
+/* The same words, however the types say it. */
+static bool are_same(const struct buffer_move *t, const struct type *one, const struct type *other)
+{
+	struct arena *arena = t->module->arena;
+	const struct type *tensor = stream_tensor(t->op->result[0]);
+	return stream_lanes(one) == stream_lanes(other) && sequence_same(sequence_flat(arena, sequence_of_type(arena, tensor, one)), sequence_flat(arena, sequence_of_type(arena, tensor, other)));
+}
+
+static bool match_move(struct buffer_move *t)
+{
+	const struct op *convert = t->convert;
+	struct op *op = t->op = convert->operand[0]->def;
+	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) || !op || op->parent != convert->parent || !is_plain(op) || !has_single_reader(op->result[0]))
+		return false;
+	struct stream_readers *readers = stream_readers(convert->result[0]);
+	if (!readers || readers->deferred)
+		return false;
+	t->last = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST ? readers->list.data[0].op : t->convert;
+	const struct value *result = t->last->result[0];
+	t->kernel = is_reused_enough(stream_readers(result)) && !stream_readers(result)->deferred ? kernel_reordered(t->module, op, result->type) : NULL;
+	t->type = ARENA_ARRAY(t->module->arena, const struct type *, op->operands + 1);
+	t->source = ARENA_ARRAY(t->module->arena, struct source, op->operands + 1);
+	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) && are_same(t, t->type[op->operands], result->type) && find_sources(t);
+}
+
+static void drop_reader(struct value *value, const struct op *op, int operand)
+{
+	struct stream_readers *readers = stream_readers(value);
+	size_t kept = 0;
+	for (size_t i = 0; i < readers->list.count; i++)
+		if (readers->list.data[i].op != op || readers->list.data[i].operand != operand)
+			readers->list.data[kept++] = readers->list.data[i];
+	readers->list.count = kept;
+}
+
+/* The operand comes by a converter of its own; what brought it goes, where nobody else reads it. */
+static void read_by_block(struct buffer_move *t, int operand)
+{
+	struct module *module = t->module;
+	struct source *source = &t->source[operand];
+	struct value *old = t->op->operand[operand];
+	struct op *convert = op_new(module, OP_CONVERT, t->op->location, 1, &source->from, 1, &t->type[operand]);
+	set_stream_tensor(module, convert, stream_tensor(source->from));
+	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, source->box.elements));
+	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, source->box.shared));
+	attr_set(module, convert, KEY_HALVES, attr_integer(module, source->halves));
+	op_insert_before(t->op, convert);
+	struct stream_readers *own = convert->result[0]->data = ARENA_NEW(module->arena, struct stream_readers);
+	VEC_PUSH(module->arena, &own->list, ((struct reader){t->op, operand}));
+	t->op->operand[operand] = convert->result[0];
+	drop_reader(old, t->op, operand);
+	while (old != source->from && !stream_readers(old)->list.count) {
+		struct op *def = old->def;
+		old = def->operand[0];
+		drop_reader(old, def, 0);
+		op_remove(def);
+	}
+	VEC_PUSH(module->arena, &stream_readers(source->from)->list, ((struct reader){convert, 0}));
+}
+
+static void apply_move(struct buffer_move *t)
+{
+	struct op *op = t->op;
+	for (int j = 0; j < op->operands; j++)
+		if (t->type[j] != op->operand[j]->type)
+			read_by_block(t, j);
+	op->kernel = t->kernel;
+	op->result[0]->type = t->last->result[0]->type;
+	struct stream_readers *readers = op->result[0]->data = stream_readers(t->last->result[0]);
+	for (size_t i = 0; i < readers->list.count; i++)
+		readers->list.data[i].op->operand[readers->list.data[i].operand] = op->result[0];
+	if (t->last != t->convert)
+		op_remove(t->last);
+	op_remove(t->convert);
+}
+
+static bool recompute_in_block(struct module *module, struct block *block)
+{
+	bool any = false;
+	VEC(struct op *) converts = {0};
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			any |= recompute_in_block(module, op->region[0]);
+		if (op->code == OP_CONVERT)
+			VEC_PUSH(module->arena, &converts, op);
+	}
+	for (size_t i = 0; i < converts.count; i++) {
+		struct buffer_move t = {.module = module, .convert = converts.data[i]};
+		if (!match_move(&t))
+			continue;
+		apply_move(&t);
+		any = true;
+	}
+	return any;
+}
+
+void recompute_after_converter(struct module *module, struct block *block)
+{
+	if (recompute_in_block(module, block))
+		plan_shared_buffers(module, block);
+}
