@@ -19,7 +19,7 @@ irdl.dialect @stream {
     irdl.parameters(%0, %1)
   }
   // block, depth
-  irdl.type @blocks {
+  irdl.type @block_channel {
     %0 = irdl.any
     %1 = irdl.any
     irdl.parameters(%0, %1)
@@ -77,13 +77,13 @@ irdl.dialect @stream {
     irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4)
     irdl.results(%r0)
   }
-  irdl.operation @fill {
+  irdl.operation @pad_tokens {
     %a0 = irdl.any
     %r0 = irdl.any
     irdl.operands(%a0)
     irdl.results(%r0)
   }
-  irdl.operation @pick {
+  irdl.operation @layer_select {
     %a0 = irdl.any
     %a1 = irdl.any
     %r0 = irdl.any
@@ -98,7 +98,7 @@ irdl.dialect @stream {
     irdl.operands(%a0, %a1, %a2)
     irdl.results(%r0)
   }
-  irdl.operation @part {
+  irdl.operation @layer_extract {
     %a0 = irdl.any
     %r0 = irdl.any
     irdl.operands(%a0)
@@ -116,13 +116,13 @@ irdl.dialect @stream {
   }
 
   // scalars, inside kernel bodies and on words
-  irdl.operation @nearest {
+  irdl.operation @round_saturate {
     %a0 = irdl.any
     %r0 = irdl.any
     irdl.operands(%a0)
     irdl.results(%r0)
   }
-  irdl.operation @peak {
+  irdl.operation @absmax {
     %a0 = irdl.any
     %a1 = irdl.any
     %r0 = irdl.any
@@ -214,7 +214,7 @@ irdl.dialect @stream {
     irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4, variadic %a5, variadic %a6, variadic %a7)
     irdl.results(%r0)
   }
-  irdl.operation @choose {
+  irdl.operation @layer_mux {
     %a0 = irdl.any
     %r0 = irdl.any
     irdl.operands(variadic %a0)
@@ -236,11 +236,11 @@ irdl.dialect @stream {
     %r0 = irdl.any
     irdl.results(%r0)
   }
-  irdl.operation @blocks {
+  irdl.operation @block_channel {
     %r0 = irdl.any
     irdl.results(%r0)
   }
-  irdl.operation @take {
+  irdl.operation @pop {
     %a0 = irdl.any
     %a1 = irdl.any
     %r0 = irdl.any

@@ -310,11 +310,11 @@ def _dictionary(port: Port):
     if port.axis is not None:
         values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
     if port.at is not None:
-        values["stream.at"] = ir.StringAttr.get(port.at)
+        values["stream.position"] = ir.StringAttr.get(port.at)
     if port.batch is not None:
         values["stream.batch"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.batch)
     if port.rows is not None:
-        values["stream.rows"] = ir.StringAttr.get(port.rows)
+        values["stream.token_count"] = ir.StringAttr.get(port.rows)
     return ir.DictAttr.get(values)
 
 

@@ -1,4 +1,4 @@
-/* Rows of a launch that are not there.  An argument with `stream.rows` names the input that says how many of its rows, along `stream.axis`, count; with a unit every loop over
+/* Rows of a launch that are not there.  An argument with `stream.token_count` names the input that says how many of its rows, along `stream.axis`, count; with a unit every loop over
  * them is bound by that number, from the argument on and back to what only such loops read, so that one token costs one token's work.
  * What a bound loop is not alone with, the rows in front of a cache's, is filled up with rows of zeros; masks hide those from the rows that count.
  * Rows go in tiles as the unit takes them (ir/launch_tokens.h): each bound loop becomes two.
@@ -36,7 +36,7 @@ static void report_unbindable(struct binder *b, const struct op *op, const char 
 {
 	if (!b->failed) {
 		diag_error(b->module->diag, op->location, "rows counted by \"%s\" %s", b->symbol, why);
-		diag_note(b->module->diag, "accepted are rows that are walked whole, and in contractions alone; without stream.rows all rows of the argument count");
+		diag_note(b->module->diag, "accepted are rows that are walked whole, and in contractions alone; without stream.token_count all rows of the argument count");
 	}
 	b->failed = true;
 }
@@ -245,7 +245,7 @@ static int64_t rows_read(const struct binder *b, const struct use *use)
 static struct op *copy_of(struct binder *b, struct op *op)
 {
 	struct kernel *kernel = kernel_clone(b->module, op->kernel, op->operands);
-	kernel->name = text_format(b->module->arena, "%s_there", kernel->name);
+	kernel->name = text_format(b->module->arena, "%s_valid", kernel->name);
 	struct op *copy = kernel_new(b->module, op->location, kernel->name, kernel->loops, op->operands, op->operand, op->result[0]->type);
 	copy->kernel = kernel;
 	op_insert_before(op, copy);

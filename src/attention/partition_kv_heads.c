@@ -149,7 +149,7 @@ static struct value *add_part(struct module *module, const struct member *member
 		kernel->operand[j].offset += maker ? 0 : kernel->operand[j].stride[member->loop] * begin;
 	}
 	kernel->loop[member->loop].extent = extent / member->parts;
-	kernel->name = text_format(module->arena, "%s_part%lld", kernel->name, (long long)part);
+	kernel->name = text_format(module->arena, "%s_partition%lld", kernel->name, (long long)part);
 	const struct type *type = part_type(module, op->result[0]->type, extent, member->parts);
 	struct op *copy = kernel_new(module, op->location, kernel->name, kernel->loops, op->operands, operand, type);
 	copy->kernel = kernel;
@@ -165,7 +165,7 @@ static struct value *join_parts(struct module *module, const struct member *memb
 	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
 	int parts = (int)member->parts;
 	int64_t each = type_elements(type) / parts;
-	struct op *join = kernel_new(module, op->location, text_format(module->arena, "%s_parts", op->kernel->name), 2, parts, member->part, type);
+	struct op *join = kernel_new(module, op->location, text_format(module->arena, "%s_joined", op->kernel->name), 2, parts, member->part, type);
 	struct kernel *kernel = join->kernel;
 	kernel->loop[0].extent = parts;
 	kernel->loop[1].extent = each;

@@ -90,7 +90,7 @@ struct value *consumer_buffer_fill(struct process *p, const struct consumer_buff
 	struct side side = {.steps = steps, .word = steps->lanes};
 	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, steps->loops + 1);
 	const struct value *from = consumer_buffer->convert->operand[0];
-	struct value *array = make_array(p, "kept", consumer_buffer->box.elements / steps->lanes, stream_word(p->module, from->type), 1);
+	struct value *array = make_array(p, "local_buffer", consumer_buffer->box.elements / steps->lanes, stream_word(p->module, from->type), 1);
 	int opened = side_loops(p, &side, counter);
 	side_write(p, &side, array, counter, make_pop(p, NULL, process_argument(p, stream_fifo(p->design, from), text_format(p->module->arena, "x%d", consumer_buffer->operand))));
 	process_close(p, opened);

@@ -75,7 +75,7 @@ static struct bypass bypass_of(struct design *design, const struct box *box, con
 	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;
 	if (!words)
 		return (struct bypass){0};
-	return (struct bypass){design_fifo(design, "s_row", word, 2), words, {.symbol = rows, .plus = -1, .tile = 1, .most = 1, .remaining = true}};
+	return (struct bypass){design_fifo(design, "s_bypass", word, 2), words, {.symbol = rows, .plus = -1, .tile = 1, .most = 1, .remaining = true}};
 }
 
 /* The reader's side: the block, which they were written to as well, is released unread. */
@@ -142,7 +142,7 @@ static bool lower_causal_buffer(struct design *design, const struct op *op)
 	int64_t word = box_word(&causal_buffer.box), widest = causal_buffer.fill.lanes > causal_buffer.drain.lanes ? causal_buffer.fill.lanes : causal_buffer.drain.lanes;
 	const struct type *scalar = type_scalar(op->result[0]->type), *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
 	struct side fill = {.steps = &causal_buffer.fill, .word = word}, drain = {.steps = &causal_buffer.drain, .word = word, .type = stream_word(module, op->result[0]->type)};
-	struct process p = process_new(design, "later");
+	struct process p = process_new(design, "causal");
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	struct value *array = make_array(&p, "words", causal_buffer.box.elements / word, element, word < widest ? widest / word : 1);
 	struct value **taken = ARENA_ARRAY(module->arena, struct value *, causal_buffer.fill.loops), **drain_counter = ARENA_ARRAY(module->arena, struct value *, causal_buffer.drain.loops);

@@ -94,10 +94,10 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 		diag_error(module->diag, op->location, "stream.convert: a window of %lld elements", (long long)size);
 		return diag_note(module->diag, "from its oldest to its newest word it has %lld", (long long)(line_buffer.words * lanes));
 	}
-	struct ring r = {.p = process_new(design, "window"), .line_buffer = &line_buffer, .counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1)};
+	struct ring r = {.p = process_new(design, "line_buffer"), .line_buffer = &line_buffer, .counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1)};
 	r.in = process_argument(&r.p, stream_fifo(design, op->operand[0]), "x");
 	r.out = process_argument(&r.p, stream_fifo(design, op->result[0]), "y");
-	r.array = make_array(&r.p, "window", line_buffer.words + 1, stream_word(module, from), 1);
+	r.array = make_array(&r.p, "line_buffer", line_buffer.words + 1, stream_word(module, from), 1);
 	process_layers(&r.p);
 	take_first(&r);
 	for (int l = 0; l < line_buffer.outer; l++) {

@@ -87,7 +87,7 @@ static void await_token(struct process *p, struct value *when, struct value *tok
 
 static void write_out(struct design *design, const struct spill *spill, bool once)
 {
-	struct process p = process_new(design, "cut_store");
+	struct process p = process_new(design, "spill_store");
 	struct value *memory = process_argument(&p, spill->port, "m"), *in = process_argument(&p, spill->fifo, "x");
 	int opened;
 	process_layers(&p);
@@ -103,7 +103,7 @@ static void write_out(struct design *design, const struct spill *spill, bool onc
 
 static void read_back(struct design *design, const struct spill *spill, bool once)
 {
-	struct process p = process_new(design, "cut_load");
+	struct process p = process_new(design, "spill_load");
 	struct value *memory = process_argument(&p, spill->port, "m"), *out = process_argument(&p, spill->fifo, "y");
 	int opened;
 	if (once)
@@ -131,7 +131,7 @@ static struct value *side_fifo(struct design *design, const struct value *stream
 	if (fifo->type->element == word)
 		return fifo;
 	int64_t lanes = type_lanes(word);
-	struct value *narrow = design_fifo(design, "s_cut", word, itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
+	struct value *narrow = design_fifo(design, "s_spill", word, itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
 	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, stream->type);
 	return narrow;
 }
@@ -146,7 +146,7 @@ bool lower_spill(struct design *design, const struct op *op, bool crossing)
 		return false;
 	int64_t lanes = memory_word(&box, type_bits(scalar)), layers = design->layers, tokens = layers ? layers : 2;
 	const struct type *word = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
-	const char *name = text_format(arena, "cut%d", design->serial++);
+	const char *name = text_format(arena, "spill%d", design->serial++);
 	design_buffer(design, name, word, box.elements / lanes, 0, NULL);
 	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens), *read = NULL;
 	if (layers && !crossing) {

@@ -63,11 +63,11 @@ void mark_replay_buffers(struct module *module, struct block *block)
 void lower_replay_buffer(struct design *design, const struct op *convert, const struct replay_buffer *replay_buffer)
 {
 	const struct walk *walk = &replay_buffer->walk;
-	struct process p = process_new(design, "again");
+	struct process p = process_new(design, "replay");
 	struct arena *arena = p.module->arena;
 	struct value *in = process_argument(&p, stream_fifo(design, convert->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, convert->result[0]), "y");
 	struct value **counter = ARENA_ARRAY(arena, struct value *, walk->loops + 1), *first = NULL;
-	struct value *array = make_array(&p, "kept", replay_buffer->words, stream_word(p.module, convert->result[0]->type), 1);
+	struct value *array = make_array(&p, "local_buffer", replay_buffer->words, stream_word(p.module, convert->result[0]->type), 1);
 	int64_t *stride = ARENA_ARRAY(arena, int64_t, walk->loops + 1), pitch = 1;
 	attr_set(p.module, array->def, KEY_STREAM_DISTANCE, attr_integer(p.module, replay_buffer->distance));
 	process_layers(&p);

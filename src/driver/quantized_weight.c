@@ -54,7 +54,7 @@ const struct quantized_weight *quantized_weight_find(struct arena *arena, struct
 {
 	const struct quantized *from = quantized_read(arena, attr);
 	if (!from) {
-		diag_error(diag, NOWHERE, "stream.from of an argument is no description of a quantised weight");
+		diag_error(diag, NOWHERE, "stream.derived_from of an argument is no description of a quantised weight");
 		diag_note(diag, "name, type, part, bits, axis, group, base, trips, strides, conditions");
 		return NULL;
 	}

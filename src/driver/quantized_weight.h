@@ -11,7 +11,7 @@ struct quantized_weight {
 	struct folded_bias_sources folded_bias;       /* of a moved bias */
 };
 
-/* from: the attribute stream.from.  NULL after a diagnostic. */
+/* from: the attribute stream.derived_from.  NULL after a diagnostic. */
 const struct quantized_weight *quantized_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *from);
 /* Two parts of the same runs: integers and scales. */
 bool quantized_weight_pairs(const struct quantized_weight *left, const struct quantized_weight *right);

@@ -82,7 +82,7 @@ void hls_rewind_nest(struct emitter *e, struct op *nest)
 	struct op *loop[NEST_MOST];
 	int mark = nest_datapath(nest), loops = hls_nest(nest, loop);
 	if (!attr_get(loop[loops - 1], KEY_STREAM_PIPELINE))
-		hls_fail(e, nest, "is not one pipeline, in a process with stream.unbroken");
+		hls_fail(e, nest, "is not one pipeline, in a process with stream.rewind");
 	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->rewinding->nests, entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
 }
 

@@ -36,11 +36,11 @@ static void correct_job(const struct engine *engine, struct process *p, const st
 
 void lower_operand_correction(const struct engine *engine, struct value *in, int chains, struct value *const *chain)
 {
-	struct process p = engine_process(engine, "lend");
+	struct process p = engine_process(engine, "operand_correction");
 	struct correction correction = {.in = process_argument(&p, in, "x"), .out = ARENA_ARRAY(p.module->arena, struct value *, chains + 1), .chains = chains};
 	for (int i = 0; i < chains; i++)
 		correction.out[i] = process_argument(&p, chain[i], text_format(p.module->arena, "chain%d", i));
-	correction.before = make_array(&p, "before", 1, engine->group, 1);
+	correction.before = make_array(&p, "previous", 1, engine->group, 1);
 	engine_each_job(engine, &p, correct_job, &correction);
 	process_finish(&p);
 }

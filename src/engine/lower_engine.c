@@ -273,10 +273,10 @@ static void feed_chains(const struct engine *engine, int chains, struct value *c
 	feed.group = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count);
 	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count);
 	for (int i = 0; i < chains; i++)
-		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * engine->pairs_per_chain * engine->pes_per_pair));
+		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "pe%d", i * engine->pairs_per_chain * engine->pes_per_pair));
 	int64_t replays = replayed_words(engine);
-	feed.buffer = replays ? make_array(&p, "kept", replays, engine->group, 1) : NULL;
-	feed.scale_buffer = replays ? make_array(&p, "kept_scale", replays, type_float(p.module, 32), 1) : NULL;
+	feed.buffer = replays ? make_array(&p, "local_buffer", replays, engine->group, 1) : NULL;
+	feed.scale_buffer = replays ? make_array(&p, "scale_buffer", replays, type_float(p.module, 32), 1) : NULL;
 	engine_each_job(engine, &p, feed_job, &feed);
 	process_finish(&p);
 }
@@ -292,7 +292,7 @@ static void add_feed(const struct engine *engine)
 		feed_chains(engine, chains, chain);
 		return;
 	}
-	pairs = engine_fifo(engine, "s_pairs", engine->group, GROUP_FIFO_WORDS);
+	pairs = engine_fifo(engine, "s_token_pairs", engine->group, GROUP_FIFO_WORDS);
 	feed_chains(engine, 1, &pairs);
 	lower_operand_correction(engine, pairs, chains, chain);
 }
@@ -357,7 +357,7 @@ static void add_scaler(const struct engine *engine, struct value *const *words, 
 	for (int i = 0; i < engine->pes_per_port; i++)
 		scales.words[i] = process_argument(&p, words[i], i ? text_format(p.module->arena, "w%d", i) : "w");
 	for (int i = of.first; i < of.end; i++)
-		scales.out[i - of.first] = process_argument(&p, engine->scale[i], text_format(p.module->arena, "slice%d", i * engine->pes_per_pair));
+		scales.out[i - of.first] = process_argument(&p, engine->scale[i], text_format(p.module->arena, "pe%d", i * engine->pes_per_pair));
 	scales.buffer = engine_group_buffers(engine, &p, "scales", type_float(p.module, 32));
 	scales.in = process_argument(&p, engine->scales[number], "s");
 	engine_each_pipeline(engine, &p, scale_job, &scales);
@@ -430,7 +430,7 @@ bool lower_engine(struct design *design, const struct block *body)
 	for (int i = 0; i < engine_scalers(&engine); i++)
 		engine.scales[i] = engine_fifo(&engine, "s_scales", type_float(module, 32), LINK_FIFO_WORDS);
 	engine.sums = fifos(&engine, "s_sums", engine.real, sum_fifo_depth(&engine));
-	engine.collected = engine.serializes_tokens ? fifos(&engine, "s_serial", word_of(&engine, 32), LINK_FIFO_WORDS) : engine.sums;
+	engine.collected = engine.serializes_tokens ? fifos(&engine, "s_token_sums", word_of(&engine, 32), LINK_FIFO_WORDS) : engine.sums;
 	lower_weight_loaders(&engine);
 	bundle_ports(design, others);
 	add_feed(&engine);

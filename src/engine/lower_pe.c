@@ -88,12 +88,12 @@ int lower_pe(const struct engine *engine, int number)
 {
 	struct arena *arena = engine->design->module->arena;
 	int left = engine->pairs_per_chain - number % engine->pairs_per_chain, all = engine_pe_pairs(engine) - number, most = left < all ? left : all;
-	struct process p = engine_datapath(engine, text_format(arena, "slice%d", number * engine->pes_per_pair));
+	struct process p = engine_datapath(engine, text_format(arena, "pe%d", number * engine->pes_per_pair));
 	struct pe_process s = {.count = most < engine->pairs_per_process ? most : engine->pairs_per_process};
 	s.in = process_argument(&p, engine->input[number], "x");
 	for (int i = 0; i < s.count; i++)
 		add_operands(engine, &p, &s.pe_pair[i], number + i, s.count == 1);
-	s.next = s.count < left && s.count < all ? process_argument(&p, engine->input[number + s.count], "on") : NULL;
+	s.next = s.count < left && s.count < all ? process_argument(&p, engine->input[number + s.count], "next_pe") : NULL;
 	for (int i = 0; i < s.count; i++)
 		s.pe_pair[i].out = process_argument(&p, engine->sums[number + i], s.count == 1 ? "y" : text_format(arena, "y%d", i));
 	s.groups = engine_group_buffers(engine, &p, "groups", engine->group);

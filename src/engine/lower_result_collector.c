@@ -215,7 +215,7 @@ void lower_result_collector(const struct engine *engine)
 	struct process p = engine_process(engine, "collect");
 	struct collector c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, engine_pe_pairs(engine))};
 	for (int i = 0; i < engine_pe_pairs(engine); i++)
-		c.sums[i] = process_argument(&p, engine->collected[i], text_format(p.module->arena, "slice%d", i * engine->pes_per_pair));
+		c.sums[i] = process_argument(&p, engine->collected[i], text_format(p.module->arena, "pe%d", i * engine->pes_per_pair));
 	bool uniform = results_are_uniform(engine, &c);
 	for (int i = 0; i < (int)engine->jobs.count; i++)
 		c.has_start_offsets |= engine->jobs.data[i].start > 0;
@@ -228,7 +228,7 @@ void lower_result_collector(const struct engine *engine)
 		c.out[i] = process_argument(&p, stream_fifo(p.design, engine->jobs.data[i].op->result[0]), text_format(p.module->arena, "y%d", i));
 	}
 	p.design->layers = 0;
-	c.buffer = !uniform && engine_has_narrow_results(engine) ? make_array(&p, "kept", engine->words_most, engine->real, 1) : NULL;
+	c.buffer = !uniform && engine_has_narrow_results(engine) ? make_array(&p, "local_buffer", engine->words_most, engine->real, 1) : NULL;
 	engine_each_job(engine, &p, uniform ? collect_uniform : collect_job, &c);
 	process_finish(&p);
 }

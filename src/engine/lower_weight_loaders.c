@@ -386,7 +386,7 @@ static void add_distributor(const struct engine *engine, struct loader dealer)
 		fifo[i] = dealer.outlet[i].fifo[0];
 		dealer.outlet[i] = add_outlet(engine, port_name(engine, &dealer, i), dealer.word, engine->pes_per_port);
 	}
-	add_weight_process(engine, &dealer, "deal", fifo);
+	add_weight_process(engine, &dealer, "distribute", fifo);
 }
 
 static const struct type *weight_word(const struct engine *engine)
@@ -402,7 +402,7 @@ static struct outlet *load_weights(const struct engine *engine)
 	const struct type *word = weight_word(engine);
 	for (int i = 0, end; i < engine->ports; i = end) {
 		end = engine_loader_end_port(engine, i);
-		struct loader loader = {"unit", word, i, end - i, weight_segment, 1, &outlets[i]};
+		struct loader loader = {"engine", word, i, end - i, weight_segment, 1, &outlets[i]};
 		for (int k = i; k < end; k++)
 			outlets[k] = port_outlet(engine, port_name(engine, &loader, k - i), word, k);
 		load_in_order(engine, &loader);
@@ -416,7 +416,7 @@ static struct outlet *load_scales(const struct engine *engine)
 	struct module *module = engine->design->module;
 	int parts = engine_scalers(engine);
 	struct outlet *outlets = ARENA_ARRAY(module->arena, struct outlet, parts);
-	struct loader loader = {"unit_scales", vector_of(module, type_float(module, 16), SCALE_LANES), -1, 1, scale_segment, parts, outlets};
+	struct loader loader = {"engine_scales", vector_of(module, type_float(module, 16), SCALE_LANES), -1, 1, scale_segment, parts, outlets};
 	for (int i = 0; i < parts; i++) {
 		struct scaler_range of = engine_scaler_range(engine, i);
 		int64_t lanes = (of.end - of.first) * engine->pes_per_pair / engine->pes_per_port;
@@ -441,11 +441,11 @@ void lower_weight_loaders(struct engine *engine)
 	for (int i = 0, end; i < engine->ports; i = end) {
 		end = distributor_end_port(engine, i);
 		if (weights[i].fifos < engine->pes_per_port)
-			add_distributor(engine, (struct loader){"unit", weight_word(engine), i, end - i, NULL, 1, &weights[i]});
+			add_distributor(engine, (struct loader){"engine", weight_word(engine), i, end - i, NULL, 1, &weights[i]});
 	}
 	for (int i = 0; i < scalers; i++)
 		if (scales[i].fifos < engine->pes_per_port)
-			add_distributor(engine, (struct loader){"unit_scales", scales[i].fifo[0]->type->element, -1, 1, NULL, 1, &scales[i]});
+			add_distributor(engine, (struct loader){"engine_scales", scales[i].fifo[0]->type->element, -1, 1, NULL, 1, &scales[i]});
 	engine->weights = fifos_of(engine, weights, engine->ports);
 	engine->scale_words = fifos_of(engine, scales, scalers);
 }

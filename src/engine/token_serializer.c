@@ -36,7 +36,7 @@ static void add_words(struct process *p, struct job_span stretch, void *context)
 
 void lower_token_serializer(const struct engine *engine, int number)
 {
-	struct process p = engine_process(engine, "serial");
+	struct process p = engine_process(engine, "token_serializer");
 	struct serializer serializer = {.engine = engine};
 	for (int i = number; i < engine_pe_pairs(engine) && serializer.count < engine->pairs_per_process; i++, serializer.count++) {
 		const char *which = serializer.count ? text_format(p.module->arena, "%d", serializer.count) : "";

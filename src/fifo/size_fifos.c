@@ -6,7 +6,7 @@
  *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
  *   least                       the best of five such searches, whatever they take, gone on with until no single depth can be less
  * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does not let be short hold all words.
- * Each FIFO is then as deep as the memory that it needs anyway is; stream.needed keeps the depth that was asked for.  Exact. */
+ * Each FIFO is then as deep as the memory that it needs anyway is; stream.required_depth keeps the depth that was asked for.  Exact. */
 #include "fifo/fifo_passes.h"
 #include "predict/resource.h"
 #include "fifo/fifo.h"

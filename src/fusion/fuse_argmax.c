@@ -174,7 +174,7 @@ static void fuse(const struct argmax_search *s)
 {
 	struct module *module = s->module;
 	const struct type *old = s->op->result[0]->type, *type = type_shaped(module, TYPE_TENSOR, old->rank, old->shape, type_integer(module, 64));
-	struct op *both = kernel_new(module, s->op->location, text_format(module->arena, "%s_largest", s->op->kernel->name), s->op->kernel->loops, s->op->operands, s->op->operand, type);
+	struct op *both = kernel_new(module, s->op->location, text_format(module->arena, "%s_argmax", s->op->kernel->name), s->op->kernel->loops, s->op->operands, s->op->operand, type);
 	struct kernel *kernel = both->kernel;
 	memcpy(kernel->loop, s->op->kernel->loop, sizeof *kernel->loop * (size_t)kernel->loops);
 	for (int j = 0; j < s->op->operands; j++)

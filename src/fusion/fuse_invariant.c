@@ -128,7 +128,7 @@ struct op *fuse_drop_loop(struct module *module, struct op *op, int loop)
 	}
 	drop_result_loop(module, once, loop);
 	op_set_operands(module, op, 1, once->result);
-	kernel->name = text_format(module->arena, "%s_turns", kernel->name);
+	kernel->name = text_format(module->arena, "%s_permuted", kernel->name);
 	kernel->operand = arena_copy(module->arena, &access, sizeof access);
 	kernel->update = (struct body){0};
 	kernel->update.result = body_operand(module, &kernel->update, kernel->type, 0);

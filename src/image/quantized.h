@@ -1,5 +1,5 @@
 /* Weights of few bits, made offline from a weight of the model: runs of `group` numbers that share a scale, in the order in which the kernels use them
- * (attribute `stream.from` of an argument, docs/ir.md).  Pure functions: used by the packer, by the runtime's loader and by tests. */
+ * (attribute `stream.derived_from` of an argument, docs/ir.md).  Pure functions: used by the packer, by the runtime's loader and by tests. */
 #ifndef STC_QUANTIZED_H
 #define STC_QUANTIZED_H
 #include "ir/ir.h"

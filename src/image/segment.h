@@ -1,4 +1,4 @@
-/* A segment as attributes of a module have it (docs/ir.md, SEGMENT, and stream.from). */
+/* A segment as attributes of a module have it (docs/ir.md, SEGMENT, and stream.derived_from). */
 #ifndef STC_SEGMENT_H
 #define STC_SEGMENT_H
 #include "ir/ir.h"

@@ -120,9 +120,9 @@ static bool check_state(struct module *module, const struct op *function, const 
 	if (!axis || axis->kind != ATTR_INTEGER || axis->integer < 0 || axis->integer >= row->rank)
 		return refuse_state(module, function, name, "stream.axis = N : i64, one of its dimensions");
 	if (!at || at->kind != ATTR_STRING || !argument_named(function, type, at->text, "input"))
-		return refuse_state(module, function, name, "stream.at = \"NAME\", an input with the position");
+		return refuse_state(module, function, name, "stream.position = \"NAME\", an input with the position");
 	if (rows && (rows->kind != ATTR_STRING || !is_integer(argument_named(function, type, rows->text, "input"))))
-		return refuse_state(module, function, name, "stream.rows = \"NAME\", an input of one integer with the number of rows to write");
+		return refuse_state(module, function, name, "stream.token_count = \"NAME\", an input of one integer with the number of rows to write");
 	if (row->shape[axis->integer] > state->shape[axis->integer])
 		return refuse_state(module, function, name, "no more rows than the state has");
 	for (int i = 0; i < row->rank; i++)
@@ -183,7 +183,7 @@ static bool check_rows(struct module *module, const struct op *function, const s
 	if (known && axis && axis->kind == ATTR_INTEGER && axis->integer >= 0 && own->kind == TYPE_TENSOR && axis->integer < own->rank)
 		return true;
 	diag_error(module->diag, function->location, "\"%s\" does not say which of its rows count", item(list, index, KEY_STREAM_NAME)->text);
-	return diag_note(module->diag, "accepted are stream.rows = \"NAME\", an input of one integer with their number, and stream.axis = N : i64, the dimension of the rows");
+	return diag_note(module->diag, "accepted are stream.token_count = \"NAME\", an input of one integer with their number, and stream.axis = N : i64, the dimension of the rows");
 }
 
 static bool check_results(struct module *module, const struct op *function, const struct type *type)

@@ -122,7 +122,7 @@ static const struct type *read_stream(struct reader *reader, const char *text)
 		return read_itensor(reader, parameters);
 	if (starts(text, "!stream.fifo<"))
 		return read_channel(reader, TYPE_FIFO, parameters);
-	return starts(text, "!stream.blocks<") ? read_channel(reader, TYPE_BLOCKS, parameters) : NULL;
+	return starts(text, "!stream.block_channel<") ? read_channel(reader, TYPE_BLOCKS, parameters) : NULL;
 }
 
 static const struct type *read_dialect(struct reader *reader, MlirType type)

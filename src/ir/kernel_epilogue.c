@@ -56,7 +56,7 @@ void kernel_split_epilogue(struct module *module, struct op *op)
 			operand[operands++] = op->operand[j];
 	}
 	operand[0] = op->result[0];
-	struct op *after = kernel_new(module, op->location, text_format(arena, "%s_post", kernel->name), loops, operands, operand, op->result[0]->type);
+	struct op *after = kernel_new(module, op->location, text_format(arena, "%s_epilogue", kernel->name), loops, operands, operand, op->result[0]->type);
 	struct kernel *to = after->kernel;
 	to->type = kernel->type;
 	for (int l = 0, at = 0; l < kernel->loops; l++)

@@ -62,9 +62,9 @@ const char *sliding_window_add(struct module *module, struct sliding_window slid
 			return other.name;
 	}
 	const struct op *main = module_main(module);
-	const char *name = text_format(module->arena, "%s_near%d", sliding_window.symbol, count);
+	const char *name = text_format(module->arena, "%s_window%d", sliding_window.symbol, count);
 	for (int more = count; main && function_argument_named(main, name) >= 0;)
-		name = text_format(module->arena, "%s_near%d", sliding_window.symbol, ++more);
+		name = text_format(module->arena, "%s_window%d", sliding_window.symbol, ++more);
 	struct named entry[] = {{key_name(KEY_NAME), attr_string(module, name)}, {key_name(KEY_SYMBOL), attr_string(module, sliding_window.symbol)}, {key_name(KEY_TILE), attr_integer(module, sliding_window.tile)},
 				{key_name(KEY_PINNED_ROWS), attr_integer(module, sliding_window.unskipped_rows)}, {key_name(KEY_MOST), attr_integer(module, sliding_window.most)}, {key_name(KEY_VISIBLE_ROWS), attr_integers(module, sliding_window.layers, sliding_window.rows)}};
 	items[count] = attr_dictionary(module, sizeof entry / sizeof *entry, entry);

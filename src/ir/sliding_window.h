@@ -1,5 +1,5 @@
 /* Layers that look back only so many rows.  A run-time extent `symbol` counts the rows that there are; where a layer sees the last ones only, the loops over them leave whole tiles of older rows
- * out.  Such loops name a symbol of their own, an entry of the module's `stream.lookback`, whose value is the extent less the rows that are left out in that layer; so the number of turns follows
+ * out.  Such loops name a symbol of their own, an entry of the module's `stream.sliding_window`, whose value is the extent less the rows that are left out in that layer; so the number of turns follows
  * from it as from any other extent.  Counters are those of the loop without the gap: turn i stands for point i before the gap, and for i + the tiles left out behind it. */
 #ifndef STC_LOOKBACK_H
 #define STC_LOOKBACK_H

@@ -172,7 +172,7 @@ const struct type *type_itensor(struct module *module, const struct type *tile, 
 
 const struct type *type_channel(struct module *module, enum type_kind kind, const struct type *element, int64_t depth)
 {
-	const char *name = kind == TYPE_FIFO ? "fifo" : "blocks";
+	const char *name = kind == TYPE_FIFO ? "fifo" : "block_channel";
 	const char *text = text_format(module->arena, "!stream.%s<%s, %" PRId64 ">", name, element->text, depth);
 	bool fresh;
 	struct type *type = intern(module, kind, text, &fresh);

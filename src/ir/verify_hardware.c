@@ -125,18 +125,18 @@ static void check_rewind(struct op *op, void *context)
 	if (!inside && op->code == OP_POP && !accessed->def)
 		ir_walk(accessed->block, note_inside, &use);
 	if (use.inside)
-		verify_fail(verifier, op, "takes from a channel that loops with stream.datapath use too, in a process with stream.unbroken");
+		verify_fail(verifier, op, "takes from a channel that loops with stream.datapath use too, in a process with stream.rewind");
 	for (int i = 0; inside && i < op->operands; i++)
 		if (counts_outside(op->operand[i]))
-			verify_fail(verifier, op, "uses the counter of a loop around a nest, in a process with stream.unbroken");
+			verify_fail(verifier, op, "uses the counter of a loop around a nest, in a process with stream.rewind");
 	if (attr_integer_or(op, KEY_STREAM_PIPELINE, 1) != 1)
-		verify_fail(verifier, op, "does not begin an iteration every cycle, in a process with stream.unbroken");
+		verify_fail(verifier, op, "does not begin an iteration every cycle, in a process with stream.rewind");
 	if (!inside && attr_get(op, KEY_STREAM_PIPELINE))
-		verify_fail(verifier, op, "is in no loop with stream.datapath, in a process with stream.unbroken");
+		verify_fail(verifier, op, "is in no loop with stream.datapath, in a process with stream.rewind");
 	if (accessed && accessed->type->kind == TYPE_MEMREF && (type_is_port(accessed->type) || !inside))
-		verify_fail(verifier, op, "a process with stream.unbroken has no memory ports, and uses its arrays in loops with stream.datapath alone");
+		verify_fail(verifier, op, "a process with stream.rewind has no memory ports, and uses its arrays in loops with stream.datapath alone");
 	if (!inside && (op->code == OP_PUSH || op->code == OP_ACQUIRE))
-		verify_fail(verifier, op, "in a process with stream.unbroken this stands in a loop with stream.datapath");
+		verify_fail(verifier, op, "in a process with stream.rewind this stands in a loop with stream.datapath");
 }
 
 static void check_process(struct verifier *verifier, struct op *function)
@@ -154,7 +154,7 @@ static void check_process(struct verifier *verifier, struct op *function)
 	if (!attr_get(function, KEY_STREAM_REWIND))
 		return;
 	if (!text_same(style, "flp"))
-		verify_fail(verifier, function, "a process with stream.unbroken is of another style than 'flp'");
+		verify_fail(verifier, function, "a process with stream.rewind is of another style than 'flp'");
 	ir_walk(function->region[0], check_rewind, verifier);
 }
 

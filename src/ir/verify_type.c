@@ -315,7 +315,7 @@ static void check_dot(struct verifier *verifier, const struct op *op)
 {
 	struct dot dot;
 	if (!dot_of(op, &dot))
-		wrong_types(verifier, op, "one or two words of integers (`common`: how many), one or two more of as many lanes, and an i32 for each pair; the products of two fit one multiplier side by side; or, with `across`, a word and one of so many times its lanes, and a word of so many i32");
+		wrong_types(verifier, op, "one or two words of integers (`input_words`: how many), one or two more of as many lanes, and an i32 for each pair; the products of two fit one multiplier side by side; or, with `columns`, a word and one of so many times its lanes, and a word of so many i32");
 }
 
 static int64_t lanes(const struct type *type)

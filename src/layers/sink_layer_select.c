@@ -176,7 +176,7 @@ static void sink_select(struct sink *s)
 	struct access *access = ARENA_ARRAY(module->arena, struct access, all + 1);
 	memcpy(access, op->kernel->operand, sizeof *access * (size_t)operands);
 	op->kernel->operand = access;
-	op->kernel->name = text_format(module->arena, "%s_picked", s->first->kernel->name);
+	op->kernel->name = text_format(module->arena, "%s_selected", s->first->kernel->name);
 	struct body *body = &op->kernel->update;
 	for (int n = 0, next = operands; n < from->count; n++)
 		if (s->own[n]) {

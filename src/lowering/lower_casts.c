@@ -16,7 +16,7 @@ static struct value *chosen(struct process *p, const struct attr *table, int cho
 
 void lower_layer_mux(struct design *design, const struct op *op)
 {
-	struct process p = process_new(design, "choose");
+	struct process p = process_new(design, "layer_mux");
 	const struct attr *table = attr_get(op, KEY_TABLE);
 	struct value *word = NULL;
 	process_layers(&p);
@@ -47,9 +47,9 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 		const struct value *inside = body->argument[i + 1];
 		const struct value *made = body->last->operand[i];
 		int64_t words = itensor_tiles(inside->type->itensor), last = design->layers - 1;
-		struct value *back = design_fifo(design, "s_ring", stream_word(module, inside->type), words);
+		struct value *back = design_fifo(design, "s_feedback", stream_word(module, inside->type), words);
 		attr_set(module, back->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
-		struct process enter = process_new(design, "enter");
+		struct process enter = process_new(design, "layer_enter");
 		struct value *first = process_argument(&enter, stream_fifo(design, loop->operand[3 + i]), "first");
 		struct value *fed = process_argument(&enter, back, "fed_back"), *out = process_argument(&enter, stream_fifo(design, inside), "y");
 		process_layers(&enter);
@@ -59,7 +59,7 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 		process_close(&enter, opened + 1);
 		process_finish(&enter);
 
-		struct process leave = process_new(design, "leave");
+		struct process leave = process_new(design, "layer_leave");
 		struct value *in = process_argument(&leave, stream_fifo(design, made), "x"), *feed = process_argument(&leave, back, "fed_back");
 		process_layers(&leave);
 		opened = process_word_pipeline(&leave, inside->type);

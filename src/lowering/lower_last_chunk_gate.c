@@ -3,8 +3,8 @@
 
 static void add_gate(struct design *design, struct value *stream, const struct run_time_trip *last_chunk)
 {
-	struct value *from = stream_fifo(design, stream), *to = design_fifo(design, "s_final", from->type->element, from->type->depth);
-	struct process p = process_new(design, "final");
+	struct value *from = stream_fifo(design, stream), *to = design_fifo(design, "s_last_chunk", from->type->element, from->type->depth);
+	struct process p = process_new(design, "last_chunk");
 	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y"), *last = make_equal(&p, process_trip_count(&p, last_chunk, 1), 1);
 	int opened = process_word_pipeline(&p, stream->type);
 	make_push(&p, last, make_pop(&p, NULL, in), out);

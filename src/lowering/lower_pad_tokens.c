@@ -68,7 +68,7 @@ static struct value *token_is_valid(struct process *p, const struct token_nest *
 static void lower_pad_counted(struct design *design, const struct op *op)
 {
 	const struct itensor *from = op->operand[0]->type->itensor;
-	struct process p = process_new(design, "rows");
+	struct process p = process_new(design, "pad_tokens");
 	int dim = token_dim(from);
 	struct launch_tokens rows = launch_tokens_of(design->module->arena, token_symbol(from), attr_get(op, KEY_TENSOR)->type->shape[dim]);
 	struct token_nest nest = token_nest(design->module->arena, op->result[0]->type->itensor, dim);
@@ -91,7 +91,7 @@ void lower_pad_tokens(struct design *design, const struct op *op)
 	}
 	bool fills = from->itensor->run_time;
 	const struct itensor *order = fills ? from->itensor : to->itensor;
-	struct process p = process_new(design, "rows");
+	struct process p = process_new(design, "pad_tokens");
 	struct value **counter = ARENA_ARRAY(design->module->arena, struct value *, order->dims + 1);
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	process_layers(&p);

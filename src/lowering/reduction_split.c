@@ -33,7 +33,7 @@ int lower_reduction_split(struct lowering *l, const int64_t *trip, const struct 
 	for (int i = first_reduction(l); i < l->nest; i++)
 		if (l->counter[i])
 			last = make_and(p, last, i == inner ? make_compare(p, 5, l->counter[i], trip[i] - l->kernel->partial_sums) : at_last(l, i));
-	l->parts = design_fifo(p->design, text_format(p->module->arena, "s_%s_parts", l->kernel->name), sum_word(l), PARTIAL_SUM_ROWS * l->kernel->partial_sums);
+	l->parts = design_fifo(p->design, text_format(p->module->arena, "s_%s_partial_sums", l->kernel->name), sum_word(l), PARTIAL_SUM_ROWS * l->kernel->partial_sums);
 	make_push(p, last, l->accumulator, process_argument(p, l->parts, "parts"));
 	return opened;
 }

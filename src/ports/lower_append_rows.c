@@ -46,7 +46,7 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	const struct run_time_trip *bound[4] = {NULL, rows->run_time.tiles, rows->run_time.each, NULL};
 	if (rows->run_time.tiles)     /* they are written when all tiles have read the state, and word by word where they are narrow: until then none of them is waited for */
 		attr_set(design->module, some->def, KEY_STREAM_FULL_DEPTH, attr_unit(design->module));
-	struct process p = process_new(design, "rows");
+	struct process p = process_new(design, "write_rows");
 	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
 	process_layers(&p);
 	int opened = process_nest_run_time(&p, 4, trip, bound, 1, counter);

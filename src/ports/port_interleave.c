@@ -191,7 +191,7 @@ static struct value *choose_word(struct process *p, const struct port_interleave
 struct value **port_interleave_merge(struct design *design, const struct image *image, const struct port_interleave *port_interleave, struct value *out)
 {
 	static const int64_t pitch[2] = {2, 1};
-	struct process p = process_new(design, "turns");
+	struct process p = process_new(design, "interleave");
 	struct arena *arena = p.module->arena;
 	struct nest nest = nest_of(arena, image, port_interleave);
 	struct value **fifo = ARENA_ARRAY(arena, struct value *, port_interleave->parts), **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2), *mine[PARTS_MOST] = {0}, *taken[PARTS_MOST] = {0};
@@ -203,7 +203,7 @@ struct value **port_interleave_merge(struct design *design, const struct image *
 	struct value *selected = select_loops_count > 1 ? make_address(&p, select_loops_count, counter + first, pitch, 0) : counter[first];
 	for (int i = 0; i < port_interleave->parts; i++) {
 		int64_t at = (i + port_interleave->parts - port_interleave->lead % port_interleave->parts) % port_interleave->parts;
-		fifo[i] = design_fifo(design, "s_turn", out->type->element, MERGE_FIFO_WORDS);
+		fifo[i] = design_fifo(design, "s_interleave", out->type->element, MERGE_FIFO_WORDS);
 		design_prefetch(design, fifo[i]);
 		mine[at] = make_equal(&p, selected, at);
 		taken[at] = make_pop(&p, mine[at], process_argument(&p, fifo[i], text_format(arena, "x%d", i)));

@@ -105,7 +105,7 @@ static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 	*kind += channel->needed;
 }
 
-/* A process' arrays: "acc" holds a kernel's sums; "kept" is a converter's buffer in its reader; "parts", the word that a cast puts together, is registers; any other is a buffer. */
+/* A process' arrays: "acc" holds a kernel's sums; "local_buffer" is a converter's buffer in its reader; "parts", the word that a cast puts together, is registers; any other is a buffer. */
 static void add_array(struct op *op, void *context)
 {
 	struct on_chip *sum = context;
@@ -114,7 +114,7 @@ static void add_array(struct op *op, void *context)
 	const char *name = attr_text_or(op, KEY_STREAM_NAME, "");
 	if (text_same(name, "acc"))
 		sum->accumulators += memory_bytes(op);
-	else if (text_same(name, "kept"))
+	else if (text_same(name, "local_buffer"))
 		sum->converters += memory_bytes(op);
 	else if (!text_same(name, "parts"))
 		sum->buffers += memory_bytes(op);

@@ -14,7 +14,7 @@ struct memory {               /* an array, or the blocks of a channel: equal ban
 	int64_t banks, bits, depth;
 	enum storage storage;
 };
-struct memory memory_of(const struct platform *platform, const struct op *op);         /* memref.alloca, stream.fifo, stream.blocks */
+struct memory memory_of(const struct platform *platform, const struct op *op);         /* memref.alloca, stream.fifo, stream.block_channel */
 struct resources memory_cost(const struct platform *platform, const struct op *op);
 struct resources memory_cost_as(const struct platform *platform, const struct op *op, enum storage storage);      /* if it were made of that */
 int64_t memory_bytes(const struct op *op);         /* payload */
@@ -29,7 +29,7 @@ struct process_cost {
 };
 
 struct channel_cost {
-	struct op *op;            /* stream.fifo or stream.blocks */
+	struct op *op;            /* stream.fifo or stream.block_channel */
 	int die;                  /* of its reader */
 	struct resources resources;
 	int64_t depth, bytes;

@@ -107,7 +107,7 @@ static struct value *running_maximum(const struct online_max *r, const struct lo
 {
 	struct module *module = r->q->module;
 	const struct type *real = r->real;
-	struct op *op = block_kernel(r, loop_map, factor ? "factor" : "running", 1, &maxima, maxima->type);
+	struct op *op = block_kernel(r, loop_map, factor ? "factor" : "online_max", 1, &maxima, maxima->type);
 	struct kernel *kernel = op->kernel;
 	loop_map_stride_over(r->q, &r->blocks, loop_map, kernel->result.stride);
 	kernel->scan = true;
@@ -128,7 +128,7 @@ static struct value *exponentials(const struct online_max *r, const struct loop_
 {
 	struct module *module = r->q->module;
 	struct value *operand[2] = {scores, maxima};
-	struct op *op = loop_map_kernel(r->q, r->at, "from_running", loops, 2, operand, r->real);
+	struct op *op = loop_map_kernel(r->q, r->at, "exponential", loops, 2, operand, r->real);
 	struct body *body = &op->kernel->update;
 	loop_map_store_as(r->q, loop_map, loops, op);
 	loop_map_walk(loops, access->stride, op->kernel->operand[0].stride);
@@ -170,7 +170,7 @@ void attention_softmax(struct quantizer *q, struct attention *a)
 	int64_t *from = ARENA_ARRAY(q->module->arena, int64_t, loop_map.count), *own = ARENA_ARRAY(q->module->arena, int64_t, loop_map.count);
 	loop_map_walk(&loop_map, x->stride, from);
 	loop_map_stride_over(q, &loop_map, &loop_map, own);
-	struct value *maxima = of_block(&r, &loop_map, "block_largest", scores, from, x->offset, OP_MAXIMUMF, -INFINITY);
+	struct value *maxima = of_block(&r, &loop_map, "block_max", scores, from, x->offset, OP_MAXIMUMF, -INFINITY);
 	struct value *online_max = running_maximum(&r, &blocks, maxima, false);
 	a->factor = running_maximum(&r, &blocks, maxima, true);
 	struct value *exponential = exponentials(&r, &loop_map, &loops, scores, x, online_max);

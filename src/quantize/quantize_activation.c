@@ -128,7 +128,7 @@ static struct digit straighten(struct quantizer *q, const struct contraction *c,
 	int64_t padded = (elements + c->group - 1) / c->group * c->group;
 	if (padded > elements) {
 		struct digit full = {padded, all.x, all.w};
-		struct op *fill = walking_kernel(q, c, walk, "filled", 1, &full, 1, &walk->value, token_type(q, c, scalar, 0, padded));
+		struct op *fill = walking_kernel(q, c, walk, "padded", 1, &full, 1, &walk->value, token_type(q, c, scalar, 0, padded));
 		access_add_guard(q->module, &fill->kernel->operand[0], (struct guard_range){.loop = c->tokens, .low = 0, .high = elements});
 		fill->kernel->update.result = body_operand(q->module, &fill->kernel->update, scalar, 0);
 		*walk = (struct walk){fill->result[0], 0, arena_copy(arena, fill->kernel->result.stride, sizeof(int64_t) * (size_t)(c->tokens + 1))};

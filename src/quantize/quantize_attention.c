@@ -43,7 +43,7 @@ void attention_rows(struct quantizer *q, struct cache *cache, struct op *at)
 	struct module *module = q->module;
 	const char *name = text_format(module->arena, "%s_row", at->kernel->name);
 	const struct type *real = type_float(module, 32);
-	struct op *largest = row_kernel(q, at, cache, name, "largest", true, 1, &cache->fresh, outer_type(module, cache, real));
+	struct op *largest = row_kernel(q, at, cache, name, "absmax", true, 1, &cache->fresh, outer_type(module, cache, real));
 	largest->kernel->loop[1].reduction = true;
 	largest->kernel->result.stride[1] = 0;
 	quantize_scale(module, largest->kernel, STATE_MOST, false);

@@ -196,7 +196,7 @@ static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, s
 		if (q->rotated_masks.data[i].from == mask)
 			return q->rotated_masks.data[i].to;
 	struct value *operand[3] = {mask, mask, keys->count};
-	struct op *op = quantize_kernel(q, mask->def->next, mask->def->kernel->name, "turned", 1, 3, operand, mask->type);
+	struct op *op = quantize_kernel(q, mask->def->next, mask->def->kernel->name, "rotated", 1, 3, operand, mask->type);
 	struct kernel *kernel = op->kernel;
 	struct body *body = &kernel->update;
 	kernel->loop[0].extent = keys->extent;
@@ -251,7 +251,7 @@ struct value *keys_fill(struct quantizer *q, const struct attention *a, struct o
 			source[loops++] = l;
 		}
 	const struct type *scalar = type_scalar(op->operand[operand]->type);
-	struct op *copy = quantize_kernel(q, op, from->name, text_format(module->arena, "filled%d", operand), loops, 1, &op->operand[operand], type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
+	struct op *copy = quantize_kernel(q, op, from->name, text_format(module->arena, "padded%d", operand), loops, 1, &op->operand[operand], type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
 	struct access filled = access_empty(module, from->loops);
 	int64_t pitch = 1;
 	for (int i = loops - 1; i >= 0; i--) {

@@ -6,7 +6,7 @@
 
 struct dot_products {
 	int common, own;          /* nodes of the update: the factor that row_unroll have in common, or lanes, and the one that each has for itself */
-	struct dot dot;           /* of two row_unroll; of all with `across` */
+	struct dot dot;           /* of two row_unroll; of all with `columns` */
 	int64_t dot_count;             /* so many make all sums */
 };
 

@@ -1,6 +1,6 @@
 /* Fills in stream.name and stream.role of main's arguments and results and checks those that are there.
  * Arguments: argN, input.  Results: resultN, output.  A name that was taken before gets a number.  A result of role `state` keeps its name:
- * it names the state argument that its row is written to, and needs stream.axis and stream.at (the input that holds the position).  Exact. */
+ * it names the state argument that its row is written to, and needs stream.axis and stream.position (the input that holds the position).  Exact. */
 #include "tensor/tensor_passes.h"
 #include <string.h>
 
@@ -104,8 +104,8 @@ static bool check_state(const struct ports *arguments, const struct ports *resul
 		return diag_note(diag, "give the result the stream.name of the state that it continues");
 	}
 	if (!attr_item(result->attributes, KEY_STREAM_AXIS) || !find_port(arguments, text_of(result->attributes, KEY_STREAM_POSITION), "input")) {
-		diag_error(diag, results->main->location, "result %d of main (state \"%s\") lacks stream.axis or stream.at", index, result->name);
-		return diag_note(diag, "stream.axis is the dim that grows, stream.at the stream.name of the input that holds the position");
+		diag_error(diag, results->main->location, "result %d of main (state \"%s\") lacks stream.axis or stream.position", index, result->name);
+		return diag_note(diag, "stream.axis is the dim that grows, stream.position the stream.name of the input that holds the position");
 	}
 	return true;
 }

@@ -202,7 +202,7 @@ static void write_steps(struct module *module, struct body *body, const struct t
 static struct op *add_scan(struct module *module, const struct softmax *softmax)
 {
 	const struct kernel *from = softmax->op->kernel;
-	const char *name = text_format(module->arena, "%s_running", from->name);
+	const char *name = text_format(module->arena, "%s_online_max", from->name);
 	struct op *op = kernel_new(module, softmax->op->location, name, from->loops, 1, &softmax->op->operand[softmax->score], softmax->op->result[0]->type);
 	struct kernel *kernel = op->kernel;
 	for (int l = 0; l < from->loops; l++)

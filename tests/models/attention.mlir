@@ -1,6 +1,6 @@
 // One query on a cache whose rows are counted by the input "past"; the new row comes first, and is appended.
 module {
-  func.func @main(%q: tensor<2x8xf32> {stream.name = "q"}, %k: tensor<2x15x8xf32> {stream.name = "k", stream.role = "state", stream.dims = ["", "past", ""]}, %n: tensor<2x1x8xf32> {stream.name = "n"}, %past: tensor<1xi64> {stream.name = "past"}) -> (tensor<2xf32>, tensor<2x1x8xf32> {stream.name = "k", stream.role = "state", stream.axis = 1 : i64, stream.at = "past"}) {
+  func.func @main(%q: tensor<2x8xf32> {stream.name = "q"}, %k: tensor<2x15x8xf32> {stream.name = "k", stream.role = "state", stream.dims = ["", "past", ""]}, %n: tensor<2x1x8xf32> {stream.name = "n"}, %past: tensor<1xi64> {stream.name = "past"}) -> (tensor<2xf32>, tensor<2x1x8xf32> {stream.name = "k", stream.role = "state", stream.axis = 1 : i64, stream.position = "past"}) {
     %c = tensor.concat dim(1) %n, %k : (tensor<2x1x8xf32>, tensor<2x15x8xf32>) -> tensor<2x16x8xf32>
     %z = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<2x16xf32>

@@ -1,6 +1,6 @@
 // Three queries on a cache whose rows are counted by "past"; the new rows come first, and the first "fresh" of them are appended.
 module {
-  func.func @main(%q: tensor<2x3x8xf32> {stream.name = "q"}, %k: tensor<2x15x8xf32> {stream.name = "k", stream.role = "state", stream.dims = ["", "past", ""]}, %n: tensor<2x3x8xf32> {stream.name = "n"}, %past: tensor<1xi64> {stream.name = "past"}, %fresh: tensor<1xi64> {stream.name = "fresh"}) -> (tensor<2x3xf32>, tensor<2x3x8xf32> {stream.name = "k", stream.role = "state", stream.axis = 1 : i64, stream.at = "past", stream.rows = "fresh"}) {
+  func.func @main(%q: tensor<2x3x8xf32> {stream.name = "q"}, %k: tensor<2x15x8xf32> {stream.name = "k", stream.role = "state", stream.dims = ["", "past", ""]}, %n: tensor<2x3x8xf32> {stream.name = "n"}, %past: tensor<1xi64> {stream.name = "past"}, %fresh: tensor<1xi64> {stream.name = "fresh"}) -> (tensor<2x3xf32>, tensor<2x3x8xf32> {stream.name = "k", stream.role = "state", stream.axis = 1 : i64, stream.position = "past", stream.token_count = "fresh"}) {
     %c = tensor.concat dim(1) %n, %k : (tensor<2x3x8xf32>, tensor<2x15x8xf32>) -> tensor<2x18x8xf32>
     %z = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<2x3x18xf32>

@@ -59,13 +59,13 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     assert sum("m_unit" in name and name != "m_unit_scales" for names in adapters for name in names) == 30
     assert words[0] < 1.007 * (2 * 12 * 1024 ** 2 + 50257 * 1024) / 128 / 30
     loader = next(text for text in design.split('"func.func"') if re.search(r'sym_name = "p\d+_load_unit0"', text))
-    assert loader.count("{stream.layer}") == loader.count("{stream.around, stream.layer}") == 1  # of a launch of one tile, all in one nest, and of more
+    assert loader.count("{stream.layer}") == loader.count("{stream.layer_overlap, stream.layer}") == 1  # of a launch of one tile, all in one nest, and of more
     done = stc("simulate", tmp_path / "design", "--json", "--extent", "positions=0", "--extent", "tokens=1")
     assert json.loads(done.stdout)["cycles"] < words[0] * 64 / (14.375 * 0.92 / 0.3) + 1000
     assert len(re.findall(r"callee = @p\d+_scale}", design)) == 3
     assert json.loads((tmp_path / "design" / "report.json").read_text())["clock_mhz"] == 300
     assert set(re.findall(r'name = "s_tokens_.*!stream.fifo<(i\d+), ', design)) == {"i8"}
-    assert re.findall(r'name = "s_words_\d+", stream.kept.*!stream.fifo<(.*), (\d+)>', design) == [("vector<16xf32>", "192"), ("vector<16xf32>", "256")]  # biases of 3,072 and 4,096 numbers hold up no other operand
+    assert re.findall(r'name = "s_words_\d+", stream.full_depth.*!stream.fifo<(.*), (\d+)>', design) == [("vector<16xf32>", "192"), ("vector<16xf32>", "256")]  # biases of 3,072 and 4,096 numbers hold up no other operand
 
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
@@ -93,7 +93,7 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
     monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
     model = models.load("gemma-3-1b", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
-    fifos = re.findall(r'name = "unit(?:_scales|\d+)_\d+", stream.ahead, (stream.dealt = 1024 : i64, )?.*?stream.storage = "(\w+)"} .*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
+    fifos = re.findall(r'name = "unit(?:_scales|\d+)_\d+", stream.fixed_depth, (stream.interleaved_depth = 1024 : i64, )?.*?stream.storage = "(\w+)"} .*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
     assert {depth for dealt, _, depth in fifos if not dealt} == {"16"}
     depths = [int(depth) for dealt, _, depth in fifos if dealt]
     assert len(depths) == 66 and len(set(depths)) == 1 and depths[0] >= 2048  # converters for its few layers are deep too
@@ -113,7 +113,7 @@ def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monke
     states = {f"m_{buffer['name']}" for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64}
     adapters = [{name for name, _, _ in ports} for ports in check_adapters(tmp_path / "design").values()]
     assert all(bool(names & states) != ("m_unit_scales" in names) for names in adapters)
-    depth = re.findall(r'stream.dealt = 1024 : i64.*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
+    depth = re.findall(r'stream.interleaved_depth = 1024 : i64.*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
     assert len(set(depth)) == 1 and int(depth[0]) >= 2048  # dies hold that many, if processes stand where they can
 
 

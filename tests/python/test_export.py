@@ -17,8 +17,8 @@ from streamtensor import graph, models, weights
 from streamtensor.decoder import ExplicitCache, Shape, _last_row_alone
 
 ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
-RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.at = "(\w+)", stream.axis = (\d+) : i64, )?'
-                    r'stream.name = "([^"]*)", stream.role = "(\w+)"(?:, stream.rows = "(\w+)")?\}')
+RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.position = "(\w+)", stream.axis = (\d+) : i64, )?'
+                    r'stream.name = "([^"]*)", stream.role = "(\w+)"(?:, stream.token_count = "(\w+)")?\}')
 
 
 def signature(text: str):

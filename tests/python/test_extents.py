@@ -136,9 +136,9 @@ def test_as_many_rows_as_are_new(halves, past, fresh):
 
 def test_no_launch_is_behind_more_rows_than_count(tmp_path):
     """A state may have more rows than may be there, as one that was padded has."""
-    text = CHUNK.read_text().replace('stream.rows = "fresh"', 'stream.rows = "fresh", stream.past = 12 : i64')
+    text = CHUNK.read_text().replace('stream.token_count = "fresh"', 'stream.token_count = "fresh", stream.past = 12 : i64')
     for name in "qn":
-        text = text.replace(f'{{stream.name = "{name}"}}', f'{{stream.name = "{name}", stream.role = "input", stream.rows = "fresh", stream.axis = 1 : i64}}')
+        text = text.replace(f'{{stream.name = "{name}"}}', f'{{stream.name = "{name}", stream.role = "input", stream.token_count = "fresh", stream.axis = 1 : i64}}')
     (tmp_path / "m.mlir").write_text(text)
     design = compiled(tmp_path / "m.mlir", tmp_path) / "design"
     assert [(launch["tokens"], launch["past"]) for launch in json.loads((design / "report.json").read_text())["launches"]] == [(1, 12), (3, 0), (1, 0)]
@@ -171,7 +171,7 @@ def test_rows_that_there_is_no_room_for_are_refused(chunk, past, fresh, message)
 
 
 @pytest.mark.parametrize("change, message", [
-    (('stream.rows = "fresh"', 'stream.rows = "now"'), "stream.rows"), (('stream.rows = "fresh"', 'stream.rows = "q"'), "stream.rows"),
+    (('stream.token_count = "fresh"', 'stream.token_count = "now"'), "stream.token_count"), (('stream.token_count = "fresh"', 'stream.token_count = "q"'), "stream.token_count"),
     (("2x15x8", "2x2x8"), "no more rows than the state has"),
 ])
 def test_rows_that_cannot_be_written_are_refused(tmp_path, change, message):

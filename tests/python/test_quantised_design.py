@@ -264,7 +264,7 @@ def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, wai
     design = compile_module(module, x, "w4a8", tmp_path, None, "--slices", "4", "--dump-dir", str(tmp_path / "dumps"))
     torch.testing.assert_close(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x), rtol=0, atol=1e-2)
     assert ("later = [" not in next((tmp_path / "dumps").glob("*-skip_causal_tiles.mlir")).read_text()) == waits
-    assert ("_later" not in (design / "design.mlir").read_text()) == waits
+    assert ("_causal" not in (design / "design.mlir").read_text()) == waits
 
 
 def test_words_of_the_head_wait_for_it(core_built, tmp_path):
@@ -488,7 +488,7 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
 def unit_order(design):
     """A letter for each tile that the unit takes, by the phase that it is for; loops count once."""
     feed = next(part for part in (design / "design.mlir").read_text().split('"func.func"') if '_feed"' in part)
-    taken = re.findall(r'"stream.take"\(%\d+, (%\d+)\).*-> f32', feed)
+    taken = re.findall(r'"stream.pop"\(%\d+, (%\d+)\).*-> f32', feed)
     return "".join("abcdefghij"[list(dict.fromkeys(taken)).index(name)] for name in taken)
 
 
@@ -556,10 +556,10 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     if counted and tokens == 24:
         design = (tmp_path / "design" / "design.mlir").read_text()
         assert unit_order(tmp_path / "design") == "ab" + "c" + "c" + "cd" + "ed" + "fed" + "fe" + "f" + "g"  # queries of other tiles while attention works on one, and what is furthest behind it first
-        kept = re.findall(r'name = "s_rows_\d+", stream.kept.* -> !stream.fifo<(.*), (\d+)>', design)
+        kept = re.findall(r'name = "s_rows_\d+", stream.full_depth.* -> !stream.fifo<(.*), (\d+)>', design)
         assert len(kept) == 4 and {depth for _, depth in kept} == {str(24 * 4)} and {word for word, _ in kept} == {"f16", "vector<32xi8>"}  # all rows of a launch wait until its tiles have read the cache
     assert ("_picked" in (tmp_path / "design" / "design.mlir").read_text()) == (family == "gemma3" and tokens == 120)  # two masks of 131 KB: each layer makes its own
-    assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted or tokens == 32 and family != "llama")  # of 120 tokens a word of keys is of several tiles
+    assert ("_causal" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted or tokens == 32 and family != "llama")  # of 120 tokens a word of keys is of several tiles
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[tokens], seed_of(family, tokens))
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
     goes_on = '"more":true' in (tmp_path / "design" / "manifest.json").read_text()
@@ -602,8 +602,8 @@ def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
     processes = [text for text in design.split('"func.func"') if re.search(r'sym_name = "p\d+_turns"', text)]
-    assert [text.count('"stream.take"') for text in processes] == 2 * [2 + loaders]  # of tokens and positions, and of a word of each
-    assert "_later" in design  # attention waits for no later tile's keys, of one head neither
+    assert [text.count('"stream.pop"') for text in processes] == 2 * [2 + loaders]  # of tokens and positions, and of a word of each
+    assert "_causal" in design  # attention waits for no later tile's keys, of one head neither
     assert design.count('"stream.write"') == 2 * loaders * ports
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:chunks], seed)
     assert max(off) <= 2e-2 and max(off[2:]) <= 1e-3

@@ -339,6 +339,6 @@ def test_what_layers_pick_from_is_made_of_tokens_that_count(core_built, tmp_path
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "bound.mlir").read_text().splitlines()
     maker = {found[1]: line for line in lines if (found := re.match(r'\s*(%\d+) = "stream.kernel"', line))}
-    picks = [found[1].split(", ")[1:] for line in lines if (found := re.search(r'"stream.pick"\((.*?)\)', line))]
+    picks = [found[1].split(", ")[1:] for line in lines if (found := re.search(r'"stream.layer_select"\((.*?)\)', line))]
     tables = [pick for pick in picks if all(value in maker for value in pick)]
     assert len(tables) == 2 and all('symbol = "tokens"' in maker[value] for pick in tables for value in pick)

@@ -76,7 +76,7 @@ static inline struct module *run_pair(struct fixture *f, uint64_t seed, const st
 static inline int64_t replay_elements(const struct module *module)
 {
 	for (const struct op *op = module->op->region[0]->first; op; op = op->next)
-		if (strstr(attr_text_or(op, KEY_SYM_NAME, ""), "_again"))
+		if (strstr(attr_text_or(op, KEY_SYM_NAME, ""), "_replay"))
 			for (const struct op *in = op->region[0]->first; in; in = in->next)
 				if (in->code == OP_ALLOCA)
 					return type_elements(in->result[0]->type) * (in->result[0]->type->element->kind == TYPE_VECTOR ? type_elements(in->result[0]->type->element) : 1);

@@ -207,8 +207,8 @@ static inline void convert_module(struct module *m, int pairs, const struct conv
 	struct convert_text t = convert_begin(m, pairs, pair, out);
 	for (int j = 0; j < pairs; j++) {
 		convert_load(&t, j, &pair[j]);
-		text_add(out, "%%b%d = \"stream.convert\"(%%a%d) {buffer = %" PRId64 " : i64, shared = %d : i64, halves = %d : i64, tensor = %s%s%s} : (%s) -> %s\n", j, j, pair[j].box.elements,
-		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].line_buffer ? pair[j].spilled ? ", window, cut" : ", window" : pair[j].spilled ? ", cut" : "", pair[j].causal ? pair[j].causal : "", pair[j].from->text, pair[j].to->text);
+		text_add(out, "%%b%d = \"stream.convert\"(%%a%d) {buffer_elements = %" PRId64 " : i64, shared_loops = %d : i64, halves = %d : i64, tensor = %s%s%s} : (%s) -> %s\n", j, j, pair[j].box.elements,
+		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].line_buffer ? pair[j].spilled ? ", line_buffer, spilled" : ", line_buffer" : pair[j].spilled ? ", spilled" : "", pair[j].causal ? pair[j].causal : "", pair[j].from->text, pair[j].to->text);
 		convert_store(&t, j, text_format(m->arena, "%%b%d", j), pair[j].to);
 	}
 	convert_end(&t);
@@ -235,7 +235,7 @@ static inline void buffer_module(struct module *m, int readers, const struct con
 	for (; runs < 7; runs++)
 		text_add(&sizes, ", 0");
 	convert_load(&t, 0, pair);
-	text_add(out, "%%b:%d = \"stream.buffer\"(%%a0) {buffer = %" PRId64 " : i64, phases = array<i64: %s>, result_segment_sizes = array<i32: %s>, shared = %d : i64, tensor = %s} : (%s) -> (%s)\n",
+	text_add(out, "%%b:%d = \"stream.buffer\"(%%a0) {buffer_elements = %" PRId64 " : i64, service_rounds = array<i64: %s>, result_segment_sizes = array<i32: %s>, shared_loops = %d : i64, tensor = %s} : (%s) -> (%s)\n",
 	         readers, pair[0].box.elements, phases.data, sizes.data, pair[0].box.shared, pair[0].tensor->text, pair[0].from->text, types.data);
 	for (int r = 0; r < readers; r++)
 		convert_store(&t, r, text_format(m->arena, "%%b#%d", r), pair[r].to);

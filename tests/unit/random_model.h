@@ -464,7 +464,7 @@ static void model_results(struct model *m, struct text *out, const char *body)
 		text_add(&values, "%s%%v%d", i ? ", " : "", value);
 	}
 	for (size_t s = 0; s < m->state_value.count; s++) {
-		text_add(&types, ", %s {stream.name = \"%s\", stream.role = \"state\", stream.axis = 1 : i64, stream.at = \"at\"}", m->state_type.data[s], m->state_name.data[s]);
+		text_add(&types, ", %s {stream.name = \"%s\", stream.role = \"state\", stream.axis = 1 : i64, stream.position = \"at\"}", m->state_type.data[s], m->state_name.data[s]);
 		text_add(&plain, ", %s", m->state_type.data[s]);
 		text_add(&values, ", %%%s", m->state_value.data[s]);
 	}

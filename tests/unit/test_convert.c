@@ -232,7 +232,7 @@ static void test_causal_tiles(void **state)
 	const struct { int64_t first, tokens, from, to; } cases[] = {{0, 16, 8, 16}, {0, 16, 4, 8}, {4, 8, 8, 8}, {6, 2, 8, 8}, {8, 8, 2, 8}};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct fixture *f = begin(c);
-		struct convert_pair pair = {.tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){2, TILES * TILE * 8}, type_float(f->module, 32)), .causal = ", later = array<i64: 4, 32>"};
+		struct convert_pair pair = {.tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){2, TILES * TILE * 8}, type_float(f->module, 32)), .causal = ", causal = array<i64: 4, 32>"};
 		struct tensor before, after;
 		pair.from = row_words(f, pair.tensor, false, 0, TILES * TILE, cases[c].from);
 		pair.to = row_words(f, pair.tensor, true, cases[c].first, cases[c].tokens, cases[c].to);
@@ -401,9 +401,11 @@ static void test_buffer_is_chosen(void **state)
 
 static bool has_process(const struct module *module, const char *name)
 {
-	for (const struct op *op = module->op->region[0]->first; op; op = op->next)
-		if (strstr(attr_text_or(op, KEY_SYM_NAME, ""), name))
+	for (const struct op *op = module->op->region[0]->first; op; op = op->next) {
+		const char *behind = strchr(attr_text_or(op, KEY_SYM_NAME, ""), '_');    /* a process is called pN_NAME */
+		if (behind && text_same(behind + 1, name))
 			return true;
+	}
 	return false;
 }
 
@@ -551,7 +553,7 @@ static void test_layers_share_an_array(void **state)
 	struct on_chip_bytes on_chip = on_chip_bytes_of_block(f->arena, module_main(module)->region[0]);
 	assert_true(!on_chip.buffers && on_chip.sums >= 16 * 128 * 4);
 	assert_true(make_processes(&context, module));
-	assert_true(!has_process(module, "buffer") && !has_process(module, "enter") && !has_process(module, "leave"));
+	assert_true(!has_process(module, "buffer") && !has_process(module, "layer_enter") && !has_process(module, "layer_leave"));
 	struct fifo_network *n = fifo_collect(f->arena, &context, module);
 	int64_t *depth = ARENA_ARRAY(f->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
@@ -649,7 +651,7 @@ static const char read_again[] =
 
 static void count_consumer_buffers(struct op *op, void *context)
 {
-	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "kept") ? memory_bytes(op) : 0;
+	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "local_buffer") ? memory_bytes(op) : 0;
 }
 
 /* What a kernel must have as a whole before it begins is in an array of its own, not in two processes' before it. */
@@ -713,12 +715,12 @@ static void test_wrong_buffers(void **state)
 	static const struct {
 		const char *attributes, *message;
 	} wrong[] = {
-		{"buffer = 3 : i64, halves = 1 : i64, shared = 0 : i64", "a buffer of 3 elements"},
-		{"buffer = 8 : i64, halves = 1 : i64, shared = 1 : i64", "do not walk 1 loops together"},
-		{"buffer = 8 : i64, halves = 1 : i64, shared = -7 : i64", "do not walk -7 loops together"},
-		{"buffer = 8 : i64, halves = 2 : i64, shared = 0 : i64", "2 halves, where 1 can work at once"},
-		{"buffer = 8 : i64, halves = 0 : i64, shared = 0 : i64", "0 halves"},
-		{"buffer = 0 : i64, halves = 1 : i64, shared = 0 : i64, given", "its writer does not hold the words"},
+		{"buffer_elements = 3 : i64, halves = 1 : i64, shared_loops = 0 : i64", "a buffer of 3 elements"},
+		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = 1 : i64", "do not walk 1 loops together"},
+		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = -7 : i64", "do not walk -7 loops together"},
+		{"buffer_elements = 8 : i64, halves = 2 : i64, shared_loops = 0 : i64", "2 halves, where 1 can work at once"},
+		{"buffer_elements = 8 : i64, halves = 0 : i64, shared_loops = 0 : i64", "0 halves"},
+		{"buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, in_producer", "its writer does not hold the words"},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);

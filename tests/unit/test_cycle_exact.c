@@ -515,7 +515,7 @@ static void print_access(struct text *out, const struct network *n, const struct
 		print_muls(out, &sent, access->muls, i, arena);
 	const char *address = access->kind == LOAD || access->kind == STORE ? print_address(out, pipe, access, i, arena) : "", *name = text_format(arena, "%%x%d", i);
 	if (access->kind == TAKE)
-		text_add(out, "%s = \"stream.take\"(%s, %%f%d) : (i1, " FIFO ") -> f32\n", name, when, access->at, depth);
+		text_add(out, "%s = \"stream.pop\"(%s, %%f%d) : (i1, " FIFO ") -> f32\n", name, when, access->at, depth);
 	if (access->kind == PUSH)
 		text_add(out, "\"stream.push\"(%s, %s, %%f%d) : (i1, f32, " FIFO ") -> ()\n", when, sent, access->at, depth);
 	if (access->kind == LOAD)

@@ -21,7 +21,7 @@
 #define PIPE(counter, trips, interval, body) LOOP(counter, trips, body, " {stream.pipeline = " interval " : i64}")
 #define FIFO "!stream.fifo<f32, 16>"
 #define PORT "memref<?xf32>"
-#define TAKE(when, channel) "%x = \"stream.take\"(" when ", " channel ") : (i1, " FIFO ") -> f32\n"
+#define TAKE(when, channel) "%x = \"stream.pop\"(" when ", " channel ") : (i1, " FIFO ") -> f32\n"
 #define PUSH(when, word, channel) "\"stream.push\"(" when ", " word ", " channel ") : (i1, f32, " FIFO ") -> ()\n"
 #define MULTIPLY "%y = \"arith.mulf\"(%x, %x) : (f32, f32) -> f32\n"
 #define COMPARE(predicate, bound) "%w = \"arith.cmpi\"(%i, " bound ") {predicate = " predicate " : i64} : (index, index) -> i1\n"
@@ -57,13 +57,13 @@
 	") -> (), stream.die = 0 : i64, stream.process, stream.style = \"stp\", sym_name = \"store\", sym_visibility = \"private\"} : () -> ()\n" END
 
 /* 3 blocks of 8 words, each read for 20 cycles */
-#define BLOCKS(depth) "!stream.blocks<memref<8xf32>, " depth ">"
+#define BLOCKS(depth) "!stream.block_channel<memref<8xf32>, " depth ">"
 #define BLOCK_LOOP(side, trips, body, depth) \
 	CONSTANTS("3") INDEX("m", trips) INDEX("k", "0") "%z = \"arith.constant\"() {value = 0.0 : f32} : () -> f32\n" \
 	LOOP("i", "%n", "%v = \"stream.acquire\"(%a) {side = \"" side "\"} : (" BLOCKS(depth) ") -> memref<8xf32>\n" PIPE("j", "%m", "1", body) \
 		"\"stream.release\"(%v, %a) : (memref<8xf32>, " BLOCKS(depth) ") -> ()\n", "")
 #define PING_PONG(depth) \
-	MAIN("^bb0:\n", "%a = \"stream.blocks\"() {name = \"b_a\"} : () -> " BLOCKS(depth) "\n" CALL("fill", "%a", BLOCKS(depth)) CALL("drain", "%a", BLOCKS(depth)), "function_type = () -> (), ") \
+	MAIN("^bb0:\n", "%a = \"stream.block_channel\"() {name = \"b_a\"} : () -> " BLOCKS(depth) "\n" CALL("fill", "%a", BLOCKS(depth)) CALL("drain", "%a", BLOCKS(depth)), "function_type = () -> (), ") \
 	FUNCTION("fill", "stp", "{stream.name = \"a\"}", BLOCKS(depth), "^bb0(%a: " BLOCKS(depth) "):\n" BLOCK_LOOP("write", "8", "\"memref.store\"(%z, %v, %j) : (f32, memref<8xf32>, index) -> ()\n", depth)) \
 	FUNCTION("drain", "stp", "{stream.name = \"a\"}", BLOCKS(depth), "^bb0(%a: " BLOCKS(depth) "):\n" BLOCK_LOOP("read", "20", "%x = \"memref.load\"(%v, %k) : (memref<8xf32>, index) -> f32\n", depth)) END
 
@@ -83,7 +83,7 @@
 	PROCESS("writer", "stp", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") "%x = \"arith.constant\"() {value = 0.0 : f32} : () -> f32\n" \
 		PIPE("i", "%n", "1", PUSH("%t", "%x", "%a")) PIPE("j", "%n", "1", PUSH("%t", "%x", "%b"))) \
 	PROCESS("reader", "stp", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") \
-		PIPE("i", "%n", "1", TAKE("%t", "%b")) PIPE("j", "%n", "1", "%y = \"stream.take\"(%t, %a) : (i1, " FIFO ") -> f32\n")) END
+		PIPE("i", "%n", "1", TAKE("%t", "%b")) PIPE("j", "%n", "1", "%y = \"stream.pop\"(%t, %a) : (i1, " FIFO ") -> f32\n")) END
 
 /* --- running */
 

@@ -84,7 +84,7 @@ static const char *one_process(struct design_case *scratch, const char *scalar, 
 		"    \"stream.push\"(%t, %w, %f) : (i1, vector<4x~>, !stream.fifo<vector<4x~>, 4>) -> ()\n  } {stream.pipeline = 1}\n  return\n}\n"
 		"func.func private @store(%f: !stream.fifo<vector<4x~>, 4>, %m: memref<?xvector<4x~>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
 		"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %n = arith.constant 32 : index\n  %t = arith.constant true\n"
-		"  scf.for %i = %c0 to %n step %c1 {\n    %w = \"stream.take\"(%t, %f) : (i1, !stream.fifo<vector<4x~>, 4>) -> vector<4x~>\n"
+		"  scf.for %i = %c0 to %n step %c1 {\n    %w = \"stream.pop\"(%t, %f) : (i1, !stream.fifo<vector<4x~>, 4>) -> vector<4x~>\n"
 		"    memref.store %w, %m[%i] : memref<?xvector<4x~>>\n  } {stream.pipeline = 1}\n  return\n}\n"
 		"func.func private @work(%f: !stream.fifo<vector<4x~>, 4>, %g: !stream.fifo<vector<4x~>, 4>) attributes {stream.process, stream.style = \"flp\", stream.die = 0} {\n"
 		"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %c2 = arith.constant 2 : index\n  %n = arith.constant 32 : index\n  %t = arith.constant true\n"
@@ -106,7 +106,7 @@ static void check_work(const char *scalar, const char *body)
 }
 
 #define LOOP(body) "  scf.for %i = %c0 to %n step %c1 {\n" body "  } {stream.pipeline = 1}\n"
-#define TAKE(type) "    %w = \"stream.take\"(%t, %f) : (i1, !stream.fifo<vector<4x" type ">, 4>) -> vector<4x" type ">\n"
+#define TAKE(type) "    %w = \"stream.pop\"(%t, %f) : (i1, !stream.fifo<vector<4x" type ">, 4>) -> vector<4x" type ">\n"
 #define PUSH(value, type) "    \"stream.push\"(%t, " value ", %g) : (i1, vector<4x" type ">, !stream.fifo<vector<4x" type ">, 4>) -> ()\n"
 
 /* Every math function and comparison, lane by lane and mixed with broadcasts. */
@@ -130,12 +130,12 @@ static void test_real_operations(void **state)
 	text_add(&text, "    %%bits = arith.bitcast %%s%d : vector<4xf32> to vector<4xi32>\n    %%number = arith.sitofp %%bits : vector<4xi32> to vector<4xf32>\n"
 		 "    %%s%d = arith.addf %%s%d, %%number : vector<4xf32>\n", n, n + 1, n);
 	n++;
-	text_add(&text, "    %%near = \"stream.nearest\"(%%w) : (vector<4xf32>) -> vector<4xi8>\n    %%wide = \"stream.nearest\"(%%w) : (vector<4xf32>) -> vector<4xi16>\n"
+	text_add(&text, "    %%near = \"stream.round_saturate\"(%%w) : (vector<4xf32>) -> vector<4xi8>\n    %%wide = \"stream.round_saturate\"(%%w) : (vector<4xf32>) -> vector<4xi16>\n"
 		 "    %%from = arith.extsi %%near : vector<4xi8> to vector<4xi16>\n    %%all = arith.addi %%from, %%wide : vector<4xi16>\n    %%whole = arith.sitofp %%all : vector<4xi16> to vector<4xf32>\n"
-		 "    %%peak = \"stream.peak\"(%%w, %%whole) : (vector<4xf32>, vector<4xf32>) -> vector<4xf32>\n    %%s%d = arith.addf %%s%d, %%peak : vector<4xf32>\n", n + 1, n);
+		 "    %%peak = \"stream.absmax\"(%%w, %%whole) : (vector<4xf32>, vector<4xf32>) -> vector<4xf32>\n    %%s%d = arith.addf %%s%d, %%peak : vector<4xf32>\n", n + 1, n);
 	n++;
 	struct text body = text_new(arena);
-	text_add(&body, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4xf32>, 4>) -> vector<4xf32>\n%s", text.data);
+	text_add(&body, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.pop\"(%%t, %%f) : (i1, !stream.fifo<vector<4xf32>, 4>) -> vector<4xf32>\n%s", text.data);
 	text_add(&body, "    \"stream.push\"(%%t, %%s%d, %%g) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 4>) -> ()\n  } {stream.pipeline = 1}\n", n);
 	check_work("f32", body.data);
 	arena_free(arena);
@@ -160,7 +160,7 @@ static void test_integer_operations(void **state)
 				 "    %%e%d = arith.extsi %%p%d : vector<4xi1> to vector<4x%s>\n    %%s%d = arith.addi %%s%d, %%e%d : vector<4x%s>\n", p, n, p, type, type, p, p, type, n + 1, n, p, type);
 		text_add(&text, "    %%fl = arith.sitofp %%s%d : vector<4x%s> to vector<4xf32>\n    %%ex = math.exp %%fl : vector<4xf32>\n    %%bk = arith.fptosi %%ex : vector<4xf32> to vector<4x%s>\n"
 			 "    %%z = arith.xori %%bk, %%s%d : vector<4x%s>\n", n, type, type, n, type);
-		check_work(type, text_format(arena, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4x%s>, 4>) -> vector<4x%s>\n%s"
+		check_work(type, text_format(arena, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.pop\"(%%t, %%f) : (i1, !stream.fifo<vector<4x%s>, 4>) -> vector<4x%s>\n%s"
 			"    \"stream.push\"(%%t, %%z, %%g) : (i1, vector<4x%s>, !stream.fifo<vector<4x%s>, 4>) -> ()\n  } {stream.pipeline = 1}\n", type, type, text.data, type, type));
 	}
 	arena_free(arena);
@@ -185,7 +185,7 @@ static void test_half_operations(void **state)
 			 "    %%back = arith.truncf %%more : vector<4xf32> to vector<4x%s>\n    %%int = arith.fptosi %%s%d : vector<4x%s> to vector<4xi4>\n"
 			 "    %%half = arith.sitofp %%int : vector<4xi4> to vector<4x%s>\n    %%p = arith.cmpf ogt, %%half, %%back : vector<4x%s>\n"
 			 "    %%z = arith.select %%p, %%half, %%back : vector<4xi1>, vector<4x%s>\n", n, type, type, n, type, type, type, type);
-		check_work(type, text_format(arena, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4x%s>, 4>) -> vector<4x%s>\n%s"
+		check_work(type, text_format(arena, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.pop\"(%%t, %%f) : (i1, !stream.fifo<vector<4x%s>, 4>) -> vector<4x%s>\n%s"
 			"    \"stream.push\"(%%t, %%z, %%g) : (i1, vector<4x%s>, !stream.fifo<vector<4x%s>, 4>) -> ()\n  } {stream.pipeline = 1}\n", type, type, text.data, type, type));
 	}
 	arena_free(arena);
@@ -332,7 +332,7 @@ static void check_four(int lanes, int common, int own, int pairs)
 				 j, j ? "addi" : "muli", j, "x", x, j, j ? "addi" : "muli", j, "w", w, j, common, x, j, mixed ? "e" : "h", j, j, x);
 		for (int j = 0; j < pairs; j++)
 			text_add(&text, "    %%z%d = arith.cmpi slt, %%p%d, %%none : %s\n    %%less%d = arith.extui %%z%d : vector<%dxi1> to %s\n    %%l%d = arith.subi %%p%d, %%less%d : %s\n", j, j, x, j, j, lanes, x, j, !j, j, x);
-		text_add(&text, "    %%d = \"stream.dot\"(%%p0, %%l0%s, %%%s0, %%%s1) {common = %d : i64} : (%s, %s%s, %s, %s) -> %s\n", pairs > 1 ? ", %p1, %l1" : "", mixed ? "o" : "g", mixed ? "o" : "g", 2 * pairs,
+		text_add(&text, "    %%d = \"stream.dot\"(%%p0, %%l0%s, %%%s0, %%%s1) {input_words = %d : i64} : (%s, %s%s, %s, %s) -> %s\n", pairs > 1 ? ", %p1, %l1" : "", mixed ? "o" : "g", mixed ? "o" : "g", 2 * pairs,
 			 x, x, words, w, w, y);
 		text_add(&text, "    %%at = affine.apply affine_map<(d0) -> (d0 + %d)>(%%i)\n    memref.store %%d, %%m[%%at] : memref<?x%s>\n  } {stream.pipeline = 1}\n", mixed ? count : 0, y);
 	}
@@ -358,7 +358,7 @@ static void check_across(int rows, int columns, int bits)
 	add_joined(&text, "v", numbers.data, rows * columns, bits);
 	text_add(&text, "  scf.for %%i = %%c0 to %%all step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n"
 		 "    %%a = arith.index_cast %%i : index to i%d\n    %%b = arith.index_cast %%q : index to i%d\n    %%ax = vector.broadcast %%a : i%d to %s\n    %%bx = vector.broadcast %%b : i%d to %s\n"
-		 "    %%am = arith.addi %%ax, %%rx : %s\n    %%bm = arith.muli %%bx, %%rv : %s\n    %%d = \"stream.dot\"(%%am, %%bm) {across = %d : i64} : (%s, %s) -> %s\n", bits, bits, bits, x, bits, w, x, w, columns, x, w, y);
+		 "    %%am = arith.addi %%ax, %%rx : %s\n    %%bm = arith.muli %%bx, %%rv : %s\n    %%d = \"stream.dot\"(%%am, %%bm) {columns = %d : i64} : (%s, %s) -> %s\n", bits, bits, bits, x, bits, w, x, w, columns, x, w, y);
 	text_add(&text, "    memref.store %%d, %%m[%%i] : memref<?x%s>\n  } {stream.pipeline = 1}\n  return\n}\n}\n", y);
 	check(text.data);
 	arena_free(arena);

@@ -374,13 +374,13 @@ static void rolled_layers(void **state)
 	    "    %c2 = arith.constant 2 : index\n"
 	    "    %e = tensor.empty() : tensor<2x2xf32>\n"
 	    "    %r:2 = scf.for %l = %c0 to %c2 step %c1 iter_args(%h = %x, %stack = %e) -> (tensor<2xf32>, tensor<2x2xf32>) {\n"
-	    "      %w = \"stream.pick\"(%l, %w0, %w1) : (index, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
+	    "      %w = \"stream.layer_select\"(%l, %w0, %w1) : (index, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
 	    "      %n = \"stream.kernel\"(%h, %w) {name = \"k\", loops = array<i64: 2>, reduction = array<i64: 0>, access = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],\n"
 	    "        result = affine_map<(d0) -> (d0)>, update = @k.update} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
 	    "      %s = \"stream.insert_layer\"(%n, %stack, %l) : (tensor<2xf32>, tensor<2x2xf32>, index) -> tensor<2x2xf32>\n"
 	    "      scf.yield %n, %s : tensor<2xf32>, tensor<2x2xf32>\n"
 	    "    }\n"
-	    "    %p = \"stream.part\"(%r#1) {index = 0 : i64} : (tensor<2x2xf32>) -> tensor<2xf32>\n"
+	    "    %p = \"stream.layer_extract\"(%r#1) {index = 0 : i64} : (tensor<2x2xf32>) -> tensor<2xf32>\n"
 	    "    return %r#0, %p : tensor<2xf32>, tensor<2xf32>\n"
 	    "  }\n"
 	    "  func.func private @k.update(%a: f32, %b: f32) -> f32 {\n"
@@ -550,7 +550,7 @@ static void lane_tree(void **state)
 	"    %true = arith.constant true\n" \
 	"    %word = memref.alloca() {stream.name = \"word\"} : memref<1xvector<4xf32>>\n" \
 	"    scf.for %i = %c0 to %n step %c1 {\n" \
-	"      %s = \"stream.take\"(%true, %f) : (i1, !stream.fifo<f32, 1>) -> f32\n" \
+	"      %s = \"stream.pop\"(%true, %f) : (i1, !stream.fifo<f32, 1>) -> f32\n" \
 	"      %w = memref.load %word[%c0] : memref<1xvector<4xf32>>\n" \
 	"      %v = vector.insertelement %s, %w[%i : index] : vector<4xf32>\n" \
 	"      memref.store %v, %word[%c0] : memref<1xvector<4xf32>>\n" \
@@ -651,7 +651,7 @@ static void held_words_and_lanes(void **state)
 	    "    memref.store %zero, %sum[%c0] : memref<1xvector<4xf32>>\n"
 	    "    scf.for %i = %c0 to %c3 step %c1 {\n"
 	    "      %first = arith.cmpi eq, %i, %c0 : index\n"
-	    "      %w = \"stream.take\"(%first, %f) : (i1, !stream.fifo<vector<4xf32>, 1>) -> vector<4xf32>\n"
+	    "      %w = \"stream.pop\"(%first, %f) : (i1, !stream.fifo<vector<4xf32>, 1>) -> vector<4xf32>\n"
 	    "      %old = memref.load %sum[%c0] : memref<1xvector<4xf32>>\n"
 	    "      %tens = vector.broadcast %ten : f32 to vector<4xf32>\n"
 	    "      %more = arith.addf %old, %w : vector<4xf32>\n"
@@ -681,32 +681,32 @@ static void blocks_and_state(void **state)
 	    "                  %p: memref<?xi32> {stream.port = \"m_p\", stream.buffer = \"p\", stream.channel = 0 : i64, stream.direction = \"read\"},\n"
 	    "                  %x: memref<?xvector<2xf32>> {stream.port = \"m_x\", stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\"}) attributes {\n"
 	    "      stream.inputs = [{name = \"cache\", role = \"state\", type = tensor<3x2xf32>}, {name = \"pos\", role = \"input\", type = tensor<1xi64>}, {name = \"x\", role = \"input\", type = tensor<1x2xf32>}],\n"
-	    "      stream.outputs = [{name = \"cache\", role = \"state\", type = tensor<1x2xf32>, axis = 0 : i64, at = \"pos\"}],\n"
+	    "      stream.outputs = [{name = \"cache\", role = \"state\", type = tensor<1x2xf32>, axis = 0 : i64, position = \"pos\"}],\n"
 	    "      stream.buffers = [\n"
 	    "        {name = \"c\", words = 3 : i64, word = vector<2xf32>, segments = [{name = \"cache\", role = \"state\", offset = 0 : i64, base = 0 : i64, trips = array<i64: 6>, strides = array<i64: 1>, conditions = []}]},\n"
 	    "        {name = \"p\", words = 1 : i64, word = i32, segments = [{name = \"pos\", role = \"input\", offset = 0 : i64, base = 0 : i64, trips = array<i64: 1>, strides = array<i64: 1>, conditions = []}]},\n"
 	    "        {name = \"x\", words = 1 : i64, word = vector<2xf32>, segments = [{name = \"x\", role = \"input\", offset = 0 : i64, base = 0 : i64, trips = array<i64: 2>, strides = array<i64: 1>, conditions = []}]}]} {\n"
-	    "    %b = \"stream.blocks\"() {name = \"half\"} : () -> !stream.blocks<memref<1xvector<2xf32>>, 2>\n"
-	    "    func.call @drain(%b, %p, %c) : (!stream.blocks<memref<1xvector<2xf32>>, 2>, memref<?xi32>, memref<?xvector<2xf32>>) -> ()\n"
-	    "    func.call @fill(%x, %b) : (memref<?xvector<2xf32>>, !stream.blocks<memref<1xvector<2xf32>>, 2>) -> ()\n"
+	    "    %b = \"stream.block_channel\"() {name = \"half\"} : () -> !stream.block_channel<memref<1xvector<2xf32>>, 2>\n"
+	    "    func.call @drain(%b, %p, %c) : (!stream.block_channel<memref<1xvector<2xf32>>, 2>, memref<?xi32>, memref<?xvector<2xf32>>) -> ()\n"
+	    "    func.call @fill(%x, %b) : (memref<?xvector<2xf32>>, !stream.block_channel<memref<1xvector<2xf32>>, 2>) -> ()\n"
 	    "    return\n"
 	    "  }\n"
-	    "  func.func private @fill(%x: memref<?xvector<2xf32>>, %b: !stream.blocks<memref<1xvector<2xf32>>, 2>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
+	    "  func.func private @fill(%x: memref<?xvector<2xf32>>, %b: !stream.block_channel<memref<1xvector<2xf32>>, 2>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
 	    "    %c0 = arith.constant 0 : index\n"
 	    "    %w = memref.load %x[%c0] : memref<?xvector<2xf32>>\n"
-	    "    %block = \"stream.acquire\"(%b) {side = \"write\"} : (!stream.blocks<memref<1xvector<2xf32>>, 2>) -> memref<1xvector<2xf32>>\n"
+	    "    %block = \"stream.acquire\"(%b) {side = \"write\"} : (!stream.block_channel<memref<1xvector<2xf32>>, 2>) -> memref<1xvector<2xf32>>\n"
 	    "    memref.store %w, %block[%c0] : memref<1xvector<2xf32>>\n"
-	    "    \"stream.release\"(%block, %b) : (memref<1xvector<2xf32>>, !stream.blocks<memref<1xvector<2xf32>>, 2>) -> ()\n"
+	    "    \"stream.release\"(%block, %b) : (memref<1xvector<2xf32>>, !stream.block_channel<memref<1xvector<2xf32>>, 2>) -> ()\n"
 	    "    return\n"
 	    "  }\n"
-	    "  func.func private @drain(%b: !stream.blocks<memref<1xvector<2xf32>>, 2>, %p: memref<?xi32>, %c: memref<?xvector<2xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
+	    "  func.func private @drain(%b: !stream.block_channel<memref<1xvector<2xf32>>, 2>, %p: memref<?xi32>, %c: memref<?xvector<2xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
 	    "    %c0 = arith.constant 0 : index\n"
-	    "    %block = \"stream.acquire\"(%b) {side = \"read\"} : (!stream.blocks<memref<1xvector<2xf32>>, 2>) -> memref<1xvector<2xf32>>\n"
+	    "    %block = \"stream.acquire\"(%b) {side = \"read\"} : (!stream.block_channel<memref<1xvector<2xf32>>, 2>) -> memref<1xvector<2xf32>>\n"
 	    "    %w = memref.load %block[%c0] : memref<1xvector<2xf32>>\n"
 	    "    %n = memref.load %p[%c0] : memref<?xi32>\n"
 	    "    %at = arith.index_cast %n : i32 to index\n"
 	    "    memref.store %w, %c[%at] : memref<?xvector<2xf32>>\n"
-	    "    \"stream.release\"(%block, %b) : (memref<1xvector<2xf32>>, !stream.blocks<memref<1xvector<2xf32>>, 2>) -> ()\n"
+	    "    \"stream.release\"(%block, %b) : (memref<1xvector<2xf32>>, !stream.block_channel<memref<1xvector<2xf32>>, 2>) -> ()\n"
 	    "    return\n"
 	    "  }\n"
 	    "}\n");
@@ -736,8 +736,8 @@ static void blocks_and_state(void **state)
 	"    %c4 = arith.constant 4 : index\n" \
 	"    %true = arith.constant true\n" \
 	"    scf.for %i = %c0 to %c4 step %c1 {\n" \
-	"      %x = \"stream.take\"(%true, %a) : (i1, !stream.fifo<f32, 2>) -> f32\n" \
-	"      %y = \"stream.take\"(%true, %b) : (i1, !stream.fifo<f32, 2>) -> f32\n" \
+	"      %x = \"stream.pop\"(%true, %a) : (i1, !stream.fifo<f32, 2>) -> f32\n" \
+	"      %y = \"stream.pop\"(%true, %b) : (i1, !stream.fifo<f32, 2>) -> f32\n" \
 	"    } {stream.pipeline = 1 : i64}\n" \
 	"    return\n" \
 	"  }\n"

@@ -349,17 +349,17 @@ static bool is_block(const struct chain *chain, int channel)
 
 static const char *channel_type(struct test *t, const struct chain *chain, int channel)
 {
-	return is_block(chain, channel) ? "!stream.blocks<" BLOCK ", 2>" : text_format(t->arena, "!stream.fifo<f32, %lld>", (long long)chain->depth);
+	return is_block(chain, channel) ? "!stream.block_channel<" BLOCK ", 2>" : text_format(t->arena, "!stream.fifo<f32, %lld>", (long long)chain->depth);
 }
 
 static const char *acquire(struct test *t, const char *channel, const char *side)
 {
-	return text_format(t->arena, "%%k = \"stream.acquire\"(%%%s) {side = \"%s\"} : (!stream.blocks<" BLOCK ", 2>) -> " BLOCK "\n", channel, side);
+	return text_format(t->arena, "%%k = \"stream.acquire\"(%%%s) {side = \"%s\"} : (!stream.block_channel<" BLOCK ", 2>) -> " BLOCK "\n", channel, side);
 }
 
 static const char *release(struct test *t, const char *channel)
 {
-	return text_format(t->arena, "\"stream.release\"(%%k, %%%s) : (" BLOCK ", !stream.blocks<" BLOCK ", 2>) -> ()\n", channel);
+	return text_format(t->arena, "\"stream.release\"(%%k, %%%s) : (" BLOCK ", !stream.block_channel<" BLOCK ", 2>) -> ()\n", channel);
 }
 
 static void add_stage(struct test *t, struct text *out, const struct chain *chain, int stage)
@@ -370,7 +370,7 @@ static void add_stage(struct test *t, struct text *out, const struct chain *chai
 	if (drains)
 		text_add(&inside, "%%y0 = \"memref.load\"(%%k, %%i) : (" BLOCK ", index) -> f32\n");
 	else
-		text_add(&inside, "%%y0 = \"stream.take\"(%%t, %%a) : (i1, %s) -> f32\n", part.first);
+		text_add(&inside, "%%y0 = \"stream.pop\"(%%t, %%a) : (i1, %s) -> f32\n", part.first);
 	for (int m = 0; m < chain->multiplies; m++)
 		text_add(&inside, "%%y%d = \"arith.mulf\"(%%y%d, %%y%d) : (f32, f32) -> f32\n", m + 1, m, m);
 	if (fills)
@@ -390,7 +390,7 @@ static void add_main(struct test *t, struct text *out, const struct chain *chain
 	int last = chain->stages;
 	text_add(out, "\"func.func\"() ({\n^bb0(%%m: " PORT ", %%r: " PORT "):\n");
 	for (int i = 0; i <= last; i++)
-		text_add(out, "%%f%d = \"stream.%s\"() {name = \"s_%d\"} : () -> %s\n", i, is_block(chain, i) ? "blocks" : "fifo", i, channel_type(t, chain, i));
+		text_add(out, "%%f%d = \"stream.%s\"() {name = \"s_%d\"} : () -> %s\n", i, is_block(chain, i) ? "block_channel" : "fifo", i, channel_type(t, chain, i));
 	text_add(out, "\"func.call\"(%%m, %%f0) {callee = @load} : (" PORT ", %s) -> ()\n", channel_type(t, chain, 0));
 	for (int i = 0; i < last; i++)
 		text_add(out, "\"func.call\"(%%f%d, %%f%d) {callee = @stage%d} : (%s, %s) -> ()\n", i, i + 1, i, channel_type(t, chain, i), channel_type(t, chain, i + 1));
@@ -409,7 +409,7 @@ static const char *text_of(struct test *t, struct chain chain)
 	add_main(t, &out, &chain);
 	add_function(&out, (struct part){"load", PORT, fifo, "", text_format(t->arena, "%%x = \"memref.load\"(%%a, %%i) : (" PORT ", index) -> f32\n"
 		"\"stream.push\"(%%t, %%x, %%b) : (i1, f32, %s) -> ()\n", fifo), ""});
-	add_function(&out, (struct part){"store", PORT, fifo, "", text_format(t->arena, "%%x = \"stream.take\"(%%t, %%b) : (i1, %s) -> f32\n"
+	add_function(&out, (struct part){"store", PORT, fifo, "", text_format(t->arena, "%%x = \"stream.pop\"(%%t, %%b) : (i1, %s) -> f32\n"
 		"\"memref.store\"(%%x, %%a, %%i) : (f32, " PORT ", index) -> ()\n", fifo), ""});
 	for (int i = 0; i < chain.stages; i++)
 		add_stage(t, &out, &chain, i);

@@ -12,9 +12,9 @@
 /* Tiles of eight of a number of tokens, four at most, and what is made of it; of 64 bits nothing is known. */
 static const char text[] = "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%a: !stream.fifo<i8, 2>, %b: !stream.fifo<i64, 2>):\n%t = \"arith.constant\"() {value = true} : () -> i1\n"
 	NUMBER("c0", "0") NUMBER("c4", "4") NUMBER("c8", "8") NUMBER("minus", "-3")
-	"%x = \"stream.take\"(%t, %a) : (i1, !stream.fifo<i8, 2>) -> i8\n%n = \"arith.index_cast\"(%x) : (i8) -> index\n" TWO("p", "maxsi", "n", "c0") APPLY("q", "d0 + 7", "p") TWO("d", "divsi", "q", "c8")
+	"%x = \"stream.pop\"(%t, %a) : (i1, !stream.fifo<i8, 2>) -> i8\n%n = \"arith.index_cast\"(%x) : (i8) -> index\n" TWO("p", "maxsi", "n", "c0") APPLY("q", "d0 + 7", "p") TWO("d", "divsi", "q", "c8")
 	TWO("m", "minsi", "d", "c4") APPLY("r", "d0 * -8 + 40", "m") TWO("low", "minsi", "n", "minus") TWO("half", "divsi", "n", "c8")
-	"%y = \"stream.take\"(%t, %b) : (i1, !stream.fifo<i64, 2>) -> i64\n%w = \"arith.index_cast\"(%y) : (i64) -> index\n" TWO("bound", "minsi", "w", "c4") TWO("wide", "maxsi", "w", "c0")
+	"%y = \"stream.pop\"(%t, %b) : (i1, !stream.fifo<i64, 2>) -> i64\n%w = \"arith.index_cast\"(%y) : (i64) -> index\n" TWO("bound", "minsi", "w", "c4") TWO("wide", "maxsi", "w", "c0")
 	"\"func.return\"() : () -> ()\n" ENDS("p")
 	"\"func.func\"() ({\n^bb0(%a: !stream.fifo<i8, 2>, %b: !stream.fifo<i64, 2>):\n%t = \"arith.constant\"() {value = true} : () -> i1\n"
 	"%x = \"arith.constant\"() {value = 1 : i8} : () -> i8\n%y = \"arith.constant\"() {value = 1 : i64} : () -> i64\n"

@@ -11,7 +11,7 @@
 #define LOOP(counter, trips) "\"scf.for\"(%c0, %" trips ", %c1) ({\n^bb0(%" counter ": index):\n"
 #define CLOSE(attributes) "\"scf.yield\"() : () -> ()\n})" attributes " : (index, index, index) -> ()\n"
 #define FIFO "!stream.fifo<f32, 8>"
-#define TAKE(channel) "%x = \"stream.take\"(%t, %" channel ") : (i1, " FIFO ") -> f32\n"
+#define TAKE(channel) "%x = \"stream.pop\"(%t, %" channel ") : (i1, " FIFO ") -> f32\n"
 #define PUSH(channel, word) "\"stream.push\"(%t, %" word ", %" channel ") : (i1, f32, " FIFO ") -> ()\n"
 #define ITERATION(body) LOOP("j", "words") body CLOSE(" {stream.pipeline = 1 : i64}")
 #define PROCESS(name, body) "\"func.func\"() ({\n^bb0(%a: " FIFO ", %b: " FIFO "):\n%zero = \"arith.constant\"() {value = 0.0 : f32} : () -> f32\n" NUMBERS body "\"func.return\"() : () -> ()\n" \
@@ -21,8 +21,8 @@
 #define MADE(name) "%" name " = \"stream.fifo\"() {name = \"" name "\", stream.layer} : () -> " FIFO "\n"
 
 static const char text[] = "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0:\n" MADE("a") MADE("b") CALL("unit") CALL("kernel") "\"func.return\"() : () -> ()\n"
-	"}) {sym_name = \"main\", function_type = () -> (), stream.around, stream.buffers = [], stream.inputs = [], stream.outputs = []} : () -> ()\n"
-	PROCESS("unit", ITERATION(PUSH("a", "zero")) LOOP("i", "less") ITERATION(TAKE("b") PUSH("a", "x")) CLOSE(" {stream.around, stream.layer}") ITERATION(TAKE("b")))
+	"}) {sym_name = \"main\", function_type = () -> (), stream.layer_overlap, stream.buffers = [], stream.inputs = [], stream.outputs = []} : () -> ()\n"
+	PROCESS("unit", ITERATION(PUSH("a", "zero")) LOOP("i", "less") ITERATION(TAKE("b") PUSH("a", "x")) CLOSE(" {stream.layer_overlap, stream.layer}") ITERATION(TAKE("b")))
 	PROCESS("kernel", LOOP("i", "layers") ITERATION(TAKE("a") PUSH("b", "x")) CLOSE(" {stream.layer}")) "}) {stream.level = \"hardware\"} : () -> ()\n";
 
 static bool ends(struct design_case *c, const struct token_network *network, const int64_t *depth, bool *holds)

@@ -19,7 +19,7 @@ static const struct layout {
 	int64_t place[SEQUENCES][ROWS];        /* from INPUT on */
 } layouts[] = {
 	{"rows", "i64", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", "", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
-	{"followed", "i64", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", ", more", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
+	{"followed", "i64", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", ", more_chunks", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
 	{"turns", "i64", "base = 0, trips = array<i64: 4, 2>, strides = array<i64: 1, 4>, conditions = []", "", {{0, 2, 4, 6}, {1, 3, 5, 7}}},
 	{"rows_of_words", "vector<4xi64>", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", "", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
 	{"tiles", "vector<4xi64>", "base = 0, trips = array<i64: 2, 2, 2>, strides = array<i64: 2, 4, 1>, conditions = []", "", {{0, 1, 4, 5}, {2, 3, 6, 7}}},
@@ -34,7 +34,7 @@ static const char *model_of(struct arena *arena, const struct layout *layout)
 	return text_format(arena,
 			   "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%x: memref<?x%s>, %%y: memref<?xi32>) attributes {\n"
 			   "  arg_attrs = [{stream.port = \"m_x\", stream.buffer = \"x\", stream.channel = 0, stream.direction = \"read\"}, {stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 1, stream.direction = \"write\"}],\n"
-			   "  stream.inputs = [{name = \"ids\", role = \"input\", type = tensor<2x4xi64>, rows = \"n\", axis = 1%s, next = {output = \"y\", most = %d}},\n"
+			   "  stream.inputs = [{name = \"ids\", role = \"input\", type = tensor<2x4xi64>, token_count = \"n\", axis = 1%s, next = {output = \"y\", most = %d}},\n"
 			   "                   {name = \"p\", role = \"input\", type = tensor<1x1xi64>, step = 1}, {name = \"n\", role = \"input\", type = tensor<1x1xi64>}],\n"
 			   "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<2x1xi32>}],\n"
 			   "  stream.buffers = [{name = \"x\", words = %d, word = %s, segments = [{name = \"n\", role = \"input\", offset = 0, base = 0, trips = array<i64: 1>, strides = array<i64: 0>, conditions = []},\n"

@@ -59,7 +59,7 @@ static const char *attention(struct arena *arena, int heads, int share, int past
 	text_add(&text, "func.func @main(%%q: !q, %%k: !c, %%v: !c, %%n: !n, %%w: !n, %%past: tensor<1xi64>) -> (!q, !n, !n) attributes {arg_attrs = [{stream.name = \"q\"},\n"
 			"  {stream.name = \"k\", stream.role = \"state\", stream.dims = [\"\", \"past\", \"\"]}, {stream.name = \"v\", stream.role = \"state\", stream.dims = [\"\", \"past\", \"\"]},\n"
 			"  {stream.name = \"n\"}, {stream.name = \"w\"}, {stream.name = \"past\"}], res_attrs = [{stream.name = \"y\"},\n"
-			"  {stream.name = \"k\", stream.role = \"state\", stream.axis = 1 : i64, stream.at = \"past\"}, {stream.name = \"v\", stream.role = \"state\", stream.axis = 1 : i64, stream.at = \"past\"}]} {\n"
+			"  {stream.name = \"k\", stream.role = \"state\", stream.axis = 1 : i64, stream.position = \"past\"}, {stream.name = \"v\", stream.role = \"state\", stream.axis = 1 : i64, stream.position = \"past\"}]} {\n"
 			"  %%z = arith.constant 0.0 : f32\n  %%low = arith.constant 0xFF800000 : f32\n"
 			"  %%ek = tensor.empty() : !s\n  %%em = tensor.empty() : !m\n  %%eq = tensor.empty() : !q\n"
 			"  %%zs = linalg.fill ins(%%z : f32) outs(%%ek : !s) -> !s\n  %%zm = linalg.fill ins(%%z : f32) outs(%%em : !m) -> !m\n"

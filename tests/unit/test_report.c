@@ -20,9 +20,9 @@
 #define FIFO "!stream.fifo<f32, 16>"
 #define PORT "memref<?xf32>"
 #define SQUARE \
-	"%x = \"stream.take\"(%t, %a) : (i1, " FIFO ") -> f32\n%y = \"arith.mulf\"(%x, %x) : (f32, f32) -> f32\n" \
+	"%x = \"stream.pop\"(%t, %a) : (i1, " FIFO ") -> f32\n%y = \"arith.mulf\"(%x, %x) : (f32, f32) -> f32\n" \
 	"\"stream.push\"(%t, %y, %b) : (i1, f32, " FIFO ") -> ()\n"
-#define TAKE "%x = \"stream.take\"(%t, %b) : (i1, " FIFO ") -> f32\n"
+#define TAKE "%x = \"stream.pop\"(%t, %b) : (i1, " FIFO ") -> f32\n"
 
 #define DESIGN(square) \
 	"\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%m: " PORT ", %r: " PORT "):\n" \
@@ -32,7 +32,7 @@
 	"\"func.call\"(%a, %b) {callee = @square} : (" FIFO ", " FIFO ") -> ()\n\"func.return\"() : () -> ()\n" \
 	"}) {arg_attrs = [{stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\", stream.port = \"m_x\"}, " \
 	"{stream.buffer = \"y\", stream.channel = 1 : i64, stream.direction = \"write\", stream.port = \"m_y\"}], function_type = (" PORT ", " PORT ") -> (), " \
-	"stream.buffers = [], stream.inputs = [{name = \"w\", role = \"weight\", type = tensor<100xf32>}, {gathered = 10 : i64, name = \"t\", role = \"weight\", type = tensor<500x10xf32>}], " \
+	"stream.buffers = [], stream.inputs = [{name = \"w\", role = \"weight\", type = tensor<100xf32>}, {gathered_elements = 10 : i64, name = \"t\", role = \"weight\", type = tensor<500x10xf32>}], " \
 	"stream.outputs = [{name = \"r\", role = \"output\", type = tensor<100xf32>}], sym_name = \"main\"} : () -> ()\n" \
 	PROCESS("load", PORT ", " FIFO, "^bb0(%a: " PORT ", %b: " FIFO "):\n" CONSTANTS("100") \
 		LOOP("i", "%x = \"memref.load\"(%a, %i) : (" PORT ", index) -> f32\n\"stream.push\"(%t, %x, %b) : (i1, f32, " FIFO ") -> ()\n", " {stream.pipeline = 1 : i64}")) \
@@ -43,7 +43,7 @@
 #define PLAIN PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") LOOP("i", SQUARE, " {stream.pipeline = 1 : i64}"))
 #define SLOW PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") LOOP("i", SQUARE, " {stream.pipeline = 4 : i64}"))
 #define MOVING PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") \
-	LOOP("i", "%x = \"stream.take\"(%t, %a) : (i1, " FIFO ") -> f32\n\"stream.push\"(%t, %x, %b) : (i1, f32, " FIFO ") -> ()\n", " {stream.pipeline = 4 : i64}"))
+	LOOP("i", "%x = \"stream.pop\"(%t, %a) : (i1, " FIFO ") -> f32\n\"stream.push\"(%t, %x, %b) : (i1, f32, " FIFO ") -> ()\n", " {stream.pipeline = 4 : i64}"))
 #define NESTED \
 	PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("10") LOOP("i", LOOP("j", SQUARE, " {stream.pipeline = 1 : i64}"), ""))
 #define TWICE \

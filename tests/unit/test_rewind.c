@@ -36,13 +36,13 @@ static const char *mover(struct arena *arena, const char *name, int words, const
 
 #define FILL \
 	"    scf.for %i = %c0 to %kept step %c1 {\n" \
-	"      %x = \"stream.take\"(%t, %a) : (i1, !stream.fifo<f32, 32>) -> f32\n" \
+	"      %x = \"stream.pop\"(%t, %a) : (i1, !stream.fifo<f32, 32>) -> f32\n" \
 	"      memref.store %x, %array[%i] : memref<2xf32>\n" \
 	"    } {stream.datapath = 1 : i64, stream.pipeline = 1 : i64}\n"
 #define WORK(rows) \
 	"    scf.for %r = %c0 to %" rows " step %c1 {\n" \
 	"      scf.for %j = %c0 to %kept step %c1 {\n" \
-	"        %w = \"stream.take\"(%t, %b) : (i1, !stream.fifo<f32, 32>) -> f32\n" \
+	"        %w = \"stream.pop\"(%t, %b) : (i1, !stream.fifo<f32, 32>) -> f32\n" \
 	"        %k = memref.load %array[%j] : memref<2xf32>\n" \
 	"        %y = arith.mulf %k, %w : f32\n" \
 	"        \"stream.push\"(%t, %y, %out) : (i1, f32, !stream.fifo<f32, 32>) -> ()\n" \
@@ -61,7 +61,7 @@ static const char *model(struct arena *arena, const char *rewinding)
 	text_add(&text, "%s", "  func.call @load_x(%x, %a) : (memref<?xf32>, !stream.fifo<f32, 32>) -> ()\n  func.call @load_w(%w, %b) : (memref<?xf32>, !stream.fifo<f32, 32>) -> ()\n"
 		 "  func.call @unit(%a, %b, %c) : (!stream.fifo<f32, 32>, !stream.fifo<f32, 32>, !stream.fifo<f32, 32>) -> ()\n  func.call @store(%y, %c) : (memref<?xf32>, !stream.fifo<f32, 32>) -> ()\n  return\n}\n");
 	const char *load = "    %x = memref.load %m[%i] : memref<?xf32>\n    \"stream.push\"(%t, %x, %s) : (i1, f32, !stream.fifo<f32, 32>) -> ()\n";
-	const char *store = "    %x = \"stream.take\"(%t, %s) : (i1, !stream.fifo<f32, 32>) -> f32\n    memref.store %x, %m[%i] : memref<?xf32>\n";
+	const char *store = "    %x = \"stream.pop\"(%t, %s) : (i1, !stream.fifo<f32, 32>) -> f32\n    memref.store %x, %m[%i] : memref<?xf32>\n";
 	text_add(&text, "%s%s", mover(arena, "load_x", NUMBERS, load), mover(arena, "load_w", WORDS, load));
 	text_add(&text, "func.func private @unit(%%a: !stream.fifo<f32, 32>, %%b: !stream.fifo<f32, 32>, %%out: !stream.fifo<f32, 32>) attributes {stream.process, stream.style = \"flp\", stream.die = 0 : i64%s} {\n", rewinding);
 	text_add(&text, "%s", "  %array = memref.alloca() {stream.name = \"array\", stream.storage = \"registers\", stream.partition = 2 : i64} : memref<2xf32>\n  %t = arith.constant true\n  %c0 = arith.constant 0 : index\n"
@@ -138,7 +138,7 @@ static void saves_what_drained(void **state)
 {
 	struct cycles saved;
 	(void)state;
-	struct cycles broken = run("broken", "", &saved), rewinding = run("unbroken", ", stream.unbroken", &saved);
+	struct cycles broken = run("broken", "", &saved), rewinding = run("unbroken", ", stream.rewind", &saved);
 	assert_int_equal(broken.simulated - rewinding.simulated, saved.simulated);
 	assert_int_equal(broken.token - rewinding.token, saved.token);
 	assert_int_equal(broken.busy - rewinding.busy, saved.busy);

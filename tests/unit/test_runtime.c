@@ -28,7 +28,7 @@ static const char model[] =
 	"func.func @main(%x: tensor<1x8xf32> {stream.name = \"x\", stream.role = \"input\"}, %p: tensor<1xi64> {stream.name = \"p\", stream.role = \"input\"},\n"
 	"                %s: tensor<4x8xf32> {stream.name = \"s\", stream.role = \"state\"}, %w: tensor<8x8xf32> {stream.name = \"w\", stream.role = \"weight\"})\n"
 	"    -> (tensor<1x8xf32> {stream.name = \"y\", stream.role = \"output\"},\n"
-	"        tensor<1x8xf32> {stream.name = \"s\", stream.role = \"state\", stream.axis = 0 : i64, stream.at = \"p\"}) {\n"
+	"        tensor<1x8xf32> {stream.name = \"s\", stream.role = \"state\", stream.axis = 0 : i64, stream.position = \"p\"}) {\n"
 	"  %c0 = arith.constant 0.0 : f32\n"
 	"  %two = arith.constant 2.0 : f32\n"
 	"  %e = tensor.empty() : tensor<1x8xf32>\n"

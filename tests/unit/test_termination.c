@@ -18,7 +18,7 @@ static const char *two_processes(struct arena *arena, int writes, int reads, int
 			 "%%n = \"arith.constant\"() {value = %d : index} : () -> index\n%%m = \"arith.constant\"() {value = %d : index} : () -> index\n%%t = \"arith.constant\"() {value = true} : () -> i1\n"
 			 "%%z = \"arith.constant\"() {value = 0.0 : f32} : () -> f32\n", fifo, fifo, writes, side ? reads : writes);
 		for (int i = 0; i < 2; i++) {
-			const char *body = side ? text_format(arena, "%%x%d = \"stream.take\"(%%t, %%%s) : (i1, %s) -> f32\n", i, order[side][i], fifo) :
+			const char *body = side ? text_format(arena, "%%x%d = \"stream.pop\"(%%t, %%%s) : (i1, %s) -> f32\n", i, order[side][i], fifo) :
 				           text_format(arena, "\"stream.push\"(%%t, %%z, %%%s) : (i1, f32, %s) -> ()\n", order[side][i], fifo);
 			text_add(&text, loop, side && !i ? "m" : "n", i ? "j" : "i", body);
 		}

@@ -18,7 +18,7 @@ static const char *make_model(struct arena *arena, int rows)
 	text_add(&text, "#id = affine_map<(r, n) -> (r, n)>\n#n = affine_map<(n, r) -> (n)>\n#t = affine_map<(n, r) -> (r, n)>\n!x = tensor<%dx256xf32>\n!w = tensor<64x256xf32>\n!y = tensor<%dx64xf32>\n"
 			"!p = tensor<4x64xf32>\n!c = tensor<%dx64xf32>\n!l = tensor<64xf32>\n!q = tensor<%dx%dxf32>\n", rows, rows, rows + PAST, rows, rows);
 	text_add(&text, "func.func @main(%%x: !x, %%count: tensor<1xi64>, %%p: !p, %%w: !w) -> (!y, !l, !c, !q) attributes {\n"
-			"  arg_attrs = [{stream.name = \"x\", stream.role = \"input\", stream.rows = \"count\", stream.axis = 0 : i64}, {stream.name = \"count\", stream.role = \"input\"},\n"
+			"  arg_attrs = [{stream.name = \"x\", stream.role = \"input\", stream.token_count = \"count\", stream.axis = 0 : i64}, {stream.name = \"count\", stream.role = \"input\"},\n"
 			"    {stream.name = \"p\", stream.role = \"input\"}, {stream.name = \"w\", stream.role = \"weight\"}]} {\n"
 			"  %%z = arith.constant 0.0 : f32\n  %%two = arith.constant 2.0 : f32\n  %%ey = tensor.empty() : !y\n  %%el = tensor.empty() : !l\n  %%ec = tensor.empty() : !c\n  %%eq = tensor.empty() : !q\n"
 			"  %%zy = linalg.fill ins(%%z : f32) outs(%%ey : !y) -> !y\n  %%zl = linalg.fill ins(%%z : f32) outs(%%el : !l) -> !l\n  %%zq = linalg.fill ins(%%z : f32) outs(%%eq : !q) -> !q\n"

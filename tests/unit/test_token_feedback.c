@@ -20,7 +20,7 @@ static const char model[] =
 	"                %p: tensor<1x1xi64> {stream.name = \"p\", stream.role = \"input\", stream.step = 1 : i64},\n"
 	"                %s: tensor<2x9x4xf32> {stream.name = \"s\", stream.role = \"state\", stream.dims = [\"\", \"p\", \"\"]})\n"
 	"    -> (tensor<2x1xi32> {stream.name = \"y\", stream.role = \"output\"},\n"
-	"        tensor<2x1x4xf32> {stream.name = \"s\", stream.role = \"state\", stream.axis = 1 : i64, stream.at = \"p\"}) {\n"
+	"        tensor<2x1x4xf32> {stream.name = \"s\", stream.role = \"state\", stream.axis = 1 : i64, stream.position = \"p\"}) {\n"
 	"  %c0 = arith.constant 0.0 : f32\n"
 	"  %c97 = arith.constant 97 : i64\n"
 	"  %e = tensor.empty() : tensor<2x4xf32>\n"
@@ -237,7 +237,7 @@ static void wrong_feedback_is_refused(void **state)
 	refused("stream.step = 1 : i64", "stream.next = {output = \"y\", most = 9 : i64}", "one input with stream.next");
 	refused("stream.step = 1 : i64", "stream.step = \"one\"", "stream.step = COUNT");
 	refused("stream.role = \"state\",", "stream.role = \"state\", stream.step = 1 : i64,", "stream.step = COUNT");
-	refused("tensor<2x1xi64> {stream.name = \"ids\",", "tensor<2x1xi64> {stream.name = \"ids\", stream.rows = \"p\", stream.axis = 0 : i64,", "as many integers");
+	refused("tensor<2x1xi64> {stream.name = \"ids\",", "tensor<2x1xi64> {stream.name = \"ids\", stream.token_count = \"p\", stream.axis = 0 : i64,", "as many integers");
 }
 
 /* Of 2 x 3 x 2 numbers, three rows of which may count, those of each row, in their order. */

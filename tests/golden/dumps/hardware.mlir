@@ -65,7 +65,7 @@
     ^bb0(%8: index):
       "scf.for"(%7, %4, %5) ({
       ^bb0(%9: index):
-        %10 = "stream.take"(%3, %0) : (i1, !stream.fifo<f32, 32>) -> f32
+        %10 = "stream.pop"(%3, %0) : (i1, !stream.fifo<f32, 32>) -> f32
         "memref.store"(%10, %2, %9) : (f32, memref<2xf32>, index) -> ()
         %11 = "memref.load"(%2, %7) : (memref<2xf32>, index) -> f32
         %12 = "stream.join_lanes"(%11, %10) : (f32, f32) -> vector<2xf32>
@@ -102,7 +102,7 @@
     ^bb0(%21: index):
       "scf.for"(%20, %17, %18) ({
       ^bb0(%22: index):
-        %23 = "stream.take"(%16, %0) : (i1, !stream.fifo<f32, 32>) -> f32
+        %23 = "stream.pop"(%16, %0) : (i1, !stream.fifo<f32, 32>) -> f32
         "memref.store"(%23, %15, %22) : (f32, memref<16xf32>, index) -> ()
         %24 = "memref.load"(%15, %20) : (memref<16xf32>, index) -> f32
         %25 = "memref.load"(%15, %18) : (memref<16xf32>, index) -> f32
@@ -139,7 +139,7 @@
     %8 = "arith.constant"() {value = 0 : index} : () -> index
     "scf.for"(%8, %7, %6) ({
     ^bb0(%9: index):
-      %10 = "stream.take"(%5, %0) : (i1, !stream.fifo<vector<2xf32>, 16>) -> vector<2xf32>
+      %10 = "stream.pop"(%5, %0) : (i1, !stream.fifo<vector<2xf32>, 16>) -> vector<2xf32>
       %11 = "arith.cmpi"(%9, %4) {predicate = 0 : i64} : (index, index) -> i1
       %12 = "vector.broadcast"(%3) : (f32) -> vector<2xf32>
       %13 = "memref.load"(%2, %8) : (memref<1xvector<2xf32>>, index) -> vector<2xf32>
@@ -161,7 +161,7 @@
     "scf.for"(%5, %4, %3) ({
     ^bb0(%6: index):
       %7 = "arith.cmpi"(%6, %5) {predicate = 0 : i64} : (index, index) -> i1
-      %8 = "stream.take"(%7, %0) : (i1, !stream.fifo<vector<2xf32>, 2>) -> vector<2xf32>
+      %8 = "stream.pop"(%7, %0) : (i1, !stream.fifo<vector<2xf32>, 2>) -> vector<2xf32>
       %9 = "stream.split_lanes"(%8, %6) : (vector<2xf32>, index) -> f32
       "stream.push"(%2, %9, %1) : (i1, f32, !stream.fifo<f32, 2>) -> ()
       "scf.yield"() : () -> ()
@@ -176,8 +176,8 @@
     %6 = "arith.constant"() {value = 0 : index} : () -> index
     "scf.for"(%6, %5, %4) ({
     ^bb0(%7: index):
-      %8 = "stream.take"(%3, %0) : (i1, !stream.fifo<vector<16xf32>, 2>) -> vector<16xf32>
-      %9 = "stream.take"(%3, %1) : (i1, !stream.fifo<f32, 2>) -> f32
+      %8 = "stream.pop"(%3, %0) : (i1, !stream.fifo<vector<16xf32>, 2>) -> vector<16xf32>
+      %9 = "stream.pop"(%3, %1) : (i1, !stream.fifo<f32, 2>) -> f32
       %10 = "vector.broadcast"(%9) : (f32) -> vector<16xf32>
       %11 = "arith.subf"(%8, %10) : (vector<16xf32>, vector<16xf32>) -> vector<16xf32>
       "stream.push"(%3, %11, %2) : (i1, vector<16xf32>, !stream.fifo<vector<16xf32>, 2>) -> ()
@@ -193,7 +193,7 @@
     %5 = "arith.constant"() {value = 0 : index} : () -> index
     "scf.for"(%5, %4, %3) ({
     ^bb0(%6: index):
-      %7 = "stream.take"(%2, %1) : (i1, !stream.fifo<f32, 32>) -> f32
+      %7 = "stream.pop"(%2, %1) : (i1, !stream.fifo<f32, 32>) -> f32
       "memref.store"(%7, %0, %6) : (f32, memref<?xf32>, index) -> ()
       "scf.yield"() : () -> ()
     }) {stream.pipeline = 1 : i64} : (index, index, index) -> ()
@@ -211,7 +211,7 @@
       "scf.for"(%6, %3, %4) ({
       ^bb0(%8: index):
         %9 = "arith.cmpi"(%8, %6) {predicate = 0 : i64} : (index, index) -> i1
-        %10 = "stream.take"(%9, %0) : (i1, !stream.fifo<vector<16xf32>, 2>) -> vector<16xf32>
+        %10 = "stream.pop"(%9, %0) : (i1, !stream.fifo<vector<16xf32>, 2>) -> vector<16xf32>
         %11 = "stream.split_lanes"(%10, %8) : (vector<16xf32>, index) -> f32
         "stream.push"(%2, %11, %1) : (i1, f32, !stream.fifo<f32, 32>) -> ()
         "scf.yield"() : () -> ()

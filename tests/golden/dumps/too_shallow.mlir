@@ -34,8 +34,8 @@
     %5 = "arith.constant"() {value = 4 : index} : () -> index
     "scf.for"(%3, %5, %4) ({
     ^bb0(%6: index):
-      %7 = "stream.take"(%2, %0) : (i1, !stream.fifo<i32, 2>) -> i32
-      %8 = "stream.take"(%2, %1) : (i1, !stream.fifo<i32, 2>) -> i32
+      %7 = "stream.pop"(%2, %0) : (i1, !stream.fifo<i32, 2>) -> i32
+      %8 = "stream.pop"(%2, %1) : (i1, !stream.fifo<i32, 2>) -> i32
       "scf.yield"() : () -> ()
     }) {stream.pipeline = 1 : i64} : (index, index, index) -> ()
     "func.return"() : () -> ()

@@ -32,7 +32,7 @@
     %5 = "memref.alloca"() {operandSegmentSizes = array<i32: 0, 0>, stream.name = "a", stream.partition = 2 : i64, stream.storage = "bram"} : () -> memref<4x16xf32>
     "scf.for"(%1, %2, %3) ({
     ^bb0(%6: index):
-      %7 = "stream.take"(%4, %0) : (i1, !stream.fifo<vector<16xf32>, 4>) -> vector<16xf32>
+      %7 = "stream.pop"(%4, %0) : (i1, !stream.fifo<vector<16xf32>, 4>) -> vector<16xf32>
       %8 = "stream.tree"(%7) {kind = "arith.addf"} : (vector<16xf32>) -> f32
       "memref.store"(%8, %5, %6, %1) : (f32, memref<4x16xf32>, index, index) -> ()
       "scf.yield"() : () -> ()

@@ -1,5 +1,5 @@
 // stc compile --platform u55c -o %o
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = "stream.part"(%a) {index = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = "stream.layer_extract"(%a) {index = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -12,12 +12,12 @@ func.func private @first(%s: !stream.fifo<f32, 2>) attributes {stream.process, s
   "stream.push"(%t, %x, %s) : (i1, f32, !stream.fifo<f32, 2>) -> ()
   return
 }
-func.func private @unit(%s: !stream.fifo<f32, 2>) attributes {stream.process, stream.unbroken, stream.style = "flp", stream.die = 0 : i64} {
+func.func private @unit(%s: !stream.fifo<f32, 2>) attributes {stream.process, stream.rewind, stream.style = "flp", stream.die = 0 : i64} {
   %t = arith.constant true
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %c1 step %c1 {
-    %x = "stream.take"(%t, %s) : (i1, !stream.fifo<f32, 2>) -> f32
+    %x = "stream.pop"(%t, %s) : (i1, !stream.fifo<f32, 2>) -> f32
   } {stream.pipeline = 1 : i64}
   return
 }
