@@ -32,7 +32,7 @@ def stc(*words: object) -> str:
 def simulated(folder: Path, steps: int = 0, /, **extents: int) -> tuple[float, float]:
     """Milliseconds of a launch's cycles, and with a launch of its own. steps: of the launch, where a design takes several."""
     several = [f"--tokens={steps}"] if steps else []
-    found = json.loads(stc("simulate", folder, "--json", "--events", "16G", *several, *(f"--extent={name}={value}" for name, value in extents.items())))
+    found = json.loads(stc("simulate", folder, "--json", "--max-iterations", "16G", *several, *(f"--extent={name}={value}" for name, value in extents.items())))
     return found["cycles"] / (found["clock_mhz"] * 1e3), found["latency_ms"]
 
 

@@ -1,6 +1,6 @@
 """What the search for widths gains over published ones: python bench/explore.py [--small] [FILE.mlir ...]
 
-For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of two sizes, an encoder) and each FILE: cycles of a launch as the compiler does it and with every --search of `stc compile`, simulated where
+For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of two sizes, an encoder) and each FILE: cycles of a launch as the compiler does it and with every --parallelism-search of `stc compile`, simulated where
 that is quick, else modelled (m); DSP slices; how far the model is from the simulation; and points of the closed form that are looked at in a second.
 """
 import json
@@ -75,7 +75,7 @@ def compare(name: str, path: Path, folder: Path) -> dict[str, int]:
     """One line of the table; cycles by search."""
     cycles, cells = {}, []
     for search in SEARCHES:
-        found = compiled(path, folder, *(["--search", search] if search else []))
+        found = compiled(path, folder, *(["--parallelism-search", search] if search else []))
         model, simulated = found["cycles"]["model"], found["cycles"].get("simulated")
         cycles[search] = simulated or model
         apart = f"{100 * (model / simulated - 1):+5.1f} %" if simulated else "m"
@@ -86,9 +86,9 @@ def compare(name: str, path: Path, folder: Path) -> dict[str, int]:
 
 
 def points_a_second(path: Path, folder: Path) -> float:
-    compiled(path, folder, "--search", "joint", "--width-points", "1")
+    compiled(path, folder, "--parallelism-search", "joint", "--parallelism-budget", "1")
     least = stage(folder, "make_streams")
-    compiled(path, folder, "--search", "joint", "--width-points", str(POINTS))
+    compiled(path, folder, "--parallelism-search", "joint", "--parallelism-budget", str(POINTS))
     return POINTS / (stage(folder, "make_streams") - least)
 
 

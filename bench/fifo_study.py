@@ -1,6 +1,6 @@
-"""FIFO depths by strategy: python bench/fifo_study.py [--events COUNT] MODULE.mlir ...
+"""FIFO depths by strategy: python bench/fifo_study.py [--max-iterations COUNT] MODULE.mlir ...
 
-For each module and each strategy of `stc compile --fifo`: bytes of the depths needed and of the memories built, cycles of a launch (simulated if that takes no more than COUNT
+For each module and each strategy of `stc compile --fifo-sizing`: bytes of the depths needed and of the memories built, cycles of a launch (simulated if that takes no more than COUNT
 iterations, 100M unless told, else predicted), and seconds spent on sizing.
 """
 
@@ -17,7 +17,7 @@ STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "least"]
 def simulated(design, events):
     """Cycles; None where they take more events."""
     try:
-        return json.loads(stc("simulate", design, "--json", "--events", events))["cycles"]
+        return json.loads(stc("simulate", design, "--json", "--max-iterations", events))["cycles"]
     except RuntimeError:
         return None
 
@@ -27,7 +27,7 @@ def compiled(module, strategy, events):
     with tempfile.TemporaryDirectory() as folder:
         design = Path(folder) / "design"
         try:
-            stc("compile", module, "--platform", "u55c", "--fifo", strategy, "-o", design, *(["--events", events] if strategy == "least" and events else []))
+            stc("compile", module, "--platform", "u55c", "--fifo-sizing", strategy, "-o", design, *(["--max-iterations", events] if strategy == "least" and events else []))
         except RuntimeError as error:
             return None, str(error).splitlines()[0]
         report = json.loads((design / "report.json").read_text())
@@ -53,7 +53,7 @@ def study(module, events):
 
 def main(arguments):
     events = None
-    if arguments[:1] == ["--events"] and len(arguments) > 1:
+    if arguments[:1] == ["--max-iterations"] and len(arguments) > 1:
         events, arguments = arguments[1], arguments[2:]
     if not arguments:
         sys.exit(__doc__)
@@ -63,4 +63,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    main(given_words(__doc__, ("--events",)))
+    main(given_words(__doc__, ("--max-iterations",)))

@@ -10,19 +10,19 @@ from pathlib import Path
 
 from common import stc
 
-SPATIAL = ["--contractions", "spatial"]
-SHORT = ["--prefetch", "1024"]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
+SPATIAL = ["--matmul", "spatial"]
+SHORT = ["--prefetch-divisor", "1024"]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
 SLICES = (4, 8, 16)
 
 # What a rung is called, options of `stc compile`, and whether it is launched layer by layer.
 RUNGS = [
-    ("one kernel an operator, one width for all, a launch a layer", [*SPATIAL, *SHORT, "--search", "default-tile"], True),
-    ("one launch a token", [*SPATIAL, *SHORT, "--search", "default-tile"], False),
-    ("widths by intensity", [*SPATIAL, *SHORT, "--search", "intensity"], False),
+    ("one kernel an operator, one width for all, a launch a layer", [*SPATIAL, *SHORT, "--parallelism-search", "uniform"], True),
+    ("one launch per token", [*SPATIAL, *SHORT, "--parallelism-search", "uniform"], False),
+    ("widths by intensity", [*SPATIAL, *SHORT, "--parallelism-search", "intensity"], False),
     ("widths chosen together", [*SPATIAL, *SHORT], False),
     ("whole layers of weights ahead", SPATIAL, False),
-    *[(f"contractions share a unit of {slices} slices, weights little ahead", ["--slices", str(slices), *SHORT], False) for slices in SLICES],
-    ("whole layers of weights ahead", ["--slices", str(SLICES[-1])], False),
+    *[(f"contractions share a unit of {slices} slices, weights little ahead", ["--engine-pes", str(slices), *SHORT], False) for slices in SLICES],
+    ("whole layers of weights ahead", ["--engine-pes", str(SLICES[-1])], False),
     ("as many slices as the compiler finds room for", [], False),
 ]
 

@@ -1,4 +1,4 @@
-"""What a layer keeps on chip: python bench/on_chip.py [--write] [--modules FOLDER] [--fifo STRATEGY] [NAME ...]
+"""What a layer keeps on chip: python bench/on_chip.py [--write] [--modules FOLDER] [--fifo-sizing STRATEGY] [NAME ...]
 
 For built-in families, two layers at full width in f32 on the U55C: decoding behind 1,023 tokens, and 32 and 128 tokens of a prompt without a cache. Bytes of one layer as report.json has them (`intermediates`):
 converters, sums and arrays that kernels hold, FIFOs, buffers with several readers and the ring to the next layer, together against what the layer's operators would hand on unfused, before and after elementwise
@@ -27,8 +27,8 @@ NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "gemma-3-1b", "mistral
 CONTEXT, LAYERS, PLATFORM = 1024, 2, "u55c"
 PROMPTS = {"prefill of 32": 32, "prefill of 128": 128}
 PHASES = ["decode", *PROMPTS]
-KINDS = ["converters", "accumulators", "fifos", "buffers", "ring"]
-HEADINGS = ["model", "phase", "kernels", "unfused, KB", *(f"{kind}, KB" for kind in ("converters", "sums", "FIFOs", "buffers", "ring")), "% of unfused before fusion", "after", "held"]
+KINDS = ["converters", "accumulators", "fifos", "buffers", "layer_feedback"]
+HEADINGS = ["model", "phase", "kernels", "unfused, KB", *(f"{kind}, KB" for kind in ("converters", "sums", "FIFOs", "buffers", "layer_feedback")), "% of unfused before fusion", "after", "held"]
 
 
 def key(line: str) -> tuple[str, str] | None:
@@ -55,12 +55,12 @@ def module_of(model: models.Model, phase: str, folder: Path) -> Path:
 
 def row(name: str, phase: str, module: Path, fifo: str) -> str:
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-        stc("compile", module, "--platform", PLATFORM, "--fifo", fifo, "-o", Path(work) / "design")
+        stc("compile", module, "--platform", PLATFORM, "--fifo-sizing", fifo, "-o", Path(work) / "design")
         found = json.loads((Path(work) / "design" / "report.json").read_text())["intermediates"]
     before, after = found["unfused_bytes"], found["unfused_after_elementwise_bytes"]
     held = found["converters"] + found["accumulators"]
     return "| " + " | ".join([
-        name, phase, f"{found['kernels_before']}, {found['kernels_after']}", f"{before / 1e3:.0f}, {after / 1e3:.0f}", *(f"{found[kind] / 1e3:.1f}" for kind in KINDS),
+        name, phase, f"{found['unfused_kernels']}, {found['elementwise_fused_kernels']}", f"{before / 1e3:.0f}, {after / 1e3:.0f}", *(f"{found[kind] / 1e3:.1f}" for kind in KINDS),
         f"{100 * found['on_chip_bytes'] / before:.1f}", f"{100 * found['on_chip_bytes'] / after:.1f}", f"{100 * held / after:.1f}"]) + " |"
 
 
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--modules", type=Path, metavar="FOLDER")
-    parser.add_argument("--fifo", default="trim", metavar="STRATEGY")
+    parser.add_argument("--fifo-sizing", default="trim", metavar="STRATEGY")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = TABLE.rows()

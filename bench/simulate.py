@@ -13,7 +13,7 @@ MORE = 10
 
 def simulate(design: str, launches: int) -> tuple[dict, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = json.loads(stc("simulate", design, "--json", "--launches", launches, "--events", "1000G"))
+    found = json.loads(stc("simulate", design, "--json", "--launches", launches, "--max-iterations", "1000G"))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -22,12 +22,12 @@ def main() -> None:
     designs = given_words(__doc__)
     if not designs:
         sys.exit(__doc__)
-    print(f"{'design':40} {'cycles':>12} {'events':>12} {'s, one launch':>14} {'s, in all':>10} {'events/s':>10}")
+    print(f"{'design':40} {'cycles':>12} {'iterations':>12} {'s, one launch':>14} {'s, in all':>10} {'events/s':>10}")
     for design in designs:
         one, whole = simulate(design, 1)
         _, many = simulate(design, 1 + MORE)
         seconds = max((many - whole) / MORE, 1e-9)
-        print(f"{Path(design).name:40} {one['cycles']:12} {one['events']:12} {seconds:14.3f} {whole:10.3f} {one['events'] / seconds / 1e6:8.1f} M")
+        print(f"{Path(design).name:40} {one['cycles']:12} {one['iterations']:12} {seconds:14.3f} {whole:10.3f} {one['iterations'] / seconds / 1e6:8.1f} M")
 
 
 if __name__ == "__main__":

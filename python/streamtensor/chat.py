@@ -121,14 +121,14 @@ def _print_launches(design: Path, shapes: list[Shape], answer: Answer | Answers)
     print(f"first token    {_sum_ms(design, shapes, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
           f"{sum(step.count for step in first)} tokens{' a sequence' if many else ''} (simulated)")
     total, made = _sum_ms(design, shapes, answer.launches), len(answer.ids)
-    print(f"all            {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
+    print(f"total          {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
           f"{' of each sequence' if many else ''} (simulated)")
     card = _simulate(design, shapes, last)
     rate = 1000 * last.count / card["latency_ms"]
     rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
     cycles, whole = card["cycles"] // last.count, card["cycles"] / card["clock_mhz"] / 1000
-    print(f"accelerator    {rates}: {cycles} cycles a token{' of all' if many else ''} at {card['clock_mhz']:g} MHz behind {last.position} others, and "
-          f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us of launch: {last.count} {'tokens' if last.count > 1 else 'token'} in one (simulated)")
+    print(f"accelerator    {rates}: {cycles} cycles per token{' of all' if many else ''} at {card['clock_mhz']:g} MHz after {last.position} others, and "
+          f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us launch overhead: {last.count} {'tokens' if last.count > 1 else 'token'} per launch (simulated)")
 
 
 def print_speed(design: Path, answer: Answer | Answers, shapes: list[Shape]) -> None:

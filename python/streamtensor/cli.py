@@ -170,7 +170,7 @@ def _add_compile(commands, name: str) -> None:
 
 
 def _add_generate(commands, name: str) -> None:
-    command = _command(commands, name, "Compile a model, run the design on the CPU and print what it says.", _generate)
+    command = _command(commands, name, "Compile a model, run the design on the CPU and print the generated text.", _generate)
     _add_model(command)
     prompt = command.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", action="append", metavar="TEXT", help="needs the model's tokenizer; several make a batch: each launch reads a token of every one")
@@ -193,7 +193,7 @@ def _add_generate(commands, name: str) -> None:
 
 
 def _add_evaluate(commands, name: str) -> None:
-    command = _command(commands, name, "Say what quantisation costs: perplexity on a text, and how often the next token stays.", _evaluate)
+    command = _command(commands, name, "Measure quantization: perplexity on a text, and how often the most likely next token stays.", _evaluate)
     _add_model(command)
     command.add_argument("--text", type=Path, required=True, metavar="FILE", help="its first windows calibrate, the others are evaluated")
     command.add_argument("--quant", metavar="SCHEME", default="w4a8", help="as for compile (default w4a8)")
@@ -203,7 +203,7 @@ def _add_evaluate(commands, name: str) -> None:
 
 
 def _add_explore(commands, name: str) -> None:
-    command = _command(commands, name, "Try many designs with Optuna, here or on a Dask cluster, and keep the best of them.", _explore)
+    command = _command(commands, name, "Explore the design space with Optuna, on this machine or a Dask cluster.", _explore)
     command.add_argument("model", type=Path, metavar="FILE.mlir", help="MLIR, as `streamtensor export` writes it")
     command.add_argument("--trials", type=int, default=100, metavar="N", help="designs to try, those before included (default 100)")
     command.add_argument("--workers", type=int, metavar="N", help="designs at a time on this machine (default: its cores)")
@@ -212,14 +212,14 @@ def _add_explore(commands, name: str) -> None:
     for limit in LIMITS:
         command.add_argument(f"--max-{limit}", metavar="COUNT|P%", help="as for `stc compile`")
     command.add_argument("--target-ms", metavar="MS", help="as for `stc compile`: of each trial the design with the fewest DSP slices that is as quick")
-    command.add_argument("--fix", action="append", default=[], metavar="KERNEL:lanes=COUNT", help="as for `stc compile`: a kernel's widths, the same in all trials")
+    command.add_argument("--fix-kernel", action="append", default=[], metavar="KERNEL:lanes=COUNT", help="as for `stc compile`: a kernel's widths, the same in all trials")
     _add_quant(command)
     _add_platform(command)
     _add_output(command, help="the folder of its trials and report.html")
 
 
 def _add_demo(commands, name: str) -> None:
-    command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails unless its tokens are PyTorch's.", _demo)
+    command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails if its tokens differ from PyTorch's.", _demo)
     command.add_argument("--seed", type=_seed, default=0, help="of the weights (default 0)")
     _add_platform(command)
     _add_output(command)
@@ -258,7 +258,7 @@ def _export(options, progress: Progress) -> int:
 
 def _note_tokens(options, progress: Progress) -> None:
     if options.phase == "decode" and options.tokens not in (None, 1):
-        progress.note(f"--tokens {options.tokens} is about prefill: a step of decode takes one token of a sequence")
+        progress.note(f"--prefill-chunk {options.tokens} has no effect: a decode step takes one token per sequence")
 
 
 def _compile(options, progress: Progress) -> int:
@@ -284,12 +284,12 @@ def _check_method(options) -> None:
     """--method and --calibration against each other and against what else is asked for."""
     from .quantise import Scheme
     if options.method == "rtn" and options.calibration:
-        raise Error("--method rtn takes no --calibration", "gptq is the method that is calibrated")
+        raise Error("--quant-method rtn takes no --calibration", "gptq is the method that is calibrated")
     if options.method == "gptq" and not options.calibration:
-        raise Error("--method gptq needs a text to calibrate with", "--calibration FILE names it; --method rtn needs none")
-    given = "--calibration" if options.calibration else "--method" if options.method else None
+        raise Error("--quant-method gptq needs a calibration text", "--calibration FILE names it; --quant-method rtn needs none")
+    given = "--calibration" if options.calibration else "--quant-method" if options.method else None
     if given and not (options.quant and Scheme.parse(options.quant).weight):
-        raise Error(f"{given} is of no use with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
+        raise Error(f"{given} has no effect with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
     if given and getattr(options, "no_weights", False):
         raise Error(f"{given} and --no-weights contradict each other", "accepted is one of them")
 
@@ -354,7 +354,7 @@ def _generate(options, progress: Progress) -> int:
                       else chat.Answers(generation.Batch(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
             answer.write(new, sampler, end, progress.update)
         if answer.ended_by is None and new < options.max_new_tokens:
-            progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
+            progress.note(f"the context of {shape.past + 1} tokens is full")
         chat.print_speed(folder, answer, shapes)
     return 0
 
@@ -366,12 +366,12 @@ def _check_text(options) -> None:
             raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
         raise Error("--stop is empty", "accepted is a text that ends the answer")
-    about_text = "--stop" if options.stop else "--raw" if options.raw else None
+    about_text = "--stop" if options.stop else "--no-chat-template" if options.raw else None
     if about_text and options.prompt is None:
-        raise Error(f"{about_text} is of no use with --prompt-ids, which take no tokenizer", "accepted is --prompt TEXT")
+        raise Error(f"{about_text} has no effect with --prompt-ids, which use no tokenizer", "accepted is --prompt TEXT")
     about_sampling = "--top-k" if options.top_k else "--top-p" if options.top_p < 1 else None
     if about_sampling and not options.temperature:
-        raise Error(f"{about_sampling} is of no use with --temperature 0, which takes the likeliest token", "accepted is a --temperature above 0")
+        raise Error(f"{about_sampling} has no effect with --temperature 0 (greedy decoding)", "accepted is a --temperature above 0")
 
 
 def _evaluate(options, progress: Progress) -> int:
@@ -390,7 +390,7 @@ def _evaluate(options, progress: Progress) -> int:
     cost, integers = evaluation.cost(module, scheme, options.method, calibration, pieces, progress.update)
     print(f"fp32           perplexity {cost.exact:.4f} over {cost.tokens} tokens")
     print(f"{options.quant:<14} perplexity {cost.quantised:.4f} ({100 * cost.rise():+.2f} %), method {options.method}")
-    print(f"next token     the same at {100 * cost.agreement:.2f} % of the positions")
+    print(f"next token     agrees with fp32 at {100 * cost.agreement:.2f} % of the positions")
     if options.output:
         found = quantise.stored(module, integers)
         options.output.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -407,7 +407,7 @@ def _explore(options, progress: Progress) -> int:
         raise Error("--trials and --workers count from 1")
     wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
     wishes += ["--target-ms", options.target_ms] if options.target_ms else []
-    wishes += [word for fix in options.fix for word in ("--fix", fix)]
+    wishes += [word for fix in options.fix for word in ("--fix-kernel", fix)]
     platform = _platform(options, progress)
     file = Path(platform)  # by a path that workers elsewhere on this machine know as well
     task = explore.Task(_text(options.model), str(file.resolve()) if file.is_file() else platform, _quant(options), wishes)
@@ -461,7 +461,7 @@ def _read_prompt(text: str, tokenizer, raw: bool) -> list[int]:
         try:
             return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
         except Exception as error:
-            raise Error(f"the model's chat template cannot take the prompt: {type(error).__name__}: {error}", "--raw gives the prompt without it") from error
+            raise Error(f"the model's chat template cannot take the prompt: {type(error).__name__}: {error}", "--no-chat-template passes the prompt unchanged") from error
     return tokenizer(text)["input_ids"]
 
 

@@ -32,7 +32,7 @@ def find(file: str) -> Path:
         for place in _PLACES:
             if (folder / place / file).is_file():
                 return folder / place / file
-    raise Error(f"{file} is not there", "looked in " + ", ".join(map(str, folders())),
+    raise Error(f"{file} was not found", "looked in " + ", ".join(map(str, folders())),
                 "build it with make, or name its folder in STREAMTENSOR_CORE")
 
 
@@ -50,7 +50,7 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
     if quant:
         command += ["--quant", quant]
     if second:
-        command += ["--with", second]
+        command += ["--second-phase", second]
     messages = []
     with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
@@ -72,7 +72,7 @@ def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
     if not operation:
         return text
     first, *rest = text.replace(str(mlir), mlir.name).splitlines(keepends=True)
-    return "".join([first, f"note: that is PyTorch's {operation}\n", *rest])
+    return "".join([first, f"note: it comes from PyTorch's {operation}\n", *rest])
 
 
 def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None, tokens: int | None = None) -> dict:

@@ -188,7 +188,7 @@ class Shape:
         if context < 2 or (limit and context > limit):
             raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit or 'any'}")
         if not 1 <= tokens < context:
-            raise Error(f"--tokens {tokens} is outside what the context of {context} can hold", f"accepted are 1 to {context - 1}")
+            raise Error(f"--prefill-chunk {tokens} does not fit the context of {context}", f"accepted are 1 to {context - 1}")
         window, sliding = _window(config)
         if window is None or context <= window:
             window, sliding = None, ()

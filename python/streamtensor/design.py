@@ -165,7 +165,7 @@ class Design:
         first = manifest.get("phases", [manifest])[0]
         self._states = {item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]]) for item in first["inputs"] if item["role"] == "state"}
         self._lead = {item["name"]: item["lead"] for item in first["outputs"] if "lead" in item}
-        self._going_on = {item["rows"] for item in first["inputs"] if item.get("more")}
+        self._going_on = {item["token_count"] for item in first["inputs"] if item.get("more_chunks")}
 
     def _signature(self, name: str) -> Signature:
         """A state goes by its argument: its result is one row only."""

@@ -30,7 +30,7 @@ class Task:
     wishes: list[str] = field(default_factory=list)
 
     def identity(self) -> dict[str, str]:
-        return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "wishes": " ".join(self.wishes)}
+        return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "constraints": " ".join(self.wishes)}
 
 
 def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
@@ -41,8 +41,8 @@ def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
 
 
 def check_fixed(task: Task) -> None:
-    """Raises where `--fix` names what no kernel is called, or widths that it cannot have: so it would be in all trials."""
-    if "--fix" not in task.wishes:
+    """Raises where `--fix-kernel` names what no kernel is called, or widths that it cannot have: so it would be in all trials."""
+    if "--fix-kernel" not in task.wishes:
         return
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         done = run_compiler(task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir")
@@ -58,7 +58,7 @@ def evaluate(task: Task, point: dict) -> dict:
         if done.returncode < 0:
             raise Died(f"the compiler was ended by signal {-done.returncode}")
         if done.returncode:
-            return {"refused": done.stderr.strip().splitlines()[0].removeprefix("stc: error: ") if done.stderr.strip() else f"exit status {done.returncode}"}
+            return {"rejected": done.stderr.strip().splitlines()[0].removeprefix("stc: error: ") if done.stderr.strip() else f"exit status {done.returncode}"}
         report = json.loads((design / "report.json").read_text())
     on_chip = report["fifos"]["bytes"] + report["converters"]["bytes"]
     return {"values": [report["latency_ms"], report["resources"]["dsp"], on_chip, report["energy"]["launch_mj"]],
@@ -66,10 +66,10 @@ def evaluate(task: Task, point: dict) -> dict:
 
 
 def choices(platform: str) -> list[dict]:
-    """What is varied: [{"name", "own", "tried"}], as the compiler has it."""
+    """What is varied: [{"name", "default", "candidates"}], as the compiler has it."""
     space = core.ask("choices", "--platform", platform)
     for choice in space:  # what the compiler does by itself is one of the values
-        choice["tried"] += [choice["own"]] * (choice["own"] not in choice["tried"])
+        choice["candidates"] += [choice["default"]] * (choice["default"] not in choice["candidates"])
     return space
 
 
@@ -154,7 +154,7 @@ def open_study(folder: Path, task: Task, resume: bool):
     from .explore_lock import Lock
     there = (folder / STORAGE).exists()
     if there and not resume:
-        raise Error(f"{folder} holds an exploration", "--resume goes on with it; or another folder")
+        raise Error(f"{folder} already contains an exploration", "--resume continues it; or choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if there:
@@ -164,7 +164,7 @@ def open_study(folder: Path, task: Task, resume: bool):
         study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
                                     load_if_exists=True)
     except (ValueError, KeyError, TypeError, AssertionError) as error:
-        raise Error(f"{folder / STORAGE} is no storage of an exploration: {error}", "a folder that `streamtensor explore` wrote") from None
+        raise Error(f"{folder / STORAGE} is not the study of an exploration: {error}", "a folder that `streamtensor explore` wrote") from None
     for key, value in task.identity().items():
         if study.user_attrs.get(key, value) != value:
             raise Error(f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} is '{study.user_attrs[key]}', not '{value}'", "the same input and options as before; or another folder")
@@ -184,7 +184,7 @@ def take_up(study, space: list[dict]) -> None:
         if trial.params:
             study.enqueue_trial(trial.params, skip_if_exists=True)
     if not study.get_trials(deepcopy=False):
-        study.enqueue_trial({choice["name"]: choice["own"] for choice in space})
+        study.enqueue_trial({choice["name"]: choice["default"] for choice in space})
 
 
 def explore(study, task: Task, space: list[dict], workers, trials: int, done: Callable[[int], None]) -> None:
@@ -196,9 +196,9 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
         while count < trials:
             while len(pending) < workers.workers and count + len(pending) < trials:
                 trial = study.ask()
-                values = [(choice, trial.suggest_categorical(choice["name"], choice["tried"])) for choice in space]
+                values = [(choice, trial.suggest_categorical(choice["name"], choice["candidates"])) for choice in space]
                 # What is the compiler's own is not asked for: it then compares searches too, and takes a slower clock where a die is crowded.
-                point = {choice["name"]: value for choice, value in values if value != choice["own"]}
+                point = {choice["name"]: value for choice, value in values if value != choice["default"]}
                 pending[workers.submit(task, point)] = (trial, point, 1)
             future = workers.next_done(list(pending))
             trial, point, attempt = pending.pop(future)
@@ -206,7 +206,7 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
                 found = future.result()
             except Exception as error:
                 if attempt == ATTEMPTS or not is_death(error):
-                    raise Error(f"a worker failed {attempt} times on {point}: {error}", "the points before it are kept; --resume goes on") from None
+                    raise Error(f"a worker failed {attempt} times on {point}: {error}", "finished trials are stored; --resume continues") from None
                 pending[workers.submit(task, point)] = (trial, point, attempt + 1)
                 trial.set_user_attr("died", attempt)
                 continue
@@ -236,7 +236,7 @@ def front(study) -> list:
 def why_none(study) -> str:
     """What is wished may be too much for all that was tried: the first says how much is missing."""
     trials = finished(study)
-    return f"none of {len(trials)} trials is a design; of what the compiler does by itself: {trials[0].user_attrs['refused']}"
+    return f"none of {len(trials)} trials gives a design; the one with default settings fails with: {trials[0].user_attrs['rejected']}"
 
 
 def importance(study) -> dict[str, float]:
@@ -262,7 +262,7 @@ def rows(study, most: int = 20) -> Iterator[list[str]]:
         yield [str(trial.number), *(f"{value:.6g}" for value in trial.values), str(own["cycles"]), str(simulated or "-"), apart, " ".join(f"{name}={value}" for name, value in trial.params.items())]
 
 
-HEADINGS = ("id", *OBJECTIVES, "modelled", "simulated", "apart", "choices")
+HEADINGS = ("id", *OBJECTIVES, "modeled", "simulated", "model error", "parameters")
 
 
 class Live:
@@ -285,7 +285,7 @@ class Live:
 
     def done(self, count: int) -> None:
         best = front(self._study)
-        title = f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, {len(best)} on the front"
+        title = f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, {len(best)} Pareto-optimal"
         if not self._live:
             print(f"streamtensor: {title}" + (f", the quickest {best[0].values[0]:.4g} ms" if best else ""), file=self._stream, flush=True)
             return

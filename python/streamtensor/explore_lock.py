@@ -42,7 +42,7 @@ class Lock(JournalFileSymlinkLock):
         try:
             super().release()
         except RuntimeError:
-            raise Error(f"{self._link} was removed while this exploration wrote", "one exploration at a time goes on in a folder; --resume goes on with it") from None
+            raise Error(f"{self._link} was removed while this exploration wrote", "only one exploration may run in a folder; --resume continues it") from None
 
     def _taken(self) -> bool:
         try:

@@ -54,7 +54,7 @@ def _importance(found: dict[str, float]) -> str:
     for i, (name, value) in enumerate(sorted(found.items(), key=lambda item: -item[1])):
         bars += (f'<text x="130" y="{24 * i + 20}" text-anchor="end">{escape(name)}</text><rect class="bar" x="140" y="{24 * i + 8}" width="{max(1.0, 420 * value):.1f}" height="16"/>'
                  f'<text x="{146 + 420 * value:.1f}" y="{24 * i + 20}">{100 * value:.0f} %</text>')
-    return _svg("Importance of the choices for the time", bars, 24 * len(found) + 16)
+    return _svg("Importance of the parameters for the time", bars, 24 * len(found) + 16)
 
 
 def page(study) -> str:
@@ -62,14 +62,14 @@ def page(study) -> str:
     trials = [trial for trial in ended if trial.state.name == "COMPLETE"]
     best = {trial.number for trial in explore.front(study)}
     own = study.user_attrs
-    parts = [f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them on the front; {len(ended) - len(trials)} points had none. Numbers: {escape(own['quant'])}."
-             f" Times are simulated where a simulated figure stands beside the modelled one. Energy is an estimate.</p>"]
+    parts = [f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them Pareto-optimal; {len(ended) - len(trials)} trials failed. Quantization: {escape(own['quant'])}."
+             f" Times are simulated where a simulated figure is listed, else modeled. Energy is an estimate.</p>"]
     if trials:
         parts.append("<h2>Pareto front</h2>" + _scatter(trials, best))
         table = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in explore.rows(study, len(best)))
         parts.append("<table><tr>" + "".join(f"<th>{escape(heading)}</th>" for heading in explore.HEADINGS) + f"</tr>{table}</table>")
         found = explore.importance(study)
         if found:
-            parts.append("<h2>Importance of the choices for the time</h2>" + _importance(found))
+            parts.append("<h2>Importance of the parameters for the time</h2>" + _importance(found))
         parts.append("<h2>History</h2>" + _history(trials))
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Designs</title><style>{STYLE}</style><body>{"".join(parts)}</body></html>\n'

@@ -34,7 +34,7 @@ class Sampler:
 
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
-            raise Error(f"--temperature {self.temperature:g} is {'below zero' if self.temperature < 0 else 'no number'}", "accepted are 0 (the likeliest token) and above")
+            raise Error(f"--temperature {self.temperature:g} is {'below zero' if self.temperature < 0 else 'no number'}", "accepted are 0 (greedy) and above")
         if self.top_k < 0:
             raise Error(f"--top-k {self.top_k} is below zero", "accepted are 0 (all tokens) and above")
         if not 0 < self.top_p <= 1:
@@ -63,7 +63,7 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
     if tokens < 1:
         raise Error(f"--tokens-per-launch {tokens} is too few", "accepted is 1 or more")
     if tokens > 1 and not argmax:
-        raise Error(f"--tokens-per-launch {tokens} needs a design that chooses the token itself (--argmax)", "accepted is 1: sampling and whoever wants the logits take one token a launch")
+        raise Error(f"--tokens-per-launch {tokens} needs a design that selects the token on the device (--argmax)", "accepted is 1: sampling needs the logits after every token")
 
 
 class Launcher:

@@ -203,7 +203,7 @@ def _build(name: str, config) -> torch.nn.Module:
 def _check_causal(name: str, module: torch.nn.Module) -> None:
     """transformers makes a language model of encoders as well; their tokens would be other ones with every token that follows."""
     if any(getattr(part, "is_causal", None) is False for part in module.modules()):
-        raise Error(f"{name}: a model of type '{module.config.model_type}' whose tokens depend on those behind them, so none can be decoded after another",
+        raise Error(f"{name}: a model of type '{module.config.model_type}' is not causal: tokens depend on later ones, so it cannot generate text",
                     'accepted are decoders; "is_decoder": true in config.json makes one of BERT and its like')
 
 

@@ -30,7 +30,7 @@ def check(path: Path, ours: set[str]) -> None:
     if path.is_dir():
         strange = sorted(entry.name for entry in path.iterdir() if entry.name not in ours)
         if strange:
-            raise Error(f"{path}: the folder is not ours: it has '{strange[0]}'",
+            raise Error(f"{path}: not a folder that this command wrote: it contains '{strange[0]}'",
                         f"accepted is a new folder, an empty one, or one with {', '.join(sorted(ours))} only")
         if path.samefile("."):
             raise Error(f"{path}: the folder that this runs in would be replaced", "accepted is another folder")

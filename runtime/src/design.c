@@ -178,7 +178,7 @@ static bool launch(struct design *design, int64_t tokens, int64_t prompt_tokens)
 	if (!all_set(design) || !extents_allow(design, further_tokens))
 		return false;
 	if (tokens > 1 && prompt_tokens == 1 && extents_followed(design))
-		return diag_error(design->diag, NOWHERE, "the first step says that others follow, and no token is given to them");
+		return diag_error(design->diag, NOWHERE, "the first step is marked as continued, but there are no tokens for the following step");
 	double start = now();
 	design->program.tokens = (int)tokens;
 	design->program.prompt_tokens = (int)prompt_tokens;
@@ -202,8 +202,8 @@ bool design_takes(struct design *design, int64_t tokens, int64_t prompt_tokens)
 	const struct design_feedback *feedback = &design->now->feedback;
 	struct diag *diag = design->diag;
 	if (!feedback->most) {
-		diag_error(diag, NOWHERE, "a launch of this design is one token");
-		return diag_note(diag, "a design of decode that chooses the token itself (--argmax) takes several");
+		diag_error(diag, NOWHERE, "a launch of this design processes one token");
+		return diag_note(diag, "a decode design that selects the next token on the device (--argmax) takes several");
 	}
 	if (tokens < 1 || tokens > feedback->most) {
 		diag_error(diag, NOWHERE, "a launch of %lld tokens", (long long)tokens);
@@ -212,7 +212,7 @@ bool design_takes(struct design *design, int64_t tokens, int64_t prompt_tokens)
 	int64_t most = 1 + (tokens - 1) * feedback->chunk_tokens;
 	if (prompt_tokens >= 1 && prompt_tokens <= most)
 		return true;
-	diag_error(diag, NOWHERE, "%lld tokens are given to a launch of %lld", (long long)prompt_tokens, (long long)tokens);
+	diag_error(diag, NOWHERE, "%lld prompt tokens for a launch of %lld tokens", (long long)prompt_tokens, (long long)tokens);
 	return diag_note(diag, "accepted are 1 to %lld", (long long)most);
 }
 
@@ -249,7 +249,7 @@ bool design_tokens(struct design *design, int64_t tokens, int64_t prompt_tokens,
 	int64_t rows = design_text(design, tokens, prompt_tokens);
 	size_t wanted = input->bytes + (size_t)rows * feedback->bytes;
 	if (bytes != wanted)
-		return diag_error(design->diag, NOWHERE, "the text of %lld tokens and the one behind has %zu bytes, not %zu", (long long)rows, wanted, bytes);
+		return diag_error(design->diag, NOWHERE, "%lld tokens and the one that follows take %zu bytes, not %zu", (long long)rows, wanted, bytes);
 	memcpy(feedback->host + feedback->bytes, (char *)text + input->bytes, (size_t)(prompt_tokens - 1) * feedback->bytes);
 	if (!design_set(design, input, text, input->bytes) || !move_text(design, rows, false) || !launch(design, tokens, prompt_tokens))
 		return false;

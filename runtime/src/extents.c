@@ -39,7 +39,7 @@ static void read_state(struct design *design, const struct json *entry, const st
 		return;
 	if (!json_integer(json_get(entry, "past"), &past) || past < 0 || past > all - lead)
 		past = all - lead;            /* no row is there to fill up a block */
-	add(design, (struct design_extent){counter(design, json_text(entry, "at")), counter(design, json_text(entry, "rows")), past, 0, most});
+	add(design, (struct design_extent){counter(design, json_text(entry, "position")), counter(design, json_text(entry, "token_count")), past, 0, most});
 }
 
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs)
@@ -48,9 +48,9 @@ void extents_read(struct design *design, const struct json *inputs, const struct
 	for (const struct json *entry = inputs->first; entry; entry = entry->next, tensor++) {
 		int64_t most = extent_of(tensor, entry);
 		json_integer(json_get(entry, "step"), &tensor->step);
-		struct design_tensor *rows = most ? counter(design, json_text(entry, "rows")) : NULL;
+		struct design_tensor *rows = most ? counter(design, json_text(entry, "token_count")) : NULL;
 		add(design, (struct design_extent){NULL, rows, 0, 1, most});
-		if (rows && json_get(entry, "more"))
+		if (rows && json_get(entry, "more_chunks"))
 			rows->rows = most;
 	}
 	for (const struct json *entry = outputs->first; entry; entry = entry->next, tensor++)
@@ -106,8 +106,8 @@ static bool allows(struct design *design, const struct design_extent *extent, in
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
 	if (last < 0)
-		return diag_error(design->diag, NOWHERE, "%lld tokens are more than the %lld that the state has room for", (long long)rows, (long long)extent->state_rows + 1);
-	const char *launch = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->state_rows ? " again, and the row before it is lost" : "";
+		return diag_error(design->diag, NOWHERE, "%lld tokens exceed the capacity of the KV cache, %lld", (long long)rows, (long long)extent->state_rows + 1);
+	const char *launch = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->state_rows ? " again, which overwrites the cache row before it" : "";
 	return extents_error(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, launch), 0, last);
 }
 

@@ -52,11 +52,11 @@ static bool read_integers(struct design *design, const struct json *list, int co
 
 static bool read_tensor(struct design *design, const struct json *entry, bool result)
 {
-	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result, .last_chunk = json_get(entry, "final")};
+	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result, .last_chunk = json_get(entry, "last_chunk_only")};
 	const struct json *shape = json_get(entry, "shape");
 	int dtype = dtype_find(tensor.dtype);
 	if (!tensor.name || !tensor.role || dtype < 0 || !shape || shape->kind != JSON_ARRAY || shape->count > DESIGN_RANK_MOST)
-		return damaged(design, "describes an input or output that cannot be");
+		return damaged(design, "describes an invalid input or output");
 	int64_t bytes = tensor.element_bytes = dtypes[dtype].bytes;
 	tensor.npy = dtypes[dtype].npy;
 	for (const struct json *item = shape->first; item; item = item->next) {
@@ -241,7 +241,7 @@ static int buffer_named(const struct design *design, const char *name)
 /* The buffer of the entry: a new one, or of an earlier phase; -1: it cannot be. */
 static int place_buffer(struct design *design, const struct json *entry, int64_t bytes)
 {
-	const char *name = json_text(entry, "name"), *same = json_text(entry, "same"), *file = text_format(design->arena, "weights/%s.bin", name ? name : "");
+	const char *name = json_text(entry, "name"), *same = json_text(entry, "same_as"), *file = text_format(design->arena, "weights/%s.bin", name ? name : "");
 	int place = same ? buffer_named(design, same) : design->program.buffers;
 	if (!name || place < 0 || (!same && buffer_named(design, name) >= 0))
 		return -1;
@@ -353,7 +353,7 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	feedback->chunk_tokens = 1;
 	if (!entry)
 		return true;
-	const char *rows = json_text(entry, "rows");
+	const char *rows = json_text(entry, "token_count");
 	feedback->input = tensor_of(design, json_text(entry, "input"), false);
 	feedback->output = tensor_of(design, json_text(entry, "output"), true);
 	feedback->buffer = buffer_named(design, json_text(entry, "buffer"));
@@ -361,23 +361,23 @@ static bool read_feedback(struct design *design, const struct json *phase)
 		dtype = text_same(json_text(buffer, "name"), json_text(entry, "buffer")) ? json_get(buffer, "dtype") : dtype;
 	feedback->rows = rows ? tensor_of(design, rows, false) : -1;
 	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 || (rows && feedback->rows < 0) || !dtype || !in_range(json_get(entry, "most"), 1, TOKENS_MOST, &feedback->most))
-		return damaged(design, "does not say how a launch of several tokens goes on");
+		return damaged(design, "lacks the token feedback of a launch of several tokens");
 	const struct design_tensor *input = &design->now->tensors.data[feedback->input], *output = &design->now->tensors.data[feedback->output];
 	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
 	elements = (int64_t)output->bytes / output->element_bytes;
 	feedback->bytes = (size_t)(elements * input->element_bytes);
 	if (elements < 1 || elements > TOKENS_MOST || (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
-		return damaged(design, "has a text whose tokens are of another size");
+		return damaged(design, "has a token buffer whose tokens have another size");
 	feedback->axis = axis_of(json_get(phase, "inputs"), feedback->input, input->rank);
 	feedback->chunk_tokens = (int64_t)(input->bytes / feedback->bytes);
 	if (feedback->chunk_tokens < 1 || feedback->most > TOKENS_MOST / feedback->chunk_tokens || (rows && input->rank && input->shape[feedback->axis] != feedback->chunk_tokens))
-		return damaged(design, "has a text whose steps are of another size");
+		return damaged(design, "has a token buffer whose steps have another size");
 	trip[0] = text = ((feedback->most - 1) * feedback->chunk_tokens + 2) * elements;
 	trip[1] = 1;
 	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};
 	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||
 	    !within(&feedback->text, text, (int64_t)design->program.buffer[feedback->buffer].bytes / feedback->text.image_bytes))
-		return damaged(design, "has no room for the text of a launch of several tokens");
+		return damaged(design, "has a token buffer too small for a launch of several tokens");
 	feedback->host = arena_alloc(design->arena, (size_t)text * (size_t)input->element_bytes);
 	return design->program.counts = true;
 }

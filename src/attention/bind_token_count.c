@@ -35,7 +35,7 @@ static void set_pitch(struct binder *b, struct value *value, int64_t pitch)
 static void report_unbindable(struct binder *b, const struct op *op, const char *why)
 {
 	if (!b->failed) {
-		diag_error(b->module->diag, op->location, "rows counted by \"%s\" %s", b->symbol, why);
+		diag_error(b->module->diag, op->location, "tokens counted by \"%s\" %s", b->symbol, why);
 		diag_note(b->module->diag, "accepted are rows that are walked whole, and in contractions alone; without stream.token_count all rows of the argument count");
 	}
 	b->failed = true;
@@ -71,7 +71,7 @@ static void bind(struct binder *b, struct op *op, int loop)
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){.symbol = b->symbol, .tile = 1, .most = b->most};
 	if (op->kernel->loop[loop].run_time && !run_time_same(op->kernel->loop[loop].run_time, trip))
-		report_unbindable(b, op, "meet another run-time extent in one loop");
+		report_unbindable(b, op, "share a loop with another run-time extent");
 	else
 		op->kernel->loop[loop].run_time = trip;
 	if (!op->kernel->loop[loop].reduction)
@@ -86,7 +86,7 @@ static struct value *padded(struct binder *b, const struct op *reader, struct va
 	int axis = token_axis(value->type, pitch_of(value), b->most);
 	struct op *first = value->def ? value->def->next : value->block->first;
 	if (axis < 0) {
-		report_unbindable(b, reader, "are no dim of what has to be filled up");
+		report_unbindable(b, reader, "are not a dimension of the tensor to be padded");
 		return value;
 	}
 	if (first->code == OP_PAD_TOKENS && first->operand[0] == value)
@@ -134,7 +134,7 @@ static void bind_contraction(struct binder *b, struct op *op)
 	if (!x && !s)
 		return;
 	if (contract.tokens != b->most || token_axis(op->operand[0]->type, x, b->most) < 0 || token_axis(op->operand[1]->type, s, b->most) < 0) {
-		report_unbindable(b, op, "are not all that a contraction walks");
+		report_unbindable(b, op, "are only a part of a contraction's loop");
 		return;
 	}
 	attr_set(b->module, op, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
@@ -174,7 +174,7 @@ static void bind_results(struct binder *b, struct op *last)
 		else if (row == last->operand[r] && row->def)
 			last->operand[r] = padded(b, last, row);
 		else
-			report_unbindable(b, last, "reach a result of main that wants all of them");
+			report_unbindable(b, last, "reach a result of main that needs all of them");
 	}
 }
 
@@ -275,7 +275,7 @@ static void bind_maker(struct binder *b, struct op *op)
 	if (!pitch || pitch_of(op->result[0]))
 		return;
 	if (bound < uses.list.count && points_of(op->kernel) > COPIED_MOST) {
-		report_unbindable(b, op, "are wanted by some readers, and by others all rows");
+		report_unbindable(b, op, "are read by some kernels, while others read the padding too");
 		return;
 	}
 	struct op *maker = bound < uses.list.count ? copy_of(b, op) : op;
@@ -285,7 +285,7 @@ static void bind_maker(struct binder *b, struct op *op)
 	kernel_cut_loops(b->module, maker, -1, pitch, b->most);
 	int loop = row_loop(b, maker, -1, pitch);
 	if (loop < 0)
-		report_unbindable(b, maker, "are not walked whole by what makes them");
+		report_unbindable(b, maker, "are not traversed completely by their producer");
 	else
 		bind(b, maker, loop);
 	if (maker != op)
@@ -340,7 +340,7 @@ static void tile_loop(struct binder *b, struct op *op, int loop)
 	struct launch_tokens rows = launch_tokens_of(b->module->arena, b->symbol, b->most);
 	op->kernel->loop[loop].run_time = NULL;
 	if (rows.tiles && rows.each && !kernel_split_loop(b->module, op, loop, rows.tile)) {
-		report_unbindable(b, op, "meet a concat in one loop");
+		report_unbindable(b, op, "share a loop with a concat");
 		return;
 	}
 	op->kernel->loop[loop].run_time = rows.tiles ? rows.tiles : rows.each;

@@ -48,9 +48,9 @@ static const char *drain_one_iteration(struct arena *arena, struct causal_buffer
 		inside = step < pitch ? pitch / step : 1;
 		parts = trip / inside < l->tiles ? trip / inside : l->tiles;
 		if (l->part >= 0 || pitch % step || trip % (inside * parts) || (trip / inside > l->tiles && (trip / inside) % l->tiles))
-			return "its reader does not walk tiles by a loop";
+			return "its consumer has no loop over tiles";
 		if (from.run_time[i] && (trip != parts || step != pitch))
-			return "its reader walks tiles by a loop of others, known at run time";
+			return "the consumer's tile loop has another run-time trip count";
 		add_loop(to, trip / inside / parts, pitch * l->tiles, NULL);
 		l->part = to->loops;
 		add_loop(to, parts, pitch, from.run_time[i]);
@@ -64,7 +64,7 @@ static const char *drain_one_iteration(struct arena *arena, struct causal_buffer
 	l->first = from.first / pitch % l->tiles;
 	for (int64_t lane = 0; lane < from.lanes; lane++)
 		if (from.first % pitch + reach + from.lane[lane] >= pitch)
-			return "its reader takes words of several tiles";
+			return "its consumer reads words of several tiles at once";
 	return l->first + to->trip[l->part] > l->tiles ? "its reader does not begin with a tile" : NULL;
 }
 
@@ -123,9 +123,9 @@ struct causal_buffer causal_buffer_between(struct arena *arena, const struct typ
 	if (!l.why)
 		put_tiles_first(&l.box.drain, fill);
 	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.trip[0] % tiles || in.stride[0] * (in.trip[0] / tiles) != pitch))
-		l.why = "its writer's and its reader's outermost loops are not those over tiles";
+		l.why = "the outermost loops of producer and consumer are not the tile loops";
 	if (!l.why && (!run_time_same(fill->run_time[0], drain->run_time[0]) || (fill->run_time[0] && (fill->trip[0] != tiles || drain->trip[0] != tiles))))
-		l.why = "its writer and its reader do not walk as many tiles";
+		l.why = "producer and consumer have different tile counts";
 	if (l.why)
 		return l;
 	l.valid_tiles = fill->run_time[0];

@@ -36,8 +36,8 @@ bool check_drain_order(struct design *design, const struct op *convert)
 	const struct op *writer = convert->operand[0]->def;
 	if (writer && writer->code == OP_KERNEL && drain_order_of(design->module->arena, writer).convert == convert)
 		return true;
-	diag_error(design->module->diag, convert->location, "stream.convert: given, but its writer does not hold the words of %s until its last term", convert->operand[0]->type->text);
-	return diag_note(design->module->diag, "a kernel whose outermost loop is a reduction holds them, in words as wide as these");
+	diag_error(design->module->diag, convert->location, "stream.convert: drained by its producer, but the producer does not accumulate all words of %s before it writes", convert->operand[0]->type->text);
+	return diag_note(design->module->diag, "the producer's outermost loop has to be a reduction, with result words of this width");
 }
 
 void emit_drain(struct process *p, const struct drain_order *drain_order, struct value *array)

@@ -62,7 +62,7 @@ bool box_is_right(struct design *design, const struct op *op, const struct type 
 	}
 	if (crossing && box->shared) {
 		diag_error(diag, op->location, "%s: it shares %d loops with a writer outside the rolled layer", name, box->shared);
-		return diag_note(diag, "what comes from outside is buffered whole, shared = 0");
+		return diag_note(diag, "a stream from outside the layer is buffered completely, shared = 0");
 	}
 	if (size == box->elements || (attr_get(op, KEY_LINE_BUFFER) && attr_get(op, KEY_SPILLED)))     /* a window that is cut has all of the tensor in memory */
 		return true;

@@ -25,7 +25,7 @@ static bool check_boxes(struct design *design, const struct buffer *buffer)
 		for (int l = 0; same && l < box->fill.loops; l++)
 			same = box->fill.step[l] == first->fill.step[l] && box->fill.trip[l] == first->fill.trip[l];
 		if (!same) {
-			diag_error(design->module->diag, op->location, "stream.buffer: reader %d would need another buffer than reader 0", r);
+			diag_error(design->module->diag, op->location, "stream.buffer: reader %d needs another layout than reader 0", r);
 			return diag_note(design->module->diag, "the readers' data must be the same, or all that is written must be one box");
 		}
 	}

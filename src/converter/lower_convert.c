@@ -136,7 +136,7 @@ static bool lower_causal_buffer(struct design *design, const struct op *op)
 	struct module *module = design->module;
 	struct causal_buffer causal_buffer = causal_buffer_between(module->arena, attr_get(op, KEY_TENSOR)->type, op->operand[0]->type, op->result[0]->type, attr_get(op, KEY_CAUSAL));
 	if (causal_buffer.why) {
-		diag_error(module->diag, op->location, "stream.convert: tiles that are waited for in turn, but %s", causal_buffer.why);
+		diag_error(module->diag, op->location, "stream.convert: causal buffer, but %s", causal_buffer.why);
 		return diag_note(module->diag, "from %s to %s", op->operand[0]->type->text, op->result[0]->type->text);
 	}
 	int64_t word = box_word(&causal_buffer.box), widest = causal_buffer.fill.lanes > causal_buffer.drain.lanes ? causal_buffer.fill.lanes : causal_buffer.drain.lanes;
@@ -184,7 +184,7 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 		return false;
 	int64_t halves = attr_integer_or(op, KEY_HALVES, box.halves);
 	if (halves < 1 || halves > box.halves)
-		return diag_error(module->diag, op->location, "%s: %lld halves, where %d can work at once", op_info[op->code].name, (long long)halves, box.halves);
+		return diag_error(module->diag, op->location, "%s: %lld buffer copies, of which %d can be used at once", op_info[op->code].name, (long long)halves, box.halves);
 	int64_t word = box_word(&box), size = box.elements / word, widest = box.fill.lanes > box.drain.lanes ? box.fill.lanes : box.drain.lanes;
 	const struct type *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, type_scalar(tensor)) : type_scalar(tensor);
 	struct value *blocks = design_blocks(design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), halves);

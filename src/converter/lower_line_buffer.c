@@ -87,12 +87,12 @@ bool lower_line_buffer(struct design *design, const struct op *op)
 	struct line_buffer line_buffer = line_buffer_between(module->arena, from, to);
 	int64_t lanes = stream_lanes(from), size = attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0);
 	if (line_buffer.why || !line_buffer.streams) {
-		diag_error(module->diag, op->location, "stream.convert: %s", line_buffer.why ? line_buffer.why : "a window that does not move on while it is read");
+		diag_error(module->diag, op->location, "stream.convert: %s", line_buffer.why ? line_buffer.why : "a line buffer that does not advance while it is read");
 		return diag_note(module->diag, "from %s to %s", from->text, to->text);
 	}
 	if (size != line_buffer.words * lanes) {
-		diag_error(module->diag, op->location, "stream.convert: a window of %lld elements", (long long)size);
-		return diag_note(module->diag, "from its oldest to its newest word it has %lld", (long long)(line_buffer.words * lanes));
+		diag_error(module->diag, op->location, "stream.convert: a line buffer of %lld elements", (long long)size);
+		return diag_note(module->diag, "it needs %lld, from its oldest to its newest word", (long long)(line_buffer.words * lanes));
 	}
 	struct ring r = {.p = process_new(design, "line_buffer"), .line_buffer = &line_buffer, .counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1)};
 	r.in = process_argument(&r.p, stream_fifo(design, op->operand[0]), "x");

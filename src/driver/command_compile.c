@@ -67,8 +67,8 @@ static bool write_program(struct session *session)
 	const char *path = session->options.lp;
 	if (!path || session->lp.size)
 		return !path || write_to(session, path, &session->lp);
-	diag_error(&session->diag, NOWHERE, "--lp: no linear program was made");
-	return diag_note(&session->diag, "one is made for a whole design, and not with --fifo safe");
+	diag_error(&session->diag, NOWHERE, "--dump-fifo-lp: no linear program was solved");
+	return diag_note(&session->diag, "FIFO depths use one only for a complete design and with --fifo-sizing other than safe");
 }
 
 static bool write_text(struct session *session)
@@ -188,11 +188,11 @@ static void say_narrowest(struct session *session, const struct design_phases *d
 		if (!design->narrowest[p])
 			continue;
 		const char *phase = design->phases.count > 1 ? text_format(session->arena, " of phase %s", design->phase[p].name) : "";
-		text_add(&session->notices, "stc: nothing but the narrowest kernels%s fits, one number a cycle: %s\n", phase, design->narrowest[p]);
+		text_add(&session->notices, "stc: warning: only kernels with a single lane%s fit (one element per cycle, slow): %s\n", phase, design->narrowest[p]);
 		any = true;
 	}
 	if (any)
-		text_add(&session->notices, "stc: fewer tokens a launch, fewer bits (--quant) or a larger platform leave more room\n");
+		text_add(&session->notices, "stc: note: fewer tokens per launch, fewer bits (--quant) or a larger platform leave more room\n");
 }
 
 static bool compile_one(struct session *session, bool whole)
@@ -230,8 +230,8 @@ static bool outputs_agree(struct diag *diag, const struct options *options, bool
 	}
 	if (!printed || !is_printed(options->lp))
 		return true;
-	diag_error(diag, NOWHERE, "--lp is '-', but the module is printed there");
-	return diag_note(diag, "--lp FILE, or -o FILE for the module");
+	diag_error(diag, NOWHERE, "--dump-fifo-lp is '-', but the module is printed to standard output");
+	return diag_note(diag, "--dump-fifo-lp FILE, or -o FILE for the module");
 }
 
 bool command_compile(struct session *session)

@@ -26,19 +26,19 @@ static bool open_state(struct session *session, struct exploration *exploration)
 	const char *path = session->options.output;
 	struct stat status;
 	if (text_same(path, "-")) {
-		diag_error(&session->diag, NOWHERE, "-o is '-', but an exploration reads again what it keeps");
-		return diag_note(&session->diag, "-o STATE.json: the file that keeps what is known");
+		diag_error(&session->diag, NOWHERE, "-o is '-', but explore reads its state file back");
+		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
 	if (stat(path, &status))
 		return output_place_check(session->arena, &session->diag, path);
 	if (S_ISDIR(status.st_mode)) {
 		diag_error(&session->diag, (struct location){.file = path}, "is a folder");
-		return diag_note(&session->diag, "-o STATE.json: the file that keeps what is known");
+		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
 	if (session->options.resume)
 		return exploration_read(session, path, exploration);
 	diag_error(&session->diag, (struct location){.file = path}, "exists");
-	return diag_note(&session->diag, "--resume goes on with it; or another file");
+	return diag_note(&session->diag, "--resume continues it; or choose another file");
 }
 
 static void add_choices(struct text *out, const struct choices *choices)
@@ -56,7 +56,7 @@ static void print_front(struct session *session, const struct exploration *explo
 {
 	struct text *out = &session->out;
 	bool *listed = ARENA_ARRAY(session->arena, bool, exploration->trials.count + 1);
-	text_add(out, "%5s %12s %12s %7s %10s %6s %10s %10s %10s  %s\n", "id", "modelled", "simulated", "apart", "ms", "DSP", "on chip", "mJ", "1/s", "choices");
+	text_add(out, "%5s %12s %12s %7s %10s %6s %10s %10s %10s  %s\n", "id", "modeled", "simulated", "error", "ms", "DSP", "on chip", "mJ", "1/s", "choices");
 	for (;;) {
 		const struct trial *next = NULL;
 		for (size_t i = 0; i < exploration->trials.count; i++) {
@@ -89,8 +89,8 @@ static bool any_design(const struct exploration *exploration)
 static bool refuse_all(struct session *session, const struct exploration *exploration)
 {
 	size_t count = exploration->trials.count;
-	diag_error(&session->diag, NOWHERE, "none of %zu trial%s is a design; of what the compiler does by itself: %s", count, count == 1 ? "" : "s", exploration->trials.data[0].refused);
-	return diag_note(&session->diag, "%s says why of each; other limits, and another file", session->options.output);
+	diag_error(&session->diag, NOWHERE, "none of %zu trial%s gives a design; the one with default settings fails with: %s", count, count == 1 ? "" : "s", exploration->trials.data[0].refused);
+	return diag_note(&session->diag, "%s lists the reason of each; try other limits and another state file", session->options.output);
 }
 
 bool command_explore(struct session *session)
@@ -99,7 +99,7 @@ bool command_explore(struct session *session)
 	struct exploration exploration;
 	if (!options->output) {
 		diag_error(&session->diag, NOWHERE, "explore lacks -o STATE.json");
-		return diag_note(&session->diag, "-o STATE.json: the file that keeps what is known");
+		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
 	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !point_choose(session))
 		return false;
@@ -107,7 +107,7 @@ bool command_explore(struct session *session)
 		return false;
 	int64_t trials = options->trials ? options->trials : TRIALS;
 	if (session->module->level != LEVEL_TENSOR) {
-		diag_error(&session->diag, NOWHERE, "%s is of level %s, where all is chosen", options->file, level_name(session->module->level));
+		diag_error(&session->diag, NOWHERE, "%s is at level %s, after all design decisions", options->file, level_name(session->module->level));
 		return diag_note(&session->diag, "MLIR of level tensor: linalg, or a dump before make_streams");
 	}
 	if (!run_passes(session, 0, pass_find("make_streams") - 1))
@@ -123,7 +123,7 @@ bool command_explore(struct session *session)
 		return done;
 	session->diag.count = 0;
 	diag_error(&session->diag, NOWHERE, "interrupted after %zu of %lld trials", exploration.trials.count, (long long)trials);
-	return diag_note(&session->diag, exploration.trials.count ? "%s keeps them: --resume goes on" : "%s was not written", options->output);
+	return diag_note(&session->diag, exploration.trials.count ? "they are stored in %s: --resume continues" : "%s was not written", options->output);
 }
 
 /* --- stc choices */
@@ -140,9 +140,9 @@ bool command_choices(struct session *session)
 		if (!choice_candidates((enum choice)c))
 			continue;
 		int64_t own = choice_resolve(&none, session->platform, (enum choice)c);
-		text_add(out, json ? "%s{\"name\": \"%s\", \"own\": " : "%s%-16s ", !json ? "" : listed++ ? ",\n " : "[", choice_info[c].name);
+		text_add(out, json ? "%s{\"name\": \"%s\", \"default\": " : "%s%-16s ", !json ? "" : listed++ ? ",\n " : "[", choice_info[c].name);
 		choice_print(out, (enum choice)c, own, json);
-		text_add(out, json ? ", \"tried\": [" : "    tried: ");
+		text_add(out, json ? ", \"candidates\": [" : "    candidates: ");
 		for (int n = 0; n < choice_candidates((enum choice)c); n++) {
 			text_add(out, "%s", n ? ", " : "");
 			choice_print(out, (enum choice)c, choice_candidate(session->platform, (enum choice)c, n), json);

@@ -74,12 +74,12 @@ static void compare(struct session *session, const struct type *left, const stru
 	struct walk from = walk_normal(session->arena, itensor_walk(session->arena, left));
 	struct walk to = walk_normal(session->arena, itensor_walk(session->arena, right));
 	if (walk_same(from, to)) {
-		text_add(out, "{\"same\":true}\n");
+		text_add(out, "{\"equal\":true}\n");
 		return;
 	}
 	print_mismatch(session, left, right, walk_mismatch(session->arena, from, to));
 	struct reorder reorder = walk_reorder(session->arena, from, to);
-	text_add(out, "{\"same\":false,\"buffer_shape\":");
+	text_add(out, "{\"equal\":false,\"buffer_shape\":");
 	if (reorder.why) {
 		text_add(out, "null,\"why\":");
 		json_quote(out, reorder.why);

@@ -10,14 +10,14 @@ enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, S
 
 const struct command commands[] = {
 	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE, false},
-	{"explore", "FILE", "try many designs and keep the best of them by time, DSP slices, memory on chip, energy and launches a second", true, command_explore, EXPLORE, false},
+	{"explore", "FILE", "explore the design space and keep the Pareto front of time, DSPs, on-chip memory, energy and throughput", true, command_explore, EXPLORE, false},
 	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK, false},
 	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN, false},
-	{"simulate", "DIR", "count the cycles of a design, or of a hardware-level dump, and say what bounds them", true, command_simulate, SIMULATE, false},
+	{"simulate", "DIR", "simulate the cycles of a design or hardware-level dump and report the bottleneck", true, command_simulate, SIMULATE, false},
 	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false},
-	{"choices", NULL, "list what `stc explore` varies and the values that it tries", false, command_choices, CHOICES_COMMAND, false},
+	{"choices", NULL, "list the design parameters that `stc explore` varies and their candidate values", false, command_choices, CHOICES_COMMAND, false},
 	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES, false},
-	{"itensor", "TYPE [TYPE]", "list the tiles that an itensor type denotes; of two types: what stands between them", true, command_itensor, ITENSOR, true},
+	{"itensor", "TYPE [TYPE]", "list the tiles of an itensor type; for two types: the converter between them", true, command_itensor, ITENSOR, true},
 	{"help", "COMMAND", "explain a command", false, command_help, HELP, false},
 };
 const int command_count = sizeof commands / sizeof *commands;
@@ -34,17 +34,17 @@ static const struct option table[] = {
 #include "options/choices.def"
 #undef COUNT
 #undef WORD
-	OPTION("fix", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas; with --with: of the first phase", DESIGN, OPTION_LIST, fix),
+	OPTION("fix-kernel", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas; with --second-phase: of the first phase", DESIGN, OPTION_LIST, fix),
 	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", DESIGN, OPTION_TEXT, limit[LIMIT_DSP]),
 	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", DESIGN, OPTION_TEXT, limit[LIMIT_LUT]),
 	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", DESIGN, OPTION_TEXT, limit[LIMIT_BRAM]),
 	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", DESIGN, OPTION_TEXT, limit[LIMIT_URAM]),
-	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do; with --with: about the first phase", DESIGN, OPTION_TEXT, target_ms),
-	OPTION("point", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE, OPTION_TEXT, point),
+	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do; with --second-phase: about the first phase", DESIGN, OPTION_TEXT, target_ms),
+	OPTION("trial", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE, OPTION_TEXT, point),
 	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)", EXPLORE, OPTION_COUNT, trials),
 	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG, resume),
-	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text; - prints it", COMPILE, OPTION_TEXT, lp),
-	OPTION("with", 0, "FILE", "a second phase of the same model, such as prefill beside decode: one kernel runs either, on the same states and weights", COMPILE, OPTION_TEXT, with),
+	OPTION("dump-fifo-lp", 0, "FILE", "write the linear program of FIFO depths as text; - prints it", COMPILE, OPTION_TEXT, lp),
+	OPTION("second-phase", 0, "FILE", "a second phase of the same model, such as prefill beside decode: one kernel runs either, on the same states and weights", COMPILE, OPTION_TEXT, with),
 	OPTION("phase", 0, "NAME", "of a design of several phases: which to run (default: the first)", RUN | SIMULATE, OPTION_TEXT, phase),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
 	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
@@ -54,11 +54,11 @@ static const struct option table[] = {
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
 	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR | CHOICES_COMMAND | PLATFORMS, OPTION_FLAG, json),
-	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
+	OPTION("max-iterations", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
 	OPTION("tokens", 0, "COUNT", "text tokens of the launch, where the design chooses them itself and each reads what the one before chose; run: their input's files hold several; simulate: where it counts tokens the first steps read a prompt of --extent tokens=COUNT", RUN | SIMULATE, OPTION_COUNT, tokens),
-	OPTION("overlap", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
-	OPTION("depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),
+	OPTION("overlap-launches", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
+	OPTION("channel-depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),
 	OPTION("extent", 0, "NAME=COUNT", "simulate with this value of an input that is a run-time extent (default: its most)", SIMULATE, OPTION_LIST, extent),
 	OPTION("samples", 0, "COUNT", "with --json: points over time of every process, channel and port", SIMULATE, OPTION_COUNT, samples),
 	OPTION("trace", 0, "FILE", "write what happens over time: FILE.json for Perfetto and Chrome, FILE.vcd for waveform viewers", SIMULATE, OPTION_TEXT, trace),
@@ -72,9 +72,9 @@ static const struct option table[] = {
 static const struct {
 	const char *first, *second, *note;
 } exclusive[] = {
-	{"with", "from", "phases are compiled from their tensors on"},
-	{"with", "to", "two phases make a whole design; each file by itself stops where it is told"},
-	{"with", "stop-after", "two phases make a whole design; each file by itself stops where it is told"},
+	{"second-phase", "from", "phases have to be compiled from the tensor level"},
+	{"second-phase", "to", "two phases always make a complete design; stop each file in a compilation of its own"},
+	{"second-phase", "stop-after", "two phases always make a complete design; stop each file in a compilation of its own"},
 	{"to", "stop-after", "one of them: a level's last pass, or a pass by name"},
 };
 
@@ -119,7 +119,7 @@ static bool unknown_option(struct diag *diag, const struct command *command, con
 	struct closest_name closest_name = {.wanted = name};
 	const struct command *owner = command ? NULL : owner_of(name);
 	if (owner) {
-		diag_error(diag, NOWHERE, "option '%s' stands before the command", given);
+		diag_error(diag, NOWHERE, "option '%s' has to come after the command", given);
 		return diag_note(diag, "stc %s … --%s …", owner->name, name);
 	}
 	for (int i = 0; i < OPTIONS; i++)
@@ -243,7 +243,7 @@ static bool take_operand(struct diag *diag, struct options *options, const struc
 		return true;
 	}
 	if (!command->operand || options->file) {
-		diag_error(diag, NOWHERE, "'%s' is one operand too many", value);
+		diag_error(diag, NOWHERE, "unexpected argument '%s'", value);
 		return diag_note(diag, "stc %s%s%s", command->name, command->operand ? " " : "", command->operand ? command->operand : "");
 	}
 	options->file = value;
@@ -294,7 +294,7 @@ bool options_agree(struct diag *diag, const struct options *options, const struc
 {
 	for (size_t i = 0; i < sizeof exclusive / sizeof *exclusive; i++)
 		if (is_set(options, command, exclusive[i].first) && is_set(options, command, exclusive[i].second)) {
-			diag_error(diag, NOWHERE, "--%s is given with --%s", exclusive[i].second, exclusive[i].first);
+			diag_error(diag, NOWHERE, "--%s cannot be combined with --%s", exclusive[i].second, exclusive[i].first);
 			return diag_note(diag, "%s", exclusive[i].note);
 		}
 	return true;

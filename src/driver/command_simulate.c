@@ -45,7 +45,7 @@ static bool check_listed(struct session *session, const char *folder, const stru
 {
 	const char *path = text_format(session->arena, "%s/%s", folder, name), *listed = json_text(json_get(manifest, "files"), name), *reason;
 	if (!listed) {
-		diag_error(&session->diag, (struct location){.file = folder}, "lists no %s in its manifest.json", name);
+		diag_error(&session->diag, (struct location){.file = folder}, "has no %s listed in its manifest.json", name);
 		return diag_note(&session->diag, "compile it again");
 	}
 	size_t size;
@@ -161,11 +161,11 @@ static bool check_options(struct session *session)
 	}
 	if (!options->overlap || options->launches > 1 || options->tokens)
 		return true;
-	diag_error(&session->diag, NOWHERE, "--overlap is about several launches");
+	diag_error(&session->diag, NOWHERE, "--overlap-launches needs several launches");
 	return diag_note(&session->diag, "--launches COUNT says how many");
 }
 
-/* NAME=COUNT of --depth. */
+/* NAME=COUNT of --channel-depth. */
 static bool set_depth(struct session *session, const struct cycle_network *network, const char *text, int64_t *depth)
 {
 	const char *equals = strrchr(text, '=');
@@ -173,8 +173,8 @@ static bool set_depth(struct session *session, const struct cycle_network *netwo
 	int64_t count = equals ? strtoll(equals + 1, &end, 10) : 0;
 	struct closest_name closest_name = {.wanted = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : text};
 	if (!equals || end == equals + 1 || *end || count < 0 || count > INT32_MAX) {
-		diag_error(&session->diag, NOWHERE, "--depth is '%s'", text);
-		return diag_note(&session->diag, "--depth CHANNEL=COUNT");
+		diag_error(&session->diag, NOWHERE, "--channel-depth is '%s'", text);
+		return diag_note(&session->diag, "--channel-depth CHANNEL=COUNT");
 	}
 	for (int i = 0; i < cycle_channels(network); i++) {
 		if (text_same(cycle_channel_name(network, i), closest_name.wanted)) {
@@ -183,7 +183,7 @@ static bool set_depth(struct session *session, const struct cycle_network *netwo
 		}
 		closest_name_consider(&closest_name, cycle_channel_name(network, i));
 	}
-	diag_error(&session->diag, NOWHERE, "--depth %s: there is no channel '%s'", text, closest_name.wanted);
+	diag_error(&session->diag, NOWHERE, "--channel-depth %s: there is no channel '%s'", text, closest_name.wanted);
 	return diag_note(&session->diag, "the nearest name is '%s'", closest_name.found ? closest_name.found : "");
 }
 
@@ -210,7 +210,7 @@ static bool unknown_extent(struct session *session, const char *text)
 			text_add(&known, "%s%s", known.size ? ", " : "", name);
 	}
 	diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
-	return diag_note(&session->diag, "%s", known.size ? known.data : "it has none: its launches are all the same");
+	return diag_note(&session->diag, "%s", known.size ? known.data : "it has none: all launches do the same work");
 }
 
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
@@ -225,7 +225,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		return diag_note(&session->diag, "accepted is --extent NAME=COUNT with a count of 0 or more");
 	}
 	if (!extent->value && tokens_counted_by(module_main(session->module), extent->symbol)) {
-		diag_error(&session->diag, NOWHERE, "--extent %s: a launch is about one row at least", text);
+		diag_error(&session->diag, NOWHERE, "--extent %s: a launch processes at least one token", text);
 		return diag_note(&session->diag, "accepted is 1 or more");
 	}
 	if (!simulate_is_extent(session->module, extent->symbol))
@@ -233,7 +233,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 	int64_t most = tokens_rows_most(session->module, extent->symbol, session->options.tokens, simulate_extent_most(session->module, extent->symbol));
 	if (extent->value <= most)
 		return true;
-	diag_error(&session->diag, NOWHERE, "--extent %s: the design has room for %lld", text, (long long)most);
+	diag_error(&session->diag, NOWHERE, "--extent %s: the design is built for at most %lld", text, (long long)most);
 	return diag_note(&session->diag, "accepted are counts up to that");
 }
 
@@ -301,7 +301,7 @@ bool command_simulate(struct session *session)
 		return false;
 	if (outcome != CYCLE_OVER_BUDGET)
 		return print(session, &simulated);
-	diag_error(&session->diag, NOWHERE, "%s: %lld launch%s of %lld iterations are more than the %lld that are simulated", name, (long long)options.launches, options.launches == 1 ? "" : "es",
+	diag_error(&session->diag, NOWHERE, "%s: %lld launch%s of %lld iterations are more than the limit of %lld", name, (long long)options.launches, options.launches == 1 ? "" : "es",
 		   (long long)cycle_events(network), (long long)options.budget);
-	return diag_note(&session->diag, "--events COUNT raises the limit");
+	return diag_note(&session->diag, "--max-iterations COUNT raises the limit");
 }

@@ -306,7 +306,7 @@ static bool check_parcels(const struct packing *p)
 		if (parcel->unfit) {
 			const struct quantized_weight *weight = parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
 			diag_error(p->output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", weight->from->source);
-			return diag_note(p->output->diag, "numbers that have a largest one, which becomes the scale of their group");
+			return diag_note(p->output->diag, "finite numbers are needed: the largest absolute value gives the scale of its group");
 		}
 		if (parcel->reason)
 			return output_error(p->output, p->files.data[parcel->file].path, parcel->reason);

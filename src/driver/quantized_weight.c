@@ -35,8 +35,8 @@ static const struct quantized_weight *find_rounded(struct arena *arena, struct d
 	static const struct type byte = {.kind = TYPE_INTEGER, .width = 8, .text = "i8"}, half = {.kind = TYPE_FLOAT, .width = 16, .text = "f16"};
 	const char *q = text_format(arena, "%s.q", from->source), *scale = text_format(arena, "%s.scale", from->source);
 	if (from->axis < 0) {
-		diag_error(diag, NOWHERE, "\"%s\" is in the weights file, but the reduction does not run along one dim of \"%s\"", q, from->source);
-		diag_note(diag, "\"%s\" in f32, which is rounded here", from->source);
+		diag_error(diag, NOWHERE, "\"%s\" is in the weights file, but the reduction is not along one dimension of \"%s\"", q, from->source);
+		diag_note(diag, "provide \"%s\" in f32, which the compiler quantizes", from->source);
 		return NULL;
 	}
 	struct type integers = tensor_like(arena, from->type, &byte), scales = tensor_like(arena, from->type, &half);

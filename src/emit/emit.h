@@ -3,7 +3,7 @@
 #define STC_EMIT_H
 #include "ir/ir.h"
 
-#define DESIGN_VERSION 1      /* of the files in a design folder */
+#define DESIGN_VERSION 2      /* of the files in a design folder */
 
 struct platform;
 

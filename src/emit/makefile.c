@@ -8,7 +8,7 @@ static const char *const rules =
 	".PHONY: csim host xclbin hw_emu clean\n"
 	"\n"
 	"# The design on the CPU.  Its channels are bounded and its processes run side by side, so that a ring of processes works and a deadlock is reported.\n"
-	"# The vendor's own C simulation runs the processes one after the other and cannot run a ring: do not use it here.\n"
+	"# The vendor's C simulation runs processes sequentially and deadlocks on layer feedback: do not use it here.\n"
 	"csim: $(TOP).so\n"
 	"\n"
 	"$(TOP).so: $(TOP).cpp st_math.h st_integer.h st_narrow.h $(wildcard csim/*.h)\n"

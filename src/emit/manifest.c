@@ -22,7 +22,7 @@ static void add_tensor(const struct attr *entry, struct text *out)
 	static const struct {
 		enum attr_key key;
 		const char *member;
-	} flag[] = {{KEY_MORE_CHUNKS, "more"}, {KEY_LAST_CHUNK_ONLY, "final"}};
+	} flag[] = {{KEY_MORE_CHUNKS, "more_chunks"}, {KEY_LAST_CHUNK_ONLY, "last_chunk_only"}};
 	const struct type *type = attr_item(entry, KEY_TYPE)->type;
 	const struct attr *axis = attr_item(entry, KEY_AXIS), *at = attr_item(entry, KEY_POSITION), *rows = attr_item(entry, KEY_TOKEN_COUNT), *lead = attr_item(entry, KEY_LEAD), *past = attr_item(entry, KEY_PAST), *step = attr_item(entry, KEY_STEP);
 	text_add(out, "{");
@@ -37,7 +37,7 @@ static void add_tensor(const struct attr *entry, struct text *out)
 		text_add(out, ",\"step\":%lld", (long long)step->integer);
 	if (axis && at) {
 		text_add(out, ",");
-		add_member("at", at->text, out);
+		add_member("position", at->text, out);
 		if (lead)
 			text_add(out, ",\"lead\":%lld", (long long)lead->integer);
 		if (past)
@@ -45,7 +45,7 @@ static void add_tensor(const struct attr *entry, struct text *out)
 	}
 	if (rows) {
 		text_add(out, ",");
-		add_member("rows", rows->text, out);
+		add_member("token_count", rows->text, out);
 	}
 	for (int i = 0; i < (int)(sizeof flag / sizeof *flag); i++)
 		if (attr_item(entry, flag[i].key))
@@ -98,7 +98,7 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 	const struct attr *same = attr_item(buffer, KEY_SAME_AS);
 	if (same) {
 		text_add(out, ",");
-		add_member("same", same->text, out);
+		add_member("same_as", same->text, out);
 	}
 	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[", (long long)(bytes * words), (long long)bytes, alone ? "i8" : type_scalar(word)->text);
 	for (int s = 0; s < segments->count; s++) {
@@ -128,7 +128,7 @@ static void add_feedback(const struct op *main, struct text *out)
 	add_member("output", feedback.output, out);
 	text_add(out, ",");
 	if (feedback.rows) {
-		add_member("rows", feedback.rows, out);
+		add_member("token_count", feedback.rows, out);
 		text_add(out, ",");
 	}
 	add_member("buffer", feedback.buffer, out);

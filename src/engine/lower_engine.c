@@ -401,8 +401,8 @@ static bool has_pes_for_results(const struct engine *engine)
 	if (lanes <= engine->pes)
 		return true;
 	design->context->engine_ports_left = engine->ports;
-	diag_error(design->module->diag, NOWHERE, "beside the design's other memory ports the unit has %d slices, fewer than the %lld numbers of a word of its results", engine->pes, (long long)lanes);
-	return diag_note(design->module->diag, "--slices %d, or --on-chip with more, which keeps more out of external memory", engine->ports);
+	diag_error(design->module->diag, NOWHERE, "with the memory ports that remain, the matmul engine has %d processing elements, fewer than the %lld lanes of its result", engine->pes, (long long)lanes);
+	return diag_note(design->module->diag, "--engine-pes %d, or a larger --on-chip-memory, so that fewer buffers are spilled to external memory", engine->ports);
 }
 
 bool lower_engine(struct design *design, const struct block *body)

@@ -87,7 +87,7 @@ static void replace_pair(struct module *module, struct pair *pair)
 	if (pair->tokens > 1)
 		attr_set(module, op, KEY_TOKENS, attr_integer(module, pair->tokens));
 	attr_set(module, op, KEY_NAME, attr_string(module, scaled->kernel->name));
-	INVARIANT(module->guard, contract_of(op, &contract), "kernel %s is no contraction of a unit", scaled->kernel->name);
+	INVARIANT(module->guard, contract_of(op, &contract), "kernel %s is not a contraction of the matmul engine", scaled->kernel->name);
 	op_insert_before(scaled, op);
 	ir_replace(module_main(module)->region[0], scaled->result[0], op->result[0]);
 	op_remove(pair->sums);

@@ -182,13 +182,13 @@ static bool refuse_limit(struct build *b)
 		return false;
 	long long need = (long long)limit_of(b->used, b->over);
 	if (!session->options.limit[b->over]) {       /* one of two phases has what the other leaves */
-		diag_error(&session->diag, NOWHERE, "both phases together do not fit: the narrowest design of one that was found takes %lld %s, and %lld are left for it", need, limit_unit[b->over],
+		diag_error(&session->diag, NOWHERE, "both phases do not fit: the smallest design found for one takes %lld %s, and %lld are available to it", need, limit_unit[b->over],
 			   (long long)limit_of(session->limit, b->over));
-		return diag_note(&session->diag, "a design of one phase each, without --with; or fewer tokens a launch");
+		return diag_note(&session->diag, "compile each phase separately, without --second-phase; or fewer tokens per launch");
 	}
-	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the narrowest design that was found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
-		   session->choices.fixed ? " together with --fix" : "", need, limit_unit[b->over]);
-	return diag_note(&session->diag, "the nearest that can is%s", narrowest_limits(b));
+	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the smallest design found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
+		   session->choices.fixed ? " with --fix-kernel" : "", need, limit_unit[b->over]);
+	return diag_note(&session->diag, "the tightest limit that can be met is%s", narrowest_limits(b));
 }
 
 static bool no_more_memory(struct resources a, struct resources b)

@@ -257,7 +257,7 @@ static const char *constraints_of(struct session *session)
 	if (options->target_ms)
 		text_add(&text, "%s--target-ms %s", text.size ? " " : "", options->target_ms);
 	for (size_t i = 0; i < options->fix.count; i++)
-		text_add(&text, "%s--fix %s", text.size ? " " : "", options->fix.data[i]);
+		text_add(&text, "%s--fix-kernel %s", text.size ? " " : "", options->fix.data[i]);
 	for (int c = 0; c < CHOICES; c++)
 		if (session->choices.value[c])
 			print_choice(&text, (enum choice)c, session->choices.value[c]);

@@ -25,35 +25,35 @@ static void add_trial(struct text *out, const struct exploration *exploration, s
 {
 	const struct trial *trial = &exploration->trials.data[number];
 	text_add(out, "%s\n    {\"id\": %zu, ", number ? "," : "", number);
-	add_choices(out, "asked", &trial->asked);
+	add_choices(out, "requested", &trial->asked);
 	if (trial->refused) {
-		text_add(out, ", \"refused\": ");
+		text_add(out, ", \"rejected\": ");
 		json_quote(out, trial->refused);
 		text_add(out, "}");
 		return;
 	}
 	text_add(out, ", ");
-	add_choices(out, "built", &trial->built);
+	add_choices(out, "resolved", &trial->built);
 	text_add(out, ", \"cycles\": %lld", (long long)trial->cycles);
 	if (trial->simulated)
 		text_add(out, ", \"simulated\": %lld", (long long)trial->simulated);
-	text_add(out, ", \"ms\": %.17g, \"per_second\": %.17g, \"energy_mj\": %.17g, \"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"on_chip\": %lld", trial->ms,
+	text_add(out, ", \"latency_ms\": %.17g, \"launches_per_second\": %.17g, \"energy_mj\": %.17g, \"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"on_chip_bytes\": %lld", trial->ms,
 		 trial->per_second, trial->energy_mj, (long long)trial->used.lut, (long long)trial->used.ff, (long long)trial->used.dsp, (long long)trial->used.bram18,
 		 (long long)trial->used.uram, (long long)trial->on_chip);
-	text_add(out, ", \"front\": %s}", exploration_on_front(exploration, number) ? "true" : "false");
+	text_add(out, ", \"pareto_optimal\": %s}", exploration_on_front(exploration, number) ? "true" : "false");
 }
 
 void exploration_json(const struct exploration *exploration, struct text *out)
 {
 	const struct {
 		const char *key, *value;
-	} head[] = {{"model", exploration->model}, {"name", exploration->name}, {"platform", exploration->platform}, {"quant", exploration->quant}, {"wishes", exploration->constraints}};
+	} head[] = {{"model", exploration->model}, {"name", exploration->name}, {"platform", exploration->platform}, {"quant", exploration->quant}, {"constraints", exploration->constraints}};
 	text_add(out, "{\n  \"exploration\": %d", SCHEMA);
 	for (size_t i = 0; i < sizeof head / sizeof *head; i++) {
 		text_add(out, ",\n  \"%s\": ", head[i].key);
 		json_quote(out, head[i].value);
 	}
-	text_add(out, ",\n  \"fix\": [");
+	text_add(out, ",\n  \"fixed_kernels\": [");
 	for (size_t i = 0; i < exploration->fix.count; i++) {
 		text_add(out, "%s", i ? ", " : "");
 		json_quote(out, exploration->fix.data[i]);
@@ -109,26 +109,26 @@ static bool read_trial(const struct json *json, const struct exploration *explor
 {
 	*trial = (struct trial){.asked = {.fixed = exploration->fixed_choices.fixed, .fix = exploration->fixed_choices.fix}};
 	trial->built = trial->asked;
-	if (!read_choices(json_get(json, "asked"), &trial->asked))
+	if (!read_choices(json_get(json, "requested"), &trial->asked))
 		return false;
-	trial->refused = json_text(json, "refused");
+	trial->refused = json_text(json, "rejected");
 	if (trial->refused)
 		return true;
 	trial->cycles = whole_of(json, "cycles");
 	trial->simulated = json_get(json, "simulated") ? whole_of(json, "simulated") : 0;
-	trial->ms = number_of(json, "ms");
-	trial->per_second = number_of(json, "per_second");
+	trial->ms = number_of(json, "latency_ms");
+	trial->per_second = number_of(json, "launches_per_second");
 	trial->energy_mj = number_of(json, "energy_mj");
 	trial->used = (struct resources){whole_of(json, "lut"), whole_of(json, "ff"), whole_of(json, "dsp"), whole_of(json, "bram18"), whole_of(json, "uram")};
-	trial->on_chip = whole_of(json, "on_chip");
+	trial->on_chip = whole_of(json, "on_chip_bytes");
 	const struct resources *used = &trial->used;
-	return read_choices(json_get(json, "built"), &trial->built) && trial->cycles > 0 && trial->simulated >= 0 && is_measure(trial->ms) && is_measure(trial->per_second) &&
+	return read_choices(json_get(json, "resolved"), &trial->built) && trial->cycles > 0 && trial->simulated >= 0 && is_measure(trial->ms) && is_measure(trial->per_second) &&
 	       is_measure(trial->energy_mj) && used->lut >= 0 && used->ff >= 0 && used->dsp >= 0 && used->bram18 >= 0 && used->uram >= 0 && trial->on_chip >= 0;
 }
 
 static bool damaged(struct session *session, const char *path, const char *what)
 {
-	diag_error(&session->diag, (struct location){.file = path}, "is no state of an exploration: %s", what);
+	diag_error(&session->diag, (struct location){.file = path}, "is not a state file of `stc explore`: %s", what);
 	return diag_note(&session->diag, "a file that `stc explore -o` wrote with this version");
 }
 
@@ -136,8 +136,8 @@ static bool same(struct session *session, const char *path, const char *what, co
 {
 	if (text_same(has, wanted))
 		return true;
-	diag_error(&session->diag, (struct location){.file = path}, "is the state of another exploration: its %s is '%s', not '%s'", what, has ? has : "", wanted);
-	return diag_note(&session->diag, "the same input, --platform, --quant, limits and choices as before; or another file");
+	diag_error(&session->diag, (struct location){.file = path}, "is the state file of another exploration: its %s is '%s', not '%s'", what, has ? has : "", wanted);
+	return diag_note(&session->diag, "use the same input, --platform, --quant, limits and options as before; or another file");
 }
 
 /* NULL after a diagnostic. */
@@ -166,7 +166,7 @@ static bool is_of(struct session *session, const char *path, const struct json *
 bool exploration_read(struct session *session, const char *path, struct exploration *exploration)
 {
 	const struct json *json = read_state(session, path);
-	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "wish", json_text(json, "wishes"), exploration->constraints))
+	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "constraint", json_text(json, "constraints"), exploration->constraints))
 		return false;
 	for (const struct json *item = json_get(json, "trials")->first; item; item = item->next) {
 		struct trial trial;
@@ -186,16 +186,16 @@ static bool choices_are_free(struct session *session)
 		free = free && !session->options.choices.value[c];
 	if (free)
 		return true;
-	diag_error(&session->diag, NOWHERE, "--point says all choices, and others are given too");
-	return diag_note(&session->diag, "--point alone, or the choices alone");
+	diag_error(&session->diag, NOWHERE, "--trial sets all design parameters, and others are set as well");
+	return diag_note(&session->diag, "use --trial alone, or the other options without it");
 }
 
 static bool no_trial(struct session *session, const char *point, const struct json *trials)
 {
-	diag_error(&session->diag, NOWHERE, "--point %s names no design", point);
+	diag_error(&session->diag, NOWHERE, "--trial %s names no design", point);
 	if (!trials)
 		return diag_note(&session->diag, "STATE.json:ID");
-	return diag_note(&session->diag, "STATE.json:ID with an id below %d, of a trial that was not refused", trials->count);
+	return diag_note(&session->diag, "STATE.json:ID with an id below %d, of a trial that gave a design", trials->count);
 }
 
 bool exploration_take(struct session *session, const char *point)
@@ -211,16 +211,16 @@ bool exploration_take(struct session *session, const char *point)
 	const struct json *json = read_state(session, path);
 	if (!json || !choices_are_free(session) || !exploration_begin(session, &exploration) || !is_of(session, path, json, &exploration))
 		return false;
-	const char *constraints = json_text(json, "wishes");           /* limits come first; without any the design is as it was found */
+	const char *constraints = json_text(json, "constraints");           /* limits come first; without any the design is as it was found */
 	if (strncmp(constraints ? constraints : "", exploration.constraints, strlen(exploration.constraints)) != 0)
-		return same(session, path, "wish", constraints, exploration.constraints);
+		return same(session, path, "constraint", constraints, exploration.constraints);
 	const struct json *item = json_get(json, "trials")->first;
 	for (long i = 0; item && i < id; i++)
 		item = item->next;
 	if (!item || !read_trial(item, &exploration, &trial) || trial.refused)
 		return no_trial(session, point, json_get(json, "trials"));
 	session->options.choices = trial.built;
-	for (const struct json *fix = json_get(json, "fix") ? json_get(json, "fix")->first : NULL; fix; fix = fix->next)
+	for (const struct json *fix = json_get(json, "fixed_kernels") ? json_get(json, "fixed_kernels")->first : NULL; fix; fix = fix->next)
 		if (fix->text)
 			VEC_PUSH(session->arena, &session->options.fix, fix->text);
 	return true;

@@ -43,7 +43,7 @@ static bool same_tensor(struct arena *arena, const struct attr *left, const stru
 static bool not_one_model(const struct join *j, const char *name, const struct attr *left, const struct attr *right)
 {
 	struct diag *diag = j->second->module->diag;
-	diag_error(diag, NOWHERE, "%s and %s are no phases of one model: the %s \"%s\" is %s in one and %s in the other", j->first->name, j->second->name,
+	diag_error(diag, NOWHERE, "%s and %s are not phases of the same model: the %s \"%s\" is %s in one and %s in the other", j->first->name, j->second->name,
 		   attr_item(left ? left : right, KEY_ROLE)->text, name, left ? attr_item(left, KEY_TYPE)->type->text : "missing", right ? attr_item(right, KEY_TYPE)->type->text : "missing");
 	return diag_note(diag, "accepted are modules with the same states");
 }
@@ -180,7 +180,7 @@ static bool states_are_shared(const struct join *j)
 		const struct attr *buffer = list->items[b].value, *segments = attr_item(buffer, KEY_SEGMENTS);
 		for (int s = 0; s < segments->count && !attr_item(buffer, KEY_SAME_AS); s++)
 			if (has_role(segments->items[s].value, "state"))
-				return diag_error(j->second->module->diag, NOWHERE, "%s keeps the state \"%s\" in another order than %s", j->second->name,
+				return diag_error(j->second->module->diag, NOWHERE, "%s stores the state \"%s\" in another memory layout than %s", j->second->name,
 						  attr_item(segments->items[s].value, KEY_NAME)->text, j->first->name);
 	}
 	return true;

@@ -57,7 +57,7 @@ static bool read_limit(struct session *session, enum limit limit)
 		return true;
 	}
 	diag_error(&session->diag, NOWHERE, "--%s is '%s'", limit_option[limit], text);
-	return diag_note(&session->diag, "a whole number up to %lld, which is what %s has, or a part of that as 50%%", (long long)all, session->platform->name);
+	return diag_note(&session->diag, "a whole number up to %lld, which is what %s has, or a percentage such as 50%%", (long long)all, session->platform->name);
 }
 
 static bool read_target(struct session *session)
@@ -81,7 +81,7 @@ bool limits_clock(struct session *session)
 		return true;
 	if ((double)clock > board->clock_mhz) {
 		diag_error(&session->diag, NOWHERE, "--clock is %lld MHz, more than the %g MHz of %s", (long long)clock, board->clock_mhz, board->name);
-		return diag_note(&session->diag, "at most that: the latencies of operators are known for it");
+		return diag_note(&session->diag, "operator latencies are characterized for the platform's clock: choose at most that");
 	}
 	session->platform = platform_slower(session->arena, board, (double)clock);
 	return true;
@@ -113,8 +113,8 @@ static bool contradict(struct session *session)
 	int64_t dsp = session->choices.value[CHOICE_DSP];
 	if (!session->options.limit[LIMIT_DSP] || dsp <= session->limit.dsp)
 		return false;
-	diag_error(&session->diag, NOWHERE, "--dsp %lld and --max-dsp %s contradict each other", (long long)dsp, session->options.limit[LIMIT_DSP]);
-	diag_note(&session->diag, "--dsp of at most %lld, or neither: with --max-dsp alone the compiler chooses", (long long)session->limit.dsp);
+	diag_error(&session->diag, NOWHERE, "--kernel-dsp %lld and --max-dsp %s contradict each other", (long long)dsp, session->options.limit[LIMIT_DSP]);
+	diag_note(&session->diag, "--kernel-dsp of at most %lld, or only --max-dsp", (long long)session->limit.dsp);
 	return true;
 }
 

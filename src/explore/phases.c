@@ -36,7 +36,7 @@ static int64_t wires_of(const struct design_cost *cost)
 static struct platform *part_of(struct session *session, const struct platform *platform)
 {
 	struct platform *part = arena_copy(session->arena, platform, sizeof *platform);
-	part->name = text_format(session->arena, "%s beside the other phase", platform->name);
+	part->name = text_format(session->arena, "%s together with the other phase", platform->name);
 	return part;
 }
 
@@ -100,7 +100,7 @@ static bool read_phase(struct session *session, const char *file, struct phase *
 	if (phase->module->level == LEVEL_TENSOR)
 		return true;
 	diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(phase->module->level));
-	return diag_note(&session->diag, "phases are compiled from their tensors on");
+	return diag_note(&session->diag, "phases have to be compiled from the tensor level");
 }
 
 /* The passes up to those that choose, once. */
@@ -167,7 +167,7 @@ static bool check_names(struct session *session, const struct design_phases *des
 	if (!text_same(design->phase[0].name, design->phase[1].name))
 		return true;
 	diag_error(&session->diag, NOWHERE, "both phases are called %s", design->phase[0].name);
-	return diag_note(&session->diag, "a phase is called as its file: accepted are files of different names");
+	return diag_note(&session->diag, "a phase is named after its file: give files with different names");
 }
 
 /* begun: both phases as far as begin_phase takes them. */
@@ -182,7 +182,7 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 	bool built = finish_phase(session, half_of(session, platform), 0, design);
 	if (built) {
 		struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
-		choices.fixed = 0;    /* --fix and --target-ms are about the first phase */
+		choices.fixed = 0;    /* --fix-kernel and --target-ms are about the first phase */
 		session->target_ms = 0;
 		session->follows = true;
 		session->module = begun[1];
@@ -271,7 +271,7 @@ static bool memory_fits(struct session *session, const struct design_phases *des
 	double need = buffer_bytes(design), have = (double)session->platform->channel_bytes * session->platform->channels;
 	if (need <= have)
 		return true;
-	diag_error(&session->diag, NOWHERE, "the design does not fit: its weights, states, inputs and results take %.0f MB, %.0f more than the %.0f of memory that %s has", need / 1e6, (need - have) / 1e6, have / 1e6,
+	diag_error(&session->diag, NOWHERE, "the design does not fit: weights, KV cache, inputs and results take %.0f MB, %.0f more than the %.0f MB of memory of %s", need / 1e6, (need - have) / 1e6, have / 1e6,
 		   session->platform->name);
 	return diag_note(&session->diag, "fewer bits (--quant), a shorter context, or another --platform");
 }
@@ -309,7 +309,7 @@ void phases_simulated(struct session *session, const struct design_phases *desig
 	for (int p = 0; p < design->phases.count; p++) {
 		report_simulated(session, &simulation[p], &report[p]);
 		if (!report[p].termination_proof && !report[p].deadlock)
-			text_add(&session->notices, "stc: it is not shown that every launch ends%s\n", report[p].simulated ? "; the one that was simulated does" : "");
+			text_add(&session->notices, "stc: warning: freedom from deadlock is not proven for every launch%s\n", report[p].simulated ? "; the simulated launch completed" : "");
 	}
 }
 
@@ -328,7 +328,7 @@ static const char *kernel_json(struct arena *arena, const struct design_phases *
 	text_add(&text, "  \"phases\": [\n");
 	for (int p = 0; p < design->phases.count; p++)
 		add_phase(&report[p], !p, &text);
-	text_add(&text, "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"own_bytes\": %lld,\n", all.ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	text_add(&text, "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"repacked_bytes\": %lld,\n", all.ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
 	report_resources(&text, "resources", all.total);
 	text_add(&text, "  \"fits\": true},\n");
 	return text.data;
@@ -338,7 +338,7 @@ static void kernel_text(const struct design_phases *design, const struct report 
 {
 	const struct platform *platform = report->platform;
 	struct design_cost all = cost_of(design, report);
-	text_add(out, "\none kernel of %d phases: %s\nmemory ports    %d of %d\nsecond phase    %lld bytes of its weights and states are the first's, %lld are its own, packed in another order\n", design->phases.count,
+	text_add(out, "\none kernel of %d phases: %s\nmemory ports    %d of %d\nsecond phase    shares %lld bytes of weights and KV cache with the first; %lld bytes are stored again in another layout\n", design->phases.count,
 		 text_format(out->arena, "%s, %s", design->phase[0].name, design->phase[1].name), all.ports, platform->ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
 	report_table(out, "both", all.total, platform_total(platform));
 	for (int i = 0; i < platform->dies && platform->dies > 1; i++)

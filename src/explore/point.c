@@ -85,7 +85,7 @@ static bool refuse_target(struct build *b)
 {
 	struct session *session = b->session;
 	diag_error(&session->diag, NOWHERE, "--target-ms %s cannot be met: the fastest design that was found takes %.4g ms", session->options.target_ms, b->ms);
-	return diag_note(&session->diag, "the nearest that can is --target-ms %.4g; -O3 looks at more designs", b->ms * 1.0001);
+	return diag_note(&session->diag, "the lowest that can be met is --target-ms %.4g; -O3 searches more designs", b->ms * 1.0001);
 }
 
 /* The fewest operators that still meet the target, by halving; the widths in between are searched again for each. */
@@ -124,10 +124,10 @@ static bool note_asked(struct session *session, const struct choices *asked)
 		if (asked->value[room[i]])
 			text_add(&text, "--%s %lld ", choice_info[room[i]].name, (long long)asked->value[room[i]]);
 	for (size_t i = 0; i < session->options.fix.count; i++)
-		text_add(&text, "--fix %s ", session->options.fix.data[i]);
+		text_add(&text, "--fix-kernel %s ", session->options.fix.data[i]);
 	if (!text.size || !session->diag.count || !text_same(session->guard.stage, "floorplan"))
 		return false;
-	return diag_note(&session->diag, "without %sthe compiler chooses, and may take less; or %s", text.data, session->diag.entry[0].note);
+	return diag_note(&session->diag, "leave out %sso that the compiler may choose smaller values; or %s", text.data, session->diag.entry[0].note);
 }
 
 bool point_build(struct session *session, int first, int last)

@@ -9,7 +9,7 @@ static bool choose_effort(struct session *session)
 	struct choices *choices = &session->choices;
 	int64_t effort = session->options.effort;
 	if (effort > 3) {
-		diag_error(&session->diag, NOWHERE, "-O%lld is no effort", (long long)effort);
+		diag_error(&session->diag, NOWHERE, "-O%lld is not an effort level", (long long)effort);
 		return diag_note(&session->diag, "-O1, -O2 or -O3");
 	}
 	if (effort != 1)
@@ -32,8 +32,8 @@ bool point_choose(struct session *session)
 		if (!fixed_parallelism_parse(&session->diag, fix->data[i], &fixed[i]))
 			return false;
 		if (fixed_parallelism_of(&session->choices, fixed[i].kernel)) {
-			diag_error(&session->diag, NOWHERE, "--fix names kernel '%s' twice", fixed[i].kernel);
-			return diag_note(&session->diag, "one --fix for each kernel: KERNEL:lanes=COUNT,rows=COUNT,ports=COUNT");
+			diag_error(&session->diag, NOWHERE, "--fix-kernel names kernel '%s' twice", fixed[i].kernel);
+			return diag_note(&session->diag, "one --fix-kernel for each kernel: KERNEL:lanes=COUNT,row-unroll=COUNT,ports=COUNT");
 		}
 		session->choices.fix = fixed;
 		session->choices.fixed = (int)i + 1;

@@ -22,7 +22,7 @@ static const char *waits(const struct fifo_network *n, const struct token_networ
 			else if (order[s] == TOKEN_READER)
 				text_add(&text, "%s%s waits for a word of %s", told++ ? "; " : "", fifo_end_name(n, process), name);
 			else
-				text_add(&text, "%s%s waits for room in %s, which holds %lld", told++ ? "; " : "", fifo_end_name(n, process), name, (long long)n->fifo[i].channel->type->depth);
+				text_add(&text, "%s%s waits for space in %s, whose depth is %lld", told++ ? "; " : "", fifo_end_name(n, process), name, (long long)n->fifo[i].channel->type->depth);
 		}
 	if (others)
 		text_add(&text, "; and %d more wait", others);
@@ -48,7 +48,7 @@ static bool ends(const struct fifo_network *n, struct diag *diag)
 			why = stops(n, n->at[i].tokens, !way, &channel);
 	if (!why)
 		return true;
-	diag_error(diag, channel->def->location, "a launch does not end: %s", why);
+	diag_error(diag, channel->def->location, "a launch deadlocks: %s", why);
 	return diag_note(diag, "accepted are loops that take words in an order in which they come, and FIFOs that are deep enough for it");
 }
 

@@ -7,7 +7,7 @@
 
 #define BUDGET 144000000      /* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */
 
-const char *const fifo_evidence_name[] = {"not shown", "graph of waits", "token model"};
+const char *const fifo_evidence_name[] = {"not proven", "wait-for graph", "token model"};
 
 struct symbols {
 	struct fifo_network *network;
@@ -152,8 +152,8 @@ static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
 	text_add(&full, "%s", "");
 	for (int i = 0; i < n->count; i++)
 		if (n->stuck[i])
-			text_add(&full, "; %s waits for room in %s, which holds %lld words", fifo_end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), (long long)depth[i]);
-	INVARIANT(n->module->guard, false, "a launch does not end%s", full.data);
+			text_add(&full, "; %s waits for space in %s, whose depth is %lld words", fifo_end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), (long long)depth[i]);
+	INVARIANT(n->module->guard, false, "a launch deadlocks%s", full.data);
 }
 
 enum fifo_evidence fifo_prove_termination(struct fifo_network *n, bool safe, int64_t *depth)

@@ -1,6 +1,6 @@
 /* Gives every FIFO its depth.
  * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks, shown for the depths as built (fifo_extents.c).
- * By strategy (--fifo):
+ * By strategy (--fifo-sizing):
  *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
  *   lp, normal, conservative    by linear programming (fifo_lp.c)
  *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
@@ -187,12 +187,12 @@ static bool choose_depths(struct fifo_network *n, int64_t *limit, int64_t *depth
 {
 	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
-	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST)
+	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_MINIMAL)
 		open_simulator(n);
 	switch (strategy) {
 	case FIFO_STRATEGIES:
 	case FIFO_STRATEGY_SAFE: return false;
-	case FIFO_STRATEGY_LEAST: return least(n, limit, depth);
+	case FIFO_STRATEGY_MINIMAL: return least(n, limit, depth);
 	case FIFO_STRATEGY_TRIM: return trim(n, limit, depth);
 	case FIFO_STRATEGY_LP:
 	case FIFO_STRATEGY_NORMAL:
@@ -207,7 +207,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
 	n->predictions = PREDICTIONS;
-	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
+	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL ? BUDGET_LEAST : BUDGET;
 	fifo_open_extents(n);
 	const struct value *channel;
 	const char *unbalanced = fifo_unbalanced(n, &channel);

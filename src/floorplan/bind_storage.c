@@ -208,10 +208,10 @@ static bool exceeded(struct storage_binding *a)
 	for (size_t i = 0; i < a->items.count; i++)
 		bytes += a->items.data[i].op->code == OP_ALLOCA ? 0 : memory_bytes(a->items.data[i].op);
 	const struct item *largest = &a->items.data[0];
-	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; the largest of its memories, '%s', holds %lld bytes",
+	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; the largest memory, '%s', has %lld bytes",
 		   (long long)(have + over), name, (long long)over, (long long)have, a->context->limited ? "are allowed" : text_format(a->module->arena, "%s has", platform->name),
 		   attr_text_or(largest->op, KEY_NAME, attr_text_or(largest->op, KEY_STREAM_NAME, "array")), (long long)largest->bytes);
-	diag_note(diag, "converters and FIFOs hold %lld bytes: --on-chip with less keeps more in external memory; or another --platform", (long long)bytes);
+	diag_note(diag, "converters and FIFOs take %lld bytes: a smaller --on-chip-memory spills more to external memory; or another --platform", (long long)bytes);
 	return true;
 }
 

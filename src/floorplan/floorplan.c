@@ -246,7 +246,7 @@ static bool report_shortage(const struct floorplan_state *p, const char *what, c
 	struct diag *diag = p->module->diag;
 	bool memory = strstr(name, "BRAM") || strstr(name, "URAM");
 	diag_error(diag, module_main(p->module)->location, "%s %lld %s, %lld more than the %lld of %s", what, (long long)need, name, (long long)(need - have), (long long)have, where);
-	return diag_note(diag, "%sa smaller model, or another --platform (`stc platforms` lists them)", memory ? "--on-chip with less keeps more in external memory; or " : "");
+	return diag_note(diag, "%sa smaller model, or another --platform (`stc platforms` lists them)", memory ? "a smaller --on-chip-memory spills more to external memory; or " : "");
 }
 
 static bool report_item(const struct floorplan_state *p, int item)
@@ -305,7 +305,7 @@ static bool explain_failure(const struct floorplan_state *p)
 	for (int i = 0; !found && i < p->problem.items; i++)
 		found = !report_item(p, i);
 	found = found || !report_ports(p) || !report_nearest(p);
-	INVARIANT(p->module->guard, found, "a placement that fits was refused");
+	INVARIANT(p->module->guard, found, "the placement search rejected a placement that fits");
 	return false;
 }
 

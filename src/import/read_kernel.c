@@ -117,7 +117,7 @@ static void add_guard(struct reader *reader, struct access *access, struct guard
 
 static bool read_guards(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	static const char wanted[] = "rows array<i64: OPERAND, LOOP, LOW, HIGH>, or -1 and 0 for a loop's last turn";
+	static const char wanted[] = "rows array<i64: OPERAND, LOOP, LOW, HIGH>, or -1 and 0 for a loop's last iteration";
 	if (!check_rows(reader, op, KEY_GUARDS, 4, wanted))
 		return false;
 	const struct attr *rows = attr_get(op, KEY_GUARDS);

@@ -54,7 +54,7 @@ static void check_table(struct verifier *verifier, const struct op *op)
 	if (!(info->levels & verifier->level) && !(verifier->level == LEVEL_BODY && op->code == OP_RETURN))
 		verify_fail(verifier, op, "does not belong to %s", level_text(verifier->level));
 	if ((op->code == OP_FUNC) != (op->parent == module_body(verifier->module)))
-		verify_fail(verifier, op, "only functions stand in a module, and only there");
+		verify_fail(verifier, op, "a module contains functions only, and functions are nowhere else");
 }
 
 static enum op_code terminator_of(const struct op *op)
@@ -73,7 +73,7 @@ static bool is_terminator(enum op_code code)
 static void check_terminators(struct verifier *verifier, const struct op *op)
 {
 	if (is_terminator(op->code) && op->next)
-		verify_fail(verifier, op, "stands before the end of its block");
+		verify_fail(verifier, op, "is a terminator before the end of its block");
 	enum op_code wanted = terminator_of(op);
 	for (int r = 0; wanted && r < 2; r++)
 		if (op->region[r] && (!op->region[r]->last || op->region[r]->last->code != wanted))

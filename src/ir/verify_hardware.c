@@ -35,7 +35,7 @@ static void check_process_op(struct op *op, void *context)
 	if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL || op->code == OP_CALL)
 		verify_fail(verifier, op, "belongs to main");
 	if (op->code == OP_ALLOCA && op->parent->parent->code != OP_FUNC)
-		verify_fail(verifier, op, "arrays stand at the top of a process");
+		verify_fail(verifier, op, "arrays have to be declared at the top of a process");
 	if (op->code != OP_FOR)
 		return;
 	if (op->results || !is_constant(op->operand[0], 0) || !is_constant(op->operand[2], 1))

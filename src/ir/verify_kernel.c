@@ -136,7 +136,7 @@ static bool check_guards(struct verifier *verifier, const struct op *op, const s
 		const struct guard_range *guard = &access->guard[g];
 		bool loop = guard->loop >= 0 && guard->loop < op->kernel->loops;
 		if (loop && guard->last && (!op->kernel->loop[guard->loop].run_time || op->kernel->loop[guard->loop].run_time->plus < 1 || access->stride[guard->loop])) {
-			verify_fail(verifier, op, "%s is read in the last turn of loop %d, which is not counted at run time, may have none, or moves it", who, guard->loop);
+			verify_fail(verifier, op, "%s is read in the last iteration of loop %d, which has a static trip count, may be empty, or changes its index", who, guard->loop);
 			return false;
 		}
 		if (loop && 0 <= guard->low && guard->low <= guard->high && guard->high <= op->kernel->loop[guard->loop].extent)
@@ -161,7 +161,7 @@ static bool check_valid_rows(struct verifier *verifier, const struct op *op, con
 	}
 	good = good && (!row_predicate || (row_predicate->rows.most % row_predicate->step == 0 && iterations == row_predicate->rows.most / row_predicate->step && verify_symbol(verifier, row_predicate->symbol)));
 	if (!good)
-		verify_fail(verifier, op, "%s comes in some turns that are not those of neighbouring loops, not counted by an input of one integer, or without a schedule", who);
+		verify_fail(verifier, op, "%s arrives in iterations that are not those of adjacent loops, not counted by a scalar integer input, or without a schedule", who);
 	return good;
 }
 

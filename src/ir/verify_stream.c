@@ -86,7 +86,7 @@ static void check_concat(struct verifier *verifier, const struct op *op)
 		sum += even ? words->integers[i] : 0;
 	}
 	if (words && (!even || sum * iterations != itensor_tiles(op->result[0]->type->itensor)))
-		verify_fail(verifier, op, "turns of these words do not use up the operands, or do not make up %s", op->result[0]->type->text);
+		verify_fail(verifier, op, "the words per turn do not consume the operands exactly, or do not form %s", op->result[0]->type->text);
 }
 
 static void check_join(struct verifier *verifier, const struct op *op)
@@ -119,7 +119,7 @@ static void check_buffer(struct verifier *verifier, const struct op *op)
 		else if (same != op->result[i]->type)
 			verify_fail(verifier, op, "results of one phase have one type");
 		else if (!phase->integers[i] && !passes_parts(op->operand[0]->type, op->result[i]->type))
-			verify_fail(verifier, op, "words of phase 0 are the operand's, or parts of them");
+			verify_fail(verifier, op, "words of service round 0 have to be the operand's words or parts of them");
 	}
 	if (type_runs(op->results, op->result) > result_segments(OP_BUFFER))
 		verify_fail(verifier, op, "its results change type more than %d times", result_segments(OP_BUFFER) - 1);

@@ -232,7 +232,7 @@ static void check_pad_tokens(struct verifier *verifier, const struct op *op)
 	const char *rows = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	if (from->kind == TYPE_ITENSOR && to->kind == TYPE_ITENSOR) {
 		if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor) || (!from->itensor->run_time && !to->itensor->run_time))
-			wrong_types(verifier, op, "a stream of the rows that are there and one of all");
+			wrong_types(verifier, op, "a stream of the valid tokens and one of all tokens");
 		return;
 	}
 	int64_t axis = attr_integer_or(op, KEY_AXIS, -1);

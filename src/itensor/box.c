@@ -249,7 +249,7 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	box.fill = side_new(arena, &writer);
 	box.drain = side_new(arena, &reader);
 	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || !can_share(arena, &writer.walk, &reader.walk, box.shared))))
-		box.why = text_format(arena, "the writer and the reader do not walk %d loops together", box.shared);
+		box.why = text_format(arena, "producer and consumer do not share %d loops", box.shared);
 	else if (scattered) {
 		add_whole(tensor, &box, &writer, &box.fill);
 		add_whole(tensor, &box, &reader, &box.drain);

@@ -6,7 +6,7 @@
 static const char *symbol_of_layers(const struct roll *roll, const char *const *name)
 {
 	const char *symbol = sliding_window_of_layers(roll->module, roll->layers, name);
-	INVARIANT(roll->module->guard, symbol, "layers whose run-time extents \"%s\" and others do not go together", name[0]);
+	INVARIANT(roll->module->guard, symbol, "layers with incompatible run-time extents: \"%s\" and others", name[0]);
 	return symbol;
 }
 

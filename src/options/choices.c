@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "least", "lp", "normal", "conservative", "safe"};
-const char *const matmul_form_name[MATMUL_FORMS] = {"shared", "spatial"};
-const char *const parallelism_search_name[PARALLELISM_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
-const char *const prologue_pace_name[PROLOGUE_PACES] = {"searched", "quick"};
-const char *const softmax_form_name[SOFTMAX_FORMS] = {"auto", "running", "whole"};
+const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "minimal", "lp", "normal", "conservative", "safe"};
+const char *const matmul_form_name[MATMUL_FORMS] = {"engine", "spatial"};
+const char *const parallelism_search_name[PARALLELISM_SEARCHES] = {"joint", "intensity", "neighbor", "uniform"};
+const char *const prologue_pace_name[PROLOGUE_PACES] = {"searched", "paced"};
+const char *const softmax_form_name[SOFTMAX_FORMS] = {"auto", "online", "two-pass"};
 
 #define CANDIDATES(...) {__VA_ARGS__}
 #define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning) {name, NULL, 0, least, most, default_value, unit, candidates},
@@ -99,7 +99,7 @@ static int64_t *key_of(struct fixed_parallelism *fixed, const char *key, size_t 
 	const struct {
 		const char *name;
 		int64_t *value;
-	} keys[] = {{"lanes", &fixed->lanes}, {"rows", &fixed->rows}, {"ports", &fixed->ports}};
+	} keys[] = {{"lanes", &fixed->lanes}, {"row-unroll", &fixed->rows}, {"ports", &fixed->ports}};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (strlen(keys[i].name) == size && !strncmp(keys[i].name, key, size))
 			return keys[i].value;
@@ -108,8 +108,8 @@ static int64_t *key_of(struct fixed_parallelism *fixed, const char *key, size_t 
 
 static bool report_fix_syntax(struct diag *diag, const char *text)
 {
-	diag_error(diag, NOWHERE, "--fix is '%s'", text);
-	return diag_note(diag, "KERNEL:lanes=COUNT,rows=COUNT,ports=COUNT, each at most once, counts above 0");
+	diag_error(diag, NOWHERE, "--fix-kernel is '%s'", text);
+	return diag_note(diag, "KERNEL:lanes=COUNT,row-unroll=COUNT,ports=COUNT, each at most once, counts above 0");
 }
 
 bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_parallelism *fixed)

@@ -14,10 +14,10 @@ extern const char *const softmax_form_name[SOFTMAX_FORMS];
 enum prologue_pace { PROLOGUE_SEARCHED, PROLOGUE_PACED, PROLOGUE_PACES };
 extern const char *const prologue_pace_name[PROLOGUE_PACES];
 
-enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_LEAST, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
+enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_MINIMAL, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
 extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
 
-enum parallelism_search { PARALLELISM_JOINT, PARALLELISM_INTENSITY, PARALLELISM_NEIGHBOUR, PARALLELISM_DEFAULT_TILE, PARALLELISM_SEARCHES };
+enum parallelism_search { PARALLELISM_JOINT, PARALLELISM_INTENSITY, PARALLELISM_NEIGHBOR, PARALLELISM_UNIFORM, PARALLELISM_SEARCHES };
 extern const char *const parallelism_search_name[PARALLELISM_SEARCHES];
 
 enum choice {
@@ -43,7 +43,7 @@ struct choice_info {
 };
 extern const struct choice_info choice_info[CHOICES];
 
-struct fixed_parallelism {          /* --fix */
+struct fixed_parallelism {          /* --fix-kernel */
 	const char *kernel;
 	int64_t lanes, rows, ports;       /* 0: free */
 };

@@ -98,7 +98,7 @@ bool lower_append_rows(struct design *design, const struct op *store, const stru
 	int axis = (int)attr_item(output, KEY_AXIS)->integer;
 	struct rows rows = rows_of(design, store, axis, attr_item(output, KEY_TOKEN_COUNT), attr_item(output, KEY_DIMS) != NULL);
 	if (!rows.lanes)
-		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
+		return diag_error(module->diag, store->location, "words written to the state \"%s\" cross a row boundary", name);
 	struct value *fifo = stream_fifo(design, store->operand[0]);
 	if (rows.count)
 		fifo = add_filter(design, &rows, fifo);

@@ -233,7 +233,7 @@ static struct state_loads state_loads_of(struct design *design, const struct op 
 			continue;
 		int64_t words = (state_image(design, op).order.offset - image->order.offset) / image->order.lanes, count = (int64_t)state_loads.fifos.count;
 		state_loads.step = count == 1 ? words : state_loads.step;
-		INVARIANT(module->guard, words == state_loads.step * count, "loads of a state that do not lie at equal distances");
+		INVARIANT(module->guard, words == state_loads.step * count, "loads of a state with unequal strides");
 		VEC_PUSH(module->arena, &state_loads.fifos, stream_fifo(design, op->result[0]));
 		VEC_PUSH(module->arena, &state_loads.taken, taken_from(design, op));
 		design_prefetch(design, state_loads.fifos.data[count]);

@@ -60,7 +60,7 @@ static struct value *symbol_fifo(struct process *p, const char *symbol, const st
 	struct sliding_window sliding_window;
 	bool windowed = sliding_window_named(p->module, symbol, &sliding_window);
 	struct control *control = map_get(&design->controls, windowed ? sliding_window.symbol : symbol), *to = control;
-	INVARIANT(p->module->guard, control, "nothing brings the run-time extent \"%s\"", symbol);
+	INVARIANT(p->module->guard, control, "no input provides the run-time extent \"%s\"", symbol);
 	*word = control->word;
 	for (to = windowed ? control->windowed : control; to && windowed && !text_same(to->symbol, symbol);)
 		to = to->windowed;

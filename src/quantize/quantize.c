@@ -71,8 +71,8 @@ bool quantize(struct pass_context *context, struct module *module)
 			quantize_op(&q, op);
 	}
 	if (!q.made) {
-		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantise", q.scheme->text);
-		return diag_note(module->diag, "matrices that are f32 arguments of main with the stream.role \"weight\" and stand in sums of products, or are gathered from");
+		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantize", q.scheme->text);
+		return diag_note(module->diag, "needed are f32 matrix arguments of main with stream.role \"weight\" and are operands of contractions or embedding tables");
 	}
 	finish_arguments(&q);
 	return true;

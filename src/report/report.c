@@ -172,7 +172,7 @@ struct report report_make(struct session *session, const char *name)
 	struct report report = {.quant = session->quant ? session->quant->text : "none", .name = name, .module = session->module, .platform = platform};
 	report.cost = design_cost(session->arena, platform, session->module);
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
-	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST;
+	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL;
 	count_channels(&report);
 	report.unfused = intermediates_noted(session->module, KEY_STREAM_UNFUSED);
 	report.fused = intermediates_noted(session->module, KEY_STREAM_FUSED);
@@ -234,7 +234,7 @@ void report_simulated(struct session *session, const struct simulation *simulati
 	report->first_output = report->cycle_result.first_output;
 	report->deadlock = report->cycle_result.deadlock;
 	if (report->deadlock) {
-		text_add(&session->notices, "stc: the simulated design does not end: %s\n", report->deadlock);
+		text_add(&session->notices, "stc: the simulated design deadlocks: %s\n", report->deadlock);
 		return;
 	}
 	set_latency(report, report->cycles);
@@ -251,8 +251,8 @@ void report_simulate(struct session *session, struct report *report)
 static const char *remedy(const char *resource)
 {
 	bool memory = !strncmp(resource, "BRAM", 4) || !strncmp(resource, "URAM", 4);
-	return memory ? "--on-chip BYTES gives converters and FIFOs less, a shorter context or a larger --platform needs less"
-		      : "--dsp COUNT gives kernels fewer operators; or a larger --platform";
+	return memory ? "a smaller --on-chip-memory, a shorter context, or a larger --platform"
+		      : "a smaller --kernel-dsp, or a larger --platform";
 }
 
 static bool exceeds(struct session *session, struct resources used, struct resources available, const char *where)
@@ -273,7 +273,7 @@ bool report_fits(struct session *session, const struct design_cost *cost)
 	if (cost->ports > platform->ports) {
 		diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %d memory ports, %d more than the %d that %s has", cost->ports, cost->ports - platform->ports,
 			   platform->ports, platform->name);
-		return diag_note(&session->diag, "--dsp COUNT gives kernels fewer lanes, and so fewer ports");
+		return diag_note(&session->diag, "a smaller --kernel-dsp gives kernels fewer lanes, and so fewer ports");
 	}
 	if (exceeds(session, cost->total, platform_total(platform), ""))
 		return false;

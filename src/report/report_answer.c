@@ -58,16 +58,16 @@ static const char *milliseconds(struct arena *arena, double ms)
 
 static const char *limit(struct arena *arena, const struct report *report, struct busiest busiest)
 {
-	const char *basis = report_ends(report) ? "time (simulated)" : "time that the model gives";
+	const char *basis = report_ends(report) ? "time (simulated)" : "modeled time";
 	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
 	if (report->deadlock)
-		return text_format(arena, "it does not end: %s", report->deadlock);
+		return text_format(arena, "deadlock: %s", report->deadlock);
 	if (launch > MOST_OF_THE_TIME)
-		return text_format(arena, "the host: launching takes %g us, %.0f %% of the time", report->platform->launch_us, 100 * launch);
+		return text_format(arena, "launch overhead of the host: %g us, %.0f %% of the time", report->platform->launch_us, 100 * launch);
 	if (is_channel(report, busiest))
 		return text_format(arena, "memory: %d memory ports share channel %d, which is busy %.0f %% of the %s", report->channel.adapters, report->channel.number, 100 * channel_share(report), basis);
 	if (busiest.share < MOST_OF_THE_TIME)
-		return text_format(arena, "the chain of kernels: each waits for the one before it; the busiest process, %s, works %.0f %% of the %s", name_of(report, busiest.process),
+		return text_format(arena, "latency of the kernel chain: each kernel waits for the previous one; the busiest process, %s, works %.0f %% of the %s", name_of(report, busiest.process),
 				   100 * busiest.share, basis);
 	return text_format(arena, "%s: %s is busy %.0f %% of the %s", busiest.memory ? "memory" : "one process", name_of(report, busiest.process), 100 * busiest.share, basis);
 }
@@ -100,7 +100,7 @@ static bool is_narrow(const struct report *report, int process)
 static void advise_narrow(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
 {
 	if (is_narrow(report, busiest.process))
-		add(answer, text_format(arena, "%s moves %lld of the %d bits of a port a cycle, for all tensors too small for a port of their own", name_of(report, busiest.process),
+		add(answer, text_format(arena, "%s uses %lld of the %d bits of its port per cycle: it serves all tensors too small for a port of their own", name_of(report, busiest.process),
 					(long long)port_bits(report, busiest.process), report->platform->port_bits));
 }
 
@@ -112,21 +112,21 @@ static void advise_busiest(struct arena *arena, const struct report *report, str
 	if (wide && report->cost.ports < platform->ports)
 		add(answer, text_format(arena, "%s has one port, and %d of %d are used: a kernel with more lanes gets more ports", process->name, report->cost.ports, platform->ports));
 	if (wide && report->cost.ports >= platform->ports - 1)
-		add(answer, text_format(arena, "%d of %d memory ports are used, so %s gets no more bandwidth: what helps is fewer bytes, or a platform with faster memory", report->cost.ports,
+		add(answer, text_format(arena, "%d of %d memory ports are used, so %s gets no more bandwidth: fewer bytes or a platform with faster memory would help", report->cost.ports,
 					platform->ports, process->name));
 	if (!busiest.memory && process->interval > 1)
-		add(answer, text_format(arena, "%s begins an iteration every %lld cycles: an interval of 1 would divide its time", process->name, (long long)process->interval));
+		add(answer, text_format(arena, "%s has an initiation interval of %lld: with II = 1 it would be that many times as fast", process->name, (long long)process->interval));
 	if (!busiest.memory && !process->resources.dsp)
-		add(answer, text_format(arena, "%s moves words and computes nothing, so more DSP slices leave it as it is: what helps is wider words, or fewer", process->name));
+		add(answer, text_format(arena, "%s only moves data, so more DSPs do not help: wider or fewer words would", process->name));
 	if (!busiest.memory && process->resources.dsp)
-		add(answer, text_format(arena, "%s has %lld lane%s: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes, process->lanes > 1 ? "s" : "",
+		add(answer, text_format(arena, "%s has %lld lane%s: a larger --kernel-dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes, process->lanes > 1 ? "s" : "",
 					100.0 * (double)report->cost.total.dsp / (double)platform_total(platform).dsp));
 }
 
 static void advise_channel(struct arena *arena, const struct report *report, struct report_answer *answer)
 {
 	const struct platform *platform = report->platform;
-	add(answer, text_format(arena, "%s has %d memory channel%s, so more ports bring no more: what helps is fewer bytes (--quant), or a platform with faster memory", platform->name, platform->channels,
+	add(answer, text_format(arena, "%s has %d memory channel%s, so more ports add no bandwidth: fewer bytes (--quant) or a platform with faster memory would help", platform->name, platform->channels,
 				platform->channels > 1 ? "s" : ""));
 }
 
@@ -135,13 +135,13 @@ static void advise_chain(struct arena *arena, const struct report *report, struc
 	const struct busiest kernel = find_busiest(report, false);
 	const struct process_cost *process = &report->cost.process[kernel.process];
 	if (report->memory_ms > 0.02 * report->latency_ms && report->memory_ms < 0.5 * report->latency_ms)
-		add(answer, text_format(arena, "weights and states could be read in %s of the %s: each kernel reads through ports of its own, which rest while the others work; kernels that share ports or a unit, or reading ahead, would use them",
+		add(answer, text_format(arena, "reading weights and KV cache once takes %s of the %s: the memory ports of each kernel idle while others work; shared ports, the matmul engine or prefetching would use them",
 					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
-	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) :
+	const char *how = process->interval > 1 ? text_format(arena, "has an initiation interval of %lld cycles", (long long)process->interval) :
 				  process->lanes > 1 ? text_format(arena, "has %lld lanes", (long long)process->lanes) : "has one lane";
 	bool told = report_ends(report) && report->cycle_result.segments;        /* by the critical path */
 	if (kernel.cycles && (!told || process->interval > 1))
-		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
+		add(answer, text_format(arena, "%s is the longest computation, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
 }
 
 /* Only what is on the critical path makes the launch longer. */
@@ -164,7 +164,7 @@ static void advise_path(struct arena *arena, const struct report *report, struct
 		last = next;
 	}
 	if (text.size)
-		add(answer, text_format(arena, "most of the critical path: %s; the launch gets shorter where one of these does", text.data));
+		add(answer, text_format(arena, "most of the critical path is in %s: only a faster one of these shortens the launch", text.data));
 }
 
 static void advise_dies(struct arena *arena, const struct report *report, struct report_answer *answer)
@@ -178,7 +178,7 @@ static void advise_dies(struct arena *arena, const struct report *report, struct
 	}
 	double most = 100 * resources_share(report->cost.die[full], platform->die[full]), least = 100 * resources_share(report->cost.die[empty], platform->die[empty]);
 	if (most > 70 && least < most / 2)
-		add(answer, text_format(arena, "die %d is %.0f %% full while die %d is %.0f %% full: wires will be tight there; a smaller --dsp relieves it", full, most, empty, least));
+		add(answer, text_format(arena, "die %d is %.0f %% full while die %d is %.0f %% full: routing will be congested; a smaller --kernel-dsp helps", full, most, empty, least));
 }
 
 /* A deadlock: what would let it go on. */
@@ -187,7 +187,7 @@ static void advise_depths(struct arena *arena, const struct report *report, stru
 	for (int i = 0; i < report->cycle_result.cycle; i++) {
 		const struct cycle_wait *wait = &report->cycle_result.wait[i];
 		if (wait->room && wait->needed)
-			add(answer, text_format(arena, "%s would have to hold %lld words instead of %lld", report->cycle_result.channel[wait->channel].name, (long long)wait->needed, (long long)wait->depth));
+			add(answer, text_format(arena, "FIFO %s needs depth %lld instead of %lld", report->cycle_result.channel[wait->channel].name, (long long)wait->needed, (long long)wait->depth));
 	}
 }
 
@@ -201,7 +201,7 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 	if (report->deadlock || !report->cost.processes)
 		return answer;
 	if (launch > 0.2 && !report->tokens_per_launch)
-		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
+		add(&answer, text_format(arena, "launch overhead is %g us for any design: more work per launch (longer input, larger batch) amortizes it", report->platform->launch_us));
 	if (report_ends(report) && report->cycle_result.segments)
 		advise_path(arena, report, &answer);
 	if (is_channel(report, busiest))
@@ -212,7 +212,7 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 		advise_busiest(arena, report, busiest, &answer);
 	advise_narrow(arena, report, busiest, &answer);
 	if (report->decodes && !report->run_time)
-		add(&answer, text_format(arena, "the context is fixed at %lld: every token pays for all of it; compile for the context that is needed", (long long)report->context));
+		add(&answer, text_format(arena, "the context is fixed at %lld: every token processes all of it; compile for the context length that you need", (long long)report->context));
 	advise_dies(arena, report, &answer);
 	return answer;
 }

@@ -176,9 +176,9 @@ static void add_channel(const struct report *report, int index, const struct sur
 	if (storage)
 		text_add(out, ",\"storage\":\"%s\"", storage);
 	if (report->simulated)
-		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->cycle_result.channel[index].words, (long long)report->cycle_result.channel[index].most);
+		text_add(out, ",\"words\":%lld,\"peak_occupancy\":%lld", (long long)report->cycle_result.channel[index].words, (long long)report->cycle_result.channel[index].most);
 	if (report->simulated && report->cycle_result.samples && is_drawn(report, index))
-		add_series("held", report->cycle_result.channel[index].occupancy, cycle_points(&report->cycle_result), out);
+		add_series("occupancy", report->cycle_result.channel[index].occupancy, cycle_points(&report->cycle_result), out);
 	text_add(out, "}");
 }
 
@@ -270,7 +270,7 @@ static void add_port(const struct report *report, int argument, struct text *out
 	if (bytes > 0)
 		text_add(out, ",\"bytes\":%.0f", bytes);
 	if (simulated_port(report, argument) && report->cycle_result.samples)
-		add_series("moved", simulated_port(report, argument)->moved, cycle_points(&report->cycle_result), out);
+		add_series("bytes_over_time", simulated_port(report, argument)->moved, cycle_points(&report->cycle_result), out);
 	add_tensors(main, port.buffer, out);
 	text_add(out, "}");
 }

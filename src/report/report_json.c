@@ -59,7 +59,7 @@ static void add_bounds(const struct report *report, struct text *out)
 static void add_cycles(const struct report *report, struct text *out)
 {
 	bool ends = report_ends(report);
-	text_add(out, "  \"cycles\": {\"model\": %lld, \"least\": %lld", (long long)report->time.most, (long long)report->time.least);
+	text_add(out, "  \"cycles\": {\"model\": %lld, \"lower_bound\": %lld", (long long)report->time.most, (long long)report->time.least);
 	if (ends)
 		text_add(out, ", \"simulated\": %lld", (long long)report->cycles);
 	if (ends && report->first_output >= 0)
@@ -67,7 +67,7 @@ static void add_cycles(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 	if (report->simulated)
 		text_add(out, "  \"deadlock\": %s,\n", report->deadlock ? "true" : "false");
-	text_add(out, "  \"ends\": \"%s\",\n", report->termination_proof ? report->termination_proof : ends ? "simulated" : "not shown");
+	text_add(out, "  \"termination\": \"%s\",\n", report->termination_proof ? report->termination_proof : ends ? "simulated" : "not shown");
 }
 
 void report_json(const struct report *report, struct text *out)
@@ -77,7 +77,7 @@ void report_json(const struct report *report, struct text *out)
 	json_quote(out, report->name);
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n", platform->name, platform->clock_mhz, report->quant);
 	if (report->context)
-		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
+		text_add(out, "  \"extents\": {\"context\": %lld},\n", (long long)report->context);
 	add_cycles(report, out);
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
@@ -102,7 +102,7 @@ void report_json(const struct report *report, struct text *out)
 	report_layer_json(report, out);
 	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"needed_bytes\": %lld, ", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.needed);
 	if (report->least)
-		text_add(out, "\"least_bytes\": %lld, ", (long long)report->fifos.needed);
+		text_add(out, "\"minimal_bytes\": %lld, ", (long long)report->fifos.needed);
 	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
 	text_add(out, "%s", report->kernel ? report->kernel : "");
 	add_kernels(out, report);

@@ -64,7 +64,7 @@ void launches_text(const struct report *report, struct text *out)
 {
 	for (int i = 0; i < report->launches.count; i++) {
 		const struct launch *launch = &report->launches.launch[i];
-		text_add(out, "%s%lld token%s behind %lld: %lld cycles, %.4g ms    (modelled)\n", i ? "                " : "others          ", (long long)launch->tokens, launch->tokens > 1 ? "s" : "", (long long)launch->past,
+		text_add(out, "%s%lld token%s after %lld cached: %lld cycles, %.4g ms    (modeled)\n", i ? "                " : "other launches  ", (long long)launch->tokens, launch->tokens > 1 ? "s" : "", (long long)launch->past,
 			 (long long)launch->cycles, platform_launch_ms(report->platform, launch->cycles));
 	}
 }
@@ -76,7 +76,7 @@ void launches_json(const struct report *report, struct text *out)
 	text_add(out, "  \"launches\": [");
 	for (int i = 0; i < report->launches.count; i++) {
 		const struct launch *launch = &report->launches.launch[i];
-		text_add(out, "%s{\"tokens\": %lld, \"past\": %lld, \"model\": %lld, \"latency_ms\": %.6g}", i ? ", " : "", (long long)launch->tokens, (long long)launch->past, (long long)launch->cycles,
+		text_add(out, "%s{\"tokens\": %lld, \"past_tokens\": %lld, \"model\": %lld, \"latency_ms\": %.6g}", i ? ", " : "", (long long)launch->tokens, (long long)launch->past, (long long)launch->cycles,
 			 platform_launch_ms(report->platform, launch->cycles));
 	}
 	text_add(out, "],\n");

@@ -16,7 +16,7 @@ static void add_converter(struct text *out, const struct attr *item)
 {
 	static const enum attr_key keys[] = {KEY_WRITER, KEY_FROM, KEY_TO, KEY_AVOIDED_BY};
 	const struct attr *readers = attr_item(item, KEY_READERS);
-	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)attr_item_integer(item, KEY_BYTES, 0), attr_item_integer(item, KEY_SPILLED, 0) ? "true" : "false");
+	text_add(out, "{\"bytes\": %lld, \"spilled\": %s, \"readers\": [", (long long)attr_item_integer(item, KEY_BYTES, 0), attr_item_integer(item, KEY_SPILLED, 0) ? "true" : "false");
 	for (int i = 0; readers && i < readers->count; i++) {
 		text_add(out, i ? ", " : "");
 		json_quote(out, readers->items[i].value->text);
@@ -34,9 +34,9 @@ static void add_intermediates(const struct report *report, struct text *out)
 	const struct on_chip *sum = &report->on_chip;
 	text_add(out, "  \"intermediates\": {");
 	if (report->unfused.kernels)
-		text_add(out, "\"unfused_bytes\": %lld, \"unfused_after_elementwise_bytes\": %lld, \"kernels_before\": %d, \"kernels_after\": %d, ",
+		text_add(out, "\"unfused_bytes\": %lld, \"unfused_after_elementwise_bytes\": %lld, \"unfused_kernels\": %d, \"elementwise_fused_kernels\": %d, ",
 			 (long long)report->unfused.bytes, (long long)report->fused.bytes, report->unfused.kernels, report->fused.kernels);
-	text_add(out, "\"on_chip_bytes\": %lld, \"converters\": %lld, \"accumulators\": %lld, \"fifos\": %lld, \"buffers\": %lld, \"ring\": %lld, \"prefetch\": %lld",
+	text_add(out, "\"on_chip_bytes\": %lld, \"converters\": %lld, \"accumulators\": %lld, \"fifos\": %lld, \"buffers\": %lld, \"layer_feedback\": %lld, \"prefetch\": %lld",
 		 (long long)sum->bytes, (long long)sum->converters, (long long)sum->accumulators, (long long)sum->fifos, (long long)sum->buffers, (long long)sum->layer_feedback,
 		 (long long)sum->prefetch);
 	if (report->unfused.bytes && report->fused.bytes)
@@ -63,7 +63,7 @@ void report_layer_json(const struct report *report, struct text *out)
 {
 	const struct attr *list = explanations(report);
 	add_intermediates(report, out);
-	add_scans(report, out, "  \"running_maxima\": [\"", "\", \"", "\"],\n");
+	add_scans(report, out, "  \"online_softmax\": [\"", "\", \"", "\"],\n");
 	text_add(out, "  \"converters\": {\"count\": %d, \"bytes\": %lld", report->converters.count, (long long)report->converters.bytes);
 	for (int i = 0; list && i < list->count; i++) {
 		text_add(out, i ? ",\n    " : ", \"list\": [\n    ");
@@ -83,30 +83,30 @@ static void row(const struct report *report, struct text *out, const char *name,
 static void explain(struct text *out, const struct attr *item)
 {
 	const struct attr *readers = attr_item(item, KEY_READERS);
-	text_add(out, "  %12lld bytes %s %s ->", (long long)attr_item_integer(item, KEY_BYTES, 0), attr_item_integer(item, KEY_SPILLED, 0) ? "through memory" : "on chip", attr_item_text(item, KEY_WRITER));
+	text_add(out, "  %12lld bytes %s %s ->", (long long)attr_item_integer(item, KEY_BYTES, 0), attr_item_integer(item, KEY_SPILLED, 0) ? "spilled to memory" : "on chip", attr_item_text(item, KEY_WRITER));
 	for (int i = 0; readers && i < readers->count; i++)
 		text_add(out, "%s %s", i ? "," : "", readers->items[i].value->text);
-	text_add(out, "\n    written as %s\n    read as    %s\n    avoided by %s\n", attr_item_text(item, KEY_FROM), attr_item_text(item, KEY_TO), attr_item_text(item, KEY_AVOIDED_BY));
+	text_add(out, "\n    written as %s\n    read as    %s\n    avoidable by %s\n", attr_item_text(item, KEY_FROM), attr_item_text(item, KEY_TO), attr_item_text(item, KEY_AVOIDED_BY));
 }
 
 void report_layer_text(const struct report *report, struct text *out)
 {
 	const struct on_chip *sum = &report->on_chip;
 	const struct attr *list = explanations(report);
-	text_add(out, "\non chip in %s (counted; prefetch is words on their way from memory, not in the sum)\n", sum->rolled ? "one layer" : "the design");
+	text_add(out, "\non-chip buffers of %s (counted; prefetch FIFOs are not part of the sum)\n", sum->rolled ? "one layer" : "the design");
 	if (report->unfused.kernels)
-		text_add(out, "  %-16s %12s    of the %lld bytes that %d kernels hand on unfused, and of the %lld of %d kernels after elementwise fusion\n", "", "bytes",
+		text_add(out, "  %-16s %12s    relative to the intermediates of the unfused model (%lld bytes, %d kernels) and after elementwise fusion (%lld bytes, %d kernels)\n", "", "bytes",
 			 (long long)report->unfused.bytes, report->unfused.kernels, (long long)report->fused.bytes, report->fused.kernels);
 	row(report, out, "converters", sum->converters);
 	row(report, out, "accumulators", sum->accumulators);
 	row(report, out, "FIFOs", sum->fifos);
-	row(report, out, "buffers", sum->buffers);
-	row(report, out, "ring", sum->layer_feedback);
-	row(report, out, "all", sum->bytes);
+	row(report, out, "shared buffers", sum->buffers);
+	row(report, out, "layer_feedback", sum->layer_feedback);
+	row(report, out, "sum", sum->bytes);
 	row(report, out, "prefetch", sum->prefetch);
-	add_scans(report, out, "  no score waits for its maximum, which runs in ", ", ", "\n");
+	add_scans(report, out, "  online softmax in ", ", ", "\n");
 	for (int i = 0; list && i < list->count; i++) {
-		text_add(out, i ? "" : "\nwhy converters are there\n");
+		text_add(out, i ? "" : "\nconverters, and how each could be avoided\n");
 		explain(out, list->items[i].value);
 	}
 }

@@ -20,7 +20,7 @@ static void add_platform(const struct platform *platform, struct text *out)
 static void add_answer(const struct report *report, struct text *out)
 {
 	struct report_answer answer = report_answer(out->arena, report);
-	text_add(out, "{\"limit\":");
+	text_add(out, "{\"bottleneck\":");
 	json_quote(out, answer.limit);
 	text_add(out, ",\"advice\":[");
 	for (int i = 0; i < answer.count; i++) {
@@ -32,7 +32,7 @@ static void add_answer(const struct report *report, struct text *out)
 
 static void add_model(const struct report *report, struct text *out)
 {
-	text_add(out, "{\"model_ms\":%.6g,\"least_ms\":%.6g,\"products\":%lld,\"multipliers\":%lld,\"memory_bytes\":%.0f,\"host_bytes\":%.0f", report->model_ms, report->least_ms,
+	text_add(out, "{\"modeled_ms\":%.6g,\"lower_bound_ms\":%.6g,\"products\":%lld,\"multipliers\":%lld,\"memory_bytes\":%.0f,\"host_bytes\":%.0f", report->model_ms, report->least_ms,
 		 (long long)report->time.multiplies, (long long)report->time.multipliers, report->time.memory_bytes, report->host_bytes);
 	if (report->simulated)
 		text_add(out, ",\"simulated_cycles\":%lld", (long long)report->cycles);
@@ -70,7 +70,7 @@ bool report_page(const struct report *report, struct diag *diag, struct text *ou
 	report_json(report, &json);
 	text_add(&json, ",\"platform\":");
 	add_platform(report->platform, &json);
-	text_add(&json, ",\"answer\":");
+	text_add(&json, ",\"diagnosis\":");
 	add_answer(report, &json);
 	text_add(&json, ",\"model\":");
 	add_model(report, &json);

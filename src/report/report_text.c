@@ -24,15 +24,15 @@ static void add_launch(const struct report *report, struct text *out)
 	const struct platform *platform = report->platform;
 	bool ends = report_ends(report);
 	if (ends)
-		text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", (long long)report->cycles, platform->clock_mhz, report->latency_ms,
+		text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (simulated)\n", (long long)report->cycles, platform->clock_mhz, report->latency_ms,
 			 platform->launch_us);
 	if (report->deadlock)
 		text_add(out, "deadlock        in the simulation: %s\n", report->deadlock);
-	text_add(out, "%s %lld cycles at %g MHz, %.4g ms with %g us to launch    (%s%s)\n", ends ? "modelled       " : "one launch     ",
+	text_add(out, "%s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (%s%s)\n", ends ? "modeled        " : "one launch     ",
 		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ",
-		 report->predicted ? "when the words of every FIFO pass" : "nothing overlaps along the longest chain");
+		 report->predicted ? "token-level timing model" : "upper bound: no overlap along the longest chain of kernels");
 	launches_text(report, out);
-	text_add(out, "launches end    (%s)\n", report->termination_proof ? text_format(out->arena, "%s, whatever the run-time extents are", report->termination_proof) : ends ? "simulated, one launch" : "not shown");
+	text_add(out, "deadlock-free   (%s)\n", report->termination_proof ? text_format(out->arena, "%s, for all run-time extents", report->termination_proof) : ends ? "one simulated launch completed" : "not proven");
 }
 
 static const struct type *state_type(const struct attr *inputs, int number)
@@ -47,8 +47,8 @@ static void add_numbers(const struct report *report, struct text *out)
 	const struct attr *inputs = attr_get(module_main(report->module), KEY_STREAM_INPUTS);
 	if (text_same(report->quant, "none"))
 		return;
-	text_add(out, "numbers         %s", report->quant);
-	const char *before = "; states: ";
+	text_add(out, "quantization    %s", report->quant);
+	const char *before = "; KV cache: ";
 	for (int i = 0; i < inputs->count; i++) {
 		const struct type *type = state_type(inputs, i);
 		int first = 0, count = 0;
@@ -69,37 +69,37 @@ static void add_answer(const struct report *report, struct text *out)
 	const struct design_time *time = &report->time;
 	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
 	add_launch(report, out);
-	const char *by = text_format(out->arena, "the busiest process: %s", report->cost.process[time->longest].name);
+	const char *by = text_format(out->arena, "busiest process: %s", report->cost.process[time->longest].name);
 	if (report->memory_least)
-		by = text_format(out->arena, "what memory channel %d brings for %d memory port%s", report->channel.number, report->channel.adapters, report->channel.adapters > 1 ? "s" : "");
+		by = text_format(out->arena, "bandwidth of memory channel %d, shared by %d memory port%s", report->channel.number, report->channel.adapters, report->channel.adapters > 1 ? "s" : "");
 	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, %s)\n", (long long)time->least, report->least_ms, by);
-	const char *launches = report->tokens > 1 ? text_format(out->arena, "up to %lld a launch", (long long)report->tokens) : "one launch a token";
+	const char *launches = report->tokens > 1 ? text_format(out->arena, "up to %lld per launch", (long long)report->tokens) : "one launch per token";
 	if (report->sequences > 1)
 		launches = text_format(out->arena, "%s of each of %lld sequences", launches, (long long)report->sequences);
 	double per_s = (double)(report->tokens * report->sequences) * 1e3;
 	if (report->tokens_per_launch)
-		text_add(out, "tokens          %.4g a second, %lld a launch, each after the one that the design chose before, context %lld; one a launch: %.4g\n",
+		text_add(out, "tokens          %.4g/s with %lld per launch (greedy decoding on the device), context %lld; with one per launch: %.4g/s\n",
 			 per_s / report->token_ms, (long long)report->tokens_per_launch, (long long)report->context, per_s / report->latency_ms);
 	else if (report->decodes && (report->simulated || report->predicted))
-		text_add(out, "tokens          %.4g a second, %s, context %lld\n", per_s / report->latency_ms, launches, (long long)report->context);
+		text_add(out, "tokens          %.4g/s, %s, context %lld\n", per_s / report->latency_ms, launches, (long long)report->context);
 	else if (report->decodes)
-		text_add(out, "tokens          %.4g to %.4g a second, %s, context %lld\n", per_s / report->model_ms, per_s / report->least_ms, launches, (long long)report->context);
+		text_add(out, "tokens          %.4g to %.4g/s, %s, context %lld\n", per_s / report->model_ms, per_s / report->least_ms, launches, (long long)report->context);
 	struct report_answer answer = report_answer(out->arena, report);
-	text_add(out, "limited by      %s\n", answer.limit);
+	text_add(out, "bottleneck      %s\n", answer.limit);
 	for (int i = 0; i < answer.count; i++)
-		text_add(out, "%s%s\n", i ? "                " : "what helps      ", answer.advice[i]);
-	text_add(out, "energy          %.4g mJ a launch at %.4g W; %.4g mJ at the board's limit of %g W    (estimate: from %g W at rest to the limit, by the part of the LUTs, DSPs and memory that works; platform table)\n",
+		text_add(out, "%s%s\n", i ? "                " : "suggestions     ", answer.advice[i]);
+	text_add(out, "energy          %.4g mJ per launch at %.4g W; %.4g mJ at the board's limit of %g W    (estimate: %g W idle, up to the limit by utilization of LUTs, DSPs and memory; platform table)\n",
 		 report->energy.launch_mj, report->energy.watts, report->energy.limit_mj, report->platform->watts, report->platform->idle_watts);
 	if (report->tokens_per_launch)
-		text_add(out, "a token         %.4g ms and %.4g mJ in a launch of %lld\n", report->token_ms, report->token_energy.launch_mj, (long long)report->tokens_per_launch);
+		text_add(out, "per token       %.4g ms and %.4g mJ in a launch of %lld\n", report->token_ms, report->token_energy.launch_mj, (long long)report->tokens_per_launch);
 	add_numbers(report, out);
 	if (report->memory_ms > 0)
-		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
+		text_add(out, "memory bound    %.4g ms: %.4g MB read once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
 			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);
 	if (time->multipliers) {
-		text_add(out, "product bound   %.4g ms: %lld products on %lld multipliers    (counted in the processes)\n", report->mac_ms, (long long)time->multiplies,
+		text_add(out, "compute bound   %.4g ms: %lld multiplications on %lld multipliers    (counted in the processes)\n", report->mac_ms, (long long)time->multiplies,
 			 (long long)time->multipliers);
-		text_add(out, "products made   %.4g of %lld a cycle, %.3g %%    (%s, the time to launch included)\n", report_products(report), (long long)time->multipliers, 100 * report->mac_ms / report->latency_ms,
+		text_add(out, "utilization     %.4g of %lld multipliers on average, %.3g %%    (%s, launch overhead included)\n", report_products(report), (long long)time->multipliers, 100 * report->mac_ms / report->latency_ms,
 			 report_ends(report) ? "simulated" : "modelled");
 	}
 	text_add(out, "\n");
@@ -135,7 +135,7 @@ void report_text(const struct report *report, struct text *out)
 	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)
 		report_table(out, text_format(out->arena, "die %d", i), cost->die[i], report->platform->die[i]);
 	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes, cost->ports, report->platform->ports);
-	text_add(out, "FIFOs           %d, %lld bytes (%lld needed; memories come in steps), deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes,
+	text_add(out, "FIFOs           %d, %lld bytes (%lld needed; rounded up to memory blocks), deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes,
 		 (long long)report->fifos.needed, (long long)report->fifos.most_depth);
 	text_add(out, "converters      %d, %lld bytes\n", report->converters.count, (long long)report->converters.bytes);
 	report_layer_text(report, out);

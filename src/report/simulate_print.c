@@ -30,7 +30,7 @@ static void add_processes(struct text *out, const struct cycle_result *cycle_res
 		text_add(out, ", \"end\": %lld, \"busy\": %lld, \"input\": %lld, \"output\": %lld, \"memory\": %lld, \"ended\": %s", (long long)process->end, (long long)cycle_busy(process),
 			 (long long)process->input, (long long)process->output, (long long)process->memory, process->ended ? "true" : "false");
 		if (cycle_result->on_path)
-			text_add(out, ", \"on_path\": %lld", (long long)cycle_result->on_path[i]);
+			text_add(out, ", \"critical_path_cycles\": %lld", (long long)cycle_result->on_path[i]);
 		if (cycle_result->samples) {
 			add_points(out, "input_over_time", process->waited[CAUSE_INPUT], cycle_result->samples);
 			add_points(out, "output_over_time", process->waited[CAUSE_OUTPUT], cycle_result->samples);
@@ -47,10 +47,10 @@ static void add_channels(struct text *out, const struct cycle_result *cycle_resu
 	for (int i = 0; i < cycle_result->channels; i++) {
 		const struct cycle_channel_result *channel = &cycle_result->channel[i];
 		begin_row(out, i, "name", channel->name);
-		text_add(out, ", \"kind\": \"%s\", \"depth\": %lld, \"most\": %lld, \"words\": %lld", channel->blocks ? "blocks" : "fifo", (long long)channel->depth,
+		text_add(out, ", \"kind\": \"%s\", \"depth\": %lld, \"peak_occupancy\": %lld, \"words\": %lld", channel->blocks ? "blocks" : "fifo", (long long)channel->depth,
 			 (long long)channel->most, (long long)channel->words);
 		if (cycle_result->samples)
-			add_points(out, "held", channel->occupancy, cycle_result->samples);
+			add_points(out, "occupancy", channel->occupancy, cycle_result->samples);
 		text_add(out, "}");
 	}
 	text_add(out, "\n  ],\n");
@@ -66,7 +66,7 @@ static void add_ports(struct text *out, const struct cycle_result *cycle_result)
 		json_quote(out, cycle_result->process[port->process].name);
 		text_add(out, ", \"channel\": %d, \"direction\": \"%s\", \"bytes\": %lld", port->channel, port->write ? "write" : "read", (long long)port->bytes);
 		if (cycle_result->samples)
-			add_points(out, "moved", port->moved, cycle_result->samples);
+			add_points(out, "bytes_over_time", port->moved, cycle_result->samples);
 		text_add(out, "}");
 	}
 	text_add(out, "\n  ]");
@@ -74,14 +74,14 @@ static void add_ports(struct text *out, const struct cycle_result *cycle_result)
 
 static void add_path(struct text *out, const struct cycle_result *cycle_result)
 {
-	text_add(out, "  \"path\": [");
+	text_add(out, "  \"critical_path\": [");
 	for (int i = 0; i < cycle_result->segments; i++) {
 		const struct cycle_path_segment *segment = &cycle_result->segment[i];
 		begin_row(out, i, "process", cycle_result->process[segment->process].name);
 		text_add(out, ", \"begin\": %lld, \"end\": %lld, \"busy\": %lld, \"memory\": %lld", (long long)segment->begin, (long long)segment->end, (long long)segment->busy,
 			 (long long)segment->memory);
 		if (segment->via >= 0) {
-			text_add(out, ", \"via\": ");
+			text_add(out, ", \"via_channel\": ");
 			json_quote(out, cycle_result->channel[segment->via].name);
 		}
 		text_add(out, "}");
@@ -97,10 +97,10 @@ static void add_waits(struct text *out, const struct cycle_result *cycle_result)
 		begin_row(out, i, "process", cycle_result->process[wait->process].name);
 		text_add(out, ", \"channel\": ");
 		json_quote(out, cycle_result->channel[wait->channel].name);
-		text_add(out, ", \"for\": \"%s\", \"since\": %lld, \"depth\": %lld, \"in_cycle\": %s", wait->room ? "room" : "word", (long long)wait->since, (long long)wait->depth,
+		text_add(out, ", \"waits_for\": \"%s\", \"since_cycle\": %lld, \"depth\": %lld, \"in_cycle\": %s", wait->room ? "room" : "word", (long long)wait->since, (long long)wait->depth,
 			 i < cycle_result->cycle ? "true" : "false");
 		if (wait->needed)
-			text_add(out, ", \"needed\": %lld", (long long)wait->needed);
+			text_add(out, ", \"required_depth\": %lld", (long long)wait->needed);
 		text_add(out, "}");
 	}
 	text_add(out, "\n  ],\n");
@@ -124,12 +124,12 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 		text_add(out, "  \"tokens\": %lld,\n  \"steps\": %lld,\n  \"simulated_steps\": %lld,\n  \"token_ms\": %.6g,\n", (long long)simulated->tokens, (long long)simulated->steps, (long long)simulated->sampled,
 			 ms_of(session, simulated) / (double)simulated->tokens);
 	if (whole)
-		text_add(out, "  \"steady\": %lld,\n", (long long)cycle_result->steady);
+		text_add(out, "  \"steady_state_cycles\": %lld,\n", (long long)cycle_result->steady);
 	if (cycle_result->first_output >= 0)
 		text_add(out, "  \"first_output\": %lld,\n", (long long)cycle_result->first_output);
 	if (whole && simulated->wanted == 1)
 		text_add(out, "  \"latency_ms\": %.6g,\n", ms_of(session, simulated));
-	text_add(out, "  \"events\": %lld,\n  \"stopped\": %s,\n  \"deadlock\": ", (long long)cycle_result->events, simulated->stopped ? "true" : "false");
+	text_add(out, "  \"iterations\": %lld,\n  \"stopped\": %s,\n  \"deadlock\": ", (long long)cycle_result->events, simulated->stopped ? "true" : "false");
 	if (cycle_result->deadlock)
 		json_quote(out, cycle_result->deadlock);
 	else
@@ -180,18 +180,18 @@ static void add_answer(struct session *session, const struct simulated *simulate
 	const char *steps = simulated->tokens > simulated->steps ? text_format(session->arena, " in %lld step%s", (long long)simulated->steps, simulated->steps > 1 ? "s" : "") : "";
 	const char *count = simulated->wanted == 1 ? "one launch " : text_format(session->arena, "%lld launches", (long long)simulated->wanted);
 	if (cycle_result->deadlock)
-		text_add(out, "%-15s does not end: %s\n", count, cycle_result->deadlock);
+		text_add(out, "%-15s deadlocks: %s\n", count, cycle_result->deadlock);
 	else if (simulated->stopped)
 		text_add(out, "%-15s up to cycle %lld, then stopped: %.1f %% of the iterations\n", count, (long long)cycle_result->cycles, percent(cycle_result->events, simulated->total));
 	else if (simulated->steps)
-		text_add(out, "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms with %g us to launch, %.4g ms a token    (%lld of %s simulated)\nthe last %-6s %lld cycles\n", count,
+		text_add(out, "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms including %g us launch overhead, %.4g ms per token    (%lld of %s simulated)\nthe last %-6s %lld cycles\n", count,
 			 (long long)simulated->tokens, simulated->tokens > 1 ? "s" : "", steps, (long long)simulated->cycles, session->platform->clock_mhz, ms_of(session, simulated), session->platform->launch_us,
 			 ms_of(session, simulated) / (double)simulated->tokens, (long long)simulated->sampled, *steps ? "these" : "them", *steps ? "step" : "token", (long long)cycle_result->cycles);
 	else if (simulated->wanted == 1)
-		text_add(out, "%-15s %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", count, (long long)cycle_result->cycles, session->platform->clock_mhz,
+		text_add(out, "%-15s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (simulated)\n", count, (long long)cycle_result->cycles, session->platform->clock_mhz,
 			 ms_of(session, simulated), session->platform->launch_us);
 	else
-		text_add(out, "%-15s %lld cycles at %g MHz; one more takes %lld, %.4g ms    (simulated)\n", count, (long long)cycle_result->cycles, session->platform->clock_mhz,
+		text_add(out, "%-15s %lld cycles at %g MHz; steady state %lld per launch, %.4g ms    (simulated)\n", count, (long long)cycle_result->cycles, session->platform->clock_mhz,
 			 (long long)cycle_result->steady, (double)cycle_result->steady / (session->platform->clock_mhz * 1e3));
 }
 
@@ -201,7 +201,7 @@ static void add_limit(struct session *session, const struct cycle_result *cycle_
 	if (most < 0)
 		return;
 	const struct cycle_process_result *process = &cycle_result->process[most];
-	text_add(&session->out, "limited by      %s: on the critical path for %.0f %% of the cycles, itself busy for %.0f %% and waiting for memory for %.0f %%\n", process->name,
+	text_add(&session->out, "bottleneck      %s: on the critical path for %.0f %% of the cycles, busy for %.0f %% and waiting for memory for %.0f %% of its time\n", process->name,
 		 percent(cycle_result->on_path[most], path_length(cycle_result)), percent(cycle_busy(process), process->active), percent(process->memory, process->active));
 }
 
@@ -209,7 +209,7 @@ static void add_remedies(struct text *out, const struct cycle_result *cycle_resu
 {
 	for (int i = 0; i < cycle_result->cycle; i++)
 		if (cycle_result->wait[i].room && cycle_result->wait[i].needed)
-			text_add(out, "remedy          %s of depth %lld instead of %lld, the others as they are\n", cycle_result->channel[cycle_result->wait[i].channel].name, (long long)cycle_result->wait[i].needed,
+			text_add(out, "suggestion      increase the depth of %s to %lld (now %lld)\n", cycle_result->channel[cycle_result->wait[i].channel].name, (long long)cycle_result->wait[i].needed,
 				 (long long)cycle_result->wait[i].depth);
 }
 
@@ -227,7 +227,7 @@ static void add_busiest(struct session *session, const struct cycle_result *cycl
 	int64_t *key = ARENA_ARRAY(session->arena, int64_t, cycle_result->processes + 1);
 	for (int i = 0; i < cycle_result->processes; i++)
 		key[i] = cycle_busy(&cycle_result->process[i]);
-	text_add(out, "\nbusiest processes, in cycles\n  %-32s %12s %12s %12s %12s %12s\n", "", "busy", "no input", "no room", "memory", "end");
+	text_add(out, "\nbusiest processes, in cycles\n  %-32s %12s %12s %12s %12s %12s\n", "", "busy", "input wait", "output wait", "memory", "end");
 	for (int i = next_of(cycle_result->processes, key, -1), listed = 0; i >= 0 && listed < LISTED; i = next_of(cycle_result->processes, key, i), listed++) {
 		const struct cycle_process_result *process = &cycle_result->process[i];
 		text_add(out, "  %-32s %12lld %12lld %12lld %12lld %12lld\n", process->name, (long long)key[i], (long long)process->input, (long long)process->output,
@@ -238,7 +238,7 @@ static void add_busiest(struct session *session, const struct cycle_result *cycl
 static void add_full(struct text *out, const struct cycle_result *cycle_result)
 {
 	int full = 0;
-	text_add(out, "\nchannels that were full\n  %-32s %12s %12s\n", "", "depth", "words");
+	text_add(out, "\nchannels that became full\n  %-32s %12s %12s\n", "", "depth", "words");
 	for (int i = 0; i < cycle_result->channels; i++) {
 		const struct cycle_channel_result *channel = &cycle_result->channel[i];
 		if (channel->most < channel->depth || full++ >= LISTED)

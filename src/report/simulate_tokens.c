@@ -112,7 +112,7 @@ static bool check_begin(struct session *session, int extents, const struct exten
 		bool moves = feedback_increment(inputs->items[i].value) || tokens_counted_by(module_main(session->module), name);
 		if (!moves || !simulate_is_extent(session->module, name) || timing_extent(name, extents, extent, &begin))
 			continue;
-		diag_error(&session->diag, NOWHERE, "--tokens: %s changes from token to token, and where it begins is not said", name);
+		diag_error(&session->diag, NOWHERE, "--tokens: %s grows from token to token, and its first value is not given", name);
 		return diag_note(&session->diag, "--extent %s=COUNT", name);
 	}
 	return true;
@@ -130,8 +130,8 @@ static bool check_room(struct session *session, int extents, const struct extent
 		timing_extent(name, extents, extent, &begin);
 		if (!feedback_increment(inputs->items[i].value) || rows - 1 <= most - begin)
 			continue;
-		diag_error(&session->diag, NOWHERE, "--extent %s=%lld: %lld tokens behind %lld are more than the design has room for", prompt.rows, (long long)prompt.tokens, (long long)rows, (long long)begin);
-		return diag_note(&session->diag, "it has room for %lld", (long long)most + 1);
+		diag_error(&session->diag, NOWHERE, "--extent %s=%lld: %lld tokens after %lld cached ones exceed the context", prompt.rows, (long long)prompt.tokens, (long long)rows, (long long)begin);
+		return diag_note(&session->diag, "the context is %lld tokens", (long long)most + 1);
 	}
 	return true;
 }
@@ -141,15 +141,15 @@ bool tokens_check(struct session *session, int extents, const struct extent_valu
 	const struct options *options = &session->options;
 	struct feedback feedback;
 	if (!feedback_read(module_main(session->module), &feedback)) {
-		diag_error(&session->diag, NOWHERE, "--tokens %lld: a launch of this design is one token", (long long)options->tokens);
-		return diag_note(&session->diag, "a design of decode that chooses the token itself (--argmax) takes several");
+		diag_error(&session->diag, NOWHERE, "--tokens %lld: a launch of this design processes one token", (long long)options->tokens);
+		return diag_note(&session->diag, "a decode design that selects the next token on the device (--argmax) takes several");
 	}
 	if (options->tokens > feedback.most) {
 		diag_error(&session->diag, NOWHERE, "--tokens %lld: the launch is too long", (long long)options->tokens);
 		return diag_note(&session->diag, "accepted are 1 to %lld", (long long)feedback.most);
 	}
 	if (options->launches > 1 || options->overlap) {
-		diag_error(&session->diag, NOWHERE, "--tokens goes with neither --launches nor --overlap");
+		diag_error(&session->diag, NOWHERE, "--tokens cannot be combined with --launches or --overlap-launches");
 		return diag_note(&session->diag, "accepted is one of them");
 	}
 	return check_begin(session, extents, extent) && check_room(session, extents, extent);

@@ -1,7 +1,7 @@
 /* Chooses the loop orders of all kernels together, so that what stays on chip is small: re-ordering buffers between kernels whose orders differ, sums held
  * because a reduction is not innermost, and words held because paths meet again.  The lane loop, the number of lanes, the cycles of each kernel and the words
  * that it reads from memory stay those of the heuristic (schedule_kernel.c), whose orders are one of the choices.
- * Effort: --order-points costs are computed at most. */
+ * Effort: --loop-order-budget costs are computed at most. */
 #include "ir/kernel_edit.h"
 #include "schedule/search_cache.h"
 #include "schedule/tensor_sources.h"

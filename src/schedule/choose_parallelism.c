@@ -235,9 +235,9 @@ static bool by_search(struct parallelism_table *w, const struct block *block, en
 	parallelism_follow(space, choice);
 	if (search == PARALLELISM_JOINT)
 		search_joint(w->streams->context->search_cache, space, points, choice);
-	if (search == PARALLELISM_NEIGHBOUR)
+	if (search == PARALLELISM_NEIGHBOR)
 		parallelism_neighbour(space, points, choice);
-	bool searched = search == PARALLELISM_JOINT || search == PARALLELISM_NEIGHBOUR;
+	bool searched = search == PARALLELISM_JOINT || search == PARALLELISM_NEIGHBOR;
 	for (int k = 0; k < w->count; k++)
 		if (searched || fixed_parallelism_of(choices, w->kernel[k]->kernel->name))
 			w->parallelism[k] = space->kernel[k].option[choice[k]].parallelism;
@@ -253,7 +253,7 @@ static bool fixes_are_known(struct parallelism_table *w)
 			closest_name_consider(&closest_name, w->kernel[k]->kernel->name);
 		if (closest_name.found && text_same(closest_name.found, closest_name.wanted))
 			continue;
-		diag_error(w->streams->module->diag, NOWHERE, "--fix names '%s', which is no kernel of the design", closest_name.wanted);
+		diag_error(w->streams->module->diag, NOWHERE, "--fix-kernel names '%s', which is no kernel of the design", closest_name.wanted);
 		return diag_note(w->streams->module->diag, "the nearest is %s; report.txt and `--to stream` name all", closest_name.found ? closest_name.found : "none");
 	}
 	return true;
@@ -310,11 +310,11 @@ struct parallelism *choose_parallelism(struct streams *streams, const struct blo
 	parallelism_reserve_engine(&w, block);
 	if (!fixes_are_known(&w))
 		return NULL;
-	if (search == PARALLELISM_DEFAULT_TILE)
+	if (search == PARALLELISM_UNIFORM)
 		by_default_tile(&w);
 	else
 		by_intensity(&w);
-	bool direct = search == PARALLELISM_DEFAULT_TILE || search == PARALLELISM_INTENSITY;
+	bool direct = search == PARALLELISM_UNIFORM || search == PARALLELISM_INTENSITY;
 	if ((!direct || choices->fixed) && !by_search(&w, block, search))
 		return NULL;
 	record_parallelism(&w);

@@ -170,7 +170,7 @@ struct parallelism_space {
 	bool speeds_up_ends;             /* memory is not short: of layers that follow each other without a break, what stands in front of them and behind them is made quicker */
 	bool improves_long_extent;             /* the last of the extents counts only where the first one's time stays as it is */
 	const char *token_symbol;         /* the number of tokens of a launch; NULL: always all */
-	double pace;              /* --ends quick: cycles that what stands in front of layers and behind them takes for all tokens of a launch, at most; else 0 */
+	double pace;              /* --prologue paced: cycles that what stands in front of layers and behind them takes for all tokens of a launch, at most; else 0 */
 	bool few_tokens;            /* of those the unit takes all together, group by group */
 	double weight_load_cycles;           /* cycles in which memory brings what a slice takes in one, beside a unit of one token; else 0 */
 	double prefetched_words;       /* so many words of a slice are read ahead at most */

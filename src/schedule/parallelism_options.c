@@ -534,11 +534,11 @@ static bool cannot_be(struct option_builder *m)
 {
 	struct diag *diag = m->streams->module->diag;
 	const char *name = m->kernel->op->kernel->name;
-	diag_error(diag, m->kernel->op->location, "kernel %s cannot be fixed to these widths: lanes %lld, rows %lld, ports %lld (0: free)", name, (long long)m->fixed->lanes,
+	diag_error(diag, m->kernel->op->location, "kernel %s cannot have this parallelism: lanes %lld, row-unroll %lld, ports %lld (0: not fixed)", name, (long long)m->fixed->lanes,
 		   (long long)m->fixed->rows, (long long)m->fixed->ports);
 	if (m->fixed->lanes && m->below && m->above)
 		return diag_note(diag, "the nearest that it can have are %lld and %lld lanes", (long long)m->below, (long long)m->above);
-	return diag_note(diag, "the nearest that it can have is %lld lanes; rows and ports are powers of two that these lanes leave room for", (long long)(m->below ? m->below : m->above));
+	return diag_note(diag, "the nearest possible is %lld lanes; row-unroll and ports are powers of two that fit with these lanes", (long long)(m->below ? m->below : m->above));
 }
 
 static bool is_within(const struct parallelism_kernel *kernel, const struct parallelism_option *own, const struct parallelism_option *leader)

@@ -37,7 +37,7 @@ static const char *writer_name(const struct module *module, const struct value *
 	while (stream->def && passes_on(stream->def))
 		stream = stream->def->operand[0];
 	if (!stream->def)
-		return "the layer before";
+		return "the previous layer";
 	return stream->def->code == OP_LOAD ? load_name(module, stream->def) : stream->def->code == OP_FOR ? "the last layer" : op_name(stream->def);
 }
 
@@ -90,10 +90,10 @@ static const char *remedy(struct arena *arena, const struct op *convert, const c
 	while (l < from.loops && l < to.loops && from.rank == to.rank && from.trip[l] == to.trip[l] && !is_replay_loop(&to, l))
 		l++;
 	if (l < to.loops && is_replay_loop(&to, l))
-		return text_format(arena, "a reader that takes each word once: its loop %d, of %lld trips, asks for all inside it again", l, (long long)to.trip[l]);
+		return text_format(arena, "a reader that uses each word once: its loop %d, of %lld trips, re-reads everything inside it", l, (long long)to.trip[l]);
 	if (from.rank != to.rank)
-		return "loops split where the writer's data dims end";
-	return text_format(arena, "the same loops on both sides from loop %d on: %s, or its readers, in the other's order", l, writer);
+		return "a reader whose loops are split at the writer's tile boundaries";
+	return text_format(arena, "the same loop order on both sides from loop %d on: change that of %s or of its readers", l, writer);
 }
 
 struct explanation {

@@ -16,7 +16,7 @@ const struct type *full_extent_type(struct module *module, const struct type *st
 
 struct value *emit_token_padding(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type)
 {
-	INVARIANT(s->module->guard, full_extent_type(s->module, rows->type) == full_extent_type(s->module, type), "rows are filled up in another order than they come in");
+	INVARIANT(s->module->guard, full_extent_type(s->module, rows->type) == full_extent_type(s->module, type), "tokens are padded in another order than they arrive");
 	struct op *op = op_new(s->module, OP_PAD_TOKENS, NOWHERE, 1, &rows, 1, &type);
 	set_stream_tensor(s->module, op, tensor);
 	op_append(s->block, op);

@@ -114,7 +114,7 @@ static bool report_dynamic_extent(struct binder *b, const struct op *op, const s
 {
 	b->failed = true;
 	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", sliding_window_symbol(b->module, digit->symbol), why);
-	return diag_note(b->module->diag, "accepted are dims that are walked whole, alone or behind others in a concat; without stream.dims the extent is that of compile time");
+	return diag_note(b->module->diag, "accepted are dimensions that loops traverse completely, alone or last in a concat; without stream.dims the extent is static");
 }
 
 /* Rows that are left out lie behind all that guards tell apart. */
@@ -136,11 +136,11 @@ static bool bind_loop(struct binder *b, struct op *op, int operand, const struct
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){.symbol = digit->symbol, .plus = digit->plus + range.low, .tile = 1, .most = loop->extent};
 	if (range.high != loop->extent)
-		return report_dynamic_extent(b, op, digit, "has other elements behind it in a concat");
+		return report_dynamic_extent(b, op, digit, "is not the last part of a concat");
 	if (loop->run_time && !run_time_same(loop->run_time, trip))
 		return report_dynamic_extent(b, op, digit, "meets another one in the same loop");
 	if (!text_same(sliding_window_symbol(b->module, digit->symbol), digit->symbol) && !guards_in_front(op, number, trip->plus))
-		return report_dynamic_extent(b, op, digit, "has a window, and is walked in part");
+		return report_dynamic_extent(b, op, digit, "has a sliding window, and is traversed partially");
 	loop->run_time = trip;
 	return true;
 }
@@ -182,14 +182,14 @@ static void bind_operand(struct binder *b, struct op *op, int operand, const str
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (walks(op, operand, digit, l)) {
 			if (ends_for_others(op, operand, l))
-				report_dynamic_extent(b, op, digit, "ends a loop over other elements as well");
+				report_dynamic_extent(b, op, digit, "bounds a loop over other elements as well");
 			else
 				bind_loop(b, op, operand, digit, l);
 			return;
 		}
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (moves_inside(op->kernel, &op->kernel->operand[operand], digit, l)) {
-			report_dynamic_extent(b, op, digit, "is walked in part");
+			report_dynamic_extent(b, op, digit, "is traversed partially");
 			return;
 		}
 }

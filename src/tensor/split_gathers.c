@@ -46,7 +46,7 @@ static bool split_one(struct module *module, struct op *op, int table, int seria
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
 	int count = order_loops(kernel, table, order);
 	if (!contiguous_row(kernel, table, order, count)) {
-		diag_error(module->diag, op->location, "a gather whose rows are not contiguous in the table");
+		diag_error(module->diag, op->location, "a gather of rows that are not contiguous in the table");
 		return diag_note(module->diag, "rows of consecutive elements are supported: table[index, …]");
 	}
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, count + 1);

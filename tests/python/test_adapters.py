@@ -43,7 +43,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     """Of up to 32 tokens, counted, keys of GPT-2 medium come through four ports side by side, and those of every second head through four others, and so do values: each four ride with a loader of four slices, and the other fourteen, which
     have the rows that not all slices have, with none. Tiles are small, and sixteen results come at once. There are 30 slices, which read next to nothing but their rows, and of one token with little between the phases of a layer; each chain of them has its own scales."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 2})
-    compile_with(monkeypatch, tmp_path / "stc", "--state-loaders 2")
+    compile_with(monkeypatch, tmp_path / "stc", "--kv-loaders 2")
     model = models.load("gpt2-medium", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
     manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
@@ -70,7 +70,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
     """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to four loaders of two ports, all of which ride with one loader of eight slices, and so are values. There are 30 slices, and products of attention share multipliers in pairs."""
-    compile_with(monkeypatch, tmp_path / "stc", "--dealt 1")
+    compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 1")
     monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
     model = models.load("gemma-3-1b", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
@@ -81,7 +81,7 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
     assert len(states) == 16 and beside == list(range(14, 30))
     assert re.findall(r"callee = @p\d+_load_unit(\d+)}", (tmp_path / "design" / "design.mlir").read_text()) == ["0", "14", "22"]
     report = json.loads((tmp_path / "design" / "report.json").read_text())
-    kernels, launches = report["kernels"], {(launch["tokens"], launch["past"]): launch["model"] for launch in report["launches"]}
+    kernels, launches = report["kernels"], {(launch["tokens"], launch["past_tokens"]): launch["model"] for launch in report["launches"]}
     found = core.simulate(tmp_path / "design", None, {"positions": 1023, "tokens": 1})["cycles"]  # one layer sees all rows then, the other half of them
     assert abs(launches[1, 1023] - found) < 0.02 * found
     assert {(kernel["unroll"], kernel["dsp"]) for kernel in kernels if kernel["name"].endswith("_sums")} == {(512, 256), (256, 128)}  # two keys of 256 numbers a cycle, which share multipliers, and two halves of values
@@ -89,7 +89,7 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
 
 def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path, monkeypatch):
     """Two slices of each port of Gemma's unit take turns: what was brought ahead stands in as many words as every die has memory for, of URAMs and block RAMs."""
-    compile_with(monkeypatch, tmp_path / "stc", "--dealt 2 --clock 250")
+    compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 2 --clock 250")
     monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
     model = models.load("gemma-3-1b", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
@@ -103,7 +103,7 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
 
 def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monkeypatch):
     """Rows of GPT-2 medium's products are no whole number for 60 slices: products begin with different ones, so that their last rows come through different loaders. The adapter of scales, which are whole rows, brings no rows of states."""
-    compile_with(monkeypatch, tmp_path / "stc", "--dealt 2 --clock 250")
+    compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 2 --clock 250")
     model = models.load("gpt2-medium", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
     manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())

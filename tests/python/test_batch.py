@@ -147,5 +147,5 @@ def test_attention_of_two_sequences_takes_several_keys_a_cycle(core_built, tmp_p
     model = models.load("gpt2-medium", search=False)
     shape = replace(Shape.of(model.config, "decode", 1024, 1), batch=2, argmax=True)
     workflow.compile_files(model, shape, "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
-    done = stc("simulate", tmp_path / "design", "--json", "--events", "4G", "--extent", "positions=1023")
+    done = stc("simulate", tmp_path / "design", "--json", "--max-iterations", "4G", "--extent", "positions=1023")
     assert json.loads(done.stdout)["cycles"] < 320_000, done.stderr  # 297,760; a key a cycle: 723,847

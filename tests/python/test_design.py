@@ -149,10 +149,10 @@ def test_values_are_the_evaluators(random):
 def test_least_budget(case, tmp_path):
     """What a budget that cannot be met says is enough is enough, and one byte less is not."""
     def at(budget):
-        return subprocess.run([core.find(core.COMPILER), "compile", case.mlir, "--weights", case.weights, "--on-chip", str(budget), "-o", tmp_path / "least"], capture_output=True, text=True, timeout=300)
+        return subprocess.run([core.find(core.COMPILER), "compile", case.mlir, "--weights", case.weights, "--on-chip-memory", str(budget), "-o", tmp_path / "least"], capture_output=True, text=True, timeout=300)
 
     refused = at(1)
-    least = int(re.search(r"note: --on-chip (\d+) is the least", refused.stderr)[1])
+    least = int(re.search(r"note: --on-chip-memory (\d+) is the least", refused.stderr)[1])
     parts = [int(number) for number in re.search(r"converters (\d+), buffers (\d+), sums (\d+), FIFOs of two words (\d+)", refused.stderr).groups()]
     assert refused.returncode == 1 and sum(parts) == least
     assert at(least - 1).returncode == 1

@@ -35,13 +35,13 @@ def test_a_resumed_exploration_is_the_same(tmp_path):
     table = explore(MLP, tmp_path / "whole.json", "--trials", 9)
     assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     trials = json.loads((tmp_path / "whole.json").read_text())["trials"]
-    front = [trial for trial in trials if trial.get("front")]
+    front = [trial for trial in trials if trial.get("pareto_optimal")]
     assert len(trials) == 9 and front
     for trial in front:  # each is confirmed, and the model is near what is simulated
         assert abs(trial["cycles"] / trial["simulated"] - 1) < 0.05
-        assert not any(other["ms"] <= trial["ms"] and other["dsp"] <= trial["dsp"] and other["on_chip"] <= trial["on_chip"] and other["energy_mj"] <= trial["energy_mj"]
-                       and other["per_second"] >= trial["per_second"] and (other["ms"], other["dsp"], other["on_chip"]) != (trial["ms"], trial["dsp"], trial["on_chip"])
-                       for other in trials if "ms" in other)
+        assert not any(other["latency_ms"] <= trial["latency_ms"] and other["dsp"] <= trial["dsp"] and other["on_chip_bytes"] <= trial["on_chip_bytes"] and other["energy_mj"] <= trial["energy_mj"]
+                       and other["launches_per_second"] >= trial["launches_per_second"] and (other["latency_ms"], other["dsp"], other["on_chip_bytes"]) != (trial["latency_ms"], trial["dsp"], trial["on_chip_bytes"])
+                       for other in trials if "latency_ms" in other)
     assert len(table.splitlines()) == 1 + len(front)
     assert "exists" in explore(MLP, tmp_path / "whole.json", fails=True)
 
@@ -50,15 +50,15 @@ def test_a_point_can_be_compiled(tmp_path):
     state = tmp_path / "state.json"
     explore(MLP, state, "--trials", 5, "--max-dsp", "50%")
     trials = json.loads(state.read_text())["trials"]
-    for trial in [trial for trial in trials if trial.get("front")]:
-        stc("compile", MLP, "--platform", "u55c", "--point", f"{state}:{trial['id']}", "-o", tmp_path / "design")
+    for trial in [trial for trial in trials if trial.get("pareto_optimal")]:
+        stc("compile", MLP, "--platform", "u55c", "--trial", f"{state}:{trial['id']}", "-o", tmp_path / "design")
         found = report(tmp_path / "design")
         assert (found["cycles"]["simulated"], found["resources"]["dsp"], found["resources"]["lut"]) == (trial["simulated"], trial["dsp"], trial["lut"])
         assert found["energy"]["launch_mj"] == pytest.approx(trial["energy_mj"], rel=1e-3)
     design = tmp_path / "none"
-    assert "names no design" in stc("compile", MLP, "--platform", "u55c", "--point", f"{state}:99", "-o", design, fails=True)
-    assert "platform is 'u55c'" in stc("compile", MLP, "--platform", "u280", "--point", f"{state}:0", "-o", design, fails=True)
-    assert "says all choices" in stc("compile", MLP, "--platform", "u55c", "--point", f"{state}:0", "--dsp", 5, "-o", design, fails=True)
+    assert "names no design" in stc("compile", MLP, "--platform", "u55c", "--trial", f"{state}:99", "-o", design, fails=True)
+    assert "platform is 'u55c'" in stc("compile", MLP, "--platform", "u280", "--trial", f"{state}:0", "-o", design, fails=True)
+    assert "says all choices" in stc("compile", MLP, "--platform", "u55c", "--trial", f"{state}:0", "--kernel-dsp", 5, "-o", design, fails=True)
     assert not design.exists()
 
 
@@ -141,7 +141,7 @@ def test_an_exploration_without_a_design_says_why(tmp_path):
 
 def test_the_slower_clock_that_is_tried_is_that_of_the_rule():
     clock = next(choice for choice in json.loads(stc("choices", "--platform", "u55c", "--json")) if choice["name"] == "clock")
-    assert clock["tried"] == [250, 300]
+    assert clock["candidates"] == [250, 300]
 
 
 def test_a_target_takes_fewer_operators(tmp_path):
@@ -181,13 +181,13 @@ def test_the_clock_falls_where_a_die_is_crowded(tmp_path):
     assert [report(tmp_path / name)["clock_mhz"] for name in ("slow", "told")] == [200, 300]
     assert "FREQUENCY ?= 200" in (tmp_path / "slow" / "hls" / "Makefile").read_text()
     stc("explore", MLP, "--platform", board, "-o", tmp_path / "state.json", "--trials", 2)
-    assert {trial["built"]["clock"] for trial in json.loads((tmp_path / "state.json").read_text())["trials"]} == {200}
+    assert {trial["resolved"]["clock"] for trial in json.loads((tmp_path / "state.json").read_text())["trials"]} == {200}
 
 
 def test_what_cannot_be_is_told_before_anything_is_tried(tmp_path):
     state = tmp_path / "state.json"
-    told = explore(PERCEPTRON, state, "--trials", 3, "--fix", "nokernel:lanes=4", fails=True)
-    assert "--fix names 'nokernel', which is no kernel of the design\nnote: the nearest is k0" in told and not state.exists()
+    told = explore(PERCEPTRON, state, "--trials", 3, "--fix-kernel", "nokernel:lanes=4", fails=True)
+    assert "--fix-kernel names 'nokernel', which is no kernel of the design\nnote: the nearest is k0" in told and not state.exists()
     assert "is a folder" in explore(PERCEPTRON, tmp_path, "--trials", 3, fails=True)
     assert "cannot be made: No such file or directory" in explore(PERCEPTRON, tmp_path / "no" / "state.json", "--trials", 3, fails=True)
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_is_told_before_anything_is_tried(tmp_path):
 def test_a_point_is_the_design_that_was_tried(tmp_path):
     state = tmp_path / "state.json"
     explore(PERCEPTRON, state, "--trials", 1, "--max-dsp", 500)
-    compile_point = [STC, "compile", PERCEPTRON, "--platform", "u55c", "--point", f"{state}:0", "-o", tmp_path / "design"]
+    compile_point = [STC, "compile", PERCEPTRON, "--platform", "u55c", "--trial", f"{state}:0", "-o", tmp_path / "design"]
     for limits, refused in (([], False), (["--max-dsp", "500"], False), (["--max-dsp", "100"], True)):
         done = subprocess.run([*compile_point, *limits], capture_output=True, text=True, timeout=300)
         assert done.returncode == refused and ("its wish is '--max-dsp 500', not '--max-dsp 100'" in done.stderr) == refused, done.stderr
@@ -208,7 +208,7 @@ def test_the_narrowest_design_says_why_it_is(tmp_path):
         (tmp_path / phase / "model.mlir").rename(tmp_path / f"{phase}.mlir")
     dies = json.loads((TREE / "platforms" / "u55c.json").read_text())["dies"]
     said = {}
-    for blocks, more in ((200, []), (125, []), (230, ["--with", tmp_path / "prefill.mlir"]), (200, ["--with", tmp_path / "prefill.mlir"])):
+    for blocks, more in ((200, []), (125, []), (230, ["--second-phase", tmp_path / "prefill.mlir"]), (200, ["--second-phase", tmp_path / "prefill.mlir"])):
         board = tmp_path / "little.json"
         board.write_text(json.dumps({"name": "little", "like": "u55c", "dies": [{**die, "bram18": {"value": blocks, "source": "test"}, "uram": {"value": 0, "source": "test"}} for die in dies]}))
         done = subprocess.run([STC, "compile", tmp_path / "decode.mlir", *more, "--platform", board, "-o", tmp_path / "design"], capture_output=True, text=True, timeout=300)

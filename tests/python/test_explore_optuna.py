@@ -145,7 +145,7 @@ def test_no_design_at_all_is_told(tmp_path, capsys):
 
 def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     """Designs take no longer than wished and have fewer DSP slices than without; what no kernel is called is told, and so are other wishes than the folder's."""
-    wished = ["--target-ms", "0.06", "--fix", "k0:lanes=32"]
+    wished = ["--target-ms", "0.06", "--fix-kernel", "k0:lanes=32"]
     assert cli.main([*WORDS, "--trials", "2", "-o", str(tmp_path / "free")]) == 0
     assert cli.main([*WORDS, "--trials", "2", *wished, "-o", str(tmp_path / "e")]) == 0
     study = explore.open_study(tmp_path / "e", explore.Task(MODEL.read_text(), "u55c", None, wished), True)
@@ -153,10 +153,10 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     assert len(explore.finished(study)) == 2 and all(trial.values[0] <= 0.06 for trial in explore.front(study))
     assert explore.finished(study)[0].values[1] < explore.finished(free)[0].values[1]
     capsys.readouterr()
-    assert cli.main([*WORDS, "--resume", "--fix", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
-    assert "its wish is '--target-ms 0.06 --fix k0:lanes=32', not '--fix k0:lanes=4'" in capsys.readouterr().err
-    assert cli.main([*WORDS, "--trials", "1", "--fix", "k77:lanes=2", "-o", str(tmp_path / "f")]) == 1
-    assert "--fix names 'k77', which is no kernel of the design\nnote: the nearest is k0" in capsys.readouterr().err and not (tmp_path / "f").exists()
+    assert cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
+    assert "its wish is '--target-ms 0.06 --fix-kernel k0:lanes=32', not '--fix-kernel k0:lanes=4'" in capsys.readouterr().err
+    assert cli.main([*WORDS, "--trials", "1", "--fix-kernel", "k77:lanes=2", "-o", str(tmp_path / "f")]) == 1
+    assert "--fix-kernel names 'k77', which is no kernel of the design\nnote: the nearest is k0" in capsys.readouterr().err and not (tmp_path / "f").exists()
 
 
 def put_before_compiler(folder: Path, line: str, monkeypatch) -> None:
@@ -178,7 +178,7 @@ def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
 
 
 def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
-    space = [{"name": "lanes", "own": 1024, "tried": [1024]}, {"name": "search", "own": "joint", "tried": ["joint"]}, {"name": "clock", "own": 300, "tried": [250, 300]}]
+    space = [{"name": "lanes", "default": 1024, "candidates": [1024]}, {"name": "search", "default": "joint", "candidates": ["joint"]}, {"name": "clock", "default": 300, "candidates": [250, 300]}]
 
     class Asked:
         workers, points = 1, []
@@ -188,7 +188,7 @@ def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
             return Future()
 
         def next_done(self, futures):
-            futures[0].set_result({"refused": "none"})
+            futures[0].set_result({"rejected": "none"})
             return futures[0]
 
     task = explore.Task(MODEL.read_text(), "u55c", None)
@@ -251,4 +251,4 @@ def test_no_scheduler_is_told_and_nothing_left(tmp_path, capsys):
 def test_the_choices_are_the_compilers():
     help_text = subprocess.run([core.find(core.COMPILER), "compile", "--help"], capture_output=True, text=True).stdout
     for choice in explore.choices("u55c"):
-        assert re.search(rf"--{choice['name']}\b", help_text) and choice["own"] in choice["tried"]
+        assert re.search(rf"--{choice['name']}\b", help_text) and choice["default"] in choice["candidates"]

@@ -37,12 +37,12 @@ def longer(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS])
+@pytest.mark.parametrize("past_tokens", [0, 1, 2, 7, ROWS - 1, ROWS])
 def test_rows_beyond_are_not_read(built, past):
     check_rows(built, past, ROWS)
 
 
-@pytest.mark.parametrize("past", [0, 1, 6, 7, 8, MANY - 1, MANY])
+@pytest.mark.parametrize("past_tokens", [0, 1, 6, 7, 8, MANY - 1, MANY])
 def test_partial_sums_of_few_terms(longer, past):
     check_rows(longer, past, MANY)
 
@@ -58,7 +58,7 @@ def run_with(folder, inputs, *results):
 def check_rows(built, past, most):
     random = numpy.random.default_rng(past)
     inputs = {"q": random.standard_normal((2, 8), numpy.float32), "n": random.standard_normal((2, 1, 8), numpy.float32),
-              "k": random.standard_normal((2, most, 8), numpy.float32), "past": numpy.array([past])}
+              "k": random.standard_normal((2, most, 8), numpy.float32), "past_tokens": numpy.array([past])}
     inputs["k"][:, past:] = numpy.nan
     done = run_with(built, inputs, "--out", "result0=y.npy")
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def test_cycles_grow_with_the_extent(built):
     assert json.loads(stc("simulate", built / "design", "--json").stdout)["cycles"] == cycles[2]
 
 
-@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent of this name\nnote: past"), ("past=16", "room for 15")])
+@pytest.mark.parametrize("extent, message", [("past_tokens", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent of this name\nnote: past"), ("past=16", "room for 15")])
 def test_wrong_extents_are_refused(built, extent, message):
     done = stc("simulate", built / "design", "--extent", extent)
     assert done.returncode == 1 and message in done.stderr and not done.stdout
@@ -85,11 +85,11 @@ def test_wrong_extents_are_refused(built, extent, message):
 
 def test_an_extent_given_twice_is_refused(built):
     done = stc("simulate", built / "design", "--extent", "past=1", "--extent", "past=2")
-    assert done.returncode == 1 and "--extent names 'past' twice" in done.stderr and not done.stdout
+    assert done.returncode == 1 and "--extent names 'past_tokens' twice" in done.stderr and not done.stdout
 
 
 @pytest.mark.parametrize("change, message", [
-    (('["", "past", ""]', '["", "now", ""]'), "no input of one integer"), (('["", "past", ""]', '["past", ""]'), "another rank"),
+    (('["", "past_tokens", ""]', '["", "now", ""]'), "no input of one integer"), (('["", "past_tokens", ""]', '["past_tokens", ""]'), "another rank"),
     (("dim(1) %n, %k : (tensor<2x1x8xf32>, tensor<2x15x8xf32>)", "dim(1) %k, %n : (tensor<2x15x8xf32>, tensor<2x1x8xf32>)"), "behind it in a concat"),
 ])
 def test_what_cannot_be_bound_is_refused(tmp_path, change, message):
@@ -106,7 +106,7 @@ def chunk(tmp_path_factory):
 @pytest.fixture(scope="module")
 def chunk_in_memory(tmp_path_factory):
     """As little on chip as can be: edges with as many rows as there are go through memory."""
-    folder = compiled(CHUNK, tmp_path_factory.mktemp("memory"), "--on-chip", "428")
+    folder = compiled(CHUNK, tmp_path_factory.mktemp("memory"), "--on-chip-memory", "428")
     assert (folder / "design" / "design.mlir").read_text().count('_cut_load"') == 2
     return folder
 
@@ -141,7 +141,7 @@ def test_no_launch_is_behind_more_rows_than_count(tmp_path):
         text = text.replace(f'{{stream.name = "{name}"}}', f'{{stream.name = "{name}", stream.role = "input", stream.token_count = "fresh", stream.axis = 1 : i64}}')
     (tmp_path / "m.mlir").write_text(text)
     design = compiled(tmp_path / "m.mlir", tmp_path) / "design"
-    assert [(launch["tokens"], launch["past"]) for launch in json.loads((design / "report.json").read_text())["launches"]] == [(1, 12), (3, 0), (1, 0)]
+    assert [(launch["tokens"], launch["past_tokens"]) for launch in json.loads((design / "report.json").read_text())["launches"]] == [(1, 12), (3, 0), (1, 0)]
     done = stc("simulate", design, "--extent", "past=13")
     assert done.returncode == 1 and "room for 12" in done.stderr
 
@@ -149,7 +149,7 @@ def test_no_launch_is_behind_more_rows_than_count(tmp_path):
 def check_chunk(chunk, past, fresh, rows=ROWS):
     random = numpy.random.default_rng(17 * past + fresh + 2)
     inputs = {"q": random.standard_normal((2, 3, 8), numpy.float32), "n": random.standard_normal((2, 3, 8), numpy.float32),
-              "k": random.standard_normal((2, rows, 8), numpy.float32), "past": numpy.array([past]), "fresh": numpy.array([fresh])}
+              "k": random.standard_normal((2, rows, 8), numpy.float32), "past_tokens": numpy.array([past]), "fresh": numpy.array([fresh])}
     inputs["k"][:, past:] = numpy.nan
     done = run_with(chunk, inputs, "--out", "result0=y.npy", "--out", "k=after.npy")
     assert done.returncode == 0, done.stderr
@@ -166,7 +166,7 @@ def check_chunk(chunk, past, fresh, rows=ROWS):
                                                   (ROWS - 1, 3, f"'past' is {ROWS - 1} in a launch of 3 tokens\nnote: accepted are 0 to {ROWS - 2}")])
 def test_rows_that_there_is_no_room_for_are_refused(chunk, past, fresh, message):
     done = run_with(chunk, {"q": numpy.zeros((2, 3, 8), numpy.float32), "n": numpy.zeros((2, 3, 8), numpy.float32), "k": numpy.zeros((2, ROWS, 8), numpy.float32),
-                            "past": numpy.array([past]), "fresh": numpy.array([fresh])}, "--out", "k=refused.npy")
+                            "past_tokens": numpy.array([past]), "fresh": numpy.array([fresh])}, "--out", "k=refused.npy")
     assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (chunk / "refused.npy").exists()
 
 

@@ -58,7 +58,7 @@ SUMS = module([("x", f"tensor<{HEADS}x{TERMS}xf32>"), ("s", f"tensor<{HEADS}xf32
 def run(folder, text, widths, inputs):
     """The result, and the emitted text."""
     (folder / "k.mlir").write_text(text)
-    done = stc("compile", folder / "k.mlir", "--from", "make_streams", "--platform", "u55c", "--fix", f"k:{widths}", "-o", folder / "design")
+    done = stc("compile", folder / "k.mlir", "--from", "make_streams", "--platform", "u55c", "--fix-kernel", f"k:{widths}", "-o", folder / "design")
     assert done.returncode == 0, done.stderr
     arguments = []
     for name, value in inputs.items():

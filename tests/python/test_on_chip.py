@@ -100,7 +100,7 @@ def test_words_of_readers_in_step_wait_once(tmp_path):
     text += f"    %c = tensor.concat dim(2) %n, %low : ({half}, {half}) -> {whole}\n"
     text += generic("r", [("%q", whole), ("%c", whole)], whole, ADD, "d0, d1, d2", "d0, d1, d2", "d0, d1, d2", "d0, d1, d2")
     text += generic("s", [("%r", whole), ("%p1", tensor(TOKENS, width))], tensor(heads, TOKENS, TOKENS), MULTIPLY_ADD, "d0, d1, d2, d3", "d1, d0, d3", "d2, d3", "d0, d1, d2", reductions=1)
-    report = compiled(tmp_path, arguments, text, [("%s", tensor(heads, TOKENS, TOKENS))], "--events", "30M")
+    report = compiled(tmp_path, arguments, text, [("%s", tensor(heads, TOKENS, TOKENS))], "--max-iterations", "30M")
     assert report["intermediates"]["fifos"] <= 3 / 2 * 4 * TOKENS * heads * width
 
 
@@ -116,12 +116,12 @@ def test_report_json_says_of_each_converter_what_report_txt_says(tmp_path):
     for budget, cut in ((None, False), (8000, True)):
         folder = tmp_path / str(budget)
         folder.mkdir()
-        compiled(folder, *products(columns, rows), [("%p0", tensor(TOKENS, *rows))], *(("--on-chip", str(budget)) if budget else ()))
+        compiled(folder, *products(columns, rows), [("%p0", tensor(TOKENS, *rows))], *(("--on-chip-memory", str(budget)) if budget else ()))
         text, report = ((folder / "design" / name).read_text() for name in ("report.txt", "report.json"))
         shown = re.findall(r"(\d+) bytes (on chip|through memory) (\S+) -> (.*)\n +written as (.*)\n +read as +(.*)\n +avoided by (.*)", text)
         listed = json.loads(report, object_pairs_hook=once)["converters"]["list"]
-        assert shown == [(str(c["bytes"]), "through memory" if c["cut"] else "on chip", c["writer"], ", ".join(c["readers"]), c["from"], c["to"], c["avoided_by"]) for c in listed]
-        assert [c["cut"] for c in listed] == [cut] and all(stc("itensor", c["from"], c["to"]).returncode == 0 for c in listed)
+        assert shown == [(str(c["bytes"]), "spilled to memory" if c["spilled"] else "on chip", c["writer"], ", ".join(c["readers"]), c["from"], c["to"], c["avoided_by"]) for c in listed]
+        assert [c["spilled"] for c in listed] == [cut] and all(stc("itensor", c["from"], c["to"]).returncode == 0 for c in listed)
 
 
 @pytest.fixture

@@ -196,10 +196,10 @@ def test_states_and_tables_are_in_memory_once(both):
     manifest = json.loads((both[2] / "manifest.json").read_text())
     decode, prefill = manifest["phases"]
     names = {buffer["name"] for buffer in decode["buffers"]}
-    same = {segment["name"] for buffer in prefill["buffers"] if "same" in buffer for segment in buffer["segments"]}
+    same = {segment["name"] for buffer in prefill["buffers"] if "same_as" in buffer for segment in buffer["segments"]}
     assert (decode["name"], prefill["name"]) == ("decode", "prefill")
     assert {"k.0", "k.1", "v.0", "v.1", "transformer.wte.weight"} <= same
-    assert all(buffer["same"] in names for buffer in prefill["buffers"] if "same" in buffer)
+    assert all(buffer["same_as"] in names for buffer in prefill["buffers"] if "same_as" in buffer)
     report = json.loads((both[2] / "report.json").read_text())
     assert [phase["name"] for phase in report["phases"]] == ["decode", "prefill"] and report["kernel"]["ports"] <= 32
     assert report["kernel"]["ports"] < sum(phase["ports"] for phase in report["phases"])
@@ -207,7 +207,7 @@ def test_states_and_tables_are_in_memory_once(both):
     assert chunk["tokens_per_launch"] == TOKENS and report["launches_per_token"] == 1 and "launches_per_token" not in chunk
     assert abs(chunk["tokens_per_s"] * chunk["latency_ms"] / (TOKENS * 1e3) - 1) < 1e-5
     files = {path.name for path in (both[2] / "weights").iterdir()}
-    assert not any(buffer["name"] + ".bin" in files for buffer in prefill["buffers"] if "same" in buffer)
+    assert not any(buffer["name"] + ".bin" in files for buffer in prefill["buffers"] if "same_as" in buffer)
 
 
 def test_each_phase_is_simulated(both):
@@ -220,7 +220,7 @@ def test_each_phase_is_simulated(both):
 
 def test_a_prompt_behind_nothing_is_reported(both):
     decode, prefill = (json.loads((both[2] / folder / "report.json").read_text()) for folder in (".", "prefill"))
-    assert "launches" not in decode and [(launch["tokens"], launch["past"]) for launch in prefill["launches"]] == [(TOKENS, 0)]
+    assert "launches" not in decode and [(launch["tokens"], launch["past_tokens"]) for launch in prefill["launches"]] == [(TOKENS, 0)]
     simulated, first = core.simulate(both[2], "prefill", {"positions": 0}), prefill["launches"][0]
     assert first["model"] == pytest.approx(simulated["cycles"], rel=0.08) and first["model"] < prefill["cycles"]["model"]
     assert f"{TOKENS} tokens behind 0: {first['model']} cycles" in (both[2] / "prefill" / "report.txt").read_text()
@@ -255,7 +255,7 @@ def test_phases_that_do_not_belong_together_are_refused(family, name, message, c
     (tmp_path / "other").mkdir()
     (tmp_path / "decode.mlir").write_text(first.model.lower(Shape.of(first.model.config, "decode", CONTEXT, 1)).text)
     (tmp_path / "other" / f"{name}.mlir").write_text(second.model.lower(second.shape).text)
-    done = stc("compile", "decode.mlir", "--with", f"other/{name}.mlir", "-o", "design", cwd=tmp_path)
+    done = stc("compile", "decode.mlir", "--second-phase", f"other/{name}.mlir", "-o", "design", cwd=tmp_path)
     assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (tmp_path / "design").exists(), done.stderr
 
 
@@ -263,7 +263,7 @@ def test_the_second_phase_comes_from_standard_input(core_built, tmp_path):
     case = case_of(tmp_path / "gpt2", "gpt2")
     (tmp_path / "decode.mlir").write_text(case.model.lower(Shape.of(case.model.config, "decode", CONTEXT, 1)).text)
     second = case.model.lower(Shape.of(case.model.config, "prefill", CONTEXT, TOKENS)).text
-    command = [core.find(core.COMPILER), "compile", "decode.mlir", "--with", "-", "--quant", "w4a8", "-o", "design"]  # rows of bytes: how many the second phase writes is asked before the first is built
+    command = [core.find(core.COMPILER), "compile", "decode.mlir", "--second-phase", "-", "--quant", "w4a8", "-o", "design"]  # rows of bytes: how many the second phase writes is asked before the first is built
     done = subprocess.run(command, input=second, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
 

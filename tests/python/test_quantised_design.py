@@ -169,7 +169,7 @@ def test_a_network_with_an_embedding_of_bytes(core_built, numbers, tmp_path):
 
 
 @pytest.mark.parametrize("tokens, options", [
-    (1, ("--slices", "4")), (1, ("--slices", "4", "--products", "1")), (1, ("--slices", "20")), (1, ("--slices", "6")), (3, ("--slices", "10", "--abreast", "1")), (3, ("--slices", "10")), (1, ()), (1, ("--contractions", "spatial")), (20, ("--slices", "8")), (12, ("--abreast", "2", "--products", "2")), (12, ("--abreast", "8")), (11, ()), (12, ("--contractions", "spatial")),
+    (1, ("--engine-pes", "4")), (1, ("--engine-pes", "4", "--products-per-dsp", "1")), (1, ("--engine-pes", "20")), (1, ("--engine-pes", "6")), (3, ("--engine-pes", "10", "--tokens-per-cycle", "1")), (3, ("--engine-pes", "10")), (1, ()), (1, ("--matmul", "spatial")), (20, ("--engine-pes", "8")), (12, ("--tokens-per-cycle", "2", "--products-per-dsp", "2")), (12, ("--tokens-per-cycle", "8")), (11, ()), (12, ("--matmul", "spatial")),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value))
 def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built, tmp_path, tokens, options):
     """Phases with rows that no number of slices divides, with more groups than one, with padding, and fewer rows than slices; tokens in one tile or in several, or each its own."""
@@ -187,10 +187,10 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
     text = next((design / "hls").glob("*.cpp")).read_text()
     shared = "datapath" if tokens == 1 else "nests"  # a function that phases of one token call, or what tells one loop which comes next
     assert (f"_slice2_{shared}(" in text) == ("spatial" not in options)
-    products = 2 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens == 1 or options[-2:] == ("--abreast", "1") else 4
+    products = 2 if "spatial" in options else int(options[-1]) if "--products-per-dsp" in options else 2 if tokens == 1 or options[-2:] == ("--tokens-per-cycle", "1") else 4
     sums = {int(count) for count in re.findall(r"\bdot(\d+)_i8x128_i4x128\(", text)}  # of all tokens abreast that share the joined weights
     assert (f"_slice3_{shared}(" in text) == (products == 1) and {min(count, 4) for count in sums} == {products} and all(count % 4 == 0 for count in sums if count > 2)
-    assert f"_slice4_{shared}(" not in text or options[:2] != ("--slices", "4")
+    assert f"_slice4_{shared}(" not in text or options[:2] != ("--engine-pes", "4")
     if tokens > 1 or "spatial" in options:
         return
     weights = [buffer for buffer in json.loads((design / "manifest.json").read_text())["buffers"] if re.fullmatch(r"unit\d+", buffer["name"])]
@@ -261,7 +261,7 @@ class Attention(nn.Module):
 def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, waits):
     """Where a token sees one later token, or all, tiles of queries wait for all keys; else for those of their own and of earlier tiles, and the numbers are the same."""
     module, x = seeded(lambda: Attention(sees)), random(48, 128)
-    design = compile_module(module, x, "w4a8", tmp_path, None, "--slices", "4", "--dump-dir", str(tmp_path / "dumps"))
+    design = compile_module(module, x, "w4a8", tmp_path, None, "--engine-pes", "4", "--dump-dir", str(tmp_path / "dumps"))
     torch.testing.assert_close(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x), rtol=0, atol=1e-2)
     assert ("later = [" not in next((tmp_path / "dumps").glob("*-skip_causal_tiles.mlir")).read_text()) == waits
     assert ("_causal" not in (design / "design.mlir").read_text()) == waits
@@ -283,7 +283,7 @@ def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     """A comparison takes two cycles: in two parts, put together while the next head's come, although the number of keys is known at run time."""
     case = small_case(tmp_path / "model", "gpt2", 640, n_positions=640, n_head=4)
     (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
-    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--dsp", "3000", "--to", "stream", "-o", tmp_path / "stream.mlir")
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--kernel-dsp", "3000", "--to", "stream", "-o", tmp_path / "stream.mlir")
     assert done.returncode == 0, done.stderr
     kernels = [line for line in (tmp_path / "stream.mlir").read_text().splitlines() if '"stream.kernel"' in line and 'combine = "arith.maximumf"' in line]
     assert kernels and all("run_time" in line and "interval = 1 " in line and "partial = 2 " in line for line in kernels)
@@ -333,7 +333,7 @@ def test_what_stands_outside_of_layers_keeps_pace(core_built, tmp_path):
     (tmp_path / "model.mlir").write_text(case.model.lower(replace(case.shape, counted=True)).text)
     cycles = {}
     for ends in "searched", "quick":
-        done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--slices", "16", "--lut", "60000", "--ends", ends, "-o", tmp_path / ends)
+        done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--engine-pes", "16", "--kernel-lut", "60000", "--prologue", ends, "-o", tmp_path / ends)
         assert done.returncode == 0, done.stderr
         report = json.loads((tmp_path / ends / "report.json").read_text())
         cycles[ends] = {kernel["name"].split("_", 1)[1]: kernel["cycles"] for kernel in report["kernels"]}
@@ -451,7 +451,7 @@ def check_parts(design, parts, ports):
 def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, parts, tmp_path, monkeypatch):
     case = model_of(tmp_path / "model", family, context)
     if parts:
-        compile_with(monkeypatch, tmp_path / "stc", f"--state-parts {parts} --softmax running")
+        compile_with(monkeypatch, tmp_path / "stc", f"--kv-partitions {parts} --softmax online")
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
     monkeypatch.undo()
     if parts:
@@ -578,10 +578,10 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 0)) <= 1e-3
 
 
-@pytest.mark.parametrize("family, tokens, on_chip, cuts, slices", [("gemma3", 32, "74828", 20, 14), ("gemma3", 32, "84K --slices 8", 11, 8), ("gpt2", 32, "88K", 5, 22)])
+@pytest.mark.parametrize("family, tokens, on_chip, cuts, slices", [("gemma3", 32, "74828", 20, 14), ("gemma3", 32, "84K --engine-pes 8", 11, 8), ("gpt2", 32, "88K", 5, 22)])
 def test_a_prompt_in_chunks_through_external_memory(core_built, family, tokens, on_chip, cuts, slices, tmp_path, monkeypatch):
     """Keys that come back from external memory come when all tiles are there; ports for that leave fewer slices, and words of the results of eight are narrow."""
-    compile_with(monkeypatch, tmp_path / "stc", f"--on-chip {on_chip}")
+    compile_with(monkeypatch, tmp_path / "stc", f"--on-chip-memory {on_chip}")
     case = model_of(tmp_path / "model", family, 160, tokens)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
@@ -592,12 +592,12 @@ def test_a_prompt_in_chunks_through_external_memory(core_built, family, tokens, 
 
 @pytest.mark.parametrize("family, rows, sizes, most, loaders, ports, chunks, seed", [
     ("gpt2", 448, dict(n_embd=512, n_head=8), 3, 3, 4, 4, 4000), ("gpt2", 512, dict(n_embd=512, n_head=8), 3, 2, 4, 4, 4000), ("gpt2", 512, dict(n_embd=512, n_head=8), 4, 4, 4, 4, 4000),
-    ("gpt2", 448, dict(n_embd=512, n_head=8), "4 --state-ports 4", 3, 4, 4, 4000),
+    ("gpt2", 448, dict(n_embd=512, n_head=8), "4 --kv-ports 4", 3, 4, 4, 4000),
     ("gemma3", 512, dict(head_dim=256, num_attention_heads=4, num_key_value_heads=1), 4, 4, 2, 8, 1003),
 ], ids=["three", "rows that three do not share", "four", "whole words", "one head, and layers that look back"])
 def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes, most, loaders, ports, chunks, seed, tmp_path, monkeypatch):
     """Rows beside many counted tokens: every second, third or fourth word has a loader and ports of its own; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
-    compile_with(monkeypatch, tmp_path / "stc", f"--slices 24 --dealt 1 --state-loaders {most}")
+    compile_with(monkeypatch, tmp_path / "stc", f"--engine-pes 24 --pes-per-port 1 --kv-loaders {most}")
     case = small_case(tmp_path / "model", family, rows, 32, **{"n_positions" if family == "gpt2" else "max_position_embeddings": rows}, **sizes)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
@@ -609,10 +609,10 @@ def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes
     assert max(off) <= 2e-2 and max(off[2:]) <= 1e-3
 
 
-@pytest.mark.parametrize("family, options, ports, home, seed", [("gpt2", "--slices 24", 24, 12, 4000), ("llama", "--slices 8 --products 1", 8, 3, 0), ("gemma3", "--slices 14 --products 2", 14, 6, 1003)])
+@pytest.mark.parametrize("family, options, ports, home, seed", [("gpt2", "--engine-pes 24", 24, 12, 4000), ("llama", "--engine-pes 8 --products-per-dsp 1", 8, 3, 0), ("gemma3", "--engine-pes 14 --products-per-dsp 2", 14, 6, 1003)])
 def test_words_of_a_port_are_dealt_to_two_slices(core_built, family, options, ports, home, seed, tmp_path, monkeypatch):
     """Each takes half of the tokens abreast. Loaders deal out the words of slices that find room on the memory's die, and those of the others are dealt out on another: there is one FIFO of each on the way then."""
-    compile_with(monkeypatch, tmp_path / "stc", f"--dealt 2 {options}")
+    compile_with(monkeypatch, tmp_path / "stc", f"--pes-per-port 2 {options}")
     case = model_of(tmp_path / "model", family, 160, 32)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
@@ -627,7 +627,7 @@ def test_words_of_a_port_are_dealt_to_two_slices(core_built, family, options, po
 def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, tmp_path, monkeypatch):
     """Of sixteen groups slices keep two, so a product does all rows of a group before the next and gives everything at the end. Where keys and values have rows enough, queries are made in parts, the first before values and the others behind them, of groups that the feed has kept:
     layers go around, so its loops of a tile are there for each of four tiles in the first layer and in those behind it. Where a token is alone its words pass by what puts tokens in order."""
-    compile_with(monkeypatch, tmp_path / "stc", f"--slices 14 --products 2 --dealt {dealt}")
+    compile_with(monkeypatch, tmp_path / "stc", f"--engine-pes 14 --products-per-dsp 2 --pes-per-port {dealt}")
     case = small_case(tmp_path / "model", "llama", 160, 32, max_position_embeddings=160, hidden_size=2048, intermediate_size=128, num_attention_heads=16, num_key_value_heads=16, head_dim=32)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
@@ -637,7 +637,7 @@ def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, tmp_
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 2000)) <= 1e-3
 
 
-@pytest.mark.parametrize("options, seed", [("--slices 14 --products 2 --dealt 2", 0), ("--slices 13 --dealt 1", 0)], ids=["dealt", "alone"])
+@pytest.mark.parametrize("options, seed", [("--engine-pes 14 --products-per-dsp 2 --pes-per-port 2", 0), ("--engine-pes 13 --pes-per-port 1", 0)], ids=["dealt", "alone"])
 def test_few_rows_of_keys_and_values_are_in_a_block_with_their_queries(core_built, options, seed, tmp_path, monkeypatch):
     """Alone they would be padded. In memory a group has the words of all three side by side, so each is as many runs as it has groups, as far apart as the three are long; products of other numbers lie as ever."""
     compile_with(monkeypatch, tmp_path / "stc", options)
@@ -656,7 +656,7 @@ def test_a_head_of_an_odd_number_of_rows_is_collected_in_words_of_other_phases(c
     """83 rows of each slice, two in a turn: every other phase has an even number of them."""
     case = small_case(tmp_path / "model", "gpt2", 64, 32, n_positions=64, n_embd=384, n_head=6, vocab_size=12 * 83)
     (tmp_path / "model.mlir").write_text(case.model.lower(replace(case.shape, counted=True, argmax=True)).text)
-    done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--slices", "12", "--fix", "k151_largest:lanes=1", "-o", tmp_path / "design")
+    done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--engine-pes", "12", "--fix-kernel", "k151_largest:lanes=1", "-o", tmp_path / "design")
     assert done.returncode == 0, done.stderr
     text = next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
     collected = re.search(r"static void p\d+_collect\((.*)\)", text)[1]
@@ -669,7 +669,7 @@ def test_layers_take_words_as_wide_as_they_give(core_built, tmp_path):
     """The table's rows come in words of eight numbers, as many as the last kernel of a layer gives: the same words, said in another way."""
     case = small_case(tmp_path / "model", "llama", 40, hidden_size=136, intermediate_size=134, num_attention_heads=2, num_key_value_heads=2, head_dim=16)
     (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
-    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8,embedding=f32", "--contractions", "spatial", "--to", "stream", "-o", tmp_path / "stream.mlir")
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8,embedding=f32", "--matmul", "spatial", "--to", "stream", "-o", tmp_path / "stream.mlir")
     assert done.returncode == 0, done.stderr
 
 
@@ -678,7 +678,7 @@ def test_counted_tokens_of_small_layers_are_programs(core_built, tmp_path, hidde
     """All phases of the unit count the same tokens: what stands for their loops is a function, which knows no number that it is not given. Of an odd number of columns weights of four bits come one a word, and wait in arrays that have a name of their own."""
     case = small_case(tmp_path / "model", "llama", 40, 8, hidden_size=hidden, intermediate_size=inner, num_attention_heads=6, num_key_value_heads=3, head_dim=32, num_hidden_layers=1)
     (tmp_path / "model.mlir").write_text(case.model.lower(replace(case.shape, counted=True)).text)
-    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--slices", "4", "--lanes", "2", "-O1", "--platform", "u55c", "-o", tmp_path / "design")
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--engine-pes", "4", "--kernel-lanes", "2", "-O1", "--platform", "u55c", "-o", tmp_path / "design")
     assert done.returncode == 0, done.stderr
     source = next((tmp_path / "design" / "hls").glob("*.cpp"))
     assert shown in source.read_text()
@@ -743,7 +743,7 @@ def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
             design.launch_tokens(torch.tensor([prompt[:4]]), torch.zeros(0, 1, dtype=torch.long), 3)
         design.write("tokens", torch.tensor([[5]]))
         design.write("positions", torch.tensor([[0]]))
-        with pytest.raises(Error, match="the first step says that others follow, and no token is given to them"):
+        with pytest.raises(Error, match="the first step is marked as continued, but there are no tokens for the following step"):
             design.launch_tokens(torch.tensor([prompt[:4]]), torch.zeros(0, 1, dtype=torch.long), 3)
     answer = chat.Answer(decoder, None, following, [])
     answer.ids, answer.launches = [1], steps[:2]
@@ -783,7 +783,7 @@ def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
     case = model_of(tmp_path / "model", "gpt2", 200)
     for phase, tokens in (("decode", 1), ("prefill", 24)):
         (tmp_path / f"{phase}.mlir").write_text(case.model.lower(Shape.of(case.model.config, phase, 200, tokens)).text)
-    done = stc("compile", tmp_path / "decode.mlir", "--with", tmp_path / "prefill.mlir", "--quant", "w4a8", "-o", tmp_path / "design")
+    done = stc("compile", tmp_path / "decode.mlir", "--second-phase", tmp_path / "prefill.mlir", "--quant", "w4a8", "-o", tmp_path / "design")
     assert done.returncode == 0, done.stderr
     check_adapters(tmp_path / "design")
     kept = [{item["name"]: (item["dtype"], item["shape"]) for item in phase["inputs"] if item["role"] == "state"}

@@ -39,7 +39,7 @@ def result_of(*arguments) -> dict:
 
 def test_json_agrees_with_the_report(design):
     result, report = result_of(design), json.loads((design / "report.json").read_text())
-    assert report["cycles"]["simulated"] == result["cycles"] >= report["cycles"]["least"]
+    assert report["cycles"]["simulated"] == result["cycles"] >= report["cycles"]["lower_bound"]
     assert report["cycles"]["first_output"] == result["first_output"]
     assert report["latency_ms"] == result["latency_ms"]
     assert report["deadlock"] is result["deadlock"] is False
@@ -52,7 +52,7 @@ def test_every_cycle_of_a_process_is_accounted_for(design):
         assert process["busy"] + process["input"] + process["output"] + process["memory"] == process["end"]
         assert process["busy"] > 0 and process["ended"]
     assert max(process["end"] for process in result["processes"]) == result["cycles"]
-    assert all(1 <= channel["most"] <= channel["depth"] for channel in result["channels"])
+    assert all(1 <= channel["peak_occupancy"] <= channel["depth"] for channel in result["channels"])
 
 
 def test_text_begins_with_the_answer(design):
@@ -88,8 +88,8 @@ def test_a_damaged_design_is_refused(design, tmp_path, damage, message):
 def test_other_levels_and_too_many_iterations_are_refused(design):
     done = stc("simulate", MODEL, "--platform", "u55c")
     assert done.returncode == 1 and "which has no cycles" in done.stderr
-    done = stc("simulate", design, "--events", "10")
-    assert done.returncode == 1 and re.search(r": 1 launch of \d+ iterations are more than the 10 that are simulated\nnote: --events COUNT raises the limit", done.stderr)
+    done = stc("simulate", design, "--max-iterations", "10")
+    assert done.returncode == 1 and re.search(r": 1 launch of \d+ iterations are more than the 10 that are simulated\nnote: --max-iterations COUNT raises the limit", done.stderr)
 
 
 @pytest.mark.parametrize("old, new, message", [
@@ -113,9 +113,9 @@ def test_a_design_made_inconsistent_by_hand_is_refused(design, tmp_path, old, ne
 
 def test_launches(design):
     one, three = result_of(design), result_of(design, "--launches", "3")
-    assert three["launches"] == 3 and three["steady"] == one["cycles"] and three["cycles"] == 3 * one["cycles"]
-    overlapping = result_of(design, "--launches", "3", "--overlap")
-    assert one["cycles"] < overlapping["cycles"] < three["cycles"] and overlapping["steady"] < one["cycles"]
+    assert three["launches"] == 3 and three["steady_state_cycles"] == one["cycles"] and three["cycles"] == 3 * one["cycles"]
+    overlapping = result_of(design, "--launches", "3", "--overlap-launches")
+    assert one["cycles"] < overlapping["cycles"] < three["cycles"] and overlapping["steady_state_cycles"] < one["cycles"]
     assert "one more takes" in stc("simulate", design, "--launches", "3").stdout
 
 
@@ -124,9 +124,9 @@ def test_what_happens_over_time(design):
     width = result["sample_cycles"]
     assert width * 64 >= result["cycles"]
     for port in result["ports"]:
-        assert sum(port["moved"]) == port["bytes"] > 0
+        assert sum(port["bytes_over_time"]) == port["bytes"] > 0
     for channel in result["channels"]:
-        assert max(channel["held"]) in (channel["most"], channel["most"] - 1)
+        assert max(channel["occupancy"]) in (channel["peak_occupancy"], channel["peak_occupancy"] - 1)
     for process in result["processes"]:
         assert sum(process["input_over_time"]) == process["input"]
     assert stc("simulate", design, "--samples", "1000000").returncode == 1
@@ -134,10 +134,10 @@ def test_what_happens_over_time(design):
 
 def test_the_critical_path_covers_the_launch(design):
     result = result_of(design)
-    path = result["path"]
+    path = result["critical_path"]
     assert path[0]["begin"] == 0 and path[-1]["end"] == result["cycles"]
     assert all(before["end"] == after["begin"] for before, after in zip(path, path[1:]))
-    assert 0.95 * result["cycles"] <= sum(process["on_path"] for process in result["processes"]) <= result["cycles"]
+    assert 0.95 * result["cycles"] <= sum(process["critical_path_cycles"] for process in result["processes"]) <= result["cycles"]
 
 
 def test_traces(design, tmp_path):
@@ -160,9 +160,9 @@ def test_traces(design, tmp_path):
 
 def test_other_depths(design):
     result = result_of(design)
-    name = max(result["channels"], key=lambda channel: channel["most"])["name"]
-    assert result_of(design, "--depth", f"{name}=0")["cycles"] <= result["cycles"]
-    done = stc("simulate", design, "--depth", "nobody=3")
+    name = max(result["channels"], key=lambda channel: channel["peak_occupancy"])["name"]
+    assert result_of(design, "--channel-depth", f"{name}=0")["cycles"] <= result["cycles"]
+    done = stc("simulate", design, "--channel-depth", "nobody=3")
     assert done.returncode == 1 and "there is no channel 'nobody'" in done.stderr
 
 
@@ -180,7 +180,7 @@ func.func @main(%x: tensor<256x256xf32> {stream.name = "x"}, %w: tensor<256x256x
 def test_ctrl_c_prints_what_is_known(tmp_path, core_built):
     (tmp_path / "long.mlir").write_text(LONG)
     assert stc("compile", tmp_path / "long.mlir", "--platform", "u55c", "--to", "hardware", "-o", tmp_path / "hardware.mlir").returncode == 0
-    command = [core.find(core.COMPILER), "simulate", tmp_path / "hardware.mlir", "--launches", "1000", "--events", "1000G", "--progress"]
+    command = [core.find(core.COMPILER), "simulate", tmp_path / "hardware.mlir", "--launches", "1000", "--max-iterations", "1000G", "--progress"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while running.stderr.read(1) not in ("%", ""):       # it tells how far it is
         pass
@@ -244,7 +244,7 @@ def test_a_depth_that_is_too_small_gives_the_same_report_as_in_the_simulator(tmp
     assert len(told) == 1 + len(names) and told[0] == "ended"      # no line says that a FIFO held more than its depth
     same = 0
     for name, line in zip(names, told[1:]):
-        deadlock = json.loads(stc("simulate", folder, "--json", "--depth", f"{name}=1").stdout)["deadlock"]
+        deadlock = json.loads(stc("simulate", folder, "--json", "--channel-depth", f"{name}=1").stdout)["deadlock"]
         assert line == "ended" or line == f"deadlock: {deadlock}"
         same += line != "ended"
     assert same > 0

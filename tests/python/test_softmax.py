@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("core_built")
 def running(tmp_path_factory):
     """While the test goes on, the compiler is asked for a running maximum."""
     with pytest.MonkeyPatch.context() as patch:
-        compile_with(patch, tmp_path_factory.mktemp("running") / "stc", "--softmax running")
+        compile_with(patch, tmp_path_factory.mktemp("running") / "stc", "--softmax online")
         yield
 
 

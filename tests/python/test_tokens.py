@@ -1,4 +1,4 @@
-"""Launches of several tokens, which the design chooses itself: the ids and the cache are those of one launch a token, and PyTorch's."""
+"""Launches of several tokens, which the design chooses itself: the ids and the cache are those of one launch per token, and PyTorch's."""
 import json
 import re
 import subprocess
@@ -138,7 +138,7 @@ def test_the_simulation_sums_tokens(compiled):
     assert report["launches_per_token"] == 1 / 16 and abs(report["token_ms"] - (report["cycles"]["simulated"] / 3e5 + 0.045 / 16)) < 1e-6
     assert abs(report["tokens_per_s"] * report["token_ms"] / 1000 - 1) < 1e-5 and report["token_mj"] < report["energy"]["launch_mj"]
     for words, message in ((["--tokens", "3"], "where it begins is not said"), (["--tokens", "25", "--extent", "positions=0"], "accepted are 1 to 24"),
-                           (["--tokens", "2", "--extent", "positions=0", "--launches", "2"], "neither --launches nor --overlap")):
+                           (["--tokens", "2", "--extent", "positions=0", "--launches", "2"], "neither --launches nor --overlap-launches")):
         done = stc("simulate", folder, *words)
         assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1
 
@@ -149,7 +149,7 @@ def test_a_design_without_a_choice_takes_one_token(core_built, tmp_path):
     assert "feedback" not in (tmp_path / "design" / "manifest.json").read_text() and "--tokens" not in (tmp_path / "design" / "host" / "main.c").read_text()
     for words in (["run", tmp_path / "design", "--tokens", "2", "--out", "logits=y.npy"], ["simulate", tmp_path / "design", "--tokens", "2"]):
         done = stc(*words, cwd=tmp_path)
-        assert done.returncode == 1 and "a launch of this design is one token" in done.stderr and done.stderr.count("error:") == 1
+        assert done.returncode == 1 and "a launch of this design processes one token" in done.stderr and done.stderr.count("error:") == 1
 
 
 def test_an_odd_vocabulary_is_searched_as_its_logits_come(core_built, tmp_path):
@@ -197,7 +197,7 @@ def test_both_phases_and_several_tokens(core_built, tmp_path):
         assert list(decoder.tokens(prompt, 10, launched=steps.append)) == reference.greedy(case.model, case.tensors, prompt, 10).ids
         assert [(step.phase, step.count) for step in steps] == [("prefill", 4), ("prefill", 4), ("decode", 6), ("decode", 4)]
         design.choose("prefill")
-        with pytest.raises(Error, match="a launch of this design is one token"):
+        with pytest.raises(Error, match="a launch of this design processes one token"):
             design.launch_tokens(torch.zeros(1, 4, dtype=torch.long), torch.zeros(0, 1, dtype=torch.long), 2)
 
 

@@ -156,7 +156,7 @@ static inline bool check_text(struct graph_trial *t)
 /* What a model may ask for that is not supported, by part of its message. */
 static inline bool is_refusal(const struct graph_trial *t)
 {
-	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather whose rows are not contiguous", "which no kernel reads", "memory ports,", "of one die of"};
+	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather of rows that are not contiguous", "which no kernel reads", "memory ports,", "of one die of"};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (t->diag.count && strstr(t->diag.entry[0].message, known[i]))
 			return true;

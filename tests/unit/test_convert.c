@@ -716,11 +716,11 @@ static void test_wrong_buffers(void **state)
 		const char *attributes, *message;
 	} wrong[] = {
 		{"buffer_elements = 3 : i64, halves = 1 : i64, shared_loops = 0 : i64", "a buffer of 3 elements"},
-		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = 1 : i64", "do not walk 1 loops together"},
-		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = -7 : i64", "do not walk -7 loops together"},
-		{"buffer_elements = 8 : i64, halves = 2 : i64, shared_loops = 0 : i64", "2 halves, where 1 can work at once"},
-		{"buffer_elements = 8 : i64, halves = 0 : i64, shared_loops = 0 : i64", "0 halves"},
-		{"buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, in_producer", "its writer does not hold the words"},
+		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = 1 : i64", "do not share 1 loops"},
+		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = -7 : i64", "do not share -7 loops"},
+		{"buffer_elements = 8 : i64, halves = 2 : i64, shared_loops = 0 : i64", "2 buffer copies, of which 1 can be used at once"},
+		{"buffer_elements = 8 : i64, halves = 0 : i64, shared_loops = 0 : i64", "0 buffer copies"},
+		{"buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, in_producer", "does not accumulate all words of"},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);

@@ -95,7 +95,7 @@ static void size(struct design *d, enum fifo_strategy strategy)
 /* No single depth can be less. */
 static void check_least(struct design *d, uint64_t seed, int64_t allowed)
 {
-	const struct sized *least = &d->sized[FIFO_STRATEGY_LEAST];
+	const struct sized *least = &d->sized[FIFO_STRATEGY_MINIMAL];
 	int number = 0;
 	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
@@ -131,9 +131,9 @@ static void study(struct study *all, uint64_t seed)
 	for (int s = 0; s < FIFO_STRATEGIES; s++) {
 		size(d, (enum fifo_strategy)s);
 		if (d->sized[s].cycles < 0 || !ends_in_order(d, d->sized[s].depth))
-			fail_msg("seed %d: deadlock with --fifo %s", (int)seed, fifo_strategy_name[s]);
+			fail_msg("seed %d: deadlock with --fifo-sizing %s", (int)seed, fifo_strategy_name[s]);
 	}
-	const struct sized *trim = &d->sized[FIFO_STRATEGY_TRIM], *least = &d->sized[FIFO_STRATEGY_LEAST], *conservative = &d->sized[FIFO_STRATEGY_CONSERVATIVE];
+	const struct sized *trim = &d->sized[FIFO_STRATEGY_TRIM], *least = &d->sized[FIFO_STRATEGY_MINIMAL], *conservative = &d->sized[FIFO_STRATEGY_CONSERVATIVE];
 	int64_t whole = whole_cycles(d), allowed = whole + whole / 200;
 	bool slower = (double)trim->cycles > (1 + TOLERANCE) * (double)whole + 1;
 	double ratio = least->bytes ? (double)trim->bytes / (double)least->bytes : 1;

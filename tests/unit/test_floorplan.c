@@ -530,8 +530,8 @@ static void memory_that_is_missing_is_named(void **state)
 	struct module *module = module_of(t, design(t, 5, 1, 1 << 16, ""));
 	struct pass_context context = {.platform = &t->platform};
 	assert_false(bind_storage(&context, module));
-	assert_non_null(strstr(message(t), "on-chip memory: the design needs 96 URAM blocks, 93 more than the 3 that u55c has; the largest of its memories, 's_0', holds 262144 bytes"));
-	assert_non_null(strstr(t->diag.entry[0].note, "hold 1572864 bytes: --on-chip"));
+	assert_non_null(strstr(message(t), "on-chip memory: the design needs 96 URAM blocks, 93 more than the 3 that u55c has; the largest memory, 's_0', has 262144 bytes"));
+	assert_non_null(strstr(t->diag.entry[0].note, "take 1572864 bytes: a smaller --on-chip-memory"));
 	t->diag.count = 0;
 	set_memories(t, 40, 0);
 	assert_false(bind_storage(&context, module));

@@ -530,7 +530,7 @@ static void bad_kernels(void **state)
 	static const struct { kernel_change *change; const char *message; } cases[] = {
 		{far_stride, "operand 1 is addressed from 0 to 542, but has 512 elements"}, {low_offset, "the result is addressed from -1"},
 		{huge_stride, "the addresses of operand 1 overflow"}, {high_guard, "operand 0 has a guard 0 to 17 outside loop 2"},
-		{guard_loop, "outside loop 3"}, {last_guard, "operand 0 is read in the last turn of loop 2, which is not counted at run time"}, {bad_gather, "operand 0 is gathered with operand 1"}, {no_extent, "loop 0 has extent 0"},
+		{guard_loop, "outside loop 3"}, {last_guard, "operand 0 is read in the last iteration of loop 2, which has a static trip count"}, {bad_gather, "operand 0 is gathered with operand 1"}, {no_extent, "loop 0 has extent 0"},
 		{reduced_result, "depends on the reduction loop 2"}, {later_argument, "update, node 2: an argument does not come before it"},
 		{no_operand, "update, node 0: there is no such operand"}, {mixed_types, "update, node 2: the operands and the result have different types"},
 		{no_update, "update does not give a value of type f32"}, {wrong_op, "does not belong to the body of a kernel"},

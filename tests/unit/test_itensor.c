@@ -652,15 +652,15 @@ static void test_command(void **state)
 	(void)state;
 	assert_string_equal(ran(WIDE, NULL, false), "[0,0]\n[4,0]\n[0,2]\n[4,2]\n[0,4]\n[4,4]\n[0,6]\n[4,6]\n");
 	assert_string_equal(ran("<f32,[2,2],[1,3],affine_map<(d0,d1)->(d1)>>", NULL, true), "{\"tiles\":4,\"offsets\":[[0],[3],[0],[3]]}\n");
-	assert_string_equal(ran(WIDE, WIDE, false), "{\"same\":true}\n");
-	assert_string_equal(ran(WIDE, AGAIN, false), "{\"same\":false,\"buffer_shape\":[8,2],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n");
-	assert_string_equal(ran(ROWS, WIDE, false), "{\"same\":false,\"buffer_shape\":[8,8],\"halves\":1,\"shared_loops\":0,\"bytes\":256}\n");
+	assert_string_equal(ran(WIDE, WIDE, false), "{\"equal\":true}\n");
+	assert_string_equal(ran(WIDE, AGAIN, false), "{\"equal\":false,\"buffer_shape\":[8,2],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n");
+	assert_string_equal(ran(ROWS, WIDE, false), "{\"equal\":false,\"buffer_shape\":[8,8],\"halves\":1,\"shared_loops\":0,\"bytes\":256}\n");
 	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<i32,[8],[1],affine_map<(d0)->(d0)>>", false),
-			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"element type f32 against i32\"}\n");
+			    "{\"equal\":false,\"buffer_shape\":null,\"why\":\"element type f32 against i32\"}\n");
 	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<f32,[7],[1],affine_map<(d0)->(d0)>>", false),
-			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"different data: dim 0 covers [0, 8) against [0, 7)\"}\n");
+			    "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: dim 0 covers [0, 8) against [0, 7)\"}\n");
 	assert_string_equal(ran("<f32,[2],[1],affine_map<(d0)->(d0,d0)>>", "<f32,[2,2],[1,1],affine_map<(d0,d1)->(d0,d1)>>", false),
-			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"different data: other elements are left out\"}\n");
+			    "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: other elements are left out\"}\n");
 }
 
 /* Words of a tile, ranges and run-time trip counts, as they are spelt. */
@@ -668,19 +668,19 @@ static void test_spelling(void **state)
 {
 	(void)state;
 	static const struct { const char *left, *right, *answer; } pairs[] = {
-		{"<[vector<4x2xf32>,2],[3],[2],affine_map<(d0)->(0,d0)>>", "<vector<1x2xf32>,[3,4],[2,1],affine_map<(d0,d1)->(d1,d0)>>", "{\"same\":true}\n"},
-		{"<[vector<2x4xf32>,1],[2],[4],affine_map<(d0)->(0,d0)>>", "<f32,[2,2,4],[4,1,1],affine_map<(d0,d1,d2)->(d1,d0+d2)>>", "{\"same\":true}\n"},
-		{"<[vector<4x2xf32>,8],[3],[2],affine_map<(d0)->(0,d0)>>", "<vector<4x2xf32>,[3],[2],affine_map<(d0)->(0,d0)>>", "{\"same\":true}\n"},
-		{"<f32,[4,[3,8]],[1,2],affine_map<(d0,d1)->(d0,d1)>>", "<f32,[4,5],[1,2],affine_map<(d0,d1)->(d0,d1+6)>>", "{\"same\":true}\n"},
-		{"<f32,[{symbol=\"s\",most=8},4],[4,1],affine_map<(d0,d1)->(d0+d1)>>", "<f32,[{symbol=\"s\",plus=0,tile=1,most=8},2,2],[4,2,1],affine_map<(d0,d1,d2)->(d0+d1+d2)>>", "{\"same\":true}\n"},
+		{"<[vector<4x2xf32>,2],[3],[2],affine_map<(d0)->(0,d0)>>", "<vector<1x2xf32>,[3,4],[2,1],affine_map<(d0,d1)->(d1,d0)>>", "{\"equal\":true}\n"},
+		{"<[vector<2x4xf32>,1],[2],[4],affine_map<(d0)->(0,d0)>>", "<f32,[2,2,4],[4,1,1],affine_map<(d0,d1,d2)->(d1,d0+d2)>>", "{\"equal\":true}\n"},
+		{"<[vector<4x2xf32>,8],[3],[2],affine_map<(d0)->(0,d0)>>", "<vector<4x2xf32>,[3],[2],affine_map<(d0)->(0,d0)>>", "{\"equal\":true}\n"},
+		{"<f32,[4,[3,8]],[1,2],affine_map<(d0,d1)->(d0,d1)>>", "<f32,[4,5],[1,2],affine_map<(d0,d1)->(d0,d1+6)>>", "{\"equal\":true}\n"},
+		{"<f32,[{symbol=\"s\",most=8},4],[4,1],affine_map<(d0,d1)->(d0+d1)>>", "<f32,[{symbol=\"s\",plus=0,tile=1,most=8},2,2],[4,2,1],affine_map<(d0,d1,d2)->(d0+d1+d2)>>", "{\"equal\":true}\n"},
 		{"<f32,[{symbol=\"s\",most=8}],[1],affine_map<(d0)->(d0)>>", "<f32,[{symbol=\"t\",most=8}],[1],affine_map<(d0)->(d0)>>",
-		 "{\"same\":false,\"buffer_shape\":null,\"why\":\"different data: run-time trip counts lead elsewhere\"}\n"},
+		 "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: run-time trip counts lead elsewhere\"}\n"},
 		{"<f32,[{symbol=\"s\",most=8},4],[1,1],affine_map<(d0,d1)->(d0,d1)>>", "<f32,[4,{symbol=\"s\",most=8}],[1,1],affine_map<(d0,d1)->(d1,d0)>>",
-		 "{\"same\":false,\"buffer_shape\":[8,4],\"halves\":1,\"shared_loops\":0,\"bytes\":128}\n"},
+		 "{\"equal\":false,\"buffer_shape\":[8,4],\"halves\":1,\"shared_loops\":0,\"bytes\":128}\n"},
 		{"<vector<16xf32>,[{symbol=\"s\",tile=16,most=8}],[16],affine_map<(d0)->(d0)>>", "<[vector<16xf32>,4],[{symbol=\"s\",tile=16,most=8}],[16],affine_map<(d0)->(d0)>>",
-		 "{\"same\":false,\"buffer_shape\":[16],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n"},
+		 "{\"equal\":false,\"buffer_shape\":[16],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n"},
 		{"<f32,[40,6],[1,1],affine_map<(d0,d1)->(d0+d1)>>", "<vector<6xf32>,[40],[1],affine_map<(d0)->(d0)>>",
-		 "{\"same\":false,\"buffer_shape\":[6],\"halves\":2,\"shared_loops\":1,\"bytes\":48}\n"},
+		 "{\"equal\":false,\"buffer_shape\":[6],\"halves\":2,\"shared_loops\":1,\"bytes\":48}\n"},
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
 		assert_string_equal(ran(pairs[i].left, pairs[i].right, false), pairs[i].answer);

@@ -32,7 +32,7 @@ static const char *error(const struct session *session)
 static void options_are_read(void **state)
 {
 	struct session *s = *state;
-	assert_true(PARSE(s, WORD("compile"), WORD("x.mlir"), WORD("--platform=u280"), WORD("-o"), WORD("d"), WORD("--on-chip"), WORD("4M"), WORD("--progress")));
+	assert_true(PARSE(s, WORD("compile"), WORD("x.mlir"), WORD("--platform=u280"), WORD("-o"), WORD("d"), WORD("--on-chip-memory"), WORD("4M"), WORD("--progress")));
 	assert_string_equal(chosen->name, "compile");
 	assert_string_equal(s->options.file, "x.mlir");
 	assert_string_equal(s->options.platform, "u280");
@@ -62,9 +62,9 @@ static void wrong_options_are_refused(void **state)
 	assert_string_equal(error(s), "compile lacks its FILE");
 	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("b")));
 	assert_false(PARSE(s, WORD("platforms"), WORD("b")));
-	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip"), WORD("99999999999999999999")));
-	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip"), WORD("9223372036854775807K")));
-	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip"), WORD("-4")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"), WORD("99999999999999999999")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"), WORD("9223372036854775807K")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"), WORD("-4")));
 	assert_true(parse(s, (char *const[]){WORD("stc"), NULL}) == false);
 	assert_string_equal(error(s), "no command");
 }

@@ -663,12 +663,12 @@ static void test_fixed(void **state)
 	(void)state;
 	struct diag diag = {.arena = arena};
 	struct fixed_parallelism fixed;
-	assert_true(fixed_parallelism_parse(&diag, "k2:lanes=8,rows=2,ports=4", &fixed));
+	assert_true(fixed_parallelism_parse(&diag, "k2:lanes=8,row-unroll=2,ports=4", &fixed));
 	assert_string_equal(fixed.kernel, "k2");
 	assert_true(fixed.lanes == 8 && fixed.rows == 2 && fixed.ports == 4);
-	assert_true(fixed_parallelism_parse(&diag, "k2:rows=2", &fixed));
+	assert_true(fixed_parallelism_parse(&diag, "k2:row-unroll=2", &fixed));
 	assert_true(!fixed.lanes && fixed.rows == 2 && !fixed.ports);
-	static const char *const wrong[] = {"", "k2", "k2:", ":lanes=2", "k2:lanes", "k2:lanes=", "k2:lanes=0", "k2:lanes=-4", "k2:lanes=8,", "k2:lanes=8,lanes=4", "k2:width=8", "k2:lanes=8;rows=2"};
+	static const char *const wrong[] = {"", "k2", "k2:", ":lanes=2", "k2:lanes", "k2:lanes=", "k2:lanes=0", "k2:lanes=-4", "k2:lanes=8,", "k2:lanes=8,lanes=4", "k2:width=8", "k2:lanes=8;row-unroll=2"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(fixed_parallelism_parse(&diag, wrong[i], &fixed));
 }
@@ -713,8 +713,8 @@ static void test_choices(void **state)
 	(void)state;
 	struct choices choices = {0};
 	assert_int_equal(choice_word(&choices, CHOICE_SEARCH), PARALLELISM_JOINT);
-	choices.value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "neighbour");
-	assert_int_equal(choice_word(&choices, CHOICE_SEARCH), PARALLELISM_NEIGHBOUR);
+	choices.value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "neighbor");
+	assert_int_equal(choice_word(&choices, CHOICE_SEARCH), PARALLELISM_NEIGHBOR);
 	assert_int_equal(choice_word_named(CHOICE_SEARCH, "guess"), -1);
 	assert_int_equal(choice_count(&choices, CHOICE_PORTS), 8);
 	assert_int_equal(choice_candidates(CHOICE_SEARCH), PARALLELISM_SEARCHES);

@@ -184,17 +184,17 @@ static bool advises(const struct report_answer *answer, const char *part)
 static void answers_name_the_limit(void **state)
 {
 	struct report_answer answer = answer_of(*state, DESIGN(PLAIN), 45);
-	assert_non_null(strstr(answer.limit, "the host: launching takes 45 us"));
+	assert_non_null(strstr(answer.limit, "launch overhead of the host: 45 us"));
 	assert_true(advises(&answer, "more work"));
 	answer = answer_of(*state, DESIGN(PLAIN), 0);
 	assert_non_null(strstr(answer.limit, "memory: "));
-	assert_true(advises(&answer, "moves 32 of the 512 bits"));
+	assert_true(advises(&answer, "uses 32 of the 512 bits"));
 	answer = answer_of(*state, DESIGN(SLOW), 0);
 	assert_non_null(strstr(answer.limit, "one process: square is busy"));
-	assert_true(advises(&answer, "begins an iteration every 4 cycles") && advises(&answer, "a larger --dsp"));
+	assert_true(advises(&answer, "has an initiation interval of 4") && advises(&answer, "a larger --kernel-dsp"));
 	answer = answer_of(*state, DESIGN(MOVING), 0);
 	assert_non_null(strstr(answer.limit, "one process: square is busy"));
-	assert_true(advises(&answer, "moves words and computes nothing") && !advises(&answer, "--dsp"));
+	assert_true(advises(&answer, "only moves data") && !advises(&answer, "--kernel-dsp"));
 }
 
 static void page_holds_the_figures(void **state)
@@ -230,7 +230,7 @@ static void too_large_is_refused(void **state)
 	struct report report = report_of(session, DESIGN(PLAIN));
 	assert_false(report_fits(session, &report.cost));
 	assert_string_equal(session->diag.entry[0].message, "the design does not fit: it needs 3 DSP slices, 3 more than the 0 that u55c has");
-	assert_non_null(strstr(session->diag.entry[0].note, "--dsp"));
+	assert_non_null(strstr(session->diag.entry[0].note, "--kernel-dsp"));
 	session->diag.count = 0;
 	small.die[0].dsp = 3;
 	assert_true(report_fits(session, &report.cost));

@@ -88,7 +88,7 @@ static int set_up(void **state)
 	put_file(source, model, sizeof model - 1);
 	struct stc_session *session = stc_session_new();
 	assert_int_equal(stc_session_set(session, "output", all.design), STC_OK);
-	assert_int_equal(stc_session_set(session, "search", "intensity"), STC_OK);     /* tests below edit what it writes */
+	assert_int_equal(stc_session_set(session, "parallelism-search", "intensity"), STC_OK);     /* tests below edit what it writes */
 	if (stc_session_compile(session, source) != STC_OK)
 		fail_msg("%s", stc_session_messages(session));
 	stc_session_free(session);
@@ -256,7 +256,7 @@ static void takes_a_last_token_once(void **unused)
 	for (int again = 0; again < 4; again++) {
 		assert_int_equal(stc_design_input(design, "p", &last, sizeof last), 0);
 		assert_int_equal(stc_design_launch(design), 0);
-		expect_error(stc_design_launch(design), design, "'p' is 4 again, and the row before it is lost\nnote: accepted are 0 to 3");
+		expect_error(stc_design_launch(design), design, "'p' is 4 again, which overwrites the cache row before it\nnote: accepted are 0 to 3");
 		assert_int_equal(stc_design_input(design, "p", &first, sizeof first), 0);
 		assert_int_equal(stc_design_launch(design), 0);
 		assert_int_equal(stc_design_input(design, "p", again == 0 ? &before : &last, sizeof last), 0);
@@ -337,7 +337,7 @@ static void refuses_edited(const char *from, const char *to, const char *part)
 static void refuses_edited_manifests(void **unused)
 {
 	(void)unused;
-	refuses_edited("\"design\":1", "\"design\":2", "the design has version 2");
+	refuses_edited("\"design\":2", "\"design\":1", "the design has version 1");
 	refuses_edited("\"schema\":1", "\"schema\":7", "not the manifest of a design");
 	refuses_edited("{", "[", "is no JSON");
 	refuses_edited("\"offset\":72,", "\"offset\":73,", "'x' that reaches beyond");

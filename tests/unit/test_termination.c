@@ -68,8 +68,8 @@ static void test_unequal_ends(void **state)
 static void test_too_short(void **state)
 {
 	(void)state;
-	expect_shown(400, 400, 399, FIFO_STRATEGY_TRIM, "a launch does not end; writer waits for room in s_a, which holds 399 words");
-	expect_shown(400, 400, 20, FIFO_STRATEGY_SAFE, "a launch does not end; writer waits for room in s_a, which holds 20 words");
+	expect_shown(400, 400, 399, FIFO_STRATEGY_TRIM, "a launch deadlocks; writer waits for space in s_a, whose depth is 399 words");
+	expect_shown(400, 400, 20, FIFO_STRATEGY_SAFE, "a launch deadlocks; writer waits for space in s_a, whose depth is 20 words");
 }
 
 int main(void)

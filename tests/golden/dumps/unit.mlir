@@ -1,4 +1,4 @@
-// stc compile --quant w4a8 --slices 4 --stop-after map_contractions
+// stc compile --quant w4a8 --engine-pes 4 --stop-after map_contractions
 // Two contractions of one token: phases of one unit, whose slices have one datapath for both.
 #x = affine_map<(d0, d1, d2) -> (d0, d2)>
 #w = affine_map<(d0, d1, d2) -> (d1, d2)>

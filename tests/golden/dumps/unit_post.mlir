@@ -1,4 +1,4 @@
-// stc compile --quant w4a8 --slices 4 --stop-after map_contractions
+// stc compile --quant w4a8 --engine-pes 4 --stop-after map_contractions
 // A costly operation after the scaled sums becomes a kernel of its own, whose maker then lacks the loop of one point that the sums have: still a phase of the unit.
 #x = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
 #w = affine_map<(d0, d1, d2, d3) -> (d2, d3)>

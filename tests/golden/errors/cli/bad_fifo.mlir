@@ -1,4 +1,4 @@
-// stc compile --fifo trimmed -o %o
+// stc compile --fifo-sizing trimmed -o %o
 func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = math.exp %a : tensor<4x4xf32>
   return %0 : tensor<4x4xf32>

@@ -1,4 +1,4 @@
-// stc compile --platform u55c --fix k0=4 -o %o
+// stc compile --platform u55c --fix-kernel k0=4 -o %o
 func.func @main(%x: tensor<64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64xf32>

@@ -1,4 +1,4 @@
-// stc compile --platform u55c --stop-after floorplan --lp -
+// stc compile --platform u55c --stop-after floorplan --dump-fifo-lp -
 func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = math.exp %a : tensor<4x4xf32>
   return %0 : tensor<4x4xf32>

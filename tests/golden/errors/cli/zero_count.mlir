@@ -1,4 +1,4 @@
-// stc compile --dsp 0 -o %o
+// stc compile --kernel-dsp 0 -o %o
 func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = math.exp %a : tensor<4x4xf32>
   return %0 : tensor<4x4xf32>

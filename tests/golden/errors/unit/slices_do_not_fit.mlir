@@ -1,4 +1,4 @@
-// stc compile --quant w4a8 --slices 4 --products 1 --platform few_dsp.json -o %o
+// stc compile --quant w4a8 --engine-pes 4 --products-per-dsp 1 --platform few_dsp.json -o %o
 #x = affine_map<(d0, d1, d2) -> (d0, d2)>
 #w = affine_map<(d0, d1, d2) -> (d1, d2)>
 #y = affine_map<(d0, d1, d2) -> (d0, d1)>
