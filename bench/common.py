@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STC = os.environ.get("STC", str(ROOT / "build" / "stc"))
 
 
-def given_words(text: str, known: tuple[str, ...] = ()) -> list[str]:
+def script_arguments(text: str, known: tuple[str, ...] = ()) -> list[str]:
     """What the script is given; ends it with `text`, what it is for, where that is asked for or an option is none of `known`."""
     given = sys.argv[1:]
     unknown = [word for word in given if word.startswith("-") and word not in known]
@@ -36,10 +36,10 @@ def simulated(folder: Path, steps: int = 0, /, **extents: int) -> tuple[float, f
     return found["cycles"] / (found["clock_mhz"] * 1e3), found["latency_ms"]
 
 
-def token_of_several(folder: Path, together: int, /, **extents: int) -> float:
+def amortized_token_ms(folder: Path, tokens_per_launch: int, /, **extents: int) -> float:
     """Milliseconds of a token where so many share a launch."""
     cycles, whole = simulated(folder, **extents)
-    return cycles + (whole - cycles) / together
+    return cycles + (whole - cycles) / tokens_per_launch
 
 
 def first_cell(line: str) -> str:

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 
-from common import ROOT, Table, first_cell, given_words
+from common import ROOT, Table, first_cell, script_arguments
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -153,4 +153,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(given_words(__doc__, ("--write",))))
+    sys.exit(main(script_arguments(__doc__, ("--write",))))

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import nn
 
-from . import quantise
+from . import quantize
 from .errors import Error
-from .quantise import Scheme, Weight
+from .quantize import Scheme, Weight
 
 METHODS = ("rtn", "gptq")
 DAMPING = 0.01                                   # of the mean of the moments' diagonal
@@ -32,7 +32,7 @@ def weights(module: nn.Module, scheme: Scheme, method: str, prompts: Iterable[to
     if method not in METHODS:
         raise Error(f"there is no method '{method}'", f"accepted are {', '.join(METHODS)}")
     if method == "rtn":
-        return quantise.rounded(module, scheme)
+        return quantize.rounded(module, scheme)
     return _gptq(module, scheme, list(prompts), progress)
 
 
@@ -40,14 +40,14 @@ def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
     if not prompts:
         raise Error("gptq needs calibration prompts", "method rtn needs none")
     found: dict[str, Weight] = {}
-    layers = quantise.contractions(module)
-    bits = {name: quantise.bits_of(module, layer, scheme) for name, layer in layers.items()}
+    layers = quantize.contractions(module)
+    bits = {name: quantize.bits_of(module, layer, scheme) for name, layer in layers.items()}
     paths = {layer: path for path, layer in module.named_modules()}
     blocks = _blocks(module, [name for name, b in bits.items() if b])
     for i, names in enumerate(blocks):
-        moments = _moments(quantise.applied(module, scheme, found), {paths[layers[name]]: name for name in names}, prompts)
+        moments = _moments(quantize.quantized_copy(module, scheme, found), {paths[layers[name]]: name for name in names}, prompts)
         for name in names:
-            found[name] = gptq(quantise.matrix(layers[name]), moments[name], bits[name], scheme.group)
+            found[name] = gptq(quantize.matrix(layers[name]), moments[name], bits[name], scheme.group)
         progress((i + 1) / len(blocks))
     return found
 
@@ -66,7 +66,7 @@ def _blocks(module: nn.Module, names: list[str]) -> list[list[str]]:
 def _moments(module: nn.Module, names: dict[str, str], prompts) -> dict[str, torch.Tensor]:
     """The sum of x x^T over all inputs x of each layer; names: by the layer's path in the module."""
     layers = {module.get_submodule(path): name for path, name in names.items()}
-    extents = {name: quantise.matrix(layer).shape[1] for layer, name in layers.items()}
+    extents = {name: quantize.matrix(layer).shape[1] for layer, name in layers.items()}
     found = {name: torch.zeros(extent, extent) for name, extent in extents.items()}
     missing = set()
 
@@ -96,7 +96,7 @@ def _moments(module: nn.Module, names: dict[str, str], prompts) -> dict[str, tor
 
 def gptq(weight: torch.Tensor, moments: torch.Tensor, bits: int, group: int | None) -> Weight:
     """weight: outputs x inputs; moments: inputs x inputs."""
-    weight, top = weight.detach().float().clone(), quantise.limit(bits)
+    weight, top = weight.detach().float().clone(), quantize.limit(bits)
     size, columns = group or weight.shape[1], weight.shape[1]
     importance = moments.diagonal().float().clone()
     inverse = _inverse_factor(moments)
@@ -116,7 +116,7 @@ def _round_block(weight, q, inverse, scale, start, stop, top) -> torch.Tensor:
     """Rounds the columns [start, stop); returns their errors, each divided by its diagonal element."""
     errors = torch.empty(weight.shape[0], stop - start)
     for column in range(start, stop):
-        q[:, column] = quantise.to_integers(weight[:, column], scale, top)
+        q[:, column] = quantize.to_integers(weight[:, column], scale, top)
         error = (weight[:, column] - q[:, column].float() * scale.float()) / inverse[column, column]
         errors[:, column - start] = error
         weight[:, column + 1:stop] -= error.unsqueeze(1) * inverse[column, column + 1:stop]
@@ -137,8 +137,8 @@ def _best_scale(part: torch.Tensor, importance: torch.Tensor, top: int) -> torch
     largest = part.abs().amax(1)
     best = least = None
     for shrink in SHRINK:
-        scale = quantise.f16_scale(largest * shrink, top)
-        rounded = quantise.to_integers(part, scale.unsqueeze(1), top).float() * scale.float().unsqueeze(1)
+        scale = quantize.f16_scale(largest * shrink, top)
+        rounded = quantize.to_integers(part, scale.unsqueeze(1), top).float() * scale.float().unsqueeze(1)
         error = ((part - rounded).square() * importance).sum(1)
         if best is None:
             best, least = scale, error

@@ -18,7 +18,7 @@ from .errors import Error
 from .progress import Progress
 
 DEFAULT_PLATFORM = "u55c"
-LIMITS = ("dsp", "lut", "bram", "uram")  # of a design, as --max-…
+LIMITS = {"dsp": "DSPs", "lut": "LUTs", "bram": "block RAMs", "uram": "URAMs"}  # the options --max-…
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
         options = _parser().parse_args(arguments)
-        _quiet(debug)
-        with Progress() as progress, _interrupts(progress):
+        _silence_libraries(debug)
+        with Progress() as progress, _signals_as_interrupt(progress):
             return options.run(options, progress)
     except CompileError as error:
         sys.stderr.write(error.text)
@@ -50,10 +50,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 @contextlib.contextmanager
-def _interrupts(progress: Progress):
+def _signals_as_interrupt(progress: Progress):
     """A request to end is an interrupt: temporary folders go, and so do the processes that fill them. Where a library swallows it, the next stage ends the command."""
     def interrupt(*_):
-        progress.ended = True
+        progress.interrupted = True
         raise KeyboardInterrupt
 
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
@@ -73,7 +73,7 @@ def _report(message: str, *notes: str) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-def _quiet(debug: bool) -> None:
+def _silence_libraries(debug: bool) -> None:
     """Libraries keep their opinions to themselves."""
     if debug:
         return
@@ -86,7 +86,7 @@ def _quiet(debug: bool) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="streamtensor", description="PyTorch models as stream dataflow accelerators.")
-    parser.add_argument("--version", action="version", version=f"streamtensor {__version__}")
+    parser.add_argument("--version", action="version", version=f"streamtensor {__version__}", help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name, add in (("export", _add_export), ("compile", _add_compile), ("generate", _add_generate),
                       ("evaluate", _add_evaluate), ("explore", _add_explore), ("demo", _add_demo)):
@@ -95,9 +95,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(commands, name: str, help: str, run) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=help, description=help)
+    # Without abbreviations: --tokens would be read as --tokens-per-launch.
+    command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
     command.set_defaults(run=run)
-    command.add_argument("--debug", action="store_true", help="show tracebacks and the libraries' messages")
+    command.add_argument("--debug", action="store_true", help="show tracebacks and the messages of libraries")
     return command
 
 
@@ -107,43 +108,65 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _add_seed(command) -> None:
+    command.add_argument("--seed", type=_seed, default=0, metavar="N",
+                         help="seed of random weights (if the model has none) and of sampling (default 0)")
+
+
 def _add_model(command) -> None:
     command.add_argument("model", metavar="NAME|FOLDER",
-                         help="a Hugging Face name, or a folder with config.json and *.safetensors")
-    command.add_argument("--seed", type=_seed, default=0,
-                         help="of random weights where there are no others, and of sampling (default 0)")
+                         help="Hugging Face model name, or a folder with config.json and *.safetensors")
+    _add_seed(command)
+
+
+def _add_context(command) -> None:
+    command.add_argument("--context", type=int, metavar="N",
+                         help="maximum tokens of prompt and answer together (default 1024, or the model's limit)")
+
+
+def _add_prefill_chunk(command) -> None:
+    command.add_argument("--prefill-chunk", type=int, metavar="N",
+                         help="maximum prompt tokens per launch (default 16; w4a8: 8 or 32 by board; 1: no prefill)")
 
 
 def _add_phase(command, both: bool = False) -> None:
-    help = "default decode; both: one kernel that does either, on the same weights and cache" if both else "default decode"
-    command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode", help=help)
-    command.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer together (default 1024, or the model's limit)")
-    unit = "; of one design that is both phases with --quant w4a8: 32 where the board has 32 memory ports, else 8" if both else ""
-    command.add_argument("--tokens", type=int, metavar="N", help=f"most tokens of one launch of prefill (default 16{unit})")
+    help = "step to compile (default decode)"
+    command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode",
+                         help=help + "; both: one kernel with shared weights and KV cache" if both else help)
+    _add_context(command)
+    _add_prefill_chunk(command)
 
 
 def _add_batch(command) -> None:
-    command.add_argument("--batch", type=int, default=1, metavar="N", help="sequences in one launch, which read each weight once for all of them (default 1)")
+    command.add_argument("--batch", type=int, default=1, metavar="N",
+                         help="sequences per launch; each weight is read once for all of them (default 1)")
 
 
 def _add_argmax(command) -> None:
-    command.add_argument("--argmax", action="store_true", help="choose the likeliest token on the device: its id comes back instead of the logits")
+    command.add_argument("--argmax", action="store_true",
+                         help="select the most likely token on the device and return its id instead of the logits")
 
 
 def _add_quant(command) -> None:
-    command.add_argument("--quant", metavar="SCHEME", help="fp32 (default), bf16, w8a8 or w4a8, as `stc compile --quant` takes it")
+    command.add_argument("--quant", metavar="SCHEME", help="quantization: fp32 (default), bf16, w8a8 or w4a8")
 
 
-def _add_method(command) -> None:
-    command.add_argument("--method", choices=("rtn", "gptq"), help="how weights are rounded: to nearest, or by GPTQ (default where there is a text to calibrate with)")
-    command.add_argument("--calibration", type=Path, metavar="FILE", help="a text for GPTQ: its first tokens, at most 8 windows of 512; needs the model's tokenizer")
+def _add_quant_method(command, **default) -> None:
+    command.add_argument("--quant-method", choices=("rtn", "gptq"), **default,
+                         help="weight rounding: rtn (to nearest) or gptq (default with a calibration text)")
+
+
+def _add_calibration(command) -> None:
+    command.add_argument("--calibration", type=Path, metavar="FILE",
+                         help="calibration text for GPTQ, at most 8 windows of 512 tokens; needs a tokenizer")
 
 
 def _add_platform(command) -> None:
-    command.add_argument("--platform", metavar="NAME", help=f"default {DEFAULT_PLATFORM}")
+    command.add_argument("--platform", metavar="NAME",
+                         help=f"target platform, as listed by `stc platforms` (default {DEFAULT_PLATFORM})")
 
 
-def _add_output(command, required: bool = True, help: str = "the folder to write") -> None:
+def _add_output(command, required: bool = True, help: str = "output folder") -> None:
     command.add_argument("-o", dest="output", type=Path, required=required, metavar="DIR", help=help)
 
 
@@ -152,7 +175,8 @@ def _add_export(commands, name: str) -> None:
     _add_model(command)
     _add_phase(command)
     _add_batch(command)
-    command.add_argument("--bare", action="store_true", help="leave the names and roles out of the MLIR")
+    command.add_argument("--no-attributes", action="store_true",
+                         help="write plain MLIR without the names and roles of arguments and results")
     _add_output(command)
 
 
@@ -163,8 +187,10 @@ def _add_compile(commands, name: str) -> None:
     _add_batch(command)
     _add_argmax(command)
     _add_quant(command)
-    _add_method(command)
-    command.add_argument("--no-weights", action="store_true", help="from config.json alone: the design, its cycles and report")
+    _add_quant_method(command)
+    _add_calibration(command)
+    command.add_argument("--no-weights", action="store_true",
+                         help="compile from config.json alone: design, cycles and report, but nothing to run")
     _add_platform(command)
     _add_output(command)
 
@@ -173,54 +199,73 @@ def _add_generate(commands, name: str) -> None:
     command = _command(commands, name, "Compile a model, run the design on the CPU and print the generated text.", _generate)
     _add_model(command)
     prompt = command.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", action="append", metavar="TEXT", help="needs the model's tokenizer; several make a batch: each launch reads a token of every one")
-    prompt.add_argument("--prompt-ids", type=_ids, action="append", metavar="ID,ID,...", help="the prompt as token ids; may be repeated too")
-    command.add_argument("--raw", action="store_true", help="give the prompt as it is, without the model's chat template")
-    command.add_argument("--max-new-tokens", type=int, default=16, metavar="N", help="default 16; the end of the context ends it too")
-    command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated")
-    command.add_argument("--temperature", type=float, default=0.0, metavar="T", help="default 0: always the likeliest token")
-    command.add_argument("--top-k", type=int, default=0, metavar="N", help="sample from the N likeliest tokens (default 0: all)")
-    command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
-    command.add_argument("--context", type=int, metavar="N", help="as for compile")
+    prompt.add_argument("--prompt", action="append", metavar="TEXT",
+                        help="prompt text; repeat it for a batch of sequences; needs the model's tokenizer")
+    prompt.add_argument("--prompt-ids", type=_ids, action="append", metavar="ID,ID,...",
+                        help="prompt as token ids; repeat it for a batch of sequences")
+    command.add_argument("--no-chat-template", action="store_true",
+                         help="use the prompt unchanged, without the model's chat template")
+    command.add_argument("--max-new-tokens", type=int, default=16, metavar="N",
+                         help="maximum number of generated tokens (default 16)")
+    command.add_argument("--stop", action="append", default=[], metavar="TEXT",
+                         help="stop before this text appears; may be repeated")
+    command.add_argument("--temperature", type=float, default=0.0, metavar="T",
+                         help="sampling temperature; 0 (default): greedy decoding")
+    command.add_argument("--top-k", type=int, default=0, metavar="N",
+                         help="sample from the N most likely tokens (default 0: all)")
+    command.add_argument("--top-p", type=float, default=1.0, metavar="P",
+                         help="sample from the most likely tokens with total probability P (default 1)")
     command.add_argument("--tokens-per-launch", type=int, metavar="N",
-                         help="text tokens that a launch decodes, each after the one it chose before (default 16; 1, which sampling takes: the logits come back)")
-    command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1, the default with w4a8: token by token, on a design without prefill)")
+                         help="tokens decoded per launch, fed back on the device (default 16; 1 when sampling)")
+    _add_context(command)
+    _add_prefill_chunk(command)
     _add_argmax(command)
     _add_quant(command)
-    _add_method(command)
+    _add_quant_method(command)
+    _add_calibration(command)
     _add_platform(command)
-    _add_output(command, required=False, help="keep the design in this folder")
+    _add_output(command, required=False, help="output folder: the design is kept there")
 
 
 def _add_evaluate(commands, name: str) -> None:
     command = _command(commands, name, "Measure quantization: perplexity on a text, and how often the most likely next token stays.", _evaluate)
     _add_model(command)
-    command.add_argument("--text", type=Path, required=True, metavar="FILE", help="its first windows calibrate, the others are evaluated")
-    command.add_argument("--quant", metavar="SCHEME", default="w4a8", help="as for compile (default w4a8)")
-    command.add_argument("--method", choices=("rtn", "gptq"), default="gptq", help="round to nearest, or GPTQ (default)")
-    command.add_argument("--context", type=int, metavar="N", help="tokens in a window (default 512, or the model's limit)")
-    command.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write the quantised weights, as `stc compile --weights` takes them")
+    command.add_argument("--text", type=Path, required=True, metavar="FILE",
+                         help="text to evaluate on; its first windows are used for calibration")
+    command.add_argument("--quant", metavar="SCHEME", default="w4a8",
+                         help="quantization: fp32, bf16, w8a8 or w4a8 (default w4a8)")
+    _add_quant_method(command, default="gptq")
+    command.add_argument("--context", type=int, metavar="N",
+                         help="tokens per evaluation window (default 512, or the model's limit)")
+    command.add_argument("-o", dest="output", type=Path, metavar="FILE",
+                         help="write the quantized weights to FILE, for `stc compile --weights`")
 
 
 def _add_explore(commands, name: str) -> None:
     command = _command(commands, name, "Explore the design space with Optuna, on this machine or a Dask cluster.", _explore)
-    command.add_argument("model", type=Path, metavar="FILE.mlir", help="MLIR, as `streamtensor export` writes it")
-    command.add_argument("--trials", type=int, default=100, metavar="N", help="designs to try, those before included (default 100)")
-    command.add_argument("--workers", type=int, metavar="N", help="designs at a time on this machine (default: its cores)")
-    command.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler, as tcp://HOST:8786; its workers need this package")
-    command.add_argument("--resume", action="store_true", help="go on with the exploration that the folder holds")
+    command.add_argument("model", type=Path, metavar="FILE.mlir", help="MLIR module, as `streamtensor export` writes it")
+    command.add_argument("--trials", type=int, default=100, metavar="N",
+                         help="number of designs to try, including resumed ones (default 100)")
+    command.add_argument("--workers", type=int, metavar="N",
+                         help="designs compiled in parallel on this machine (default: number of cores)")
+    command.add_argument("--scheduler", metavar="ADDRESS",
+                         help="Dask scheduler, as tcp://HOST:8786; its workers need this package")
+    command.add_argument("--resume", action="store_true", help="continue the exploration in the output folder")
     for limit in LIMITS:
-        command.add_argument(f"--max-{limit}", metavar="COUNT|P%", help="as for `stc compile`")
-    command.add_argument("--target-ms", metavar="MS", help="as for `stc compile`: of each trial the design with the fewest DSP slices that is as quick")
-    command.add_argument("--fix-kernel", action="append", default=[], metavar="KERNEL:lanes=COUNT", help="as for `stc compile`: a kernel's widths, the same in all trials")
+        command.add_argument(f"--max-{limit}", metavar="COUNT|P%",
+                             help=f"maximum {LIMITS[limit]} of the design, as COUNT or P%%")
+    command.add_argument("--target-ms", metavar="MS",
+                         help="latency target per launch; every trial minimizes DSPs under it")
+    command.add_argument("--fix-kernel", action="append", default=[], metavar="KERNEL:lanes=COUNT",
+                         help="set one kernel's parallelism in all trials, as in `stc compile`")
     _add_quant(command)
     _add_platform(command)
-    _add_output(command, help="the folder of its trials and report.html")
+    _add_output(command, help="output folder: the study and report.html")
 
 
 def _add_demo(commands, name: str) -> None:
     command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails if its tokens differ from PyTorch's.", _demo)
-    command.add_argument("--seed", type=_seed, default=0, help="of the weights (default 0)")
+    _add_seed(command)
     _add_platform(command)
     _add_output(command)
 
@@ -239,55 +284,55 @@ def _platform(options, progress: Progress) -> str:
     if options.platform is None:
         progress.note(f"platform {DEFAULT_PLATFORM} (default)")
     platform = options.platform or DEFAULT_PLATFORM
-    core.ask("choices", "--platform", platform)
+    core.run_json("choices", "--platform", platform)
     return platform
 
 
 def _export(options, progress: Progress) -> int:
-    from . import outputs, workflow
+    from . import output_folder, workflow
     ours = {workflow.MLIR, workflow.WEIGHTS, workflow.CONFIG}
-    outputs.check(options.output, ours)
+    output_folder.check(options.output, ours)
     model = _load(options, progress)
     _note_tokens(options, progress)
-    shape = workflow.step_shapes(model, options.phase, options.context, options.tokens, batch=options.batch)[0]
-    with outputs.folder(options.output, ours) as folder:
-        shape = replace(shape, masked=options.bare)  # a run-time extent is an attribute
-        workflow.export_files(model, shape, folder, progress, attributes=not options.bare)
+    shape = workflow.step_shapes(model, options.phase, options.context, options.prefill_chunk, batch=options.batch)[0]
+    with output_folder.folder(options.output, ours) as folder:
+        shape = replace(shape, masks_past=options.no_attributes)  # a run-time extent is an attribute
+        workflow.export_files(model, shape, folder, progress, attributes=not options.no_attributes)
     return 0
 
 
 def _note_tokens(options, progress: Progress) -> None:
-    if options.phase == "decode" and options.tokens not in (None, 1):
-        progress.note(f"--prefill-chunk {options.tokens} has no effect: a decode step takes one token per sequence")
+    if options.phase == "decode" and options.prefill_chunk not in (None, 1):
+        progress.note(f"--prefill-chunk {options.prefill_chunk} has no effect: a decode step takes one token per sequence")
 
 
 def _compile(options, progress: Progress) -> int:
-    from . import outputs, workflow
+    from . import output_folder, workflow
     quant = _quant(options)
     platform = _platform(options, progress)
-    _check_method(options)
-    outputs.check(options.output, workflow.DESIGN_FILES)
+    _check_quant_method(options)
+    output_folder.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     _note_tokens(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options), platform)
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.prefill_chunk, options.argmax, options.batch, _uses_engine(options), platform)
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
     return 0
 
 
-def _shares_unit(options) -> bool:
-    from .quantise import Scheme
-    return Scheme.parse(options.quant or "fp32").shares_unit
+def _uses_engine(options) -> bool:
+    from .quantize import Scheme
+    return Scheme.parse(options.quant or "fp32").uses_engine
 
 
-def _check_method(options) -> None:
-    """--method and --calibration against each other and against what else is asked for."""
-    from .quantise import Scheme
-    if options.method == "rtn" and options.calibration:
+def _check_quant_method(options) -> None:
+    """--quant-method and --calibration against each other and against what else is asked for."""
+    from .quantize import Scheme
+    if options.quant_method == "rtn" and options.calibration:
         raise Error("--quant-method rtn takes no --calibration", "gptq is the method that is calibrated")
-    if options.method == "gptq" and not options.calibration:
+    if options.quant_method == "gptq" and not options.calibration:
         raise Error("--quant-method gptq needs a calibration text", "--calibration FILE names it; --quant-method rtn needs none")
-    given = "--calibration" if options.calibration else "--quant-method" if options.method else None
+    given = "--calibration" if options.calibration else "--quant-method" if options.quant_method else None
     if given and not (options.quant and Scheme.parse(options.quant).weight):
         raise Error(f"{given} has no effect with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
     if given and getattr(options, "no_weights", False):
@@ -298,12 +343,12 @@ def _calibrated(options, model, progress: Progress) -> dict | None:
     """The weights as GPTQ rounds them, by their names in a weights file; None: the compiler rounds to nearest."""
     if not options.calibration:
         return None
-    from . import calibrate, evaluation, quantise
+    from . import calibrate, evaluation, quantize
     context = min(evaluation.CONTEXT, getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT)
     prompts = evaluation.prompts(_read_ids(options.model, model, options.calibration), context)
     module = model.with_values()
     progress.stage("calibrate")
-    return quantise.stored(module, calibrate.weights(module, quantise.Scheme.parse(options.quant), "gptq", prompts, progress.update))
+    return quantize.weight_file_tensors(module, calibrate.weights(module, quantize.Scheme.parse(options.quant), "gptq", prompts, progress.update))
 
 
 def _read_ids(name: str, model, path: Path) -> list[int]:
@@ -318,12 +363,12 @@ def _quant(options) -> str | None:
     """The scheme for `stc compile`; None: nothing is quantised."""
     if options.quant is None:
         return None
-    from .quantise import Scheme
+    from .quantize import Scheme
     return None if Scheme.parse(options.quant).name == "fp32" else options.quant
 
 
 def _generate(options, progress: Progress) -> int:
-    from . import chat, generation, outputs, workflow
+    from . import generation_output, generation, output_folder, workflow
     quant = _quant(options)
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
@@ -333,16 +378,16 @@ def _generate(options, progress: Progress) -> int:
     generation.check_per_launch(per_launch, argmax)
     sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
     _check_text(options)
-    _check_method(options)
+    _check_quant_method(options)
     platform = _platform(options, progress)
     if options.output:
-        outputs.check(options.output, workflow.DESIGN_FILES)
+        output_folder.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     end = model.end_tokens()
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
-    both = not _shares_unit(options) if options.tokens is None else options.tokens != 1
-    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, argmax, len(prompts), _shares_unit(options))
+    both = not _uses_engine(options) if options.prefill_chunk is None else options.prefill_chunk != 1
+    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.prefill_chunk, argmax, len(prompts), _uses_engine(options))
     shape = shapes[0]
     new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1, workflow.context_limit(model)) for prompt in prompts)
     with _design_folder(options.output) as folder:
@@ -350,12 +395,12 @@ def _generate(options, progress: Progress) -> int:
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
             chunk = shapes[-1] if both else None
-            answer = (chat.Answer(generation.Decoder(design, shape, chunk, per_launch), tokenizer, prompts[0], options.stop) if len(prompts) == 1
-                      else chat.Answers(generation.Batch(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
+            answer = (generation_output.AnswerStream(generation.Decoder(design, shape, chunk, per_launch), tokenizer, prompts[0], options.stop) if len(prompts) == 1
+                      else generation_output.BatchAnswers(generation.BatchDecoder(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
             answer.write(new, sampler, end, progress.update)
-        if answer.ended_by is None and new < options.max_new_tokens:
+        if answer.stop_reason is None and new < options.max_new_tokens:
             progress.note(f"the context of {shape.past + 1} tokens is full")
-        chat.print_speed(folder, answer, shapes)
+        generation_output.print_speed(folder, answer, shapes)
     return 0
 
 
@@ -366,7 +411,7 @@ def _check_text(options) -> None:
             raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
         raise Error("--stop is empty", "accepted is a text that ends the answer")
-    about_text = "--stop" if options.stop else "--no-chat-template" if options.raw else None
+    about_text = "--stop" if options.stop else "--no-chat-template" if options.no_chat_template else None
     if about_text and options.prompt is None:
         raise Error(f"{about_text} has no effect with --prompt-ids, which use no tokenizer", "accepted is --prompt TEXT")
     about_sampling = "--top-k" if options.top_k else "--top-p" if options.top_p < 1 else None
@@ -375,10 +420,10 @@ def _check_text(options) -> None:
 
 
 def _evaluate(options, progress: Progress) -> int:
-    from . import evaluation, outputs, quantise, weights
-    scheme = quantise.Scheme.parse(options.quant)
+    from . import evaluation, output_folder, quantize, weights
+    scheme = quantize.Scheme.parse(options.quant)
     if options.output:
-        outputs.check_weights(options.output)
+        output_folder.check_weights(options.output)
     model = _load(options, progress)
     limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
     context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
@@ -387,44 +432,44 @@ def _evaluate(options, progress: Progress) -> int:
     calibration, pieces = evaluation.split(_read_ids(options.model, model, options.text), context)
     module = model.with_values()
     progress.stage("evaluate")
-    cost, integers = evaluation.cost(module, scheme, options.method, calibration, pieces, progress.update)
+    cost, integers = evaluation.cost(module, scheme, options.quant_method, calibration, pieces, progress.update)
     print(f"fp32           perplexity {cost.exact:.4f} over {cost.tokens} tokens")
-    print(f"{options.quant:<14} perplexity {cost.quantised:.4f} ({100 * cost.rise():+.2f} %), method {options.method}")
+    print(f"{options.quant:<14} perplexity {cost.quantized:.4f} ({100 * cost.rise():+.2f} %), method {options.quant_method}")
     print(f"next token     agrees with fp32 at {100 * cost.agreement:.2f} % of the positions")
     if options.output:
-        found = quantise.stored(module, integers)
+        found = quantize.weight_file_tensors(module, integers)
         options.output.absolute().parent.mkdir(parents=True, exist_ok=True)
         weights.write(options.output, found, found, found.__getitem__)
     return 0
 
 
 def _explore(options, progress: Progress) -> int:
-    from . import explore, explore_page
+    from . import explore, explore_report
     if options.workers is not None and options.scheduler:
         raise Error("--workers and --scheduler contradict each other", "the cluster's own workers take the trials: accepted is one of them")
     count = (os.cpu_count() or 1) if options.workers is None else options.workers
     if options.trials < 1 or count < 1:
         raise Error("--trials and --workers count from 1")
-    wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
-    wishes += ["--target-ms", options.target_ms] if options.target_ms else []
-    wishes += [word for fix in options.fix for word in ("--fix-kernel", fix)]
+    constraints = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
+    constraints += ["--target-ms", options.target_ms] if options.target_ms else []
+    constraints += [word for fix in options.fix_kernel for word in ("--fix-kernel", fix)]
     platform = _platform(options, progress)
     file = Path(platform)  # by a path that workers elsewhere on this machine know as well
-    task = explore.Task(_text(options.model), str(file.resolve()) if file.is_file() else platform, _quant(options), wishes)
-    space = explore.choices(task.platform)
-    explore.check_fixed(task)
-    workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)  # first: without them nothing is left in the folder
+    task = explore.Task(_text(options.model), str(file.resolve()) if file.is_file() else platform, _quant(options), constraints)
+    space = explore.search_space(task.platform)
+    explore.check_fixed_kernels(task)
+    workers = explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)  # first: without them nothing is left in the folder
     try:
         study = explore.open_study(options.output, task, options.resume)
         try:
-            with explore.Live(study, options.trials, sys.stderr) as live:
+            with explore.LiveTable(study, options.trials, sys.stderr) as live:
                 explore.explore(study, task, space, workers, options.trials, live.done)
         finally:
-            (options.output / explore.REPORT).write_text(explore_page.page(study))
+            (options.output / explore.REPORT).write_text(explore_report.page(study))
     finally:
         workers.close()
-    if not explore.front(study):
-        raise Error(explore.why_none(study), "other limits, and another folder")
+    if not explore.pareto_front(study):
+        raise Error(explore.no_design_reason(study), "other limits, and another folder")
     for row in [explore.HEADINGS, *explore.rows(study)]:
         print("  ".join(row))
     return 0
@@ -452,7 +497,7 @@ def _prompts(options, tokenizer) -> list[list[int]]:
     if tokenizer is None:
         raise Error(f"{options.model} has no tokenizer here, so --prompt cannot be read",
                     "--prompt-ids takes token ids, as in --prompt-ids 464,3290")
-    return [_read_prompt(text, tokenizer, options.raw) for text in options.prompt]
+    return [_read_prompt(text, tokenizer, options.no_chat_template) for text in options.prompt]
 
 
 def _read_prompt(text: str, tokenizer, raw: bool) -> list[int]:

@@ -27,7 +27,7 @@ def folders() -> list[Path]:
     return ([Path(chosen)] if chosen else []) + [package / "_core", package.parent.parent / "build"]
 
 
-def find(file: str) -> Path:
+def find_file(file: str) -> Path:
     for folder in folders():
         for place in _PLACES:
             if (folder / place / file).is_file():
@@ -44,7 +44,7 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
 
     origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it. second: another phase of the same model.
     """
-    command = [find(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress"]
+    command = [find_file(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress"]
     if weights:
         command += ["--weights", weights]
     if quant:
@@ -62,11 +62,11 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
             raise
     if process.returncode:
         text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
-        text = _named(text, mlir, origin)
-        raise CompileError(_named(text, second, second_origin) if second else text)
+        text = _name_torch_op(text, mlir, origin)
+        raise CompileError(_name_torch_op(text, second, second_origin) if second else text)
 
 
-def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
+def _name_torch_op(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
     found = re.search(re.escape(str(mlir)) + r":(\d+)", text)
     operation = found and origin(int(found[1]))
     if not operation:
@@ -78,12 +78,12 @@ def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
 def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None, tokens: int | None = None) -> dict:
     """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time; otherwise their most. tokens: of the launch."""
     chosen = (["--phase", phase] if phase else []) + ([f"--tokens={tokens}"] if tokens else []) + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
-    return ask("simulate", str(design), *chosen)
+    return run_json("simulate", str(design), *chosen)
 
 
-def ask(*words: str):
+def run_json(*words: str):
     """What `stc` answers a command as JSON."""
-    done = subprocess.run([str(find(COMPILER)), *words, "--json"], capture_output=True, text=True)
+    done = subprocess.run([str(find_file(COMPILER)), *words, "--json"], capture_output=True, text=True)
     if done.returncode:
         raise CompileError(done.stderr or f"stc: error: it ended with status {done.returncode}\n")
     return json.loads(done.stdout)

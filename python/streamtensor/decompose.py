@@ -11,10 +11,10 @@ import operator
 import torch
 from torch.utils import _pytree
 
-from . import elementary, orders, spatial
+from . import elementwise_decompositions, sort_scatter_decompositions, spatial_decompositions
 
 _HALVES = (torch.float16, torch.bfloat16)
-_SUMS = (torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim, torch.ops.aten.prod.dim_int, torch.ops.aten.linalg_vector_norm.default, torch.ops.aten.avg_pool2d.default,
+_SUMS_IN_F32 = (torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim, torch.ops.aten.prod.dim_int, torch.ops.aten.linalg_vector_norm.default, torch.ops.aten.avg_pool2d.default,
          torch.ops.aten.avg_pool3d.default)
 _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
 
@@ -22,10 +22,10 @@ _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._a
 def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), **elementary.table(), **spatial.table(), **orders.table(),
+    return {**get_decomposition_table(), **elementwise_decompositions.table(), **spatial_decompositions.table(), **sort_scatter_decompositions.table(),
             torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
             torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided,
-            torch.ops.aten.rms_norm.default: _rms_norm, **{each: _in_f32(each) for each in _SUMS}}
+            torch.ops.aten.rms_norm.default: _rms_norm, **{each: _in_f32(each) for each in _SUMS_IN_F32}}
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -35,7 +35,7 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
         if node.op == "call_function" and node.target in _ASSERTIONS:
             graph.erase_node(node)
     calls = {node: _key(node) for node in graph.nodes if node.op == "call_function" and node.target is not operator.getitem}
-    parts = _parts(dict(zip(calls.values(), calls))) if None not in calls.values() else None
+    parts = _trace_parts(dict(zip(calls.values(), calls))) if None not in calls.values() else None
     if parts is None:
         return program.run_decompositions(table())
     for node, key in calls.items():
@@ -62,7 +62,7 @@ def _described(leaf) -> str:
     return " ".join(f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device} {value.requires_grad}" for value in _pytree.tree_leaves(leaf.meta["val"]))
 
 
-class _Each(torch.nn.Module):
+class _BatchedOps(torch.nn.Module):
     """Each node's operation on tensors of its own."""
 
     def __init__(self, nodes):
@@ -84,16 +84,16 @@ def _operands(node) -> list:
     return [leaf for leaf in _pytree.tree_leaves((node.args, node.kwargs)) if isinstance(leaf, torch.fx.Node)]
 
 
-def _alike(value):
+def _fresh_tensor(value):
     """A tensor of its own, since tracing knows tensors by their identity."""
     with value.fake_mode:
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device, requires_grad=value.requires_grad)
 
 
-def _parts(nodes: dict) -> dict | None:
+def _trace_parts(nodes: dict) -> dict | None:
     """By key what stands for the node: placeholders, nodes in order, results. None: PyTorch keeps values beside the graph for one of them."""
-    tensors = [[_alike(operand.meta["val"]) for operand in _operands(node)] for node in nodes.values()]
-    program = torch.export.export(_Each(list(nodes.values())), (tensors,)).run_decompositions(table())
+    tensors = [[_fresh_tensor(operand.meta["val"]) for operand in _operands(node)] for node in nodes.values()]
+    program = torch.export.export(_BatchedOps(list(nodes.values())), (tensors,)).run_decompositions(table())
     inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
     results = _pytree.tree_leaves(list(program.graph.output_node().args))
     if len(inputs) != sum(map(len, tensors)) or any(node.op == "get_attr" for node in program.graph.nodes):
@@ -103,11 +103,11 @@ def _parts(nodes: dict) -> dict | None:
     for (key, node), own in zip(nodes.items(), tensors):
         given = [next(inputs) for _ in own]
         made = [next(results) for _ in _pytree.tree_leaves(node.meta["val"])]
-        parts[key] = given, sorted(_behind(made, set(given)), key=places.__getitem__), made
+        parts[key] = given, sorted(_nodes_between(made, set(given)), key=places.__getitem__), made
     return parts
 
 
-def _behind(results: list, given: set) -> set:
+def _nodes_between(results: list, given: set) -> set:
     """What the results are computed by."""
     found, left = set(), list(results)
     while left:

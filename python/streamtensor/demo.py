@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
-from . import core, generation, models, outputs, reference, workflow
-from .decoder import Shape
+from . import core, generation, models, output_folder, reference, workflow
+from .decoder_step import StepShape
 from .progress import Progress
 
 MODEL = "gpt2"
@@ -19,8 +19,8 @@ def run(output: Path, platform: str, seed: int, progress: Progress) -> bool:
     """Leaves OUTPUT/design and OUTPUT/tokens.json; true if the design's tokens are PyTorch's."""
     model = models.load(MODEL, seed, search=False)
     progress.note(f"{MODEL} with random weights (seed {seed}): both sides have the same ones")
-    shape = Shape.of(model.config, "decode", model.config.max_position_embeddings, 1)
-    with outputs.folder(output, OURS) as folder:
+    shape = StepShape.of(model.config, "decode", model.config.max_position_embeddings, 1)
+    with output_folder.folder(output, OURS) as folder:
         lowered = workflow.compile_files(model, shape, platform, folder / "design", progress)
         with workflow.open_design(folder / "design", lowered, progress) as design:
             progress.stage("run the design")

@@ -31,11 +31,11 @@ _API = {  # name: (result, arguments)
 
 @functools.cache
 def _library():
-    library = ctypes.CDLL(str(core.find(core.LIBRARY)))
+    library = ctypes.CDLL(str(core.find_file(core.LIBRARY)))
     for name, (result, arguments) in _API.items():
         function = getattr(library, name, None)
         if function is None:
-            raise Error(f"{core.find(core.LIBRARY)} has no {name}", "it is older than this package: build it again")
+            raise Error(f"{core.find_file(core.LIBRARY)} has no {name}", "it is older than this package: build it again")
         function.restype, function.argtypes = result, arguments
     return library
 
@@ -49,12 +49,12 @@ class Design:
 
         phases: inputs and results of each phase, where the design has several; `inputs` and `results` are the first's.
         """
-        self.folder, self._keep, self._phases = Path(folder), keep, phases or {}
+        self.folder, self._temporary_folder, self._phases = Path(folder), keep, phases or {}
         self._states: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
-        self._lead: dict[str, int] = {}
-        self._going_on: set[str] = set()
-        self._read_states()
-        self._take(inputs, results)
+        self._lead_rows: dict[str, int] = {}
+        self._continuable_inputs: set[str] = set()
+        self._read_manifest()
+        self._set_signature(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
         status = _library().stc_design_open(str(self.folder).encode(), device.encode(), None, ctypes.byref(self._handle),
                                             text, _ERROR_SIZE)
@@ -88,14 +88,14 @@ class Design:
         self._call("output", name.encode(), value.data_ptr(), value.numel() * value.element_size())
         return value
 
-    def choose(self, phase: str) -> None:
+    def select_phase(self, phase: str) -> None:
         """What follows is about this phase. States and weights are of all phases."""
         if phase not in self._phases:
             raise Error(f"the design has no phase '{phase}'", f"it has {', '.join(self._phases) or 'one, without a name'}")
         self._call("phase", phase.encode())
-        self._take(*self._phases[phase])
+        self._set_signature(*self._phases[phase])
 
-    def _take(self, inputs: list[Signature], results: list[Signature]) -> None:
+    def _set_signature(self, inputs: list[Signature], results: list[Signature]) -> None:
         self._inputs = {signature.port.name: signature for signature in inputs}
         self._results = {signature.port.name: signature for signature in results}
         for name, (shape, dtype) in self._states.items():
@@ -104,31 +104,31 @@ class Design:
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What stands in the state `name` (1 x heads x rows x width) for `position`, as f32: heads x width."""
-        at = position + self.lead(name)
+        at = position + self.lead_rows(name)
         value = self.read(name)[0, :, at].float()
         scale = f"{name}.scale"
         return value * self.read(scale)[0, :, at, None].float() if scale in self._inputs else value
 
-    def lead(self, name: str) -> int:
+    def lead_rows(self, name: str) -> int:
         """How many rows of the state `name` come before those of the cache."""
-        return self._lead.get(name, 0)
+        return self._lead_rows.get(name, 0)
 
-    def goes_on(self, name: str) -> bool:
+    def can_continue(self, name: str) -> bool:
         """May the input `name`, which counts rows, be one more than there are? Other launches follow then, and this one makes no results but states."""
-        return name in self._going_on
+        return name in self._continuable_inputs
 
     def launch(self) -> None:
         self._call("launch")
 
-    def launch_tokens(self, first: torch.Tensor, given: torch.Tensor, steps: int) -> torch.Tensor:
+    def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
         """Several steps in one launch: the input that an output feeds is `first`, then given[0], given[1] … as far as they go, then that output; where rows count, a step takes as many of the given as it has rows.
 
         Returns what came behind the first step, and what is behind the last: tokens x sequences.
         """
-        rows = first.numel() // given.shape[1]
-        behind = torch.cat([given, given.new_zeros(max(steps - -(-len(given) // rows), 0), given.shape[1])])
+        rows = first.numel() // forced.shape[1]
+        behind = torch.cat([forced, forced.new_zeros(max(steps - -(-len(forced) // rows), 0), forced.shape[1])])
         text = torch.cat([first.reshape(-1), behind.reshape(-1)])
-        self._call("tokens", steps, 1 + len(given), text.data_ptr(), text.numel() * text.element_size())
+        self._call("tokens", steps, 1 + len(forced), text.data_ptr(), text.numel() * text.element_size())
         return text[first.numel():].reshape(behind.shape)
 
     def tokens_most(self) -> int:
@@ -149,8 +149,8 @@ class Design:
         if self._handle:
             _library().stc_design_close(self._handle)
             self._handle = ctypes.c_void_p()
-        if self._keep:
-            self._keep.cleanup()
+        if self._temporary_folder:
+            self._temporary_folder.cleanup()
 
     def __enter__(self):
         return self
@@ -158,14 +158,14 @@ class Design:
     def __exit__(self, *_):
         self.close()
 
-    def _read_states(self) -> None:
+    def _read_manifest(self) -> None:
         """States are as the compiler keeps them: other types, with scales beside them; the same in all phases."""
         path = self.folder / "manifest.json"
         manifest = json.loads(path.read_text()) if path.is_file() else {"inputs": [], "outputs": []}
         first = manifest.get("phases", [manifest])[0]
         self._states = {item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]]) for item in first["inputs"] if item["role"] == "state"}
-        self._lead = {item["name"]: item["lead"] for item in first["outputs"] if "lead" in item}
-        self._going_on = {item["token_count"] for item in first["inputs"] if item.get("more_chunks")}
+        self._lead_rows = {item["name"]: item["lead"] for item in first["outputs"] if "lead" in item}
+        self._continuable_inputs = {item["token_count"] for item in first["inputs"] if item.get("more_chunks")}
 
     def _signature(self, name: str) -> Signature:
         """A state goes by its argument: its result is one row only."""

@@ -16,7 +16,7 @@ from .design import Design
 from .errors import Error
 
 OPTIONS = {"fallback": True, "platform": "u55c", "quant": None}
-_last: Design | None = None
+_last_design: Design | None = None
 
 
 class FallbackWarning(UserWarning):
@@ -25,7 +25,7 @@ class FallbackWarning(UserWarning):
 
 def last_design() -> Path | None:
     """The folder of the design that `torch.compile` ran last; None before the first and after it was dropped."""
-    return _last.folder if _last and _last.folder.is_dir() else None
+    return _last_design.folder if _last_design and _last_design.folder.is_dir() else None
 
 
 def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | None = None, **_):
@@ -33,10 +33,10 @@ def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | Non
     unknown = sorted(set(options or {}) - set(OPTIONS))
     if unknown:
         raise Error(f"streamtensor: unknown option '{unknown[0]}'", f"accepted are {', '.join(OPTIONS)}")
-    return torch._dynamo.disable(_Graph(module, {**OPTIONS, **(options or {})}).run)
+    return torch._dynamo.disable(_GraphRunner(module, {**OPTIONS, **(options or {})}).run)
 
 
-class _Function(torch.nn.Module):
+class _FlattenedGraph(torch.nn.Module):
     """The graph on (inputs, weights): `pattern` says which comes from where; only tensors are returned.
 
     told: called with one item for each of the graph's results, (value,) for what is no tensor.
@@ -44,13 +44,13 @@ class _Function(torch.nn.Module):
 
     def __init__(self, module, pattern: list, told):
         super().__init__()
-        self._held = (module, told)  # in a tuple, so that torch.export does not find the module's parameters
+        self._untracked = (module, told)  # in a tuple, so that torch.export does not find the module's parameters
         self.pattern = pattern       # for each argument: ("input", i), ("weight", i) or ("value", what it is)
 
     def forward(self, inputs: list, weights: list):
         source = {"input": inputs.__getitem__, "weight": weights.__getitem__, "value": lambda value: value}
-        results = self._held[0](*(source[kind](item) for kind, item in self.pattern))
-        self._held[1]([None if isinstance(value, torch.Tensor) else (value,) for value in results])
+        results = self._untracked[0](*(source[kind](item) for kind, item in self.pattern))
+        self._untracked[1]([None if isinstance(value, torch.Tensor) else (value,) for value in results])
         return tuple(value for value in results if isinstance(value, torch.Tensor))
 
 
@@ -62,26 +62,26 @@ class _Compiled:
         self._weights = weights  # held, so that no other tensor takes the identity by which they are known
 
     def __call__(self, arguments):
-        global _last
+        global _last_design
         found = self.design(*(value for value, (kind, _) in zip(arguments, self._pattern) if kind == "input"))
-        _last = self.design
+        _last_design = self.design
         tensors = iter(found if isinstance(found, tuple) else (found,))
         return tuple(result[0] if result else next(tensors) for result in self._results)
 
 
-class _Graph:
+class _GraphRunner:
     def __init__(self, module: torch.fx.GraphModule, options: dict):
-        self._module, self._options, self._made = module, options, {}
+        self._module, self._options, self._designs = module, options, {}
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self._fixed = ["_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}) for node in inputs]
         self._names = _distinct([_readable(node.name) for node in inputs])
-        weakref.finalize(self, _close, self._made)
+        weakref.finalize(self, _close, self._designs)
 
     def run(self, *arguments):
-        key = tuple(map(_key, arguments, self._fixed))
-        if key not in self._made:
-            self._made[key] = self._compile(arguments)
-        compiled = self._made[key]
+        key = tuple(map(_cache_key, arguments, self._fixed))
+        if key not in self._designs:
+            self._designs[key] = self._compile(arguments)
+        compiled = self._designs[key]
         return compiled(arguments) if compiled else self._module(*arguments)
 
     def _compile(self, arguments) -> _Compiled | None:
@@ -108,7 +108,7 @@ class _Graph:
                 pattern.append(("input", len(inputs)))
                 inputs.append(value.detach())
         results = []
-        function = _Function(self._module, pattern, lambda found: results.__setitem__(slice(None), found))
+        function = _FlattenedGraph(self._module, pattern, lambda found: results.__setitem__(slice(None), found))
         ports = [graph.Port(f"arg{i}", "input") for i in range(len(inputs))]
         lowered = graph.lower_function(function, inputs, ports, weights)
         if not lowered.results:
@@ -130,7 +130,7 @@ def _distinct(names: list[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}.{i}" for i, name in enumerate(names)]
 
 
-def _key(value, fixed: bool):
+def _cache_key(value, fixed: bool):
     if not isinstance(value, torch.Tensor):
         return value
     if not fixed:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from . import calibrate, quantise
+from . import calibrate, quantize
 from .errors import Error
-from .quantise import Scheme
+from .quantize import Scheme
 
 CONTEXT = 512    # tokens of a window, where the model can do as many
 CALIBRATION = 8  # windows at the beginning of the text; these are not evaluated
@@ -15,12 +15,12 @@ CALIBRATION = 8  # windows at the beginning of the text; these are not evaluated
 @dataclass
 class Cost:
     exact: float       # perplexity in f32
-    quantised: float   # the same with the scheme
+    quantized: float   # the same with the scheme
     agreement: float   # part of the positions where both find the same token likeliest
     tokens: int        # that were predicted
 
     def rise(self) -> float:
-        return self.quantised / self.exact - 1
+        return self.quantized / self.exact - 1
 
 
 def windows(ids: list[int], context: int) -> list[torch.Tensor]:
@@ -48,7 +48,7 @@ def cost(module: torch.nn.Module, scheme: Scheme, method: str, calibration: Iter
          progress: Callable[[float], None] = lambda _: None) -> tuple[Cost, dict]:
     """The cost, and the integer weights that have it."""
     weights = calibrate.weights(module, scheme, method, calibration, lambda part: progress(part / 2))
-    found = compare(module, quantise.applied(module, scheme, weights), pieces, lambda part: progress((1 + part) / 2))
+    found = compare(module, quantize.quantized_copy(module, scheme, weights), pieces, lambda part: progress((1 + part) / 2))
     return found, weights
 
 
@@ -63,5 +63,5 @@ def compare(module, other, pieces: list[torch.Tensor], progress: Callable[[float
             agreed += int((both[0].argmax(-1) == both[1].argmax(-1)).sum())
             tokens += ids.shape[1] - 1
             progress((i + 1) / len(pieces))
-    exact, quantised = (float(torch.tensor(loss / tokens, dtype=torch.float64).exp()) for loss in losses)
-    return Cost(exact, quantised, agreed / tokens, tokens)
+    exact, quantized = (float(torch.tensor(loss / tokens, dtype=torch.float64).exp()) for loss in losses)
+    return Cost(exact, quantized, agreed / tokens, tokens)

@@ -17,7 +17,7 @@ STORAGE, REPORT = "trials.log", "report.html"
 ATTEMPTS = 3  # of a point whose worker died
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """The worker of a point ended without an answer."""
 
 
@@ -27,22 +27,22 @@ class Task:
     text: str  # MLIR
     platform: str
     quant: str | None
-    wishes: list[str] = field(default_factory=list)
+    constraints: list[str] = field(default_factory=list)
 
     def identity(self) -> dict[str, str]:
-        return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "constraints": " ".join(self.wishes)}
+        return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "constraints": " ".join(self.constraints)}
 
 
 def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
     mlir = Path(work) / "model.mlir"
     mlir.write_text(task.text)
-    command = [core.find(core.COMPILER), "compile", mlir, "--platform", task.platform, *task.wishes, *(["--quant", task.quant] if task.quant else []), *words]
+    command = [core.find_file(core.COMPILER), "compile", mlir, "--platform", task.platform, *task.constraints, *(["--quant", task.quant] if task.quant else []), *words]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
 
-def check_fixed(task: Task) -> None:
+def check_fixed_kernels(task: Task) -> None:
     """Raises where `--fix-kernel` names what no kernel is called, or widths that it cannot have: so it would be in all trials."""
-    if "--fix-kernel" not in task.wishes:
+    if "--fix-kernel" not in task.constraints:
         return
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         done = run_compiler(task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir")
@@ -56,7 +56,7 @@ def evaluate(task: Task, point: dict) -> dict:
         design = Path(work) / "design"
         done = run_compiler(task, work, "-o", design, *(word for name, value in point.items() for word in (f"--{name}", value)))
         if done.returncode < 0:
-            raise Died(f"the compiler was ended by signal {-done.returncode}")
+            raise WorkerDied(f"the compiler was ended by signal {-done.returncode}")
         if done.returncode:
             return {"rejected": done.stderr.strip().splitlines()[0].removeprefix("stc: error: ") if done.stderr.strip() else f"exit status {done.returncode}"}
         report = json.loads((design / "report.json").read_text())
@@ -65,9 +65,9 @@ def evaluate(task: Task, point: dict) -> dict:
             "cycles": report["cycles"]["model"], "simulated": report["cycles"].get("simulated")}
 
 
-def choices(platform: str) -> list[dict]:
+def search_space(platform: str) -> list[dict]:
     """What is varied: [{"name", "default", "candidates"}], as the compiler has it."""
-    space = core.ask("choices", "--platform", platform)
+    space = core.run_json("choices", "--platform", platform)
     for choice in space:  # what the compiler does by itself is one of the values
         choice["candidates"] += [choice["default"]] * (choice["default"] not in choice["candidates"])
     return space
@@ -76,7 +76,7 @@ def choices(platform: str) -> list[dict]:
 # --- workers
 
 
-class Local:
+class LocalWorkers:
     """Points one beside the other on this machine, each a process of the compiler."""
 
     def __init__(self, workers: int):
@@ -93,11 +93,11 @@ class Local:
         self._pool.shutdown(cancel_futures=True)
 
 
-class Cluster:
+class DaskWorkers:
     """Points on the workers of a Dask cluster; what runs on a worker that dies, the scheduler gives to another one."""
 
     def __init__(self, address: str):
-        distributed = needed("distributed")
+        distributed = import_optional("distributed")
         try:
             self._client = distributed.Client(address, timeout=10)
         except (OSError, ValueError) as error:
@@ -121,7 +121,7 @@ class Cluster:
         self._client.close()
 
 
-def needed(name: str):
+def import_optional(name: str):
     """A package that only this command needs."""
     import importlib
     try:
@@ -133,7 +133,7 @@ def needed(name: str):
 # --- the study
 
 
-def expect_journal(path: Path) -> None:
+def repair_journal(path: Path) -> None:
     """Raises where the file is none. What a run was writing when it was killed is without the end of its line, and what comes next would stand in the same line: it is cut off."""
     text = path.read_bytes()
     whole = text[:text.rfind(b"\n") + 1]
@@ -147,20 +147,20 @@ def expect_journal(path: Path) -> None:
 
 def open_study(folder: Path, task: Task, resume: bool):
     """The study in `folder`; one of another model, platform, scheme or wish is refused."""
-    optuna = needed("optuna")
+    optuna = import_optional("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     from optuna.storages.journal import JournalFileBackend, JournalStorage
 
-    from .explore_lock import Lock
+    from .journal_lock import JournalLock
     there = (folder / STORAGE).exists()
     if there and not resume:
         raise Error(f"{folder} already contains an exploration", "--resume continues it; or choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if there:
-            expect_journal(folder / STORAGE)
+            repair_journal(folder / STORAGE)
         journal = (folder / STORAGE).resolve()  # absolute, as the lock's link has to lead to it
-        storage = JournalStorage(JournalFileBackend(str(journal), Lock(journal)))
+        storage = JournalStorage(JournalFileBackend(str(journal), JournalLock(journal)))
         study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
                                     load_if_exists=True)
     except (ValueError, KeyError, TypeError, AssertionError) as error:
@@ -176,7 +176,7 @@ def finished(study) -> list:
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
 
 
-def take_up(study, space: list[dict]) -> None:
+def requeue_interrupted(study, space: list[dict]) -> None:
     """What an interrupted run left unfinished is tried again; a new study begins with what the compiler does by itself."""
     import optuna
     for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
@@ -190,7 +190,7 @@ def take_up(study, space: list[dict]) -> None:
 def explore(study, task: Task, space: list[dict], workers, trials: int, done: Callable[[int], None]) -> None:
     """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried again elsewhere."""
     from optuna.trial import TrialState
-    take_up(study, space)
+    requeue_interrupted(study, space)
     pending, count = {}, len(finished(study))
     try:
         while count < trials:
@@ -205,7 +205,7 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
             try:
                 found = future.result()
             except Exception as error:
-                if attempt == ATTEMPTS or not is_death(error):
+                if attempt == ATTEMPTS or not is_worker_death(error):
                     raise Error(f"a worker failed {attempt} times on {point}: {error}", "finished trials are stored; --resume continues") from None
                 pending[workers.submit(task, point)] = (trial, point, attempt + 1)
                 trial.set_user_attr("died", attempt)
@@ -224,16 +224,16 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
             future.cancel()
 
 
-def is_death(error: Exception) -> bool:
-    return isinstance(error, Died) or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError", "FutureCancelledError")
+def is_worker_death(error: Exception) -> bool:
+    return isinstance(error, WorkerDied) or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError", "FutureCancelledError")
 
 
-def front(study) -> list:
+def pareto_front(study) -> list:
     """The trials that no other is at least as good as, the quickest first."""
     return sorted(study.best_trials, key=lambda trial: trial.values)
 
 
-def why_none(study) -> str:
+def no_design_reason(study) -> str:
     """What is wished may be too much for all that was tried: the first says how much is missing."""
     trials = finished(study)
     return f"none of {len(trials)} trials gives a design; the one with default settings fails with: {trials[0].user_attrs['rejected']}"
@@ -255,17 +255,17 @@ def importance(study) -> dict[str, float]:
 
 def rows(study, most: int = 20) -> Iterator[list[str]]:
     """The front as text: one row a design."""
-    for trial in front(study)[:most]:
+    for trial in pareto_front(study)[:most]:
         own = trial.user_attrs
         simulated = own.get("simulated")
-        apart = f"{100 * (own['cycles'] / simulated - 1):+.1f} %" if simulated else "-"
-        yield [str(trial.number), *(f"{value:.6g}" for value in trial.values), str(own["cycles"]), str(simulated or "-"), apart, " ".join(f"{name}={value}" for name, value in trial.params.items())]
+        model_error = f"{100 * (own['cycles'] / simulated - 1):+.1f} %" if simulated else "-"
+        yield [str(trial.number), *(f"{value:.6g}" for value in trial.values), str(own["cycles"]), str(simulated or "-"), model_error, " ".join(f"{name}={value}" for name, value in trial.params.items())]
 
 
 HEADINGS = ("id", *OBJECTIVES, "modeled", "simulated", "model error", "parameters")
 
 
-class Live:
+class LiveTable:
     """The front as a table that is drawn again where standard error is a terminal; else one line a trial."""
 
     def __init__(self, study, trials: int, stream):
@@ -274,7 +274,7 @@ class Live:
     def __enter__(self):
         if self._stream.isatty():
             from rich.console import Console
-            from rich.live import Live as Drawn
+            from rich.live import LiveTable as Drawn
             self._live = Drawn(console=Console(file=self._stream), auto_refresh=False)
             self._live.start()
         return self
@@ -284,7 +284,7 @@ class Live:
             self._live.stop()
 
     def done(self, count: int) -> None:
-        best = front(self._study)
+        best = pareto_front(self._study)
         title = f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, {len(best)} Pareto-optimal"
         if not self._live:
             print(f"streamtensor: {title}" + (f", the quickest {best[0].values[0]:.4g} ms" if best else ""), file=self._stream, flush=True)

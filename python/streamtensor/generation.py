@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import torch
 
-from .decoder import Shape
+from .decoder_step import StepShape
 from .design import Design
 from .errors import Error
 
 
-class Step(NamedTuple):
+class LaunchResult(NamedTuple):
     """One launch."""
     position: int         # of the last token that it read
     token: int            # that token, of the first sequence
@@ -20,7 +20,7 @@ class Step(NamedTuple):
     count: int = 1        # tokens of a sequence that it read
     rows: int = 1         # of them in its chunks, of which there may be several where tokens are counted; each step behind reads one
     phase: str = "decode"
-    made: tuple = ()      # of several steps: the new tokens, which the design chose; an id of each sequence
+    new_tokens: tuple = ()      # of several steps: the new tokens, which the design chose; an id of each sequence
     first: bool = True    # tokens behind the prompt came out of it
 
 
@@ -53,7 +53,7 @@ class Sampler:
         return int(ids[torch.multinomial(probabilities, 1, generator=self._generator)])
 
 
-LIKELIEST = Sampler()
+GREEDY_SAMPLER = Sampler()
 
 
 TOKENS_PER_LAUNCH = 16  # a launch costs little beside so many, and its text still comes soon
@@ -69,97 +69,97 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
 class Launcher:
     """Launches of a design of one sequence, or of several in step."""
 
-    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
+    def __init__(self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1):
         """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are counted. per_launch: most steps of one launch, where the design chooses tokens itself."""
         check_per_launch(per_launch, shape.argmax)
-        self.design, self.shape, self.chunk, self.per_launch = design, shape, shape if shape.counted else chunk, per_launch
+        self.design, self.shape, self.chunk, self.per_launch = design, shape, shape if shape.dynamic_tokens else chunk, per_launch
 
-    def _next_launch(self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None) -> Step:
+    def _next_launch(self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None) -> LaunchResult:
         """Reads the texts, as far as a launch goes, from `position` on; `new`: so many tokens are wanted behind them."""
         width, left = self.chunk.tokens if self.chunk else 1, len(texts[0]) - position
-        alone = width > 1 and left > 1 and not self.shape.counted
-        most = 1 if alone else self.per_launch
+        single_step = width > 1 and left > 1 and not self.shape.dynamic_tokens
+        most = 1 if single_step else self.per_launch
         read = min(left, most * width)
         steps = min(most, -(-read // width) - 1 + new)
         return self._launch([text[position:position + read][:width] for text in texts], [text[position:position + read][width:] for text in texts], position, steps, starts, left > width)
 
-    def _launch(self, pieces: list[list[int]], given: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None, followed: bool = False) -> Step:
+    def _launch(self, pieces: list[list[int]], forced: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None, has_followers: bool = False) -> LaunchResult:
         """The pieces in the first step, then those given, a token of each sequence a step or, where they are counted, as many as there may be, then a token a step that the design chose.
         followed: others are read behind the pieces."""
         count = len(pieces[0])
         phase, shape = ("prefill", self.chunk) if count > 1 else ("decode", self.shape)
         if self.chunk not in (None, self.shape):
-            self.design.choose(phase)
+            self.design.select_phase(phase)
         ids = torch.tensor([piece + [0] * (shape.tokens - count) for piece in pieces])
-        followed = followed and shape.counted and count == shape.tokens and self.design.goes_on("tokens")
-        scalars = {"positions": [position], "starts": starts, "tokens": [count + followed]}
+        has_followers = has_followers and shape.dynamic_tokens and count == shape.tokens and self.design.can_continue("tokens")
+        scalars = {"positions": [position], "starts": starts, "tokens": [count + has_followers]}
         for name in shape.scalar_names():
             self.design.write(name, torch.tensor(scalars[name]).reshape(-1, 1))
         if steps == 1:
             self.design.write("ids", ids)
             self.design.launch()
-            logits = torch.empty(len(pieces), 0) if followed else self.design.read(self.shape.chosen()).reshape(len(pieces), -1)
-            return Step(position + count - 1, pieces[0][-1], logits, count, count, phase)
-        text = self.design.launch_tokens(ids, torch.tensor(given, dtype=torch.long).T, steps)
-        rows = count + (len(given[0]) if self.shape.counted else 0)
-        return Step(position + count + len(text) - 2, int(text[-2, 0]), text[-1:].T, count + len(text) - 1, rows, phase, tuple(text[len(given[0]):].tolist()))
+            logits = torch.empty(len(pieces), 0) if has_followers else self.design.read(self.shape.result_name()).reshape(len(pieces), -1)
+            return LaunchResult(position + count - 1, pieces[0][-1], logits, count, count, phase)
+        text = self.design.launch_tokens(ids, torch.tensor(forced, dtype=torch.long).T, steps)
+        rows = count + (len(forced[0]) if self.shape.dynamic_tokens else 0)
+        return LaunchResult(position + count + len(text) - 2, int(text[-2, 0]), text[-1:].T, count + len(text) - 1, rows, phase, tuple(text[len(forced[0]):].tolist()))
 
 
 class Decoder(Launcher):
     """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not computed again."""
 
-    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
+    def __init__(self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1):
         super().__init__(design, shape, chunk, per_launch)
-        self.held: list[int] = []
+        self.cached: list[int] = []
 
-    def step(self, token: int, position: int) -> Step:
+    def step(self, token: int, position: int) -> LaunchResult:
         """One token through decode."""
-        self.held = self.held[:position] + [token]
+        self.cached = self.cached[:position] + [token]
         step = self._launch([[token]], [[]], position)
         return step._replace(logits=step.logits.reshape(-1))
 
-    def read(self, ids: list[int], new: int = 1) -> Iterator[Step]:
+    def read(self, ids: list[int], new: int = 1) -> Iterator[LaunchResult]:
         """Launches that make the cache hold these ids; the last of them says what is behind them, and may go on to `new` tokens behind."""
-        held = next((i for i, (old, new) in enumerate(zip(self.held, ids[:-1])) if old != new), min(len(self.held), len(ids) - 1))
-        while held < len(ids):
-            step = self._next_launch([ids], held, new)
-            held += step.count
-            self.held = (ids + [token for token, in step.made])[:held]
-            yield step._replace(logits=step.logits.reshape(-1), first=held >= len(ids))
+        cached = next((i for i, (old, new) in enumerate(zip(self.cached, ids[:-1])) if old != new), min(len(self.cached), len(ids) - 1))
+        while cached < len(ids):
+            step = self._next_launch([ids], cached, new)
+            cached += step.count
+            self.cached = (ids + [token for token, in step.new_tokens])[:cached]
+            yield step._replace(logits=step.logits.reshape(-1), first=cached >= len(ids))
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What the design wrote into the state `name` at `position`: heads x width."""
         return self.design.row(name, position)
 
-    def steps(self, prompt: list[int], new: int) -> Iterator[Step]:
+    def steps(self, prompt: list[int], new: int) -> Iterator[LaunchResult]:
         """Decodes greedily from an empty cache, token by token; step i reads text token i, and the last `new` steps choose the new ones."""
         self.reset()
         token = prompt[0]
         for position in range(len(prompt) + new - 1):
             step = self.step(token, position)
             yield step
-            token = prompt[position + 1] if position + 1 < len(prompt) else self._next(step, LIKELIEST)
+            token = prompt[position + 1] if position + 1 < len(prompt) else self._next(step, GREEDY_SAMPLER)
 
-    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = LIKELIEST,
-               progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[int]:
+    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
+               progress: Callable[[float], None] = lambda _: None, launched: Callable[[LaunchResult], None] = lambda _: None) -> Iterator[int]:
         """The new ids as they come, at most `new`; one of `end` is the last."""
         ids = list(prompt)
         while len(ids) < len(prompt) + new:
             for step in self.read(ids, len(prompt) + new - len(ids)):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            for token in [token for token, in step.made] or [self._next(step, choose)]:
+            for token in [token for token, in step.new_tokens] or [self._next(step, choose)]:
                 yield token
                 if token in end:
                     return
                 ids.append(token)
 
-    def _next(self, step: Step, choose: Callable[[torch.Tensor], int]) -> int:
+    def _next(self, step: LaunchResult, choose: Callable[[torch.Tensor], int]) -> int:
         return int(step.logits) if self.shape.argmax else choose(step.logits)
 
     def reset(self) -> None:
         self.design.reset()
-        self.held = []
+        self.cached = []
 
 
 def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int, limit: int | None = None) -> int:
@@ -177,28 +177,28 @@ def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int, lim
     return min(new, context - len(prompt))
 
 
-class Batch(Launcher):
+class BatchDecoder(Launcher):
     """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them. Shorter prompts begin later."""
 
-    def tokens(self, prompts: list[list[int]], new: int, choose: Callable[[torch.Tensor], int] = LIKELIEST,
-               progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[list[int]]:
+    def tokens(self, prompts: list[list[int]], new: int, choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
+               progress: Callable[[float], None] = lambda _: None, launched: Callable[[LaunchResult], None] = lambda _: None) -> Iterator[list[int]]:
         """The new ids as they come, one of each sequence, `new` times."""
         length = max(map(len, prompts))
         rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
-        starts, held = [length - len(prompt) for prompt in prompts], 0
+        starts, cached = [length - len(prompt) for prompt in prompts], 0
         self.design.reset()
         while len(rows[0]) < length + new:
-            while held < len(rows[0]):
-                step = self._next_launch(rows, held, length + new - len(rows[0]), starts)
-                held += step.count
-                launched(step._replace(first=held >= len(rows[0])))
-                progress(held / (length + new - 1))
-            for tokens in step.made or [[int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]]:
+            while cached < len(rows[0]):
+                step = self._next_launch(rows, cached, length + new - len(rows[0]), starts)
+                cached += step.count
+                launched(step._replace(first=cached >= len(rows[0])))
+                progress(cached / (length + new - 1))
+            for tokens in step.new_tokens or [[int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]]:
                 yield tokens
                 rows = [[*row, token] for row, token in zip(rows, tokens)]
 
 
-class Text:
+class IncrementalText:
     """New ids as text, piece by piece: what might still change, or begin a stop text, is held back."""
 
     def __init__(self, decode: Callable[[list[int]], str], prompt: list[int], stops: list[str]):
@@ -215,12 +215,12 @@ class Text:
         if found:
             self.stopped = True
             return self._show(text[:min(found)])
-        return self._show(text[:len(text) - self._held(text)])
+        return self._show(text[:len(text) - self._pending_stop_length(text)])
 
     def rest(self) -> str:
         return "" if self.stopped else self._show(self._decode(self._ids))
 
-    def _held(self, text: str) -> int:
+    def _pending_stop_length(self, text: str) -> int:
         """How many last characters may be the beginning of a stop text."""
         lengths = (n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
         return max(lengths, default=0)

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import torch
 
-from . import decompose, fold
+from . import decompose, constant_folding
 from .errors import Error
 
 ELEMENTS = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
             "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "ui8": torch.uint8, "i1": torch.bool}
 _ACCEPTED = "accepted is what torch.export can trace with the given inputs and torch-mlir can lower"
-_INSTEAD = {  # by a part of an op's name
+_ALTERNATIVES = {  # by a part of an op's name
     "linalg|inverse|cholesky": "accepted are inverses, factors and solutions of what is known before the module runs: worked out once, and kept as a buffer",
     "fft|stft": "a Fourier transform is accepted as products with weights that hold its cosines and sines, and a window's: real and imaginary parts apart, of frames as nn.Conv1d takes them",
 }
@@ -68,10 +68,10 @@ class _Functional(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, names: Sequence[str]):
         super().__init__()
-        self._held = (module, tuple(names))  # in a tuple, so that torch.export does not find the parameters itself
+        self._untracked = (module, tuple(names))  # in a tuple, so that torch.export does not find the parameters itself
 
     def forward(self, inputs: list, weights: list):
-        module, names = self._held
+        module, names = self._untracked
         return torch.func.functional_call(module, dict(zip(names, weights)), tuple(inputs))
 
 
@@ -94,7 +94,7 @@ def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[
                    results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> Lowered:
     """The same for a module that takes (inputs, weights), two lists."""
     public = [name.removeprefix(prefix) for name in weights]
-    lowered = _linalg(function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public])
+    lowered = _lower_to_linalg(function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public])
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
     missing = range(len(results), len(function.type.results))
@@ -106,7 +106,7 @@ def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[
                    _signatures(results, function.type.results), lambda line: _origin(lowered, line))
 
 
-def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
+def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
     """The MLIR module; names: of the arguments. torch-mlir's diagnostics go into the error, not to stderr."""
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as dialect
@@ -123,7 +123,7 @@ def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
             program = decompose.run(program)
             _check_pure(program, names)
             _check_effects(program, written)
-            fold.constants(program)
+            constant_folding.fold_constants(program)
             _check_types(program)
             _locate(program)
             lowered = fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main", decomposition_table={},
@@ -133,8 +133,8 @@ def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
     except Error:
         raise
     except Exception as error:
-        _remove_left(error)
-        operation = _unlowered(said)
+        _remove_failed_dump(error)
+        operation = _operation_without_lowering(said)
         if operation:
             raise _no_lowering(operation, _place_of(operation, program)) from error
         raise Error(f"the module cannot be lowered to linalg: {said[0] if said else first_line(error)}", _ACCEPTED) from error
@@ -193,11 +193,11 @@ def _check_effects(program, written: dict) -> None:
 
 
 def _no_lowering(operation: str, place: str) -> Error:
-    return Error(f"the module cannot be lowered to linalg: there is no lowering for {operation}{place}", _instead(operation) or _ACCEPTED)
+    return Error(f"the module cannot be lowered to linalg: there is no lowering for {operation}{place}", _alternative(operation) or _ACCEPTED)
 
 
-def _instead(operation) -> str | None:
-    return next((note for pattern, note in _INSTEAD.items() if re.search(pattern, str(operation))), None)
+def _alternative(operation) -> str | None:
+    return next((note for pattern, note in _ALTERNATIVES.items() if re.search(pattern, str(operation))), None)
 
 
 def _check_results(program) -> None:
@@ -229,7 +229,7 @@ def _check_types(program) -> None:
         strange = next((each for each in types if each not in ELEMENTS.values()), None)
         says = f"gives {strange}" if strange else "works with complex numbers" if node.target is torch.ops.aten.stft.default else None
         if says:
-            notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _instead(node.target)]
+            notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(f"{node.target if node.op == 'call_function' else node.name} {says}{_line_of(node)}", *filter(None, notes))
 
 
@@ -248,14 +248,14 @@ def _origin(module, line: int) -> str | None:
     return found[-1] if found else None
 
 
-def _remove_left(error: Exception) -> None:
+def _remove_failed_dump(error: Exception) -> None:
     """torch-mlir writes a module that it cannot lower to the folder for temporary files, and says where."""
     found = re.search(r"\$ torch-mlir-opt -pass-pipeline='.*' (.+\.mlir)$", str(error), re.M)
     if found and Path(found[1]).parent == Path(tempfile.gettempdir()):
         Path(found[1]).unlink(missing_ok=True)
 
 
-def _unlowered(said: list[str]) -> str | None:
+def _operation_without_lowering(said: list[str]) -> str | None:
     """The operation, in MLIR's spelling, that torch-mlir said it has no lowering for."""
     found = said and (re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0]))
     return found[1] if found else None

@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from . import graph, weights
-from .decoder import Shape, Step
+from .decoder_step import StepShape, DecoderStep
 from .errors import Error
-from .families import BUILT_IN, built_in
+from .builtin_models import BUILT_IN, built_in
 
 HUB_TIMEOUT_S = 5
 HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
@@ -37,9 +37,9 @@ class Model:
         value = self.tensors()[name]
         return self.source.tensor(name) if value.is_meta else value
 
-    def lower(self, shape: Shape, attributes: bool = True) -> graph.Lowered:
+    def lower(self, shape: StepShape, attributes: bool = True) -> graph.Lowered:
         """One step as MLIR."""
-        step = Step(self.module, shape)
+        step = DecoderStep(self.module, shape)
         meta = {f"model.{name}": value.to("meta") for name, value in self.tensors().items()}
         return graph.lower(step, shape.inputs(), shape.input_ports(), meta, shape.result_ports(), attributes, "model.")
 
@@ -95,9 +95,9 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
         module = _build(name, config)
     _check_causal(name, module)
     tensors = graph.named_tensors(module)
-    source = weights.Checkpoint.find(folder, module.base_model_prefix) if folder else None
+    source = weights.Checkpoint.from_folder(folder, module.base_model_prefix) if folder else None
     notice = None
-    unread = weights.Unread.find(folder) if folder and source is None else None
+    unread = weights.UnreadableWeights.from_folder(folder) if folder and source is None else None
     if unread:
         source = unread
     elif source is None:
@@ -162,8 +162,8 @@ def _config(name: str, folder: Path | None):
     return config
 
 
-LEAST = {name: 1 for name in ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")}
-LEAST["max_position_embeddings"] = 2  # a prompt and an answer
+CONFIG_MINIMUMS = {name: 1 for name in ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")}
+CONFIG_MINIMUMS["max_position_embeddings"] = 2  # a prompt and an answer
 
 
 def _numbers(entries: dict):
@@ -177,7 +177,7 @@ def _numbers(entries: dict):
 
 def _check_extents(place, config) -> None:
     """transformers builds a model of some of these that cannot run."""
-    for name, least in LEAST.items():
+    for name, least in CONFIG_MINIMUMS.items():
         value = getattr(config, name, None)
         if isinstance(value, int) and value < least:
             raise Error(f"{place}: {name} is {value}", f"accepted is {least} or more")

@@ -6,8 +6,8 @@ class Progress:
     def __init__(self, stream=None):
         self._stream = stream or sys.stderr
         self._bar = self._task = None
-        self._said = set()
-        self.ended = False  # by the user
+        self._announced = set()
+        self.interrupted = False  # by the user
 
     def __enter__(self):
         if self._stream.isatty():
@@ -25,10 +25,10 @@ class Progress:
 
     def stage(self, name: str) -> None:
         """One that comes again, as in the compiler's searches, is not said again."""
-        self._go_on()
-        if name in self._said:
+        self._check_interrupt()
+        if name in self._announced:
             return
-        self._said.add(name)
+        self._announced.add(name)
         if self._bar:
             self._finish()
             self._task = self._bar.add_task(name, total=None)
@@ -37,15 +37,15 @@ class Progress:
 
     def update(self, fraction: float) -> None:
         """How much of the current stage is done."""
-        self._go_on()
+        self._check_interrupt()
         if self._bar and self._task is not None:
             self._bar.update(self._task, total=1, completed=fraction)
 
     def note(self, text: str) -> None:
         print(f"streamtensor: note: {text}", file=self._stream, flush=True)
 
-    def _go_on(self) -> None:
-        if self.ended:
+    def _check_interrupt(self) -> None:
+        if self.interrupted:
             raise KeyboardInterrupt
 
     def _finish(self) -> None:

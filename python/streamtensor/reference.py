@@ -3,12 +3,12 @@ from dataclasses import dataclass
 
 import torch
 
-from .decoder import Shape, Step
+from .decoder_step import StepShape, DecoderStep
 from .models import Model
 
 
 @dataclass
-class Greedy:
+class GreedyResult:
     """Greedy decoding of one prompt. Row t belongs to the step that reads text token t."""
     ids: list[int]            # the new ones
     logits: torch.Tensor      # steps x vocabulary
@@ -16,7 +16,7 @@ class Greedy:
     v: list[torch.Tensor]
 
 
-def greedy(model: Model, tensors: dict[str, torch.Tensor], prompt: list[int], new: int) -> Greedy:
+def greedy(model: Model, tensors: dict[str, torch.Tensor], prompt: list[int], new: int) -> GreedyResult:
     """tensors: the values of all of the model's parameters and buffers."""
     from transformers import DynamicCache
     ids, logits, cache, fresh = [], [], DynamicCache(), list(prompt)  # without a configuration it keeps every row
@@ -28,16 +28,16 @@ def greedy(model: Model, tensors: dict[str, torch.Tensor], prompt: list[int], ne
             logits.append(out.logits[0])
             fresh = [int(out.logits[0, -1].argmax())]
             ids += fresh
-    return Greedy(ids, torch.cat(logits), [layer.keys[0] for layer in cache.layers],
+    return GreedyResult(ids, torch.cat(logits), [layer.keys[0] for layer in cache.layers],
                   [layer.values[0] for layer in cache.layers])
 
 
-class Stepped:
+class ReferenceDesign:
     """Behaves as a compiled design, and is the exported step run by PyTorch."""
 
-    def __init__(self, module: torch.nn.Module, shape: Shape, weights: dict[str, torch.Tensor] | None = None):
+    def __init__(self, module: torch.nn.Module, shape: StepShape, weights: dict[str, torch.Tensor] | None = None):
         """weights: values in place of the module's own, by name in the step."""
-        self.step, self.shape, self.weights = Step(module, shape), shape, weights or {}
+        self.step, self.shape, self.weights = DecoderStep(module, shape), shape, weights or {}
         self.reset()
 
     def reset(self) -> None:
@@ -55,31 +55,31 @@ class Stepped:
     def times(self) -> tuple[float, float]:
         return 0.0, 0.0
 
-    def goes_on(self, name: str) -> bool:
+    def can_continue(self, name: str) -> bool:
         return False
 
     def launch(self) -> None:
         names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
         position, tokens = int(scalars[0]), self._tokens()
-        past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
+        past = [self.values[name] if self.shape.masks_past else self.values[name][:, :, :position] for name in names]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
                 self.step, self.weights, (self.values["ids"], *scalars, past[:self.shape.layers], past[self.shape.layers:]))
-        self.values[self.shape.chosen()] = logits
+        self.values[self.shape.result_name()] = logits
         for name, row in zip(names, rows):
             self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]
 
-    def launch_tokens(self, first: torch.Tensor, given: torch.Tensor, steps: int) -> torch.Tensor:
+    def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
         """One after the other, as Design.launch_tokens says."""
-        chunks = list(given.split(self.shape.tokens if self.shape.counted else 1)) if len(given) else []
+        chunks = list(forced.split(self.shape.tokens if self.shape.dynamic_tokens else 1)) if len(forced) else []
         text = []
         self.write("ids", first)
         for step in range(steps):
             self.launch()
-            text.append(chunks[step] if step < len(chunks) else self.read(self.shape.chosen()).to(given.dtype).reshape(1, -1))
+            text.append(chunks[step] if step < len(chunks) else self.read(self.shape.result_name()).to(forced.dtype).reshape(1, -1))
             self.values["positions"] += self._tokens()
             self.values["ids"][:, :len(text[-1])] = text[-1].T
-            if self.shape.counted:
+            if self.shape.dynamic_tokens:
                 self.values["tokens"][:] = len(text[-1])
         return torch.cat(text)
 

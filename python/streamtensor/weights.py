@@ -68,7 +68,7 @@ class Checkpoint:
         self._open = {}
 
     @classmethod
-    def find(cls, folder: Path, base: str) -> "Checkpoint | None":
+    def from_folder(cls, folder: Path, base: str) -> "Checkpoint | None":
         """base: the prefix that checkpoints of the bare model leave out of the names, as in "transformer"."""
         from safetensors import safe_open
         index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
@@ -104,14 +104,14 @@ class Checkpoint:
                     f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'" if self._files else "it has none")
 
 
-class Unread:
+class UnreadableWeights:
     """A folder's weights in files that are not read: no reason to take random ones."""
 
     def __init__(self, path: Path):
         self._path = path
 
     @classmethod
-    def find(cls, folder: Path) -> "Unread | None":
+    def from_folder(cls, folder: Path) -> "UnreadableWeights | None":
         kinds = ("*.safetensors", "pytorch_model*.bin", "*.pth", "*.gguf")
         found = sorted(path for kind in kinds for path in folder.glob(kind))
         return cls(found[0]) if found else None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from . import core, outputs, weights
-from .decoder import PHASES, Shape
+from . import core, output_folder, weights
+from .decoder_step import PHASES, StepShape
 from .design import Design
 from .errors import Error
 from .graph import Lowered
@@ -27,29 +27,29 @@ def context_limit(model: Model) -> int:
     return getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
 
 
-def step_shape(model: Model, phase: str, context: int | None, tokens: int | None, usual: int = DEFAULT_TOKENS) -> Shape:
+def step_shape(model: Model, phase: str, context: int | None, tokens: int | None, usual: int = DEFAULT_TOKENS) -> StepShape:
     limit = context_limit(model)
     context = min(DEFAULT_CONTEXT, limit) if context is None else context
     tokens = max(1, min(usual, context - 1)) if tokens is None else tokens
-    return Shape.of(model.config, phase, context, tokens)
+    return StepShape.of(model.config, phase, context, tokens)
 
 
-def usual_tokens(platform: str) -> int:
+def default_prefill_tokens(platform: str) -> int:
     """Of a launch of one design of both phases on this platform."""
-    return MANY_TOKENS if core.ask("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS else FEW_TOKENS
+    return MANY_TOKENS if core.run_json("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS else FEW_TOKENS
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, unit: bool = False, platform: str | None = None) -> list[Shape]:
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, engine: bool = False, platform: str | None = None) -> list[StepShape]:
     """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, and one token is a chunk; platform: for how many of them, where nobody says."""
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
-    if phase == "both" and unit and batch == 1:
-        usual = usual_tokens(platform) if platform and tokens is None else FEW_TOKENS
-        return [replace(step_shape(model, "prefill", context, tokens, usual), argmax=argmax, counted=True)]
+    if phase == "both" and engine and batch == 1:
+        usual = default_prefill_tokens(platform) if platform and tokens is None else FEW_TOKENS
+        return [replace(step_shape(model, "prefill", context, tokens, usual), argmax=argmax, dynamic_tokens=True)]
     return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
 
 
-def _write_step(model: Model, shape: Shape, path: Path, attributes: bool = True) -> Lowered:
+def _write_step(model: Model, shape: StepShape, path: Path, attributes: bool = True) -> Lowered:
     lowered = model.lower(shape, attributes)
     path.write_text(lowered.text)
     return lowered
@@ -66,7 +66,7 @@ def _write_weights(model: Model, steps: list[Lowered], folder: Path, progress: P
         weights.write(folder / WEIGHTS, parts, integers, integers.__getitem__, progress.update)
 
 
-def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, attributes: bool = True) -> None:
+def export_files(model: Model, shape: StepShape, folder: Path, progress: Progress, attributes: bool = True) -> None:
     """Writes model.mlir, config.json and weights.safetensors into `folder`."""
     progress.stage("export")
     lowered = _write_step(model, shape, folder / MLIR, attributes)
@@ -76,22 +76,22 @@ def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, a
     _write_weights(model, [lowered], folder, progress)
 
 
-def _design_name(model: Model, shape: Shape) -> str:
+def _design_name(model: Model, shape: StepShape) -> str:
     """Of a design of one phase: what its report is headed with, and the kernel's name on the card."""
     label = re.sub(r"[^0-9A-Za-z]+", "_", Path(model.name).absolute().name).strip("_")
-    return f"{label or 'model'}_{'both' if shape.counted else shape.phase}"
+    return f"{label or 'model'}_{'both' if shape.dynamic_tokens else shape.phase}"
 
 
-def compile_files(model: Model, shape: Shape, platform: str, output: Path, progress: Progress, quant: str | None = None,
+def compile_files(model: Model, shape: StepShape, platform: str, output: Path, progress: Progress, quant: str | None = None,
                   values: bool = True) -> Lowered:
     """Compiles one step into the design folder `output`; without `values` it has no weights and cannot run."""
     return compile_phases(model, [shape], platform, output, progress, quant, values)[shape.phase]
 
 
-def compile_phases(model: Model, shapes: list[Shape], platform: str, output: Path, progress: Progress, quant: str | None = None,
+def compile_phases(model: Model, shapes: list[StepShape], platform: str, output: Path, progress: Progress, quant: str | None = None,
                    values: bool = True, integers: dict[str, torch.Tensor] | None = None) -> dict[str, Lowered]:
     """Compiles one step, or two as phases of one kernel that have the same weights and states. integers: weights that are rounded already."""
-    outputs.check(output, DESIGN_FILES)
+    output_folder.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:
         names = [Path(work) / f"{shape.phase if len(shapes) > 1 else _design_name(model, shape)}.mlir" for shape in shapes]

@@ -18,7 +18,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 from streamtensor import core, models, reference  # noqa: E402
-from streamtensor.decoder import Shape  # noqa: E402
+from streamtensor.decoder_step import StepShape  # noqa: E402
 from streamtensor.errors import Error  # noqa: E402
 from streamtensor.generation import Decoder  # noqa: E402
 
@@ -40,11 +40,11 @@ NEW_TOKENS = 16
 
 
 SHARE = os.environ.get("STC_TEST_SHARE")  # a folder: of several runs side by side the first to come takes a file
-FIRST = ("test_quantised_design.py",)     # what takes long does not begin last
+RUN_EARLY = ("test_quantized_design.py",)     # what takes long does not begin last
 
 
 @functools.cache
-def ours(name: str) -> bool:
+def claim_test_file(name: str) -> bool:
     try:
         (Path(SHARE) / name).touch(exist_ok=False)
         return True
@@ -54,11 +54,11 @@ def ours(name: str) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item):
-    return None if not SHARE or ours(item.path.name) else True  # done with it
+    return None if not SHARE or claim_test_file(item.path.name) else True  # done with it
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.name not in FIRST)
+    items.sort(key=lambda item: item.path.name not in RUN_EARLY)
 
 
 @pytest.fixture(scope="session")
@@ -79,18 +79,18 @@ def folder_of(tmp_path_factory):
 def core_built():
     """Skips the test on a tree whose compiler is not built."""
     try:
-        core.find(core.COMPILER), core.find(core.LIBRARY)
+        core.find_file(core.COMPILER), core.find_file(core.LIBRARY)
     except Error as error:
         pytest.skip(str(error))
 
 
 def stc(*arguments, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300)
+    return subprocess.run([core.find_file(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def host_of(folder: Path, program: Path) -> Path:
     """A design's own host program, built."""
-    library, include = core.find(core.LIBRARY).parent, Path(__file__).resolve().parents[2] / "include"
+    library, include = core.find_file(core.LIBRARY).parent, Path(__file__).resolve().parents[2] / "include"
     command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{include}", "-o", program, folder / "host" / "main.c", f"-L{library}", f"-Wl,-rpath,{library}", "-lstreamtensor"]
     subprocess.run(command, check=True, timeout=60)
     return program
@@ -98,10 +98,10 @@ def host_of(folder: Path, program: Path) -> Path:
 
 def compile_with(monkeypatch, path: Path, options: str) -> None:
     """The package compiles with these options as well, by a program at `path`."""
-    path.write_text(f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find(core.COMPILER)} "$@"\n')
+    path.write_text(f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find_file(core.COMPILER)} "$@"\n')
     path.chmod(0o755)
-    find = core.find
-    monkeypatch.setattr(core, "find", lambda name: path if name == core.COMPILER else find(name))
+    find = core.find_file
+    monkeypatch.setattr(core, "find_file", lambda name: path if name == core.COMPILER else find(name))
 
 
 @dataclass
@@ -109,13 +109,13 @@ class Case:
     """One model with values, and prompts for it."""
     model: models.Model
     tensors: dict[str, torch.Tensor]
-    shape: Shape
+    shape: StepShape
 
     @classmethod
     def of(cls, folder: Path, context: int = 40) -> "Case":
         model = models.load(str(folder))
         tensors = {name: model.tensor(name) for name in model.tensors()}
-        return cls(model, tensors, Shape.of(model.config, "decode", context, 1))
+        return cls(model, tensors, StepShape.of(model.config, "decode", context, 1))
 
     def prompt(self, seed: int) -> list[int]:
         return torch.randint(self.model.config.vocab_size, (16,), generator=torch.Generator().manual_seed(seed)).tolist()
@@ -126,10 +126,10 @@ def small_case(folder: Path, family: str, context: int, tokens: int | None = Non
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**FAMILIES[family], **changes}))
     case = Case.of(folder, context)
-    return replace(case, shape=Shape.of(case.model.config, "prefill", context, tokens)) if tokens else case
+    return replace(case, shape=StepShape.of(case.model.config, "prefill", context, tokens)) if tokens else case
 
 
-class TorchDesign(reference.Stepped):
+class TorchDesign(reference.ReferenceDesign):
     """Behaves as a compiled decode design of the case."""
 
     def __init__(self, case: Case):

@@ -70,13 +70,13 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
 @pytest.mark.parametrize("arguments, message, note", [
     (["export", "no/such-model", "-o", "{out}"], "unknown model 'no/such-model'", "gpt2-medium"),
     (["export", "{empty}", "-o", "{out}"], "the folder has no config.json", "config.json and *.safetensors"),
-    (["export", "{gpt2}", "-o", "{taken}"], "the folder is not ours: it has 'mine.txt'", "a new folder"),
+    (["export", "{gpt2}", "-o", "{taken}"], "not a folder that this command wrote: it contains 'mine.txt'", "a new folder"),
     (["export", "{gpt2}", "-o", "{taken}/mine.txt"], "not a folder", "a new folder"),
     (["compile", "{gpt2}", "-o", "{taken}/mine.txt/x"], "mine.txt: not a folder", "'x' is to be written there"),
     (["export", "{gpt2}", "--context", "65", "-o", "{out}"], "--context 65", "2 to 64"),
     (["export", "{gpt2}", "--context", "1", "-o", "{out}"], "--context 1", "2 to 64"),
-    (["export", "{gpt2}", "--phase", "prefill", "--tokens", "0", "-o", "{out}"], "--tokens 0", "1 to 63"),
-    (["export", "{gpt2}", "--tokens", "64", "-o", "{out}"], "--tokens 64", "1 to 63"),
+    (["export", "{gpt2}", "--phase", "prefill", "--prefill-chunk", "0", "-o", "{out}"], "--prefill-chunk 0", "1 to 63"),
+    (["export", "{gpt2}", "--prefill-chunk", "64", "-o", "{out}"], "--prefill-chunk 64", "1 to 63"),
     (["export", "{gpt2}"], "the following arguments are required: -o", "export --help"),
     (["export", "{gpt2}", "--phase", "both", "-o", "{out}"], "invalid choice: 'both'", "--help"),
     (["import"], "invalid choice: 'import'", "streamtensor --help"),
@@ -87,7 +87,7 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["generate", "{gpt2}", "--prompt-ids", "1,2,3", "--context", "3"], "context of 3", "larger --context, up to 64"),
     (["generate", "{gpt2}", "--prompt", "caf\udce9"], "--prompt is not UTF-8", "plain text"),
     (["generate", "{gpt2}", "--prompt", "x", "--stop", "\udcff"], "--stop is not UTF-8", "plain text"),
-    (["compile", "{gpt2}", "-o", "."], "not ours", "a new folder"),
+    (["compile", "{gpt2}", "-o", "."], "not a folder that this command wrote", "a new folder"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0"], "--top-p 0", "up to 1"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--quant", "w2a8"], "no scheme 'w2a8'", "w4a8"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "-1"], "--temperature -1 is below zero", "and above"),
@@ -95,13 +95,13 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "inf"], "--temperature inf is no number", "and above"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--seed", "9223372036854775808"], "--seed", "--help"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--seed", "-1"], "--seed: -1 is outside", "--help"),
-    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0.5"], "--top-p is of no use with --temperature 0", "above 0"),
-    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-k", "5"], "--top-k is of no use with --temperature 0", "above 0"),
-    (["generate", "{gpt2}", "--prompt-ids", "1", "--stop", "x"], "--stop is of no use with --prompt-ids", "--prompt TEXT"),
-    (["generate", "{gpt2}", "--prompt-ids", "1", "--raw"], "--raw is of no use with --prompt-ids", "--prompt TEXT"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0.5"], "--top-p has no effect with --temperature 0", "above 0"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-k", "5"], "--top-k has no effect with --temperature 0", "above 0"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--stop", "x"], "--stop has no effect with --prompt-ids", "--prompt TEXT"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--no-chat-template"], "--no-chat-template has no effect with --prompt-ids", "--prompt TEXT"),
     (["generate", "{gpt2}", "--prompt", "x", "--stop", ""], "--stop is empty", "ends the answer"),
-    (["generate", "{gpt2}", "--prompt-ids", "1", "--method", "rtn"], "--method is of no use with --quant fp32", "w4a8"),
-    (["compile", "{gpt2}", "--quant", "w4a8", "--method", "rtn", "--no-weights", "-o", "{out}"], "--method and --no-weights contradict", "one of them"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--quant-method", "rtn"], "--quant-method has no effect with --quant fp32", "w4a8"),
+    (["compile", "{gpt2}", "--quant", "w4a8", "--quant-method", "rtn", "--no-weights", "-o", "{out}"], "--quant-method and --no-weights contradict", "one of them"),
     (["explore", "{gpt2}/config.json", "--workers", "2", "--scheduler", "tcp://localhost:1", "-o", "{out}"], "--workers and --scheduler contradict", "one of them"),
     (["evaluate", "{gpt2}", "--text", "{out}", "--context", "0"], "--context 0 is outside", "2 to 64"),
 ])
@@ -121,7 +121,7 @@ def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments,
 def test_a_folder_that_is_not_ours_is_refused_before_the_model_is_loaded(run, tmp_path, folder_of, core_built, command):
     (tmp_path / "mine.txt").write_text("mine")
     status, _, err = run(command[0], folder_of("gpt2"), *command[1:], "-o", tmp_path)
-    assert status == 1 and "not ours: it has 'mine.txt'" in err and "load" not in err
+    assert status == 1 and "not a folder that this command wrote: it contains 'mine.txt'" in err and "load" not in err
 
 
 def test_an_empty_folder_and_a_link_to_one_are_taken_but_not_the_one_that_this_runs_in(run, tmp_path, folder_of, monkeypatch):
@@ -144,9 +144,9 @@ def test_a_stage_that_comes_again_is_said_once():
 
 
 def test_tokens_beside_decode_are_not_passed_over_in_silence(run, tmp_path, folder_of):
-    status, _, err = run("export", folder_of("gpt2"), "--context", 16, "--tokens", 8, "-o", tmp_path / "x")
-    assert status == 0 and "note: --tokens 8 is about prefill" in err
-    assert "--tokens" not in run("export", folder_of("gpt2"), "--context", 16, "--tokens", 8, "--phase", "prefill", "-o", tmp_path / "x")[2]
+    status, _, err = run("export", folder_of("gpt2"), "--context", 16, "--prefill-chunk", 8, "-o", tmp_path / "x")
+    assert status == 0 and "note: --prefill-chunk 8 has no effect" in err
+    assert "--prefill-chunk" not in run("export", folder_of("gpt2"), "--context", 16, "--prefill-chunk", 8, "--phase", "prefill", "-o", tmp_path / "x")[2]
 
 
 def test_prompt_goes_through_the_folder_s_tokenizer(run, tmp_path, folder_of):
@@ -162,7 +162,7 @@ def test_prompt_goes_through_the_folder_s_tokenizer(run, tmp_path, folder_of):
     assert status == 1 and "the prompt has the id 600" in err
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": "{{ raise_exception('a system message first') }}"}))
     status, _, err = run("generate", folder, "--prompt", "the dog")
-    assert status == 1 and "chat template cannot take the prompt: TemplateError: a system message first" in err and "--raw" in err
+    assert status == 1 and "chat template cannot take the prompt: TemplateError: a system message first" in err and "--no-chat-template" in err
 
 
 LLAMA = FAMILIES["llama"]
@@ -216,7 +216,7 @@ def test_missing_core_is_named(run, tmp_path, folder_of, monkeypatch):
     from streamtensor import core
     monkeypatch.setattr(core, "folders", lambda: [tmp_path / "nowhere"])
     status, _, err = run("compile", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "d")
-    assert status == 1 and "stc is not there" in err and "nowhere" in err and "STREAMTENSOR_CORE" in err
+    assert status == 1 and "stc was not found" in err and "nowhere" in err and "STREAMTENSOR_CORE" in err
 
 
 def test_internal_error_shows_a_traceback_only_when_asked(run, monkeypatch, tmp_path):
@@ -247,20 +247,20 @@ def test_help_speaks_of_what_the_command_takes(run):
 
 def test_one_design_of_both_phases_takes_no_more_tokens_than_a_short_context_has(folder_of):
     model = models.load(str(folder_of("gpt2")))
-    tokens = [workflow.step_shapes(model, "both", context, None, unit=True)[0].tokens for context in (5, 64)]
+    tokens = [workflow.step_shapes(model, "both", context, None, engine=True)[0].tokens for context in (5, 64)]
     assert tokens == [4, 8]
 
 
 @pytest.mark.parametrize("platform, tokens", [("u55c", 32), ("u280", 32), ("vu9p", 8), ("xc7z020", 8)])
 def test_a_board_with_a_port_for_each_slice_takes_many_tokens_a_launch(core_built, platform, tokens):
-    assert workflow.usual_tokens(platform) == tokens
+    assert workflow.default_prefill_tokens(platform) == tokens
 
 
 def test_a_reader_that_leaves_is_no_error_and_a_full_disk_is_one(core_built):
     reader, writer = os.pipe()
     os.close(reader)
     with open("/dev/full", "w") as full, open(writer, "w") as left:
-        said = [subprocess.run([core.find(core.COMPILER), "passes"], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60) for out in (full, left)]
+        said = [subprocess.run([core.find_file(core.COMPILER), "passes"], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60) for out in (full, left)]
     assert [(ran.returncode, ran.stderr) for ran in said] == [(1, "stc: error: standard output cannot be written\n"), (0, "")]
 
 

@@ -5,14 +5,14 @@ from torch import nn
 
 import streamtensor
 from streamtensor import decompose, models, workflow
-from test_fold import Of
+from test_constant_folding import Of
 
 
 @pytest.fixture
 def traced(monkeypatch):
     """How many operations were traced, graph by graph."""
-    counts, parts = [], decompose._parts
-    monkeypatch.setattr(decompose, "_parts", lambda nodes: counts.append(len(nodes)) or parts(nodes))
+    counts, parts = [], decompose._trace_parts
+    monkeypatch.setattr(decompose, "_trace_parts", lambda nodes: counts.append(len(nodes)) or parts(nodes))
     return counts
 
 

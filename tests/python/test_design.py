@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("core_built")
 
 
 def stc(*arguments, cwd=None, prefix=()) -> str:
-    command = [*prefix, core.find(core.COMPILER), *arguments]
+    command = [*prefix, core.find_file(core.COMPILER), *arguments]
     done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -88,7 +88,7 @@ class Random:
     """A random graph, its inputs, and the results that the evaluator gives at hardware level."""
 
     def __init__(self, folder: Path, seed: int):
-        program = core.find(core.COMPILER).parent / "unit" / "test_pipeline"
+        program = core.find_file(core.COMPILER).parent / "unit" / "test_pipeline"
         if not program.exists():
             pytest.skip("the C tests are not built")
         environment = {**os.environ, "STC_RANDOM_FIRST": str(seed), "STC_RANDOM_GRAPHS": "1", "STC_RANDOM_VALUES": str(folder)}
@@ -149,10 +149,10 @@ def test_values_are_the_evaluators(random):
 def test_least_budget(case, tmp_path):
     """What a budget that cannot be met says is enough is enough, and one byte less is not."""
     def at(budget):
-        return subprocess.run([core.find(core.COMPILER), "compile", case.mlir, "--weights", case.weights, "--on-chip-memory", str(budget), "-o", tmp_path / "least"], capture_output=True, text=True, timeout=300)
+        return subprocess.run([core.find_file(core.COMPILER), "compile", case.mlir, "--weights", case.weights, "--on-chip-memory", str(budget), "-o", tmp_path / "least"], capture_output=True, text=True, timeout=300)
 
     refused = at(1)
-    least = int(re.search(r"note: --on-chip-memory (\d+) is the least", refused.stderr)[1])
+    least = int(re.search(r"note: --on-chip-memory (\d+) is the minimum", refused.stderr)[1])
     parts = [int(number) for number in re.search(r"converters (\d+), buffers (\d+), sums (\d+), FIFOs of two words (\d+)", refused.stderr).groups()]
     assert refused.returncode == 1 and sum(parts) == least
     assert at(least - 1).returncode == 1

@@ -4,12 +4,12 @@ import os
 
 import pytest
 import torch
-import trained
+import trained_models
 from safetensors.torch import load_file
 
-from streamtensor import calibrate, cli, evaluation, models, quantise
+from streamtensor import calibrate, cli, evaluation, models, quantize
 from streamtensor.errors import Error
-from streamtensor.quantise import Scheme
+from streamtensor.quantize import Scheme
 
 CONTEXT = 64
 SIZES = {"short": dict(width=64, layers=2, steps=100), "long": dict(width=256, layers=4, steps=300)}
@@ -17,21 +17,21 @@ MODE = "long" if os.environ.get("STC_TEST_MODE") == "long" else "short"
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory):
+def trained_model(tmp_path_factory):
     """learnt(family): a folder with a trained model, and the model."""
     made = {}
 
     def make(family):
         if family not in made:
             folder = tmp_path_factory.mktemp(family)
-            made[family] = folder, trained.train(folder, family, context=CONTEXT, **SIZES[MODE])
+            made[family] = folder, trained_models.train(folder, family, context=CONTEXT, **SIZES[MODE])
         return made[family]
 
     return make
 
 
 def pieces_of(folder):
-    ids = models.load(str(folder)).tokenizer()(trained.stories(2, 60 if MODE == "short" else 200))["input_ids"]
+    ids = models.load(str(folder)).tokenizer()(trained_models.stories(2, 60 if MODE == "short" else 200))["input_ids"]
     return evaluation.split(ids, CONTEXT)
 
 
@@ -39,8 +39,8 @@ FAMILIES = ["gpt2", "llama"] if MODE == "long" else ["llama"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_w4a8_costs(learnt, family):
-    folder, model = learnt(family)
+def test_what_w4a8_costs(trained_model, family):
+    folder, model = trained_model(family)
     calibration, pieces = pieces_of(folder)
     plain, gptq = (evaluation.cost(model, Scheme.parse("w4a8"), method, calibration, pieces)[0] for method in ("rtn", "gptq"))
     words = len(models.load(str(folder)).tokenizer())
@@ -50,13 +50,13 @@ def test_what_w4a8_costs(learnt, family):
     assert evaluation.cost(model, Scheme.parse("w4a8"), "rtn", [], pieces)[0] == plain  # the same twice
 
 
-def test_the_measure_sees_damage(learnt):
-    folder, model = learnt(FAMILIES[0])
+def test_the_measure_sees_damage(trained_model):
+    folder, model = trained_model(FAMILIES[0])
     _, pieces = pieces_of(folder)
-    weights = quantise.rounded(model, Scheme.parse("w4a8"))
+    weights = quantize.rounded(model, Scheme.parse("w4a8"))
     first = next(iter(weights))
-    weights[first] = quantise.Weight(-weights[first].q, weights[first].scale, weights[first].group)
-    worse = evaluation.compare(model, quantise.applied(model, Scheme.parse("w4a8"), weights), pieces)
+    weights[first] = quantize.Weight(-weights[first].q, weights[first].scale, weights[first].group)
+    worse = evaluation.compare(model, quantize.quantized_copy(model, Scheme.parse("w4a8"), weights), pieces)
     assert worse.rise() > 0.05, worse
 
 
@@ -67,7 +67,7 @@ class OutsideLinear(torch.nn.Module):
 
     def __init__(self, layer, group: int):
         super().__init__()
-        parts = quantise.groups(layer.weight.detach(), group)
+        parts = quantize.groups(layer.weight.detach(), group)
         scale = (parts.abs().amax(-1, keepdim=True) / 7.5).clamp(min=torch.finfo(torch.float32).eps)
         value = (parts / scale).round().clamp(-8, 7) * scale
         self.value, self.bias = value.flatten(1)[:, :layer.weight.shape[1]], layer.bias
@@ -89,32 +89,32 @@ def outside(model, group: int):
     return made
 
 
-def test_the_outside_scheme_is_torchao_s(learnt):
+def test_the_outside_scheme_is_torchao_s(trained_model):
     quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed: pip install torchao compares with it")
     from torchao.quantization.granularity import PerGroup
-    folder, model = learnt("llama")
+    folder, model = trained_model("llama")
     _, pieces = pieces_of(folder)
     size = 128 if MODE == "long" else 64
     theirs = copy.deepcopy(model)
     quantization.quantize_(theirs, quantization.Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int4, weight_granularity=PerGroup(size)))
     theirs, written = evaluation.compare(model, theirs, pieces), evaluation.compare(model, outside(model, size), pieces)
-    assert abs(theirs.quantised / written.quantised - 1) <= 0.002 and theirs.agreement >= 0.5, (theirs, written)
+    assert abs(theirs.quantized / written.quantized - 1) <= 0.002 and theirs.agreement >= 0.5, (theirs, written)
 
 
-def test_no_worse_than_the_outside_scheme(learnt):
+def test_no_worse_than_the_outside_scheme(trained_model):
     """With calibration; ours also has an int8 cache and embedding, which the outside one leaves in f32."""
-    folder, model = learnt("llama")
+    folder, model = trained_model("llama")
     calibration, pieces = pieces_of(folder)
     ours, _ = evaluation.cost(model, Scheme.parse("w4a8"), "gptq", calibration, pieces)
     theirs = evaluation.compare(model, outside(model, 128 if MODE == "long" else 64), pieces)
-    assert ours.quantised <= theirs.quantised * 1.005, (ours, theirs)
+    assert ours.quantized <= theirs.quantized * 1.005, (ours, theirs)
 
 
-def test_the_command(learnt, tmp_path, capsys):
-    folder, _ = learnt(FAMILIES[0])
-    (tmp_path / "text").write_text(trained.stories(3, 20))
+def test_the_command(trained_model, tmp_path, capsys):
+    folder, _ = trained_model(FAMILIES[0])
+    (tmp_path / "text").write_text(trained_models.stories(3, 20))
     place = tmp_path / "new" / "w.safetensors"
-    for scheme, *options in (["w4a8", "--method", "rtn"], ["w8a8"]):  # the second takes the place of the first
+    for scheme, *options in (["w4a8", "--quant-method", "rtn"], ["w8a8"]):  # the second takes the place of the first
         status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), "--quant", scheme, "-o", str(place), *options])
         lines = capsys.readouterr().out.splitlines()
         assert status == 0 and [line.split()[0] for line in lines] == ["fp32", scheme, "next"]
@@ -129,27 +129,27 @@ def generated(folder, design, *options) -> None:
     assert status == 0
 
 
-def test_a_design_has_the_calibrated_weights(core_built, learnt, tmp_path, capsys):
+def test_a_design_has_the_calibrated_weights(core_built, trained_model, tmp_path, capsys):
     """And says what PyTorch says with them."""
-    folder, model = learnt("llama")
-    (tmp_path / "text").write_text(trained.stories(3, 20))
+    folder, model = trained_model("llama")
+    (tmp_path / "text").write_text(trained_models.stories(3, 20))
     generated(folder, tmp_path / "design", "--calibration", str(tmp_path / "text"))
     said = capsys.readouterr().out.splitlines()[0]
-    generated(folder, tmp_path / "plain", "--method", "rtn")
+    generated(folder, tmp_path / "plain", "--quant-method", "rtn")
     packed, plain = ({path.name: path.read_bytes() for path in (tmp_path / name / "weights").iterdir()} for name in ("design", "plain"))
     assert packed.keys() == plain.keys() and packed != plain
     words, scheme = models.load(str(folder)).tokenizer(), Scheme.parse("w4a8")
     prompts = evaluation.prompts(words((tmp_path / "text").read_text())["input_ids"], CONTEXT)
-    quantised = quantise.applied(model, scheme, calibrate.weights(model, scheme, "gptq", prompts))
+    quantized = quantize.quantized_copy(model, scheme, calibrate.weights(model, scheme, "gptq", prompts))
     ids = words("one day anna went to the")["input_ids"]
     with torch.no_grad():
         for _ in range(12):
-            ids.append(int(quantised(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+            ids.append(int(quantized(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
     assert said.split() == words.decode(ids).split()
 
 
 @pytest.mark.parametrize("options, message", [
-    (["--quant", "w4a8", "--method", "gptq"], "needs a text to calibrate with"), (["--quant", "w4a8", "--method", "rtn", "--calibration", "text"], "takes no --calibration"),
+    (["--quant", "w4a8", "--quant-method", "gptq"], "needs a calibration text"), (["--quant", "w4a8", "--quant-method", "rtn", "--calibration", "text"], "takes no --calibration"),
     (["--quant", "bf16", "--calibration", "text"], "of no use with --quant bf16"), (["--calibration", "text"], "of no use with --quant fp32"),
     (["--quant", "w4a8", "--calibration", "text", "--no-weights"], "contradict each other"), (["--quant", "w4a8", "--calibration", "nowhere"], "No such file"),
     (["--quant", "w4a8", "--calibration", "text"], "no tokenizer here"),
@@ -170,7 +170,7 @@ def test_wrong_use_is_one_error(tmp_path, folder_of, capsys, text, options, mess
     folder = tmp_path / "m"
     folder.mkdir()
     (folder / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
-    trained.tokenizer(folder)
+    trained_models.tokenizer(folder)
     if text is not None:
         (tmp_path / "text").write_bytes(text)
     status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), *options])

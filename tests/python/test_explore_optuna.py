@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from streamtensor import cli, core, explore, explore_lock, explore_page  # noqa: E402
+from streamtensor import cli, core, explore, journal_lock, explore_report  # noqa: E402
 from streamtensor.errors import Error  # noqa: E402
 
 TREE = Path(__file__).parents[2]
@@ -43,18 +43,18 @@ def test_trials_front_and_page(tmp_path, capsys):
     page = (folder / "report.html").read_text()
     assert page.count("<svg") >= 2 and "Pareto front" in page and "History" in page and "://" not in page
     study = explore.open_study(folder, explore.Task(MODEL.read_text(), "u55c", None), True)
-    best = explore.front(study)
+    best = explore.pareto_front(study)
     for trial in best:
         assert not any(all(a <= b for a, b in zip(other.values, trial.values)) and other.values != trial.values for other in complete)
         assert abs(trial.user_attrs["cycles"] / trial.user_attrs["simulated"] - 1) < 0.05
-    assert explore_page.page(study) == page
+    assert explore_report.page(study) == page
 
 
 def test_an_exploration_goes_on(tmp_path, capsys):
     folder = tmp_path / "e"
     assert cli.main([*WORDS, "--trials", "3", "-o", str(folder)]) == 0
     assert cli.main([*WORDS, "--trials", "5", "-o", str(folder)]) == 1
-    assert "--resume goes on" in capsys.readouterr().err
+    assert "--resume continues" in capsys.readouterr().err
     assert cli.main([*WORDS, "--trials", "5", "--resume", "-o", str(folder)]) == 0
     assert len(trials_of(folder)) == 5
 
@@ -72,7 +72,7 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     for text in ("no journal\n", "no journal", "{}\n", "[]\n", '{"op_code": 0}\n'):
         (broken / explore.STORAGE).write_text(text)
         assert cli.main([*WORDS, "--resume", "-o", str(broken)]) == 1
-        assert "no storage of an exploration" in capsys.readouterr().err
+        assert "not the study of an exploration" in capsys.readouterr().err
         assert (broken / explore.STORAGE).read_text() == text
 
 
@@ -98,7 +98,7 @@ def locked(folder: Path) -> Path:
 def test_a_lock_that_is_waited_for_is_told(tmp_path, monkeypatch, capsys):
     lock = locked(tmp_path / "e")
     capsys.readouterr()
-    monkeypatch.setattr(explore_lock, "PATIENCE", .2)
+    monkeypatch.setattr(journal_lock, "NOTICE_SECONDS", .2)
     released = threading.Timer(1, lock.unlink)
     released.start()
     assert cli.main([*WORDS, "--trials", "1", "--resume", "-o", str(tmp_path / "e")]) == 0
@@ -111,8 +111,8 @@ def test_a_lock_that_is_waited_for_is_told(tmp_path, monkeypatch, capsys):
 def test_a_lock_behind_which_nothing_is_written_is_removed_and_told(tmp_path, monkeypatch, capsys):
     lock = locked(tmp_path / "e")
     capsys.readouterr()
-    monkeypatch.setattr(explore_lock, "PATIENCE", .2)
-    monkeypatch.setattr(explore_lock, "GRACE", 1)
+    monkeypatch.setattr(journal_lock, "NOTICE_SECONDS", .2)
+    monkeypatch.setattr(journal_lock, "STALE_SECONDS", 1)
     assert cli.main([*WORDS, "--trials", "2", "--resume", "-o", str(tmp_path / "e")]) == 0
     said = capsys.readouterr().err
     assert f"waiting for {lock}" in said and f"{lock} is removed: nothing was written for 1 s" in said
@@ -122,7 +122,7 @@ def test_a_lock_behind_which_nothing_is_written_is_removed_and_told(tmp_path, mo
 def test_a_lock_that_another_run_took_away_is_named(tmp_path):
     journal = tmp_path / explore.STORAGE
     journal.touch()
-    lock = explore_lock.Lock(journal)
+    lock = journal_lock.JournalLock(journal)
     assert lock.acquire()
     (tmp_path / f"{explore.STORAGE}.lock").unlink()
     with pytest.raises(Error, match=f"{explore.STORAGE}.lock was removed while this exploration wrote"):
@@ -140,7 +140,7 @@ def test_a_record_that_was_cut_short_is_left_out(tmp_path):
 
 def test_no_design_at_all_is_told(tmp_path, capsys):
     assert cli.main([*WORDS, "--trials", "2", "--max-dsp", "1", "-o", str(tmp_path / "e")]) == 1
-    assert "none of 2 trials is a design; of what the compiler does by itself: --max-dsp 1 cannot be met" in capsys.readouterr().err
+    assert "none of 2 trials gives a design; the one with default settings fails with: --max-dsp 1 cannot be met" in capsys.readouterr().err
 
 
 def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
@@ -150,7 +150,7 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     assert cli.main([*WORDS, "--trials", "2", *wished, "-o", str(tmp_path / "e")]) == 0
     study = explore.open_study(tmp_path / "e", explore.Task(MODEL.read_text(), "u55c", None, wished), True)
     free = explore.open_study(tmp_path / "free", explore.Task(MODEL.read_text(), "u55c", None), True)
-    assert len(explore.finished(study)) == 2 and all(trial.values[0] <= 0.06 for trial in explore.front(study))
+    assert len(explore.finished(study)) == 2 and all(trial.values[0] <= 0.06 for trial in explore.pareto_front(study))
     assert explore.finished(study)[0].values[1] < explore.finished(free)[0].values[1]
     capsys.readouterr()
     assert cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
@@ -159,9 +159,9 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     assert "--fix-kernel names 'k77', which is no kernel of the design\nnote: the nearest is k0" in capsys.readouterr().err and not (tmp_path / "f").exists()
 
 
-def put_before_compiler(folder: Path, line: str, monkeypatch) -> None:
+def wrap_compiler(folder: Path, line: str, monkeypatch) -> None:
     """The compiler is now a script in `folder` that runs a line of shell first."""
-    real, script = core.find(core.COMPILER), folder / core.COMPILER
+    real, script = core.find_file(core.COMPILER), folder / core.COMPILER
     folder.mkdir()
     script.write_text(f'#!/bin/sh\n{line}\nexec {real} "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -170,7 +170,7 @@ def put_before_compiler(folder: Path, line: str, monkeypatch) -> None:
 
 def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
     folder = tmp_path / "core"
-    put_before_compiler(folder, f'if [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi', monkeypatch)
+    wrap_compiler(folder, f'if [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi', monkeypatch)
     assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 0
     assert (folder / "died").is_dir()
     trials = trials_of(tmp_path / "e")
@@ -198,7 +198,7 @@ def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
 
 
 def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
-    put_before_compiler(tmp_path / "core", '[ "$1" != compile ] || kill -9 $$', monkeypatch)
+    wrap_compiler(tmp_path / "core", '[ "$1" != compile ] || kill -9 $$', monkeypatch)
     assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 1
     assert f"failed {explore.ATTEMPTS} times" in capsys.readouterr().err
 
@@ -249,6 +249,6 @@ def test_no_scheduler_is_told_and_nothing_left(tmp_path, capsys):
 
 
 def test_the_choices_are_the_compilers():
-    help_text = subprocess.run([core.find(core.COMPILER), "compile", "--help"], capture_output=True, text=True).stdout
-    for choice in explore.choices("u55c"):
+    help_text = subprocess.run([core.find_file(core.COMPILER), "compile", "--help"], capture_output=True, text=True).stdout
+    for choice in explore.search_space("u55c"):
         assert re.search(rf"--{choice['name']}\b", help_text) and choice["default"] in choice["candidates"]

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import streamtensor
 from streamtensor import graph, models, weights
-from streamtensor.decoder import ExplicitCache, Shape, _last_row_alone
+from streamtensor.decoder_step import ExplicitCache, StepShape, _head_on_last_token_only
 
 ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
 RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.position = "(\w+)", stream.axis = (\d+) : i64, )?'
@@ -35,7 +35,7 @@ def parses(text: str) -> bool:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_decode_step(family, folder_of):
     model = models.load(str(folder_of(family)))
-    shape = Shape.of(model.config, "decode", 16, 1)
+    shape = StepShape.of(model.config, "decode", 16, 1)
     lowered = model.lower(shape)
     arguments, results = signature(lowered.text)
     heads, width, vocabulary = shape.heads, shape.width, model.config.vocab_size
@@ -53,24 +53,24 @@ def test_decode_step(family, folder_of):
 def test_only_a_context_beyond_a_sliding_window_has_a_window(folder_of):
     config = models.load(str(folder_of("gemma3"))).config
     config.sliding_window = 8
-    long, short = Shape.of(config, "decode", 9, 1), Shape.of(config, "decode", 8, 1)
+    long, short = StepShape.of(config, "decode", 9, 1), StepShape.of(config, "decode", 8, 1)
     assert (long.window, long.mixed, short.window, short.mixed) == (8, True, None, False)
 
 
 def test_a_model_without_attention_is_refused():
     from transformers import MambaConfig
     with pytest.raises(streamtensor.Error, match="'mamba' has no attention heads"):
-        Shape.of(MambaConfig(), "decode", 9, 1)
+        StepShape.of(MambaConfig(), "decode", 9, 1)
 
 
-@pytest.mark.parametrize("every", [False, True])
-def test_prefill_step(every, folder_of):
+@pytest.mark.parametrize("all_logits", [False, True])
+def test_prefill_step(all_logits, folder_of):
     model = models.load(str(folder_of("gpt2")))
-    arguments, results = signature(model.lower(replace(Shape.of(model.config, "prefill", 64, 8), every=every)).text)
+    arguments, results = signature(model.lower(replace(StepShape.of(model.config, "prefill", 64, 8), all_logits=all_logits)).text)
     assert arguments[:3] == [("tensor<1x8xi64>", "ids", "input"), ("tensor<1x1xi64>", "positions", "input"), ("tensor<1x1xi64>", "tokens", "input")]
     assert arguments[3:7] == [("tensor<1x4x63x32xf32>", name, "state") for name in ("k.0", "k.1", "v.0", "v.1")]
     assert {role for _, _, role in arguments[7:]} == {"weight"}
-    assert results[0] == (f"tensor<1x{8 if every else 1}x512xf32>", "", "", "logits", "output", "")
+    assert results[0] == (f"tensor<1x{8 if all_logits else 1}x512xf32>", "", "", "logits", "output", "")
     assert results[1:] == [("tensor<1x4x8x32xf32>", "positions", "2", name, "state", "tokens") for name in ("k.0", "k.1", "v.0", "v.1")]
 
 
@@ -78,12 +78,12 @@ def norms(text: str) -> list[str]:
     return re.findall(r"math\.rsqrt.*?-> (tensor<[^>]*>)", text, re.S)
 
 
-@pytest.mark.parametrize("family, every", [(family, False) for family in FAMILIES] + [("gpt2", True)])
-def test_the_last_norm_is_of_the_row_that_counts(family, every, folder_of):
+@pytest.mark.parametrize("family, all_logits", [(family, False) for family in FAMILIES] + [("gpt2", True)])
+def test_the_last_norm_is_of_the_row_that_counts(family, all_logits, folder_of):
     model = models.load(str(folder_of(family)))
-    rows = norms(model.lower(replace(Shape.of(model.config, "prefill", 64, 8), every=every)).text)
+    rows = norms(model.lower(replace(StepShape.of(model.config, "prefill", 64, 8), all_logits=all_logits)).text)
     assert len(rows) > 4 and all("x8x" in shape for shape in rows[:-1])
-    assert ("x8x" in rows[-1]) == every
+    assert ("x8x" in rows[-1]) == all_logits
 
 
 def test_a_norm_in_front_of_layers_stays_there():
@@ -93,7 +93,7 @@ def test_a_norm_in_front_of_layers_stays_there():
     outer.base_model.front = front
     outer.get_output_embeddings = lambda: outer.head
     cache = ExplicitCache(2, [], [])
-    _last_row_alone(outer, torch.tensor([[2]]), cache)
+    _head_on_last_token_only(outer, torch.tensor([[2]]), cache)
     x = torch.randn(1, 5, 4)
     assert torch.equal(front(x), torch.nn.functional.layer_norm(x, (4,), front.weight, front.bias, front.eps))
     assert torch.equal(outer.head(x), torch.nn.functional.linear(x[:, 1:2], outer.head.weight, outer.head.bias))
@@ -105,14 +105,14 @@ def test_a_norm_in_front_of_layers_stays_there():
 
 def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
     model = models.load(str(folder_of("gpt2")))
-    shape = replace(Shape.of(model.config, "decode", 16, 1), masked=True)
+    shape = replace(StepShape.of(model.config, "decode", 16, 1), masks_past=True)
     text, bare = model.lower(shape).text, model.lower(shape, attributes=False).text
     assert "stream." not in bare
     assert re.sub(r" \{stream\.[^}]*\}", "", text).replace("-> (", "-> ") == bare.replace("-> (", "-> ")
 
 
 def test_export_is_reproducible(folder_of):
-    texts = {models.load(str(folder_of("llama"))).lower(Shape.of(models.load(str(folder_of("llama"))).config,
+    texts = {models.load(str(folder_of("llama"))).lower(StepShape.of(models.load(str(folder_of("llama"))).config,
                                                                   "decode", 16, 1)).text for _ in range(2)}
     assert len(texts) == 1
 
@@ -245,7 +245,7 @@ def test_a_fourier_transform_by_products_is_accepted(core_built):
 
 def test_weights_file_holds_the_values(tmp_path, folder_of):
     model = models.load(str(folder_of("llama")))
-    names = model.lower(Shape.of(model.config, "decode", 16, 1)).weights
+    names = model.lower(StepShape.of(model.config, "decode", 16, 1)).weights
     model.write_weights(tmp_path / "w.safetensors", names)
     with safe_open(tmp_path / "w.safetensors", "pt") as file:
         assert set(file.keys()) == set(names)
@@ -304,5 +304,5 @@ def test_what_torch_mlir_leaves_is_removed_where_it_leaves_it_alone(tmp_path, mo
     for name in ("temporary", "elsewhere"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "Module.mlir").touch()
-        graph._remove_left(RuntimeError(f"failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' {tmp_path / name / 'Module.mlir'}"))
+        graph._remove_failed_dump(RuntimeError(f"failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' {tmp_path / name / 'Module.mlir'}"))
     assert [path.parent.name for path in tmp_path.glob("*/Module.mlir")] == ["elsewhere"]

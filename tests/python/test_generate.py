@@ -89,7 +89,7 @@ WORDS = ["", "a", " b", " c", "ST", "OP", " d"]
     (["OPS"], ["a", " b", "ST", "", "OP d", ""], False),
 ])
 def test_text_comes_in_pieces_and_ends_before_a_stop_text(stops, pieces, stopped):
-    text = generation.Text(lambda ids: "".join(WORDS[i] for i in ids), [3], stops)
+    text = generation.IncrementalText(lambda ids: "".join(WORDS[i] for i in ids), [3], stops)
     found = []
     for token in (1, 2, 4, 5, 6):
         found.append(text.add(token))

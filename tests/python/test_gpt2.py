@@ -6,7 +6,7 @@ import torch
 from conftest import compare
 
 from streamtensor import demo, models, workflow
-from streamtensor.decoder import Shape
+from streamtensor.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 DISTINCT = 12  # of 16 ids: weights that repeat tokens would hide errors
@@ -21,7 +21,7 @@ def prompts():
 @pytest.mark.long
 def test_gpt2_124m_is_pytorch(core_built, tmp_path):
     model = models.load("gpt2", 0, search=False)
-    shape = Shape.of(model.config, "decode", model.config.max_position_embeddings, 1)
+    shape = StepShape.of(model.config, "decode", model.config.max_position_embeddings, 1)
     case = SimpleNamespace(model=model, shape=shape, tensors={name: model.tensor(name) for name in model.tensors()})
     lowered = workflow.compile_files(model, shape, "u55c", tmp_path / "design", Progress())
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:

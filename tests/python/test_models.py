@@ -7,15 +7,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from streamtensor import cli, families, models
-from streamtensor.decoder import Shape
+from streamtensor import cli, builtin_models, models
+from streamtensor.decoder_step import StepShape
 from streamtensor.errors import Error
 
 
-@pytest.mark.parametrize("name", [*families.BUILT_IN, "Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.2-1B", "google/gemma-3-1b-pt", "TinyLlama"])
+@pytest.mark.parametrize("name", [*builtin_models.BUILT_IN, "Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.2-1B", "google/gemma-3-1b-pt", "TinyLlama"])
 def test_a_built_in_model_has_shapes_and_no_values(name):
     model = models.load(name)
-    shape = Shape.of(model.config, "decode", 1024, 1)
+    shape = StepShape.of(model.config, "decode", 1024, 1)
     assert all(value.is_meta for value in dict(model.module.named_parameters()).values()) and "random" in model.notice
     assert shape.mixed == ("gemma" in name.lower()) and model.end_tokens()
 
@@ -30,7 +30,7 @@ def test_a_built_in_model_has_the_size_of_its_card(name, millions):
 
 @pytest.mark.parametrize("name", ["someone/gpt2", "gpt3", "qwen/gpt2/x"])
 def test_other_names_are_no_built_in_models(name):
-    assert families.built_in(name) is None
+    assert builtin_models.built_in(name) is None
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def damaged_in_the_cache(folder):
     os.symlink(blob, shard(folder))
 
 
-def unlike_the_index(folder):
+def missing_indexed_tensor(folder):
     (folder / "model.safetensors.index.json").write_text("{}")
 
 
@@ -126,7 +126,7 @@ def of_another_format(folder):
     (misplaced, "the shard has no tensor 'transformer.ln_f."),
     (damaged, "the file is damaged: its SHA-256"),
     (damaged_in_the_cache, "the file is damaged: its SHA-256"),
-    (unlike_the_index, "not a weights file"),
+    (missing_indexed_tensor, "not a weights file"),
     (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": 3}'), "index.json: weight_map does not say which tensors are where"),
     (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}'), "index.json: weight_map does not say which tensors are where"),
     (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "b.safetensors", "c": 3}}'), "index.json: weight_map does not say which tensors are where"),
@@ -151,7 +151,7 @@ def test_no_weights_needs_none(sharded, tmp_path, core_built):
     (sharded / "model.safetensors.index.json").unlink()
     for phase in ("decode", "prefill"):
         out = tmp_path / phase
-        status = cli.main(["compile", str(sharded), "--phase", phase, "--context", "32", "--tokens", "8", "--no-weights", "-o", str(out)])
+        status = cli.main(["compile", str(sharded), "--phase", phase, "--context", "32", "--prefill-chunk", "8", "--no-weights", "-o", str(out)])
         assert status == 0 and json.loads((out / "report.json").read_text())["cycles"]
         assert not list((out / "weights").glob("*.bin"))
 
@@ -163,7 +163,7 @@ def test_an_encoder_is_no_model_that_decodes(tmp_path, decoder):
     if decoder:
         assert models.load(str(tmp_path)).config.is_decoder
         return
-    with pytest.raises(Error, match="tokens depend on those behind them"):
+    with pytest.raises(Error, match="is not causal: tokens depend on later ones"):
         models.load(str(tmp_path))
 
 

@@ -3,11 +3,11 @@ import re
 
 import pytest
 import torch
-from test_fold import Of
+from test_constant_folding import Of
 from torch import nn
 
 import streamtensor
-from streamtensor import gathers, orders
+from streamtensor import gather_rewrites, sort_scatter_decompositions
 
 F = nn.functional
 IMAGE, MATRIX, SIGNAL = (1, 2, 4, 6), (4, 6), (1, 2, 6)
@@ -178,7 +178,7 @@ def test_angles_of_other_types_are_of_pytorchs(function, inputs, core_built):
 
 
 @pytest.mark.parametrize("function, shape, message, note", [
-    (lambda x: x.sort(), (orders.MOST_SORTED + 1,), "the module sorts 1025 numbers", "up to 1024 along the dim"),
+    (lambda x: x.sort(), (sort_scatter_decompositions.MAX_SORTED + 1,), "the module sorts 1025 numbers", "up to 1024 along the dim"),
     (lambda x: x.topk(3), (2, 50257), "the module sorts 50257 numbers", "argmax"),
     (lambda x: torch.fft.rfft(x).abs(), MATRIX, "aten.fft_rfft.default gives torch.complex64", "tensors of f32"),
     (lambda x: x.nonzero(), MATRIX, "aten.nonzero.default gives as many numbers as its inputs' values say", "shapes that are known"),
@@ -198,8 +198,8 @@ def test_what_is_refused(function, shape, message, note):
 ])
 def test_known_numbers_are_few_slices(at, slices):
     x = torch.arange(12).reshape(2, 6)
-    assert gathers._slices_of(at) == slices
-    assert torch.equal(gathers._sliced(x, 1, at), x[:, at])
+    assert gather_rewrites._slices_of(at) == slices
+    assert torch.equal(gather_rewrites._sliced(x, 1, at), x[:, at])
 
 
 def test_a_text_does_not_depend_on_what_was_in_memory():

@@ -78,7 +78,7 @@ def test_the_memory_adds_up(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_compiler_says_what_a_platform_has(core_built, file):
-    platform, said = whole(file.stem), core.ask("platforms", "--platform", file.stem)
-    assert said == [row for row in core.ask("platforms") if row["name"] == file.stem] and said == core.ask("platforms", "--platform", str(file))
+    platform, said = whole(file.stem), core.run_json("platforms", "--platform", file.stem)
+    assert said == [row for row in core.run_json("platforms") if row["name"] == file.stem] and said == core.run_json("platforms", "--platform", str(file))
     assert (said[0]["part"], said[0]["ports"]) == (platform["part"], platform["ports"]["most"]["value"])
     assert {key: said[0][key] for key in ("lut", "dsp", "bram18", "uram")} == {key: sum(die[key]["value"] for die in platform["dies"]) for key in ("lut", "dsp", "bram18", "uram")}

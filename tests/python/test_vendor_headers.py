@@ -71,7 +71,7 @@ def layers():
 def test_compiles_with_vendor_headers(name, tmp_path):
     source = tmp_path / f"{name}.mlir"
     source.write_text({"mlp": MLP, "narrow": NARROW}.get(name) or layers())
-    subprocess.run([core.find(core.COMPILER), "compile", source, "-o", tmp_path / "design"], check=True, capture_output=True)
+    subprocess.run([core.find_file(core.COMPILER), "compile", source, "-o", tmp_path / "design"], check=True, capture_output=True)
     emitted, = (tmp_path / "design/hls").glob("*.cpp")
     text, streams = re.subn(r"(hls::stream<[\w:<>]+), \d+>", r"\1>", emitted.read_text())
     assert streams > 0 and "ST_PROCESS(" in text
