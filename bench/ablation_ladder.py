@@ -1,8 +1,13 @@
-"""What each idea is worth: python bench/ablation_ladder.py [--position COUNT] [--platform NAME] [--quant SCHEME] [--floor MS] MODEL.mlir
+"""What each idea is worth: python bench/ablation_ladder.py [--position COUNT] [--platform NAME]
+[--quant SCHEME] [--floor MS] MODEL.mlir
 
-Decode of one token, from a design of one kernel an operator that is launched layer by layer to one shared unit: each rung is a set of options of `stc compile`, built and simulated here, so the compiler
-itself shows what the rung gains over the one before it.  Prints a table in Markdown.  A launch a layer is computed: the cycles of one launch, and the launch's own time as often as there are layers.
+Decode of one token, from a design of one kernel an operator that is launched layer by layer to one
+shared unit: each rung is a set of options of `stc compile`, built and simulated here, so the
+compiler itself shows what the rung gains over the one before it.  Prints a table in Markdown.  A
+launch a layer is computed: the cycles of one launch, and the launch's own time as often as there
+are layers.
 """
+
 import argparse
 import json
 import tempfile
@@ -11,17 +16,31 @@ from pathlib import Path
 from common import stc
 
 SPATIAL = ["--matmul", "spatial"]
-NO_PREFETCH = ["--prefetch-divisor", "1024"]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
+NO_PREFETCH = [
+    "--prefetch-divisor",
+    "1024",
+]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
 ENGINE_PES = (4, 8, 16)
 
 # What a rung is called, options of `stc compile`, and whether it is launched layer by layer.
 RUNGS = [
-    ("one kernel an operator, one width for all, a launch a layer", [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "uniform"], True),
+    (
+        "one kernel an operator, one width for all, a launch a layer",
+        [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "uniform"],
+        True,
+    ),
     ("one launch per token", [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "uniform"], False),
     ("widths by intensity", [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "intensity"], False),
     ("widths chosen together", [*SPATIAL, *NO_PREFETCH], False),
     ("whole layers of weights ahead", SPATIAL, False),
-    *[(f"contractions share a unit of {slices} slices, weights little ahead", ["--engine-pes", str(slices), *NO_PREFETCH], False) for slices in ENGINE_PES],
+    *[
+        (
+            f"contractions share a unit of {slices} slices, weights little ahead",
+            ["--engine-pes", str(slices), *NO_PREFETCH],
+            False,
+        )
+        for slices in ENGINE_PES
+    ],
     ("whole layers of weights ahead", ["--engine-pes", str(ENGINE_PES[-1])], False),
     ("as many slices as the compiler finds room for", [], False),
 ]
@@ -29,19 +48,44 @@ RUNGS = [
 
 def layers_of(folder: Path) -> int:
     """Trips of the rolled layer; 1 where there is none."""
-    marks = [line.split("stream.layers = ")[1] for line in (folder / "design.mlir").read_text().splitlines() if "stream.layers = " in line]
+    marks = [
+        line.split("stream.layers = ")[1]
+        for line in (folder / "design.mlir").read_text().splitlines()
+        if "stream.layers = " in line
+    ]
     return max((int(mark.split(" ")[0]) for mark in marks), default=1)
 
 
-def built(model: Path, folder: Path, options: list[str], by_layer: bool, asked: argparse.Namespace) -> dict:
+def built(
+    model: Path, folder: Path, options: list[str], by_layer: bool, asked: argparse.Namespace
+) -> dict:
     """A rung: its launches, cycles, milliseconds with the launches, and what the design takes."""
-    stc("compile", str(model), "--platform", asked.platform, "--quant", asked.quant, "-o", str(folder), *options)
+    stc(
+        "compile",
+        str(model),
+        "--platform",
+        asked.platform,
+        "--quant",
+        asked.quant,
+        "-o",
+        str(folder),
+        *options,
+    )
     extent = ["--extent", f"positions={asked.position}"] if asked.position >= 0 else []
-    simulated, report = json.loads(stc("simulate", str(folder), "--json", *extent)), json.loads((folder / "report.json").read_text())
+    simulated, report = (
+        json.loads(stc("simulate", str(folder), "--json", *extent)),
+        json.loads((folder / "report.json").read_text()),
+    )
     launches = layers_of(folder) if by_layer else 1
     once = simulated["latency_ms"] - simulated["cycles"] / (simulated["clock_mhz"] * 1e3)
-    return {"launches": launches, "cycles": simulated["cycles"], "ms": simulated["latency_ms"] + (launches - 1) * once, "dsp": report["resources"]["dsp"],
-            "fifos": report["fifos"]["bytes"], "ports": report["ports"]}
+    return {
+        "launches": launches,
+        "cycles": simulated["cycles"],
+        "ms": simulated["latency_ms"] + (launches - 1) * once,
+        "dsp": report["resources"]["dsp"],
+        "fifos": report["fifos"]["bytes"],
+        "ports": report["ports"],
+    }
 
 
 def row(name: str, options: list[str], found: dict | str, last: float | None, floor: float) -> str:
@@ -52,14 +96,28 @@ def row(name: str, options: list[str], found: dict | str, last: float | None, fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
-    parser.add_argument("--position", type=int, default=511, help="rows that the cache holds; -1: the model has no input `positions`")
+    parser.add_argument(
+        "--position",
+        type=int,
+        default=511,
+        help="rows that the cache holds; -1: the model has no input `positions`",
+    )
     parser.add_argument("--platform", default="u55c")
     parser.add_argument("--quant", default="w4a8")
-    parser.add_argument("--floor", type=float, default=0.492, help="ms that reading every byte once takes (default: GPT-2 medium's after 511 tokens)")
+    parser.add_argument(
+        "--floor",
+        type=float,
+        default=0.492,
+        help="ms that reading every byte once takes (default: GPT-2 medium's after 511 tokens)",
+    )
     asked = parser.parse_args()
-    print("| | options | cycles | ms with launches | gain | of the floor | DSP, FIFOs |\n|---|---|---|---|---|---|---|")
+    print(
+        "| | options | cycles | ms with launches | gain | of the floor | DSP, FIFOs |\n|---|---|---|---|---|---|---|"
+    )
     last = None
     with tempfile.TemporaryDirectory() as folder:
         for name, options, by_layer in RUNGS:

@@ -1,8 +1,10 @@
 """What several sequences in one launch cost: python bench/batch_decoding.py [--batch N ...] [NAME]
 
-A built-in model at full depth and width, W4A8 on the U55C, decoding N sequences together: milliseconds of a token of all, simulated behind 127, 511 and 1,023 tokens, a launch of 45 us spread over
-16 of them; and tokens a second, of each sequence and of all.  Prints a table in Markdown.
+A built-in model at full depth and width, W4A8 on the U55C, decoding N sequences together:
+milliseconds of a token of all, simulated behind 127, 511 and 1,023 tokens, a launch of 45 us spread
+over 16 of them; and tokens a second, of each sequence and of all.  Prints a table in Markdown.
 """
+
 import argparse
 import json
 import sys
@@ -11,7 +13,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from common import ROOT, stc, amortized_token_ms
+from common import ROOT, amortized_token_ms, stc
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -19,21 +21,39 @@ from streamtensor import models  # noqa: E402
 from streamtensor.decoder_step import StepShape  # noqa: E402
 
 POSITIONS, CONTEXT, TOKENS_PER_LAUNCH = (127, 511, 1023), 1024, 16
-HEADINGS = ["sequences", *(f"after {count:,}, ms" for count in POSITIONS), *(f"tokens/s behind {count:,}: of each, of all" for count in (POSITIONS[0], POSITIONS[-1])), "MHz"]
+HEADINGS = [
+    "sequences",
+    *(f"after {count:,}, ms" for count in POSITIONS),
+    *(f"tokens/s behind {count:,}: of each, of all" for count in (POSITIONS[0], POSITIONS[-1])),
+    "MHz",
+]
 
 
 def row(model: models.Model, batch: int, folder: Path) -> str:
     source = folder.with_suffix(".mlir")
-    source.write_text(model.lower(replace(StepShape.of(model.config, "decode", CONTEXT, 1), batch=batch, argmax=True)).text)
+    source.write_text(
+        model.lower(
+            replace(StepShape.of(model.config, "decode", CONTEXT, 1), batch=batch, argmax=True)
+        ).text
+    )
     stc("compile", source, "--platform", "u55c", "--quant", "w4a8", "-o", folder)
-    times = [amortized_token_ms(folder, TOKENS_PER_LAUNCH, positions=positions) for positions in POSITIONS]
+    times = [
+        amortized_token_ms(folder, TOKENS_PER_LAUNCH, positions=positions)
+        for positions in POSITIONS
+    ]
     speeds = [f"{1000 / time:.0f}, {1000 * batch / time:.0f}" for time in (times[0], times[-1])]
     clock = json.loads((folder / "report.json").read_text())["clock_mhz"]
-    return "| " + " | ".join([str(batch), *(f"{time:.3f}" for time in times), *speeds, str(clock)]) + " |"
+    return (
+        "| "
+        + " | ".join([str(batch), *(f"{time:.3f}" for time in times), *speeds, str(clock)])
+        + " |"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", nargs="?", default="gpt2-medium", metavar="NAME")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 2, 4, 8])
     asked = parser.parse_args()

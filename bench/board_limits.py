@@ -1,12 +1,17 @@
-"""How near the board's limit the families come: python bench/board_limits.py [--write] [--clock MHZ ...] [NAME ...]
+"""How near the board's limit the families come: python bench/board_limits.py [--write] [--clock MHZ
+...] [NAME ...]
 
-For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, which chooses the first one of the answer, simulated
-with an empty cache.  The *floor* of decode is the time in which the board's memory brings every weight once and the attended rows of the cache (a sliding layer's: those of its window);
-a launch of 45 us is spread over 16 tokens, as greedy generation does it. A second design of prefill takes 128 tokens; *products used* are those with weights in it, of as many as the unit's array could make
-in its cycles.
+For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses
+the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, which
+chooses the first one of the answer, simulated with an empty cache.  The *floor* of decode is the
+time in which the board's memory brings every weight once and the attended rows of the cache (a
+sliding layer's: those of its window); a launch of 45 us is spread over 16 tokens, as greedy
+generation does it. A second design of prefill takes 128 tokens; *products used* are those with
+weights in it, of as many as the unit's array could make in its cycles.
 
 --write puts the rows into docs/explore.md and leaves the others.
 """
+
 import argparse
 import json
 import math
@@ -16,21 +21,37 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from common import ROOT, Table, simulated, stc, amortized_token_ms
+from common import ROOT, Table, amortized_token_ms, simulated, stc
 
 sys.path.insert(0, str(ROOT / "python"))
 
 from streamtensor import models  # noqa: E402
 from streamtensor.decoder_step import StepShape  # noqa: E402
 
-NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
+NAMES = [
+    "gpt2-medium",
+    "qwen2.5-0.5b",
+    "tinyllama-1.1b",
+    "llama-3.2-1b",
+    "gemma-3-1b",
+    "mistral-7b",
+]
 POSITIONS = (127, 511, 1023)
 CONTEXT, TOKENS_PER_LAUNCH = 1024, 16
 PROMPTS = (32, 128)
 CLOCKS = (300, 250)
 PLATFORM, SCHEME = "u55c", "w4a8"
 BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
-HEADINGS = ["model", "MHz", *(f"after {count:,}, ms" for count in POSITIONS), "of the floor", *(f"{tokens} tokens, ms" for tokens in PROMPTS), "products used", "fullest die", "ports"]
+HEADINGS = [
+    "model",
+    "MHz",
+    *(f"after {count:,}, ms" for count in POSITIONS),
+    "of the floor",
+    *(f"{tokens} tokens, ms" for tokens in PROMPTS),
+    "products used",
+    "fullest die",
+    "ports",
+]
 
 
 def built(model: models.Model, shape: StepShape, clock: int, folder: Path) -> dict:
@@ -38,32 +59,66 @@ def built(model: models.Model, shape: StepShape, clock: int, folder: Path) -> di
     source = folder.parent / f"{folder.name}.mlir"
     if not source.exists():
         source.write_text(model.lower(shape).text)
-    stc("compile", str(source), "--platform", PLATFORM, "--quant", SCHEME, "-o", str(folder), *([] if clock == CLOCKS[0] else ["--clock", str(clock)]))
+    stc(
+        "compile",
+        str(source),
+        "--platform",
+        PLATFORM,
+        "--quant",
+        SCHEME,
+        "-o",
+        str(folder),
+        *([] if clock == CLOCKS[0] else ["--clock", str(clock)]),
+    )
     return json.loads((folder / "report.json").read_text())
 
 
 def attended(shape: StepShape, positions: int) -> float:
     """Which part of the cache's rows a token sees."""
-    rows = [min(positions, shape.window) if shape.window and shape.sliding[layer] else positions for layer in range(shape.layers)]
+    rows = [
+        min(positions, shape.window) if shape.window and shape.sliding[layer] else positions
+        for layer in range(shape.layers)
+    ]
     return sum(rows) / (shape.past * shape.layers)
 
 
 def floor_ms(report: dict, folder: Path, shape: StepShape, positions: int) -> float:
     """Of what memory brings for the whole cache, without the rows that are not attended."""
-    states = [item for item in json.loads((folder / "manifest.json").read_text())["inputs"] if item["role"] == "state"]
+    states = [
+        item
+        for item in json.loads((folder / "manifest.json").read_text())["inputs"]
+        if item["role"] == "state"
+    ]
     cache = sum(BYTES[item["dtype"]] * math.prod(item["shape"]) for item in states)
     platform = json.loads((ROOT / "platforms" / f"{PLATFORM}.json").read_text())["memory"]
-    bytes_a_ms = platform["channels"]["value"] * platform["channel_gbps"]["value"] * platform["channel_efficiency"]["value"] * 1e6
+    bytes_a_ms = (
+        platform["channels"]["value"]
+        * platform["channel_gbps"]["value"]
+        * platform["channel_efficiency"]["value"]
+        * 1e6
+    )
     return report["bounds"]["memory_ms"] - (1 - attended(shape, positions)) * cache / bytes_a_ms
 
 
 def fullest_die(report: dict) -> str:
-    name, part = max(((name, die[name] / most) for die in report["dies"] for name, most in die["available"].items()), key=lambda entry: entry[1])
+    name, part = max(
+        (
+            (name, die[name] / most)
+            for die in report["dies"]
+            for name, most in die["available"].items()
+        ),
+        key=lambda entry: entry[1],
+    )
     return f"{100 * part:.0f} % of {name}"
 
 
-def products_used(report: dict, folder: Path, model: models.Model, tokens: int, cycles: float) -> float:
-    """Which part of the products that the unit's array could make were made: every weight meets every token, but the head's, which only the last one needs."""
+def products_used(
+    report: dict, folder: Path, model: models.Model, tokens: int, cycles: float
+) -> float:
+    """Which part of the products that the unit's array could make were made: every weight meets
+    every
+    token, but the head's, which only the last one needs.
+    """
     array = sum(process["unroll"] for process in report["kernels"] if "_slice" in process["name"])
     inputs = json.loads((folder / "manifest.json").read_text())["inputs"]
     weights = sum(math.prod(item["shape"]) for item in inputs if item["dtype"] == "i4")
@@ -75,7 +130,12 @@ def prefill(name: str, model: models.Model, tokens: int, clock: int, folder: Pat
     """Milliseconds to the first token, and the products used; dashes where there is no such design."""
     design = folder / f"{name}-prefill{tokens}"
     try:
-        report = built(model, replace(StepShape.of(model.config, "prefill", CONTEXT, tokens), argmax=True), clock, design)
+        report = built(
+            model,
+            replace(StepShape.of(model.config, "prefill", CONTEXT, tokens), argmax=True),
+            clock,
+            design,
+        )
         cycles, launch = simulated(design, positions=0)
     except RuntimeError as error:
         print(f"{name}, prefill of {tokens}: {str(error)[:200]}", file=sys.stderr)
@@ -95,7 +155,22 @@ def row(name: str, clock: int, folder: Path) -> str:
         cells.append(f"{token:.3f}")
         parts.append(f"{100 * floor_ms(report, decode, shape, positions) / token:.0f}")
     (first, _), later_prompts = (prefill(name, model, tokens, clock, folder) for tokens in PROMPTS)
-    return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", first, *later_prompts, fullest_die(report), str(report["ports"])]) + " |"
+    return (
+        "| "
+        + " | ".join(
+            [
+                name,
+                str(report["clock_mhz"]),
+                *cells,
+                "/".join(parts) + " %",
+                first,
+                *later_prompts,
+                fullest_die(report),
+                str(report["ports"]),
+            ]
+        )
+        + " |"
+    )
 
 
 def key(line: str) -> tuple[str, str] | None:
@@ -108,11 +183,19 @@ TABLE = Table("explore.md", "board_limits.py", key)
 
 def table(rows: dict[tuple[str, str], str]) -> str:
     order = sorted(rows, key=lambda at: (-int(at[1]), NAMES.index(at[0])))
-    return "\n".join(["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|", *(rows[at] for at in order)])
+    return "\n".join(
+        [
+            "| " + " | ".join(HEADINGS) + " |",
+            "|---" * len(HEADINGS) + "|",
+            *(rows[at] for at in order),
+        ]
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--clock", type=int, action="append", help="MHz (default: 300 and 250)")
     parser.add_argument("--write", action="store_true")

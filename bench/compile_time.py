@@ -1,7 +1,10 @@
-"""How long `stc compile` takes and how much memory: python bench/compile_time.py [--quant SCHEME] [MODULE.mlir ...]
+"""How long `stc compile` takes and how much memory: python bench/compile_time.py [--quant SCHEME]
+[MODULE.mlir ...]
 
-Without modules: those of the tests.  Prints the best of three runs: seconds from beginning to end, those of the processor, those of the processor without the simulation that confirms the design (by the stages of timing.json), and
-the peak resident size.  On a machine that does other work as well the first is no measure of the compiler.
+Without modules: those of the tests.  Prints the best of three runs: seconds from beginning to end,
+those of the processor, those of the processor without the simulation that confirms the design (by
+the stages of timing.json), and the peak resident size.  On a machine that does other work as well
+the first is no measure of the compiler.
 """
 
 import argparse
@@ -19,22 +22,32 @@ RUNS = 3
 
 
 def compile_once(module, options, output):
-    """Seconds, processor's seconds, the same without simulation, and peak bytes of one compilation; ends the program with stc's message if it fails."""
+    """Seconds, processor's seconds, the same without simulation, and peak bytes of one compilation;
+    ends the program with stc's message if it fails.
+    """
     start = time.perf_counter()
-    process = subprocess.Popen([STC, "compile", module, "--platform", "u55c", "-o", output, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [STC, "compile", module, "--platform", "u55c", "-o", output, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     message = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{message}bench: stc compile {module} failed")
     stages = json.loads((output / "timing.json").read_text())["stages"]
-    simulated = sum(stage["seconds"] for stage in stages if stage["name"] == "simulate") / sum(stage["seconds"] for stage in stages)
+    simulated = sum(stage["seconds"] for stage in stages if stage["name"] == "simulate") / sum(
+        stage["seconds"] for stage in stages
+    )
     used = usage.ru_utime + usage.ru_stime
     return time.perf_counter() - start, used, used * (1 - simulated), usage.ru_maxrss * 1024
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("modules", nargs="*", type=Path, metavar="MODULE.mlir")
     parser.add_argument("--quant", help="as of `stc compile`")
     asked = parser.parse_args()
@@ -47,7 +60,10 @@ def main():
         for module in modules:
             runs = [compile_once(module, options, Path(folder) / f"run{i}") for i in range(RUNS)]
             least = [min(run[i] for run in runs) for i in range(3)]
-            print(f"{module.stem:40} {least[0]:8.3f} {least[1]:8.3f} {least[2]:8.3f} {max(run[3] for run in runs) / 2**20:9.1f}", flush=True)
+            print(
+                f"{module.stem:40} {least[0]:8.3f} {least[1]:8.3f} {least[2]:8.3f} {max(run[3] for run in runs) / 2**20:9.1f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

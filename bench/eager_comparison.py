@@ -1,8 +1,13 @@
-"""A design on this CPU against PyTorch eager in fp32, side by side: python bench/eager_comparison.py [--quant SCHEME] [--new N] [NAME]
+"""A design on this CPU against PyTorch eager in fp32, side by side: python
+bench/eager_comparison.py
+[--quant SCHEME] [--new N] [NAME]
 
-The design is GPT-2 124M's unless told, with random weights. Both decode greedily, each with its own cache, and take turns token by token in one process with as many threads, so that whatever else
-the machine does meets both. Prints the median time of a token on either side, and the median of the ratios of neighbours.
+The design is GPT-2 124M's unless told, with random weights. Both decode greedily, each with its own
+cache, and take turns token by token in one process with as many threads, so that whatever else the
+machine does meets both. Prints the median time of a token on either side, and the median of the
+ratios of neighbours.
 """
+
 import argparse
 import statistics
 import sys
@@ -33,7 +38,9 @@ class Eager:
         self.module, self.cache = module, DynamicCache()
 
     def step(self, token: int) -> torch.Tensor:
-        return self.module(input_ids=torch.tensor([[token]]), past_key_values=self.cache, use_cache=True).logits[0, -1]
+        return self.module(
+            input_ids=torch.tensor([[token]]), past_key_values=self.cache, use_cache=True
+        ).logits[0, -1]
 
 
 def timed(work, *words) -> tuple[torch.Tensor, float]:
@@ -43,7 +50,9 @@ def timed(work, *words) -> tuple[torch.Tensor, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", nargs="?", default="gpt2", metavar="NAME")
     parser.add_argument("--quant", default="w4a8")
     parser.add_argument("--new", type=int, default=32)
@@ -51,9 +60,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     model = models.load(asked.name, search=False)
     shape = StepShape.of(model.config, "decode", CONTEXT, 1)
-    prompt = torch.randint(model.config.vocab_size, (PROMPT,), generator=torch.Generator().manual_seed(0)).tolist()
+    prompt = torch.randint(
+        model.config.vocab_size, (PROMPT,), generator=torch.Generator().manual_seed(0)
+    ).tolist()
     with torch.no_grad(), tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-        lowered = workflow.compile_files(model, shape, "u55c", Path(work) / "design", Progress(), asked.quant)
+        lowered = workflow.compile_files(
+            model, shape, "u55c", Path(work) / "design", Progress(), asked.quant
+        )
         eager, times = Eager(model.with_values()), []
         with workflow.open_design(Path(work) / "design", lowered, Progress()) as design:
             decoder, ids = Decoder(design, shape), list(prompt)
@@ -65,8 +78,10 @@ def main() -> None:
     times = times[WARM:]
     mine, other = (statistics.median(side) for side in zip(*times))
     ratio = statistics.median(a / b for a, b in times)
-    print(f"{asked.name}, {torch.get_num_threads()} threads: design ({asked.quant}) {1000 * mine:.1f} ms a token ({1 / mine:.1f} tokens/s), "
-          f"PyTorch eager fp32 {1000 * other:.1f} ms ({1 / other:.1f} tokens/s), {ratio:.2f} times as long")
+    print(
+        f"{asked.name}, {torch.get_num_threads()} threads: design ({asked.quant}) {1000 * mine:.1f} ms a token ({1 / mine:.1f} tokens/s), "
+        f"PyTorch eager fp32 {1000 * other:.1f} ms ({1 / other:.1f} tokens/s), {ratio:.2f} times as long"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """FIFO depths by strategy: python bench/fifo_strategies.py [--max-iterations COUNT] MODULE.mlir ...
 
-For each module and each strategy of `stc compile --fifo-sizing`: bytes of the depths needed and of the memories built, cycles of a launch (simulated if that takes no more than COUNT
-iterations, 100M unless told, else predicted), and seconds spent on sizing.
+For each module and each strategy of `stc compile --fifo-sizing`: bytes of the depths needed and of
+the memories built, cycles of a launch (simulated if that takes no more than COUNT iterations, 100M
+unless told, else predicted), and seconds spent on sizing.
 """
 
 import json
@@ -27,7 +28,17 @@ def compiled(module, strategy, events):
     with tempfile.TemporaryDirectory() as folder:
         design = Path(folder) / "design"
         try:
-            stc("compile", module, "--platform", "u55c", "--fifo-sizing", strategy, "-o", design, *(["--max-iterations", events] if strategy == "least" and events else []))
+            stc(
+                "compile",
+                module,
+                "--platform",
+                "u55c",
+                "--fifo-sizing",
+                strategy,
+                "-o",
+                design,
+                *(["--max-iterations", events] if strategy == "least" and events else []),
+            )
         except RuntimeError as error:
             return None, str(error).splitlines()[0]
         report = json.loads((design / "report.json").read_text())
@@ -48,7 +59,10 @@ def study(module, events):
             continue
         fifos, cycles, model, seconds = found
         how = "simulated" if cycles else "predicted"
-        print(f"{module.stem:24} {strategy:13} {fifos['needed_bytes']:12} {fifos['bytes']:12} {cycles or model:14} {how:10} {seconds:8.2f}", flush=True)
+        print(
+            f"{module.stem:24} {strategy:13} {fifos['needed_bytes']:12} {fifos['bytes']:12} {cycles or model:14} {how:10} {seconds:8.2f}",
+            flush=True,
+        )
 
 
 def main(arguments):
@@ -57,7 +71,9 @@ def main(arguments):
         events, arguments = arguments[1], arguments[2:]
     if not arguments:
         sys.exit(__doc__)
-    print(f"{'module':24} {'strategy':13} {'needed bytes':>12} {'built bytes':>12} {'cycles':>14} {'':10} {'seconds':>8}")
+    print(
+        f"{'module':24} {'strategy':13} {'needed bytes':>12} {'built bytes':>12} {'cycles':>14} {'':10} {'seconds':>8}"
+    )
     for name in arguments:
         study(Path(name), events)
 

@@ -1,8 +1,10 @@
-"""Small models of many Hugging Face families, none designed for: compiled and equal to PyTorch, or refused, and by what.
+"""Small models of many Hugging Face families, none designed for: compiled and equal to PyTorch, or
+refused, and by what.
 
-    model_table.py [NAME ...]     prints the table's rows (default: of all models)
-    model_table.py --write [NAME ...]     puts these rows into docs/models.md and leaves the others
+model_table.py [NAME ...]     prints the table's rows (default: of all models)
+model_table.py --write [NAME ...]     puts these rows into docs/models.md and leaves the others
 """
+
 import re
 import sys
 import time
@@ -20,49 +22,132 @@ import streamtensor  # noqa: E402
 TOLERANCE = 1e-4  # largest difference / largest value of PyTorch's
 TOKENS = 8
 
-TEXT = dict(vocab_size=96, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, max_position_embeddings=64)
+TEXT = dict(
+    vocab_size=96,
+    hidden_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=128,
+    max_position_embeddings=64,
+)
 GROUPED = dict(**TEXT, num_key_value_heads=2)
-PIXELS = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8)
+PIXELS = dict(
+    hidden_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=128,
+    image_size=32,
+    patch_size=8,
+)
 T5 = dict(vocab_size=96, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4)
 
 # What the model is called, its class, its configuration, and the inputs: "ids", or a shape.
 MODELS = {
     "ALBERT": ("AlbertModel", dict(embedding_size=32, **TEXT), "ids"),
-    "BART": ("BartModel", dict(vocab_size=96, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-                               encoder_ffn_dim=128, decoder_ffn_dim=128, max_position_embeddings=64, pad_token_id=1, bos_token_id=0,
-                               eos_token_id=2, forced_eos_token_id=2), "ids"),
+    "BART": (
+        "BartModel",
+        dict(
+            vocab_size=96,
+            d_model=64,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=128,
+            decoder_ffn_dim=128,
+            max_position_embeddings=64,
+            pad_token_id=1,
+            bos_token_id=0,
+            eos_token_id=2,
+            forced_eos_token_id=2,
+        ),
+        "ids",
+    ),
     "BERT": ("BertModel", TEXT, "ids"),
     "BLOOM": ("BloomForCausalLM", dict(vocab_size=96, hidden_size=64, n_layer=2, n_head=4), "ids"),
     "CLIP text": ("CLIPTextModel", TEXT, "ids"),
     "CLIP vision": ("CLIPVisionModel", PIXELS, (1, 3, 32, 32)),
-    "ConvNeXt": ("ConvNextModel", dict(hidden_sizes=[16, 24, 32, 48], depths=[1, 1, 2, 1], image_size=32), (1, 3, 32, 32)),
+    "ConvNeXt": (
+        "ConvNextModel",
+        dict(hidden_sizes=[16, 24, 32, 48], depths=[1, 1, 2, 1], image_size=32),
+        (1, 3, 32, 32),
+    ),
     "DeiT": ("DeiTModel", PIXELS, (1, 3, 32, 32)),
-    "DINOv2": ("Dinov2Model", dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=32, patch_size=8), (1, 3, 32, 32)),
-    "DistilBERT": ("DistilBertModel", dict(vocab_size=96, dim=64, hidden_dim=128, n_layers=2, n_heads=4, max_position_embeddings=64), "ids"),
+    "DINOv2": (
+        "Dinov2Model",
+        dict(
+            hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=32, patch_size=8
+        ),
+        (1, 3, 32, 32),
+    ),
+    "DistilBERT": (
+        "DistilBertModel",
+        dict(
+            vocab_size=96, dim=64, hidden_dim=128, n_layers=2, n_heads=4, max_position_embeddings=64
+        ),
+        "ids",
+    ),
     "ELECTRA": ("ElectraModel", dict(embedding_size=32, **TEXT), "ids"),
-    "Falcon": ("FalconForCausalLM", dict(vocab_size=96, hidden_size=64, num_hidden_layers=2, num_attention_heads=4), "ids"),
-    "GPT-J": ("GPTJForCausalLM", dict(vocab_size=96, n_positions=64, n_embd=64, n_layer=2, n_head=4, rotary_dim=8), "ids"),
+    "Falcon": (
+        "FalconForCausalLM",
+        dict(vocab_size=96, hidden_size=64, num_hidden_layers=2, num_attention_heads=4),
+        "ids",
+    ),
+    "GPT-J": (
+        "GPTJForCausalLM",
+        dict(vocab_size=96, n_positions=64, n_embd=64, n_layer=2, n_head=4, rotary_dim=8),
+        "ids",
+    ),
     "GPT-NeoX": ("GPTNeoXForCausalLM", TEXT, "ids"),
-    "Mamba": ("MambaForCausalLM", dict(vocab_size=96, hidden_size=32, state_size=8, num_hidden_layers=2), "ids"),
+    "Mamba": (
+        "MambaForCausalLM",
+        dict(vocab_size=96, hidden_size=32, state_size=8, num_hidden_layers=2),
+        "ids",
+    ),
     "Mixtral": ("MixtralForCausalLM", dict(**GROUPED, num_local_experts=4), "ids"),
     "MobileNetV1": ("MobileNetV1Model", dict(depth_multiplier=0.25, image_size=32), (1, 3, 32, 32)),
     "MobileNetV2": ("MobileNetV2Model", dict(depth_multiplier=0.25, image_size=32), (1, 3, 32, 32)),
     "MPNet": ("MPNetModel", TEXT, "ids"),
     "OLMo": ("OlmoForCausalLM", GROUPED, "ids"),
     "OLMo 2": ("Olmo2ForCausalLM", GROUPED, "ids"),
-    "OPT": ("OPTForCausalLM", dict(vocab_size=96, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=128,
-                                   max_position_embeddings=64, word_embed_proj_dim=64), "ids"),
+    "OPT": (
+        "OPTForCausalLM",
+        dict(
+            vocab_size=96,
+            hidden_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            ffn_dim=128,
+            max_position_embeddings=64,
+            word_embed_proj_dim=64,
+        ),
+        "ids",
+    ),
     "Phi": ("PhiForCausalLM", GROUPED, "ids"),
     "Phi-3": ("Phi3ForCausalLM", dict(**GROUPED, pad_token_id=0), "ids"),
     "Qwen3": ("Qwen3ForCausalLM", dict(**GROUPED, head_dim=16), "ids"),
-    "ResNet": ("ResNetModel", dict(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic"), (1, 3, 32, 32)),
+    "ResNet": (
+        "ResNetModel",
+        dict(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic"),
+        (1, 3, 32, 32),
+    ),
     "RoBERTa": ("RobertaModel", TEXT, "ids"),
     "StableLM": ("StableLmForCausalLM", GROUPED, "ids"),
     "StarCoder2": ("Starcoder2ForCausalLM", GROUPED, "ids"),
     "T5 encoder": ("T5EncoderModel", T5, "ids"),
     "ViT": ("ViTModel", PIXELS, (1, 3, 32, 32)),
-    "Whisper encoder": ("WhisperEncoder", dict(d_model=64, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=128, num_mel_bins=16,
-                                               max_source_positions=32), (1, 16, 64)),
+    "Whisper encoder": (
+        "WhisperEncoder",
+        dict(
+            d_model=64,
+            encoder_layers=2,
+            encoder_attention_heads=4,
+            encoder_ffn_dim=128,
+            num_mel_bins=16,
+            max_source_positions=32,
+        ),
+        (1, 16, 64),
+    ),
 }
 
 
@@ -74,19 +159,26 @@ class Tensors(torch.nn.Module):
         self.model = model
 
     def forward(self, x):
-        options = {"use_cache": False} if hasattr(self.model.config, "use_cache") and not isinstance(self.model, _whisper()) else {}
+        options = (
+            {"use_cache": False}
+            if hasattr(self.model.config, "use_cache") and not isinstance(self.model, _whisper())
+            else {}
+        )
         return self.model(x, return_dict=False, **options)[0]
 
 
 def _whisper():
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
     return WhisperEncoder
 
 
 def build(name: str) -> tuple[torch.nn.Module, torch.Tensor]:
     """The module with seeded weights, and an input for it."""
     class_name, options, kind = MODELS[name]
-    kind_of_model = _whisper() if class_name == "WhisperEncoder" else getattr(transformers, class_name)
+    kind_of_model = (
+        _whisper() if class_name == "WhisperEncoder" else getattr(transformers, class_name)
+    )
     torch.manual_seed(0)
     module = Tensors(kind_of_model(kind_of_model.config_class(**options))).eval()
     for parameter in module.parameters():
@@ -114,7 +206,10 @@ def reason(text: str) -> str:
     first, *rest = text.splitlines()
     first = re.sub(r"^\S+: error: ", "", first)
     first = re.sub(r"(.*): .* \(\S+:\d+\)$", r"\1", first).replace("|", "\\|")
-    named = next((line.removeprefix("note: that is ") for line in rest if line.startswith("note: that is ")), None)
+    named = next(
+        (line.removeprefix("note: that is ") for line in rest if line.startswith("note: that is ")),
+        None,
+    )
     return f"refused: {first[:160]}" + (f" ({named})" if named else "")
 
 
@@ -127,8 +222,15 @@ def row(name: str) -> str:
 
 def table(rows: dict[str, str]) -> str:
     works = sum(" equal, " in text for text in rows.values())
-    return "\n".join(["| model | class | design |", "|---|---|---|", *(rows[name] for name in MODELS if name in rows), "",
-                      f"{works} of {len(rows)} work."])
+    return "\n".join(
+        [
+            "| model | class | design |",
+            "|---|---|---|",
+            *(rows[name] for name in MODELS if name in rows),
+            "",
+            f"{works} of {len(rows)} work.",
+        ]
+    )
 
 
 def key(line: str) -> str | None:

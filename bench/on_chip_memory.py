@@ -1,11 +1,16 @@
-"""What a layer keeps on chip: python bench/on_chip_memory.py [--write] [--modules FOLDER] [--fifo-sizing STRATEGY] [NAME ...]
+"""What a layer keeps on chip: python bench/on_chip_memory.py [--write] [--modules FOLDER]
+[--fifo-sizing STRATEGY] [NAME ...]
 
-For built-in families, two layers at full width in f32 on the U55C: decoding behind 1,023 tokens, and 32 and 128 tokens of a prompt without a cache. Bytes of one layer as report.json has them (`intermediates`):
-converters, sums and arrays that kernels hold, FIFOs, buffers with several readers and the ring to the next layer, together against what the layer's operators would hand on unfused, before and after elementwise
-fusion; `held` is converters and sums alone, after it.
+For built-in families, two layers at full width in f32 on the U55C: decoding behind 1,023 tokens,
+and 32 and 128 tokens of a prompt without a cache. Bytes of one layer as report.json has them
+(`intermediates`): converters, sums and arrays that kernels hold, FIFOs, buffers with several
+readers and the ring to the next layer, together against what the layer's operators would hand on
+unfused, before and after elementwise fusion; `held` is converters and sums alone, after it.
 
---write puts the rows into docs/explore.md and leaves the others.  --modules keeps the exported modules in FOLDER, and takes those that it has.
+--write puts the rows into docs/explore.md and leaves the others.  --modules keeps the exported
+modules in FOLDER, and takes those that it has.
 """
+
 import argparse
 import json
 import sys
@@ -28,7 +33,16 @@ CONTEXT, LAYERS, PLATFORM = 1024, 2, "u55c"
 PROMPTS = {"prefill of 32": 32, "prefill of 128": 128}
 PHASES = ["decode", *PROMPTS]
 KINDS = ["converters", "accumulators", "fifos", "buffers", "layer_feedback"]
-HEADINGS = ["model", "phase", "kernels", "unfused, KB", *(f"{kind}, KB" for kind in ("converters", "sums", "FIFOs", "buffers", "layer_feedback")), "% of unfused before fusion", "after", "held"]
+HEADINGS = [
+    "model",
+    "phase",
+    "kernels",
+    "unfused, KB",
+    *(f"{kind}, KB" for kind in ("converters", "sums", "FIFOs", "buffers", "layer_feedback")),
+    "% of unfused before fusion",
+    "after",
+    "held",
+]
 
 
 def key(line: str) -> tuple[str, str] | None:
@@ -55,17 +69,41 @@ def module_of(model: models.Model, phase: str, folder: Path) -> Path:
 
 def row(name: str, phase: str, module: Path, fifo: str) -> str:
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-        stc("compile", module, "--platform", PLATFORM, "--fifo-sizing", fifo, "-o", Path(work) / "design")
+        stc(
+            "compile",
+            module,
+            "--platform",
+            PLATFORM,
+            "--fifo-sizing",
+            fifo,
+            "-o",
+            Path(work) / "design",
+        )
         found = json.loads((Path(work) / "design" / "report.json").read_text())["intermediates"]
     before, after = found["unfused_bytes"], found["unfused_after_elementwise_bytes"]
     held_bytes = found["converters"] + found["accumulators"]
-    return "| " + " | ".join([
-        name, phase, f"{found['unfused_kernels']}, {found['elementwise_fused_kernels']}", f"{before / 1e3:.0f}, {after / 1e3:.0f}", *(f"{found[kind] / 1e3:.1f}" for kind in KINDS),
-        f"{100 * found['on_chip_bytes'] / before:.1f}", f"{100 * found['on_chip_bytes'] / after:.1f}", f"{100 * held_bytes / after:.1f}"]) + " |"
+    return (
+        "| "
+        + " | ".join(
+            [
+                name,
+                phase,
+                f"{found['unfused_kernels']}, {found['elementwise_fused_kernels']}",
+                f"{before / 1e3:.0f}, {after / 1e3:.0f}",
+                *(f"{found[kind] / 1e3:.1f}" for kind in KINDS),
+                f"{100 * found['on_chip_bytes'] / before:.1f}",
+                f"{100 * found['on_chip_bytes'] / after:.1f}",
+                f"{100 * held_bytes / after:.1f}",
+            ]
+        )
+        + " |"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--modules", type=Path, metavar="FOLDER")
@@ -84,7 +122,15 @@ def main() -> None:
                 print(rows[name, phase], flush=True)
     if asked.write:
         order = [(name, phase) for name in NAMES for phase in PHASES]
-        TABLE.write("\n".join(["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|", *(rows[each] for each in order if each in rows)]))
+        TABLE.write(
+            "\n".join(
+                [
+                    "| " + " | ".join(HEADINGS) + " |",
+                    "|---" * len(HEADINGS) + "|",
+                    *(rows[each] for each in order if each in rows),
+                ]
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
-"""What the search for widths gains over published ones: python bench/parallelism_search.py [--small] [FILE.mlir ...]
+"""What the search for widths gains over published ones: python bench/parallelism_search.py
+[--small]
+[FILE.mlir ...]
 
-For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of two sizes, an encoder) and each FILE: cycles of a launch as the compiler does it and with every --parallelism-search of `stc compile`, simulated where
-that is quick, else modelled (m); DSP slices; how far the model is from the simulation; and points of the closed form that are looked at in a second.
+For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of two sizes, an
+encoder) and each FILE: cycles of a launch as the compiler does it and with every
+--parallelism-search of `stc compile`, simulated where that is quick, else modelled (m); DSP slices;
+how far the model is from the simulation; and points of the closed form that are looked at in a
+second.
 """
+
 import json
 import sys
 import tempfile
@@ -10,7 +16,13 @@ from pathlib import Path
 
 from common import ROOT, script_arguments, stc
 
-SEARCHES = ["", "joint", "intensity", "neighbour", "default-tile"]  # the first: what the compiler does
+SEARCHES = [
+    "",
+    "joint",
+    "intensity",
+    "neighbour",
+    "default-tile",
+]  # the first: what the compiler does
 POINTS = 2_000_000
 
 
@@ -20,12 +32,16 @@ def graphs(width: int) -> dict[str, str]:
     import torch
 
     import streamtensor
+
     nn = torch.nn
 
     class Chain(nn.Module):
         def __init__(self):
             super().__init__()
-            self.steps = nn.ModuleList(nn.Linear(width * (1 + i % 3), width * (1 + (i + 1) % 3), bias=False) for i in range(12))
+            self.steps = nn.ModuleList(
+                nn.Linear(width * (1 + i % 3), width * (1 + (i + 1) % 3), bias=False)
+                for i in range(12)
+            )
 
         def forward(self, x):
             for step in self.steps:
@@ -35,8 +51,10 @@ def graphs(width: int) -> dict[str, str]:
     class Head(nn.Module):
         def __init__(self, inside: int, size: int):
             super().__init__()
-            self.query, self.key, self.value = (nn.Linear(inside, size, bias=False) for _ in range(3))
-            self.scale = size ** -0.5
+            self.query, self.key, self.value = (
+                nn.Linear(inside, size, bias=False) for _ in range(3)
+            )
+            self.scale = size**-0.5
 
         def forward(self, x):
             scores = self.query(x) @ self.key(x).transpose(-1, -2) * self.scale
@@ -52,11 +70,27 @@ def graphs(width: int) -> dict[str, str]:
             return self.out(torch.cat([self.small(x), self.large(x)], -1))
 
     torch.manual_seed(0)
-    mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width))
-    encoder = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
-    modules = {"mlp": (mlp, (1, width)), "chain": (Chain(), (8, width)), "mixture": (Mixture(), (16, width)), "encoder": (encoder, (1, 16, width))}
+    mlp = nn.Sequential(
+        nn.Linear(width, 4 * width),
+        nn.GELU(),
+        nn.Linear(4 * width, 2 * width),
+        nn.ReLU(),
+        nn.Linear(2 * width, width),
+    )
+    encoder = nn.TransformerEncoderLayer(
+        width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True
+    )
+    modules = {
+        "mlp": (mlp, (1, width)),
+        "chain": (Chain(), (8, width)),
+        "mixture": (Mixture(), (16, width)),
+        "encoder": (encoder, (1, 16, width)),
+    }
     torch.backends.mha.set_fastpath_enabled(False)
-    return {name: streamtensor.export(module.eval(), torch.zeros(shape)).text for name, (module, shape) in modules.items()}
+    return {
+        name: streamtensor.export(module.eval(), torch.zeros(shape)).text
+        for name, (module, shape) in modules.items()
+    }
 
 
 def compiled(path: Path, folder: Path, *words: str) -> dict:
@@ -68,7 +102,11 @@ def compiled(path: Path, folder: Path, *words: str) -> dict:
 
 
 def stage(folder: Path, name: str) -> float:
-    return sum(stage["seconds"] for stage in json.loads((folder / "timing.json").read_text())["stages"] if stage["name"] == name)
+    return sum(
+        stage["seconds"]
+        for stage in json.loads((folder / "timing.json").read_text())["stages"]
+        if stage["name"] == name
+    )
 
 
 def compare(name: str, path: Path, folder: Path) -> dict[str, int]:
@@ -101,10 +139,16 @@ def main(arguments: list[str]) -> int:
             path = Path(work) / f"{name}.mlir"
             path.write_text(text)
             paths.insert(0, (name, path))
-        print(f"{'cycles, DSP, model':24} | " + " | ".join(f"{search or 'compiler':26}" for search in SEARCHES) + " | against the best published")
+        print(
+            f"{'cycles, DSP, model':24} | "
+            + " | ".join(f"{search or 'compiler':26}" for search in SEARCHES)
+            + " | against the best published"
+        )
         cycles = [compare(name, path, Path(work) / "design") for name, path in paths]
         if not small:
-            print(f"{points_a_second(paths[-1][1], Path(work) / 'design'):.0f} points a second on {paths[-1][0]}")
+            print(
+                f"{points_a_second(paths[-1][1], Path(work) / 'design'):.0f} points a second on {paths[-1][0]}"
+            )
     return any(found[""] > 1.005 * min(found.values()) for found in cycles)
 
 

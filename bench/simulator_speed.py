@@ -1,6 +1,10 @@
-"""Speed of the time simulator on designs: python bench/simulator_speed.py DESIGN …; a design is a folder that `stc compile` wrote, or a dump of hardware level.
+"""Speed of the time simulator on designs: python bench/simulator_speed.py DESIGN …; a design is a
+folder that `stc compile` wrote, or a dump of hardware level.
 
-Events are iterations of pipelined loops.  Their time is CPU time, of eleven launches less that of one, so that reading the design does not count."""
+Events are iterations of pipelined loops.  Their time is CPU time, of eleven launches less that of
+one, so that reading the design does not count.
+"""
+
 import json
 import resource
 import sys
@@ -13,7 +17,9 @@ EXTRA_LAUNCHES = 10
 
 def simulate(design: str, launches: int) -> tuple[dict, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = json.loads(stc("simulate", design, "--json", "--launches", launches, "--max-iterations", "1000G"))
+    found = json.loads(
+        stc("simulate", design, "--json", "--launches", launches, "--max-iterations", "1000G")
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -22,12 +28,16 @@ def main() -> None:
     designs = script_arguments(__doc__)
     if not designs:
         sys.exit(__doc__)
-    print(f"{'design':40} {'cycles':>12} {'iterations':>12} {'s, one launch':>14} {'s, in all':>10} {'events/s':>10}")
+    print(
+        f"{'design':40} {'cycles':>12} {'iterations':>12} {'s, one launch':>14} {'s, in all':>10} {'events/s':>10}"
+    )
     for design in designs:
         one, whole = simulate(design, 1)
         _, many = simulate(design, 1 + EXTRA_LAUNCHES)
         seconds = max((many - whole) / EXTRA_LAUNCHES, 1e-9)
-        print(f"{Path(design).name:40} {one['cycles']:12} {one['iterations']:12} {seconds:14.3f} {whole:10.3f} {one['iterations'] / seconds / 1e6:8.1f} M")
+        print(
+            f"{Path(design).name:40} {one['cycles']:12} {one['iterations']:12} {seconds:14.3f} {whole:10.3f} {one['iterations'] / seconds / 1e6:8.1f} M"
+        )
 
 
 if __name__ == "__main__":

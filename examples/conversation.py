@@ -1,4 +1,8 @@
-"""A conversation with one design: keys and values of what was said stay in its memory, so a turn reads only what is new."""
+"""A conversation with one design: keys and values of what was said stay in its memory, so a turn
+reads
+only what is new.
+"""
+
 import io
 import sys
 import tempfile
@@ -8,7 +12,10 @@ from streamtensor import models, workflow
 from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 
-TURNS, ANSWER = ([3, 14, 15, 92, 65, 35, 89, 79, 32], [38, 46, 26], [43, 38]), 5  # token ids: this model has no tokenizer
+TURNS, ANSWER = (
+    ([3, 14, 15, 92, 65, 35, 89, 79, 32], [38, 46, 26], [43, 38]),
+    5,
+)  # token ids: this model has no tokenizer
 
 model = models.load(str(Path(__file__).parent / "tiny-gpt2"))
 shape = workflow.step_shapes(model, "decode", context=64, tokens=None)[0]

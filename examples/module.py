@@ -1,4 +1,5 @@
 """A PyTorch module becomes a design, and the design is called in its place."""
+
 import sys
 
 import torch

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks who needs whom among the object files of a build: folders of src/ form no circle, and no circle of files
-is larger than ten.
+"""Checks who needs whom among the object files of a build: folders of src/ form no circle, and no
+circle of files is larger than ten.
 
     tools/call_graph.py BUILD_FOLDER [--edges FOLDER FOLDER]
 
-An edge A -> B means that an object of A has an undefined symbol that B defines (functions and data, by `nm`).
-With --edges, prints the symbols behind the edge between two folders and ends.
+An edge A -> B means that an object of A has an undefined symbol that B defines (functions and data,
+by `nm`). With --edges, prints the symbols behind the edge between two folders and ends.
 """
+
 import argparse
 import collections
 import pathlib
@@ -22,7 +23,9 @@ def objects(build):
     found = {}
     for path in sorted(pathlib.Path(build).glob("CMakeFiles/stc_objects.dir/src/**/*.c.o")):
         name = path.as_posix().split("stc_objects.dir/src/")[1].removesuffix(".c.o")
-        if (ROOT / "src" / f"{name}.c").exists():  # an object of a file that is gone may still lie there
+        if (
+            ROOT / "src" / f"{name}.c"
+        ).exists():  # an object of a file that is gone may still lie there
             found[name] = path
     return found
 
@@ -30,7 +33,9 @@ def objects(build):
 def symbols(path):
     """Names that an object defines, and names that it needs."""
     defined, needed = set(), set()
-    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        ["nm", path], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     for line in lines:
         *_, kind, name = line.split()
         if kind == "U":

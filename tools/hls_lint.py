@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks an emitted design against the rules that the vendor's compiler enforces or that hang in hardware.
+"""Checks an emitted design against the rules that the vendor's compiler enforces or that hang in
+hardware.
 
 usage: hls_lint.py DIR
 
@@ -7,20 +8,19 @@ DIR holds hls/*.cpp (or *.cpp) and link.cfg.  The text is read with a tokenizer 
 nothing is shared with the emitter.  Each finding is a line `FILE:LINE: RULE: message`; the exit
 status is 1 if there is any.  Rules:
 
-  A1  a dataflow body holds declarations, process calls and pragmas only
-  A2  process arguments are plain names of exactly the parameter's type
-  A3  one writer and one reader process per channel     A4  every channel is written and read
-  A6  no arrays as channels                             A8  no dataflow inside a loop
-  A10 loops with one exit, counted or by a flag         A11 processes are not inlined
-  A12 streams: local, named, by reference               A16 no write and read of one cycle without dependence
-  A17 pipelines on a cycle flush                        A22 complete partition of at most 1024 elements
-  A24 language subset                                   B1  depth as template argument, at least 2
-  B3  as many reads as writes, where constant           B4  stream words of at most 4096 bits
-  B9  no polling                                        B10 constant index into stream arrays
-  C1  interface pragmas                                 C2  a pointer is one process's, with a bundle or a channel of one
-  C3  ports of 8 to 512 bits, a power of two            C7  at most 32 m_axi ports
-  C9  names                                             E4  link.cfg agrees with the code
-  F5  scalar arguments are 32 or 64 bit integers
+  A1  a dataflow body holds declarations, process calls and pragmas only A2  process arguments are
+  plain names of exactly the parameter's type A3  one writer and one reader process per channel
+  A4  every channel is written and read A6  no arrays as channels                             A8  no
+  dataflow inside a loop A10 loops with one exit, counted or by a flag         A11 processes are not
+  inlined A12 streams: local, named, by reference               A16 no write and read of one cycle
+  without dependence A17 pipelines on a cycle flush                        A22 complete partition of
+  at most 1024 elements A24 language subset                                   B1  depth as template
+  argument, at least 2 B3  as many reads as writes, where constant           B4  stream words of at
+  most 4096 bits B9  no polling                                        B10 constant index into
+  stream arrays C1  interface pragmas                                 C2  a pointer is one
+  process's, with a bundle or a channel of one C3  ports of 8 to 512 bits, a power of two
+  C7  at most 32 m_axi ports C9  names                                             E4  link.cfg
+  agrees with the code F5  scalar arguments are 32 or 64 bit integers
 """
 
 import re
@@ -31,9 +31,12 @@ from pathlib import Path
 from hls_text import Finding, Source, closing, options, split, variable
 
 SCALARS = {"int", "unsigned", "unsigned int", "int32_t", "uint32_t", "int64_t", "uint64_t"}
-FORBIDDEN = set("malloc calloc realloc free new delete virtual throw try catch goto std system printf fprintf exit abort "
-                "setjmp longjmp dynamic_cast typeid thread_local FILE alloca".split())
-HDL_WORDS = set("""
+FORBIDDEN = set(
+    "malloc calloc realloc free new delete virtual throw try catch goto std system printf fprintf exit abort "
+    "setjmp longjmp dynamic_cast typeid thread_local FILE alloca".split()
+)
+HDL_WORDS = set(
+    """
 always and assign automatic begin bind bit buf bufif0 bufif1 byte case casex casez cell class clocking cmos config const
 constraint context continue cover covergroup cross deassign default defparam design disable dist do edge else end endcase
 endclass endconfig endfunction endgenerate endgroup endinterface endmodule endpackage endprimitive endprogram endproperty
@@ -51,7 +54,8 @@ abs access after alias all architecture array assert attribute block body buffer
 downto elsif entity exit file generic group guarded impure in inertial is label linkage literal loop map mod next of on
 open others out port postponed procedure process range record register reject rem report rol ror select severity shared
 signal sla sll sra srl subtype then to transport unaffected units until variable when
-""".split())
+""".split()
+)
 
 
 class Region:
@@ -69,7 +73,9 @@ class Region:
     def read(self, s):
         if s.kind == "pragma":
             if s.tokens[0].text.split()[0].lower() == "stream":
-                self.source.report(s.line, "B1", "depth belongs in the stream's template argument, not in a pragma")
+                self.source.report(
+                    s.line, "B1", "depth belongs in the stream's template argument, not in a pragma"
+                )
             return
         if s.kind != "plain":
             self.source.report(s.line, "A1", f"{s.kind} statement in a dataflow body")
@@ -78,17 +84,32 @@ class Region:
         if texts[:2] == ["ST_REGION_END", "("]:
             return
         local = variable(self.source, s.tokens)
-        if local and not (local.kind == "scalar" and "(" in texts and local.dims == [] and texts[0] in self.source.functions):
+        if local and not (
+            local.kind == "scalar"
+            and "(" in texts
+            and local.dims == []
+            and texts[0] in self.source.functions
+        ):
             self.declare(s, local, texts)
-        elif len(texts) > 2 and texts[-1] == ")" and (texts[0] == "ST_PROCESS" or texts[0] in self.source.functions):
+        elif (
+            len(texts) > 2
+            and texts[-1] == ")"
+            and (texts[0] == "ST_PROCESS" or texts[0] in self.source.functions)
+        ):
             self.call(s)
         else:
-            self.source.report(s.line, "A1", f"neither a channel, a process call nor a pragma: {' '.join(texts[:8])}")
+            self.source.report(
+                s.line,
+                "A1",
+                f"neither a channel, a process call nor a pragma: {' '.join(texts[:8])}",
+            )
 
     def declare(self, s, local, texts):
         if local.kind != "stream":
             rule = "A6" if local.dims else "A1"
-            self.source.report(s.line, rule, f"{local.name} is declared in a dataflow body and is no stream")
+            self.source.report(
+                s.line, rule, f"{local.name} is declared in a dataflow body and is no stream"
+            )
             return
         if "=" in texts:
             self.source.report(s.line, "A1", f"stream {local.name} has an initialiser")
@@ -96,12 +117,22 @@ class Region:
             self.source.report(s.line, "A12", f"stream {local.name} is static")
         if not local.dims and "stream" in texts and f'"{local.name}"' not in texts:
             self.source.report(s.line, "A12", f"stream {local.name} is not given its name")
-        least = 1 if "stream_of_blocks" in texts else 2  # one block: producer and consumer take turns
+        least = (
+            1 if "stream_of_blocks" in texts else 2
+        )  # one block: producer and consumer take turns
         if local.depth is None or local.depth < least:
-            self.source.report(s.line, "B1", f"stream {local.name} needs a constant depth of at least {least} as template argument")
+            self.source.report(
+                s.line,
+                "B1",
+                f"stream {local.name} needs a constant depth of at least {least} as template argument",
+            )
         bits = self.source.width(local.type)
         if "stream_of_blocks" not in texts and (bits is None or bits > 4096):
-            self.source.report(s.line, "B4", f"words of {local.name} have {bits or 'an unknown number of'} bits, at most 4096 work")
+            self.source.report(
+                s.line,
+                "B4",
+                f"words of {local.name} have {bits or 'an unknown number of'} bits, at most 4096 work",
+            )
         self.channels[local.name] = local
 
     def call(self, s):
@@ -121,24 +152,45 @@ class Region:
     def check_arguments(self, line, process, arguments):
         known = {**{p.name: p for p in self.function.parameters}, **self.channels}
         if len(arguments) != len(process.parameters):
-            self.source.report(line, "A2", f"{process.name} takes {len(process.parameters)} arguments, not {len(arguments)}")
+            self.source.report(
+                line,
+                "A2",
+                f"{process.name} takes {len(process.parameters)} arguments, not {len(arguments)}",
+            )
         for argument, parameter in zip(arguments, process.parameters):
             texts = [t.text for t in argument]
             indexed = len(texts) > 3 and texts[1] == "[" and texts[-1] == "]"
             given = known.get(texts[0])
             if given is None or not (len(texts) == 1 or indexed):
-                self.source.report(line, "A2", f"argument {' '.join(texts)} of {process.name} is not a plain name")
+                self.source.report(
+                    line, "A2", f"argument {' '.join(texts)} of {process.name} is not a plain name"
+                )
                 continue
             if indexed and self.source.evaluate(argument[2:-1]) is None:
                 self.source.report(line, "B10", f"index of {' '.join(texts)} is not constant")
             want, got = (self.source.spell(v.type) for v in (parameter, given))
-            if (parameter.kind, want, len(parameter.dims)) != (given.kind, got, len(given.dims) - indexed):
-                self.source.report(line, "A2", f"{process.name} takes {parameter.kind} of {want}, {texts[0]} is {given.kind} of {got}")
+            if (parameter.kind, want, len(parameter.dims)) != (
+                given.kind,
+                got,
+                len(given.dims) - indexed,
+            ):
+                self.source.report(
+                    line,
+                    "A2",
+                    f"{process.name} takes {parameter.kind} of {want}, {texts[0]} is {given.kind} of {got}",
+                )
             elif parameter.dims and (parameter.dims, parameter.depth) != (given.dims, given.depth):
-                self.source.report(line, "A2", f"{texts[0]} is an array of other extent or depth than {parameter.name} of {process.name}")
+                self.source.report(
+                    line,
+                    "A2",
+                    f"{texts[0]} is an array of other extent or depth than {parameter.name} of {process.name}",
+                )
 
     def find_ends(self):
-        """channel -> [(call index, parameter, 'read' or 'write')]; an element of an array is a channel of its own."""
+        """channel -> [(call index, parameter, 'read' or 'write')]; an element of an array is a
+        channel
+        of its own.
+        """
         ends = {}
         for name, channel in self.channels.items():
             if channel.dims and channel.dims[0]:
@@ -150,9 +202,15 @@ class Region:
                 if parameter.kind != "stream" or argument[0].text not in self.channels:
                     continue
                 name = argument[0].text
-                element = f"{name}[{self.source.evaluate(argument[2:-1])}]" if len(argument) > 1 else name
-                for key in [element] if element in ends else [k for k in ends if k.startswith(name + "[")]:
-                    ends[key] += [(index, parameter.name, way) for way in process.directions(parameter.name)]
+                element = (
+                    f"{name}[{self.source.evaluate(argument[2:-1])}]" if len(argument) > 1 else name
+                )
+                for key in (
+                    [element] if element in ends else [k for k in ends if k.startswith(name + "[")]
+                ):
+                    ends[key] += [
+                        (index, parameter.name, way) for way in process.directions(parameter.name)
+                    ]
         return ends
 
     def check_ends(self):
@@ -168,21 +226,40 @@ class Region:
                     self.source.report(line, "A4", f"{channel} has no {noun}")
             both = {i for i, _, w in ends if w == "read"} & {i for i, _, w in ends if w == "write"}
             if both or (outside and len({i for i, _, _ in ends}) != 1):
-                self.source.report(line, "A3", f"{channel} is read and written by one process or used by several")
+                self.source.report(
+                    line, "A3", f"{channel} is read and written by one process or used by several"
+                )
 
     def check_counts(self):
         """Elements of an array that is passed whole are not told apart here."""
         for channel, ends in self.ends.items():
             counts = {}
-            if any(p.dims for index, name, _ in ends for p in self.calls[index][1].parameters if p.name == name):
+            if any(
+                p.dims
+                for index, name, _ in ends
+                for p in self.calls[index][1].parameters
+                if p.name == name
+            ):
                 continue
             for index, parameter, way in ends:
-                found = [a for a in self.calls[index][1].find_accesses() if a[0] == parameter and a[1] == way]
+                found = [
+                    a
+                    for a in self.calls[index][1].find_accesses()
+                    if a[0] == parameter and a[1] == way
+                ]
                 parts = [count(self.source, a) for a in found]
                 counts[way] = None if None in parts else sum(parts)
-            if None not in counts.values() and len(counts) == 2 and counts["read"] != counts["write"]:
+            if (
+                None not in counts.values()
+                and len(counts) == 2
+                and counts["read"] != counts["write"]
+            ):
                 line = self.channels[channel.split("[")[0]].line
-                self.source.report(line, "B3", f"{channel} is written {counts['write']} times and read {counts['read']} times")
+                self.source.report(
+                    line,
+                    "B3",
+                    f"{channel} is written {counts['write']} times and read {counts['read']} times",
+                )
 
     # -- cycles
 
@@ -205,7 +282,9 @@ class Region:
         return seen
 
     def on_cycle(self, index, without=frozenset()):
-        return any(index in self.reachable(reader, without) for reader in self.followers.get(index, ()))
+        return any(
+            index in self.reachable(reader, without) for reader in self.followers.get(index, ())
+        )
 
     def check_cycles(self):
         self.links = sorted(set(self.edges()))
@@ -213,7 +292,11 @@ class Region:
         for writer, _, reader, _ in self.links:
             self.followers.setdefault(writer, set()).add(reader)
         cyclic = [i for i in range(len(self.calls)) if self.on_cycle(i)]
-        fed_back = {reader for writer, _, reader, _ in self.links if reader <= writer and writer in cyclic and reader in cyclic}
+        fed_back = {
+            reader
+            for writer, _, reader, _ in self.links
+            if reader <= writer and writer in cyclic and reader in cyclic
+        }
         forwarders = {i for i in fed_back if only_forwards(self.calls[i][1])}
         for index in cyclic:
             process = self.calls[index][1]
@@ -224,7 +307,11 @@ class Region:
     def check_styles(self, process):
         for pragma, _ in process.pragmas("pipeline"):
             if options(pragma.tokens[0].text).get("style") not in ("flp", "frp"):
-                self.source.report(pragma.line, "A17", f"{process.name} lies on a cycle: its pipelines need style=flp")
+                self.source.report(
+                    pragma.line,
+                    "A17",
+                    f"{process.name} lies on a cycle: its pipelines need style=flp",
+                )
 
     def check_same_cycle(self, index, process):
         taking = [(source, taken) for source, _, target, taken in self.links if target == index]
@@ -238,31 +325,48 @@ class Region:
 
     def check_dependence(self, process, sent, taken):
         accesses = process.find_accesses()
-        for _, _, statement, loops, conditions, argument in [a for a in accesses if a[:2] == (sent, "write")]:
+        for _, _, statement, loops, conditions, argument in [
+            a for a in accesses if a[:2] == (sent, "write")
+        ]:
             body = pipeline_body(loops)
-            if argument is None or not any(a[:2] == (taken, "read") and pipeline_body(a[3]) is body for a in accesses):
+            if argument is None or not any(
+                a[:2] == (taken, "read") and pipeline_body(a[3]) is body for a in accesses
+            ):
                 continue
             if taken not in dependences(process, body, statement, argument, conditions):
-                self.source.report(statement.line, "A16",
-                                   f"{process.name} writes {sent} without dependence on {taken}, which closes a cycle")
+                self.source.report(
+                    statement.line,
+                    "A16",
+                    f"{process.name} writes {sent} without dependence on {taken}, which closes a cycle",
+                )
 
 
 def pipeline_body(loops):
     """The loop whose body is one pipeline iteration at this place; None outside of loops."""
-    piped = [loop for loop in loops
-             if any(s.kind == "pragma" and s.tokens[0].text.lower().startswith("pipeline") for s in loop.body)]
+    piped = [
+        loop
+        for loop in loops
+        if any(
+            s.kind == "pragma" and s.tokens[0].text.lower().startswith("pipeline")
+            for s in loop.body
+        )
+    ]
     return piped[0] if piped else loops[-1] if loops else None
 
 
 def dependences(process, body, write, argument, conditions):
-    """Streams whose words, read earlier in the same iteration, decide what or whether `write` writes."""
+    """Streams whose words, read earlier in the same iteration, decide what or whether `write`
+    writes.
+    """
     taint = {}
 
     def of(tokens):
         found = set()
         for token in tokens:
             found |= taint.get(token.text, set())
-        return found | {name for name, way, _ in process.statement_accesses(tokens) if way == "read"}
+        return found | {
+            name for name, way, _ in process.statement_accesses(tokens) if way == "read"
+        }
 
     for s, _, guards in process.walk(body.body if body else None):
         if s is write:
@@ -271,9 +375,22 @@ def dependences(process, body, write, argument, conditions):
             continue
         influence = of(s.tokens).union(*(of(tokens) for tokens, _ in guards))
         texts = [t.text for t in s.tokens]
-        cut = next((i for i, t in enumerate(texts) if t in ("=", "+=", "-=", "*=", "/=", "|=", "&=", "^=")), None)
+        cut = next(
+            (
+                i
+                for i, t in enumerate(texts)
+                if t in ("=", "+=", "-=", "*=", "/=", "|=", "&=", "^=")
+            ),
+            None,
+        )
         local = variable(process.source, s.tokens)
-        targets = [local.name] if local else [s.tokens[0].text] if cut else [t.text for t in s.tokens if t.kind == "name"]
+        targets = (
+            [local.name]
+            if local
+            else [s.tokens[0].text]
+            if cut
+            else [t.text for t in s.tokens if t.kind == "name"]
+        )
         for target in targets:
             taint[target] = taint.get(target, set()) | influence
     return of(argument).union(*(of(tokens) for tokens, _ in conditions))
@@ -290,7 +407,9 @@ def only_forwards(process):
             local = variable(process.source, s.tokens)
             target = local.name if local else texts[0]
             sources.setdefault(target, []).append(s.tokens[texts.index("=") + 1 :])
-        elif "=" not in texts and any(t.endswith("=") and t not in ("==", "<=", ">=", "!=") for t in texts):
+        elif "=" not in texts and any(
+            t.endswith("=") and t not in ("==", "<=", ">=", "!=") for t in texts
+        ):
             sources.setdefault(texts[0], []).append(s.tokens)
 
     def copied(tokens):
@@ -303,13 +422,20 @@ def only_forwards(process):
     for *_, argument in writes:
         if argument is not None and copied(argument):
             continue
-        if argument is None or len(argument) != 1 or not all(copied(tokens) for tokens in sources.get(argument[0].text, [argument])):
+        if (
+            argument is None
+            or len(argument) != 1
+            or not all(copied(tokens) for tokens in sources.get(argument[0].text, [argument]))
+        ):
             return False
     return bool(writes)
 
 
 def loop_range(source, loop):
-    """(variable, range) of a counted loop with constant bounds; (variable, None) if not constant; None if not counted."""
+    """(variable, range) of a counted loop with constant bounds; (variable, None) if not constant;
+    None
+    if not counted.
+    """
     parts = split(loop.tokens, ";")
     if len(parts) != 3:
         return None
@@ -364,12 +490,18 @@ def check_function(source, function):
         if s.kind == "while":
             flag = function.variables().get(s.tokens[0].text) if len(s.tokens) == 1 else None
             if flag is None or source.spell(flag.type) != "bool":
-                source.report(s.line, "A10", "neither a counted for loop nor one as long as a flag says")
+                source.report(
+                    s.line, "A10", "neither a counted for loop nor one as long as a flag says"
+                )
         elif s.kind == "loop":
             check_loop(source, s)
         elif s.kind == "jump" and (loops or s.tokens[0].text == "goto"):
             source.report(s.line, "A10", f"{s.tokens[0].text} gives a loop a second exit")
-        elif s.kind == "plain" and {t.text for t in s.tokens} & {"static"} and "stream" in [t.text for t in s.tokens]:
+        elif (
+            s.kind == "plain"
+            and {t.text for t in s.tokens} & {"static"}
+            and "stream" in [t.text for t in s.tokens]
+        ):
             source.report(s.line, "A12", "a stream is not static")
         check_stream_index(source, function, s, loops)
         texts = [t.text for t in s.tokens]
@@ -381,7 +513,9 @@ def check_function(source, function):
         if loops:
             source.report(pragma.line, "A8", "dataflow inside a loop")
     for pragma, _ in function.pragmas("pipeline"):
-        if options(pragma.tokens[0].text).get("style") == "frp" and any(p.kind == "pointer" for p in function.parameters):
+        if options(pragma.tokens[0].text).get("style") == "frp" and any(
+            p.kind == "pointer" for p in function.parameters
+        ):
             source.report(pragma.line, "A17", "style=frp does not work with m_axi")
 
 
@@ -391,10 +525,14 @@ def check_loop(source, loop):
         source.report(loop.line, "A10", "not a counted loop with one exit condition")
         return
     texts = [t.text for t in flatten(loop.body)]
-    assigned = any(a == counted[0] and b in ("=", "+=", "-=", "++", "--") for a, b in zip(texts, texts[1:]))
+    assigned = any(
+        a == counted[0] and b in ("=", "+=", "-=", "++", "--") for a, b in zip(texts, texts[1:])
+    )
     if assigned:
         source.report(loop.line, "A10", f"the body assigns the loop counter {counted[0]}")
-    unrolled = any(s.kind == "pragma" and s.tokens[0].text.lower().split() == ["unroll"] for s in loop.body)
+    unrolled = any(
+        s.kind == "pragma" and s.tokens[0].text.lower().split() == ["unroll"] for s in loop.body
+    )
     if unrolled and counted[1] is None:
         source.report(loop.line, "A10", "an unrolled loop needs constant bounds")
 
@@ -408,13 +546,22 @@ def flatten(statements):
 
 def check_stream_index(source, function, s, loops):
     arrays = {p.name for p in function.parameters if p.kind == "stream" and p.dims}
-    unrolled = {loop_range(source, loop)[0] for loop in loops if loop.kind == "loop" and loop_range(source, loop)
-                and any(b.kind == "pragma" and b.tokens[0].text.lower().startswith("unroll") for b in loop.body)}
+    unrolled = {
+        loop_range(source, loop)[0]
+        for loop in loops
+        if loop.kind == "loop"
+        and loop_range(source, loop)
+        and any(
+            b.kind == "pragma" and b.tokens[0].text.lower().startswith("unroll") for b in loop.body
+        )
+    }
     for i, token in enumerate(s.tokens):
         if token.text in arrays and i + 1 < len(s.tokens) and s.tokens[i + 1].text == "[":
             index = s.tokens[i + 2 : closing(s.tokens, i + 1)]
             if source.evaluate(index, {name: 0 for name in unrolled}) is None:
-                source.report(s.line, "B10", f"index into {token.text} is neither constant nor unrolled")
+                source.report(
+                    s.line, "B10", f"index into {token.text} is neither constant nor unrolled"
+                )
 
 
 def check_partitions(source, function):
@@ -423,9 +570,13 @@ def check_partitions(source, function):
         found = options(pragma.tokens[0].text)
         array = variables.get(found.get("variable"))
         if array is None or not array.dims:
-            source.report(pragma.line, "A22", f"array_partition of unknown array {found.get('variable')}")
+            source.report(
+                pragma.line, "A22", f"array_partition of unknown array {found.get('variable')}"
+            )
             continue
-        complete = "complete" in (found.get("type", "").lower(), *found) or not ({"cyclic", "block"} & set(found) or "type" in found)
+        complete = "complete" in (found.get("type", "").lower(), *found) or not (
+            {"cyclic", "block"} & set(found) or "type" in found
+        )
         which = int(found.get("dim", "1"))
         sizes = array.dims if which == 0 else array.dims[which - 1 : which]
         parts = 1
@@ -434,16 +585,25 @@ def check_partitions(source, function):
         if not complete:
             parts = Source.number(found.get("factor", "2")) or 2
         if parts > 1024:
-            source.report(pragma.line, "A22", f"{array.name} is partitioned into {parts} parts, at most 1024 work")
+            source.report(
+                pragma.line,
+                "A22",
+                f"{array.name} is partitioned into {parts} parts, at most 1024 work",
+            )
 
 
 def check_language(source):
-    for token, after, third, fourth in zip(source.tokens, source.tokens[1:], source.tokens[2:], source.tokens[3:]):
+    for token, after, third, fourth in zip(
+        source.tokens, source.tokens[1:], source.tokens[2:], source.tokens[3:]
+    ):
         if token.kind == "name" and token.text in FORBIDDEN:
             source.report(token.line, "A24", f"{token.text} is not synthesisable")
         if token.text == "(" and after.text == "*" and third.kind == "name" and fourth.text == ")":
             source.report(token.line, "A24", "function pointer")
-    calls = {f.name: {t.text for t in f.tokens} & set(source.functions) for f in source.functions.values()}
+    calls = {
+        f.name: {t.text for t in f.tokens} & set(source.functions)
+        for f in source.functions.values()
+    }
     for name in calls:
         seen, todo = set(), set(calls[name])
         while todo:
@@ -455,7 +615,9 @@ def check_language(source):
 
 def check_name(source, line, name, what):
     if name.lower() in HDL_WORDS:
-        source.report(line, "C9", f"{what} {name} is a word of Verilog or VHDL and would be renamed")
+        source.report(
+            line, "C9", f"{what} {name} is a word of Verilog or VHDL and would be renamed"
+        )
     if len(name) > 200:
         source.report(line, "C9", f"{what} name of {len(name)} characters, at most 200 survive")
 
@@ -465,14 +627,23 @@ def check_top(source, top):
     ports, bundles, seen, shared = {}, {}, set(), []
     for pragma, _ in top.pragmas("interface"):
         found = options(pragma.tokens[0].text)
-        mode = found.get("mode") or next((m for m in ("m_axi", "s_axilite", "axis", "ap_ctrl_none", "ap_ctrl_chain") if m in found), "")
+        mode = found.get("mode") or next(
+            (
+                m
+                for m in ("m_axi", "s_axilite", "axis", "ap_ctrl_none", "ap_ctrl_chain")
+                if m in found
+            ),
+            "",
+        )
         ports.setdefault(found.get("port", ""), []).append((mode, found, pragma.line))
     modes = {name: {mode for mode, _, _ in entries} for name, entries in ports.items()}
     known = {p.name for p in top.parameters} | {"return"}
     for name, entries in ports.items():
         if name not in known:
             source.report(entries[0][2], "C1", f"interface pragma for unknown argument {name}")
-    if "s_axilite" not in modes.get("return", ()) and any(p.kind != "stream" for p in top.parameters):
+    if "s_axilite" not in modes.get("return", ()) and any(
+        p.kind != "stream" for p in top.parameters
+    ):
         source.report(top.line, "C1", "no s_axilite interface for port=return")
     pointers = [p for p in top.parameters if p.kind == "pointer"]
     for p in top.parameters:
@@ -481,12 +652,20 @@ def check_top(source, top):
             source.report(p.line, "C9", f"argument {p.name} differs from another only in case")
         seen.add(p.name.lower())
         if p.kind == "scalar" and source.spell(p.type) not in SCALARS:
-            source.report(p.line, "F5", f"scalar argument {p.name} is {source.spell(p.type)}, not a 32 or 64 bit integer")
+            source.report(
+                p.line,
+                "F5",
+                f"scalar argument {p.name} is {source.spell(p.type)}, not a 32 or 64 bit integer",
+            )
     for p in pointers:
         entry = next((e for e in ports.get(p.name, []) if e[0] == "m_axi"), None)
         bits = source.width(p.type)
         if bits is None or bits > 512 or bits < 8 or bits & (bits - 1):
-            source.report(p.line, "C3", f"m_axi port {p.name} has {bits or 'an unknown number of'} bits, 8 to 512 in powers of two work")
+            source.report(
+                p.line,
+                "C3",
+                f"m_axi port {p.name} has {bits or 'an unknown number of'} bits, 8 to 512 in powers of two work",
+            )
         if entry is None:
             source.report(p.line, "C1", f"no m_axi interface for {p.name}")
             continue
@@ -498,9 +677,15 @@ def check_top(source, top):
         else:
             for other, channel in bundles.get(bundle, []):
                 if channel is None or entry[1].get("channel") is None:
-                    source.report(entry[2], "C2", f"{p.name} and {other} share bundle {bundle} without channels")
+                    source.report(
+                        entry[2],
+                        "C2",
+                        f"{p.name} and {other} share bundle {bundle} without channels",
+                    )
                 elif entry[1]["channel"] == channel:
-                    shared.append((entry[2], p.name, other, f"channel {channel} of bundle {bundle}"))
+                    shared.append(
+                        (entry[2], p.name, other, f"channel {channel} of bundle {bundle}")
+                    )
             check_name(source, entry[2], bundle, "bundle")
             bundles.setdefault(bundle, []).append((p.name, entry[1].get("channel")))
     adapters = len(pointers) - sum(len(users) - 1 for users in bundles.values())
@@ -516,7 +701,9 @@ def check_pointers(source, region):
         pointers = [a[0].text for a, p in zip(arguments, process.parameters) if p.kind == "pointer"]
         for name in pointers:
             if name in users:
-                source.report(line, "C2", f"pointer {name} is used by {users[name][0]} and {process.name}")
+                source.report(
+                    line, "C2", f"pointer {name} is used by {users[name][0]} and {process.name}"
+                )
             users.setdefault(name, (process.name, line))
     return users
 
@@ -540,12 +727,18 @@ def check_source(source):
             for name, channel in region.channels.items():
                 check_name(source, channel.line, name, "stream")
             for line, process, _ in region.calls:
-                if not any("off" in options(p.tokens[0].text) for p, _ in process.pragmas("inline")):
-                    source.report(process.line, "A11", f"process {process.name} needs #pragma HLS inline off")
+                if not any(
+                    "off" in options(p.tokens[0].text) for p, _ in process.pragmas("inline")
+                ):
+                    source.report(
+                        process.line, "A11", f"process {process.name} needs #pragma HLS inline off"
+                    )
     for users in regions:
         for line, name, other, what in shared:
             if users.get(name) != users.get(other):
-                source.report(line, "C2", f"{name} and {other}, which are not of one process, share {what}")
+                source.report(
+                    line, "C2", f"{name} and {other}, which are not of one process, share {what}"
+                )
     return kernels
 
 
@@ -596,7 +789,12 @@ def check_bank(report, number, value, units, kernels, mapped):
     if not found:
         report(number, f"sp={value} is not UNIT.ARGUMENT:HBM[i] or HBM[i:j]")
         return
-    unit, argument, low, high = found.group(1), found.group(2), int(found.group(3)), int(found.group(4) or found.group(3))
+    unit, argument, low, high = (
+        found.group(1),
+        found.group(2),
+        int(found.group(3)),
+        int(found.group(4) or found.group(3)),
+    )
     if unit not in units:
         report(number, f"sp names compute unit {unit}, which no nk line defines")
     elif argument not in kernels.get(units[unit], ()):

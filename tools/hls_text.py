@@ -1,7 +1,8 @@
 """A small reader of emitted HLS C++: tokens, types, functions, statements and stream accesses.
 
-It knows just the shape that designs are emitted in and shares nothing with the emitter; text outside
-that shape becomes a finding.  A `>>` is read as two tokens, so templates nest without special care.
+It knows just the shape that designs are emitted in and shares nothing with the emitter; text
+outside that shape becomes a finding.  A `>>` is read as two tokens, so templates nest without
+special care.
 """
 
 import re
@@ -17,9 +18,32 @@ TOKEN = re.compile(
     re.S,
 )
 
-WIDTHS = {"bool": 8, "char": 8, "short": 16, "int": 32, "unsigned": 32, "float": 32, "double": 64, "half": 16}
-WIDTHS |= {f"{u}int{w}_t": w for u in ("", "u") for w in (8, 16, 32, 64)} | {"st_f16": 16, "st_bf16": 16}
-TYPE_WORDS = set(WIDTHS) | {"const", "static", "void", "auto", "long", "signed", "constexpr", "volatile", "struct", "enum"}
+WIDTHS = {
+    "bool": 8,
+    "char": 8,
+    "short": 16,
+    "int": 32,
+    "unsigned": 32,
+    "float": 32,
+    "double": 64,
+    "half": 16,
+}
+WIDTHS |= {f"{u}int{w}_t": w for u in ("", "u") for w in (8, 16, 32, 64)} | {
+    "st_f16": 16,
+    "st_bf16": 16,
+}
+TYPE_WORDS = set(WIDTHS) | {
+    "const",
+    "static",
+    "void",
+    "auto",
+    "long",
+    "signed",
+    "constexpr",
+    "volatile",
+    "struct",
+    "enum",
+}
 
 
 class Source:
@@ -66,16 +90,24 @@ class Source:
             return None
 
     def evaluate(self, tokens, names=None):
-        """Value of an integer expression over constants and `names`; None if it depends on anything else."""
+        """Value of an integer expression over constants and `names`; None if it depends on anything
+        else.
+        """
         words = []
         for token in tokens:
             if token.kind == "number":
                 words.append(str(self.number(token.text)))
             elif token.kind == "name":
                 value = (names or {}).get(token.text, self.constants.get(token.text))
-                words.append(str(value) if value is not None else {"true": "1", "false": "0"}.get(token.text, "None"))
+                words.append(
+                    str(value)
+                    if value is not None
+                    else {"true": "1", "false": "0"}.get(token.text, "None")
+                )
             elif token.text in ("&&", "||", "!", "/", "?", ":"):
-                words.append({"&&": " and ", "||": " or ", "!": " not ", "/": "//"}.get(token.text, "None"))
+                words.append(
+                    {"&&": " and ", "||": " or ", "!": " not ", "/": "//"}.get(token.text, "None")
+                )
             elif token.text in "+-*%<>&|^()" or token.text in ("<<", "<=", ">=", "==", "!="):
                 words.append(token.text)
             else:
@@ -83,7 +115,9 @@ class Source:
         if "None" in words:
             return None
         try:
-            return int(eval(" ".join(words).replace("> >", ">>"), {"__builtins__": {}}))  # only digits, operators and brackets
+            return int(
+                eval(" ".join(words).replace("> >", ">>"), {"__builtins__": {}})
+            )  # only digits, operators and brackets
         except (SyntaxError, TypeError, ZeroDivisionError):
             return None
 
@@ -142,7 +176,9 @@ class Source:
         return i + 1
 
     def read_struct(self, head, start, close):
-        self.structs[head[1].text] = [variable(self, field) for field in split(self.tokens[start + 1 : close], ";")]
+        self.structs[head[1].text] = [
+            variable(self, field) for field in split(self.tokens[start + 1 : close], ";")
+        ]
         for token in self.tokens[start:close]:
             if token.text == "stream":
                 self.report(token.line, "A12", f"stream inside struct {head[1].text}")
@@ -166,7 +202,9 @@ class Source:
             elif token.text not in ("const", "static", "&", "*"):
                 words.append(token.text)
         text = " ".join(words)
-        return {"unsigned int": "unsigned", "int32_t": "int", "uint32_t": "unsigned"}.get(text, text)
+        return {"unsigned int": "unsigned", "int32_t": "int", "uint32_t": "unsigned"}.get(
+            text, text
+        )
 
     def width(self, tokens):
         return self.bits(self.spell(tokens))
@@ -198,12 +236,17 @@ def split(tokens, at=","):
     return [part for part in parts if part]
 
 
-Statement = namedtuple("Statement", "kind line tokens body other")  # kind: pragma loop while if block jump plain
-Variable = namedtuple("Variable", "kind type name line dims depth")  # kind: stream pointer scalar; type: element tokens
+Statement = namedtuple(
+    "Statement", "kind line tokens body other"
+)  # kind: pragma loop while if block jump plain
+Variable = namedtuple(
+    "Variable", "kind type name line dims depth"
+)  # kind: stream pointer scalar; type: element tokens
 
 
 def variable(source, tokens, known=True):
-    """Reads `type name`, `type &name`, `type (&name)[N]`, `type name[N](...)`; None if it is no declaration.
+    """Reads `type name`, `type &name`, `type (&name)[N]`, `type name[N](...)`; None if it is no
+    declaration.
 
     With `known` the type must be a known one, so that expressions are not taken for declarations.
     """
@@ -227,10 +270,17 @@ def variable(source, tokens, known=True):
         kind, type_ = "stream", inner[0] if inner else []
         depth = source.evaluate(inner[1]) if len(inner) > 1 else None
         rest += 1
-    names = [i for i in range(rest, len(texts)) if tokens[i].kind == "name" and texts[i] not in TYPE_WORDS]
+    names = [
+        i
+        for i in range(rest, len(texts))
+        if tokens[i].kind == "name" and texts[i] not in TYPE_WORDS
+    ]
     if not names:
         return None
-    opening = next((i for i in range(rest, len(texts)) if texts[i] == "(" and texts[i + 1 : i + 2] != ["&"]), len(texts))
+    opening = next(
+        (i for i in range(rest, len(texts)) if texts[i] == "(" and texts[i + 1 : i + 2] != ["&"]),
+        len(texts),
+    )
     square = next((i for i in range(rest, len(texts)) if texts[i] == "["), len(texts))
     name_at = max((i for i in names if i < min(opening, square)), default=None)
     if name_at is None or (name_at == 0 and not channel):
@@ -238,9 +288,16 @@ def variable(source, tokens, known=True):
     if not channel:
         type_ = [t for t in tokens[:name_at] if t.text not in "&*("]
         kind = "pointer" if "*" in texts[:name_at] else "scalar"
-        if not type_ or any(t.kind not in ("name", "number") and t.text not in ("::", "<", ">", ",") for t in type_):
+        if not type_ or any(
+            t.kind not in ("name", "number") and t.text not in ("::", "<", ">", ",") for t in type_
+        ):
             return None
-        if known and not (type_[0].text in TYPE_WORDS or type_[0].text in source.types or type_[0].text in source.structs or type_[0].text in ("hls", "ap_int", "ap_uint")):
+        if known and not (
+            type_[0].text in TYPE_WORDS
+            or type_[0].text in source.types
+            or type_[0].text in source.structs
+            or type_[0].text in ("hls", "ap_int", "ap_uint")
+        ):
             return None
     dims, i = [], square
     while i < len(texts) and texts[i] == "[":
@@ -315,7 +372,13 @@ class Function:
 
     def branch(self, i, end):
         statement, after = self.statement(i, end)
-        body = statement.body if statement and statement.kind == "block" else [statement] if statement else []
+        body = (
+            statement.body
+            if statement and statement.kind == "block"
+            else [statement]
+            if statement
+            else []
+        )
         return body, after
 
     def walk(self, statements=None, loops=(), conditions=()):
@@ -337,12 +400,18 @@ class Function:
         return found
 
     def pragmas(self, word):
-        return [(s, loops) for s, loops, _ in self.walk() if s.kind == "pragma" and s.tokens[0].text.lower().split()[0] == word]
+        return [
+            (s, loops)
+            for s, loops, _ in self.walk()
+            if s.kind == "pragma" and s.tokens[0].text.lower().split()[0] == word
+        ]
 
     # -- stream accesses
 
     def find_accesses(self):
-        """List of (stream name, 'read' or 'write', statement, loops, conditions, argument tokens), helpers followed: of those that loop, no tokens but None."""
+        """List of (stream name, 'read' or 'write', statement, loops, conditions, argument tokens),
+        helpers followed: of those that loop, no tokens but None.
+        """
         if self.accesses is not None:
             return self.accesses
         self.accesses = []
@@ -360,22 +429,35 @@ class Function:
                 at = i + 1
                 while at < len(tokens) and tokens[at].text == "[":
                     at = closing(tokens, at) + 1
-                if at + 2 < len(tokens) and tokens[at].text == "." and tokens[at + 1].text in ("read", "write"):
+                if (
+                    at + 2 < len(tokens)
+                    and tokens[at].text == "."
+                    and tokens[at + 1].text in ("read", "write")
+                ):
                     yield token.text, tokens[at + 1].text, tokens[at + 3 : closing(tokens, at + 2)]
             elif token.text in ("read_lock", "write_lock"):
                 for argument in tokens[i:]:
                     if argument.text in streams:
                         yield argument.text, token.text[:-5], []
-            elif token.text in self.source.functions and follower == "(" and token.text != self.name:
+            elif (
+                token.text in self.source.functions and follower == "(" and token.text != self.name
+            ):
                 helper = self.source.functions[token.text]
                 arguments = split(tokens[i + 2 : closing(tokens, i + 1)])
                 for argument, parameter in zip(arguments, helper.parameters):
                     if argument[0].text in streams:
                         for way in helper.directions(parameter.name):
-                            yield argument[0].text, way, None if helper.loops_over(parameter.name, way) else []
+                            yield (
+                                argument[0].text,
+                                way,
+                                None if helper.loops_over(parameter.name, way) else [],
+                            )
 
     def loops_over(self, name, way):
-        return any(access[:2] == (name, way) and (access[3] or access[5] is None) for access in self.find_accesses())
+        return any(
+            access[:2] == (name, way) and (access[3] or access[5] is None)
+            for access in self.find_accesses()
+        )
 
     def directions(self, name):
         return sorted({way for stream, way, *_ in self.find_accesses() if stream == name})

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The op table of docs/ir.md, made from src/ir/ops.def.
 
-    tools/op_table.py          prints the table
-    tools/op_table.py --write  puts it into docs/ir.md
+tools/op_table.py          prints the table
+tools/op_table.py --write  puts it into docs/ir.md
 """
+
 import re
 import sys
 from pathlib import Path
@@ -35,10 +36,18 @@ def table(text: str) -> str:
     lines = []
     for kind, value in parts(text):
         if kind == "group":
-            lines += ["", f"**{value[0].upper()}{value[1:]}**", "", "| op | levels | operands | results | meaning |", "|---|---|---|---|---|"]
+            lines += [
+                "",
+                f"**{value[0].upper()}{value[1:]}**",
+                "",
+                "| op | levels | operands | results | meaning |",
+                "|---|---|---|---|---|",
+            ]
             continue
         _, name, levels, operands, results, _, meaning = value
-        lines.append(f"| `{name}` | {levels.replace('|', ' ')} | {count(operands)} | {count(results)} | {meaning.replace('|', chr(92) + '|')} |")
+        lines.append(
+            f"| `{name}` | {levels.replace('|', ' ')} | {count(operands)} | {count(results)} | {meaning.replace('|', chr(92) + '|')} |"
+        )
     return "\n".join(lines[1:]) + "\n"
 
 

@@ -3,15 +3,18 @@
 
 usage: reduce_mlir.py FILE OUTPUT -- COMMAND [ARGUMENT ...]
 
-COMMAND is run with a candidate's path in place of every {} (or as last argument). Exit status 0: the candidate still shows
-the fault. For a seed of the random graphs that fails:
+COMMAND is run with a candidate's path in place of every {} (or as last argument). Exit status 0:
+the candidate still shows the fault. For a seed of the random graphs that fails:
 
   STC_RANDOM_KEEP=bad.mlir STC_RANDOM_FIRST=SEED STC_RANDOM_GRAPHS=1 build/unit/test_pipeline
-  tools/reduce_mlir.py bad.mlir small.mlir -- sh -c 'STC_RANDOM_FILE={} STC_RANDOM_GRAPHS=1 build/unit/test_pipeline | grep -q "make_streams: result"'
+  tools/reduce_mlir.py bad.mlir small.mlir -- sh -c 'STC_RANDOM_FILE={} STC_RANDOM_GRAPHS=1
+  build/unit/test_pipeline | grep -q "make_streams: result"'
 
-Tried until nothing more goes, in groups that become smaller: results are dropped; operations become arguments; what is unused
-goes; extents and constants become smaller. FILE holds one function, one operation after the other, as torch-mlir prints it.
+Tried until nothing more goes, in groups that become smaller: results are dropped; operations become
+arguments; what is unused goes; extents and constants become smaller. FILE holds one function, one
+operation after the other, as torch-mlir prints it.
 """
+
 import argparse
 import re
 import subprocess
@@ -55,7 +58,7 @@ class Op:
 
     @property
     def uses(self) -> set[str]:
-        body = self.text[self.text.index("=") + 1:] if self.names else self.text
+        body = self.text[self.text.index("=") + 1 :] if self.names else self.text
         return set(VALUE.findall(body))
 
     @property
@@ -67,11 +70,11 @@ class Op:
 
 @dataclass(frozen=True)
 class Function:
-    before: str                 # maps, the module
+    before: str  # maps, the module
     arguments: tuple[str, ...]  # %x: tensor<…> {…}
-    types: tuple[str, ...]      # of results, with attributes
+    types: tuple[str, ...]  # of results, with attributes
     ops: tuple[Op, ...]
-    values: tuple[str, ...]     # that are returned
+    values: tuple[str, ...]  # that are returned
     after: str
 
     @classmethod
@@ -81,14 +84,21 @@ class Function:
         arrow = re.compile(r"\s*->\s*").match(text, end + 1)
         if text[arrow.end()] == "(":
             last = closing(text, arrow.end())
-            types, opened = split(text[arrow.end() + 1:last]), text.index("{", last)
+            types, opened = split(text[arrow.end() + 1 : last]), text.index("{", last)
         else:
             opened = text.index("{", arrow.end())
-            types = [text[arrow.end():opened].strip()]
+            types = [text[arrow.end() : opened].strip()]
         closed = closing(text, opened)
-        *ops, returned = cls._operations(text[opened + 1:closed])
+        *ops, returned = cls._operations(text[opened + 1 : closed])
         values = VALUE.findall(returned.text.split(":")[0])
-        return cls(text[:start], tuple(split(text[start + 1:end])), tuple(types), tuple(ops), tuple(values), text[closed:])
+        return cls(
+            text[:start],
+            tuple(split(text[start + 1 : end])),
+            tuple(types),
+            tuple(ops),
+            tuple(values),
+            text[closed:],
+        )
 
     @staticmethod
     def _operations(body: str) -> list[Op]:
@@ -104,8 +114,10 @@ class Function:
     def write(self) -> str:
         plain = ", ".join(re.sub(r"\s*\{.*\}$", "", text) for text in self.types)
         ops = "\n".join(op.text for op in self.ops)
-        return (f"{self.before}({', '.join(self.arguments)}) -> ({', '.join(self.types)}) {{\n{ops}\n"
-                f"  return {', '.join(self.values)} : {plain}\n{self.after}")
+        return (
+            f"{self.before}({', '.join(self.arguments)}) -> ({', '.join(self.types)}) {{\n{ops}\n"
+            f"  return {', '.join(self.values)} : {plain}\n{self.after}"
+        )
 
     def without_unused(self) -> "Function":
         used, kept = set(self.values), []
@@ -114,17 +126,37 @@ class Function:
                 kept.append(op)
                 used |= op.uses
         named = set(re.findall(r'stream\.at = "([^"]*)"', " ".join(self.types)))
-        arguments = [text for text in self.arguments
-                     if VALUE.match(text)[0] in used or any(f'stream.name = "{name}"' in text for name in named)]
+        arguments = [
+            text
+            for text in self.arguments
+            if VALUE.match(text)[0] in used
+            or any(f'stream.name = "{name}"' in text for name in named)
+        ]
         return replace(self, ops=tuple(reversed(kept)), arguments=tuple(arguments))
 
     def without_results(self, dropped: set[int]) -> "Function | None":
         kept = [i for i in range(len(self.values)) if i not in dropped]
-        return replace(self, values=tuple(self.values[i] for i in kept), types=tuple(self.types[i] for i in kept)) if kept else None
+        return (
+            replace(
+                self,
+                values=tuple(self.values[i] for i in kept),
+                types=tuple(self.types[i] for i in kept),
+            )
+            if kept
+            else None
+        )
 
     def with_arguments_for(self, cut: set[int]) -> "Function":
-        made = [f"{op.names[0]}: {op.type}" for i, op in enumerate(self.ops) if i in cut and op.type and "tensor.empty" not in op.text]
-        ops = [op for i, op in enumerate(self.ops) if i not in cut or not op.type or "tensor.empty" in op.text]
+        made = [
+            f"{op.names[0]}: {op.type}"
+            for i, op in enumerate(self.ops)
+            if i in cut and op.type and "tensor.empty" not in op.text
+        ]
+        ops = [
+            op
+            for i, op in enumerate(self.ops)
+            if i not in cut or not op.type or "tensor.empty" in op.text
+        ]
         return replace(self, arguments=(*self.arguments, *made), ops=tuple(ops))
 
 
@@ -140,7 +172,12 @@ class Reducer:
         words += [] if any("{}" in word for word in self.command) else [str(path)]
         self.tries += 1
         try:
-            return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120).returncode == 0
+            return (
+                subprocess.run(
+                    words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120
+                ).returncode
+                == 0
+            )
         except subprocess.TimeoutExpired:
             return False
 
@@ -152,7 +189,10 @@ class Reducer:
         return True
 
     def groups(self, count, change) -> bool:
-        """Tries change(function, group) for groups of the indices below count(function), from halves down to single ones."""
+        """Tries change(function, group) for groups of the indices below count(function), from
+        halves
+        down to single ones.
+        """
         done, size = False, max(1, count(Function.read(self.text)) // 2)
         while True:
             start = 0
@@ -169,9 +209,13 @@ class Reducer:
     def numbers(self) -> bool:
         """Every extent, everywhere at once, becomes 1, a half, or one less."""
         done = False
-        for extent in sorted({int(n) for n in re.findall(r"(?<![\w.])(\d+)x", self.text)}, reverse=True):
+        for extent in sorted(
+            {int(n) for n in re.findall(r"(?<![\w.])(\d+)x", self.text)}, reverse=True
+        ):
             for smaller in sorted({1, extent // 2, extent - 1} - {0, extent}):
-                if self.accept(re.sub(rf"(?<![\w.%]){extent}(?=x|\b(?!\.))", str(smaller), self.text)):
+                if self.accept(
+                    re.sub(rf"(?<![\w.%]){extent}(?=x|\b(?!\.))", str(smaller), self.text)
+                ):
                     done = True
                     break
         return done
@@ -189,7 +233,9 @@ class Reducer:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("command", nargs="+")

@@ -1,4 +1,5 @@
 """The Python API: any module with example inputs -> MLIR text and weights -> a design."""
+
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -13,18 +14,32 @@ from .weights import write
 
 class Exported(NamedTuple):
     """What the compiler needs of a module."""
-    text: str                          # linalg-on-tensors MLIR, the weights as arguments of @main
-    weights: dict[str, torch.Tensor]   # those arguments by name, in their order
+
+    text: str  # linalg-on-tensors MLIR, the weights as arguments of @main
+    weights: dict[str, torch.Tensor]  # those arguments by name, in their order
 
 
-def export(module: torch.nn.Module, example_inputs, names=None, attributes: bool = True) -> Exported:
-    """Exports `module(*example_inputs)`. Inputs are called `names`, or arg0, arg1, ... where it is None."""
+def export(
+    module: torch.nn.Module, example_inputs, names=None, attributes: bool = True
+) -> Exported:
+    """Exports `module(*example_inputs)`. Inputs are called `names`, or arg0, arg1, ... where it is
+    None.
+    """
     lowered, tensors = _lower(module, example_inputs, names, attributes)
     return Exported(lowered.text, tensors)
 
 
-def compile(module: torch.nn.Module, example_inputs, platform: str = "u55c", output=None, names=None, quant: str | None = None) -> Design:
-    """Compiles `module(*example_inputs)` into the folder `output` (None: one that goes when the design is closed).
+def compile(
+    module: torch.nn.Module,
+    example_inputs,
+    platform: str = "u55c",
+    output=None,
+    names=None,
+    quant: str | None = None,
+) -> Design:
+    """Compiles `module(*example_inputs)` into the folder `output` (None: one that goes when the
+    design
+    is closed).
 
     quant: as for `stc compile --quant`.
     """
@@ -32,7 +47,13 @@ def compile(module: torch.nn.Module, example_inputs, platform: str = "u55c", out
     return build(lowered, tensors, platform, output, quant)
 
 
-def build(lowered: graph.Lowered, tensors: dict[str, torch.Tensor], platform: str, output=None, quant: str | None = None) -> Design:
+def build(
+    lowered: graph.Lowered,
+    tensors: dict[str, torch.Tensor],
+    platform: str,
+    output=None,
+    quant: str | None = None,
+) -> Design:
     """Compiles a lowered module whose weights have the values `tensors`."""
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
@@ -49,14 +70,22 @@ def build(lowered: graph.Lowered, tensors: dict[str, torch.Tensor], platform: st
         raise
 
 
-def _lower(module, example_inputs, names, attributes) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
+def _lower(
+    module, example_inputs, names, attributes
+) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
     inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     flat = torch.utils._pytree.tree_leaves(list(inputs))
     if not all(isinstance(value, torch.Tensor) for value in flat):
-        raise Error("an example input is not a tensor", "accepted are tensors, or lists and tuples of tensors")
+        raise Error(
+            "an example input is not a tensor",
+            "accepted are tensors, or lists and tuples of tensors",
+        )
     names = [f"arg{i}" for i in range(len(flat))] if names is None else list(names)
     if len(names) != len(flat) or len(set(names)) != len(names):
-        raise Error(f"{len(names)} names for {len(flat)} input tensors", "accepted is one distinct name for each tensor")
+        raise Error(
+            f"{len(names)} names for {len(flat)} input tensors",
+            "accepted is one distinct name for each tensor",
+        )
     tensors = graph.named_tensors(module)
     ports = [graph.Port(name, "input") for name in names]
     lowered = graph.lower(module, inputs, ports, tensors, attributes=attributes)

@@ -1,12 +1,15 @@
 """Better integer weights from a few calibration prompts, by GPTQ (arXiv 2210.17323).
 
-GPTQ rounds a matrix column by column and lets the columns that are still to come make up for each error, weighted by the
-second moments of the layer's inputs. It was chosen over activation-aware scaling because it changes nothing but the
-integers: no norm or bias has to be rescaled, so every model that can be rounded can be calibrated. To it is added a search
-of each group's scale: the candidate with the least error, each column weighted by its input's second moment.
+GPTQ rounds a matrix column by column and lets the columns that are still to come make up for each
+error, weighted by the second moments of the layer's inputs. It was chosen over activation-aware
+scaling because it changes nothing but the integers: no norm or bias has to be rescaled, so every
+model that can be rounded can be calibrated. To it is added a search of each group's scale: the
+candidate with the least error, each column weighted by its input's second moment.
 
-Layers are done block after block, and a block sees inputs that the quantised blocks before it have made.
+Layers are done block after block, and a block sees inputs that the quantised blocks before it have
+made.
 """
+
 from collections.abc import Callable, Iterable
 
 import torch
@@ -17,18 +20,28 @@ from .errors import Error
 from .quantize import Scheme, Weight
 
 METHODS = ("rtn", "gptq")
-DAMPING = 0.01                                   # of the mean of the moments' diagonal
-SHRINK = [1 - step / 20 for step in range(11)]   # candidates for a scale, as parts of the largest value's
-_BLOCK = 128                                     # columns between two updates of all that follow
+DAMPING = 0.01  # of the mean of the moments' diagonal
+SHRINK = [
+    1 - step / 20 for step in range(11)
+]  # candidates for a scale, as parts of the largest value's
+_BLOCK = 128  # columns between two updates of all that follow
 
 
 class _Reached(Exception):
     """The forward pass has passed the last layer whose inputs are wanted."""
 
 
-def weights(module: nn.Module, scheme: Scheme, method: str, prompts: Iterable[torch.Tensor],
-            progress: Callable[[float], None] = lambda _: None) -> dict[str, Weight]:
-    """The integer weights of all contractions. prompts: ids, 1 x tokens each; round-to-nearest needs none."""
+def weights(
+    module: nn.Module,
+    scheme: Scheme,
+    method: str,
+    prompts: Iterable[torch.Tensor],
+    progress: Callable[[float], None] = lambda _: None,
+) -> dict[str, Weight]:
+    """The integer weights of all contractions. prompts: ids, 1 x tokens each; round-to-nearest
+    needs
+    none.
+    """
     if method not in METHODS:
         raise Error(f"there is no method '{method}'", f"accepted are {', '.join(METHODS)}")
     if method == "rtn":
@@ -45,20 +58,32 @@ def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
     paths = {layer: path for path, layer in module.named_modules()}
     blocks = _blocks(module, [name for name, b in bits.items() if b])
     for i, names in enumerate(blocks):
-        moments = _moments(quantize.quantized_copy(module, scheme, found), {paths[layers[name]]: name for name in names}, prompts)
+        moments = _moments(
+            quantize.quantized_copy(module, scheme, found),
+            {paths[layers[name]]: name for name in names},
+            prompts,
+        )
         for name in names:
-            found[name] = gptq(quantize.matrix(layers[name]), moments[name], bits[name], scheme.group)
+            found[name] = gptq(
+                quantize.matrix(layers[name]), moments[name], bits[name], scheme.group
+            )
         progress((i + 1) / len(blocks))
     return found
 
 
 def _blocks(module: nn.Module, names: list[str]) -> list[list[str]]:
-    """The names by element of the longest list of layers, in order; what is in none of them comes last."""
-    lists = [(name, child) for name, child in module.named_modules() if isinstance(child, nn.ModuleList)]
+    """The names by element of the longest list of layers, in order; what is in none of them comes
+    last.
+    """
+    lists = [
+        (name, child) for name, child in module.named_modules() if isinstance(child, nn.ModuleList)
+    ]
     if not lists:
         return [names]
     stem, longest = max(lists, key=lambda item: len(item[1]))
-    parts = [[name for name in names if name.startswith(f"{stem}.{i}.")] for i in range(len(longest))]
+    parts = [
+        [name for name in names if name.startswith(f"{stem}.{i}.")] for i in range(len(longest))
+    ]
     rest = [name for name in names if not any(name in part for part in parts)]
     return [part for part in (*parts, rest) if part]
 
@@ -79,7 +104,11 @@ def _moments(module: nn.Module, names: dict[str, str], prompts) -> dict[str, tor
         if not missing:
             raise _Reached
 
-    hooks = [hook for layer in layers for hook in (layer.register_forward_pre_hook(see), layer.register_forward_hook(seen))]
+    hooks = [
+        hook
+        for layer in layers
+        for hook in (layer.register_forward_pre_hook(see), layer.register_forward_hook(seen))
+    ]
     try:
         with torch.no_grad():
             for prompt in prompts:
@@ -119,7 +148,7 @@ def _round_block(weight, q, inverse, scale, start, stop, top) -> torch.Tensor:
         q[:, column] = quantize.to_integers(weight[:, column], scale, top)
         error = (weight[:, column] - q[:, column].float() * scale.float()) / inverse[column, column]
         errors[:, column - start] = error
-        weight[:, column + 1:stop] -= error.unsqueeze(1) * inverse[column, column + 1:stop]
+        weight[:, column + 1 : stop] -= error.unsqueeze(1) * inverse[column, column + 1 : stop]
     return errors
 
 
@@ -127,7 +156,9 @@ def _inverse_factor(moments: torch.Tensor) -> torch.Tensor:
     """The upper Cholesky factor of the inverse of the damped moments."""
     damped = moments.double()
     mean = damped.diagonal().mean()
-    damped = damped + torch.eye(len(damped), dtype=torch.float64) * (DAMPING * mean if mean > 0 else 1.0)
+    damped = damped + torch.eye(len(damped), dtype=torch.float64) * (
+        DAMPING * mean if mean > 0 else 1.0
+    )
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped))
     return torch.linalg.cholesky(inverse, upper=True).float()
 
@@ -138,7 +169,9 @@ def _best_scale(part: torch.Tensor, importance: torch.Tensor, top: int) -> torch
     best = least = None
     for shrink in SHRINK:
         scale = quantize.f16_scale(largest * shrink, top)
-        rounded = quantize.to_integers(part, scale.unsqueeze(1), top).float() * scale.float().unsqueeze(1)
+        rounded = quantize.to_integers(
+            part, scale.unsqueeze(1), top
+        ).float() * scale.float().unsqueeze(1)
         error = ((part - rounded).square() * importance).sum(1)
         if best is None:
             best, least = scale, error

@@ -1,4 +1,5 @@
 """The command line: `streamtensor` and `python -m streamtensor`."""
+
 import argparse
 import contextlib
 import logging
@@ -18,7 +19,12 @@ from .errors import Error
 from .progress import Progress
 
 DEFAULT_PLATFORM = "u55c"
-LIMITS = {"dsp": "DSPs", "lut": "LUTs", "bram": "block RAMs", "uram": "URAMs"}  # the options --max-…
+LIMITS = {
+    "dsp": "DSPs",
+    "lut": "LUTs",
+    "bram": "block RAMs",
+    "uram": "URAMs",
+}  # the options --max-…
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,13 +57,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _signals_as_interrupt(progress: Progress):
-    """A request to end is an interrupt: temporary folders go, and so do the processes that fill them. Where a library swallows it, the next stage ends the command."""
+    """A request to end is an interrupt: temporary folders go, and so do the processes that fill
+    them.
+    Where a library swallows it, the next stage ends the command.
+    """
+
     def interrupt(*_):
         progress.interrupted = True
         raise KeyboardInterrupt
 
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    ours = [number for number, handler in usual.items() if threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler]
+    ours = [
+        number
+        for number, handler in usual.items()
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) is handler
+    ]
     try:
         for number in ours:
             signal.signal(number, interrupt)
@@ -85,11 +100,24 @@ def _silence_libraries(debug: bool) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="streamtensor", description="PyTorch models as stream dataflow accelerators.")
-    parser.add_argument("--version", action="version", version=f"streamtensor {__version__}", help="print the version")
+    parser = _Parser(
+        prog="streamtensor", description="PyTorch models as stream dataflow accelerators."
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"streamtensor {__version__}",
+        help="print the version",
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for name, add in (("export", _add_export), ("compile", _add_compile), ("generate", _add_generate),
-                      ("evaluate", _add_evaluate), ("explore", _add_explore), ("demo", _add_demo)):
+    for name, add in (
+        ("export", _add_export),
+        ("compile", _add_compile),
+        ("generate", _add_generate),
+        ("evaluate", _add_evaluate),
+        ("explore", _add_explore),
+        ("demo", _add_demo),
+    ):
         add(commands, name)
     return parser
 
@@ -98,76 +126,121 @@ def _command(commands, name: str, help: str, run) -> argparse.ArgumentParser:
     # Without abbreviations: --tokens would be read as --tokens-per-launch.
     command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
     command.set_defaults(run=run)
-    command.add_argument("--debug", action="store_true", help="show tracebacks and the messages of libraries")
+    command.add_argument(
+        "--debug", action="store_true", help="show tracebacks and the messages of libraries"
+    )
     return command
 
 
 def _seed(text: str) -> int:
-    if not 0 <= int(text) < 2 ** 63:
+    if not 0 <= int(text) < 2**63:
         raise argparse.ArgumentTypeError(f"{text} is outside 0 to 2^63 - 1")
     return int(text)
 
 
 def _add_seed(command) -> None:
-    command.add_argument("--seed", type=_seed, default=0, metavar="N",
-                         help="seed of random weights (if the model has none) and of sampling (default 0)")
+    command.add_argument(
+        "--seed",
+        type=_seed,
+        default=0,
+        metavar="N",
+        help="seed of random weights (if the model has none) and of sampling (default 0)",
+    )
 
 
 def _add_model(command) -> None:
-    command.add_argument("model", metavar="NAME|FOLDER",
-                         help="Hugging Face model name, or a folder with config.json and *.safetensors")
+    command.add_argument(
+        "model",
+        metavar="NAME|FOLDER",
+        help="Hugging Face model name, or a folder with config.json and *.safetensors",
+    )
     _add_seed(command)
 
 
 def _add_context(command) -> None:
-    command.add_argument("--context", type=int, metavar="N",
-                         help="maximum tokens of prompt and answer together (default 1024, or the model's limit)")
+    command.add_argument(
+        "--context",
+        type=int,
+        metavar="N",
+        help="maximum tokens of prompt and answer together (default 1024, or the model's limit)",
+    )
 
 
 def _add_prefill_chunk(command) -> None:
-    command.add_argument("--prefill-chunk", type=int, metavar="N",
-                         help="maximum prompt tokens per launch (default 16; w4a8: 8 or 32 by board; 1: no prefill)")
+    command.add_argument(
+        "--prefill-chunk",
+        type=int,
+        metavar="N",
+        help="maximum prompt tokens per launch (default 16; w4a8: 8 or 32 by board; 1: no prefill)",
+    )
 
 
 def _add_phase(command, both: bool = False) -> None:
     help = "step to compile (default decode)"
-    command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode",
-                         help=help + "; both: one kernel with shared weights and KV cache" if both else help)
+    command.add_argument(
+        "--phase",
+        choices=("decode", "prefill", "both") if both else ("decode", "prefill"),
+        default="decode",
+        help=help + "; both: one kernel with shared weights and KV cache" if both else help,
+    )
     _add_context(command)
     _add_prefill_chunk(command)
 
 
 def _add_batch(command) -> None:
-    command.add_argument("--batch", type=int, default=1, metavar="N",
-                         help="sequences per launch; each weight is read once for all of them (default 1)")
+    command.add_argument(
+        "--batch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="sequences per launch; each weight is read once for all of them (default 1)",
+    )
 
 
 def _add_argmax(command) -> None:
-    command.add_argument("--argmax", action="store_true",
-                         help="select the most likely token on the device and return its id instead of the logits")
+    command.add_argument(
+        "--argmax",
+        action="store_true",
+        help="select the most likely token on the device and return its id instead of the logits",
+    )
 
 
 def _add_quant(command) -> None:
-    command.add_argument("--quant", metavar="SCHEME", help="quantization: fp32 (default), bf16, w8a8 or w4a8")
+    command.add_argument(
+        "--quant", metavar="SCHEME", help="quantization: fp32 (default), bf16, w8a8 or w4a8"
+    )
 
 
 def _add_quant_method(command, **default) -> None:
-    command.add_argument("--quant-method", choices=("rtn", "gptq"), **default,
-                         help="weight rounding: rtn (to nearest) or gptq (default with a calibration text)")
+    command.add_argument(
+        "--quant-method",
+        choices=("rtn", "gptq"),
+        **default,
+        help="weight rounding: rtn (to nearest) or gptq (default with a calibration text)",
+    )
 
 
 def _add_calibration(command) -> None:
-    command.add_argument("--calibration", type=Path, metavar="FILE",
-                         help="calibration text for GPTQ, at most 8 windows of 512 tokens; needs a tokenizer")
+    command.add_argument(
+        "--calibration",
+        type=Path,
+        metavar="FILE",
+        help="calibration text for GPTQ, at most 8 windows of 512 tokens; needs a tokenizer",
+    )
 
 
 def _add_platform(command) -> None:
-    command.add_argument("--platform", metavar="NAME",
-                         help=f"target platform, as listed by `stc platforms` (default {DEFAULT_PLATFORM})")
+    command.add_argument(
+        "--platform",
+        metavar="NAME",
+        help=f"target platform, as listed by `stc platforms` (default {DEFAULT_PLATFORM})",
+    )
 
 
 def _add_output(command, required: bool = True, help: str = "output folder") -> None:
-    command.add_argument("-o", dest="output", type=Path, required=required, metavar="DIR", help=help)
+    command.add_argument(
+        "-o", dest="output", type=Path, required=required, metavar="DIR", help=help
+    )
 
 
 def _add_export(commands, name: str) -> None:
@@ -175,8 +248,11 @@ def _add_export(commands, name: str) -> None:
     _add_model(command)
     _add_phase(command)
     _add_batch(command)
-    command.add_argument("--no-attributes", action="store_true",
-                         help="write plain MLIR without the names and roles of arguments and results")
+    command.add_argument(
+        "--no-attributes",
+        action="store_true",
+        help="write plain MLIR without the names and roles of arguments and results",
+    )
     _add_output(command)
 
 
@@ -189,34 +265,83 @@ def _add_compile(commands, name: str) -> None:
     _add_quant(command)
     _add_quant_method(command)
     _add_calibration(command)
-    command.add_argument("--no-weights", action="store_true",
-                         help="compile from config.json alone: design, cycles and report, but nothing to run")
+    command.add_argument(
+        "--no-weights",
+        action="store_true",
+        help="compile from config.json alone: design, cycles and report, but nothing to run",
+    )
     _add_platform(command)
     _add_output(command)
 
 
 def _add_generate(commands, name: str) -> None:
-    command = _command(commands, name, "Compile a model, run the design on the CPU and print the generated text.", _generate)
+    command = _command(
+        commands,
+        name,
+        "Compile a model, run the design on the CPU and print the generated text.",
+        _generate,
+    )
     _add_model(command)
     prompt = command.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", action="append", metavar="TEXT",
-                        help="prompt text; repeat it for a batch of sequences; needs the model's tokenizer")
-    prompt.add_argument("--prompt-ids", type=_ids, action="append", metavar="ID,ID,...",
-                        help="prompt as token ids; repeat it for a batch of sequences")
-    command.add_argument("--no-chat-template", action="store_true",
-                         help="use the prompt unchanged, without the model's chat template")
-    command.add_argument("--max-new-tokens", type=int, default=16, metavar="N",
-                         help="maximum number of generated tokens (default 16)")
-    command.add_argument("--stop", action="append", default=[], metavar="TEXT",
-                         help="stop before this text appears; may be repeated")
-    command.add_argument("--temperature", type=float, default=0.0, metavar="T",
-                         help="sampling temperature; 0 (default): greedy decoding")
-    command.add_argument("--top-k", type=int, default=0, metavar="N",
-                         help="sample from the N most likely tokens (default 0: all)")
-    command.add_argument("--top-p", type=float, default=1.0, metavar="P",
-                         help="sample from the most likely tokens with total probability P (default 1)")
-    command.add_argument("--tokens-per-launch", type=int, metavar="N",
-                         help="tokens decoded per launch, fed back on the device (default 16; 1 when sampling)")
+    prompt.add_argument(
+        "--prompt",
+        action="append",
+        metavar="TEXT",
+        help="prompt text; repeat it for a batch of sequences; needs the model's tokenizer",
+    )
+    prompt.add_argument(
+        "--prompt-ids",
+        type=_ids,
+        action="append",
+        metavar="ID,ID,...",
+        help="prompt as token ids; repeat it for a batch of sequences",
+    )
+    command.add_argument(
+        "--no-chat-template",
+        action="store_true",
+        help="use the prompt unchanged, without the model's chat template",
+    )
+    command.add_argument(
+        "--max-new-tokens",
+        type=int,
+        default=16,
+        metavar="N",
+        help="maximum number of generated tokens (default 16)",
+    )
+    command.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="stop before this text appears; may be repeated",
+    )
+    command.add_argument(
+        "--temperature",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="sampling temperature; 0 (default): greedy decoding",
+    )
+    command.add_argument(
+        "--top-k",
+        type=int,
+        default=0,
+        metavar="N",
+        help="sample from the N most likely tokens (default 0: all)",
+    )
+    command.add_argument(
+        "--top-p",
+        type=float,
+        default=1.0,
+        metavar="P",
+        help="sample from the most likely tokens with total probability P (default 1)",
+    )
+    command.add_argument(
+        "--tokens-per-launch",
+        type=int,
+        metavar="N",
+        help="tokens decoded per launch, fed back on the device (default 16; 1 when sampling)",
+    )
     _add_context(command)
     _add_prefill_chunk(command)
     _add_argmax(command)
@@ -228,43 +353,106 @@ def _add_generate(commands, name: str) -> None:
 
 
 def _add_evaluate(commands, name: str) -> None:
-    command = _command(commands, name, "Measure quantization: perplexity on a text, and how often the most likely next token stays.", _evaluate)
+    command = _command(
+        commands,
+        name,
+        "Measure quantization: perplexity on a text, and how often the most likely next token stays.",
+        _evaluate,
+    )
     _add_model(command)
-    command.add_argument("--text", type=Path, required=True, metavar="FILE",
-                         help="text to evaluate on; its first windows are used for calibration")
-    command.add_argument("--quant", metavar="SCHEME", default="w4a8",
-                         help="quantization: fp32, bf16, w8a8 or w4a8 (default w4a8)")
+    command.add_argument(
+        "--text",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="text to evaluate on; its first windows are used for calibration",
+    )
+    command.add_argument(
+        "--quant",
+        metavar="SCHEME",
+        default="w4a8",
+        help="quantization: fp32, bf16, w8a8 or w4a8 (default w4a8)",
+    )
     _add_quant_method(command, default="gptq")
-    command.add_argument("--context", type=int, metavar="N",
-                         help="tokens per evaluation window (default 512, or the model's limit)")
-    command.add_argument("-o", dest="output", type=Path, metavar="FILE",
-                         help="write the quantized weights to FILE, for `stc compile --weights`")
+    command.add_argument(
+        "--context",
+        type=int,
+        metavar="N",
+        help="tokens per evaluation window (default 512, or the model's limit)",
+    )
+    command.add_argument(
+        "-o",
+        dest="output",
+        type=Path,
+        metavar="FILE",
+        help="write the quantized weights to FILE, for `stc compile --weights`",
+    )
 
 
 def _add_explore(commands, name: str) -> None:
-    command = _command(commands, name, "Explore the design space with Optuna, on this machine or a Dask cluster.", _explore)
-    command.add_argument("model", type=Path, metavar="FILE.mlir", help="MLIR module, as `streamtensor export` writes it")
-    command.add_argument("--trials", type=int, default=100, metavar="N",
-                         help="number of designs to try, including resumed ones (default 100)")
-    command.add_argument("--workers", type=int, metavar="N",
-                         help="designs compiled in parallel on this machine (default: number of cores)")
-    command.add_argument("--scheduler", metavar="ADDRESS",
-                         help="Dask scheduler, as tcp://HOST:8786; its workers need this package")
-    command.add_argument("--resume", action="store_true", help="continue the exploration in the output folder")
+    command = _command(
+        commands,
+        name,
+        "Explore the design space with Optuna, on this machine or a Dask cluster.",
+        _explore,
+    )
+    command.add_argument(
+        "model",
+        type=Path,
+        metavar="FILE.mlir",
+        help="MLIR module, as `streamtensor export` writes it",
+    )
+    command.add_argument(
+        "--trials",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of designs to try, including resumed ones (default 100)",
+    )
+    command.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="designs compiled in parallel on this machine (default: number of cores)",
+    )
+    command.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Dask scheduler, as tcp://HOST:8786; its workers need this package",
+    )
+    command.add_argument(
+        "--resume", action="store_true", help="continue the exploration in the output folder"
+    )
     for limit in LIMITS:
-        command.add_argument(f"--max-{limit}", metavar="COUNT|P%",
-                             help=f"maximum {LIMITS[limit]} of the design, as COUNT or P%%")
-    command.add_argument("--target-ms", metavar="MS",
-                         help="latency target per launch; every trial minimizes DSPs under it")
-    command.add_argument("--fix-kernel", action="append", default=[], metavar="KERNEL:lanes=COUNT",
-                         help="set one kernel's parallelism in all trials, as in `stc compile`")
+        command.add_argument(
+            f"--max-{limit}",
+            metavar="COUNT|P%",
+            help=f"maximum {LIMITS[limit]} of the design, as COUNT or P%%",
+        )
+    command.add_argument(
+        "--target-ms",
+        metavar="MS",
+        help="latency target per launch; every trial minimizes DSPs under it",
+    )
+    command.add_argument(
+        "--fix-kernel",
+        action="append",
+        default=[],
+        metavar="KERNEL:lanes=COUNT",
+        help="set one kernel's parallelism in all trials, as in `stc compile`",
+    )
     _add_quant(command)
     _add_platform(command)
     _add_output(command, help="output folder: the study and report.html")
 
 
 def _add_demo(commands, name: str) -> None:
-    command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails if its tokens differ from PyTorch's.", _demo)
+    command = _command(
+        commands,
+        name,
+        "GPT-2 from PyTorch to a running design; fails if its tokens differ from PyTorch's.",
+        _demo,
+    )
     _add_seed(command)
     _add_platform(command)
     _add_output(command)
@@ -272,6 +460,7 @@ def _add_demo(commands, name: str) -> None:
 
 def _load(options, progress: Progress):
     from . import models
+
     progress.stage("load the model")
     model = models.load(options.model, options.seed)
     if model.notice and not getattr(options, "no_weights", False):
@@ -290,72 +479,122 @@ def _platform(options, progress: Progress) -> str:
 
 def _export(options, progress: Progress) -> int:
     from . import output_folder, workflow
+
     ours = {workflow.MLIR, workflow.WEIGHTS, workflow.CONFIG}
     output_folder.check(options.output, ours)
     model = _load(options, progress)
     _note_tokens(options, progress)
-    shape = workflow.step_shapes(model, options.phase, options.context, options.prefill_chunk, batch=options.batch)[0]
+    shape = workflow.step_shapes(
+        model, options.phase, options.context, options.prefill_chunk, batch=options.batch
+    )[0]
     with output_folder.folder(options.output, ours) as folder:
-        shape = replace(shape, masks_past=options.no_attributes)  # a run-time extent is an attribute
+        shape = replace(
+            shape, masks_past=options.no_attributes
+        )  # a run-time extent is an attribute
         workflow.export_files(model, shape, folder, progress, attributes=not options.no_attributes)
     return 0
 
 
 def _note_tokens(options, progress: Progress) -> None:
     if options.phase == "decode" and options.prefill_chunk not in (None, 1):
-        progress.note(f"--prefill-chunk {options.prefill_chunk} has no effect: a decode step takes one token per sequence")
+        progress.note(
+            f"--prefill-chunk {options.prefill_chunk} has no effect: a decode step takes one token per sequence"
+        )
 
 
 def _compile(options, progress: Progress) -> int:
     from . import output_folder, workflow
+
     quant = _quant(options)
     platform = _platform(options, progress)
     _check_quant_method(options)
     output_folder.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     _note_tokens(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.prefill_chunk, options.argmax, options.batch, _uses_engine(options), platform)
+    shapes = workflow.step_shapes(
+        model,
+        options.phase,
+        options.context,
+        options.prefill_chunk,
+        options.argmax,
+        options.batch,
+        _uses_engine(options),
+        platform,
+    )
     integers = _calibrated(options, model, progress)
-    workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
+    workflow.compile_phases(
+        model, shapes, platform, options.output, progress, quant, not options.no_weights, integers
+    )
     return 0
 
 
 def _uses_engine(options) -> bool:
     from .quantize import Scheme
+
     return Scheme.parse(options.quant or "fp32").uses_engine
 
 
 def _check_quant_method(options) -> None:
     """--quant-method and --calibration against each other and against what else is asked for."""
     from .quantize import Scheme
+
     if options.quant_method == "rtn" and options.calibration:
-        raise Error("--quant-method rtn takes no --calibration", "gptq is the method that is calibrated")
+        raise Error(
+            "--quant-method rtn takes no --calibration", "gptq is the method that is calibrated"
+        )
     if options.quant_method == "gptq" and not options.calibration:
-        raise Error("--quant-method gptq needs a calibration text", "--calibration FILE names it; --quant-method rtn needs none")
-    given = "--calibration" if options.calibration else "--quant-method" if options.quant_method else None
+        raise Error(
+            "--quant-method gptq needs a calibration text",
+            "--calibration FILE names it; --quant-method rtn needs none",
+        )
+    given = (
+        "--calibration"
+        if options.calibration
+        else "--quant-method"
+        if options.quant_method
+        else None
+    )
     if given and not (options.quant and Scheme.parse(options.quant).weight):
-        raise Error(f"{given} has no effect with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
+        raise Error(
+            f"{given} has no effect with --quant {options.quant or 'fp32'}",
+            "accepted are w4a8 and w8a8, whose weights are integers",
+        )
     if given and getattr(options, "no_weights", False):
         raise Error(f"{given} and --no-weights contradict each other", "accepted is one of them")
 
 
 def _calibrated(options, model, progress: Progress) -> dict | None:
-    """The weights as GPTQ rounds them, by their names in a weights file; None: the compiler rounds to nearest."""
+    """The weights as GPTQ rounds them, by their names in a weights file; None: the compiler rounds
+    to
+    nearest.
+    """
     if not options.calibration:
         return None
     from . import calibrate, evaluation, quantize
-    context = min(evaluation.CONTEXT, getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT)
+
+    context = min(
+        evaluation.CONTEXT,
+        getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT,
+    )
     prompts = evaluation.prompts(_read_ids(options.model, model, options.calibration), context)
     module = model.with_values()
     progress.stage("calibrate")
-    return quantize.weight_file_tensors(module, calibrate.weights(module, quantize.Scheme.parse(options.quant), "gptq", prompts, progress.update))
+    return quantize.weight_file_tensors(
+        module,
+        calibrate.weights(
+            module, quantize.Scheme.parse(options.quant), "gptq", prompts, progress.update
+        ),
+    )
 
 
 def _read_ids(name: str, model, path: Path) -> list[int]:
     """The text of a file as token ids."""
     text, tokenizer = _text(path), model.tokenizer()
     if tokenizer is None:
-        raise Error(f"{name} has no tokenizer here, so the text cannot be read", "accepted is a folder with tokenizer.json")
+        raise Error(
+            f"{name} has no tokenizer here, so the text cannot be read",
+            "accepted is a folder with tokenizer.json",
+        )
     return tokenizer(text)["input_ids"]
 
 
@@ -364,14 +603,19 @@ def _quant(options) -> str | None:
     if options.quant is None:
         return None
     from .quantize import Scheme
+
     return None if Scheme.parse(options.quant).name == "fp32" else options.quant
 
 
 def _generate(options, progress: Progress) -> int:
-    from . import generation_output, generation, output_folder, workflow
+    from . import generation, generation_output, output_folder, workflow
+
     quant = _quant(options)
     if options.argmax and options.temperature:
-        raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
+        raise Error(
+            f"--argmax and --temperature {options.temperature:g} contradict each other",
+            "sampling needs the logits: accepted is one of them",
+        )
     default = 1 if options.temperature else generation.TOKENS_PER_LAUNCH
     per_launch = default if options.tokens_per_launch is None else options.tokens_per_launch
     argmax = options.argmax or (per_launch > 1 and not options.temperature)
@@ -386,17 +630,57 @@ def _generate(options, progress: Progress) -> int:
     end = model.end_tokens()
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
-    both = not _uses_engine(options) if options.prefill_chunk is None else options.prefill_chunk != 1
-    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.prefill_chunk, argmax, len(prompts), _uses_engine(options))
+    both = (
+        not _uses_engine(options) if options.prefill_chunk is None else options.prefill_chunk != 1
+    )
+    shapes = workflow.step_shapes(
+        model,
+        "both" if both else "decode",
+        options.context,
+        options.prefill_chunk,
+        argmax,
+        len(prompts),
+        _uses_engine(options),
+    )
     shape = shapes[0]
-    new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1, workflow.context_limit(model)) for prompt in prompts)
+    new = min(
+        generation.check_prompt(
+            prompt,
+            options.max_new_tokens,
+            model.config.vocab_size,
+            shape.past + 1,
+            workflow.context_limit(model),
+        )
+        for prompt in prompts
+    )
     with _design_folder(options.output) as folder:
-        lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))
+        lowered = workflow.compile_phases(
+            model,
+            shapes,
+            platform,
+            folder,
+            progress,
+            quant,
+            integers=_calibrated(options, model, progress),
+        )
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
             chunk = shapes[-1] if both else None
-            answer = (generation_output.AnswerStream(generation.Decoder(design, shape, chunk, per_launch), tokenizer, prompts[0], options.stop) if len(prompts) == 1
-                      else generation_output.BatchAnswers(generation.BatchDecoder(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
+            answer = (
+                generation_output.AnswerStream(
+                    generation.Decoder(design, shape, chunk, per_launch),
+                    tokenizer,
+                    prompts[0],
+                    options.stop,
+                )
+                if len(prompts) == 1
+                else generation_output.BatchAnswers(
+                    generation.BatchDecoder(design, shape, chunk, per_launch),
+                    tokenizer,
+                    prompts,
+                    options.stop,
+                )
+            )
             answer.write(new, sampler, end, progress.update)
         if answer.stop_reason is None and new < options.max_new_tokens:
             progress.note(f"the context of {shape.past + 1} tokens is full")
@@ -405,22 +689,35 @@ def _generate(options, progress: Progress) -> int:
 
 
 def _check_text(options) -> None:
-    """What is about text is of no use with ids, nor what is about sampling where nothing is sampled."""
+    """What is about text is of no use with ids, nor what is about sampling where nothing is
+    sampled.
+    """
     for name, texts in (("--prompt", options.prompt), ("--stop", options.stop)):
-        if any("\udc80" <= letter <= "\udcff" for text in texts or () for letter in text):  # as Python reads a byte that is no text
+        if any(
+            "\udc80" <= letter <= "\udcff" for text in texts or () for letter in text
+        ):  # as Python reads a byte that is no text
             raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
         raise Error("--stop is empty", "accepted is a text that ends the answer")
-    about_text = "--stop" if options.stop else "--no-chat-template" if options.no_chat_template else None
+    about_text = (
+        "--stop" if options.stop else "--no-chat-template" if options.no_chat_template else None
+    )
     if about_text and options.prompt is None:
-        raise Error(f"{about_text} has no effect with --prompt-ids, which use no tokenizer", "accepted is --prompt TEXT")
+        raise Error(
+            f"{about_text} has no effect with --prompt-ids, which use no tokenizer",
+            "accepted is --prompt TEXT",
+        )
     about_sampling = "--top-k" if options.top_k else "--top-p" if options.top_p < 1 else None
     if about_sampling and not options.temperature:
-        raise Error(f"{about_sampling} has no effect with --temperature 0 (greedy decoding)", "accepted is a --temperature above 0")
+        raise Error(
+            f"{about_sampling} has no effect with --temperature 0 (greedy decoding)",
+            "accepted is a --temperature above 0",
+        )
 
 
 def _evaluate(options, progress: Progress) -> int:
     from . import evaluation, output_folder, quantize, weights
+
     scheme = quantize.Scheme.parse(options.quant)
     if options.output:
         output_folder.check_weights(options.output)
@@ -428,13 +725,19 @@ def _evaluate(options, progress: Progress) -> int:
     limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
     context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
     if not 2 <= context <= limit:
-        raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit}")
+        raise Error(
+            f"--context {context} is outside what the model can do", f"accepted are 2 to {limit}"
+        )
     calibration, pieces = evaluation.split(_read_ids(options.model, model, options.text), context)
     module = model.with_values()
     progress.stage("evaluate")
-    cost, integers = evaluation.cost(module, scheme, options.quant_method, calibration, pieces, progress.update)
+    cost, integers = evaluation.cost(
+        module, scheme, options.quant_method, calibration, pieces, progress.update
+    )
     print(f"fp32           perplexity {cost.exact:.4f} over {cost.tokens} tokens")
-    print(f"{options.quant:<14} perplexity {cost.quantized:.4f} ({100 * cost.rise():+.2f} %), method {options.quant_method}")
+    print(
+        f"{options.quant:<14} perplexity {cost.quantized:.4f} ({100 * cost.rise():+.2f} %), method {options.quant_method}"
+    )
     print(f"next token     agrees with fp32 at {100 * cost.agreement:.2f} % of the positions")
     if options.output:
         found = quantize.weight_file_tensors(module, integers)
@@ -445,20 +748,36 @@ def _evaluate(options, progress: Progress) -> int:
 
 def _explore(options, progress: Progress) -> int:
     from . import explore, explore_report
+
     if options.workers is not None and options.scheduler:
-        raise Error("--workers and --scheduler contradict each other", "the cluster's own workers take the trials: accepted is one of them")
+        raise Error(
+            "--workers and --scheduler contradict each other",
+            "the cluster's own workers take the trials: accepted is one of them",
+        )
     count = (os.cpu_count() or 1) if options.workers is None else options.workers
     if options.trials < 1 or count < 1:
         raise Error("--trials and --workers count from 1")
-    constraints = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
+    constraints = [
+        word
+        for limit in LIMITS
+        if (most := getattr(options, f"max_{limit}"))
+        for word in (f"--max-{limit}", most)
+    ]
     constraints += ["--target-ms", options.target_ms] if options.target_ms else []
     constraints += [word for fix in options.fix_kernel for word in ("--fix-kernel", fix)]
     platform = _platform(options, progress)
     file = Path(platform)  # by a path that workers elsewhere on this machine know as well
-    task = explore.Task(_text(options.model), str(file.resolve()) if file.is_file() else platform, _quant(options), constraints)
+    task = explore.Task(
+        _text(options.model),
+        str(file.resolve()) if file.is_file() else platform,
+        _quant(options),
+        constraints,
+    )
     space = explore.search_space(task.platform)
     explore.check_fixed_kernels(task)
-    workers = explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)  # first: without them nothing is left in the folder
+    workers = (
+        explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)
+    )  # first: without them nothing is left in the folder
     try:
         study = explore.open_study(options.output, task, options.resume)
         try:
@@ -495,8 +814,10 @@ def _prompts(options, tokenizer) -> list[list[int]]:
     if options.prompt is None:
         return options.prompt_ids
     if tokenizer is None:
-        raise Error(f"{options.model} has no tokenizer here, so --prompt cannot be read",
-                    "--prompt-ids takes token ids, as in --prompt-ids 464,3290")
+        raise Error(
+            f"{options.model} has no tokenizer here, so --prompt cannot be read",
+            "--prompt-ids takes token ids, as in --prompt-ids 464,3290",
+        )
     return [_read_prompt(text, tokenizer, options.no_chat_template) for text in options.prompt]
 
 
@@ -504,9 +825,16 @@ def _read_prompt(text: str, tokenizer, raw: bool) -> list[int]:
     if tokenizer.chat_template and not raw:
         messages = [{"role": "user", "content": text}]
         try:
-            return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
+            return list(
+                tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, return_dict=True
+                )["input_ids"]
+            )
         except Exception as error:
-            raise Error(f"the model's chat template cannot take the prompt: {type(error).__name__}: {error}", "--no-chat-template passes the prompt unchanged") from error
+            raise Error(
+                f"the model's chat template cannot take the prompt: {type(error).__name__}: {error}",
+                "--no-chat-template passes the prompt unchanged",
+            ) from error
     return tokenizer(text)["input_ids"]
 
 
@@ -514,10 +842,15 @@ def _ids(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise Error(f"--prompt-ids '{text}' is not a list of token ids",
-                    "accepted are whole numbers with commas, as in 464,3290") from None
+        raise Error(
+            f"--prompt-ids '{text}' is not a list of token ids",
+            "accepted are whole numbers with commas, as in 464,3290",
+        ) from None
 
 
 def _demo(options, progress: Progress) -> int:
     from . import demo
-    return 0 if demo.run(options.output, _platform(options, progress), options.seed, progress) else 1
+
+    return (
+        0 if demo.run(options.output, _platform(options, progress), options.seed, progress) else 1
+    )

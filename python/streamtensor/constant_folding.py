@@ -1,13 +1,21 @@
 """Of an exported graph: what depends on no input is worked out here.
 
-The attention masks and positions of a Hugging Face model that is called as `model(ids)` are such values.
+The attention masks and positions of a Hugging Face model that is called as `model(ids)` are such
+values.
 """
+
 import torch
 
 from . import gather_rewrites
 
 MAX_FOLDED_BYTES = 1 << 24  # bytes of one value that is worked out
-_EMPTY = {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_like.default, torch.ops.aten.empty_strided.default, torch.ops.aten.empty_permuted.default, torch.ops.aten.new_empty.default}
+_EMPTY = {
+    torch.ops.aten.empty.memory_format,
+    torch.ops.aten.empty_like.default,
+    torch.ops.aten.empty_strided.default,
+    torch.ops.aten.empty_permuted.default,
+    torch.ops.aten.new_empty.default,
+}
 
 
 def fold_constants(program: torch.export.ExportedProgram) -> None:
@@ -29,26 +37,49 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
 def _lifted(program) -> dict:
     """The placeholders that stand for constants, with their values."""
     kind = torch.export.graph_signature.InputKind.CONSTANT_TENSOR
-    specs = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.kind == kind}
-    held = {node: program.constants[specs[node.name]] for node in program.graph.nodes
-            if node.op == "placeholder" and node.name in specs}
-    return {node: value for node, value in held.items() if isinstance(value, torch.Tensor) and not value.is_meta}
+    specs = {
+        spec.arg.name: spec.target
+        for spec in program.graph_signature.input_specs
+        if spec.kind == kind
+    }
+    held = {
+        node: program.constants[specs[node.name]]
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.name in specs
+    }
+    return {
+        node: value
+        for node, value in held.items()
+        if isinstance(value, torch.Tensor) and not value.is_meta
+    }
 
 
 def _can_fold(node, values: dict) -> bool:
-    if node.op != "call_function" or any(argument not in values for argument in node.all_input_nodes):
+    if node.op != "call_function" or any(
+        argument not in values for argument in node.all_input_nodes
+    ):
         return False
-    found = [value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+    found = [
+        value
+        for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))
+        if isinstance(value, torch.Tensor)
+    ]
     if any(value.numel() * value.element_size() > MAX_FOLDED_BYTES for value in found):
         return False
     if not isinstance(node.target, torch._ops.OpOverload):
         return node.target.__name__ == "getitem"
-    return not node.target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in node.target.tags
+    return (
+        not node.target._schema.is_mutable
+        and torch.Tag.nondeterministic_seeded not in node.target.tags
+    )
 
 
 def _evaluate(node, values: dict):
     arguments = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-    options = {name: torch.device("cpu") if name == "device" else value for name, value in arguments[1].items()}
+    options = {
+        name: torch.device("cpu") if name == "device" else value
+        for name, value in arguments[1].items()
+    }
     with torch.no_grad():
         value = node.target(*arguments[0], **options)
     return value.zero_() if node.target in _EMPTY else value  # the same text each time
@@ -56,7 +87,11 @@ def _evaluate(node, values: dict):
 
 def _step(value: torch.Tensor) -> int | None:
     """The distance between neighbours of evenly spaced integers along one dim."""
-    if value.dtype not in (torch.int64, torch.int32) or value.numel() < 2 or max(value.shape) != value.numel():
+    if (
+        value.dtype not in (torch.int64, torch.int32)
+        or value.numel() < 2
+        or max(value.shape) != value.numel()
+    ):
         return None
     numbers = value.flatten()
     step = int(numbers[1] - numbers[0])
@@ -66,8 +101,11 @@ def _step(value: torch.Tensor) -> int | None:
 def _arange_node(graph, node, value: torch.Tensor, step: int):
     """Evenly spaced integers are counted, not kept."""
     first, count = int(value.flatten()[0]), value.numel()
-    fresh = graph.call_function(torch.ops.aten.arange.start_step, (first, first + count * step, step),
-                                {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False})
+    fresh = graph.call_function(
+        torch.ops.aten.arange.start_step,
+        (first, first + count * step, step),
+        {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False},
+    )
     fresh.meta = {"val": node.meta["val"].reshape(-1)}
     for dim in (dim for dim, extent in enumerate(value.shape) if extent == 1):
         with graph.inserting_after(fresh):
@@ -78,12 +116,18 @@ def _arange_node(graph, node, value: torch.Tensor, step: int):
 
 
 def _constant(graph, module, node, value: torch.Tensor):
-    """A node that gives the value: one number where all are equal, counted where evenly spaced, else the tensor as an attribute."""
+    """A node that gives the value: one number where all are equal, counted where evenly spaced,
+    else
+    the tensor as an attribute.
+    """
     with graph.inserting_after(node):
         step = _step(value)
         if value.ndim and value.numel() and bool((value == value.flatten()[0]).all()):
-            fresh = graph.call_function(torch.ops.aten.full.default, (list(value.shape), value.flatten()[0].item()),
-                                        {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False})
+            fresh = graph.call_function(
+                torch.ops.aten.full.default,
+                (list(value.shape), value.flatten()[0].item()),
+                {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False},
+            )
         elif step:
             fresh = _arange_node(graph, node, value, step)
         else:
@@ -93,12 +137,16 @@ def _constant(graph, module, node, value: torch.Tensor):
 
 
 def _attribute(graph, module, node, value: torch.Tensor):
-    """bf16 as f32 that is rounded, which changes no number: torch-mlir reads bf16 with a package of its own."""
+    """bf16 as f32 that is rounded, which changes no number: torch-mlir reads bf16 with a package of
+    its own.
+    """
     name, brain = f"_folded_{node.name}", value.dtype == torch.bfloat16
     module.register_buffer(name, (value.float() if brain else value).contiguous(), persistent=False)
     fresh = graph.get_attr(name)
     if brain:
         fresh.meta = {"val": node.meta["val"].float()}
         with graph.inserting_after(fresh):
-            fresh = graph.call_function(torch.ops.aten._to_copy.default, (fresh,), {"dtype": torch.bfloat16})
+            fresh = graph.call_function(
+                torch.ops.aten._to_copy.default, (fresh,), {"dtype": torch.bfloat16}
+            )
     return fresh

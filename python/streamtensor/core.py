@@ -1,4 +1,5 @@
 """The compiled core: where `stc` and libstreamtensor.so are, and running `stc`."""
+
 import json
 import os
 import re
@@ -32,19 +33,39 @@ def find_file(file: str) -> Path:
         for place in _PLACES:
             if (folder / place / file).is_file():
                 return folder / place / file
-    raise Error(f"{file} was not found", "looked in " + ", ".join(map(str, folders())),
-                "build it with make, or name its folder in STREAMTENSOR_CORE")
+    raise Error(
+        f"{file} was not found",
+        "looked in " + ", ".join(map(str, folders())),
+        "build it with make, or name its folder in STREAMTENSOR_CORE",
+    )
 
 
-def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path,
-                   stage: Callable[[str], None] = lambda _: None, quant: str | None = None,
-                   origin: Callable[[int], str | None] = lambda _: None, second: Path | None = None,
-                   second_origin: Callable[[int], str | None] = lambda _: None) -> None:
+def compile_design(
+    mlir: Path,
+    weights: Path | None,
+    platform: str,
+    output: Path,
+    stage: Callable[[str], None] = lambda _: None,
+    quant: str | None = None,
+    origin: Callable[[int], str | None] = lambda _: None,
+    second: Path | None = None,
+    second_origin: Callable[[int], str | None] = lambda _: None,
+) -> None:
     """Runs `stc compile`; `stage` is told the name of each stage as it begins.
 
-    origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it. second: another phase of the same model.
+    origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it.
+    second: another phase of the same model.
     """
-    command = [find_file(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress"]
+    command = [
+        find_file(COMPILER),
+        "compile",
+        mlir,
+        "--platform",
+        platform,
+        "-o",
+        output,
+        "--progress",
+    ]
     if weights:
         command += ["--weights", weights]
     if quant:
@@ -52,7 +73,9 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
     if second:
         command += ["--second-phase", second]
     messages = []
-    with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             for line in process.stderr:
                 word, _, name = line.rstrip("\n").partition(" ")
@@ -75,15 +98,28 @@ def _name_torch_op(text: str, mlir: Path, origin: Callable[[int], str | None]) -
     return "".join([first, f"note: it comes from PyTorch's {operation}\n", *rest])
 
 
-def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None, tokens: int | None = None) -> dict:
-    """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time; otherwise their most. tokens: of the launch."""
-    chosen = (["--phase", phase] if phase else []) + ([f"--tokens={tokens}"] if tokens else []) + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
+def simulate(
+    design: Path,
+    phase: str | None = None,
+    extents: dict[str, int] | None = None,
+    tokens: int | None = None,
+) -> dict:
+    """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time;
+    otherwise their most. tokens: of the launch.
+    """
+    chosen = (
+        (["--phase", phase] if phase else [])
+        + ([f"--tokens={tokens}"] if tokens else [])
+        + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
+    )
     return run_json("simulate", str(design), *chosen)
 
 
 def run_json(*words: str):
     """What `stc` answers a command as JSON."""
-    done = subprocess.run([str(find_file(COMPILER)), *words, "--json"], capture_output=True, text=True)
+    done = subprocess.run(
+        [str(find_file(COMPILER)), *words, "--json"], capture_output=True, text=True
+    )
     if done.returncode:
         raise CompileError(done.stderr or f"stc: error: it ended with status {done.returncode}\n")
     return json.loads(done.stdout)

@@ -1,10 +1,12 @@
 """Ops of an exported graph as simpler ones that torch-mlir lowers (well).
 
-A deep model has the same few dozen operations in each of its layers. PyTorch traces the whole graph again to decompose
-it; here it traces each different operation once, all of them in one small program, and what it finds stands in for every
-operation that is the same: op, constants, and the shape, strides, type and device of each tensor, and whether it is
-trained (by which PyTorch decides how it multiplies).
+A deep model has the same few dozen operations in each of its layers. PyTorch traces the whole graph
+again to decompose it; here it traces each different operation once, all of them in one small
+program, and what it finds stands in for every operation that is the same: op, constants, and the
+shape, strides, type and device of each tensor, and whether it is trained (by which PyTorch decides
+how it multiplies).
 """
+
 import math
 import operator
 
@@ -14,18 +16,34 @@ from torch.utils import _pytree
 from . import elementwise_decompositions, sort_scatter_decompositions, spatial_decompositions
 
 _HALVES = (torch.float16, torch.bfloat16)
-_SUMS_IN_F32 = (torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim, torch.ops.aten.prod.dim_int, torch.ops.aten.linalg_vector_norm.default, torch.ops.aten.avg_pool2d.default,
-         torch.ops.aten.avg_pool3d.default)
+_SUMS_IN_F32 = (
+    torch.ops.aten.sum.dim_IntList,
+    torch.ops.aten.mean.dim,
+    torch.ops.aten.prod.dim_int,
+    torch.ops.aten.linalg_vector_norm.default,
+    torch.ops.aten.avg_pool2d.default,
+    torch.ops.aten.avg_pool3d.default,
+)
 _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
 
 
 def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), **elementwise_decompositions.table(), **spatial_decompositions.table(), **sort_scatter_decompositions.table(),
-            torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
-            torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided,
-            torch.ops.aten.rms_norm.default: _rms_norm, **{each: _in_f32(each) for each in _SUMS_IN_F32}}
+
+    return {
+        **get_decomposition_table(),
+        **elementwise_decompositions.table(),
+        **spatial_decompositions.table(),
+        **sort_scatter_decompositions.table(),
+        torch.ops.aten.cumsum.default: _cumsum,
+        torch.ops.aten.log1p.default: _log1p,
+        torch.ops.aten.gelu.default: _gelu,
+        torch.ops.aten.constant_pad_nd.default: _pad,
+        torch.ops.aten.as_strided.default: _as_strided,
+        torch.ops.aten.rms_norm.default: _rms_norm,
+        **{each: _in_f32(each) for each in _SUMS_IN_F32},
+    }
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -34,7 +52,11 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in _ASSERTIONS:
             graph.erase_node(node)
-    calls = {node: _key(node) for node in graph.nodes if node.op == "call_function" and node.target is not operator.getitem}
+    calls = {
+        node: _key(node)
+        for node in graph.nodes
+        if node.op == "call_function" and node.target is not operator.getitem
+    }
     parts = _trace_parts(dict(zip(calls.values(), calls))) if None not in calls.values() else None
     if parts is None:
         return program.run_decompositions(table())
@@ -49,8 +71,14 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
 
 def _key(node):
     """Equal for operations that decompose alike; None: not every such operation does so by itself."""
-    values = _pytree.tree_leaves([node.meta.get("val"), *(argument.meta.get("val") for argument in node.all_input_nodes)])
-    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable or not all(isinstance(value, torch.Tensor) for value in values):
+    values = _pytree.tree_leaves(
+        [node.meta.get("val"), *(argument.meta.get("val") for argument in node.all_input_nodes)]
+    )
+    if (
+        not isinstance(node.target, torch._ops.OpOverload)
+        or node.target._schema.is_mutable
+        or not all(isinstance(value, torch.Tensor) for value in values)
+    ):
         return None
     leaves, structure = _pytree.tree_flatten((node.args, node.kwargs))
     return node.target, structure, tuple(map(_described, leaves))
@@ -59,7 +87,10 @@ def _key(node):
 def _described(leaf) -> str:
     if not isinstance(leaf, torch.fx.Node):
         return repr(leaf)
-    return " ".join(f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device} {value.requires_grad}" for value in _pytree.tree_leaves(leaf.meta["val"]))
+    return " ".join(
+        f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device} {value.requires_grad}"
+        for value in _pytree.tree_leaves(leaf.meta["val"])
+    )
 
 
 class _BatchedOps(torch.nn.Module):
@@ -70,35 +101,62 @@ class _BatchedOps(torch.nn.Module):
         self._nodes = nodes
 
     def forward(self, tensors: list):
-        return [_pytree.tree_leaves(_apply(node, iter(own))) for node, own in zip(self._nodes, tensors)]
+        return [
+            _pytree.tree_leaves(_apply(node, iter(own))) for node, own in zip(self._nodes, tensors)
+        ]
 
 
 def _apply(node, tensors):
     leaves, structure = _pytree.tree_flatten((node.args, node.kwargs))
-    args, kwargs = _pytree.tree_unflatten([next(tensors) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves], structure)
+    args, kwargs = _pytree.tree_unflatten(
+        [next(tensors) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves], structure
+    )
     return node.target(*args, **kwargs)
 
 
 def _operands(node) -> list:
     """In the order in which they are written, the same node as often as it is."""
-    return [leaf for leaf in _pytree.tree_leaves((node.args, node.kwargs)) if isinstance(leaf, torch.fx.Node)]
+    return [
+        leaf
+        for leaf in _pytree.tree_leaves((node.args, node.kwargs))
+        if isinstance(leaf, torch.fx.Node)
+    ]
 
 
 def _fresh_tensor(value):
     """A tensor of its own, since tracing knows tensors by their identity."""
     with value.fake_mode:
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device, requires_grad=value.requires_grad)
+        return torch.empty_strided(
+            value.shape,
+            value.stride(),
+            dtype=value.dtype,
+            device=value.device,
+            requires_grad=value.requires_grad,
+        )
 
 
 def _trace_parts(nodes: dict) -> dict | None:
-    """By key what stands for the node: placeholders, nodes in order, results. None: PyTorch keeps values beside the graph for one of them."""
-    tensors = [[_fresh_tensor(operand.meta["val"]) for operand in _operands(node)] for node in nodes.values()]
-    program = torch.export.export(_BatchedOps(list(nodes.values())), (tensors,)).run_decompositions(table())
+    """By key what stands for the node: placeholders, nodes in order, results. None: PyTorch keeps
+    values beside the graph for one of them.
+    """
+    tensors = [
+        [_fresh_tensor(operand.meta["val"]) for operand in _operands(node)]
+        for node in nodes.values()
+    ]
+    program = torch.export.export(_BatchedOps(list(nodes.values())), (tensors,)).run_decompositions(
+        table()
+    )
     inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
     results = _pytree.tree_leaves(list(program.graph.output_node().args))
-    if len(inputs) != sum(map(len, tensors)) or any(node.op == "get_attr" for node in program.graph.nodes):
+    if len(inputs) != sum(map(len, tensors)) or any(
+        node.op == "get_attr" for node in program.graph.nodes
+    ):
         return None
-    places, inputs, results = {node: at for at, node in enumerate(program.graph.nodes)}, iter(inputs), iter(results)
+    places, inputs, results = (
+        {node: at for at, node in enumerate(program.graph.nodes)},
+        iter(inputs),
+        iter(results),
+    )
     parts = {}
     for (key, node), own in zip(nodes.items(), tensors):
         given = [next(inputs) for _ in own]
@@ -135,27 +193,44 @@ def _replace(graph, node, part) -> None:
 
 
 def _log1p(x):
-    """log(1 + x), corrected by what the sum lost: the argument of the logarithm is u, and log1p(x) / x is log(u) / (u - 1)."""
+    """log(1 + x), corrected by what the sum lost: the argument of the logarithm is u, and log1p(x)
+    / x
+    is log(u) / (u - 1).
+    """
     u = x + 1
     return torch.where(u == 1, x, torch.log(u) * (x / (u - 1)))
 
 
 def _gelu(x, *, approximate="none"):
-    """The tanh form with all digits of sqrt(2 / pi): torch-mlir's own lowering takes 0.797724, off by 2e-4 of it."""
+    """The tanh form with all digits of sqrt(2 / pi): torch-mlir's own lowering takes 0.797724, off
+    by
+    2e-4 of it.
+    """
     if approximate == "none":
         return NotImplemented
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
 def _in_f32(operation):
-    """Halves are added up in f32, as PyTorch does: in bf16 a sum stands still at 256 times its terms."""
+    """Halves are added up in f32, as PyTorch does: in bf16 a sum stands still at 256 times its
+    terms.
+    """
+
     def wide(x, *args, dtype=None, **options):
-        return operation(x.float(), *args, **options).to(x.dtype) if x.dtype in _HALVES and dtype is None else NotImplemented
+        return (
+            operation(x.float(), *args, **options).to(x.dtype)
+            if x.dtype in _HALVES and dtype is None
+            else NotImplemented
+        )
+
     return wide
 
 
 def _rms_norm(x, normalized_shape, weight=None, eps=None):
-    """As PyTorch computes it, halves in f32 and with an epsilon where none is given: torch-mlir does neither."""
+    """As PyTorch computes it, halves in f32 and with an epsilon where none is given: torch-mlir
+    does
+    neither.
+    """
     wide = x if x.dtype == torch.float64 else x.float()
     mean = (wide * wide).mean(list(range(-len(normalized_shape), 0)), keepdim=True)
     found = wide * torch.rsqrt(mean + (torch.finfo(wide.dtype).eps if eps is None else eps))
@@ -163,10 +238,12 @@ def _rms_norm(x, normalized_shape, weight=None, eps=None):
 
 
 def _as_strided(x, size, stride, storage_offset=None):
-    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm. Else numbers by their places, which are known."""
+    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm. Else numbers by
+    their places, which are known.
+    """
     if not x.is_contiguous():
         return NotImplemented
-    rows = [math.prod(size[dim + 1:]) for dim in range(len(size))]
+    rows = [math.prod(size[dim + 1 :]) for dim in range(len(size))]
     if not storage_offset and math.prod(size) == x.numel() and list(stride) == rows:
         return x.reshape(size)
     places = torch.full((), storage_offset or 0)
@@ -176,10 +253,13 @@ def _as_strided(x, size, stride, storage_offset=None):
 
 
 def _pad(x, pad, value=0):
-    """What widths below 0 cut off is cut first: MLIR takes a pad that leaves the shape as it was, (1, -1), for none."""
+    """What widths below 0 cut off is cut first: MLIR takes a pad that leaves the shape as it was,
+    (1,
+    -1), for none.
+    """
     if min(pad, default=0) >= 0:
         return NotImplemented
-    shape = [extent + sum(pad[2 * (x.ndim - 1 - dim):][:2]) for dim, extent in enumerate(x.shape)]
+    shape = [extent + sum(pad[2 * (x.ndim - 1 - dim) :][:2]) for dim, extent in enumerate(x.shape)]
     for at, (low, high) in enumerate(zip(pad[::2], pad[1::2])):
         dim = x.ndim - 1 - at
         left = x.shape[dim] + min(low, 0) + min(high, 0)
@@ -198,4 +278,8 @@ def _cumsum(x, dim, *, dtype=None):
     moved = x.movedim(dim, -1).unsqueeze(-2)
     at = torch.arange(x.shape[dim], device=x.device)
     seen = at.unsqueeze(0) <= at.unsqueeze(1)
-    return torch.where(seen, moved, torch.zeros((), dtype=x.dtype, device=x.device)).sum(-1).movedim(-1, dim)
+    return (
+        torch.where(seen, moved, torch.zeros((), dtype=x.dtype, device=x.device))
+        .sum(-1)
+        .movedim(-1, dim)
+    )

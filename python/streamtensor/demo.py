@@ -1,4 +1,7 @@
-"""The main job, end to end: GPT-2 (124M) becomes a design, the design runs, and its tokens are PyTorch's."""
+"""The main job, end to end: GPT-2 (124M) becomes a design, the design runs, and its tokens are
+PyTorch's.
+"""
+
 import json
 import time
 from pathlib import Path
@@ -27,21 +30,32 @@ def run(output: Path, platform: str, seed: int, progress: Progress) -> bool:
             logits, ours, seconds = _decode(generation.Decoder(design, shape), progress)
             host, _ = design.times()
         progress.stage("run PyTorch")
-        theirs = reference.greedy(model, {name: model.tensor(name) for name in model.tensors()}, PROMPT, NEW_TOKENS)
+        theirs = reference.greedy(
+            model, {name: model.tensor(name) for name in model.tensors()}, PROMPT, NEW_TOKENS
+        )
         error = float((logits - theirs.logits).abs().max() / theirs.logits.abs().max())
-        result = {"model": MODEL, "seed": seed, "prompt": PROMPT, "streamtensor": ours, "pytorch": theirs.ids,
-                  "equal": ours == theirs.ids, "max_logit_error": error}
+        result = {
+            "model": MODEL,
+            "seed": seed,
+            "prompt": PROMPT,
+            "streamtensor": ours,
+            "pytorch": theirs.ids,
+            "equal": ours == theirs.ids,
+            "max_logit_error": error,
+        }
         (folder / "tokens.json").write_text(json.dumps(result, indent=2) + "\n")
     _print(output, result, seconds, host)
     return result["equal"]
 
 
-def _decode(decoder: generation.Decoder, progress: Progress) -> tuple[torch.Tensor, list[int], float]:
+def _decode(
+    decoder: generation.Decoder, progress: Progress
+) -> tuple[torch.Tensor, list[int], float]:
     count, start, logits = len(PROMPT) + NEW_TOKENS - 1, time.monotonic(), []
     for step in decoder.steps(PROMPT, NEW_TOKENS):
         logits.append(step.logits)
         progress.update((step.position + 1) / count)
-    ids = [int(row.argmax()) for row in logits[len(PROMPT) - 1:]]
+    ids = [int(row.argmax()) for row in logits[len(PROMPT) - 1 :]]
     return torch.stack(logits), ids, (time.monotonic() - start) / count
 
 
@@ -52,10 +66,16 @@ def _print(output: Path, result: dict, seconds: float, host: float) -> None:
     print(f"prompt         {result['prompt']}")
     print(f"design         {result['streamtensor']}")
     print(f"PyTorch        {result['pytorch']}")
-    print(f"equal          {'yes' if result['equal'] else 'NO'}, {len(set(result['streamtensor']))} distinct, "
-          f"largest logit error {result['max_logit_error']:.1e} of the largest logit")
+    print(
+        f"equal          {'yes' if result['equal'] else 'NO'}, {len(set(result['streamtensor']))} distinct, "
+        f"largest logit error {result['max_logit_error']:.1e} of the largest logit"
+    )
     if (output / "design" / "design.mlir").is_file():
         card = core.simulate(output / "design")
-        print(f"card           {card['latency_ms']:.2f} ms for each token, {card['cycles']} cycles at {card['clock_mhz']:g} MHz (simulated)")
-    print(f"time           {seconds:.2f} s for each token, the design on this machine's CPU (measured)")
+        print(
+            f"card           {card['latency_ms']:.2f} ms for each token, {card['cycles']} cycles at {card['clock_mhz']:g} MHz (simulated)"
+        )
+    print(
+        f"time           {seconds:.2f} s for each token, the design on this machine's CPU (measured)"
+    )
     print(f"host           {1000 * host:.2f} ms of the last launch outside the device (measured)")

@@ -1,4 +1,5 @@
 """A compiled design, run on the CPU or the card through libstreamtensor's runtime (ctypes)."""
+
 import ctypes
 import functools
 import json
@@ -14,15 +15,36 @@ from .graph import ELEMENTS, Port, Signature
 
 _ERROR_SIZE = 4096
 _API = {  # name: (result, arguments)
-    "stc_design_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
-                                       ctypes.POINTER(ctypes.c_void_p), ctypes.c_char_p, ctypes.c_size_t]),
+    "stc_design_open": (
+        ctypes.c_int,
+        [
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.POINTER(ctypes.c_void_p),
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+        ],
+    ),
     "stc_design_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
-    "stc_design_input": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "stc_design_input": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t],
+    ),
     "stc_design_launch": (ctypes.c_int, [ctypes.c_void_p]),
-    "stc_design_tokens": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_size_t]),
+    "stc_design_tokens": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_size_t],
+    ),
     "stc_design_tokens_most": (ctypes.c_longlong, [ctypes.c_void_p]),
-    "stc_design_output": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
-    "stc_design_times": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
+    "stc_design_output": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t],
+    ),
+    "stc_design_times": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)],
+    ),
     "stc_design_reset": (ctypes.c_int, [ctypes.c_void_p]),
     "stc_design_error": (ctypes.c_char_p, [ctypes.c_void_p]),
     "stc_design_close": (None, [ctypes.c_void_p]),
@@ -35,7 +57,10 @@ def _library():
     for name, (result, arguments) in _API.items():
         function = getattr(library, name, None)
         if function is None:
-            raise Error(f"{core.find_file(core.LIBRARY)} has no {name}", "it is older than this package: build it again")
+            raise Error(
+                f"{core.find_file(core.LIBRARY)} has no {name}",
+                "it is older than this package: build it again",
+            )
         function.restype, function.argtypes = result, arguments
     return library
 
@@ -43,11 +68,20 @@ def _library():
 class Design:
     """design(*inputs) runs one launch; states (a KV cache) stay in the design between launches."""
 
-    def __init__(self, folder, inputs: list[Signature], results: list[Signature], device: str = "cpu",
-                 keep: tempfile.TemporaryDirectory | None = None, phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None):
-        """inputs, results: the function's, weights left out. keep: removed when the design is closed.
+    def __init__(
+        self,
+        folder,
+        inputs: list[Signature],
+        results: list[Signature],
+        device: str = "cpu",
+        keep: tempfile.TemporaryDirectory | None = None,
+        phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None,
+    ):
+        """inputs, results: the function's, weights left out. keep: removed when the design is
+        closed.
 
-        phases: inputs and results of each phase, where the design has several; `inputs` and `results` are the first's.
+        phases: inputs and results of each phase, where the design has several; `inputs` and
+        `results` are the first's.
         """
         self.folder, self._temporary_folder, self._phases = Path(folder), keep, phases or {}
         self._states: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
@@ -56,28 +90,44 @@ class Design:
         self._read_manifest()
         self._set_signature(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
-        status = _library().stc_design_open(str(self.folder).encode(), device.encode(), None, ctypes.byref(self._handle),
-                                            text, _ERROR_SIZE)
+        status = _library().stc_design_open(
+            str(self.folder).encode(),
+            device.encode(),
+            None,
+            ctypes.byref(self._handle),
+            text,
+            _ERROR_SIZE,
+        )
         if status:
-            raise Error(f"{self.folder}: the design cannot be opened: {text.value.decode(errors='replace')}")
+            raise Error(
+                f"{self.folder}: the design cannot be opened: {text.value.decode(errors='replace')}"
+            )
 
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
         names = [name for name, signature in self._inputs.items() if signature.port.role == "input"]
         flat = torch.utils._pytree.tree_leaves(list(inputs))
         if len(flat) != len(names):
-            raise Error(f"{len(flat)} inputs for a design that takes {len(names)}: {', '.join(names)}")
+            raise Error(
+                f"{len(flat)} inputs for a design that takes {len(names)}: {', '.join(names)}"
+            )
         for name, value in zip(names, flat):
             self.write(name, value)
         self.launch()
-        results = [self.read(name) for name, signature in self._results.items() if signature.port.role == "output"]
+        results = [
+            self.read(name)
+            for name, signature in self._results.items()
+            if signature.port.role == "output"
+        ]
         return results[0] if len(results) == 1 else tuple(results)
 
     def write(self, name: str, value: torch.Tensor) -> None:
         """Sets an input, or a whole state."""
         signature = self._signature(name)
         if tuple(value.shape) != signature.shape or value.dtype != signature.dtype:
-            raise Error(f"'{name}' is {tuple(value.shape)} of {value.dtype}",
-                        f"the design takes {signature.shape} of {signature.dtype}")
+            raise Error(
+                f"'{name}' is {tuple(value.shape)} of {value.dtype}",
+                f"the design takes {signature.shape} of {signature.dtype}",
+            )
         value = value.detach().cpu().contiguous()
         self._call("input", name.encode(), value.data_ptr(), value.numel() * value.element_size())
 
@@ -91,7 +141,10 @@ class Design:
     def select_phase(self, phase: str) -> None:
         """What follows is about this phase. States and weights are of all phases."""
         if phase not in self._phases:
-            raise Error(f"the design has no phase '{phase}'", f"it has {', '.join(self._phases) or 'one, without a name'}")
+            raise Error(
+                f"the design has no phase '{phase}'",
+                f"it has {', '.join(self._phases) or 'one, without a name'}",
+            )
         self._call("phase", phase.encode())
         self._set_signature(*self._phases[phase])
 
@@ -103,7 +156,10 @@ class Design:
             self._inputs[name] = replace(known, shape=shape, dtype=dtype)
 
     def row(self, name: str, position: int) -> torch.Tensor:
-        """What stands in the state `name` (1 x heads x rows x width) for `position`, as f32: heads x width."""
+        """What stands in the state `name` (1 x heads x rows x width) for `position`, as f32: heads
+        x
+        width.
+        """
         at = position + self.lead_rows(name)
         value = self.read(name)[0, :, at].float()
         scale = f"{name}.scale"
@@ -114,22 +170,31 @@ class Design:
         return self._lead_rows.get(name, 0)
 
     def can_continue(self, name: str) -> bool:
-        """May the input `name`, which counts rows, be one more than there are? Other launches follow then, and this one makes no results but states."""
+        """May the input `name`, which counts rows, be one more than there are? Other launches
+        follow
+        then, and this one makes no results but states.
+        """
         return name in self._continuable_inputs
 
     def launch(self) -> None:
         self._call("launch")
 
     def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
-        """Several steps in one launch: the input that an output feeds is `first`, then given[0], given[1] … as far as they go, then that output; where rows count, a step takes as many of the given as it has rows.
+        """Several steps in one launch: the input that an output feeds is `first`, then given[0],
+        given[1] … as far as they go, then that output; where rows count, a step takes as many of
+        the given as it has rows.
 
         Returns what came behind the first step, and what is behind the last: tokens x sequences.
         """
         rows = first.numel() // forced.shape[1]
-        behind = torch.cat([forced, forced.new_zeros(max(steps - -(-len(forced) // rows), 0), forced.shape[1])])
+        behind = torch.cat(
+            [forced, forced.new_zeros(max(steps - -(-len(forced) // rows), 0), forced.shape[1])]
+        )
         text = torch.cat([first.reshape(-1), behind.reshape(-1)])
-        self._call("tokens", steps, 1 + len(forced), text.data_ptr(), text.numel() * text.element_size())
-        return text[first.numel():].reshape(behind.shape)
+        self._call(
+            "tokens", steps, 1 + len(forced), text.data_ptr(), text.numel() * text.element_size()
+        )
+        return text[first.numel() :].reshape(behind.shape)
 
     def tokens_most(self) -> int:
         """Steps of one launch of this phase; 1: it is one token, or what the phase reads."""
@@ -140,7 +205,10 @@ class Design:
         self._call("reset")
 
     def times(self) -> tuple[float, float]:
-        """Seconds of the last launch: on the host, setting inputs and reading results; waiting for the device."""
+        """Seconds of the last launch: on the host, setting inputs and reading results; waiting for
+        the
+        device.
+        """
         host, device = ctypes.c_double(), ctypes.c_double()
         self._call("times", ctypes.byref(host), ctypes.byref(device))
         return host.value, device.value
@@ -159,19 +227,33 @@ class Design:
         self.close()
 
     def _read_manifest(self) -> None:
-        """States are as the compiler keeps them: other types, with scales beside them; the same in all phases."""
+        """States are as the compiler keeps them: other types, with scales beside them; the same in
+        all
+        phases.
+        """
         path = self.folder / "manifest.json"
         manifest = json.loads(path.read_text()) if path.is_file() else {"inputs": [], "outputs": []}
         first = manifest.get("phases", [manifest])[0]
-        self._states = {item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]]) for item in first["inputs"] if item["role"] == "state"}
-        self._lead_rows = {item["name"]: item["lead"] for item in first["outputs"] if "lead" in item}
-        self._continuable_inputs = {item["token_count"] for item in first["inputs"] if item.get("more_chunks")}
+        self._states = {
+            item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]])
+            for item in first["inputs"]
+            if item["role"] == "state"
+        }
+        self._lead_rows = {
+            item["name"]: item["lead"] for item in first["outputs"] if "lead" in item
+        }
+        self._continuable_inputs = {
+            item["token_count"] for item in first["inputs"] if item.get("more_chunks")
+        }
 
     def _signature(self, name: str) -> Signature:
         """A state goes by its argument: its result is one row only."""
         signature = self._inputs.get(name) or self._results.get(name)
         if signature is None:
-            raise Error(f"the design has no '{name}'", f"it has {', '.join({**self._inputs, **self._results})}")
+            raise Error(
+                f"the design has no '{name}'",
+                f"it has {', '.join({**self._inputs, **self._results})}",
+            )
         return signature
 
     def _call(self, name: str, *arguments) -> None:

@@ -1,4 +1,8 @@
-"""Functions of a number as those that the compiler has: exp, log, sin, cos, tanh, erf, sqrt, floor and arithmetic."""
+"""Functions of a number as those that the compiler has: exp, log, sin, cos, tanh, erf, sqrt, floor
+and
+arithmetic.
+"""
+
 import math
 
 import torch
@@ -7,16 +11,35 @@ _aten = torch.ops.aten
 
 
 def table() -> dict:
-    rows = {_aten.expm1: _expm1, _aten.exp2: lambda x: torch.pow(2.0, x),
-            _aten.log2: lambda x: torch.log(x) * (1 / math.log(2)), _aten.log10: lambda x: torch.log(x) * (1 / math.log(10)), _aten.logaddexp: _logaddexp,
-            _aten.tan: lambda x: torch.sin(x) / torch.cos(x), _aten.sinh: _sinh, _aten.cosh: _cosh,
-            _aten.asinh: _asinh, _aten.acosh: lambda x: torch.log(x + torch.sqrt(x * x - 1)), _aten.atanh: lambda x: 0.5 * torch.log1p(2 * x / (1 - x)),
-            _aten.erfc: lambda x: 1 - torch.erf(x), _aten._cdist_forward: _cdist}
+    rows = {
+        _aten.expm1: _expm1,
+        _aten.exp2: lambda x: torch.pow(2.0, x),
+        _aten.log2: lambda x: torch.log(x) * (1 / math.log(2)),
+        _aten.log10: lambda x: torch.log(x) * (1 / math.log(10)),
+        _aten.logaddexp: _logaddexp,
+        _aten.tan: lambda x: torch.sin(x) / torch.cos(x),
+        _aten.sinh: _sinh,
+        _aten.cosh: _cosh,
+        _aten.asinh: _asinh,
+        _aten.acosh: lambda x: torch.log(x + torch.sqrt(x * x - 1)),
+        _aten.atanh: lambda x: 0.5 * torch.log1p(2 * x / (1 - x)),
+        _aten.erfc: lambda x: 1 - torch.erf(x),
+        _aten._cdist_forward: _cdist,
+    }
     found = {op.default: _of_reals(function) for op, function in rows.items()}
     found |= {op: _of_reals(_remainder) for op in (_aten.remainder.Tensor, _aten.remainder.Scalar)}
-    found |= {op: _in_f32(function) for op, function in (
-        (_aten.atan.default, _atan), (_aten.asin.default, _asin), (_aten.acos.default, _acos), (_aten.atan2.default, _atan2), (_aten.hypot.default, _hypot),
-        (_aten.copysign.Tensor, _copysign), (_aten.copysign.Scalar, _copysign))}
+    found |= {
+        op: _in_f32(function)
+        for op, function in (
+            (_aten.atan.default, _atan),
+            (_aten.asin.default, _asin),
+            (_aten.acos.default, _acos),
+            (_aten.atan2.default, _atan2),
+            (_aten.hypot.default, _hypot),
+            (_aten.copysign.Tensor, _copysign),
+            (_aten.copysign.Scalar, _copysign),
+        )
+    }
     return found | {op: _of_reals(_fmod) for op in (_aten.fmod.Tensor, _aten.fmod.Scalar)}
 
 
@@ -26,16 +49,23 @@ def _of_reals(function):
 
 def _in_f32(function):
     """As PyTorch computes halves and whole numbers."""
+
     def wide(x, *others):
         kind = torch.result_type(x, *others) if others else x.dtype
         kind = kind if kind.is_floating_point else torch.get_default_dtype()
         inner = torch.promote_types(kind, torch.float32)
-        return function(*(each.to(inner) if isinstance(each, torch.Tensor) else each for each in (x, *others))).to(kind)
+        return function(
+            *(each.to(inner) if isinstance(each, torch.Tensor) else each for each in (x, *others))
+        ).to(kind)
+
     return wide
 
 
 def _expm1(x):
-    """exp(x) - 1, corrected by what the exponential was rounded by: u - 1 is to log(u) as expm1(x) is to x."""
+    """exp(x) - 1, corrected by what the exponential was rounded by: u - 1 is to log(u) as expm1(x)
+    is
+    to x.
+    """
     u = torch.exp(x)
     small = torch.where(u == 1, x, (u - 1) * (x / torch.log(u)))
     return torch.where(torch.abs(x) < 0.5, small, u - 1)
@@ -53,11 +83,15 @@ def _cosh(x):
 
 def _asinh(x):
     size = torch.abs(x)
-    return torch.where(x < 0, -1.0, 1.0) * torch.log1p(size + size * size / (1 + torch.sqrt(1 + size * size)))
+    return torch.where(x < 0, -1.0, 1.0) * torch.log1p(
+        size + size * size / (1 + torch.sqrt(1 + size * size))
+    )
 
 
 def _logaddexp(x, y):
-    return torch.where(x == y, x + math.log(2), torch.maximum(x, y) + torch.log1p(torch.exp(-torch.abs(x - y))))
+    return torch.where(
+        x == y, x + math.log(2), torch.maximum(x, y) + torch.log1p(torch.exp(-torch.abs(x - y)))
+    )
 
 
 def _remainder(x, divisor):
@@ -79,14 +113,21 @@ def _polynomial(x, *factors):
 
 
 def _atan(x):
-    """By a polynomial up to tan(pi / 8), as in Cephes; what is larger is an angle to the diagonal, or to the other axis."""
+    """By a polynomial up to tan(pi / 8), as in Cephes; what is larger is an angle to the diagonal,
+    or
+    to the other axis.
+    """
     size, sign = torch.abs(x), torch.where(x < 0, -1.0, 1.0)
     turned, far = size > math.tan(math.pi / 8), size > math.tan(3 * math.pi / 8)
     above = torch.where(far, -sign, torch.where(turned, sign * (size - 1), x))
     below = torch.where(far, size, torch.where(turned, size + 1, 1.0))
     t = above / below
     z = t * t
-    rest = t * (1 + z * _polynomial(z, 8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1))
+    rest = t * (
+        1
+        + z
+        * _polynomial(z, 8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+    )
     return torch.where(turned, sign * torch.where(far, math.pi / 2, math.pi / 4) + rest, rest)
 
 
@@ -117,21 +158,32 @@ def _asin(x):
 
 def _acos(x):
     large, angle = _short_asin(x)
-    return torch.where(large, torch.where(x < 0, math.pi - 2 * angle, 2 * angle), math.pi / 2 - angle)
+    return torch.where(
+        large, torch.where(x < 0, math.pi - 2 * angle, 2 * angle), math.pi / 2 - angle
+    )
 
 
 def _short_asin(x):
-    """Where x is beyond a half; and by a polynomial, as in Cephes, the arc sine of x, there half the angle that is left to 1 or -1."""
+    """Where x is beyond a half; and by a polynomial, as in Cephes, the arc sine of x, there half
+    the
+    angle that is left to 1 or -1.
+    """
     size = torch.abs(x)
     large = size > 0.5
     t = torch.where(large, torch.sqrt(0.5 * (1 - size)), x)
     z = t * t
-    return large, t + t * z * _polynomial(z, 4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
+    return large, t + t * z * _polynomial(
+        z, 4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1
+    )
 
 
 def _copysign(x, y):
     size = torch.abs(x)
-    return torch.where(_is_negative(y), -size, size) if isinstance(y, torch.Tensor) else math.copysign(1, y) * size
+    return (
+        torch.where(_is_negative(y), -size, size)
+        if isinstance(y, torch.Tensor)
+        else math.copysign(1, y) * size
+    )
 
 
 def _is_negative(x):

@@ -1,4 +1,7 @@
-"""Exploring designs with Optuna: which point is next is Optuna's, a point is one `stc compile`, and workers are processes here or on a Dask cluster."""
+"""Exploring designs with Optuna: which point is next is Optuna's, a point is one `stc compile`, and
+workers are processes here or on a Dask cluster.
+"""
+
 import hashlib
 import json
 import subprocess
@@ -24,28 +27,48 @@ class WorkerDied(Exception):
 @dataclass
 class Task:
     """What all points of an exploration share; goes to the workers."""
+
     text: str  # MLIR
     platform: str
     quant: str | None
     constraints: list[str] = field(default_factory=list)
 
     def identity(self) -> dict[str, str]:
-        return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "constraints": " ".join(self.constraints)}
+        return {
+            "model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(),
+            "platform": self.platform,
+            "quant": self.quant or "none",
+            "constraints": " ".join(self.constraints),
+        }
 
 
 def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
     mlir = Path(work) / "model.mlir"
     mlir.write_text(task.text)
-    command = [core.find_file(core.COMPILER), "compile", mlir, "--platform", task.platform, *task.constraints, *(["--quant", task.quant] if task.quant else []), *words]
+    command = [
+        core.find_file(core.COMPILER),
+        "compile",
+        mlir,
+        "--platform",
+        task.platform,
+        *task.constraints,
+        *(["--quant", task.quant] if task.quant else []),
+        *words,
+    ]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
 
 def check_fixed_kernels(task: Task) -> None:
-    """Raises where `--fix-kernel` names what no kernel is called, or widths that it cannot have: so it would be in all trials."""
+    """Raises where `--fix-kernel` names what no kernel is called, or widths that it cannot have: so
+    it
+    would be in all trials.
+    """
     if "--fix-kernel" not in task.constraints:
         return
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-        done = run_compiler(task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir")
+        done = run_compiler(
+            task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir"
+        )
     if done.returncode:
         raise core.CompileError(done.stderr.replace(f"{work}/", ""))
 
@@ -54,22 +77,42 @@ def evaluate(task: Task, point: dict) -> dict:
     """One point: its figures, or why there is no design. Raises Died if the compiler was killed."""
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         design = Path(work) / "design"
-        done = run_compiler(task, work, "-o", design, *(word for name, value in point.items() for word in (f"--{name}", value)))
+        done = run_compiler(
+            task,
+            work,
+            "-o",
+            design,
+            *(word for name, value in point.items() for word in (f"--{name}", value)),
+        )
         if done.returncode < 0:
             raise WorkerDied(f"the compiler was ended by signal {-done.returncode}")
         if done.returncode:
-            return {"rejected": done.stderr.strip().splitlines()[0].removeprefix("stc: error: ") if done.stderr.strip() else f"exit status {done.returncode}"}
+            return {
+                "rejected": done.stderr.strip().splitlines()[0].removeprefix("stc: error: ")
+                if done.stderr.strip()
+                else f"exit status {done.returncode}"
+            }
         report = json.loads((design / "report.json").read_text())
     on_chip = report["fifos"]["bytes"] + report["converters"]["bytes"]
-    return {"values": [report["latency_ms"], report["resources"]["dsp"], on_chip, report["energy"]["launch_mj"]],
-            "cycles": report["cycles"]["model"], "simulated": report["cycles"].get("simulated")}
+    return {
+        "values": [
+            report["latency_ms"],
+            report["resources"]["dsp"],
+            on_chip,
+            report["energy"]["launch_mj"],
+        ],
+        "cycles": report["cycles"]["model"],
+        "simulated": report["cycles"].get("simulated"),
+    }
 
 
 def search_space(platform: str) -> list[dict]:
     """What is varied: [{"name", "default", "candidates"}], as the compiler has it."""
     space = core.run_json("choices", "--platform", platform)
     for choice in space:  # what the compiler does by itself is one of the values
-        choice["candidates"] += [choice["default"]] * (choice["default"] not in choice["candidates"])
+        choice["candidates"] += [choice["default"]] * (
+            choice["default"] not in choice["candidates"]
+        )
     return space
 
 
@@ -94,22 +137,34 @@ class LocalWorkers:
 
 
 class DaskWorkers:
-    """Points on the workers of a Dask cluster; what runs on a worker that dies, the scheduler gives to another one."""
+    """Points on the workers of a Dask cluster; what runs on a worker that dies, the scheduler gives
+    to
+    another one.
+    """
 
     def __init__(self, address: str):
         distributed = import_optional("distributed")
         try:
             self._client = distributed.Client(address, timeout=10)
         except (OSError, ValueError) as error:
-            raise Error(f"no Dask scheduler answers at {address}: {error}", "`dask scheduler` prints its address, as tcp://HOST:8786") from None
+            raise Error(
+                f"no Dask scheduler answers at {address}: {error}",
+                "`dask scheduler` prints its address, as tcp://HOST:8786",
+            ) from None
         self._wait = distributed.wait
         if not self._client.scheduler_info()["workers"]:
             self._client.close()
-            raise Error(f"the Dask scheduler at {address} has no workers", f"`dask worker {address}` starts one")
+            raise Error(
+                f"the Dask scheduler at {address} has no workers",
+                f"`dask worker {address}` starts one",
+            )
 
     @property
     def workers(self) -> int:
-        return max(1, sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()))
+        return max(
+            1,
+            sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()),
+        )
 
     def submit(self, task: Task, point: dict):
         return self._client.submit(evaluate, task, point, pure=False)
@@ -124,6 +179,7 @@ class DaskWorkers:
 def import_optional(name: str):
     """A package that only this command needs."""
     import importlib
+
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -134,9 +190,12 @@ def import_optional(name: str):
 
 
 def repair_journal(path: Path) -> None:
-    """Raises where the file is none. What a run was writing when it was killed is without the end of its line, and what comes next would stand in the same line: it is cut off."""
+    """Raises where the file is none. What a run was writing when it was killed is without the end
+    of
+    its line, and what comes next would stand in the same line: it is cut off.
+    """
     text = path.read_bytes()
-    whole = text[:text.rfind(b"\n") + 1]
+    whole = text[: text.rfind(b"\n") + 1]
     for line in whole.splitlines():
         json.loads(line)["op_code"]
     if text and not whole:
@@ -152,33 +211,55 @@ def open_study(folder: Path, task: Task, resume: bool):
     from optuna.storages.journal import JournalFileBackend, JournalStorage
 
     from .journal_lock import JournalLock
+
     there = (folder / STORAGE).exists()
     if there and not resume:
-        raise Error(f"{folder} already contains an exploration", "--resume continues it; or choose another folder")
+        raise Error(
+            f"{folder} already contains an exploration",
+            "--resume continues it; or choose another folder",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if there:
             repair_journal(folder / STORAGE)
         journal = (folder / STORAGE).resolve()  # absolute, as the lock's link has to lead to it
         storage = JournalStorage(JournalFileBackend(str(journal), JournalLock(journal)))
-        study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
-                                    load_if_exists=True)
+        study = optuna.create_study(
+            storage=storage,
+            study_name="designs",
+            directions=["minimize"] * len(OBJECTIVES),
+            sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
+            load_if_exists=True,
+        )
     except (ValueError, KeyError, TypeError, AssertionError) as error:
-        raise Error(f"{folder / STORAGE} is not the study of an exploration: {error}", "a folder that `streamtensor explore` wrote") from None
+        raise Error(
+            f"{folder / STORAGE} is not the study of an exploration: {error}",
+            "a folder that `streamtensor explore` wrote",
+        ) from None
     for key, value in task.identity().items():
         if study.user_attrs.get(key, value) != value:
-            raise Error(f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} is '{study.user_attrs[key]}', not '{value}'", "the same input and options as before; or another folder")
+            raise Error(
+                f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} is '{study.user_attrs[key]}', not '{value}'",
+                "the same input and options as before; or another folder",
+            )
         study.set_user_attr(key, value)
     return study
 
 
 def finished(study) -> list:
-    return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
+    return [
+        trial
+        for trial in study.get_trials(deepcopy=False)
+        if trial.state.name in ("COMPLETE", "PRUNED")
+    ]
 
 
 def requeue_interrupted(study, space: list[dict]) -> None:
-    """What an interrupted run left unfinished is tried again; a new study begins with what the compiler does by itself."""
+    """What an interrupted run left unfinished is tried again; a new study begins with what the
+    compiler does by itself.
+    """
     import optuna
+
     for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         if trial.params:
@@ -187,18 +268,30 @@ def requeue_interrupted(study, space: list[dict]) -> None:
         study.enqueue_trial({choice["name"]: choice["default"] for choice in space})
 
 
-def explore(study, task: Task, space: list[dict], workers, trials: int, done: Callable[[int], None]) -> None:
-    """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried again elsewhere."""
+def explore(
+    study, task: Task, space: list[dict], workers, trials: int, done: Callable[[int], None]
+) -> None:
+    """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried
+    again
+    elsewhere.
+    """
     from optuna.trial import TrialState
+
     requeue_interrupted(study, space)
     pending, count = {}, len(finished(study))
     try:
         while count < trials:
             while len(pending) < workers.workers and count + len(pending) < trials:
                 trial = study.ask()
-                values = [(choice, trial.suggest_categorical(choice["name"], choice["candidates"])) for choice in space]
-                # What is the compiler's own is not asked for: it then compares searches too, and takes a slower clock where a die is crowded.
-                point = {choice["name"]: value for choice, value in values if value != choice["default"]}
+                values = [
+                    (choice, trial.suggest_categorical(choice["name"], choice["candidates"]))
+                    for choice in space
+                ]
+                # What is the compiler's own is not asked for: it then compares searches too, and
+                # takes a slower clock where a die is crowded.
+                point = {
+                    choice["name"]: value for choice, value in values if value != choice["default"]
+                }
                 pending[workers.submit(task, point)] = (trial, point, 1)
             future = workers.next_done(list(pending))
             trial, point, attempt = pending.pop(future)
@@ -206,7 +299,10 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
                 found = future.result()
             except Exception as error:
                 if attempt == ATTEMPTS or not is_worker_death(error):
-                    raise Error(f"a worker failed {attempt} times on {point}: {error}", "finished trials are stored; --resume continues") from None
+                    raise Error(
+                        f"a worker failed {attempt} times on {point}: {error}",
+                        "finished trials are stored; --resume continues",
+                    ) from None
                 pending[workers.submit(task, point)] = (trial, point, attempt + 1)
                 trial.set_user_attr("died", attempt)
                 continue
@@ -225,7 +321,12 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
 
 
 def is_worker_death(error: Exception) -> bool:
-    return isinstance(error, WorkerDied) or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError", "FutureCancelledError")
+    return isinstance(error, WorkerDied) or type(error).__name__ in (
+        "KilledWorker",
+        "CommClosedError",
+        "CancelledError",
+        "FutureCancelledError",
+    )
 
 
 def pareto_front(study) -> list:
@@ -244,13 +345,18 @@ def importance(study) -> dict[str, float]:
     import warnings
 
     import optuna
+
     complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     if len(complete) < 8 or len({trial.values[0] for trial in complete}) < 2:
         return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return dict(optuna.importance.get_param_importances(study, evaluator=evaluator, target=lambda trial: trial.values[0]))
+        return dict(
+            optuna.importance.get_param_importances(
+                study, evaluator=evaluator, target=lambda trial: trial.values[0]
+            )
+        )
 
 
 def rows(study, most: int = 20) -> Iterator[list[str]]:
@@ -259,22 +365,38 @@ def rows(study, most: int = 20) -> Iterator[list[str]]:
         own = trial.user_attrs
         simulated = own.get("simulated")
         model_error = f"{100 * (own['cycles'] / simulated - 1):+.1f} %" if simulated else "-"
-        yield [str(trial.number), *(f"{value:.6g}" for value in trial.values), str(own["cycles"]), str(simulated or "-"), model_error, " ".join(f"{name}={value}" for name, value in trial.params.items())]
+        yield [
+            str(trial.number),
+            *(f"{value:.6g}" for value in trial.values),
+            str(own["cycles"]),
+            str(simulated or "-"),
+            model_error,
+            " ".join(f"{name}={value}" for name, value in trial.params.items()),
+        ]
 
 
 HEADINGS = ("id", *OBJECTIVES, "modeled", "simulated", "model error", "parameters")
 
 
 class LiveTable:
-    """The front as a table that is drawn again where standard error is a terminal; else one line a trial."""
+    """The front as a table that is drawn again where standard error is a terminal; else one line a
+    trial.
+    """
 
     def __init__(self, study, trials: int, stream):
-        self._study, self._trials, self._stream, self._live, self._begun = study, trials, stream, None, time.monotonic()
+        self._study, self._trials, self._stream, self._live, self._begun = (
+            study,
+            trials,
+            stream,
+            None,
+            time.monotonic(),
+        )
 
     def __enter__(self):
         if self._stream.isatty():
             from rich.console import Console
             from rich.live import LiveTable as Drawn
+
             self._live = Drawn(console=Console(file=self._stream), auto_refresh=False)
             self._live.start()
         return self
@@ -287,9 +409,15 @@ class LiveTable:
         best = pareto_front(self._study)
         title = f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, {len(best)} Pareto-optimal"
         if not self._live:
-            print(f"streamtensor: {title}" + (f", the quickest {best[0].values[0]:.4g} ms" if best else ""), file=self._stream, flush=True)
+            print(
+                f"streamtensor: {title}"
+                + (f", the quickest {best[0].values[0]:.4g} ms" if best else ""),
+                file=self._stream,
+                flush=True,
+            )
             return
         from rich.table import Table
+
         table = Table(title=title)
         for heading in HEADINGS:
             table.add_column(heading)

@@ -1,4 +1,8 @@
-"""report.html of an exploration: Pareto front, importance of the choices, history. One file that loads nothing."""
+"""report.html of an exploration: Pareto front, importance of the choices, history. One file that
+loads
+nothing.
+"""
+
 import math
 from html import escape
 from itertools import accumulate
@@ -21,10 +25,12 @@ def _scale(values, low: float, high: float):
 
 def _axes(x_label: str, y_label: str, x_range, y_range) -> str:
     bottom = HEIGHT - EDGE
-    return (f'<path class="axis" fill="none" d="M{EDGE} {EDGE / 2}V{bottom}H{WIDTH - EDGE / 2}"/><text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>'
-            f'<text x="{EDGE}" y="{bottom + 18}">{x_range[0]:.4g}</text><text x="{WIDTH - EDGE / 2}" y="{bottom + 18}" text-anchor="end">{x_range[1]:.4g}</text>'
-            f'<text x="{EDGE - 6}" y="{bottom}" text-anchor="end">{y_range[0]:.4g}</text><text x="{EDGE - 6}" y="{EDGE / 2 + 10}" text-anchor="end">{y_range[1]:.4g}</text>'
-            f'<text x="14" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 {HEIGHT / 2})">{escape(y_label)}</text>')
+    return (
+        f'<path class="axis" fill="none" d="M{EDGE} {EDGE / 2}V{bottom}H{WIDTH - EDGE / 2}"/><text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>'
+        f'<text x="{EDGE}" y="{bottom + 18}">{x_range[0]:.4g}</text><text x="{WIDTH - EDGE / 2}" y="{bottom + 18}" text-anchor="end">{x_range[1]:.4g}</text>'
+        f'<text x="{EDGE - 6}" y="{bottom}" text-anchor="end">{y_range[0]:.4g}</text><text x="{EDGE - 6}" y="{EDGE / 2 + 10}" text-anchor="end">{y_range[1]:.4g}</text>'
+        f'<text x="14" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 {HEIGHT / 2})">{escape(y_label)}</text>'
+    )
 
 
 def _svg(label: str, inside: str, height: int = HEIGHT) -> str:
@@ -32,28 +38,50 @@ def _svg(label: str, inside: str, height: int = HEIGHT) -> str:
 
 
 def _scatter(trials, best) -> str:
-    times, slices = [trial.values[0] for trial in trials], [max(1.0, trial.values[1]) for trial in trials]
+    times, slices = (
+        [trial.values[0] for trial in trials],
+        [max(1.0, trial.values[1]) for trial in trials],
+    )
     x, y = _scale(times, EDGE, WIDTH - EDGE / 2), _scale(slices, HEIGHT - EDGE, EDGE / 2)
     dots = ""
     for trial in sorted(trials, key=lambda trial: trial.number in best):
         kind = "front" if trial.number in best else "all"
-        dots += (f'<circle class="{kind}" r="4" cx="{x(trial.values[0]):.1f}" cy="{y(max(1.0, trial.values[1])):.1f}"><title>{trial.number}: {trial.values[0]:.4g} ms, {trial.values[1]:.0f} DSP</title></circle>')
-    return _svg("Pareto front: time against DSP slices", _axes("ms a launch", "DSP slices", (min(times), max(times)), (min(slices), max(slices))) + dots)
+        dots += f'<circle class="{kind}" r="4" cx="{x(trial.values[0]):.1f}" cy="{y(max(1.0, trial.values[1])):.1f}"><title>{trial.number}: {trial.values[0]:.4g} ms, {trial.values[1]:.0f} DSP</title></circle>'
+    return _svg(
+        "Pareto front: time against DSP slices",
+        _axes("ms a launch", "DSP slices", (min(times), max(times)), (min(slices), max(slices)))
+        + dots,
+    )
 
 
 def _history(trials) -> str:
     times, last = [trial.values[0] for trial in trials], max(1, trials[-1].number)
-    x, y = [EDGE + trial.number / last * (WIDTH - 1.5 * EDGE) for trial in trials], _scale(times, HEIGHT - EDGE, EDGE / 2)
-    dots = "".join(f'<circle class="all" r="3" cx="{at:.1f}" cy="{y(time):.1f}"/>' for at, time in zip(x, times))
-    line = "M" + "L".join(f"{at:.1f} {y(least):.1f}" for at, least in zip(x, accumulate(times, min)))
-    return _svg("History: the quickest design so far", _axes("trial", "ms a launch", (0, last), (min(times), max(times))) + dots + f'<path class="line" d="{line}"/>')
+    x, y = (
+        [EDGE + trial.number / last * (WIDTH - 1.5 * EDGE) for trial in trials],
+        _scale(times, HEIGHT - EDGE, EDGE / 2),
+    )
+    dots = "".join(
+        f'<circle class="all" r="3" cx="{at:.1f}" cy="{y(time):.1f}"/>'
+        for at, time in zip(x, times)
+    )
+    line = "M" + "L".join(
+        f"{at:.1f} {y(least):.1f}" for at, least in zip(x, accumulate(times, min))
+    )
+    return _svg(
+        "History: the quickest design so far",
+        _axes("trial", "ms a launch", (0, last), (min(times), max(times)))
+        + dots
+        + f'<path class="line" d="{line}"/>',
+    )
 
 
 def _importance(found: dict[str, float]) -> str:
     bars = ""
     for i, (name, value) in enumerate(sorted(found.items(), key=lambda item: -item[1])):
-        bars += (f'<text x="130" y="{24 * i + 20}" text-anchor="end">{escape(name)}</text><rect class="bar" x="140" y="{24 * i + 8}" width="{max(1.0, 420 * value):.1f}" height="16"/>'
-                 f'<text x="{146 + 420 * value:.1f}" y="{24 * i + 20}">{100 * value:.0f} %</text>')
+        bars += (
+            f'<text x="130" y="{24 * i + 20}" text-anchor="end">{escape(name)}</text><rect class="bar" x="140" y="{24 * i + 8}" width="{max(1.0, 420 * value):.1f}" height="16"/>'
+            f'<text x="{146 + 420 * value:.1f}" y="{24 * i + 20}">{100 * value:.0f} %</text>'
+        )
     return _svg("Importance of the parameters for the time", bars, 24 * len(found) + 16)
 
 
@@ -62,12 +90,21 @@ def page(study) -> str:
     trials = [trial for trial in ended if trial.state.name == "COMPLETE"]
     best = {trial.number for trial in explore.pareto_front(study)}
     own = study.user_attrs
-    parts = [f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them Pareto-optimal; {len(ended) - len(trials)} trials failed. Quantization: {escape(own['quant'])}."
-             f" Times are simulated where a simulated figure is listed, else modeled. Energy is an estimate.</p>"]
+    parts = [
+        f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them Pareto-optimal; {len(ended) - len(trials)} trials failed. Quantization: {escape(own['quant'])}."
+        f" Times are simulated where a simulated figure is listed, else modeled. Energy is an estimate.</p>"
+    ]
     if trials:
         parts.append("<h2>Pareto front</h2>" + _scatter(trials, best))
-        table = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in explore.rows(study, len(best)))
-        parts.append("<table><tr>" + "".join(f"<th>{escape(heading)}</th>" for heading in explore.HEADINGS) + f"</tr>{table}</table>")
+        table = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in explore.rows(study, len(best))
+        )
+        parts.append(
+            "<table><tr>"
+            + "".join(f"<th>{escape(heading)}</th>" for heading in explore.HEADINGS)
+            + f"</tr>{table}</table>"
+        )
         found = explore.importance(study)
         if found:
             parts.append("<h2>Importance of the parameters for the time</h2>" + _importance(found))

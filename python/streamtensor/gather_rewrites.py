@@ -1,8 +1,10 @@
 """Of an exported graph: x[numbers] as what the compiler reads.
 
-It gathers whole rows of what lies in memory: an argument or a constant. Elsewhere numbers that are known become slices of x, side by side;
-all others, and those that no few slices give, are compared with 0, 1, … along the dim, and what is equal is added up with zeros.
+It gathers whole rows of what lies in memory: an argument or a constant. Elsewhere numbers that are
+known become slices of x, side by side; all others, and those that no few slices give, are compared
+with 0, 1, … along the dim, and what is equal is added up with zeros.
 """
+
 import itertools
 
 import torch
@@ -10,9 +12,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 _aten = torch.ops.aten
-MAX_SLICES = 16      # of one dim: each is a stream of its own
+MAX_SLICES = 16  # of one dim: each is a stream of its own
 MAX_COMPARISONS = 1 << 28
-_SHAPED = {_aten.view.default, _aten.reshape.default, _aten._unsafe_view.default, _aten.alias.default}
+_SHAPED = {
+    _aten.view.default,
+    _aten.reshape.default,
+    _aten._unsafe_view.default,
+    _aten.alias.default,
+}
 
 
 def rewrite(graph, values: dict) -> None:
@@ -33,7 +40,9 @@ class _GraphEditor:
         self.graph, self.values = graph, values
 
     def known(self, value: torch.Tensor):
-        node = self.graph.call_function(_aten.full.default, (list(value.shape), 0), {"dtype": value.dtype})
+        node = self.graph.call_function(
+            _aten.full.default, (list(value.shape), 0), {"dtype": value.dtype}
+        )
         with FakeTensorMode():
             node.meta = {"val": torch.empty(value.shape, dtype=value.dtype)}
         self.values[node] = value
@@ -42,7 +51,10 @@ class _GraphEditor:
     def written(self, function, *nodes):
         """What PyTorch makes of `function` of these nodes."""
         with FakeTensorMode():
-            alike = [torch.empty_strided(value.shape, value.stride(), dtype=value.dtype) for value in map(_value, nodes)]
+            alike = [
+                torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+                for value in map(_value, nodes)
+            ]
             traced = make_fx(function)(*alike).graph
         stands = dict(zip((node for node in traced.nodes if node.op == "placeholder"), nodes))
         for node in traced.nodes:
@@ -61,14 +73,28 @@ def _value(node) -> torch.Tensor:
 
 
 def _index(place, x, indices):
-    """x[…, numbers, …]: numbers of one dim, of several that each have result dims of their own, or of several dims as one."""
+    """x[…, numbers, …]: numbers of one dim, of several that each have result dims of their own, or
+    of
+    several dims as one.
+    """
     found = {dim: index for dim, index in enumerate(indices) if index is not None}
     if any(_value(index).dtype in (torch.bool, torch.uint8) for index in found.values()):
         return None
     shape, dims = _value(x).shape, list(found)
-    if len(dims) > 1 and dims == list(range(dims[0], dims[-1] + 1)) and _index_distinct_dims(list(found.values())):
+    if (
+        len(dims) > 1
+        and dims == list(range(dims[0], dims[-1] + 1))
+        and _index_distinct_dims(list(found.values()))
+    ):
         for dim, index in found.items():
-            x = _index_dim(place, x, dim, place.known(place.values[index].flatten()) if index in place.values else place.written(torch.flatten, index))
+            x = _index_dim(
+                place,
+                x,
+                dim,
+                place.known(place.values[index].flatten())
+                if index in place.values
+                else place.written(torch.flatten, index),
+            )
         return x
     if len(dims) == 1:
         return _index_dim(place, x, dims[0], found[dims[0]])
@@ -77,8 +103,17 @@ def _index(place, x, indices):
     order[first:first] = dims
     numbers = [place.values.get(index) for index in found.values()]
     extents = [shape[dim] for dim in dims]
-    at = place.known(flat_index(extents, *numbers)) if all(number is not None for number in numbers) else place.written(lambda *each: flat_index(extents, *each), *found.values())
-    return _index_dim(place, place.written(lambda table: table.permute(order).flatten(first, first + len(dims) - 1), x), first, at)
+    at = (
+        place.known(flat_index(extents, *numbers))
+        if all(number is not None for number in numbers)
+        else place.written(lambda *each: flat_index(extents, *each), *found.values())
+    )
+    return _index_dim(
+        place,
+        place.written(lambda table: table.permute(order).flatten(first, first + len(dims) - 1), x),
+        first,
+        at,
+    )
 
 
 def _index_distinct_dims(indices: list) -> bool:
@@ -86,7 +121,11 @@ def _index_distinct_dims(indices: list) -> bool:
     shapes = [tuple(_value(index).shape) for index in indices]
     rank = max(map(len, shapes))
     wide = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    return rank == len(indices) and all(extent == 1 or dim == at for at, shape in enumerate(wide) for dim, extent in enumerate(shape))
+    return rank == len(indices) and all(
+        extent == 1 or dim == at
+        for at, shape in enumerate(wide)
+        for dim, extent in enumerate(shape)
+    )
 
 
 def nonnegative_index(numbers, extent: int):
@@ -105,21 +144,42 @@ def _index_dim(place, x, dim: int, index):
     """x[…, index, …] of one dim."""
     extent, shape = _value(x).shape[dim], list(_value(index).shape)
     in_memory = dim == 0 and place.is_in_memory(x)
-    at = nonnegative_index(place.values[index], extent).flatten().tolist() if index in place.values else None
+    at = (
+        nonnegative_index(place.values[index], extent).flatten().tolist()
+        if index in place.values
+        else None
+    )
     if at and _slices_of(at) <= (1 if in_memory else MAX_SLICES):
-        return place.written(lambda table: _sliced(table, dim, at).unflatten(dim, shape) if len(shape) != 1 else _sliced(table, dim, at), x)
+        return place.written(
+            lambda table: (
+                _sliced(table, dim, at).unflatten(dim, shape)
+                if len(shape) != 1
+                else _sliced(table, dim, at)
+            ),
+            x,
+        )
     if at and in_memory:
         rows = place.known(torch.tensor(at))
-        return place.written(lambda table, row: table.index_select(0, row).unflatten(0, shape) if len(shape) != 1 else table.index_select(0, row), x, rows)
+        return place.written(
+            lambda table, row: (
+                table.index_select(0, row).unflatten(0, shape)
+                if len(shape) != 1
+                else table.index_select(0, row)
+            ),
+            x,
+            rows,
+        )
     if in_memory or _value(x).numel() * _value(index).numel() > MAX_COMPARISONS:
-        return place.written(lambda table, row: torch.ops.aten.index.Tensor(table, [None] * dim + [row]), x, index)
+        return place.written(
+            lambda table, row: torch.ops.aten.index.Tensor(table, [None] * dim + [row]), x, index
+        )
     return place.written(lambda table, row: _index_by_comparison(table, dim, row), x, index)
 
 
 def _index_by_comparison(x, dim: int, index):
     numbers = nonnegative_index(index, x.shape[dim]).flatten().unsqueeze(-1)
     found = select_masked(x.movedim(dim, -1).unsqueeze(-2), numbers == torch.arange(x.shape[dim]))
-    return found.movedim(-1, dim).reshape(x.shape[:dim] + index.shape + x.shape[dim + 1:])
+    return found.movedim(-1, dim).reshape(x.shape[:dim] + index.shape + x.shape[dim + 1 :])
 
 
 def select_masked(x, mask):
@@ -151,7 +211,11 @@ def _period(at: list[int]) -> int | None:
     """So many neighbours each of which goes on by the same step."""
     for period in range(1, len(at) // 2 + 1):
         step = at[period] - at[0]
-        if len(at) % period == 0 and step > 0 and all(number + step == later for number, later in zip(at, at[period:])):
+        if (
+            len(at) % period == 0
+            and step > 0
+            and all(number + step == later for number, later in zip(at, at[period:]))
+        ):
             return period
     return None
 
@@ -170,8 +234,14 @@ def _sliced(x, dim: int, at: list[int]):
     period = _period(at)
     if period and len(_columns(at[:period])) < len(_runs(at)):
         step, count = at[period] - at[0], len(at) // period
-        parts = [_slice(x, dim, number, step, count).unsqueeze(dim + 1) for number, _ in _columns(at[:period])]
-        wide = [part.expand([*part.shape[:dim + 1], often, *part.shape[dim + 2:]]) for part, (_, often) in zip(parts, _columns(at[:period]))]
+        parts = [
+            _slice(x, dim, number, step, count).unsqueeze(dim + 1)
+            for number, _ in _columns(at[:period])
+        ]
+        wide = [
+            part.expand([*part.shape[: dim + 1], often, *part.shape[dim + 2 :]])
+            for part, (_, often) in zip(parts, _columns(at[:period]))
+        ]
         return torch.cat(wide, dim + 1).flatten(dim, dim + 1)
     parts = [_run(x, dim, *run) for run in _runs(at)]
     return torch.cat(parts, dim) if len(parts) > 1 else parts[0]
@@ -180,8 +250,12 @@ def _sliced(x, dim: int, at: list[int]):
 def _run(x, dim: int, first: int, step: int, count: int):
     if step == 0:
         part = x.narrow(dim, first, 1)
-        return part.expand([*part.shape[:dim], count, *part.shape[dim + 1:]])
-    return _slice(x, dim, first, step, count) if step > 0 else _slice(x, dim, first + step * (count - 1), -step, count).flip(dim)
+        return part.expand([*part.shape[:dim], count, *part.shape[dim + 1 :]])
+    return (
+        _slice(x, dim, first, step, count)
+        if step > 0
+        else _slice(x, dim, first + step * (count - 1), -step, count).flip(dim)
+    )
 
 
 def _slice(x, dim: int, first: int, step: int, count: int):
@@ -199,15 +273,26 @@ def _gather(place, x, dim, index, sparse_grad=False):
             table = table if other == dim else table.narrow(other, 0, extent)
         mask = numbers.movedim(dim, -1).unsqueeze(-1) == torch.arange(table.shape[dim])
         return select_masked(table.movedim(dim, -1).unsqueeze(-2), mask).movedim(-1, dim)
+
     return place.written(of_rows, x, index)
 
 
 def _index_select(place, x, dim, index):
-    return _index(place, x, [None] * (dim % max(_value(x).ndim, 1)) + [index]) if _value(x).ndim else None
+    return (
+        _index(place, x, [None] * (dim % max(_value(x).ndim, 1)) + [index])
+        if _value(x).ndim
+        else None
+    )
 
 
 def _embedding(place, table, index, *options):
     return None if place.is_in_memory(table) else _index(place, table, [index])
 
 
-_READS = {_aten.index.Tensor: _index, _aten._unsafe_index.Tensor: _index, _aten.index_select.default: _index_select, _aten.gather.default: _gather, _aten.embedding.default: _embedding}
+_READS = {
+    _aten.index.Tensor: _index,
+    _aten._unsafe_index.Tensor: _index,
+    _aten.index_select.default: _index_select,
+    _aten.gather.default: _gather,
+    _aten.embedding.default: _embedding,
+}

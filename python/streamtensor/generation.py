@@ -1,5 +1,9 @@
-"""Generating on a design: one launch for each chunk of the prompt where the design has prefill; else one for each text token, or for
-several, where the design chooses them itself. One design of both phases that does so takes several chunks a launch, too."""
+"""Generating on a design: one launch for each chunk of the prompt where the design has prefill;
+else
+one for each text token, or for several, where the design chooses them itself. One design of both
+phases that does so takes several chunks a launch, too.
+"""
+
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -14,31 +18,46 @@ from .errors import Error
 
 class LaunchResult(NamedTuple):
     """One launch."""
-    position: int         # of the last token that it read
-    token: int            # that token, of the first sequence
-    logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each; none where other launches follow and the design leaves them out
-    count: int = 1        # tokens of a sequence that it read
-    rows: int = 1         # of them in its chunks, of which there may be several where tokens are counted; each step behind reads one
+
+    position: int  # of the last token that it read
+    token: int  # that token, of the first sequence
+    # vocabulary; of a design with argmax: the one id; of several sequences: of each; none where
+    # other launches follow and the design leaves them out
+    logits: torch.Tensor
+    count: int = 1  # tokens of a sequence that it read
+    # of them in its chunks, of which there may be several where tokens are counted; each step
+    # behind reads one
+    rows: int = 1
     phase: str = "decode"
-    new_tokens: tuple = ()      # of several steps: the new tokens, which the design chose; an id of each sequence
-    first: bool = True    # tokens behind the prompt came out of it
+    # of several steps: the new tokens, which the design chose; an id of each sequence
+    new_tokens: tuple = ()
+    first: bool = True  # tokens behind the prompt came out of it
 
 
 @dataclass
 class Sampler:
     """Chooses a token; temperature 0 takes the likeliest."""
+
     temperature: float = 0.0
-    top_k: int = 0       # 0: all
+    top_k: int = 0  # 0: all
     top_p: float = 1.0
     seed: int = 0
 
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
-            raise Error(f"--temperature {self.temperature:g} is {'below zero' if self.temperature < 0 else 'no number'}", "accepted are 0 (greedy) and above")
+            raise Error(
+                f"--temperature {self.temperature:g} is {'below zero' if self.temperature < 0 else 'no number'}",
+                "accepted are 0 (greedy) and above",
+            )
         if self.top_k < 0:
-            raise Error(f"--top-k {self.top_k} is below zero", "accepted are 0 (all tokens) and above")
+            raise Error(
+                f"--top-k {self.top_k} is below zero", "accepted are 0 (all tokens) and above"
+            )
         if not 0 < self.top_p <= 1:
-            raise Error(f"--top-p {self.top_p:g} is outside what a probability can be", "accepted is above 0, up to 1")
+            raise Error(
+                f"--top-p {self.top_p:g} is outside what a probability can be",
+                "accepted is above 0, up to 1",
+            )
         self._generator = torch.Generator().manual_seed(self.seed)
 
     def __call__(self, logits: torch.Tensor) -> int:
@@ -46,7 +65,7 @@ class Sampler:
             return int(logits.argmax())
         values, ids = (logits.float() / self.temperature).sort(descending=True, stable=True)
         if self.top_k:
-            values, ids = values[:self.top_k], ids[:self.top_k]
+            values, ids = values[: self.top_k], ids[: self.top_k]
         probabilities = torch.softmax(values, -1)
         before = probabilities.cumsum(-1) - probabilities
         probabilities[before >= self.top_p] = 0  # the first is always kept
@@ -63,52 +82,106 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
     if tokens < 1:
         raise Error(f"--tokens-per-launch {tokens} is too few", "accepted is 1 or more")
     if tokens > 1 and not argmax:
-        raise Error(f"--tokens-per-launch {tokens} needs a design that selects the token on the device (--argmax)", "accepted is 1: sampling needs the logits after every token")
+        raise Error(
+            f"--tokens-per-launch {tokens} needs a design that selects the token on the device (--argmax)",
+            "accepted is 1: sampling needs the logits after every token",
+        )
 
 
 class Launcher:
     """Launches of a design of one sequence, or of several in step."""
 
-    def __init__(self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1):
-        """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are counted. per_launch: most steps of one launch, where the design chooses tokens itself."""
+    def __init__(
+        self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1
+    ):
+        """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are
+        counted. per_launch: most steps of one launch, where the design chooses tokens itself.
+        """
         check_per_launch(per_launch, shape.argmax)
-        self.design, self.shape, self.chunk, self.per_launch = design, shape, shape if shape.dynamic_tokens else chunk, per_launch
+        self.design, self.shape, self.chunk, self.per_launch = (
+            design,
+            shape,
+            shape if shape.dynamic_tokens else chunk,
+            per_launch,
+        )
 
-    def _next_launch(self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None) -> LaunchResult:
-        """Reads the texts, as far as a launch goes, from `position` on; `new`: so many tokens are wanted behind them."""
+    def _next_launch(
+        self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None
+    ) -> LaunchResult:
+        """Reads the texts, as far as a launch goes, from `position` on; `new`: so many tokens are
+        wanted behind them.
+        """
         width, left = self.chunk.tokens if self.chunk else 1, len(texts[0]) - position
         single_step = width > 1 and left > 1 and not self.shape.dynamic_tokens
         most = 1 if single_step else self.per_launch
         read = min(left, most * width)
         steps = min(most, -(-read // width) - 1 + new)
-        return self._launch([text[position:position + read][:width] for text in texts], [text[position:position + read][width:] for text in texts], position, steps, starts, left > width)
+        return self._launch(
+            [text[position : position + read][:width] for text in texts],
+            [text[position : position + read][width:] for text in texts],
+            position,
+            steps,
+            starts,
+            left > width,
+        )
 
-    def _launch(self, pieces: list[list[int]], forced: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None, has_followers: bool = False) -> LaunchResult:
-        """The pieces in the first step, then those given, a token of each sequence a step or, where they are counted, as many as there may be, then a token a step that the design chose.
-        followed: others are read behind the pieces."""
+    def _launch(
+        self,
+        pieces: list[list[int]],
+        forced: list[list[int]],
+        position: int,
+        steps: int = 1,
+        starts: list[int] | None = None,
+        has_followers: bool = False,
+    ) -> LaunchResult:
+        """The pieces in the first step, then those given, a token of each sequence a step or, where
+        they are counted, as many as there may be, then a token a step that the design chose.
+        followed: others are read behind the pieces.
+        """
         count = len(pieces[0])
         phase, shape = ("prefill", self.chunk) if count > 1 else ("decode", self.shape)
         if self.chunk not in (None, self.shape):
             self.design.select_phase(phase)
         ids = torch.tensor([piece + [0] * (shape.tokens - count) for piece in pieces])
-        has_followers = has_followers and shape.dynamic_tokens and count == shape.tokens and self.design.can_continue("tokens")
+        has_followers = (
+            has_followers
+            and shape.dynamic_tokens
+            and count == shape.tokens
+            and self.design.can_continue("tokens")
+        )
         scalars = {"positions": [position], "starts": starts, "tokens": [count + has_followers]}
         for name in shape.scalar_names():
             self.design.write(name, torch.tensor(scalars[name]).reshape(-1, 1))
         if steps == 1:
             self.design.write("ids", ids)
             self.design.launch()
-            logits = torch.empty(len(pieces), 0) if has_followers else self.design.read(self.shape.result_name()).reshape(len(pieces), -1)
+            logits = (
+                torch.empty(len(pieces), 0)
+                if has_followers
+                else self.design.read(self.shape.result_name()).reshape(len(pieces), -1)
+            )
             return LaunchResult(position + count - 1, pieces[0][-1], logits, count, count, phase)
         text = self.design.launch_tokens(ids, torch.tensor(forced, dtype=torch.long).T, steps)
         rows = count + (len(forced[0]) if self.shape.dynamic_tokens else 0)
-        return LaunchResult(position + count + len(text) - 2, int(text[-2, 0]), text[-1:].T, count + len(text) - 1, rows, phase, tuple(text[len(forced[0]):].tolist()))
+        return LaunchResult(
+            position + count + len(text) - 2,
+            int(text[-2, 0]),
+            text[-1:].T,
+            count + len(text) - 1,
+            rows,
+            phase,
+            tuple(text[len(forced[0]) :].tolist()),
+        )
 
 
 class Decoder(Launcher):
-    """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not computed again."""
+    """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not
+    computed again.
+    """
 
-    def __init__(self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1):
+    def __init__(
+        self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1
+    ):
         super().__init__(design, shape, chunk, per_launch)
         self.cached: list[int] = []
 
@@ -119,12 +192,18 @@ class Decoder(Launcher):
         return step._replace(logits=step.logits.reshape(-1))
 
     def read(self, ids: list[int], new: int = 1) -> Iterator[LaunchResult]:
-        """Launches that make the cache hold these ids; the last of them says what is behind them, and may go on to `new` tokens behind."""
-        cached = next((i for i, (old, new) in enumerate(zip(self.cached, ids[:-1])) if old != new), min(len(self.cached), len(ids) - 1))
+        """Launches that make the cache hold these ids; the last of them says what is behind them,
+        and
+        may go on to `new` tokens behind.
+        """
+        cached = next(
+            (i for i, (old, new) in enumerate(zip(self.cached, ids[:-1])) if old != new),
+            min(len(self.cached), len(ids) - 1),
+        )
         while cached < len(ids):
             step = self._next_launch([ids], cached, new)
             cached += step.count
-            self.cached = (ids + [token for token, in step.new_tokens])[:cached]
+            self.cached = (ids + [token for (token,) in step.new_tokens])[:cached]
             yield step._replace(logits=step.logits.reshape(-1), first=cached >= len(ids))
 
     def row(self, name: str, position: int) -> torch.Tensor:
@@ -132,23 +211,36 @@ class Decoder(Launcher):
         return self.design.row(name, position)
 
     def steps(self, prompt: list[int], new: int) -> Iterator[LaunchResult]:
-        """Decodes greedily from an empty cache, token by token; step i reads text token i, and the last `new` steps choose the new ones."""
+        """Decodes greedily from an empty cache, token by token; step i reads text token i, and the
+        last `new` steps choose the new ones.
+        """
         self.reset()
         token = prompt[0]
         for position in range(len(prompt) + new - 1):
             step = self.step(token, position)
             yield step
-            token = prompt[position + 1] if position + 1 < len(prompt) else self._next(step, GREEDY_SAMPLER)
+            token = (
+                prompt[position + 1]
+                if position + 1 < len(prompt)
+                else self._next(step, GREEDY_SAMPLER)
+            )
 
-    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
-               progress: Callable[[float], None] = lambda _: None, launched: Callable[[LaunchResult], None] = lambda _: None) -> Iterator[int]:
+    def tokens(
+        self,
+        prompt: list[int],
+        new: int,
+        end: Collection[int] = (),
+        choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
+        progress: Callable[[float], None] = lambda _: None,
+        launched: Callable[[LaunchResult], None] = lambda _: None,
+    ) -> Iterator[int]:
         """The new ids as they come, at most `new`; one of `end` is the last."""
         ids = list(prompt)
         while len(ids) < len(prompt) + new:
             for step in self.read(ids, len(prompt) + new - len(ids)):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            for token in [token for token, in step.new_tokens] or [self._next(step, choose)]:
+            for token in [token for (token,) in step.new_tokens] or [self._next(step, choose)]:
                 yield token
                 if token in end:
                     return
@@ -162,26 +254,43 @@ class Decoder(Launcher):
         self.cached = []
 
 
-def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int, limit: int | None = None) -> int:
-    """How many new tokens there will be at most: `new`, or what is left of the context. limit: the model's largest context."""
+def check_prompt(
+    prompt: list[int], new: int, vocabulary: int, context: int, limit: int | None = None
+) -> int:
+    """How many new tokens there will be at most: `new`, or what is left of the context. limit: the
+    model's largest context.
+    """
     if not prompt:
         raise Error("the prompt is empty", "accepted is at least one token")
     wrong = next((token for token in prompt if not 0 <= token < vocabulary), None)
     if wrong is not None:
-        raise Error(f"the prompt has the id {wrong}", f"accepted are ids from 0 to {vocabulary - 1}")
+        raise Error(
+            f"the prompt has the id {wrong}", f"accepted are ids from 0 to {vocabulary - 1}"
+        )
     if new < 1:
         raise Error(f"--max-new-tokens {new} is too few", "accepted is 1 or more")
     if len(prompt) >= context:
-        raise Error(f"{len(prompt)} prompt tokens leave no room in the context of {context}",
-                    "a shorter prompt would fit" + (f", or a larger --context, up to {limit}" if limit and limit > context else ""))
+        raise Error(
+            f"{len(prompt)} prompt tokens leave no room in the context of {context}",
+            "a shorter prompt would fit"
+            + (f", or a larger --context, up to {limit}" if limit and limit > context else ""),
+        )
     return min(new, context - len(prompt))
 
 
 class BatchDecoder(Launcher):
-    """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them. Shorter prompts begin later."""
+    """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them.
+    Shorter prompts begin later.
+    """
 
-    def tokens(self, prompts: list[list[int]], new: int, choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
-               progress: Callable[[float], None] = lambda _: None, launched: Callable[[LaunchResult], None] = lambda _: None) -> Iterator[list[int]]:
+    def tokens(
+        self,
+        prompts: list[list[int]],
+        new: int,
+        choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
+        progress: Callable[[float], None] = lambda _: None,
+        launched: Callable[[LaunchResult], None] = lambda _: None,
+    ) -> Iterator[list[int]]:
         """The new ids as they come, one of each sequence, `new` times."""
         length = max(map(len, prompts))
         rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
@@ -193,7 +302,9 @@ class BatchDecoder(Launcher):
                 cached += step.count
                 launched(step._replace(first=cached >= len(rows[0])))
                 progress(cached / (length + new - 1))
-            for tokens in step.new_tokens or [[int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]]:
+            for tokens in step.new_tokens or [
+                [int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]
+            ]:
                 yield tokens
                 rows = [[*row, token] for row, token in zip(rows, tokens)]
 
@@ -202,7 +313,11 @@ class IncrementalText:
     """New ids as text, piece by piece: what might still change, or begin a stop text, is held back."""
 
     def __init__(self, decode: Callable[[list[int]], str], prompt: list[int], stops: list[str]):
-        self._decode, self._ids, self._stops = decode, list(prompt), [stop for stop in stops if stop]
+        self._decode, self._ids, self._stops = (
+            decode,
+            list(prompt),
+            [stop for stop in stops if stop],
+        )
         self._start = len(decode(self._ids))
         self._shown, self.stopped = self._start, False
 
@@ -214,17 +329,19 @@ class IncrementalText:
         found = [at for stop in self._stops if (at := text.find(stop, self._start)) >= 0]
         if found:
             self.stopped = True
-            return self._show(text[:min(found)])
-        return self._show(text[:len(text) - self._pending_stop_length(text)])
+            return self._show(text[: min(found)])
+        return self._show(text[: len(text) - self._pending_stop_length(text)])
 
     def rest(self) -> str:
         return "" if self.stopped else self._show(self._decode(self._ids))
 
     def _pending_stop_length(self, text: str) -> int:
         """How many last characters may be the beginning of a stop text."""
-        lengths = (n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
+        lengths = (
+            n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n])
+        )
         return max(lengths, default=0)
 
     def _show(self, text: str) -> str:
-        piece, self._shown = text[self._shown:], max(self._shown, len(text))
+        piece, self._shown = text[self._shown :], max(self._shown, len(text))
         return piece

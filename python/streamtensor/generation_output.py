@@ -1,11 +1,12 @@
 """What `generate` shows: text as it comes, and how fast it came."""
+
 import sys
 import time
 from pathlib import Path
 
 from . import core
 from .decoder_step import StepShape
-from .generation import BatchDecoder, Decoder, LaunchResult, IncrementalText
+from .generation import BatchDecoder, Decoder, IncrementalText, LaunchResult
 
 
 class AnswerStream:
@@ -15,24 +16,36 @@ class AnswerStream:
 
     def __init__(self, decoder: Decoder, tokenizer, prompt: list[int], stops: list[str]):
         self._decoder, self._tokenizer, self._prompt = decoder, tokenizer, prompt
-        self._text = IncrementalText(lambda ids: tokenizer.decode(ids, skip_special_tokens=True), prompt, stops) if tokenizer else None
+        self._text = (
+            IncrementalText(
+                lambda ids: tokenizer.decode(ids, skip_special_tokens=True), prompt, stops
+            )
+            if tokenizer
+            else None
+        )
         self.ids: list[int] = []
-        self.stop_reason: str | None = None   # "end token" or "stop text"
-        self.seconds = 0.0                 # of all launches
-        self.first = 0.0                   # of those up to the first new token
+        self.stop_reason: str | None = None  # "end token" or "stop text"
+        self.seconds = 0.0  # of all launches
+        self.first = 0.0  # of those up to the first new token
         self.launches: list[LaunchResult] = []
 
     def write(self, new: int, choose, end, progress) -> None:
         if self._tokenizer:
             self._show(self._tokenizer.decode(self._prompt, skip_special_tokens=True))
         start = time.monotonic()
-        for token in self._decoder.tokens(self._prompt, new, end, choose, progress, self.launches.append):
+        for token in self._decoder.tokens(
+            self._prompt, new, end, choose, progress, self.launches.append
+        ):
             self.first = self.first or time.monotonic() - start
             self.ids.append(token)
             if token in end:
                 self.stop_reason = "end token"
                 break
-            self._show(self._text.add(token) if self._text else f"{',' if len(self.ids) > 1 else ''}{token}")
+            self._show(
+                self._text.add(token)
+                if self._text
+                else f"{',' if len(self.ids) > 1 else ''}{token}"
+            )
             if self._text and self._text.stopped:
                 self.stop_reason = "stop text"
                 break
@@ -45,7 +58,10 @@ class AnswerStream:
 
     def launches_to_first_token(self) -> list[LaunchResult]:
         """The launches up to the first new token."""
-        return self.launches[:1 + next((i for i, step in enumerate(self.launches) if step.first), len(self.launches))]
+        return self.launches[
+            : 1
+            + next((i for i, step in enumerate(self.launches) if step.first), len(self.launches))
+        ]
 
     def _show(self, text: str) -> None:
         sys.stdout.write(text)
@@ -53,7 +69,9 @@ class AnswerStream:
 
 
 class BatchAnswers:
-    """Of several prompts: the texts, or ids, are shown when all have ended, a line or more for each."""
+    """Of several prompts: the texts, or ids, are shown when all have ended, a line or more for
+    each.
+    """
 
     sequences = property(lambda self: len(self._prompts))
     launches_to_first_token = AnswerStream.launches_to_first_token
@@ -61,7 +79,9 @@ class BatchAnswers:
     def __init__(self, batch: BatchDecoder, tokenizer, prompts: list[list[int]], stops: list[str]):
         self._batch, self._tokenizer, self._prompts = batch, tokenizer, prompts
         decode = tokenizer and (lambda ids: tokenizer.decode(ids, skip_special_tokens=True))
-        self._texts = [IncrementalText(decode, prompt, stops) if tokenizer else None for prompt in prompts]
+        self._texts = [
+            IncrementalText(decode, prompt, stops) if tokenizer else None for prompt in prompts
+        ]
         self._shown = [decode(prompt) if tokenizer else "" for prompt in prompts]
         self._ended = [False] * len(prompts)
         self.ids: list[list[int]] = []
@@ -71,7 +91,9 @@ class BatchAnswers:
 
     def write(self, new: int, choose, end, progress) -> None:
         start = time.monotonic()
-        for tokens in self._batch.tokens(self._prompts, new, choose, progress, self.launches.append):
+        for tokens in self._batch.tokens(
+            self._prompts, new, choose, progress, self.launches.append
+        ):
             self.first = self.first or time.monotonic() - start
             self.ids.append(tokens)
             for i, token in enumerate(tokens):
@@ -102,8 +124,13 @@ def _simulate(design: Path, shapes: list[StepShape], step: LaunchResult) -> dict
     """A launch with as many rows in the cache as it had."""
     chunks = -(-step.rows // max(shape.tokens for shape in shapes))
     steps = chunks + step.count - step.rows
-    extents = {"positions": step.position + 1 - step.count, **({"tokens": step.rows} if shapes[0].dynamic_tokens else {})}
-    return core.simulate(design, step.phase if len(shapes) > 1 else None, extents, steps if steps > 1 else None)
+    extents = {
+        "positions": step.position + 1 - step.count,
+        **({"tokens": step.rows} if shapes[0].dynamic_tokens else {}),
+    }
+    return core.simulate(
+        design, step.phase if len(shapes) > 1 else None, extents, steps if steps > 1 else None
+    )
 
 
 def _sum_ms(design: Path, shapes: list[StepShape], launches: list[LaunchResult]) -> float:
@@ -111,24 +138,39 @@ def _sum_ms(design: Path, shapes: list[StepShape], launches: list[LaunchResult])
     total = 0.0
     for kind in dict.fromkeys((step.phase, step.rows, step.count) for step in launches):
         same = [step for step in launches if (step.phase, step.rows, step.count) == kind]
-        ends = [_simulate(design, shapes, step)["latency_ms"] for step in ([same[0], same[-1]] if len(same) > 1 else same)]
+        ends = [
+            _simulate(design, shapes, step)["latency_ms"]
+            for step in ([same[0], same[-1]] if len(same) > 1 else same)
+        ]
         total += len(same) * sum(ends) / len(ends)
     return total
 
 
-def _print_launches(design: Path, shapes: list[StepShape], answer: AnswerStream | BatchAnswers) -> None:
+def _print_launches(
+    design: Path, shapes: list[StepShape], answer: AnswerStream | BatchAnswers
+) -> None:
     first, last, many = answer.launches_to_first_token(), answer.launches[-1], answer.sequences > 1
-    print(f"first token    {_sum_ms(design, shapes, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
-          f"{sum(step.count for step in first)} tokens{' a sequence' if many else ''} (simulated)")
+    print(
+        f"first token    {_sum_ms(design, shapes, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
+        f"{sum(step.count for step in first)} tokens{' a sequence' if many else ''} (simulated)"
+    )
     total, made = _sum_ms(design, shapes, answer.launches), len(answer.ids)
-    print(f"total          {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
-          f"{' of each sequence' if many else ''} (simulated)")
+    print(
+        f"total          {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
+        f"{' of each sequence' if many else ''} (simulated)"
+    )
     card = _simulate(design, shapes, last)
     rate = 1000 * last.count / card["latency_ms"]
-    rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
+    rates = (
+        f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all"
+        if many
+        else f"{rate:.1f} tokens/s"
+    )
     cycles, whole = card["cycles"] // last.count, card["cycles"] / card["clock_mhz"] / 1000
-    print(f"accelerator    {rates}: {cycles} cycles per token{' of all' if many else ''} at {card['clock_mhz']:g} MHz after {last.position} others, and "
-          f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us launch overhead: {last.count} {'tokens' if last.count > 1 else 'token'} per launch (simulated)")
+    print(
+        f"accelerator    {rates}: {cycles} cycles per token{' of all' if many else ''} at {card['clock_mhz']:g} MHz after {last.position} others, and "
+        f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us launch overhead: {last.count} {'tokens' if last.count > 1 else 'token'} per launch (simulated)"
+    )
 
 
 def print_speed(design: Path, answer: AnswerStream | BatchAnswers, shapes: list[StepShape]) -> None:
@@ -139,4 +181,6 @@ def print_speed(design: Path, answer: AnswerStream | BatchAnswers, shapes: list[
     if (design / "design.mlir").is_file():
         _print_launches(design, shapes, answer)
     if answer.seconds:
-        print(f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)")
+        print(
+            f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)"
+        )

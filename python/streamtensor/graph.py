@@ -1,10 +1,13 @@
-"""PyTorch module -> linalg-on-tensors MLIR text, with every parameter and buffer as an argument of @main.
+"""PyTorch module -> linalg-on-tensors MLIR text, with every parameter and buffer as an argument of
+@main.
 
-Parameters may live on the meta device: lowering looks at shapes and types only, so a model of any size is
-lowered without its weights in memory. Arguments and results carry their names and roles as attributes:
+Parameters may live on the meta device: lowering looks at shapes and types only, so a model of any
+size is lowered without its weights in memory. Arguments and results carry their names and roles as
+attributes:
 
     %arg0: tensor<1x1xi64> {stream.name = "ids", stream.role = "input"}
 """
+
 import contextlib
 import io
 import logging
@@ -18,11 +21,21 @@ from pathlib import Path
 
 import torch
 
-from . import decompose, constant_folding
+from . import constant_folding, decompose
 from .errors import Error
 
-ELEMENTS = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
-            "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "ui8": torch.uint8, "i1": torch.bool}
+ELEMENTS = {
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i16": torch.int16,
+    "i8": torch.int8,
+    "ui8": torch.uint8,
+    "i1": torch.bool,
+}
 _ACCEPTED = "accepted is what torch.export can trace with the given inputs and torch-mlir can lower"
 _ALTERNATIVES = {  # by a part of an op's name
     "linalg|inverse|cholesky": "accepted are inverses, factors and solutions of what is known before the module runs: worked out once, and kept as a buffer",
@@ -33,14 +46,29 @@ _ALTERNATIVES = {  # by a part of an op's name
 @dataclass(frozen=True)
 class Port:
     """The attributes of one argument or result."""
+
     name: str
-    role: str                # argument: input, state or weight; result: output or state
-    axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis; argument with rows: of these ...
-    at: str | None = None    # ... at the index which the input of this name holds
-    rows: str | None = None  # ... as many rows of it as the input of this name says; None: all. Argument: so many of its rows count
+    role: str  # argument: input, state or weight; result: output or state
+    axis: int | None = (
+        # result of role state: it is a row that replaces the state's row along this axis; argument
+        # with rows: of these ...
+        None
+    )
+    at: str | None = None  # ... at the index which the input of this name holds
+    rows: str | None = (
+        # ... as many rows of it as the input of this name says; None: all. Argument: so many of its
+        # rows count
+        None
+    )
     batch: int | None = None  # as many sequences are in the state
-    dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
-    next: tuple[str, int] | None = None  # input: the output that it, or its first row, takes for the next step of a launch, of so many at most
+    dims: tuple[str, ...] | None = (
+        None  # argument: per dim the input that holds its extent at run time, or ""
+    )
+    next: tuple[str, int] | None = (
+        # input: the output that it, or its first row, takes for the next step of a launch, of so
+        # many at most
+        None
+    )
     step: int | None = None  # input: by how much it grows with every row of a step
     window: int | None = None  # argument: nothing depends on rows older than so many tokens
 
@@ -48,6 +76,7 @@ class Port:
 @dataclass(frozen=True)
 class Signature:
     """One argument or result as the compiled function has it."""
+
     port: Port
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -56,11 +85,14 @@ class Signature:
 @dataclass(frozen=True)
 class Lowered:
     """A function in MLIR, and what its arguments and results are."""
+
     text: str
     inputs: list[Signature]
-    weights: list[str]       # names, in argument order, after the inputs
+    weights: list[str]  # names, in argument order, after the inputs
     results: list[Signature]
-    origin: Callable[[int], str | None] = lambda line: None  # which of PyTorch's ops a line of the text comes from
+    origin: Callable[[int], str | None] = lambda line: (
+        None
+    )  # which of PyTorch's ops a line of the text comes from
 
 
 class _Functional(torch.nn.Module):
@@ -68,7 +100,10 @@ class _Functional(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, names: Sequence[str]):
         super().__init__()
-        self._untracked = (module, tuple(names))  # in a tuple, so that torch.export does not find the parameters itself
+        self._untracked = (
+            module,
+            tuple(names),
+        )  # in a tuple, so that torch.export does not find the parameters itself
 
     def forward(self, inputs: list, weights: list):
         module, names = self._untracked
@@ -76,25 +111,46 @@ class _Functional(torch.nn.Module):
 
 
 def named_tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters, then buffers, in the module's own order; a tied parameter once, under its first name."""
+    """Parameters, then buffers, in the module's own order; a tied parameter once, under its first
+    name.
+    """
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weights: dict[str, torch.Tensor],
-          results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> Lowered:
+def lower(
+    module: torch.nn.Module,
+    inputs: Sequence,
+    ports: Sequence[Port],
+    weights: dict[str, torch.Tensor],
+    results: Sequence[Port] = (),
+    attributes: bool = True,
+    prefix: str = "",
+) -> Lowered:
     """Lowers `module(*inputs)`, keeping the weights that it uses.
 
-    ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading results; a result
-    without one is the output resultN. prefix: the part of each weight's name that the text leaves out.
+    ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading
+    results; a result without one is the output resultN. prefix: the part of each weight's name that
+    the text leaves out.
     """
-    return lower_function(_Functional(module, list(weights)), inputs, ports, weights, results, attributes, prefix)
+    return lower_function(
+        _Functional(module, list(weights)), inputs, ports, weights, results, attributes, prefix
+    )
 
 
-def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weights: dict[str, torch.Tensor],
-                   results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> Lowered:
+def lower_function(
+    function: torch.nn.Module,
+    inputs: Sequence,
+    ports: Sequence[Port],
+    weights: dict[str, torch.Tensor],
+    results: Sequence[Port] = (),
+    attributes: bool = True,
+    prefix: str = "",
+) -> Lowered:
     """The same for a module that takes (inputs, weights), two lists."""
     public = [name.removeprefix(prefix) for name in weights]
-    lowered = _lower_to_linalg(function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public])
+    lowered = _lower_to_linalg(
+        function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public]
+    )
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
     missing = range(len(results), len(function.type.results))
@@ -102,14 +158,22 @@ def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[
     if attributes:
         _annotate(function, [*ports, *(Port(name, "weight") for name in used)], results)
     lowered.operation.verify()
-    return Lowered(str(lowered), _signatures(ports, function.type.inputs), used,
-                   _signatures(results, function.type.results), lambda line: _origin(lowered, line))
+    return Lowered(
+        str(lowered),
+        _signatures(ports, function.type.inputs),
+        used,
+        _signatures(results, function.type.results),
+        lambda line: _origin(lowered, line),
+    )
 
 
 def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
-    """The MLIR module; names: of the arguments. torch-mlir's diagnostics go into the error, not to stderr."""
+    """The MLIR module; names: of the arguments. torch-mlir's diagnostics go into the error, not to
+    stderr.
+    """
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as dialect
+
     context, said, program = ir.Context(), [], None
     dialect.register_dialect(context)
     context.attach_diagnostic_handler(lambda diagnostic: said.append(diagnostic.message) or True)
@@ -126,8 +190,13 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[
             constant_folding.fold_constants(program)
             _check_types(program)
             _locate(program)
-            lowered = fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main", decomposition_table={},
-                                           fx_importer=fx.FxImporter(context=context))
+            lowered = fx.export_and_import(
+                program,
+                output_type="linalg-on-tensors",
+                func_name="main",
+                decomposition_table={},
+                fx_importer=fx.FxImporter(context=context),
+            )
             _check_repeatable(program, lowered)
             return lowered
     except Error:
@@ -137,42 +206,77 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[
         operation = _operation_without_lowering(said)
         if operation:
             raise _no_lowering(operation, _place_of(operation, program)) from error
-        raise Error(f"the module cannot be lowered to linalg: {said[0] if said else first_line(error)}", _ACCEPTED) from error
+        raise Error(
+            f"the module cannot be lowered to linalg: {said[0] if said else first_line(error)}",
+            _ACCEPTED,
+        ) from error
 
 
 def _export(functional: torch.nn.Module, arguments: tuple):
     from torch.fx._lazy_graph_module import _use_lazy_graph_module
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
     disabled = logging.root.manager.disable
     try:
-        logging.disable(logging.CRITICAL)  # what it says and shows of a failure is not the user's graph
-        with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):  # nobody calls what its passes make
+        logging.disable(
+            logging.CRITICAL
+        )  # what it says and shows of a failure is not the user's graph
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            _use_lazy_graph_module(True),
+        ):  # nobody calls what its passes make
             return torch.export.export(functional, arguments)
     except GuardOnDataDependentSymNode as error:
-        raise Error(f"the module decides by numbers that it computes{_place(error)}",
-                    "accepted is control flow by shapes and constants; torch.where chooses by numbers") from error
+        raise Error(
+            f"the module decides by numbers that it computes{_place(error)}",
+            "accepted is control flow by shapes and constants; torch.where chooses by numbers",
+        ) from error
     finally:
         logging.disable(disabled)
 
 
 def _place(error: Exception) -> str:
     """The line of the module's code that raised it."""
-    return _last_place((frame.line, frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+    return _last_place(
+        (frame.line, frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+    )
 
 
 def _place_of(operation: str, program) -> str:
-    """The line of the module's code that the first node of that name, in MLIR's spelling, comes from."""
+    """The line of the module's code that the first node of that name, in MLIR's spelling, comes
+    from.
+    """
     nodes = program.graph.nodes if program else ()
-    return next((_line_of(node) for node in nodes if f"torch.{node.target}".removesuffix(".default") == operation), "")
+    return next(
+        (
+            _line_of(node)
+            for node in nodes
+            if f"torch.{node.target}".removesuffix(".default") == operation
+        ),
+        "",
+    )
 
 
 def _line_of(node) -> str:
-    return _last_place((line, file, number) for file, number, line in re.findall(r'File "([^"]+)", line (\d+), in .*\n +(.+)', node.meta.get("written") or node.meta.get("stack_trace") or ""))
+    return _last_place(
+        (line, file, number)
+        for file, number, line in re.findall(
+            r'File "([^"]+)", line (\d+), in .*\n +(.+)',
+            node.meta.get("written") or node.meta.get("stack_trace") or "",
+        )
+    )
 
 
 def _last_place(frames) -> str:
     ours, torchs = Path(__file__).parent, Path(torch.__file__).parent
-    places = [frame for frame in frames if frame[0] and not frame[1].startswith("<") and not {ours, torchs} & set(Path(frame[1]).parents)]
+    places = [
+        frame
+        for frame in frames
+        if frame[0]
+        and not frame[1].startswith("<")
+        and not {ours, torchs} & set(Path(frame[1]).parents)
+    ]
     return ": {} ({}:{})".format(*places[-1]) if places else ""
 
 
@@ -180,61 +284,108 @@ def _check_pure(program, names: list[str]) -> None:
     """program: after its decomposition, which finds out what is written."""
     written = next(iter(program.graph_signature.user_inputs_to_mutate.values()), None)
     if written:
-        raise Error(f"the module writes into '{names[program.graph_signature.user_inputs.index(written)]}'",
-                    "accepted are modules that only read their inputs, parameters and buffers: eval() stops running statistics")
+        raise Error(
+            f"the module writes into '{names[program.graph_signature.user_inputs.index(written)]}'",
+            "accepted are modules that only read their inputs, parameters and buffers: eval() stops running statistics",
+        )
 
 
 def _check_effects(program, written: dict) -> None:
-    """An op that looks at its inputs' values, to raise an error of its own; written: targets by name, before the decomposition."""
+    """An op that looks at its inputs' values, to raise an error of its own; written: targets by
+    name,
+    before the decomposition.
+    """
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target is torch.ops.higher_order.with_effects:
-            target = written.get(node.meta["from_node"][0].name, node.args[1]) if node.meta.get("from_node") else node.args[1]
+            target = (
+                written.get(node.meta["from_node"][0].name, node.args[1])
+                if node.meta.get("from_node")
+                else node.args[1]
+            )
             raise _no_lowering(f"torch.{target}".removesuffix(".default"), _line_of(node))
 
 
 def _no_lowering(operation: str, place: str) -> Error:
-    return Error(f"the module cannot be lowered to linalg: there is no lowering for {operation}{place}", _alternative(operation) or _ACCEPTED)
+    return Error(
+        f"the module cannot be lowered to linalg: there is no lowering for {operation}{place}",
+        _alternative(operation) or _ACCEPTED,
+    )
 
 
 def _alternative(operation) -> str | None:
-    return next((note for pattern, note in _ALTERNATIVES.items() if re.search(pattern, str(operation))), None)
+    return next(
+        (note for pattern, note in _ALTERNATIVES.items() if re.search(pattern, str(operation))),
+        None,
+    )
 
 
 def _check_results(program) -> None:
-    for node, spec in zip(program.graph.output_node().args[0], program.graph_signature.output_specs):
+    for node, spec in zip(
+        program.graph.output_node().args[0], program.graph_signature.output_specs
+    ):
         if not isinstance(node, torch.fx.Node):
-            raise Error(f"the module gives {spec.arg.value!r}", "accepted are results that are tensors")
+            raise Error(
+                f"the module gives {spec.arg.value!r}", "accepted are results that are tensors"
+            )
 
 
 def _check_repeatable(program, lowered) -> None:
     """The state of a generator of random numbers stands beside the function."""
     if len(lowered.body.operations) == 1:
         return
-    random = next((f"{node.target} gives other numbers each time{_line_of(node)}" for node in program.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())),
-                  "the module gives other numbers each time")
-    raise Error(random, "accepted are modules that give the same for the same inputs: eval() stops dropout")
+    random = next(
+        (
+            f"{node.target} gives other numbers each time{_line_of(node)}"
+            for node in program.graph.nodes
+            if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        ),
+        "the module gives other numbers each time",
+    )
+    raise Error(
+        random, "accepted are modules that give the same for the same inputs: eval() stops dropout"
+    )
 
 
 def _check_shapes(program) -> None:
     """torch-mlir does not end on some graphs that have such shapes."""
     for node in program.graph.nodes:
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
-            if isinstance(value, torch.Tensor) and not all(isinstance(extent, int) for extent in value.shape):
-                raise Error(f"{node.target} gives as many numbers as its inputs' values say{_line_of(node)}", "accepted are shapes that are known before the module runs; torch.where chooses by numbers")
+            if isinstance(value, torch.Tensor) and not all(
+                isinstance(extent, int) for extent in value.shape
+            ):
+                raise Error(
+                    f"{node.target} gives as many numbers as its inputs' values say{_line_of(node)}",
+                    "accepted are shapes that are known before the module runs; torch.where chooses by numbers",
+                )
 
 
 def _check_types(program) -> None:
     for node in program.graph.nodes:
-        types = [value.dtype for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+        types = [
+            value.dtype
+            for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))
+            if isinstance(value, torch.Tensor)
+        ]
         strange = next((each for each in types if each not in ELEMENTS.values()), None)
-        says = f"gives {strange}" if strange else "works with complex numbers" if node.target is torch.ops.aten.stft.default else None
+        says = (
+            f"gives {strange}"
+            if strange
+            else "works with complex numbers"
+            if node.target is torch.ops.aten.stft.default
+            else None
+        )
         if says:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
-            raise Error(f"{node.target if node.op == 'call_function' else node.name} {says}{_line_of(node)}", *filter(None, notes))
+            raise Error(
+                f"{node.target if node.op == 'call_function' else node.name} {says}{_line_of(node)}",
+                *filter(None, notes),
+            )
 
 
 def _locate(program) -> None:
-    """Gives each node its op as the place that it comes from; the importer takes places from stack traces."""
+    """Gives each node its op as the place that it comes from; the importer takes places from stack
+    traces.
+    """
     for node in program.graph.nodes:
         if node.op != "placeholder":
             node.meta["written"] = node.meta.get("stack_trace")
@@ -244,12 +395,18 @@ def _locate(program) -> None:
 def _origin(module, line: int) -> str | None:
     """The op at that line, numbered from 1, of the module's text."""
     lines = module.operation.get_asm(enable_debug_info=True, use_local_scope=True).splitlines()
-    found = re.findall(r'loc\((?:fused\[|callsite\()?"([^"]+)"', lines[line - 1]) if line <= len(lines) else []
+    found = (
+        re.findall(r'loc\((?:fused\[|callsite\()?"([^"]+)"', lines[line - 1])
+        if line <= len(lines)
+        else []
+    )
     return found[-1] if found else None
 
 
 def _remove_failed_dump(error: Exception) -> None:
-    """torch-mlir writes a module that it cannot lower to the folder for temporary files, and says where."""
+    """torch-mlir writes a module that it cannot lower to the folder for temporary files, and says
+    where.
+    """
     found = re.search(r"\$ torch-mlir-opt -pass-pipeline='.*' (.+\.mlir)$", str(error), re.M)
     if found and Path(found[1]).parent == Path(tempfile.gettempdir()):
         Path(found[1]).unlink(missing_ok=True)
@@ -257,7 +414,9 @@ def _remove_failed_dump(error: Exception) -> None:
 
 def _operation_without_lowering(said: list[str]) -> str | None:
     """The operation, in MLIR's spelling, that torch-mlir said it has no lowering for."""
-    found = said and (re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0]))
+    found = said and (
+        re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0])
+    )
     return found[1] if found else None
 
 
@@ -266,18 +425,27 @@ def _signatures(ports: Sequence[Port], types) -> list[Signature]:
     for port, text in zip(ports, map(str, types)):
         *extents, element = text.removeprefix("tensor<").removesuffix(">").split("x")
         if element not in ELEMENTS or "?" in extents:
-            raise Error(f"'{port.name}' has the type {text}", f"accepted are static tensors of {', '.join(ELEMENTS)}")
+            raise Error(
+                f"'{port.name}' has the type {text}",
+                f"accepted are static tensors of {', '.join(ELEMENTS)}",
+            )
         signatures.append(Signature(port, tuple(map(int, extents)), ELEMENTS[element]))
     return signatures
 
 
 def _drop_unused(function, keep: int, names: list[str]) -> list[str]:
-    """Removes the arguments after the first `keep` that nothing reads; returns the names of those that stay."""
+    """Removes the arguments after the first `keep` that nothing reads; returns the names of those
+    that
+    stay.
+    """
     from torch_mlir import ir
+
     block = function.entry_block
     if len(block.arguments) != keep + len(names):
-        raise Error(f"the lowered function has {len(block.arguments)} arguments, "
-                    f"but the module has {keep} inputs and {len(names)} parameters and buffers")
+        raise Error(
+            f"the lowered function has {len(block.arguments)} arguments, "
+            f"but the module has {keep} inputs and {len(names)} parameters and buffers"
+        )
     used = [any(True for _ in block.arguments[keep + i].uses) for i in range(len(names))]
     for i in reversed(range(len(names))):
         if not used[i]:
@@ -290,19 +458,31 @@ def _drop_unused(function, keep: int, names: list[str]) -> list[str]:
 
 def _annotate(function, arguments: Sequence[Port], results: Sequence[Port]) -> None:
     from torch_mlir import ir
+
     with function.context:
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([_dictionary(port) for port in arguments])
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [_dictionary(port) for port in arguments]
+        )
         function.attributes["res_attrs"] = ir.ArrayAttr.get([_dictionary(port) for port in results])
 
 
 def _dictionary(port: Port):
     from torch_mlir import ir
-    values = {"stream.name": ir.StringAttr.get(port.name), "stream.role": ir.StringAttr.get(port.role)}
+
+    values = {
+        "stream.name": ir.StringAttr.get(port.name),
+        "stream.role": ir.StringAttr.get(port.role),
+    }
     if port.dims:
         values["stream.dims"] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in port.dims])
     if port.next is not None:
         output, most = port.next
-        values["stream.next"] = ir.DictAttr.get({"output": ir.StringAttr.get(output), "most": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), most)})
+        values["stream.next"] = ir.DictAttr.get(
+            {
+                "output": ir.StringAttr.get(output),
+                "most": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), most),
+            }
+        )
     if port.step is not None:
         values["stream.step"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.step)
     if port.window is not None:
@@ -323,4 +503,7 @@ def first_line(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"there is no {error}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1]) or type(error).__name__
+    return (
+        " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+        or type(error).__name__
+    )

@@ -1,4 +1,5 @@
 """The lock of an exploration's journal, as Optuna's, but it says what it waits for."""
+
 import sys
 import time
 from pathlib import Path
@@ -8,8 +9,8 @@ from optuna.storages.journal import JournalFileSymlinkLock
 from .errors import Error
 
 NOTICE_SECONDS = 2  # seconds, before that is said
-STALE_SECONDS = 30    # seconds in which nothing is written: the run whose lock it is was killed
-POLL_SECONDS = .02
+STALE_SECONDS = 30  # seconds in which nothing is written: the run whose lock it is was killed
+POLL_SECONDS = 0.02
 
 
 class JournalLock(JournalFileSymlinkLock):
@@ -23,7 +24,11 @@ class JournalLock(JournalFileSymlinkLock):
         begun = since = time.monotonic()
         written, told = self._written(), False
         if self._link.is_symlink() and not self._link.exists():
-            self._link.unlink(missing_ok=True)  # it leads nowhere, since the run that made it was killed and the folder is elsewhere now: nobody holds it
+            self._link.unlink(
+                missing_ok=True
+                # it leads nowhere, since the run that made it was killed and the folder is elsewhere
+                # now: nobody holds it
+            )
         while not self._taken():
             time.sleep(POLL_SECONDS)
             now = time.monotonic()
@@ -31,10 +36,14 @@ class JournalLock(JournalFileSymlinkLock):
                 written, since = self._written(), now
             if not told and now - begun >= NOTICE_SECONDS:
                 told = True
-                _say(f"waiting for {self._link}, the lock of another exploration in this folder, or of one that was killed")
+                _say(
+                    f"waiting for {self._link}, the lock of another exploration in this folder, or of one that was killed"
+                )
             if now - since >= STALE_SECONDS:
                 since = now
-                _say(f"{self._link} is removed: nothing was written for {STALE_SECONDS} s, so the exploration that made it was killed")
+                _say(
+                    f"{self._link} is removed: nothing was written for {STALE_SECONDS} s, so the exploration that made it was killed"
+                )
                 self._link.unlink(missing_ok=True)
         return True
 
@@ -42,7 +51,10 @@ class JournalLock(JournalFileSymlinkLock):
         try:
             super().release()
         except RuntimeError:
-            raise Error(f"{self._link} was removed while this exploration wrote", "only one exploration may run in a folder; --resume continues it") from None
+            raise Error(
+                f"{self._link} was removed while this exploration wrote",
+                "only one exploration may run in a folder; --resume continues it",
+            ) from None
 
     def _taken(self) -> bool:
         try:

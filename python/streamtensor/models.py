@@ -1,8 +1,10 @@
-"""Models by name: a folder, the local Hugging Face cache, the hub (one short try), or a built-in configuration.
+"""Models by name: a folder, the local Hugging Face cache, the hub (one short try), or a built-in
+configuration.
 
-Parameters stay on the meta device; `Model.tensor` reads or makes one at a time. Buffers (rotary frequencies and the
-like, which no checkpoint holds) are real.
+Parameters stay on the meta device; `Model.tensor` reads or makes one at a time. Buffers (rotary
+frequencies and the like, which no checkpoint holds) are real.
 """
+
 import contextlib
 import json
 import math
@@ -12,9 +14,9 @@ from pathlib import Path
 import torch
 
 from . import graph, weights
-from .decoder_step import StepShape, DecoderStep
-from .errors import Error
 from .builtin_models import BUILT_IN, built_in
+from .decoder_step import DecoderStep, StepShape
+from .errors import Error
 
 HUB_TIMEOUT_S = 5
 HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
@@ -23,12 +25,13 @@ HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 @dataclass
 class Model:
     """A causal language model whose parameters have shapes but no values yet."""
+
     name: str
     config: object
     module: torch.nn.Module
-    source: object           # has tensor(name): a Checkpoint or RandomWeights
-    folder: Path | None      # where its files are
-    notice: str | None       # what the user should know of its weights
+    source: object  # has tensor(name): a Checkpoint or RandomWeights
+    folder: Path | None  # where its files are
+    notice: str | None  # what the user should know of its weights
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return graph.named_tensors(self.module)
@@ -41,7 +44,15 @@ class Model:
         """One step as MLIR."""
         step = DecoderStep(self.module, shape)
         meta = {f"model.{name}": value.to("meta") for name, value in self.tensors().items()}
-        return graph.lower(step, shape.inputs(), shape.input_ports(), meta, shape.result_ports(), attributes, "model.")
+        return graph.lower(
+            step,
+            shape.inputs(),
+            shape.input_ports(),
+            meta,
+            shape.result_ports(),
+            attributes,
+            "model.",
+        )
 
     def write_weights(self, path: Path, names: list[str], progress=lambda _: None) -> None:
         if self.folder:
@@ -53,8 +64,12 @@ class Model:
         """The module with its parameters read or made; tied ones stay tied."""
         if self.folder:
             weights.check_hashes(self.folder)
-        values = {id(value): torch.nn.Parameter(weights.checked(name, self.source.tensor(name), value), requires_grad=False)
-                  for name, value in self.module.named_parameters()}
+        values = {
+            id(value): torch.nn.Parameter(
+                weights.checked(name, self.source.tensor(name), value), requires_grad=False
+            )
+            for name, value in self.module.named_parameters()
+        }
         for module in self.module.modules():
             for name, value in list(module._parameters.items()):
                 if value is not None and value.is_meta:
@@ -72,23 +87,31 @@ class Model:
                 raise Error(f"{path}: not a generation configuration: {error}") from error
         ids = list(end) if isinstance(end, (list, tuple)) else [] if end is None else [end]
         if not all(isinstance(token, int) for token in ids):
-            raise Error(f"{path}: eos_token_id {json.dumps(end)} is no token", "accepted are an id and a list of ids")
+            raise Error(
+                f"{path}: eos_token_id {json.dumps(end)} is no token",
+                "accepted are an id and a list of ids",
+            )
         return set(ids)
 
     def tokenizer(self):
         """The model's tokenizer, or None where its files are not there."""
         from transformers import AutoTokenizer
+
         files = ("tokenizer.json", "tokenizer.model", "vocab.json")
         if not self.folder or not any((self.folder / file).is_file() for file in files):
             return None
         try:
             return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
         except Exception as error:
-            raise Error(f"{self.folder}: the tokenizer cannot be read: {graph.first_line(error)}") from error
+            raise Error(
+                f"{self.folder}: the tokenizer cannot be read: {graph.first_line(error)}"
+            ) from error
 
 
 def load(name: str, seed: int = 0, search: bool = True) -> Model:
-    """search=False: the built-in configuration `name` with random weights, whatever the machine has."""
+    """search=False: the built-in configuration `name` with random weights, whatever the machine
+    has.
+    """
     folder = _find(name) if search else None
     config = _config(name, folder)
     with _meta_parameters():
@@ -110,11 +133,15 @@ def _find(name: str) -> Path | None:
     """The folder that holds the model's files, or None for a built-in configuration."""
     path = Path(name)
     if path.is_file():
-        raise Error(f"{path}: not a folder", "accepted is a folder with config.json and *.safetensors")
+        raise Error(
+            f"{path}: not a folder", "accepted is a folder with config.json and *.safetensors"
+        )
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise Error(f"{path}: the folder has no config.json",
-                        "accepted is a folder with config.json and *.safetensors")
+            raise Error(
+                f"{path}: the folder has no config.json",
+                "accepted is a folder with config.json and *.safetensors",
+            )
         return path
     cached = _from_cache(name)
     if cached and _has_weights(cached):
@@ -122,9 +149,11 @@ def _find(name: str) -> Path | None:
     folder = _from_hub(name) or cached
     if folder or built_in(name):
         return folder
-    raise Error(f"unknown model '{name}': no such folder, not in the local cache, not found on the hub",
-                "accepted are a folder with config.json and *.safetensors, a Hugging Face name, or "
-                + ", ".join(BUILT_IN))
+    raise Error(
+        f"unknown model '{name}': no such folder, not in the local cache, not found on the hub",
+        "accepted are a folder with config.json and *.safetensors, a Hugging Face name, or "
+        + ", ".join(BUILT_IN),
+    )
 
 
 def _has_weights(folder: Path) -> bool:
@@ -133,6 +162,7 @@ def _has_weights(folder: Path) -> bool:
 
 def _from_cache(name: str) -> Path | None:
     from huggingface_hub import snapshot_download
+
     try:
         folder = Path(snapshot_download(name, local_files_only=True))
     except Exception:  # not a repository name, or not cached
@@ -142,6 +172,7 @@ def _from_cache(name: str) -> Path | None:
 
 def _from_hub(name: str) -> Path | None:
     from huggingface_hub import HfApi, constants, snapshot_download
+
     if constants.HF_HUB_OFFLINE:
         return None
     try:
@@ -153,16 +184,32 @@ def _from_hub(name: str) -> Path | None:
 
 def _config(name: str, folder: Path | None):
     from transformers import AutoConfig
+
     try:
-        config = AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**built_in(name))
+        config = (
+            AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**built_in(name))
+        )
     except Exception as error:
-        raise Error(f"{folder / 'config.json'}: not a model configuration: {graph.first_line(error)}") from error
+        raise Error(
+            f"{folder / 'config.json'}: not a model configuration: {graph.first_line(error)}"
+        ) from error
     config = config.get_text_config(decoder=True)
     _check_extents(folder / "config.json" if folder else name, config)
     return config
 
 
-CONFIG_MINIMUMS = {name: 1 for name in ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")}
+CONFIG_MINIMUMS = {
+    name: 1
+    for name in (
+        "num_hidden_layers",
+        "hidden_size",
+        "intermediate_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "vocab_size",
+    )
+}
 CONFIG_MINIMUMS["max_position_embeddings"] = 2  # a prompt and an answer
 
 
@@ -186,25 +233,39 @@ def _check_extents(place, config) -> None:
             raise Error(f"{place}: {name} is {value}", "accepted are finite numbers")
         if name.endswith("theta") and value <= 0:
             raise Error(f"{place}: {name} is {value}", "accepted is a number above 0")
-    heads, groups = (getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads"))
+    heads, groups = (
+        getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads")
+    )
     if heads and groups and heads % groups:
-        raise Error(f"{place}: num_attention_heads is {heads}, no multiple of num_key_value_heads, {groups}")
+        raise Error(
+            f"{place}: num_attention_heads is {heads}, no multiple of num_key_value_heads, {groups}"
+        )
 
 
 def _build(name: str, config) -> torch.nn.Module:
     from transformers import AutoModelForCausalLM
+
     try:
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+        return AutoModelForCausalLM.from_config(
+            config, dtype=torch.float32, attn_implementation="eager"
+        )
     except Exception as error:
-        raise Error(f"{name}: a model of type '{config.model_type}' is not a causal language model that can be built: "
-                    f"{graph.first_line(error)}") from error
+        raise Error(
+            f"{name}: a model of type '{config.model_type}' is not a causal language model that can be built: "
+            f"{graph.first_line(error)}"
+        ) from error
 
 
 def _check_causal(name: str, module: torch.nn.Module) -> None:
-    """transformers makes a language model of encoders as well; their tokens would be other ones with every token that follows."""
+    """transformers makes a language model of encoders as well; their tokens would be other ones
+    with
+    every token that follows.
+    """
     if any(getattr(part, "is_causal", None) is False for part in module.modules()):
-        raise Error(f"{name}: a model of type '{module.config.model_type}' is not causal: tokens depend on later ones, so it cannot generate text",
-                    'accepted are decoders; "is_decoder": true in config.json makes one of BERT and its like')
+        raise Error(
+            f"{name}: a model of type '{module.config.model_type}' is not causal: tokens depend on later ones, so it cannot generate text",
+            'accepted are decoders; "is_decoder": true in config.json makes one of BERT and its like',
+        )
 
 
 @contextlib.contextmanager
@@ -214,7 +275,9 @@ def _meta_parameters():
 
     def register_meta(module, name, parameter):
         if parameter is not None and not parameter.is_meta:
-            parameter = torch.nn.Parameter(parameter.to("meta"), requires_grad=parameter.requires_grad)
+            parameter = torch.nn.Parameter(
+                parameter.to("meta"), requires_grad=parameter.requires_grad
+            )
         register(module, name, parameter)
 
     torch.nn.Module.register_parameter = register_meta

@@ -1,4 +1,5 @@
 """Outputs appear whole or not at all; one of ours is replaced, anything else is refused."""
+
 import contextlib
 import os
 import tempfile
@@ -12,7 +13,8 @@ from .errors import Error
 def folder(path: Path, ours: set[str]) -> Iterator[Path]:
     """A new, empty folder that takes the place of `path` when the block ends without an error.
 
-    ours: the names that such a folder has; a `path` with any other is refused before the block runs.
+    ours: the names that such a folder has; a `path` with any other is refused before the block
+    runs.
     """
     check(path, ours)
     path = Path(os.path.realpath(path))  # of a link the folder: the link stays
@@ -30,19 +32,29 @@ def check(path: Path, ours: set[str]) -> None:
     if path.is_dir():
         strange = sorted(entry.name for entry in path.iterdir() if entry.name not in ours)
         if strange:
-            raise Error(f"{path}: not a folder that this command wrote: it contains '{strange[0]}'",
-                        f"accepted is a new folder, an empty one, or one with {', '.join(sorted(ours))} only")
+            raise Error(
+                f"{path}: not a folder that this command wrote: it contains '{strange[0]}'",
+                f"accepted is a new folder, an empty one, or one with {', '.join(sorted(ours))} only",
+            )
         if path.samefile("."):
-            raise Error(f"{path}: the folder that this runs in would be replaced", "accepted is another folder")
+            raise Error(
+                f"{path}: the folder that this runs in would be replaced",
+                "accepted is another folder",
+            )
     elif path.exists() or path.is_symlink():
-        raise Error(f"{path}: not a folder", "accepted is a new folder or one that this command wrote")
+        raise Error(
+            f"{path}: not a folder", "accepted is a new folder or one that this command wrote"
+        )
     _check_above(Path(os.path.realpath(path)))
 
 
 def check_weights(path: Path) -> None:
     """A place for a file of weights."""
     if path.exists() and not (path.is_file() and _has_weights(path)):
-        raise Error(f"{path}: not a file of weights", "accepted is a new file, or one of weights, which is replaced")
+        raise Error(
+            f"{path}: not a file of weights",
+            "accepted is a new file, or one of weights, which is replaced",
+        )
     _check_above(path)
 
 

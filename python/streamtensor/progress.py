@@ -1,4 +1,7 @@
-"""Stages of a long command on stderr: a bar where it is a terminal, else one plain line for each stage."""
+"""Stages of a long command on stderr: a bar where it is a terminal, else one plain line for each
+stage.
+"""
+
 import sys
 
 
@@ -12,9 +15,16 @@ class Progress:
     def __enter__(self):
         if self._stream.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
-            self._bar = Bar(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-                            console=Console(file=self._stream))
+            from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=Console(file=self._stream),
+            )
             self._bar.start()
         return self
 

@@ -1,23 +1,31 @@
-"""The quantised arithmetic of `--quant`, in PyTorch: what a design computes, as modules for any Hugging Face model.
+"""The quantised arithmetic of `--quant`, in PyTorch: what a design computes, as modules for any
+Hugging Face model.
 
-Contraction, for each group g of the reduction (128 elements, the last may be short), groups added in index order:
+Contraction, for each group g of the reduction (128 elements, the last may be short), groups added
+in index order:
 
-    s_a = max|x| * (1 / 127) (f32, 1 for a group of zeros)  x_q = clamp(round_half_even(x * (1 / s_a)), -127, 127)
-    s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q = clamp(round_half_even(w / s_w), -7, 7)
-    y  += float(sum of x_q * w_q) * (s_a * s_w)             every product and sum in f32, none fused; the bias comes last
+    s_a = max|x| * (1 / 127) (f32, 1 for a group of zeros)  x_q = clamp(round_half_even(x * (1 /
+    s_a)), -127, 127) s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q =
+    clamp(round_half_even(w / s_w), -7, 7) y  += float(sum of x_q * w_q) * (s_a * s_w)
+    every product and sum in f32, none fused; the bias comes last
 
-A LayerNorm in front of contractions with biases keeps its own for these: x above is what the norm has before it, and b + w . (the norm's bias), with w as rounded, is what is added last.
+A LayerNorm in front of contractions with biases keeps its own for these: x above is what the norm
+has before it, and b + w . (the norm's bias), with w as rounded, is what is added last.
 
-Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A query has one scale
-as well, and a score is its contraction with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
-of 128 keys (of 64 or 32 where no more tokens are in a launch of several, of 64 where it has one and a head more than 128 numbers); what comes out is divided by the sum of the exponentials.
-An embedding is int8 with one f16 scale for each row. Norms, softmax and rotary stay in f32.
+Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A query has one
+scale as well, and a score is its contraction with a row of K as weights. V's scale is multiplied
+into the exponentials of the softmax before these are quantised, in groups of 128 keys (of 64 or 32
+where no more tokens are in a launch of several, of 64 where it has one and a head more than 128
+numbers); what comes out is divided by the sum of the exponentials. An embedding is int8 with one
+f16 scale for each row. Norms, softmax and rotary stay in f32.
 
-Activations, and keys and values, are multiplied by reciprocals, that of a constant and that of the scale, both rounded to f32: a divider for each number
-would be the largest part of a quantiser. An integer is another one than of the quotient where that is within 2^-16 of a half.
+Activations, and keys and values, are multiplied by reciprocals, that of a constant and that of the
+scale, both rounded to f32: a divider for each number would be the largest part of a quantiser. An
+integer is another one than of the quotient where that is within 2^-16 of a half.
 
 Integer sums are formed as f32 (f64 where they might pass 2^24) matrix products, which are exact.
 """
+
 import copy
 from dataclasses import dataclass, replace
 
@@ -27,10 +35,16 @@ from transformers.pytorch_utils import Conv1D
 
 from .errors import Error
 
-KEYS_PER_SCALE, MIN_KEYS_PER_SCALE = 128, 32 # keys that share one scale of the probabilities, and how few may where a launch has a few tokens
-WIDE_HEAD, WIDE_HEAD_KEYS = 128, 64  # a head of more numbers, and the keys that then share one where a launch has one token
-FEW_TOKENS = 8                    # tokens of a launch that is shaped as one of a single token
-KV_LIMIT = 119             # so that two signed nibbles carry a value
+KEYS_PER_SCALE, MIN_KEYS_PER_SCALE = (
+    128,
+    32,
+)  # keys that share one scale of the probabilities, and how few may where a launch has a few tokens
+WIDE_HEAD, WIDE_HEAD_KEYS = (
+    128,
+    64,
+)  # a head of more numbers, and the keys that then share one where a launch has one token
+FEW_TOKENS = 8  # tokens of a launch that is shaped as one of a single token
+KV_LIMIT = 119  # so that two signed nibbles carry a value
 ATTENTION = "streamtensor"
 _GROUPS = {"32": 32, "64": 64, "128": 128, "row": None}
 _BITS = {"i4": 4, "i8": 8, "f32": None}
@@ -39,50 +53,81 @@ _BITS = {"i4": 4, "i8": 8, "f32": None}
 @dataclass(frozen=True)
 class Scheme:
     """What `--quant` says."""
-    name: str                      # w4a8, w8a8, bf16 or fp32
-    weight: int | None = None      # bits of contractions' weights; None: not quantised
-    group: int | None = 128        # elements of the reduction that share a weight scale; None: a whole row
-    per_token: bool = False        # activations: one scale a token instead of one a group
-    head: int | None = None        # bits of the last contraction, the LM head
-    embedding: int | None = None   # bits of gathered rows
-    kv: int | None = None          # bits of keys and values
+
+    name: str  # w4a8, w8a8, bf16 or fp32
+    weight: int | None = None  # bits of contractions' weights; None: not quantised
+    group: int | None = (
+        128  # elements of the reduction that share a weight scale; None: a whole row
+    )
+    per_token: bool = False  # activations: one scale a token instead of one a group
+    head: int | None = None  # bits of the last contraction, the LM head
+    embedding: int | None = None  # bits of gathered rows
+    kv: int | None = None  # bits of keys and values
 
     @property
     def uses_engine(self) -> bool:
-        """Whether contractions share a unit: then one design is decode and prefill, and beside one of decode alone it reads a prompt hardly sooner."""
-        return self.weight is not None and self.group is not None and self.weight * self.group == 512 and not self.per_token
+        """Whether contractions share a unit: then one design is decode and prefill, and beside one
+        of
+        decode alone it reads a prompt hardly sooner.
+        """
+        return (
+            self.weight is not None
+            and self.group is not None
+            and self.weight * self.group == 512
+            and not self.per_token
+        )
 
     @classmethod
     def parse(cls, text: str) -> "Scheme":
-        """"w4a8,group=64,head=i8,embedding=f32,activation=token" and the like."""
+        """ "w4a8,group=64,head=i8,embedding=f32,activation=token" and the like."""
         name, *options = text.split(",")
-        known = {"w4a8": cls(name, weight=4, head=4, embedding=8, kv=8), "w8a8": cls(name, weight=8, head=8, embedding=8, kv=8),
-                 "bf16": cls(name, kv=16), "fp32": cls(name)}
+        known = {
+            "w4a8": cls(name, weight=4, head=4, embedding=8, kv=8),
+            "w8a8": cls(name, weight=8, head=8, embedding=8, kv=8),
+            "bf16": cls(name, kv=16),
+            "fp32": cls(name),
+        }
         if name not in known:
-            raise Error(f"--quant '{text}': there is no scheme '{name}'", f"accepted are {', '.join(known)}")
+            raise Error(
+                f"--quant '{text}': there is no scheme '{name}'", f"accepted are {', '.join(known)}"
+            )
         scheme = known[name]
         for option in options:
             scheme = scheme._with(text, *option.partition("=")[::2])
         return scheme
 
     def _with(self, text: str, key: str, value: str) -> "Scheme":
-        choices = {"group": _GROUPS, "head": _BITS, "embedding": {"i8": 8, "f32": None},
-                   "activation": {"group": False, "token": True}, "kv": {"i8": 8, "bf16": 16, "f32": None}}
+        choices = {
+            "group": _GROUPS,
+            "head": _BITS,
+            "embedding": {"i8": 8, "f32": None},
+            "activation": {"group": False, "token": True},
+            "kv": {"i8": 8, "bf16": 16, "f32": None},
+        }
         if self.weight is None or key not in choices or value not in choices[key]:
-            accepted = "; ".join(f"{option}={'|'.join(values)}" for option, values in choices.items())
-            raise Error(f"--quant '{text}': cannot read '{key}={value}'", f"accepted after w4a8 or w8a8 are {accepted}")
+            accepted = "; ".join(
+                f"{option}={'|'.join(values)}" for option, values in choices.items()
+            )
+            raise Error(
+                f"--quant '{text}': cannot read '{key}={value}'",
+                f"accepted after w4a8 or w8a8 are {accepted}",
+            )
         return replace(self, **{{"activation": "per_token"}.get(key, key): choices[key][value]})
 
 
 @dataclass(frozen=True)
 class Weight:
     """A quantised matrix, rows along the outputs."""
-    q: torch.Tensor       # int8, outputs x inputs
-    scale: torch.Tensor   # f16, outputs x groups
-    group: int            # elements of the reduction for each scale; the last group may be short
+
+    q: torch.Tensor  # int8, outputs x inputs
+    scale: torch.Tensor  # f16, outputs x groups
+    group: int  # elements of the reduction for each scale; the last group may be short
 
     def value(self) -> torch.Tensor:
-        return self.q.float() * self.scale.float().repeat_interleave(self.group, 1)[:, :self.q.shape[1]]
+        return (
+            self.q.float()
+            * self.scale.float().repeat_interleave(self.group, 1)[:, : self.q.shape[1]]
+        )
 
 
 def limit(bits: int) -> int:
@@ -120,7 +165,7 @@ def round_weight(weight: torch.Tensor, bits: int, group: int | None) -> Weight:
     parts = groups(weight.detach().float(), size)
     scale = f16_scale(parts.abs().amax(-1), limit(bits))
     q = to_integers(parts, scale.unsqueeze(-1), limit(bits))
-    return Weight(q.flatten(1)[:, :weight.shape[1]].contiguous(), scale, size)
+    return Weight(q.flatten(1)[:, : weight.shape[1]].contiguous(), scale, size)
 
 
 def round_activation(x: torch.Tensor, group: int | None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -128,7 +173,7 @@ def round_activation(x: torch.Tensor, group: int | None) -> tuple[torch.Tensor, 
     parts = groups(x.float(), group or x.shape[-1])
     scale = parts.abs().amax(-1) * (1 / 127)
     scale = torch.where(scale == 0, torch.ones_like(scale), scale)
-    return times_reciprocal(parts, scale.unsqueeze(-1), 127).flatten(-2)[..., :x.shape[-1]], scale
+    return times_reciprocal(parts, scale.unsqueeze(-1), 127).flatten(-2)[..., : x.shape[-1]], scale
 
 
 def round_rows(x: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -138,13 +183,22 @@ def round_rows(x: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def group_sums(x: torch.Tensor, weight: torch.Tensor, start: int, stop: int) -> torch.Tensor:
-    """The exact integer sums over [start, stop) of the last dims of two int8 tensors, as f32: x @ weight^T."""
-    exact = torch.float32 if (stop - start) * 127 * 127 < 2 ** 24 else torch.float64
-    return (x[..., start:stop].to(exact) @ weight[..., start:stop].to(exact).transpose(-1, -2)).float()
+    """The exact integer sums over [start, stop) of the last dims of two int8 tensors, as f32: x @
+    weight^T.
+    """
+    exact = torch.float32 if (stop - start) * 127 * 127 < 2**24 else torch.float64
+    return (
+        x[..., start:stop].to(exact) @ weight[..., start:stop].to(exact).transpose(-1, -2)
+    ).float()
 
 
-def contract(x: torch.Tensor, x_scale: torch.Tensor, weight: torch.Tensor, w_scale: torch.Tensor, size: int) -> torch.Tensor:
-    """Sum over groups in index order. x, weight: int8. Scales: ... x G, or ... x 1 where one serves all groups."""
+def contract(
+    x: torch.Tensor, x_scale: torch.Tensor, weight: torch.Tensor, w_scale: torch.Tensor, size: int
+) -> torch.Tensor:
+    """Sum over groups in index order. x, weight: int8. Scales: ... x G, or ... x 1 where one serves
+    all groups.
+    """
+
     def column(scale, g):
         return scale[..., min(g, scale.shape[-1] - 1)]
 
@@ -186,7 +240,9 @@ class QuantizedLinear(nn.Module):
 
 
 def keys_per_scale(tokens: int, numbers: int) -> int:
-    """Keys that share a scale in a launch of so many tokens, with heads of so many numbers: the tokens' own fill the first group."""
+    """Keys that share a scale in a launch of so many tokens, with heads of so many numbers: the
+    tokens' own fill the first group.
+    """
     keys = WIDE_HEAD_KEYS if tokens == 1 and numbers > WIDE_HEAD else KEYS_PER_SCALE
     while tokens > FEW_TOKENS and keys > MIN_KEYS_PER_SCALE and keys // 2 >= tokens:
         keys //= 2
@@ -194,17 +250,28 @@ def keys_per_scale(tokens: int, numbers: int) -> int:
 
 
 def _new_row_last(query, mask, *rows):
-    """The one row of a launch behind those of the past, as the design has it: keys that share a scale are counted so."""
+    """The one row of a launch behind those of the past, as the design has it: keys that share a
+    scale
+    are counted so.
+    """
     if query.shape[2] != 1 or rows[0].shape[2] <= keys_per_scale(1, query.shape[3]):
         return (mask, *rows)
-    return (mask if mask is None or mask.shape[-1] == 1 else mask[..., :rows[0].shape[2]].roll(-1, -1), *(part.roll(-1, 2) for part in rows))
+    return (
+        mask if mask is None or mask.shape[-1] == 1 else mask[..., : rows[0].shape[2]].roll(-1, -1),
+        *(part.roll(-1, 2) for part in rows),
+    )
 
 
 def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
-    """Attention on integers, called as transformers calls its own: query B x H x T x D, key and value B x KV x S x D."""
+    """Attention on integers, called as transformers calls its own: query B x H x T x D, key and
+    value
+    B x KV x S x D.
+    """
     mask, key, value = _new_row_last(query, mask, key, value)
     repeat = query.shape[1] // key.shape[1]
-    (k, k_scale), (v, v_scale) = (round_rows(rows.repeat_interleave(repeat, 1), KV_LIMIT) for rows in (key, value))
+    (k, k_scale), (v, v_scale) = (
+        round_rows(rows.repeat_interleave(repeat, 1), KV_LIMIT) for rows in (key, value)
+    )
     q, q_scale = round_activation(query, None)
     scores = contract(q, q_scale, k, k_scale.unsqueeze(-1), query.shape[-1])
     scores = _scaled(scores, mask, scaling or query.shape[-1] ** -0.5, softcap)
@@ -212,7 +279,10 @@ def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
     whole = powers.sum(-1, keepdim=True)
     keys = keys_per_scale(query.shape[2], query.shape[3])
     p, p_scale = round_activation(powers * v_scale.float().unsqueeze(-2), keys)
-    found = contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), keys) / whole
+    found = (
+        contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), keys)
+        / whole
+    )
     return found.transpose(1, 2).contiguous(), powers / whole
 
 
@@ -220,7 +290,9 @@ def attention_bf16(module, query, key, value, mask, scaling=None, softcap=None, 
     """f32 attention on keys and values that are stored as bf16."""
     repeat = query.shape[1] // key.shape[1]
     key, value = (rows.bfloat16().float().repeat_interleave(repeat, 1) for rows in (key, value))
-    probabilities = torch.softmax(_scaled(query @ key.transpose(2, 3), mask, scaling or query.shape[-1] ** -0.5, softcap), -1)
+    probabilities = torch.softmax(
+        _scaled(query @ key.transpose(2, 3), mask, scaling or query.shape[-1] ** -0.5, softcap), -1
+    )
     return (probabilities @ value).transpose(1, 2).contiguous(), probabilities
 
 
@@ -228,13 +300,20 @@ def _scaled(scores, mask, scaling, softcap):
     scores = scores * scaling
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
-    return scores if mask is None else scores + mask[..., :scores.shape[-1]]
+    return scores if mask is None else scores + mask[..., : scores.shape[-1]]
 
 
 def contractions(module: nn.Module) -> dict[str, nn.Module]:
-    """The layers that multiply by a weight, under the weight's name (a tied weight has its first), in the module's order."""
+    """The layers that multiply by a weight, under the weight's name (a tied weight has its first),
+    in
+    the module's order.
+    """
     first = {id(parameter): name for name, parameter in module.named_parameters()}
-    return {first[id(layer.weight)]: layer for layer in module.modules() if isinstance(layer, (nn.Linear, Conv1D))}
+    return {
+        first[id(layer.weight)]: layer
+        for layer in module.modules()
+        if isinstance(layer, (nn.Linear, Conv1D))
+    }
 
 
 def matrix(layer: nn.Module) -> torch.Tensor:
@@ -260,12 +339,22 @@ def rounded(module: nn.Module, scheme: Scheme) -> dict[str, Weight]:
 
 
 def _attach_unbiased_norm(norm: nn.LayerNorm, inputs, y: torch.Tensor) -> None:
-    """What a contraction with a bias takes in y's place. Norms whose numbers others take too, as where they stand behind a residual addition, are not told apart."""
-    y.before_bias = nn.functional.layer_norm(inputs[0], norm.normalized_shape, norm.weight, None, norm.eps), norm.bias
+    """What a contraction with a bias takes in y's place. Norms whose numbers others take too, as
+    where
+    they stand behind a residual addition, are not told apart.
+    """
+    y.before_bias = (
+        nn.functional.layer_norm(inputs[0], norm.normalized_shape, norm.weight, None, norm.eps),
+        norm.bias,
+    )
 
 
-def quantized_copy(module: nn.Module, scheme: Scheme, weights: dict[str, Weight] | None = None) -> nn.Module:
-    """A copy of the module that computes as the scheme says. weights: of `rounded`, or calibrated ones."""
+def quantized_copy(
+    module: nn.Module, scheme: Scheme, weights: dict[str, Weight] | None = None
+) -> nn.Module:
+    """A copy of the module that computes as the scheme says. weights: of `rounded`, or calibrated
+    ones.
+    """
     weights = rounded(module, scheme) if weights is None else weights
     made = copy.deepcopy(module).eval()
     layers = {layer: weights[name] for name, layer in contractions(made).items() if name in weights}
@@ -277,7 +366,9 @@ def quantized_copy(module: nn.Module, scheme: Scheme, weights: dict[str, Weight]
             parent.register_forward_hook(_attach_unbiased_norm)
     _round_storage(made, scheme)
     if scheme.kv and hasattr(made, "set_attn_implementation"):
-        made.set_attn_implementation(_register_attention(ATTENTION if scheme.kv == 8 else ATTENTION + "_bf16"))
+        made.set_attn_implementation(
+            _register_attention(ATTENTION if scheme.kv == 8 else ATTENTION + "_bf16")
+        )
     return made
 
 
@@ -287,7 +378,9 @@ def _round_storage(module: nn.Module, scheme: Scheme) -> None:
         weight = getattr(layer, "weight", None)
         if isinstance(layer, nn.Embedding) and scheme.embedding:
             q, scale = round_rows(weight.detach(), limit(scheme.embedding))
-            layer.weight = nn.Parameter(q.float() * scale.float().unsqueeze(-1), requires_grad=False)
+            layer.weight = nn.Parameter(
+                q.float() * scale.float().unsqueeze(-1), requires_grad=False
+            )
         elif scheme.name == "bf16" and isinstance(layer, (nn.Linear, Conv1D, nn.Embedding)):
             layer.weight = nn.Parameter(weight.detach().bfloat16().float(), requires_grad=False)
 
@@ -296,13 +389,16 @@ def _register_attention(name: str) -> str:
     """Makes the attention known to transformers; its masks are additive."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
+
     AttentionInterface.register(name, attention if name == ATTENTION else attention_bf16)
     AttentionMaskInterface.register(name, eager_mask)
     return name
 
 
 def weight_file_tensors(module: nn.Module, weights: dict[str, Weight]) -> dict[str, torch.Tensor]:
-    """What a weights file holds: NAME.q (int8, the shape of NAME) and NAME.scale (f16, groups in place of the reduction).
+    """What a weights file holds: NAME.q (int8, the shape of NAME) and NAME.scale (f16, groups in
+    place
+    of the reduction).
 
     A weight that is gathered too (a tied embedding) is there under its own name as well.
     """

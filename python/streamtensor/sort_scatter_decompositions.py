@@ -1,27 +1,52 @@
-"""Ops that put numbers in order, or look for a place among them, as comparisons: of each number with each, or with 0, 1, …
+"""Ops that put numbers in order, or look for a place among them, as comparisons: of each number
+with
+each, or with 0, 1, …
 
-A number's rank is how many come before it; the number of rank r is the one whose rank is r. The loops are known before anything runs,
-as a stream design wants it, and all comparisons of a number are made at once where there is room.
+A number's rank is how many come before it; the number of rank r is the one whose rank is r. The
+loops are known before anything runs, as a stream design wants it, and all comparisons of a number
+are made at once where there is room.
 """
+
 import math
 
 import torch
 
 from .errors import Error
-from .gather_rewrites import select_masked, first_true, flat_index, nonnegative_index
+from .gather_rewrites import first_true, flat_index, nonnegative_index, select_masked
 
 _aten = torch.ops.aten
-MAX_SORTED = 1024    # numbers that are compared with each other
+MAX_SORTED = 1024  # numbers that are compared with each other
 
 
 def table() -> dict:
-    return {_aten.argmax.default: _argmax, _aten.argmin.default: _argmin, _aten.max.dim: _max, _aten.min.dim: _min,
-            _aten.sort.default: _sort, _aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: _sort(x, dim, descending), _aten.topk.default: _topk,
-            _aten.kthvalue.default: _kthvalue, _aten.median.dim: _median, _aten.median.default: lambda x: _median(x.flatten())[0],
-            _aten.searchsorted.Tensor: _searchsorted, _aten.bucketize.Tensor: lambda x, limits, **options: _searchsorted(limits, x, **options),
-            _aten.cumprod.default: _cumprod, _aten.cummax.default: _cummax, _aten.cummin.default: _cummin, _aten.logcumsumexp.default: _logcumsumexp,
-            _aten.scatter.src: _scattered, _aten.scatter.value: _scatter_value, _aten.scatter_add.default: _scatter_add,
-            _aten.index_add.default: _index_add, _aten.index_copy.default: _index_copy, _aten.slice_scatter.default: _slice_scatter, _aten.index_put.default: _index_put, _aten._unsafe_index_put.default: _index_put}
+    return {
+        _aten.argmax.default: _argmax,
+        _aten.argmin.default: _argmin,
+        _aten.max.dim: _max,
+        _aten.min.dim: _min,
+        _aten.sort.default: _sort,
+        _aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: _sort(
+            x, dim, descending
+        ),
+        _aten.topk.default: _topk,
+        _aten.kthvalue.default: _kthvalue,
+        _aten.median.dim: _median,
+        _aten.median.default: lambda x: _median(x.flatten())[0],
+        _aten.searchsorted.Tensor: _searchsorted,
+        _aten.bucketize.Tensor: lambda x, limits, **options: _searchsorted(limits, x, **options),
+        _aten.cumprod.default: _cumprod,
+        _aten.cummax.default: _cummax,
+        _aten.cummin.default: _cummin,
+        _aten.logcumsumexp.default: _logcumsumexp,
+        _aten.scatter.src: _scattered,
+        _aten.scatter.value: _scatter_value,
+        _aten.scatter_add.default: _scatter_add,
+        _aten.index_add.default: _index_add,
+        _aten.index_copy.default: _index_copy,
+        _aten.slice_scatter.default: _slice_scatter,
+        _aten.index_put.default: _index_put,
+        _aten._unsafe_index_put.default: _index_put,
+    }
 
 
 def _extreme_value(x, dim, keepdim, reduce):
@@ -59,10 +84,15 @@ def _ranks(x, is_descending: bool):
     """Of numbers along the last dim, equal ones in their order."""
     count = x.shape[-1]
     if count > MAX_SORTED:
-        raise Error(f"the module sorts {count} numbers", f"accepted are up to {MAX_SORTED} along the dim, each of which is compared with each; max() and argmax() take any number")
+        raise Error(
+            f"the module sorts {count} numbers",
+            f"accepted are up to {MAX_SORTED} along the dim, each of which is compared with each; max() and argmax() take any number",
+        )
     one, other = x.unsqueeze(-1), x.unsqueeze(-2)
     place = torch.arange(count)
-    before = (other > one if is_descending else other < one) | ((other == one) & (place < place.unsqueeze(-1)))
+    before = (other > one if is_descending else other < one) | (
+        (other == one) & (place < place.unsqueeze(-1))
+    )
     return before.sum(-1)
 
 
@@ -126,26 +156,41 @@ def _running_extreme(x, dim, reduce, rest):
     """Of equal numbers PyTorch names the last one."""
     numbers, seen = _prefix_mask(x, dim, rest)
     values = reduce(numbers, -1)
-    places = torch.where(seen & (numbers == values.unsqueeze(-1)), torch.arange(x.shape[dim]), torch.zeros((), dtype=torch.int64)).amax(-1)
+    places = torch.where(
+        seen & (numbers == values.unsqueeze(-1)),
+        torch.arange(x.shape[dim]),
+        torch.zeros((), dtype=torch.int64),
+    ).amax(-1)
     return values.movedim(-1, dim), places.movedim(-1, dim)
 
 
 def _cummax(x, dim):
-    return _running_extreme(x, dim, torch.amax, -math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min)
+    return _running_extreme(
+        x, dim, torch.amax, -math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
+    )
 
 
 def _cummin(x, dim):
-    return _running_extreme(x, dim, torch.amin, math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).max)
+    return _running_extreme(
+        x, dim, torch.amin, math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).max
+    )
 
 
 def _scatter_by_mask(x, index, source, adds: bool):
-    """x with numbers of `source` at the places that `index` says, both along the last dim; of several for one place the last, or their sum beside x's."""
+    """x with numbers of `source` at the places that `index` says, both along the last dim; of
+    several
+    for one place the last, or their sum beside x's.
+    """
     places, turn = torch.arange(x.shape[-1]).unsqueeze(-1), torch.arange(index.shape[-1])
     hits = nonnegative_index(index, x.shape[-1]).unsqueeze(-2) == places
     if adds:
-        return x + torch.where(hits, source.unsqueeze(-2), torch.zeros((), dtype=x.dtype)).sum(-1, dtype=x.dtype)
+        return x + torch.where(hits, source.unsqueeze(-2), torch.zeros((), dtype=x.dtype)).sum(
+            -1, dtype=x.dtype
+        )
     last = torch.where(hits, turn, torch.full((), -1)).amax(-1)
-    return torch.where(last >= 0, select_masked(source.unsqueeze(-2), last.unsqueeze(-1) == turn), x)
+    return torch.where(
+        last >= 0, select_masked(source.unsqueeze(-2), last.unsqueeze(-1) == turn), x
+    )
 
 
 def _scattered(x, dim, index, source, adds=False):
@@ -153,9 +198,13 @@ def _scattered(x, dim, index, source, adds=False):
     for other, given in enumerate(index.shape):
         if other != dim and given < x.shape[other]:
             rest = x.narrow(other, given, x.shape[other] - given)
-            return torch.cat([_scattered(x.narrow(other, 0, given), dim, index, source, adds), rest], other)
+            return torch.cat(
+                [_scattered(x.narrow(other, 0, given), dim, index, source, adds), rest], other
+            )
     source = source[tuple(map(slice, index.shape))]
-    return _scatter_by_mask(x.movedim(dim, -1), index.movedim(dim, -1), source.movedim(dim, -1), adds).movedim(-1, dim)
+    return _scatter_by_mask(
+        x.movedim(dim, -1), index.movedim(dim, -1), source.movedim(dim, -1), adds
+    ).movedim(-1, dim)
 
 
 def _scatter_value(x, dim, index, value):
@@ -167,11 +216,15 @@ def _scatter_add(x, dim, index, source):
 
 
 def _index_add(x, dim, index, source, *, alpha=1):
-    return _scatter_by_mask(x.movedim(dim, -1), index, (source * alpha).movedim(dim, -1), True).movedim(-1, dim)
+    return _scatter_by_mask(
+        x.movedim(dim, -1), index, (source * alpha).movedim(dim, -1), True
+    ).movedim(-1, dim)
 
 
 def _index_copy(x, dim, index, source):
-    return _scatter_by_mask(x.movedim(dim, -1), index, source.movedim(dim, -1), False).movedim(-1, dim)
+    return _scatter_by_mask(x.movedim(dim, -1), index, source.movedim(dim, -1), False).movedim(
+        -1, dim
+    )
 
 
 def _slice_scatter(x, source, dim=0, start=None, end=None, step=1):
@@ -186,11 +239,25 @@ def _index_put(x, indices, values, accumulate=False):
     found = {dim: index for dim, index in enumerate(indices) if index is not None}
     first, count = min(found), len(found)
     if found[first].dtype == torch.bool:
-        mask = found[first].reshape(*found[first].shape, *[1] * (x.ndim - first - found[first].ndim))
-        return torch.where(mask, values, x) if count == 1 and values.numel() == 1 and not accumulate else NotImplemented
+        mask = found[first].reshape(
+            *found[first].shape, *[1] * (x.ndim - first - found[first].ndim)
+        )
+        return (
+            torch.where(mask, values, x)
+            if count == 1 and values.numel() == 1 and not accumulate
+            else NotImplemented
+        )
     if list(found) != list(range(first, first + count)):
         return NotImplemented
-    index = flat_index(x.shape[first:first + count], *found.values())
-    source = values.expand(*x.shape[:first], *index.shape, *x.shape[first + count:]).reshape(*x.shape[:first], -1, *x.shape[first + count:])
+    index = flat_index(x.shape[first : first + count], *found.values())
+    source = values.expand(*x.shape[:first], *index.shape, *x.shape[first + count :]).reshape(
+        *x.shape[:first], -1, *x.shape[first + count :]
+    )
     flat = x.flatten(first, first + count - 1)
-    return _scatter_by_mask(flat.movedim(first, -1), index.flatten(), source.movedim(first, -1), accumulate).movedim(-1, first).reshape(x.shape)
+    return (
+        _scatter_by_mask(
+            flat.movedim(first, -1), index.flatten(), source.movedim(first, -1), accumulate
+        )
+        .movedim(-1, first)
+        .reshape(x.shape)
+    )

@@ -1,8 +1,11 @@
-"""Ops on images and sequences as simpler ones: resizing, transposed and grouped convolutions, adaptive pools, shifts.
+"""Ops on images and sequences as simpler ones: resizing, transposed and grouped convolutions,
+adaptive
+pools, shifts.
 
-What stands in for an op costs what the op does: no product with a zero that was put in, and two products a number where
-an image grows linearly by a whole factor.
+What stands in for an op costs what the op does: no product with a zero that was put in, and two
+products a number where an image grows linearly by a whole factor.
 """
+
 import math
 
 import torch
@@ -14,15 +17,47 @@ _aten = torch.ops.aten
 
 
 def table() -> dict:
-    rows = {_aten.roll.default: _roll, _aten.convolution.default: _convolution, _aten.im2col.default: _im2col, _aten.col2im.default: _col2im}
-    rows |= {op: _linear(dims) for dims, op in enumerate((_aten.upsample_linear1d.vec, _aten.upsample_bilinear2d.vec, _aten.upsample_trilinear3d.vec), 1)}
+    rows = {
+        _aten.roll.default: _roll,
+        _aten.convolution.default: _convolution,
+        _aten.im2col.default: _im2col,
+        _aten.col2im.default: _col2im,
+    }
+    rows |= {
+        op: _linear(dims)
+        for dims, op in enumerate(
+            (
+                _aten.upsample_linear1d.vec,
+                _aten.upsample_bilinear2d.vec,
+                _aten.upsample_trilinear3d.vec,
+            ),
+            1,
+        )
+    }
     rows[_aten.upsample_bicubic2d.vec] = _bicubic
-    rows |= {op.vec: _antialiased(op.default) for op in (_aten._upsample_bilinear2d_aa, _aten._upsample_bicubic2d_aa)}
-    nearest = [getattr(_aten, f"{kind}{dims}d") for kind in ("upsample_nearest", "_upsample_nearest_exact") for dims in (1, 2, 3)]
+    rows |= {
+        op.vec: _antialiased(op.default)
+        for op in (_aten._upsample_bilinear2d_aa, _aten._upsample_bicubic2d_aa)
+    }
+    nearest = [
+        getattr(_aten, f"{kind}{dims}d")
+        for kind in ("upsample_nearest", "_upsample_nearest_exact")
+        for dims in (1, 2, 3)
+    ]
     rows |= get_decompositions([op.vec for op in nearest])
-    averages = (_aten.adaptive_avg_pool1d, _aten.adaptive_avg_pool2d, _aten._adaptive_avg_pool2d, _aten.adaptive_avg_pool3d, _aten._adaptive_avg_pool3d)
+    averages = (
+        _aten.adaptive_avg_pool1d,
+        _aten.adaptive_avg_pool2d,
+        _aten._adaptive_avg_pool2d,
+        _aten.adaptive_avg_pool3d,
+        _aten._adaptive_avg_pool3d,
+    )
     largest = (_aten.adaptive_max_pool1d, _aten.adaptive_max_pool2d, _aten.adaptive_max_pool3d)
-    return rows | {op.default: _adaptive_average for op in averages} | {op.default: _adaptive_largest for op in largest}
+    return (
+        rows
+        | {op.default: _adaptive_average for op in averages}
+        | {op.default: _adaptive_largest for op in largest}
+    )
 
 
 def _roll(x, shifts, dims=()):
@@ -31,14 +66,25 @@ def _roll(x, shifts, dims=()):
     for shift, dim in zip(shifts, dims):
         first = -shift % x.shape[dim] if x.shape[dim] else 0
         if first:
-            x = torch.cat([x.narrow(dim, first, x.shape[dim] - first), x.narrow(dim, 0, first)], dim)
+            x = torch.cat(
+                [x.narrow(dim, first, x.shape[dim] - first), x.narrow(dim, 0, first)], dim
+            )
     return x
 
 
 def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     dims = len(stride)
     if transposed:
-        return _transposed(x, weight, bias, *(list(each) * (dims // len(each)) for each in (stride, padding, dilation, output_padding)), groups)
+        return _transposed(
+            x,
+            weight,
+            bias,
+            *(
+                list(each) * (dims // len(each))
+                for each in (stride, padding, dilation, output_padding)
+            ),
+            groups,
+        )
     if dims == 3 and groups == x.shape[1] > 1:
         return _depthwise(x, weight, bias, stride, padding, dilation, groups)
     return NotImplemented
@@ -50,32 +96,70 @@ def _depthwise(x, weight, bias, stride, padding, dilation, groups):
     depth = (x.shape[2] - dilation[0] * (weight.shape[2] - 1) - 1) // stride[0] + 1
     total = 0 if bias is None else bias[:, None, None, None]
     for at in range(weight.shape[2]):
-        images = x[:, :, at * dilation[0]:][:, :, :(depth - 1) * stride[0] + 1:stride[0]].transpose(1, 2).flatten(0, 1)
-        part = torch.conv2d(images, weight[:, :, at], None, stride[1:], padding[1:], dilation[1:], groups)
+        images = (
+            x[:, :, at * dilation[0] :][:, :, : (depth - 1) * stride[0] + 1 : stride[0]]
+            .transpose(1, 2)
+            .flatten(0, 1)
+        )
+        part = torch.conv2d(
+            images, weight[:, :, at], None, stride[1:], padding[1:], dilation[1:], groups
+        )
         total = total + part.unflatten(0, (-1, depth)).transpose(1, 2)
     return total
 
 
 def _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups):
-    """As a convolution with a channel for each remainder of a place by the stride, whose results are then laid side by side.
+    """As a convolution with a channel for each remainder of a place by the stride, whose results
+    are
+    then laid side by side.
 
     Place q s + r of the result is the sum over t of x[q - t] weight[t s + r].
     """
     dims = len(stride)
-    size = [(extent - 1) * s - 2 * p + d * (k - 1) + o + 1
-            for extent, s, p, d, k, o in zip(x.shape[2:], stride, padding, dilation, weight.shape[2:], output_padding)]
+    size = [
+        (extent - 1) * s - 2 * p + d * (k - 1) + o + 1
+        for extent, s, p, d, k, o in zip(
+            x.shape[2:], stride, padding, dilation, weight.shape[2:], output_padding
+        )
+    ]
     weight = _spread(weight, stride, dilation)
     steps = [d if s == 1 else 1 for s, d in zip(stride, dilation)]
     taps = [extent // s for extent, s in zip(weight.shape[2:], stride)]
-    parts = weight.reshape(groups, -1, weight.shape[1], *(each for pair in zip(taps, stride) for each in pair))
-    parts = parts.permute(0, 2, *range(4, 3 + 2 * dims, 2), 1, *range(3, 3 + 2 * dims, 2)).flatten(0, 1 + dims)
+    parts = weight.reshape(
+        groups, -1, weight.shape[1], *(each for pair in zip(taps, stride) for each in pair)
+    )
+    parts = parts.permute(0, 2, *range(4, 3 + 2 * dims, 2), 1, *range(3, 3 + 2 * dims, 2)).flatten(
+        0, 1 + dims
+    )
     border = [d * (t - 1) for d, t in zip(steps, taps)]
-    y = _aten.convolution(x, parts.flip([*range(2, 2 + dims)]), None, [1] * dims, border, steps, False, [0] * dims, groups)
-    y = y.unflatten(1, (weight.shape[1] * groups, *stride)).permute(0, 1, *(each for dim in range(dims) for each in (2 + dims + dim, 2 + dim)))
+    y = _aten.convolution(
+        x,
+        parts.flip([*range(2, 2 + dims)]),
+        None,
+        [1] * dims,
+        border,
+        steps,
+        False,
+        [0] * dims,
+        groups,
+    )
+    y = y.unflatten(1, (weight.shape[1] * groups, *stride)).permute(
+        0, 1, *(each for dim in range(dims) for each in (2 + dims + dim, 2 + dim))
+    )
     for dim in range(dims):
         y = y.flatten(2 + dim, 3 + dim)
-    ends = [width for p, extent, out in zip(padding, size, y.shape[2:]) for width in (-p, p + extent - out)]
-    y = _aten.constant_pad_nd(y, [ends[2 * dim + side] for dim in reversed(range(dims)) for side in (0, 1)], 0) if any(ends) else y
+    ends = [
+        width
+        for p, extent, out in zip(padding, size, y.shape[2:])
+        for width in (-p, p + extent - out)
+    ]
+    y = (
+        _aten.constant_pad_nd(
+            y, [ends[2 * dim + side] for dim in reversed(range(dims)) for side in (0, 1)], 0
+        )
+        if any(ends)
+        else y
+    )
     return y if bias is None else y + bias.reshape(-1, *[1] * dims)
 
 
@@ -85,31 +169,46 @@ def _spread(weight, stride, dilation):
         if s == 1:
             continue
         if d > 1:
-            apart = torch.nn.functional.pad(weight.unsqueeze(dim + 1), [0, 0] * (weight.ndim - dim - 1) + [0, d - 1])
+            apart = torch.nn.functional.pad(
+                weight.unsqueeze(dim + 1), [0, 0] * (weight.ndim - dim - 1) + [0, d - 1]
+            )
             weight = apart.flatten(dim, dim + 1).narrow(dim, 0, d * (weight.shape[dim] - 1) + 1)
-        weight = torch.nn.functional.pad(weight, [0, 0] * (weight.ndim - dim - 1) + [0, -weight.shape[dim] % s])
+        weight = torch.nn.functional.pad(
+            weight, [0, 0] * (weight.ndim - dim - 1) + [0, -weight.shape[dim] % s]
+        )
     return weight
 
 
 def _sizes(x, output_size, scale_factors) -> list[int]:
-    return list(output_size) if output_size is not None else [math.floor(extent * factor) for extent, factor in zip(x.shape[2:], scale_factors)]
+    return (
+        list(output_size)
+        if output_size is not None
+        else [math.floor(extent * factor) for extent, factor in zip(x.shape[2:], scale_factors)]
+    )
 
 
 def _resampled(x, sizes, factors, matrix, is_linear):
-    """Dim by dim, the last one first; matrix(identity, size, factor): what the op makes of unit vectors."""
+    """Dim by dim, the last one first; matrix(identity, size, factor): what the op makes of unit
+    vectors.
+    """
     for dim in reversed(range(2, x.ndim)):
         extent, size, factor = x.shape[dim], sizes[dim - 2], factors[dim - 2]
         moved = x.movedim(dim, -1)
         if is_linear and extent < size == extent * (factor or size / extent) and size % extent == 0:
             moved = _upsampled_linear(moved, size // extent)
         elif size != extent or factor not in (None, 1):
-            moved = moved @ matrix(torch.eye(extent, dtype=torch.float32).unsqueeze(0), size, factor).squeeze(0).to(x.dtype)
+            moved = moved @ matrix(
+                torch.eye(extent, dtype=torch.float32).unsqueeze(0), size, factor
+            ).squeeze(0).to(x.dtype)
         x = moved.movedim(-1, dim)
     return x
 
 
 def _upsampled_linear(x, factor: int):
-    """Linearly between neighbours: number j lies (j + 1/2) / factor - 1/2 along, and first and last go on."""
+    """Linearly between neighbours: number j lies (j + 1/2) / factor - 1/2 along, and first and last
+    go
+    on.
+    """
     extent, middle = x.shape[-1], factor // 2
     wide = torch.cat([x[..., :1], x, x[..., -1:]], -1).unsqueeze(-1)
     share = (torch.arange(factor, dtype=torch.float32) + (0.5 if factor % 2 == 0 else 1)) / factor
@@ -120,21 +219,44 @@ def _upsampled_linear(x, factor: int):
 def _linear(dims):
     def resize(x, output_size, align_corners, scale_factors=None):
         one = torch._decomp.decompositions.upsample_linear1d
-        return _resampled(x, _sizes(x, output_size, scale_factors), scale_factors or [None] * dims, lambda unit, size, factor: one(unit, [size], align_corners, factor), not align_corners)
+        return _resampled(
+            x,
+            _sizes(x, output_size, scale_factors),
+            scale_factors or [None] * dims,
+            lambda unit, size, factor: one(unit, [size], align_corners, factor),
+            not align_corners,
+        )
+
     return resize
 
 
 def _bicubic(x, output_size, align_corners, scale_factors=None):
     one = torch._decomp.decompositions.upsample_bicubic2d_default
-    return _resampled(x, _sizes(x, output_size, scale_factors), scale_factors or [None] * 2,
-                    lambda unit, size, factor: one(unit.unsqueeze(-1), [size, 1], align_corners, factor, None).squeeze(-1), False)
+    return _resampled(
+        x,
+        _sizes(x, output_size, scale_factors),
+        scale_factors or [None] * 2,
+        lambda unit, size, factor: one(
+            unit.unsqueeze(-1), [size, 1], align_corners, factor, None
+        ).squeeze(-1),
+        False,
+    )
 
 
 def _antialiased(one):
     """Unit vectors are two columns: of images one column wide PyTorch takes the first row for all."""
+
     def resize(x, output_size, align_corners, scale_factors=None):
-        return _resampled(x, _sizes(x, output_size, scale_factors), scale_factors or [None] * 2,
-                        lambda unit, size, factor: one(unit.unsqueeze(-1).repeat(1, 1, 1, 2), [size, 2], align_corners, factor, None)[..., 0], False)
+        return _resampled(
+            x,
+            _sizes(x, output_size, scale_factors),
+            scale_factors or [None] * 2,
+            lambda unit, size, factor: one(
+                unit.unsqueeze(-1).repeat(1, 1, 1, 2), [size, 2], align_corners, factor, None
+            )[..., 0],
+            False,
+        )
+
     return resize
 
 
@@ -159,7 +281,14 @@ def _pooled(x, sizes, reduce, rest):
 
 
 def _adaptive_average(x, output_size):
-    return _pooled(x, output_size, lambda parts, mask: parts.mean(-1) if mask is None else parts.sum(-1) / mask.sum(-1).to(parts.dtype), 0)
+    return _pooled(
+        x,
+        output_size,
+        lambda parts, mask: (
+            parts.mean(-1) if mask is None else parts.sum(-1) / mask.sum(-1).to(parts.dtype)
+        ),
+        0,
+    )
 
 
 def _adaptive_largest(x, output_size):
@@ -169,7 +298,12 @@ def _adaptive_largest(x, output_size):
     mask = torch.ones((), dtype=torch.bool)
     for dim, count in enumerate(output_size):
         inside = _bins(x.shape[dim - dims], count)
-        mask = mask & inside.reshape([count if at == dim else x.shape[dim - dims] if at == dims + dim else 1 for at in range(2 * dims)])
+        mask = mask & inside.reshape(
+            [
+                count if at == dim else x.shape[dim - dims] if at == dims + dim else 1
+                for at in range(2 * dims)
+            ]
+        )
     images = x.reshape(*x.shape[:-dims], *[1] * dims, *x.shape[-dims:])
     equal = (mask & (images == values.reshape(*values.shape, *[1] * dims))).flatten(-dims)
     return values, first_true(equal)
@@ -181,20 +315,48 @@ def _windows(extent: int, kernel: int, dilation: int, padding: int, stride: int)
 
 def _im2col(x, kernel_size, dilation, padding, stride):
     """A window's numbers side by side: for each place in the kernel a slice of the padded images."""
-    rows, columns = (_windows(x.shape[at - 2], kernel_size[at], dilation[at], padding[at], stride[at]) for at in (0, 1))
+    rows, columns = (
+        _windows(x.shape[at - 2], kernel_size[at], dilation[at], padding[at], stride[at])
+        for at in (0, 1)
+    )
     wide = torch.nn.functional.pad(x, (padding[1], padding[1], padding[0], padding[0]))
-    parts = [wide[..., i * dilation[0]:, j * dilation[1]:][..., :(rows - 1) * stride[0] + 1:stride[0], :(columns - 1) * stride[1] + 1:stride[1]]
-             for i in range(kernel_size[0]) for j in range(kernel_size[1])]
+    parts = [
+        wide[..., i * dilation[0] :, j * dilation[1] :][
+            ...,
+            : (rows - 1) * stride[0] + 1 : stride[0],
+            : (columns - 1) * stride[1] + 1 : stride[1],
+        ]
+        for i in range(kernel_size[0])
+        for j in range(kernel_size[1])
+    ]
     return torch.stack(parts, -3).flatten(-4, -3).flatten(-2)
 
 
 def _col2im(x, output_size, kernel_size, dilation, padding, stride):
-    """Each place in the kernel is an image with gaps, and these are added up: a transposed convolution whose weights choose."""
+    """Each place in the kernel is an image with gaps, and these are added up: a transposed
+    convolution
+    whose weights choose.
+    """
     places = math.prod(kernel_size)
-    rows, columns = (_windows(output_size[at], kernel_size[at], dilation[at], padding[at], stride[at]) for at in (0, 1))
+    rows, columns = (
+        _windows(output_size[at], kernel_size[at], dilation[at], padding[at], stride[at])
+        for at in (0, 1)
+    )
     channels = x.shape[-2] // places
     images = x.reshape(-1, places, rows, columns)
     weight = torch.eye(places, dtype=x.dtype).reshape(places, 1, *kernel_size)
-    least = [(count - 1) * s - 2 * p + d * (k - 1) + 1 for count, s, p, d, k in zip((rows, columns), stride, padding, dilation, kernel_size)]
-    found = _transposed(images, weight, None, list(stride), list(padding), list(dilation), [size - given for size, given in zip(output_size, least)], 1)
+    least = [
+        (count - 1) * s - 2 * p + d * (k - 1) + 1
+        for count, s, p, d, k in zip((rows, columns), stride, padding, dilation, kernel_size)
+    ]
+    found = _transposed(
+        images,
+        weight,
+        None,
+        list(stride),
+        list(padding),
+        list(dilation),
+        [size - given for size, given in zip(output_size, least)],
+        1,
+    )
     return found.reshape(*x.shape[:-2], channels, *output_size)

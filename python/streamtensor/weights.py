@@ -1,4 +1,8 @@
-"""Weight files: safetensors written one tensor at a time, and the places where a model's tensors come from."""
+"""Weight files: safetensors written one tensor at a time, and the places where a model's tensors
+come
+from.
+"""
+
 import hashlib
 import json
 import os
@@ -11,23 +15,43 @@ import torch
 
 from .errors import Error
 
-DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
-          torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
+DTYPES = {
+    torch.float32: "F32",
+    torch.float64: "F64",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _POINTER = b"version https://git-lfs.github.com/"
 
 
-def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
-          tensor: Callable[[str], torch.Tensor], progress: Callable[[float], None] = lambda _: None) -> None:
+def write(
+    path: Path,
+    names: Iterable[str],
+    like: dict[str, torch.Tensor],
+    tensor: Callable[[str], torch.Tensor],
+    progress: Callable[[float], None] = lambda _: None,
+) -> None:
     """Writes the tensors `names` as a safetensors file; only one of them is in memory at a time.
 
-    like: a tensor of the right shape and type for each name, on any device. The file appears whole or not at all.
+    like: a tensor of the right shape and type for each name, on any device. The file appears whole
+    or not at all.
     """
     header, at, names = {}, 0, list(names)
     for name in names:
         size = like[name].numel() * like[name].element_size()
-        header[name] = {"dtype": DTYPES[like[name].dtype], "shape": list(like[name].shape), "data_offsets": [at, at + size]}
+        header[name] = {
+            "dtype": DTYPES[like[name].dtype],
+            "shape": list(like[name].shape),
+            "data_offsets": [at, at + size],
+        }
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -46,13 +70,20 @@ def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
 def checked(name: str, value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """The value in the type of `like`, or an error that says what is wrong with it."""
     if value.shape != like.shape:
-        raise Error(f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is {tuple(like.shape)}")
+        raise Error(
+            f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is {tuple(like.shape)}"
+        )
     if like.is_floating_point() != (value.dtype in _FLOATS):
-        raise Error(f"the weight '{name}' is stored as {str(value.dtype).removeprefix('torch.')}, which cannot be read as a number on its own",
-                    "accepted are f32, f16, bf16 and f64")
+        raise Error(
+            f"the weight '{name}' is stored as {str(value.dtype).removeprefix('torch.')}, which cannot be read as a number on its own",
+            "accepted are f32, f16, bf16 and f64",
+        )
     if value.is_floating_point() and not bool(torch.isfinite(value).all()):
         at = tuple(torch.nonzero(~torch.isfinite(value))[0].tolist())
-        raise Error(f"the weight '{name}' has {float(value[at])} at {list(at)}", "accepted are finite numbers")
+        raise Error(
+            f"the weight '{name}' has {float(value[at])} at {list(at)}",
+            "accepted are finite numbers",
+        )
     return value.detach().to(device="cpu", dtype=like.dtype)
 
 
@@ -69,8 +100,11 @@ class Checkpoint:
 
     @classmethod
     def from_folder(cls, folder: Path, base: str) -> "Checkpoint | None":
-        """base: the prefix that checkpoints of the bare model leave out of the names, as in "transformer"."""
+        """base: the prefix that checkpoints of the bare model leave out of the names, as in
+        "transformer".
+        """
         from safetensors import safe_open
+
         index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
         try:
             if single.is_file():
@@ -83,13 +117,16 @@ class Checkpoint:
         except Error:
             raise
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise Error(f"{index if index.is_file() else single}: not a weights file: {error}") from error
+            raise Error(
+                f"{index if index.is_file() else single}: not a weights file: {error}"
+            ) from error
         except Exception as error:  # safetensors raises a type of its own
             raise _not_safetensors(single, error) from error
         return None
 
     def tensor(self, name: str) -> torch.Tensor:
         from safetensors import safe_open
+
         for key in (name, name.removeprefix(self._base + "."), f"{self._base}.{name}"):
             if key not in self._files:
                 continue
@@ -100,8 +137,12 @@ class Checkpoint:
                 return self._open[path].get_tensor(key)
             except Exception as error:
                 raise Error(f"{path}: cannot read '{key}': {error}") from error
-        raise Error(f"{self._folder}: the checkpoint has no tensor '{name}'",
-                    f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'" if self._files else "it has none")
+        raise Error(
+            f"{self._folder}: the checkpoint has no tensor '{name}'",
+            f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'"
+            if self._files
+            else "it has none",
+        )
 
 
 class UnreadableWeights:
@@ -117,40 +158,68 @@ class UnreadableWeights:
         return cls(found[0]) if found else None
 
     def tensor(self, name: str) -> torch.Tensor:
-        raise Error(f"{self._path}: weights in this file are not read", "accepted are model.safetensors, and shards that model.safetensors.index.json lists")
+        raise Error(
+            f"{self._path}: weights in this file are not read",
+            "accepted are model.safetensors, and shards that model.safetensors.index.json lists",
+        )
 
 
 def _not_safetensors(path: Path, error: Exception) -> Error:
     with open(path, "rb") as file:
         if file.read(len(_POINTER)) == _POINTER:
-            return Error(f"{path}: a pointer of Git LFS, not the weights", "`git lfs pull` in the model's folder brings them")
+            return Error(
+                f"{path}: a pointer of Git LFS, not the weights",
+                "`git lfs pull` in the model's folder brings them",
+            )
     return Error(f"{path}: not a safetensors file: {error}")
 
 
 def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
     """Every shard is there and has the tensors that the index places in it."""
     from safetensors import safe_open
-    if not shards or not isinstance(shards, dict) or not all(isinstance(file, str) for file in shards.values()):
-        raise Error(f"{index}: weight_map does not say which tensors are where", "accepted is the name of a file for each of them")
+
+    if (
+        not shards
+        or not isinstance(shards, dict)
+        or not all(isinstance(file, str) for file in shards.values())
+    ):
+        raise Error(
+            f"{index}: weight_map does not say which tensors are where",
+            "accepted is the name of a file for each of them",
+        )
     for file in sorted(set(shards.values())):
         path = folder / file
         if not path.is_file():
-            raise Error(f"{path}: the shard is missing", f"{index.name} places {list(shards.values()).count(file)} tensors in it")
+            raise Error(
+                f"{path}: the shard is missing",
+                f"{index.name} places {list(shards.values()).count(file)} tensors in it",
+            )
         try:
             with safe_open(path, "pt") as opened:
                 held = set(opened.keys())
         except Exception as error:  # safetensors raises a type of its own
             raise _not_safetensors(path, error) from error
-        lost = next((name for name, place in shards.items() if place == file and name not in held), None)
+        lost = next(
+            (name for name, place in shards.items() if place == file and name not in held), None
+        )
         if lost:
-            raise Error(f"{path}: the shard has no tensor '{lost}'", f"{index.name} places it there")
+            raise Error(
+                f"{path}: the shard has no tensor '{lost}'", f"{index.name} places it there"
+            )
 
 
 def check_hashes(folder: Path) -> None:
-    """Weight files against their SHA-256: of the hub's cache, which names a file by it, or of a file SHA256SUMS in the folder."""
+    """Weight files against their SHA-256: of the hub's cache, which names a file by it, or of a
+    file
+    SHA256SUMS in the folder.
+    """
     listed, sums = {}, folder / "SHA256SUMS"
     if sums.is_file():
-        listed = {words[1].lstrip("*"): words[0].lower() for line in sums.read_text(errors="replace").splitlines() if len(words := line.split()) == 2}
+        listed = {
+            words[1].lstrip("*"): words[0].lower()
+            for line in sums.read_text(errors="replace").splitlines()
+            if len(words := line.split()) == 2
+        }
     for path in sorted(folder.glob("*.safetensors")):
         name = path.resolve().name if path.is_symlink() else ""
         expected = listed.get(path.name) or (name if re.fullmatch("[0-9a-f]{64}", name) else None)
@@ -159,16 +228,21 @@ def check_hashes(folder: Path) -> None:
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
-            raise Error(f"{path}: the file is damaged: its SHA-256 is {found[:16]}…, expected {expected[:16]}…", "download it again")
+            raise Error(
+                f"{path}: the file is damaged: its SHA-256 is {found[:16]}…, expected {expected[:16]}…",
+                "download it again",
+            )
 
 
 class RandomWeights:
     """Seeded random tensors: each depends on the seed, its name and its shape only.
 
-    The scales make greedy decoding move from token to token instead of repeating one, which would hide errors: sharp
-    attention, positions that outweigh the (often tied) embedding, small biases.
+    The scales make greedy decoding move from token to token instead of repeating one, which would
+    hide errors: sharp attention, positions that outweigh the (often tied) embedding, small biases.
     """
-    # Standard deviations; those of matrices and embeddings are divided by the square root of the width.
+
+    # Standard deviations; those of matrices and embeddings are divided by the square root of the
+    # width.
     MATRIX, POSITION, EMBEDDING, NORM, BIAS = 2.0, 8.0, 1.0, 0.1, 0.02
 
     def __init__(self, like: dict[str, torch.Tensor], seed: int):
@@ -176,14 +250,25 @@ class RandomWeights:
 
     def tensor(self, name: str) -> torch.Tensor:
         shape = self._like[name].shape
-        generator = torch.Generator().manual_seed(zlib.crc32(f"{self._seed}:{name}".encode()))  # it reads 32 bits
+        generator = torch.Generator().manual_seed(
+            zlib.crc32(f"{self._seed}:{name}".encode())
+        )  # it reads 32 bits
         value = torch.randn(shape, generator=generator)
         if len(shape) < 2:
-            return value.mul_(self.NORM).add_(1) if name.endswith("weight") else value.mul_(self.BIAS)
+            return (
+                value.mul_(self.NORM).add_(1) if name.endswith("weight") else value.mul_(self.BIAS)
+            )
         return value.mul_(self._deviation(name, shape))
 
     def _deviation(self, name: str, shape: torch.Size) -> float:
         layer = name.split(".")[-2]
-        scale = self.POSITION if layer == "wpe" else self.EMBEDDING if layer in ("wte", "embed_tokens") else self.MATRIX
-        # Module classes disagree on which extent is the fan-in, and an embedding's is its row; the lesser serves all.
+        scale = (
+            self.POSITION
+            if layer == "wpe"
+            else self.EMBEDDING
+            if layer in ("wte", "embed_tokens")
+            else self.MATRIX
+        )
+        # Module classes disagree on which extent is the fan-in, and an embedding's is its row; the
+        # lesser serves all.
         return scale * min(shape[0], shape[1:].numel()) ** -0.5

@@ -1,4 +1,5 @@
 """The steps that the commands share: a language model -> files -> a design."""
+
 import json
 import re
 import tempfile
@@ -17,9 +18,25 @@ from .progress import Progress
 
 MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"
 PREFILL = "prefill"  # the second phase of a design that has both
-DESIGN_FILES = {PREFILL, "design.mlir", "hls", "host", "weights", "manifest.json", "report.json", "report.txt", "report.html", "timing.json"}
+DESIGN_FILES = {
+    PREFILL,
+    "design.mlir",
+    "hls",
+    "host",
+    "weights",
+    "manifest.json",
+    "report.json",
+    "report.txt",
+    "report.html",
+    "timing.json",
+}
 DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
-FEW_TOKENS, MANY_TOKENS = 8, 32  # of a launch of one design of both phases: that the unit takes at once; tile by tile, beside which one alone still comes at memory's pace
+FEW_TOKENS, MANY_TOKENS = (
+    8,
+    32,
+    # of a launch of one design of both phases: that the unit takes at once; tile by tile, beside which
+    # one alone still comes at memory's pace
+)
 MANY_PORTS = 32  # a board that has so many of memory has room for many tokens
 
 
@@ -27,7 +44,9 @@ def context_limit(model: Model) -> int:
     return getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
 
 
-def step_shape(model: Model, phase: str, context: int | None, tokens: int | None, usual: int = DEFAULT_TOKENS) -> StepShape:
+def step_shape(
+    model: Model, phase: str, context: int | None, tokens: int | None, usual: int = DEFAULT_TOKENS
+) -> StepShape:
     limit = context_limit(model)
     context = min(DEFAULT_CONTEXT, limit) if context is None else context
     tokens = max(1, min(usual, context - 1)) if tokens is None else tokens
@@ -36,17 +55,41 @@ def step_shape(model: Model, phase: str, context: int | None, tokens: int | None
 
 def default_prefill_tokens(platform: str) -> int:
     """Of a launch of one design of both phases on this platform."""
-    return MANY_TOKENS if core.run_json("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS else FEW_TOKENS
+    return (
+        MANY_TOKENS
+        if core.run_json("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS
+        else FEW_TOKENS
+    )
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, engine: bool = False, platform: str | None = None) -> list[StepShape]:
-    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, and one token is a chunk; platform: for how many of them, where nobody says."""
+def step_shapes(
+    model: Model,
+    phase: str,
+    context: int | None,
+    tokens: int | None,
+    argmax: bool = False,
+    batch: int = 1,
+    engine: bool = False,
+    platform: str | None = None,
+) -> list[StepShape]:
+    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one
+    sequence is both, and one token is a chunk; platform: for how many of them, where nobody says.
+    """
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
     if phase == "both" and engine and batch == 1:
         usual = default_prefill_tokens(platform) if platform and tokens is None else FEW_TOKENS
-        return [replace(step_shape(model, "prefill", context, tokens, usual), argmax=argmax, dynamic_tokens=True)]
-    return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
+        return [
+            replace(
+                step_shape(model, "prefill", context, tokens, usual),
+                argmax=argmax,
+                dynamic_tokens=True,
+            )
+        ]
+    return [
+        replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch)
+        for name in (PHASES if phase == "both" else [phase])
+    ]
 
 
 def _write_step(model: Model, shape: StepShape, path: Path, attributes: bool = True) -> Lowered:
@@ -55,23 +98,41 @@ def _write_step(model: Model, shape: StepShape, path: Path, attributes: bool = T
     return lowered
 
 
-def _write_weights(model: Model, steps: list[Lowered], folder: Path, progress: Progress, integers: dict[str, torch.Tensor] | None = None) -> None:
+def _write_weights(
+    model: Model,
+    steps: list[Lowered],
+    folder: Path,
+    progress: Progress,
+    integers: dict[str, torch.Tensor] | None = None,
+) -> None:
     """integers: as `quantise.stored` makes them, in place of the model's weights."""
     progress.stage("write weights")
     names = list(dict.fromkeys(name for step in steps for name in step.weights))
     if integers is None:
         model.write_weights(folder / WEIGHTS, names, progress.update)
     else:
-        parts = [part for name in names for part in (name, f"{name}.q", f"{name}.scale") if part in integers]
+        parts = [
+            part
+            for name in names
+            for part in (name, f"{name}.q", f"{name}.scale")
+            if part in integers
+        ]
         weights.write(folder / WEIGHTS, parts, integers, integers.__getitem__, progress.update)
 
 
-def export_files(model: Model, shape: StepShape, folder: Path, progress: Progress, attributes: bool = True) -> None:
+def export_files(
+    model: Model, shape: StepShape, folder: Path, progress: Progress, attributes: bool = True
+) -> None:
     """Writes model.mlir, config.json and weights.safetensors into `folder`."""
     progress.stage("export")
     lowered = _write_step(model, shape, folder / MLIR, attributes)
     config = json.loads(model.config.to_json_string(use_diff=False))
-    config["streamtensor"] = {"phase": shape.phase, "tokens": shape.tokens, "past": shape.past, "batch": shape.batch}
+    config["streamtensor"] = {
+        "phase": shape.phase,
+        "tokens": shape.tokens,
+        "past": shape.past,
+        "batch": shape.batch,
+    }
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     _write_weights(model, [lowered], folder, progress)
 
@@ -82,31 +143,75 @@ def _design_name(model: Model, shape: StepShape) -> str:
     return f"{label or 'model'}_{'both' if shape.dynamic_tokens else shape.phase}"
 
 
-def compile_files(model: Model, shape: StepShape, platform: str, output: Path, progress: Progress, quant: str | None = None,
-                  values: bool = True) -> Lowered:
-    """Compiles one step into the design folder `output`; without `values` it has no weights and cannot run."""
+def compile_files(
+    model: Model,
+    shape: StepShape,
+    platform: str,
+    output: Path,
+    progress: Progress,
+    quant: str | None = None,
+    values: bool = True,
+) -> Lowered:
+    """Compiles one step into the design folder `output`; without `values` it has no weights and
+    cannot
+    run.
+    """
     return compile_phases(model, [shape], platform, output, progress, quant, values)[shape.phase]
 
 
-def compile_phases(model: Model, shapes: list[StepShape], platform: str, output: Path, progress: Progress, quant: str | None = None,
-                   values: bool = True, integers: dict[str, torch.Tensor] | None = None) -> dict[str, Lowered]:
-    """Compiles one step, or two as phases of one kernel that have the same weights and states. integers: weights that are rounded already."""
+def compile_phases(
+    model: Model,
+    shapes: list[StepShape],
+    platform: str,
+    output: Path,
+    progress: Progress,
+    quant: str | None = None,
+    values: bool = True,
+    integers: dict[str, torch.Tensor] | None = None,
+) -> dict[str, Lowered]:
+    """Compiles one step, or two as phases of one kernel that have the same weights and states.
+    integers: weights that are rounded already.
+    """
     output_folder.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:
-        names = [Path(work) / f"{shape.phase if len(shapes) > 1 else _design_name(model, shape)}.mlir" for shape in shapes]
+    with tempfile.TemporaryDirectory(
+        prefix=f".{output.name}.", dir=output.absolute().parent
+    ) as work:
+        names = [
+            Path(work) / f"{shape.phase if len(shapes) > 1 else _design_name(model, shape)}.mlir"
+            for shape in shapes
+        ]
         progress.stage("export")
         steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
         if values:
             _write_weights(model, steps, Path(work), progress, integers)
         second = dict(second=names[1], second_origin=steps[1].origin) if len(steps) > 1 else {}
-        core.compile_design(names[0], Path(work) / WEIGHTS if values else None, platform, output, progress.stage, quant, steps[0].origin, **second)
+        core.compile_design(
+            names[0],
+            Path(work) / WEIGHTS if values else None,
+            platform,
+            output,
+            progress.stage,
+            quant,
+            steps[0].origin,
+            **second,
+        )
     return {shape.phase: step for shape, step in zip(shapes, steps)}
 
 
-def open_design(folder: Path, lowered: Lowered | dict[str, Lowered], progress: Progress, device: str = "cpu", keep=None) -> Design:
+def open_design(
+    folder: Path,
+    lowered: Lowered | dict[str, Lowered],
+    progress: Progress,
+    device: str = "cpu",
+    keep=None,
+) -> Design:
     progress.stage("open the design")
     steps = lowered if isinstance(lowered, dict) else {"": lowered}
     first = next(iter(steps.values()))
-    phases = {name: (step.inputs, step.results) for name, step in steps.items()} if len(steps) > 1 else None
+    phases = (
+        {name: (step.inputs, step.results) for name, step in steps.items()}
+        if len(steps) > 1
+        else None
+    )
     return Design(folder, first.inputs, first.results, device, keep, phases)

@@ -1,4 +1,7 @@
-"""What the Python tests share: tiny models, a design made of PyTorch, and the comparison with PyTorch's own decoding."""
+"""What the Python tests share: tiny models, a design made of PyTorch, and the comparison with
+PyTorch's own decoding.
+"""
+
 import functools
 import json
 import logging
@@ -25,22 +28,38 @@ from streamtensor.generation import Decoder  # noqa: E402
 logging.getLogger("torch").setLevel(logging.WARNING)  # its traces would bury a failure's own report
 logging.getLogger("torch.__trace").setLevel(logging.WARNING)
 
-SMALL = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-             vocab_size=97, max_position_embeddings=64)
+SMALL = dict(
+    hidden_size=64,
+    intermediate_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    vocab_size=97,
+    max_position_embeddings=64,
+)
 FAMILIES = {
-    "gpt2": dict(model_type="gpt2", n_layer=2, n_embd=128, n_head=4, vocab_size=512, n_positions=64),
+    "gpt2": dict(
+        model_type="gpt2", n_layer=2, n_embd=128, n_head=4, vocab_size=512, n_positions=64
+    ),
     "llama": dict(model_type="llama", **SMALL),
     "qwen2": dict(model_type="qwen2", **SMALL),
-    "gemma3": dict(model_type="gemma3_text", head_dim=16, sliding_window=64,
-                   layer_types=["sliding_attention", "full_attention"], **SMALL),
+    "gemma3": dict(
+        model_type="gemma3_text",
+        head_dim=16,
+        sliding_window=64,
+        layer_types=["sliding_attention", "full_attention"],
+        **SMALL,
+    ),
     "mistral": dict(model_type="mistral", sliding_window=None, **SMALL),
 }
 TOLERANCE = 1e-4  # largest difference / largest reference value
 NEW_TOKENS = 16
 
 
-SHARE = os.environ.get("STC_TEST_SHARE")  # a folder: of several runs side by side the first to come takes a file
-RUN_EARLY = ("test_quantized_design.py",)     # what takes long does not begin last
+SHARE = os.environ.get(
+    "STC_TEST_SHARE"
+)  # a folder: of several runs side by side the first to come takes a file
+RUN_EARLY = ("test_quantized_design.py",)  # what takes long does not begin last
 
 
 @functools.cache
@@ -85,28 +104,56 @@ def core_built():
 
 
 def stc(*arguments, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run([core.find_file(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        [core.find_file(core.COMPILER), *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 def host_of(folder: Path, program: Path) -> Path:
     """A design's own host program, built."""
-    library, include = core.find_file(core.LIBRARY).parent, Path(__file__).resolve().parents[2] / "include"
-    command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{include}", "-o", program, folder / "host" / "main.c", f"-L{library}", f"-Wl,-rpath,{library}", "-lstreamtensor"]
+    library, include = (
+        core.find_file(core.LIBRARY).parent,
+        Path(__file__).resolve().parents[2] / "include",
+    )
+    command = [
+        "cc",
+        "-std=c17",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        f"-I{include}",
+        "-o",
+        program,
+        folder / "host" / "main.c",
+        f"-L{library}",
+        f"-Wl,-rpath,{library}",
+        "-lstreamtensor",
+    ]
     subprocess.run(command, check=True, timeout=60)
     return program
 
 
 def compile_with(monkeypatch, path: Path, options: str) -> None:
     """The package compiles with these options as well, by a program at `path`."""
-    path.write_text(f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find_file(core.COMPILER)} "$@"\n')
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find_file(core.COMPILER)} "$@"\n'
+    )
     path.chmod(0o755)
     find = core.find_file
-    monkeypatch.setattr(core, "find_file", lambda name: path if name == core.COMPILER else find(name))
+    monkeypatch.setattr(
+        core, "find_file", lambda name: path if name == core.COMPILER else find(name)
+    )
 
 
 @dataclass
 class Case:
     """One model with values, and prompts for it."""
+
     model: models.Model
     tensors: dict[str, torch.Tensor]
     shape: StepShape
@@ -118,15 +165,26 @@ class Case:
         return cls(model, tensors, StepShape.of(model.config, "decode", context, 1))
 
     def prompt(self, seed: int) -> list[int]:
-        return torch.randint(self.model.config.vocab_size, (16,), generator=torch.Generator().manual_seed(seed)).tolist()
+        return torch.randint(
+            self.model.config.vocab_size, (16,), generator=torch.Generator().manual_seed(seed)
+        ).tolist()
 
 
-def small_case(folder: Path, family: str, context: int, tokens: int | None = None, **changes) -> Case:
-    """A small model in `folder`, its configuration with `changes`; its shape is decode's, or prefill's of so many tokens."""
+def small_case(
+    folder: Path, family: str, context: int, tokens: int | None = None, **changes
+) -> Case:
+    """A small model in `folder`, its configuration with `changes`; its shape is decode's, or
+    prefill's
+    of so many tokens.
+    """
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**FAMILIES[family], **changes}))
     case = Case.of(folder, context)
-    return replace(case, shape=StepShape.of(case.model.config, "prefill", context, tokens)) if tokens else case
+    return (
+        replace(case, shape=StepShape.of(case.model.config, "prefill", context, tokens))
+        if tokens
+        else case
+    )
 
 
 class TorchDesign(reference.ReferenceDesign):
@@ -142,18 +200,22 @@ class Comparison:
     ids_equal: bool
     distinct: int
     logits: float  # largest difference / largest reference value
-    rows: float    # the same over all new rows of K and V
+    rows: float  # the same over all new rows of K and V
 
     def good(self) -> bool:
         return self.ids_equal and self.logits <= TOLERANCE and self.rows <= TOLERANCE
 
 
 def compare(design, case: Case, prompt: list[int], new: int = NEW_TOKENS) -> Comparison:
-    """Decodes on `design` and holds every step's logits and new rows against PyTorch's own greedy decoding."""
+    """Decodes on `design` and holds every step's logits and new rows against PyTorch's own greedy
+    decoding.
+    """
     expected = reference.greedy(case.model, case.tensors, prompt, new)
     decoder, ids, logits, rows = Decoder(design, case.shape), [], 0.0, 0.0
     for step in decoder.steps(prompt, new):
-        logits = max(logits, _difference(step.logits, expected.logits[step.position], expected.logits))
+        logits = max(
+            logits, _difference(step.logits, expected.logits[step.position], expected.logits)
+        )
         for name in case.shape.cache_names():
             kind, layer = name.split(".")
             reference_rows = getattr(expected, kind)[int(layer)]
@@ -216,22 +278,45 @@ def skip_layer(case: Case) -> None:
 
 
 def check_adapters(design):
-    """Ports that share an adapter: a channel each, one memory channel, equally wide, or with words that travel one by one; adapters as the report counts them, no more than can be linked."""
+    """Ports that share an adapter: a channel each, one memory channel, equally wide, or with words
+    that travel one by one; adapters as the report counts them, no more than can be linked.
+    """
     text, adapters = next((design / "hls").glob("*.cpp")).read_text(), {}
     wide = {name for name in re.findall(r"typedef hls::vector<[^>]*> (\w+);", text)}
-    types = dict((name, kind) for kind, name in re.findall(r"(\w+) \*(m_\w+)", text[text.index('extern "C"'):]))
-    places = dict(re.findall(r"^sp=\w+\.(m_\w+):(HBM\S+)$", (design / "hls" / "link.cfg").read_text(), re.M))
+    types = dict(
+        (name, kind)
+        for kind, name in re.findall(r"(\w+) \*(m_\w+)", text[text.index('extern "C"') :])
+    )
+    places = dict(
+        re.findall(r"^sp=\w+\.(m_\w+):(HBM\S+)$", (design / "hls" / "link.cfg").read_text(), re.M)
+    )
     assert set(types) == set(places) and wide
     single = set(re.findall(r"m_axi port=(\w+) .*max_(?:read|write)_burst_length=2\b", text))
     for name, bundle, rest in re.findall(r"m_axi port=(\w+) bundle=(\w+)(.*)", text):
-        adapters.setdefault(bundle, []).append((name, re.search(r"channel=(\d+)", rest), re.search(r"bitwidth=(\d+)", rest)[1]))
+        adapters.setdefault(bundle, []).append(
+            (name, re.search(r"channel=(\d+)", rest), re.search(r"bitwidth=(\d+)", rest)[1])
+        )
     for ports in adapters.values():
         channels = [channel and channel[1] for _, channel, _ in ports]
-        assert channels == [None] if len(ports) == 1 else sorted(set(channels), key=int) == [str(i) for i in range(len(set(channels)))]
-        assert len({places[name] for name, _, _ in ports}) == len({bits for _, _, bits in ports}) == 1
-        assert {name for name, _, _ in ports} <= single or (":" not in places[ports[0][0]] and len({types[name] in wide for name, _, _ in ports}) == 1)
+        assert (
+            channels == [None]
+            if len(ports) == 1
+            else sorted(set(channels), key=int) == [str(i) for i in range(len(set(channels)))]
+        )
+        assert (
+            len({places[name] for name, _, _ in ports}) == len({bits for _, _, bits in ports}) == 1
+        )
+        assert {name for name, _, _ in ports} <= single or (
+            ":" not in places[ports[0][0]]
+            and len({types[name] in wide for name, _, _ in ports}) == 1
+        )
     report = json.loads((design / "report.json").read_text())
     assert len(adapters) == report.get("kernel", report)["ports"] <= 32
-    done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", design], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "hls_lint.py", design],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert not re.search(r": (B[34]|C[12379]|E4): ", done.stdout), done.stdout
     return adapters

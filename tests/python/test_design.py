@@ -1,5 +1,9 @@
-"""Designs as `stc` writes them: legal for the vendor's tools, the same bytes every time, and right on the CPU, against PyTorch and bit for bit against the
-evaluator. Golden hashes of what is emitted are in tests/golden/design.sha256; `BLESS=1` renews them."""
+"""Designs as `stc` writes them: legal for the vendor's tools, the same bytes every time, and right
+on
+the CPU, against PyTorch and bit for bit against the evaluator. Golden hashes of what is emitted are
+in tests/golden/design.sha256; `BLESS=1` renews them.
+"""
+
 import hashlib
 import json
 import os
@@ -26,7 +30,9 @@ pytestmark = pytest.mark.usefixtures("core_built")
 
 def stc(*arguments, cwd=None, prefix=()) -> str:
     command = [*prefix, core.find_file(core.COMPILER), *arguments]
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -36,7 +42,11 @@ class Mlp(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.up, self.norm, self.down = torch.nn.Linear(12, 17), torch.nn.LayerNorm(17), torch.nn.Linear(17, 5)
+        self.up, self.norm, self.down = (
+            torch.nn.Linear(12, 17),
+            torch.nn.LayerNorm(17),
+            torch.nn.Linear(17, 5),
+        )
 
     def forward(self, x):
         return torch.softmax(self.down(torch.nn.functional.gelu(self.norm(self.up(x)))), -1)
@@ -50,7 +60,9 @@ class Cnn(torch.nn.Module):
         self.conv, self.head = torch.nn.Conv2d(2, 5, 3, padding=1), torch.nn.Linear(5 * 16, 7)
 
     def forward(self, x):
-        return self.head(torch.flatten(torch.nn.functional.max_pool2d(torch.relu(self.conv(x)), 2), 1))
+        return self.head(
+            torch.flatten(torch.nn.functional.max_pool2d(torch.relu(self.conv(x)), 2), 1)
+        )
 
 
 class Case:
@@ -61,7 +73,9 @@ class Case:
         module = kind().eval()
         self.folder, self.name = folder, kind.__name__.lower()
         self.x = torch.randn(*kind.shape)
-        weights = {name: value.detach().contiguous() for name, value in graph.named_tensors(module).items()}
+        weights = {
+            name: value.detach().contiguous() for name, value in graph.named_tensors(module).items()
+        }
         lowered = graph.lower(module, [self.x], [graph.Port("x", "input")], weights)
         self.mlir, self.weights = folder / f"{self.name}.mlir", folder / f"{self.name}.safetensors"
         self.mlir.write_text(lowered.text)
@@ -91,7 +105,12 @@ class Random:
         program = core.find_file(core.COMPILER).parent / "unit" / "test_pipeline"
         if not program.exists():
             pytest.skip("the C tests are not built")
-        environment = {**os.environ, "STC_RANDOM_FIRST": str(seed), "STC_RANDOM_GRAPHS": "1", "STC_RANDOM_VALUES": str(folder)}
+        environment = {
+            **os.environ,
+            "STC_RANDOM_FIRST": str(seed),
+            "STC_RANDOM_GRAPHS": "1",
+            "STC_RANDOM_VALUES": str(folder),
+        }
         subprocess.run([program], env=environment, check=True, capture_output=True, timeout=120)
         self.folder, self.mlir = folder, folder / "graph.mlir"
         self.inputs = {path.name[3:-4]: path for path in sorted(folder.glob("in.*.npy"))}
@@ -107,12 +126,20 @@ def random(request, tmp_path_factory):
 
 def files_of(design: Path) -> dict[str, bytes]:
     """Every file but the times."""
-    return {str(path.relative_to(design)): path.read_bytes() for path in sorted(design.rglob("*"))
-            if path.is_file() and path.name != "timing.json"}
+    return {
+        str(path.relative_to(design)): path.read_bytes()
+        for path in sorted(design.rglob("*"))
+        if path.is_file() and path.name != "timing.json"
+    }
 
 
 def lint(design: Path) -> None:
-    done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", design], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "hls_lint.py", design],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -133,8 +160,14 @@ def test_values_are_pytorchs(case, design):
 
 
 def test_values_are_the_evaluators(random):
-    given = [argument for name, path in random.inputs.items() for argument in ("--in", f"{name}={path}")]
-    wanted = [argument for name in random.outputs for argument in ("--out", f"{name}={random.folder}/got.{name}.npy")]
+    given = [
+        argument for name, path in random.inputs.items() for argument in ("--in", f"{name}={path}")
+    ]
+    wanted = [
+        argument
+        for name in random.outputs
+        for argument in ("--out", f"{name}={random.folder}/got.{name}.npy")
+    ]
     stc("run", random.design, *given, *wanted)
     for name, path in random.outputs.items():
         got, expected = numpy.load(random.folder / f"got.{name}.npy"), numpy.load(path)
@@ -148,19 +181,47 @@ def test_values_are_the_evaluators(random):
 
 def test_least_budget(case, tmp_path):
     """What a budget that cannot be met says is enough is enough, and one byte less is not."""
+
     def at(budget):
-        return subprocess.run([core.find_file(core.COMPILER), "compile", case.mlir, "--weights", case.weights, "--on-chip-memory", str(budget), "-o", tmp_path / "least"], capture_output=True, text=True, timeout=300)
+        return subprocess.run(
+            [
+                core.find_file(core.COMPILER),
+                "compile",
+                case.mlir,
+                "--weights",
+                case.weights,
+                "--on-chip-memory",
+                str(budget),
+                "-o",
+                tmp_path / "least",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
 
     refused = at(1)
     least = int(re.search(r"note: --on-chip-memory (\d+) is the minimum", refused.stderr)[1])
-    parts = [int(number) for number in re.search(r"converters (\d+), buffers (\d+), sums (\d+), FIFOs of two words (\d+)", refused.stderr).groups()]
+    parts = [
+        int(number)
+        for number in re.search(
+            r"converters (\d+), buffers (\d+), sums (\d+), FIFOs of two words (\d+)", refused.stderr
+        ).groups()
+    ]
     assert refused.returncode == 1 and sum(parts) == least
     assert at(least - 1).returncode == 1
     assert at(least).returncode == 0
     on_chip = json.loads((tmp_path / "least" / "report.json").read_text())["intermediates"]
     assert [on_chip[kind] for kind in ("converters", "buffers", "accumulators")] == parts[:3]
     numpy.save(case.folder / "x.npy", case.x.numpy())
-    stc("run", tmp_path / "least", "--in", f"x={case.folder}/x.npy", "--out", f"result0={case.folder}/least.npy")
+    stc(
+        "run",
+        tmp_path / "least",
+        "--in",
+        f"x={case.folder}/x.npy",
+        "--out",
+        f"result0={case.folder}/least.npy",
+    )
     got = torch.from_numpy(numpy.load(case.folder / "least.npy"))
     assert float((got - case.expected).abs().max() / case.expected.abs().max()) <= TOLERANCE
 
@@ -169,7 +230,10 @@ def test_same_bytes(case, design, tmp_path):
     expected = files_of(design)
     elsewhere = case.compile(tmp_path / "elsewhere", cwd=tmp_path)
     assert files_of(elsewhere) == expected
-    if shutil.which("setarch") and subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0:
+    if (
+        shutil.which("setarch")
+        and subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0
+    ):
         assert files_of(case.compile(tmp_path / "fixed", prefix=("setarch", "-R"))) == expected
 
 
@@ -183,7 +247,12 @@ def test_dumps_are_mlir(kind, tmp_path):
     dumps = sorted((tmp_path / "dumps").glob("*.mlir"))
     assert len(dumps) > 10
     for dump in dumps:
-        done = subprocess.run([program, f"--irdl-file={ROOT}/share/streamtensor.irdl.mlir", dump, "-o", os.devnull], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [program, f"--irdl-file={ROOT}/share/streamtensor.irdl.mlir", dump, "-o", os.devnull],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert done.returncode == 0, f"{dump.name}: {done.stderr[:400]}"
 
 
@@ -192,9 +261,16 @@ def golden_lines(tmp_path: Path) -> str:
     for model in sorted((ROOT / "tests" / "models").glob("*.mlir")):
         design = tmp_path / model.stem
         stc("compile", model.name, "-o", design, cwd=model.parent)
-        emitted = {name: data for name, data in files_of(design).items() if name in ("hls/link.cfg", f"hls/{model.stem}.cpp")}
+        emitted = {
+            name: data
+            for name, data in files_of(design).items()
+            if name in ("hls/link.cfg", f"hls/{model.stem}.cpp")
+        }
         assert len(emitted) == 2
-        lines += [f"{hashlib.sha256(data).hexdigest()}  {model.stem}/{name}\n" for name, data in emitted.items()]
+        lines += [
+            f"{hashlib.sha256(data).hexdigest()}  {model.stem}/{name}\n"
+            for name, data in emitted.items()
+        ]
     return "".join(lines)
 
 
@@ -203,4 +279,6 @@ def test_emitted_text_is_as_accepted(tmp_path):
     if os.environ.get("BLESS") == "1":
         GOLDEN.write_text(lines)
     assert lines.count("\n") == 2 * len(list((ROOT / "tests" / "models").glob("*.mlir")))
-    assert lines == GOLDEN.read_text(), "what is emitted changed; if that was meant: BLESS=1 pytest tests/python/test_design.py -k accepted"
+    assert lines == GOLDEN.read_text(), (
+        "what is emitted changed; if that was meant: BLESS=1 pytest tests/python/test_design.py -k accepted"
+    )

@@ -1,4 +1,7 @@
-"""What the documents say is true: commands run, outputs match, paths exist, tables are those of the code."""
+"""What the documents say is true: commands run, outputs match, paths exist, tables are those of the
+code.
+"""
+
 import os
 import re
 import shlex
@@ -26,7 +29,10 @@ def blocks(text: str, language: str) -> list[str]:
 
 def commands(block: str) -> list[tuple[str, str]]:
     """(command, its output) of every `$ ` line."""
-    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+    return [
+        (part.partition("\n")[0], part.partition("\n")[2])
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]
+    ]
 
 
 SESSIONS = blocks((ROOT / "README.md").read_text(), "console")
@@ -52,11 +58,30 @@ def desk(tmp_path_factory):
 
 
 def run(command: str, desk: Path) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "STREAMTENSOR_CORE": str(CORE), "XDG_CACHE_HOME": str(desk / "cache"), "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(command, shell=True, cwd=desk, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    environment = {
+        **os.environ,
+        "STREAMTENSOR_CORE": str(CORE),
+        "XDG_CACHE_HOME": str(desk / "cache"),
+        "PYTHONWARNINGS": "ignore",
+    }
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=desk,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
-@pytest.mark.parametrize("number", [pytest.param(i, marks=[pytest.mark.long] if MODELS in block else []) for i, block in enumerate(SESSIONS)])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(i, marks=[pytest.mark.long] if MODELS in block else [])
+        for i, block in enumerate(SESSIONS)
+    ],
+)
 def test_readme_commands_do_what_it_shows(number, desk, core_built):
     """In the order of the page: a session may use what an earlier one made."""
     for command, output in commands(SESSIONS[number]):
@@ -75,7 +100,11 @@ def test_readme_shows_commands_that_are_accepted():
 
 def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
-    named = {name for page in PAGES for name in re.findall(r"(?:^    |`)make ([a-z-]+)", page.read_text(), re.M)}
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"(?:^    |`)make ([a-z-]+)", page.read_text(), re.M)
+    }
     assert {"demo", "test"} <= named
     inside_a_design = set(re.findall(r'"([a-z_]+):', (ROOT / "src/emit/makefile.c").read_text()))
     assert not named - targets - inside_a_design
@@ -83,57 +112,104 @@ def test_make_targets_exist():
 
 def test_matching_can_fail():
     assert matches("a … c\n", "a b  c\n") and matches("…\nend\n", "x\ny\nend\n") and matches("", "")
-    assert not matches("a c\n", "a b c\n") and not matches("", "x") and not matches("a …\n", "b a c\n")
+    assert (
+        not matches("a c\n", "a b c\n") and not matches("", "x") and not matches("a …\n", "b a c\n")
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_paths_exist(page):
     text = page.read_text()
-    links = [link for pair in re.findall(r"\[([^]]*)\]\(([^)#]+)\)", text) if "://" not in pair[1] for link in pair if "/" in link or link == pair[1]]
-    paths = re.findall(r"`((?:src|runtime|include|python|platforms|share|tests|tools|docs|examples|fuzz|bench)/[\w./-]*)`", text)
-    missing = [link for link in links if not (page.parent / link).exists()] + \
-              [path for path in paths if not (ROOT / path).exists() and not re.search(r"[A-Z]{2}", Path(path).name)]
+    links = [
+        link
+        for pair in re.findall(r"\[([^]]*)\]\(([^)#]+)\)", text)
+        if "://" not in pair[1]
+        for link in pair
+        if "/" in link or link == pair[1]
+    ]
+    paths = re.findall(
+        r"`((?:src|runtime|include|python|platforms|share|tests|tools|docs|examples|fuzz|bench)/[\w./-]*)`",
+        text,
+    )
+    missing = [link for link in links if not (page.parent / link).exists()] + [
+        path
+        for path in paths
+        if not (ROOT / path).exists() and not re.search(r"[A-Z]{2}", Path(path).name)
+    ]
     assert not missing
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_functions_named_with_a_file_are_in_it(page):
-    for name, path in re.findall(r"`(\w+)`\s+in\s+`((?:src|runtime|tests)/[\w./-]+)`", page.read_text()):
+    for name, path in re.findall(
+        r"`(\w+)`\s+in\s+`((?:src|runtime|tests)/[\w./-]+)`", page.read_text()
+    ):
         assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), f"{name} in {path}"
 
 
 def test_passes_named_are_passes():
     passes = set(re.findall(r"PASS\((\w+),", (ROOT / "src/pipeline/passes.c").read_text()))
-    for name in re.findall(r"--(?:from|stop-after) ([a-z_]+)", "".join(page.read_text() for page in PAGES)):
+    for name in re.findall(
+        r"--(?:from|stop-after) ([a-z_]+)", "".join(page.read_text() for page in PAGES)
+    ):
         assert name in passes, name
 
 
 def test_op_table_is_that_of_the_code():
     page = (ROOT / "docs/ir.md").read_text()
-    assert op_table.page_with_table(page, (ROOT / "src/ir/ops.def").read_text()) == page, "run tools/op_table.py --write"
+    assert op_table.page_with_table(page, (ROOT / "src/ir/ops.def").read_text()) == page, (
+        "run tools/op_table.py --write"
+    )
     assert page.count("\n| `") > 80
 
 
 def test_keys_of_reports_are_those_of_the_code():
     """Members of the whole: two blanks in front."""
-    written = {key for name in ("report_json", "report_launches", "report_layer", "phases") for key in re.findall(r'(?:"|\\n)  \\"(\w+)\\": ', (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0])}
+    written = {
+        key
+        for name in ("report_json", "report_launches", "report_layer", "phases")
+        for key in re.findall(
+            r'(?:"|\\n)  \\"(\w+)\\": ',
+            (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0],
+        )
+    }
     written -= {"fits"}  # of `kernel`
-    written |= set(re.findall(r'report_resources\(out, "(\w+)"', (ROOT / "src/report/report_json.c").read_text()))
+    written |= set(
+        re.findall(
+            r'report_resources\(out, "(\w+)"', (ROOT / "src/report/report_json.c").read_text()
+        )
+    )
     table = (ROOT / "docs/report.md").read_text().partition("An entry of")[0]
-    named = {key for first in re.findall(r"^\| (`.*?`) \|", table, re.M) for key in re.findall(r"`(\w+)`", first)}
+    named = {
+        key
+        for first in re.findall(r"^\| (`.*?`) \|", table, re.M)
+        for key in re.findall(r"`(\w+)`", first)
+    }
     assert len(named) > 25 and named == written
 
 
 def test_error_shown_is_the_error_given(tmp_path, core_built):
     """The example in docs/errors.md is a golden test's."""
-    shown = re.search(r"\n    \$ stc compile dynamic.mlir.*\n((?:    .+\n)+)", (ROOT / "docs/errors.md").read_text())[1]
-    (tmp_path / "dynamic.mlir").write_bytes((ROOT / "tests/golden/errors/import/dynamic.mlir").read_bytes())
-    done = subprocess.run([CORE / "stc", "compile", "dynamic.mlir", "--platform", "u55c", "-o", "out"], cwd=tmp_path, capture_output=True, text=True)
+    shown = re.search(
+        r"\n    \$ stc compile dynamic.mlir.*\n((?:    .+\n)+)",
+        (ROOT / "docs/errors.md").read_text(),
+    )[1]
+    (tmp_path / "dynamic.mlir").write_bytes(
+        (ROOT / "tests/golden/errors/import/dynamic.mlir").read_bytes()
+    )
+    done = subprocess.run(
+        [CORE / "stc", "compile", "dynamic.mlir", "--platform", "u55c", "-o", "out"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1 and done.stdout == "" and not (tmp_path / "out").exists()
     assert done.stderr == re.sub(r"^    ", "", shown, flags=re.M)
 
 
-@pytest.mark.parametrize("picture", sorted((ROOT / "docs").glob("*.svg")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "picture", sorted((ROOT / "docs").glob("*.svg")), ids=lambda path: path.name
+)
 def test_pictures_are_legible_anywhere(picture):
     root = xml.parse(picture).getroot()
     space = "{http://www.w3.org/2000/svg}"

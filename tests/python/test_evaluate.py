@@ -1,4 +1,8 @@
-"""What quantisation costs a model that has learnt something: by our scheme, calibrated or not, and by an outside one."""
+"""What quantisation costs a model that has learnt something: by our scheme, calibrated or not, and
+by
+an outside one.
+"""
+
 import copy
 import os
 
@@ -24,14 +28,19 @@ def trained_model(tmp_path_factory):
     def make(family):
         if family not in made:
             folder = tmp_path_factory.mktemp(family)
-            made[family] = folder, trained_models.train(folder, family, context=CONTEXT, **SIZES[MODE])
+            made[family] = (
+                folder,
+                trained_models.train(folder, family, context=CONTEXT, **SIZES[MODE]),
+            )
         return made[family]
 
     return make
 
 
 def pieces_of(folder):
-    ids = models.load(str(folder)).tokenizer()(trained_models.stories(2, 60 if MODE == "short" else 200))["input_ids"]
+    ids = models.load(str(folder)).tokenizer()(
+        trained_models.stories(2, 60 if MODE == "short" else 200)
+    )["input_ids"]
     return evaluation.split(ids, CONTEXT)
 
 
@@ -42,12 +51,17 @@ FAMILIES = ["gpt2", "llama"] if MODE == "long" else ["llama"]
 def test_what_w4a8_costs(trained_model, family):
     folder, model = trained_model(family)
     calibration, pieces = pieces_of(folder)
-    plain, gptq = (evaluation.cost(model, Scheme.parse("w4a8"), method, calibration, pieces)[0] for method in ("rtn", "gptq"))
+    plain, gptq = (
+        evaluation.cost(model, Scheme.parse("w4a8"), method, calibration, pieces)[0]
+        for method in ("rtn", "gptq")
+    )
     words = len(models.load(str(folder)).tokenizer())
     assert gptq.exact < words / 8  # it has learnt something
     assert abs(gptq.rise()) <= 0.05 and gptq.agreement > 0.85, gptq
     assert gptq.agreement >= plain.agreement - 0.01, (plain, gptq)
-    assert evaluation.cost(model, Scheme.parse("w4a8"), "rtn", [], pieces)[0] == plain  # the same twice
+    assert (
+        evaluation.cost(model, Scheme.parse("w4a8"), "rtn", [], pieces)[0] == plain
+    )  # the same twice
 
 
 def test_the_measure_sees_damage(trained_model):
@@ -56,21 +70,25 @@ def test_the_measure_sees_damage(trained_model):
     weights = quantize.rounded(model, Scheme.parse("w4a8"))
     first = next(iter(weights))
     weights[first] = quantize.Weight(-weights[first].q, weights[first].scale, weights[first].group)
-    worse = evaluation.compare(model, quantize.quantized_copy(model, Scheme.parse("w4a8"), weights), pieces)
+    worse = evaluation.compare(
+        model, quantize.quantized_copy(model, Scheme.parse("w4a8"), weights), pieces
+    )
     assert worse.rise() > 0.05, worse
 
 
 class OutsideLinear(torch.nn.Module):
-    """torchao's Int8DynamicActivationInt4WeightConfig, by its documentation: activations int8 with a scale and a zero point
-    for each token, weights int4 (-8 to 7) symmetric in groups, the sums in f32. Embedding, cache and head's kind as it does:
-    every nn.Linear is quantised, nothing else."""
+    """torchao's Int8DynamicActivationInt4WeightConfig, by its documentation: activations int8 with
+    a
+    scale and a zero point for each token, weights int4 (-8 to 7) symmetric in groups, the sums in
+    f32. Embedding, cache and head's kind as it does: every nn.Linear is quantised, nothing else.
+    """
 
     def __init__(self, layer, group: int):
         super().__init__()
         parts = quantize.groups(layer.weight.detach(), group)
         scale = (parts.abs().amax(-1, keepdim=True) / 7.5).clamp(min=torch.finfo(torch.float32).eps)
         value = (parts / scale).round().clamp(-8, 7) * scale
-        self.value, self.bias = value.flatten(1)[:, :layer.weight.shape[1]], layer.bias
+        self.value, self.bias = value.flatten(1)[:, : layer.weight.shape[1]], layer.bias
 
     def forward(self, x):
         low, high = x.amin(-1, keepdim=True).clamp(max=0), x.amax(-1, keepdim=True).clamp(min=0)
@@ -90,19 +108,36 @@ def outside(model, group: int):
 
 
 def test_the_outside_scheme_is_torchao_s(trained_model):
-    quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed: pip install torchao compares with it")
+    quantization = pytest.importorskip(
+        "torchao.quantization",
+        reason="torchao is not installed: pip install torchao compares with it",
+    )
     from torchao.quantization.granularity import PerGroup
+
     folder, model = trained_model("llama")
     _, pieces = pieces_of(folder)
     size = 128 if MODE == "long" else 64
     theirs = copy.deepcopy(model)
-    quantization.quantize_(theirs, quantization.Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int4, weight_granularity=PerGroup(size)))
-    theirs, written = evaluation.compare(model, theirs, pieces), evaluation.compare(model, outside(model, size), pieces)
-    assert abs(theirs.quantized / written.quantized - 1) <= 0.002 and theirs.agreement >= 0.5, (theirs, written)
+    quantization.quantize_(
+        theirs,
+        quantization.Int8DynamicActivationIntxWeightConfig(
+            weight_dtype=torch.int4, weight_granularity=PerGroup(size)
+        ),
+    )
+    theirs, written = (
+        evaluation.compare(model, theirs, pieces),
+        evaluation.compare(model, outside(model, size), pieces),
+    )
+    assert abs(theirs.quantized / written.quantized - 1) <= 0.002 and theirs.agreement >= 0.5, (
+        theirs,
+        written,
+    )
 
 
 def test_no_worse_than_the_outside_scheme(trained_model):
-    """With calibration; ours also has an int8 cache and embedding, which the outside one leaves in f32."""
+    """With calibration; ours also has an int8 cache and embedding, which the outside one leaves in
+    f32.
+    """
     folder, model = trained_model("llama")
     calibration, pieces = pieces_of(folder)
     ours, _ = evaluation.cost(model, Scheme.parse("w4a8"), "gptq", calibration, pieces)
@@ -114,18 +149,52 @@ def test_the_command(trained_model, tmp_path, capsys):
     folder, _ = trained_model(FAMILIES[0])
     (tmp_path / "text").write_text(trained_models.stories(3, 20))
     place = tmp_path / "new" / "w.safetensors"
-    for scheme, *options in (["w4a8", "--quant-method", "rtn"], ["w8a8"]):  # the second takes the place of the first
-        status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), "--quant", scheme, "-o", str(place), *options])
+    for scheme, *options in (
+        ["w4a8", "--quant-method", "rtn"],
+        ["w8a8"],
+    ):  # the second takes the place of the first
+        status = cli.main(
+            [
+                "evaluate",
+                str(folder),
+                "--text",
+                str(tmp_path / "text"),
+                "--quant",
+                scheme,
+                "-o",
+                str(place),
+                *options,
+            ]
+        )
         lines = capsys.readouterr().out.splitlines()
         assert status == 0 and [line.split()[0] for line in lines] == ["fp32", scheme, "next"]
     written = load_file(place)
     assert [path.name for path in place.parent.iterdir()] == [place.name]
-    assert any(name.endswith(".q") for name in written) and all(f"{name[:-2]}.scale" in written for name in written if name.endswith(".q"))
+    assert any(name.endswith(".q") for name in written) and all(
+        f"{name[:-2]}.scale" in written for name in written if name.endswith(".q")
+    )
 
 
 def generated(folder, design, *options) -> None:
-    status = cli.main(["generate", str(folder), "--prompt", "one day anna went to the", "--max-new-tokens", "12", "--context", "32", "--quant", "w4a8", "--platform", "u55c",
-                       "-o", str(design), *options])
+    status = cli.main(
+        [
+            "generate",
+            str(folder),
+            "--prompt",
+            "one day anna went to the",
+            "--max-new-tokens",
+            "12",
+            "--context",
+            "32",
+            "--quant",
+            "w4a8",
+            "--platform",
+            "u55c",
+            "-o",
+            str(design),
+            *options,
+        ]
+    )
     assert status == 0
 
 
@@ -136,11 +205,16 @@ def test_a_design_has_the_calibrated_weights(core_built, trained_model, tmp_path
     generated(folder, tmp_path / "design", "--calibration", str(tmp_path / "text"))
     said = capsys.readouterr().out.splitlines()[0]
     generated(folder, tmp_path / "plain", "--quant-method", "rtn")
-    packed, plain = ({path.name: path.read_bytes() for path in (tmp_path / name / "weights").iterdir()} for name in ("design", "plain"))
+    packed, plain = (
+        {path.name: path.read_bytes() for path in (tmp_path / name / "weights").iterdir()}
+        for name in ("design", "plain")
+    )
     assert packed.keys() == plain.keys() and packed != plain
     words, scheme = models.load(str(folder)).tokenizer(), Scheme.parse("w4a8")
     prompts = evaluation.prompts(words((tmp_path / "text").read_text())["input_ids"], CONTEXT)
-    quantized = quantize.quantized_copy(model, scheme, calibrate.weights(model, scheme, "gptq", prompts))
+    quantized = quantize.quantized_copy(
+        model, scheme, calibrate.weights(model, scheme, "gptq", prompts)
+    )
     ids = words("one day anna went to the")["input_ids"]
     with torch.no_grad():
         for _ in range(12):
@@ -148,24 +222,46 @@ def test_a_design_has_the_calibrated_weights(core_built, trained_model, tmp_path
     assert said.split() == words.decode(ids).split()
 
 
-@pytest.mark.parametrize("options, message", [
-    (["--quant", "w4a8", "--quant-method", "gptq"], "needs a calibration text"), (["--quant", "w4a8", "--quant-method", "rtn", "--calibration", "text"], "takes no --calibration"),
-    (["--quant", "bf16", "--calibration", "text"], "of no use with --quant bf16"), (["--calibration", "text"], "of no use with --quant fp32"),
-    (["--quant", "w4a8", "--calibration", "text", "--no-weights"], "contradict each other"), (["--quant", "w4a8", "--calibration", "nowhere"], "No such file"),
-    (["--quant", "w4a8", "--calibration", "text"], "no tokenizer here"),
-])
-def test_calibration_that_cannot_be_is_one_error(tmp_path, folder_of, capsys, monkeypatch, options, message):
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--quant", "w4a8", "--quant-method", "gptq"], "needs a calibration text"),
+        (
+            ["--quant", "w4a8", "--quant-method", "rtn", "--calibration", "text"],
+            "takes no --calibration",
+        ),
+        (["--quant", "bf16", "--calibration", "text"], "has no effect with --quant bf16"),
+        (["--calibration", "text"], "has no effect with --quant fp32"),
+        (["--quant", "w4a8", "--calibration", "text", "--no-weights"], "contradict each other"),
+        (["--quant", "w4a8", "--calibration", "nowhere"], "No such file"),
+        (["--quant", "w4a8", "--calibration", "text"], "no tokenizer here"),
+    ],
+)
+def test_calibration_that_cannot_be_is_one_error(
+    tmp_path, folder_of, capsys, monkeypatch, options, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("one day")
     status = cli.main(["compile", str(folder_of("gpt2")), "-o", str(tmp_path / "design"), *options])
     errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
-    assert status == 1 and len(errors) == 1 and message in errors[0] and not (tmp_path / "design").exists(), errors
+    assert (
+        status == 1
+        and len(errors) == 1
+        and message in errors[0]
+        and not (tmp_path / "design").exists()
+    ), errors
 
 
-@pytest.mark.parametrize("text, options, message", [
-    (b"one day", [], "the text has 2 tokens"), (b"\xff\xfe", [], "not UTF-8"), (None, [], "No such file"),
-    (b"one day", ["--context", "999"], "--context 999"), (b"one day", ["--quant", "w1a1"], "no scheme 'w1a1'"),
-])
+@pytest.mark.parametrize(
+    "text, options, message",
+    [
+        (b"one day", [], "the text has 2 tokens"),
+        (b"\xff\xfe", [], "not UTF-8"),
+        (None, [], "No such file"),
+        (b"one day", ["--context", "999"], "--context 999"),
+        (b"one day", ["--quant", "w1a1"], "no scheme 'w1a1'"),
+    ],
+)
 def test_wrong_use_is_one_error(tmp_path, folder_of, capsys, text, options, message):
     folder = tmp_path / "m"
     folder.mkdir()
@@ -178,17 +274,39 @@ def test_wrong_use_is_one_error(tmp_path, folder_of, capsys, text, options, mess
     assert status == 1 and len(errors) == 1 and message in errors[0], errors
 
 
-@pytest.mark.parametrize("output, message", [("", "not a file of weights"), ("text", "not a file of weights"), ("text/w.safetensors", "text: not a folder")])
-def test_a_place_for_the_weights_is_looked_at_before_the_model_is_loaded(tmp_path, folder_of, capsys, output, message):
+@pytest.mark.parametrize(
+    "output, message",
+    [
+        ("", "not a file of weights"),
+        ("text", "not a file of weights"),
+        ("text/w.safetensors", "text: not a folder"),
+    ],
+)
+def test_a_place_for_the_weights_is_looked_at_before_the_model_is_loaded(
+    tmp_path, folder_of, capsys, output, message
+):
     (tmp_path / "text").write_text("one day anna went to the house")
-    status = cli.main(["evaluate", str(folder_of("gpt2")), "--text", str(tmp_path / "text"), "-o", str(tmp_path / output)])
+    status = cli.main(
+        [
+            "evaluate",
+            str(folder_of("gpt2")),
+            "--text",
+            str(tmp_path / "text"),
+            "-o",
+            str(tmp_path / output),
+        ]
+    )
     said = capsys.readouterr().err
     assert status == 1 and message in said.splitlines()[0] and "load" not in said
-    assert [path.name for path in tmp_path.iterdir()] == ["text"] and (tmp_path / "text").read_text().startswith("one day")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"] and (
+        tmp_path / "text"
+    ).read_text().startswith("one day")
 
 
 def test_a_text_is_split_into_two_parts_that_do_not_meet():
     calibration, pieces = evaluation.split(list(range(100)), 10)
-    assert [int(piece[0, 0]) for piece in (*calibration, *pieces)] == list(range(0, 100, 10)) and len(calibration) == 2
+    assert [int(piece[0, 0]) for piece in (*calibration, *pieces)] == list(
+        range(0, 100, 10)
+    ) and len(calibration) == 2
     with pytest.raises(Error, match="has 19 tokens"):
         evaluation.split(list(range(19)), 10)

@@ -1,4 +1,7 @@
-"""streamtensor explore: Optuna over the choices, workers that die, a Dask cluster, a storage of something else."""
+"""streamtensor explore: Optuna over the choices, workers that die, a Dask cluster, a storage of
+something else.
+"""
+
 import json
 import os
 import re
@@ -14,7 +17,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from streamtensor import cli, core, explore, journal_lock, explore_report  # noqa: E402
+from streamtensor import cli, core, explore, explore_report, journal_lock  # noqa: E402
 from streamtensor.errors import Error  # noqa: E402
 
 TREE = Path(__file__).parents[2]
@@ -41,11 +44,19 @@ def test_trials_front_and_page(tmp_path, capsys):
     assert len(trials) == 12 and len(complete) >= 6
     assert trials[0].params["search"] == "joint" and len(table) >= 2
     page = (folder / "report.html").read_text()
-    assert page.count("<svg") >= 2 and "Pareto front" in page and "History" in page and "://" not in page
+    assert (
+        page.count("<svg") >= 2
+        and "Pareto front" in page
+        and "History" in page
+        and "://" not in page
+    )
     study = explore.open_study(folder, explore.Task(MODEL.read_text(), "u55c", None), True)
     best = explore.pareto_front(study)
     for trial in best:
-        assert not any(all(a <= b for a, b in zip(other.values, trial.values)) and other.values != trial.values for other in complete)
+        assert not any(
+            all(a <= b for a, b in zip(other.values, trial.values)) and other.values != trial.values
+            for other in complete
+        )
         assert abs(trial.user_attrs["cycles"] / trial.user_attrs["simulated"] - 1) < 0.05
     assert explore_report.page(study) == page
 
@@ -62,7 +73,15 @@ def test_an_exploration_goes_on(tmp_path, capsys):
 def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     folder = tmp_path / "e"
     assert cli.main([*WORDS, "--trials", "1", "-o", str(folder)]) == 0
-    other = ["explore", str(TREE / "tests" / "models" / "mlp.mlir"), "--platform", "u55c", "--resume", "-o", str(folder)]
+    other = [
+        "explore",
+        str(TREE / "tests" / "models" / "mlp.mlir"),
+        "--platform",
+        "u55c",
+        "--resume",
+        "-o",
+        str(folder),
+    ]
     assert cli.main(other) == 1
     assert "its model is" in capsys.readouterr().err
     assert cli.main([*WORDS, "--resume", "--max-dsp", "50%", "-o", str(folder)]) == 1
@@ -98,24 +117,29 @@ def locked(folder: Path) -> Path:
 def test_a_lock_that_is_waited_for_is_told(tmp_path, monkeypatch, capsys):
     lock = locked(tmp_path / "e")
     capsys.readouterr()
-    monkeypatch.setattr(journal_lock, "NOTICE_SECONDS", .2)
+    monkeypatch.setattr(journal_lock, "NOTICE_SECONDS", 0.2)
     released = threading.Timer(1, lock.unlink)
     released.start()
     assert cli.main([*WORDS, "--trials", "1", "--resume", "-o", str(tmp_path / "e")]) == 0
     released.join()
     said = capsys.readouterr()
-    assert said.err.count(f"streamtensor: waiting for {lock}, the lock of another exploration") == 1 and str(lock) not in said.out
+    assert (
+        said.err.count(f"streamtensor: waiting for {lock}, the lock of another exploration") == 1
+        and str(lock) not in said.out
+    )
     assert "is removed" not in said.err and not lock.is_symlink()
 
 
 def test_a_lock_behind_which_nothing_is_written_is_removed_and_told(tmp_path, monkeypatch, capsys):
     lock = locked(tmp_path / "e")
     capsys.readouterr()
-    monkeypatch.setattr(journal_lock, "NOTICE_SECONDS", .2)
+    monkeypatch.setattr(journal_lock, "NOTICE_SECONDS", 0.2)
     monkeypatch.setattr(journal_lock, "STALE_SECONDS", 1)
     assert cli.main([*WORDS, "--trials", "2", "--resume", "-o", str(tmp_path / "e")]) == 0
     said = capsys.readouterr().err
-    assert f"waiting for {lock}" in said and f"{lock} is removed: nothing was written for 1 s" in said
+    assert (
+        f"waiting for {lock}" in said and f"{lock} is removed: nothing was written for 1 s" in said
+    )
     assert not lock.is_symlink() and len(trials_of(tmp_path / "e")) == 2
 
 
@@ -125,7 +149,9 @@ def test_a_lock_that_another_run_took_away_is_named(tmp_path):
     lock = journal_lock.JournalLock(journal)
     assert lock.acquire()
     (tmp_path / f"{explore.STORAGE}.lock").unlink()
-    with pytest.raises(Error, match=f"{explore.STORAGE}.lock was removed while this exploration wrote"):
+    with pytest.raises(
+        Error, match=f"{explore.STORAGE}.lock was removed while this exploration wrote"
+    ):
         lock.release()
 
 
@@ -140,23 +166,48 @@ def test_a_record_that_was_cut_short_is_left_out(tmp_path):
 
 def test_no_design_at_all_is_told(tmp_path, capsys):
     assert cli.main([*WORDS, "--trials", "2", "--max-dsp", "1", "-o", str(tmp_path / "e")]) == 1
-    assert "none of 2 trials gives a design; the one with default settings fails with: --max-dsp 1 cannot be met" in capsys.readouterr().err
+    assert (
+        "none of 2 trials gives a design; the one with default settings fails with: --max-dsp 1 cannot be met"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
-    """Designs take no longer than wished and have fewer DSP slices than without; what no kernel is called is told, and so are other wishes than the folder's."""
+    """Designs take no longer than wished and have fewer DSP slices than without; what no kernel is
+    called is told, and so are other wishes than the folder's.
+    """
     wished = ["--target-ms", "0.06", "--fix-kernel", "k0:lanes=32"]
     assert cli.main([*WORDS, "--trials", "2", "-o", str(tmp_path / "free")]) == 0
     assert cli.main([*WORDS, "--trials", "2", *wished, "-o", str(tmp_path / "e")]) == 0
-    study = explore.open_study(tmp_path / "e", explore.Task(MODEL.read_text(), "u55c", None, wished), True)
-    free = explore.open_study(tmp_path / "free", explore.Task(MODEL.read_text(), "u55c", None), True)
-    assert len(explore.finished(study)) == 2 and all(trial.values[0] <= 0.06 for trial in explore.pareto_front(study))
+    study = explore.open_study(
+        tmp_path / "e", explore.Task(MODEL.read_text(), "u55c", None, wished), True
+    )
+    free = explore.open_study(
+        tmp_path / "free", explore.Task(MODEL.read_text(), "u55c", None), True
+    )
+    assert len(explore.finished(study)) == 2 and all(
+        trial.values[0] <= 0.06 for trial in explore.pareto_front(study)
+    )
     assert explore.finished(study)[0].values[1] < explore.finished(free)[0].values[1]
     capsys.readouterr()
-    assert cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
-    assert "its wish is '--target-ms 0.06 --fix-kernel k0:lanes=32', not '--fix-kernel k0:lanes=4'" in capsys.readouterr().err
-    assert cli.main([*WORDS, "--trials", "1", "--fix-kernel", "k77:lanes=2", "-o", str(tmp_path / "f")]) == 1
-    assert "--fix-kernel names 'k77', which is no kernel of the design\nnote: the nearest is k0" in capsys.readouterr().err and not (tmp_path / "f").exists()
+    assert (
+        cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
+    )
+    assert (
+        "its wish is '--target-ms 0.06 --fix-kernel k0:lanes=32', not '--fix-kernel k0:lanes=4'"
+        in capsys.readouterr().err
+    )
+    assert (
+        cli.main(
+            [*WORDS, "--trials", "1", "--fix-kernel", "k77:lanes=2", "-o", str(tmp_path / "f")]
+        )
+        == 1
+    )
+    assert (
+        "--fix-kernel names 'k77', which is no kernel of the design\nnote: the nearest is k0"
+        in capsys.readouterr().err
+        and not (tmp_path / "f").exists()
+    )
 
 
 def wrap_compiler(folder: Path, line: str, monkeypatch) -> None:
@@ -170,7 +221,11 @@ def wrap_compiler(folder: Path, line: str, monkeypatch) -> None:
 
 def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
     folder = tmp_path / "core"
-    wrap_compiler(folder, f'if [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi', monkeypatch)
+    wrap_compiler(
+        folder,
+        f'if [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi',
+        monkeypatch,
+    )
     assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 0
     assert (folder / "died").is_dir()
     trials = trials_of(tmp_path / "e")
@@ -178,7 +233,11 @@ def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
 
 
 def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
-    space = [{"name": "lanes", "default": 1024, "candidates": [1024]}, {"name": "search", "default": "joint", "candidates": ["joint"]}, {"name": "clock", "default": 300, "candidates": [250, 300]}]
+    space = [
+        {"name": "lanes", "default": 1024, "candidates": [1024]},
+        {"name": "search", "default": "joint", "candidates": ["joint"]},
+        {"name": "clock", "default": 300, "candidates": [250, 300]},
+    ]
 
     class Asked:
         workers, points = 1, []
@@ -194,7 +253,11 @@ def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
     task = explore.Task(MODEL.read_text(), "u55c", None)
     study = explore.open_study(tmp_path / "e", task, False)
     explore.explore(study, task, space, Asked(), 6, lambda count: None)
-    assert Asked.points[0] == {} and {"clock": 250} in Asked.points and all(point in ({}, {"clock": 250}) for point in Asked.points)
+    assert (
+        Asked.points[0] == {}
+        and {"clock": 250} in Asked.points
+        and all(point in ({}, {"clock": 250}) for point in Asked.points)
+    )
 
 
 def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
@@ -204,21 +267,56 @@ def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
 
 
 def start(*words: str) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TREE / "python"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])}
-    return subprocess.Popen([sys.executable, "-m", *words], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(TREE / "python"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        ),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", *words],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     file, running = tmp_path / "scheduler.json", []
     try:
-        running.append(start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)))
+        running.append(
+            start(
+                "distributed.cli.dask_scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+                "--scheduler-file",
+                str(file),
+            )
+        )
         limit = time.monotonic() + 60
-        while not (file.exists() and file.read_text().strip().endswith("}")) and time.monotonic() < limit:
+        while (
+            not (file.exists() and file.read_text().strip().endswith("}"))
+            and time.monotonic() < limit
+        ):
             time.sleep(0.1)
         address = json.loads(file.read_text())["address"]
         for _ in range(2):
-            running.append(start("distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)))
+            running.append(
+                start(
+                    "distributed.cli.dask_worker",
+                    address,
+                    "--no-nanny",
+                    "--nthreads",
+                    "1",
+                    "--no-dashboard",
+                    "--local-directory",
+                    str(tmp_path),
+                )
+            )
         with distributed.Client(address) as client:
             client.wait_for_workers(2, timeout=60)
         counted, told = [], explore.Live.done
@@ -230,7 +328,23 @@ def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
             told(live, count)
 
         monkeypatch.setattr(explore.Live, "done", done)
-        assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", address, "--trials", "8", "-o", str(tmp_path / "e")]) == 0
+        assert (
+            cli.main(
+                [
+                    "explore",
+                    str(MODEL),
+                    "--platform",
+                    "u55c",
+                    "--scheduler",
+                    address,
+                    "--trials",
+                    "8",
+                    "-o",
+                    str(tmp_path / "e"),
+                ]
+            )
+            == 0
+        )
         assert counted[-1] == 8 and len(trials_of(tmp_path / "e")) == 8 and running[1].wait(10) < 0
     finally:
         for process in reversed(running):
@@ -242,13 +356,53 @@ def test_no_scheduler_is_told_and_nothing_left(tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     client = distributed.Client
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=.5))
-        assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", "tcp://127.0.0.1:1", "--trials", "2", "-o", str(tmp_path / "e")]) == 1
-        assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", "nonsense", "--trials", "2", "-o", str(tmp_path / "e")]) == 1
-    assert capsys.readouterr().err.count("no Dask scheduler answers") == 2 and not (tmp_path / "e").exists()
+        patch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=0.5))
+        assert (
+            cli.main(
+                [
+                    "explore",
+                    str(MODEL),
+                    "--platform",
+                    "u55c",
+                    "--scheduler",
+                    "tcp://127.0.0.1:1",
+                    "--trials",
+                    "2",
+                    "-o",
+                    str(tmp_path / "e"),
+                ]
+            )
+            == 1
+        )
+        assert (
+            cli.main(
+                [
+                    "explore",
+                    str(MODEL),
+                    "--platform",
+                    "u55c",
+                    "--scheduler",
+                    "nonsense",
+                    "--trials",
+                    "2",
+                    "-o",
+                    str(tmp_path / "e"),
+                ]
+            )
+            == 1
+        )
+    assert (
+        capsys.readouterr().err.count("no Dask scheduler answers") == 2
+        and not (tmp_path / "e").exists()
+    )
 
 
 def test_the_choices_are_the_compilers():
-    help_text = subprocess.run([core.find_file(core.COMPILER), "compile", "--help"], capture_output=True, text=True).stdout
+    help_text = subprocess.run(
+        [core.find_file(core.COMPILER), "compile", "--help"], capture_output=True, text=True
+    ).stdout
     for choice in explore.search_space("u55c"):
-        assert re.search(rf"--{choice['name']}\b", help_text) and choice["default"] in choice["candidates"]
+        assert (
+            re.search(rf"--{choice['name']}\b", help_text)
+            and choice["default"] in choice["candidates"]
+        )

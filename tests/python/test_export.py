@@ -1,4 +1,5 @@
 """Export: arguments, results and their attributes for each model family, and for any module."""
+
 import json
 import re
 import shutil
@@ -16,9 +17,13 @@ import streamtensor
 from streamtensor import graph, models, weights
 from streamtensor.decoder_step import ExplicitCache, StepShape, _head_on_last_token_only
 
-ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
-RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.position = "(\w+)", stream.axis = (\d+) : i64, )?'
-                    r'stream.name = "([^"]*)", stream.role = "(\w+)"(?:, stream.token_count = "(\w+)")?\}')
+ARGUMENT = re.compile(
+    r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}'
+)
+RESULT = re.compile(
+    r'(tensor<[^>]*>) \{(?:stream.position = "(\w+)", stream.axis = (\d+) : i64, )?'
+    r'stream.name = "([^"]*)", stream.role = "(\w+)"(?:, stream.token_count = "(\w+)")?\}'
+)
 
 
 def signature(text: str):
@@ -29,7 +34,10 @@ def signature(text: str):
 
 def parses(text: str) -> bool:
     tool = shutil.which("mlir-opt-19")
-    return not tool or subprocess.run([tool], input=text, capture_output=True, text=True).returncode == 0
+    return (
+        not tool
+        or subprocess.run([tool], input=text, capture_output=True, text=True).returncode == 0
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -41,12 +49,17 @@ def test_decode_step(family, folder_of):
     heads, width, vocabulary = shape.heads, shape.width, model.config.vocab_size
     past, row = f"tensor<1x{heads}x15x{width}xf32>", f"tensor<1x{heads}x1x{width}xf32>"
     states = ["k.0", "k.1", "v.0", "v.1"]
-    assert arguments[:2] == [("tensor<1x1xi64>", "ids", "input"), ("tensor<1x1xi64>", "positions", "input")]
+    assert arguments[:2] == [
+        ("tensor<1x1xi64>", "ids", "input"),
+        ("tensor<1x1xi64>", "positions", "input"),
+    ]
     assert arguments[2:6] == [(past, name, "state") for name in states]
     assert results[0] == (f"tensor<1x1x{vocabulary}xf32>", "", "", "logits", "output", "")
     assert results[1:] == [(row, "positions", "2", name, "state", "") for name in states]
     assert [name for _, name, role in arguments[6:] if role == "weight"] == lowered.weights
-    assert set(lowered.weights) <= set(model.tensors()) and len(arguments) == 6 + len(lowered.weights)
+    assert set(lowered.weights) <= set(model.tensors()) and len(arguments) == 6 + len(
+        lowered.weights
+    )
     assert parses(lowered.text)
 
 
@@ -59,6 +72,7 @@ def test_only_a_context_beyond_a_sliding_window_has_a_window(folder_of):
 
 def test_a_model_without_attention_is_refused():
     from transformers import MambaConfig
+
     with pytest.raises(streamtensor.Error, match="'mamba' has no attention heads"):
         StepShape.of(MambaConfig(), "decode", 9, 1)
 
@@ -66,22 +80,48 @@ def test_a_model_without_attention_is_refused():
 @pytest.mark.parametrize("all_logits", [False, True])
 def test_prefill_step(all_logits, folder_of):
     model = models.load(str(folder_of("gpt2")))
-    arguments, results = signature(model.lower(replace(StepShape.of(model.config, "prefill", 64, 8), all_logits=all_logits)).text)
-    assert arguments[:3] == [("tensor<1x8xi64>", "ids", "input"), ("tensor<1x1xi64>", "positions", "input"), ("tensor<1x1xi64>", "tokens", "input")]
-    assert arguments[3:7] == [("tensor<1x4x63x32xf32>", name, "state") for name in ("k.0", "k.1", "v.0", "v.1")]
+    arguments, results = signature(
+        model.lower(
+            replace(StepShape.of(model.config, "prefill", 64, 8), all_logits=all_logits)
+        ).text
+    )
+    assert arguments[:3] == [
+        ("tensor<1x8xi64>", "ids", "input"),
+        ("tensor<1x1xi64>", "positions", "input"),
+        ("tensor<1x1xi64>", "tokens", "input"),
+    ]
+    assert arguments[3:7] == [
+        ("tensor<1x4x63x32xf32>", name, "state") for name in ("k.0", "k.1", "v.0", "v.1")
+    ]
     assert {role for _, _, role in arguments[7:]} == {"weight"}
-    assert results[0] == (f"tensor<1x{8 if all_logits else 1}x512xf32>", "", "", "logits", "output", "")
-    assert results[1:] == [("tensor<1x4x8x32xf32>", "positions", "2", name, "state", "tokens") for name in ("k.0", "k.1", "v.0", "v.1")]
+    assert results[0] == (
+        f"tensor<1x{8 if all_logits else 1}x512xf32>",
+        "",
+        "",
+        "logits",
+        "output",
+        "",
+    )
+    assert results[1:] == [
+        ("tensor<1x4x8x32xf32>", "positions", "2", name, "state", "tokens")
+        for name in ("k.0", "k.1", "v.0", "v.1")
+    ]
 
 
 def norms(text: str) -> list[str]:
     return re.findall(r"math\.rsqrt.*?-> (tensor<[^>]*>)", text, re.S)
 
 
-@pytest.mark.parametrize("family, all_logits", [(family, False) for family in FAMILIES] + [("gpt2", True)])
+@pytest.mark.parametrize(
+    "family, all_logits", [(family, False) for family in FAMILIES] + [("gpt2", True)]
+)
 def test_the_last_norm_is_of_the_row_that_counts(family, all_logits, folder_of):
     model = models.load(str(folder_of(family)))
-    rows = norms(model.lower(replace(StepShape.of(model.config, "prefill", 64, 8), all_logits=all_logits)).text)
+    rows = norms(
+        model.lower(
+            replace(StepShape.of(model.config, "prefill", 64, 8), all_logits=all_logits)
+        ).text
+    )
     assert len(rows) > 4 and all("x8x" in shape for shape in rows[:-1])
     assert ("x8x" in rows[-1]) == all_logits
 
@@ -95,12 +135,18 @@ def test_a_norm_in_front_of_layers_stays_there():
     cache = ExplicitCache(2, [], [])
     _head_on_last_token_only(outer, torch.tensor([[2]]), cache)
     x = torch.randn(1, 5, 4)
-    assert torch.equal(front(x), torch.nn.functional.layer_norm(x, (4,), front.weight, front.bias, front.eps))
-    assert torch.equal(outer.head(x), torch.nn.functional.linear(x[:, 1:2], outer.head.weight, outer.head.bias))
+    assert torch.equal(
+        front(x), torch.nn.functional.layer_norm(x, (4,), front.weight, front.bias, front.eps)
+    )
+    assert torch.equal(
+        outer.head(x), torch.nn.functional.linear(x[:, 1:2], outer.head.weight, outer.head.bias)
+    )
     cache.new_v[-1] = x
     assert torch.equal(front(x), x)
     row = torch.nn.functional.layer_norm(x[:, 1:2], (4,), front.weight, front.bias, front.eps)
-    assert torch.equal(outer.head(x), torch.nn.functional.linear(row, outer.head.weight, outer.head.bias))
+    assert torch.equal(
+        outer.head(x), torch.nn.functional.linear(row, outer.head.weight, outer.head.bias)
+    )
 
 
 def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
@@ -108,24 +154,38 @@ def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
     shape = replace(StepShape.of(model.config, "decode", 16, 1), masks_past=True)
     text, bare = model.lower(shape).text, model.lower(shape, attributes=False).text
     assert "stream." not in bare
-    assert re.sub(r" \{stream\.[^}]*\}", "", text).replace("-> (", "-> ") == bare.replace("-> (", "-> ")
+    assert re.sub(r" \{stream\.[^}]*\}", "", text).replace("-> (", "-> ") == bare.replace(
+        "-> (", "-> "
+    )
 
 
 def test_export_is_reproducible(folder_of):
-    texts = {models.load(str(folder_of("llama"))).lower(StepShape.of(models.load(str(folder_of("llama"))).config,
-                                                                  "decode", 16, 1)).text for _ in range(2)}
+    texts = {
+        models.load(str(folder_of("llama")))
+        .lower(StepShape.of(models.load(str(folder_of("llama"))).config, "decode", 16, 1))
+        .text
+        for _ in range(2)
+    }
     assert len(texts) == 1
 
 
 def test_any_module():
-    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(),
-                                 torch.nn.Linear(144, 5)).eval()
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(144, 5),
+    ).eval()
     exported = streamtensor.export(module, (torch.zeros(1, 3, 8, 8),), names=["image"])
     arguments, results = signature(exported.text)
     assert arguments[0] == ("tensor<1x3x8x8xf32>", "image", "input")
     assert [name for _, name, _ in arguments[1:]] == list(exported.weights)
     assert "1.num_batches_tracked" not in exported.weights and "1.running_var" in exported.weights
-    assert all(exported.weights[name] is dict(module.state_dict(keep_vars=True))[name] for name in exported.weights)
+    assert all(
+        exported.weights[name] is dict(module.state_dict(keep_vars=True))[name]
+        for name in exported.weights
+    )
     assert results == [("tensor<1x5xf32>", "", "", "result0", "output", "")]
 
 
@@ -136,10 +196,13 @@ def test_module_is_left_as_it_was():
     assert module.weight is before and not before.is_meta
 
 
-@pytest.mark.parametrize("inputs, names, message", [
-    ((3,), None, "not a tensor"),
-    ((torch.zeros(1, 3),), ["a", "b"], "2 names for 1"),
-])
+@pytest.mark.parametrize(
+    "inputs, names, message",
+    [
+        ((3,), None, "not a tensor"),
+        ((torch.zeros(1, 3),), ["a", "b"], "2 names for 1"),
+    ],
+)
 def test_bad_inputs_are_refused(inputs, names, message):
     with pytest.raises(streamtensor.Error, match=message):
         streamtensor.export(torch.nn.Linear(3, 2), inputs, names)
@@ -150,18 +213,27 @@ def test_control_flow_by_numbers_is_refused_with_its_line(capfd):
         def forward(self, x):
             return x * 2 if x.sum() > 0 else x
 
-    with pytest.raises(streamtensor.Error, match=r"decides by numbers that it computes: return x \* 2 if x.sum\(\) > 0 else x \(.*test_export.py:\d+\)"):
+    with pytest.raises(
+        streamtensor.Error,
+        match=r"decides by numbers that it computes: return x \* 2 if x.sum\(\) > 0 else x \(.*test_export.py:\d+\)",
+    ):
         streamtensor.export(Loop(), torch.zeros(3))
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("function, message", [
-    (lambda x: x[x > 0].sum(), "aten.index.Tensor gives as many numbers as its inputs' values say"),   # torch-mlir does not end on it
-    (lambda x: x + torch.rand_like(x), "aten.rand_like.default gives other numbers each time"),
-    (lambda x: x.add_(1), "writes into 'x'"),
-    (lambda x: (x * 2, None), "the module gives None"),
-    (lambda x: (x * 2, 3), "the module gives 3"),
-])
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (
+            lambda x: x[x > 0].sum(),
+            "aten.index.Tensor gives as many numbers as its inputs' values say",
+        ),  # torch-mlir does not end on it
+        (lambda x: x + torch.rand_like(x), "aten.rand_like.default gives other numbers each time"),
+        (lambda x: x.add_(1), "writes into 'x'"),
+        (lambda x: (x * 2, None), "the module gives None"),
+        (lambda x: (x * 2, 3), "the module gives 3"),
+    ],
+)
 def test_what_is_no_function_of_tensors_to_tensors_is_told_so(function, message):
     class Strange(torch.nn.Module):
         def forward(self, x):
@@ -217,13 +289,36 @@ class Unknown(torch.nn.Module):
         return torch.lgamma(x * 2)
 
 
-@pytest.mark.parametrize("module, message, note", [
-    (Inverse(), r"no lowering for torch.aten.linalg_inv: return torch.linalg.inv\(x \+ 1\)", "known before the module runs"),
-    (Inverted(), r"no lowering for torch.aten.linalg_inv: return torch.linalg.inv\(x \+ 1\)", "kept as a buffer"),
-    (Spectrum(), r"aten.stft.default gives torch.complex64: return torch.view_as_real\(torch.stft\(.*\)\)", "cosines and sines"),
-    (Pairs(), r"aten.stft.default works with complex numbers: return torch.stft\(.*\)", "cosines and sines"),
-    (Unknown(), r"no lowering for torch.aten.lgamma: return torch.lgamma\(x \* 2\)", "torch-mlir can lower"),
-])
+@pytest.mark.parametrize(
+    "module, message, note",
+    [
+        (
+            Inverse(),
+            r"no lowering for torch.aten.linalg_inv: return torch.linalg.inv\(x \+ 1\)",
+            "known before the module runs",
+        ),
+        (
+            Inverted(),
+            r"no lowering for torch.aten.linalg_inv: return torch.linalg.inv\(x \+ 1\)",
+            "kept as a buffer",
+        ),
+        (
+            Spectrum(),
+            r"aten.stft.default gives torch.complex64: return torch.view_as_real\(torch.stft\(.*\)\)",
+            "cosines and sines",
+        ),
+        (
+            Pairs(),
+            r"aten.stft.default works with complex numbers: return torch.stft\(.*\)",
+            "cosines and sines",
+        ),
+        (
+            Unknown(),
+            r"no lowering for torch.aten.lgamma: return torch.lgamma\(x \* 2\)",
+            "torch-mlir can lower",
+        ),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")  # of PyTorch, about pairs of real numbers
 def test_an_operator_that_is_refused_is_named_with_its_line(module, message, note):
     with pytest.raises(streamtensor.Error, match=rf"{message} \(.*test_export.py:\d+\)$") as raised:
@@ -239,8 +334,14 @@ def test_a_fourier_transform_by_products_is_accepted(core_built):
     x = torch.randn(1, 1, 20)
     with streamtensor.compile(frames, x) as design:
         found = design(x)[0]
-    wanted = torch.view_as_real(torch.stft(x.flatten(), 8, 2, window=torch.hann_window(8), center=False, return_complex=True))
-    torch.testing.assert_close(found, torch.cat([wanted[..., 0], wanted[..., 1]]), rtol=2e-5, atol=2e-6)
+    wanted = torch.view_as_real(
+        torch.stft(
+            x.flatten(), 8, 2, window=torch.hann_window(8), center=False, return_complex=True
+        )
+    )
+    torch.testing.assert_close(
+        found, torch.cat([wanted[..., 0], wanted[..., 1]]), rtol=2e-5, atol=2e-6
+    )
 
 
 def test_weights_file_holds_the_values(tmp_path, folder_of):
@@ -268,11 +369,15 @@ def test_weights_file_appears_whole_or_not_at_all(tmp_path):
 
 def test_checkpoint_of_the_bare_model_in_shards_and_half_precision(tmp_path, folder_of):
     made = models.load(str(folder_of("gpt2")))
-    values = {name.removeprefix("transformer."): made.tensor(name).bfloat16() for name in made.tensors()}
+    values = {
+        name.removeprefix("transformer."): made.tensor(name).bfloat16() for name in made.tensors()
+    }
     (tmp_path / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
     shards = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(values)}
     for file in set(shards.values()):
-        save_file({name: value for name, value in values.items() if shards[name] == file}, tmp_path / file)
+        save_file(
+            {name: value for name, value in values.items() if shards[name] == file}, tmp_path / file
+        )
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
     read = models.load(str(tmp_path))
     assert read.notice is None
@@ -293,7 +398,9 @@ def test_checkpoint_of_another_shape_is_refused(tmp_path, folder_of):
     (tmp_path / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
     save_file({"transformer.wte.weight": torch.zeros(3, 3)}, tmp_path / "model.safetensors")
     model = models.load(str(tmp_path))
-    with pytest.raises(streamtensor.Error, match=r"'transformer.wte.weight' has the shape \(3, 3\)"):
+    with pytest.raises(
+        streamtensor.Error, match=r"'transformer.wte.weight' has the shape \(3, 3\)"
+    ):
         model.write_weights(tmp_path / "w.safetensors", ["transformer.wte.weight"])
     with pytest.raises(streamtensor.Error, match="no tensor 'transformer.wpe.weight'"):
         model.tensor("transformer.wpe.weight")
@@ -304,5 +411,9 @@ def test_what_torch_mlir_leaves_is_removed_where_it_leaves_it_alone(tmp_path, mo
     for name in ("temporary", "elsewhere"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "Module.mlir").touch()
-        graph._remove_failed_dump(RuntimeError(f"failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' {tmp_path / name / 'Module.mlir'}"))
+        graph._remove_failed_dump(
+            RuntimeError(
+                f"failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' {tmp_path / name / 'Module.mlir'}"
+            )
+        )
     assert [path.parent.name for path in tmp_path.glob("*/Module.mlir")] == ["elsewhere"]

@@ -1,4 +1,5 @@
 """bench/full_width_accuracy.py: a design of a small model passes; what differs is seen."""
+
 import os
 import sys
 from pathlib import Path
@@ -42,9 +43,18 @@ def test_a_model_at_full_width_passes(core_built):
 
 
 def test_a_token_counts_as_wrong_where_pytorch_is_sure():
-    rows = [(torch.zeros(1, 1, 2, 4, dtype=torch.int8), torch.tensor([0, 3]).to(torch.int8).reshape(1, 1, 2, 1).expand(1, 1, 2, 4))]
+    rows = [
+        (
+            torch.zeros(1, 1, 2, 4, dtype=torch.int8),
+            torch.tensor([0, 3]).to(torch.int8).reshape(1, 1, 2, 1).expand(1, 1, 2, 4),
+        )
+    ]
     for margin, wrong in ((0.5, 1), (0.01, 0)):
         against = full_width_accuracy.LaunchComparison(None)
         against.add(torch.tensor([1.0, 1.1]), torch.tensor([1.1 + margin, 1.1]), rows)
         against.off = [0.1]
-        assert against.token_mismatches(1) == (1, wrong) and against.tokens == 1 and against.bytes == [(0.5, 3)]
+        assert (
+            against.token_mismatches(1) == (1, wrong)
+            and against.tokens == 1
+            and against.bytes == [(0.5, 3)]
+        )

@@ -1,8 +1,10 @@
-"""Greedy decoding against PyTorch: on the exported step run by PyTorch itself, and on the compiled design.
+"""Greedy decoding against PyTorch: on the exported step run by PyTorch itself, and on the compiled
+design.
 
-The mutants show that the comparison can fail: each has one fault that random weights would hide if only ids were
-compared.
+The mutants show that the comparison can fail: each has one fault that random weights would hide if
+only ids were compared.
 """
+
 import contextlib
 import json
 
@@ -55,39 +57,60 @@ def test_comparison_sees_a_fault_in_the_step(gpt2, mutant):
 def test_generation_ends_at_an_end_token(gpt2):
     decoder, prompt = generation.Decoder(TorchDesign(gpt2), gpt2.shape), gpt2.prompt(0)
     ids = list(decoder.tokens(prompt, 8))
-    assert len(ids) == 8 and list(decoder.tokens(prompt, 8, end={ids[2]})) == ids[:ids.index(ids[2]) + 1]
+    assert (
+        len(ids) == 8
+        and list(decoder.tokens(prompt, 8, end={ids[2]})) == ids[: ids.index(ids[2]) + 1]
+    )
 
 
-@pytest.mark.parametrize("prompt, new, message", [
-    ([], 4, "empty"), ([7], 4, "the id 7"), ([-1], 4, "the id -1"), ([1], 0, "too few"), ([1] * 8, 1, "context of 8"),
-])
+@pytest.mark.parametrize(
+    "prompt, new, message",
+    [
+        ([], 4, "empty"),
+        ([7], 4, "the id 7"),
+        ([-1], 4, "the id -1"),
+        ([1], 0, "too few"),
+        ([1] * 8, 1, "context of 8"),
+    ],
+)
 def test_bad_prompt_is_refused(prompt, new, message):
     with pytest.raises(Error, match=message):
         generation.check_prompt(prompt, new, vocabulary=7, context=8)
 
 
 def test_the_whole_context_can_be_used_and_no_more():
-    assert [generation.check_prompt([1, 2], new, vocabulary=7, context=8) for new in (5, 6, 7)] == [5, 6, 6]
+    assert [generation.check_prompt([1, 2], new, vocabulary=7, context=8) for new in (5, 6, 7)] == [
+        5,
+        6,
+        6,
+    ]
 
 
 def test_sampling_is_that_of_the_cut_distribution():
     logits = torch.tensor([1.0, 3.0, 2.0, -1.0])
     assert generation.Sampler()(logits) == 1
-    draw = lambda **options: [generation.Sampler(seed=seed, **options)(logits) for seed in range(2000)]  # noqa: E731
+    draw = lambda **options: [
+        generation.Sampler(seed=seed, **options)(logits) for seed in range(2000)
+    ]  # noqa: E731
     counts = torch.bincount(torch.tensor(draw(temperature=2.0)), minlength=4) / 2000
     torch.testing.assert_close(counts, torch.softmax(logits / 2, -1), rtol=0, atol=0.04)
-    assert set(draw(temperature=2.0, top_k=2)) == {1, 2} and set(draw(temperature=1.0, top_p=0.6)) == {1}
+    assert set(draw(temperature=2.0, top_k=2)) == {1, 2} and set(
+        draw(temperature=1.0, top_p=0.6)
+    ) == {1}
     assert draw(temperature=1.0)[:9] == draw(temperature=1.0)[:9]
 
 
 WORDS = ["", "a", " b", " c", "ST", "OP", " d"]
 
 
-@pytest.mark.parametrize("stops, pieces, stopped", [
-    ([], ["a", " b", "ST", "OP", " d", ""], False),
-    (["STOP"], ["a", " b", "", "", ""], True),
-    (["OPS"], ["a", " b", "ST", "", "OP d", ""], False),
-])
+@pytest.mark.parametrize(
+    "stops, pieces, stopped",
+    [
+        ([], ["a", " b", "ST", "OP", " d", ""], False),
+        (["STOP"], ["a", " b", "", "", ""], True),
+        (["OPS"], ["a", " b", "ST", "", "OP d", ""], False),
+    ],
+)
 def test_text_comes_in_pieces_and_ends_before_a_stop_text(stops, pieces, stopped):
     text = generation.IncrementalText(lambda ids: "".join(WORDS[i] for i in ids), [3], stops)
     found = []
@@ -102,6 +125,7 @@ def test_text_comes_in_pieces_and_ends_before_a_stop_text(stops, pieces, stopped
 @pytest.fixture
 def small_demo(gpt2, folder_of, monkeypatch, core_built):
     """small_demo(design): the demo on a small GPT-2, with `design` where its compiled one would be."""
+
     def compile_files(model, shape, platform, output, progress):
         output.mkdir(parents=True)
         (output / "report.txt").write_text("what the accelerator would do\n")
@@ -109,7 +133,9 @@ def small_demo(gpt2, folder_of, monkeypatch, core_built):
     monkeypatch.setitem(models.BUILT_IN, demo.MODEL, FAMILIES["gpt2"])
     monkeypatch.setattr(demo, "PROMPT", gpt2.prompt(0))
     monkeypatch.setattr(workflow, "compile_files", compile_files)
-    return lambda design: monkeypatch.setattr(workflow, "open_design", lambda *_: contextlib.nullcontext(design))
+    return lambda design: monkeypatch.setattr(
+        workflow, "open_design", lambda *_: contextlib.nullcontext(design)
+    )
 
 
 def test_demo_leaves_the_design_and_the_tokens(small_demo, folder_of, tmp_path, capsys):
@@ -117,7 +143,11 @@ def test_demo_leaves_the_design_and_the_tokens(small_demo, folder_of, tmp_path, 
     small_demo(TorchDesign(case))
     assert cli.main(["demo", "-o", str(tmp_path / "demo"), "--platform", "u55c"]) == 0
     tokens = json.loads((tmp_path / "demo" / "tokens.json").read_text())
-    assert tokens["equal"] and tokens["streamtensor"] == tokens["pytorch"] and len(tokens["pytorch"]) == demo.NEW_TOKENS
+    assert (
+        tokens["equal"]
+        and tokens["streamtensor"] == tokens["pytorch"]
+        and len(tokens["pytorch"]) == demo.NEW_TOKENS
+    )
     assert tokens["max_logit_error"] <= 1e-4 and tokens["prompt"] == case.prompt(0)
     assert (tmp_path / "demo" / "design" / "report.txt").is_file()
     out = capsys.readouterr().out
@@ -181,7 +211,9 @@ def test_reset_forgets(gpt2, gpt2_design):
 
 def test_any_module_compiles_and_runs(core_built):
     torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(24, 48), torch.nn.GELU(), torch.nn.Linear(48, 10)).eval()
+    module = torch.nn.Sequential(
+        torch.nn.Linear(24, 48), torch.nn.GELU(), torch.nn.Linear(48, 10)
+    ).eval()
     x = torch.randn(4, 24)
     with streamtensor.compile(module, (x,)) as design:
         got, expected = design(x), module(x).detach()

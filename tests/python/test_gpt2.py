@@ -1,4 +1,7 @@
-"""GPT-2 at its real size (124M): the design's ids, logits and new K/V rows against PyTorch, step by step, for four prompts."""
+"""GPT-2 at its real size (124M): the design's ids, logits and new K/V rows against PyTorch, step by
+step, for four prompts.
+"""
+
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +25,9 @@ def prompts():
 def test_gpt2_124m_is_pytorch(core_built, tmp_path):
     model = models.load("gpt2", 0, search=False)
     shape = StepShape.of(model.config, "decode", model.config.max_position_embeddings, 1)
-    case = SimpleNamespace(model=model, shape=shape, tensors={name: model.tensor(name) for name in model.tensors()})
+    case = SimpleNamespace(
+        model=model, shape=shape, tensors={name: model.tensor(name) for name in model.tensors()}
+    )
     lowered = workflow.compile_files(model, shape, "u55c", tmp_path / "design", Progress())
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
         for prompt in prompts():

@@ -1,4 +1,6 @@
-"""The lint over emitted text: a good design passes, and breaking one rule in it is found as that rule."""
+"""The lint over emitted text: a good design passes, and breaking one rule in it is found as that
+rule.
+"""
 
 import subprocess
 import sys
@@ -160,37 +162,86 @@ PASS_THROUGH = "        out.write(m_w[i]);\n"
 
 MUTATIONS = [
     ("A1", "    ST_REGION_END();", "    pos = pos + 1;\n    ST_REGION_END();"),
-    ("A1", "    ST_PROCESS(p_load, m_w, s_w);", "    if (pos > 0)\n        ST_PROCESS(p_load, m_w, s_w);"),
+    (
+        "A1",
+        "    ST_PROCESS(p_load, m_w, s_w);",
+        "    if (pos > 0)\n        ST_PROCESS(p_load, m_w, s_w);",
+    ),
     ("A1", "    ST_REGION_END();", "    int n;\n    ST_REGION_END();"),
     ("A1", "    ST_REGION_END();", "    ST_PROCESS(p_nothing, pos);\n    ST_REGION_END();"),
     ("A2", "p_store, s_y[0], m_y, pos", "p_store, s_y[0], m_y, pos + 1"),
     ("A2", "p_store, s_y[0], m_y, pos", "p_store, s_y[0], m_y, 7"),
-    ("A2", "float *m_y, int pos)\n{\n#pragma HLS inline", "float *m_y, unsigned pos)\n{\n#pragma HLS inline"),
+    (
+        "A2",
+        "float *m_y, int pos)\n{\n#pragma HLS inline",
+        "float *m_y, unsigned pos)\n{\n#pragma HLS inline",
+    ),
     ("A2", "hls::stream<float, 2> s_in(", "hls::stream<int, 2> s_in("),
     ("A2", "hls::stream<float, 2> s_y[2];", "hls::stream<float, 4> s_y[2];"),
-    ("A3", "ST_PROCESS(p_layer, s_in, s_out);", "ST_PROCESS(p_layer, s_in, s_out);\n    ST_PROCESS(p_layer, s_in, s_last);"),
+    (
+        "A3",
+        "ST_PROCESS(p_layer, s_in, s_out);",
+        "ST_PROCESS(p_layer, s_in, s_out);\n    ST_PROCESS(p_layer, s_in, s_last);",
+    ),
     ("A3", "ST_PROCESS(p_layer, s_in, s_out);", "ST_PROCESS(p_layer, s_in, s_in);"),
-    ("A4", "    ST_REGION_END();", '    hls::stream<float, 2> s_idle("s_idle");\n    ST_REGION_END();'),
+    (
+        "A4",
+        "    ST_REGION_END();",
+        '    hls::stream<float, 2> s_idle("s_idle");\n    ST_REGION_END();',
+    ),
     ("A4", "    ST_PROCESS(p_store, s_y[1], m_z, pos);\n", ""),
     ("A6", "    ST_REGION_END();", "    float row[64];\n    ST_REGION_END();"),
-    ("A8", "#pragma HLS inline off\n    for (int i = 0; i < words; ++i) {\n#pragma HLS pipeline",
-     "#pragma HLS inline off\n    for (int i = 0; i < words; ++i) {\n#pragma HLS dataflow"),
-    ("A10", "        m_y[pos + i] = in.read();", "        m_y[pos + i] = in.read();\n        if (m_y[0] > 1.0f)\n            break;"),
-    ("A10", "    for (int i = 0; i < words; ++i) {\n#pragma", "    int i = 0;\n    while (i < words) {\n#pragma"),
-    ("A10", "for (int i = 0; i < words; ++i) {\n#pragma", "for (int i = 0; i < words && m_w; ++i) {\n#pragma"),
+    (
+        "A8",
+        "#pragma HLS inline off\n    for (int i = 0; i < words; ++i) {\n#pragma HLS pipeline",
+        "#pragma HLS inline off\n    for (int i = 0; i < words; ++i) {\n#pragma HLS dataflow",
+    ),
+    (
+        "A10",
+        "        m_y[pos + i] = in.read();",
+        "        m_y[pos + i] = in.read();\n        if (m_y[0] > 1.0f)\n            break;",
+    ),
+    (
+        "A10",
+        "    for (int i = 0; i < words; ++i) {\n#pragma",
+        "    int i = 0;\n    while (i < words) {\n#pragma",
+    ),
+    (
+        "A10",
+        "for (int i = 0; i < words; ++i) {\n#pragma",
+        "for (int i = 0; i < words && m_w; ++i) {\n#pragma",
+    ),
     ("A10", PASS_THROUGH, PASS_THROUGH + "        i += 1;\n"),
-    ("A10", "for (int l = 0; l < 16; ++l) {\n#pragma HLS unroll", "for (int l = 0; l < layer; ++l) {\n#pragma HLS unroll"),
+    (
+        "A10",
+        "for (int l = 0; l < 16; ++l) {\n#pragma HLS unroll",
+        "for (int l = 0; l < layer; ++l) {\n#pragma HLS unroll",
+    ),
     ("A11", "hls::stream<float> &side)\n{\n#pragma HLS inline off", "hls::stream<float> &side)\n{"),
     ("A12", "p_layer(hls::stream<float> &in,", "p_layer(hls::stream<float> in,"),
     ("A12", "    hls::stream<float, 2> s_in(", "    static hls::stream<float, 2> s_in("),
     ("A12", 's_in("s_in")', "s_in"),
-    ("A12", "static float st_twice", "struct bad { hls::stream<float> s; };\nstatic float st_twice"),
+    (
+        "A12",
+        "static float st_twice",
+        "struct bad { hls::stream<float> s; };\nstatic float st_twice",
+    ),
     ("A16", "            out.write(st_twice(lane[3]));", "            out.write(st_twice(1.0f));"),
-    ("A16", "            float v = in.read();\n            for (int l",
-     "            out.write(lane[3]);\n            float v = in.read();\n            for (int l"),
-    ("A17", "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read();",
-     "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read() + 1.0f;"),
-    ("A17", "#pragma HLS pipeline II=1\n        out.write(m_w[i])", "#pragma HLS pipeline II=1 style=frp\n        out.write(m_w[i])"),
+    (
+        "A16",
+        "            float v = in.read();\n            for (int l",
+        "            out.write(lane[3]);\n            float v = in.read();\n            for (int l",
+    ),
+    (
+        "A17",
+        "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read();",
+        "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read() + 1.0f;",
+    ),
+    (
+        "A17",
+        "#pragma HLS pipeline II=1\n        out.write(m_w[i])",
+        "#pragma HLS pipeline II=1 style=frp\n        out.write(m_w[i])",
+    ),
     ("A22", "    float lane[16];", "    float lane[2048];"),
     ("A22", "variable=lane type=complete", "variable=lame type=complete"),
     ("A24", "    return x + x;", "    float *y = new float(x);\n    return *y;"),
@@ -199,12 +250,23 @@ MUTATIONS = [
     ("A24", "static float st_twice(float x)", "static float st_twice(float (*x)(float))"),
     ("B1", "hls::stream<float, 2> s_in(", "hls::stream<float> s_in("),
     ("B1", "hls::stream<float, 2> s_in(", "hls::stream<float, 1> s_in("),
-    ("B1", "    ST_REGION_END();", "#pragma HLS stream variable=s_in depth=4\n    ST_REGION_END();"),
-    ("B3", "layer < layers; ++layer) {\n        for (int i = 0; i < width; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
-     "layer < layers; ++layer) {\n        for (int i = 0; i < width - 1; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if"),
+    (
+        "B1",
+        "    ST_REGION_END();",
+        "#pragma HLS stream variable=s_in depth=4\n    ST_REGION_END();",
+    ),
+    (
+        "B3",
+        "layer < layers; ++layer) {\n        for (int i = 0; i < width; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
+        "layer < layers; ++layer) {\n        for (int i = 0; i < width - 1; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
+    ),
     ("B3", "if (layer == layers - 1)", "if (layer == layers)"),
     ("B4", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 256> f32x16;"),
-    ("B9", "            float v = in.read();\n            if", "            float v = in.empty() ? 0.0f : in.read();\n            if"),
+    (
+        "B9",
+        "            float v = in.read();\n            if",
+        "            float v = in.empty() ? 0.0f : in.read();\n            if",
+    ),
     ("B10", "out[1].write(a);", "out[i & 1].write(a);"),
     ("B10", "ST_PROCESS(p_store, s_y[1], m_z, pos);", "ST_PROCESS(p_store, s_y[pos], m_z, pos);"),
     ("C1", "#pragma HLS interface s_axilite port=return\n", ""),
@@ -212,7 +274,11 @@ MUTATIONS = [
     ("C1", "#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave\n", ""),
     ("C2", "bundle=m_z", "bundle=m_y"),
     ("C2", "bundle=m_z", "bundle=m_y channel=1"),
-    ("C2", "bundle=m_y offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_z", "bundle=m_y channel=1 offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_y channel=1"),
+    (
+        "C2",
+        "bundle=m_y offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_z",
+        "bundle=m_y channel=1 offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_y channel=1",
+    ),
     ("C2", "p_store, s_y[1], m_z, pos", "p_store, s_y[1], m_y, pos"),
     ("C3", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 32> f32x16;"),
     ("C7", "float *m_z, int pos)", "float *m_z" + EXTRA_PORTS + ", int pos)"),
@@ -268,8 +334,14 @@ static void p_load(const f32x16 *m_w, hls::stream<f32x16> &out, hls::stream<p_lo
 def flagged():
     start = GOOD.index("static void p_load(")
     code = GOOD[:start] + FLAGGED + GOOD[GOOD.index("\nstatic void p_split(") :]
-    code = code.replace("    ST_PROCESS(p_load, m_w, s_w);", "    ST_PROCESS(p_load_entries, s_entries);\n    ST_PROCESS(p_load, m_w, s_w, s_entries);")
-    return code.replace('    hls::stream<float, 2> s_in("s_in");', '    hls::stream<float, 2> s_in("s_in");\n    hls::stream<p_load_entry, 4> s_entries("s_entries");')
+    code = code.replace(
+        "    ST_PROCESS(p_load, m_w, s_w);",
+        "    ST_PROCESS(p_load_entries, s_entries);\n    ST_PROCESS(p_load, m_w, s_w, s_entries);",
+    )
+    return code.replace(
+        '    hls::stream<float, 2> s_in("s_in");',
+        '    hls::stream<float, 2> s_in("s_in");\n    hls::stream<p_load_entry, 4> s_entries("s_entries");',
+    )
 
 
 def lint(folder, code, link):
@@ -293,7 +365,14 @@ def test_good_design_passes(tmp_path):
 
 def test_good_design_compiles(tmp_path):
     (tmp_path / "top.cpp").write_text(GOOD)
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", f"-I{ROOT}/runtime/include"]
+    flags = [
+        "-std=c++17",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+        f"-I{ROOT}/runtime/include",
+    ]
     subprocess.run(["g++", *flags, "-fsyntax-only", tmp_path / "top.cpp"], check=True)
 
 
@@ -302,15 +381,24 @@ def test_a_loop_may_be_as_long_as_a_flag_says(tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("rule, old, new", [
-    ("A10", "    bool more = true;", "    int more = 1;"), ("A10", "while (more) {", "while (more && m_w) {"), ("B4", "int16_t place;", "word512 place;"), ("B4", "int16_t place;", "hls::vector<float, 256> place;"),
-], ids=["no flag", "two conditions", "unknown", "wide"])
+@pytest.mark.parametrize(
+    "rule, old, new",
+    [
+        ("A10", "    bool more = true;", "    int more = 1;"),
+        ("A10", "while (more) {", "while (more && m_w) {"),
+        ("B4", "int16_t place;", "word512 place;"),
+        ("B4", "int16_t place;", "hls::vector<float, 256> place;"),
+    ],
+    ids=["no flag", "two conditions", "unknown", "wide"],
+)
 def test_what_is_no_flag_or_no_word_is_found(tmp_path, rule, old, new):
     result = lint(tmp_path, flagged().replace(old, new), LINK)
     assert rule in rules(result), result.stdout
 
 
-@pytest.mark.parametrize("rule, old, new", MUTATIONS, ids=[f"{r}-{i}" for i, (r, _, _) in enumerate(MUTATIONS)])
+@pytest.mark.parametrize(
+    "rule, old, new", MUTATIONS, ids=[f"{r}-{i}" for i, (r, _, _) in enumerate(MUTATIONS)]
+)
 def test_broken_rule_is_found(tmp_path, rule, old, new):
     assert old in GOOD
     result = lint(tmp_path, GOOD.replace(old, new), LINK)
@@ -330,13 +418,24 @@ def test_missing_link_is_found(tmp_path):
 
 
 def test_ports_may_share_a_bundle_with_a_channel_each(tmp_path):
-    code = GOOD.replace("port=m_y bundle=m_y", "port=m_y bundle=m_y channel=0").replace("port=m_z bundle=m_z", "port=m_z bundle=m_y channel=1")
+    code = GOOD.replace("port=m_y bundle=m_y", "port=m_y bundle=m_y channel=0").replace(
+        "port=m_z bundle=m_z", "port=m_z bundle=m_y channel=1"
+    )
     assert lint(tmp_path, code, LINK).stdout == ""
 
 
 def test_finding_names_the_line(tmp_path):
-    result = lint(tmp_path, GOOD.replace("offset=slave\n#pragma HLS interface m_axi port=m_y", "\n#pragma HLS interface m_axi port=m_y"), LINK)
-    line = GOOD.splitlines().index("#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave") + 1
+    result = lint(
+        tmp_path,
+        GOOD.replace(
+            "offset=slave\n#pragma HLS interface m_axi port=m_y",
+            "\n#pragma HLS interface m_axi port=m_y",
+        ),
+        LINK,
+    )
+    line = (
+        GOOD.splitlines().index("#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave") + 1
+    )
     assert result.stdout == f"{tmp_path}/hls/top.cpp:{line}: C1: m_w needs offset=slave\n"
 
 
@@ -344,7 +443,9 @@ def test_flushing_pipelines_need_no_forwarder(tmp_path):
     """A cycle whose fed-back process computes is accepted once all of its pipelines flush."""
     code = GOOD.replace("v = again.read();", "v = again.read() + 1.0f;")
     assert rules(lint(tmp_path, code, LINK)) == {"A17"}
-    flushed = code.replace("II=1\n            float v = 0.0f;", "II=1 style=flp\n            float v = 0.0f;")
+    flushed = code.replace(
+        "II=1\n            float v = 0.0f;", "II=1 style=flp\n            float v = 0.0f;"
+    )
     (tmp_path / "again").mkdir()
     assert lint(tmp_path / "again", flushed, LINK).stdout == ""
 
@@ -395,13 +496,20 @@ extern "C" void top(const float *m_x, float *m_y)
 BLOCKS_LINK = "[connectivity]\nnk=top:1:top_1\nsp=top_1.m_x:HBM[0]\nsp=top_1.m_y:HBM[1]\n"
 
 
-@pytest.mark.parametrize("rule, old, new", [
-    (None, "", ""),
-    ("B1", "<tile, 2>", "<tile>"),
-    ("B3", "b < 4; ++b) {\n        hls::read_lock", "b < 3; ++b) {\n        hls::read_lock"),
-    ("A3", "    ST_REGION_END();", "    ST_PROCESS(p_drain, s_tile, m_y);\n    ST_REGION_END();"),
-    ("A4", "        hls::read_lock<tile> block(in);\n", "        tile block;\n"),
-])
+@pytest.mark.parametrize(
+    "rule, old, new",
+    [
+        (None, "", ""),
+        ("B1", "<tile, 2>", "<tile>"),
+        ("B3", "b < 4; ++b) {\n        hls::read_lock", "b < 3; ++b) {\n        hls::read_lock"),
+        (
+            "A3",
+            "    ST_REGION_END();",
+            "    ST_PROCESS(p_drain, s_tile, m_y);\n    ST_REGION_END();",
+        ),
+        ("A4", "        hls::read_lock<tile> block(in);\n", "        tile block;\n"),
+    ],
+)
 def test_streams_of_blocks(tmp_path, rule, old, new):
     result = lint(tmp_path, BLOCKS.replace(old, new), BLOCKS_LINK)
     assert rules(result) >= ({rule} if rule else set())

@@ -1,4 +1,8 @@
-"""Schedules of one kernel: what several rows, several terms and sums in turn compute, as emitted C++ against numpy."""
+"""Schedules of one kernel: what several rows, several terms and sums in turn compute, as emitted
+C++
+against numpy.
+"""
+
 import re
 
 import numpy
@@ -7,7 +11,7 @@ from conftest import stc
 
 HEADS, KEYS, WIDTH, TERMS = 3, 24, 16, 256
 
-HEAD = '''"builtin.module"() ({{
+HEAD = """"builtin.module"() ({{
   "func.func"() ({{
   ^bb0({arguments}):
     %r = "stream.kernel"({values}) {{access = [{access}], init = 0{zero} : {result}, loops = array<i64: {loops}>, name = "k", {order}operand_segment_sizes = array<i32: {segments}>,
@@ -15,27 +19,46 @@ HEAD = '''"builtin.module"() ({{
     "func.return"(%r) : ({tensor}) -> ()
   }}) {{arg_attrs = [{names}], function_type = ({types}) -> {tensor}, res_attrs = [{{stream.name = "y", stream.role = "output"}}], sym_name = "main"}} : () -> ()
 {bodies}}}) {{stream.level = "tensor"}} : () -> ()
-'''
+"""
 
 
 def body(name, types, lines):
     arguments, result = ", ".join(f"%{i}: {kind}" for i, kind in enumerate(types)), types[-1]
-    return (f'  "func.func"() ({{\n  ^bb0({arguments}):\n{lines}    "func.return"(%y) : ({result}) -> ()\n'
-            f'  }}) {{function_type = ({", ".join(types)}) -> {result}, sym_name = "k.{name}", sym_visibility = "private"}} : () -> ()\n')
+    return (
+        f'  "func.func"() ({{\n  ^bb0({arguments}):\n{lines}    "func.return"(%y) : ({result}) -> ()\n'
+        f'  }}) {{function_type = ({", ".join(types)}) -> {result}, sym_name = "k.{name}", sym_visibility = "private"}} : () -> ()\n'
+    )
 
 
 def module(operands, access, loops, reduction, address, result, tensor, bodies, ordered):
     types = [kind for _, kind in operands]
-    maps = [f"affine_map<({', '.join(f'd{i}' for i in range(len(loops)))}) -> ({text})>" for text in [*access, address]]
+    maps = [
+        f"affine_map<({', '.join(f'd{i}' for i in range(len(loops)))}) -> ({text})>"
+        for text in [*access, address]
+    ]
     return HEAD.format(
-        arguments=", ".join(f"%a{i}: {kind}" for i, kind in enumerate(types)), values=", ".join(f"%a{i}" for i in range(len(types))),
-        access=", ".join(maps[:-1]), address=maps[-1], loops=", ".join(map(str, loops)), reduction=", ".join(map(str, reduction)), types=", ".join(types), tensor=tensor,
-        result=result, zero=".0" if result == "f32" else "", order="ordered, " if ordered else "", post="post = @k.post, " if "k.post" in bodies else "",
-        segments=", ".join(["1" if i < len(operands) else "0" for i in range(32)]), names=", ".join(f'{{stream.name = "{name}", stream.role = "input"}}' for name, _ in operands), bodies=bodies)
+        arguments=", ".join(f"%a{i}: {kind}" for i, kind in enumerate(types)),
+        values=", ".join(f"%a{i}" for i in range(len(types))),
+        access=", ".join(maps[:-1]),
+        address=maps[-1],
+        loops=", ".join(map(str, loops)),
+        reduction=", ".join(map(str, reduction)),
+        types=", ".join(types),
+        tensor=tensor,
+        result=result,
+        zero=".0" if result == "f32" else "",
+        order="ordered, " if ordered else "",
+        post="post = @k.post, " if "k.post" in bodies else "",
+        segments=", ".join(["1" if i < len(operands) else "0" for i in range(32)]),
+        names=", ".join(
+            f'{{stream.name = "{name}", stream.role = "input"}}' for name, _ in operands
+        ),
+        bodies=bodies,
+    )
 
 
 # x * (n where the key is the first, else row), added up
-CHOSEN = '''    %4 = "stream.index"() {loop = 1 : i64} : () -> index
+CHOSEN = """    %4 = "stream.index"() {loop = 1 : i64} : () -> index
     %5 = "arith.constant"() {value = 0 : index} : () -> index
     %6 = "arith.cmpi"(%4, %5) {predicate = 0 : i64} : (index, index) -> i1
     %7 = "arith.select"(%6, %2, %1) : (i1, i8, i8) -> i8
@@ -43,22 +66,68 @@ CHOSEN = '''    %4 = "stream.index"() {loop = 1 : i64} : () -> index
     %9 = "arith.extsi"(%0) : (i8) -> i32
     %10 = "arith.muli"(%9, %8) : (i32, i32) -> i32
     %y = "arith.addi"(%3, %10) : (i32, i32) -> i32
-'''
+"""
 ROWS = f"d0 * {KEYS * WIDTH} + d1 * {WIDTH} + d2"
 PRODUCT = body("update", ["i8", "i8", "i8", "i32"], CHOSEN)
-SCORES = module([("x", f"tensor<{HEADS}x{WIDTH}xi8>"), ("row", f"tensor<{HEADS}x{KEYS}x{WIDTH}xi8>"), ("n", f"tensor<{HEADS}x{WIDTH}xi8>")],
-                [f"d0 * {WIDTH} + d2", ROWS, f"d0 * {WIDTH} + d2"], [HEADS, KEYS, WIDTH], [0, 0, 1], f"d0 * {KEYS} + d1", "i32", f"tensor<{HEADS}x{KEYS}xi32>", PRODUCT, True)
-VALUES = module([("x", f"tensor<{HEADS}x{KEYS}xi8>"), ("row", f"tensor<{HEADS}x{KEYS}x{WIDTH}xi8>"), ("n", f"tensor<{HEADS}x{WIDTH}xi8>")],
-                [f"d0 * {KEYS} + d1", ROWS, f"d0 * {WIDTH} + d2"], [HEADS, KEYS, WIDTH], [0, 1, 0], f"d0 * {WIDTH} + d2", "i32", f"tensor<{HEADS}x{WIDTH}xi32>", PRODUCT, True)
-SUMS = module([("x", f"tensor<{HEADS}x{TERMS}xf32>"), ("s", f"tensor<{HEADS}xf32>")], [f"d0 * {TERMS} + d1", "d0"], [HEADS, TERMS], [0, 1], "d0", "f32", f"tensor<{HEADS}xf32>",
-              body("update", ["f32", "f32", "f32"], '    %y = "arith.addf"(%2, %0) : (f32, f32) -> f32\n')
-              + body("post", ["f32", "f32", "f32"], '    %y = "arith.mulf"(%2, %1) : (f32, f32) -> f32\n'), False)
+SCORES = module(
+    [
+        ("x", f"tensor<{HEADS}x{WIDTH}xi8>"),
+        ("row", f"tensor<{HEADS}x{KEYS}x{WIDTH}xi8>"),
+        ("n", f"tensor<{HEADS}x{WIDTH}xi8>"),
+    ],
+    [f"d0 * {WIDTH} + d2", ROWS, f"d0 * {WIDTH} + d2"],
+    [HEADS, KEYS, WIDTH],
+    [0, 0, 1],
+    f"d0 * {KEYS} + d1",
+    "i32",
+    f"tensor<{HEADS}x{KEYS}xi32>",
+    PRODUCT,
+    True,
+)
+VALUES = module(
+    [
+        ("x", f"tensor<{HEADS}x{KEYS}xi8>"),
+        ("row", f"tensor<{HEADS}x{KEYS}x{WIDTH}xi8>"),
+        ("n", f"tensor<{HEADS}x{WIDTH}xi8>"),
+    ],
+    [f"d0 * {KEYS} + d1", ROWS, f"d0 * {WIDTH} + d2"],
+    [HEADS, KEYS, WIDTH],
+    [0, 1, 0],
+    f"d0 * {WIDTH} + d2",
+    "i32",
+    f"tensor<{HEADS}x{WIDTH}xi32>",
+    PRODUCT,
+    True,
+)
+SUMS = module(
+    [("x", f"tensor<{HEADS}x{TERMS}xf32>"), ("s", f"tensor<{HEADS}xf32>")],
+    [f"d0 * {TERMS} + d1", "d0"],
+    [HEADS, TERMS],
+    [0, 1],
+    "d0",
+    "f32",
+    f"tensor<{HEADS}xf32>",
+    body("update", ["f32", "f32", "f32"], '    %y = "arith.addf"(%2, %0) : (f32, f32) -> f32\n')
+    + body("post", ["f32", "f32", "f32"], '    %y = "arith.mulf"(%2, %1) : (f32, f32) -> f32\n'),
+    False,
+)
 
 
 def run(folder, text, widths, inputs):
     """The result, and the emitted text."""
     (folder / "k.mlir").write_text(text)
-    done = stc("compile", folder / "k.mlir", "--from", "make_streams", "--platform", "u55c", "--fix-kernel", f"k:{widths}", "-o", folder / "design")
+    done = stc(
+        "compile",
+        folder / "k.mlir",
+        "--from",
+        "make_streams",
+        "--platform",
+        "u55c",
+        "--fix-kernel",
+        f"k:{widths}",
+        "-o",
+        folder / "design",
+    )
     assert done.returncode == 0, done.stderr
     arguments = []
     for name, value in inputs.items():
@@ -70,15 +139,28 @@ def run(folder, text, widths, inputs):
 
 
 def rows_of(random):
-    row, n = random.integers(-128, 128, (HEADS, KEYS, WIDTH), numpy.int8), random.integers(-128, 128, (HEADS, WIDTH), numpy.int8)
+    row, n = (
+        random.integers(-128, 128, (HEADS, KEYS, WIDTH), numpy.int8),
+        random.integers(-128, 128, (HEADS, WIDTH), numpy.int8),
+    )
     whole = row.astype(numpy.int32)
     whole[:, 0] = n
     return row, n, whole
 
 
-@pytest.mark.parametrize("program, extent, product, rows", [(SCORES, WIDTH, "hd,hkd->hk", 1), (SCORES, WIDTH, "hd,hkd->hk", 4),
-                                                            (VALUES, KEYS, "hk,hkd->hd", 1), (VALUES, KEYS, "hk,hkd->hd", 2), (VALUES, KEYS, "hk,hkd->hd", 4)])
-def test_products_of_rows_told_by_their_number(core_built, tmp_path, program, extent, product, rows):
+@pytest.mark.parametrize(
+    "program, extent, product, rows",
+    [
+        (SCORES, WIDTH, "hd,hkd->hk", 1),
+        (SCORES, WIDTH, "hd,hkd->hk", 4),
+        (VALUES, KEYS, "hk,hkd->hd", 1),
+        (VALUES, KEYS, "hk,hkd->hd", 2),
+        (VALUES, KEYS, "hk,hkd->hd", 4),
+    ],
+)
+def test_products_of_rows_told_by_their_number(
+    core_built, tmp_path, program, extent, product, rows
+):
     """Sums side by side, and several terms at once."""
     random = numpy.random.default_rng(rows)
     row, n, whole = rows_of(random)
@@ -94,26 +176,46 @@ def tree(terms, combine=numpy.add):
 
 
 def test_sums_in_turn_go_on_with_the_next_one(core_built, tmp_path):
-    """Partial sums of every second point are put together while those of the next one are formed, in one loop."""
+    """Partial sums of every second point are put together while those of the next one are formed,
+    in
+    one loop.
+    """
     random = numpy.random.default_rng(0)
-    x, s = random.standard_normal((HEADS, TERMS), numpy.float32), random.standard_normal(HEADS, numpy.float32)
+    x, s = (
+        random.standard_normal((HEADS, TERMS), numpy.float32),
+        random.standard_normal(HEADS, numpy.float32),
+    )
     found, text = run(tmp_path, SUMS, "lanes=4", {"x": x, "s": s})
     assert "acc[16]" in text
     for head in range(HEADS):
         parts = [numpy.float32(0)] * 8
         for word in range(TERMS // 4):
-            parts[word % 8] += tree(list(x[head, 4 * word:4 * word + 4]))
+            parts[word % 8] += tree(list(x[head, 4 * word : 4 * word + 4]))
         assert found[head] == tree(parts) * s[head]
 
 
 @pytest.mark.parametrize("least", ["0.0", "1.5"])
 def test_largest_in_turn_of_many_short_rows(core_built, tmp_path, least):
-    """The largest of a row, and of what it begins with: rows are short, but in turn they cost no cycle for their partial results."""
+    """The largest of a row, and of what it begins with: rows are short, but in turn they cost no
+    cycle
+    for their partial results.
+    """
     rows, numbers = 40, 32
-    largest = module([("x", f"tensor<{rows}x{numbers}xf32>")], [f"d0 * {numbers} + d1"], [rows, numbers], [0, 1], "d0", "f32", f"tensor<{rows}xf32>",
-                     body("update", ["f32", "f32"], '    %y = "arith.maximumf"(%1, %0) : (f32, f32) -> f32\n'), False)
+    largest = module(
+        [("x", f"tensor<{rows}x{numbers}xf32>")],
+        [f"d0 * {numbers} + d1"],
+        [rows, numbers],
+        [0, 1],
+        "d0",
+        "f32",
+        f"tensor<{rows}xf32>",
+        body("update", ["f32", "f32"], '    %y = "arith.maximumf"(%1, %0) : (f32, f32) -> f32\n'),
+        False,
+    )
     x = numpy.random.default_rng(0).standard_normal((rows, numbers), numpy.float32)
-    found, text = run(tmp_path, largest.replace("init = 0.0", f"init = {least}"), "lanes=2", {"x": x})
+    found, text = run(
+        tmp_path, largest.replace("init = 0.0", f"init = {least}"), "lanes=2", {"x": x}
+    )
     assert "acc[4]" in text
     assert (found == numpy.maximum(x.max(1), numpy.float32(least))).all()
 
@@ -136,20 +238,75 @@ def count(loop, plus, symbol):
 
 
 def counted_sums(numbers, reduces, update, post=""):
-    """A kernel of tiles, turns, rows, blocks and the numbers of a block, of which rows and blocks are counted at run time, and one that adds up a turn's rows."""
-    turn, row, columns = f"d0 * {TURNS} + d1", f"d0 * {TURNS * ROWS_MOST} + d1 * {ROWS_MOST} + d2", [numbers] * (not reduces)
-    operands = [("x", tensor(TILES, TURNS, ROWS_MOST, BLOCKS_MOST, numbers)), *[("s", tensor(TILES, TURNS, ROWS_MOST))] * bool(post)]
-    types, of, to = ["f32"] * (len(operands) + 1), tensor(TILES, TURNS, ROWS_MOST, *columns), tensor(TILES, TURNS, *columns)
-    text = module(operands, [f"({row}) * {BLOCKS_MOST * numbers} + d3 * {numbers} + d4", *[row] * bool(post)], [TILES, TURNS, ROWS_MOST, BLOCKS_MOST, numbers], [0, 0, 0, 1, int(reduces)],
-                  row if reduces else f"({row}) * {numbers} + d4", "f32", of, body("update", types, update) + (body("post", types, post) if post else ""), True)
-    total = TOTAL.format(dims="d0, d1, d2, d3" if columns else "d0, d1, d2", access=f"({row}) * {numbers} + d3" if columns else row, address=f"({turn}) * {numbers} + d3" if columns else turn,
-                         loops=", ".join(map(str, [TILES, TURNS, ROWS_MOST, *columns])), reduction="0, 0, 1, 0" if columns else "0, 0, 1", count=count(2, 0, "rows"), of=of, tensor=to,
-                         segments=", ".join(["1", *["0"] * 31]))
-    text = text.replace("reduction = ", f"run_time = [{count(2, 0, 'rows')}, {count(3, 1, 'blocks')}], tile_outermost, reduction = ", 1).replace("):\n", ", %rows: tensor<1xi64>, %blocks: tensor<1xi64>):\n", 1)
-    text = re.sub(r'( *"func.return".*?)%r(.*?)' + re.escape(of), lambda found: total + found[1] + "%total" + found[2] + to, text, count=1)
-    text = re.sub(r"function_type = \((.*?)\) -> .*?, res", rf"function_type = (\1, tensor<1xi64>, tensor<1xi64>) -> {to}, res", text, count=1)
-    text = re.sub(r"arg_attrs = \[(.*?)\],", r'arg_attrs = [\1, {stream.name = "rows", stream.role = "input"}, {stream.name = "blocks", stream.role = "input"}],', text, count=1)
-    return text.replace("}) {stream.level", body("update", ["f32", "f32"], SUM.format(1)).replace("k.update", "total.update") + "}) {stream.level", 1)
+    """A kernel of tiles, turns, rows, blocks and the numbers of a block, of which rows and blocks
+    are
+    counted at run time, and one that adds up a turn's rows.
+    """
+    turn, row, columns = (
+        f"d0 * {TURNS} + d1",
+        f"d0 * {TURNS * ROWS_MOST} + d1 * {ROWS_MOST} + d2",
+        [numbers] * (not reduces),
+    )
+    operands = [
+        ("x", tensor(TILES, TURNS, ROWS_MOST, BLOCKS_MOST, numbers)),
+        *[("s", tensor(TILES, TURNS, ROWS_MOST))] * bool(post),
+    ]
+    types, of, to = (
+        ["f32"] * (len(operands) + 1),
+        tensor(TILES, TURNS, ROWS_MOST, *columns),
+        tensor(TILES, TURNS, *columns),
+    )
+    text = module(
+        operands,
+        [f"({row}) * {BLOCKS_MOST * numbers} + d3 * {numbers} + d4", *[row] * bool(post)],
+        [TILES, TURNS, ROWS_MOST, BLOCKS_MOST, numbers],
+        [0, 0, 0, 1, int(reduces)],
+        row if reduces else f"({row}) * {numbers} + d4",
+        "f32",
+        of,
+        body("update", types, update) + (body("post", types, post) if post else ""),
+        True,
+    )
+    total = TOTAL.format(
+        dims="d0, d1, d2, d3" if columns else "d0, d1, d2",
+        access=f"({row}) * {numbers} + d3" if columns else row,
+        address=f"({turn}) * {numbers} + d3" if columns else turn,
+        loops=", ".join(map(str, [TILES, TURNS, ROWS_MOST, *columns])),
+        reduction="0, 0, 1, 0" if columns else "0, 0, 1",
+        count=count(2, 0, "rows"),
+        of=of,
+        tensor=to,
+        segments=", ".join(["1", *["0"] * 31]),
+    )
+    text = text.replace(
+        "reduction = ",
+        f"run_time = [{count(2, 0, 'rows')}, {count(3, 1, 'blocks')}], tile_outermost, reduction = ",
+        1,
+    ).replace("):\n", ", %rows: tensor<1xi64>, %blocks: tensor<1xi64>):\n", 1)
+    text = re.sub(
+        r'( *"func.return".*?)%r(.*?)' + re.escape(of),
+        lambda found: total + found[1] + "%total" + found[2] + to,
+        text,
+        count=1,
+    )
+    text = re.sub(
+        r"function_type = \((.*?)\) -> .*?, res",
+        rf"function_type = (\1, tensor<1xi64>, tensor<1xi64>) -> {to}, res",
+        text,
+        count=1,
+    )
+    text = re.sub(
+        r"arg_attrs = \[(.*?)\],",
+        r'arg_attrs = [\1, {stream.name = "rows", stream.role = "input"}, {stream.name = "blocks", stream.role = "input"}],',
+        text,
+        count=1,
+    )
+    return text.replace(
+        "}) {stream.level",
+        body("update", ["f32", "f32"], SUM.format(1)).replace("k.update", "total.update")
+        + "}) {stream.level",
+        1,
+    )
 
 
 def partial_sums(terms, parts, combine=numpy.add, least=0):
@@ -164,14 +321,39 @@ def partial_sums(terms, parts, combine=numpy.add, least=0):
 @pytest.mark.parametrize("rows", [0, 1, 3])
 @pytest.mark.parametrize("reduces, lanes, parts", [(True, 16, 2), (False, 4, 2)])
 def test_sums_in_turn_of_counted_terms(core_built, tmp_path, reduces, lanes, parts, rows, blocks):
-    """Fewer terms than partial sums, as many, and more; of words that are one term, and of words whose numbers have a sum each."""
+    """Fewer terms than partial sums, as many, and more; of words that are one term, and of words
+    whose
+    numbers have a sum each.
+    """
     random = numpy.random.default_rng(rows * 16 + blocks)
-    x, s = random.standard_normal((TILES, TURNS, ROWS_MOST, BLOCKS_MOST, 16), numpy.float32), random.standard_normal((TILES, TURNS, ROWS_MOST), numpy.float32)
-    found, text = run(tmp_path, counted_sums(16, reduces, SUM.format(2), SCALED), f"lanes={lanes}", {"x": x, "s": s, "rows": numpy.array([rows]), "blocks": numpy.array([blocks - 1])})
-    assert f"acc[{2 * parts * (1 if reduces else 16 // lanes)}]" in text and f"i < {TURNS} * trips" in text
+    x, s = (
+        random.standard_normal((TILES, TURNS, ROWS_MOST, BLOCKS_MOST, 16), numpy.float32),
+        random.standard_normal((TILES, TURNS, ROWS_MOST), numpy.float32),
+    )
+    found, text = run(
+        tmp_path,
+        counted_sums(16, reduces, SUM.format(2), SCALED),
+        f"lanes={lanes}",
+        {"x": x, "s": s, "rows": numpy.array([rows]), "blocks": numpy.array([blocks - 1])},
+    )
+    assert (
+        f"acc[{2 * parts * (1 if reduces else 16 // lanes)}]" in text
+        and f"i < {TURNS} * trips" in text
+    )
     for turn in numpy.ndindex(TILES, TURNS):
-        terms = [numpy.array([tree(list(word)) for word in row]) if reduces else row for row in x[turn][:rows, :blocks]]
-        wanted = partial_sums(numpy.array([partial_sums(row, parts) * scale for row, scale in zip(terms, s[turn], strict=False)]), 1)
+        terms = [
+            numpy.array([tree(list(word)) for word in row]) if reduces else row
+            for row in x[turn][:rows, :blocks]
+        ]
+        wanted = partial_sums(
+            numpy.array(
+                [
+                    partial_sums(row, parts) * scale
+                    for row, scale in zip(terms, s[turn], strict=False)
+                ]
+            ),
+            1,
+        )
         assert (found[turn] == wanted).all()
 
 
@@ -179,8 +361,17 @@ def test_sums_in_turn_of_counted_terms(core_built, tmp_path, reduces, lanes, par
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_largest_in_turn_of_counted_blocks(core_built, tmp_path, rows, blocks):
     """The turns inside a block go to the parts, whatever the number of blocks."""
-    x = numpy.random.default_rng(blocks).standard_normal((TILES, TURNS, ROWS_MOST, BLOCKS_MOST, 64), numpy.float32)
-    found, text = run(tmp_path, counted_sums(64, True, LARGEST), "lanes=4", {"x": x, "rows": numpy.array([rows]), "blocks": numpy.array([blocks - 1])})
+    x = numpy.random.default_rng(blocks).standard_normal(
+        (TILES, TURNS, ROWS_MOST, BLOCKS_MOST, 64), numpy.float32
+    )
+    found, text = run(
+        tmp_path,
+        counted_sums(64, True, LARGEST),
+        "lanes=4",
+        {"x": x, "rows": numpy.array([rows]), "blocks": numpy.array([blocks - 1])},
+    )
     assert "acc[4]" in text and f"i < {TURNS} * trips" in text
     largest = numpy.maximum(x[:, :, :rows, :blocks].max((3, 4)), 0)
-    assert all(found[turn] == partial_sums(largest[turn], 1) for turn in numpy.ndindex(TILES, TURNS))
+    assert all(
+        found[turn] == partial_sums(largest[turn], 1) for turn in numpy.ndindex(TILES, TURNS)
+    )

@@ -1,4 +1,5 @@
 """Models that the compiler was not designed for: rows of docs/models.md, made again."""
+
 import os
 import sys
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A softmax with a running maximum: the tokens and logits of PyTorch's, in decode and in chunks of prefill, whatever the scores are."""
+"""A softmax with a running maximum: the tokens and logits of PyTorch's, in decode and in chunks of
+prefill, whatever the scores are.
+"""
+
 import os
 
 import pytest
@@ -34,7 +37,9 @@ def decode(folder, case):
 def test_decodes_as_pytorch_does(running, family, tmp_path):
     comparison = decode(tmp_path / "design", small_case(tmp_path / "model", family, 40))
     assert "_online_max(" in next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
-    assert comparison.ids_equal and comparison.logits <= 1e-5 and comparison.rows <= 1e-5, comparison
+    assert comparison.ids_equal and comparison.logits <= 1e-5 and comparison.rows <= 1e-5, (
+        comparison
+    )
 
 
 def test_a_window_hides_the_first_keys(running, tmp_path):

@@ -1,4 +1,8 @@
-"""Operators that are decomposed here or read as slices, against PyTorch: the rows of a theme are one design."""
+"""Operators that are decomposed here or read as slices, against PyTorch: the rows of a theme are
+one
+design.
+"""
+
 import re
 
 import pytest
@@ -22,7 +26,9 @@ class Each(nn.Module):
 
     def __init__(self, rows):
         super().__init__()
-        self.functions = nn.ModuleList(row[0] if isinstance(row[0], nn.Module) else Call(row[0]) for row in rows)
+        self.functions = nn.ModuleList(
+            row[0] if isinstance(row[0], nn.Module) else Call(row[0]) for row in rows
+        )
         self.counts = [len(row) - 1 for row in rows]
 
     def forward(self, *inputs):
@@ -50,12 +56,18 @@ ROWS = {
         (lambda x: F.interpolate(x, scale_factor=3), (1, 2, 2, 3, 2)),
         (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), IMAGE),
         (lambda x: F.interpolate(x, scale_factor=(3, 2.5), mode="bilinear"), IMAGE),
-        (lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear", recompute_scale_factor=True), IMAGE),
+        (
+            lambda x: F.interpolate(
+                x, scale_factor=1.7, mode="bilinear", recompute_scale_factor=True
+            ),
+            IMAGE,
+        ),
         (lambda x: F.interpolate(x, size=(7, 3), mode="bilinear", align_corners=True), IMAGE),
         (lambda x: F.interpolate(x, size=9, mode="linear"), SIGNAL),
         (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), IMAGE),
         (lambda x: F.interpolate(x, size=(2, 4), mode="bilinear", antialias=True), IMAGE),
-        (nn.UpsamplingBilinear2d(scale_factor=2), IMAGE)],
+        (nn.UpsamplingBilinear2d(scale_factor=2), IMAGE),
+    ],
     "transposed": [
         (nn.ConvTranspose1d(2, 3, 3, stride=3, output_padding=2), SIGNAL),
         (nn.ConvTranspose1d(2, 3, 4, padding=1), SIGNAL),
@@ -66,7 +78,8 @@ ROWS = {
         (nn.ConvTranspose3d(2, 1, 2, stride=2), (1, 2, 2, 2, 3)),
         (nn.Conv3d(2, 4, 2, groups=2, dilation=2, padding=1), (1, 2, 4, 3, 3)),
         (nn.Fold((4, 5), 2), (1, 8, 12)),
-        (nn.Unfold(3, padding=1, stride=2), IMAGE)],
+        (nn.Unfold(3, padding=1, stride=2), IMAGE),
+    ],
     "laid out": [
         (lambda x: x.roll((1, -2), (0, 1)), MATRIX),
         (lambda x: x.roll(9), MATRIX),
@@ -77,8 +90,14 @@ ROWS = {
         (nn.Conv1d(2, 3, 3, padding=1, padding_mode="reflect"), SIGNAL),
         (lambda x: x.as_strided((3, 2), (5, 3), 1), MATRIX),
         (lambda *x: torch.cat(x, 1), *[(2, 1 + at) for at in range(40)]),
-        (lambda x: torch.cat([x[:, at:at + 1] for at in (3, 1, 4, 1, 5, 0, 2, 2, 4, 0, 1, 3, 5)] * 3, 1), MATRIX),
-        (lambda *x: sum(x), *[(4, 1), (1, 4)] * 20)],
+        (
+            lambda x: torch.cat(
+                [x[:, at : at + 1] for at in (3, 1, 4, 1, 5, 0, 2, 2, 4, 0, 1, 3, 5)] * 3, 1
+            ),
+            MATRIX,
+        ),
+        (lambda *x: sum(x), *[(4, 1), (1, 4)] * 20),
+    ],
     "pooled": [
         (nn.AdaptiveAvgPool2d((3, 4)), IMAGE),
         (nn.AdaptiveAvgPool1d(9), SIGNAL),
@@ -86,7 +105,8 @@ ROWS = {
         (nn.AdaptiveMaxPool1d(4), SIGNAL),
         (nn.MaxPool2d(2, return_indices=True), IMAGE),
         (nn.MaxPool2d(3, 2, padding=1, ceil_mode=True), IMAGE),
-        (nn.AvgPool2d(3, 2, padding=1, count_include_pad=False), IMAGE)],
+        (nn.AvgPool2d(3, 2, padding=1, count_include_pad=False), IMAGE),
+    ],
     "gathered": [
         (lambda x: x[:, [4, 0, 0, 2]] + (x * 2)[:, [3, 1, -1, 0]], MATRIX),
         (lambda x: (x * 2)[[3, 0, 1], [4, 0, -2]], MATRIX),
@@ -95,15 +115,27 @@ ROWS = {
         (lambda x, at: (x > 0)[:, at], MATRIX, torch.tensor([1, 0, -2])),
         (lambda x, at: (x * 2)[at], (6, 3), NUMBERS),
         (lambda x, at: x.index_select(1, at), MATRIX, torch.tensor([0, 5, 2])),
-        (lambda x, row, column: x[row, column], MATRIX, torch.tensor([2, 0, 3]), torch.tensor([5, 0, -1])),
+        (
+            lambda x, row, column: x[row, column],
+            MATRIX,
+            torch.tensor([2, 0, 3]),
+            torch.tensor([5, 0, -1]),
+        ),
         (lambda x, at: x.gather(1, at), MATRIX, PLACES),
         (lambda x, at: F.nll_loss(x.log_softmax(1), at), MATRIX, torch.tensor([0, 5, 5, 3])),
         (lambda x, at, values: x.scatter(1, at, values), MATRIX, PLACES, (4, 3)),
         (lambda x, at: x.scatter(1, at, 2.0), MATRIX, PLACES),
         (lambda x, at, values: x.scatter_add(1, at, values), (5, 6), PLACES, (4, 3)),
         (lambda x, values: x.index_add(0, torch.tensor([0, 2, 0]), values), MATRIX, (3, 6)),
-        (lambda x, values: torch.index_put(x, [torch.tensor([1, 0]), torch.tensor([2, 2])], values), (2, 3, 2), (2, 2)),
-        (lambda x: torch.slice_scatter(x, x[:, :3], 1, 0, 6, 2), MATRIX)],
+        (
+            lambda x, values: torch.index_put(
+                x, [torch.tensor([1, 0]), torch.tensor([2, 2])], values
+            ),
+            (2, 3, 2),
+            (2, 2),
+        ),
+        (lambda x: torch.slice_scatter(x, x[:, :3], 1, 0, 6, 2), MATRIX),
+    ],
     "ordered": [
         (lambda x: (*x.topk(3), *x.topk(2, 0, largest=False)), MATRIX),
         (lambda x: x.topk(3)[0], TIES),
@@ -119,14 +151,59 @@ ROWS = {
         (lambda limits, x: torch.searchsorted(limits.cumsum(1), x), TIES.abs(), (2, 3)),
         (lambda x: x.cumprod(1), MATRIX),
         (lambda x: (*x.cummax(1), *x.cummin(0)), TIES),
-        (lambda x: x.logcumsumexp(1), MATRIX)],
+        (lambda x: x.logcumsumexp(1), MATRIX),
+    ],
     "elementary": [
-        (lambda x: torch.stack([torch.expm1(x), torch.exp2(x), torch.tan(x), torch.sinh(x), torch.cosh(x), torch.asinh(x)]), MATRIX),
-        (lambda x: torch.stack([torch.log2(x.abs()), torch.log10(x.abs()), torch.acosh(1 + x.abs()), torch.atanh(x / 8), torch.erfc(x)]), MATRIX),
-        (lambda x, y: torch.stack([x.remainder(y), x.fmod(y), x % 0.3, torch.fmod(x, -0.3), torch.logaddexp(x, y)]), MATRIX, MATRIX),
-        (lambda x, y: torch.stack([torch.atan(x), torch.asin(x / 8), torch.acos(x / 8), torch.atan2(x, y), torch.hypot(x, y), x.copysign(y), x.copysign(-2.0)]), MATRIX, MATRIX),
+        (
+            lambda x: torch.stack(
+                [
+                    torch.expm1(x),
+                    torch.exp2(x),
+                    torch.tan(x),
+                    torch.sinh(x),
+                    torch.cosh(x),
+                    torch.asinh(x),
+                ]
+            ),
+            MATRIX,
+        ),
+        (
+            lambda x: torch.stack(
+                [
+                    torch.log2(x.abs()),
+                    torch.log10(x.abs()),
+                    torch.acosh(1 + x.abs()),
+                    torch.atanh(x / 8),
+                    torch.erfc(x),
+                ]
+            ),
+            MATRIX,
+        ),
+        (
+            lambda x, y: torch.stack(
+                [x.remainder(y), x.fmod(y), x % 0.3, torch.fmod(x, -0.3), torch.logaddexp(x, y)]
+            ),
+            MATRIX,
+            MATRIX,
+        ),
+        (
+            lambda x, y: torch.stack(
+                [
+                    torch.atan(x),
+                    torch.asin(x / 8),
+                    torch.acos(x / 8),
+                    torch.atan2(x, y),
+                    torch.hypot(x, y),
+                    x.copysign(y),
+                    x.copysign(-2.0),
+                ]
+            ),
+            MATRIX,
+            MATRIX,
+        ),
         (lambda x, y: torch.cat([torch.cdist(x, y), torch.cdist(x, y, p=1)]), MATRIX, (3, 6)),
-        (nn.CELU(), MATRIX)],
+        (nn.CELU(), MATRIX),
+    ],
 }
 
 
@@ -134,7 +211,11 @@ ROWS = {
 def test_a_design_gives_what_pytorch_gives(core_built, theme):
     torch.manual_seed(0)
     module = Each(ROWS[theme]).eval().requires_grad_(False)
-    inputs = [torch.randn(given) if isinstance(given, tuple) else given for row in ROWS[theme] for given in row[1:]]
+    inputs = [
+        torch.randn(given) if isinstance(given, tuple) else given
+        for row in ROWS[theme]
+        for given in row[1:]
+    ]
     with streamtensor.compile(module, tuple(inputs)) as design:
         found = design(*inputs)
     for got, wanted in zip(found, torch.utils._pytree.tree_leaves(module(*inputs)), strict=True):
@@ -142,9 +223,18 @@ def test_a_design_gives_what_pytorch_gives(core_built, theme):
 
 
 ANGLES = {
-    "atan": (torch.atan, torch.tensor([[0.0, 1e-30, 1e-4, 0.3, 0.41, 0.42, 1.0, 2.41, 2.42, 50.0, 1e20, torch.inf]])),
-    "asin": (torch.asin, torch.tensor([[0.0, 1e-30, 1e-4, 0.2, 0.49, 0.5, 0.51, 0.9, 0.999999, 1.0, 1.5, 0.7]])),
-    "acos": (torch.acos, torch.tensor([[0.0, 1e-30, 1e-4, 0.2, 0.49, 0.5, 0.51, 0.9, 0.999999, 1.0, 1.5, 0.7]])),
+    "atan": (
+        torch.atan,
+        torch.tensor([[0.0, 1e-30, 1e-4, 0.3, 0.41, 0.42, 1.0, 2.41, 2.42, 50.0, 1e20, torch.inf]]),
+    ),
+    "asin": (
+        torch.asin,
+        torch.tensor([[0.0, 1e-30, 1e-4, 0.2, 0.49, 0.5, 0.51, 0.9, 0.999999, 1.0, 1.5, 0.7]]),
+    ),
+    "acos": (
+        torch.acos,
+        torch.tensor([[0.0, 1e-30, 1e-4, 0.2, 0.49, 0.5, 0.51, 0.9, 0.999999, 1.0, 1.5, 0.7]]),
+    ),
     "atan2": (torch.atan2, torch.tensor([[0.0, 1e-30, 0.1, 1.0, 2.0, 1e20, torch.inf]])),
     "hypot": (torch.hypot, torch.tensor([[0.0, 1e-30, 0.1, 1.0, 2.0, 1e20, torch.inf]])),
     "copysign": (torch.copysign, torch.tensor([[0.0, 1e-30, 0.1, 1.0, 2.0, 1e20, torch.inf]])),
@@ -162,40 +252,67 @@ def test_angles_and_signs_are_exact(core_built, name):
         found = design(*inputs)
     wanted = function(*inputs)
     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=0, equal_nan=True)
-    assert torch.equal(torch.signbit(found) & ~found.isnan(), torch.signbit(wanted) & ~wanted.isnan())
+    assert torch.equal(
+        torch.signbit(found) & ~found.isnan(), torch.signbit(wanted) & ~wanted.isnan()
+    )
 
 
-@pytest.mark.parametrize("function, inputs", [
-    (torch.arctan, [NUMBERS]),
-    (torch.atan2, [NUMBERS, torch.linspace(-2, 2, 12).reshape(4, 3)]),
-    (lambda x: torch.copysign(x, -0.0), [NUMBERS]),
-    (torch.hypot, [torch.randn(4, 3).half(), torch.randn(3)]),
-    (torch.asin, [torch.linspace(-1, 1, 12).bfloat16()])])
+@pytest.mark.parametrize(
+    "function, inputs",
+    [
+        (torch.arctan, [NUMBERS]),
+        (torch.atan2, [NUMBERS, torch.linspace(-2, 2, 12).reshape(4, 3)]),
+        (lambda x: torch.copysign(x, -0.0), [NUMBERS]),
+        (torch.hypot, [torch.randn(4, 3).half(), torch.randn(3)]),
+        (torch.asin, [torch.linspace(-1, 1, 12).bfloat16()]),
+    ],
+)
 def test_angles_of_other_types_are_of_pytorchs(function, inputs, core_built):
     with streamtensor.compile(Call(function), tuple(inputs)) as design:
         found = design(*inputs)
     torch.testing.assert_close(found, function(*inputs), rtol=None, atol=None)
 
 
-@pytest.mark.parametrize("function, shape, message, note", [
-    (lambda x: x.sort(), (sort_scatter_decompositions.MAX_SORTED + 1,), "the module sorts 1025 numbers", "up to 1024 along the dim"),
-    (lambda x: x.topk(3), (2, 50257), "the module sorts 50257 numbers", "argmax"),
-    (lambda x: torch.fft.rfft(x).abs(), MATRIX, "aten.fft_rfft.default gives torch.complex64", "tensors of f32"),
-    (lambda x: x.nonzero(), MATRIX, "aten.nonzero.default gives as many numbers as its inputs' values say", "shapes that are known"),
-])
+@pytest.mark.parametrize(
+    "function, shape, message, note",
+    [
+        (
+            lambda x: x.sort(),
+            (sort_scatter_decompositions.MAX_SORTED + 1,),
+            "the module sorts 1025 numbers",
+            "up to 1024 along the dim",
+        ),
+        (lambda x: x.topk(3), (2, 50257), "the module sorts 50257 numbers", "argmax"),
+        (
+            lambda x: torch.fft.rfft(x).abs(),
+            MATRIX,
+            "aten.fft_rfft.default gives torch.complex64",
+            "tensors of f32",
+        ),
+        (
+            lambda x: x.nonzero(),
+            MATRIX,
+            "aten.nonzero.default gives as many numbers as its inputs' values say",
+            "shapes that are known",
+        ),
+    ],
+)
 def test_what_is_refused(function, shape, message, note):
     with pytest.raises(streamtensor.Error, match=re.escape(message)) as raised:
         streamtensor.export(Of(function), torch.zeros(shape))
     assert note in raised.value.notes[0]
 
 
-@pytest.mark.parametrize("at, slices", [
-    ([0, 0, 1, 1, 2, 2], 1),                   # each number twice
-    ([0, 0, 1, 2, 2, 3, 4, 4, 5], 2),          # by 1.5
-    ([2, 1, 0, 1, 2, 3, 2, 1], 3),             # reflected
-    ([0, 0, 0, 1, 2, 3, 3], 3),                # replicated
-    ([3, 1, 4, 1, 5], 3),
-])
+@pytest.mark.parametrize(
+    "at, slices",
+    [
+        ([0, 0, 1, 1, 2, 2], 1),  # each number twice
+        ([0, 0, 1, 2, 2, 3, 4, 4, 5], 2),  # by 1.5
+        ([2, 1, 0, 1, 2, 3, 2, 1], 3),  # reflected
+        ([0, 0, 0, 1, 2, 3, 3], 3),  # replicated
+        ([3, 1, 4, 1, 5], 3),
+    ],
+)
 def test_known_numbers_are_few_slices(at, slices):
     x = torch.arange(12).reshape(2, 6)
     assert gather_rewrites._slices_of(at) == slices

@@ -1,4 +1,8 @@
-"""Platform files: every figure has a source, and the figures add up to what the device and its memory have."""
+"""Platform files: every figure has a source, and the figures add up to what the device and its
+memory
+have.
+"""
+
 import json
 from pathlib import Path
 
@@ -18,7 +22,10 @@ DEVICE = {
 }
 DIES = {"xcvu9p-flga2104-2L-e": (1, 3)}  # a platform of one of the device's three dies
 MEMORY = {  # bytes, GB/s of the whole memory that the platform's dies reach
-    "u55c": (16 << 30, 460), "u280": (8 << 30, 460), "vu9p": (16 << 30, 19.2), "xc7z020": (1 << 30, 3.2),
+    "u55c": (16 << 30, 460),
+    "u280": (8 << 30, 460),
+    "vu9p": (16 << 30, 19.2),
+    "xc7z020": (1 << 30, 3.2),
 }
 
 
@@ -50,7 +57,11 @@ def figures(node, path=""):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_figure_has_a_source(file):
-    missing = [path for path, holder in figures(json.loads(file.read_text())) if not str(holder.get("source", "")).strip()]
+    missing = [
+        path
+        for path, holder in figures(json.loads(file.read_text()))
+        if not str(holder.get("source", "")).strip()
+    ]
     assert not missing
 
 
@@ -79,6 +90,14 @@ def test_the_memory_adds_up(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_compiler_says_what_a_platform_has(core_built, file):
     platform, said = whole(file.stem), core.run_json("platforms", "--platform", file.stem)
-    assert said == [row for row in core.run_json("platforms") if row["name"] == file.stem] and said == core.run_json("platforms", "--platform", str(file))
-    assert (said[0]["part"], said[0]["ports"]) == (platform["part"], platform["ports"]["most"]["value"])
-    assert {key: said[0][key] for key in ("lut", "dsp", "bram18", "uram")} == {key: sum(die[key]["value"] for die in platform["dies"]) for key in ("lut", "dsp", "bram18", "uram")}
+    assert said == [
+        row for row in core.run_json("platforms") if row["name"] == file.stem
+    ] and said == core.run_json("platforms", "--platform", str(file))
+    assert (said[0]["part"], said[0]["ports"]) == (
+        platform["part"],
+        platform["ports"]["most"]["value"],
+    )
+    assert {key: said[0][key] for key in ("lut", "dsp", "bram18", "uram")} == {
+        key: sum(die[key]["value"] for die in platform["dies"])
+        for key in ("lut", "dsp", "bram18", "uram")
+    }

@@ -1,4 +1,5 @@
 """Run-time extents: the work, and what is read, ends where the input says."""
+
 import json
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("longer")
-    (folder / "m.mlir").write_text(MODEL.read_text().replace("2x15x8", f"2x{MANY}x8").replace("2x16", f"2x{MANY + 1}"))
+    (folder / "m.mlir").write_text(
+        MODEL.read_text().replace("2x15x8", f"2x{MANY}x8").replace("2x16", f"2x{MANY + 1}")
+    )
     core.compile_design(folder / "m.mlir", None, "u55c", folder / "design")
     assert "acc[8]" in (folder / "design" / "hls" / "m.cpp").read_text()
     return folder
@@ -57,8 +60,12 @@ def run_with(folder, inputs, *results):
 
 def check_rows(built, past, most):
     random = numpy.random.default_rng(past)
-    inputs = {"q": random.standard_normal((2, 8), numpy.float32), "n": random.standard_normal((2, 1, 8), numpy.float32),
-              "k": random.standard_normal((2, most, 8), numpy.float32), "past": numpy.array([past])}
+    inputs = {
+        "q": random.standard_normal((2, 8), numpy.float32),
+        "n": random.standard_normal((2, 1, 8), numpy.float32),
+        "k": random.standard_normal((2, most, 8), numpy.float32),
+        "past": numpy.array([past]),
+    }
     inputs["k"][:, past:] = numpy.nan
     done = run_with(built, inputs, "--out", "result0=y.npy")
     assert done.returncode == 0, done.stderr
@@ -77,7 +84,15 @@ def test_cycles_grow_with_the_extent(built):
     assert json.loads(stc("simulate", built / "design", "--json").stdout)["cycles"] == cycles[2]
 
 
-@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent of this name\nnote: past"), ("past=16", "room for 15")])
+@pytest.mark.parametrize(
+    "extent, message",
+    [
+        ("past", "NAME=COUNT"),
+        ("past=-1", "NAME=COUNT"),
+        ("future=3", "no run-time extent of this name\nnote: past"),
+        ("past=16", "built for at most 15"),
+    ],
+)
 def test_wrong_extents_are_refused(built, extent, message):
     done = stc("simulate", built / "design", "--extent", extent)
     assert done.returncode == 1 and message in done.stderr and not done.stdout
@@ -88,10 +103,20 @@ def test_an_extent_given_twice_is_refused(built):
     assert done.returncode == 1 and "--extent names 'past' twice" in done.stderr and not done.stdout
 
 
-@pytest.mark.parametrize("change, message", [
-    (('["", "past", ""]', '["", "now", ""]'), "no input of one integer"), (('["", "past", ""]', '["past", ""]'), "another rank"),
-    (("dim(1) %n, %k : (tensor<2x1x8xf32>, tensor<2x15x8xf32>)", "dim(1) %k, %n : (tensor<2x15x8xf32>, tensor<2x1x8xf32>)"), "is not the last part of a concat"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (('["", "past", ""]', '["", "now", ""]'), "no input of one integer"),
+        (('["", "past", ""]', '["past", ""]'), "another rank"),
+        (
+            (
+                "dim(1) %n, %k : (tensor<2x1x8xf32>, tensor<2x15x8xf32>)",
+                "dim(1) %k, %n : (tensor<2x15x8xf32>, tensor<2x1x8xf32>)",
+            ),
+            "is not the last part of a concat",
+        ),
+    ],
+)
 def test_what_cannot_be_bound_is_refused(tmp_path, change, message):
     (tmp_path / "m.mlir").write_text(MODEL.read_text().replace(*change))
     done = stc("compile", "m.mlir", "--platform", "u55c", "-o", "d", cwd=tmp_path)
@@ -111,7 +136,10 @@ def chunk_in_memory(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("past, fresh", [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 2, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0)])
+@pytest.mark.parametrize(
+    "past, fresh",
+    [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 2, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0)],
+)
 def test_only_the_rows_that_count_are_written(chunk, past, fresh):
     check_chunk(chunk, past, fresh)
 
@@ -123,9 +151,16 @@ def test_rows_through_memory(chunk_in_memory, past, fresh):
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory):
-    """Room for as many rows as are new: parts of a concat that are equally long at compile time only."""
+    """Room for as many rows as are new: parts of a concat that are equally long at compile time
+    only.
+    """
     folder = tmp_path_factory.mktemp("halves")
-    (folder / "m.mlir").write_text(CHUNK.read_text().replace("2x15x8", "2x3x8").replace("2x18x8", "2x6x8").replace("2x3x18", "2x3x6"))
+    (folder / "m.mlir").write_text(
+        CHUNK.read_text()
+        .replace("2x15x8", "2x3x8")
+        .replace("2x18x8", "2x6x8")
+        .replace("2x3x18", "2x3x6")
+    )
     return compiled(folder / "m.mlir", folder)
 
 
@@ -136,20 +171,33 @@ def test_as_many_rows_as_are_new(halves, past, fresh):
 
 def test_no_launch_is_behind_more_rows_than_count(tmp_path):
     """A state may have more rows than may be there, as one that was padded has."""
-    text = CHUNK.read_text().replace('stream.token_count = "fresh"', 'stream.token_count = "fresh", stream.past = 12 : i64')
+    text = CHUNK.read_text().replace(
+        'stream.token_count = "fresh"', 'stream.token_count = "fresh", stream.past = 12 : i64'
+    )
     for name in "qn":
-        text = text.replace(f'{{stream.name = "{name}"}}', f'{{stream.name = "{name}", stream.role = "input", stream.token_count = "fresh", stream.axis = 1 : i64}}')
+        text = text.replace(
+            f'{{stream.name = "{name}"}}',
+            f'{{stream.name = "{name}", stream.role = "input", stream.token_count = "fresh", stream.axis = 1 : i64}}',
+        )
     (tmp_path / "m.mlir").write_text(text)
     design = compiled(tmp_path / "m.mlir", tmp_path) / "design"
-    assert [(launch["tokens"], launch["past_tokens"]) for launch in json.loads((design / "report.json").read_text())["launches"]] == [(1, 12), (3, 0), (1, 0)]
+    assert [
+        (launch["tokens"], launch["past_tokens"])
+        for launch in json.loads((design / "report.json").read_text())["launches"]
+    ] == [(1, 12), (3, 0), (1, 0)]
     done = stc("simulate", design, "--extent", "past=13")
-    assert done.returncode == 1 and "room for 12" in done.stderr
+    assert done.returncode == 1 and "built for at most 12" in done.stderr
 
 
 def check_chunk(chunk, past, fresh, rows=ROWS):
     random = numpy.random.default_rng(17 * past + fresh + 2)
-    inputs = {"q": random.standard_normal((2, 3, 8), numpy.float32), "n": random.standard_normal((2, 3, 8), numpy.float32),
-              "k": random.standard_normal((2, rows, 8), numpy.float32), "past": numpy.array([past]), "fresh": numpy.array([fresh])}
+    inputs = {
+        "q": random.standard_normal((2, 3, 8), numpy.float32),
+        "n": random.standard_normal((2, 3, 8), numpy.float32),
+        "k": random.standard_normal((2, rows, 8), numpy.float32),
+        "past": numpy.array([past]),
+        "fresh": numpy.array([fresh]),
+    }
     inputs["k"][:, past:] = numpy.nan
     done = run_with(chunk, inputs, "--out", "result0=y.npy", "--out", "k=after.npy")
     assert done.returncode == 0, done.stderr
@@ -158,24 +206,64 @@ def check_chunk(chunk, past, fresh, rows=ROWS):
     numpy.testing.assert_allclose(numpy.load(chunk / "y.npy"), expected, rtol=1e-6)
     after = inputs["k"].copy()
     for row in range(fresh):
-        after[:, min(past + row, rows - 1)] = inputs["n"][:, row]  # a last token takes the place of the one before it
+        after[:, min(past + row, rows - 1)] = inputs["n"][
+            :, row
+        ]  # a last token takes the place of the one before it
     numpy.testing.assert_array_equal(numpy.load(chunk / "after.npy"), after)
 
 
-@pytest.mark.parametrize("past, fresh, message", [(-1, 1, f"'past' is -1\nnote: accepted are 0 to {ROWS}"), (ROWS + 1, 0, f"accepted are 0 to {ROWS}"), (4, -1, "accepted are 0 to 3"), (4, 4, "accepted are 0 to 3"),
-                                                  (ROWS - 1, 3, f"'past' is {ROWS - 1} in a launch of 3 tokens\nnote: accepted are 0 to {ROWS - 2}")])
+@pytest.mark.parametrize(
+    "past, fresh, message",
+    [
+        (-1, 1, f"'past' is -1\nnote: accepted are 0 to {ROWS}"),
+        (ROWS + 1, 0, f"accepted are 0 to {ROWS}"),
+        (4, -1, "accepted are 0 to 3"),
+        (4, 4, "accepted are 0 to 3"),
+        (
+            ROWS - 1,
+            3,
+            f"'past' is {ROWS - 1} in a launch of 3 tokens\nnote: accepted are 0 to {ROWS - 2}",
+        ),
+    ],
+)
 def test_rows_that_there_is_no_room_for_are_refused(chunk, past, fresh, message):
-    done = run_with(chunk, {"q": numpy.zeros((2, 3, 8), numpy.float32), "n": numpy.zeros((2, 3, 8), numpy.float32), "k": numpy.zeros((2, ROWS, 8), numpy.float32),
-                            "past": numpy.array([past]), "fresh": numpy.array([fresh])}, "--out", "k=refused.npy")
-    assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (chunk / "refused.npy").exists()
+    done = run_with(
+        chunk,
+        {
+            "q": numpy.zeros((2, 3, 8), numpy.float32),
+            "n": numpy.zeros((2, 3, 8), numpy.float32),
+            "k": numpy.zeros((2, ROWS, 8), numpy.float32),
+            "past": numpy.array([past]),
+            "fresh": numpy.array([fresh]),
+        },
+        "--out",
+        "k=refused.npy",
+    )
+    assert (
+        done.returncode == 1
+        and message in done.stderr
+        and done.stderr.count("error:") == 1
+        and not (chunk / "refused.npy").exists()
+    )
 
 
-@pytest.mark.parametrize("change, message", [
-    (('stream.token_count = "fresh"', 'stream.token_count = "now"'), "stream.token_count"), (('stream.token_count = "fresh"', 'stream.token_count = "q"'), "stream.token_count"),
-    (("2x15x8", "2x2x8"), "no more rows than the state has"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (('stream.token_count = "fresh"', 'stream.token_count = "now"'), "stream.token_count"),
+        (('stream.token_count = "fresh"', 'stream.token_count = "q"'), "stream.token_count"),
+        (("2x15x8", "2x2x8"), "no more rows than the state has"),
+    ],
+)
 def test_rows_that_cannot_be_written_are_refused(tmp_path, change, message):
     text = CHUNK.read_text().replace(*change)
-    (tmp_path / "m.mlir").write_text(text.replace("2x18x8", "2x5x8").replace("2x3x18", "2x3x5") if "2x15" in change[0] else text)
+    (tmp_path / "m.mlir").write_text(
+        text.replace("2x18x8", "2x5x8").replace("2x3x18", "2x3x5") if "2x15" in change[0] else text
+    )
     done = stc("compile", "m.mlir", "--platform", "u55c", "-o", "d", cwd=tmp_path)
-    assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (tmp_path / "d").exists()
+    assert (
+        done.returncode == 1
+        and message in done.stderr
+        and done.stderr.count("error:") == 1
+        and not (tmp_path / "d").exists()
+    )

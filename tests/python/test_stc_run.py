@@ -1,4 +1,8 @@
-"""`stc run` from .npy files to .npy files, the runtime under Python, and the card's interface against the vendor's headers."""
+"""`stc run` from .npy files to .npy files, the runtime under Python, and the card's interface
+against
+the vendor's headers.
+"""
+
 import os
 import re
 import subprocess
@@ -30,7 +34,10 @@ class Built:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.x, self.rows = torch.randn(6, 12, generator=torch.Generator().manual_seed(1)), torch.tensor([5, 0, 5])
+        self.x, self.rows = (
+            torch.randn(6, 12, generator=torch.Generator().manual_seed(1)),
+            torch.tensor([5, 0, 5]),
+        )
         module = Model()
         self.results = module(self.x, self.rows)
         exported = api.export(module, (self.x, self.rows))
@@ -44,11 +51,21 @@ class Built:
     def run(self, *arguments: str, design: str = "packed") -> subprocess.CompletedProcess:
         """In the folder; the compiled library is kept there too."""
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
-        return subprocess.run([core.find_file(core.COMPILER), "run", design, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            [core.find_file(core.COMPILER), "run", design, *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
 
     def good(self, name: str, result: int) -> bool:
         value, expected = numpy.load(self.folder / name), self.results[result].detach().numpy()
-        return value.shape == expected.shape and value.dtype == expected.dtype and abs(value - expected).max() <= 1e-4 * abs(expected).max()
+        return (
+            value.shape == expected.shape
+            and value.dtype == expected.dtype
+            and abs(value - expected).max() <= 1e-4 * abs(expected).max()
+        )
 
 
 INPUTS = ("--in", "arg0=x.npy", "--in", "arg1=rows.npy")
@@ -65,29 +82,68 @@ def test_results_are_pytorchs(built):
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"\w+: launch \d+\.\d+ s on cpu, host \d+\.\d+ s\n", done.stdout)
     assert built.good("y.npy", 0) and built.good("z.npy", 1)
-    assert sorted(path for path in (built.folder / "packed").rglob("*")) == before  # the library is in the cache
+    assert (
+        sorted(path for path in (built.folder / "packed").rglob("*")) == before
+    )  # the library is in the cache
 
 
 def test_weights_given_at_run_time(built):
-    done = built.run(*INPUTS, "--weights", "w.safetensors", "--out", "result0=late.npy", design="bare")
+    done = built.run(
+        *INPUTS, "--weights", "w.safetensors", "--out", "result0=late.npy", design="bare"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert built.good("late.npy", 0)
     refused = built.run(*INPUTS, "--weights", "w.safetensors", "--out", "result0=never.npy")
     assert refused.returncode == 1 and "the design has its weights" in refused.stderr
 
 
-@pytest.mark.parametrize("arguments, message, note", [
-    (("--in", "arg0=x.npy", "--out", "result0=never.npy"), "no value is given for arg1", "arg1 i64 (3,)"),
-    ((*INPUTS, "--in", "arg9=x.npy", "--out", "result0=never.npy"), "no input 'arg9'", "arg0 f32 (6, 12), arg1 i64 (3,)"),
-    ((*INPUTS, "--out", "logits=never.npy"), "no result 'logits'", "result0 f32 (3, 5), result1 f32 (6, 12)"),
-    ((*INPUTS,), "no --out", "result0 f32 (3, 5)"),
-    ((*INPUTS, "--in", "arg0=x.npy", "--out", "result0=never.npy"), "'arg0' is given twice", ""),
-    (("--in", "arg0=rows.npy", "--in", "arg1=rows.npy", "--out", "result0=never.npy"), "rows.npy: error: holds i8 (3,)", "input 'arg0' is f4 (6, 12)"),
-    (("--in", "arg0=m.mlir", "--in", "arg1=rows.npy", "--out", "result0=never.npy"), "m.mlir: error: is no .npy file", "C order"),
-    (("--in", "arg0", "--out", "result0=never.npy"), "--in is 'arg0'", "--in NAME=FILE"),
-    ((*INPUTS, "--out", "result0=never.npy", "--out", "result1=nowhere/never.npy"), "nowhere/never.npy: error: cannot be written", ""),
-    ((*INPUTS, "--device", "tpu", "--out", "result0=never.npy"), "unknown device 'tpu'", "cpu, or xrt:0"),
-])
+@pytest.mark.parametrize(
+    "arguments, message, note",
+    [
+        (
+            ("--in", "arg0=x.npy", "--out", "result0=never.npy"),
+            "no value is given for arg1",
+            "arg1 i64 (3,)",
+        ),
+        (
+            (*INPUTS, "--in", "arg9=x.npy", "--out", "result0=never.npy"),
+            "no input 'arg9'",
+            "arg0 f32 (6, 12), arg1 i64 (3,)",
+        ),
+        (
+            (*INPUTS, "--out", "logits=never.npy"),
+            "no result 'logits'",
+            "result0 f32 (3, 5), result1 f32 (6, 12)",
+        ),
+        ((*INPUTS,), "no --out", "result0 f32 (3, 5)"),
+        (
+            (*INPUTS, "--in", "arg0=x.npy", "--out", "result0=never.npy"),
+            "'arg0' is given twice",
+            "",
+        ),
+        (
+            ("--in", "arg0=rows.npy", "--in", "arg1=rows.npy", "--out", "result0=never.npy"),
+            "rows.npy: error: holds i8 (3,)",
+            "input 'arg0' is f4 (6, 12)",
+        ),
+        (
+            ("--in", "arg0=m.mlir", "--in", "arg1=rows.npy", "--out", "result0=never.npy"),
+            "m.mlir: error: is no .npy file",
+            "C order",
+        ),
+        (("--in", "arg0", "--out", "result0=never.npy"), "--in is 'arg0'", "--in NAME=FILE"),
+        (
+            (*INPUTS, "--out", "result0=never.npy", "--out", "result1=nowhere/never.npy"),
+            "nowhere/never.npy: error: cannot be written",
+            "",
+        ),
+        (
+            (*INPUTS, "--device", "tpu", "--out", "result0=never.npy"),
+            "unknown device 'tpu'",
+            "cpu, or xrt:0",
+        ),
+    ],
+)
 def test_refusals_leave_nothing(built, arguments, message, note):
     done = built.run(*arguments)
     assert done.returncode == 1 and done.stdout == ""
@@ -105,23 +161,55 @@ def test_not_a_design(built):
     assert done.returncode == 1 and "cache: error: is no design" in done.stderr
 
 
-@pytest.mark.skipif(not (XRT / "xrt" / "xrt_kernel.h").exists(), reason="libxrt-dev is not installed")
+@pytest.mark.skipif(
+    not (XRT / "xrt" / "xrt_kernel.h").exists(), reason="libxrt-dev is not installed"
+)
 def test_card_functions_are_the_headers(tmp_path):
-    """Each function that device_xrt.c loads is called through its own prototype and declared by XRT 2.13: a host of them compiles as C and links."""
+    """Each function that device_xrt.c loads is called through its own prototype and declared by XRT
+    2.13: a host of them compiles as C and links.
+    """
     source = (ROOT / "runtime" / "src" / "device_xrt.c").read_text()
     functions = re.findall(r"X\((\w+), ([\w *]+), \((.*?)\)\)", source)
     assert len(functions) == 16
     uses = []
     for name, result, arguments in functions:
-        types = [re.sub(r"\b(index|device|path|uuid|kernel|name|argument|bytes|flags|group|buffer|direction|offset|run)$", "", argument.strip()) for argument in arguments.split(",")]
+        types = [
+            re.sub(
+                r"\b(index|device|path|uuid|kernel|name|argument|bytes|flags|group|buffer|direction|offset|run)$",
+                "",
+                argument.strip(),
+            )
+            for argument in arguments.split(",")
+        ]
         variadic = types[-1] == "..."
         values = ", ".join(f"({kind})0" for kind in types if kind != "...")
-        uses.append(f"\t({{ _Static_assert(sizeof({name}({values})) == sizeof({result}), \"result\"); if (argc > 99) (void){name}({values}{', (handle)0' if variadic else ''}); }});")
-    host = ["#include <xrt/xrt_device.h>", "#include <xrt/xrt_bo.h>", "#include <xrt/xrt_kernel.h>", "typedef void *handle;",
-            "_Static_assert(XCL_BO_SYNC_BO_TO_DEVICE == 0 && XCL_BO_SYNC_BO_FROM_DEVICE == 1 && ERT_CMD_STATE_COMPLETED == 4, \"constants\");",
-            "int main(int argc, char **argv)\n{\n\t(void)argv;", *uses, "\treturn 0;\n}"]
+        uses.append(
+            f'\t({{ _Static_assert(sizeof({name}({values})) == sizeof({result}), "result"); if (argc > 99) (void){name}({values}{", (handle)0" if variadic else ""}); }});'
+        )
+    host = [
+        "#include <xrt/xrt_device.h>",
+        "#include <xrt/xrt_bo.h>",
+        "#include <xrt/xrt_kernel.h>",
+        "typedef void *handle;",
+        '_Static_assert(XCL_BO_SYNC_BO_TO_DEVICE == 0 && XCL_BO_SYNC_BO_FROM_DEVICE == 1 && ERT_CMD_STATE_COMPLETED == 4, "constants");',
+        "int main(int argc, char **argv)\n{\n\t(void)argv;",
+        *uses,
+        "\treturn 0;\n}",
+    ]
     (tmp_path / "host.c").write_text("\n".join(host) + "\n")
-    command = ["gcc", "-std=gnu11", "-Werror=incompatible-pointer-types", "-Werror=int-conversion", "-Werror=implicit-function-declaration", "-I", str(XRT),
-               "host.c", "-o", "host", "-lxrt_coreutil", "-luuid"]
+    command = [
+        "gcc",
+        "-std=gnu11",
+        "-Werror=incompatible-pointer-types",
+        "-Werror=int-conversion",
+        "-Werror=implicit-function-declaration",
+        "-I",
+        str(XRT),
+        "host.c",
+        "-o",
+        "host",
+        "-lxrt_coreutil",
+        "-luuid",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

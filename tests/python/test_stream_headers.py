@@ -14,7 +14,13 @@ SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all".split
 
 def build(folder, name, *flags):
     program = folder / name
-    command = ["g++", *FLAGS, *(flags or ["-O2"]), f"-I{ROOT}/runtime/include", f"{ROOT}/tests/cpp/{name}.cpp"]
+    command = [
+        "g++",
+        *FLAGS,
+        *(flags or ["-O2"]),
+        f"-I{ROOT}/runtime/include",
+        f"{ROOT}/tests/cpp/{name}.cpp",
+    ]
     subprocess.run([*command, "-o", program], check=True)
     return program
 
@@ -23,7 +29,9 @@ def run(program):
     return subprocess.run([program], capture_output=True, text=True, timeout=60)
 
 
-every_build = pytest.mark.parametrize("flags", [["-O2"], ["-O1", "-DST_FIBRE_UCONTEXT"], SANITIZE], ids=["asm", "ucontext", "asan"])
+every_build = pytest.mark.parametrize(
+    "flags", [["-O2"], ["-O1", "-DST_FIBRE_UCONTEXT"], SANITIZE], ids=["asm", "ucontext", "asan"]
+)
 
 
 @every_build
@@ -66,7 +74,9 @@ def test_left_over_data_and_reads_outside_a_region_are_reported(tmp_path):
 
 
 def test_region_runs_from_a_shared_library(tmp_path):
-    library = build(tmp_path, "reconverge", "-O2", "-DSHORT_DEPTH=2", "-fPIC", "-shared", "-Wl,--no-undefined")
+    library = build(
+        tmp_path, "reconverge", "-O2", "-DSHORT_DEPTH=2", "-fPIC", "-shared", "-Wl,--no-undefined"
+    )
     script = (
         "import ctypes, sys\n"
         "design = ctypes.CDLL(sys.argv[1])\n"
@@ -76,9 +86,13 @@ def test_region_runs_from_a_shared_library(tmp_path):
         "    design.top(row, row)\n"
         "    print(design.st_region_error().decode().splitlines()[0], design.st_region_fifos())\n"
     )
-    result = subprocess.run([sys.executable, "-c", script, library], capture_output=True, text=True, timeout=60)
-    waits = ("p_fork waits for room in s_short (full, depth 2); p_join waits for a word of s_total (empty, depth 2); "
-             "p_reduce waits for a word of s_long (empty, depth 4)")
+    result = subprocess.run(
+        [sys.executable, "-c", script, library], capture_output=True, text=True, timeout=60
+    )
+    waits = (
+        "p_fork waits for room in s_short (full, depth 2); p_join waits for a word of s_total (empty, depth 2); "
+        "p_reduce waits for a word of s_long (empty, depth 4)"
+    )
     assert result.stdout == f"deadlock: {waits} 4\n" * 3, result.stderr
 
 
@@ -95,6 +109,18 @@ def test_throughput(tmp_path, capsys):
 @pytest.mark.parametrize("standard", ["c++14", "c++17"])
 def test_math_header_is_clean_cpp(tmp_path, standard):
     source = tmp_path / "math.cpp"
-    source.write_text('#include "st_math.h"\nfloat f(float x) { return st_exp(x) + st_pow(x, x) + st_sin(x); }\n')
-    flags = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"]
-    subprocess.run(["g++", f"-std={standard}", *flags, f"-I{ROOT}/runtime/include", source], check=True)
+    source.write_text(
+        '#include "st_math.h"\nfloat f(float x) { return st_exp(x) + st_pow(x, x) + st_sin(x); }\n'
+    )
+    flags = [
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Wconversion",
+        "-Wshadow",
+        "-Werror",
+        "-fsyntax-only",
+    ]
+    subprocess.run(
+        ["g++", f"-std={standard}", *flags, f"-I{ROOT}/runtime/include", source], check=True
+    )

@@ -1,4 +1,8 @@
-"""torch.compile(backend="streamtensor"): graphs run as designs, or in PyTorch after one warning that names the op."""
+"""torch.compile(backend="streamtensor"): graphs run as designs, or in PyTorch after one warning
+that
+names the op.
+"""
+
 import gc
 import os
 import subprocess
@@ -30,11 +34,15 @@ def fresh(tmp_path, monkeypatch):
 
 
 def files_left_in(folder):
-    return [entry for entry in folder.iterdir() if not entry.name.startswith("torchinductor")]  # that one is PyTorch's
+    return [
+        entry for entry in folder.iterdir() if not entry.name.startswith("torchinductor")
+    ]  # that one is PyTorch's
 
 
 def compiled(module, **options):
-    return torch.compile(module, backend=streamtensor.backend, options={"fallback": False, **options})
+    return torch.compile(
+        module, backend=streamtensor.backend, options={"fallback": False, **options}
+    )
 
 
 def close(found, expected, bound=1e-4):
@@ -67,7 +75,14 @@ def test_a_perceptron_recompiles_on_new_shapes_and_new_weights(fresh):
 
 def test_a_convolution():
     torch.manual_seed(0)
-    module = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 5)).eval()
+    module = nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64, 5),
+    ).eval()
     x = torch.randn(1, 3, 8, 8)
     with torch.no_grad():
         close(compiled(module)(x), module(x))
@@ -76,6 +91,7 @@ def test_a_convolution():
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_a_language_model_with_its_own_masks(family):
     from transformers import AutoConfig, AutoModelForCausalLM
+
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**FAMILIES[family])).eval()
     ids = torch.randint(90, (1, 8))
@@ -153,7 +169,9 @@ def test_gradients_are_left_to_pytorch():
 
 def test_two_modules_of_one_class_keep_their_weights():
     first, second, x = nn.Linear(4, 3), nn.Linear(4, 3), torch.randn(2, 4)
-    call = torch.compile(lambda module, x: module(x) + 1, backend=streamtensor.backend, options={"fallback": False})
+    call = torch.compile(
+        lambda module, x: module(x) + 1, backend=streamtensor.backend, options={"fallback": False}
+    )
     with torch.no_grad():
         close(call(first, x), first(x) + 1)
         close(call(second, x), second(x) + 1)
@@ -170,16 +188,28 @@ def test_the_entry_point_needs_no_import(tmp_path):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     folder = tmp_path / "streamtensor-0.1.0.dist-info"
     folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    lines = [line for group, items in project["entry-points"].items() for line in (f"[{group}]", *(f"{k} = {v}" for k, v in items.items()))]
+    (folder / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = [
+        line
+        for group, items in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{k} = {v}" for k, v in items.items()))
+    ]
     (folder / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    script = ("import sys, torch\nmodel = torch.nn.Linear(4, 3)\nassert 'streamtensor' not in sys.modules\n"
-              "fast = torch.compile(model, backend='streamtensor', options={'fallback': False})\nx = torch.randn(2, 4)\n"
-              "with torch.no_grad():\n    print(float((fast(x) - model(x)).abs().max()) < 1e-5)")
+    script = (
+        "import sys, torch\nmodel = torch.nn.Linear(4, 3)\nassert 'streamtensor' not in sys.modules\n"
+        "fast = torch.compile(model, backend='streamtensor', options={'fallback': False})\nx = torch.randn(2, 4)\n"
+        "with torch.no_grad():\n    print(float((fast(x) - model(x)).abs().max()) < 1e-5)"
+    )
     path = os.pathsep.join([str(tmp_path), str(ROOT / "python")])
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)},
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout == "True\n", done.stderr
     assert not files_left_in(temporary)

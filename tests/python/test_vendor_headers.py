@@ -1,7 +1,12 @@
-"""The emitted C++ against the vendor's own, older stream and integer headers, which the hls4ml package carries (Apache-2.0).
+"""The emitted C++ against the vendor's own, older stream and integer headers, which the hls4ml
+package
+carries (Apache-2.0).
 
-Those headers know no depth as a template argument and no blocks: the depths are taken out of the text, and vectors and blocks come from ours.
-What is left is checked by the vendor's declarations: every read, write and stream parameter, and a dataflow body that is plain calls."""
+Those headers know no depth as a template argument and no blocks: the depths are taken out of the
+text, and vectors and blocks come from ours. What is left is checked by the vendor's declarations:
+every read, write and stream parameter, and a dataflow body that is plain calls.
+"""
+
 import importlib.util
 import re
 import subprocess
@@ -57,13 +62,20 @@ def vendor_headers():
 
 def layers():
     """Three equal layers: a ring, converters, several readers."""
-    text = ["func.func @main(%h0: tensor<8x16xf32>" + "".join(f", %w{i}: tensor<16x16xf32>" for i in range(3)) + ") -> tensor<8x16xf32> {",
-            "  %zero = arith.constant 0.0 : f32", "  %e = tensor.empty() : tensor<8x16xf32>",
-            "  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>"]
+    text = [
+        "func.func @main(%h0: tensor<8x16xf32>"
+        + "".join(f", %w{i}: tensor<16x16xf32>" for i in range(3))
+        + ") -> tensor<8x16xf32> {",
+        "  %zero = arith.constant 0.0 : f32",
+        "  %e = tensor.empty() : tensor<8x16xf32>",
+        "  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>",
+    ]
     shape = "tensor<8x16xf32>"
     for i in range(3):
-        text += [f"  %m{i} = linalg.matmul ins(%h{i}, %w{i} : {shape}, tensor<16x16xf32>) outs(%z : {shape}) -> {shape}",
-                 f"  %h{i + 1} = linalg.add ins(%m{i}, %h{i} : {shape}, {shape}) outs(%e : {shape}) -> {shape}"]
+        text += [
+            f"  %m{i} = linalg.matmul ins(%h{i}, %w{i} : {shape}, tensor<16x16xf32>) outs(%z : {shape}) -> {shape}",
+            f"  %h{i + 1} = linalg.add ins(%m{i}, %h{i} : {shape}, {shape}) outs(%e : {shape}) -> {shape}",
+        ]
     return "\n".join(text + [f"  return %h3 : {shape}", "}"])
 
 
@@ -71,15 +83,34 @@ def layers():
 def test_compiles_with_vendor_headers(name, tmp_path):
     source = tmp_path / f"{name}.mlir"
     source.write_text({"mlp": MLP, "narrow": NARROW}.get(name) or layers())
-    subprocess.run([core.find_file(core.COMPILER), "compile", source, "-o", tmp_path / "design"], check=True, capture_output=True)
-    emitted, = (tmp_path / "design/hls").glob("*.cpp")
+    subprocess.run(
+        [core.find_file(core.COMPILER), "compile", source, "-o", tmp_path / "design"],
+        check=True,
+        capture_output=True,
+    )
+    (emitted,) = (tmp_path / "design/hls").glob("*.cpp")
     text, streams = re.subn(r"(hls::stream<[\w:<>]+), \d+>", r"\1>", emitted.read_text())
     assert streams > 0 and "ST_PROCESS(" in text
-    text = text.replace("#ifndef ST_PROCESS", "#undef ST_PROCESS\n#undef ST_REGION_END\n#ifndef ST_PROCESS")
+    text = text.replace(
+        "#ifndef ST_PROCESS", "#undef ST_PROCESS\n#undef ST_REGION_END\n#ifndef ST_PROCESS"
+    )
     (tmp_path / "vendor.cpp").write_text(text)
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-Wno-unknown-pragmas", "-I", vendor_headers(), "-I", emitted.parent, "-I", emitted.parent / "csim",
-               tmp_path / "vendor.cpp"]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-fsyntax-only",
+        "-Wno-unknown-pragmas",
+        "-I",
+        vendor_headers(),
+        "-I",
+        emitted.parent,
+        "-I",
+        emitted.parent / "csim",
+        tmp_path / "vendor.cpp",
+    ]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    (tmp_path / "vendor.cpp").write_text(text.replace(".write(", ".put(", 1))      # and it is a check: a call that the vendor lacks fails
+    (tmp_path / "vendor.cpp").write_text(
+        text.replace(".write(", ".put(", 1)
+    )  # and it is a check: a call that the vendor lacks fails
     assert subprocess.run(command, capture_output=True).returncode != 0
