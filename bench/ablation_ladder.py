@@ -16,10 +16,8 @@ from pathlib import Path
 from common import stc
 
 SPATIAL = ["--matmul", "spatial"]
-NO_PREFETCH = [
-    "--prefetch-divisor",
-    "1024",
-]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
+# hardly any memory for whole layers of weights: loaders are 32 words ahead
+NO_PREFETCH = ["--prefetch-divisor", "1024"]
 ENGINE_PES = (4, 8, 16)
 
 # What a rung is called, options of `stc compile`, and whether it is launched layer by layer.
@@ -92,7 +90,10 @@ def row(name: str, options: list[str], found: dict | str, last: float | None, fl
     if isinstance(found, str):
         return f"| {name} | `{' '.join(options)}` | {found} | | | | |"
     gain = f"{last / found['ms']:.2f} x" if last else ""
-    return f"| {name} | `{' '.join(options)}` | {found['cycles']:,} | {found['ms']:.3f} | {gain} | {100 * floor / found['ms']:.0f} % | {found['dsp']:,}, {found['fifos'] / 1e6:.1f} MB |"
+    return (
+        f"| {name} | `{' '.join(options)}` | {found['cycles']:,} | {found['ms']:.3f} | {gain} | "
+        f"{100 * floor / found['ms']:.0f} % | {found['dsp']:,}, {found['fifos'] / 1e6:.1f} MB |"
+    )
 
 
 def main() -> None:
@@ -116,7 +117,8 @@ def main() -> None:
     )
     asked = parser.parse_args()
     print(
-        "| | options | cycles | ms with launches | gain | of the floor | DSP, FIFOs |\n|---|---|---|---|---|---|---|"
+        "| | options | cycles | ms with launches | gain | of the floor | DSP, FIFOs |\n"
+        "|---|---|---|---|---|---|---|"
     )
     last = None
     with tempfile.TemporaryDirectory() as folder:

@@ -61,7 +61,8 @@ def main():
             runs = [compile_once(module, options, Path(folder) / f"run{i}") for i in range(RUNS)]
             least = [min(run[i] for run in runs) for i in range(3)]
             print(
-                f"{module.stem:40} {least[0]:8.3f} {least[1]:8.3f} {least[2]:8.3f} {max(run[3] for run in runs) / 2**20:9.1f}",
+                f"{module.stem:40} {least[0]:8.3f} {least[1]:8.3f} {least[2]:8.3f} "
+                f"{max(run[3] for run in runs) / 2**20:9.1f}",
                 flush=True,
             )
 

@@ -79,8 +79,10 @@ def main() -> None:
     mine, other = (statistics.median(side) for side in zip(*times))
     ratio = statistics.median(a / b for a, b in times)
     print(
-        f"{asked.name}, {torch.get_num_threads()} threads: design ({asked.quant}) {1000 * mine:.1f} ms a token ({1 / mine:.1f} tokens/s), "
-        f"PyTorch eager fp32 {1000 * other:.1f} ms ({1 / other:.1f} tokens/s), {ratio:.2f} times as long"
+        f"{asked.name}, {torch.get_num_threads()} threads: design ({asked.quant}) "
+        f"{1000 * mine:.1f} ms a token ({1 / mine:.1f} tokens/s), "
+        f"PyTorch eager fp32 {1000 * other:.1f} ms ({1 / other:.1f} tokens/s), {ratio:.2f} "
+        "times as long"
     )
 
 

@@ -60,7 +60,8 @@ def study(module, events):
         fifos, cycles, model, seconds = found
         how = "simulated" if cycles else "predicted"
         print(
-            f"{module.stem:24} {strategy:13} {fifos['needed_bytes']:12} {fifos['bytes']:12} {cycles or model:14} {how:10} {seconds:8.2f}",
+            f"{module.stem:24} {strategy:13} {fifos['needed_bytes']:12} {fifos['bytes']:12} "
+            f"{cycles or model:14} {how:10} {seconds:8.2f}",
             flush=True,
         )
 
@@ -72,7 +73,8 @@ def main(arguments):
     if not arguments:
         sys.exit(__doc__)
     print(
-        f"{'module':24} {'strategy':13} {'needed bytes':>12} {'built bytes':>12} {'cycles':>14} {'':10} {'seconds':>8}"
+        f"{'module':24} {'strategy':13} {'needed bytes':>12} {'built bytes':>12} "
+        f"{'cycles':>14} {'':10} {'seconds':>8}"
     )
     for name in arguments:
         study(Path(name), events)

@@ -33,9 +33,8 @@ from pathlib import Path
 from common import ROOT, Table, first_cell
 
 sys.path.insert(0, str(ROOT / "python"))
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # PyTorch's threads would spin while the design runs, half of the time that all takes
+# PyTorch's threads would spin while the design runs, half of the time that all takes
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import torch  # noqa: E402
 
@@ -145,13 +144,9 @@ class LaunchComparison:
 
     def __init__(self, shape: StepShape):
         self.shape, self.largest = shape, 0.0
-        self.off, self.bytes, self.margins = (
-            [],
-            [],
-            [],
-            # a launch: difference of logits; of bytes (which part, by how much at most); PyTorch's lead
-            # where tokens differ
-        )
+        # a launch: difference of logits; of bytes (which part, by how much at most); PyTorch's lead
+        # where tokens differ
+        self.off, self.bytes, self.margins = [], [], []
         self.tokens = 0  # that have equal keys and values
 
     def add(
@@ -166,9 +161,10 @@ class LaunchComparison:
         self.margins.append(
             first - second if int(found.argmax()) != int(expected.argmax()) else None
         )
+        # tokens first
         differences = (
             torch.stack([(a.int() - b.int()).abs() for a, b in rows]).transpose(0, 3).flatten(1)
-        )  # tokens first
+        )
         self.bytes.append((float((differences > 0).float().mean()), int(differences.max())))
         self.tokens += int(
             (((differences > 0).float().mean(1) <= BYTES) & (differences.amax(1) <= 1)).sum()

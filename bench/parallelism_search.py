@@ -16,13 +16,8 @@ from pathlib import Path
 
 from common import ROOT, script_arguments, stc
 
-SEARCHES = [
-    "",
-    "joint",
-    "intensity",
-    "neighbour",
-    "default-tile",
-]  # the first: what the compiler does
+# the first: what the compiler does
+SEARCHES = ["", "joint", "intensity", "neighbour", "default-tile"]
 POINTS = 2_000_000
 
 
@@ -147,7 +142,8 @@ def main(arguments: list[str]) -> int:
         cycles = [compare(name, path, Path(work) / "design") for name, path in paths]
         if not small:
             print(
-                f"{points_a_second(paths[-1][1], Path(work) / 'design'):.0f} points a second on {paths[-1][0]}"
+                f"{points_a_second(paths[-1][1], Path(work) / 'design'):.0f} points a second "
+                f"on {paths[-1][0]}"
             )
     return any(found[""] > 1.005 * min(found.values()) for found in cycles)
 

@@ -29,14 +29,16 @@ def main() -> None:
     if not designs:
         sys.exit(__doc__)
     print(
-        f"{'design':40} {'cycles':>12} {'iterations':>12} {'s, one launch':>14} {'s, in all':>10} {'events/s':>10}"
+        f"{'design':40} {'cycles':>12} {'iterations':>12} {'s, one launch':>14} "
+        f"{'s, in all':>10} {'events/s':>10}"
     )
     for design in designs:
         one, whole = simulate(design, 1)
         _, many = simulate(design, 1 + EXTRA_LAUNCHES)
         seconds = max((many - whole) / EXTRA_LAUNCHES, 1e-9)
         print(
-            f"{Path(design).name:40} {one['cycles']:12} {one['iterations']:12} {seconds:14.3f} {whole:10.3f} {one['iterations'] / seconds / 1e6:8.1f} M"
+            f"{Path(design).name:40} {one['cycles']:12} {one['iterations']:12} "
+            f"{seconds:14.3f} {whole:10.3f} {one['iterations'] / seconds / 1e6:8.1f} M"
         )
 
 

@@ -12,10 +12,8 @@ from streamtensor import models, workflow
 from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 
-TURNS, ANSWER = (
-    ([3, 14, 15, 92, 65, 35, 89, 79, 32], [38, 46, 26], [43, 38]),
-    5,
-)  # token ids: this model has no tokenizer
+# token ids: this model has no tokenizer
+TURNS, ANSWER = ([3, 14, 15, 92, 65, 35, 89, 79, 32], [38, 46, 26], [43, 38]), 5
 
 model = models.load(str(Path(__file__).parent / "tiny-gpt2"))
 shape = workflow.step_shapes(model, "decode", context=64, tokens=None)[0]

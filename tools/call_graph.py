@@ -23,9 +23,8 @@ def objects(build):
     found = {}
     for path in sorted(pathlib.Path(build).glob("CMakeFiles/stc_objects.dir/src/**/*.c.o")):
         name = path.as_posix().split("stc_objects.dir/src/")[1].removesuffix(".c.o")
-        if (
-            ROOT / "src" / f"{name}.c"
-        ).exists():  # an object of a file that is gone may still lie there
+        # an object of a file that is gone may still lie there
+        if (ROOT / "src" / f"{name}.c").exists():
             found[name] = path
     return found
 

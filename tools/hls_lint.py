@@ -8,19 +8,23 @@ DIR holds hls/*.cpp (or *.cpp) and link.cfg.  The text is read with a tokenizer 
 nothing is shared with the emitter.  Each finding is a line `FILE:LINE: RULE: message`; the exit
 status is 1 if there is any.  Rules:
 
-  A1  a dataflow body holds declarations, process calls and pragmas only A2  process arguments are
-  plain names of exactly the parameter's type A3  one writer and one reader process per channel
-  A4  every channel is written and read A6  no arrays as channels                             A8  no
-  dataflow inside a loop A10 loops with one exit, counted or by a flag         A11 processes are not
-  inlined A12 streams: local, named, by reference               A16 no write and read of one cycle
-  without dependence A17 pipelines on a cycle flush                        A22 complete partition of
-  at most 1024 elements A24 language subset                                   B1  depth as template
-  argument, at least 2 B3  as many reads as writes, where constant           B4  stream words of at
-  most 4096 bits B9  no polling                                        B10 constant index into
-  stream arrays C1  interface pragmas                                 C2  a pointer is one
-  process's, with a bundle or a channel of one C3  ports of 8 to 512 bits, a power of two
-  C7  at most 32 m_axi ports C9  names                                             E4  link.cfg
-  agrees with the code F5  scalar arguments are 32 or 64 bit integers
+  A1  a dataflow body holds declarations, process calls and pragmas only
+  A2  process arguments are plain names of exactly the parameter's type
+  A3  one writer and one reader process per channel     A4  every channel is written and read
+  A6  no arrays as channels                             A8  no dataflow inside a loop
+  A10 loops with one exit, counted or by a flag         A11 processes are not inlined
+  A12 streams: local, named, by reference               A16 no write and read of one cycle without
+  dependence
+  A17 pipelines on a cycle flush                        A22 complete partition of at most 1024
+  elements
+  A24 language subset                                   B1  depth as template argument, at least 2
+  B3  as many reads as writes, where constant           B4  stream words of at most 4096 bits
+  B9  no polling                                        B10 constant index into stream arrays
+  C1  interface pragmas                                 C2  a pointer is one process's, with a
+  bundle or a channel of one
+  C3  ports of 8 to 512 bits, a power of two            C7  at most 32 m_axi ports
+  C9  names                                             E4  link.cfg agrees with the code
+  F5  scalar arguments are 32 or 64 bit integers
 """
 
 import re
@@ -32,28 +36,33 @@ from hls_text import Finding, Source, closing, options, split, variable
 
 SCALARS = {"int", "unsigned", "unsigned int", "int32_t", "uint32_t", "int64_t", "uint64_t"}
 FORBIDDEN = set(
-    "malloc calloc realloc free new delete virtual throw try catch goto std system printf fprintf exit abort "
+    "malloc calloc realloc free new delete virtual throw try catch goto std system printf "
+    "fprintf exit abort "
     "setjmp longjmp dynamic_cast typeid thread_local FILE alloca".split()
 )
 HDL_WORDS = set(
     """
-always and assign automatic begin bind bit buf bufif0 bufif1 byte case casex casez cell class clocking cmos config const
-constraint context continue cover covergroup cross deassign default defparam design disable dist do edge else end endcase
-endclass endconfig endfunction endgenerate endgroup endinterface endmodule endpackage endprimitive endprogram endproperty
-endspecify endsequence endtable endtask enum event expect export extends extern final first_match for force foreach
-forever fork forkjoin function generate genvar highz0 highz1 if iff ifnone ignore_bins illegal_bins import incdir include
-initial inout input inside instance int integer interface intersect join join_any join_none large liblist library local
-localparam logic longint macromodule matches medium modport module nand negedge new nmos nor noshowcancelled not notif0
-notif1 null or output package packed parameter pmos posedge primitive priority program property protected pull0 pull1
-pulldown pullup pure rand randc randcase randsequence rcmos real realtime ref reg release repeat return rnmos rpmos rtran
-rtranif0 rtranif1 scalared sequence shortint shortreal showcancelled signed small solve specify specparam static string
-strong0 strong1 struct super supply0 supply1 table tagged task this throughout time timeprecision timeunit tran tranif0
-tranif1 tri tri0 tri1 triand trior trireg type typedef union unique unsigned use uwire var vectored virtual void wait
-wait_order wand weak0 weak1 while wildcard wire with within wor xnor xor
-abs access after alias all architecture array assert attribute block body buffer bus component configuration disconnect
-downto elsif entity exit file generic group guarded impure in inertial is label linkage literal loop map mod next of on
-open others out port postponed procedure process range record register reject rem report rol ror select severity shared
-signal sla sll sra srl subtype then to transport unaffected units until variable when
+always and assign automatic begin bind bit buf bufif0 bufif1 byte case casex casez cell class
+clocking cmos config const constraint context continue cover covergroup cross deassign default
+defparam design disable dist do edge else end endcase endclass endconfig endfunction endgenerate
+endgroup endinterface endmodule endpackage endprimitive endprogram endproperty endspecify
+endsequence endtable endtask enum event expect export extends extern final first_match for force
+foreach forever fork forkjoin function generate genvar highz0 highz1 if iff ifnone ignore_bins
+illegal_bins import incdir include initial inout input inside instance int integer interface
+intersect join join_any join_none large liblist library local localparam logic longint macromodule
+matches medium modport module nand negedge new nmos nor noshowcancelled not notif0 notif1 null or
+output package packed parameter pmos posedge primitive priority program property protected pull0
+pull1 pulldown pullup pure rand randc randcase randsequence rcmos real realtime ref reg release
+repeat return rnmos rpmos rtran rtranif0 rtranif1 scalared sequence shortint shortreal showcancelled
+signed small solve specify specparam static string strong0 strong1 struct super supply0 supply1
+table tagged task this throughout time timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1
+triand trior trireg type typedef union unique unsigned use uwire var vectored virtual void wait
+wait_order wand weak0 weak1 while wildcard wire with within wor xnor xor abs access after alias all
+architecture array assert attribute block body buffer bus component configuration disconnect downto
+elsif entity exit file generic group guarded impure in inertial is label linkage literal loop map
+mod next of on open others out port postponed procedure process range record register reject rem
+report rol ror select severity shared signal sla sll sra srl subtype then to transport unaffected
+units until variable when
 """.split()
 )
 
@@ -117,21 +126,22 @@ class Region:
             self.source.report(s.line, "A12", f"stream {local.name} is static")
         if not local.dims and "stream" in texts and f'"{local.name}"' not in texts:
             self.source.report(s.line, "A12", f"stream {local.name} is not given its name")
-        least = (
-            1 if "stream_of_blocks" in texts else 2
-        )  # one block: producer and consumer take turns
+        # one block: producer and consumer take turns
+        least = 1 if "stream_of_blocks" in texts else 2
         if local.depth is None or local.depth < least:
             self.source.report(
                 s.line,
                 "B1",
-                f"stream {local.name} needs a constant depth of at least {least} as template argument",
+                f"stream {local.name} needs a constant depth of at least {least} as template "
+                "argument",
             )
         bits = self.source.width(local.type)
         if "stream_of_blocks" not in texts and (bits is None or bits > 4096):
             self.source.report(
                 s.line,
                 "B4",
-                f"words of {local.name} have {bits or 'an unknown number of'} bits, at most 4096 work",
+                f"words of {local.name} have {bits or 'an unknown number of'} bits, at most "
+                "4096 work",
             )
         self.channels[local.name] = local
 
@@ -177,13 +187,15 @@ class Region:
                 self.source.report(
                     line,
                     "A2",
-                    f"{process.name} takes {parameter.kind} of {want}, {texts[0]} is {given.kind} of {got}",
+                    f"{process.name} takes {parameter.kind} of {want}, {texts[0]} is "
+                    f"{given.kind} of {got}",
                 )
             elif parameter.dims and (parameter.dims, parameter.depth) != (given.dims, given.depth):
                 self.source.report(
                     line,
                     "A2",
-                    f"{texts[0]} is an array of other extent or depth than {parameter.name} of {process.name}",
+                    f"{texts[0]} is an array of other extent or depth than {parameter.name} "
+                    f"of {process.name}",
                 )
 
     def find_ends(self):
@@ -337,7 +349,8 @@ class Region:
                 self.source.report(
                     statement.line,
                     "A16",
-                    f"{process.name} writes {sent} without dependence on {taken}, which closes a cycle",
+                    f"{process.name} writes {sent} without dependence on {taken}, which "
+                    "closes a cycle",
                 )
 
 
@@ -664,7 +677,8 @@ def check_top(source, top):
             source.report(
                 p.line,
                 "C3",
-                f"m_axi port {p.name} has {bits or 'an unknown number of'} bits, 8 to 512 in powers of two work",
+                f"m_axi port {p.name} has {bits or 'an unknown number of'} bits, 8 to 512 in "
+                "powers of two work",
             )
         if entry is None:
             source.report(p.line, "C1", f"no m_axi interface for {p.name}")

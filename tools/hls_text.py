@@ -12,8 +12,11 @@ Token = namedtuple("Token", "kind text line")
 Finding = namedtuple("Finding", "file line rule message")
 
 TOKEN = re.compile(
-    r"(?P<space>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)|(?P<directive>\#(?:[^\n\\]|\\.|\\\n)*)|(?P<string>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)+')"
-    r"|(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[uUlLfF]*)|(?P<name>[A-Za-z_]\w*)"
+    r"(?P<space>[ "
+    r"\t\r\n]+|//[^\n]*|/\*.*?\*/)|(?P<directive>\#(?:[^\n\\]|\\.|\\\n)*)|"
+    r"(?P<string>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)+')"
+    r"|(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[uUlLfF]*)|"
+    r"(?P<name>[A-Za-z_]\w*)"
     r"|(?P<mark><<=|>>=|::|->|\+\+|--|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)",
     re.S,
 )
@@ -115,9 +118,8 @@ class Source:
         if "None" in words:
             return None
         try:
-            return int(
-                eval(" ".join(words).replace("> >", ">>"), {"__builtins__": {}})
-            )  # only digits, operators and brackets
+            # only digits, operators and brackets
+            return int(eval(" ".join(words).replace("> >", ">>"), {"__builtins__": {}}))
         except (SyntaxError, TypeError, ZeroDivisionError):
             return None
 
@@ -236,12 +238,10 @@ def split(tokens, at=","):
     return [part for part in parts if part]
 
 
-Statement = namedtuple(
-    "Statement", "kind line tokens body other"
-)  # kind: pragma loop while if block jump plain
-Variable = namedtuple(
-    "Variable", "kind type name line dims depth"
-)  # kind: stream pointer scalar; type: element tokens
+# kind: pragma loop while if block jump plain
+Statement = namedtuple("Statement", "kind line tokens body other")
+# kind: stream pointer scalar; type: element tokens
+Variable = namedtuple("Variable", "kind type name line dims depth")
 
 
 def variable(source, tokens, known=True):

@@ -46,7 +46,8 @@ def table(text: str) -> str:
             continue
         _, name, levels, operands, results, _, meaning = value
         lines.append(
-            f"| `{name}` | {levels.replace('|', ' ')} | {count(operands)} | {count(results)} | {meaning.replace('|', chr(92) + '|')} |"
+            f"| `{name}` | {levels.replace('|', ' ')} | {count(operands)} | {count(results)} "
+            f"| {meaning.replace('|', chr(92) + '|')} |"
         )
     return "\n".join(lines[1:]) + "\n"
 

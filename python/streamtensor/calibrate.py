@@ -21,9 +21,8 @@ from .quantize import Scheme, Weight
 
 METHODS = ("rtn", "gptq")
 DAMPING = 0.01  # of the mean of the moments' diagonal
-SHRINK = [
-    1 - step / 20 for step in range(11)
-]  # candidates for a scale, as parts of the largest value's
+# candidates for a scale, as parts of the largest value's
+SHRINK = [1 - step / 20 for step in range(11)]
 _BLOCK = 128  # columns between two updates of all that follow
 
 

@@ -19,12 +19,8 @@ from .errors import Error
 from .progress import Progress
 
 DEFAULT_PLATFORM = "u55c"
-LIMITS = {
-    "dsp": "DSPs",
-    "lut": "LUTs",
-    "bram": "block RAMs",
-    "uram": "URAMs",
-}  # the options --max-…
+# the options --max-…
+LIMITS = {"dsp": "DSPs", "lut": "LUTs", "bram": "block RAMs", "uram": "URAMs"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -356,7 +352,8 @@ def _add_evaluate(commands, name: str) -> None:
     command = _command(
         commands,
         name,
-        "Measure quantization: perplexity on a text, and how often the most likely next token stays.",
+        "Measure quantization: perplexity on a text, and how often the most likely next "
+        "token stays.",
         _evaluate,
     )
     _add_model(command)
@@ -488,9 +485,8 @@ def _export(options, progress: Progress) -> int:
         model, options.phase, options.context, options.prefill_chunk, batch=options.batch
     )[0]
     with output_folder.folder(options.output, ours) as folder:
-        shape = replace(
-            shape, masks_past=options.no_attributes
-        )  # a run-time extent is an attribute
+        # a run-time extent is an attribute
+        shape = replace(shape, masks_past=options.no_attributes)
         workflow.export_files(model, shape, folder, progress, attributes=not options.no_attributes)
     return 0
 
@@ -498,7 +494,8 @@ def _export(options, progress: Progress) -> int:
 def _note_tokens(options, progress: Progress) -> None:
     if options.phase == "decode" and options.prefill_chunk not in (None, 1):
         progress.note(
-            f"--prefill-chunk {options.prefill_chunk} has no effect: a decode step takes one token per sequence"
+            f"--prefill-chunk {options.prefill_chunk} has no effect: a decode step takes one "
+            "token per sequence"
         )
 
 
@@ -693,9 +690,8 @@ def _check_text(options) -> None:
     sampled.
     """
     for name, texts in (("--prompt", options.prompt), ("--stop", options.stop)):
-        if any(
-            "\udc80" <= letter <= "\udcff" for text in texts or () for letter in text
-        ):  # as Python reads a byte that is no text
+        # as Python reads a byte that is no text
+        if any("\udc80" <= letter <= "\udcff" for text in texts or () for letter in text):
             raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
         raise Error("--stop is empty", "accepted is a text that ends the answer")
@@ -736,7 +732,8 @@ def _evaluate(options, progress: Progress) -> int:
     )
     print(f"fp32           perplexity {cost.exact:.4f} over {cost.tokens} tokens")
     print(
-        f"{options.quant:<14} perplexity {cost.quantized:.4f} ({100 * cost.rise():+.2f} %), method {options.quant_method}"
+        f"{options.quant:<14} perplexity {cost.quantized:.4f} ({100 * cost.rise():+.2f} %), "
+        f"method {options.quant_method}"
     )
     print(f"next token     agrees with fp32 at {100 * cost.agreement:.2f} % of the positions")
     if options.output:
@@ -775,9 +772,10 @@ def _explore(options, progress: Progress) -> int:
     )
     space = explore.search_space(task.platform)
     explore.check_fixed_kernels(task)
+    # first: without them nothing is left in the folder
     workers = (
         explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)
-    )  # first: without them nothing is left in the folder
+    )
     try:
         study = explore.open_study(options.output, task, options.resume)
         try:
@@ -832,7 +830,8 @@ def _read_prompt(text: str, tokenizer, raw: bool) -> list[int]:
             )
         except Exception as error:
             raise Error(
-                f"the model's chat template cannot take the prompt: {type(error).__name__}: {error}",
+                "the model's chat template cannot take the prompt: "
+                f"{type(error).__name__}: {error}",
                 "--no-chat-template passes the prompt unchanged",
             ) from error
     return tokenizer(text)["input_ids"]

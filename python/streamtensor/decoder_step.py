@@ -85,9 +85,8 @@ class DecoderStep(torch.nn.Module):
             if shape.window is None
             else self._window_mask(at, starts, past, shape.window)
         )
-        if config.model_type.startswith(
-            "gemma3"
-        ):  # masks are looked up by kind of layer; all have one form, so that all layers are alike
+        # masks are looked up by kind of layer; all have one form, so that all layers are alike
+        if config.model_type.startswith("gemma3"):
             full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
             mask = {"full_attention": full, "sliding_attention": mask}
         hooks = (
@@ -224,16 +223,13 @@ class StepShape:
     heads: int  # of keys and values
     width: int  # of one head
     tokens: int  # text tokens in one step, at most: 1 for decode
-    past: (
-        int  # rows of the cache: context - 1; 0: there is none, and new keys and values are outputs
-    )
-    window: int | None = (
-        None  # text tokens that a sliding layer sees, where that is less than the context
-    )
+    # rows of the cache: context - 1; 0: there is none, and new keys and values are outputs
+    past: int
+    # text tokens that a sliding layer sees, where that is less than the context
+    window: int | None = None
     sliding: tuple[bool, ...] = ()  # with a window: which layers have it
-    masks_past: bool = (
-        False  # rows from `positions` on are hidden by masks, not by a run-time extent
-    )
+    # rows from `positions` on are hidden by masks, not by a run-time extent
+    masks_past: bool = False
     all_logits: bool = False  # a prefill gives the logits of all its tokens
     # the likeliest token instead of logits; a launch of decode may be several steps then, each of
     # the token that the last chose
@@ -250,7 +246,8 @@ class StepShape:
         )
         if not heads:
             raise Error(
-                f"a model of type '{config.model_type}' has no attention heads, so no cache of keys and values",
+                f"a model of type '{config.model_type}' has no attention heads, so no cache "
+                "of keys and values",
                 "accepted are decoders with attention in every layer",
             )
         width = (

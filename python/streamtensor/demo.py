@@ -67,15 +67,18 @@ def _print(output: Path, result: dict, seconds: float, host: float) -> None:
     print(f"design         {result['streamtensor']}")
     print(f"PyTorch        {result['pytorch']}")
     print(
-        f"equal          {'yes' if result['equal'] else 'NO'}, {len(set(result['streamtensor']))} distinct, "
+        f"equal          {'yes' if result['equal'] else 'NO'}, "
+        f"{len(set(result['streamtensor']))} distinct, "
         f"largest logit error {result['max_logit_error']:.1e} of the largest logit"
     )
     if (output / "design" / "design.mlir").is_file():
         card = core.simulate(output / "design")
         print(
-            f"card           {card['latency_ms']:.2f} ms for each token, {card['cycles']} cycles at {card['clock_mhz']:g} MHz (simulated)"
+            f"card           {card['latency_ms']:.2f} ms for each token, {card['cycles']} "
+            f"cycles at {card['clock_mhz']:g} MHz (simulated)"
         )
     print(
-        f"time           {seconds:.2f} s for each token, the design on this machine's CPU (measured)"
+        f"time           {seconds:.2f} s for each token, the design on this machine's CPU "
+        "(measured)"
     )
     print(f"host           {1000 * host:.2f} ms of the last launch outside the device (measured)")

@@ -55,13 +55,10 @@ class _FlattenedGraph(torch.nn.Module):
 
     def __init__(self, module, pattern: list, told):
         super().__init__()
-        self._untracked = (
-            module,
-            told,
-        )  # in a tuple, so that torch.export does not find the module's parameters
-        self.pattern = (
-            pattern  # for each argument: ("input", i), ("weight", i) or ("value", what it is)
-        )
+        # in a tuple, so that torch.export does not find the module's parameters
+        self._untracked = (module, told)
+        # for each argument: ("input", i), ("weight", i) or ("value", what it is)
+        self.pattern = pattern
 
     def forward(self, inputs: list, weights: list):
         source = {
@@ -81,9 +78,8 @@ class _Compiled:
 
     def __init__(self, design: Design, pattern: list, results: list, weights: list):
         self.design, self._pattern, self._results = design, pattern, results
-        self._weights = (
-            weights  # held, so that no other tensor takes the identity by which they are known
-        )
+        # held, so that no other tensor takes the identity by which they are known
+        self._weights = weights
 
     def __call__(self, arguments):
         global _last_design
@@ -173,9 +169,8 @@ def _cache_key(value, fixed: bool):
         return value
     if not fixed:
         return value.shape, value.dtype
-    return id(
-        value
-    ), 0 if value.is_inference() else value._version  # the latter changes with every write
+    # the latter changes with every write
+    return id(value), 0 if value.is_inference() else value._version
 
 
 def _close(made: dict) -> None:

@@ -239,7 +239,8 @@ def open_study(folder: Path, task: Task, resume: bool):
     for key, value in task.identity().items():
         if study.user_attrs.get(key, value) != value:
             raise Error(
-                f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} is '{study.user_attrs[key]}', not '{value}'",
+                f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} "
+                f"is '{study.user_attrs[key]}', not '{value}'",
                 "the same input and options as before; or another folder",
             )
         study.set_user_attr(key, value)
@@ -337,7 +338,10 @@ def pareto_front(study) -> list:
 def no_design_reason(study) -> str:
     """What is wished may be too much for all that was tried: the first says how much is missing."""
     trials = finished(study)
-    return f"none of {len(trials)} trials gives a design; the one with default settings fails with: {trials[0].user_attrs['rejected']}"
+    return (
+        f"none of {len(trials)} trials gives a design; the one with default settings fails with: "
+        f"{trials[0].user_attrs['rejected']}"
+    )
 
 
 def importance(study) -> dict[str, float]:
@@ -407,7 +411,10 @@ class LiveTable:
 
     def done(self, count: int) -> None:
         best = pareto_front(self._study)
-        title = f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, {len(best)} Pareto-optimal"
+        title = (
+            f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, "
+            f"{len(best)} Pareto-optimal"
+        )
         if not self._live:
             print(
                 f"streamtensor: {title}"

@@ -26,15 +26,23 @@ def _scale(values, low: float, high: float):
 def _axes(x_label: str, y_label: str, x_range, y_range) -> str:
     bottom = HEIGHT - EDGE
     return (
-        f'<path class="axis" fill="none" d="M{EDGE} {EDGE / 2}V{bottom}H{WIDTH - EDGE / 2}"/><text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>'
-        f'<text x="{EDGE}" y="{bottom + 18}">{x_range[0]:.4g}</text><text x="{WIDTH - EDGE / 2}" y="{bottom + 18}" text-anchor="end">{x_range[1]:.4g}</text>'
-        f'<text x="{EDGE - 6}" y="{bottom}" text-anchor="end">{y_range[0]:.4g}</text><text x="{EDGE - 6}" y="{EDGE / 2 + 10}" text-anchor="end">{y_range[1]:.4g}</text>'
-        f'<text x="14" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 {HEIGHT / 2})">{escape(y_label)}</text>'
+        f'<path class="axis" fill="none" d="M{EDGE} '
+        f'{EDGE / 2}V{bottom}H{WIDTH - EDGE / 2}"/><text x="{WIDTH / 2}" y="{HEIGHT - 10}" '
+        f'text-anchor="middle">{escape(x_label)}</text>'
+        f'<text x="{EDGE}" y="{bottom + 18}">{x_range[0]:.4g}</text><text '
+        f'x="{WIDTH - EDGE / 2}" y="{bottom + 18}" text-anchor="end">{x_range[1]:.4g}</text>'
+        f'<text x="{EDGE - 6}" y="{bottom}" text-anchor="end">{y_range[0]:.4g}</text><text '
+        f'x="{EDGE - 6}" y="{EDGE / 2 + 10}" text-anchor="end">{y_range[1]:.4g}</text>'
+        f'<text x="14" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 '
+        f'{HEIGHT / 2})">{escape(y_label)}</text>'
     )
 
 
 def _svg(label: str, inside: str, height: int = HEIGHT) -> str:
-    return f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {height}">{inside}</svg>'
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} '
+        f'{height}">{inside}</svg>'
+    )
 
 
 def _scatter(trials, best) -> str:
@@ -46,7 +54,11 @@ def _scatter(trials, best) -> str:
     dots = ""
     for trial in sorted(trials, key=lambda trial: trial.number in best):
         kind = "front" if trial.number in best else "all"
-        dots += f'<circle class="{kind}" r="4" cx="{x(trial.values[0]):.1f}" cy="{y(max(1.0, trial.values[1])):.1f}"><title>{trial.number}: {trial.values[0]:.4g} ms, {trial.values[1]:.0f} DSP</title></circle>'
+        dots += (
+            f'<circle class="{kind}" r="4" cx="{x(trial.values[0]):.1f}" '
+            f'cy="{y(max(1.0, trial.values[1])):.1f}"><title>{trial.number}: '
+            f"{trial.values[0]:.4g} ms, {trial.values[1]:.0f} DSP</title></circle>"
+        )
     return _svg(
         "Pareto front: time against DSP slices",
         _axes("ms a launch", "DSP slices", (min(times), max(times)), (min(slices), max(slices)))
@@ -79,7 +91,9 @@ def _importance(found: dict[str, float]) -> str:
     bars = ""
     for i, (name, value) in enumerate(sorted(found.items(), key=lambda item: -item[1])):
         bars += (
-            f'<text x="130" y="{24 * i + 20}" text-anchor="end">{escape(name)}</text><rect class="bar" x="140" y="{24 * i + 8}" width="{max(1.0, 420 * value):.1f}" height="16"/>'
+            f'<text x="130" y="{24 * i + 20}" text-anchor="end">{escape(name)}</text><rect '
+            f'class="bar" x="140" y="{24 * i + 8}" width="{max(1.0, 420 * value):.1f}" '
+            'height="16"/>'
             f'<text x="{146 + 420 * value:.1f}" y="{24 * i + 20}">{100 * value:.0f} %</text>'
         )
     return _svg("Importance of the parameters for the time", bars, 24 * len(found) + 16)
@@ -91,8 +105,11 @@ def page(study) -> str:
     best = {trial.number for trial in explore.pareto_front(study)}
     own = study.user_attrs
     parts = [
-        f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them Pareto-optimal; {len(ended) - len(trials)} trials failed. Quantization: {escape(own['quant'])}."
-        f" Times are simulated where a simulated figure is listed, else modeled. Energy is an estimate.</p>"
+        f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} "
+        f"of them Pareto-optimal; {len(ended) - len(trials)} trials failed. Quantization: "
+        f"{escape(own['quant'])}."
+        " Times are simulated where a simulated figure is listed, else modeled. Energy is an "
+        "estimate.</p>"
     ]
     if trials:
         parts.append("<h2>Pareto front</h2>" + _scatter(trials, best))

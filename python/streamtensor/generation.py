@@ -46,7 +46,8 @@ class Sampler:
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
             raise Error(
-                f"--temperature {self.temperature:g} is {'below zero' if self.temperature < 0 else 'no number'}",
+                f"--temperature {self.temperature:g} is "
+                f"{'below zero' if self.temperature < 0 else 'no number'}",
                 "accepted are 0 (greedy) and above",
             )
         if self.top_k < 0:
@@ -83,7 +84,8 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
         raise Error(f"--tokens-per-launch {tokens} is too few", "accepted is 1 or more")
     if tokens > 1 and not argmax:
         raise Error(
-            f"--tokens-per-launch {tokens} needs a design that selects the token on the device (--argmax)",
+            f"--tokens-per-launch {tokens} needs a design that selects the token on the "
+            "device (--argmax)",
             "accepted is 1: sampling needs the logits after every token",
         )
 

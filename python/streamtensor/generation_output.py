@@ -151,12 +151,14 @@ def _print_launches(
 ) -> None:
     first, last, many = answer.launches_to_first_token(), answer.launches[-1], answer.sequences > 1
     print(
-        f"first token    {_sum_ms(design, shapes, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
+        f"first token    {_sum_ms(design, shapes, first):.2f} ms on the accelerator: "
+        f"{len(first)} {'launches' if len(first) > 1 else 'launch'} for "
         f"{sum(step.count for step in first)} tokens{' a sequence' if many else ''} (simulated)"
     )
     total, made = _sum_ms(design, shapes, answer.launches), len(answer.ids)
     print(
-        f"total          {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
+        f"total          {total:.2f} ms on the accelerator: {len(answer.launches)} "
+        f"{'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
         f"{' of each sequence' if many else ''} (simulated)"
     )
     card = _simulate(design, shapes, last)
@@ -168,8 +170,10 @@ def _print_launches(
     )
     cycles, whole = card["cycles"] // last.count, card["cycles"] / card["clock_mhz"] / 1000
     print(
-        f"accelerator    {rates}: {cycles} cycles per token{' of all' if many else ''} at {card['clock_mhz']:g} MHz after {last.position} others, and "
-        f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us launch overhead: {last.count} {'tokens' if last.count > 1 else 'token'} per launch (simulated)"
+        f"accelerator    {rates}: {cycles} cycles per token{' of all' if many else ''} at "
+        f"{card['clock_mhz']:g} MHz after {last.position} others, and "
+        f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us launch overhead: "
+        f"{last.count} {'tokens' if last.count > 1 else 'token'} per launch (simulated)"
     )
 
 
@@ -182,5 +186,6 @@ def print_speed(design: Path, answer: AnswerStream | BatchAnswers, shapes: list[
         _print_launches(design, shapes, answer)
     if answer.seconds:
         print(
-            f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)"
+            f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design "
+            f"run on it; the first new token after {answer.first:.2f} s (measured)"
         )

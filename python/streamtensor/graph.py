@@ -38,8 +38,12 @@ ELEMENTS = {
 }
 _ACCEPTED = "accepted is what torch.export can trace with the given inputs and torch-mlir can lower"
 _ALTERNATIVES = {  # by a part of an op's name
-    "linalg|inverse|cholesky": "accepted are inverses, factors and solutions of what is known before the module runs: worked out once, and kept as a buffer",
-    "fft|stft": "a Fourier transform is accepted as products with weights that hold its cosines and sines, and a window's: real and imaginary parts apart, of frames as nn.Conv1d takes them",
+    "linalg|inverse|cholesky": "accepted are inverses, factors and solutions "
+    "of what is known before the module runs: "
+    "worked out once, and kept as a buffer",
+    "fft|stft": "a Fourier transform is accepted as products "
+    "with weights that hold its cosines and "
+    "sines, and a window's: real and imaginary parts apart, of frames as nn.Conv1d takes them",
 }
 
 
@@ -49,26 +53,19 @@ class Port:
 
     name: str
     role: str  # argument: input, state or weight; result: output or state
-    axis: int | None = (
-        # result of role state: it is a row that replaces the state's row along this axis; argument
-        # with rows: of these ...
-        None
-    )
+    # result of role state: it is a row that replaces the state's row along this axis; argument with
+    # rows: of these ...
+    axis: int | None = None
     at: str | None = None  # ... at the index which the input of this name holds
-    rows: str | None = (
-        # ... as many rows of it as the input of this name says; None: all. Argument: so many of its
-        # rows count
-        None
-    )
+    # ... as many rows of it as the input of this name says; None: all. Argument: so many of its
+    # rows count
+    rows: str | None = None
     batch: int | None = None  # as many sequences are in the state
-    dims: tuple[str, ...] | None = (
-        None  # argument: per dim the input that holds its extent at run time, or ""
-    )
-    next: tuple[str, int] | None = (
-        # input: the output that it, or its first row, takes for the next step of a launch, of so
-        # many at most
-        None
-    )
+    # argument: per dim the input that holds its extent at run time, or ""
+    dims: tuple[str, ...] | None = None
+    # input: the output that it, or its first row, takes for the next step of a launch, of so many
+    # at most
+    next: tuple[str, int] | None = None
     step: int | None = None  # input: by how much it grows with every row of a step
     window: int | None = None  # argument: nothing depends on rows older than so many tokens
 
@@ -90,9 +87,8 @@ class Lowered:
     inputs: list[Signature]
     weights: list[str]  # names, in argument order, after the inputs
     results: list[Signature]
-    origin: Callable[[int], str | None] = lambda line: (
-        None
-    )  # which of PyTorch's ops a line of the text comes from
+    # which of PyTorch's ops a line of the text comes from
+    origin: Callable[[int], str | None] = lambda line: None
 
 
 class _Functional(torch.nn.Module):
@@ -100,10 +96,8 @@ class _Functional(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, names: Sequence[str]):
         super().__init__()
-        self._untracked = (
-            module,
-            tuple(names),
-        )  # in a tuple, so that torch.export does not find the parameters itself
+        # in a tuple, so that torch.export does not find the parameters itself
+        self._untracked = (module, tuple(names))
 
     def forward(self, inputs: list, weights: list):
         module, names = self._untracked
@@ -218,13 +212,10 @@ def _export(functional: torch.nn.Module, arguments: tuple):
 
     disabled = logging.root.manager.disable
     try:
-        logging.disable(
-            logging.CRITICAL
-        )  # what it says and shows of a failure is not the user's graph
-        with (
-            contextlib.redirect_stderr(io.StringIO()),
-            _use_lazy_graph_module(True),
-        ):  # nobody calls what its passes make
+        # what it says and shows of a failure is not the user's graph
+        logging.disable(logging.CRITICAL)
+        # nobody calls what its passes make
+        with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):
             return torch.export.export(functional, arguments)
     except GuardOnDataDependentSymNode as error:
         raise Error(
@@ -286,7 +277,8 @@ def _check_pure(program, names: list[str]) -> None:
     if written:
         raise Error(
             f"the module writes into '{names[program.graph_signature.user_inputs.index(written)]}'",
-            "accepted are modules that only read their inputs, parameters and buffers: eval() stops running statistics",
+            "accepted are modules that only read their inputs, parameters and buffers: "
+            "eval() stops running statistics",
         )
 
 
@@ -354,8 +346,10 @@ def _check_shapes(program) -> None:
                 isinstance(extent, int) for extent in value.shape
             ):
                 raise Error(
-                    f"{node.target} gives as many numbers as its inputs' values say{_line_of(node)}",
-                    "accepted are shapes that are known before the module runs; torch.where chooses by numbers",
+                    f"{node.target} gives as many numbers as its inputs' values "
+                    f"say{_line_of(node)}",
+                    "accepted are shapes that are known before the module runs; torch.where "
+                    "chooses by numbers",
                 )
 
 
@@ -377,7 +371,8 @@ def _check_types(program) -> None:
         if says:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(
-                f"{node.target if node.op == 'call_function' else node.name} {says}{_line_of(node)}",
+                f"{node.target if node.op == 'call_function' else node.name} "
+                f"{says}{_line_of(node)}",
                 *filter(None, notes),
             )
 

@@ -24,11 +24,9 @@ class JournalLock(JournalFileSymlinkLock):
         begun = since = time.monotonic()
         written, told = self._written(), False
         if self._link.is_symlink() and not self._link.exists():
-            self._link.unlink(
-                missing_ok=True
-                # it leads nowhere, since the run that made it was killed and the folder is elsewhere
-                # now: nobody holds it
-            )
+            # it leads nowhere, since the run that made it was killed and the folder is elsewhere
+            # now: nobody holds it
+            self._link.unlink(missing_ok=True)
         while not self._taken():
             time.sleep(POLL_SECONDS)
             now = time.monotonic()
@@ -37,12 +35,14 @@ class JournalLock(JournalFileSymlinkLock):
             if not told and now - begun >= NOTICE_SECONDS:
                 told = True
                 _say(
-                    f"waiting for {self._link}, the lock of another exploration in this folder, or of one that was killed"
+                    f"waiting for {self._link}, the lock of another exploration in this "
+                    "folder, or of one that was killed"
                 )
             if now - since >= STALE_SECONDS:
                 since = now
                 _say(
-                    f"{self._link} is removed: nothing was written for {STALE_SECONDS} s, so the exploration that made it was killed"
+                    f"{self._link} is removed: nothing was written for {STALE_SECONDS} s, so "
+                    "the exploration that made it was killed"
                 )
                 self._link.unlink(missing_ok=True)
         return True

@@ -251,7 +251,8 @@ def _build(name: str, config) -> torch.nn.Module:
         )
     except Exception as error:
         raise Error(
-            f"{name}: a model of type '{config.model_type}' is not a causal language model that can be built: "
+            f"{name}: a model of type '{config.model_type}' is not a causal language model "
+            "that can be built: "
             f"{graph.first_line(error)}"
         ) from error
 
@@ -263,8 +264,10 @@ def _check_causal(name: str, module: torch.nn.Module) -> None:
     """
     if any(getattr(part, "is_causal", None) is False for part in module.modules()):
         raise Error(
-            f"{name}: a model of type '{module.config.model_type}' is not causal: tokens depend on later ones, so it cannot generate text",
-            'accepted are decoders; "is_decoder": true in config.json makes one of BERT and its like',
+            f"{name}: a model of type '{module.config.model_type}' is not causal: tokens "
+            "depend on later ones, so it cannot generate text",
+            'accepted are decoders; "is_decoder": true in config.json makes one of BERT and '
+            "its like",
         )
 
 

@@ -34,7 +34,8 @@ def check(path: Path, ours: set[str]) -> None:
         if strange:
             raise Error(
                 f"{path}: not a folder that this command wrote: it contains '{strange[0]}'",
-                f"accepted is a new folder, an empty one, or one with {', '.join(sorted(ours))} only",
+                "accepted is a new folder, an empty one, or one with "
+                f"{', '.join(sorted(ours))} only",
             )
         if path.samefile("."):
             raise Error(

@@ -5,9 +5,11 @@ Contraction, for each group g of the reduction (128 elements, the last may be sh
 in index order:
 
     s_a = max|x| * (1 / 127) (f32, 1 for a group of zeros)  x_q = clamp(round_half_even(x * (1 /
-    s_a)), -127, 127) s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q =
-    clamp(round_half_even(w / s_w), -7, 7) y  += float(sum of x_q * w_q) * (s_a * s_w)
-    every product and sum in f32, none fused; the bias comes last
+    s_a)), -127, 127)
+    s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q = clamp(round_half_even(w / s_w),
+    -7, 7)
+    y  += float(sum of x_q * w_q) * (s_a * s_w)             every product and sum in f32, none
+    fused; the bias comes last
 
 A LayerNorm in front of contractions with biases keeps its own for these: x above is what the norm
 has before it, and b + w . (the norm's bias), with w as rounded, is what is added last.
@@ -35,14 +37,10 @@ from transformers.pytorch_utils import Conv1D
 
 from .errors import Error
 
-KEYS_PER_SCALE, MIN_KEYS_PER_SCALE = (
-    128,
-    32,
-)  # keys that share one scale of the probabilities, and how few may where a launch has a few tokens
-WIDE_HEAD, WIDE_HEAD_KEYS = (
-    128,
-    64,
-)  # a head of more numbers, and the keys that then share one where a launch has one token
+# keys that share one scale of the probabilities, and how few may where a launch has a few tokens
+KEYS_PER_SCALE, MIN_KEYS_PER_SCALE = 128, 32
+# a head of more numbers, and the keys that then share one where a launch has one token
+WIDE_HEAD, WIDE_HEAD_KEYS = 128, 64
 FEW_TOKENS = 8  # tokens of a launch that is shaped as one of a single token
 KV_LIMIT = 119  # so that two signed nibbles carry a value
 ATTENTION = "streamtensor"
@@ -56,9 +54,8 @@ class Scheme:
 
     name: str  # w4a8, w8a8, bf16 or fp32
     weight: int | None = None  # bits of contractions' weights; None: not quantised
-    group: int | None = (
-        128  # elements of the reduction that share a weight scale; None: a whole row
-    )
+    # elements of the reduction that share a weight scale; None: a whole row
+    group: int | None = 128
     per_token: bool = False  # activations: one scale a token instead of one a group
     head: int | None = None  # bits of the last contraction, the LM head
     embedding: int | None = None  # bits of gathered rows

@@ -24,12 +24,8 @@ def greedy(
     """tensors: the values of all of the model's parameters and buffers."""
     from transformers import DynamicCache
 
-    ids, logits, cache, fresh = (
-        [],
-        [],
-        DynamicCache(),
-        list(prompt),
-    )  # without a configuration it keeps every row
+    # without a configuration it keeps every row
+    ids, logits, cache, fresh = [], [], DynamicCache(), list(prompt)
     with torch.no_grad():
         for _ in range(new):
             out = torch.func.functional_call(

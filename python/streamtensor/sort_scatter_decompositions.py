@@ -86,7 +86,8 @@ def _ranks(x, is_descending: bool):
     if count > MAX_SORTED:
         raise Error(
             f"the module sorts {count} numbers",
-            f"accepted are up to {MAX_SORTED} along the dim, each of which is compared with each; max() and argmax() take any number",
+            f"accepted are up to {MAX_SORTED} along the dim, each of which is compared with "
+            "each; max() and argmax() take any number",
         )
     one, other = x.unsqueeze(-1), x.unsqueeze(-2)
     place = torch.arange(count)

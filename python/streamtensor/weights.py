@@ -71,11 +71,13 @@ def checked(name: str, value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """The value in the type of `like`, or an error that says what is wrong with it."""
     if value.shape != like.shape:
         raise Error(
-            f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is {tuple(like.shape)}"
+            f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is "
+            f"{tuple(like.shape)}"
         )
     if like.is_floating_point() != (value.dtype in _FLOATS):
         raise Error(
-            f"the weight '{name}' is stored as {str(value.dtype).removeprefix('torch.')}, which cannot be read as a number on its own",
+            f"the weight '{name}' is stored as {str(value.dtype).removeprefix('torch.')}, "
+            "which cannot be read as a number on its own",
             "accepted are f32, f16, bf16 and f64",
         )
     if value.is_floating_point() and not bool(torch.isfinite(value).all()):
@@ -229,7 +231,8 @@ def check_hashes(folder: Path) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
             raise Error(
-                f"{path}: the file is damaged: its SHA-256 is {found[:16]}…, expected {expected[:16]}…",
+                f"{path}: the file is damaged: its SHA-256 is {found[:16]}…, expected "
+                f"{expected[:16]}…",
                 "download it again",
             )
 
@@ -250,9 +253,8 @@ class RandomWeights:
 
     def tensor(self, name: str) -> torch.Tensor:
         shape = self._like[name].shape
-        generator = torch.Generator().manual_seed(
-            zlib.crc32(f"{self._seed}:{name}".encode())
-        )  # it reads 32 bits
+        # it reads 32 bits
+        generator = torch.Generator().manual_seed(zlib.crc32(f"{self._seed}:{name}".encode()))
         value = torch.randn(shape, generator=generator)
         if len(shape) < 2:
             return (

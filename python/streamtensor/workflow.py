@@ -31,12 +31,9 @@ DESIGN_FILES = {
     "timing.json",
 }
 DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
-FEW_TOKENS, MANY_TOKENS = (
-    8,
-    32,
-    # of a launch of one design of both phases: that the unit takes at once; tile by tile, beside which
-    # one alone still comes at memory's pace
-)
+# of a launch of one design of both phases: that the unit takes at once; tile by tile, beside which
+# one alone still comes at memory's pace
+FEW_TOKENS, MANY_TOKENS = 8, 32
 MANY_PORTS = 32  # a board that has so many of memory has room for many tokens
 
 

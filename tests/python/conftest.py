@@ -56,9 +56,8 @@ TOLERANCE = 1e-4  # largest difference / largest reference value
 NEW_TOKENS = 16
 
 
-SHARE = os.environ.get(
-    "STC_TEST_SHARE"
-)  # a folder: of several runs side by side the first to come takes a file
+# a folder: of several runs side by side the first to come takes a file
+SHARE = os.environ.get("STC_TEST_SHARE")
 RUN_EARLY = ("test_quantized_design.py",)  # what takes long does not begin last
 
 
@@ -141,7 +140,8 @@ def host_of(folder: Path, program: Path) -> Path:
 def compile_with(monkeypatch, path: Path, options: str) -> None:
     """The package compiles with these options as well, by a program at `path`."""
     path.write_text(
-        f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find_file(core.COMPILER)} "$@"\n'
+        f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec '
+        f'{core.find_file(core.COMPILER)} "$@"\n'
     )
     path.chmod(0o755)
     find = core.find_file

@@ -111,9 +111,8 @@ def test_keys_that_one_channel_can_bring_leave_the_slices_to_values(
         if "m_words_f32" in {name for name, _, _ in ports}
     )
     beside = [names for i, names in enumerate(read) if names and i != small]
-    assert (
-        len(read[small]) == 5 and len(beside) == 17 and all(len(names) == 1 for names in beside)
-    )  # of keys and of values, a port for the scales
+    # of keys and of values, a port for the scales
+    assert len(read[small]) == 5 and len(beside) == 17 and all(len(names) == 1 for names in beside)
 
 
 def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_path, monkeypatch):
@@ -169,9 +168,8 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
         for buffer in manifest["buffers"]
         if re.fullmatch(r"engine\d+", buffer["name"])
     }
-    first = {
-        number: 0 if number < 14 else number - (number - 14) % 4 for number in words
-    }  # those that come in step: as many as the first of them has
+    # those that come in step: as many as the first of them has
+    first = {number: 0 if number < 14 else number - (number - 14) % 4 for number in words}
     assert (
         all(words[number] == words[first[number]] for number in words)
         and words[0] > words[14] > words[18] == words[22] == words[26]
@@ -188,9 +186,10 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
         for text in design.split('"func.func"')
         if re.search(r'sym_name = "p\d+_load_engine0"', text)
     )
+    # of a launch of one tile, all in one nest, and of more
     assert (
         loader.count("{stream.layer}") == loader.count("{stream.layer_overlap, stream.layer}") == 1
-    )  # of a launch of one tile, all in one nest, and of more
+    )
     done = stc(
         "simulate", tmp_path / "design", "--json", "--extent", "positions=0", "--extent", "tokens=1"
     )
@@ -198,12 +197,10 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     assert len(re.findall(r"callee = @p\d+_scale}", design)) == 3
     assert json.loads((tmp_path / "design" / "report.json").read_text())["clock_mhz"] == 300
     assert set(re.findall(r'name = "s_tokens_.*!stream.fifo<(i\d+), ', design)) == {"i8"}
+    # biases of 3,072 and 4,096 numbers hold up no other operand
     assert re.findall(
         r'name = "s_words_\d+", stream.full_depth.*!stream.fifo<(.*), (\d+)>', design
-    ) == [
-        ("vector<16xf32>", "192"),
-        ("vector<16xf32>", "256"),
-    ]  # biases of 3,072 and 4,096 numbers hold up no other operand
+    ) == [("vector<16xf32>", "192"), ("vector<16xf32>", "256")]
 
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
@@ -254,16 +251,13 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
             for launch in report["launches"]
         },
     )
-    found = core.simulate(tmp_path / "design", None, {"positions": 1023, "tokens": 1})[
-        "cycles"
-    ]  # one layer sees all rows then, the other half of them
+    # one layer sees all rows then, the other half of them
+    found = core.simulate(tmp_path / "design", None, {"positions": 1023, "tokens": 1})["cycles"]
     assert abs(launches[1, 1023] - found) < 0.02 * found
+    # two keys of 256 numbers a cycle, which share multipliers, and two halves of values
     assert {
         (kernel["unroll"], kernel["dsp"]) for kernel in kernels if kernel["name"].endswith("_sums")
-    } == {
-        (512, 256),
-        (256, 128),
-    }  # two keys of 256 numbers a cycle, which share multipliers, and two halves of values
+    } == {(512, 256), (256, 128)}
 
 
 def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path, monkeypatch):
@@ -288,14 +282,14 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
         values=False,
     )
     fifos = re.findall(
-        r'name = "engine(?:_scales|\d+)_\d+", stream.fixed_depth, (stream.interleaved_depth = 1024 : i64, )?.*?stream.storage = "(\w+)"} .*!stream.fifo<vector<\d+x\w+>, (\d+)>',
+        r'name = "engine(?:_scales|\d+)_\d+", stream.fixed_depth, (stream.interleaved_depth = '
+        r'1024 : i64, )?.*?stream.storage = "(\w+)"} .*!stream.fifo<vector<\d+x\w+>, (\d+)>',
         (tmp_path / "design" / "design.mlir").read_text(),
     )
     assert {depth for dealt, _, depth in fifos if not dealt} == {"16"}
     depths = [int(depth) for dealt, _, depth in fifos if dealt]
-    assert (
-        len(depths) == 66 and len(set(depths)) == 1 and depths[0] >= 2048
-    )  # converters for its few layers are deep too
+    # converters for its few layers are deep too
+    assert len(depths) == 66 and len(set(depths)) == 1 and depths[0] >= 2048
     dies = json.loads((tmp_path / "design" / "report.json").read_text())["dies"]
     assert all(
         die["uram"] <= 0.85 * die["available"]["uram"]
@@ -328,11 +322,9 @@ def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monke
         if re.fullmatch(r"engine(\d+|_scales)", buffer["name"])
     }
     scales, rows = words.pop("engine_scales"), sorted(set(words.values()))
-    assert (
-        rows[-1] - rows[0] <= 24 * 2 * 32 < scales - rows[0]
-        # two words of each group of a last row: of 32 groups in one product of a layer, and of eight in
-        # three others
-    )
+    # two words of each group of a last row: of 32 groups in one product of a layer, and of eight in
+    # three others
+    assert rows[-1] - rows[0] <= 24 * 2 * 32 < scales - rows[0]
     states = {
         f"m_{buffer['name']}"
         for buffer in manifest["buffers"]
@@ -346,9 +338,8 @@ def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monke
         r"stream.interleaved_depth = 1024 : i64.*!stream.fifo<vector<\d+x\w+>, (\d+)>",
         (tmp_path / "design" / "design.mlir").read_text(),
     )
-    assert (
-        len(set(depth)) == 1 and int(depth[0]) >= 2048
-    )  # dies hold that many, if processes stand where they can
+    # dies hold that many, if processes stand where they can
+    assert len(set(depth)) == 1 and int(depth[0]) >= 2048
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
@@ -415,10 +406,8 @@ def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_pat
         for operands, name in re.findall(r'"func.call"\(([^)]*)\) {callee = @p\d+_(\w+)}', design)
     ]
     words = next(operands for operands, name in calls if name == "load_words_f32")
-    assert {name for operands, name in calls if operands & words} == {
-        "load_words_f32",
-        "cast",
-    }  # no word as wide as the port's leaves the die
+    # no word as wide as the port's leaves the die
+    assert {name for operands, name in calls if operands & words} == {"load_words_f32", "cast"}
 
 
 def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_built, tmp_path):

@@ -235,6 +235,5 @@ def test_attention_of_two_sequences_takes_several_keys_a_cycle(core_built, tmp_p
         "--extent",
         "positions=1023",
     )
-    assert json.loads(done.stdout)["cycles"] < 320_000, (
-        done.stderr
-    )  # 297,760; a key a cycle: 723,847
+    # 297,760; a key a cycle: 723,847
+    assert json.loads(done.stdout)["cycles"] < 320_000, done.stderr

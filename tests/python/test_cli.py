@@ -387,7 +387,8 @@ def test_an_unknown_platform_is_refused_before_the_model_is_loaded(
 def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, folder_of, fake_core):
     fake_core(
         KNOWN
-        + 'test -s "$2" && test -s "$9" && echo "stage import" >&2 && mkdir "$6" && echo "$@" > "$6/manifest.json"\n'
+        + 'test -s "$2" && test -s "$9" && echo "stage import" >&2 && mkdir "$6" && echo "$@" '
+        '> "$6/manifest.json"\n'
     )
     status, out, err = run(
         "compile", folder_of("gpt2"), "--context", 16, "--platform", "u280", "-o", tmp_path / "d"
@@ -406,7 +407,8 @@ def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, fold
 def test_compile_passes_on_what_stc_says(run, tmp_path, folder_of, fake_core):
     fake_core(
         KNOWN
-        + 'echo "model.mlir:3:5: error: no such op" >&2; echo "note: accepted are others" >&2; exit 1\n'
+        + 'echo "model.mlir:3:5: error: no such op" >&2; echo "note: accepted are others" >&2; '
+        "exit 1\n"
     )
     status, out, err = run("compile", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "d")
     assert status == 1 and err.endswith(
@@ -443,7 +445,10 @@ def test_internal_error_shows_a_traceback_only_when_asked(run, monkeypatch, tmp_
 
 
 def test_help_lists_the_commands_quickly_and_without_pytorch():
-    code = "import sys; from streamtensor import cli\ntry: cli.main(['--help'])\nfinally: assert 'torch' not in sys.modules"
+    code = (
+        "import sys; from streamtensor import cli\ntry: cli.main(['--help'])\nfinally: assert "
+        "'torch' not in sys.modules"
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     ran = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True
@@ -515,10 +520,8 @@ def test_module_is_the_command():
 def test_an_interrupt_that_a_library_swallows_ends_the_next_stage(
     run, tmp_path, folder_of, monkeypatch
 ):
-    load, before = (
-        models.load,
-        signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # which a background job ignores
+    # which a background job ignores
+    load, before = models.load, signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def swallowing(*words):
         with contextlib.suppress(KeyboardInterrupt):

@@ -61,9 +61,8 @@ def test_what_a_design_claims_of_its_arrays_holds(core_built, tmp_path, kind):
         model, shape(model.config), "u55c", design, Progress(), "w4a8", values=False
     )
     claims = re.findall(r"stream\.distance = (\d+)", (design / "design.mlir").read_text())
-    assert len(claims) > (
-        15 if kind == "prefill" else 20
-    )  # arrays of slices that work without a break claim none
+    # arrays of slices that work without a break claim none
+    assert len(claims) > (15 if kind == "prefill" else 20)
     assert [evaluate(design, integers) for integers in launches] == ["evaluated"] * len(launches)
     if kind == "decode":  # one iteration more is too much
         text = (design / "design.mlir").read_text()

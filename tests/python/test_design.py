@@ -280,5 +280,6 @@ def test_emitted_text_is_as_accepted(tmp_path):
         GOLDEN.write_text(lines)
     assert lines.count("\n") == 2 * len(list((ROOT / "tests" / "models").glob("*.mlir")))
     assert lines == GOLDEN.read_text(), (
-        "what is emitted changed; if that was meant: BLESS=1 pytest tests/python/test_design.py -k accepted"
+        "what is emitted changed; if that was meant: BLESS=1 pytest "
+        "tests/python/test_design.py -k accepted"
     )

@@ -128,7 +128,8 @@ def test_links_and_paths_exist(page):
         if "/" in link or link == pair[1]
     ]
     paths = re.findall(
-        r"`((?:src|runtime|include|python|platforms|share|tests|tools|docs|examples|fuzz|bench)/[\w./-]*)`",
+        r"`((?:src|runtime|include|python|platforms|share|tests|tools|docs|examples|fuzz|"
+        r"bench)/[\w./-]*)`",
         text,
     )
     missing = [link for link in links if not (page.parent / link).exists()] + [

@@ -59,9 +59,8 @@ def test_what_w4a8_costs(trained_model, family):
     assert gptq.exact < words / 8  # it has learnt something
     assert abs(gptq.rise()) <= 0.05 and gptq.agreement > 0.85, gptq
     assert gptq.agreement >= plain.agreement - 0.01, (plain, gptq)
-    assert (
-        evaluation.cost(model, Scheme.parse("w4a8"), "rtn", [], pieces)[0] == plain
-    )  # the same twice
+    # the same twice
+    assert evaluation.cost(model, Scheme.parse("w4a8"), "rtn", [], pieces)[0] == plain
 
 
 def test_the_measure_sees_damage(trained_model):
@@ -149,10 +148,8 @@ def test_the_command(trained_model, tmp_path, capsys):
     folder, _ = trained_model(FAMILIES[0])
     (tmp_path / "text").write_text(trained_models.stories(3, 20))
     place = tmp_path / "new" / "w.safetensors"
-    for scheme, *options in (
-        ["w4a8", "--quant-method", "rtn"],
-        ["w8a8"],
-    ):  # the second takes the place of the first
+    # the second takes the place of the first
+    for scheme, *options in (["w4a8", "--quant-method", "rtn"], ["w8a8"]):
         status = cli.main(
             [
                 "evaluate",

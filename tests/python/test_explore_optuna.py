@@ -167,8 +167,8 @@ def test_a_record_that_was_cut_short_is_left_out(tmp_path):
 def test_no_design_at_all_is_told(tmp_path, capsys):
     assert cli.main([*WORDS, "--trials", "2", "--max-dsp", "1", "-o", str(tmp_path / "e")]) == 1
     assert (
-        "none of 2 trials gives a design; the one with default settings fails with: --max-dsp 1 cannot be met"
-        in capsys.readouterr().err
+        "none of 2 trials gives a design; the one with default settings fails with: "
+        "--max-dsp 1 cannot be met" in capsys.readouterr().err
     )
 
 

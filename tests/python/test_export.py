@@ -18,11 +18,13 @@ from streamtensor import graph, models, weights
 from streamtensor.decoder_step import ExplicitCache, StepShape, _head_on_last_token_only
 
 ARGUMENT = re.compile(
-    r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}'
+    r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", '
+    r'stream.role = "(\w+)"\}'
 )
 RESULT = re.compile(
-    r'(tensor<[^>]*>) \{(?:stream.position = "(\w+)", stream.axis = (\d+) : i64, )?'
-    r'stream.name = "([^"]*)", stream.role = "(\w+)"(?:, stream.token_count = "(\w+)")?\}'
+    r'(tensor<[^>]*>) \{(?:stream.axis = (\d+) : i64, )?stream.name = "([^"]*)", '
+    r'(?:stream.position = "(\w+)", )?stream.role = "(\w+)"(?:, stream.token_count = '
+    r'"(\w+)")?\}'
 )
 
 
@@ -54,8 +56,8 @@ def test_decode_step(family, folder_of):
         ("tensor<1x1xi64>", "positions", "input"),
     ]
     assert arguments[2:6] == [(past, name, "state") for name in states]
-    assert results[0] == (f"tensor<1x1x{vocabulary}xf32>", "", "", "logits", "output", "")
-    assert results[1:] == [(row, "positions", "2", name, "state", "") for name in states]
+    assert results[0] == (f"tensor<1x1x{vocabulary}xf32>", "", "logits", "", "output", "")
+    assert results[1:] == [(row, "2", name, "positions", "state", "") for name in states]
     assert [name for _, name, role in arguments[6:] if role == "weight"] == lowered.weights
     assert set(lowered.weights) <= set(model.tensors()) and len(arguments) == 6 + len(
         lowered.weights
@@ -97,13 +99,13 @@ def test_prefill_step(all_logits, folder_of):
     assert results[0] == (
         f"tensor<1x{8 if all_logits else 1}x512xf32>",
         "",
-        "",
         "logits",
+        "",
         "output",
         "",
     )
     assert results[1:] == [
-        ("tensor<1x4x8x32xf32>", "positions", "2", name, "state", "tokens")
+        ("tensor<1x4x8x32xf32>", "2", name, "positions", "state", "tokens")
         for name in ("k.0", "k.1", "v.0", "v.1")
     ]
 
@@ -186,7 +188,7 @@ def test_any_module():
         exported.weights[name] is dict(module.state_dict(keep_vars=True))[name]
         for name in exported.weights
     )
-    assert results == [("tensor<1x5xf32>", "", "", "result0", "output", "")]
+    assert results == [("tensor<1x5xf32>", "", "result0", "", "output", "")]
 
 
 def test_module_is_left_as_it_was():
@@ -215,7 +217,8 @@ def test_control_flow_by_numbers_is_refused_with_its_line(capfd):
 
     with pytest.raises(
         streamtensor.Error,
-        match=r"decides by numbers that it computes: return x \* 2 if x.sum\(\) > 0 else x \(.*test_export.py:\d+\)",
+        match=r"decides by numbers that it computes: return x \* 2 if x.sum\(\) > 0 else x "
+        r"\(.*test_export.py:\d+\)",
     ):
         streamtensor.export(Loop(), torch.zeros(3))
     assert capfd.readouterr() == ("", "")
@@ -224,10 +227,11 @@ def test_control_flow_by_numbers_is_refused_with_its_line(capfd):
 @pytest.mark.parametrize(
     "function, message",
     [
+        # torch-mlir does not end on it
         (
             lambda x: x[x > 0].sum(),
             "aten.index.Tensor gives as many numbers as its inputs' values say",
-        ),  # torch-mlir does not end on it
+        ),
         (lambda x: x + torch.rand_like(x), "aten.rand_like.default gives other numbers each time"),
         (lambda x: x.add_(1), "writes into 'x'"),
         (lambda x: (x * 2, None), "the module gives None"),
@@ -304,7 +308,8 @@ class Unknown(torch.nn.Module):
         ),
         (
             Spectrum(),
-            r"aten.stft.default gives torch.complex64: return torch.view_as_real\(torch.stft\(.*\)\)",
+            r"aten.stft.default gives torch.complex64: return "
+            r"torch.view_as_real\(torch.stft\(.*\)\)",
             "cosines and sines",
         ),
         (
@@ -413,7 +418,8 @@ def test_what_torch_mlir_leaves_is_removed_where_it_leaves_it_alone(tmp_path, mo
         (tmp_path / name / "Module.mlir").touch()
         graph._remove_failed_dump(
             RuntimeError(
-                f"failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' {tmp_path / name / 'Module.mlir'}"
+                "failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' "
+                f"{tmp_path / name / 'Module.mlir'}"
             )
         )
     assert [path.parent.name for path in tmp_path.glob("*/Module.mlir")] == ["elsewhere"]

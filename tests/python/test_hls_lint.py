@@ -234,8 +234,10 @@ MUTATIONS = [
     ),
     (
         "A17",
-        "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read();",
-        "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read() + 1.0f;",
+        "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == "
+        "0)\n                v = first.read();",
+        "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == "
+        "0)\n                v = first.read() + 1.0f;",
     ),
     (
         "A17",
@@ -257,8 +259,10 @@ MUTATIONS = [
     ),
     (
         "B3",
-        "layer < layers; ++layer) {\n        for (int i = 0; i < width; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
-        "layer < layers; ++layer) {\n        for (int i = 0; i < width - 1; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
+        "layer < layers; ++layer) {\n        for (int i = 0; i < width; ++i) {\n#pragma HLS "
+        "pipeline II=1 style=flp\n            float v = in.read();\n            if",
+        "layer < layers; ++layer) {\n        for (int i = 0; i < width - 1; ++i) {\n#pragma "
+        "HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
     ),
     ("B3", "if (layer == layers - 1)", "if (layer == layers)"),
     ("B4", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 256> f32x16;"),
@@ -277,7 +281,8 @@ MUTATIONS = [
     (
         "C2",
         "bundle=m_y offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_z",
-        "bundle=m_y channel=1 offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_y channel=1",
+        "bundle=m_y channel=1 offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_y "
+        "channel=1",
     ),
     ("C2", "p_store, s_y[1], m_z, pos", "p_store, s_y[1], m_y, pos"),
     ("C3", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 32> f32x16;"),
@@ -340,7 +345,8 @@ def flagged():
     )
     return code.replace(
         '    hls::stream<float, 2> s_in("s_in");',
-        '    hls::stream<float, 2> s_in("s_in");\n    hls::stream<p_load_entry, 4> s_entries("s_entries");',
+        '    hls::stream<float, 2> s_in("s_in");\n    hls::stream<p_load_entry, 4> '
+        's_entries("s_entries");',
     )
 
 

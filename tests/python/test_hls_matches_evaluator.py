@@ -74,11 +74,9 @@ def test_the_emitted_text_computes_what_the_evaluator_says(
     assert done.returncode == 0 and done.stdout.endswith(": the same\n"), (
         done.stdout + done.stderr[-2000:]
     )
-    if (
-        (name, kind) == ("qwen2.5-0.5b", "decode")
-        # queries, keys and values in one loop of a slice, and both products of the gate; the head, and
-        # its definition
-    ):
+    # queries, keys and values in one loop of a slice, and both products of the gate; the head, and
+    # its definition
+    if (name, kind) == ("qwen2.5-0.5b", "decode"):
         assert len(re.findall(r"\bp\d+_pe0_datapath\(", text_of(tmp_path / "design"))) == 6
 
 

@@ -25,8 +25,10 @@ HEAD = """"builtin.module"() ({{
 def body(name, types, lines):
     arguments, result = ", ".join(f"%{i}: {kind}" for i, kind in enumerate(types)), types[-1]
     return (
-        f'  "func.func"() ({{\n  ^bb0({arguments}):\n{lines}    "func.return"(%y) : ({result}) -> ()\n'
-        f'  }}) {{function_type = ({", ".join(types)}) -> {result}, sym_name = "k.{name}", sym_visibility = "private"}} : () -> ()\n'
+        f'  "func.func"() ({{\n  ^bb0({arguments}):\n{lines}    "func.return"(%y) : '
+        f"({result}) -> ()\n"
+        f'  }}) {{function_type = ({", ".join(types)}) -> {result}, sym_name = "k.{name}", '
+        f'sym_visibility = "private"}} : () -> ()\n'
     )
 
 
@@ -280,7 +282,8 @@ def counted_sums(numbers, reduces, update, post=""):
     )
     text = text.replace(
         "reduction = ",
-        f"run_time = [{count(2, 0, 'rows')}, {count(3, 1, 'blocks')}], tile_outermost, reduction = ",
+        f"run_time = [{count(2, 0, 'rows')}, {count(3, 1, 'blocks')}], tile_outermost, "
+        "reduction = ",
         1,
     ).replace("):\n", ", %rows: tensor<1xi64>, %blocks: tensor<1xi64>):\n", 1)
     text = re.sub(
@@ -297,7 +300,8 @@ def counted_sums(numbers, reduces, update, post=""):
     )
     text = re.sub(
         r"arg_attrs = \[(.*?)\],",
-        r'arg_attrs = [\1, {stream.name = "rows", stream.role = "input"}, {stream.name = "blocks", stream.role = "input"}],',
+        r'arg_attrs = [\1, {stream.name = "rows", stream.role = "input"}, {stream.name = '
+        r'"blocks", stream.role = "input"}],',
         text,
         count=1,
     )

@@ -79,9 +79,8 @@ def test_ids_behind_an_end_are_dropped(compiled):
     end = next(i for i in range(2, 12) if ids[i] not in ids[:i])
     found, launches, _ = decode(design, case, 16, PROMPT, 12, end={ids[end]})
     assert found == ids[: end + 1] and len(launches) == 1
-    decoder = Decoder(
-        design, case.shape, per_launch=16
-    )  # what the cache holds behind the end is not taken for the conversation
+    # what the cache holds behind the end is not taken for the conversation
+    decoder = Decoder(design, case.shape, per_launch=16)
     decoder.reset()
     answer = list(decoder.tokens(PROMPT, 12, end={ids[end]}))
     following = [*PROMPT, *answer, 2, 3]
@@ -428,13 +427,15 @@ def test_chunks_that_a_launch_has_no_room_for_are_refused(dynamic_tokens):
         with pytest.raises(Error) as error:
             design.launch_tokens(first, given, steps)
         assert str(error.value).count(message) == 1
+    # four steps: three chunks behind the first, and one row for what comes out
     text = torch.cat(
         [first.reshape(-1), given.reshape(-1), torch.zeros(2 * batch, dtype=torch.long)]
-    )  # four steps: three chunks behind the first, and one row for what comes out
+    )
     for rows in (0, 2):
         with pytest.raises(
             Error,
-            match=f"10 tokens and the one that follows take {8 * batch * 14} bytes, not {8 * batch * (13 + rows)}",
+            match=f"10 tokens and the one that follows take {8 * batch * 14} bytes, not "
+            f"{8 * batch * (13 + rows)}",
         ):
             design._call("tokens", 4, 10, text.data_ptr(), 8 * batch * (13 + rows))
     assert len(design.launch_tokens(first, given, 4)) == 10
@@ -454,10 +455,11 @@ def test_the_simulation_reads_a_prompt_of_several_chunks(dynamic_tokens):
     for prompt, steps in ((10, 6), (8, 2), (8, 3), (9, 3), (4, 2), (1, 3)):
         chunks = [min(ROWS, prompt - at) for at in range(0, prompt, ROWS)]
         rows = chunks + (steps - len(chunks)) * [1]
+        # one more where another chunk follows
         said = [
             count + (design.can_continue("tokens") and step < len(chunks) - 1)
             for step, count in enumerate(rows)
-        ]  # one more where another chunk follows
+        ]
         each = [
             core.simulate(folder, None, {"positions": 1 + sum(rows[:step]), "tokens": said[step]})[
                 "cycles"

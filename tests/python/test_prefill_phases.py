@@ -65,9 +65,8 @@ def compare(design, case: Case, chunks=CHUNKS, seed: int = 0) -> Chunks:
         found.logits = max(
             found.logits, float((logits - wanted).abs().max() / expected.logits.abs().max())
         )
-        end = (
-            position + count if position + count <= shape.past else shape.past - 1
-        )  # the context's last token has no row of its own
+        # the context's last token has no row of its own
+        end = position + count if position + count <= shape.past else shape.past - 1
         for name in shape.cache_names():
             kind, layer = name.split(".")
             rows, after = getattr(expected, kind)[int(layer)], design.read(name)[0]
@@ -428,6 +427,7 @@ def test_the_second_phase_comes_from_standard_input(core_built, tmp_path):
         case.model.lower(StepShape.of(case.model.config, "decode", CONTEXT, 1)).text
     )
     second = case.model.lower(StepShape.of(case.model.config, "prefill", CONTEXT, TOKENS)).text
+    # rows of bytes: how many the second phase writes is asked before the first is built
     command = [
         core.find_file(core.COMPILER),
         "compile",
@@ -438,7 +438,7 @@ def test_the_second_phase_comes_from_standard_input(core_built, tmp_path):
         "w4a8",
         "-o",
         "design",
-    ]  # rows of bytes: how many the second phase writes is asked before the first is built
+    ]
     done = subprocess.run(
         command, input=second, capture_output=True, text=True, cwd=tmp_path, timeout=300
     )

@@ -271,9 +271,8 @@ def test_a_network_with_an_embedding_of_bytes(core_built, numbers, tmp_path):
         + 4 * module.up.bias.numel()
         + len(ids) * (module.table.embedding_dim + 2)
     )
-    assert report["bounds"]["memory_ms"] * 32 * 14.375e6 * 0.92 == pytest.approx(
-        once, rel=1e-3
-    )  # of the table, the rows that are gathered
+    # of the table, the rows that are gathered
+    assert report["bounds"]["memory_ms"] * 32 * 14.375e6 * 0.92 == pytest.approx(once, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -322,9 +321,8 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
         run(design, x, tmp_path), quantize.quantized_copy(module, quantize.Scheme.parse("w4a8"))(x)
     )
     text = next((design / "hls").glob("*.cpp")).read_text()
-    shared = (
-        "datapath" if tokens == 1 else "nests"
-    )  # a function that phases of one token call, or what tells one loop which comes next
+    # a function that phases of one token call, or what tells one loop which comes next
+    shared = "datapath" if tokens == 1 else "nests"
     assert (f"_pe2_{shared}(" in text) == ("spatial" not in options)
     products = (
         2
@@ -335,9 +333,8 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
         if tokens == 1 or options[-2:] == ("--tokens-per-cycle", "1")
         else 4
     )
-    sums = {
-        int(count) for count in re.findall(r"\bdot(\d+)_i8x128_i4x128\(", text)
-    }  # of all tokens abreast that share the joined weights
+    # of all tokens abreast that share the joined weights
+    sums = {int(count) for count in re.findall(r"\bdot(\d+)_i8x128_i4x128\(", text)}
     assert (
         (f"_pe3_{shared}(" in text) == (products == 1)
         and {min(count, 4) for count in sums} == {products}
@@ -402,10 +399,11 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
         if re.search(r'name = "[^"]*_scale"', line)
     ]
     assert scales == ["48, 128", "3, 3, 16, 128"]
+    # the tiles of two tensors
     assert (
         json.loads((design / "report.json").read_text())["converters"]["bytes"]
         < 2 * 2 * 16 * 384 * 4
-    )  # the tiles of two tensors
+    )
 
 
 @pytest.mark.parametrize("tokens, kept", [(48, True), (12, False)])
@@ -437,10 +435,8 @@ def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens,
     own = text[re.search(r"static void p\d+_pe2_nests\(", text).start() :].split("\n}\n")[0]
     phases, takers = (len(re.findall(rf"_pe2_nest{{{path}, ", own)) for path in (0, 1))
     assert (takers < phases) == kept
-    assert (
-        ("nest{0, 2, 3, 8, " in own) == kept
-        # both narrow ones are worked on in the same loops, as two blocks of three groups and eight rows
-    )
+    # both narrow ones are worked on in the same loops, as two blocks of three groups and eight rows
+    assert ("nest{0, 2, 3, 8, " in own) == kept
 
 
 class Attention(nn.Module):
@@ -532,9 +528,8 @@ def test_words_of_the_head_wait_for_it(core_built, tmp_path):
         r'stream.bundle = "(\w+)"[^}]*stream.direction = "write", stream.port = "m_r\d+"',
         (tmp_path / "processes.mlir").read_text(),
     )
-    assert logits and not logits.group(1).startswith(
-        "m_engine"
-    )  # these come while loaders bring the head's words
+    # these come while loaders bring the head's words
+    assert logits and not logits.group(1).startswith("m_engine")
 
 
 def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
@@ -836,9 +831,8 @@ def model_of(folder, family, context, tokens=None):
             max_position_embeddings=context,
             head_dim=HEADS[family],
         )
-    if (
-        family == "gemma3"
-    ):  # layers that choose between two masks, and keys and values from the unit
+    # layers that choose between two masks, and keys and values from the unit
+    if family == "gemma3":
         return small_case(
             folder,
             family,
@@ -919,32 +913,28 @@ def test_a_language_model_decodes_as_the_arithmetic_says(
     )
     monkeypatch.undo()
     if parts:
-        check_kv_partitions(
-            tmp_path / "design", parts, 4 if family == "gpt2" else 0
-        )  # kernels take what two bring: then each adapter has one
+        # kernels take what two bring: then each adapter has one
+        check_kv_partitions(tmp_path / "design", parts, 4 if family == "gpt2" else 0)
+        # several blocks of keys
         assert (
             "_online_max_partition0("
             in next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
-        ) == (context > 128)  # several blocks of keys
-    if (
-        family == "wide"
-    ):  # four rows of 256 bytes are a word, which goes through two FIFOs side by side
+        ) == (context > 128)
+    # four rows of 256 bytes are a word, which goes through two FIFOs side by side
+    if family == "wide":
         text = next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
         assert re.search(
             r"(\w+)_word = joined_i8x1024\(\1\.read\(\), \1_high\.read\(\)\)", text
         ) and not re.search(r"hls::stream<i8x1024\b", text)
-    if (
-        family == "gpt2"
-        # queries, keys and values of half of the heads, then of the others; a head of each part in turn
-    ):
+    # queries, keys and values of half of the heads, then of the others; a head of each part in turn
+    if family == "gpt2":
         rows = re.search(
             r'h\.0\.attn\.c_attn\.weight", part = "q".*? trips = array<i64: ([^>]*)>',
             (tmp_path / "design" / "design.mlir").read_text(),
         )
         assert rows[1].endswith(" 2, 3, 2, 32, 128")
-    seed = (
-        2 if family == "wide" else 0
-    )  # with most others a number lies between two integers, and its row is met by all that follow
+    # with most others a number lies between two integers, and its row is met by all that follow
+    seed = 2 if family == "wide" else 0
     quantized, prompt = (
         reference(case, scheme),
         torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(seed)).tolist(),
@@ -968,14 +958,12 @@ def test_a_language_model_decodes_as_the_arithmetic_says(
                 atol=float(rows.abs().max()) * 1e-2,
             )
         design.write("positions", torch.tensor([[case.shape.past + 1]]))
-        with pytest.raises(
-            Error, match=f"accepted are 0 to {case.shape.past}"
-        ):  # a cache of bytes has more rows, so that its blocks are whole
+        # a cache of bytes has more rows, so that its blocks are whole
+        with pytest.raises(Error, match=f"accepted are 0 to {case.shape.past}"):
             design.launch()
     off = logit_errors(found, expected)
-    assert (
-        sum(part > 1e-3 for part in off) <= tokens // 100 and max(off) <= 2e-2
-    )  # a number may lie between two integers but for its last bit: then one step has the other
+    # a number may lie between two integers but for its last bit: then one step has the other
+    assert sum(part > 1e-3 for part in off) <= tokens // 100 and max(off) <= 2e-2
 
 
 def engine_job_order(design):
@@ -989,6 +977,7 @@ def engine_job_order(design):
     return "".join("abcdefghij"[list(dict.fromkeys(taken)).index(name)] for name in taken)
 
 
+# behind 39 rows a number of token 86 is 19.5 but for the last bit: the order of a sum decides it
 CHUNKS = {
     24: (24, 7, 1, 24, 9, 24, 24, 8, 1, 11),
     8: (8, 7, 1, 8, 2, 1, 1, 3, 1),
@@ -996,19 +985,20 @@ CHUNKS = {
     48: (48, 7, 33, 48),
     80: (7, 73, 66),
     120: (38, 120),
-}  # behind 39 rows a number of token 86 is 19.5 but for the last bit: the order of a sum decides it
+}
 # Launches in which a number lies between two integers and the design's sum takes the other one. Of
 # qwen2 it is one number, an input of the first two products of layer 0's feed-forward half:
 # 40.5 to the last bit in PyTorch at position 27. With 41 PyTorch's logits and rows are the
 # design's, bit for bit. The launch behind it reads that row.
 TIES = {"qwen2": 2}
+# seeds: of prompts without such numbers
 PROMPTS = {
     "gemma3": 2000,
     "gpt2": 3000,
     ("gpt2", 24): 4000,
     ("gpt2", 32): 2000,
     ("gpt2", 120): 4000,
-}  # seeds: of prompts without such numbers
+}
 
 
 def seed_of(family, tokens):
@@ -1111,58 +1101,59 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(
     )
     assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
     if tokens == 48:
+        # values, keys and queries; behind attention each phase is a tile behind the one before it
         assert (
             engine_job_order(tmp_path / "design") == "abc" + "d" + "de" + "def" + "ef" + "f" + "g"
-            # values, keys and queries; behind attention each phase is a tile behind the one before it
         )
         words = re.findall(
             r"_causal} : \(!stream.fifo<vector<(\d+)xi8>",
             (tmp_path / "design" / "design.mlir").read_text(),
         )
-        assert (
-            words and set(words) == {"32"}
-            # numbers of a head: what is taken before all is given is taken in words as wide as may be
-        )
+        # numbers of a head: what is taken before all is given is taken in words as wide as may be
+        assert words and set(words) == {"32"}
     if tokens == 80:
+        # the first layer begins, a layer ends while the next one begins, the last one ends
         assert (
             engine_job_order(tmp_path / "design")
             == "abc" + "abcd" + "abcde" + "abcdef" + 4 * "abcdef" + "def" + "ef" + "f" + "g"
-        )  # the first layer begins, a layer ends while the next one begins, the last one ends
+        )
     if dynamic_tokens and tokens == 32 and family == "gpt2":
+        # one product makes queries, keys and values; a tile's attention waits for no later one's
+        # keys, and four tiles go around: what is furthest behind, first in a slot, ends a layer for
+        # the tile that begins the next one there
         assert (
             engine_job_order(tmp_path / "design")
             == "a" + "a" + "ba" + "cba" + 4 * "dcba" + "dcb" + "dcb" + "dc" + "d" + "e"
-            # one product makes queries, keys and values; a tile's attention waits for no later one's
-            # keys, and four tiles go around: what is furthest behind, first in a slot, ends a layer for
-            # the tile that begins the next one there
         )
     if dynamic_tokens and tokens == 24:
         design = (tmp_path / "design" / "design.mlir").read_text()
+        # queries of other tiles while attention works on one, and what is furthest behind it first
         assert (
             engine_job_order(tmp_path / "design")
             == "ab" + "c" + "c" + "cd" + "ed" + "fed" + "fe" + "f" + "g"
-            # queries of other tiles while attention works on one, and what is furthest behind it first
         )
         kept = re.findall(
             r'name = "s_rows_\d+", stream.full_depth.* -> !stream.fifo<(.*), (\d+)>', design
         )
+        # all rows of a launch wait until its tiles have read the cache
         assert (
             len(kept) == 4
             and {depth for _, depth in kept} == {str(24 * 4)}
             and {word for word, _ in kept} == {"f16", "vector<32xi8>"}
-        )  # all rows of a launch wait until its tiles have read the cache
+        )
+    # two masks of 131 KB: each layer makes its own
     assert ("_selected" in (tmp_path / "design" / "design.mlir").read_text()) == (
         family == "gemma3" and tokens == 120
-    )  # two masks of 131 KB: each layer makes its own
+    )
+    # of 120 tokens a word of keys is of several tiles
     assert ("_causal" in (tmp_path / "design" / "design.mlir").read_text()) == (
         tokens in (24, 48, 80) and not dynamic_tokens or tokens == 32 and family != "llama"
-    )  # of 120 tokens a word of keys is of several tiles
+    )
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[tokens], seed_of(family, tokens))
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
     can_continue = '"more":true' in (tmp_path / "design" / "manifest.json").read_text()
-    assert can_continue == (
-        dynamic_tokens and family in ("gpt2", "gemma3")
-    )  # the other small models' heads are kernels of their own, done in every launch
+    # the other small models' heads are kernels of their own, done in every launch
+    assert can_continue == (dynamic_tokens and family in ("gpt2", "gemma3"))
     if can_continue:
         every, last = (
             read_in_chunks(case, lowered, tmp_path / "design", followed)
@@ -1289,9 +1280,8 @@ def test_words_of_rows_come_from_loaders_in_turn(
         for text in design.split('"func.func"')
         if re.search(r'sym_name = "p\d+_interleave"', text)
     ]
-    assert [text.count('"stream.pop"') for text in processes] == 2 * [
-        2 + loaders
-    ]  # of tokens and positions, and of a word of each
+    # of tokens and positions, and of a word of each
+    assert [text.count('"stream.pop"') for text in processes] == 2 * [2 + loaders]
     assert "_causal" in design  # attention waits for no later tile's keys, of one head neither
     assert design.count('"stream.write"') == 2 * loaders * ports
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:chunks], seed)
@@ -1368,9 +1358,8 @@ def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, tmp_
     )
     design = (tmp_path / "design" / "design.mlir").read_text()
     feed = next(part for part in design.split('"func.func"') if '_feed"' in part)
-    assert feed.count('"memref.store"') == 16 and feed.count('"memref.load"') == 16 * (
-        parts - 1
-    )  # groups and scales
+    # groups and scales
+    assert feed.count('"memref.store"') == 16 and feed.count('"memref.load"') == 16 * (parts - 1)
     assert design.count('name = "s_bypass_') == 14
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 2000)) <= 1e-3
 
@@ -1593,18 +1582,17 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(dynamic_
             with pytest.raises(Error, match=message):
                 design.launch()
     report = json.loads((folder / "report.json").read_text())
+    # of so few rows all are in one block
     assert [launch["tokens"] for launch in report["launches"]] == [1] and report["launches"][0][
         "model"
-    ] < report["cycles"]["model"]  # of so few rows all are in one block
+    ] < report["cycles"]["model"]
     answer = generation_output.AnswerStream(decoder, None, prompt, [])
     answer.ids, answer.launches = [1], launches
-    generation_output.print_speed(
-        folder, answer, shapes
-    )  # each launch is simulated with as many tokens as it had
+    # each launch is simulated with as many tokens as it had
+    generation_output.print_speed(folder, answer, shapes)
     told = capsys.readouterr().out
-    assert (
-        "one launch" in told and "accelerator" in told and "busiest processes" not in told
-    )  # the report's head, without its tables
+    # the report's head, without its tables
+    assert "one launch" in told and "accelerator" in told and "busiest processes" not in told
 
 
 def test_one_design_goes_on_within_a_launch(dynamic_tokens, tmp_path, capsys):
@@ -1646,7 +1634,8 @@ def test_one_design_goes_on_within_a_launch(dynamic_tokens, tmp_path, capsys):
         design.write("positions", torch.tensor([[0]]))
         with pytest.raises(
             Error,
-            match="the first step is marked as continued, but there are no tokens for the following step",
+            match="the first step is marked as continued, but there are no tokens for the "
+            "following step",
         ):
             design.launch_tokens(torch.tensor([prompt[:4]]), torch.zeros(0, 1, dtype=torch.long), 3)
     answer = generation_output.AnswerStream(decoder, None, following, [])
@@ -1665,9 +1654,8 @@ def test_one_design_goes_on_within_a_launch(dynamic_tokens, tmp_path, capsys):
         core.simulate(folder, None, {"positions": position, "tokens": rows})["cycles"]
         for position, rows in ((2, 5), (6, 3), (9, 1))
     ]
-    assert (
-        core.simulate(folder, None, {"positions": 2, "tokens": 7}, 3)["cycles"] == sum(each) + 4
-    )  # two rows of the text more are read, and written where the second step reads them
+    # two rows of the text more are read, and written where the second step reads them
+    assert core.simulate(folder, None, {"positions": 2, "tokens": 7}, 3)["cycles"] == sum(each) + 4
     done = stc("simulate", folder, "--tokens", "2", "--extent", "positions=0")
     assert (
         done.returncode == 1

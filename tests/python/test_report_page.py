@@ -218,7 +218,8 @@ def test_ports_that_share_the_memory(tmp_path):
     assert 2 * 256 * 1024 * 4 / (19.2 * 0.8 / 0.3) <= cycles["lower_bound"] <= cycles["model"]
     text = (design / "report.txt").read_text()
     assert re.search(
-        r"at least +\d+ cycles, .* ms    \(modelled, bandwidth of memory channel 0, shared by \d+ memory ports\)",
+        r"at least +\d+ cycles, .* ms    \(modelled, bandwidth of memory channel 0, shared by "
+        r"\d+ memory ports\)",
         text,
     )
     assert re.search(
@@ -249,8 +250,8 @@ def test_draws_itself(design, tmp_path):
     )
     assert data["diagnosis"]["bottleneck"] in page.text
     assert (
-        f"{len(graph['processes'])} processes, {report['fifos']['count']} FIFOs and {report['converters']['count']} converters;"
-        in page.text
+        f"{len(graph['processes'])} processes, {report['fifos']['count']} FIFOs and "
+        f"{report['converters']['count']} converters;" in page.text
     )
     nodes = [
         found

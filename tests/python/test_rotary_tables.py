@@ -14,9 +14,8 @@ from streamtensor.progress import Progress
 pytestmark = pytest.mark.usefixtures("core_built")
 
 
-@pytest.mark.parametrize(
-    "family, tables", [("qwen2", 2), ("gemma3", 4)]
-)  # cosines and sines; of two kinds of layers
+# cosines and sines; of two kinds of layers
+@pytest.mark.parametrize("family, tables", [("qwen2", 2), ("gemma3", 4)])
 def test_queries_and_keys_share_them(family, tables, tmp_path):
     case = small_case(tmp_path / "model", family, 40)
     (tmp_path / "mlir").mkdir()

@@ -177,7 +177,8 @@ def test_no_launch_is_behind_more_rows_than_count(tmp_path):
     for name in "qn":
         text = text.replace(
             f'{{stream.name = "{name}"}}',
-            f'{{stream.name = "{name}", stream.role = "input", stream.token_count = "fresh", stream.axis = 1 : i64}}',
+            f'{{stream.name = "{name}", stream.role = "input", stream.token_count = "fresh", '
+            f"stream.axis = 1 : i64}}",
         )
     (tmp_path / "m.mlir").write_text(text)
     design = compiled(tmp_path / "m.mlir", tmp_path) / "design"
@@ -206,9 +207,8 @@ def check_chunk(chunk, past, fresh, rows=ROWS):
     numpy.testing.assert_allclose(numpy.load(chunk / "y.npy"), expected, rtol=1e-6)
     after = inputs["k"].copy()
     for row in range(fresh):
-        after[:, min(past + row, rows - 1)] = inputs["n"][
-            :, row
-        ]  # a last token takes the place of the one before it
+        # a last token takes the place of the one before it
+        after[:, min(past + row, rows - 1)] = inputs["n"][:, row]
     numpy.testing.assert_array_equal(numpy.load(chunk / "after.npy"), after)
 
 

@@ -20,7 +20,10 @@ EXP, NEGATE, ADD = (
     "%v = {} : f32\n      linalg.yield %v : f32".format(op)
     for op in ("math.exp %a0", "arith.negf %a0", "arith.addf %a0, %a1")
 )
-MULTIPLY_ADD = "%m = arith.mulf %a0, %a1 : f32\n      %v = arith.addf %o, %m : f32\n      linalg.yield %v : f32"
+MULTIPLY_ADD = (
+    "%m = arith.mulf %a0, %a1 : f32\n      %v = arith.addf %o, %m : f32\n      linalg.yield "
+    "%v : f32"
+)
 
 
 def tensor(*shape):
@@ -72,7 +75,8 @@ def compiled(folder, arguments, text, results, *options):
     """results: (value, type)"""
     types = ", ".join(kind for _, kind in results)
     (folder / "m.mlir").write_text(
-        f"module {{\n  func.func @main({arguments}) -> ({types}) {{\n{text}    return {', '.join(value for value, _ in results)} : {types}\n  }}\n}}\n"
+        f"module {{\n  func.func @main({arguments}) -> ({types}) {{\n{text}    return "
+        f"{', '.join(value for value, _ in results)} : {types}\n  }}\n}}\n"
     )
     done = stc("compile", "m.mlir", "--platform", "u55c", *options, "-o", "design", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -139,9 +143,15 @@ def test_words_of_readers_in_step_wait_once(tmp_path):
     heads, width = 8, 64
     columns, half, whole = 512, tensor(TOKENS, heads, width // 2), tensor(TOKENS, heads, width)
     arguments, text = products(columns, (heads * width, width))
-    text += f"    %q = tensor.expand_shape %p0 [[0], [1, 2]] output_shape [{TOKENS}, {heads}, {width}] : {tensor(TOKENS, heads * width)} into {whole}\n"
+    text += (
+        f"    %q = tensor.expand_shape %p0 [[0], [1, 2]] output_shape [{TOKENS}, {heads}, "
+        f"{width}] : {tensor(TOKENS, heads * width)} into {whole}\n"
+    )
     for name, offset in (("low", 0), ("high", width // 2)):
-        text += f"    %{name} = tensor.extract_slice %q[0, 0, {offset}] [{TOKENS}, {heads}, {width // 2}] [1, 1, 1] : {whole} to {half}\n"
+        text += (
+            f"    %{name} = tensor.extract_slice %q[0, 0, {offset}] [{TOKENS}, {heads}, "
+            f"{width // 2}] [1, 1, 1] : {whole} to {half}\n"
+        )
     text += generic("n", [("%high", half)], half, NEGATE, "d0, d1, d2", "d0, d1, d2", "d0, d1, d2")
     text += f"    %c = tensor.concat dim(2) %n, %low : ({half}, {half}) -> {whole}\n"
     text += generic(
@@ -200,7 +210,8 @@ def test_report_json_says_of_each_converter_what_report_txt_says(tmp_path):
             (folder / "design" / name).read_text() for name in ("report.txt", "report.json")
         )
         shown = re.findall(
-            r"(\d+) bytes (on chip|through memory) (\S+) -> (.*)\n +written as (.*)\n +read as +(.*)\n +avoidable by (.*)",
+            r"(\d+) bytes (on chip|through memory) (\S+) -> (.*)\n +written as (.*)\n +read "
+            r"as +(.*)\n +avoidable by (.*)",
             text,
         )
         listed = json.loads(report, object_pairs_hook=once)["converters"]["list"]

@@ -115,7 +115,8 @@ def test_other_levels_and_too_many_iterations_are_refused(design):
     assert done.returncode == 1 and "which has no cycles" in done.stderr
     done = stc("simulate", design, "--max-iterations", "10")
     assert done.returncode == 1 and re.search(
-        r": 1 launch of \d+ iterations are more than the limit of 10\nnote: --max-iterations COUNT raises the limit",
+        r": 1 launch of \d+ iterations are more than the limit of 10\nnote: --max-iterations "
+        r"COUNT raises the limit",
         done.stderr,
     )
 
@@ -190,10 +191,11 @@ def test_the_critical_path_covers_the_launch(design):
 
 
 def test_traces(design, tmp_path):
+    # a point a cycle
     assert (
         stc("simulate", design, "--samples", "10000", "--trace", tmp_path / "t.json").returncode
         == 0
-    )  # a point a cycle
+    )
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     result = result_of(design)
     rows = {
@@ -314,7 +316,10 @@ def program_of(folder: Path, out: Path) -> Path:
         f"\t{kind} *{name} = static_cast<{kind} *>(std::calloc({words[name]}, sizeof({kind})));\n"
         for kind, name in ports
     )
-    main += "\tfor (int i = 1; i + 1 < count; i += 2) {\n\t\tcut_name = arguments[i];\n\t\tcut_depth = std::strtoul(arguments[i + 1], nullptr, 10);\n"
+    main += (
+        "\tfor (int i = 1; i + 1 < count; i += 2) {\n\t\tcut_name = arguments[i];\n\t\tcut_depth "
+        "= std::strtoul(arguments[i + 1], nullptr, 10);\n"
+    )
     main += f"\t\t{top}({', '.join(name for _, name in ports)});"
     (out / "main.cpp").write_text(SHIM + text + main + RUN)
     command = [
@@ -352,9 +357,8 @@ def test_a_depth_that_is_too_small_gives_the_same_report_as_in_the_simulator(tmp
         text=True,
         timeout=60,
     ).stdout.splitlines()
-    assert (
-        len(told) == 1 + len(names) and told[0] == "ended"
-    )  # no line says that a FIFO held more than its depth
+    # no line says that a FIFO held more than its depth
+    assert len(told) == 1 + len(names) and told[0] == "ended"
     same = 0
     for name, line in zip(names, told[1:]):
         deadlock = json.loads(

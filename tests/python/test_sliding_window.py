@@ -17,6 +17,7 @@ from streamtensor.decoder_step import StepShape
 from streamtensor.progress import Progress
 
 CONTEXT, TOKENS, WINDOW, BLOCK = 300, 16, 24, 128
+# position, tokens
 LAUNCHES = (
     (0, 1),
     (0, 16),
@@ -26,7 +27,7 @@ LAUNCHES = (
     (278, 1),
     (280, 16),
     (CONTEXT - 1, 1),
-)  # position, tokens
+)
 LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
 
 
@@ -66,7 +67,8 @@ def fill(design, expected, shape, position: int, scheme: str | None):
             }
         for part, value in states.items():
             empty = design.read(part)
-            empty.fill_(0 if scheme else float("nan"))  # of blocks, the others are there as well
+            # of blocks, the others are there as well
+            empty.fill_(0 if scheme else float("nan"))
             empty[:, :, lead_rows : lead_rows + position] = value[:, :, :position]
             design.write(part, empty)
 

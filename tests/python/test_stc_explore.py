@@ -206,9 +206,8 @@ def test_two_limits_are_told_what_meets_both(tmp_path):
         design,
         fails=True,
     )
-    assert (
-        "--max-bram 3 cannot be met" in message and message.count("stage size_fifos") == 5
-    )  # smaller budgets as long as they change something, then the narrowest kernels
+    # smaller budgets as long as they change something, then the narrowest kernels
+    assert "--max-bram 3 cannot be met" in message and message.count("stage size_fifos") == 5
     nearest = message.split("the tightest limit that can be met is ")[1].split()
     assert nearest[::2] == ["--max-bram", "--max-uram"]
     stc("compile", MLP, "--platform", "u55c", *nearest, "-o", design)
@@ -402,12 +401,12 @@ def test_the_narrowest_design_says_why_it_is(tmp_path):
         assert done.returncode == ((blocks, bool(more)) == (200, True)), done.stderr
     assert "single lane" not in said[200, False]
     assert (
-        "only kernels with a single lane fit (one element per cycle, slow): processes with memory ports need"
-        in said[125, False]
+        "only kernels with a single lane fit (one element per cycle, slow): processes with "
+        "memory ports need" in said[125, False]
     )
     assert (
-        "only kernels with a single lane of phase decode fit (one element per cycle, slow): processes with memory ports need"
-        in said[230, True]
+        "only kernels with a single lane of phase decode fit (one element per cycle, slow): "
+        "processes with memory ports need" in said[230, True]
     )
     assert "of die 0, the memory die of little together with the other phase" in said[200, True]
 
@@ -433,10 +432,8 @@ def test_a_crowded_die_costs_what_is_least(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found, asked = {}, {}
-    for lut in (
-        49,
-        40,
-    ):  # narrower kernels fit into the first, nothing that is tried into the second
+    # narrower kernels fit into the first, nothing that is tried into the second
+    for lut in (49, 40):
         board = tmp_path / "crowded.json"
         board.write_text(
             json.dumps(
@@ -475,9 +472,8 @@ def test_a_crowded_die_costs_what_is_least(tmp_path):
         )
         asked[lut] = report(tmp_path / "design")
     assert [found[lut]["clock_mhz"] for lut in (49, 40)] == [300, 285]
-    assert (
-        found[49]["latency_ms"] < 1.01 * found[40]["latency_ms"]
-    )  # what costs less than a hundredth is taken at once
+    # what costs less than a hundredth is taken at once
+    assert found[49]["latency_ms"] < 1.01 * found[40]["latency_ms"]
     assert [asked[lut]["clock_mhz"] for lut in (49, 40)] == [250, 250]
     for die in found[49]["dies"] + asked[49]["dies"]:
         assert die["lut"] <= 0.49 * die["available"]["lut"]
@@ -500,9 +496,8 @@ def test_graphs_that_nobody_tuned_for():
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, (
-        done.stdout + done.stderr
-    )  # on all of them as good as every published search
+    # on all of them as good as every published search
+    assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 5
 
 

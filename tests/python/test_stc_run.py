@@ -82,9 +82,8 @@ def test_results_are_pytorchs(built):
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"\w+: launch \d+\.\d+ s on cpu, host \d+\.\d+ s\n", done.stdout)
     assert built.good("y.npy", 0) and built.good("z.npy", 1)
-    assert (
-        sorted(path for path in (built.folder / "packed").rglob("*")) == before
-    )  # the library is in the cache
+    # the library is in the cache
+    assert sorted(path for path in (built.folder / "packed").rglob("*")) == before
 
 
 def test_weights_given_at_run_time(built):
@@ -175,7 +174,8 @@ def test_card_functions_are_the_headers(tmp_path):
     for name, result, arguments in functions:
         types = [
             re.sub(
-                r"\b(index|device|path|uuid|kernel|name|argument|bytes|flags|group|buffer|direction|offset|run)$",
+                r"\b(index|device|path|uuid|kernel|name|argument|bytes|flags|group|buffer|"
+                r"direction|offset|run)$",
                 "",
                 argument.strip(),
             )
@@ -184,14 +184,16 @@ def test_card_functions_are_the_headers(tmp_path):
         variadic = types[-1] == "..."
         values = ", ".join(f"({kind})0" for kind in types if kind != "...")
         uses.append(
-            f'\t({{ _Static_assert(sizeof({name}({values})) == sizeof({result}), "result"); if (argc > 99) (void){name}({values}{", (handle)0" if variadic else ""}); }});'
+            f'\t({{ _Static_assert(sizeof({name}({values})) == sizeof({result}), "result"); '
+            f"if (argc > 99) (void){name}({values}{', (handle)0' if variadic else ''}); }});"
         )
     host = [
         "#include <xrt/xrt_device.h>",
         "#include <xrt/xrt_bo.h>",
         "#include <xrt/xrt_kernel.h>",
         "typedef void *handle;",
-        '_Static_assert(XCL_BO_SYNC_BO_TO_DEVICE == 0 && XCL_BO_SYNC_BO_FROM_DEVICE == 1 && ERT_CMD_STATE_COMPLETED == 4, "constants");',
+        "_Static_assert(XCL_BO_SYNC_BO_TO_DEVICE == 0 && XCL_BO_SYNC_BO_FROM_DEVICE == 1 && "
+        'ERT_CMD_STATE_COMPLETED == 4, "constants");',
         "int main(int argc, char **argv)\n{\n\t(void)argv;",
         *uses,
         "\treturn 0;\n}",

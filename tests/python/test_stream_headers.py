@@ -52,7 +52,8 @@ def test_shallow_residual_deadlocks_and_names_the_cycle(tmp_path, flags):
     result = run(build(tmp_path, "reconverge", *flags, "-DSHORT_DEPTH=2"))
     assert result.returncode == 1
     assert result.stdout == (
-        "deadlock: p_fork waits for room in s_short (full, depth 2); p_join waits for a word of s_total (empty, depth 2); "
+        "deadlock: p_fork waits for room in s_short (full, depth 2); p_join waits for a word "
+        "of s_total (empty, depth 2); "
         "p_reduce waits for a word of s_long (empty, depth 4)\n"
         "4 of 4 processes wait, also:\n"
         "  p_store waits for a word of s_y (empty, depth 2)\n"
@@ -90,7 +91,8 @@ def test_region_runs_from_a_shared_library(tmp_path):
         [sys.executable, "-c", script, library], capture_output=True, text=True, timeout=60
     )
     waits = (
-        "p_fork waits for room in s_short (full, depth 2); p_join waits for a word of s_total (empty, depth 2); "
+        "p_fork waits for room in s_short (full, depth 2); p_join waits for a word of "
+        "s_total (empty, depth 2); "
         "p_reduce waits for a word of s_long (empty, depth 4)"
     )
     assert result.stdout == f"deadlock: {waits} 4\n" * 3, result.stderr

@@ -34,9 +34,8 @@ def fresh(tmp_path, monkeypatch):
 
 
 def files_left_in(folder):
-    return [
-        entry for entry in folder.iterdir() if not entry.name.startswith("torchinductor")
-    ]  # that one is PyTorch's
+    # that one is PyTorch's
+    return [entry for entry in folder.iterdir() if not entry.name.startswith("torchinductor")]
 
 
 def compiled(module, **options):
@@ -198,8 +197,10 @@ def test_the_entry_point_needs_no_import(tmp_path):
     ]
     (folder / "entry_points.txt").write_text("\n".join(lines) + "\n")
     script = (
-        "import sys, torch\nmodel = torch.nn.Linear(4, 3)\nassert 'streamtensor' not in sys.modules\n"
-        "fast = torch.compile(model, backend='streamtensor', options={'fallback': False})\nx = torch.randn(2, 4)\n"
+        "import sys, torch\nmodel = torch.nn.Linear(4, 3)\nassert 'streamtensor' not in "
+        "sys.modules\n"
+        "fast = torch.compile(model, backend='streamtensor', options={'fallback': False})\nx "
+        "= torch.randn(2, 4)\n"
         "with torch.no_grad():\n    print(float((fast(x) - model(x)).abs().max()) < 1e-5)"
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT / "python")])

@@ -73,8 +73,10 @@ def layers():
     shape = "tensor<8x16xf32>"
     for i in range(3):
         text += [
-            f"  %m{i} = linalg.matmul ins(%h{i}, %w{i} : {shape}, tensor<16x16xf32>) outs(%z : {shape}) -> {shape}",
-            f"  %h{i + 1} = linalg.add ins(%m{i}, %h{i} : {shape}, {shape}) outs(%e : {shape}) -> {shape}",
+            f"  %m{i} = linalg.matmul ins(%h{i}, %w{i} : {shape}, tensor<16x16xf32>) outs(%z "
+            f": {shape}) -> {shape}",
+            f"  %h{i + 1} = linalg.add ins(%m{i}, %h{i} : {shape}, {shape}) outs(%e : "
+            f"{shape}) -> {shape}",
         ]
     return "\n".join(text + [f"  return %h3 : {shape}", "}"])
 
@@ -110,7 +112,6 @@ def test_compiles_with_vendor_headers(name, tmp_path):
     ]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    (tmp_path / "vendor.cpp").write_text(
-        text.replace(".write(", ".put(", 1)
-    )  # and it is a check: a call that the vendor lacks fails
+    # and it is a check: a call that the vendor lacks fails
+    (tmp_path / "vendor.cpp").write_text(text.replace(".write(", ".put(", 1))
     assert subprocess.run(command, capture_output=True).returncode != 0
