@@ -1,4 +1,4 @@
-"""StreamTensor: PyTorch models as stream dataflow accelerators."""
+"""StreamTensor: compiles PyTorch models into stream dataflow accelerators."""
 
 from .errors import Error
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """The rest is imported on first use: it brings PyTorch in, which `--help` can do without."""
+    """Imports the rest on first use, because it imports PyTorch, which `--help` does not need."""
     if name in ("Design", "Exported", "compile", "export"):
         from . import api
 

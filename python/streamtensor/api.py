@@ -1,4 +1,4 @@
-"""The Python API: any module with example inputs -> MLIR text and weights -> a design."""
+"""The Python API: exports a module with example inputs to MLIR and compiles it to a design."""
 
 import tempfile
 from pathlib import Path
@@ -13,7 +13,7 @@ from .weights import write
 
 
 class Exported(NamedTuple):
-    """What the compiler needs of a module."""
+    """The compiler's input for a module."""
 
     text: str  # linalg-on-tensors MLIR, the weights as arguments of @main
     weights: dict[str, torch.Tensor]  # those arguments by name, in their order
@@ -37,11 +37,10 @@ def compile(
     names=None,
     quant: str | None = None,
 ) -> Design:
-    """Compiles `module(*example_inputs)` into the folder `output` (None: one that goes when the
-    design
-    is closed).
+    """Compiles `module(*example_inputs)` into the folder `output`.
 
-    quant: as for `stc compile --quant`.
+    output: None for a temporary folder, removed when the design is closed. quant: as for `stc
+    compile --quant`.
     """
     lowered, tensors = _lower(module, example_inputs, names, True)
     return build(lowered, tensors, platform, output, quant)
@@ -54,7 +53,7 @@ def build(
     output=None,
     quant: str | None = None,
 ) -> Design:
-    """Compiles a lowered module whose weights have the values `tensors`."""
+    """Compiles a lowered module; `tensors` holds the values of its weights."""
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:

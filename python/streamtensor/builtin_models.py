@@ -1,6 +1,5 @@
-"""Configurations by name, for machines that have neither the model's folder nor the hub. Figures:
-each
-model's public config.json.
+"""Built-in model configurations, for machines without the model's folder or the hub. The figures
+are those of each model's public config.json.
 """
 
 _LLAMA3_ROPE = dict(
@@ -114,7 +113,7 @@ BUILT_IN = {
     ),
 }
 
-# What the hub calls them.
+# Names on the hub.
 _ALIASES = {
     "tinyllama": "tinyllama-1.1b",
     "tinyllama-1.1b-chat-v1.0": "tinyllama-1.1b",
@@ -129,7 +128,7 @@ _OWNERS = {"qwen", "meta-llama", "tinyllama", "google", "mistralai", "openai-com
 
 
 def built_in(name: str) -> dict | None:
-    """The configuration of that name: ours, or the hub's with or without its owner."""
+    """The configuration of that name: ours, or the hub's name with or without its owner."""
     owner, _, rest = name.lower().rpartition("/")
     if owner and owner not in _OWNERS:
         return None

@@ -1,13 +1,14 @@
-"""Better integer weights from a few calibration prompts, by GPTQ (arXiv 2210.17323).
+"""Calibrates integer weights by GPTQ (arXiv 2210.17323) on a few prompts.
 
-GPTQ rounds a matrix column by column and lets the columns that are still to come make up for each
-error, weighted by the second moments of the layer's inputs. It was chosen over activation-aware
-scaling because it changes nothing but the integers: no norm or bias has to be rescaled, so every
-model that can be rounded can be calibrated. To it is added a search of each group's scale: the
-candidate with the least error, each column weighted by its input's second moment.
+GPTQ rounds a matrix column by column and adjusts the columns that are not rounded yet to compensate
+each error, weighted by the second moments of the layer's inputs. It was chosen over
+activation-aware scaling because it changes only the integers: no norm or bias has to be rescaled,
+so every model that can be rounded can be calibrated. The scale of each group is searched in
+addition: the candidate with the smallest error, with each column weighted by the second moment of
+its input.
 
-Layers are done block after block, and a block sees inputs that the quantised blocks before it have
-made.
+Layers are calibrated block by block; the inputs of a block come from the quantized blocks in front
+of it.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,14 +21,14 @@ from .errors import Error
 from .quantize import Scheme, Weight
 
 METHODS = ("rtn", "gptq")
-DAMPING = 0.01  # of the mean of the moments' diagonal
-# candidates for a scale, as parts of the largest value's
+DAMPING = 0.01  # relative to the mean diagonal element of the moments
+# candidate scales, relative to that of the largest value
 SHRINK = [1 - step / 20 for step in range(11)]
-_BLOCK = 128  # columns between two updates of all that follow
+_BLOCK = 128  # columns between two updates of all columns to the right
 
 
 class _Reached(Exception):
-    """The forward pass has passed the last layer whose inputs are wanted."""
+    """Ends a forward pass behind the last layer whose inputs are collected."""
 
 
 def weights(
@@ -37,9 +38,9 @@ def weights(
     prompts: Iterable[torch.Tensor],
     progress: Callable[[float], None] = lambda _: None,
 ) -> dict[str, Weight]:
-    """The integer weights of all contractions. prompts: ids, 1 x tokens each; round-to-nearest
-    needs
-    none.
+    """The integer weights of all contractions.
+
+    prompts: token ids, 1 x tokens each; round-to-nearest needs none.
     """
     if method not in METHODS:
         raise Error(f"there is no method '{method}'", f"accepted are {', '.join(METHODS)}")
@@ -71,9 +72,7 @@ def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
 
 
 def _blocks(module: nn.Module, names: list[str]) -> list[list[str]]:
-    """The names by element of the longest list of layers, in order; what is in none of them comes
-    last.
-    """
+    """The names grouped by element of the longest list of layers, in order; all others last."""
     lists = [
         (name, child) for name, child in module.named_modules() if isinstance(child, nn.ModuleList)
     ]
@@ -88,7 +87,7 @@ def _blocks(module: nn.Module, names: list[str]) -> list[list[str]]:
 
 
 def _moments(module: nn.Module, names: dict[str, str], prompts) -> dict[str, torch.Tensor]:
-    """The sum of x x^T over all inputs x of each layer; names: by the layer's path in the module."""
+    """The sum of x x^T over all inputs x of each layer. names: by the path of the layer."""
     layers = {module.get_submodule(path): name for path, name in names.items()}
     extents = {name: quantize.matrix(layer).shape[1] for layer, name in layers.items()}
     found = {name: torch.zeros(extent, extent) for name, extent in extents.items()}
@@ -141,7 +140,7 @@ def gptq(weight: torch.Tensor, moments: torch.Tensor, bits: int, group: int | No
 
 
 def _round_block(weight, q, inverse, scale, start, stop, top) -> torch.Tensor:
-    """Rounds the columns [start, stop); returns their errors, each divided by its diagonal element."""
+    """Rounds columns [start, stop); returns their errors, divided by the diagonal."""
     errors = torch.empty(weight.shape[0], stop - start)
     for column in range(start, stop):
         q[:, column] = quantize.to_integers(weight[:, column], scale, top)

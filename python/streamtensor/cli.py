@@ -1,4 +1,4 @@
-"""The command line: `streamtensor` and `python -m streamtensor`."""
+"""The command line: `streamtensor`, or `python -m streamtensor`."""
 
 import argparse
 import contextlib
@@ -19,7 +19,7 @@ from .errors import Error
 from .progress import Progress
 
 DEFAULT_PLATFORM = "u55c"
-# the options --max-…
+# for the options --max-…
 LIMITS = {"dsp": "DSPs", "lut": "LUTs", "bram": "block RAMs", "uram": "URAMs"}
 
 
@@ -53,9 +53,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _signals_as_interrupt(progress: Progress):
-    """A request to end is an interrupt: temporary folders go, and so do the processes that fill
-    them.
-    Where a library swallows it, the next stage ends the command.
+    """Raises KeyboardInterrupt for SIGINT and SIGTERM, so that temporary folders and child
+    processes are removed.
+
+    If a library swallows the exception, the next stage ends the command.
     """
 
     def interrupt(*_):
@@ -85,7 +86,7 @@ def _report(message: str, *notes: str) -> None:
 
 
 def _silence_libraries(debug: bool) -> None:
-    """Libraries keep their opinions to themselves."""
+    """Hides progress bars, warnings and log messages of libraries."""
     if debug:
         return
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -466,7 +467,7 @@ def _load(options, progress: Progress):
 
 
 def _platform(options, progress: Progress) -> str:
-    """The chosen one, which the compiler knows: asked before minutes of loading and exporting."""
+    """The platform, checked with the compiler before minutes of loading and exporting."""
     if options.platform is None:
         progress.note(f"platform {DEFAULT_PLATFORM} (default)")
     platform = options.platform or DEFAULT_PLATFORM
@@ -532,7 +533,7 @@ def _uses_engine(options) -> bool:
 
 
 def _check_quant_method(options) -> None:
-    """--quant-method and --calibration against each other and against what else is asked for."""
+    """Checks --quant-method and --calibration against each other and against --quant."""
     from .quantize import Scheme
 
     if options.quant_method == "rtn" and options.calibration:
@@ -561,9 +562,8 @@ def _check_quant_method(options) -> None:
 
 
 def _calibrated(options, model, progress: Progress) -> dict | None:
-    """The weights as GPTQ rounds them, by their names in a weights file; None: the compiler rounds
-    to
-    nearest.
+    """The weights rounded by GPTQ, by their names in a weights file; None: the compiler rounds them
+    to nearest.
     """
     if not options.calibration:
         return None
@@ -596,7 +596,7 @@ def _read_ids(name: str, model, path: Path) -> list[int]:
 
 
 def _quant(options) -> str | None:
-    """The scheme for `stc compile`; None: nothing is quantised."""
+    """The scheme for `stc compile`; None: no quantization."""
     if options.quant is None:
         return None
     from .quantize import Scheme
@@ -686,11 +686,9 @@ def _generate(options, progress: Progress) -> int:
 
 
 def _check_text(options) -> None:
-    """What is about text is of no use with ids, nor what is about sampling where nothing is
-    sampled.
-    """
+    """Rejects options about text without --prompt, and options about sampling without sampling."""
     for name, texts in (("--prompt", options.prompt), ("--stop", options.stop)):
-        # as Python reads a byte that is no text
+        # how Python decodes a byte that is not UTF-8
         if any("\udc80" <= letter <= "\udcff" for text in texts or () for letter in text):
             raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
@@ -763,7 +761,7 @@ def _explore(options, progress: Progress) -> int:
     constraints += ["--target-ms", options.target_ms] if options.target_ms else []
     constraints += [word for fix in options.fix_kernel for word in ("--fix-kernel", fix)]
     platform = _platform(options, progress)
-    file = Path(platform)  # by a path that workers elsewhere on this machine know as well
+    file = Path(platform)  # an absolute path, which is valid for workers in other folders too
     task = explore.Task(
         _text(options.model),
         str(file.resolve()) if file.is_file() else platform,
@@ -772,7 +770,7 @@ def _explore(options, progress: Progress) -> int:
     )
     space = explore.search_space(task.platform)
     explore.check_fixed_kernels(task)
-    # first: without them nothing is left in the folder
+    # before the study is opened, so that an error leaves the folder unchanged
     workers = (
         explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)
     )

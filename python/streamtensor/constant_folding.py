@@ -1,4 +1,4 @@
-"""Of an exported graph: what depends on no input is worked out here.
+"""Folds constants of an exported graph: computes every value that depends on no input.
 
 The attention masks and positions of a Hugging Face model that is called as `model(ids)` are such
 values.
@@ -8,7 +8,7 @@ import torch
 
 from . import gather_rewrites
 
-MAX_FOLDED_BYTES = 1 << 24  # bytes of one value that is worked out
+MAX_FOLDED_BYTES = 1 << 24  # maximum bytes of one folded value
 _EMPTY = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_like.default,
@@ -19,7 +19,7 @@ _EMPTY = {
 
 
 def fold_constants(program: torch.export.ExportedProgram) -> None:
-    """Replaces what depends on no argument by its value, in place."""
+    """Replaces every value that depends on no argument by a constant, in place."""
     graph, module = program.graph_module.graph, program.graph_module
     values = _lifted(program)
     for node in list(graph.nodes):
@@ -29,13 +29,15 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
     for node, value in values.items():
         users = [user for user in node.users if user not in values and user.op == "call_function"]
         if node.op == "call_function" and users and isinstance(value, torch.Tensor):
-            for user in users:  # one node for each: the importer reads an attribute's node once
+            for (
+                user
+            ) in users:  # one node per user: the importer reads the node of an attribute once
                 user.replace_input_with(node, _constant(graph, module, node, value))
     graph.eliminate_dead_code()
 
 
 def _lifted(program) -> dict:
-    """The placeholders that stand for constants, with their values."""
+    """The placeholders of constants, with their values."""
     kind = torch.export.graph_signature.InputKind.CONSTANT_TENSOR
     specs = {
         spec.arg.name: spec.target
@@ -82,11 +84,11 @@ def _evaluate(node, values: dict):
     }
     with torch.no_grad():
         value = node.target(*arguments[0], **options)
-    return value.zero_() if node.target in _EMPTY else value  # the same text each time
+    return value.zero_() if node.target in _EMPTY else value  # deterministic text
 
 
 def _step(value: torch.Tensor) -> int | None:
-    """The distance between neighbours of evenly spaced integers along one dim."""
+    """The difference of neighbors if the value is a vector of evenly spaced integers, else None."""
     if (
         value.dtype not in (torch.int64, torch.int32)
         or value.numel() < 2
@@ -99,7 +101,7 @@ def _step(value: torch.Tensor) -> int | None:
 
 
 def _arange_node(graph, node, value: torch.Tensor, step: int):
-    """Evenly spaced integers are counted, not kept."""
+    """An arange node for evenly spaced integers, so that they need no memory."""
     first, count = int(value.flatten()[0]), value.numel()
     fresh = graph.call_function(
         torch.ops.aten.arange.start_step,
@@ -116,9 +118,8 @@ def _arange_node(graph, node, value: torch.Tensor, step: int):
 
 
 def _constant(graph, module, node, value: torch.Tensor):
-    """A node that gives the value: one number where all are equal, counted where evenly spaced,
-    else
-    the tensor as an attribute.
+    """A node with that value: `full` if all elements are equal, `arange` if evenly spaced, else a
+    tensor attribute.
     """
     with graph.inserting_after(node):
         step = _step(value)
@@ -137,8 +138,8 @@ def _constant(graph, module, node, value: torch.Tensor):
 
 
 def _attribute(graph, module, node, value: torch.Tensor):
-    """bf16 as f32 that is rounded, which changes no number: torch-mlir reads bf16 with a package of
-    its own.
+    """The tensor as an attribute; bf16 as f32 and a cast, because torch-mlir needs an extra package
+    to read bf16.
     """
     name, brain = f"_folded_{node.name}", value.dtype == torch.bfloat16
     module.register_buffer(name, (value.float() if brain else value).contiguous(), persistent=False)

@@ -1,4 +1,4 @@
-"""The compiled core: where `stc` and libstreamtensor.so are, and running `stc`."""
+"""Finds the compiled core (`stc` and libstreamtensor.so) and runs `stc`."""
 
 import json
 import os
@@ -10,11 +10,15 @@ from pathlib import Path
 from .errors import Error
 
 LIBRARY, COMPILER = "libstreamtensor.so", "stc"
-_PLACES = (".", "bin", "lib")  # in a core's folder: a build tree is flat, an installed core is not
+_PLACES = (
+    ".",
+    "bin",
+    "lib",
+)  # subfolders of a core: a build folder is flat, an installed core is not
 
 
 class CompileError(Error):
-    """`stc` refused; its own messages, which name the place, are `text`."""
+    """`stc` rejected its input; `text` holds its messages with source locations."""
 
     def __init__(self, text: str):
         super().__init__(text.strip())
@@ -22,7 +26,7 @@ class CompileError(Error):
 
 
 def folders() -> list[Path]:
-    """Where the core may be, first choice first."""
+    """The folders that may hold the core, in order of preference."""
     package = Path(__file__).resolve().parent
     chosen = os.environ.get("STREAMTENSOR_CORE")
     return ([Path(chosen)] if chosen else []) + [package / "_core", package.parent.parent / "build"]
@@ -51,10 +55,10 @@ def compile_design(
     second: Path | None = None,
     second_origin: Callable[[int], str | None] = lambda _: None,
 ) -> None:
-    """Runs `stc compile`; `stage` is told the name of each stage as it begins.
+    """Runs `stc compile`; `stage` is called with the name of each stage as it begins.
 
-    origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it.
-    second: another phase of the same model.
+    origin: maps a line of `mlir` to the PyTorch op it comes from, which error messages about that
+    line name. second: a second phase of the same model.
     """
     command = [
         find_file(COMPILER),
@@ -81,7 +85,7 @@ def compile_design(
                 word, _, name = line.rstrip("\n").partition(" ")
                 stage(name) if word == "stage" else messages.append(line)
         except BaseException:
-            process.terminate()  # it removes what it has written
+            process.terminate()  # it removes its partial output
             raise
     if process.returncode:
         text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
@@ -104,8 +108,9 @@ def simulate(
     extents: dict[str, int] | None = None,
     tokens: int | None = None,
 ) -> dict:
-    """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time;
-    otherwise their most. tokens: of the launch.
+    """The result of `stc simulate --json`.
+
+    extents: run-time extents (default: their maximum). tokens: tokens per launch.
     """
     chosen = (
         (["--phase", phase] if phase else [])
@@ -116,7 +121,7 @@ def simulate(
 
 
 def run_json(*words: str):
-    """What `stc` answers a command as JSON."""
+    """Runs an `stc` command and returns its JSON output."""
     done = subprocess.run(
         [str(find_file(COMPILER)), *words, "--json"], capture_output=True, text=True
     )

@@ -1,25 +1,28 @@
-"""One forward step of a Hugging Face causal language model as a pure function, with an explicit KV
+"""One forward step of a Hugging Face causal language model as a pure function with an explicit KV
 cache.
 
-A context of C tokens is a cache of P = C - 1 rows, k.i and v.i, each BxHxPxD: B sequences, one by
-default. Both phases read its first `positions` rows and write the new ones behind them (axis 2,
-from index `positions` on):
+A context of C tokens needs a cache of P = C - 1 rows, k.i and v.i, each BxHxPxD for B sequences
+(default 1). Both phases read the first `positions` rows and append the new rows (axis 2, from index
+`positions` on):
 
-    decode   (ids Bx1, positions 1x1, k.0.., v.0..) -> (logits Bx1xV, rows k.i.., v.i.. BxHx1xD)
-    prefill  (ids BxN, positions 1x1, tokens 1x1, k.0.., v.0..) -> (logits Bx1xV, rows k.i.., v.i..
-    BxHxNxD)
+    decode   (ids Bx1, positions 1x1, k.0.., v.0..)
+             -> (logits Bx1xV, rows k.i.., v.i.. BxHx1xD)
+    prefill  (ids BxN, positions 1x1, tokens 1x1, k.0.., v.0..)
+             -> (logits Bx1xV, rows k.i.., v.i.. BxHxNxD)
 
-Several sequences go in step, aligned at their ends: one more input, `starts` Bx1 behind positions,
-says in which row each of them begins. What is in front of it is seen by nobody.
+The sequences of a batch are aligned at their ends. One more input after positions, `starts` Bx1, is
+the row where each sequence begins; rows in front of it are masked.
 
-Of a prefill's N tokens the first `tokens` count: the others are padding, whose rows are not
-written, and the logits are those of the last one that counts (`every`: of all N). With `argmax` the
-id of the largest logit, the lowest of equal ones, takes the logits' place. The states' axis 2 is a
-run-time extent named `positions`: no row beyond it is read, and of the states of a layer with a
-sliding window none that is older. So that such an extent comes last, the new keys and values stand
-before the past ones; attention does not depend on their order. What a token may not see, later ones
-of its launch and rows outside a layer's sliding window, is worked out in the step, from positions.
-`masked`: rows from `positions` on too, where the extent cannot be said.
+The first `tokens` of the N tokens of a prefill are valid, the others are padding: their rows are
+not written, and the logits are those of the last valid token (`all_logits`: of all N). With
+`argmax` the id of the largest logit, the lowest id of equal ones, replaces the logits.
+
+Axis 2 of the states is a run-time extent named `positions`: rows beyond it are not read. A layer
+with a sliding window does not read rows that are older than the window. New keys and values are
+concatenated in front of the cached ones, so that the axis with the run-time extent comes last;
+attention does not depend on the order. The causal mask and the sliding window are computed in the
+step from positions. `masks_past` masks rows from `positions` on as well, for exports without
+run-time extents.
 """
 
 from dataclasses import dataclass
@@ -33,9 +36,7 @@ PHASES = ("decode", "prefill")
 
 
 class ExplicitCache:
-    """Takes the past keys and values as given and keeps the new ones, as model code expects of its
-    cache.
-    """
+    """A cache for model code: takes the past keys and values and collects the new ones."""
 
     is_compileable = False
 
@@ -85,7 +86,7 @@ class DecoderStep(torch.nn.Module):
             if shape.window is None
             else self._window_mask(at, starts, past, shape.window)
         )
-        # masks are looked up by kind of layer; all have one form, so that all layers are alike
+        # the model selects the mask by kind of layer; equal forms keep the layers identical
         if config.model_type.startswith("gemma3"):
             full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
             mask = {"full_attention": full, "sliding_attention": mask}
@@ -110,9 +111,9 @@ class DecoderStep(torch.nn.Module):
         return (_argmax_logits(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
     def _window_mask(self, at, starts, past: int, window: int):
-        """The same as _mask as one expression over all keys, of which the last `window` are seen:
-        in
-        one part, so that attention on bytes reads it as blocks of keys.
+        """The mask of a sliding layer: each token sees the last `window` keys.
+
+        One expression over all keys, so that quantized attention reads the cache as blocks of keys.
         """
         shape, keys = self.shape, torch.arange(self.shape.tokens + past, device=at.device)
         place = torch.where(keys < shape.tokens, at[:1] + keys, keys - shape.tokens)
@@ -125,15 +126,14 @@ class DecoderStep(torch.nn.Module):
         return self._additive(hidden, shape.tokens + past)[:, None]
 
     def _mask(self, at, starts, past: int):
-        """Additive, 1 or Bx1xNx(N+past): 0 where the token at at[i] sees new token j, or row j - N
-        of
-        the cache.
+        """Additive mask, 1 or B x 1 x N x (N + past): 0 where the token at at[i] sees new token j,
+        or row j - N of the cache.
         """
         shape, rows = self.shape, torch.arange(past, device=at.device)
         distance = at[:, None] - at[None]
         hidden = [distance < 0, rows[None] >= at[:1, None] if shape.masks_past else None]
         if shape.tokens == 1:
-            hidden[0] = None  # a token sees itself
+            hidden[0] = None  # a token always sees itself
         if starts is not None:
             hidden = _mask_padding(hidden, [at, rows], starts[:, :, None], distance != 0)
         if hidden == [None, None]:
@@ -156,9 +156,8 @@ class DecoderStep(torch.nn.Module):
 
 
 def _mask_padding(hidden: list, places: list, starts, others) -> list:
-    """What is hidden, and with it what stands in front of each sequence; a token always sees
-    itself,
-    so that it sees something.
+    """Masks the rows in front of each sequence as well. A token always sees itself, so that no row
+    is masked completely.
     """
     early = [
         (place[None, None] < starts) & kept for place, kept in zip(places, (others[None], True))
@@ -171,7 +170,7 @@ def _mask_padding(hidden: list, places: list, starts, others) -> list:
 
 
 def _select_last_token(hidden, tokens):
-    """Row tokens - 1 of 1xNxD: a sum of which one term is not zero, so exact."""
+    """Row tokens - 1 of 1xNxD, as a sum with one nonzero term, which is exact."""
     at = torch.arange(hidden.shape[1], device=hidden.device)
     return torch.where(
         (at == tokens.reshape(1) - 1)[None, :, None], hidden, torch.zeros_like(hidden[:1, :1, :1])
@@ -179,9 +178,8 @@ def _select_last_token(hidden, tokens):
 
 
 def _head_on_last_token_only(model, tokens, cache: ExplicitCache) -> list:
-    """Hooks by which only row tokens - 1 goes through the head and the norm behind all layers,
-    where
-    there is one: it is chosen in front of that.
+    """Hooks that select row tokens - 1 in front of the final norm, if there is one, and the
+    head.
     """
     norms = [
         child for child in model.base_model.children() if type(child).__name__.endswith("Norm")
@@ -189,7 +187,7 @@ def _head_on_last_token_only(model, tokens, cache: ExplicitCache) -> list:
     skipped_norms = []
 
     def skip_norm(norm, inputs, output):
-        if cache.new_v and cache.new_v[-1] is None:  # in front of the layers
+        if cache.new_v and cache.new_v[-1] is None:  # the norm in front of the layers
             return output
         skipped_norms.append(norm)
         return inputs[0]
@@ -207,7 +205,7 @@ def _head_on_last_token_only(model, tokens, cache: ExplicitCache) -> list:
 
 
 def _argmax_logits(logits):
-    """The lowest index of the largest number: two passes, each a plain reduction."""
+    """The lowest index of the largest logit: two passes, each a plain reduction."""
     count = logits.shape[-1]
     at = torch.arange(count, dtype=torch.int32, device=logits.device)
     beyond = torch.full((), count, dtype=torch.int32, device=logits.device)
@@ -216,27 +214,26 @@ def _argmax_logits(logits):
 
 @dataclass(frozen=True)
 class StepShape:
-    """The extents of one exported step."""
+    """The extents and options of one exported step."""
 
     phase: str
     layers: int
-    heads: int  # of keys and values
-    width: int  # of one head
-    tokens: int  # text tokens in one step, at most: 1 for decode
-    # rows of the cache: context - 1; 0: there is none, and new keys and values are outputs
+    heads: int  # KV heads
+    width: int  # of a head
+    tokens: int  # maximum tokens per step; 1 for decode
+    # rows of the cache, context - 1; 0: no cache, new keys and values are outputs
     past: int
-    # text tokens that a sliding layer sees, where that is less than the context
+    # tokens that a sliding layer sees, if fewer than the context
     window: int | None = None
-    sliding: tuple[bool, ...] = ()  # with a window: which layers have it
-    # rows from `positions` on are hidden by masks, not by a run-time extent
+    sliding: tuple[bool, ...] = ()  # which layers have the window
+    # mask rows from `positions` on instead of using a run-time extent
     masks_past: bool = False
-    all_logits: bool = False  # a prefill gives the logits of all its tokens
-    # the likeliest token instead of logits; a launch of decode may be several steps then, each of
-    # the token that the last chose
+    all_logits: bool = False  # logits of all tokens of a prefill
+    # greedy token id instead of logits; a launch may then run several steps, with the token fed
+    # back
     argmax: bool = False
-    batch: int = 1  # sequences in one launch
-    # a prefill of one sequence does the work of the tokens that count alone; with argmax it goes on
-    # from there as decode does
+    batch: int = 1  # sequences per launch
+    # a prefill of one sequence computes valid tokens only; with argmax it continues as decode
     dynamic_tokens: bool = False
 
     @classmethod
@@ -280,14 +277,14 @@ class StepShape:
 
     @property
     def mixed(self) -> bool:
-        """Some layers have a window, others see all."""
+        """Whether some layers have a sliding window and others do not."""
         return self.window is not None and not all(self.sliding)
 
     def cache_shape(self) -> tuple[int, int, int, int]:
         return (self.batch, self.heads, self.past, self.width)
 
     def inputs(self, device: str = "meta") -> list:
-        """Arguments for Step.forward, all zero."""
+        """Arguments for DecoderStep.forward, all zero."""
         ids = torch.zeros(self.batch, self.tokens, dtype=torch.long, device=device)
         scalars = [
             torch.zeros(self.batch if name == "starts" else 1, 1, dtype=torch.long, device=device)
@@ -344,11 +341,11 @@ class StepShape:
         ]
 
     def result_name(self) -> str:
-        """What comes out beside the rows."""
+        """The name of the first result."""
         return "token" if self.argmax else "logits"
 
     def scalar_names(self) -> list[str]:
-        """Where the new tokens stand, where each sequence begins, and how many of the tokens count."""
+        """Position of the new tokens, start of each sequence, number of valid tokens."""
         return [
             "positions",
             *(["starts"] if self.batch > 1 else []),
@@ -360,8 +357,8 @@ class StepShape:
 
 
 def _window(config) -> tuple[int | None, tuple[bool, ...]]:
-    """How many tokens a layer with sliding attention sees (None: there is no such layer), and which
-    layers are such.
+    """Tokens that a layer with sliding attention sees (None: no such layer), and which layers are
+    such.
     """
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     sliding = tuple(kind == "sliding_attention" for kind in kinds)

@@ -1,10 +1,9 @@
-"""Ops of an exported graph as simpler ones that torch-mlir lowers (well).
+"""Decomposes ops of an exported graph into ops that torch-mlir lowers well.
 
-A deep model has the same few dozen operations in each of its layers. PyTorch traces the whole graph
-again to decompose it; here it traces each different operation once, all of them in one small
-program, and what it finds stands in for every operation that is the same: op, constants, and the
-shape, strides, type and device of each tensor, and whether it is trained (by which PyTorch decides
-how it multiplies).
+A deep model repeats a few dozen operations in every layer. PyTorch would trace the whole graph
+again to decompose it. Here each distinct operation is traced once, all of them in one small
+program, and the result replaces every equal operation. Two operations are equal if op, constants,
+and shape, strides, type, device and requires_grad of all tensors are equal.
 """
 
 import math
@@ -28,7 +27,9 @@ _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._a
 
 
 def table() -> dict:
-    """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
+    """The decompositions of torch-mlir, and those for ops that torch-mlir leaves without a
+    lowering.
+    """
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
     return {
@@ -47,7 +48,7 @@ def table() -> dict:
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """As program.run_decompositions(table()), without the assertions; changes `program`."""
+    """Equivalent to program.run_decompositions(table()), without assertions; changes `program`."""
     graph = program.graph_module.graph
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in _ASSERTIONS:
@@ -70,7 +71,9 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
 
 
 def _key(node):
-    """Equal for operations that decompose alike; None: not every such operation does so by itself."""
+    """A key that is equal for operations with equal decompositions; None: not decomposable
+    alone.
+    """
     values = _pytree.tree_leaves(
         [node.meta.get("val"), *(argument.meta.get("val") for argument in node.all_input_nodes)]
     )
@@ -94,7 +97,7 @@ def _described(leaf) -> str:
 
 
 class _BatchedOps(torch.nn.Module):
-    """Each node's operation on tensors of its own."""
+    """All operations side by side, each on tensors of its own."""
 
     def __init__(self, nodes):
         super().__init__()
@@ -115,7 +118,7 @@ def _apply(node, tensors):
 
 
 def _operands(node) -> list:
-    """In the order in which they are written, the same node as often as it is."""
+    """Operands in the order of the arguments, with repetitions."""
     return [
         leaf
         for leaf in _pytree.tree_leaves((node.args, node.kwargs))
@@ -124,7 +127,7 @@ def _operands(node) -> list:
 
 
 def _fresh_tensor(value):
-    """A tensor of its own, since tracing knows tensors by their identity."""
+    """A new tensor of that shape and type, because tracing identifies tensors by identity."""
     with value.fake_mode:
         return torch.empty_strided(
             value.shape,
@@ -136,8 +139,8 @@ def _fresh_tensor(value):
 
 
 def _trace_parts(nodes: dict) -> dict | None:
-    """By key what stands for the node: placeholders, nodes in order, results. None: PyTorch keeps
-    values beside the graph for one of them.
+    """The decomposition of each key: placeholders, nodes in order, results. None: PyTorch stores
+    constants beside the graph for one of them.
     """
     tensors = [
         [_fresh_tensor(operand.meta["val"]) for operand in _operands(node)]
@@ -166,7 +169,7 @@ def _trace_parts(nodes: dict) -> dict | None:
 
 
 def _nodes_between(results: list, given: set) -> set:
-    """What the results are computed by."""
+    """The nodes that compute the results from the given placeholders."""
     found, left = set(), list(results)
     while left:
         node = left.pop()
@@ -193,18 +196,14 @@ def _replace(graph, node, part) -> None:
 
 
 def _log1p(x):
-    """log(1 + x), corrected by what the sum lost: the argument of the logarithm is u, and log1p(x)
-    / x
-    is log(u) / (u - 1).
-    """
+    """log(1 + x), corrected for the rounding of u = x + 1: log1p(x) / x is log(u) / (u - 1)."""
     u = x + 1
     return torch.where(u == 1, x, torch.log(u) * (x / (u - 1)))
 
 
 def _gelu(x, *, approximate="none"):
-    """The tanh form with all digits of sqrt(2 / pi): torch-mlir's own lowering takes 0.797724, off
-    by
-    2e-4 of it.
+    """The tanh form with all digits of sqrt(2 / pi): the lowering of torch-mlir uses 0.797724, a
+    relative error of 2e-4.
     """
     if approximate == "none":
         return NotImplemented
@@ -212,8 +211,8 @@ def _gelu(x, *, approximate="none"):
 
 
 def _in_f32(operation):
-    """Halves are added up in f32, as PyTorch does: in bf16 a sum stands still at 256 times its
-    terms.
+    """Sums of f16 and bf16 are accumulated in f32, as PyTorch does: a bf16 sum stops growing at 256
+    times its terms.
     """
 
     def wide(x, *args, dtype=None, **options):
@@ -227,10 +226,7 @@ def _in_f32(operation):
 
 
 def _rms_norm(x, normalized_shape, weight=None, eps=None):
-    """As PyTorch computes it, halves in f32 and with an epsilon where none is given: torch-mlir
-    does
-    neither.
-    """
+    """As PyTorch computes it: half types in f32, and a default epsilon. torch-mlir does neither."""
     wide = x if x.dtype == torch.float64 else x.float()
     mean = (wide * wide).mean(list(range(-len(normalized_shape), 0)), keepdim=True)
     found = wide * torch.rsqrt(mean + (torch.finfo(wide.dtype).eps if eps is None else eps))
@@ -238,8 +234,8 @@ def _rms_norm(x, normalized_shape, weight=None, eps=None):
 
 
 def _as_strided(x, size, stride, storage_offset=None):
-    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm. Else numbers by
-    their places, which are known.
+    """A reshape if the strides are contiguous, as PyTorch writes GroupNorm; else a gather with
+    constant indices.
     """
     if not x.is_contiguous():
         return NotImplemented
@@ -253,9 +249,8 @@ def _as_strided(x, size, stride, storage_offset=None):
 
 
 def _pad(x, pad, value=0):
-    """What widths below 0 cut off is cut first: MLIR takes a pad that leaves the shape as it was,
-    (1,
-    -1), for none.
+    """Applies negative padding as a slice first: MLIR treats a pad that keeps the shape, (1, -1),
+    as a no-op.
     """
     if min(pad, default=0) >= 0:
         return NotImplemented
@@ -270,7 +265,7 @@ def _pad(x, pad, value=0):
 
 
 def _cumsum(x, dim, *, dtype=None):
-    """As a masked sum: a scan is no loop nest."""
+    """As a masked sum, because a scan is not a loop nest."""
     if x.ndim == 0:
         return x.to(dtype) if dtype else x.clone()
     dim %= x.ndim

@@ -1,4 +1,4 @@
-"""The main job, end to end: GPT-2 (124M) becomes a design, the design runs, and its tokens are
+"""End-to-end demo: compiles GPT-2 (124M), runs the design and compares its tokens with
 PyTorch's.
 """
 
@@ -19,7 +19,7 @@ OURS = {"design", "tokens.json"}
 
 
 def run(output: Path, platform: str, seed: int, progress: Progress) -> bool:
-    """Leaves OUTPUT/design and OUTPUT/tokens.json; true if the design's tokens are PyTorch's."""
+    """Writes OUTPUT/design and OUTPUT/tokens.json; true if the tokens are equal to PyTorch's."""
     model = models.load(MODEL, seed, search=False)
     progress.note(f"{MODEL} with random weights (seed {seed}): both sides have the same ones")
     shape = StepShape.of(model.config, "decode", model.config.max_position_embeddings, 1)

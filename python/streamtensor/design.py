@@ -1,4 +1,6 @@
-"""A compiled design, run on the CPU or the card through libstreamtensor's runtime (ctypes)."""
+"""A compiled design, run on the CPU or an accelerator card through the runtime of libstreamtensor
+(ctypes).
+"""
 
 import ctypes
 import functools
@@ -14,7 +16,7 @@ from .errors import Error
 from .graph import ELEMENTS, Port, Signature
 
 _ERROR_SIZE = 4096
-_API = {  # name: (result, arguments)
+_API = {  # name: (result type, argument types)
     "stc_design_open": (
         ctypes.c_int,
         [
@@ -66,7 +68,9 @@ def _library():
 
 
 class Design:
-    """design(*inputs) runs one launch; states (a KV cache) stay in the design between launches."""
+    """design(*inputs) runs one launch; states (a KV cache) persist in the design between
+    launches.
+    """
 
     def __init__(
         self,
@@ -77,11 +81,10 @@ class Design:
         keep: tempfile.TemporaryDirectory | None = None,
         phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None,
     ):
-        """inputs, results: the function's, weights left out. keep: removed when the design is
-        closed.
+        """inputs, results: the signature without weights. keep: removed when the design is closed.
 
-        phases: inputs and results of each phase, where the design has several; `inputs` and
-        `results` are the first's.
+        phases: inputs and results of each phase of a design with several; `inputs` and `results`
+        are those of the first.
         """
         self.folder, self._temporary_folder, self._phases = Path(folder), keep, phases or {}
         self._states: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
@@ -139,7 +142,7 @@ class Design:
         return value
 
     def select_phase(self, phase: str) -> None:
-        """What follows is about this phase. States and weights are of all phases."""
+        """Selects the phase of the next calls. All phases share states and weights."""
         if phase not in self._phases:
             raise Error(
                 f"the design has no phase '{phase}'",
@@ -156,8 +159,7 @@ class Design:
             self._inputs[name] = replace(known, shape=shape, dtype=dtype)
 
     def row(self, name: str, position: int) -> torch.Tensor:
-        """What stands in the state `name` (1 x heads x rows x width) for `position`, as f32: heads
-        x
+        """The row of state `name` (1 x heads x rows x width) at `position`, as f32: heads x
         width.
         """
         at = position + self.lead_rows(name)
@@ -166,13 +168,14 @@ class Design:
         return value * self.read(scale)[0, :, at, None].float() if scale in self._inputs else value
 
     def lead_rows(self, name: str) -> int:
-        """How many rows of the state `name` come before those of the cache."""
+        """Number of rows of the state `name` in front of the first row of the cache."""
         return self._lead_rows.get(name, 0)
 
     def can_continue(self, name: str) -> bool:
-        """May the input `name`, which counts rows, be one more than there are? Other launches
-        follow
-        then, and this one makes no results but states.
+        """Whether the token count `name` may be one more than there are tokens.
+
+        That marks the launch as continued by another one: it updates states only and skips the
+        results.
         """
         return name in self._continuable_inputs
 
@@ -180,11 +183,11 @@ class Design:
         self._call("launch")
 
     def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
-        """Several steps in one launch: the input that an output feeds is `first`, then given[0],
-        given[1] … as far as they go, then that output; where rows count, a step takes as many of
-        the given as it has rows.
+        """Runs several steps in one launch: returns the tokens behind `first`, tokens x sequences.
 
-        Returns what came behind the first step, and what is behind the last: tokens x sequences.
+        The input that is fed back is `first`, then the forced tokens, then the tokens that the
+        design selects. With a dynamic token count, a step reads as many forced tokens as it has
+        rows.
         """
         rows = first.numel() // forced.shape[1]
         behind = torch.cat(
@@ -197,7 +200,7 @@ class Design:
         return text[first.numel() :].reshape(behind.shape)
 
     def tokens_most(self) -> int:
-        """Steps of one launch of this phase; 1: it is one token, or what the phase reads."""
+        """Maximum number of steps per launch of this phase; 1 for a phase without feedback."""
         return _library().stc_design_tokens_most(self._handle) if self._handle else 1
 
     def reset(self) -> None:
@@ -205,8 +208,7 @@ class Design:
         self._call("reset")
 
     def times(self) -> tuple[float, float]:
-        """Seconds of the last launch: on the host, setting inputs and reading results; waiting for
-        the
+        """Seconds of the last launch: on the host (inputs and results), and waiting for the
         device.
         """
         host, device = ctypes.c_double(), ctypes.c_double()
@@ -227,8 +229,7 @@ class Design:
         self.close()
 
     def _read_manifest(self) -> None:
-        """States are as the compiler keeps them: other types, with scales beside them; the same in
-        all
+        """Reads the types of states as the compiler stores them (with scales); equal in all
         phases.
         """
         path = self.folder / "manifest.json"
@@ -247,7 +248,9 @@ class Design:
         }
 
     def _signature(self, name: str) -> Signature:
-        """A state goes by its argument: its result is one row only."""
+        """The signature of an input or result. A state has that of its argument: its result is only
+        the new rows.
+        """
         signature = self._inputs.get(name) or self._results.get(name)
         if signature is None:
             raise Error(

@@ -1,11 +1,11 @@
 """torch.compile(model, backend="streamtensor"): each graph that Dynamo finds runs as a compiled
 design.
 
-A design is made at the first call with new shapes or new weights. Designs are in a temporary folder
-until the compiled function is dropped (torch._dynamo.reset) or the process ends; the CPU's
-libraries stay in the user's cache, as with `stc run`. A graph that cannot be compiled runs in
-PyTorch after one warning that says why; with options={"fallback": False} that is an error instead.
-Other options: platform (u55c), quant (as for `stc compile`).
+A design is compiled at the first call with new shapes or new weights. Designs are in a temporary
+folder until the compiled function is dropped (torch._dynamo.reset) or the process ends; compiled
+CPU libraries are in the user's cache, as with `stc run`. A graph that cannot be compiled runs in
+PyTorch after one warning with the reason; with options={"fallback": False} that is an error. Other
+options: platform (u55c), quant (as for `stc compile`).
 """
 
 import warnings
@@ -27,17 +27,14 @@ class FallbackWarning(UserWarning):
 
 
 def last_design() -> Path | None:
-    """The folder of the design that `torch.compile` ran last; None before the first and after it
-    was
+    """The folder of the design that ran last; None before the first one and after it was
     dropped.
     """
     return _last_design.folder if _last_design and _last_design.folder.is_dir() else None
 
 
 def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | None = None, **_):
-    """What Dynamo calls for a graph; registered as an entry point of the group
-    torch_dynamo_backends.
-    """
+    """The backend function that Dynamo calls, an entry point of the group torch_dynamo_backends."""
     unknown = sorted(set(options or {}) - set(OPTIONS))
     if unknown:
         raise Error(
@@ -47,17 +44,16 @@ def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | Non
 
 
 class _FlattenedGraph(torch.nn.Module):
-    """The graph on (inputs, weights): `pattern` says which comes from where; only tensors are
-    returned.
+    """The graph as a function of (inputs, weights) that returns tensors only.
 
-    told: called with one item for each of the graph's results, (value,) for what is no tensor.
+    told: called with one item per result of the graph, (value,) for each result that is no tensor.
     """
 
     def __init__(self, module, pattern: list, told):
         super().__init__()
         # in a tuple, so that torch.export does not find the module's parameters
         self._untracked = (module, told)
-        # for each argument: ("input", i), ("weight", i) or ("value", what it is)
+        # per argument: ("input", i), ("weight", i) or ("value", the value)
         self.pattern = pattern
 
     def forward(self, inputs: list, weights: list):
@@ -74,11 +70,11 @@ class _FlattenedGraph(torch.nn.Module):
 
 
 class _Compiled:
-    """A design, and how the graph's results are made of its."""
+    """A design, and how the results of the graph are made from the results of the design."""
 
     def __init__(self, design: Design, pattern: list, results: list, weights: list):
         self.design, self._pattern, self._results = design, pattern, results
-        # held, so that no other tensor takes the identity by which they are known
+        # referenced, so that their ids, which identify them, are not reused
         self._weights = weights
 
     def __call__(self, arguments):
@@ -118,7 +114,9 @@ class _GraphRunner:
         except Error as error:
             if not self._options["fallback"]:
                 raise
-            reason = "; ".join(str(error).splitlines()[:2])  # the second line may name PyTorch's op
+            reason = "; ".join(
+                str(error).splitlines()[:2]
+            )  # the second line may name the PyTorch op
             warnings.warn(
                 f"streamtensor: a graph runs in PyTorch: {reason}", FallbackWarning, stacklevel=2
             )
@@ -169,7 +167,7 @@ def _cache_key(value, fixed: bool):
         return value
     if not fixed:
         return value.shape, value.dtype
-    # the latter changes with every write
+    # _version changes with every write
     return id(value), 0 if value.is_inference() else value._version
 
 

@@ -1,6 +1,5 @@
-"""Functions of a number as those that the compiler has: exp, log, sin, cos, tanh, erf, sqrt, floor
-and
-arithmetic.
+"""Decomposes elementwise functions into those that the compiler has: exp, log, sin, cos, tanh, erf,
+sqrt, floor and arithmetic.
 """
 
 import math
@@ -48,7 +47,7 @@ def _of_reals(function):
 
 
 def _in_f32(function):
-    """As PyTorch computes halves and whole numbers."""
+    """Computes half types and integers in f32, as PyTorch does."""
 
     def wide(x, *others):
         kind = torch.result_type(x, *others) if others else x.dtype
@@ -62,10 +61,7 @@ def _in_f32(function):
 
 
 def _expm1(x):
-    """exp(x) - 1, corrected by what the exponential was rounded by: u - 1 is to log(u) as expm1(x)
-    is
-    to x.
-    """
+    """exp(x) - 1, corrected for the rounding of u = exp(x): (u - 1) / log(u) is expm1(x) / x."""
     u = torch.exp(x)
     small = torch.where(u == 1, x, (u - 1) * (x / torch.log(u)))
     return torch.where(torch.abs(x) < 0.5, small, u - 1)
@@ -95,7 +91,7 @@ def _logaddexp(x, y):
 
 
 def _remainder(x, divisor):
-    """With the sign of the divisor, and less than it although the quotient is rounded."""
+    """The remainder with the sign of the divisor, corrected for the rounding of the quotient."""
     left = x - torch.floor(x / divisor) * divisor
     left = torch.where(left * divisor < 0, left + divisor, left)
     return torch.where(torch.abs(left) >= abs(divisor), left - divisor, left)
@@ -113,9 +109,8 @@ def _polynomial(x, *factors):
 
 
 def _atan(x):
-    """By a polynomial up to tan(pi / 8), as in Cephes; what is larger is an angle to the diagonal,
-    or
-    to the other axis.
+    """A polynomial up to tan(pi / 8), as in Cephes; larger arguments relative to pi / 4 or pi /
+    2.
     """
     size, sign = torch.abs(x), torch.where(x < 0, -1.0, 1.0)
     turned, far = size > math.tan(math.pi / 8), size > math.tan(3 * math.pi / 8)
@@ -146,7 +141,7 @@ def _hypot(x, y):
 
 
 def _part(x, y):
-    """The smaller of two sizes by the larger: 0 of zeros, 1 of infinities."""
+    """The smaller size divided by the larger: 0 for zeros, 1 for infinities."""
     small, large = torch.minimum(x, y), torch.maximum(x, y)
     return torch.where(small == large, torch.where(large == 0, 0.0, 1.0), small / large)
 
@@ -164,9 +159,10 @@ def _acos(x):
 
 
 def _short_asin(x):
-    """Where x is beyond a half; and by a polynomial, as in Cephes, the arc sine of x, there half
-    the
-    angle that is left to 1 or -1.
+    """(whether |x| > 1/2, an arc sine by the polynomial of Cephes).
+
+    For |x| > 1/2 the arc sine is that of sqrt((1 - |x|) / 2), half the angle that remains to pi /
+    2.
     """
     size = torch.abs(x)
     large = size > 0.5
@@ -187,7 +183,7 @@ def _copysign(x, y):
 
 
 def _is_negative(x):
-    """Of a zero the sign is its reciprocal's."""
+    """The sign of a zero is that of its reciprocal."""
     return torch.where(x == 0, 1 / x, x) < 0
 
 

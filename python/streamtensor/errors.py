@@ -1,4 +1,4 @@
-"""The one error that a user can cause: a message, and notes that say what would be accepted."""
+"""The error for wrong use: a message, and notes that say what is accepted."""
 
 
 class Error(Exception):

@@ -1,6 +1,5 @@
-"""What quantisation costs: perplexity on a text and agreement of the next tokens, against the model
-in
-f32.
+"""Measures quantization: perplexity on a text and agreement of the next tokens, against the model
+in f32.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,23 +11,23 @@ from . import calibrate, quantize
 from .errors import Error
 from .quantize import Scheme
 
-CONTEXT = 512  # tokens of a window, where the model can do as many
-CALIBRATION = 8  # windows at the beginning of the text; these are not evaluated
+CONTEXT = 512  # tokens per window, unless the model's limit is lower
+CALIBRATION = 8  # windows at the beginning of the text, not used for evaluation
 
 
 @dataclass
 class Cost:
     exact: float  # perplexity in f32
-    quantized: float  # the same with the scheme
-    agreement: float  # part of the positions where both find the same token likeliest
-    tokens: int  # that were predicted
+    quantized: float  # perplexity with the scheme
+    agreement: float  # fraction of positions with the same most likely next token
+    tokens: int  # number of predicted tokens
 
     def rise(self) -> float:
         return self.quantized / self.exact - 1
 
 
 def windows(ids: list[int], context: int) -> list[torch.Tensor]:
-    """The text in pieces of `context` tokens, 1 x context each; what is left over at the end is
+    """The text in pieces of `context` tokens, 1 x context each; the remainder at the end is
     dropped.
     """
     return [
@@ -37,7 +36,7 @@ def windows(ids: list[int], context: int) -> list[torch.Tensor]:
 
 
 def split(ids: list[int], context: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """(windows to calibrate with, windows to evaluate): the former are at most a quarter."""
+    """(windows for calibration, windows for evaluation); at most a quarter is for calibration."""
     pieces = windows(ids, context)
     if len(pieces) < 2:
         raise Error(
@@ -49,9 +48,8 @@ def split(ids: list[int], context: int) -> tuple[list[torch.Tensor], list[torch.
 
 
 def prompts(ids: list[int], context: int) -> list[torch.Tensor]:
-    """Windows to calibrate with, where nothing is evaluated: the first ones, or all of a text that
-    is
-    shorter than one.
+    """Windows for calibration only: the first ones, or the whole text if it is shorter than a
+    window.
     """
     if not ids:
         raise Error(
@@ -68,7 +66,7 @@ def cost(
     pieces: list[torch.Tensor],
     progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[Cost, dict]:
-    """The cost, and the integer weights that have it."""
+    """The cost, and the integer weights it was measured with."""
     weights = calibrate.weights(
         module, scheme, method, calibration, lambda part: progress(part / 2)
     )

@@ -1,5 +1,5 @@
-"""Exploring designs with Optuna: which point is next is Optuna's, a point is one `stc compile`, and
-workers are processes here or on a Dask cluster.
+"""Explores designs with Optuna: Optuna proposes trials, each trial is one `stc compile`, and
+workers are processes on this machine or of a Dask cluster.
 """
 
 import hashlib
@@ -15,18 +15,18 @@ from pathlib import Path
 from . import core
 from .errors import Error
 
-OBJECTIVES = ("ms", "DSP", "on-chip bytes", "mJ")  # smaller is better in all
+OBJECTIVES = ("ms", "DSP", "on-chip bytes", "mJ")  # all are minimized
 STORAGE, REPORT = "trials.log", "report.html"
-ATTEMPTS = 3  # of a point whose worker died
+ATTEMPTS = 3  # for a trial whose worker dies
 
 
 class WorkerDied(Exception):
-    """The worker of a point ended without an answer."""
+    """The worker of a trial ended without a result."""
 
 
 @dataclass
 class Task:
-    """What all points of an exploration share; goes to the workers."""
+    """What all trials of an exploration have in common; sent to the workers."""
 
     text: str  # MLIR
     platform: str
@@ -59,9 +59,8 @@ def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
 
 
 def check_fixed_kernels(task: Task) -> None:
-    """Raises where `--fix-kernel` names what no kernel is called, or widths that it cannot have: so
-    it
-    would be in all trials.
+    """Raises if `--fix-kernel` names an unknown kernel or an impossible parallelism, which every
+    trial would.
     """
     if "--fix-kernel" not in task.constraints:
         return
@@ -74,7 +73,9 @@ def check_fixed_kernels(task: Task) -> None:
 
 
 def evaluate(task: Task, point: dict) -> dict:
-    """One point: its figures, or why there is no design. Raises Died if the compiler was killed."""
+    """One trial: its figures, or why there is no design. Raises WorkerDied if the compiler was
+    killed.
+    """
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         design = Path(work) / "design"
         done = run_compiler(
@@ -107,9 +108,9 @@ def evaluate(task: Task, point: dict) -> dict:
 
 
 def search_space(platform: str) -> list[dict]:
-    """What is varied: [{"name", "default", "candidates"}], as the compiler has it."""
+    """The design parameters of the compiler: [{"name", "default", "candidates"}]."""
     space = core.run_json("choices", "--platform", platform)
-    for choice in space:  # what the compiler does by itself is one of the values
+    for choice in space:  # the default is one of the candidates
         choice["candidates"] += [choice["default"]] * (
             choice["default"] not in choice["candidates"]
         )
@@ -120,7 +121,7 @@ def search_space(platform: str) -> list[dict]:
 
 
 class LocalWorkers:
-    """Points one beside the other on this machine, each a process of the compiler."""
+    """Trials in parallel on this machine, each a compiler process."""
 
     def __init__(self, workers: int):
         self.workers = workers
@@ -137,9 +138,8 @@ class LocalWorkers:
 
 
 class DaskWorkers:
-    """Points on the workers of a Dask cluster; what runs on a worker that dies, the scheduler gives
-    to
-    another one.
+    """Trials on the workers of a Dask cluster; the scheduler moves trials of a dead worker to
+    another.
     """
 
     def __init__(self, address: str):
@@ -190,9 +190,9 @@ def import_optional(name: str):
 
 
 def repair_journal(path: Path) -> None:
-    """Raises where the file is none. What a run was writing when it was killed is without the end
-    of
-    its line, and what comes next would stand in the same line: it is cut off.
+    """Raises if the file is not a journal; removes an incomplete last line.
+
+    A run that was killed while writing leaves such a line, and the next record would continue it.
     """
     text = path.read_bytes()
     whole = text[: text.rfind(b"\n") + 1]
@@ -205,7 +205,7 @@ def repair_journal(path: Path) -> None:
 
 
 def open_study(folder: Path, task: Task, resume: bool):
-    """The study in `folder`; one of another model, platform, scheme or wish is refused."""
+    """The study in `folder`; rejects one of another model, platform, scheme or constraint."""
     optuna = import_optional("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     from optuna.storages.journal import JournalFileBackend, JournalStorage
@@ -222,7 +222,9 @@ def open_study(folder: Path, task: Task, resume: bool):
     try:
         if there:
             repair_journal(folder / STORAGE)
-        journal = (folder / STORAGE).resolve()  # absolute, as the lock's link has to lead to it
+        journal = (
+            folder / STORAGE
+        ).resolve()  # absolute, because the lock is a symbolic link to it
         storage = JournalStorage(JournalFileBackend(str(journal), JournalLock(journal)))
         study = optuna.create_study(
             storage=storage,
@@ -256,8 +258,8 @@ def finished(study) -> list:
 
 
 def requeue_interrupted(study, space: list[dict]) -> None:
-    """What an interrupted run left unfinished is tried again; a new study begins with what the
-    compiler does by itself.
+    """Requeues unfinished trials of an interrupted run; a new study begins with the default
+    settings.
     """
     import optuna
 
@@ -272,9 +274,8 @@ def requeue_interrupted(study, space: list[dict]) -> None:
 def explore(
     study, task: Task, space: list[dict], workers, trials: int, done: Callable[[int], None]
 ) -> None:
-    """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried
-    again
-    elsewhere.
+    """Runs until `trials` are finished; calls `done` after each. A trial whose worker dies is
+    retried on another.
     """
     from optuna.trial import TrialState
 
@@ -288,8 +289,8 @@ def explore(
                     (choice, trial.suggest_categorical(choice["name"], choice["candidates"]))
                     for choice in space
                 ]
-                # What is the compiler's own is not asked for: it then compares searches too, and
-                # takes a slower clock where a die is crowded.
+                # Defaults are not passed: the compiler then also compares searches, and lowers the
+                # clock if a die is congested.
                 point = {
                     choice["name"]: value for choice, value in values if value != choice["default"]
                 }
@@ -331,12 +332,12 @@ def is_worker_death(error: Exception) -> bool:
 
 
 def pareto_front(study) -> list:
-    """The trials that no other is at least as good as, the quickest first."""
+    """The Pareto-optimal trials, the fastest first."""
     return sorted(study.best_trials, key=lambda trial: trial.values)
 
 
 def no_design_reason(study) -> str:
-    """What is wished may be too much for all that was tried: the first says how much is missing."""
+    """Constraints may be infeasible: the first trial's message says by how much."""
     trials = finished(study)
     return (
         f"none of {len(trials)} trials gives a design; the one with default settings fails with: "
@@ -345,7 +346,7 @@ def no_design_reason(study) -> str:
 
 
 def importance(study) -> dict[str, float]:
-    """How much each choice says about the time; {} where there are too few trials to tell."""
+    """Importance of each parameter for the time; {} if there are too few trials."""
     import warnings
 
     import optuna
@@ -364,7 +365,7 @@ def importance(study) -> dict[str, float]:
 
 
 def rows(study, most: int = 20) -> Iterator[list[str]]:
-    """The front as text: one row a design."""
+    """The Pareto front as text: one row per design."""
     for trial in pareto_front(study)[:most]:
         own = trial.user_attrs
         simulated = own.get("simulated")
@@ -383,9 +384,7 @@ HEADINGS = ("id", *OBJECTIVES, "modeled", "simulated", "model error", "parameter
 
 
 class LiveTable:
-    """The front as a table that is drawn again where standard error is a terminal; else one line a
-    trial.
-    """
+    """The Pareto front as a live table if standard error is a terminal; else one line per trial."""
 
     def __init__(self, study, trials: int, stream):
         self._study, self._trials, self._stream, self._live, self._begun = (

@@ -1,6 +1,5 @@
-"""report.html of an exploration: Pareto front, importance of the choices, history. One file that
-loads
-nothing.
+"""Writes report.html of an exploration: Pareto front, importance of the parameters, history. The
+file loads nothing.
 """
 
 import math
@@ -10,10 +9,23 @@ from itertools import accumulate
 from . import explore
 
 WIDTH, HEIGHT, EDGE = 640, 320, 56
-STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-table{border-collapse:collapse;font-size:13px}td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #d8dee4}td:last-child,th:last-child{text-align:left}
-svg{width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:currentColor}.axis{stroke:#8c959f}.all{fill:#8c959f}.front{fill:#0969da}.line{stroke:#0969da;fill:none;stroke-width:2}.bar{fill:#0969da}
-@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}td,th{border-color:#30363d}}"""
+STYLE = """\
+body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
+  color:#1b1f24;background:#fff}
+table{border-collapse:collapse;font-size:13px}
+td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #d8dee4}
+td:last-child,th:last-child{text-align:left}
+svg{width:100%;height:auto}
+text{font:12px system-ui,sans-serif;fill:currentColor}
+.axis{stroke:#8c959f}
+.all{fill:#8c959f}
+.front{fill:#0969da}
+.line{stroke:#0969da;fill:none;stroke-width:2}
+.bar{fill:#0969da}
+@media(prefers-color-scheme:dark){
+  body{color:#e6edf3;background:#0d1117}
+  td,th{border-color:#30363d}
+}"""
 
 
 def _scale(values, low: float, high: float):
@@ -126,4 +138,7 @@ def page(study) -> str:
         if found:
             parts.append("<h2>Importance of the parameters for the time</h2>" + _importance(found))
         parts.append("<h2>History</h2>" + _history(trials))
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Designs</title><style>{STYLE}</style><body>{"".join(parts)}</body></html>\n'
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Designs</title>'
+        f"<style>{STYLE}</style><body>{''.join(parts)}</body></html>\n"
+    )

@@ -1,8 +1,8 @@
-"""Of an exported graph: x[numbers] as what the compiler reads.
+"""Rewrites x[numbers] in an exported graph into operations that the compiler reads.
 
-It gathers whole rows of what lies in memory: an argument or a constant. Elsewhere numbers that are
-known become slices of x, side by side; all others, and those that no few slices give, are compared
-with 0, 1, … along the dim, and what is equal is added up with zeros.
+The compiler gathers whole rows from memory, of an argument or a constant. Constant indices
+elsewhere become slices of x that are concatenated. All other indices, and constant ones that need
+many slices, become a one-hot selection: comparison with 0, 1, … along the dim, and a masked sum.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 _aten = torch.ops.aten
-MAX_SLICES = 16  # of one dim: each is a stream of its own
+MAX_SLICES = 16  # along one dim: each slice becomes a stream
 MAX_COMPARISONS = 1 << 28
 _SHAPED = {
     _aten.view.default,
@@ -23,7 +23,7 @@ _SHAPED = {
 
 
 def rewrite(graph, values: dict) -> None:
-    """values: of the nodes that are known; nodes that are added are."""
+    """values: the nodes with constant values; constants that are added are added to it."""
     for node in list(graph.nodes):
         if node.op != "call_function" or node.target not in _READS or node in values:
             continue
@@ -34,7 +34,7 @@ def rewrite(graph, values: dict) -> None:
 
 
 class _GraphEditor:
-    """Where nodes are added to a graph."""
+    """Adds nodes to a graph at the current position."""
 
     def __init__(self, graph, values: dict):
         self.graph, self.values = graph, values
@@ -49,7 +49,7 @@ class _GraphEditor:
         return node
 
     def written(self, function, *nodes):
-        """What PyTorch makes of `function` of these nodes."""
+        """Adds the operations that PyTorch traces of `function` on these nodes."""
         with FakeTensorMode():
             alike = [
                 torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
@@ -73,9 +73,8 @@ def _value(node) -> torch.Tensor:
 
 
 def _index(place, x, indices):
-    """x[…, numbers, …]: numbers of one dim, of several that each have result dims of their own, or
-    of
-    several dims as one.
+    """x[…, numbers, …]: indices of one dim, of several dims with separate result dims, or of
+    several dims that are flattened into one.
     """
     found = {dim: index for dim, index in enumerate(indices) if index is not None}
     if any(_value(index).dtype in (torch.bool, torch.uint8) for index in found.values()):
@@ -117,7 +116,7 @@ def _index(place, x, indices):
 
 
 def _index_distinct_dims(indices: list) -> bool:
-    """The n-th one has the n-th dim of the result for itself, and no other."""
+    """Whether the n-th index varies along the n-th result dim only."""
     shapes = [tuple(_value(index).shape) for index in indices]
     rank = max(map(len, shapes))
     wide = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -133,7 +132,7 @@ def nonnegative_index(numbers, extent: int):
 
 
 def flat_index(extents: list[int], *numbers):
-    """The numbers of several dims as those of one that has all their elements."""
+    """The index into the flattened dims."""
     found = nonnegative_index(numbers[0], extents[0])
     for extent, number in zip(extents[1:], numbers[1:]):
         found = found * extent + nonnegative_index(number, extent)
@@ -141,7 +140,7 @@ def flat_index(extents: list[int], *numbers):
 
 
 def _index_dim(place, x, dim: int, index):
-    """x[…, index, …] of one dim."""
+    """x[…, index, …] along one dim."""
     extent, shape = _value(x).shape[dim], list(_value(index).shape)
     in_memory = dim == 0 and place.is_in_memory(x)
     at = (
@@ -183,20 +182,20 @@ def _index_by_comparison(x, dim: int, index):
 
 
 def select_masked(x, mask):
-    """The one number of the last dim where the mask holds."""
+    """The element of the last dim where the mask is true; the mask has one true element."""
     if x.dtype == torch.bool:
         return (x & mask).any(-1)
     return torch.where(mask, x, torch.zeros((), dtype=x.dtype)).sum(-1, dtype=x.dtype)
 
 
 def first_true(mask):
-    """Where in the last dim a mask first holds; behind its end where it never does."""
+    """The index of the first true element of the last dim; its extent if there is none."""
     place = torch.arange(mask.shape[-1])
     return torch.where(mask, place, torch.full((), mask.shape[-1])).amin(-1)
 
 
 def _runs(at: list[int]) -> list[tuple[int, int, int]]:
-    """Evenly spaced stretches: first, step, count."""
+    """Maximal runs of evenly spaced indices: first, step, count."""
     runs = []
     for number in at:
         first, step, count = runs[-1] if runs else (number, 0, 0)
@@ -208,7 +207,7 @@ def _runs(at: list[int]) -> list[tuple[int, int, int]]:
 
 
 def _period(at: list[int]) -> int | None:
-    """So many neighbours each of which goes on by the same step."""
+    """The length of a group of indices that repeats with a constant offset."""
     for period in range(1, len(at) // 2 + 1):
         step = at[period] - at[0]
         if (
@@ -221,7 +220,7 @@ def _period(at: list[int]) -> int | None:
 
 
 def _columns(at: list[int]) -> list[tuple[int, int]]:
-    """Of a period: numbers, and how often each comes."""
+    """The distinct indices of a period, and how often each is repeated."""
     return [(number, len(list(same))) for number, same in itertools.groupby(at)]
 
 
@@ -263,7 +262,7 @@ def _slice(x, dim: int, first: int, step: int, count: int):
 
 
 def _gather(place, x, dim, index, sparse_grad=False):
-    """Of each row its own numbers."""
+    """Selects within each row by an index of its own."""
     dim %= max(_value(x).ndim, 1)
     if _value(x).ndim == 0 or _value(index).numel() * _value(x).shape[dim] > MAX_COMPARISONS:
         return None

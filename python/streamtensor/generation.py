@@ -1,7 +1,8 @@
-"""Generating on a design: one launch for each chunk of the prompt where the design has prefill;
-else
-one for each text token, or for several, where the design chooses them itself. One design of both
-phases that does so takes several chunks a launch, too.
+"""Generates text on a design.
+
+With a prefill phase, each launch reads one chunk of the prompt; else each launch reads one token. A
+design that selects the token on the device runs several steps per launch. A design with a dynamic
+token count also reads several chunks of a prompt per launch.
 """
 
 import math
@@ -17,26 +18,25 @@ from .errors import Error
 
 
 class LaunchResult(NamedTuple):
-    """One launch."""
+    """What one launch read and returned."""
 
-    position: int  # of the last token that it read
-    token: int  # that token, of the first sequence
-    # vocabulary; of a design with argmax: the one id; of several sequences: of each; none where
-    # other launches follow and the design leaves them out
+    position: int  # position of the last token that was read
+    token: int  # that token, of the first sequence of a batch
+    # vocabulary, or the id with argmax; one row per sequence of a batch; empty if the launch is
+    # continued by another one
     logits: torch.Tensor
-    count: int = 1  # tokens of a sequence that it read
-    # of them in its chunks, of which there may be several where tokens are counted; each step
-    # behind reads one
+    count: int = 1  # tokens read per sequence
+    # tokens read in chunks; each further step reads one token
     rows: int = 1
     phase: str = "decode"
-    # of several steps: the new tokens, which the design chose; an id of each sequence
+    # tokens that the design selected in several steps, one id per sequence each
     new_tokens: tuple = ()
-    first: bool = True  # tokens behind the prompt came out of it
+    first: bool = True  # whether it produced tokens after the prompt
 
 
 @dataclass
 class Sampler:
-    """Chooses a token; temperature 0 takes the likeliest."""
+    """Selects a token from logits; temperature 0 is greedy."""
 
     temperature: float = 0.0
     top_k: int = 0  # 0: all
@@ -69,14 +69,14 @@ class Sampler:
             values, ids = values[: self.top_k], ids[: self.top_k]
         probabilities = torch.softmax(values, -1)
         before = probabilities.cumsum(-1) - probabilities
-        probabilities[before >= self.top_p] = 0  # the first is always kept
+        probabilities[before >= self.top_p] = 0  # the most likely token stays
         return int(ids[torch.multinomial(probabilities, 1, generator=self._generator)])
 
 
 GREEDY_SAMPLER = Sampler()
 
 
-TOKENS_PER_LAUNCH = 16  # a launch costs little beside so many, and its text still comes soon
+TOKENS_PER_LAUNCH = 16  # amortizes the launch overhead, and text still appears quickly
 
 
 def check_per_launch(tokens: int, argmax: bool) -> None:
@@ -91,13 +91,15 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
 
 
 class Launcher:
-    """Launches of a design of one sequence, or of several in step."""
+    """Launches of a design for one sequence, or for a batch of aligned sequences."""
 
     def __init__(
         self, design: Design, shape: StepShape, chunk: StepShape | None = None, per_launch: int = 1
     ):
-        """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are
-        counted. per_launch: most steps of one launch, where the design chooses tokens itself.
+        """chunk: the shape of the prefill phase, if there is one; `shape` itself with a dynamic
+        token count.
+
+        per_launch: maximum steps per launch, if the design selects the tokens.
         """
         check_per_launch(per_launch, shape.argmax)
         self.design, self.shape, self.chunk, self.per_launch = (
@@ -110,8 +112,9 @@ class Launcher:
     def _next_launch(
         self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None
     ) -> LaunchResult:
-        """Reads the texts, as far as a launch goes, from `position` on; `new`: so many tokens are
-        wanted behind them.
+        """Reads as much of the texts from `position` on as one launch can.
+
+        new: number of tokens wanted after the texts.
         """
         width, left = self.chunk.tokens if self.chunk else 1, len(texts[0]) - position
         single_step = width > 1 and left > 1 and not self.shape.dynamic_tokens
@@ -136,9 +139,11 @@ class Launcher:
         starts: list[int] | None = None,
         has_followers: bool = False,
     ) -> LaunchResult:
-        """The pieces in the first step, then those given, a token of each sequence a step or, where
-        they are counted, as many as there may be, then a token a step that the design chose.
-        followed: others are read behind the pieces.
+        """Runs one launch of `steps` steps.
+
+        The first step reads the pieces. The next steps read the forced tokens: one per sequence and
+        step, or with a dynamic token count as many as a step has rows. The remaining steps read the
+        token that the design selected. has_followers: another launch reads the rest of the text.
         """
         count = len(pieces[0])
         phase, shape = ("prefill", self.chunk) if count > 1 else ("decode", self.shape)
@@ -177,8 +182,8 @@ class Launcher:
 
 
 class Decoder(Launcher):
-    """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not
-    computed again.
+    """Decodes one sequence, and tracks the tokens in the cache: a common prefix with the last text
+    is not computed again.
     """
 
     def __init__(
@@ -188,15 +193,14 @@ class Decoder(Launcher):
         self.cached: list[int] = []
 
     def step(self, token: int, position: int) -> LaunchResult:
-        """One token through decode."""
+        """Decodes one token."""
         self.cached = self.cached[:position] + [token]
         step = self._launch([[token]], [[]], position)
         return step._replace(logits=step.logits.reshape(-1))
 
     def read(self, ids: list[int], new: int = 1) -> Iterator[LaunchResult]:
-        """Launches that make the cache hold these ids; the last of them says what is behind them,
-        and
-        may go on to `new` tokens behind.
+        """Launches until the cache holds these ids; the last one may decode up to `new` tokens
+        after them.
         """
         cached = next(
             (i for i, (old, new) in enumerate(zip(self.cached, ids[:-1])) if old != new),
@@ -209,12 +213,13 @@ class Decoder(Launcher):
             yield step._replace(logits=step.logits.reshape(-1), first=cached >= len(ids))
 
     def row(self, name: str, position: int) -> torch.Tensor:
-        """What the design wrote into the state `name` at `position`: heads x width."""
+        """The row of the state `name` at `position`: heads x width."""
         return self.design.row(name, position)
 
     def steps(self, prompt: list[int], new: int) -> Iterator[LaunchResult]:
-        """Decodes greedily from an empty cache, token by token; step i reads text token i, and the
-        last `new` steps choose the new ones.
+        """Greedy decoding from an empty cache, token by token.
+
+        Step i reads text token i, and the last `new` steps select the new tokens.
         """
         self.reset()
         token = prompt[0]
@@ -236,7 +241,7 @@ class Decoder(Launcher):
         progress: Callable[[float], None] = lambda _: None,
         launched: Callable[[LaunchResult], None] = lambda _: None,
     ) -> Iterator[int]:
-        """The new ids as they come, at most `new`; one of `end` is the last."""
+        """Yields at most `new` new ids; ends after one of `end`."""
         ids = list(prompt)
         while len(ids) < len(prompt) + new:
             for step in self.read(ids, len(prompt) + new - len(ids)):
@@ -259,8 +264,9 @@ class Decoder(Launcher):
 def check_prompt(
     prompt: list[int], new: int, vocabulary: int, context: int, limit: int | None = None
 ) -> int:
-    """How many new tokens there will be at most: `new`, or what is left of the context. limit: the
-    model's largest context.
+    """The maximum number of new tokens: `new`, or the rest of the context.
+
+    limit: the maximum context of the model.
     """
     if not prompt:
         raise Error("the prompt is empty", "accepted is at least one token")
@@ -281,8 +287,10 @@ def check_prompt(
 
 
 class BatchDecoder(Launcher):
-    """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them.
-    Shorter prompts begin later.
+    """Decodes several prompts in lockstep: each launch reads a token, or a chunk, of every
+    sequence.
+
+    Shorter prompts start at a later row.
     """
 
     def tokens(
@@ -293,7 +301,7 @@ class BatchDecoder(Launcher):
         progress: Callable[[float], None] = lambda _: None,
         launched: Callable[[LaunchResult], None] = lambda _: None,
     ) -> Iterator[list[int]]:
-        """The new ids as they come, one of each sequence, `new` times."""
+        """Yields `new` times one new id per sequence."""
         length = max(map(len, prompts))
         rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
         starts, cached = [length - len(prompt) for prompt in prompts], 0
@@ -312,7 +320,7 @@ class BatchDecoder(Launcher):
 
 
 class IncrementalText:
-    """New ids as text, piece by piece: what might still change, or begin a stop text, is held back."""
+    """Decodes ids to text incrementally; withholds what may still change or begin a stop text."""
 
     def __init__(self, decode: Callable[[list[int]], str], prompt: list[int], stops: list[str]):
         self._decode, self._ids, self._stops = (
@@ -326,7 +334,7 @@ class IncrementalText:
     def add(self, token: int) -> str:
         self._ids.append(token)
         text = self._decode(self._ids)
-        if text.endswith("\ufffd"):  # part of a character
+        if text.endswith("\ufffd"):  # an incomplete character
             return ""
         found = [at for stop in self._stops if (at := text.find(stop, self._start)) >= 0]
         if found:
@@ -338,7 +346,7 @@ class IncrementalText:
         return "" if self.stopped else self._show(self._decode(self._ids))
 
     def _pending_stop_length(self, text: str) -> int:
-        """How many last characters may be the beginning of a stop text."""
+        """Number of last characters that may begin a stop text."""
         lengths = (
             n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n])
         )

@@ -1,4 +1,4 @@
-"""What `generate` shows: text as it comes, and how fast it came."""
+"""Prints the output of `generate`: the text while it is generated, and the speed."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from .generation import BatchDecoder, Decoder, IncrementalText, LaunchResult
 
 
 class AnswerStream:
-    """Streams new tokens to standard output: text with a tokenizer, else ids."""
+    """Streams new tokens to standard output: as text with a tokenizer, else as ids."""
 
     sequences = 1
 
@@ -25,8 +25,8 @@ class AnswerStream:
         )
         self.ids: list[int] = []
         self.stop_reason: str | None = None  # "end token" or "stop text"
-        self.seconds = 0.0  # of all launches
-        self.first = 0.0  # of those up to the first new token
+        self.seconds = 0.0  # seconds of all launches
+        self.first = 0.0  # seconds up to the first new token
         self.launches: list[LaunchResult] = []
 
     def write(self, new: int, choose, end, progress) -> None:
@@ -53,7 +53,7 @@ class AnswerStream:
         self._show((self._text.rest() if self._text else "") + "\n")
 
     def read(self) -> int:
-        """Tokens that went through the design."""
+        """Number of tokens that the design read."""
         return sum(step.count for step in self.launches)
 
     def launches_to_first_token(self) -> list[LaunchResult]:
@@ -69,9 +69,7 @@ class AnswerStream:
 
 
 class BatchAnswers:
-    """Of several prompts: the texts, or ids, are shown when all have ended, a line or more for
-    each.
-    """
+    """Answers to a batch of prompts, printed after all have ended."""
 
     sequences = property(lambda self: len(self._prompts))
     launches_to_first_token = AnswerStream.launches_to_first_token
@@ -116,12 +114,12 @@ class BatchAnswers:
             self._shown[i] += f"{',' if self._shown[i] else ''}{token}"
 
     def read(self) -> int:
-        """Tokens that went through the design."""
+        """Number of tokens that the design read."""
         return self.sequences * sum(step.count for step in self.launches)
 
 
 def _simulate(design: Path, shapes: list[StepShape], step: LaunchResult) -> dict:
-    """A launch with as many rows in the cache as it had."""
+    """Simulates a launch with the number of cached rows that it had."""
     chunks = -(-step.rows // max(shape.tokens for shape in shapes))
     steps = chunks + step.count - step.rows
     extents = {
@@ -134,7 +132,7 @@ def _simulate(design: Path, shapes: list[StepShape], step: LaunchResult) -> dict
 
 
 def _sum_ms(design: Path, shapes: list[StepShape], launches: list[LaunchResult]) -> float:
-    """The first and the last of equal kind are simulated; those between grow evenly."""
+    """Simulates the first and the last launch of each kind; the ones between grow linearly."""
     total = 0.0
     for kind in dict.fromkeys((step.phase, step.rows, step.count) for step in launches):
         same = [step for step in launches if (step.phase, step.rows, step.count) == kind]
@@ -178,7 +176,7 @@ def _print_launches(
 
 
 def print_speed(design: Path, answer: AnswerStream | BatchAnswers, shapes: list[StepShape]) -> None:
-    """Of the report what stands before its tables; shapes: of the design's phases."""
+    """Prints the head of the report and the measured speed. shapes: of the design's phases."""
     report = design / "report.txt"
     if report.is_file():
         print(report.read_text().partition("\n\nresources")[0].rstrip())

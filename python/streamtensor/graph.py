@@ -1,9 +1,9 @@
-"""PyTorch module -> linalg-on-tensors MLIR text, with every parameter and buffer as an argument of
-@main.
+"""Lowers a PyTorch module to linalg-on-tensors MLIR, with every parameter and buffer as an argument
+of @main.
 
-Parameters may live on the meta device: lowering looks at shapes and types only, so a model of any
-size is lowered without its weights in memory. Arguments and results carry their names and roles as
-attributes:
+Parameters may be on the meta device: lowering depends on shapes and types only, so that a model of
+any size is lowered without its weights in memory. Arguments and results have their names and roles
+as attributes:
 
     %arg0: tensor<1x1xi64> {stream.name = "ids", stream.role = "input"}
 """
@@ -37,7 +37,7 @@ ELEMENTS = {
     "i1": torch.bool,
 }
 _ACCEPTED = "accepted is what torch.export can trace with the given inputs and torch-mlir can lower"
-_ALTERNATIVES = {  # by a part of an op's name
+_ALTERNATIVES = {  # by a regular expression for the op's name
     "linalg|inverse|cholesky": "accepted are inverses, factors and solutions "
     "of what is known before the module runs: "
     "worked out once, and kept as a buffer",
@@ -53,26 +53,24 @@ class Port:
 
     name: str
     role: str  # argument: input, state or weight; result: output or state
-    # result of role state: it is a row that replaces the state's row along this axis; argument with
-    # rows: of these ...
+    # state result: axis of the rows that it replaces; input with `rows`: axis of the tokens
     axis: int | None = None
-    at: str | None = None  # ... at the index which the input of this name holds
-    # ... as many rows of it as the input of this name says; None: all. Argument: so many of its
-    # rows count
+    at: str | None = None  # state result: input that holds the index of the first row
+    # input that holds the number of valid rows (tokens); None: all are valid
     rows: str | None = None
-    batch: int | None = None  # as many sequences are in the state
-    # argument: per dim the input that holds its extent at run time, or ""
+    batch: int | None = None  # number of sequences in the state
+    # argument: for each dim the input that holds its run-time extent, or ""
     dims: tuple[str, ...] | None = None
-    # input: the output that it, or its first row, takes for the next step of a launch, of so many
-    # at most
+    # input: the output that is fed back to it (its first row) in the next step, and the maximum
+    # number of steps
     next: tuple[str, int] | None = None
-    step: int | None = None  # input: by how much it grows with every row of a step
-    window: int | None = None  # argument: nothing depends on rows older than so many tokens
+    step: int | None = None  # input: increment per row of a step
+    window: int | None = None  # argument: sliding window in tokens; older rows are not read
 
 
 @dataclass(frozen=True)
 class Signature:
-    """One argument or result as the compiled function has it."""
+    """The type of one argument or result of the lowered function."""
 
     port: Port
     shape: tuple[int, ...]
@@ -81,13 +79,13 @@ class Signature:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A function in MLIR, and what its arguments and results are."""
+    """A function in MLIR, and the signatures of its arguments and results."""
 
     text: str
     inputs: list[Signature]
-    weights: list[str]  # names, in argument order, after the inputs
+    weights: list[str]  # names in argument order; they follow the inputs
     results: list[Signature]
-    # which of PyTorch's ops a line of the text comes from
+    # the PyTorch op that a line of the text comes from
     origin: Callable[[int], str | None] = lambda line: None
 
 
@@ -96,7 +94,7 @@ class _Functional(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, names: Sequence[str]):
         super().__init__()
-        # in a tuple, so that torch.export does not find the parameters itself
+        # in a tuple, so that torch.export does not find the parameters
         self._untracked = (module, tuple(names))
 
     def forward(self, inputs: list, weights: list):
@@ -105,7 +103,7 @@ class _Functional(torch.nn.Module):
 
 
 def named_tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters, then buffers, in the module's own order; a tied parameter once, under its first
+    """Parameters, then buffers, in the order of the module; a tied parameter once, by its first
     name.
     """
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -120,11 +118,11 @@ def lower(
     attributes: bool = True,
     prefix: str = "",
 ) -> Lowered:
-    """Lowers `module(*inputs)`, keeping the weights that it uses.
+    """Lowers `module(*inputs)`; weights that it does not use are dropped.
 
-    ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading
-    results; a result without one is the output resultN. prefix: the part of each weight's name that
-    the text leaves out.
+    ports: one per tensor in `inputs`, with nested lists flattened. results: ports of the first
+    results; further results are outputs named resultN. prefix: removed from the names of weights in
+    the text.
     """
     return lower_function(
         _Functional(module, list(weights)), inputs, ports, weights, results, attributes, prefix
@@ -140,7 +138,7 @@ def lower_function(
     attributes: bool = True,
     prefix: str = "",
 ) -> Lowered:
-    """The same for a module that takes (inputs, weights), two lists."""
+    """Lowers a module that takes two lists, (inputs, weights)."""
     public = [name.removeprefix(prefix) for name in weights]
     lowered = _lower_to_linalg(
         function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public]
@@ -162,8 +160,9 @@ def lower_function(
 
 
 def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
-    """The MLIR module; names: of the arguments. torch-mlir's diagnostics go into the error, not to
-    stderr.
+    """The MLIR module. names: of the arguments.
+
+    Diagnostics of torch-mlir become part of the error instead of going to stderr.
     """
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as dialect
@@ -173,7 +172,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[
     context.attach_diagnostic_handler(lambda diagnostic: said.append(diagnostic.message) or True)
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
+            warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
             _check_results(program)
             _check_shapes(program)
@@ -212,9 +211,9 @@ def _export(functional: torch.nn.Module, arguments: tuple):
 
     disabled = logging.root.manager.disable
     try:
-        # what it says and shows of a failure is not the user's graph
+        # its messages about a failure do not show the user's graph
         logging.disable(logging.CRITICAL)
-        # nobody calls what its passes make
+        # the graph modules of its passes are never called
         with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):
             return torch.export.export(functional, arguments)
     except GuardOnDataDependentSymNode as error:
@@ -227,7 +226,7 @@ def _export(functional: torch.nn.Module, arguments: tuple):
 
 
 def _place(error: Exception) -> str:
-    """The line of the module's code that raised it."""
+    """The line of the user's code that raised the error."""
     return _last_place(
         (frame.line, frame.filename, frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -235,9 +234,7 @@ def _place(error: Exception) -> str:
 
 
 def _place_of(operation: str, program) -> str:
-    """The line of the module's code that the first node of that name, in MLIR's spelling, comes
-    from.
-    """
+    """The line of the user's code of the first node with that name, in MLIR's spelling."""
     nodes = program.graph.nodes if program else ()
     return next(
         (
@@ -272,7 +269,7 @@ def _last_place(frames) -> str:
 
 
 def _check_pure(program, names: list[str]) -> None:
-    """program: after its decomposition, which finds out what is written."""
+    """Rejects writes to inputs and parameters; decomposition of the program has found them."""
     written = next(iter(program.graph_signature.user_inputs_to_mutate.values()), None)
     if written:
         raise Error(
@@ -283,9 +280,9 @@ def _check_pure(program, names: list[str]) -> None:
 
 
 def _check_effects(program, written: dict) -> None:
-    """An op that looks at its inputs' values, to raise an error of its own; written: targets by
-    name,
-    before the decomposition.
+    """Rejects ops that raise errors depending on input values.
+
+    written: targets by name, before the decomposition.
     """
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target is torch.ops.higher_order.with_effects:
@@ -322,7 +319,7 @@ def _check_results(program) -> None:
 
 
 def _check_repeatable(program, lowered) -> None:
-    """The state of a generator of random numbers stands beside the function."""
+    """Rejects random numbers: the lowered module then has a generator state beside the function."""
     if len(lowered.body.operations) == 1:
         return
     random = next(
@@ -339,7 +336,7 @@ def _check_repeatable(program, lowered) -> None:
 
 
 def _check_shapes(program) -> None:
-    """torch-mlir does not end on some graphs that have such shapes."""
+    """Rejects data-dependent shapes: torch-mlir does not terminate on some of them."""
     for node in program.graph.nodes:
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and not all(
@@ -378,9 +375,7 @@ def _check_types(program) -> None:
 
 
 def _locate(program) -> None:
-    """Gives each node its op as the place that it comes from; the importer takes places from stack
-    traces.
-    """
+    """Sets each node's op as its location; the importer takes locations from stack traces."""
     for node in program.graph.nodes:
         if node.op != "placeholder":
             node.meta["written"] = node.meta.get("stack_trace")
@@ -388,7 +383,7 @@ def _locate(program) -> None:
 
 
 def _origin(module, line: int) -> str | None:
-    """The op at that line, numbered from 1, of the module's text."""
+    """The op at that line (from 1) of the module's text."""
     lines = module.operation.get_asm(enable_debug_info=True, use_local_scope=True).splitlines()
     found = (
         re.findall(r'loc\((?:fused\[|callsite\()?"([^"]+)"', lines[line - 1])
@@ -399,16 +394,14 @@ def _origin(module, line: int) -> str | None:
 
 
 def _remove_failed_dump(error: Exception) -> None:
-    """torch-mlir writes a module that it cannot lower to the folder for temporary files, and says
-    where.
-    """
+    """Removes the module that torch-mlir dumps to the temporary folder on failure."""
     found = re.search(r"\$ torch-mlir-opt -pass-pipeline='.*' (.+\.mlir)$", str(error), re.M)
     if found and Path(found[1]).parent == Path(tempfile.gettempdir()):
         Path(found[1]).unlink(missing_ok=True)
 
 
 def _operation_without_lowering(said: list[str]) -> str | None:
-    """The operation, in MLIR's spelling, that torch-mlir said it has no lowering for."""
+    """The operation, in MLIR's spelling, that torch-mlir reports as not lowered."""
     found = said and (
         re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0])
     )
@@ -429,10 +422,7 @@ def _signatures(ports: Sequence[Port], types) -> list[Signature]:
 
 
 def _drop_unused(function, keep: int, names: list[str]) -> list[str]:
-    """Removes the arguments after the first `keep` that nothing reads; returns the names of those
-    that
-    stay.
-    """
+    """Removes unused arguments after the first `keep`; returns the names of the others."""
     from torch_mlir import ir
 
     block = function.entry_block
@@ -494,7 +484,7 @@ def _dictionary(port: Port):
 
 
 def first_line(error: Exception) -> str:
-    """What it says; of a list, behind its heading, the first entry."""
+    """The first line of the message; for a list, its heading and the first entry."""
     if isinstance(error, KeyError):
         return f"there is no {error}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""The lock of an exploration's journal, as Optuna's, but it says what it waits for."""
+"""The lock of an exploration's journal: Optuna's, with messages about what it waits for."""
 
 import sys
 import time
@@ -8,13 +8,13 @@ from optuna.storages.journal import JournalFileSymlinkLock
 
 from .errors import Error
 
-NOTICE_SECONDS = 2  # seconds, before that is said
-STALE_SECONDS = 30  # seconds in which nothing is written: the run whose lock it is was killed
+NOTICE_SECONDS = 2  # seconds before a message
+STALE_SECONDS = 30  # seconds without a write after which the owner of the lock counts as killed
 POLL_SECONDS = 0.02
 
 
 class JournalLock(JournalFileSymlinkLock):
-    """A link to the journal beside it, which one run at a time has."""
+    """A symbolic link beside the journal, which one run at a time holds."""
 
     def __init__(self, journal: Path):
         super().__init__(str(journal))
@@ -24,8 +24,7 @@ class JournalLock(JournalFileSymlinkLock):
         begun = since = time.monotonic()
         written, told = self._written(), False
         if self._link.is_symlink() and not self._link.exists():
-            # it leads nowhere, since the run that made it was killed and the folder is elsewhere
-            # now: nobody holds it
+            # a dangling link of a killed run, in a folder that was moved: nobody holds it
             self._link.unlink(missing_ok=True)
         while not self._taken():
             time.sleep(POLL_SECONDS)

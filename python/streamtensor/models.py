@@ -1,8 +1,8 @@
-"""Models by name: a folder, the local Hugging Face cache, the hub (one short try), or a built-in
-configuration.
+"""Loads a model by name: a folder, the local Hugging Face cache, the hub (one short try), or a
+built-in configuration.
 
-Parameters stay on the meta device; `Model.tensor` reads or makes one at a time. Buffers (rotary
-frequencies and the like, which no checkpoint holds) are real.
+Parameters stay on the meta device; `Model.tensor` reads or generates one at a time. Buffers, such
+as rotary frequencies, are in no checkpoint and have values.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 
 @dataclass
 class Model:
-    """A causal language model whose parameters have shapes but no values yet."""
+    """A causal language model whose parameters have shapes but no values."""
 
     name: str
     config: object
     module: torch.nn.Module
     source: object  # has tensor(name): a Checkpoint or RandomWeights
-    folder: Path | None  # where its files are
-    notice: str | None  # what the user should know of its weights
+    folder: Path | None  # folder with its files
+    notice: str | None  # message about its weights
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return graph.named_tensors(self.module)
@@ -61,7 +61,7 @@ class Model:
         weights.write(path, names, tensors, self.tensor, progress)
 
     def with_values(self) -> torch.nn.Module:
-        """The module with its parameters read or made; tied ones stay tied."""
+        """The module with the values of its parameters; tied ones stay tied."""
         if self.folder:
             weights.check_hashes(self.folder)
         values = {
@@ -77,7 +77,7 @@ class Model:
         return self.module
 
     def end_tokens(self) -> set[int]:
-        """The ids that end an answer: the generation configuration's, else the model's."""
+        """The ids that end an answer: of the generation configuration, else of the model."""
         end = getattr(self.config, "eos_token_id", None)
         path = self.folder and self.folder / "generation_config.json"
         if path and path.is_file():
@@ -94,7 +94,7 @@ class Model:
         return set(ids)
 
     def tokenizer(self):
-        """The model's tokenizer, or None where its files are not there."""
+        """The tokenizer of the model; None if it has no tokenizer files."""
         from transformers import AutoTokenizer
 
         files = ("tokenizer.json", "tokenizer.model", "vocab.json")
@@ -109,8 +109,8 @@ class Model:
 
 
 def load(name: str, seed: int = 0, search: bool = True) -> Model:
-    """search=False: the built-in configuration `name` with random weights, whatever the machine
-    has.
+    """search=False: the built-in configuration `name` with random weights, without looking for
+    files.
     """
     folder = _find(name) if search else None
     config = _config(name, folder)
@@ -130,7 +130,7 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
 
 
 def _find(name: str) -> Path | None:
-    """The folder that holds the model's files, or None for a built-in configuration."""
+    """The folder with the files of the model; None for a built-in configuration."""
     path = Path(name)
     if path.is_file():
         raise Error(
@@ -178,7 +178,7 @@ def _from_hub(name: str) -> Path | None:
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
         return Path(snapshot_download(name, allow_patterns=HUB_FILES, etag_timeout=HUB_TIMEOUT_S))
-    except Exception:  # unreachable, unknown or private: the caller says what else there is
+    except Exception:  # unreachable, unknown or private: the caller reports it
         return None
 
 
@@ -214,7 +214,7 @@ CONFIG_MINIMUMS["max_position_embeddings"] = 2  # a prompt and an answer
 
 
 def _numbers(entries: dict):
-    """Its numbers by their names, those of its groups too."""
+    """All numbers of nested dictionaries, with their names."""
     for name, value in entries.items():
         if isinstance(value, dict):
             yield from _numbers(value)
@@ -223,7 +223,7 @@ def _numbers(entries: dict):
 
 
 def _check_extents(place, config) -> None:
-    """transformers builds a model of some of these that cannot run."""
+    """Rejects configurations of which transformers builds a model that cannot run."""
     for name, least in CONFIG_MINIMUMS.items():
         value = getattr(config, name, None)
         if isinstance(value, int) and value < least:
@@ -258,9 +258,8 @@ def _build(name: str, config) -> torch.nn.Module:
 
 
 def _check_causal(name: str, module: torch.nn.Module) -> None:
-    """transformers makes a language model of encoders as well; their tokens would be other ones
-    with
-    every token that follows.
+    """Rejects encoders, of which transformers also makes language models: their tokens depend on
+    later ones.
     """
     if any(getattr(part, "is_causal", None) is False for part in module.modules()):
         raise Error(
@@ -273,7 +272,7 @@ def _check_causal(name: str, module: torch.nn.Module) -> None:
 
 @contextlib.contextmanager
 def _meta_parameters():
-    """While active, every new parameter goes to the meta device; buffers stay real."""
+    """While active, every new parameter goes to the meta device; buffers keep their values."""
     register = torch.nn.Module.register_parameter
 
     def register_meta(module, name, parameter):

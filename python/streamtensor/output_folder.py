@@ -1,4 +1,4 @@
-"""Outputs appear whole or not at all; one of ours is replaced, anything else is refused."""
+"""Writes output folders atomically; replaces only folders that this package wrote."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ from .errors import Error
 
 @contextlib.contextmanager
 def folder(path: Path, ours: set[str]) -> Iterator[Path]:
-    """A new, empty folder that takes the place of `path` when the block ends without an error.
+    """A new, empty folder that replaces `path` when the block ends without an error.
 
-    ours: the names that such a folder has; a `path` with any other is refused before the block
-    runs.
+    ours: the names that such a folder may contain; a `path` that contains others is rejected before
+    the block runs.
     """
     check(path, ours)
-    path = Path(os.path.realpath(path))  # of a link the folder: the link stays
+    path = Path(os.path.realpath(path))  # for a link, its target is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
         fresh, old = Path(work) / "new", Path(work) / "old"
@@ -50,7 +50,7 @@ def check(path: Path, ours: set[str]) -> None:
 
 
 def check_weights(path: Path) -> None:
-    """A place for a file of weights."""
+    """Rejects a path for a weights file that exists and is something else."""
     if path.exists() and not (path.is_file() and _has_weights(path)):
         raise Error(
             f"{path}: not a file of weights",
@@ -60,13 +60,15 @@ def check_weights(path: Path) -> None:
 
 
 def _has_weights(path: Path) -> bool:
-    """As safetensors begin: the length of a header in 8 bytes, and the header."""
+    """Whether the file begins as safetensors: 8 bytes with the length of the header, and the
+    header.
+    """
     with open(path, "rb") as file:
         return file.read(9)[8:] == b"{"
 
 
 def _check_above(path: Path) -> None:
-    """The folders above that are missing can be made."""
+    """Rejects a path whose missing parent folders cannot be created."""
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not above.is_dir():
         raise Error(f"{above}: not a folder", f"'{path.name}' is to be written there")

@@ -1,4 +1,4 @@
-"""Stages of a long command on stderr: a bar where it is a terminal, else one plain line for each
+"""Shows the stages of a long command on stderr: a progress bar on a terminal, else one line per
 stage.
 """
 
@@ -34,7 +34,7 @@ class Progress:
             self._bar.stop()
 
     def stage(self, name: str) -> None:
-        """One that comes again, as in the compiler's searches, is not said again."""
+        """Begins a stage. A repeated stage, as in the compiler's searches, is announced once."""
         self._check_interrupt()
         if name in self._announced:
             return
@@ -46,7 +46,7 @@ class Progress:
             print(f"streamtensor: {name}", file=self._stream, flush=True)
 
     def update(self, fraction: float) -> None:
-        """How much of the current stage is done."""
+        """Sets the completed fraction of the current stage."""
         self._check_interrupt()
         if self._bar and self._task is not None:
             self._bar.update(self._task, total=1, completed=fraction)

@@ -1,31 +1,31 @@
-"""The quantised arithmetic of `--quant`, in PyTorch: what a design computes, as modules for any
+"""The quantized arithmetic of `--quant` in PyTorch: what a design computes, as modules for any
 Hugging Face model.
 
-Contraction, for each group g of the reduction (128 elements, the last may be short), groups added
-in index order:
+Contraction, for each group g of the reduction (128 elements, the last one may be shorter), with
+groups summed in index order:
 
-    s_a = max|x| * (1 / 127) (f32, 1 for a group of zeros)  x_q = clamp(round_half_even(x * (1 /
-    s_a)), -127, 127)
-    s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q = clamp(round_half_even(w / s_w),
-    -7, 7)
-    y  += float(sum of x_q * w_q) * (s_a * s_w)             every product and sum in f32, none
-    fused; the bias comes last
+    s_a = max|x| * (1 / 127)   (f32, 1 for a group of zeros)
+    x_q = clamp(round_half_even(x * (1 / s_a)), -127, 127)
+    s_w = max|w| / 7           (f16, 1 for a group of zeros)
+    w_q = clamp(round_half_even(w / s_w), -7, 7)
+    y  += float(sum of x_q * w_q) * (s_a * s_w)
 
-A LayerNorm in front of contractions with biases keeps its own for these: x above is what the norm
-has before it, and b + w . (the norm's bias), with w as rounded, is what is added last.
+Every product and sum is f32 without fused multiply-add; the bias is added last.
 
-Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A query has one
-scale as well, and a score is its contraction with a row of K as weights. V's scale is multiplied
-into the exponentials of the softmax before these are quantised, in groups of 128 keys (of 64 or 32
-where no more tokens are in a launch of several, of 64 where it has one and a head more than 128
-numbers); what comes out is divided by the sum of the exponentials. An embedding is int8 with one
-f16 scale for each row. Norms, softmax and rotary stay in f32.
+If a LayerNorm precedes contractions with biases, its own bias is not quantized: x above is the norm
+without its bias, and b + w . (bias of the norm), with w as rounded, is added last.
 
-Activations, and keys and values, are multiplied by reciprocals, that of a constant and that of the
-scale, both rounded to f32: a divider for each number would be the largest part of a quantiser. An
-integer is another one than of the quotient where that is within 2^-16 of a half.
+Attention: K and V are int8 within +-119, with one f16 scale per head and token. A query has one
+scale, and a score is its contraction with a row of K as weights. The scales of V are multiplied
+into the exponentials of the softmax before these are quantized in groups of keys (`keys_per_scale`:
+128, 64 or 32); the result is divided by the sum of the exponentials. An embedding is int8 with one
+f16 scale per row. Norms, softmax and rotary embeddings are f32.
 
-Integer sums are formed as f32 (f64 where they might pass 2^24) matrix products, which are exact.
+Activations, keys and values are multiplied by two reciprocals, of the constant and of the scale,
+both rounded to f32: a divider per element would be the largest part of a quantizer. The integer
+differs from that of the exact quotient only where the quotient is within 2^-16 of a half.
+
+Integer sums are computed as f32 matrix products (f64 where they might pass 2^24), which are exact.
 """
 
 import copy
@@ -37,12 +37,12 @@ from transformers.pytorch_utils import Conv1D
 
 from .errors import Error
 
-# keys that share one scale of the probabilities, and how few may where a launch has a few tokens
+# keys that share one scale of the probabilities, and the minimum for launches of several tokens
 KEYS_PER_SCALE, MIN_KEYS_PER_SCALE = 128, 32
-# a head of more numbers, and the keys that then share one where a launch has one token
+# elements above which a head is wide, and the keys per scale of a wide head in decode
 WIDE_HEAD, WIDE_HEAD_KEYS = 128, 64
-FEW_TOKENS = 8  # tokens of a launch that is shaped as one of a single token
-KV_LIMIT = 119  # so that two signed nibbles carry a value
+FEW_TOKENS = 8  # launches of at most so many tokens have the keys per scale of decode
+KV_LIMIT = 119  # the largest value of two signed nibbles
 ATTENTION = "streamtensor"
 _GROUPS = {"32": 32, "64": 64, "128": 128, "row": None}
 _BITS = {"i4": 4, "i8": 8, "f32": None}
@@ -50,22 +50,23 @@ _BITS = {"i4": 4, "i8": 8, "f32": None}
 
 @dataclass(frozen=True)
 class Scheme:
-    """What `--quant` says."""
+    """A parsed `--quant` scheme."""
 
     name: str  # w4a8, w8a8, bf16 or fp32
-    weight: int | None = None  # bits of contractions' weights; None: not quantised
-    # elements of the reduction that share a weight scale; None: a whole row
+    weight: int | None = None  # bits of the weights of contractions; None: not quantized
+    # elements of the reduction per weight scale; None: a whole row
     group: int | None = 128
-    per_token: bool = False  # activations: one scale a token instead of one a group
+    per_token: bool = False  # activations: one scale per token instead of one per group
     head: int | None = None  # bits of the last contraction, the LM head
     embedding: int | None = None  # bits of gathered rows
     kv: int | None = None  # bits of keys and values
 
     @property
     def uses_engine(self) -> bool:
-        """Whether contractions share a unit: then one design is decode and prefill, and beside one
-        of
-        decode alone it reads a prompt hardly sooner.
+        """Whether contractions are mapped to the shared matmul engine.
+
+        Then one design is decode and prefill; a design of decode alone would read a prompt hardly
+        slower.
         """
         return (
             self.weight is not None
@@ -114,11 +115,11 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Weight:
-    """A quantised matrix, rows along the outputs."""
+    """A quantized matrix, outputs x inputs."""
 
     q: torch.Tensor  # int8, outputs x inputs
     scale: torch.Tensor  # f16, outputs x groups
-    group: int  # elements of the reduction for each scale; the last group may be short
+    group: int  # elements of the reduction per scale; the last group may be shorter
 
     def value(self) -> torch.Tensor:
         return (
@@ -132,7 +133,7 @@ def limit(bits: int) -> int:
 
 
 def as_f16(scale: torch.Tensor) -> torch.Tensor:
-    """In f16; 1 where that is 0, the largest f16 where it is beyond."""
+    """The scale in f16: 1 where it rounds to 0, and at most the largest f16."""
     scale = scale.clamp(max=torch.finfo(torch.float16).max).half()
     return torch.where(scale == 0, torch.ones_like(scale), scale)
 
@@ -150,14 +151,14 @@ def times_reciprocal(value: torch.Tensor, scale: torch.Tensor, top: int) -> torc
 
 
 def groups(value: torch.Tensor, size: int) -> torch.Tensor:
-    """The last dim in groups, the last one filled up with zeros: ... x G x size."""
+    """The last dim in groups, the last group padded with zeros: ... x G x size."""
     short = -value.shape[-1] % size
     padded = nn.functional.pad(value, (0, short)) if short else value
     return padded.unflatten(-1, (-1, size))
 
 
 def round_weight(weight: torch.Tensor, bits: int, group: int | None) -> Weight:
-    """Round to nearest. weight: outputs x inputs."""
+    """Rounds to nearest. weight: outputs x inputs."""
     size = group or weight.shape[1]
     parts = groups(weight.detach().float(), size)
     scale = f16_scale(parts.abs().amax(-1), limit(bits))
@@ -180,7 +181,7 @@ def round_rows(x: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def group_sums(x: torch.Tensor, weight: torch.Tensor, start: int, stop: int) -> torch.Tensor:
-    """The exact integer sums over [start, stop) of the last dims of two int8 tensors, as f32: x @
+    """Exact integer sums over [start, stop) of the last dims of two int8 tensors, as f32: x @
     weight^T.
     """
     exact = torch.float32 if (stop - start) * 127 * 127 < 2**24 else torch.float64
@@ -192,8 +193,9 @@ def group_sums(x: torch.Tensor, weight: torch.Tensor, start: int, stop: int) -> 
 def contract(
     x: torch.Tensor, x_scale: torch.Tensor, weight: torch.Tensor, w_scale: torch.Tensor, size: int
 ) -> torch.Tensor:
-    """Sum over groups in index order. x, weight: int8. Scales: ... x G, or ... x 1 where one serves
-    all groups.
+    """The sum over groups in index order.
+
+    x, weight: int8. Scales: ... x G, or ... x 1 for one scale of all groups.
     """
 
     def column(scale, g):
@@ -208,7 +210,7 @@ def contract(
 
 
 class QuantizedLinear(nn.Module):
-    """nn.Linear or Conv1D on integers."""
+    """nn.Linear or Conv1D in integer arithmetic."""
 
     def __init__(self, weight: Weight, bias: torch.Tensor | None, per_token: bool):
         super().__init__()
@@ -220,7 +222,7 @@ class QuantizedLinear(nn.Module):
         self.in_features, self.out_features = weight.q.shape[1], weight.q.shape[0]
 
     @property
-    def weight(self) -> torch.Tensor:  # models look at its type and device
+    def weight(self) -> torch.Tensor:  # models read its type and device
         return self.scale.float()
 
     def forward(self, x):
@@ -237,8 +239,10 @@ class QuantizedLinear(nn.Module):
 
 
 def keys_per_scale(tokens: int, numbers: int) -> int:
-    """Keys that share a scale in a launch of so many tokens, with heads of so many numbers: the
-    tokens' own fill the first group.
+    """Keys that share one scale of the probabilities.
+
+    tokens: of a launch. numbers: elements of a head. The keys of the launch itself fit the first
+    group.
     """
     keys = WIDE_HEAD_KEYS if tokens == 1 and numbers > WIDE_HEAD else KEYS_PER_SCALE
     while tokens > FEW_TOKENS and keys > MIN_KEYS_PER_SCALE and keys // 2 >= tokens:
@@ -247,9 +251,8 @@ def keys_per_scale(tokens: int, numbers: int) -> int:
 
 
 def _new_row_last(query, mask, *rows):
-    """The one row of a launch behind those of the past, as the design has it: keys that share a
-    scale
-    are counted so.
+    """Moves the single new row of a decode step behind the cached rows, where the design has it
+    when it forms groups of keys.
     """
     if query.shape[2] != 1 or rows[0].shape[2] <= keys_per_scale(1, query.shape[3]):
         return (mask, *rows)
@@ -260,9 +263,8 @@ def _new_row_last(query, mask, *rows):
 
 
 def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
-    """Attention on integers, called as transformers calls its own: query B x H x T x D, key and
-    value
-    B x KV x S x D.
+    """Integer attention with the interface of transformers: query B x H x T x D, key and value B x
+    KV x S x D.
     """
     mask, key, value = _new_row_last(query, mask, key, value)
     repeat = query.shape[1] // key.shape[1]
@@ -284,7 +286,7 @@ def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
 
 
 def attention_bf16(module, query, key, value, mask, scaling=None, softcap=None, **_):
-    """f32 attention on keys and values that are stored as bf16."""
+    """f32 attention with keys and values stored as bf16."""
     repeat = query.shape[1] // key.shape[1]
     key, value = (rows.bfloat16().float().repeat_interleave(repeat, 1) for rows in (key, value))
     probabilities = torch.softmax(
@@ -301,9 +303,8 @@ def _scaled(scores, mask, scaling, softcap):
 
 
 def contractions(module: nn.Module) -> dict[str, nn.Module]:
-    """The layers that multiply by a weight, under the weight's name (a tied weight has its first),
-    in
-    the module's order.
+    """The layers with a weight, by the name of the weight (a tied weight: its first name), in the
+    order of the module.
     """
     first = {id(parameter): name for name, parameter in module.named_parameters()}
     return {
@@ -327,7 +328,7 @@ def head(module: nn.Module) -> nn.Module | None:
 
 
 def rounded(module: nn.Module, scheme: Scheme) -> dict[str, Weight]:
-    """Every weight that the scheme quantises, rounded to nearest."""
+    """Every weight that the scheme quantizes, rounded to nearest."""
     found = {}
     for name, layer in contractions(module).items():
         if bits := bits_of(module, layer, scheme):
@@ -336,9 +337,10 @@ def rounded(module: nn.Module, scheme: Scheme) -> dict[str, Weight]:
 
 
 def _attach_unbiased_norm(norm: nn.LayerNorm, inputs, y: torch.Tensor) -> None:
-    """What a contraction with a bias takes in y's place. Norms whose numbers others take too, as
-    where
-    they stand behind a residual addition, are not told apart.
+    """Attaches the norm without its bias, for contractions with a bias.
+
+    Norms whose result has other users too, as behind a residual addition, are treated in the same
+    way.
     """
     y.before_bias = (
         nn.functional.layer_norm(inputs[0], norm.normalized_shape, norm.weight, None, norm.eps),
@@ -349,8 +351,8 @@ def _attach_unbiased_norm(norm: nn.LayerNorm, inputs, y: torch.Tensor) -> None:
 def quantized_copy(
     module: nn.Module, scheme: Scheme, weights: dict[str, Weight] | None = None
 ) -> nn.Module:
-    """A copy of the module that computes as the scheme says. weights: of `rounded`, or calibrated
-    ones.
+    """A copy of the module with the arithmetic of the scheme. weights: of `rounded`, or
+    calibrated.
     """
     weights = rounded(module, scheme) if weights is None else weights
     made = copy.deepcopy(module).eval()
@@ -370,7 +372,7 @@ def quantized_copy(
 
 
 def _round_storage(module: nn.Module, scheme: Scheme) -> None:
-    """Embeddings to int8 rows; for bf16 every matrix to bf16."""
+    """Rounds embeddings to int8 rows; for bf16, every matrix to bf16."""
     for layer in module.modules():
         weight = getattr(layer, "weight", None)
         if isinstance(layer, nn.Embedding) and scheme.embedding:
@@ -383,7 +385,7 @@ def _round_storage(module: nn.Module, scheme: Scheme) -> None:
 
 
 def _register_attention(name: str) -> str:
-    """Makes the attention known to transformers; its masks are additive."""
+    """Registers the attention in transformers, with additive masks."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
@@ -393,11 +395,10 @@ def _register_attention(name: str) -> str:
 
 
 def weight_file_tensors(module: nn.Module, weights: dict[str, Weight]) -> dict[str, torch.Tensor]:
-    """What a weights file holds: NAME.q (int8, the shape of NAME) and NAME.scale (f16, groups in
-    place
-    of the reduction).
+    """The tensors of a weights file: NAME.q (int8, the shape of NAME) and NAME.scale (f16, groups
+    in place of the reduction).
 
-    A weight that is gathered too (a tied embedding) is there under its own name as well.
+    A weight that is gathered as well (a tied embedding) is also stored under its own name.
     """
     layers = contractions(module)
     gathered = {id(layer.weight) for layer in module.modules() if isinstance(layer, nn.Embedding)}

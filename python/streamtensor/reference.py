@@ -1,4 +1,4 @@
-"""PyTorch's own answer, to hold designs against: the unmodified model with its own cache and masks."""
+"""PyTorch's results to compare designs with: the unmodified model with its own cache and masks."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from .models import Model
 class GreedyResult:
     """Greedy decoding of one prompt. Row t belongs to the step that reads text token t."""
 
-    ids: list[int]  # the new ones
+    ids: list[int]  # new ids
     logits: torch.Tensor  # steps x vocabulary
     k: list[torch.Tensor]  # per layer: heads x steps x width
     v: list[torch.Tensor]
@@ -24,7 +24,7 @@ def greedy(
     """tensors: the values of all of the model's parameters and buffers."""
     from transformers import DynamicCache
 
-    # without a configuration it keeps every row
+    # without a configuration, also sliding layers keep every row
     ids, logits, cache, fresh = [], [], DynamicCache(), list(prompt)
     with torch.no_grad():
         for _ in range(new):
@@ -46,7 +46,7 @@ def greedy(
 
 
 class ReferenceDesign:
-    """Behaves as a compiled design, and is the exported step run by PyTorch."""
+    """Has the interface of a compiled design, and runs the exported step in PyTorch."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ReferenceDesign:
         shape: StepShape,
         weights: dict[str, torch.Tensor] | None = None,
     ):
-        """weights: values in place of the module's own, by name in the step."""
+        """weights: values that replace the module's own, by name in the step."""
         self.step, self.shape, self.weights = DecoderStep(module, shape), shape, weights or {}
         self.reset()
 
@@ -104,7 +104,7 @@ class ReferenceDesign:
             self.values[name][:, :, position : position + tokens] = row[:, :, :tokens]
 
     def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
-        """One after the other, as Design.launch_tokens says."""
+        """The steps one by one, with the interface of Design.launch_tokens."""
         chunks = (
             list(forced.split(self.shape.tokens if self.shape.dynamic_tokens else 1))
             if len(forced)

@@ -1,10 +1,9 @@
-"""Ops that put numbers in order, or look for a place among them, as comparisons: of each number
-with
-each, or with 0, 1, …
+"""Decomposes sorting, searching, scans and scatters into comparisons: each element with each, or
+with 0, 1, …
 
-A number's rank is how many come before it; the number of rank r is the one whose rank is r. The
-loops are known before anything runs, as a stream design wants it, and all comparisons of a number
-are made at once where there is room.
+The rank of an element is the number of elements in front of it; sorting selects the element of each
+rank. All loops are static, as a stream design needs, and the comparisons of an element run in
+parallel where there is room.
 """
 
 import math
@@ -15,7 +14,7 @@ from .errors import Error
 from .gather_rewrites import first_true, flat_index, nonnegative_index, select_masked
 
 _aten = torch.ops.aten
-MAX_SORTED = 1024  # numbers that are compared with each other
+MAX_SORTED = 1024  # maximum number of elements that are compared with each other
 
 
 def table() -> dict:
@@ -50,7 +49,7 @@ def table() -> dict:
 
 
 def _extreme_value(x, dim, keepdim, reduce):
-    """The value along a dim that `reduce` gives, and where it first is."""
+    """The reduced value along a dim, and its first index."""
     moved = x.movedim(dim, -1)
     values = reduce(moved, -1)
     places = first_true(moved == values.unsqueeze(-1))
@@ -81,7 +80,7 @@ def _place(x, dim, keepdim, reduce):
 
 
 def _ranks(x, is_descending: bool):
-    """Of numbers along the last dim, equal ones in their order."""
+    """Ranks along the last dim; equal elements keep their order."""
     count = x.shape[-1]
     if count > MAX_SORTED:
         raise Error(
@@ -98,7 +97,7 @@ def _ranks(x, is_descending: bool):
 
 
 def _select_ranks(x, ranks, wanted):
-    """The numbers along the last dim whose ranks are `wanted`, and where they are."""
+    """The elements of the last dim with the wanted ranks, and their indices."""
     mask = ranks.unsqueeze(-2) == wanted.unsqueeze(-1)
     place = torch.arange(x.shape[-1])
     return select_masked(x.unsqueeze(-2), mask), select_masked(place, mask)
@@ -128,7 +127,7 @@ def _median(x, dim=0, keepdim=False):
 
 
 def _searchsorted(limits, x, *, out_int32=False, right=False, side=None, sorter=None):
-    """How many limits lie below."""
+    """The number of limits below each element."""
     if sorter is not None:
         return NotImplemented
     one, other = limits.unsqueeze(-2), x.unsqueeze(-1)
@@ -137,7 +136,7 @@ def _searchsorted(limits, x, *, out_int32=False, right=False, side=None, sorter=
 
 
 def _prefix_mask(x, dim, rest):
-    """Row i of the last two dims: the numbers up to i, and `rest` behind them; and where these are."""
+    """Row i of the last two dims: elements up to i, then `rest`; and the mask of the former."""
     moved = x.movedim(dim, -1).unsqueeze(-2)
     place = torch.arange(x.shape[dim])
     seen = place <= place.unsqueeze(-1)
@@ -154,7 +153,7 @@ def _logcumsumexp(x, dim):
 
 
 def _running_extreme(x, dim, reduce, rest):
-    """Of equal numbers PyTorch names the last one."""
+    """The index is the last one of equal elements, as in PyTorch."""
     numbers, seen = _prefix_mask(x, dim, rest)
     values = reduce(numbers, -1)
     places = torch.where(
@@ -178,9 +177,9 @@ def _cummin(x, dim):
 
 
 def _scatter_by_mask(x, index, source, adds: bool):
-    """x with numbers of `source` at the places that `index` says, both along the last dim; of
-    several
-    for one place the last, or their sum beside x's.
+    """Scatters `source` into x at `index`, both along the last dim.
+
+    For several sources of one place, the last one wins, or with `adds` they are added to x.
     """
     places, turn = torch.arange(x.shape[-1]).unsqueeze(-1), torch.arange(index.shape[-1])
     hits = nonnegative_index(index, x.shape[-1]).unsqueeze(-2) == places
@@ -229,14 +228,14 @@ def _index_copy(x, dim, index, source):
 
 
 def _slice_scatter(x, source, dim=0, start=None, end=None, step=1):
-    """Every second, third … number; neighbours are no case for comparisons."""
+    """With a step of 2 or more; contiguous slices need no comparisons."""
     if step == 1:
         return NotImplemented
     return _index_copy(x, dim, torch.arange(x.shape[dim])[slice(start, end, step)], source)
 
 
 def _index_put(x, indices, values, accumulate=False):
-    """Masks choose between x and one number; numbers of several neighbouring dims are those of one."""
+    """A mask selects between x and one value; indices of adjacent dims are flattened."""
     found = {dim: index for dim, index in enumerate(indices) if index is not None}
     first, count = min(found), len(found)
     if found[first].dtype == torch.bool:

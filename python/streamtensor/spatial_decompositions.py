@@ -1,9 +1,8 @@
-"""Ops on images and sequences as simpler ones: resizing, transposed and grouped convolutions,
-adaptive
-pools, shifts.
+"""Decomposes ops on images and sequences into simpler ones: resizing, transposed and grouped
+convolutions, adaptive pools, shifts.
 
-What stands in for an op costs what the op does: no product with a zero that was put in, and two
-products a number where an image grows linearly by a whole factor.
+A decomposition costs as much as the op: no multiplication by inserted zeros, and two
+multiplications per element for linear upsampling by an integer factor.
 """
 
 import math
@@ -91,7 +90,7 @@ def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_
 
 
 def _depthwise(x, weight, bias, stride, padding, dilation, groups):
-    """Of volumes: as one of images for each number of the kernel's first dim."""
+    """A 3D convolution as one 2D convolution for each index of the kernel's first dim."""
     x = torch.nn.functional.pad(x, (0, 0, 0, 0, padding[0], padding[0]))
     depth = (x.shape[2] - dilation[0] * (weight.shape[2] - 1) - 1) // stride[0] + 1
     total = 0 if bias is None else bias[:, None, None, None]
@@ -109,11 +108,10 @@ def _depthwise(x, weight, bias, stride, padding, dilation, groups):
 
 
 def _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups):
-    """As a convolution with a channel for each remainder of a place by the stride, whose results
-    are
-    then laid side by side.
+    """A convolution with one channel per remainder of the result index by the stride, whose results
+    are then interleaved.
 
-    Place q s + r of the result is the sum over t of x[q - t] weight[t s + r].
+    Element q s + r of the result is the sum over t of x[q - t] weight[t s + r].
     """
     dims = len(stride)
     size = [
@@ -164,7 +162,7 @@ def _transposed(x, weight, bias, stride, padding, dilation, output_padding, grou
 
 
 def _spread(weight, stride, dilation):
-    """With zeros where a dilation leaves numbers out, and up to whole strides."""
+    """The weight with zeros for the dilation, padded to a multiple of the stride."""
     for dim, (s, d) in enumerate(zip(stride, dilation), 2):
         if s == 1:
             continue
@@ -188,8 +186,9 @@ def _sizes(x, output_size, scale_factors) -> list[int]:
 
 
 def _resampled(x, sizes, factors, matrix, is_linear):
-    """Dim by dim, the last one first; matrix(identity, size, factor): what the op makes of unit
-    vectors.
+    """Resizes dim by dim, the last one first.
+
+    matrix(identity, size, factor): the op applied to unit vectors.
     """
     for dim in reversed(range(2, x.ndim)):
         extent, size, factor = x.shape[dim], sizes[dim - 2], factors[dim - 2]
@@ -205,10 +204,7 @@ def _resampled(x, sizes, factors, matrix, is_linear):
 
 
 def _upsampled_linear(x, factor: int):
-    """Linearly between neighbours: number j lies (j + 1/2) / factor - 1/2 along, and first and last
-    go
-    on.
-    """
+    """Linear interpolation: element j is at (j + 1/2) / factor - 1/2, clamped at the ends."""
     extent, middle = x.shape[-1], factor // 2
     wide = torch.cat([x[..., :1], x, x[..., -1:]], -1).unsqueeze(-1)
     share = (torch.arange(factor, dtype=torch.float32) + (0.5 if factor % 2 == 0 else 1)) / factor
@@ -244,7 +240,9 @@ def _bicubic(x, output_size, align_corners, scale_factors=None):
 
 
 def _antialiased(one):
-    """Unit vectors are two columns: of images one column wide PyTorch takes the first row for all."""
+    """Unit vectors are two columns wide: for images of one column PyTorch uses the first row for
+    all.
+    """
 
     def resize(x, output_size, align_corners, scale_factors=None):
         return _resampled(
@@ -261,13 +259,13 @@ def _antialiased(one):
 
 
 def _bins(extent: int, count: int):
-    """Which numbers of a dim each of `count` results is of."""
+    """The mask of the input elements of each of `count` results."""
     at, place = torch.arange(count).unsqueeze(-1), torch.arange(extent)
     return (place >= at * extent // count) & (place < ((at + 1) * extent + count - 1) // count)
 
 
 def _pooled(x, sizes, reduce, rest):
-    """Dim by dim; reduce(numbers, mask): of the last dim."""
+    """Pools dim by dim; reduce(elements, mask) reduces the last dim."""
     sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
     for dim, count in enumerate(sizes, x.ndim - len(sizes)):
         moved = x.movedim(dim, -1)
@@ -292,7 +290,7 @@ def _adaptive_average(x, output_size):
 
 
 def _adaptive_largest(x, output_size):
-    """Values, and where in its image each is first."""
+    """Maxima, and the first index of each in its image."""
     dims = len(output_size)
     values = _pooled(x, output_size, lambda parts, _: parts.amax(-1), -math.inf)
     mask = torch.ones((), dtype=torch.bool)
@@ -314,7 +312,7 @@ def _windows(extent: int, kernel: int, dilation: int, padding: int, stride: int)
 
 
 def _im2col(x, kernel_size, dilation, padding, stride):
-    """A window's numbers side by side: for each place in the kernel a slice of the padded images."""
+    """The elements of each window: for each kernel position a slice of the padded images."""
     rows, columns = (
         _windows(x.shape[at - 2], kernel_size[at], dilation[at], padding[at], stride[at])
         for at in (0, 1)
@@ -333,9 +331,8 @@ def _im2col(x, kernel_size, dilation, padding, stride):
 
 
 def _col2im(x, output_size, kernel_size, dilation, padding, stride):
-    """Each place in the kernel is an image with gaps, and these are added up: a transposed
-    convolution
-    whose weights choose.
+    """The sum of one strided image per kernel position: a transposed convolution with one-hot
+    weights.
     """
     places = math.prod(kernel_size)
     rows, columns = (

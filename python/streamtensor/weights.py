@@ -1,6 +1,5 @@
-"""Weight files: safetensors written one tensor at a time, and the places where a model's tensors
-come
-from.
+"""Writes weight files (safetensors) one tensor at a time, and reads the tensors of a model from its
+sources.
 """
 
 import hashlib
@@ -41,8 +40,8 @@ def write(
 ) -> None:
     """Writes the tensors `names` as a safetensors file; only one of them is in memory at a time.
 
-    like: a tensor of the right shape and type for each name, on any device. The file appears whole
-    or not at all.
+    like: a tensor of the right shape and type for each name, on any device. The file is written
+    atomically.
     """
     header, at, names = {}, 0, list(names)
     for name in names:
@@ -68,7 +67,7 @@ def write(
 
 
 def checked(name: str, value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """The value in the type of `like`, or an error that says what is wrong with it."""
+    """The value in the type of `like`; raises an error if shape, type or values are wrong."""
     if value.shape != like.shape:
         raise Error(
             f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is "
@@ -94,7 +93,7 @@ def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
 
 
 class Checkpoint:
-    """The safetensors files of a folder, one or sharded; a tensor is read when it is asked for."""
+    """The safetensors files of a folder, one or sharded; tensors are read on demand."""
 
     def __init__(self, folder: Path, files: dict[str, Path], base: str):
         self._folder, self._files, self._base = folder, files, base
@@ -102,9 +101,7 @@ class Checkpoint:
 
     @classmethod
     def from_folder(cls, folder: Path, base: str) -> "Checkpoint | None":
-        """base: the prefix that checkpoints of the bare model leave out of the names, as in
-        "transformer".
-        """
+        """base: the prefix that checkpoints of the bare model omit from names, as "transformer"."""
         from safetensors import safe_open
 
         index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
@@ -148,7 +145,9 @@ class Checkpoint:
 
 
 class UnreadableWeights:
-    """A folder's weights in files that are not read: no reason to take random ones."""
+    """Weights in a file format that is not read, which is an error and no reason for random
+    ones.
+    """
 
     def __init__(self, path: Path):
         self._path = path
@@ -177,7 +176,7 @@ def _not_safetensors(path: Path, error: Exception) -> Error:
 
 
 def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
-    """Every shard is there and has the tensors that the index places in it."""
+    """Checks that every shard exists and has the tensors that the index places in it."""
     from safetensors import safe_open
 
     if (
@@ -211,8 +210,7 @@ def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
 
 
 def check_hashes(folder: Path) -> None:
-    """Weight files against their SHA-256: of the hub's cache, which names a file by it, or of a
-    file
+    """Checks weight files against their SHA-256: the file name in the hub's cache, or a file
     SHA256SUMS in the folder.
     """
     listed, sums = {}, folder / "SHA256SUMS"
@@ -240,7 +238,7 @@ def check_hashes(folder: Path) -> None:
 class RandomWeights:
     """Seeded random tensors: each depends on the seed, its name and its shape only.
 
-    The scales make greedy decoding move from token to token instead of repeating one, which would
+    The deviations make greedy decoding visit different tokens instead of repeating one, which would
     hide errors: sharp attention, positions that outweigh the (often tied) embedding, small biases.
     """
 
@@ -253,7 +251,7 @@ class RandomWeights:
 
     def tensor(self, name: str) -> torch.Tensor:
         shape = self._like[name].shape
-        # it reads 32 bits
+        # manual_seed reads 32 bits
         generator = torch.Generator().manual_seed(zlib.crc32(f"{self._seed}:{name}".encode()))
         value = torch.randn(shape, generator=generator)
         if len(shape) < 2:
@@ -271,6 +269,6 @@ class RandomWeights:
             if layer in ("wte", "embed_tokens")
             else self.MATRIX
         )
-        # Module classes disagree on which extent is the fan-in, and an embedding's is its row; the
-        # lesser serves all.
+        # Module classes disagree on which extent is the fan-in, and that of an embedding is its
+        # row: the smaller extent is a fair choice for all.
         return scale * min(shape[0], shape[1:].numel()) ** -0.5

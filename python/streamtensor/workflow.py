@@ -1,4 +1,4 @@
-"""The steps that the commands share: a language model -> files -> a design."""
+"""Steps that the commands share: from a language model to files to a design."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from .models import Model
 from .progress import Progress
 
 MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"
-PREFILL = "prefill"  # the second phase of a design that has both
+PREFILL = "prefill"  # folder of the second phase of a design
 DESIGN_FILES = {
     PREFILL,
     "design.mlir",
@@ -31,10 +31,10 @@ DESIGN_FILES = {
     "timing.json",
 }
 DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
-# of a launch of one design of both phases: that the unit takes at once; tile by tile, beside which
-# one alone still comes at memory's pace
+# tokens per launch of a design that is both phases: what the engine processes at once; and with
+# tiles, for which decode is still as fast as memory
 FEW_TOKENS, MANY_TOKENS = 8, 32
-MANY_PORTS = 32  # a board that has so many of memory has room for many tokens
+MANY_PORTS = 32  # boards with this many memory ports use MANY_TOKENS
 
 
 def context_limit(model: Model) -> int:
@@ -51,7 +51,7 @@ def step_shape(
 
 
 def default_prefill_tokens(platform: str) -> int:
-    """Of a launch of one design of both phases on this platform."""
+    """Tokens per launch of a design that is both phases, on this platform."""
     return (
         MANY_TOKENS
         if core.run_json("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS
@@ -69,8 +69,10 @@ def step_shapes(
     engine: bool = False,
     platform: str | None = None,
 ) -> list[StepShape]:
-    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one
-    sequence is both, and one token is a chunk; platform: for how many of them, where nobody says.
+    """The shapes of one phase, or of decode and prefill.
+
+    engine: contractions share the matmul engine; then one design of one sequence is both phases,
+    and a decode step is a chunk of one token. platform: sets the default number of tokens.
     """
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
@@ -102,7 +104,7 @@ def _write_weights(
     progress: Progress,
     integers: dict[str, torch.Tensor] | None = None,
 ) -> None:
-    """integers: as `quantise.stored` makes them, in place of the model's weights."""
+    """integers: replace the weights of the model, as `quantize.weight_file_tensors` makes them."""
     progress.stage("write weights")
     names = list(dict.fromkeys(name for step in steps for name in step.weights))
     if integers is None:
@@ -127,7 +129,7 @@ def export_files(
     config["streamtensor"] = {
         "phase": shape.phase,
         "tokens": shape.tokens,
-        "past": shape.past,
+        "cache_rows": shape.past,
         "batch": shape.batch,
     }
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
@@ -135,7 +137,7 @@ def export_files(
 
 
 def _design_name(model: Model, shape: StepShape) -> str:
-    """Of a design of one phase: what its report is headed with, and the kernel's name on the card."""
+    """The name of a design of one phase, in its report and as the kernel on the card."""
     label = re.sub(r"[^0-9A-Za-z]+", "_", Path(model.name).absolute().name).strip("_")
     return f"{label or 'model'}_{'both' if shape.dynamic_tokens else shape.phase}"
 
@@ -149,10 +151,7 @@ def compile_files(
     quant: str | None = None,
     values: bool = True,
 ) -> Lowered:
-    """Compiles one step into the design folder `output`; without `values` it has no weights and
-    cannot
-    run.
-    """
+    """Compiles one step into the design folder `output`; without `values` it has no weights."""
     return compile_phases(model, [shape], platform, output, progress, quant, values)[shape.phase]
 
 
@@ -166,8 +165,9 @@ def compile_phases(
     values: bool = True,
     integers: dict[str, torch.Tensor] | None = None,
 ) -> dict[str, Lowered]:
-    """Compiles one step, or two as phases of one kernel that have the same weights and states.
-    integers: weights that are rounded already.
+    """Compiles one step, or two phases of one kernel with shared weights and states.
+
+    integers: weights that are already quantized.
     """
     output_folder.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)

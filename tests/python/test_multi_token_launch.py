@@ -184,7 +184,7 @@ def test_the_host_program_writes_the_text(compiled, tmp_path):
         ("input", "x"),
         ("output", "x"),
         ("buffer", "x"),
-        ("rows", "x"),
+        ("token_count", "x"),
     ],
 )
 def test_a_damaged_text_is_refused(compiled, tmp_path, key, value):
@@ -233,7 +233,7 @@ def test_the_simulation_sums_tokens(compiled):
         (["--tokens", "25", "--extent", "positions=0"], "accepted are 1 to 24"),
         (
             ["--tokens", "2", "--extent", "positions=0", "--launches", "2"],
-            "neither --launches nor --overlap-launches",
+            "--tokens cannot be combined with --launches or --overlap-launches",
         ),
     ):
         done = stc("simulate", folder, *words)
