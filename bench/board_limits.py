@@ -116,8 +116,7 @@ def products_used(
     report: dict, folder: Path, model: models.Model, tokens: int, cycles: float
 ) -> float:
     """Which part of the products that the unit's array could make were made: every weight meets
-    every
-    token, but the head's, which only the last one needs.
+    every token, but the head's, which only the last one needs.
     """
     array = sum(process["unroll"] for process in report["kernels"] if "_slice" in process["name"])
     inputs = json.loads((folder / "manifest.json").read_text())["inputs"]
@@ -127,7 +126,7 @@ def products_used(
 
 
 def prefill(name: str, model: models.Model, tokens: int, clock: int, folder: Path) -> list[str]:
-    """Milliseconds to the first token, and the products used; dashes where there is no such design."""
+    """Milliseconds to the first token, and the products used; dashes if there is no design."""
     design = folder / f"{name}-prefill{tokens}"
     try:
         report = built(

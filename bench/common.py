@@ -39,8 +39,7 @@ def stc(*words: object) -> str:
 
 def simulated(folder: Path, steps: int = 0, /, **extents: int) -> tuple[float, float]:
     """Milliseconds of a launch's cycles, and with a launch of its own. steps: of the launch, where
-    a
-    design takes several.
+    a design takes several.
     """
     several = [f"--tokens={steps}"] if steps else []
     found = json.loads(

@@ -1,11 +1,10 @@
 """A design on this CPU against PyTorch eager in fp32, side by side: python
-bench/eager_comparison.py
-[--quant SCHEME] [--new N] [NAME]
+bench/eager_comparison.py [--quant SCHEME] [--new N] [NAME]
 
 The design is GPT-2 124M's unless told, with random weights. Both decode greedily, each with its own
 cache, and take turns token by token in one process with as many threads, so that whatever else the
 machine does meets both. Prints the median time of a token on either side, and the median of the
-ratios of neighbours.
+ratios of neighbors.
 """
 
 import argparse

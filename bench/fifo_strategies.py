@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common import script_arguments, stc
 
-STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "least"]
+STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "minimal"]
 
 
 def simulated(design, events):
@@ -37,7 +37,7 @@ def compiled(module, strategy, events):
                 strategy,
                 "-o",
                 design,
-                *(["--max-iterations", events] if strategy == "least" and events else []),
+                *(["--max-iterations", events] if strategy == "minimal" and events else []),
             )
         except RuntimeError as error:
             return None, str(error).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Language models at full width against the quantised arithmetic in PyTorch: python
+"""Language models at full width against the quantized arithmetic in PyTorch: python
 bench/full_width_accuracy.py [--write] [--layers N] [NAME ...]
 
 For each built-in family, two layers at full width with the real vocabulary and random weights,
@@ -197,8 +197,7 @@ class LaunchComparison:
 
 class SideBySide:
     """A design; PyTorch with a cache of its own; PyTorch with the design's cache; the same with
-    other
-    last bits.
+    other last bits.
     """
 
     def __init__(self, design, quantized: torch.nn.Module, shape: StepShape):

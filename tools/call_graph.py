@@ -71,7 +71,7 @@ def folder_edges(edges):
 
 
 def circles(edges):
-    """Strongly connected components of more than one node, by Tarjan's algorithm without recursion."""
+    """Strongly connected components of several nodes, by Tarjan's algorithm without recursion."""
     after = collections.defaultdict(list)
     for user, owner in sorted(edges):
         after[user].append(owner)

@@ -200,8 +200,7 @@ class Region:
 
     def find_ends(self):
         """channel -> [(call index, parameter, 'read' or 'write')]; an element of an array is a
-        channel
-        of its own.
+        channel of its own.
         """
         ends = {}
         for name, channel in self.channels.items():
@@ -446,8 +445,7 @@ def only_forwards(process):
 
 def loop_range(source, loop):
     """(variable, range) of a counted loop with constant bounds; (variable, None) if not constant;
-    None
-    if not counted.
+    None if not counted.
     """
     parts = split(loop.tokens, ";")
     if len(parts) != 3:

@@ -174,8 +174,7 @@ def small_case(
     folder: Path, family: str, context: int, tokens: int | None = None, **changes
 ) -> Case:
     """A small model in `folder`, its configuration with `changes`; its shape is decode's, or
-    prefill's
-    of so many tokens.
+    prefill's of so many tokens.
     """
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**FAMILIES[family], **changes}))

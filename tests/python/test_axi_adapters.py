@@ -1,6 +1,5 @@
 """Which memory ports share an adapter in designs at full width, and what that leaves the slices of
-a
-unit.
+a unit.
 """
 
 import json
@@ -19,9 +18,8 @@ def test_keys_and_values_that_one_channel_can_bring_leave_the_slices_theirs(
     core_built, tmp_path, monkeypatch
 ):
     """TinyLlama's come through the adapter of small operands; and where eight heads of queries
-    share
-    one of keys, kernels of attention are as wide as the state's words, so that nothing is turned
-    between them.
+    share one of keys, kernels of attention are as wide as the state's words, so that nothing is
+    turned between them.
     """
     monkeypatch.setitem(
         builtin_models.BUILT_IN,
@@ -74,8 +72,7 @@ def test_keys_that_one_channel_can_bring_leave_the_slices_to_values(
     core_built, tmp_path, monkeypatch
 ):
     """Keys and values of Qwen2.5-0.5B are too many for the adapter of small operands: keys go
-    there,
-    and values come through as many ports as half of the adapters, one on each.
+    there, and values come through as many ports as half of the adapters, one on each.
     """
     monkeypatch.setitem(
         builtin_models.BUILT_IN,
@@ -205,8 +202,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
     """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to
-    four
-    loaders of two ports, all of which ride with one loader of eight slices, and so are values.
+    four loaders of two ports, all of which ride with one loader of eight slices, and so are values.
     There are 30 slices, and products of attention share multipliers in pairs.
     """
     compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 1")
@@ -300,9 +296,8 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
 
 def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monkeypatch):
     """Rows of GPT-2 medium's products are no whole number for 60 slices: products begin with
-    different
-    ones, so that their last rows come through different loaders. The adapter of scales, which are
-    whole rows, brings no rows of states.
+    different ones, so that their last rows come through different loaders. The adapter of scales,
+    which are whole rows, brings no rows of states.
     """
     compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 2 --clock 250")
     model = models.load("gpt2-medium", search=False)
@@ -344,8 +339,7 @@ def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monke
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
     """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales,
-    what
-    is left on the adapter of small operands, so that no channel has two of them to bring.
+    what is left on the adapter of small operands, so that no channel has two of them to bring.
     """
     monkeypatch.setitem(
         builtin_models.BUILT_IN,
@@ -466,8 +460,7 @@ def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_b
 @pytest.mark.parametrize("name", ["qwen2.5-0.5b", "llama-3.2-1b"])
 def test_a_prompt_alone_keeps_the_clock(core_built, name, tmp_path):
     """Slices that take eight tokens at a time need most DSP slices: what is beside them is
-    narrower,
-    not slower.
+    narrower, not slower.
     """
     model = models.load(name, search=False)
     workflow.compile_files(

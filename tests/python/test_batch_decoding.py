@@ -218,8 +218,7 @@ def test_no_sequences_are_refused(folder_of, tmp_path, capsys, batch):
 
 def test_attention_of_two_sequences_takes_several_keys_a_cycle(core_built, tmp_path):
     """A launch of one tile: its layers follow each other as those of one token do, with a break,
-    and
-    are priced so.
+    and are priced so.
     """
     model = models.load("gpt2-medium", search=False)
     shape = replace(StepShape.of(model.config, "decode", 1024, 1), batch=2, argmax=True)

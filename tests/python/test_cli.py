@@ -62,7 +62,9 @@ def test_export_writes_three_files(run, tmp_path, folder_of):
     assert "streamtensor: note: no weights found" in err and "streamtensor: export\n" in err
     text = (tmp_path / "x" / "model.mlir").read_text()
     assert all(f'"{name}"' in text for name in load_file(tmp_path / "x" / "weights.safetensors"))
-    assert json.loads((tmp_path / "x" / "config.json").read_text())["streamtensor"]["cache_rows"] == 15
+    assert (
+        json.loads((tmp_path / "x" / "config.json").read_text())["streamtensor"]["cache_rows"] == 15
+    )
 
 
 def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_of):

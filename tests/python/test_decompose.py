@@ -1,6 +1,5 @@
 """An operation that occurs often is decomposed once, and all of them come out as if PyTorch had
-traced
-the whole graph.
+traced the whole graph.
 """
 
 import pytest

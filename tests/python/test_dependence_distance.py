@@ -1,7 +1,6 @@
 """What arrays of a design claim by `stream.distance`, which emitted text tells the vendor's
-compiler
-and the CPU cannot show: a launch in which reads that come sooner get wrong numbers has the same
-results.
+compiler and the CPU cannot show: a launch in which reads that come sooner get wrong numbers has the
+same results.
 """
 
 import json

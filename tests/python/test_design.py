@@ -1,7 +1,6 @@
 """Designs as `stc` writes them: legal for the vendor's tools, the same bytes every time, and right
-on
-the CPU, against PyTorch and bit for bit against the evaluator. Golden hashes of what is emitted are
-in tests/golden/design.sha256; `BLESS=1` renews them.
+on the CPU, against PyTorch and bit for bit against the evaluator. Golden hashes of what is emitted
+are in tests/golden/design.sha256; `BLESS=1` renews them.
 """
 
 import hashlib

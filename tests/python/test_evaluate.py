@@ -1,6 +1,5 @@
-"""What quantisation costs a model that has learnt something: by our scheme, calibrated or not, and
-by
-an outside one.
+"""What quantization costs a model that has learnt something: by our scheme, calibrated or not, and
+by an outside one.
 """
 
 import copy
@@ -77,9 +76,8 @@ def test_the_measure_sees_damage(trained_model):
 
 class OutsideLinear(torch.nn.Module):
     """torchao's Int8DynamicActivationInt4WeightConfig, by its documentation: activations int8 with
-    a
-    scale and a zero point for each token, weights int4 (-8 to 7) symmetric in groups, the sums in
-    f32. Embedding, cache and head's kind as it does: every nn.Linear is quantised, nothing else.
+    a scale and a zero point for each token, weights int4 (-8 to 7) symmetric in groups, the sums in
+    f32. Embedding, cache and head's kind as it does: every nn.Linear is quantized, nothing else.
     """
 
     def __init__(self, layer, group: int):

@@ -89,9 +89,10 @@ def test_the_whole_context_can_be_used_and_no_more():
 def test_sampling_is_that_of_the_cut_distribution():
     logits = torch.tensor([1.0, 3.0, 2.0, -1.0])
     assert generation.Sampler()(logits) == 1
-    draw = lambda **options: [
-        generation.Sampler(seed=seed, **options)(logits) for seed in range(2000)
-    ]  # noqa: E731
+
+    def draw(**options):
+        return [generation.Sampler(seed=seed, **options)(logits) for seed in range(2000)]
+
     counts = torch.bincount(torch.tensor(draw(temperature=2.0)), minlength=4) / 2000
     torch.testing.assert_close(counts, torch.softmax(logits / 2, -1), rtol=0, atol=0.04)
     assert set(draw(temperature=2.0, top_k=2)) == {1, 2} and set(
@@ -124,7 +125,7 @@ def test_text_comes_in_pieces_and_ends_before_a_stop_text(stops, pieces, stopped
 
 @pytest.fixture
 def small_demo(gpt2, folder_of, monkeypatch, core_built):
-    """small_demo(design): the demo on a small GPT-2, with `design` where its compiled one would be."""
+    """small_demo(design): the demo on a small GPT-2, with `design` in place of a compiled one."""
 
     def compile_files(model, shape, platform, output, progress):
         output.mkdir(parents=True)

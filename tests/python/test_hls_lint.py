@@ -99,7 +99,8 @@ static void p_leave(hls::stream<float> &in, hls::stream<float> &again, hls::stre
     }
 }
 
-static void p_join(hls::stream<float> &side, hls::stream<float> &in, hls::stream<float, 2> (&out)[2])
+static void p_join(hls::stream<float> &side, hls::stream<float> &in, hls::stream<float, 2> \
+(&out)[2])
 {
 #pragma HLS inline off
     for (int i = 0; i < width; ++i) {

@@ -1,6 +1,5 @@
 """Designs of the shapes that win, two layers at full width: what the emitted C++ computes on the
-CPU
-is what the evaluator says, bit for bit, within the FIFOs' depths.
+CPU is what the evaluator says, bit for bit, within the FIFOs' depths.
 """
 
 import os

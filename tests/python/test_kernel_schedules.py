@@ -1,6 +1,5 @@
 """Schedules of one kernel: what several rows, several terms and sums in turn compute, as emitted
-C++
-against numpy.
+C++ against numpy.
 """
 
 import re
@@ -14,10 +13,13 @@ HEADS, KEYS, WIDTH, TERMS = 3, 24, 16, 256
 HEAD = """"builtin.module"() ({{
   "func.func"() ({{
   ^bb0({arguments}):
-    %r = "stream.kernel"({values}) {{access = [{access}], init = 0{zero} : {result}, loops = array<i64: {loops}>, name = "k", {order}operand_segment_sizes = array<i32: {segments}>,
-      {post}reduction = array<i64: {reduction}>, result = {address}, update = @k.update}} : ({types}) -> {tensor}
+    %r = "stream.kernel"({values}) {{access = [{access}], init = 0{zero} : {result}, loops = \
+array<i64: {loops}>, name = "k", {order}operand_segment_sizes = array<i32: {segments}>,
+      {post}reduction = array<i64: {reduction}>, result = {address}, update = @k.update}} : \
+({types}) -> {tensor}
     "func.return"(%r) : ({tensor}) -> ()
-  }}) {{arg_attrs = [{names}], function_type = ({types}) -> {tensor}, res_attrs = [{{stream.name = "y", stream.role = "output"}}], sym_name = "main"}} : () -> ()
+  }}) {{arg_attrs = [{names}], function_type = ({types}) -> {tensor}, res_attrs = [{{stream.name \
+= "y", stream.role = "output"}}], sym_name = "main"}} : () -> ()
 {bodies}}}) {{stream.level = "tensor"}} : () -> ()
 """
 
@@ -179,8 +181,7 @@ def tree(terms, combine=numpy.add):
 
 def test_sums_in_turn_go_on_with_the_next_one(core_built, tmp_path):
     """Partial sums of every second point are put together while those of the next one are formed,
-    in
-    one loop.
+    in one loop.
     """
     random = numpy.random.default_rng(0)
     x, s = (
@@ -199,8 +200,7 @@ def test_sums_in_turn_go_on_with_the_next_one(core_built, tmp_path):
 @pytest.mark.parametrize("least", ["0.0", "1.5"])
 def test_largest_in_turn_of_many_short_rows(core_built, tmp_path, least):
     """The largest of a row, and of what it begins with: rows are short, but in turn they cost no
-    cycle
-    for their partial results.
+    cycle for their partial results.
     """
     rows, numbers = 40, 32
     largest = module(
@@ -226,8 +226,11 @@ TILES, TURNS, ROWS_MOST, BLOCKS_MOST = 2, 5, 3, 11
 SUM = '    %y = "arith.addf"(%{0}, %0) : (f32, f32) -> f32\n'
 LARGEST = '    %y = "arith.maximumf"(%1, %0) : (f32, f32) -> f32\n'
 SCALED = '    %y = "arith.mulf"(%2, %1) : (f32, f32) -> f32\n'
-TOTAL = """    %total = "stream.kernel"(%r) {{access = [affine_map<({dims}) -> ({access})>], init = 0.0 : f32, loops = array<i64: {loops}>, name = "total", operand_segment_sizes = array<i32: {segments}>,
-      reduction = array<i64: {reduction}>, result = affine_map<({dims}) -> ({address})>, run_time = [{count}], update = @total.update}} : ({of}) -> {tensor}
+TOTAL = """    %total = "stream.kernel"(%r) {{access = [affine_map<({dims}) -> ({access})>], init \
+= 0.0 : f32, loops = array<i64: {loops}>, name = "total", operand_segment_sizes = array<i32: \
+{segments}>,
+      reduction = array<i64: {reduction}>, result = affine_map<({dims}) -> ({address})>, run_time \
+= [{count}], update = @total.update}} : ({of}) -> {tensor}
 """
 
 
@@ -241,8 +244,7 @@ def count(loop, plus, symbol):
 
 def counted_sums(numbers, reduces, update, post=""):
     """A kernel of tiles, turns, rows, blocks and the numbers of a block, of which rows and blocks
-    are
-    counted at run time, and one that adds up a turn's rows.
+    are counted at run time, and one that adds up a turn's rows.
     """
     turn, row, columns = (
         f"d0 * {TURNS} + d1",
@@ -326,8 +328,7 @@ def partial_sums(terms, parts, combine=numpy.add, least=0):
 @pytest.mark.parametrize("reduces, lanes, parts", [(True, 16, 2), (False, 4, 2)])
 def test_sums_in_turn_of_counted_terms(core_built, tmp_path, reduces, lanes, parts, rows, blocks):
     """Fewer terms than partial sums, as many, and more; of words that are one term, and of words
-    whose
-    numbers have a sum each.
+    whose numbers have a sum each.
     """
     random = numpy.random.default_rng(rows * 16 + blocks)
     x, s = (

@@ -1,6 +1,5 @@
 """Launches of several tokens, which the design chooses itself: the ids and the cache are those of
-one
-launch per token, and PyTorch's.
+one launch per token, and PyTorch's.
 """
 
 import json
@@ -110,19 +109,22 @@ def test_run_writes_the_text(compiled, tmp_path):
     numpy.save(tmp_path / "ids.npy", numpy.array(PROMPT).reshape(-1, 1, 1))
     numpy.save(tmp_path / "one.npy", numpy.array([[PROMPT[0]]]))
     numpy.save(tmp_path / "zero.npy", numpy.array([[0]]))
-    run = lambda tokens, given: stc(
-        "run",
-        folder,
-        "--tokens",
-        tokens,
-        "--in",
-        f"ids={given}.npy",
-        "--in",
-        "positions=zero.npy",
-        "--out",
-        "ids=text.npy",
-        cwd=tmp_path,
-    )  # noqa: E731
+
+    def run(tokens, given):
+        return stc(
+            "run",
+            folder,
+            "--tokens",
+            tokens,
+            "--in",
+            f"ids={given}.npy",
+            "--in",
+            "positions=zero.npy",
+            "--out",
+            "ids=text.npy",
+            cwd=tmp_path,
+        )
+
     done = run(10, "ids")
     assert (
         done.returncode == 0
@@ -147,12 +149,15 @@ def test_the_host_program_writes_the_text(compiled, tmp_path):
     host, text = host_of(folder, tmp_path / "host"), tmp_path / "text"
     (tmp_path / "ids").write_bytes(numpy.array(PROMPT).tobytes())
     (tmp_path / "zero").write_bytes(numpy.array([0]).tobytes())
-    run = lambda *words: subprocess.run(
-        [host, folder, "cpu", *words, f"positions={tmp_path}/zero"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )  # noqa: E731
+
+    def run(*words):
+        return subprocess.run(
+            [host, folder, "cpu", *words, f"positions={tmp_path}/zero"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
     words = ("--out", f"ids={text}", f"ids={tmp_path}/ids")
     done = run("--tokens", "10", *words)
     assert (
@@ -450,8 +455,11 @@ def test_chunks_that_a_launch_has_no_room_for_are_refused(dynamic_tokens):
 
 def test_the_simulation_reads_a_prompt_of_several_chunks(dynamic_tokens):
     case, design, folder = dynamic_tokens
-    # noqa: E731  more numbers of the text are read, and written where the next step reads them
-    between = lambda rows: 2 * case.shape.batch * (rows - 1)
+    # more numbers of the text are read, and written where the next step reads them
+
+    def between(rows):
+        return 2 * case.shape.batch * (rows - 1)
+
     for prompt, steps in ((10, 6), (8, 2), (8, 3), (9, 3), (4, 2), (1, 3)):
         chunks = [min(ROWS, prompt - at) for at in range(0, prompt, ROWS)]
         rows = chunks + (steps - len(chunks)) * [1]
@@ -512,9 +520,10 @@ def test_run_reads_the_chunks_of_a_prompt(dynamic_tokens, tmp_path):
         for name in ("ids", *case.shape.scalar_names())
         for word in ("--in", f"{name}={name}.npy")
     ]
-    run = lambda tokens: stc(
-        "run", folder, "--tokens", tokens, *words, "--out", "ids=text.npy", cwd=tmp_path
-    )  # noqa: E731
+
+    def run(tokens):
+        return stc("run", folder, "--tokens", tokens, *words, "--out", "ids=text.npy", cwd=tmp_path)
+
     done = run(6)
     assert done.returncode == 0, done.stderr
     assert numpy.load(tmp_path / "text.npy").reshape(-1, case.shape.batch).T.tolist() == [
@@ -546,12 +555,15 @@ def test_the_host_program_reads_the_chunks_of_a_prompt(dynamic_tokens, tmp_path)
     for name, values in (("positions", [0]), ("tokens", [ROWS]), ("starts", batch * [0])):
         (tmp_path / name).write_bytes(numpy.array(values).tobytes())
     words = [f"{name}={tmp_path}/{name}" for name in ("ids", *case.shape.scalar_names())]
-    run = lambda tokens: subprocess.run(
-        [host, folder, "cpu", "--tokens", tokens, "--out", f"ids={text}", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )  # noqa: E731
+
+    def run(tokens):
+        return subprocess.run(
+            [host, folder, "cpu", "--tokens", tokens, "--out", f"ids={text}", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
     done = run("6")
     made = numpy.frombuffer(text.read_bytes(), numpy.int64).reshape(-1, batch)
     assert done.returncode == 0 and made.T.tolist() == [prompt[ROWS:] + answer for answer in ids], (

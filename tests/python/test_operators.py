@@ -1,6 +1,5 @@
 """Operators that are decomposed here or read as slices, against PyTorch: the rows of a theme are
-one
-design.
+one design.
 """
 
 import re

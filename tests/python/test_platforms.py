@@ -1,6 +1,5 @@
 """Platform files: every figure has a source, and the figures add up to what the device and its
-memory
-have.
+memory have.
 """
 
 import json

@@ -141,8 +141,7 @@ def test_what_does_not_fit_the_context_is_refused(context, tokens, message, tmp_
 @pytest.fixture(scope="module")
 def both(core_built, tmp_path_factory):
     """A small GPT-2 and its design of both phases: (case with decode's shape, prefill's shape,
-    folder,
-    what was lowered).
+    folder, what was lowered).
     """
     root = tmp_path_factory.mktemp("both")
     case = case_of(root / "gpt2", "gpt2")

@@ -1,4 +1,4 @@
-"""The quantised arithmetic against numbers worked out one by one, and what calibration gains."""
+"""The quantized arithmetic against numbers worked out one by one, and what calibration gains."""
 
 import pytest
 import torch
@@ -68,7 +68,7 @@ def test_rounding_twice_is_rounding_once(seed, extent, top):
 
 def test_integers_of_products_are_those_of_quotients_but_for_few():
     """Of a quotient within 2^-16 of a half the product with the reciprocal may give the other
-    neighbour: less than one number in 10,000.
+    neighbor: less than one number in 10,000.
     """
     x = torch.randn(1 << 14, 128, generator=torch.Generator().manual_seed(3)) * torch.logspace(
         -6, 6, 1 << 14

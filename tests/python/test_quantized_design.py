@@ -1,6 +1,5 @@
 """Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantize.py): the
-same
-integers, and so the same sums.
+same integers, and so the same sums.
 """
 
 import copy
@@ -92,7 +91,7 @@ class Gated(nn.Module):
         return self.down(torch.relu(self.up(x)) * self.gate(x))
 
 
-def test_a_dump_says_how_its_weights_are_quantised(core_built, tmp_path):
+def test_a_dump_says_how_its_weights_are_quantized(core_built, tmp_path):
     """A dump from before map_contractions is gone on with to the same unit, without --quant."""
     x = random(1, 256)
     exported = api.export(seeded(lambda: nn.Linear(256, 64)), (x,))
@@ -298,8 +297,7 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
     core_built, tmp_path, tokens, options
 ):
     """Phases with rows that no number of slices divides, with more groups than one, with padding,
-    and
-    fewer rows than slices; tokens in one tile or in several, or each its own.
+    and fewer rows than slices; tokens in one tile or in several, or each its own.
     """
 
     class Network(nn.Module):
@@ -380,8 +378,7 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
     core_built, tmp_path
 ):
     """Both products of a gate work on a tile before the next; what they give is rounded group by
-    group
-    for the product behind, with no row held.
+    group for the product behind, with no row held.
     """
     module, x = seeded(lambda: Gated(128, 384, 128)), random(48, 128)
     design = compile_module(
@@ -409,8 +406,7 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
 @pytest.mark.parametrize("tokens, kept", [(48, True), (12, False)])
 def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens, kept):
     """Behind the first of them, of several tiles, a slice has the groups still: it takes none, and
-    a
-    product of few rows, for which tokens would come too slowly, is not padded.
+    a product of few rows, for which tokens would come too slowly, is not padded.
     """
 
     class Network(nn.Module):
@@ -472,8 +468,7 @@ class Attention(nn.Module):
 )
 def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, waits):
     """Where a token sees one later token, or all, tiles of queries wait for all keys; else for
-    those
-    of their own and of earlier tiles, and the numbers are the same.
+    those of their own and of earlier tiles, and the numbers are the same.
     """
     module, x = seeded(lambda: Attention(sees)), random(48, 128)
     design = compile_module(
@@ -502,8 +497,7 @@ def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, wai
 
 def test_words_of_the_head_wait_for_it(core_built, tmp_path):
     """Where tiles of tokens leave memory time, as many words of weights come ahead as the head of
-    one
-    row gains by.
+    one row gains by.
     """
     case = small_case(tmp_path / "model", "gpt2", 64, 16, vocab_size=200000, n_embd=128)
     (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
@@ -534,8 +528,7 @@ def test_words_of_the_head_wait_for_it(core_built, tmp_path):
 
 def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     """A comparison takes two cycles: in two parts, put together while the next head's come,
-    although
-    the number of keys is known at run time.
+    although the number of keys is known at run time.
     """
     case = small_case(tmp_path / "model", "gpt2", 640, n_positions=640, n_head=4)
     (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
@@ -627,8 +620,7 @@ def report_of_fewer_multipliers(folder, part, of):
 
 def test_kernels_beside_two_tiles_have_more_multipliers(core_built, tmp_path):
     """A layer of two to four tiles begins when the one before is over, so what stands between
-    phases
-    may take up to 79 % with the unit, not 76; here of a card with three quarters of them.
+    phases may take up to 79 % with the unit, not 76; here of a card with three quarters of them.
     """
     assert (
         float(
@@ -640,8 +632,7 @@ def test_kernels_beside_two_tiles_have_more_multipliers(core_built, tmp_path):
 
 def test_a_way_is_rated_again_when_it_is_built(core_built, tmp_path):
     """With three fifths of them a die is crowded, and the first way that leaves room ends with
-    kernels
-    far narrower than it was rated with: fewer slices are quicker, at the same clock.
+    kernels far narrower than it was rated with: fewer slices are quicker, at the same clock.
     """
     report = report_of_fewer_multipliers(tmp_path, 3, 5)
     assert (
@@ -659,7 +650,7 @@ def test_what_stands_outside_of_layers_keeps_pace(core_built, tmp_path):
         case.model.lower(replace(case.shape, dynamic_tokens=True)).text
     )
     cycles = {}
-    for ends in "searched", "quick":
+    for ends in "searched", "paced":
         done = stc(
             "compile",
             tmp_path / "model.mlir",
@@ -681,14 +672,13 @@ def test_what_stands_outside_of_layers_keeps_pace(core_built, tmp_path):
         cycles[ends] = {
             kernel["name"].split("_", 1)[1]: kernel["cycles"] for kernel in report["kernels"]
         }
-    assert cycles["quick"]["k7"] < cycles["searched"]["k7"]
+    assert cycles["paced"]["k7"] < cycles["searched"]["k7"]
 
 
 def test_a_prompt_of_five_tiles_keeps_the_unit_at_work(core_built, tmp_path):
     """Cycles of the unit's products alone, and what is in their way in so narrow a model: FIFOs
-    that
-    are too short make it 2.9 times as many, sums that wait for those before them to be collected
-    2.8.
+    that are too short make it 2.9 times as many, sums that wait for those before them to be
+    collected 2.8.
     """
     tokens, layers, width = 80, 8, 512
     case = small_case(
@@ -714,8 +704,7 @@ def test_a_prompt_of_five_tiles_keeps_the_unit_at_work(core_built, tmp_path):
 @pytest.mark.parametrize("outputs", [1030, 1536, 4099])
 def test_results_ride_on_an_adapter_of_the_unit(core_built, tmp_path, outputs):
     """Where what is not the unit's is little it goes in words as wide as the unit's, of which the
-    last
-    need not be full, so that no adapter is left to it alone.
+    last need not be full, so that no adapter is left to it alone.
     """
     module, x = seeded(lambda: nn.Linear(256, outputs, bias=False)), random(1, 256)
     design = compile_module(module_of(module), x, "w4a8", tmp_path)
@@ -862,8 +851,7 @@ def worst(found, expected):
 
 def check_kv_partitions(design, parts, ports):
     """Every state lies in so many parts of one buffer or several, each of them read by one process
-    and
-    appended to by another; `ports`, if not 0: that bring the widest words of a part.
+    and appended to by another; `ports`, if not 0: that bring the widest words of a part.
     """
     manifest = json.loads((design / "manifest.json").read_text())
     kept = [
@@ -1030,8 +1018,7 @@ def chunks_off(case, lowered, folder, chunks, seed):
 
 def read_in_chunks(case, lowered, folder, followed):
     """What a design says behind a text of three launches, and its states; followed: the first two
-    say
-    that others follow.
+    say that others follow.
     """
     tokens = case.shape.tokens
     with workflow.open_design(folder, lowered, Progress()) as design:
@@ -1084,8 +1071,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(
     core_built, family, dynamic_tokens, tokens, tmp_path
 ):
     """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens
-    share
-    each key.
+    share each key.
     """
     case = model_of(tmp_path / "model", family, 160, tokens)
     assert bool(case.shape.window) == (family == "gemma3") and (
@@ -1376,9 +1362,8 @@ def test_few_rows_of_keys_and_values_are_in_a_block_with_their_queries(
     core_built, options, seed, tmp_path, monkeypatch
 ):
     """Alone they would be padded. In memory a group has the words of all three side by side, so
-    each
-    is as many runs as it has groups, as far apart as the three are long; products of other numbers
-    lie as ever.
+    each is as many runs as it has groups, as far apart as the three are long; products of other
+    numbers lie as ever.
     """
     compile_with(monkeypatch, tmp_path / "stc", options)
     case = small_case(
@@ -1491,9 +1476,8 @@ def test_layers_take_words_as_wide_as_they_give(core_built, tmp_path):
 )
 def test_counted_tokens_of_small_layers_are_programs(core_built, tmp_path, hidden, inner, shown):
     """All phases of the unit count the same tokens: what stands for their loops is a function,
-    which
-    knows no number that it is not given. Of an odd number of columns weights of four bits come one
-    a word, and wait in arrays that have a name of their own.
+    which knows no number that it is not given. Of an odd number of columns weights of four bits
+    come one a word, and wait in arrays that have a name of their own.
     """
     case = small_case(
         tmp_path / "model",
@@ -1597,8 +1581,7 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(dynamic_
 
 def test_one_design_goes_on_within_a_launch(dynamic_tokens, tmp_path, capsys):
     """A launch reads chunks and then a token a step, which it chose itself: ids and cache are those
-    of
-    a launch a step.
+    of a launch a step.
     """
     torch_design, shapes, prompt, folder, opened = dynamic_tokens
     with opened() as design:

@@ -192,14 +192,17 @@ def test_holds_the_figures_of_report_json_and_a_consistent_graph(design):
 
 
 CHAIN = """
-func.func @chain(%x: tensor<1x256xf32>, %a: tensor<256x1024xf32> {stream.role = "weight"}, %b: tensor<1024x256xf32> {stream.role = "weight"}) -> tensor<1x256xf32> {
+func.func @chain(%x: tensor<1x256xf32>, %a: tensor<256x1024xf32> {stream.role = "weight"}, %b: \
+tensor<1024x256xf32> {stream.role = "weight"}) -> tensor<1x256xf32> {
   %zero = arith.constant 0.0 : f32
   %wide = tensor.empty() : tensor<1x1024xf32>
   %none = linalg.fill ins(%zero : f32) outs(%wide : tensor<1x1024xf32>) -> tensor<1x1024xf32>
-  %hidden = linalg.matmul ins(%x, %a : tensor<1x256xf32>, tensor<256x1024xf32>) outs(%none : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  %hidden = linalg.matmul ins(%x, %a : tensor<1x256xf32>, tensor<256x1024xf32>) outs(%none : \
+tensor<1x1024xf32>) -> tensor<1x1024xf32>
   %narrow = tensor.empty() : tensor<1x256xf32>
   %empty = linalg.fill ins(%zero : f32) outs(%narrow : tensor<1x256xf32>) -> tensor<1x256xf32>
-  %y = linalg.matmul ins(%hidden, %b : tensor<1x1024xf32>, tensor<1024x256xf32>) outs(%empty : tensor<1x256xf32>) -> tensor<1x256xf32>
+  %y = linalg.matmul ins(%hidden, %b : tensor<1x1024xf32>, tensor<1024x256xf32>) outs(%empty : \
+tensor<1x256xf32>) -> tensor<1x256xf32>
   return %y : tensor<1x256xf32>
 }
 """
@@ -331,7 +334,7 @@ def test_too_large_to_simulate_is_said(tmp_path):
     )
     assert (
         page.drawn()
-        and "modelled" in page.text
+        and "modeled" in page.text
         and "too large to simulate while compiling" in page.text
         and "NaN" not in page.text
     )
@@ -340,8 +343,7 @@ def test_too_large_to_simulate_is_said(tmp_path):
 @pytest.fixture(scope="module")
 def sharing(tmp_path_factory):
     """A design whose processes read through several pointers, of which many share a port; its time
-    is
-    modelled.
+    is modelled.
     """
     folder = tmp_path_factory.mktemp("sharing")
     case = small_case(folder / "gpt2", "gpt2", 64, 1)
@@ -392,7 +394,7 @@ def test_other_launches_than_the_longest_are_shown(tmp_path):
     assert (
         page.drawn()
         and "one launch of 3 tokens" in page.text
-        and f"modelled time of the answer's 3 0 {launches[0]['model']}" in shorter
+        and f"modeled time of the answer's 3 0 {launches[0]['model']}" in shorter
         and page.all("div", id="launches")
     )
 

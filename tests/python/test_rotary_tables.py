@@ -1,6 +1,5 @@
 """The tables of rotary embeddings, made outside the layers, are kept in a layer once: what is sent
-to
-every query head is sent to the key heads as well.
+to every query head is sent to the key heads as well.
 """
 
 import re

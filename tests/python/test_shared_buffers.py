@@ -1,6 +1,5 @@
 """What is held once where it could be held several times: the numbers of several products, the
-words
-of several readers.
+words of several readers.
 """
 
 import json
@@ -31,15 +30,17 @@ def tensor(*shape):
 
 
 def generic(name, inputs, result, body, dims, *maps, reductions=0):
-    """inputs: (value, type); result: its type; an %e of that type is made for it, filled with %z."""
+    """inputs: (value, type); result: its type. An %e of that type is filled with %z for it."""
     kinds = ", ".join(
         ['"parallel"'] * (len(dims.split(",")) - reductions) + ['"reduction"'] * reductions
     )
     access = ", ".join(f"affine_map<({dims}) -> ({each})>" for each in maps)
     arguments = ", ".join(f"%a{i}: f32" for i in range(len(inputs)))
+    values, types = (", ".join(each) for each in zip(*inputs))
     return f"""    %e{name} = tensor.empty() : {result}
     %f{name} = linalg.fill ins(%z : f32) outs(%e{name} : {result}) -> {result}
-    %{name} = linalg.generic {{indexing_maps = [{access}], iterator_types = [{kinds}]}} ins({", ".join(value for value, _ in inputs)} : {", ".join(kind for _, kind in inputs)}) outs(%f{name} : {result}) {{
+    %{name} = linalg.generic {{indexing_maps = [{access}], iterator_types = [{kinds}]}} \
+ins({values} : {types}) outs(%f{name} : {result}) {{
     ^bb0({arguments}, %o: f32):
       {body}
     }} -> {result}
@@ -120,8 +121,7 @@ def test_products_in_fewer_turns_take_the_first_ones(tmp_path, rows):
 
 def test_an_array_of_a_few_bytes_is_not_shared(tmp_path):
     """A product in few turns would wait for what the one in many turns is sent, for the sake of
-    half a
-    block RAM.
+    half a block RAM.
     """
     columns, rows = 16, (448, 128)
     compiled(

@@ -225,11 +225,13 @@ def test_other_depths(design):
 
 
 LONG = """
-func.func @main(%x: tensor<256x256xf32> {stream.name = "x"}, %w: tensor<256x256xf32> {stream.name = "w", stream.role = "weight"}) -> (tensor<256x256xf32> {stream.name = "y"}) {
+func.func @main(%x: tensor<256x256xf32> {stream.name = "x"}, %w: tensor<256x256xf32> {stream.name \
+= "w", stream.role = "weight"}) -> (tensor<256x256xf32> {stream.name = "y"}) {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<256x256xf32>
   %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<256x256xf32>) -> tensor<256x256xf32>
-  %y = linalg.matmul ins(%x, %w : tensor<256x256xf32>, tensor<256x256xf32>) outs(%filled : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<256x256xf32>, tensor<256x256xf32>) outs(%filled : \
+tensor<256x256xf32>) -> tensor<256x256xf32>
   return %y : tensor<256x256xf32>
 }
 """

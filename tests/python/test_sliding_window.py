@@ -43,8 +43,7 @@ def case_of(folder, family: str = "gemma3"):
 
 def outside_window(position: int, tokens: int, scheme: str | None) -> range:
     """Rows that no sliding layer may read: all older ones, or whole blocks of them, which count
-    from
-    the first token of the launch.
+    from the first token of the launch.
     """
     tile = BLOCK if scheme else 1
     room = 0 if tokens == 1 else -tokens % tile  # one row comes behind those of the past

@@ -158,11 +158,13 @@ def test_limits_hold_and_the_nearest_can_be_met(tmp_path, wish, unit):
 
 
 PRODUCT = """
-func.func @product(%x: tensor<1x512xf32>, %a: tensor<512x1024xf32> {stream.role = "weight"}) -> tensor<1x1024xf32> {
+func.func @product(%x: tensor<1x512xf32>, %a: tensor<512x1024xf32> {stream.role = "weight"}) -> \
+tensor<1x1024xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x1024xf32>
   %none = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1024xf32>) -> tensor<1x1024xf32>
-  %y = linalg.matmul ins(%x, %a : tensor<1x512xf32>, tensor<512x1024xf32>) outs(%none : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  %y = linalg.matmul ins(%x, %a : tensor<1x512xf32>, tensor<512x1024xf32>) outs(%none : \
+tensor<1x1024xf32>) -> tensor<1x1024xf32>
   return %y : tensor<1x1024xf32>
 }
 """

@@ -1,6 +1,5 @@
 """`stc run` from .npy files to .npy files, the runtime under Python, and the card's interface
-against
-the vendor's headers.
+against the vendor's headers.
 """
 
 import os

@@ -1,6 +1,5 @@
 """torch.compile(backend="streamtensor"): graphs run as designs, or in PyTorch after one warning
-that
-names the op.
+that names the op.
 """
 
 import gc

@@ -1,6 +1,5 @@
 """The emitted C++ against the vendor's own, older stream and integer headers, which the hls4ml
-package
-carries (Apache-2.0).
+package carries (Apache-2.0).
 
 Those headers know no depth as a template argument and no blocks: the depths are taken out of the
 text, and vectors and blocks come from ours. What is left is checked by the vendor's declarations:
@@ -23,17 +22,21 @@ MLP = """func.func @main(%x: tensor<4x24xf32>, %w: tensor<24x32xf32>) -> tensor<
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<4x32xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x32xf32>) -> tensor<4x32xf32>
-  %y = linalg.matmul ins(%x, %w : tensor<4x24xf32>, tensor<24x32xf32>) outs(%z : tensor<4x32xf32>) -> tensor<4x32xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<4x24xf32>, tensor<24x32xf32>) outs(%z : \
+tensor<4x32xf32>) -> tensor<4x32xf32>
   %t = linalg.exp ins(%y : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %t : tensor<4x32xf32>
 }"""
 
-NARROW = """func.func @main(%x: tensor<2x128xi8>, %w: tensor<32x2x128xi4>, %s: tensor<32x2xf16>) -> tensor<32x2xf32> {
+NARROW = """func.func @main(%x: tensor<2x128xi8>, %w: tensor<32x2x128xi4>, %s: tensor<32x2xf16>) \
+-> tensor<32x2xf32> {
   %zero = arith.constant 0 : i32
   %e = tensor.empty() : tensor<32x2xi32>
   %f = linalg.fill ins(%zero : i32) outs(%e : tensor<32x2xi32>) -> tensor<32x2xi32>
-  %d = linalg.generic {indexing_maps = [affine_map<(n, g, k) -> (g, k)>, affine_map<(n, g, k) -> (n, g, k)>, affine_map<(n, g, k) -> (n, g)>],
-      iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<2x128xi8>, tensor<32x2x128xi4>) outs(%f : tensor<32x2xi32>) {
+  %d = linalg.generic {indexing_maps = [affine_map<(n, g, k) -> (g, k)>, affine_map<(n, g, k) -> \
+(n, g, k)>, affine_map<(n, g, k) -> (n, g)>],
+      iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<2x128xi8>, \
+tensor<32x2x128xi4>) outs(%f : tensor<32x2xi32>) {
   ^bb0(%a: i8, %b: i4, %acc: i32):
     %p = arith.extsi %a : i8 to i32
     %q = arith.extsi %b : i4 to i32
@@ -42,8 +45,10 @@ NARROW = """func.func @main(%x: tensor<2x128xi8>, %w: tensor<32x2x128xi4>, %s: t
     linalg.yield %r : i32
   } -> tensor<32x2xi32>
   %o = tensor.empty() : tensor<32x2xf32>
-  %y = linalg.generic {indexing_maps = [affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n, g)>],
-      iterator_types = ["parallel", "parallel"]} ins(%d, %s : tensor<32x2xi32>, tensor<32x2xf16>) outs(%o : tensor<32x2xf32>) {
+  %y = linalg.generic {indexing_maps = [affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n, \
+g)>, affine_map<(n, g) -> (n, g)>],
+      iterator_types = ["parallel", "parallel"]} ins(%d, %s : tensor<32x2xi32>, tensor<32x2xf16>) \
+outs(%o : tensor<32x2xf32>) {
   ^bb0(%a: i32, %b: f16, %old: f32):
     %p = arith.sitofp %a : i32 to f32
     %q = arith.extf %b : f16 to f32

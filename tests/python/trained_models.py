@@ -1,6 +1,5 @@
 """Small language models that have learnt something: seeded, trained in seconds to minutes on
-stories
-made here.
+stories made here.
 """
 
 import json
