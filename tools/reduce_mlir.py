@@ -190,8 +190,7 @@ class Reducer:
 
     def groups(self, count, change) -> bool:
         """Tries change(function, group) for groups of the indices below count(function), from
-        halves
-        down to single ones.
+        halves down to single ones.
         """
         done, size = False, max(1, count(Function.read(self.text)) // 2)
         while True:
