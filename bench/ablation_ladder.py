@@ -1,11 +1,12 @@
-"""What each idea is worth: python bench/ablation_ladder.py [--position COUNT] [--platform NAME]
-[--quant SCHEME] [--floor MS] MODEL.mlir
+"""Measures what each optimization is worth, as a ladder of designs for decoding one token.
 
-Decode of one token, from a design of one kernel an operator that is launched layer by layer to one
-shared unit: each rung is a set of options of `stc compile`, built and simulated here, so the
-compiler itself shows what the rung gains over the one before it.  Prints a table in Markdown.  A
-launch a layer is computed: the cycles of one launch, and the launch's own time as often as there
-are layers.
+    python bench/ablation_ladder.py [--position COUNT] [--platform NAME] [--quant SCHEME]
+                                    [--floor MS] MODEL.mlir
+
+The ladder leads from one kernel per operator, launched layer by layer, to one shared matmul engine.
+Each rung is a set of options of `stc compile`, compiled and simulated here, so that the compiler
+itself shows the gain over the rung below. A launch per layer is computed: the cycles of one launch,
+and the launch overhead once per layer. Prints a Markdown table.
 """
 
 import argparse
@@ -16,31 +17,35 @@ from pathlib import Path
 from common import stc
 
 SPATIAL = ["--matmul", "spatial"]
-# hardly any memory for whole layers of weights: loaders are 32 words ahead
+# hardly any memory to prefetch whole layers of weights: FIFOs of loaders hold 32 words
 NO_PREFETCH = ["--prefetch-divisor", "1024"]
 ENGINE_PES = (4, 8, 16)
 
-# What a rung is called, options of `stc compile`, and whether it is launched layer by layer.
+# Name of a rung, options of `stc compile`, whether it is launched layer by layer.
 RUNGS = [
     (
-        "one kernel an operator, one width for all, a launch a layer",
+        "one kernel per operator, uniform parallelism, one launch per layer",
         [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "uniform"],
         True,
     ),
     ("one launch per token", [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "uniform"], False),
-    ("widths by intensity", [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "intensity"], False),
-    ("widths chosen together", [*SPATIAL, *NO_PREFETCH], False),
-    ("whole layers of weights ahead", SPATIAL, False),
+    (
+        "parallelism by intensity",
+        [*SPATIAL, *NO_PREFETCH, "--parallelism-search", "intensity"],
+        False,
+    ),
+    ("joint parallelism search", [*SPATIAL, *NO_PREFETCH], False),
+    ("prefetch of whole layers of weights", SPATIAL, False),
     *[
         (
-            f"contractions share a unit of {slices} slices, weights little ahead",
-            ["--engine-pes", str(slices), *NO_PREFETCH],
+            f"one matmul engine of {pes} PEs, hardly any prefetch",
+            ["--engine-pes", str(pes), *NO_PREFETCH],
             False,
         )
-        for slices in ENGINE_PES
+        for pes in ENGINE_PES
     ],
-    ("whole layers of weights ahead", ["--engine-pes", str(ENGINE_PES[-1])], False),
-    ("as many slices as the compiler finds room for", [], False),
+    ("prefetch of whole layers of weights", ["--engine-pes", str(ENGINE_PES[-1])], False),
+    ("as many PEs as fit", [], False),
 ]
 
 

@@ -1,8 +1,10 @@
-"""What several sequences in one launch cost: python bench/batch_decoding.py [--batch N ...] [NAME]
+"""Measures the cost of several sequences per launch.
 
-A built-in model at full depth and width, W4A8 on the U55C, decoding N sequences together:
-milliseconds of a token of all, simulated behind 127, 511 and 1,023 tokens, a launch of 45 us spread
-over 16 of them; and tokens a second, of each sequence and of all.  Prints a table in Markdown.
+    python bench/batch_decoding.py [--batch N ...] [NAME]
+
+A built-in model at full depth and width decodes N sequences, W4A8 on the U55C: milliseconds per
+token of all sequences, simulated after 127, 511 and 1,023 tokens, with a launch overhead of 45 us
+amortized over 16 tokens; and tokens per second, per sequence and in total. Prints a Markdown table.
 """
 
 import argparse

@@ -1,15 +1,16 @@
-"""How near the board's limit the families come: python bench/board_limits.py [--write] [--clock MHZ
-...] [NAME ...]
+"""Measures how close the built-in models come to the limits of the board.
 
-For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses
-the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, which
-chooses the first one of the answer, simulated with an empty cache.  The *floor* of decode is the
-time in which the board's memory brings every weight once and the attended rows of the cache (a
-sliding layer's: those of its window); a launch of 45 us is spread over 16 tokens, as greedy
-generation does it. A second design of prefill takes 128 tokens; *products used* are those with
-weights in it, of as many as the unit's array could make in its cycles.
+    python bench/board_limits.py [--write] [--clock MHZ ...] [NAME ...]
 
---write puts the rows into docs/explore.md and leaves the others.
+For each built-in family at full depth and width, W4A8 on the U55C: a decode design that selects the
+token on the device, simulated after 127, 511 and 1,023 tokens; and a prefill design for 32 tokens,
+simulated with an empty cache. The *floor* of decode is the time in which the board's memory reads
+every weight once and the attended rows of the cache (of a sliding layer: those of its window). The
+launch overhead of 45 us is amortized over 16 tokens, as in greedy generation. A second prefill
+design takes 128 tokens; *products used* is the share of multiplications with weights in its cycles,
+of those that the engine could do.
+
+--write updates these rows in docs/explore.md.
 """
 
 import argparse
@@ -115,8 +116,9 @@ def fullest_die(report: dict) -> str:
 def products_used(
     report: dict, folder: Path, model: models.Model, tokens: int, cycles: float
 ) -> float:
-    """Which part of the products that the unit's array could make were made: every weight meets
-    every token, but the head's, which only the last one needs.
+    """Share of the multiplications that the engine could do.
+
+    Every weight meets every token; those of the head meet the last token only.
     """
     array = sum(process["unroll"] for process in report["kernels"] if "_slice" in process["name"])
     inputs = json.loads((folder / "manifest.json").read_text())["inputs"]

@@ -1,6 +1,4 @@
-"""What the scripts of this folder share: the compiler they call, and the tables that they keep in
-pages of docs/.
-"""
+"""Common to the scripts of this folder: running the compiler, and the tables in pages of docs/."""
 
 import json
 import os
@@ -14,11 +12,11 @@ STC = os.environ.get("STC", str(ROOT / "build" / "stc"))
 
 
 def script_arguments(text: str, known: tuple[str, ...] = ()) -> list[str]:
-    """What the script is given; ends it with `text`, what it is for, where that is asked for or an
-    option is none of `known`.
+    """The script's arguments. Prints `text` and exits for --help, or for an option that is not in
+    `known`.
     """
-    given = sys.argv[1:]
-    unknown = [word for word in given if word.startswith("-") and word not in known]
+    arguments = sys.argv[1:]
+    unknown = [word for word in arguments if word.startswith("-") and word not in known]
     if unknown:
         asked = set(unknown) <= {"-h", "--help"}
         print(
@@ -26,11 +24,11 @@ def script_arguments(text: str, known: tuple[str, ...] = ()) -> list[str]:
             file=sys.stdout if asked else sys.stderr,
         )
         sys.exit(not asked)
-    return given
+    return arguments
 
 
 def stc(*words: object) -> str:
-    """What it prints; RuntimeError with its message."""
+    """Runs `stc` and returns its output; raises RuntimeError with its message."""
     done = subprocess.run([STC, *map(str, words)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"stc: exit status {done.returncode}")
@@ -38,8 +36,9 @@ def stc(*words: object) -> str:
 
 
 def simulated(folder: Path, steps: int = 0, /, **extents: int) -> tuple[float, float]:
-    """Milliseconds of a launch's cycles, and with a launch of its own. steps: of the launch, where
-    a design takes several.
+    """Milliseconds of the cycles of a launch, without and with launch overhead.
+
+    steps: of the launch, for a design that runs several.
     """
     several = [f"--tokens={steps}"] if steps else []
     found = json.loads(
@@ -57,7 +56,7 @@ def simulated(folder: Path, steps: int = 0, /, **extents: int) -> tuple[float, f
 
 
 def amortized_token_ms(folder: Path, tokens_per_launch: int, /, **extents: int) -> float:
-    """Milliseconds of a token where so many share a launch."""
+    """Milliseconds per token if so many tokens share a launch."""
     cycles, whole = simulated(folder, **extents)
     return cycles + (whole - cycles) / tokens_per_launch
 
@@ -67,8 +66,8 @@ def first_cell(line: str) -> str:
 
 
 class Table:
-    """Rows of Markdown between two marks that name their script; key: what tells a row from others,
-    None of a heading.
+    """A Markdown table between two marks that name its script. key: identifies a row; None for a
+    heading.
     """
 
     def __init__(self, page: str, script: str, key: Callable[[str], object]):

@@ -1,10 +1,11 @@
-"""How long `stc compile` takes and how much memory: python bench/compile_time.py [--quant SCHEME]
-[MODULE.mlir ...]
+"""Measures time and memory of `stc compile`.
 
-Without modules: those of the tests.  Prints the best of three runs: seconds from beginning to end,
-those of the processor, those of the processor without the simulation that confirms the design (by
-the stages of timing.json), and the peak resident size.  On a machine that does other work as well
-the first is no measure of the compiler.
+    python bench/compile_time.py [--quant SCHEME] [MODULE.mlir ...]
+
+Without modules, it compiles those of the tests. Prints the best of three runs: wall-clock seconds,
+CPU seconds, CPU seconds without the simulation that verifies the design (by the stages of
+timing.json), and the peak resident size. On a busy machine the wall-clock time does not measure the
+compiler.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""A design on this CPU against PyTorch eager in fp32, side by side: python
-bench/eager_comparison.py [--quant SCHEME] [--new N] [NAME]
+"""Compares a design on this CPU with PyTorch eager in fp32.
 
-The design is GPT-2 124M's unless told, with random weights. Both decode greedily, each with its own
-cache, and take turns token by token in one process with as many threads, so that whatever else the
-machine does meets both. Prints the median time of a token on either side, and the median of the
-ratios of neighbors.
+    python bench/eager_comparison.py [--quant SCHEME] [--new N] [NAME]
+
+The default model is GPT-2 124M, with random weights. Both sides decode greedily, each with its own
+cache. They alternate token by token in one process with the same number of threads, so that other
+load on the machine affects both. Prints the median time per token of each side, and the median of
+the ratios of adjacent tokens.
 """
 
 import argparse

@@ -1,8 +1,10 @@
-"""FIFO depths by strategy: python bench/fifo_strategies.py [--max-iterations COUNT] MODULE.mlir ...
+"""Compares the strategies of FIFO sizing.
 
-For each module and each strategy of `stc compile --fifo-sizing`: bytes of the depths needed and of
-the memories built, cycles of a launch (simulated if that takes no more than COUNT iterations, 100M
-unless told, else predicted), and seconds spent on sizing.
+    python bench/fifo_strategies.py [--max-iterations COUNT] MODULE.mlir ...
+
+For each module and each strategy of `stc compile --fifo-sizing`: bytes of the required depths and
+of the memories built, cycles of a launch (simulated if that takes at most COUNT iterations, by
+default 100M, else predicted), and seconds of FIFO sizing.
 """
 
 import json
@@ -15,15 +17,17 @@ from common import script_arguments, stc
 STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "minimal"]
 
 
-def simulated(design, events):
-    """Cycles; None where they take more events."""
+def simulated(design, iterations):
+    """Cycles; None if they take more iterations."""
     try:
-        return json.loads(stc("simulate", design, "--json", "--max-iterations", events))["cycles"]
+        return json.loads(stc("simulate", design, "--json", "--max-iterations", iterations))[
+            "cycles"
+        ]
     except RuntimeError:
         return None
 
 
-def compiled(module, strategy, events):
+def compiled(module, strategy, iterations):
     """Figures of the module's design under the strategy, or why there is none."""
     with tempfile.TemporaryDirectory() as folder:
         design = Path(folder) / "design"
@@ -37,7 +41,7 @@ def compiled(module, strategy, events):
                 strategy,
                 "-o",
                 design,
-                *(["--max-iterations", events] if strategy == "minimal" and events else []),
+                *(["--max-iterations", iterations] if strategy == "minimal" and iterations else []),
             )
         except RuntimeError as error:
             return None, str(error).splitlines()[0]
@@ -46,14 +50,14 @@ def compiled(module, strategy, events):
         seconds = sum(stage["seconds"] for stage in stages if stage["name"] == "size_fifos")
         cycles = report["cycles"].get("simulated")
         if cycles is None:
-            cycles = simulated(design, events or "100M")
+            cycles = simulated(design, iterations or "100M")
         return (report["fifos"], cycles, report["cycles"]["model"], seconds), None
 
 
-def study(module, events):
+def study(module, iterations):
     """Lines of the table for one module."""
     for strategy in STRATEGIES:
-        found, why = compiled(module, strategy, events)
+        found, why = compiled(module, strategy, iterations)
         if not found:
             print(f"{module.stem:24} {strategy:13} {why}", flush=True)
             continue
@@ -67,9 +71,9 @@ def study(module, events):
 
 
 def main(arguments):
-    events = None
+    iterations = None
     if arguments[:1] == ["--max-iterations"] and len(arguments) > 1:
-        events, arguments = arguments[1], arguments[2:]
+        iterations, arguments = arguments[1], arguments[2:]
     if not arguments:
         sys.exit(__doc__)
     print(
@@ -77,7 +81,7 @@ def main(arguments):
         f"{'cycles':>14} {'':10} {'seconds':>8}"
     )
     for name in arguments:
-        study(Path(name), events)
+        study(Path(name), iterations)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,28 @@
-"""Language models at full width against the quantized arithmetic in PyTorch: python
-bench/full_width_accuracy.py [--write] [--layers N] [NAME ...]
+"""Compares designs of language models at full width with the quantized arithmetic in PyTorch.
 
-For each built-in family, two layers at full width with the real vocabulary and random weights,
+    python bench/full_width_accuracy.py [--write] [--layers N] [NAME ...]
+
+For each built-in family, two layers at full width with the real vocabulary and random weights are
 compiled with --quant w4a8 for the U55C and run on the CPU:
 
-contractions: those of layer 0 and the LM head, on the same input: equal bit for bit, or how many
-outputs are not. tokens: 32 greedy ones behind a prompt of 8, each side with its own cache; that are
-PyTorch's. One that is not is wrong if PyTorch's likeliest is ahead of its second by more than the
-logits differ. equal steps: the 39 launches again, PyTorch having the design's cache before each:
-those whose logits differ by at most 1e-3 of the largest, by how much at most, and the bytes of
-their new keys and values that differ. chunks: four prefills of 16 tokens, the same way: equal
-launches, and the tokens of whose new keys and values at most 0.1 % of the bytes differ, by 1.
+    contractions: of layer 0 and the LM head, on the same input: bit-identical, or how many
+        outputs differ
+    tokens: of 32 greedy tokens after a prompt of 8, each side with its own cache, those that are
+        PyTorch's. Another token is wrong if PyTorch's logit of its own token leads by more than
+        the logits differ.
+    equal steps: the 39 launches again, with PyTorch using the design's cache: those whose logits
+        differ by at most 1e-3 of the largest, the largest difference, and the bytes of their new
+        keys and values that differ
+    chunks: four prefills of 16 tokens, in the same way: equal launches, and the tokens with at
+        most 0.1 % differing bytes of new keys and values, by at most 1
 
-A number that lies on the boundary between two integers but for the last bit of f32 becomes either;
-from there on the two sides compute with different integers. How often that is shows PyTorch against
-itself, its embeddings changed by about the last bit: the figures in brackets. A model passes that
-has no wrong token, equal contractions, and as many equal steps and tokens of chunks as PyTorch
+A value on the boundary between two integers may round to either because of the last bit of f32;
+from there on the two sides compute with different integers. PyTorch against itself, with embeddings
+that differ in the last bit, shows how often that happens: the figures in brackets. A model passes
+with no wrong token, identical contractions, and as many equal steps and chunk tokens as PyTorch
 against itself, less a sixth.
 
---write puts the rows into docs/models.md and leaves the others. The exit status is 1 where a model
-does not pass.
+--write updates these rows in docs/models.md. The exit status is 1 if a model fails.
 """
 
 import argparse

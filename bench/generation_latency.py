@@ -1,14 +1,15 @@
-"""How long a text takes on the card: python bench/generation_latency.py [--write] [--tokens N ...]
-[NAME ...]
+"""Measures how long a whole text takes on the card.
 
-For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which
-takes prompts token by token; and those that are decode and prefill, which read up to N tokens of a
-prompt a step.  All choose the tokens themselves and take 16 steps a launch, each of a chunk of the
-prompt or of one token.  Of prompts of 32 and 128 tokens and answers as long: the time to the first
-token, and to the last.  All chunks are simulated, and of single tokens up to 9, evenly far from
-each other; between two of them steps grow evenly.
+    python bench/generation_latency.py [--write] [--tokens N ...] [NAME ...]
 
---write puts the rows into docs/explore.md and leaves the others.
+For each built-in family at full depth and width, W4A8 on the U55C: a decode design, which reads
+prompts token by token, and designs that are decode and prefill, which read up to N prompt tokens
+per step. All select tokens on the device and run 16 steps per launch, each of a chunk of the prompt
+or of one token. For prompts of 32 and 128 tokens and answers of the same length: the time to the
+first token, and to the last. All chunks are simulated, and at most 9 evenly spaced single tokens;
+the cycles of the steps between are interpolated linearly.
+
+--write updates these rows in docs/explore.md.
 """
 
 import argparse

@@ -1,8 +1,9 @@
-"""Small models of many Hugging Face families, none designed for: compiled and equal to PyTorch, or
-refused, and by what.
+"""Compiles small models of many Hugging Face families that the compiler was not written for.
 
-model_table.py [NAME ...]     prints the table's rows (default: of all models)
-model_table.py --write [NAME ...]     puts these rows into docs/models.md and leaves the others
+    model_table.py [NAME ...]            prints rows (default: of all models)
+    model_table.py --write [NAME ...]    updates these rows in docs/models.md
+
+A row says that the design's results equal PyTorch's, or why the model is rejected.
 """
 
 import re

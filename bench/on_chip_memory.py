@@ -1,14 +1,15 @@
-"""What a layer keeps on chip: python bench/on_chip_memory.py [--write] [--modules FOLDER]
-[--fifo-sizing STRATEGY] [NAME ...]
+"""Measures the on-chip memory of a layer.
 
-For built-in families, two layers at full width in f32 on the U55C: decoding behind 1,023 tokens,
-and 32 and 128 tokens of a prompt without a cache. Bytes of one layer as report.json has them
-(`intermediates`): converters, sums and arrays that kernels hold, FIFOs, buffers with several
-readers and the ring to the next layer, together against what the layer's operators would hand on
-unfused, before and after elementwise fusion; `held` is converters and sums alone, after it.
+    python bench/on_chip_memory.py [--write] [--modules FOLDER] [--fifo-sizing STRATEGY] [NAME ...]
 
---write puts the rows into docs/explore.md and leaves the others.  --modules keeps the exported
-modules in FOLDER, and takes those that it has.
+For built-in families, two layers at full width in f32 on the U55C: decode after 1,023 tokens, and
+32 and 128 prompt tokens without a cache. Bytes of one layer from report.json (`intermediates`):
+converters, accumulators and arrays of kernels, FIFOs, shared buffers and layer feedback, relative
+to the intermediates of the unfused model, before and after elementwise fusion; `held` is converters
+and accumulators alone, relative to the latter.
+
+--write updates these rows in docs/explore.md. --modules stores the exported modules in FOLDER, and
+reuses those that exist.
 """
 
 import argparse

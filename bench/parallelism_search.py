@@ -1,11 +1,11 @@
-"""What the search for widths gains over published ones: python bench/parallelism_search.py
-[--small] [FILE.mlir ...]
+"""Compares the search for parallelism with published ones.
+
+    python bench/parallelism_search.py [--small] [FILE.mlir ...]
 
 For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of two sizes, an
-encoder) and each FILE: cycles of a launch as the compiler does it and with every
---parallelism-search of `stc compile`, simulated where that is quick, else modeled (m); DSP slices;
-how far the model is from the simulation; and points of the closed form that are looked at in a
-second.
+encoder) and each FILE: cycles of a launch with the default and with every --parallelism-search of
+`stc compile`, simulated where that is fast, else modeled (m); DSPs; the error of the model; and
+design points evaluated per second.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common import ROOT, script_arguments, stc
 
-# the first: what the compiler does
+# the first: the default
 SEARCHES = ["", "joint", "intensity", "neighbor", "uniform"]
 POINTS = 2_000_000
 

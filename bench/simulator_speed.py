@@ -1,8 +1,10 @@
-"""Speed of the time simulator on designs: python bench/simulator_speed.py DESIGN …; a design is a
-folder that `stc compile` wrote, or a dump of hardware level.
+"""Measures the speed of the time simulator.
 
-Events are iterations of pipelined loops.  Their time is CPU time, of eleven launches less that of
-one, so that reading the design does not count.
+    python bench/simulator_speed.py DESIGN ...
+
+A design is a folder that `stc compile` wrote, or a hardware-level dump. Iterations are those of
+pipelined loops. Their time is the CPU time of eleven launches less that of one, without reading the
+design.
 """
 
 import json
@@ -30,7 +32,7 @@ def main() -> None:
         sys.exit(__doc__)
     print(
         f"{'design':40} {'cycles':>12} {'iterations':>12} {'s, one launch':>14} "
-        f"{'s, in all':>10} {'events/s':>10}"
+        f"{'s, in all':>10} {'iterations/s':>10}"
     )
     for design in designs:
         one, whole = simulate(design, 1)

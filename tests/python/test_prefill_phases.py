@@ -243,7 +243,7 @@ class LostChunk:
     def __getattr__(self, name):
         return getattr(self.design, name)
 
-    def choose(self, phase):
+    def select_phase(self, phase):
         self.phase = phase
         self.design.select_phase(phase)
 
