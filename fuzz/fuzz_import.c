@@ -1,5 +1,6 @@
-/* Mutated MLIR must be refused with a diagnostic or read, never crash; what is read must print and read back to the same text.
- * With libFuzzer: clang -fsanitize=fuzzer,address -DFUZZ_LIBFUZZER.  Alone: fuzz_import N SEED FILE …, N mutations of each file. */
+/* Mutated MLIR must be refused with a diagnostic or read, never crash; what is read must print
+ * and read back to the same text. With libFuzzer: clang -fsanitize=fuzzer,address
+ * -DFUZZ_LIBFUZZER.  Alone: fuzz_import N SEED FILE …, N mutations of each file. */
 #include "import/import.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@ static void broken(const char *what, const struct diag *diag, struct arena *aren
 	abort();
 }
 
-static void check_round_trip(struct module *module, struct arena *arena, struct guard *guard, struct diag *diag)
+static void check_round_trip(
+        struct module *module, struct arena *arena, struct guard *guard, struct diag *diag)
 {
 	struct text first = text_new(arena), second = text_new(arena);
 	ir_print(module, &first);
@@ -27,7 +29,7 @@ static void check_round_trip(struct module *module, struct arena *arena, struct 
 
 static void run(const char *text, size_t size)
 {
-	struct guard guard = {.reason = GUARD_NONE};
+	struct guard guard = { .reason = GUARD_NONE };
 	struct arena *arena = arena_new(&guard);
 	if (setjmp(guard.leave)) {
 		fprintf(stderr, "left through the guard: %s\n", guard.message);
@@ -47,9 +49,37 @@ static void run(const char *text, size_t size)
 }
 
 static const char *const words[] = {
-	"0", "-1", "9223372036854775807", "tensor<4xf32>", "tensor<?xf32>", "tensor<0xf32>", "f64", "i1", "index", "none", "vector<4xf32>", "affine_map<(d0) -> (d0)>",
-	"affine_map<(d0)[s0] -> (d0 mod 2)>", "array<i64: 1, 2>", "dense<1.0>", "dense_resource<x>", "@main", "private", "[]", "{}", "()", "stream.level", "\"hardware\"",
-	"unit", "true", "!stream.itensor<f32, [1], [1], affine_map<(d0) -> (d0)>>", "!stream.fifo<f32, 2>", "loc(\"x\":1:1)", "linalg.generic", "tensor.empty", "arith.addf",
+	"0",
+	"-1",
+	"9223372036854775807",
+	"tensor<4xf32>",
+	"tensor<?xf32>",
+	"tensor<0xf32>",
+	"f64",
+	"i1",
+	"index",
+	"none",
+	"vector<4xf32>",
+	"affine_map<(d0) -> (d0)>",
+	"affine_map<(d0)[s0] -> (d0 mod 2)>",
+	"array<i64: 1, 2>",
+	"dense<1.0>",
+	"dense_resource<x>",
+	"@main",
+	"private",
+	"[]",
+	"{}",
+	"()",
+	"stream.level",
+	"\"hardware\"",
+	"unit",
+	"true",
+	"!stream.itensor<f32, [1], [1], affine_map<(d0) -> (d0)>>",
+	"!stream.fifo<f32, 2>",
+	"loc(\"x\":1:1)",
+	"linalg.generic",
+	"tensor.empty",
+	"arith.addf",
 };
 
 #define FUZZ_NAME "fuzz_import"

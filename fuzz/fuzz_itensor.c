@@ -1,5 +1,7 @@
-/* Mutated itensor types must be refused with a diagnostic or be read, never crash; what is read prints and reads back the same, and every two neighbouring lines
- * are compared: the same in both directions, a buffer not smaller than none.  Alone: fuzz_itensor N SEED FILE …, one type a line. */
+/* Mutated itensor types must be refused with a diagnostic or be read, never crash; what is read
+ * prints and reads back the same, and every two neighbouring lines are compared: the same in
+ * both directions, a buffer not smaller than none.  Alone: fuzz_itensor N SEED FILE …, one type
+ * a line. */
 #include "import/import.h"
 #include "itensor/itensor.h"
 #include <stdio.h>
@@ -34,15 +36,19 @@ static const struct type *read_one(struct fuzz *fuzz, const char *text)
 
 static void compare(struct fuzz *fuzz, const struct type *left, const struct type *right)
 {
-	struct walk from = walk_normal(fuzz->arena, itensor_walk(fuzz->arena, left)), to = walk_normal(fuzz->arena, itensor_walk(fuzz->arena, right));
+	struct walk from = walk_normal(fuzz->arena, itensor_walk(fuzz->arena, left)),
+	            to = walk_normal(fuzz->arena, itensor_walk(fuzz->arena, right));
 	bool same = walk_same(from, to);
 	if (same != walk_same(to, from))
 		broken("the same in one direction only", left->text);
 	if (same)
 		return;
-	struct reorder there = walk_reorder(fuzz->arena, from, to), back = walk_reorder(fuzz->arena, to, from);
-	if (!there.why != !back.why || (!there.why && (there.bytes < 1 || there.bytes != back.bytes)))
-		broken("another buffer in the other direction", text_format(fuzz->arena, "%s and %s", left->text, right->text));
+	struct reorder there = walk_reorder(fuzz->arena, from, to),
+	               back = walk_reorder(fuzz->arena, to, from);
+	if (!there.why != !back.why ||
+	        (!there.why && (there.bytes < 1 || there.bytes != back.bytes)))
+		broken("another buffer in the other direction",
+		        text_format(fuzz->arena, "%s and %s", left->text, right->text));
 	walk_mismatch(fuzz->arena, from, to);
 }
 
@@ -70,8 +76,35 @@ static void run(char *text, size_t size)
 }
 
 static const char *const words[] = {
-	"0", "-1", "1", "2", "7", "4294967296", "9223372036854775807", "f32", "i4", "index", "vector<4x2xf32>", "vector<2xf32>", "vector<0xf32>", "tensor<4xf32>", "[4, 2]", "[0, 3]",
-	"d0", "d1", "d0 + d1", "d0 * 2", "affine_map<(d0, d1) -> (d0, d1)>", "affine_map<(d0) -> (d0 mod 2)>", "{symbol = \"s\", most = 4}", "{}", "[]", ", ", "plus = 3", "tile = 0", "\"t\"",
+	"0",
+	"-1",
+	"1",
+	"2",
+	"7",
+	"4294967296",
+	"9223372036854775807",
+	"f32",
+	"i4",
+	"index",
+	"vector<4x2xf32>",
+	"vector<2xf32>",
+	"vector<0xf32>",
+	"tensor<4xf32>",
+	"[4, 2]",
+	"[0, 3]",
+	"d0",
+	"d1",
+	"d0 + d1",
+	"d0 * 2",
+	"affine_map<(d0, d1) -> (d0, d1)>",
+	"affine_map<(d0) -> (d0 mod 2)>",
+	"{symbol = \"s\", most = 4}",
+	"{}",
+	"[]",
+	", ",
+	"plus = 3",
+	"tile = 0",
+	"\"t\"",
 };
 
 #define FUZZ_NAME "fuzz_itensor"

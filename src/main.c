@@ -1,4 +1,5 @@
-/* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input, options or the machine; 70 for a bug of ours. */
+/* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input,
+ * options or the machine; 70 for a bug of ours. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "pipeline/session.h"
@@ -43,7 +44,8 @@ static struct {
 
 static bool parse(struct session *session)
 {
-	return options_parse(session->arena, &session->diag, line.count, line.arguments, &session->options, &line.command);
+	return options_parse(session->arena, &session->diag, line.count, line.arguments,
+	        &session->options, &line.command);
 }
 
 static bool work(struct session *session)
@@ -69,7 +71,7 @@ static bool print(struct session *session)
 
 static void catch_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = { .sa_handler = on_signal };
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -78,11 +80,12 @@ static void catch_signals(void)
 /* As behind `| head`: it has what it wanted. */
 static bool reader_left(void)
 {
-	struct pollfd out = {.fd = STDOUT_FILENO};
+	struct pollfd out = { .fd = STDOUT_FILENO };
 	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-/* Arenas of attempts come and go: what one gives back the next one takes, without the system clearing its pages again. */
+/* Arenas of attempts come and go: what one gives back the next one takes, without the system
+ * clearing its pages again. */
 static void keep_memory(void)
 {
 	mallopt(M_TRIM_THRESHOLD, RETAINED_BYTES);

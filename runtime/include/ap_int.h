@@ -1,22 +1,30 @@
 /*
- * ap_int<W>: a signed integer of W bits that wraps, for the CPU.  Only what emitted code uses: the vendor's own header takes this one's place in synthesis.
- * Arithmetic happens on the wider integer that it converts to.
- */
+ * ap_int<W>: a signed integer of W bits that wraps, for the CPU.  Only what emitted code uses:
+ * the vendor's own header takes this one's place in synthesis. Arithmetic happens on the wider
+ * integer that it converts to. */
 #ifndef ST_AP_INT_H
 #define ST_AP_INT_H
 
 #include <cstdint>
 #include <type_traits>
 
-template <int W> class ap_int {
+template <int W> class ap_int
+{
 	static_assert(W >= 1 && W <= 64, "a width of 1 to 64 bits");
-	using storage = std::conditional_t<W <= 8, std::int8_t, std::conditional_t<W <= 16, std::int16_t, std::conditional_t<W <= 32, std::int32_t, std::int64_t>>>;
+	using storage = std::conditional_t<W <= 8, std::int8_t,
+	        std::conditional_t<W <= 16, std::int16_t,
+	                std::conditional_t<W <= 32, std::int32_t, std::int64_t>>>;
 	static constexpr int spare = 8 * static_cast<int>(sizeof(storage)) - W;
 
-public:
+      public:
 	ap_int() = default;
 
-	template <class T> ap_int(T x) : value(static_cast<storage>(static_cast<storage>(static_cast<std::make_unsigned_t<storage>>(x) << spare) >> spare))
+	template <class T>
+	ap_int(T x)
+	    : value(static_cast<storage>(
+	              static_cast<storage>(
+	                      static_cast<std::make_unsigned_t<storage>>(x) << spare) >>
+	              spare))
 	{
 	}
 
@@ -25,7 +33,7 @@ public:
 		return value;
 	}
 
-private:
+      private:
 	storage value;
 };
 

@@ -2,8 +2,12 @@
 #ifndef ST_AP_UTILS_H
 #define ST_AP_UTILS_H
 
-inline void ap_wait() {}
+inline void ap_wait()
+{
+}
 
-inline void ap_wait_n(int) {}
+inline void ap_wait_n(int)
+{
+}
 
 #endif

@@ -11,17 +11,21 @@
 
 #include <new>
 
-namespace hls {
+namespace hls
+{
 
 template <class T, int DEPTH = 0> class stream;
 
-template <class T> class stream<T, 0> : public st::channel {
+template <class T> class stream<T, 0> : public st::channel
+{
 	static_assert(std::is_trivially_copyable<T>::value, "stream elements are plain data");
 
-public:
+      public:
 	using value_type = T;
 
-	explicit stream(const char *title = "stream") : stream(title, 2) {}
+	explicit stream(const char *title = "stream") : stream(title, 2)
+	{
+	}
 
 	~stream()
 	{
@@ -70,7 +74,7 @@ public:
 		return depth;
 	}
 
-protected:
+      protected:
 	stream(const char *title, std::size_t elements) : channel(title, elements)
 	{
 		std::size_t slots = 1;
@@ -78,19 +82,23 @@ protected:
 		while (slots < elements)
 			slots *= 2;
 		mask = slots - 1;
-		ring = static_cast<T *>(::operator new(slots * sizeof(T), std::align_val_t(alignof(T))));
+		ring = static_cast<T *>(
+		        ::operator new(slots * sizeof(T), std::align_val_t(alignof(T))));
 	}
 
-private:
+      private:
 	T *ring;            /* a power of two of slots, at least depth */
 	std::uint64_t mask; /* slots - 1 */
 };
 
-template <class T, int DEPTH> class stream : public stream<T, 0> {
+template <class T, int DEPTH> class stream : public stream<T, 0>
+{
 	static_assert(DEPTH > 0, "a stream holds at least one element");
 
-public:
-	explicit stream(const char *title = "stream") : stream<T, 0>(title, DEPTH) {}
+      public:
+	explicit stream(const char *title = "stream") : stream<T, 0>(title, DEPTH)
+	{
+	}
 };
 
 } // namespace hls

@@ -9,31 +9,37 @@
 
 #include <new>
 
-namespace hls {
+namespace hls
+{
 
 template <class Block, int DEPTH = 0> class stream_of_blocks;
 template <class Block> class write_lock;
 template <class Block> class read_lock;
 
-template <class Block> class stream_of_blocks<Block, 0> : public st::channel {
+template <class Block> class stream_of_blocks<Block, 0> : public st::channel
+{
 	static_assert(std::is_trivially_copyable<Block>::value, "blocks are plain data");
 
-public:
-	explicit stream_of_blocks(const char *title = "stream_of_blocks") : stream_of_blocks(title, 2) {}
+      public:
+	explicit stream_of_blocks(const char *title = "stream_of_blocks")
+	    : stream_of_blocks(title, 2)
+	{
+	}
 
 	~stream_of_blocks()
 	{
 		::operator delete(blocks, std::align_val_t(alignof(Block)));
 	}
 
-protected:
+      protected:
 	stream_of_blocks(const char *title, std::size_t count)
-		: channel(title, count, true), blocks(static_cast<Block *>(::operator new((count + 1) * sizeof(Block),
-										   std::align_val_t(alignof(Block)))))
+	    : channel(title, count, true),
+	      blocks(static_cast<Block *>(::operator new(
+	              (count + 1) * sizeof(Block), std::align_val_t(alignof(Block)))))
 	{
 	}
 
-private:
+      private:
 	friend class write_lock<Block>;
 	friend class read_lock<Block>;
 	Block *blocks; /* depth of them in use, and a spare for accesses after a failed wait */
@@ -44,18 +50,23 @@ private:
 	}
 };
 
-template <class Block, int DEPTH> class stream_of_blocks : public stream_of_blocks<Block, 0> {
+template <class Block, int DEPTH> class stream_of_blocks : public stream_of_blocks<Block, 0>
+{
 	static_assert(DEPTH > 0, "a stream of blocks holds at least one block");
 
-public:
-	explicit stream_of_blocks(const char *title = "stream_of_blocks") : stream_of_blocks<Block, 0>(title, DEPTH) {}
+      public:
+	explicit stream_of_blocks(const char *title = "stream_of_blocks")
+	    : stream_of_blocks<Block, 0>(title, DEPTH)
+	{
+	}
 };
 
 /* Holds a free block; hands it to the consumer when it goes out of scope. */
-template <class Block> class write_lock {
-public:
+template <class Block> class write_lock
+{
+      public:
 	explicit write_lock(stream_of_blocks<Block> &stream)
-		: owner(stream), usable(stream.await_room()), block(stream.slot(stream.written, usable))
+	    : owner(stream), usable(stream.await_room()), block(stream.slot(stream.written, usable))
 	{
 	}
 
@@ -78,17 +89,18 @@ public:
 		return block;
 	}
 
-private:
+      private:
 	stream_of_blocks<Block> &owner;
 	bool usable;
 	Block &block;
 };
 
 /* Holds the oldest filled block; frees it when it goes out of scope. */
-template <class Block> class read_lock {
-public:
+template <class Block> class read_lock
+{
+      public:
 	explicit read_lock(stream_of_blocks<Block> &stream)
-		: owner(stream), usable(stream.await_data()), block(stream.slot(stream.taken, usable))
+	    : owner(stream), usable(stream.await_data()), block(stream.slot(stream.taken, usable))
 	{
 	}
 
@@ -111,7 +123,7 @@ public:
 		return block;
 	}
 
-private:
+      private:
 	stream_of_blocks<Block> &owner;
 	bool usable;
 	Block &block;

@@ -7,12 +7,14 @@
 
 #include <cstddef>
 
-namespace hls {
+namespace hls
+{
 
-template <class T, std::size_t N> class alignas((sizeof(T) * N) & (~(sizeof(T) * N) + 1)) vector {
+template <class T, std::size_t N> class alignas((sizeof(T) * N) & (~(sizeof(T) * N) + 1)) vector
+{
 	static_assert(N > 0, "a vector has at least one element");
 
-public:
+      public:
 	using value_type = T;
 
 	vector() = default;
@@ -38,20 +40,20 @@ public:
 		return N;
 	}
 
-#define ST_VECTOR_OPERATOR(op)                                                \
-	vector &operator op##=(const vector &other)                           \
-	{                                                                     \
-		for (std::size_t i = 0; i < N; ++i)                           \
-			element[i] = static_cast<T>(element[i] op other[i]);  \
-		return *this;                                                 \
-	}                                                                     \
-	friend vector operator op(const vector &a, const vector &b)           \
-	{                                                                     \
-		vector result;                                                \
-                                                                              \
-		for (std::size_t i = 0; i < N; ++i)                           \
-			result[i] = static_cast<T>(a[i] op b[i]);             \
-		return result;                                                \
+#define ST_VECTOR_OPERATOR(op)                                                                     \
+	vector &operator op##=(const vector & other)                                               \
+	{                                                                                          \
+		for (std::size_t i = 0; i < N; ++i)                                                \
+			element[i] = static_cast<T>(element[i] op other[i]);                       \
+		return *this;                                                                      \
+	}                                                                                          \
+	friend vector operator op(const vector &a, const vector &b)                                \
+	{                                                                                          \
+		vector result;                                                                     \
+                                                                                                   \
+		for (std::size_t i = 0; i < N; ++i)                                                \
+			result[i] = static_cast<T>(a[i] op b[i]);                                  \
+		return result;                                                                     \
 	}
 
 	ST_VECTOR_OPERATOR(+)
@@ -60,7 +62,7 @@ public:
 	ST_VECTOR_OPERATOR(/)
 #undef ST_VECTOR_OPERATOR
 
-private:
+      private:
 	T element[N];
 };
 

@@ -45,14 +45,16 @@ asm(".pushsection .text.st_fibre_switch,\"axG\",@progbits,st_fibre_switch,comdat
     ".hidden st_fibre_switch\n"
     ".type st_fibre_switch,@function\n"
     "st_fibre_switch:\n"
-    "	pushq %rbp\n	pushq %rbx\n	pushq %r12\n	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+    "	pushq %rbp\n	pushq %rbx\n	pushq %r12\n	pushq %r13\n	pushq %r14\n	pushq "
+    "%r15\n"
     "	movq %rsp, (%rdi)\n"
     "	movq %rsi, %rsp\n"
     "	popq %r15\n	popq %r14\n	popq %r13\n	popq %r12\n	popq %rbx\n	popq %rbp\n"
     "	ret\n"
     ".size st_fibre_switch,.-st_fibre_switch\n"
     ".popsection\n");
-#define ST_FIBRE_FRAME_WORDS 8 /* six registers, the entry, and a word that keeps the stack aligned */
+/* six registers, the entry, and a word that keeps the stack aligned */
+#define ST_FIBRE_FRAME_WORDS 8
 #define ST_FIBRE_ENTRY_WORD 6
 #elif defined(__aarch64__) && !defined(ST_FIBRE_UCONTEXT)
 extern "C" void st_fibre_switch(void **from, void *to);
@@ -84,7 +86,8 @@ asm(".pushsection .text.st_fibre_switch,\"axG\",@progbits,st_fibre_switch,comdat
 #endif
 #endif
 
-namespace st {
+namespace st
+{
 
 struct channel;
 class region;
@@ -100,7 +103,7 @@ struct fibre {
 	channel *waits = nullptr; /* what it waits for; null while ready or done */
 	bool waits_full = false;  /* for room, not for data */
 	bool done = false;
-	fibre *next = nullptr;    /* queue of ready processes */
+	fibre *next = nullptr; /* queue of ready processes */
 #ifdef ST_FIBRE_UCONTEXT
 	ucontext_t context;
 #endif
@@ -111,13 +114,13 @@ struct channel {
 	std::uint64_t written = 0;
 	std::uint64_t taken = 0;
 	std::uint64_t depth;
-	bool of_blocks;            /* not of words */
-	std::uint64_t most = 0;    /* high-water mark */
-	fibre *reader = nullptr;   /* waits for data */
-	fibre *writer = nullptr;   /* waits for room */
-	const fibre *end[2] = {nullptr, nullptr}; /* the processes it was passed to */
+	bool of_blocks;                             /* not of words */
+	std::uint64_t most = 0;                     /* high-water mark */
+	fibre *reader = nullptr;                    /* waits for data */
+	fibre *writer = nullptr;                    /* waits for room */
+	const fibre *end[2] = { nullptr, nullptr }; /* the processes it was passed to */
 	std::string name;
-	channel *older;            /* list of this thread's channels */
+	channel *older; /* list of this thread's channels */
 	region &home;
 
 	inline channel(const char *title, std::uint64_t elements, bool holds_blocks = false);
@@ -163,8 +166,9 @@ struct mark {
 };
 
 /* The region being built or run by this thread, and the outcome of the last one. */
-class region {
-public:
+class region
+{
+      public:
 	static region &here()
 	{
 		static thread_local region instance;
@@ -184,7 +188,7 @@ public:
 		process->run = [](void *closure) { (*static_cast<Call *>(closure))(); };
 		process->release = [](void *closure) { delete static_cast<Call *>(closure); };
 		processes.push_back(process);
-		int attached[] = {0, (attach(process, args), 0)...};
+		int attached[] = { 0, (attach(process, args), 0)... };
 		(void)attached;
 	}
 
@@ -207,13 +211,15 @@ public:
 			error = what;
 	}
 
-	std::string error;        /* empty: the last region succeeded, and those before it since the error was asked for */
-	bool asked = true;        /* it was */
-	std::vector<mark> marks;  /* of the last region */
+	/* empty: the last region succeeded, and those before it since the error was asked for */
+	std::string error;
+	bool asked = true;       /* it was */
+	std::vector<mark> marks; /* of the last region */
 	channel *channels = nullptr;
 	fibre *running = nullptr;
 
-	/* Leaves the running process (or the caller, when `from` is null) for the next ready one. */
+	/* Leaves the running process (or the caller, when `from` is null) for the next ready
+	 * one. */
 	void switch_away(fibre *from)
 	{
 		fibre *next = first;
@@ -234,7 +240,7 @@ public:
 		last = process;
 	}
 
-private:
+      private:
 	std::vector<fibre *> processes;
 	fibre *first = nullptr, *last = nullptr; /* queue of ready processes */
 	std::size_t done = 0;
@@ -258,7 +264,9 @@ private:
 		attach_channel(process, argument);
 	}
 
-	template <class T> static void attach(fibre *, T &, std::false_type) {}
+	template <class T> static void attach(fibre *, T &, std::false_type)
+	{
+	}
 
 	template <class T, std::size_t N> static void attach(fibre *process, T (&arguments)[N])
 	{
@@ -286,8 +294,9 @@ private:
 		done = 0;
 		for (fibre *process : processes) {
 			if (!give_stack(process)) {
-				fail("out of address space for the stacks of " + std::to_string(processes.size()) +
-				     " processes of " + std::to_string(ST_STACK_BYTES) + " bytes");
+				fail("out of address space for the stacks of " +
+				        std::to_string(processes.size()) + " processes of " +
+				        std::to_string(ST_STACK_BYTES) + " bytes");
 				return false;
 			}
 			make_ready(process);
@@ -298,12 +307,13 @@ private:
 	bool give_stack(fibre *process)
 	{
 		void *stack = mmap(nullptr, ST_STACK_BYTES, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (stack == MAP_FAILED)
 			return false;
 		process->stack = stack;
-		if (mprotect(stack, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE) != 0)
+		if (mprotect(stack, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE) !=
+		        0)
 			return false;
 		start_frame(process);
 		return true;
@@ -326,7 +336,8 @@ private:
 #else
 	static void start_frame(fibre *process)
 	{
-		void **top = reinterpret_cast<void **>(static_cast<char *>(process->stack) + ST_STACK_BYTES);
+		void **top = reinterpret_cast<void **>(
+		        static_cast<char *>(process->stack) + ST_STACK_BYTES);
 
 		top -= ST_FIBRE_FRAME_WORDS;
 		top[ST_FIBRE_ENTRY_WORD] = reinterpret_cast<void *>(&entry);
@@ -362,13 +373,14 @@ private:
 		void *fake = nullptr;
 
 		__sanitizer_start_switch_fiber(from != nullptr && from->done ? nullptr : &fake,
-					       next ? next->stack : caller_stack,
-					       next ? ST_STACK_BYTES : caller_bytes);
+		        next ? next->stack : caller_stack, next ? ST_STACK_BYTES : caller_bytes);
 		exchange(from ? from : &caller, next ? next : &caller);
 		__sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 	}
 #else
-	static void arrived(fibre *) {}
+	static void arrived(fibre *)
+	{
+	}
 
 	void transfer(fibre *from, fibre *next)
 	{
@@ -389,11 +401,16 @@ private:
 	{
 		const channel *c = process->waits;
 
-		return std::string(process->name) + " waits for " + (process->waits_full ? "room in " : c->of_blocks ? "a block of " : "a word of ") + c->name +
-		       " (" + (process->waits_full ? "full" : "empty") + ", depth " + std::to_string(c->depth) + ")";
+		return std::string(process->name) + " waits for " +
+		        (process->waits_full           ? "room in "
+		                        : c->of_blocks ? "a block of "
+		                                       : "a word of ") +
+		        c->name + " (" + (process->waits_full ? "full" : "empty") + ", depth " +
+		        std::to_string(c->depth) + ")";
 	}
 
-	/* The first process of the cycle in which the chain of waits closes, or the last one that still waits. */
+	/* The first process of the cycle in which the chain of waits closes, or the last one
+	 * that still waits. */
 	const fibre *end_of_chain(const fibre *process) const
 	{
 		for (std::size_t i = 0; i < processes.size(); i++) {
@@ -437,7 +454,8 @@ private:
 			p = next;
 		} while (next != nullptr && !next->done && next != start);
 		if (next == nullptr || next->done)
-			error += std::string(", whose other end ") + (next == nullptr ? "does not exist" : "has ended");
+			error += std::string(", whose other end ") +
+			        (next == nullptr ? "does not exist" : "has ended");
 		for (const fibre *q : processes) {
 			bool listed = q->done;
 
@@ -445,8 +463,9 @@ private:
 				listed = listed || q == r;
 			others += listed ? "" : "\n  " + describe(q);
 		}
-		error += "\n" + std::to_string(processes.size() - done) + " of " + std::to_string(processes.size()) + " processes wait" +
-			 (others.empty() ? "" : ", also:" + others) + "\n";
+		error += "\n" + std::to_string(processes.size() - done) + " of " +
+		        std::to_string(processes.size()) + " processes wait" +
+		        (others.empty() ? "" : ", also:" + others) + "\n";
 	}
 
 	void report_leftovers()
@@ -455,7 +474,8 @@ private:
 
 		for (channel *c = channels; c != nullptr; c = c->older)
 			if (c->written != c->taken)
-				text = "  " + c->name + " holds " + std::to_string(c->written - c->taken) + "\n" + text;
+				text = "  " + c->name + " holds " +
+				        std::to_string(c->written - c->taken) + "\n" + text;
 		if (!text.empty())
 			error = "data left in channels at the end of the region:\n" + text;
 	}
@@ -464,7 +484,7 @@ private:
 	{
 		marks.clear();
 		for (channel *c = channels; c != nullptr; c = c->older)
-			marks.insert(marks.begin(), mark{c->name, c->depth, c->most});
+			marks.insert(marks.begin(), mark{ c->name, c->depth, c->most });
 	}
 
 	void clear()
@@ -484,7 +504,8 @@ private:
 };
 
 inline channel::channel(const char *title, std::uint64_t elements, bool holds_blocks)
-	: depth(elements), of_blocks(holds_blocks), name(title), older(region::here().channels), home(region::here())
+    : depth(elements), of_blocks(holds_blocks), name(title), older(region::here().channels),
+      home(region::here())
 {
 	home.channels = this;
 }
@@ -505,7 +526,8 @@ __attribute__((noinline)) inline bool channel::wait(bool for_room)
 	fibre *&seat = for_room ? writer : reader;
 
 	if (process == nullptr) {
-		self.fail(name + (for_room ? " is written while full" : " is read while empty") + " outside any process");
+		self.fail(name + (for_room ? " is written while full" : " is read while empty") +
+		        " outside any process");
 		return false;
 	}
 	seat = process;
@@ -542,8 +564,8 @@ __attribute__((used, visibility("default"))) inline unsigned long st_region_fifo
 }
 
 /* 0, or -1 when there is no such channel. */
-__attribute__((used, visibility("default"))) inline int st_region_fifo(unsigned long index, const char **name,
-								       unsigned long *depth, unsigned long *most)
+__attribute__((used, visibility("default"))) inline int st_region_fifo(
+        unsigned long index, const char **name, unsigned long *depth, unsigned long *most)
 {
 	const std::vector<st::mark> &marks = st::region::here().marks;
 

@@ -1,4 +1,5 @@
-/* Integer operations with the meaning of the IR: they wrap, division by zero is 0, and a float is cut off to the nearest number of the type. */
+/* Integer operations with the meaning of the IR: they wrap, division by zero is 0, and a float
+ * is cut off to the nearest number of the type. */
 #ifndef ST_INTEGER_H
 #define ST_INTEGER_H
 
@@ -60,10 +61,12 @@ template <class T, int W> inline T st_saturate(float a)
 	return static_cast<T>(a < -limit ? -most - 1 : static_cast<std::int64_t>(a));
 }
 
-/* A row number as an array index: indices are int, and clamped after this, so that cutting them off changes nothing. */
+/* A row number as an array index: indices are int, and clamped after this, so that cutting them
+ * off changes nothing. */
 inline int st_saturate_index(std::int64_t a)
 {
-	return static_cast<int>(st_max<std::int64_t>(st_min<std::int64_t>(a, 2147483647), -2147483647));
+	return static_cast<int>(
+	        st_max<std::int64_t>(st_min<std::int64_t>(a, 2147483647), -2147483647));
 }
 
 #endif

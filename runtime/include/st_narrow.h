@@ -1,4 +1,5 @@
-/* Numbers of few bits: half floats, kept as bits and computed in float, and words of 4-bit integers as they lie in memory, two a byte. */
+/* Numbers of few bits: half floats, kept as bits and computed in float, and words of 4-bit
+ * integers as they lie in memory, two a byte. */
 #ifndef ST_NARROW_H
 #define ST_NARROW_H
 
@@ -47,7 +48,8 @@ struct st_nibble {
 };
 
 /* The low half of a byte comes first. */
-template <class T, std::size_t N> inline hls::vector<T, N> st_unpack_i4(const hls::vector<uint8_t, N / 2> &bytes)
+template <class T, std::size_t N>
+inline hls::vector<T, N> st_unpack_i4(const hls::vector<uint8_t, N / 2> &bytes)
 {
 #pragma HLS inline
 	hls::vector<T, N> word;
@@ -60,7 +62,8 @@ template <class T, std::size_t N> inline hls::vector<T, N> st_unpack_i4(const hl
 	return word;
 }
 
-template <class T, std::size_t N> inline hls::vector<uint8_t, N / 2> st_pack_i4(const hls::vector<T, N> &word)
+template <class T, std::size_t N>
+inline hls::vector<uint8_t, N / 2> st_pack_i4(const hls::vector<T, N> &word)
 {
 #pragma HLS inline
 	hls::vector<uint8_t, N / 2> bytes;

@@ -1,4 +1,5 @@
-/* The C API (stc_runtime.h) over designs: each call leaves here when memory is out, and keeps its messages as one text. */
+/* The C API (stc_runtime.h) over designs: each call leaves here when memory is out, and keeps
+ * its messages as one text. */
 #include "base/guard.h"
 #include "design.h"
 #include "stc_runtime.h"
@@ -8,7 +9,7 @@
 #define ERROR_BYTES 4096
 
 struct stc_design {
-	struct arena *own;        /* holds this */
+	struct arena *own; /* holds this */
 	struct guard guard;
 	struct diag diag;
 	struct design design;
@@ -20,8 +21,11 @@ static void keep_messages(const struct diag *diag, char *error, size_t size)
 	size_t used = 0;
 	for (int i = 0; i < diag->count && used < size; i++) {
 		const struct diag_entry *entry = &diag->entry[i];
-		const char *file = entry->location.file, *note = entry->note;
-		int more = snprintf(error + used, size - used, "%s%s%s%s%s%s", i ? "\n" : "", file ? file : "", file ? ": " : "", entry->message, note ? "\nnote: " : "", note ? note : "");
+		const char *file = entry->location.file;
+		const char *note = entry->note;
+		int more = snprintf(error + used, size - used, "%s%s%s%s%s%s", i ? "\n" : "",
+		        file ? file : "", file ? ": " : "", entry->message, note ? "\nnote: " : "",
+		        note ? note : "");
 		used += more > 0 ? (size_t)more : 0;
 	}
 }
@@ -61,14 +65,17 @@ static struct stc_design *make(void)
 	return design;
 }
 
-static int try_open(struct stc_design *design, const char *dir, const char *device, const char *cache)
+static int try_open(
+        struct stc_design *design, const char *dir, const char *device, const char *cache)
 {
 	if (setjmp(design->guard.leave))
 		return out_of_memory(design);
-	return finish(design, design_open(&design->design, dir, cache) && design_start(&design->design, device));
+	return finish(design,
+	        design_open(&design->design, dir, cache) && design_start(&design->design, device));
 }
 
-int stc_design_open(const char *dir, const char *device, const char *cache_dir, stc_design **out, char *error, size_t error_size)
+int stc_design_open(const char *dir, const char *device, const char *cache_dir, stc_design **out,
+        char *error, size_t error_size)
 {
 	struct stc_design *design = make();
 	int status = design ? try_open(design, dir, device, cache_dir) : 1;
@@ -85,11 +92,13 @@ static bool unknown(struct stc_design *design, const char *name, bool result)
 	struct text known = text_new(design->design.arena);
 	for (size_t i = 0; i < design->design.now->tensors.count; i++) {
 		const struct design_tensor *tensor = &design->design.now->tensors.data[i];
-		bool shown = result ? design_result(&design->design, tensor->name) == tensor : !tensor->result && !text_same(tensor->role, "weight");
+		bool shown = result ? design_result(&design->design, tensor->name) == tensor
+		                    : !tensor->result && !text_same(tensor->role, "weight");
 		if (shown)
 			text_add(&known, "%s%s", known.size ? ", " : "", tensor->name);
 	}
-	diag_error(&design->diag, NOWHERE, "the design has no %s '%s'", result ? "result or state" : "input", name);
+	diag_error(&design->diag, NOWHERE, "the design has no %s '%s'",
+	        result ? "result or state" : "input", name);
 	return diag_note(&design->diag, "%s", known.size ? known.data : "it has none");
 }
 
@@ -107,7 +116,9 @@ int stc_design_input(stc_design *design, const char *name, const void *data, siz
 	if (setjmp(design->guard.leave))
 		return out_of_memory(design);
 	struct design_tensor *tensor = design_argument(&design->design, name);
-	return finish(design, tensor ? design_set(&design->design, tensor, data, bytes) : unknown(design, name, false));
+	return finish(design,
+	        tensor ? design_set(&design->design, tensor, data, bytes)
+	               : unknown(design, name, false));
 }
 
 int stc_design_output(stc_design *design, const char *name, void *data, size_t bytes)
@@ -116,7 +127,9 @@ int stc_design_output(stc_design *design, const char *name, void *data, size_t b
 	if (setjmp(design->guard.leave))
 		return out_of_memory(design);
 	const struct design_tensor *tensor = design_result(&design->design, name);
-	return finish(design, tensor ? design_get(&design->design, tensor, data, bytes) : unknown(design, name, true));
+	return finish(design,
+	        tensor ? design_get(&design->design, tensor, data, bytes)
+	               : unknown(design, name, true));
 }
 
 int stc_design_launch(stc_design *design)
@@ -127,7 +140,8 @@ int stc_design_launch(stc_design *design)
 	return finish(design, design_launch(&design->design));
 }
 
-int stc_design_tokens(stc_design *design, long long tokens, long long prompt_tokens, void *text, size_t bytes)
+int stc_design_tokens(
+        stc_design *design, long long tokens, long long prompt_tokens, void *text, size_t bytes)
 {
 	begin(design);
 	if (setjmp(design->guard.leave))
@@ -174,7 +188,10 @@ int stc_design_tensor(const stc_design *design, int index, struct stc_tensor *ou
 	if (index < 0 || (size_t)index >= design->design.now->tensors.count)
 		return 1;
 	const struct design_tensor *tensor = &design->design.now->tensors.data[index];
-	_Static_assert(sizeof(long long) == sizeof *tensor->shape, "shapes are handed out as they are");
-	*out = (struct stc_tensor){tensor->name, tensor->role, tensor->npy ? tensor->npy : tensor->dtype, tensor->rank, (const long long *)tensor->shape, tensor->result, tensor->bytes};
+	_Static_assert(
+	        sizeof(long long) == sizeof *tensor->shape, "shapes are handed out as they are");
+	*out = (struct stc_tensor){ tensor->name, tensor->role,
+		tensor->npy ? tensor->npy : tensor->dtype, tensor->rank,
+		(const long long *)tensor->shape, tensor->result, tensor->bytes };
 	return 0;
 }

@@ -26,7 +26,8 @@ static bool make_folders(const char *path)
 
 static const char *place(struct arena *arena)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
 	if (cache && *cache == '/')
 		return text_format(arena, "%s/streamtensor", cache);
 	return home && *home == '/' ? text_format(arena, "%s/.cache/streamtensor", home) : NULL;
@@ -38,9 +39,12 @@ const char *cache_folder(struct arena *arena, struct diag *diag, const char *cac
 	if (folder && make_folders(folder))
 		return folder;
 	if (folder)
-		diag_error(diag, (struct location){.file = folder}, "cannot keep compiled designs: %s", strerror(errno));
+		diag_error(diag, (struct location){ .file = folder },
+		        "cannot keep compiled designs: %s", strerror(errno));
 	else
-		diag_error(diag, NOWHERE, "there is no folder for compiled designs: neither XDG_CACHE_HOME nor HOME is set");
+		diag_error(diag, NOWHERE,
+		        "there is no folder for compiled designs: neither XDG_CACHE_HOME nor HOME "
+		        "is set");
 	diag_note(diag, "XDG_CACHE_HOME names a folder that can be written");
 	return NULL;
 }

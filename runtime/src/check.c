@@ -1,6 +1,7 @@
-/* Whether a design's files are those that its manifest lists.  Hashing a large model takes seconds, so that a check that succeeded is remembered in the cache:
- * an empty file whose name is the hash of all paths, hashes, sizes, times and inodes. */
-#define _GNU_SOURCE           /* realpath */
+/* Whether a design's files are those that its manifest lists.  Hashing a large model takes
+ * seconds, so that a check that succeeded is remembered in the cache: an empty file whose name
+ * is the hash of all paths, hashes, sizes, times and inodes. */
+#define _GNU_SOURCE /* realpath */
 #include "base/blake2.h"
 #include "design.h"
 #include <errno.h>
@@ -19,8 +20,10 @@ static const char *path_of(const struct design *design, const struct design_file
 
 static bool cannot_read(struct design *design, const char *path, int reason)
 {
-	diag_error(design->diag, (struct location){.file = path}, "is listed in manifest.json but cannot be read: %s", strerror(reason));
-	return diag_note(design->diag, "the design as `stc compile` wrote it: compile the model again");
+	diag_error(design->diag, (struct location){ .file = path },
+	        "is listed in manifest.json but cannot be read: %s", strerror(reason));
+	return diag_note(
+	        design->diag, "the design as `stc compile` wrote it: compile the model again");
 }
 
 static void add_text(struct blake2 *hash, const char *text)
@@ -50,7 +53,9 @@ static bool make_key(struct design *design, char key[65])
 			return cannot_read(design, path, EINVAL);
 		add_text(&hash, file->path);
 		add_text(&hash, file->hash);
-		const int64_t numbers[] = {status.st_size, (int64_t)status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+		const int64_t numbers[] = { status.st_size, (int64_t)status.st_ino,
+			status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+			status.st_ctim.tv_nsec };
 		for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
 			add_number(&hash, numbers[n]);
 	}
@@ -63,7 +68,8 @@ static bool check_file(struct design *design, const struct design_file *file)
 	const char *path = path_of(design, file);
 	struct stat status;
 	char hash[65];
-	int opened = open(path, O_RDONLY | O_CLOEXEC), reason = opened < 0 || fstat(opened, &status) ? errno : 0;
+	int opened = open(path, O_RDONLY | O_CLOEXEC);
+	int reason = opened < 0 || fstat(opened, &status) ? errno : 0;
 	size_t size = reason ? 0 : (size_t)status.st_size;
 	void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, opened, 0) : NULL;
 	if (data == MAP_FAILED)
@@ -77,8 +83,10 @@ static bool check_file(struct design *design, const struct design_file *file)
 		munmap(data, size);
 	if (!strcmp(hash, file->hash))
 		return true;
-	diag_error(design->diag, (struct location){.file = path}, "is not the file that manifest.json lists: its hash differs");
-	return diag_note(design->diag, "the design as `stc compile` wrote it: compile the model again");
+	diag_error(design->diag, (struct location){ .file = path },
+	        "is not the file that manifest.json lists: its hash differs");
+	return diag_note(
+	        design->diag, "the design as `stc compile` wrote it: compile the model again");
 }
 
 bool check_files(struct design *design, const char *cache)

@@ -1,6 +1,6 @@
-/* The emitted C++ as a library for this machine.  Made once and kept in the user's cache, under the hash of all that it is made of:
- * sources, headers, flags and compiler. */
-#define _GNU_SOURCE           /* mkdtemp */
+/* The emitted C++ as a library for this machine.  Made once and kept in the user's cache, under
+ * the hash of all that it is made of: sources, headers, flags and compiler. */
+#define _GNU_SOURCE /* mkdtemp */
 #include "base/data.h"
 #include "base/blake2.h"
 #include "design.h"
@@ -13,16 +13,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOG_LINES 12          /* of the compiler's output, in a message */
+#define LOG_LINES 12 /* of the compiler's output, in a message */
 #define ARGUMENTS_MOST 64
 
 extern char **environ;
 
-static const char *const flags[] = {"-O3", "-march=native", "-fno-trapping-math", "-fno-math-errno", "-std=c++17", "-ffp-contract=off", "-fno-gnu-unique", "-fvisibility=hidden",
-				    "-shared", "-fPIC", "-w"};
+static const char *const flags[] = { "-O3", "-march=native", "-fno-trapping-math",
+	"-fno-math-errno", "-std=c++17", "-ffp-contract=off", "-fno-gnu-unique",
+	"-fvisibility=hidden", "-shared", "-fPIC", "-w" };
 #define FLAGS ((int)(sizeof flags / sizeof *flags))
 
-static const char *const headers[] = {"st_math.h", "st_integer.h", "st_narrow.h", "ap_int.h", "st_fibre.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h"};
+static const char *const headers[] = { "st_math.h", "st_integer.h", "st_narrow.h", "ap_int.h",
+	"st_fibre.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h" };
 #define HEADERS ((int)(sizeof headers / sizeof *headers))
 
 struct build {
@@ -30,13 +32,13 @@ struct build {
 	struct diag *diag;
 	const struct device_program *program;
 	const char *compiler, *include, *source;
-	const char *shim;         /* C++ that calls the top function */
-	const char *folder;       /* temporary, in the cache */
+	const char *shim;   /* C++ that calls the top function */
+	const char *folder; /* temporary, in the cache */
 };
 
 static bool failed(struct build *build, const char *path, const char *what, const char *note)
 {
-	diag_error(build->diag, (struct location){.file = path}, "%s: %s", what, strerror(errno));
+	diag_error(build->diag, (struct location){ .file = path }, "%s: %s", what, strerror(errno));
 	return diag_note(build->diag, "%s", note);
 }
 
@@ -47,12 +49,14 @@ static int run(const char *const *arguments, const char *log)
 {
 	posix_spawn_file_actions_t actions;
 	pid_t child;
-	int status = 0, reason;
+	int status = 0;
+	int reason;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	posix_spawn_file_actions_adddup2(&actions, 1, 2);
-	reason = posix_spawnp(&child, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
+	reason = posix_spawnp(
+	        &child, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (reason)
 		return errno = reason, -1;
@@ -65,7 +69,9 @@ static int run(const char *const *arguments, const char *log)
 static const char *last_lines(struct build *build, const char *log)
 {
 	size_t size;
-	const char *reason, *text = file_read(build->arena, log, &size, &reason), *from;
+	const char *reason;
+	const char *text = file_read(build->arena, log, &size, &reason);
+	const char *from;
 	if (!text || !size)
 		return "it said nothing";
 	from = text + size;
@@ -74,20 +80,28 @@ static const char *last_lines(struct build *build, const char *log)
 	return from > text ? from + 1 : from;
 }
 
-/* What the compiler is, and what this machine's processor can do: -march=native makes both part of the result. */
+/* What the compiler is, and what this machine's processor can do: -march=native makes both part
+ * of the result. */
 static const char *compiler_version(struct build *build)
 {
-	const char *const arguments[] = {build->compiler, "-march=native", "-Q", "--help=target", "--version", NULL};
-	const char *log = text_format(build->arena, "%s/version", build->folder), *reason;
+	const char *const arguments[] = { build->compiler, "-march=native", "-Q", "--help=target",
+		"--version", NULL };
+	const char *log = text_format(build->arena, "%s/version", build->folder);
+	const char *reason;
 	size_t size;
 	int status = run(arguments, log);
 	if (status < 0) {
-		failed(build, NULL, text_format(build->arena, "the C++ compiler '%s' cannot be started", build->compiler), "g++, or the program that CXX names: it compiles designs for the CPU");
+		failed(build, NULL,
+		        text_format(build->arena, "the C++ compiler '%s' cannot be started",
+		                build->compiler),
+		        "g++, or the program that CXX names: it compiles designs for the CPU");
 		return NULL;
 	}
 	const char *text = status ? NULL : file_read(build->arena, log, &size, &reason);
 	if (!text)
-		diag_error(build->diag, NOWHERE, "the C++ compiler '%s' does not say its version: %s", build->compiler, last_lines(build, log));
+		diag_error(build->diag, NOWHERE,
+		        "the C++ compiler '%s' does not say its version: %s", build->compiler,
+		        last_lines(build, log));
 	return text;
 }
 
@@ -96,9 +110,11 @@ static const char *compiler_version(struct build *build)
 static bool add_file(struct build *build, struct blake2 *hash, const char *path)
 {
 	size_t size;
-	const char *reason, *text = file_read(build->arena, path, &size, &reason);
+	const char *reason;
+	const char *text = file_read(build->arena, path, &size, &reason);
 	if (!text)
-		return diag_error(build->diag, (struct location){.file = path}, "cannot be read: %s", reason);
+		return diag_error(build->diag, (struct location){ .file = path },
+		        "cannot be read: %s", reason);
 	blake2_add(hash, text, size + 1);
 	return true;
 }
@@ -115,7 +131,8 @@ static bool make_key(struct build *build, char key[65])
 	for (int i = 0; i < FLAGS; i++)
 		blake2_add(&hash, flags[i], strlen(flags[i]) + 1);
 	for (int i = 0; i < HEADERS; i++)
-		if (!add_file(build, &hash, text_format(build->arena, "%s/%s", build->include, headers[i])))
+		if (!add_file(build, &hash,
+		            text_format(build->arena, "%s/%s", build->include, headers[i])))
 			return false;
 	if (!add_file(build, &hash, build->source))
 		return false;
@@ -127,7 +144,9 @@ static bool make_key(struct build *build, char key[65])
 static const char *make_shim(struct build *build)
 {
 	const struct device_program *program = build->program;
-	struct text text = text_new(build->arena), arguments = text_new(build->arena), types = text_new(build->arena);
+	struct text text = text_new(build->arena);
+	struct text arguments = text_new(build->arena);
+	struct text types = text_new(build->arena);
 	for (int i = 0; i < program->ports; i++) {
 		text_add(&types, "%svoid *", i ? ", " : "");
 		text_add(&arguments, "%sport[%d]", i ? ", " : "", i);
@@ -140,10 +159,20 @@ static const char *make_shim(struct build *build)
 		text_add(&types, "%sint", types.size ? ", " : "");
 		text_add(&arguments, "%s%s", arguments.size ? ", " : "", i ? "given" : "tokens");
 	}
-	text_add(&text, "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" const char *st_region_error(void);\n", program->top, types.size ? types.data : "");
-	text_add(&text, "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void *const *port, int phase, int tokens, int given)\n{\n\tstatic thread_local std::string what;\n\ttry {\n\t\t(void)port, (void)phase, (void)tokens, (void)given;\n");
-	text_add(&text, "\t\t%s(%s);\n\t\treturn st_region_error();\n", program->top, arguments.size ? arguments.data : "");
-	text_add(&text, "\t} catch (const std::exception &error) {\n\t\twhat = error.what();\n\t\treturn what.c_str();\n\t}\n}\n");
+	text_add(&text,
+	        "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" "
+	        "const char *st_region_error(void);\n",
+	        program->top, types.size ? types.data : "");
+	text_add(&text,
+	        "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void "
+	        "*const *port, int phase, int tokens, int given)\n{\n\tstatic thread_local "
+	        "std::string what;\n\ttry {\n\t\t(void)port, (void)phase, (void)tokens, "
+	        "(void)given;\n");
+	text_add(&text, "\t\t%s(%s);\n\t\treturn st_region_error();\n", program->top,
+	        arguments.size ? arguments.data : "");
+	text_add(&text,
+	        "\t} catch (const std::exception &error) {\n\t\twhat = error.what();\n\t\treturn "
+	        "what.c_str();\n\t}\n}\n");
 	return text.data;
 }
 
@@ -154,34 +183,44 @@ static bool write_shim(struct build *build, const char *path)
 	bool written = file >= 0 && write(file, build->shim, size) == (ssize_t)size;
 	if (file >= 0 && close(file))
 		written = false;
-	return written || failed(build, path, "cannot be written", "a cache with room: XDG_CACHE_HOME names another");
+	return written ||
+	        failed(build, path, "cannot be written",
+	                "a cache with room: XDG_CACHE_HOME names another");
 }
 
 static bool compile(struct build *build, const char *library)
 {
-	const char *arguments[ARGUMENTS_MOST], *log = text_format(build->arena, "%s/log", build->folder);
-	const char *shim = text_format(build->arena, "%s/launch.cpp", build->folder), *made = text_format(build->arena, "%s/library.so", build->folder);
+	const char *arguments[ARGUMENTS_MOST];
+	const char *log = text_format(build->arena, "%s/log", build->folder);
+	const char *shim = text_format(build->arena, "%s/launch.cpp", build->folder);
+	const char *made = text_format(build->arena, "%s/library.so", build->folder);
 	int count = 0;
 	arguments[count++] = build->compiler;
 	for (int i = 0; i < FLAGS; i++)
 		arguments[count++] = flags[i];
-	const char *const rest[] = {"-I", build->include, "-o", made, build->source, shim, NULL};
+	const char *const rest[] = { "-I", build->include, "-o", made, build->source, shim, NULL };
 	memcpy(arguments + count, rest, sizeof rest);
 	if (!write_shim(build, shim))
 		return false;
 	int status = run(arguments, log);
 	if (status < 0)
-		return failed(build, NULL, text_format(build->arena, "the C++ compiler '%s' cannot be started", build->compiler), "g++, or the program that CXX names");
+		return failed(build, NULL,
+		        text_format(build->arena, "the C++ compiler '%s' cannot be started",
+		                build->compiler),
+		        "g++, or the program that CXX names");
 	if (status) {
-		diag_error(build->diag, (struct location){.file = build->source}, "the C++ compiler '%s' ends with status %d", build->compiler, status);
+		diag_error(build->diag, (struct location){ .file = build->source },
+		        "the C++ compiler '%s' ends with status %d", build->compiler, status);
 		return diag_note(build->diag, "its last lines:\n%s", last_lines(build, log));
 	}
-	return !rename(made, library) || failed(build, library, "cannot be put into the cache", "a cache that can be written: XDG_CACHE_HOME names another");
+	return !rename(made, library) ||
+	        failed(build, library, "cannot be put into the cache",
+	                "a cache that can be written: XDG_CACHE_HOME names another");
 }
 
 static void remove_folder(struct build *build)
 {
-	static const char *const files[] = {"version", "log", "launch.cpp", "library.so"};
+	static const char *const files[] = { "version", "log", "launch.cpp", "library.so" };
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		unlink(text_format(build->arena, "%s/%s", build->folder, files[i]));
 	rmdir(build->folder);
@@ -199,13 +238,19 @@ static const char *find_or_compile(struct build *build)
 const char *compile_design(struct device *device)
 {
 	const char *compiler = getenv("CXX");
-	struct build build = {.arena = device->arena, .diag = device->diag, .program = device->program, .compiler = compiler && *compiler ? compiler : "g++"};
+	struct build build = { .arena = device->arena,
+		.diag = device->diag,
+		.program = device->program,
+		.compiler = compiler && *compiler ? compiler : "g++" };
 	build.include = data_path(device->arena, "runtime/include");
-	build.source = text_format(device->arena, "%s/hls/%s.cpp", device->program->folder, device->program->top);
+	build.source = text_format(
+	        device->arena, "%s/hls/%s.cpp", device->program->folder, device->program->top);
 	build.shim = make_shim(&build);
-	build.folder = mkdtemp(text_format(device->arena, "%s/build-XXXXXX", device->program->cache));
+	build.folder =
+	        mkdtemp(text_format(device->arena, "%s/build-XXXXXX", device->program->cache));
 	if (!build.folder) {
-		failed(&build, device->program->cache, "cannot keep compiled designs", "a folder that can be written: XDG_CACHE_HOME names another");
+		failed(&build, device->program->cache, "cannot keep compiled designs",
+		        "a folder that can be written: XDG_CACHE_HOME names another");
 		return NULL;
 	}
 	const char *library = find_or_compile(&build);

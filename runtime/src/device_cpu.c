@@ -1,5 +1,6 @@
-/* The CPU as device: the emitted C++ as a shared library, its buffers in this process's memory.  Weights are mapped, so that they are read when they are used. */
-#define _GNU_SOURCE           /* MAP_ANONYMOUS */
+/* The CPU as device: the emitted C++ as a shared library, its buffers in this process's memory.
+ * Weights are mapped, so that they are read when they are used. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "design.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,13 +12,15 @@
 
 struct cpu {
 	void *library;
-	const char *(*launch)(void *const *port, int phase, int tokens, int prompt_tokens);   /* NULL, or what went wrong */
-	void ***port;             /* [phases][ports] */
+	/* NULL, or what went wrong */
+	const char *(*launch)(void *const *port, int phase, int tokens, int prompt_tokens);
+	void ***port; /* [phases][ports] */
 };
 
 static bool no_memory(struct device *device, const struct device_buffer *buffer)
 {
-	return diag_error(device->diag, NOWHERE, "buffer %s of %zu bytes cannot be mapped: %s", buffer->name, buffer->bytes, strerror(errno));
+	return diag_error(device->diag, NOWHERE, "buffer %s of %zu bytes cannot be mapped: %s",
+	        buffer->name, buffer->bytes, strerror(errno));
 }
 
 /* The file takes the place of the first pages; what follows it in its last page is zero. */
@@ -28,18 +31,24 @@ static bool map_file(struct device *device, struct device_buffer *buffer)
 	bool there = file >= 0 && !fstat(file, &status);
 	size_t size = there ? (size_t)status.st_size : 0;
 	bool fits = there && size <= buffer->bytes;
-	void *map = fits && size ? mmap(buffer->map, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) : buffer->map;
+	void *map = fits && size
+	        ? mmap(buffer->map, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0)
+	        : buffer->map;
 	int reason = errno;
 	if (file >= 0)
 		close(file);
 	if (!there || map == MAP_FAILED)
-		return diag_error(device->diag, (struct location){.file = buffer->file}, "cannot be read: %s", strerror(reason));
-	return fits || diag_error(device->diag, (struct location){.file = buffer->file}, "has %zu bytes, more than its buffer's %zu", size, buffer->bytes);
+		return diag_error(device->diag, (struct location){ .file = buffer->file },
+		        "cannot be read: %s", strerror(reason));
+	return fits ||
+	        diag_error(device->diag, (struct location){ .file = buffer->file },
+	                "has %zu bytes, more than its buffer's %zu", size, buffer->bytes);
 }
 
 static bool make_buffer(struct device *device, struct device_buffer *buffer)
 {
-	void *map = mmap(NULL, buffer->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *map = mmap(NULL, buffer->bytes, PROT_READ | PROT_WRITE,
+	        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return no_memory(device, buffer);
 	buffer->map = map;
@@ -54,7 +63,8 @@ static bool load_library(struct device *device, struct cpu *cpu)
 	cpu->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	void *symbol = cpu->library ? dlsym(cpu->library, "stc_launch") : NULL;
 	if (!symbol) {
-		diag_error(device->diag, (struct location){.file = path}, "cannot be loaded: %s", dlerror());
+		diag_error(device->diag, (struct location){ .file = path }, "cannot be loaded: %s",
+		        dlerror());
 		return diag_note(device->diag, "remove this file; it is made anew");
 	}
 	memcpy(&cpu->launch, &symbol, sizeof symbol);
@@ -88,8 +98,10 @@ static bool cpu_launch(struct device *device)
 {
 	struct cpu *cpu = device->state;
 	int phase = device->program->phase;
-	const char *error = cpu->launch(cpu->port[phase], phase, device->program->tokens, device->program->prompt_tokens);
-	return !error || diag_error(device->diag, NOWHERE, "the design does not run to its end: %s", error);
+	const char *error = cpu->launch(
+	        cpu->port[phase], phase, device->program->tokens, device->program->prompt_tokens);
+	return !error ||
+	        diag_error(device->diag, NOWHERE, "the design does not run to its end: %s", error);
 }
 
 static void cpu_close(struct device *device)
@@ -106,4 +118,5 @@ static void cpu_close(struct device *device)
 	device->state = NULL;
 }
 
-const struct device_class device_cpu = {"cpu", cpu_open, cpu_transfer, cpu_transfer, cpu_launch, cpu_close};
+const struct device_class device_cpu = { "cpu", cpu_open, cpu_transfer, cpu_transfer, cpu_launch,
+	cpu_close };

@@ -1,4 +1,5 @@
-/* The card, through XRT's C functions, which are loaded when they are needed.  A test compares the prototypes here with the headers of XRT 2.13. */
+/* The card, through XRT's C functions, which are loaded when they are needed.  A test compares
+ * the prototypes here with the headers of XRT 2.13. */
 #define _GNU_SOURCE
 #include "device.h"
 #include <dlfcn.h>
@@ -9,28 +10,28 @@
 #include <unistd.h>
 
 #define LIBRARY "libxrt_coreutil.so.2"
-#define TO_DEVICE 0           /* enum xclBOSyncDirection */
+#define TO_DEVICE 0 /* enum xclBOSyncDirection */
 #define FROM_DEVICE 1
-#define COMPLETED 4           /* ERT_CMD_STATE_COMPLETED */
+#define COMPLETED 4 /* ERT_CMD_STATE_COMPLETED */
 
 typedef void *handle;
 
-#define FUNCTIONS(X) \
-	X(xrtDeviceOpen, handle, (unsigned index)) \
-	X(xrtDeviceClose, int, (handle device)) \
-	X(xrtDeviceLoadXclbinFile, int, (handle device, const char *path)) \
-	X(xrtDeviceGetXclbinUUID, int, (handle device, unsigned char *uuid)) \
-	X(xrtPLKernelOpen, handle, (handle device, const unsigned char *uuid, const char *name)) \
-	X(xrtKernelClose, int, (handle kernel)) \
-	X(xrtKernelArgGroupId, int, (handle kernel, int argument)) \
-	X(xrtBOAlloc, handle, (handle device, size_t bytes, uint64_t flags, uint32_t group)) \
-	X(xrtBOFree, int, (handle buffer)) \
-	X(xrtBOMap, void *, (handle buffer)) \
-	X(xrtBOSync, int, (handle buffer, int direction, size_t bytes, size_t offset)) \
-	X(xrtRunOpen, handle, (handle kernel)) \
-	X(xrtRunSetArg, int, (handle run, int index, ...)) \
-	X(xrtRunStart, int, (handle run)) \
-	X(xrtRunWait, int, (handle run)) \
+#define FUNCTIONS(X)                                                                               \
+	X(xrtDeviceOpen, handle, (unsigned index))                                                 \
+	X(xrtDeviceClose, int, (handle device))                                                    \
+	X(xrtDeviceLoadXclbinFile, int, (handle device, const char *path))                         \
+	X(xrtDeviceGetXclbinUUID, int, (handle device, unsigned char *uuid))                       \
+	X(xrtPLKernelOpen, handle, (handle device, const unsigned char *uuid, const char *name))   \
+	X(xrtKernelClose, int, (handle kernel))                                                    \
+	X(xrtKernelArgGroupId, int, (handle kernel, int argument))                                 \
+	X(xrtBOAlloc, handle, (handle device, size_t bytes, uint64_t flags, uint32_t group))       \
+	X(xrtBOFree, int, (handle buffer))                                                         \
+	X(xrtBOMap, void *, (handle buffer))                                                       \
+	X(xrtBOSync, int, (handle buffer, int direction, size_t bytes, size_t offset))             \
+	X(xrtRunOpen, handle, (handle kernel))                                                     \
+	X(xrtRunSetArg, int, (handle run, int index, ...))                                         \
+	X(xrtRunStart, int, (handle run))                                                          \
+	X(xrtRunWait, int, (handle run))                                                           \
 	X(xrtRunClose, int, (handle run))
 
 #define FIELD(name, result, arguments) result(*name) arguments;
@@ -38,30 +39,31 @@ struct xrt {
 	void *library;
 	FUNCTIONS(FIELD)
 	handle card, kernel;
-	handle *run;              /* [phases] */
-	handle *buffer;           /* [buffers] */
+	handle *run;    /* [phases] */
+	handle *buffer; /* [buffers] */
 };
 #undef FIELD
 
 static bool load_functions(struct device *device, struct xrt *xrt)
 {
-	if (!getenv("XILINX_XRT")) {             /* XRT 2.13 aborts the program without it */
+	if (!getenv("XILINX_XRT")) { /* XRT 2.13 aborts the program without it */
 		diag_error(device->diag, NOWHERE, "XRT is not set up: XILINX_XRT is not set");
 		return diag_note(device->diag, "source the setup.sh of XRT, or take device cpu");
 	}
 	xrt->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!xrt->library)
 		return diag_error(device->diag, NOWHERE, "XRT is not installed: %s", dlerror());
-#define LOAD(name, result, arguments) {#name, &xrt->name},
+#define LOAD(name, result, arguments) { #name, &xrt->name },
 	const struct {
 		const char *name;
 		void *function;
-	} wanted[] = {FUNCTIONS(LOAD)};
+	} wanted[] = { FUNCTIONS(LOAD) };
 #undef LOAD
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
 		void *symbol = dlsym(xrt->library, wanted[i].name);
 		if (!symbol)
-			return diag_error(device->diag, NOWHERE, "%s has no %s", LIBRARY, wanted[i].name);
+			return diag_error(
+			        device->diag, NOWHERE, "%s has no %s", LIBRARY, wanted[i].name);
 		memcpy(wanted[i].function, &symbol, sizeof symbol);
 	}
 	return true;
@@ -70,7 +72,8 @@ static bool load_functions(struct device *device, struct xrt *xrt)
 static const char *bitstream(struct device *device)
 {
 	const char *emulation = getenv("XCL_EMULATION_MODE");
-	return text_format(device->arena, "%s/hls/%s.%s.xclbin", device->program->folder, device->program->top, emulation && *emulation ? emulation : "hw");
+	return text_format(device->arena, "%s/hls/%s.%s.xclbin", device->program->folder,
+	        device->program->top, emulation && *emulation ? emulation : "hw");
 }
 
 static bool open_kernel(struct device *device, struct xrt *xrt)
@@ -78,17 +81,23 @@ static bool open_kernel(struct device *device, struct xrt *xrt)
 	const struct device_program *program = device->program;
 	unsigned char uuid[16];
 	const char *path = bitstream(device);
-	struct location place = {.file = path};
+	struct location place = { .file = path };
 	if (access(path, R_OK)) {
 		diag_error(device->diag, place, "cannot be read: %s", strerror(errno));
-		return diag_note(device->diag, "make -C %s/hls xclbin builds it with the vendor's tools", program->folder);
+		return diag_note(device->diag,
+		        "make -C %s/hls xclbin builds it with the vendor's tools", program->folder);
 	}
 	xrt->card = xrt->xrtDeviceOpen((unsigned)program->index);
 	if (!xrt->card)
-		return diag_error(device->diag, NOWHERE, "card %d cannot be opened", program->index);
-	if (xrt->xrtDeviceLoadXclbinFile(xrt->card, path) || xrt->xrtDeviceGetXclbinUUID(xrt->card, uuid))
-		return diag_error(device->diag, place, "cannot be loaded: does card %d have the platform that it was built for?", program->index);
-	xrt->kernel = xrt->xrtPLKernelOpen(xrt->card, uuid, text_format(device->arena, "%s:{%s_1}", program->top, program->top));
+		return diag_error(
+		        device->diag, NOWHERE, "card %d cannot be opened", program->index);
+	if (xrt->xrtDeviceLoadXclbinFile(xrt->card, path) ||
+	        xrt->xrtDeviceGetXclbinUUID(xrt->card, uuid))
+		return diag_error(device->diag, place,
+		        "cannot be loaded: does card %d have the platform that it was built for?",
+		        program->index);
+	xrt->kernel = xrt->xrtPLKernelOpen(xrt->card, uuid,
+	        text_format(device->arena, "%s:{%s_1}", program->top, program->top));
 	bool opened = xrt->kernel != NULL;
 	for (int p = 0; opened && p < program->phases; p++)
 		opened = (xrt->run[p] = xrt->xrtRunOpen(xrt->kernel)) != NULL;
@@ -100,7 +109,8 @@ static bool transfer(struct device *device, int buffer, int direction, size_t fr
 	struct xrt *xrt = device->state;
 	if (!xrt->xrtBOSync(xrt->buffer[buffer], direction, bytes, from))
 		return true;
-	return diag_error(device->diag, NOWHERE, "buffer %s was not transferred", device->program->buffer[buffer].name);
+	return diag_error(device->diag, NOWHERE, "buffer %s was not transferred",
+	        device->program->buffer[buffer].name);
 }
 
 static bool xrt_write(struct device *device, int buffer, size_t from, size_t bytes)
@@ -122,7 +132,8 @@ static bool fill_buffer(struct device *device, int index)
 	if (file)
 		fclose(file);
 	if (failed)
-		return diag_error(device->diag, (struct location){.file = buffer->file}, "cannot be read: %s", strerror(errno));
+		return diag_error(device->diag, (struct location){ .file = buffer->file },
+		        "cannot be read: %s", strerror(errno));
 	memset((char *)buffer->map + got, 0, buffer->bytes - got);
 	return xrt_write(device, index, 0, buffer->bytes);
 }
@@ -139,11 +150,15 @@ static int port_of(const struct device_program *program, int buffer)
 static bool make_buffer(struct device *device, struct xrt *xrt, int index)
 {
 	struct device_buffer *buffer = &device->program->buffer[index];
-	int port = port_of(device->program, index), group = port < 0 ? -1 : xrt->xrtKernelArgGroupId(xrt->kernel, port);
-	xrt->buffer[index] = group >= 0 ? xrt->xrtBOAlloc(xrt->card, buffer->bytes, 0, (uint32_t)group) : NULL;
+	int port = port_of(device->program, index);
+	int group = port < 0 ? -1 : xrt->xrtKernelArgGroupId(xrt->kernel, port);
+	xrt->buffer[index] =
+	        group >= 0 ? xrt->xrtBOAlloc(xrt->card, buffer->bytes, 0, (uint32_t)group) : NULL;
 	buffer->map = xrt->buffer[index] ? xrt->xrtBOMap(xrt->buffer[index]) : NULL;
 	if (!buffer->map)
-		return diag_error(device->diag, NOWHERE, "the card has no memory for buffer %s of %zu bytes", buffer->name, buffer->bytes);
+		return diag_error(device->diag, NOWHERE,
+		        "the card has no memory for buffer %s of %zu bytes", buffer->name,
+		        buffer->bytes);
 	return fill_buffer(device, index);
 }
 
@@ -152,9 +167,11 @@ static bool set_arguments(struct device *device, struct xrt *xrt, int phase)
 	const struct device_program *program = device->program;
 	for (int a = 0; a < program->ports; a++)
 		if (xrt->xrtRunSetArg(xrt->run[phase], a, xrt->buffer[program->port[phase][a]]))
-			return diag_error(device->diag, NOWHERE, "argument %d of kernel %s cannot be set", a, program->top);
+			return diag_error(device->diag, NOWHERE,
+			        "argument %d of kernel %s cannot be set", a, program->top);
 	if (program->phases > 1 && xrt->xrtRunSetArg(xrt->run[phase], program->ports, phase))
-		return diag_error(device->diag, NOWHERE, "kernel %s does not take a phase", program->top);
+		return diag_error(
+		        device->diag, NOWHERE, "kernel %s does not take a phase", program->top);
 	return true;
 }
 
@@ -181,9 +198,12 @@ static bool set_counts(struct device *device, struct xrt *xrt)
 	const struct device_program *program = device->program;
 	handle run = xrt->run[program->phase];
 	int first = program->ports + (program->phases > 1);
-	if (!program->counts || (!xrt->xrtRunSetArg(run, first, program->tokens) && !xrt->xrtRunSetArg(run, first + 1, program->prompt_tokens)))
+	if (!program->counts ||
+	        (!xrt->xrtRunSetArg(run, first, program->tokens) &&
+	                !xrt->xrtRunSetArg(run, first + 1, program->prompt_tokens)))
 		return true;
-	return diag_error(device->diag, NOWHERE, "kernel %s does not take a number of tokens", program->top);
+	return diag_error(
+	        device->diag, NOWHERE, "kernel %s does not take a number of tokens", program->top);
 }
 
 static bool xrt_launch(struct device *device)
@@ -195,7 +215,9 @@ static bool xrt_launch(struct device *device)
 	if (xrt->xrtRunStart(run))
 		return diag_error(device->diag, NOWHERE, "the card refused the launch");
 	int state = xrt->xrtRunWait(run);
-	return state == COMPLETED || diag_error(device->diag, NOWHERE, "the launch ended in state %d of XRT, not completed", state);
+	return state == COMPLETED ||
+	        diag_error(device->diag, NOWHERE,
+	                "the launch ended in state %d of XRT, not completed", state);
 }
 
 static void xrt_close(struct device *device)
@@ -218,4 +240,5 @@ static void xrt_close(struct device *device)
 	device->state = NULL;
 }
 
-const struct device_class device_xrt = {"xrt", xrt_open, xrt_write, xrt_read, xrt_launch, xrt_close};
+const struct device_class device_xrt = { "xrt", xrt_open, xrt_write, xrt_read, xrt_launch,
+	xrt_close };

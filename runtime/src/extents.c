@@ -1,5 +1,6 @@
-/* What inputs of one integer may be: how many rows a launch is about, and where in a state it writes them.  A launch whose work is that of its rows would not end without one;
- * rows beyond a state would be lost. */
+/* What inputs of one integer may be: how many rows a launch is about, and where in a state it
+ * writes them.  A launch whose work is that of its rows would not end without one; rows beyond a
+ * state would be lost. */
 #include "base/json.h"
 #include "design.h"
 #include <string.h>
@@ -7,7 +8,9 @@
 static struct design_tensor *counter(struct design *design, const char *name)
 {
 	struct design_tensor *tensor = name ? design_argument(design, name) : NULL;
-	return tensor && tensor->dtype[0] == 'i' && tensor->bytes == (size_t)tensor->element_bytes ? tensor : NULL;
+	return tensor && tensor->dtype[0] == 'i' && tensor->bytes == (size_t)tensor->element_bytes
+	        ? tensor
+	        : NULL;
 }
 
 static void add(struct design *design, struct design_extent extent)
@@ -15,7 +18,8 @@ static void add(struct design *design, struct design_extent extent)
 	struct design_phase *phase = design->now;
 	for (size_t i = 0; i < phase->extents.count; i++) {
 		const struct design_extent *known = &phase->extents.data[i];
-		if (known->at == extent.at && known->rows == extent.rows && known->state_rows == extent.state_rows && known->most == extent.most)
+		if (known->at == extent.at && known->rows == extent.rows &&
+		        known->state_rows == extent.state_rows && known->most == extent.most)
 			return;
 	}
 	if (extent.at || extent.rows)
@@ -26,20 +30,30 @@ static void add(struct design *design, struct design_extent extent)
 static int64_t extent_of(const struct design_tensor *tensor, const struct json *entry)
 {
 	int64_t axis;
-	return json_integer(json_get(entry, "axis"), &axis) && axis >= 0 && axis < tensor->rank ? tensor->shape[axis] : 0;
+	return json_integer(json_get(entry, "axis"), &axis) && axis >= 0 && axis < tensor->rank
+	        ? tensor->shape[axis]
+	        : 0;
 }
 
-/* One row more than the state holds is accepted: that of a context's last token, which no later one needs, takes the place of the row before it; once, for whoever comes there again would read it there. */
-static void read_state(struct design *design, const struct json *entry, const struct design_tensor *written)
+/* One row more than the state holds is accepted: that of a context's last token, which no later
+ * one needs, takes the place of the row before it; once, for whoever comes there again would
+ * read it there. */
+static void read_state(
+        struct design *design, const struct json *entry, const struct design_tensor *written)
 {
 	const struct design_tensor *state = design_argument(design, written->name);
-	int64_t lead = 0, past, all = state && text_same(written->role, "state") ? extent_of(state, entry) : 0, most = extent_of(written, entry);
+	int64_t lead = 0;
+	int64_t past;
+	int64_t all = state && text_same(written->role, "state") ? extent_of(state, entry) : 0;
+	int64_t most = extent_of(written, entry);
 	json_integer(json_get(entry, "lead"), &lead);
 	if (!all || !most || lead < 0 || lead > all)
 		return;
 	if (!json_integer(json_get(entry, "past"), &past) || past < 0 || past > all - lead)
-		past = all - lead;            /* no row is there to fill up a block */
-	add(design, (struct design_extent){counter(design, json_text(entry, "position")), counter(design, json_text(entry, "token_count")), past, 0, most});
+		past = all - lead; /* no row is there to fill up a block */
+	add(design,
+	        (struct design_extent){ counter(design, json_text(entry, "position")),
+	                counter(design, json_text(entry, "token_count")), past, 0, most });
 }
 
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs)
@@ -48,8 +62,9 @@ void extents_read(struct design *design, const struct json *inputs, const struct
 	for (const struct json *entry = inputs->first; entry; entry = entry->next, tensor++) {
 		int64_t most = extent_of(tensor, entry);
 		json_integer(json_get(entry, "step"), &tensor->step);
-		struct design_tensor *rows = most ? counter(design, json_text(entry, "token_count")) : NULL;
-		add(design, (struct design_extent){NULL, rows, 0, 1, most});
+		struct design_tensor *rows =
+		        most ? counter(design, json_text(entry, "token_count")) : NULL;
+		add(design, (struct design_extent){ NULL, rows, 0, 1, most });
 		if (rows && json_get(entry, "more_chunks"))
 			rows->rows = most;
 	}
@@ -68,7 +83,8 @@ void extents_note(struct design_tensor *tensor, const void *data)
 static bool extents_error(struct design *design, const char *what, int64_t low, int64_t high)
 {
 	diag_error(design->diag, NOWHERE, "%s", what);
-	return diag_note(design->diag, "accepted are %lld to %lld", (long long)low, (long long)high);
+	return diag_note(
+	        design->diag, "accepted are %lld to %lld", (long long)low, (long long)high);
 }
 
 static bool is_followed(const struct design_tensor *counter)
@@ -96,19 +112,33 @@ static int64_t rows_of(const struct design_extent *extent, int64_t further_token
 	return rows_said(extent->rows) + further_tokens;
 }
 
-static bool allows(struct design *design, const struct design_extent *extent, int64_t further_tokens)
+static bool allows(
+        struct design *design, const struct design_extent *extent, int64_t further_tokens)
 {
 	struct arena *arena = design->arena;
 	int64_t said = rows_said(extent->rows);
 	if (extent->rows && (said < extent->least || said > extent->most))
-		return extents_error(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said), extent->least, extent->most + (extent->rows->rows > 0));
-	int64_t rows = rows_of(extent, further_tokens), least = design->last_row_replaced ? 2 : 1, last = extent->state_rows + 1 - (rows > least ? rows : least);
+		return extents_error(design,
+		        text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said),
+		        extent->least, extent->most + (extent->rows->rows > 0));
+	int64_t rows = rows_of(extent, further_tokens);
+	int64_t least = design->last_row_replaced ? 2 : 1;
+	int64_t last = extent->state_rows + 1 - (rows > least ? rows : least);
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
 	if (last < 0)
-		return diag_error(design->diag, NOWHERE, "%lld tokens exceed the capacity of the KV cache, %lld", (long long)rows, (long long)extent->state_rows + 1);
-	const char *launch = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->state_rows ? " again, which overwrites the cache row before it" : "";
-	return extents_error(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, launch), 0, last);
+		return diag_error(design->diag, NOWHERE,
+		        "%lld tokens exceed the capacity of the KV cache, %lld", (long long)rows,
+		        (long long)extent->state_rows + 1);
+	const char *launch = rows > 1
+	        ? text_format(arena, " in a launch of %lld tokens", (long long)rows)
+	        : extent->at->number == extent->state_rows
+	        ? " again, which overwrites the cache row before it"
+	        : "";
+	return extents_error(design,
+	        text_format(arena, "'%s' is %lld%s", extent->at->name,
+	                (long long)extent->at->number, launch),
+	        0, last);
 }
 
 bool extents_allow(struct design *design, int64_t further_tokens)
@@ -119,7 +149,8 @@ bool extents_allow(struct design *design, int64_t further_tokens)
 	return true;
 }
 
-static void note_rows(struct design *design, const struct design_extent *extent, int64_t further_tokens)
+static void note_rows(
+        struct design *design, const struct design_extent *extent, int64_t further_tokens)
 {
 	int64_t rows = rows_of(extent, further_tokens);
 	if (extent->at && rows > 0 && extent->at->number + rows >= extent->state_rows)
@@ -128,12 +159,16 @@ static void note_rows(struct design *design, const struct design_extent *extent,
 
 void extents_advance(struct design *design, int64_t further_tokens)
 {
-	struct design_tensor *counted = design->now->feedback.rows < 0 ? NULL : &design->now->tensors.data[design->now->feedback.rows];
+	struct design_tensor *counted = design->now->feedback.rows < 0
+	        ? NULL
+	        : &design->now->tensors.data[design->now->feedback.rows];
 	uint64_t rows = (uint64_t)further_tokens + (uint64_t)rows_said(counted);
 	for (size_t i = 0; i < design->now->extents.count; i++)
 		note_rows(design, &design->now->extents.data[i], further_tokens);
 	for (size_t i = 0; i < design->now->tensors.count; i++)
-		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * rows);
+		design->now->tensors.data[i].number =
+		        (int64_t)((uint64_t)design->now->tensors.data[i].number +
+		                (uint64_t)design->now->tensors.data[i].step * rows);
 	if (counted)
 		counted->number = 1;
 }

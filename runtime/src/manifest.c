@@ -1,26 +1,36 @@
-/* manifest.json: read with every figure checked, since all later accesses to memory follow from it. */
+/* manifest.json: read with every figure checked, since all later accesses to memory follow from
+ * it. */
 #include "base/data.h"
 #include "base/json.h"
 #include "design.h"
 #include <string.h>
 
-#define DIMS_MOST 16          /* what image.c walks */
+#define DIMS_MOST 16 /* what image.c walks */
 #define BYTES_MOST ((int64_t)1 << 40)
 #define ROWS_MOST ((int64_t)1 << 28)
-#define TOKENS_MOST ((int64_t)1 << 24)        /* of a launch; numbers of one */
+#define TOKENS_MOST ((int64_t)1 << 24) /* of a launch; numbers of one */
 
 static const struct {
 	const char *name, *npy;
 	int bytes;
 } dtypes[] = {
-	{"f32", "f4", 4}, {"f64", "f8", 8}, {"f16", "f2", 2}, {"bf16", NULL, 2}, {"i64", "i8", 8}, {"i32", "i4", 4}, {"i16", "i2", 2}, {"i8", "i1", 1}, {"i4", "i1", 1}, {"i1", "b1", 1},
+	{ "f32", "f4", 4 },
+	{ "f64", "f8", 8 },
+	{ "f16", "f2", 2 },
+	{ "bf16", NULL, 2 },
+	{ "i64", "i8", 8 },
+	{ "i32", "i4", 4 },
+	{ "i16", "i2", 2 },
+	{ "i8", "i1", 1 },
+	{ "i4", "i1", 1 },
+	{ "i1", "b1", 1 },
 };
 #define DTYPES ((int)(sizeof dtypes / sizeof *dtypes))
 
 static bool damaged(struct design *design, const char *what)
 {
 	const char *path = text_format(design->arena, "%s/manifest.json", design->folder);
-	diag_error(design->diag, (struct location){.file = path}, "%s", what);
+	diag_error(design->diag, (struct location){ .file = path }, "%s", what);
 	return diag_note(design->diag, "a folder that `stc compile` wrote, as it wrote it");
 }
 
@@ -38,11 +48,14 @@ static bool in_range(const struct json *item, int64_t low, int64_t high, int64_t
 }
 
 /* *integers: [count]; count < 0: any up to DIMS_MOST. */
-static bool read_integers(struct design *design, const struct json *list, int count, const int64_t **integers)
+static bool read_integers(
+        struct design *design, const struct json *list, int count, const int64_t **integers)
 {
-	if (!list || list->kind != JSON_ARRAY || (count < 0 ? list->count > DIMS_MOST : list->count != count))
+	if (!list || list->kind != JSON_ARRAY ||
+	        (count < 0 ? list->count > DIMS_MOST : list->count != count))
 		return false;
-	int64_t *values = ARENA_ARRAY(design->arena, int64_t, list->count + 1), *value = values;
+	int64_t *values = ARENA_ARRAY(design->arena, int64_t, list->count + 1);
+	int64_t *value = values;
 	for (const struct json *item = list->first; item; item = item->next)
 		if (!in_range(item, -BYTES_MOST, BYTES_MOST, value++))
 			return false;
@@ -52,20 +65,28 @@ static bool read_integers(struct design *design, const struct json *list, int co
 
 static bool read_tensor(struct design *design, const struct json *entry, bool result)
 {
-	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result, .last_chunk = json_get(entry, "last_chunk_only")};
+	struct design_tensor tensor = { .name = json_text(entry, "name"),
+		.role = json_text(entry, "role"),
+		.dtype = json_text(entry, "dtype"),
+		.result = result,
+		.last_chunk = json_get(entry, "last_chunk_only") };
 	const struct json *shape = json_get(entry, "shape");
 	int dtype = dtype_find(tensor.dtype);
-	if (!tensor.name || !tensor.role || dtype < 0 || !shape || shape->kind != JSON_ARRAY || shape->count > DESIGN_RANK_MOST)
+	if (!tensor.name || !tensor.role || dtype < 0 || !shape || shape->kind != JSON_ARRAY ||
+	        shape->count > DESIGN_RANK_MOST)
 		return damaged(design, "describes an invalid input or output");
 	int64_t bytes = tensor.element_bytes = dtypes[dtype].bytes;
 	tensor.npy = dtypes[dtype].npy;
 	for (const struct json *item = shape->first; item; item = item->next) {
 		int64_t *extent = &tensor.shape[tensor.rank++];
-		if (!in_range(item, 0, BYTES_MOST, extent) || __builtin_mul_overflow(bytes, *extent, &bytes) || bytes > BYTES_MOST)
-			return damaged(design, "describes an input or output of an impossible shape");
+		if (!in_range(item, 0, BYTES_MOST, extent) ||
+		        __builtin_mul_overflow(bytes, *extent, &bytes) || bytes > BYTES_MOST)
+			return damaged(
+			        design, "describes an input or output of an impossible shape");
 	}
 	tensor.bytes = (size_t)bytes;
-	tensor.set = text_same(tensor.role, "state") || (text_same(tensor.role, "weight") && design->packed) || !bytes;
+	tensor.set = text_same(tensor.role, "state") ||
+	        (text_same(tensor.role, "weight") && design->packed) || !bytes;
 	VEC_PUSH(design->arena, &design->now->tensors, tensor);
 	return true;
 }
@@ -90,12 +111,14 @@ static int64_t outer_sum(const struct segment *segment, const int64_t *factor, c
 }
 
 /* The innermost counters for which every condition holds, as first and last; first > last: none. */
-static void clip_row(const struct segment *segment, const int64_t *at, int64_t *first, int64_t *last)
+static void clip_row(
+        const struct segment *segment, const int64_t *at, int64_t *first, int64_t *last)
 {
 	int inner = segment->dims - 1;
 	for (int c = 0; c < segment->conditions; c++) {
 		const int64_t *condition = segment->condition + c * (segment->dims + 1);
-		int64_t room = condition[segment->dims] - 1 - outer_sum(segment, condition, at), factor = condition[inner];
+		int64_t room = condition[segment->dims] - 1 - outer_sum(segment, condition, at);
+		int64_t factor = condition[inner];
 		if (factor > 0 && (room < 0 || room / factor < *last))
 			*last = room < 0 ? -1 : room / factor;
 		if (factor < 0 && room < 0 && (-room - factor - 1) / -factor > *first)
@@ -118,12 +141,18 @@ static bool next_row(const struct segment *segment, int64_t *at)
 /* Row by row, for segments whose conditions keep them inside. */
 static bool rows_within(const struct segment *segment, int64_t host_elements)
 {
-	int64_t at[DIMS_MOST] = {0}, rows = 0, stride = segment->stride[segment->dims - 1];
+	int64_t at[DIMS_MOST] = { 0 };
+	int64_t rows = 0;
+	int64_t stride = segment->stride[segment->dims - 1];
 	do {
-		int64_t first = 0, last = segment->trip[segment->dims - 1] - 1;
+		int64_t first = 0;
+		int64_t last = segment->trip[segment->dims - 1] - 1;
 		clip_row(segment, at, &first, &last);
-		int64_t start = segment->base + outer_sum(segment, segment->stride, at), one = start + first * stride, other = start + last * stride;
-		if (first <= last && (one < 0 || other < 0 || one >= host_elements || other >= host_elements))
+		int64_t start = segment->base + outer_sum(segment, segment->stride, at);
+		int64_t one = start + first * stride;
+		int64_t other = start + last * stride;
+		if (first <= last &&
+		        (one < 0 || other < 0 || one >= host_elements || other >= host_elements))
 			return false;
 	} while (++rows < ROWS_MOST && next_row(segment, at));
 	return rows < ROWS_MOST;
@@ -134,7 +163,8 @@ static bool spans_fit(const struct segment *segment, const int64_t *factor)
 {
 	for (int d = 0; d < segment->dims; d++) {
 		int64_t span;
-		if (__builtin_mul_overflow(factor[d], segment->trip[d], &span) || span > BYTES_MOST || span < -BYTES_MOST)
+		if (__builtin_mul_overflow(factor[d], segment->trip[d], &span) ||
+		        span > BYTES_MOST || span < -BYTES_MOST)
 			return false;
 	}
 	return true;
@@ -145,34 +175,43 @@ static bool spreads_beyond(const struct segment *segment, int64_t runs)
 {
 	int64_t span;
 	bool given = text_same(segment->role, "weight") || text_same(segment->role, "constant");
-	return !given || segment->pitch < segment->run || __builtin_mul_overflow(runs, segment->pitch, &span) || span > BYTES_MOST;
+	return !given || segment->pitch < segment->run ||
+	        __builtin_mul_overflow(runs, segment->pitch, &span) || span > BYTES_MOST;
 }
 
 static bool within(const struct segment *segment, int64_t host_elements, int64_t image_elements)
 {
-	int64_t low = segment->base, high = segment->base, elements = 1;
+	int64_t low = segment->base;
+	int64_t high = segment->base;
+	int64_t elements = 1;
 	bool sane = spans_fit(segment, segment->stride);
 	for (int c = 0; c < segment->conditions; c++)
 		sane = sane && spans_fit(segment, segment->condition + c * (segment->dims + 1));
 	for (int d = 0; sane && d < segment->dims; d++) {
-		sane = segment->trip[d] >= 0 && !__builtin_mul_overflow(elements, segment->trip[d], &elements) && elements <= BYTES_MOST;
+		sane = segment->trip[d] >= 0 &&
+		        !__builtin_mul_overflow(elements, segment->trip[d], &elements) &&
+		        elements <= BYTES_MOST;
 		int64_t span = segment->stride[d] * (segment->trip[d] - 1);
 		*(span < 0 ? &low : &high) += span;
 	}
 	if (!sane)
 		return false;
-	if (segment->run && (elements % segment->run || spreads_beyond(segment, elements / segment->run)))
+	if (segment->run &&
+	        (elements % segment->run || spreads_beyond(segment, elements / segment->run)))
 		return false;
-	if (segment->offset > image_elements || segment_span(segment) > image_elements - segment->offset)
+	if (segment->offset > image_elements ||
+	        segment_span(segment) > image_elements - segment->offset)
 		return false;
 	bool inside = !elements || (low >= 0 && high < host_elements);
-	return inside || (segment->conditions && segment->dims && rows_within(segment, host_elements));
+	return inside ||
+	        (segment->conditions && segment->dims && rows_within(segment, host_elements));
 }
 
 static int tensor_of(const struct design *design, const char *name, bool result)
 {
 	for (size_t i = 0; i < design->now->tensors.count; i++)
-		if (design->now->tensors.data[i].result == result && text_same(design->now->tensors.data[i].name, name))
+		if (design->now->tensors.data[i].result == result &&
+		        text_same(design->now->tensors.data[i].name, name))
 			return (int)i;
 	return -1;
 }
@@ -193,31 +232,50 @@ static bool read_conditions(struct design *design, const struct json *list, stru
 	return true;
 }
 
-static bool read_segment(struct design *design, const struct json *entry, int buffer, int element_bytes, bool halves)
+static bool read_segment(
+        struct design *design, const struct json *entry, int buffer, int element_bytes, bool halves)
 {
-	struct design_segment made = {.buffer = buffer, .tensor = -1};
+	struct design_segment made = { .buffer = buffer, .tensor = -1 };
 	struct segment *segment = &made.segment;
 	const struct json *trips = json_get(entry, "trips");
 	segment->name = json_text(entry, "name");
 	segment->role = json_text(entry, "role");
 	segment->image_bytes = element_bytes;
 	segment->halves = halves;
-	bool fine = segment->name && segment->role && in_range(json_get(entry, "offset"), 0, BYTES_MOST, &segment->offset) &&
-		    in_range(json_get(entry, "base"), -BYTES_MOST, BYTES_MOST, &segment->base) && read_integers(design, trips, -1, &segment->trip);
+	bool fine = segment->name && segment->role &&
+	        in_range(json_get(entry, "offset"), 0, BYTES_MOST, &segment->offset) &&
+	        in_range(json_get(entry, "base"), -BYTES_MOST, BYTES_MOST, &segment->base) &&
+	        read_integers(design, trips, -1, &segment->trip);
 	const struct json *run = json_get(entry, "run");
-	fine = fine && (!run || (in_range(run, 1, BYTES_MOST, &segment->run) && in_range(json_get(entry, "pitch"), 1, BYTES_MOST, &segment->pitch)));
+	fine = fine &&
+	        (!run ||
+	                (in_range(run, 1, BYTES_MOST, &segment->run) &&
+	                        in_range(
+	                                json_get(entry, "pitch"), 1, BYTES_MOST, &segment->pitch)));
 	segment->dims = fine ? trips->count : 0;
-	if (!fine || !read_integers(design, json_get(entry, "strides"), segment->dims, &segment->stride) || !read_conditions(design, json_get(entry, "conditions"), segment))
+	if (!fine ||
+	        !read_integers(
+	                design, json_get(entry, "strides"), segment->dims, &segment->stride) ||
+	        !read_conditions(design, json_get(entry, "conditions"), segment))
 		return damaged(design, "has a damaged segment");
 	if (text_same(segment->role, "constant"))
 		return true;
 	made.tensor = tensor_of(design, segment->name, text_same(segment->role, "output"));
 	if (made.tensor < 0)
-		return damaged(design, text_format(design->arena, "has a segment of '%s', which is no input or output", segment->name));
+		return damaged(design,
+		        text_format(design->arena,
+		                "has a segment of '%s', which is no input or output",
+		                segment->name));
 	const struct design_tensor *tensor = &design->now->tensors.data[made.tensor];
 	segment->host_bytes = tensor->element_bytes;
-	if (!within(segment, (int64_t)tensor->bytes / tensor->element_bytes, (int64_t)design->program.buffer[buffer].bytes * (halves ? 2 : 1) / element_bytes))
-		return damaged(design, text_format(design->arena, "has a segment of '%s' that reaches beyond the tensor or its buffer", segment->name));
+	if (!within(segment, (int64_t)tensor->bytes / tensor->element_bytes,
+	            (int64_t)design->program.buffer[buffer].bytes * (halves ? 2 : 1) /
+	                    element_bytes))
+		return damaged(design,
+		        text_format(design->arena,
+		                "has a segment of '%s' that reaches beyond the tensor or its "
+		                "buffer",
+		                segment->name));
 	VEC_PUSH(design->arena, &design->now->segments, made);
 	return true;
 }
@@ -241,14 +299,20 @@ static int buffer_named(const struct design *design, const char *name)
 /* The buffer of the entry: a new one, or of an earlier phase; -1: it cannot be. */
 static int place_buffer(struct design *design, const struct json *entry, int64_t bytes)
 {
-	const char *name = json_text(entry, "name"), *same = json_text(entry, "same_as"), *file = text_format(design->arena, "weights/%s.bin", name ? name : "");
+	const char *name = json_text(entry, "name");
+	const char *same = json_text(entry, "same_as");
+	const char *file = text_format(design->arena, "weights/%s.bin", name ? name : "");
 	int place = same ? buffer_named(design, same) : design->program.buffers;
 	if (!name || place < 0 || (!same && buffer_named(design, name) >= 0))
 		return -1;
 	struct device_buffer *buffer = &design->program.buffer[place];
 	if (same)
 		return buffer->bytes >= (size_t)bytes ? place : -1;
-	*buffer = (struct device_buffer){.name = name, .bytes = (size_t)bytes, .file = file_listed(design, file) ? text_format(design->arena, "%s/%s", design->folder, file) : NULL};
+	*buffer = (struct device_buffer){ .name = name,
+		.bytes = (size_t)bytes,
+		.file = file_listed(design, file)
+		        ? text_format(design->arena, "%s/%s", design->folder, file)
+		        : NULL };
 	return design->program.buffers++;
 }
 
@@ -257,9 +321,10 @@ static bool read_buffer(struct design *design, const struct json *entry, int *pl
 	const struct json *segments = json_get(entry, "segments");
 	int dtype = dtype_find(json_text(entry, "dtype"));
 	int64_t bytes;
-	if (dtype < 0 || !in_range(json_get(entry, "bytes"), 1, BYTES_MOST, &bytes) || !segments || segments->kind != JSON_ARRAY || (*place = place_buffer(design, entry, bytes)) < 0)
+	if (dtype < 0 || !in_range(json_get(entry, "bytes"), 1, BYTES_MOST, &bytes) || !segments ||
+	        segments->kind != JSON_ARRAY || (*place = place_buffer(design, entry, bytes)) < 0)
 		return damaged(design, "has a damaged buffer");
-	bool halves = !strcmp(dtypes[dtype].name, "i4");      /* two elements a byte */
+	bool halves = !strcmp(dtypes[dtype].name, "i4"); /* two elements a byte */
 	for (const struct json *segment = segments->first; segment; segment = segment->next)
 		if (!read_segment(design, segment, *place, dtypes[dtype].bytes, halves))
 			return false;
@@ -267,12 +332,14 @@ static bool read_buffer(struct design *design, const struct json *entry, int *pl
 }
 
 /* A port names its buffer as the phase does. */
-static bool read_port(struct design *design, const struct json *entry, const struct json *buffers, const int *place, int *port)
+static bool read_port(struct design *design, const struct json *entry, const struct json *buffers,
+        const int *place, int *port)
 {
 	const char *wanted = json_text(entry, "buffer");
 	int64_t argument;
 	int b = 0;
-	if (!in_range(json_get(entry, "argument"), 0, design->program.ports - 1, &argument) || port[argument] >= 0 || !json_text(entry, "name"))
+	if (!in_range(json_get(entry, "argument"), 0, design->program.ports - 1, &argument) ||
+	        port[argument] >= 0 || !json_text(entry, "name"))
 		return damaged(design, "has a damaged port");
 	for (const struct json *buffer = buffers->first; buffer; buffer = buffer->next, b++)
 		if (text_same(json_text(buffer, "name"), wanted))
@@ -282,8 +349,10 @@ static bool read_port(struct design *design, const struct json *entry, const str
 
 static bool read_memory(struct design *design, const struct json *phase, int *port)
 {
-	const struct json *buffers = json_get(phase, "buffers"), *ports = json_get(phase, "ports");
-	int *place = ARENA_ARRAY(design->arena, int, buffers->count + 1), b = 0;
+	const struct json *buffers = json_get(phase, "buffers");
+	const struct json *ports = json_get(phase, "ports");
+	int *place = ARENA_ARRAY(design->arena, int, buffers->count + 1);
+	int b = 0;
 	for (const struct json *entry = buffers->first; entry; entry = entry->next)
 		if (!read_buffer(design, entry, &place[b++]))
 			return false;
@@ -295,7 +364,8 @@ static bool read_memory(struct design *design, const struct json *phase, int *po
 
 static bool count_memory(struct design *design, const struct json *phase, int *buffers, int *ports)
 {
-	const struct json *list = json_get(phase, "buffers"), *all = json_get(phase, "ports");
+	const struct json *list = json_get(phase, "buffers");
+	const struct json *all = json_get(phase, "ports");
 	if (!list || list->kind != JSON_ARRAY)
 		return damaged(design, "lists no buffers");
 	if (!all || all->kind != JSON_ARRAY)
@@ -308,11 +378,13 @@ static bool count_memory(struct design *design, const struct json *phase, int *b
 /* There is an argument for every port, and none without. */
 static bool count_arguments(struct design *design, const struct json *phase, int most)
 {
-	for (const struct json *entry = json_get(phase, "ports")->first; entry; entry = entry->next) {
+	for (const struct json *entry = json_get(phase, "ports")->first; entry;
+	        entry = entry->next) {
 		int64_t argument;
 		if (!in_range(json_get(entry, "argument"), 0, most - 1, &argument))
 			return damaged(design, "has a damaged port");
-		design->program.ports = argument >= design->program.ports ? (int)argument + 1 : design->program.ports;
+		design->program.ports = argument >= design->program.ports ? (int)argument + 1
+		                                                          : design->program.ports;
 	}
 	return true;
 }
@@ -346,9 +418,11 @@ static int axis_of(const struct json *inputs, int place, int rank)
 /* The text is a segment of a tensor of its own: the input's numbers one after the other. */
 static bool read_feedback(struct design *design, const struct json *phase)
 {
-	const struct json *entry = json_get(phase, "feedback"), *dtype = NULL;
+	const struct json *entry = json_get(phase, "feedback");
+	const struct json *dtype = NULL;
 	struct design_feedback *feedback = &design->now->feedback;
-	int64_t elements, text;
+	int64_t elements;
+	int64_t text;
 	feedback->rows = -1;
 	feedback->chunk_tokens = 1;
 	if (!entry)
@@ -357,27 +431,44 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	feedback->input = tensor_of(design, json_text(entry, "input"), false);
 	feedback->output = tensor_of(design, json_text(entry, "output"), true);
 	feedback->buffer = buffer_named(design, json_text(entry, "buffer"));
-	for (const struct json *buffer = json_get(phase, "buffers")->first; buffer; buffer = buffer->next)
-		dtype = text_same(json_text(buffer, "name"), json_text(entry, "buffer")) ? json_get(buffer, "dtype") : dtype;
+	for (const struct json *buffer = json_get(phase, "buffers")->first; buffer;
+	        buffer = buffer->next)
+		dtype = text_same(json_text(buffer, "name"), json_text(entry, "buffer"))
+		        ? json_get(buffer, "dtype")
+		        : dtype;
 	feedback->rows = rows ? tensor_of(design, rows, false) : -1;
-	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 || (rows && feedback->rows < 0) || !dtype || !in_range(json_get(entry, "most"), 1, TOKENS_MOST, &feedback->most))
+	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 ||
+	        (rows && feedback->rows < 0) || !dtype ||
+	        !in_range(json_get(entry, "most"), 1, TOKENS_MOST, &feedback->most))
 		return damaged(design, "lacks the token feedback of a launch of several tokens");
-	const struct design_tensor *input = &design->now->tensors.data[feedback->input], *output = &design->now->tensors.data[feedback->output];
+	const struct design_tensor *input = &design->now->tensors.data[feedback->input];
+	const struct design_tensor *output = &design->now->tensors.data[feedback->output];
 	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
 	elements = (int64_t)output->bytes / output->element_bytes;
 	feedback->bytes = (size_t)(elements * input->element_bytes);
-	if (elements < 1 || elements > TOKENS_MOST || (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
+	if (elements < 1 || elements > TOKENS_MOST ||
+	        (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
 		return damaged(design, "has a token buffer whose tokens have another size");
 	feedback->axis = axis_of(json_get(phase, "inputs"), feedback->input, input->rank);
 	feedback->chunk_tokens = (int64_t)(input->bytes / feedback->bytes);
-	if (feedback->chunk_tokens < 1 || feedback->most > TOKENS_MOST / feedback->chunk_tokens || (rows && input->rank && input->shape[feedback->axis] != feedback->chunk_tokens))
+	if (feedback->chunk_tokens < 1 || feedback->most > TOKENS_MOST / feedback->chunk_tokens ||
+	        (rows && input->rank && input->shape[feedback->axis] != feedback->chunk_tokens))
 		return damaged(design, "has a token buffer whose steps have another size");
 	trip[0] = text = ((feedback->most - 1) * feedback->chunk_tokens + 2) * elements;
 	trip[1] = 1;
-	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};
+	feedback->text = (struct segment){ .name = input->name,
+		.role = "input",
+		.dims = 1,
+		.trip = trip,
+		.stride = trip + 1,
+		.host_bytes = input->element_bytes,
+		.image_bytes = dtypes[dtype_find(dtype->text)].bytes };
 	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||
-	    !within(&feedback->text, text, (int64_t)design->program.buffer[feedback->buffer].bytes / feedback->text.image_bytes))
-		return damaged(design, "has a token buffer too small for a launch of several tokens");
+	        !within(&feedback->text, text,
+	                (int64_t)design->program.buffer[feedback->buffer].bytes /
+	                        feedback->text.image_bytes))
+		return damaged(
+		        design, "has a token buffer too small for a launch of several tokens");
 	feedback->host = arena_alloc(design->arena, (size_t)text * (size_t)input->element_bytes);
 	return design->program.counts = true;
 }
@@ -389,7 +480,8 @@ static bool read_phase(struct design *design, const struct json *entry, int numb
 	program->port[number] = ARENA_ARRAY(design->arena, int, program->ports + 1);
 	for (int a = 0; a < program->ports; a++)
 		program->port[number][a] = -1;
-	const struct json *inputs = json_get(entry, "inputs"), *outputs = json_get(entry, "outputs");
+	const struct json *inputs = json_get(entry, "inputs");
+	const struct json *outputs = json_get(entry, "outputs");
 	if (!read_tensors(design, inputs, false) || !read_tensors(design, outputs, true))
 		return false;
 	extents_read(design, inputs, outputs);
@@ -399,9 +491,12 @@ static bool read_phase(struct design *design, const struct json *entry, int numb
 /* One phase is the manifest itself. */
 static bool read_phases(struct design *design, const struct json *manifest)
 {
-	const struct json *list = json_get(manifest, "phases"), *first = list ? list->first : manifest;
+	const struct json *list = json_get(manifest, "phases");
+	const struct json *first = list ? list->first : manifest;
 	struct device_program *program = &design->program;
-	int buffers = 0, ports = 0, number = 0;
+	int buffers = 0;
+	int ports = 0;
+	int number = 0;
 	if (list && (list->kind != JSON_ARRAY || !list->count))
 		return damaged(design, "lists no phases");
 	program->phases = list ? list->count : 1;
@@ -429,10 +524,11 @@ static bool read_files(struct design *design, const struct json *list)
 	if (!list || list->kind != JSON_OBJECT)
 		return damaged(design, "lists no files");
 	for (const struct json *entry = list->first; entry; entry = entry->next) {
-		bool plain = entry->text && strlen(entry->text) == 64 && entry->name[0] != '/' && !strstr(entry->name, "..");
+		bool plain = entry->text && strlen(entry->text) == 64 && entry->name[0] != '/' &&
+		        !strstr(entry->name, "..");
 		if (!plain)
 			return damaged(design, "has a damaged list of files");
-		struct design_file file = {entry->name, entry->text};
+		struct design_file file = { entry->name, entry->text };
 		VEC_PUSH(design->arena, &design->files, file);
 	}
 	return true;
@@ -440,32 +536,43 @@ static bool read_files(struct design *design, const struct json *list)
 
 static bool is_identifier(const char *text)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+	static const char letters[] =
+	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 	return text && *text && !text[strspn(text, letters)] && !strchr("0123456789", *text);
 }
 
 static bool read_version(struct design *design, const struct json *manifest)
 {
-	int64_t schema, version;
-	if (!in_range(json_get(manifest, "schema"), 1, 1, &schema) || !json_integer(json_get(manifest, "design"), &version))
+	int64_t schema;
+	int64_t version;
+	if (!in_range(json_get(manifest, "schema"), 1, 1, &schema) ||
+	        !json_integer(json_get(manifest, "design"), &version))
 		return damaged(design, "is not the manifest of a design");
 	if (version == DESIGN_READS)
 		return true;
-	const char *tool = json_text(manifest, "tool"), *path = text_format(design->arena, "%s/manifest.json", design->folder);
-	diag_error(design->diag, (struct location){.file = path}, "the design has version %lld, written by stc %s", (long long)version, tool ? tool : "unknown");
-	return diag_note(design->diag, "this one runs designs of version %d: compile the model again", DESIGN_READS);
+	const char *tool = json_text(manifest, "tool");
+	const char *path = text_format(design->arena, "%s/manifest.json", design->folder);
+	diag_error(design->diag, (struct location){ .file = path },
+	        "the design has version %lld, written by stc %s", (long long)version,
+	        tool ? tool : "unknown");
+	return diag_note(design->diag,
+	        "this one runs designs of version %d: compile the model again", DESIGN_READS);
 }
 
 bool manifest_read(struct design *design)
 {
-	const char *path = text_format(design->arena, "%s/manifest.json", design->folder), *reason;
-	size_t size, offset;
+	const char *path = text_format(design->arena, "%s/manifest.json", design->folder);
+	const char *reason;
+	size_t size;
+	size_t offset;
 	const char *text = file_read(design->arena, path, &size, &reason);
 	if (!text) {
-		diag_error(design->diag, (struct location){.file = design->folder}, "is no design: manifest.json cannot be read: %s", reason);
+		diag_error(design->diag, (struct location){ .file = design->folder },
+		        "is no design: manifest.json cannot be read: %s", reason);
 		return diag_note(design->diag, "a folder that `stc compile` wrote");
 	}
-	const struct json *manifest = json_parse(design->arena, text, size, &offset), *packed = json_get(manifest, "packed");
+	const struct json *manifest = json_parse(design->arena, text, size, &offset);
+	const struct json *packed = json_get(manifest, "packed");
 	if (!manifest)
 		return damaged(design, text_format(design->arena, "is no JSON (byte %zu)", offset));
 	if (!read_version(design, manifest))

@@ -1,20 +1,24 @@
-/* Rows of a launch that are not there.  An argument with `stream.token_count` names the input that says how many of its rows, along `stream.axis`, count; with a unit every loop over
- * them is bound by that number, from the argument on and back to what only such loops read, so that one token costs one token's work.
- * What a bound loop is not alone with, the rows in front of a cache's, is filled up with rows of zeros; masks hide those from the rows that count.
- * Rows go in tiles as the unit takes them (ir/launch_tokens.h): each bound loop becomes two.
- * Needs: fused kernels, contractions in a unit.  Guarantees: a loop over rows is bound wherever its tensor is.  Exact for all that results keep. */
+/* Rows of a launch that are not there.  An argument with `stream.token_count` names the input
+ * that says how many of its rows, along `stream.axis`, count; with a unit every loop over them
+ * is bound by that number, from the argument on and back to what only such loops read, so that
+ * one token costs one token's work. What a bound loop is not alone with, the rows in front of a
+ * cache's, is filled up with rows of zeros; masks hide those from the rows that count. Rows go
+ * in tiles as the unit takes them (ir/launch_tokens.h): each bound loop becomes two.
+ * Needs: fused kernels, contractions in a unit.  Guarantees: a loop over rows is bound wherever
+ * its tensor is.  Exact for all that results keep. */
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "ir/kernel_edit.h"
 #include "attention/attention_passes.h"
 
-#define COPIED_MOST 65536     /* points of a kernel that is made twice, once for rows that are there */
+/* points of a kernel that is made twice, once for rows that are there */
+#define COPIED_MOST 65536
 
 struct binder {
 	struct module *module;
 	struct op *main;
 	const char *symbol;
-	int64_t most;             /* rows */
+	int64_t most; /* rows */
 	bool failed;
 };
 
@@ -35,8 +39,11 @@ static void set_pitch(struct binder *b, struct value *value, int64_t pitch)
 static void report_unbindable(struct binder *b, const struct op *op, const char *why)
 {
 	if (!b->failed) {
-		diag_error(b->module->diag, op->location, "tokens counted by \"%s\" %s", b->symbol, why);
-		diag_note(b->module->diag, "accepted are rows that are walked whole, and in contractions alone; without stream.token_count all rows of the argument count");
+		diag_error(b->module->diag, op->location, "tokens counted by \"%s\" %s", b->symbol,
+		        why);
+		diag_note(b->module->diag,
+		        "accepted are rows that are walked whole, and in contractions alone; "
+		        "without stream.token_count all rows of the argument count");
 	}
 	b->failed = true;
 }
@@ -46,9 +53,11 @@ static void report_unbindable(struct binder *b, const struct op *op, const char 
 /* The loop that walks all rows; -1: none does. */
 static int row_loop(const struct binder *b, const struct op *op, int operand, int64_t pitch)
 {
-	const struct access *access = operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
+	const struct access *access =
+	        operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
 	for (int l = 0; l < op->kernel->loops; l++)
-		if (access->stride[l] == pitch && op->kernel->loop[l].extent == b->most && !access_guard(access, l) && access->offset / pitch % b->most == 0)
+		if (access->stride[l] == pitch && op->kernel->loop[l].extent == b->most &&
+		        !access_guard(access, l) && access->offset / pitch % b->most == 0)
 			return l;
 	return -1;
 }
@@ -69,8 +78,9 @@ static int bound_loop(const struct binder *b, const struct op *op)
 static void bind(struct binder *b, struct op *op, int loop)
 {
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
-	*trip = (struct run_time_trip){.symbol = b->symbol, .tile = 1, .most = b->most};
-	if (op->kernel->loop[loop].run_time && !run_time_same(op->kernel->loop[loop].run_time, trip))
+	*trip = (struct run_time_trip){ .symbol = b->symbol, .tile = 1, .most = b->most };
+	if (op->kernel->loop[loop].run_time &&
+	        !run_time_same(op->kernel->loop[loop].run_time, trip))
 		report_unbindable(b, op, "share a loop with another run-time extent");
 	else
 		op->kernel->loop[loop].run_time = trip;
@@ -91,7 +101,8 @@ static struct value *padded(struct binder *b, const struct op *reader, struct va
 	}
 	if (first->code == OP_PAD_TOKENS && first->operand[0] == value)
 		return first->result[0];
-	struct op *fill = op_new(b->module, OP_PAD_TOKENS, reader->location, 1, &value, 1, &value->type);
+	struct op *fill =
+	        op_new(b->module, OP_PAD_TOKENS, reader->location, 1, &value, 1, &value->type);
 	attr_set(b->module, fill, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
 	attr_set(b->module, fill, KEY_AXIS, attr_integer(b->module, axis));
 	op_insert_before(first, fill);
@@ -104,7 +115,9 @@ static bool reaches_rows(const struct binder *b, const struct op *op, int operan
 	const struct access *access = &op->kernel->operand[operand];
 	bool reaches = access->offset / pitch % b->most != 0;
 	for (int l = 0; l < op->kernel->loops; l++)
-		reaches = reaches || (access->stride[l] && access->stride[l] < pitch * b->most && access->stride[l] * (op->kernel->loop[l].extent - 1) >= pitch);
+		reaches = reaches ||
+		        (access->stride[l] && access->stride[l] < pitch * b->most &&
+		                access->stride[l] * (op->kernel->loop[l].extent - 1) >= pitch);
 	return reaches;
 }
 
@@ -115,13 +128,14 @@ static void bind_kernel(struct binder *b, struct op *op)
 		if (!pitch)
 			continue;
 		kernel_cut_loops(b->module, op, j, pitch, b->most);
-		int loop = row_loop(b, op, j, pitch), bound = bound_loop(b, op);
+		int loop = row_loop(b, op, j, pitch);
+		int bound = bound_loop(b, op);
 		if (loop >= 0 && (bound < 0 || bound == loop))
 			bind(b, op, loop);
 		else if (loop >= 0 || reaches_rows(b, op, j, pitch))
 			op->operand[j] = padded(b, op, op->operand[j]);
 	}
-	int loop = bound_loop(b, op);         /* later cuts may have moved it */
+	int loop = bound_loop(b, op); /* later cuts may have moved it */
 	if (loop >= 0 && !op->kernel->loop[loop].reduction)
 		set_pitch(b, op->result[0], op->kernel->result.stride[loop]);
 }
@@ -129,11 +143,14 @@ static void bind_kernel(struct binder *b, struct op *op)
 static void bind_contraction(struct binder *b, struct op *op)
 {
 	struct contract contract;
-	INVARIANT(b->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t x = pitch_of(op->operand[0]), s = pitch_of(op->operand[1]);
+	INVARIANT(b->module->guard, contract_of(op, &contract),
+	        "a contraction whose operands do not fit together");
+	int64_t x = pitch_of(op->operand[0]);
+	int64_t s = pitch_of(op->operand[1]);
 	if (!x && !s)
 		return;
-	if (contract.tokens != b->most || token_axis(op->operand[0]->type, x, b->most) < 0 || token_axis(op->operand[1]->type, s, b->most) < 0) {
+	if (contract.tokens != b->most || token_axis(op->operand[0]->type, x, b->most) < 0 ||
+	        token_axis(op->operand[1]->type, s, b->most) < 0) {
 		report_unbindable(b, op, "are only a part of a contraction's loop");
 		return;
 	}
@@ -147,17 +164,21 @@ static struct value *row_of(struct value *value)
 	if (!value->def || value->def->code != OP_LAYER_EXTRACT)
 		return value;
 	const struct value *stack = value->def->operand[0];
-	const struct op *last = stack->def && stack->def->code == OP_FOR ? stack->def->region[0]->last->operand[stack->index]->def : NULL;
+	const struct op *last = stack->def && stack->def->code == OP_FOR
+	        ? stack->def->region[0]->last->operand[stack->index]->def
+	        : NULL;
 	return last && last->code == OP_INSERT_LAYER ? last->operand[0] : value;
 }
 
 static void set_result_dims(struct binder *b, int result, const struct type *type, int axis)
 {
 	const struct attr *old = attr_get(b->main, KEY_RES_ATTRS);
-	const struct attr **items = ARENA_ARRAY(b->module->arena, const struct attr *, old->count + 1);
+	const struct attr **items =
+	        ARENA_ARRAY(b->module->arena, const struct attr *, old->count + 1);
 	for (int i = 0; i < old->count; i++)
 		items[i] = old->items[i].value;
-	items[result] = attr_with(b->module, items[result], KEY_STREAM_DIMS, token_dims(b->module, type, axis, b->symbol));
+	items[result] = attr_with(b->module, items[result], KEY_STREAM_DIMS,
+	        token_dims(b->module, type, axis, b->symbol));
 	attr_set(b->module, b->main, KEY_RES_ATTRS, attr_array(b->module, old->count, items));
 }
 
@@ -165,7 +186,8 @@ static void bind_results(struct binder *b, struct op *last)
 {
 	for (int r = 0; r < last->operands && !b->failed; r++) {
 		struct value *row = row_of(last->operand[r]);
-		const struct attr *rows = function_result_attr(b->main, r, KEY_STREAM_TOKEN_COUNT), *axis = function_result_attr(b->main, r, KEY_STREAM_AXIS);
+		const struct attr *rows = function_result_attr(b->main, r, KEY_STREAM_TOKEN_COUNT);
+		const struct attr *axis = function_result_attr(b->main, r, KEY_STREAM_AXIS);
 		int own = pitch_of(row) ? token_axis(row->type, pitch_of(row), b->most) : -1;
 		if (!pitch_of(row))
 			continue;
@@ -229,10 +251,11 @@ static void note_use(struct op *op, void *context)
 	struct uses *uses = context;
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j] == uses->value)
-			VEC_PUSH(uses->arena, &uses->list, ((struct use){op, j}));
+			VEC_PUSH(uses->arena, &uses->list, ((struct use){ op, j }));
 }
 
-/* Elements between the rows that a bound loop reads, of a pick those that are read of what it picks; 0: it reads all, or the same for every row. */
+/* Elements between the rows that a bound loop reads, of a pick those that are read of what it
+ * picks; 0: it reads all, or the same for every row. */
 static int64_t rows_read(const struct binder *b, const struct use *use)
 {
 	if (use->op->code == OP_LAYER_SELECT)
@@ -246,7 +269,8 @@ static struct op *copy_of(struct binder *b, struct op *op)
 {
 	struct kernel *kernel = kernel_clone(b->module, op->kernel, op->operands);
 	kernel->name = text_format(b->module->arena, "%s_valid", kernel->name);
-	struct op *copy = kernel_new(b->module, op->location, kernel->name, kernel->loops, op->operands, op->operand, op->result[0]->type);
+	struct op *copy = kernel_new(b->module, op->location, kernel->name, kernel->loops,
+	        op->operands, op->operand, op->result[0]->type);
 	copy->kernel = kernel;
 	op_insert_before(op, copy);
 	return copy;
@@ -263,7 +287,7 @@ static int64_t points_of(const struct kernel *kernel)
 /* Binds what makes the rows; where others want all of them, a copy of it. */
 static void bind_maker(struct binder *b, struct op *op)
 {
-	struct uses uses = {.value = op->result[0], .arena = b->module->arena};
+	struct uses uses = { .value = op->result[0], .arena = b->module->arena };
 	ir_walk(b->main->region[0], note_use, &uses);
 	int64_t pitch = 0;
 	size_t bound = 0;
@@ -275,7 +299,8 @@ static void bind_maker(struct binder *b, struct op *op)
 	if (!pitch || pitch_of(op->result[0]))
 		return;
 	if (bound < uses.list.count && points_of(op->kernel) > COPIED_MOST) {
-		report_unbindable(b, op, "are read by some kernels, while others read the padding too");
+		report_unbindable(
+		        b, op, "are read by some kernels, while others read the padding too");
 		return;
 	}
 	struct op *maker = bound < uses.list.count ? copy_of(b, op) : op;
@@ -289,13 +314,13 @@ static void bind_maker(struct binder *b, struct op *op)
 	else
 		bind(b, maker, loop);
 	if (maker != op)
-		bind_maker(b, op);        /* other loops may be bound as well */
+		bind_maker(b, op); /* other loops may be bound as well */
 }
 
 /* Elements between the rows that all who use the value read; 0: some read all. */
 static int64_t rows_wanted(const struct binder *b, const struct value *value)
 {
-	struct uses uses = {.value = value, .arena = b->module->arena};
+	struct uses uses = { .value = value, .arena = b->module->arena };
 	ir_walk(b->main->region[0], note_use, &uses);
 	int64_t pitch = uses.list.count ? rows_read(b, &uses.list.data[0]) : 0;
 	for (size_t i = 1; i < uses.list.count; i++)
@@ -305,7 +330,8 @@ static int64_t rows_wanted(const struct binder *b, const struct value *value)
 
 static bool can_bind(const struct binder *b, const struct op *maker, int64_t pitch)
 {
-	return maker && maker->code == OP_KERNEL && row_loop(b, maker, -1, pitch) >= 0 && rows_wanted(b, maker->result[0]) == pitch;
+	return maker && maker->code == OP_KERNEL && row_loop(b, maker, -1, pitch) >= 0 &&
+	        rows_wanted(b, maker->result[0]) == pitch;
 }
 
 /* Where the pick is all that reads what it picks from, none of that need be made whole. */
@@ -314,7 +340,7 @@ static void bind_pick(struct binder *b, struct op *pick)
 	if (pitch_of(pick->result[0]))
 		return;
 	int64_t pitch = rows_wanted(b, pick->result[0]);
-	set_pitch(b, pick->result[0], pitch);         /* so much is read of what it picks from */
+	set_pitch(b, pick->result[0], pitch); /* so much is read of what it picks from */
 	for (int j = 1; j < pick->operands && pitch; j++)
 		if (!can_bind(b, pick->operand[j]->def, pitch))
 			pitch = 0;
@@ -361,7 +387,8 @@ static void tile_block(struct binder *b, struct block *block)
 
 static void bind_argument(struct binder *b, int number)
 {
-	const struct attr *rows = function_argument_attr(b->main, number, KEY_STREAM_TOKEN_COUNT), *axis = function_argument_attr(b->main, number, KEY_STREAM_AXIS);
+	const struct attr *rows = function_argument_attr(b->main, number, KEY_STREAM_TOKEN_COUNT);
+	const struct attr *axis = function_argument_attr(b->main, number, KEY_STREAM_AXIS);
 	struct value *argument = b->main->region[0]->argument[number];
 	if (!rows || argument->type->shape[axis->integer] == 1)
 		return;
@@ -376,7 +403,7 @@ static void bind_argument(struct binder *b, int number)
 bool bind_token_count(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	struct binder b = {.module = module, .main = module_main(module)};
+	struct binder b = { .module = module, .main = module_main(module) };
 	struct block *body = b.main->region[0];
 	if (!engine_has_many_tokens(body))
 		return true;

@@ -1,8 +1,12 @@
-/* A token sees none that comes after it.  Attention takes keys and values of all tokens for every tile of queries, and what masks hide of later tiles has no weight; so it need not wait for them.
- * A mask follows from positions, so what a kernel makes at each point of a later tile's key can be followed without data (attention/mask_analysis.h): scores are minus infinity there whatever the key is, exponentials
- * 0, and a maximum or a sum stays as it was.  Where nothing that a layer makes can change, keys and values of later tiles may be any numbers: converters give those of the tile at hand in their
- * place (converter/causal_buffer.h).
- * Needs: attention in tiles.  Guarantees: operands whose later tiles are hidden say so (`later`).  Exact for finite numbers. */
+/* A token sees none that comes after it.  Attention takes keys and values of all tokens for
+ * every tile of queries, and what masks hide of later tiles has no weight; so it need not wait
+ * for them. A mask follows from positions, so what a kernel makes at each point of a later
+ * tile's key can be followed without data (attention/mask_analysis.h): scores are minus infinity
+ * there whatever the key is, exponentials 0, and a maximum or a sum stays as it was.  Where
+ * nothing that a layer makes can change, keys and values of later tiles may be any numbers:
+ * converters give those of the tile at hand in their place (converter/causal_buffer.h).
+ * Needs: attention in tiles.  Guarantees: operands whose later tiles are hidden say so
+ * (`later`).  Exact for finite numbers. */
 #include "ir/contract.h"
 #include "attention/mask_analysis.h"
 #include "ir/kernel_edit.h"
@@ -13,20 +17,21 @@
 /* A value with a number for every key: what of it later tiles' keys make. */
 struct keyed {
 	enum known known;
-	int64_t stride, tile_stride;      /* elements between keys; between tiles of queries */
-	int64_t span;             /* keys, those of earlier launches too */
+	int64_t stride, tile_stride; /* elements between keys; between tiles of queries */
+	int64_t span;                /* keys, those of earlier launches too */
 };
 
 struct causal_analysis {
 	struct module *module;
-	struct arena *arena;      /* of one kernel */
+	struct arena *arena; /* of one kernel */
 	int64_t tokens, tile;
 	VEC(struct access *) access;
 	VEC(int64_t) pitch;
 	bool failed;
 };
 
-/* The key that a point of a kernel is about: Σ factor[l] * counter[l] + first, of this launch where that is below its tokens. */
+/* The key that a point of a kernel is about: Σ factor[l] * counter[l] + first, of this launch
+ * where that is below its tokens. */
 struct key {
 	int64_t *factor, first;
 	bool known;
@@ -66,46 +71,62 @@ static bool is_shared_by_tiles(const struct causal_analysis *h, const struct op 
 {
 	const struct op *maker = maker_of(op, operand);
 	int64_t tiles = h->tokens / h->tile;
-	return maker && maker->parent == op->parent && maker->code == OP_KERNEL && maker->kernel->tile_outermost && maker->kernel->loop[0].extent == tiles && op->kernel->loop[0].extent == tiles &&
-	       !op->kernel->operand[operand].stride[0] && maker->kernel->result.stride[0] > 0 && maker->kernel->result.stride[0] % h->tile == 0;
+	return maker && maker->parent == op->parent && maker->code == OP_KERNEL &&
+	        maker->kernel->tile_outermost && maker->kernel->loop[0].extent == tiles &&
+	        op->kernel->loop[0].extent == tiles && !op->kernel->operand[operand].stride[0] &&
+	        maker->kernel->result.stride[0] > 0 &&
+	        maker->kernel->result.stride[0] % h->tile == 0;
 }
 
-/* A row of a tensor of rows: the loops that walk less than all rows, or that guards keep within them. */
-static bool key_of_shared(const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
+/* A row of a tensor of rows: the loops that walk less than all rows, or that guards keep within
+ * them. */
+static bool key_of_shared(
+        const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
-	int64_t each = maker_of(op, operand)->kernel->result.stride[0] / h->tile, all = each * h->tokens;
-	*key = (struct key){.factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1), .first = access->offset % all / each, .known = true};
+	int64_t each = maker_of(op, operand)->kernel->result.stride[0] / h->tile;
+	int64_t all = each * h->tokens;
+	*key = (struct key){ .factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1),
+		.first = access->offset % all / each,
+		.known = true };
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t stride = access->stride[l];
 		key->factor[l] = 0;
 		if (stride % all == 0 && !access_guard(access, l))
 			continue;
-		if (stride < each ? stride * guarded_trip(access, kernel, l) > each : stride % each != 0)
+		if (stride < each ? stride * guarded_trip(access, kernel, l) > each
+		                  : stride % each != 0)
 			return false;
 		key->factor[l] = stride / each;
 	}
 	return true;
 }
 
-static bool key_of_keyed(const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
+static bool key_of_keyed(
+        const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
 {
 	const struct keyed *keyed = op->operand[operand]->data;
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
-	int64_t all = keyed->stride * keyed->span, tiles = h->tokens / h->tile;
-	*key = (struct key){.factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1), .first = access->offset % all / keyed->stride, .known = true};
-	if (!kernel->tile_outermost || kernel->loop[0].extent != tiles || access->stride[0] != keyed->tile_stride || !access_is_plain(access))
+	int64_t all = keyed->stride * keyed->span;
+	int64_t tiles = h->tokens / h->tile;
+	*key = (struct key){ .factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1),
+		.first = access->offset % all / keyed->stride,
+		.known = true };
+	if (!kernel->tile_outermost || kernel->loop[0].extent != tiles ||
+	        access->stride[0] != keyed->tile_stride || !access_is_plain(access))
 		return false;
 	for (int l = 1; l < kernel->loops; l++) {
-		int64_t stride = access->stride[l], reach = stride * kernel->loop[l].extent;
+		int64_t stride = access->stride[l];
+		int64_t reach = stride * kernel->loop[l].extent;
 		key->factor[l] = 0;
 		if (stride % (keyed->tile_stride * tiles) && reach > keyed->tile_stride)
 			return false;
 		if (stride % all == 0)
 			continue;
-		if (stride < keyed->stride ? reach > keyed->stride : stride % keyed->stride || reach > all)
+		if (stride < keyed->stride ? reach > keyed->stride
+		                           : stride % keyed->stride || reach > all)
 			return false;
 		key->factor[l] = stride / keyed->stride;
 	}
@@ -116,8 +137,9 @@ static bool key_of_keyed(const struct causal_analysis *h, const struct op *op, i
 /* ---- points */
 
 struct points {
-	bool *walked;             /* [loops] whose counters the body's numbers may depend on */
-	bool *followed;           /* [operands] all of whose loops are walked: their elements are asked for */
+	bool *walked; /* [loops] whose counters the body's numbers may depend on */
+	/* [operands] all of whose loops are walked: their elements are asked for */
+	bool *followed;
 };
 
 static bool walks(const struct kernel *kernel, const struct access *access, const bool *walked)
@@ -129,16 +151,22 @@ static bool walks(const struct kernel *kernel, const struct access *access, cons
 }
 
 /* Operands whose first element is known without data are masks, as a rule. */
-static struct points points_of(const struct causal_analysis *h, const struct op *op, const struct key *key)
+static struct points points_of(
+        const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
-	struct points points = {ARENA_ARRAY(h->arena, bool, kernel->loops + 1), ARENA_ARRAY(h->arena, bool, op->operands + 1)};
+	struct points points = { ARENA_ARRAY(h->arena, bool, kernel->loops + 1),
+		ARENA_ARRAY(h->arena, bool, op->operands + 1) };
 	for (int l = 0; l < kernel->loops; l++) {
-		points.walked[l] = !l || key->factor[l] || body_uses_counter(&kernel->update, l) || body_uses_counter(&kernel->post, l);
+		points.walked[l] = !l || key->factor[l] || body_uses_counter(&kernel->update, l) ||
+		        body_uses_counter(&kernel->post, l);
 		for (int j = 0; j < op->operands; j++) {
 			const struct access *access = &kernel->operand[j];
-			bool mask = !op->operand[j]->data && !is_shared_by_tiles(h, op, j) && known_of_element(h->arena, op->operand[j], access->offset).known != KNOWN_NOTHING;
-			points.walked[l] = points.walked[l] || access_guard(access, l) || (mask && access->stride[l]);
+			bool mask = !op->operand[j]->data && !is_shared_by_tiles(h, op, j) &&
+			        known_of_element(h->arena, op->operand[j], access->offset).known !=
+			                KNOWN_NOTHING;
+			points.walked[l] = points.walked[l] || access_guard(access, l) ||
+			        (mask && access->stride[l]);
 		}
 	}
 	for (int j = 0; j < op->operands; j++)
@@ -146,27 +174,34 @@ static struct points points_of(const struct causal_analysis *h, const struct op 
 	return points;
 }
 
-static struct abstract_value operand_number(const struct causal_analysis *h, const struct op *op, int operand, const struct points *points, const int64_t *counter)
+static struct abstract_value operand_number(const struct causal_analysis *h, const struct op *op,
+        int operand, const struct points *points, const int64_t *counter)
 {
 	const struct access *access = &op->kernel->operand[operand];
 	const struct keyed *keyed = op->operand[operand]->data;
 	if (keyed)
-		return (struct abstract_value){.known = keyed->known};
+		return (struct abstract_value){ .known = keyed->known };
 	if (is_shared_by_tiles(h, op, operand))
-		return (struct abstract_value){.known = KNOWN_VARIES};
+		return (struct abstract_value){ .known = KNOWN_VARIES };
 	if (!points->followed[operand] || !access_inside(access, counter))
-		return (struct abstract_value){.known = KNOWN_NOTHING};
-	return known_of_element(h->arena, op->operand[operand], access_address(access, op->kernel->loops, counter));
+		return (struct abstract_value){ .known = KNOWN_NOTHING };
+	return known_of_element(
+	        h->arena, op->operand[operand], access_address(access, op->kernel->loops, counter));
 }
 
-static struct abstract_value at_point(const struct causal_analysis *h, const struct op *op, const struct points *points, const int64_t *counter)
+static struct abstract_value at_point(const struct causal_analysis *h, const struct op *op,
+        const struct points *points, const int64_t *counter)
 {
 	const struct kernel *kernel = op->kernel;
-	struct abstract_value *operand = ARENA_ARRAY(h->arena, struct abstract_value, op->operands + 1);
+	struct abstract_value *operand =
+	        ARENA_ARRAY(h->arena, struct abstract_value, op->operands + 1);
 	for (int j = 0; j < op->operands; j++)
 		operand[j] = operand_number(h, op, j, points, counter);
-	struct kernel_point kernel_point = {.counter = counter, .operand = operand, .sum = {.known = KNOWN_ACCUMULATOR}};
-	struct abstract_value abstract_value = known_of_body(h->arena, kernel, &kernel->update, &kernel_point);
+	struct kernel_point kernel_point = {
+		.counter = counter, .operand = operand, .sum = { .known = KNOWN_ACCUMULATOR }
+	};
+	struct abstract_value abstract_value =
+	        known_of_body(h->arena, kernel, &kernel->update, &kernel_point);
 	if (!kernel->post.count)
 		return abstract_value;
 	kernel_point.sum = abstract_value;
@@ -185,12 +220,15 @@ static bool next_point(const struct kernel *kernel, const bool *walked, int64_t 
 	return false;
 }
 
-/* What the kernel makes of the keys of later tiles, all of them: nothing, where that is not always the same. */
-static enum known known_of_masked_keys(const struct causal_analysis *h, const struct op *op, const struct key *key)
+/* What the kernel makes of the keys of later tiles, all of them: nothing, where that is not
+ * always the same. */
+static enum known known_of_masked_keys(
+        const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
 	struct points points = points_of(h, op, key);
-	int64_t *counter = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1), count = 1;
+	int64_t *counter = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1);
+	int64_t count = 1;
 	enum known all = KNOWN_NOTHING;
 	bool first = true;
 	for (int l = 0; l < kernel->loops; l++)
@@ -212,24 +250,28 @@ static enum known known_of_masked_keys(const struct causal_analysis *h, const st
 
 /* ---- the layer */
 
-/* The key of all operands that have one; false: they differ, or some has it in a way that is not followed. */
+/* The key of all operands that have one; false: they differ, or some has it in a way that is not
+ * followed. */
 static bool find_key(const struct causal_analysis *h, const struct op *op, struct key *key)
 {
 	struct key own;
-	*key = (struct key){0};
+	*key = (struct key){ 0 };
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j]->data) {
-			if (!key_of_keyed(h, op, j, &own) || !key_agrees(key, own, op->kernel->loops))
+			if (!key_of_keyed(h, op, j, &own) ||
+			        !key_agrees(key, own, op->kernel->loops))
 				return false;
 		} else if (is_shared_by_tiles(h, op, j)) {
-			if (!key_of_shared(h, op, j, &own) || !key_agrees(key, own, op->kernel->loops))
+			if (!key_of_shared(h, op, j, &own) ||
+			        !key_agrees(key, own, op->kernel->loops))
 				return false;
 		}
 	return true;
 }
 
 /* How the keys lie in the result.  false: in none. */
-static bool keys_lie(const struct causal_analysis *h, const struct op *op, const struct key *key, struct keyed *keyed)
+static bool keys_lie(const struct causal_analysis *h, const struct op *op, const struct key *key,
+        struct keyed *keyed)
 {
 	const struct kernel *kernel = op->kernel;
 	int64_t last = key->first;
@@ -239,13 +281,16 @@ static bool keys_lie(const struct causal_analysis *h, const struct op *op, const
 		if (!key->factor[l])
 			continue;
 		int64_t stride = kernel->result.stride[l] / key->factor[l];
-		if (kernel->loop[l].reduction || stride < 1 || kernel->result.stride[l] % key->factor[l] || (keyed->stride && keyed->stride != stride))
+		if (kernel->loop[l].reduction || stride < 1 ||
+		        kernel->result.stride[l] % key->factor[l] ||
+		        (keyed->stride && keyed->stride != stride))
 			return false;
 		keyed->stride = stride;
 		last += key->factor[l] * (kernel->loop[l].extent - 1);
 	}
 	keyed->span = last + 1;
-	return keyed->stride && !key->first && keyed->tile_stride > 0 && keyed->span >= h->tokens && !kernel->result.guards && !kernel->result.offset;
+	return keyed->stride && !key->first && keyed->tile_stride > 0 && keyed->span >= h->tokens &&
+	        !kernel->result.guards && !kernel->result.offset;
 }
 
 static bool sums_keys(const struct kernel *kernel, const struct key *key)
@@ -261,7 +306,8 @@ static void note_causal_operands(struct causal_analysis *h, struct op *op)
 	for (int j = 0; j < op->operands; j++)
 		if (!op->operand[j]->data && is_shared_by_tiles(h, op, j)) {
 			VEC_PUSH(h->module->arena, &h->access, &op->kernel->operand[j]);
-			VEC_PUSH(h->module->arena, &h->pitch, maker_of(op, j)->kernel->result.stride[0]);
+			VEC_PUSH(h->module->arena, &h->pitch,
+			        maker_of(op, j)->kernel->result.stride[0]);
 		}
 }
 
@@ -276,7 +322,8 @@ static bool reads(const struct causal_analysis *h, const struct op *op, bool *fr
 {
 	bool tile_outermost = op->code == OP_KERNEL && op->kernel->tile_outermost, keys = false;
 	for (int j = 0; j < op->operands; j++) {
-		bool shared = tile_outermost && !op->operand[j]->data && is_shared_by_tiles(h, op, j);
+		bool shared =
+		        tile_outermost && !op->operand[j]->data && is_shared_by_tiles(h, op, j);
 		keys = keys || op->operand[j]->data || shared;
 		*free = *free || shared || is_free(op->operand[j]);
 	}
@@ -287,7 +334,9 @@ static void follow(struct causal_analysis *h, struct op *op)
 {
 	struct key key;
 	struct keyed *keyed = ARENA_NEW(h->module->arena, struct keyed);
-	bool free = false, keys = reads(h, op, &free), known = keys && op->code == OP_KERNEL && op->kernel->tile_outermost && find_key(h, op, &key);
+	bool free = false, keys = reads(h, op, &free),
+	     known = keys && op->code == OP_KERNEL && op->kernel->tile_outermost &&
+	        find_key(h, op, &key);
 	if (!known) {
 		h->failed = h->failed || free;
 		return;
@@ -296,7 +345,9 @@ static void follow(struct causal_analysis *h, struct op *op)
 	bool lie = !sums_keys(op->kernel, &key) && keys_lie(h, op, &key, keyed);
 	h->failed = h->failed || (keyed->known == KNOWN_VARIES && !lie);
 	note_causal_operands(h, op);
-	if (lie && (keyed->known == KNOWN_VARIES || keyed->known == KNOWN_MINUS_INFINITY || keyed->known == KNOWN_ZERO))
+	if (lie &&
+	        (keyed->known == KNOWN_VARIES || keyed->known == KNOWN_MINUS_INFINITY ||
+	                keyed->known == KNOWN_ZERO))
 		op->result[0]->data = keyed;
 }
 
@@ -314,7 +365,7 @@ static bool find_tokens(struct causal_analysis *h, const struct block *block)
 
 static void skip_in_block(struct module *module, struct block *block)
 {
-	struct causal_analysis h = {.module = module};
+	struct causal_analysis h = { .module = module };
 	for (struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
 			skip_in_block(module, op->region[0]);

@@ -1,12 +1,16 @@
-/* Attention walks heads, and in each all tokens of the launch.  Where a unit takes tokens in several tiles, the kernels between two of its phases walk a tile of tokens for all heads before the
- * next tile: so the unit works on a tile behind attention while attention works on the next one (engine_job_order.c), and what lies between holds a head of a tile, not all tokens.
- * Keys and values of the launch are kept for all tiles; those of earlier launches are read again for each.
- * Needs: contractions in a unit, rows bound.  Guarantees: kernels whose first loop is that of the tiles say so (`tiled`).  Exact. */
+/* Attention walks heads, and in each all tokens of the launch.  Where a unit takes tokens in
+ * several tiles, the kernels between two of its phases walk a tile of tokens for all heads
+ * before the next tile: so the unit works on a tile behind attention while attention works on
+ * the next one (engine_job_order.c), and what lies between holds a head of a tile, not all
+ * tokens. Keys and values of the launch are kept for all tiles; those of earlier launches are
+ * read again for each. Needs: contractions in a unit, rows bound.  Guarantees: kernels whose
+ * first loop is that of the tiles say so (`tiled`).  Exact. */
 #include "attention/attention_passes.h"
 #include "ir/contract.h"
 #include "ir/kernel_edit.h"
 
-struct tiled_kernel {                 /* a kernel, and the elements of its result between two tokens */
+/* a kernel, and the elements of its result between two tokens */
+struct tiled_kernel {
 	struct op *op;
 	int64_t pitch;
 };
@@ -17,7 +21,7 @@ struct tiler {
 	int64_t tokens;
 	struct launch_tokens run_time;
 	VEC(struct tiled_kernel) walks;
-	VEC(struct op *) sources;           /* contractions that they begin with */
+	VEC(struct op *) sources; /* contractions that they begin with */
 };
 
 static const struct tiled_kernel *walk_of(const struct tiler *t, const struct op *op)
@@ -33,7 +37,8 @@ static const struct access *access_of(const struct op *op, int operand)
 	return operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
 }
 
-/* Elements between tokens, of a stride of the loop that walks them; where these are counted the loop walks their tiles. */
+/* Elements between tokens, of a stride of the loop that walks them; where these are counted the
+ * loop walks their tiles. */
 static int64_t pitch_of(const struct tiler *t, int64_t stride)
 {
 	return t->run_time.tiles ? stride / t->run_time.tile : stride;
@@ -42,13 +47,16 @@ static int64_t pitch_of(const struct tiler *t, int64_t stride)
 static int counted_loop(const struct tiler *t, const struct op *op, int operand, int64_t pitch)
 {
 	for (int l = 0; l < op->kernel->loops; l++) {
-		if (run_time_same(op->kernel->loop[l].run_time, t->run_time.tiles) && access_of(op, operand)->stride[l] == pitch * t->run_time.tile && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
+		if (run_time_same(op->kernel->loop[l].run_time, t->run_time.tiles) &&
+		        access_of(op, operand)->stride[l] == pitch * t->run_time.tile &&
+		        !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
 			return l;
 	}
 	return -1;
 }
 
-/* The loop that walks the tokens of an operand, or of the result (-1), and of the result; -1: none does. */
+/* The loop that walks the tokens of an operand, or of the result (-1), and of the result; -1:
+ * none does. */
 static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t pitch)
 {
 	if (t->run_time.tiles)
@@ -56,7 +64,9 @@ static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t
 	kernel_cut_loops(t->module, op, operand, pitch, t->tokens);
 	for (int l = 0; l < op->kernel->loops; l++) {
 		const struct loop *loop = &op->kernel->loop[l];
-		if (access_of(op, operand)->stride[l] == pitch && loop->extent == t->tokens && !loop->reduction && !loop->run_time && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
+		if (access_of(op, operand)->stride[l] == pitch && loop->extent == t->tokens &&
+		        !loop->reduction && !loop->run_time && !kernel_is_guarded(op, l) &&
+		        op->kernel->result.stride[l])
 			return l;
 	}
 	return -1;
@@ -64,15 +74,18 @@ static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t
 
 static void add_walk(struct tiler *t, struct op *op, int loop)
 {
-	VEC_PUSH(t->module->arena, &t->walks, ((struct tiled_kernel){op, pitch_of(t, op->kernel->result.stride[loop])}));
+	VEC_PUSH(t->module->arena, &t->walks,
+	        ((struct tiled_kernel){ op, pitch_of(t, op->kernel->result.stride[loop]) }));
 }
 
-/* From what a phase takes back to the phases that it is made of.  false: somewhere tokens are not walked by a loop of their own. */
+/* From what a phase takes back to the phases that it is made of.  false: somewhere tokens are
+ * not walked by a loop of their own. */
 static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
 {
 	struct op *op = value->def;
 	const struct tiled_kernel *known = op ? walk_of(t, op) : NULL;
-	if (!op || op->parent != t->block || op->code == OP_CONSTANT || op->code == OP_LAYER_SELECT || known)
+	if (!op || op->parent != t->block || op->code == OP_CONSTANT ||
+	        op->code == OP_LAYER_SELECT || known)
 		return !known || known->pitch == pitch;
 	if (op->code == OP_CONTRACT)
 		VEC_PUSH(t->module->arena, &t->sources, op);
@@ -90,12 +103,16 @@ static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
 	return true;
 }
 
-/* Forward to keys and values, which other phases of the same numbers make or the same one, up to the kernels that are known. */
+/* Forward to keys and values, which other phases of the same numbers make or the same one, up to
+ * the kernels that are known. */
 static void walk_on(struct tiler *t, const struct value *value, int64_t pitch)
 {
 	for (struct op *op = t->block->first; op; op = op->next)
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
-			int loop = op->operand[j] == value && !walk_of(t, op) && !kernel_is_gather(op) ? token_loop(t, op, j, pitch) : -1;
+			int loop =
+			        op->operand[j] == value && !walk_of(t, op) && !kernel_is_gather(op)
+			        ? token_loop(t, op, j, pitch)
+			        : -1;
 			if (loop < 0)
 				continue;
 			add_walk(t, op, loop);
@@ -109,7 +126,9 @@ static bool is_inside(const struct tiler *t)
 	bool inside = false;
 	for (size_t i = 0; i < t->walks.count; i++)
 		for (int l = 0; l < t->walks.data[i].op->kernel->loops; l++)
-			inside = inside || t->walks.data[i].op->kernel->result.stride[l] >= t->walks.data[i].pitch * t->tokens;
+			inside = inside ||
+			        t->walks.data[i].op->kernel->result.stride[l] >=
+			                t->walks.data[i].pitch * t->tokens;
 	return inside;
 }
 
@@ -121,7 +140,8 @@ static void walk_other_consumers(struct tiler *t)
 		const struct op *first = t->sources.data[i];
 		for (struct op *op = t->block->first; op; op = op->next) {
 			struct contract contract;
-			if (op->code == OP_CONTRACT && contract_of(op, &contract) && op->operand[0] == first->operand[0])
+			if (op->code == OP_CONTRACT && contract_of(op, &contract) &&
+			        op->operand[0] == first->operand[0])
 				walk_on(t, op->result[0], contract.outputs);
 		}
 	}
@@ -139,7 +159,8 @@ static void tile(struct tiler *t)
 	}
 }
 
-/* Keys and values of all tiles come before the first queries, which a tile of attention waits for: so other phases take turns with those of its next tile. */
+/* Keys and values of all tiles come before the first queries, which a tile of attention waits
+ * for: so other phases take turns with those of its next tile. */
 static void mark_second_pass(const struct tiler *t)
 {
 	for (size_t i = 0; t->run_time.tiles && i < t->sources.count; i++) {
@@ -156,8 +177,9 @@ static void mark_second_pass(const struct tiler *t)
 static void tile_before(struct module *module, struct op *op)
 {
 	struct contract contract;
-	struct tiler t = {.module = module, .block = op->parent};
-	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
+	struct tiler t = { .module = module, .block = op->parent };
+	INVARIANT(module->guard, contract_of(op, &contract),
+	        "a contraction whose operands do not fit together");
 	t.tokens = contract.tokens;
 	t.run_time = launch_tokens_of(module->arena, contract.token_symbol, t.tokens);
 	int64_t tiles = t.tokens / t.run_time.tile;

@@ -15,11 +15,11 @@ struct chunk {
 };
 
 struct arena {
-	struct chunk *chunk;      /* the one being filled, then older ones */
+	struct chunk *chunk; /* the one being filled, then older ones */
 	struct guard *guard;
 	size_t bytes;
-	struct arena *within;     /* the first of those within it */
-	struct arena *next, **link;       /* beside it, within the same parent; NULL: it has none */
+	struct arena *within;       /* the first of those within it */
+	struct arena *next, **link; /* beside it, within the same parent; NULL: it has none */
 };
 
 struct arena *arena_new(struct guard *guard)
@@ -77,7 +77,9 @@ static struct chunk *chunk_new(struct arena *arena, size_t size)
 	struct chunk *chunk = size < SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
 	if (!chunk) {
 		if (arena->guard)
-			guard_leave(arena->guard, GUARD_MEMORY, "out of memory: %zu bytes more than the %zu in use", size, arena->bytes);
+			guard_leave(arena->guard, GUARD_MEMORY,
+			        "out of memory: %zu bytes more than the %zu in use", size,
+			        arena->bytes);
 		abort();
 	}
 	chunk->used = 0;
@@ -93,7 +95,8 @@ static void *take(struct arena *arena, size_t size)
 	struct chunk *chunk = arena->chunk;
 	if (!chunk || chunk->size - chunk->used < need) {
 		struct chunk *fresh = chunk_new(arena, need > CHUNK_BYTES / 4 ? need : CHUNK_BYTES);
-		if (chunk && need > CHUNK_BYTES / 4) {       /* a block of its own; go on filling the current chunk */
+		/* a block of its own; go on filling the current chunk */
+		if (chunk && need > CHUNK_BYTES / 4) {
 			fresh->next = chunk->next;
 			chunk->next = fresh;
 		} else {

@@ -1,5 +1,6 @@
-/* Arenas own memory: everything the compiler makes lives in one and goes with it.  arena.c is the only caller of malloc.
- * An arena that cannot grow, or a broken invariant, leaves through the guard of its session (see guard.h). */
+/* Arenas own memory: everything the compiler makes lives in one and goes with it.  arena.c is
+ * the only caller of malloc. An arena that cannot grow, or a broken invariant, leaves through
+ * the guard of its session (see guard.h). */
 #ifndef STC_ARENA_H
 #define STC_ARENA_H
 #include <stddef.h>
@@ -7,20 +8,33 @@
 struct guard;
 struct arena;
 
-struct arena *arena_new(struct guard *guard);                       /* NULL only if guard is NULL and memory is out */
-struct arena *arena_within(struct arena *parent);                   /* freed with the parent at the latest: scratch that a broken invariant leaves behind is no leak */
-void arena_share_guard(struct arena *arena, const struct arena *other);   /* from now on through the guard of the other, and so do those within it: where another thread fills it */
-void arena_free(struct arena *arena);                               /* NULL is accepted */
-void *arena_alloc(struct arena *arena, size_t size);                /* zeroed, aligned to 16 */
+/* NULL only if guard is NULL and memory is out */
+struct arena *arena_new(struct guard *guard);
+/* freed with the parent at the latest: scratch that a broken invariant leaves behind is no leak */
+struct arena *arena_within(struct arena *parent);
+/* from now on through the guard of the other, and so do those within it: where another thread
+ * fills it */
+void arena_share_guard(struct arena *arena, const struct arena *other);
+void arena_free(struct arena *arena);                /* NULL is accepted */
+void *arena_alloc(struct arena *arena, size_t size); /* zeroed, aligned to 16 */
 void *arena_copy(struct arena *arena, const void *data, size_t size);
 
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
-#define ARENA_ARRAY(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))
+#define ARENA_ARRAY(arena, type, count)                                                            \
+	((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))
 
 /* A growing array in an arena: declare `VEC(struct op *) ops;`, zero it, push. */
-#define VEC(type) struct { type *data; size_t count, capacity; }
-#define VEC_PUSH(arena, vec, item) \
-	((vec)->count < (vec)->capacity ? (void)0 : vec_grow((arena), (void **)&(vec)->data, &(vec)->capacity, (vec)->count, sizeof *(vec)->data), (vec)->data[(vec)->count++] = (item))
+#define VEC(type)                                                                                  \
+	struct {                                                                                   \
+		type *data;                                                                        \
+		size_t count, capacity;                                                            \
+	}
+#define VEC_PUSH(arena, vec, item)                                                                 \
+	((vec)->count < (vec)->capacity                                                            \
+	                ? (void)0                                                                  \
+	                : vec_grow((arena), (void **)&(vec)->data, &(vec)->capacity, (vec)->count, \
+	                          sizeof *(vec)->data),                                            \
+	        (vec)->data[(vec)->count++] = (item))
 void vec_grow(struct arena *arena, void **data, size_t *capacity, size_t count, size_t item_size);
 
 #endif

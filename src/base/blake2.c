@@ -3,17 +3,29 @@
 #include <string.h>
 
 static const uint64_t start[8] = {
-	0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
-	0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
+	0x6a09e667f3bcc908,
+	0xbb67ae8584caa73b,
+	0x3c6ef372fe94f82b,
+	0xa54ff53a5f1d36f1,
+	0x510e527fade682d1,
+	0x9b05688c2b3e6c1f,
+	0x1f83d9abfb41bd6b,
+	0x5be0cd19137e2179,
 };
 
 static const uint8_t order[12][16] = {
-	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
-	{11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
-	{9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13}, {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
-	{12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
-	{6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0},
-	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
+	{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 },
+	{ 14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3 },
+	{ 11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4 },
+	{ 7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8 },
+	{ 9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13 },
+	{ 2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9 },
+	{ 12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11 },
+	{ 13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10 },
+	{ 6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5 },
+	{ 10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0 },
+	{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 },
+	{ 14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3 },
 };
 
 static inline uint64_t rotate(uint64_t x, int n)
@@ -29,21 +41,22 @@ static uint64_t little_endian(const uint8_t *p)
 	return word;
 }
 
-#define MIX(a, b, c, d, x, y) \
-	do { \
-		v[a] += v[b] + (x); \
-		v[d] = rotate(v[d] ^ v[a], 32); \
-		v[c] += v[d]; \
-		v[b] = rotate(v[b] ^ v[c], 24); \
-		v[a] += v[b] + (y); \
-		v[d] = rotate(v[d] ^ v[a], 16); \
-		v[c] += v[d]; \
-		v[b] = rotate(v[b] ^ v[c], 63); \
+#define MIX(a, b, c, d, x, y)                                                                      \
+	do {                                                                                       \
+		v[a] += v[b] + (x);                                                                \
+		v[d] = rotate(v[d] ^ v[a], 32);                                                    \
+		v[c] += v[d];                                                                      \
+		v[b] = rotate(v[b] ^ v[c], 24);                                                    \
+		v[a] += v[b] + (y);                                                                \
+		v[d] = rotate(v[d] ^ v[a], 16);                                                    \
+		v[c] += v[d];                                                                      \
+		v[b] = rotate(v[b] ^ v[c], 63);                                                    \
 	} while (0)
 
 static void compress(struct blake2 *hash, const uint8_t *block, uint64_t bytes, int last)
 {
-	uint64_t v[16], m[16];
+	uint64_t v[16];
+	uint64_t m[16];
 	for (int i = 0; i < 16; i++)
 		m[i] = little_endian(block + 8 * i);
 	memcpy(v, hash->state, sizeof hash->state);
@@ -51,7 +64,7 @@ static void compress(struct blake2 *hash, const uint8_t *block, uint64_t bytes, 
 	v[12] ^= bytes;
 	v[14] = last ? ~v[14] : v[14];
 #pragma GCC unroll 12
-	for (int r = 0; r < 12; r++) {            /* unrolled, the order is known to the compiler */
+	for (int r = 0; r < 12; r++) { /* unrolled, the order is known to the compiler */
 		const uint8_t *s = order[r];
 		MIX(0, 4, 8, 12, m[s[0]], m[s[1]]);
 		MIX(1, 5, 9, 13, m[s[2]], m[s[3]]);
@@ -68,9 +81,9 @@ static void compress(struct blake2 *hash, const uint8_t *block, uint64_t bytes, 
 
 void blake2_start(struct blake2 *hash)
 {
-	*hash = (struct blake2){0};
+	*hash = (struct blake2){ 0 };
 	memcpy(hash->state, start, sizeof start);
-	hash->state[0] ^= 0x01010000 ^ 32;        /* no key, 32 bytes out */
+	hash->state[0] ^= 0x01010000 ^ 32; /* no key, 32 bytes out */
 }
 
 void blake2_add(struct blake2 *hash, const void *data, size_t size)
@@ -87,7 +100,8 @@ void blake2_add(struct blake2 *hash, const void *data, size_t size)
 			byte += sizeof hash->block;
 			size -= sizeof hash->block;
 		}
-		size_t room = sizeof hash->block - hash->buffered, part = size < room ? size : room;
+		size_t room = sizeof hash->block - hash->buffered;
+		size_t part = size < room ? size : room;
 		memcpy(hash->block + hash->buffered, byte, part);
 		hash->buffered += part;
 		hash->bytes += part;
@@ -101,7 +115,8 @@ void blake2_end(struct blake2 *hash, char hex[65])
 	memset(hash->block + hash->buffered, 0, sizeof hash->block - hash->buffered);
 	compress(hash, hash->block, hash->bytes, 1);
 	for (int i = 0; i < 32; i++)
-		snprintf(hex + 2 * i, 3, "%02x", (unsigned)(hash->state[i / 8] >> (8 * (i % 8)) & 0xff));
+		snprintf(hex + 2 * i, 3, "%02x",
+		        (unsigned)(hash->state[i / 8] >> (8 * (i % 8)) & 0xff));
 }
 
 void blake2_hex(const void *data, size_t size, char hex[65])

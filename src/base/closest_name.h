@@ -3,7 +3,7 @@
 #define STC_CLOSEST_NAME_H
 
 struct closest_name {
-	const char *wanted, *found;       /* found NULL: none was considered */
+	const char *wanted, *found; /* found NULL: none was considered */
 	int distance;
 };
 void closest_name_consider(struct closest_name *closest_name, const char *name);

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE           /* dladdr */
+#define _GNU_SOURCE /* dladdr */
 #include "base/data.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,13 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Two folders up from the file that holds this code: build/stc and bin/stc both stand one folder below the data. */
+/* Two folders up from the file that holds this code: build/stc and bin/stc both stand one folder
+ * below the data. */
 static const char *program_folder(struct arena *arena)
 {
 	char path[4096];
 	Dl_info info;
 	ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (dladdr((void *)(uintptr_t)data_path, &info) && info.dli_fname && strstr(info.dli_fname, ".so"))
+	if (dladdr((void *)(uintptr_t)data_path, &info) && info.dli_fname &&
+	        strstr(info.dli_fname, ".so"))
 		size = snprintf(path, sizeof path, "%s", info.dli_fname);
 	if (size <= 0 || (size_t)size >= sizeof path)
 		return ".";
@@ -32,19 +34,23 @@ static bool is_folder(const char *path)
 
 const char *data_path(struct arena *arena, const char *file)
 {
-	const char *folders[] = {getenv("STREAMTENSOR_DATA"), STC_DATA_DIR[0] ? STC_DATA_DIR : NULL, program_folder(arena)};
+	const char *folders[] = { getenv("STREAMTENSOR_DATA"),
+		STC_DATA_DIR[0] ? STC_DATA_DIR : NULL, program_folder(arena) };
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
 		if (folders[i] && is_folder(text_format(arena, "%s/platforms", folders[i])))
 			return text_format(arena, "%s/%s", folders[i], file);
 	return text_format(arena, "%s", file);
 }
 
-static char *stream_read(struct arena *arena, FILE *stream, size_t expected, size_t *size, const char **reason)
+static char *stream_read(
+        struct arena *arena, FILE *stream, size_t expected, size_t *size, const char **reason)
 {
 	struct text text = text_new(arena);
 	char part[1 << 16];
 	if (expected) {
-		text = (struct text){.arena = arena, .data = arena_alloc(arena, expected + 1), .capacity = expected + 1};
+		text = (struct text){ .arena = arena,
+			.data = arena_alloc(arena, expected + 1),
+			.capacity = expected + 1 };
 		text.size = fread(text.data, 1, expected, stream);
 	}
 	for (size_t got; (got = fread(part, 1, sizeof part, stream)) > 0;)
@@ -70,7 +76,8 @@ char *file_read(struct arena *arena, const char *path, size_t *size, const char 
 		*reason = "it is a folder";
 		return NULL;
 	}
-	char *data = stream_read(arena, stream, known && status.st_size > 0 ? (size_t)status.st_size : 0, size, reason);
+	char *data = stream_read(arena, stream,
+	        known && status.st_size > 0 ? (size_t)status.st_size : 0, size, reason);
 	fclose(stream);
 	return data;
 }

@@ -16,7 +16,8 @@ bool diag_error(struct diag *diag, struct location location, const char *format,
 	va_start(arguments, format);
 	text_add_arguments(&text, format, arguments);
 	va_end(arguments);
-	diag->entry[diag->count++] = (struct diag_entry){.location = location, .message = text.data};
+	diag->entry[diag->count++] =
+	        (struct diag_entry){ .location = location, .message = text.data };
 	return false;
 }
 
@@ -44,7 +45,8 @@ void diag_print(const struct diag *diag, struct text *out)
 		else if (!at->line)
 			text_add(out, "%s: error: %s\n", at->file, entry->message);
 		else
-			text_add(out, "%s:%d:%d: error: %s\n", at->file, at->line, at->column, entry->message);
+			text_add(out, "%s:%d:%d: error: %s\n", at->file, at->line, at->column,
+			        entry->message);
 		if (entry->note)
 			text_add(out, "note: %s\n", entry->note);
 	}

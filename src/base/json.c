@@ -8,16 +8,19 @@ static struct json *copy(struct arena *arena, const cJSON *from, int depth)
 {
 	if (depth > DEPTH_MOST)
 		return NULL;
-	struct json *json = ARENA_NEW(arena, struct json), **last = &json->first;
-	json->kind = cJSON_IsBool(from)     ? JSON_BOOL
-		     : cJSON_IsNumber(from) ? JSON_NUMBER
-		     : cJSON_IsString(from) ? JSON_STRING
-		     : cJSON_IsArray(from)  ? JSON_ARRAY
-		     : cJSON_IsObject(from) ? JSON_OBJECT
-					    : JSON_NULL;
+	struct json *json = ARENA_NEW(arena, struct json);
+	struct json **last = &json->first;
+	json->kind = cJSON_IsBool(from) ? JSON_BOOL
+	        : cJSON_IsNumber(from)  ? JSON_NUMBER
+	        : cJSON_IsString(from)  ? JSON_STRING
+	        : cJSON_IsArray(from)   ? JSON_ARRAY
+	        : cJSON_IsObject(from)  ? JSON_OBJECT
+	                                : JSON_NULL;
 	json->name = from->string ? text_copy(arena, from->string, strlen(from->string)) : NULL;
 	json->number = cJSON_IsNumber(from) ? from->valuedouble : (double)cJSON_IsTrue(from);
-	json->text = cJSON_IsString(from) ? text_copy(arena, from->valuestring, strlen(from->valuestring)) : NULL;
+	json->text = cJSON_IsString(from)
+	        ? text_copy(arena, from->valuestring, strlen(from->valuestring))
+	        : NULL;
 	if (json->kind != JSON_ARRAY && json->kind != JSON_OBJECT)
 		return json;
 	for (const cJSON *item = from->child; item; item = item->next, json->count++) {
@@ -34,7 +37,8 @@ const struct json *json_parse(struct arena *arena, const char *text, size_t size
 	const char *end = text;
 	cJSON *parsed = cJSON_ParseWithLengthOpts(text, size, &end, false);
 	const char *rest = end;
-	while (parsed && rest < text + size && (*rest == ' ' || *rest == '\n' || *rest == '\r' || *rest == '\t' || !*rest))
+	while (parsed && rest < text + size &&
+	        (*rest == ' ' || *rest == '\n' || *rest == '\r' || *rest == '\t' || !*rest))
 		rest++;
 	const struct json *json = parsed && rest == text + size ? copy(arena, parsed, 0) : NULL;
 	cJSON_Delete(parsed);
@@ -61,7 +65,8 @@ const char *json_text(const struct json *object, const char *name)
 
 bool json_integer(const struct json *item, int64_t *value)
 {
-	if (!item || item->kind != JSON_NUMBER || !(item->number >= -9007199254740992.0 && item->number <= 9007199254740992.0))
+	if (!item || item->kind != JSON_NUMBER ||
+	        !(item->number >= -9007199254740992.0 && item->number <= 9007199254740992.0))
 		return false;
 	*value = (int64_t)item->number;
 	return (double)*value == item->number;

@@ -8,18 +8,22 @@ enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSO
 
 struct json {
 	enum json_kind kind;
-	const char *name;         /* of a member; NULL in arrays */
-	double number;            /* 0 or 1 of a bool */
+	const char *name; /* of a member; NULL in arrays */
+	double number;    /* 0 or 1 of a bool */
 	const char *text;
-	int count;                /* items or members */
+	int count; /* items or members */
 	struct json *first, *next;
 };
 
 /* NULL: not JSON; *offset (may be NULL) is where reading failed.  Nested at most 64 deep. */
 const struct json *json_parse(struct arena *arena, const char *text, size_t size, size_t *offset);
-const struct json *json_get(const struct json *object, const char *name);         /* NULL if absent or not an object */
-const char *json_text(const struct json *object, const char *name);               /* NULL if absent or no string */
-bool json_integer(const struct json *item, int64_t *value);                       /* false: NULL, or no whole number up to 2^53 in size */
-void json_quote(struct text *out, const char *text);                              /* with the quotes */
+/* NULL if absent or not an object */
+const struct json *json_get(const struct json *object, const char *name);
+/* NULL if absent or no string */
+const char *json_text(const struct json *object, const char *name);
+/* false: NULL, or no whole number up to 2^53 in size */
+bool json_integer(const struct json *item, int64_t *value);
+/* with the quotes */
+void json_quote(struct text *out, const char *text);
 
 #endif

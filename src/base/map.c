@@ -12,7 +12,7 @@ uint64_t hash_bytes(const void *data, size_t size, uint64_t seed)
 
 struct map map_new(struct arena *arena)
 {
-	return (struct map){.arena = arena};
+	return (struct map){ .arena = arena };
 }
 
 /* The slot that holds key, or the free one where it belongs. */
@@ -56,7 +56,9 @@ void map_set(struct map *map, const char *key, void *value)
 		map->entries.data[*slot - 1].value = value;
 		return;
 	}
-	struct map_entry entry = {.key = arena_copy(map->arena, key, strlen(key) + 1), .value = value, .hash = hash};
+	struct map_entry entry = {
+		.key = arena_copy(map->arena, key, strlen(key) + 1), .value = value, .hash = hash
+	};
 	VEC_PUSH(map->arena, &map->entries, entry);
 	*slot = (uint32_t)map->entries.count;
 }

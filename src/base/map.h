@@ -12,14 +12,15 @@ struct map_entry {
 
 struct map {
 	struct arena *arena;
-	VEC(struct map_entry) entries;    /* insertion order */
-	uint32_t *slot;                   /* open addressing: entry index + 1, 0 = free */
+	VEC(struct map_entry) entries; /* insertion order */
+	uint32_t *slot;                /* open addressing: entry index + 1, 0 = free */
 	size_t slots;
 };
 
 struct map map_new(struct arena *arena);
-void *map_get(const struct map *map, const char *key);               /* NULL if absent */
-void map_set(struct map *map, const char *key, void *value);         /* key is copied */
-uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);   /* FNV-1a, the same on every machine */
+void *map_get(const struct map *map, const char *key);       /* NULL if absent */
+void map_set(struct map *map, const char *key, void *value); /* key is copied */
+/* FNV-1a, the same on every machine */
+uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
 
 #endif

@@ -6,7 +6,9 @@
 
 struct memo memo_new(struct arena *arena, int numbers, size_t value_bytes)
 {
-	return (struct memo){.arena = arena, .key = sizeof(int) * (size_t)numbers, .value_bytes = (value_bytes + 15) / 16 * 16};
+	return (struct memo){ .arena = arena,
+		.key = sizeof(int) * (size_t)numbers,
+		.value_bytes = (value_bytes + 15) / 16 * 16 };
 }
 
 static uint64_t hash_of(const struct memo *memo, const int *numbers)
@@ -23,7 +25,9 @@ static uint64_t hash_of(const struct memo *memo, const int *numbers)
 static size_t find_slot(const struct memo *memo, const int *numbers, uint64_t hash)
 {
 	size_t slot = hash & (memo->slots - 1);
-	while (memo->hash[slot] && (memo->hash[slot] != hash || memcmp(memo->entry[slot] + memo->value_bytes, numbers, memo->key) != 0))
+	while (memo->hash[slot] &&
+	        (memo->hash[slot] != hash ||
+	                memcmp(memo->entry[slot] + memo->value_bytes, numbers, memo->key) != 0))
 		slot = (slot + 1) & (memo->slots - 1);
 	return slot;
 }
@@ -37,7 +41,8 @@ static void grow(struct memo *memo)
 	for (size_t i = 0; i < old.slots; i++) {
 		if (!old.hash[i])
 			continue;
-		size_t slot = find_slot(memo, (const int *)(const void *)(old.entry[i] + old.value_bytes), old.hash[i]);
+		size_t slot = find_slot(memo,
+		        (const int *)(const void *)(old.entry[i] + old.value_bytes), old.hash[i]);
 		memo->hash[slot] = old.hash[i];
 		memo->entry[slot] = old.entry[i];
 	}

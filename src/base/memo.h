@@ -1,4 +1,5 @@
-/* What a search already knows: from arrays of numbers, all of one length, to whatever is kept about them. */
+/* What a search already knows: from arrays of numbers, all of one length, to whatever is kept
+ * about them. */
 #ifndef STC_MEMO_H
 #define STC_MEMO_H
 #include "base/arena.h"
@@ -6,10 +7,10 @@
 
 struct memo {
 	struct arena *arena;
-	size_t key, value_bytes;         /* bytes */
+	size_t key, value_bytes; /* bytes */
 	size_t entries, slots;
-	uint64_t *hash;           /* [slots] of the entry there; 0: free */
-	char **entry;             /* [slots] what is kept, then its key */
+	uint64_t *hash; /* [slots] of the entry there; 0: free */
+	char **entry;   /* [slots] what is kept, then its key */
 };
 
 struct memo memo_new(struct arena *arena, int numbers, size_t value_bytes);

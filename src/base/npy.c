@@ -1,5 +1,6 @@
-/* A .npy file: "\x93NUMPY", two bytes of version, the header's size (2 bytes little endian in version 1, else 4), the header, then the data.
- * The header is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. */
+/* A .npy file: "\x93NUMPY", two bytes of version, the header's size (2 bytes little endian in
+ * version 1, else 4), the header, then the data. The header is a Python dictionary: {'descr':
+ * '<f4', 'fortran_order': False, 'shape': (2, 3), }. */
 #include "base/npy.h"
 #include "base/data.h"
 #include <string.h>
@@ -8,14 +9,14 @@
 #define MAGIC_BYTES 6
 #define ALIGNMENT 64
 
-static const char *const dtypes[] = {"f4", "f8", "f2", "i8", "i4", "i2", "i1", "u1", "b1"};
+static const char *const dtypes[] = { "f4", "f8", "f2", "i8", "i4", "i2", "i1", "u1", "b1" };
 
 struct reader {
 	struct diag *diag;
 	const char *path;
-	const char *at, *end;     /* of the header */
+	const char *at, *end; /* of the header */
 	struct npy *npy;
-	unsigned seen;            /* a bit for each key */
+	unsigned seen; /* a bit for each key */
 };
 
 static const char *dtype_named(const char *name, size_t size)
@@ -33,13 +34,16 @@ int npy_element_bytes(const char *dtype)
 
 static bool npy_error(struct diag *diag, const char *path, const char *what)
 {
-	diag_error(diag, (struct location){.file = path}, "%s", what);
-	return diag_note(diag, ".npy files of version 1 to 3, in C order, little endian, of f4 f8 f2 i8 i4 i2 i1 u1 or b1");
+	diag_error(diag, (struct location){ .file = path }, "%s", what);
+	return diag_note(diag,
+	        ".npy files of version 1 to 3, in C order, little endian, of f4 f8 f2 i8 i4 i2 i1 "
+	        "u1 or b1");
 }
 
 static void skip_space(struct reader *reader)
 {
-	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t'))
+	while (reader->at < reader->end &&
+	        (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t'))
 		reader->at++;
 }
 
@@ -59,7 +63,8 @@ static const char *read_string(struct reader *reader, size_t *size)
 	skip_space(reader);
 	if (reader->at == reader->end || (*reader->at != '\'' && *reader->at != '"'))
 		return NULL;
-	const char *start = reader->at + 1, *close = memchr(start, *reader->at, (size_t)(reader->end - start));
+	const char *start = reader->at + 1;
+	const char *close = memchr(start, *reader->at, (size_t)(reader->end - start));
 	if (!close)
 		return NULL;
 	reader->at = close + 1;
@@ -71,7 +76,9 @@ static bool read_descr(struct reader *reader)
 {
 	size_t size = 0;
 	const char *text = read_string(reader, &size);
-	bool order = text && size == 3 && (*text == '<' || (text[2] == '1' && (*text == '|' || *text == '>' || *text == '=')));
+	bool order = text && size == 3 &&
+	        (*text == '<' ||
+	                (text[2] == '1' && (*text == '|' || *text == '>' || *text == '=')));
 	reader->npy->dtype = order ? dtype_named(text + 1, 2) : NULL;
 	return reader->npy->dtype != NULL;
 }
@@ -86,7 +93,8 @@ static bool read_extent(struct reader *reader, int64_t *extent)
 	const char *start = reader->at;
 	*extent = 0;
 	for (; reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9'; reader->at++)
-		if (__builtin_mul_overflow(*extent, 10, extent) || __builtin_add_overflow(*extent, *reader->at - '0', extent))
+		if (__builtin_mul_overflow(*extent, 10, extent) ||
+		        __builtin_add_overflow(*extent, *reader->at - '0', extent))
 			return false;
 	return reader->at > start;
 }
@@ -99,7 +107,8 @@ static bool read_shape(struct reader *reader)
 	while (!accept(reader, ")")) {
 		if (npy->rank == NPY_RANK_MOST || !read_extent(reader, &npy->shape[npy->rank++]))
 			return false;
-		if (!accept(reader, ",") && (skip_space(reader), reader->at == reader->end || *reader->at != ')'))
+		if (!accept(reader, ",") &&
+		        (skip_space(reader), reader->at == reader->end || *reader->at != ')'))
 			return false;
 	}
 	return true;
@@ -110,9 +119,9 @@ static const struct {
 	bool (*read)(struct reader *reader);
 	const char *refusal;
 } keys[] = {
-	{"descr", read_descr, "holds elements of a type that is not taken"},
-	{"fortran_order", read_order, "is in Fortran order"},
-	{"shape", read_shape, "has a damaged shape"},
+	{ "descr", read_descr, "holds elements of a type that is not taken" },
+	{ "fortran_order", read_order, "is in Fortran order" },
+	{ "shape", read_shape, "has a damaged shape" },
 };
 #define KEYS ((unsigned)(sizeof keys / sizeof *keys))
 
@@ -121,7 +130,8 @@ static bool read_entry(struct reader *reader)
 	size_t size = 0;
 	const char *name = read_string(reader, &size);
 	unsigned key = 0;
-	while (key < KEYS && !(name && strlen(keys[key].name) == size && !memcmp(keys[key].name, name, size)))
+	while (key < KEYS &&
+	        !(name && strlen(keys[key].name) == size && !memcmp(keys[key].name, name, size)))
 		key++;
 	if (key == KEYS || reader->seen & 1u << key || !accept(reader, ":"))
 		return npy_error(reader->diag, reader->path, "has a damaged header");
@@ -135,11 +145,13 @@ static bool read_header(struct reader *reader)
 	while (open && !accept(reader, "}")) {
 		if (!read_entry(reader))
 			return false;
-		if (!accept(reader, ",") && (skip_space(reader), reader->at == reader->end || *reader->at != '}'))
+		if (!accept(reader, ",") &&
+		        (skip_space(reader), reader->at == reader->end || *reader->at != '}'))
 			open = false;
 	}
 	skip_space(reader);
-	return (open && reader->at == reader->end && reader->seen == (1u << KEYS) - 1) || npy_error(reader->diag, reader->path, "has a damaged header");
+	return (open && reader->at == reader->end && reader->seen == (1u << KEYS) - 1) ||
+	        npy_error(reader->diag, reader->path, "has a damaged header");
 }
 
 static bool size_of(const struct npy *npy, size_t *bytes)
@@ -158,23 +170,29 @@ static bool size_of(const struct npy *npy, size_t *bytes)
 bool npy_parse(struct diag *diag, const char *path, const char *file, size_t size, struct npy *npy)
 {
 	const unsigned char *bytes = (const unsigned char *)file;
-	*npy = (struct npy){0};
+	*npy = (struct npy){ 0 };
 	if (size < MAGIC_BYTES + 4 || memcmp(file, MAGIC, MAGIC_BYTES) != 0)
 		return npy_error(diag, path, "is no .npy file");
 	int version = bytes[MAGIC_BYTES];
 	if (version < 1 || version > 3)
 		return npy_error(diag, path, "has an unknown version");
-	size_t start = version == 1 ? MAGIC_BYTES + 4 : MAGIC_BYTES + 6, length = bytes[8] | (size_t)bytes[9] << 8;
+	size_t start = version == 1 ? MAGIC_BYTES + 4 : MAGIC_BYTES + 6;
+	size_t length = bytes[8] | (size_t)bytes[9] << 8;
 	if (version > 1 && size >= start)
 		length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
 	if (size < start || length > size - start)
 		return npy_error(diag, path, "is truncated: its header is longer than the file");
-	struct reader reader = {.diag = diag, .path = path, .at = file + start, .end = file + start + length, .npy = npy};
+	struct reader reader = { .diag = diag,
+		.path = path,
+		.at = file + start,
+		.end = file + start + length,
+		.npy = npy };
 	if (!read_header(&reader))
 		return false;
 	size_t room = size - start - length;
 	if (!size_of(npy, &npy->bytes) || npy->bytes > room) {
-		diag_error(diag, (struct location){.file = path}, "is truncated: %zu bytes of data are too few for its shape", room);
+		diag_error(diag, (struct location){ .file = path },
+		        "is truncated: %zu bytes of data are too few for its shape", room);
 		return diag_note(diag, "as many as the shape and the type need");
 	}
 	if (npy->bytes < room)
@@ -186,9 +204,11 @@ bool npy_parse(struct diag *diag, const char *path, const char *file, size_t siz
 bool npy_read(struct arena *arena, struct diag *diag, const char *path, struct npy *npy)
 {
 	size_t size;
-	const char *reason, *file = file_read(arena, path, &size, &reason);
+	const char *reason;
+	const char *file = file_read(arena, path, &size, &reason);
 	if (!file)
-		return diag_error(diag, (struct location){.file = path}, "cannot be read: %s", reason);
+		return diag_error(
+		        diag, (struct location){ .file = path }, "cannot be read: %s", reason);
 	return npy_parse(diag, path, file, size, npy);
 }
 
@@ -203,12 +223,14 @@ void npy_shape_text(struct text *out, int rank, const int64_t *shape)
 void npy_header(struct text *out, const char *dtype, int rank, const int64_t *shape)
 {
 	struct text header = text_new(out->arena);
-	text_add(&header, "{'descr': '%c%s', 'fortran_order': False, 'shape': ", dtype[1] == '1' ? '|' : '<', dtype);
+	text_add(&header,
+	        "{'descr': '%c%s', 'fortran_order': False, 'shape': ", dtype[1] == '1' ? '|' : '<',
+	        dtype);
 	npy_shape_text(&header, rank, shape);
 	text_add(&header, ", }");
 	size_t whole = MAGIC_BYTES + 4 + header.size + 1;
 	text_add(&header, "%*s\n", (int)((ALIGNMENT - whole % ALIGNMENT) % ALIGNMENT), "");
-	const char size[] = {1, 0, (char)(header.size & 0xff), (char)(header.size >> 8)};
+	const char size[] = { 1, 0, (char)(header.size & 0xff), (char)(header.size >> 8) };
 	text_add_bytes(out, MAGIC, MAGIC_BYTES);
 	text_add_bytes(out, size, sizeof size);
 	text_add_bytes(out, header.data, header.size);

@@ -4,21 +4,23 @@
 #include "base/diag.h"
 #include <stdint.h>
 
-#define NPY_RANK_MOST 32      /* as NumPy's */
+#define NPY_RANK_MOST 32 /* as NumPy's */
 
 struct npy {
-	const char *dtype;        /* f4 f8 f2 i8 i4 i2 i1 u1 b1 */
+	const char *dtype; /* f4 f8 f2 i8 i4 i2 i1 u1 b1 */
 	int rank;
 	int64_t shape[NPY_RANK_MOST];
 	const void *data;
 	size_t bytes;
 };
 
-int npy_element_bytes(const char *dtype);                           /* 0: not one of the above */
+int npy_element_bytes(const char *dtype); /* 0: not one of the above */
 /* Reads a file that is already in memory; npy->data points into it.  `path` is for messages. */
 bool npy_parse(struct diag *diag, const char *path, const char *file, size_t size, struct npy *npy);
 bool npy_read(struct arena *arena, struct diag *diag, const char *path, struct npy *npy);
-void npy_header(struct text *out, const char *dtype, int rank, const int64_t *shape);      /* what stands before the data */
-void npy_shape_text(struct text *out, int rank, const int64_t *shape);                     /* as Python prints a tuple */
+/* what stands before the data */
+void npy_header(struct text *out, const char *dtype, int rank, const int64_t *shape);
+/* as Python prints a tuple */
+void npy_shape_text(struct text *out, int rank, const int64_t *shape);
 
 #endif

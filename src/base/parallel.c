@@ -33,7 +33,9 @@ static void run_task(struct worker *worker, int number)
 
 static void run_tasks(struct worker *worker)
 {
-	for (int number = worker->first; number < worker->task_queue->count && worker->guard->reason == GUARD_NONE; number = atomic_fetch_add(&worker->task_queue->next, 1))
+	for (int number = worker->first;
+	        number < worker->task_queue->count && worker->guard->reason == GUARD_NONE;
+	        number = atomic_fetch_add(&worker->task_queue->next, 1))
 		run_task(worker, number);
 }
 
@@ -46,7 +48,8 @@ static void *worker_main(void *worker)
 /* A signal is for the caller's thread. */
 static bool start_worker(pthread_t *thread, struct worker *worker)
 {
-	sigset_t all, before;
+	sigset_t all;
+	sigset_t before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	bool begun = !pthread_create(thread, NULL, worker_main, worker);
@@ -56,9 +59,11 @@ static bool start_worker(pthread_t *thread, struct worker *worker)
 
 void tasks_run(struct guard *guard, int count, const struct task *task)
 {
-	struct task_queue task_queue = {.task = task, .count = count, .next = 2};
-	struct guard outer = *guard, worker_guard = {.stage = guard->stage};
-	struct worker own = {&task_queue, guard, 0, NULL}, other = {&task_queue, &worker_guard, 1, NULL};
+	struct task_queue task_queue = { .task = task, .count = count, .next = 2 };
+	struct guard outer = *guard;
+	struct guard worker_guard = { .stage = guard->stage };
+	struct worker own = { &task_queue, guard, 0, NULL };
+	struct worker other = { &task_queue, &worker_guard, 1, NULL };
 	pthread_t thread;
 	bool has_worker = count > 1 && start_worker(&thread, &other);
 	if (!has_worker)

@@ -9,7 +9,8 @@ struct task {
 	void *data;
 };
 
-/* Begins them in order, two at a time, and is back when all are done.  The first is the caller's own thread's, and may do whatever the caller may; the others allocate in their scratch alone.
+/* Begins them in order, two at a time, and is back when all are done.  The first is the caller's
+ * own thread's, and may do whatever the caller may; the others allocate in their scratch alone.
  * Where one leaves its guard the others are done all the same, and then `guard` is left. */
 void tasks_run(struct guard *guard, int count, const struct task *task);
 

@@ -4,7 +4,7 @@
 
 struct text text_new(struct arena *arena)
 {
-	return (struct text){.arena = arena};
+	return (struct text){ .arena = arena };
 }
 
 static void reserve(struct text *text, size_t more)
@@ -46,7 +46,8 @@ static void add_number(struct text *text, bool negative, unsigned long long numb
 
 static void add_signed(struct text *text, long long number)
 {
-	add_number(text, number < 0, number < 0 ? 0 - (unsigned long long)number : (unsigned long long)number);
+	add_number(text, number < 0,
+	        number < 0 ? 0 - (unsigned long long)number : (unsigned long long)number);
 }
 
 static void add_string(struct text *text, const char *string)
@@ -75,14 +76,18 @@ static void add_any(struct text *text, const char *format, va_list arguments)
 static char conversion_at(const char *at)
 {
 	switch (at[1]) {
-	case 's': case 'd': case 'c': case '%': return at[1];
+	case 's':
+	case 'd':
+	case 'c':
+	case '%': return at[1];
 	case 'l': return at[2] == 'd' ? 'l' : at[2] == 'l' && at[3] == 'd' ? 'L' : 0;
 	case 'z': return at[2] == 'u' ? 'Z' : 0;
 	default: return 0;
 	}
 }
 
-/* Nearly all conversions are one of these few, and vsnprintf takes several times as long for them: it has what begins with another one. */
+/* Nearly all conversions are one of these few, and vsnprintf takes several times as long for
+ * them: it has what begins with another one. */
 void text_add_arguments(struct text *text, const char *format, va_list arguments)
 {
 	for (;;) {
@@ -93,14 +98,17 @@ void text_add_arguments(struct text *text, const char *format, va_list arguments
 		if (!*at)
 			return;
 		char conversion = conversion_at(at);
-		format = at + (conversion == 'L' ? 4 : conversion == 'Z' || conversion == 'l' ? 3 : 2);
+		format = at +
+		        (conversion == 'L'                                       ? 4
+		                        : conversion == 'Z' || conversion == 'l' ? 3
+		                                                                 : 2);
 		switch (conversion) {
 		case 's': add_string(text, va_arg(arguments, const char *)); break;
 		case 'd': add_signed(text, va_arg(arguments, int)); break;
 		case 'l': add_signed(text, va_arg(arguments, long)); break;
 		case 'L': add_signed(text, va_arg(arguments, long long)); break;
 		case 'Z': add_number(text, false, va_arg(arguments, size_t)); break;
-		case 'c': text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1); break;
+		case 'c': text_add_bytes(text, (char[]){ (char)va_arg(arguments, int) }, 1); break;
 		case '%': text_add_bytes(text, "%", 1); break;
 		default: add_any(text, at, arguments); return;
 		}

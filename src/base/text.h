@@ -7,16 +7,18 @@
 
 struct text {
 	struct arena *arena;
-	char *data;               /* always ends in 0 once anything was added; NULL before */
-	size_t size, capacity;    /* size without the final 0 */
+	char *data;            /* always ends in 0 once anything was added; NULL before */
+	size_t size, capacity; /* size without the final 0 */
 };
 
 struct text text_new(struct arena *arena);
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_add_arguments(struct text *text, const char *format, va_list arguments);
 void text_add_bytes(struct text *text, const char *bytes, size_t size);
-char *text_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-char *text_copy(struct arena *arena, const char *bytes, size_t size);   /* with a final 0 */
-bool text_same(const char *left, const char *right);                    /* strcmp, NULL equals NULL */
+char *text_format(struct arena *arena, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+char *text_copy(struct arena *arena, const char *bytes, size_t size); /* with a final 0 */
+/* strcmp, NULL equals NULL */
+bool text_same(const char *left, const char *right);
 
 #endif

@@ -6,7 +6,8 @@ bool kernel_holds_result(const struct op *op)
 {
 	const struct kernel *kernel = op->code == OP_KERNEL ? op->kernel : NULL;
 	int outermost = kernel ? kernel_outer_reduction(kernel) : -1;
-	if (outermost < 0 || kernel->scan || kernel->partial_sums > 1 || kernel->row_unroll > 1 || (kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction))
+	if (outermost < 0 || kernel->scan || kernel->partial_sums > 1 || kernel->row_unroll > 1 ||
+	        (kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction))
 		return false;
 	for (int l = 0; l < kernel->loops; l++)
 		if (kernel->loop[l].run_time || (l < outermost && kernel->loop[l].extent > 1))
@@ -15,12 +16,15 @@ bool kernel_holds_result(const struct op *op)
 }
 
 /* Do all readers want the elements in the writer's order, in its words or parts of them? */
-static bool keeps_order(struct arena *arena, const struct type *tensor, const struct type *from, int readers, const struct type *const *type)
+static bool keeps_order(struct arena *arena, const struct type *tensor, const struct type *from,
+        int readers, const struct type *const *type)
 {
 	struct sequence own = sequence_flat(arena, sequence_of_type(arena, tensor, from));
 	bool same = true;
 	for (int r = 0; r < readers; r++)
-		same = same && stream_lanes(from) % stream_lanes(type[r]) == 0 && sequence_same(own, sequence_flat(arena, sequence_of_type(arena, tensor, type[r])));
+		same = same && stream_lanes(from) % stream_lanes(type[r]) == 0 &&
+		        sequence_same(own,
+		                sequence_flat(arena, sequence_of_type(arena, tensor, type[r])));
 	return same;
 }
 
@@ -38,7 +42,8 @@ static bool is_side_by_side(const struct box_side *side)
 /* A loop whose steps are less than a word goes over parts of words, then over words. */
 static bool splits_words(int64_t trip, int64_t step, int64_t word)
 {
-	return step % word == 0 || (word % step == 0 && (word % (step * trip) == 0 || step * trip % word == 0));
+	return step % word == 0 ||
+	        (word % step == 0 && (word % (step * trip) == 0 || step * trip % word == 0));
 }
 
 static bool takes_parts(const struct box_side *drain, int64_t word)
@@ -58,7 +63,8 @@ static bool same_strides(const int64_t *left, const int64_t *right, int loops)
 }
 
 /* All readers find the sums at the same places of the box. */
-static bool find_boxes(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type, struct accumulator_drain *accumulator_drain)
+static bool find_boxes(struct arena *arena, const struct op *writer, const struct type *tensor,
+        int readers, const struct type *const *type, struct accumulator_drain *accumulator_drain)
 {
 	const struct type *from = writer->result[0]->type;
 	int loops = writer->kernel->loops;
@@ -67,40 +73,53 @@ static bool find_boxes(struct arena *arena, const struct op *writer, const struc
 		struct box *box = &accumulator_drain->box[r];
 		int64_t *stride = ARENA_ARRAY(arena, int64_t, loops + 1);
 		*box = box_between(arena, tensor, from, type[r], 0);
-		if (box->why || box->elements != itensor_tiles(from->itensor) * stream_lanes(from) || !is_side_by_side(&box->fill) || !takes_parts(&box->drain, stream_lanes(from)) ||
-		    !kernel_strides(writer->kernel, &writer->kernel->result, &box->fill, stride))
+		if (box->why ||
+		        box->elements != itensor_tiles(from->itensor) * stream_lanes(from) ||
+		        !is_side_by_side(&box->fill) ||
+		        !takes_parts(&box->drain, stream_lanes(from)) ||
+		        !kernel_strides(
+		                writer->kernel, &writer->kernel->result, &box->fill, stride))
 			return false;
-		if (r && (box->fill.first != accumulator_drain->box[0].fill.first || !same_strides(stride, accumulator_drain->stride, loops)))
+		if (r &&
+		        (box->fill.first != accumulator_drain->box[0].fill.first ||
+		                !same_strides(stride, accumulator_drain->stride, loops)))
 			return false;
 		accumulator_drain->stride = stride;
 	}
 	return true;
 }
 
-bool match_accumulator_drain(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type, struct accumulator_drain *accumulator_drain)
+bool match_accumulator_drain(struct arena *arena, const struct op *writer,
+        const struct type *tensor, int readers, const struct type *const *type,
+        struct accumulator_drain *accumulator_drain)
 {
 	if (!writer || !kernel_holds_result(writer))
 		return false;
 	accumulator_drain->type = type;
 	accumulator_drain->lanes = stream_lanes(writer->result[0]->type);
 	accumulator_drain->words = itensor_tiles(writer->result[0]->type->itensor);
-	return keeps_order(arena, tensor, writer->result[0]->type, readers, type) || find_boxes(arena, writer, tensor, readers, type, accumulator_drain);
+	return keeps_order(arena, tensor, writer->result[0]->type, readers, type) ||
+	        find_boxes(arena, writer, tensor, readers, type, accumulator_drain);
 }
 
-bool can_drain_accumulators(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type)
+bool can_drain_accumulators(struct arena *arena, const struct op *writer, const struct type *tensor,
+        int readers, const struct type *const *type)
 {
-	struct accumulator_drain accumulator_drain = {0};
+	struct accumulator_drain accumulator_drain = { 0 };
 	return match_accumulator_drain(arena, writer, tensor, readers, type, &accumulator_drain);
 }
 
 static struct accumulator_drain drain_from_buffer(struct arena *arena, const struct op *buffer)
 {
-	struct accumulator_drain accumulator_drain = {.buffer = buffer};
+	struct accumulator_drain accumulator_drain = { .buffer = buffer };
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
 	for (int r = 0; r < buffer->results; r++)
 		type[r] = buffer->result[r]->type;
-	bool good = !attr_integer_or(buffer, KEY_SHARED_LOOPS, 0) && match_accumulator_drain(arena, buffer->operand[0]->def, attr_get(buffer, KEY_TENSOR)->type, buffer->results, type, &accumulator_drain);
-	return good ? accumulator_drain : (struct accumulator_drain){0};
+	bool good = !attr_integer_or(buffer, KEY_SHARED_LOOPS, 0) &&
+	        match_accumulator_drain(arena, buffer->operand[0]->def,
+	                attr_get(buffer, KEY_TENSOR)->type, buffer->results, type,
+	                &accumulator_drain);
+	return good ? accumulator_drain : (struct accumulator_drain){ 0 };
 }
 
 bool is_drained_by_writer(struct arena *arena, const struct op *buffer)
@@ -113,13 +132,13 @@ struct accumulator_drain accumulator_drain_of(struct arena *arena, const struct 
 	for (const struct op *next = kernel->next; next; next = next->next)
 		if (next->code == OP_BUFFER && next->operand[0] == kernel->result[0])
 			return drain_from_buffer(arena, next);
-	return (struct accumulator_drain){0};
+	return (struct accumulator_drain){ 0 };
 }
 
 /* The loops of a reader around words, those over parts of a word as loops of their own. */
 struct parts {
 	int loops;
-	int64_t *trip, *word, *part;      /* words and parts of a word from one turn to the next */
+	int64_t *trip, *word, *part; /* words and parts of a word from one turn to the next */
 	int64_t first_word, first_part;
 };
 
@@ -133,13 +152,16 @@ static void add_loop(struct parts *parts, int64_t trip, int64_t word, int64_t pa
 
 static struct parts parts_of(struct arena *arena, const struct box_side *side, int64_t lanes)
 {
-	struct parts parts = {.first_word = side->first / lanes, .first_part = side->first % lanes / side->lanes};
+	struct parts parts = { .first_word = side->first / lanes,
+		.first_part = side->first % lanes / side->lanes };
 	size_t most = 2 * (size_t)side->loops + 1;
 	parts.trip = ARENA_ARRAY(arena, int64_t, most);
 	parts.word = ARENA_ARRAY(arena, int64_t, most);
 	parts.part = ARENA_ARRAY(arena, int64_t, most);
 	for (int l = 0; l < side->loops; l++) {
-		int64_t trip = side->trip[l], step = side->step[l], inside = step && step < lanes ? lanes / step : 1;
+		int64_t trip = side->trip[l];
+		int64_t step = side->step[l];
+		int64_t inside = step && step < lanes ? lanes / step : 1;
 		if (step % lanes == 0) {
 			add_loop(&parts, trip, step / lanes, 0);
 			continue;
@@ -153,18 +175,25 @@ static struct parts parts_of(struct arena *arena, const struct box_side *side, i
 
 static struct parts in_order(struct arena *arena, int64_t words, int64_t count)
 {
-	struct parts parts = {.trip = ARENA_ARRAY(arena, int64_t, 2), .word = ARENA_ARRAY(arena, int64_t, 2), .part = ARENA_ARRAY(arena, int64_t, 2)};
+	struct parts parts = { .trip = ARENA_ARRAY(arena, int64_t, 2),
+		.word = ARENA_ARRAY(arena, int64_t, 2),
+		.part = ARENA_ARRAY(arena, int64_t, 2) };
 	add_loop(&parts, words, 1, 0);
 	add_loop(&parts, count, 0, 1);
 	return parts;
 }
 
-static struct parts parts_for(struct arena *arena, const struct accumulator_drain *accumulator_drain, int reader)
+static struct parts parts_for(
+        struct arena *arena, const struct accumulator_drain *accumulator_drain, int reader)
 {
-	return accumulator_drain->stride ? parts_of(arena, &accumulator_drain->box[reader].drain, accumulator_drain->lanes) : in_order(arena, accumulator_drain->words, accumulator_drain->lanes / stream_lanes(accumulator_drain->type[reader]));
+	return accumulator_drain->stride
+	        ? parts_of(arena, &accumulator_drain->box[reader].drain, accumulator_drain->lanes)
+	        : in_order(arena, accumulator_drain->words,
+	                  accumulator_drain->lanes / stream_lanes(accumulator_drain->type[reader]));
 }
 
-int drain_word_nest(struct process *p, const struct accumulator_drain *accumulator_drain, int reader, struct value **address)
+int drain_word_nest(struct process *p, const struct accumulator_drain *accumulator_drain,
+        int reader, struct value **address)
 {
 	struct parts parts = parts_for(p->module->arena, accumulator_drain, reader);
 	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, parts.loops + 1);
@@ -174,24 +203,35 @@ int drain_word_nest(struct process *p, const struct accumulator_drain *accumulat
 }
 
 /* Result `first` and those after it in the same phase; returns the next one. */
-static int drain_reader(struct process *p, const struct accumulator_drain *accumulator_drain, struct value *array, int first)
+static int drain_reader(struct process *p, const struct accumulator_drain *accumulator_drain,
+        struct value *array, int first)
 {
 	struct arena *arena = p->module->arena;
 	const struct op *buffer = accumulator_drain->buffer;
 	const struct attr *service_round = attr_get(buffer, KEY_SERVICE_ROUNDS);
 	struct parts parts = parts_for(arena, accumulator_drain, first);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, parts.loops + 1);
-	int opened = process_nest(p, parts.loops, parts.trip, 1, counter), r = first;
-	struct value *word = make_load(p, array, make_address(p, parts.loops, counter, parts.word, parts.first_word));
+	int opened = process_nest(p, parts.loops, parts.trip, 1, counter);
+	int r = first;
+	struct value *word = make_load(
+	        p, array, make_address(p, parts.loops, counter, parts.word, parts.first_word));
 	if (stream_lanes(accumulator_drain->type[first]) < accumulator_drain->lanes)
-		word = make_op(p, OP_SPLIT_LANES, stream_word(p->module, accumulator_drain->type[first]), 2, (struct value *[]){word, make_address(p, parts.loops, counter, parts.part, parts.first_part)});
-	for (; r < buffer->results && service_round->integers[r] == service_round->integers[first]; r++)
-		make_push(p, NULL, word, process_argument(p, stream_fifo(p->design, buffer->result[r]), text_format(p->module->arena, "y%d", r)));
+		word = make_op(p, OP_SPLIT_LANES,
+		        stream_word(p->module, accumulator_drain->type[first]), 2,
+		        (struct value *[]){ word,
+		                make_address(
+		                        p, parts.loops, counter, parts.part, parts.first_part) });
+	for (; r < buffer->results && service_round->integers[r] == service_round->integers[first];
+	        r++)
+		make_push(p, NULL, word,
+		        process_argument(p, stream_fifo(p->design, buffer->result[r]),
+		                text_format(p->module->arena, "y%d", r)));
 	process_close(p, opened);
 	return r;
 }
 
-void emit_accumulator_drain(struct process *p, const struct accumulator_drain *accumulator_drain, struct value *array)
+void emit_accumulator_drain(
+        struct process *p, const struct accumulator_drain *accumulator_drain, struct value *array)
 {
 	for (int r = 0; r < accumulator_drain->buffer->results;)
 		r = drain_reader(p, accumulator_drain, array, r);

@@ -1,7 +1,8 @@
 #include "converter/causal_buffer.h"
 #include "itensor/element_sequence.h"
 
-static void add_loop(struct box_side *side, int64_t trip, int64_t step, const struct run_time_trip *run_time)
+static void add_loop(
+        struct box_side *side, int64_t trip, int64_t step, const struct run_time_trip *run_time)
 {
 	side->trip[side->loops] = trip;
 	side->run_time[side->loops] = run_time;
@@ -27,7 +28,8 @@ static void fill_one_tile(struct arena *arena, struct causal_buffer *l)
 	l->fill = empty_side(arena, from);
 	add_loop(&l->fill, 1, l->pitch, NULL);
 	for (int i = 0; i < from->loops; i++)
-		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i], i ? from->run_time[i] : NULL);
+		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i],
+		        i ? from->run_time[i] : NULL);
 }
 
 /* The words of a turn, by loops of which one walks tiles alone. */
@@ -35,11 +37,15 @@ static const char *drain_one_iteration(struct arena *arena, struct causal_buffer
 {
 	const struct box_side from = l->box.drain;
 	struct box_side *to = &l->drain;
-	int64_t pitch = l->pitch, reach = 0;
+	int64_t pitch = l->pitch;
+	int64_t reach = 0;
 	*to = empty_side(arena, &from);
 	l->part = -1;
 	for (int i = 0; i < from.loops; i++) {
-		int64_t trip = from.trip[i] / (i ? 1 : l->tiles), step = from.step[i], inside, parts;
+		int64_t trip = from.trip[i] / (i ? 1 : l->tiles);
+		int64_t step = from.step[i];
+		int64_t inside;
+		int64_t parts;
 		if (step % (pitch * l->tiles) == 0 || step * trip <= pitch) {
 			add_loop(to, trip, step, i ? from.run_time[i] : NULL);
 			reach += step < pitch ? step * (trip - 1) : 0;
@@ -47,7 +53,8 @@ static const char *drain_one_iteration(struct arena *arena, struct causal_buffer
 		}
 		inside = step < pitch ? pitch / step : 1;
 		parts = trip / inside < l->tiles ? trip / inside : l->tiles;
-		if (l->part >= 0 || pitch % step || trip % (inside * parts) || (trip / inside > l->tiles && (trip / inside) % l->tiles))
+		if (l->part >= 0 || pitch % step || trip % (inside * parts) ||
+		        (trip / inside > l->tiles && (trip / inside) % l->tiles))
 			return "its consumer has no loop over tiles";
 		if (from.run_time[i] && (trip != parts || step != pitch))
 			return "the consumer's tile loop has another run-time trip count";
@@ -65,7 +72,8 @@ static const char *drain_one_iteration(struct arena *arena, struct causal_buffer
 	for (int64_t lane = 0; lane < from.lanes; lane++)
 		if (from.first % pitch + reach + from.lane[lane] >= pitch)
 			return "its consumer reads words of several tiles at once";
-	return l->first + to->trip[l->part] > l->tiles ? "its reader does not begin with a tile" : NULL;
+	return l->first + to->trip[l->part] > l->tiles ? "its reader does not begin with a tile"
+	                                               : NULL;
 }
 
 /* Words of a side that its loops from `first` on walk, from the first one of a tile on. */
@@ -82,14 +90,19 @@ static int64_t reach_inside(const struct box_side *side, int first, int part)
 /* Loops that walk what lies apart, with all tiles of it. */
 static int loops_shared(const struct causal_buffer *l)
 {
-	const struct box_side *fill = &l->fill, *drain = &l->drain;
+	const struct box_side *fill = &l->fill;
+	const struct box_side *drain = &l->drain;
 	int i = 0;
 	for (; i < l->part && i + 1 < fill->loops; i++) {
-		int64_t step = drain->step[i], tiles = l->pitch * (l->tiles - 1);
-		bool same = fill->trip[i + 1] == drain->trip[i] && !fill->run_time[i + 1] && !drain->run_time[i];
+		int64_t step = drain->step[i];
+		int64_t tiles = l->pitch * (l->tiles - 1);
+		bool same = fill->trip[i + 1] == drain->trip[i] && !fill->run_time[i + 1] &&
+		        !drain->run_time[i];
 		if (same && drain->trip[i] == 1)
 			continue;
-		if (!same || fill->step[i + 1] != step || reach_inside(fill, i + 2, -1) + tiles >= step || reach_inside(drain, i + 1, l->part) + tiles >= step)
+		if (!same || fill->step[i + 1] != step ||
+		        reach_inside(fill, i + 2, -1) + tiles >= step ||
+		        reach_inside(drain, i + 1, l->part) + tiles >= step)
 			break;
 	}
 	return i;
@@ -99,7 +112,8 @@ static int loops_shared(const struct causal_buffer *l)
 static void put_tiles_first(struct box_side *drain, const struct box_side *fill)
 {
 	int tiles = 0;
-	while (fill->loops && tiles < drain->loops && !drain->step[tiles] && !run_time_same(drain->run_time[tiles], fill->run_time[0]))
+	while (fill->loops && tiles < drain->loops && !drain->step[tiles] &&
+	        !run_time_same(drain->run_time[tiles], fill->run_time[0]))
 		tiles++;
 	if (tiles == drain->loops || drain->step[tiles])
 		return;
@@ -113,18 +127,27 @@ static void put_tiles_first(struct box_side *drain, const struct box_side *fill)
 	drain->run_time[0] = run_time;
 }
 
-struct causal_buffer causal_buffer_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *causal_buffer)
+struct causal_buffer causal_buffer_between(struct arena *arena, const struct type *tensor,
+        const struct type *from, const struct type *to, const struct attr *causal_buffer)
 {
-	int64_t tiles = causal_buffer->integers[0], pitch = causal_buffer->integers[1];
-	struct causal_buffer l = {.box = box_between(arena, tensor, from, to, 0), .tiles = tiles};
-	struct sequence in = sequence_of_type(arena, tensor, from), out = sequence_of_type(arena, tensor, to);
-	const struct box_side *fill = &l.box.fill, *drain = &l.box.drain;
+	int64_t tiles = causal_buffer->integers[0];
+	int64_t pitch = causal_buffer->integers[1];
+	struct causal_buffer l = { .box = box_between(arena, tensor, from, to, 0), .tiles = tiles };
+	struct sequence in = sequence_of_type(arena, tensor, from);
+	struct sequence out = sequence_of_type(arena, tensor, to);
+	const struct box_side *fill = &l.box.fill;
+	const struct box_side *drain = &l.box.drain;
 	l.why = l.box.why;
 	if (!l.why)
 		put_tiles_first(&l.box.drain, fill);
-	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.trip[0] % tiles || in.stride[0] * (in.trip[0] / tiles) != pitch))
+	if (!l.why &&
+	        (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles ||
+	                drain->step[0] || out.stride[0] || in.trip[0] % tiles ||
+	                in.stride[0] * (in.trip[0] / tiles) != pitch))
 		l.why = "the outermost loops of producer and consumer are not the tile loops";
-	if (!l.why && (!run_time_same(fill->run_time[0], drain->run_time[0]) || (fill->run_time[0] && (fill->trip[0] != tiles || drain->trip[0] != tiles))))
+	if (!l.why &&
+	        (!run_time_same(fill->run_time[0], drain->run_time[0]) ||
+	                (fill->run_time[0] && (fill->trip[0] != tiles || drain->trip[0] != tiles))))
 		l.why = "producer and consumer have different tile counts";
 	if (l.why)
 		return l;

@@ -3,8 +3,10 @@
 
 static bool is_whole_tensor_buffer(const struct op *op)
 {
-	return op && op->code == OP_CONVERT && !attr_get(op, KEY_SPILLED) && !attr_get(op, KEY_LINE_BUFFER) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && op->operand[0]->def &&
-	       op->operand[0]->def->parent == op->parent;
+	return op && op->code == OP_CONVERT && !attr_get(op, KEY_SPILLED) &&
+	        !attr_get(op, KEY_LINE_BUFFER) && !attr_get(op, KEY_IN_PRODUCER) &&
+	        !attr_get(op, KEY_CAUSAL) && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	        op->operand[0]->def && op->operand[0]->def->parent == op->parent;
 }
 
 /* The kernel takes nothing before the operand's first word, and goes over its words in one nest. */
@@ -25,10 +27,13 @@ static int64_t trip_of(const struct kernel *kernel, const struct access *access,
 	return kernel->loop[loop].extent;
 }
 
-bool kernel_strides(const struct kernel *kernel, const struct access *access, const struct box_side *side, int64_t *stride)
+bool kernel_strides(const struct kernel *kernel, const struct access *access,
+        const struct box_side *side, int64_t *stride)
 {
-	int loop = kernel->loops - 1 - (kernel->lanes > 1) - (kernel->row_unroll > 1), at = side->loops;
-	int64_t rest = 1, step = 0;
+	int loop = kernel->loops - 1 - (kernel->lanes > 1) - (kernel->row_unroll > 1);
+	int at = side->loops;
+	int64_t rest = 1;
+	int64_t step = 0;
 	while (loop >= 0 && (!access->stride[loop] || trip_of(kernel, access, loop) == 1))
 		loop--;
 	for (; loop >= 0; loop--) {
@@ -54,51 +59,71 @@ bool kernel_strides(const struct kernel *kernel, const struct access *access, co
 	return rest == 1;
 }
 
-static bool try_operand(struct arena *arena, const struct op *op, int operand, struct consumer_buffer *consumer_buffer)
+static bool try_operand(struct arena *arena, const struct op *op, int operand,
+        struct consumer_buffer *consumer_buffer)
 {
 	const struct op *convert = op->operand[operand]->def;
-	if (!is_whole_tensor_buffer(convert) || convert->parent != op->parent || !begins_with(op->kernel, operand))
+	if (!is_whole_tensor_buffer(convert) || convert->parent != op->parent ||
+	        !begins_with(op->kernel, operand))
 		return false;
-	*consumer_buffer = (struct consumer_buffer){.convert = convert, .operand = operand, .stride = ARENA_ARRAY(arena, int64_t, op->kernel->loops + 1)};
-	consumer_buffer->box = box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, 0);
+	*consumer_buffer = (struct consumer_buffer){ .convert = convert,
+		.operand = operand,
+		.stride = ARENA_ARRAY(arena, int64_t, op->kernel->loops + 1) };
+	consumer_buffer->box = box_between(arena, attr_get(convert, KEY_TENSOR)->type,
+	        convert->operand[0]->type, convert->result[0]->type, 0);
 	int64_t word = consumer_buffer->box.why ? 0 : box_word(&consumer_buffer->box);
-	return word && word == consumer_buffer->box.fill.lanes && word == consumer_buffer->box.drain.lanes && kernel_strides(op->kernel, &op->kernel->operand[operand], &consumer_buffer->box.drain, consumer_buffer->stride);
+	return word && word == consumer_buffer->box.fill.lanes &&
+	        word == consumer_buffer->box.drain.lanes &&
+	        kernel_strides(op->kernel, &op->kernel->operand[operand],
+	                &consumer_buffer->box.drain, consumer_buffer->stride);
 }
 
 /* One at most, the largest: what is filled one after the other would wait for each other. */
 struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *kernel)
 {
-	struct consumer_buffer best = {0}, consumer_buffer;
+	struct consumer_buffer best = { 0 };
+	struct consumer_buffer consumer_buffer;
 	for (int j = 0; j < kernel->operands; j++)
-		if (try_operand(arena, kernel, j, &consumer_buffer) && (!best.convert || consumer_buffer.box.elements > best.box.elements))
+		if (try_operand(arena, kernel, j, &consumer_buffer) &&
+		        (!best.convert || consumer_buffer.box.elements > best.box.elements))
 			best = consumer_buffer;
 	return best;
 }
 
 bool is_in_consumer(struct arena *arena, const struct op *convert)
 {
-	for (const struct op *op = is_whole_tensor_buffer(convert) ? convert->next : NULL; op; op = op->next)
+	for (const struct op *op = is_whole_tensor_buffer(convert) ? convert->next : NULL; op;
+	        op = op->next)
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == convert->result[0])
-				return op->code == OP_KERNEL && consumer_buffer_of(arena, op).convert == convert;
+				return op->code == OP_KERNEL &&
+				        consumer_buffer_of(arena, op).convert == convert;
 	return false;
 }
 
 struct value *consumer_buffer_fill(struct process *p, const struct consumer_buffer *consumer_buffer)
 {
 	const struct box_side *steps = &consumer_buffer->box.fill;
-	struct side side = {.steps = steps, .word = steps->lanes};
+	struct side side = { .steps = steps, .word = steps->lanes };
 	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, steps->loops + 1);
 	const struct value *from = consumer_buffer->convert->operand[0];
-	struct value *array = make_array(p, "local_buffer", consumer_buffer->box.elements / steps->lanes, stream_word(p->module, from->type), 1);
+	struct value *array =
+	        make_array(p, "local_buffer", consumer_buffer->box.elements / steps->lanes,
+	                stream_word(p->module, from->type), 1);
 	int opened = side_loops(p, &side, counter);
-	side_write(p, &side, array, counter, make_pop(p, NULL, process_argument(p, stream_fifo(p->design, from), text_format(p->module->arena, "x%d", consumer_buffer->operand))));
+	side_write(p, &side, array, counter,
+	        make_pop(p, NULL,
+	                process_argument(p, stream_fifo(p->design, from),
+	                        text_format(p->module->arena, "x%d", consumer_buffer->operand))));
 	process_close(p, opened);
 	return array;
 }
 
-struct value *consumer_buffer_word(struct process *p, const struct consumer_buffer *consumer_buffer, struct value *array, struct value *const *counter, int loops, struct value *active)
+struct value *consumer_buffer_word(struct process *p, const struct consumer_buffer *consumer_buffer,
+        struct value *array, struct value *const *counter, int loops, struct value *active)
 {
-	struct value *address = make_address(p, loops, counter, consumer_buffer->stride, consumer_buffer->box.drain.first / consumer_buffer->box.drain.lanes);
-	return make_load(p, array, active ? make_select(p, active, address, make_index(p, 0)) : address);
+	struct value *address = make_address(p, loops, counter, consumer_buffer->stride,
+	        consumer_buffer->box.drain.first / consumer_buffer->box.drain.lanes);
+	return make_load(
+	        p, array, active ? make_select(p, active, address, make_index(p, 0)) : address);
 }

@@ -1,6 +1,7 @@
 #include "converter/layer_carry.h"
 
-/* The kernel whose result the layer hands on, in its own order or in another one that it can give. */
+/* The kernel whose result the layer hands on, in its own order or in another one that it can
+ * give. */
 static const struct op *maker_of(const struct op *loop, int number)
 {
 	const struct op *def = loop->region[0]->last->operand[number]->def;
@@ -16,7 +17,10 @@ static const struct op *buffer_of(const struct op *loop, int number)
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == inside)
-				return op->code == OP_BUFFER && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) ? op : NULL;
+				return op->code == OP_BUFFER &&
+				                !attr_integer_or(op, KEY_SHARED_LOOPS, 0)
+				        ? op
+				        : NULL;
 	return NULL;
 }
 
@@ -29,13 +33,15 @@ static bool reads_any(const struct op *op, size_t count, struct value *const *be
 	return false;
 }
 
-/* Does the kernel need what becomes of the stream?  Then it begins with nothing of which the stream's reader waits for the end. */
+/* Does the kernel need what becomes of the stream?  Then it begins with nothing of which the
+ * stream's reader waits for the end. */
 static bool needs_stream(struct arena *arena, const struct op *kernel, struct value *stream)
 {
-	VEC(struct value *) below = {0};
+	VEC(struct value *) below = { 0 };
 	VEC_PUSH(arena, &below, stream);
 	for (const struct op *op = stream->def->next; op != kernel; op = op->next)
-		for (int r = 0; op && r < op->results && reads_any(op, below.count, below.data); r++)
+		for (int r = 0; op && r < op->results && reads_any(op, below.count, below.data);
+		        r++)
 			VEC_PUSH(arena, &below, op->result[r]);
 	return reads_any(kernel, below.count, below.data);
 }
@@ -47,11 +53,15 @@ static bool comes_after(const struct op *op, const struct op *first)
 	return first;
 }
 
-static bool match_layer_carry(struct arena *arena, const struct op *loop, int number, struct layer_carry *layer_carry)
+static bool match_layer_carry(
+        struct arena *arena, const struct op *loop, int number, struct layer_carry *layer_carry)
 {
-	const struct op *kernel = maker_of(loop, number), *buffer = kernel && kernel_holds_result(kernel) ? buffer_of(loop, number) : NULL;
+	const struct op *kernel = maker_of(loop, number);
+	const struct op *buffer =
+	        kernel && kernel_holds_result(kernel) ? buffer_of(loop, number) : NULL;
 	const struct value *inside = loop->region[0]->argument[number + 1];
-	if (!buffer || !comes_after(kernel, buffer) || stream_lanes(inside->type) != stream_lanes(kernel->result[0]->type))
+	if (!buffer || !comes_after(kernel, buffer) ||
+	        stream_lanes(inside->type) != stream_lanes(kernel->result[0]->type))
 		return false;
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
 	for (int r = 0; r < buffer->results; r++) {
@@ -60,8 +70,11 @@ static bool match_layer_carry(struct arena *arena, const struct op *loop, int nu
 			return false;
 	}
 	type[buffer->results] = inside->type;
-	*layer_carry = (struct layer_carry){.loop = loop, .number = number, .accumulator_drain = {.buffer = buffer}};
-	return match_accumulator_drain(arena, kernel, attr_get(buffer, KEY_TENSOR)->type, buffer->results + 1, type, &layer_carry->accumulator_drain);
+	*layer_carry = (struct layer_carry){
+		.loop = loop, .number = number, .accumulator_drain = { .buffer = buffer }
+	};
+	return match_accumulator_drain(arena, kernel, attr_get(buffer, KEY_TENSOR)->type,
+	        buffer->results + 1, type, &layer_carry->accumulator_drain);
 }
 
 bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
@@ -77,29 +90,37 @@ struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
 	for (int i = 0; loop && loop->code == OP_FOR && i < loop->results; i++)
 		if (maker_of(loop, i) == kernel && match_layer_carry(arena, loop, i, &layer_carry))
 			return layer_carry;
-	return (struct layer_carry){0};
+	return (struct layer_carry){ 0 };
 }
 
 bool layer_carry_in_producer(struct arena *arena, const struct op *buffer)
 {
 	const struct value *from = buffer->operand[0];
-	return !from->def && from->block->parent->code == OP_FOR && from->index > 0 && layer_carry_in_place(arena, from->block->parent, from->index - 1);
+	return !from->def && from->block->parent->code == OP_FOR && from->index > 0 &&
+	        layer_carry_in_place(arena, from->block->parent, from->index - 1);
 }
 
 void layer_carry_fill(struct process *p, const struct layer_carry *layer_carry, struct value *array)
 {
-	struct value *address, *first = stream_fifo(p->design, layer_carry->loop->operand[3 + layer_carry->number]);
-	int opened = drain_word_nest(p, &layer_carry->accumulator_drain, layer_carry->accumulator_drain.buffer->results, &address);
+	struct value *address;
+	struct value *first =
+	        stream_fifo(p->design, layer_carry->loop->operand[3 + layer_carry->number]);
+	int opened = drain_word_nest(p, &layer_carry->accumulator_drain,
+	        layer_carry->accumulator_drain.buffer->results, &address);
 	make_store(p, make_pop(p, NULL, process_argument(p, first, "first")), array, address);
 	process_close(p, opened);
 }
 
-void layer_carry_drain(struct process *p, const struct layer_carry *layer_carry, struct value *array)
+void layer_carry_drain(
+        struct process *p, const struct layer_carry *layer_carry, struct value *array)
 {
-	struct value *address, *result = layer_carry->loop->result[layer_carry->number];
+	struct value *address;
+	struct value *result = layer_carry->loop->result[layer_carry->number];
 	if (!result->uses)
 		return;
-	int opened = drain_word_nest(p, &layer_carry->accumulator_drain, layer_carry->accumulator_drain.buffer->results, &address);
-	make_push(p, NULL, make_load(p, array, address), process_argument(p, stream_fifo(p->design, result), "y"));
+	int opened = drain_word_nest(p, &layer_carry->accumulator_drain,
+	        layer_carry->accumulator_drain.buffer->results, &address);
+	make_push(p, NULL, make_load(p, array, address),
+	        process_argument(p, stream_fifo(p->design, result), "y"));
 	process_close(p, opened);
 }

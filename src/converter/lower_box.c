@@ -2,10 +2,12 @@
 
 int side_loops(struct process *p, const struct side *side, struct value **counter)
 {
-	return process_nest_run_time(p, side->steps->loops - side->shared, side->steps->trip + side->shared, side->steps->run_time + side->shared, 1, counter);
+	return process_nest_run_time(p, side->steps->loops - side->shared,
+	        side->steps->trip + side->shared, side->steps->run_time + side->shared, 1, counter);
 }
 
-static struct value *address_of(struct process *p, const struct side *side, struct value *const *counter)
+static struct value *address_of(
+        struct process *p, const struct side *side, struct value *const *counter)
 {
 	int inner = side->steps->loops - side->shared;
 	int64_t *step = ARENA_ARRAY(p->module->arena, int64_t, inner + 1);
@@ -13,18 +15,24 @@ static struct value *address_of(struct process *p, const struct side *side, stru
 	for (int i = 0; i < inner; i++) {
 		const struct run_time_trip *trip = side->steps->run_time[side->shared + i];
 		step[i] = side->steps->step[side->shared + i] / side->word;
-		point[i] = step[i] ? process_window_index(p, trip, trip ? side->steps->trip[side->shared + i] / trip->most : 1, counter[i]) : NULL;
+		point[i] = step[i]
+		        ? process_window_index(p, trip,
+		                  trip ? side->steps->trip[side->shared + i] / trip->most : 1,
+		                  counter[i])
+		        : NULL;
 	}
 	return make_address(p, inner, point, step, side->steps->first / side->word);
 }
 
-static struct value *lane_address(struct process *p, const struct side *side, struct value *address, int64_t lane)
+static struct value *lane_address(
+        struct process *p, const struct side *side, struct value *address, int64_t lane)
 {
 	const int64_t one = 1;
 	return make_address(p, 1, &address, &one, side->steps->lane[lane] / side->word);
 }
 
-struct value *side_read(struct process *p, const struct side *side, struct value *array, struct value *const *counter)
+struct value *side_read(struct process *p, const struct side *side, struct value *array,
+        struct value *const *counter)
 {
 	int64_t lanes = side->steps->lanes;
 	struct value *address = address_of(p, side, counter);
@@ -37,7 +45,8 @@ struct value *side_read(struct process *p, const struct side *side, struct value
 	return make_op(p, OP_JOIN_LANES, side->type, (int)words, word);
 }
 
-void side_write(struct process *p, const struct side *side, struct value *array, struct value *const *counter, struct value *word)
+void side_write(struct process *p, const struct side *side, struct value *array,
+        struct value *const *counter, struct value *word)
 {
 	int64_t lanes = side->steps->lanes;
 	struct value *address = address_of(p, side, counter);
@@ -46,12 +55,14 @@ void side_write(struct process *p, const struct side *side, struct value *array,
 		return;
 	}
 	for (int64_t w = 0; w < lanes / side->word; w++) {
-		struct value *operand[2] = {word, make_index(p, w)};
-		make_store(p, make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand), array, lane_address(p, side, address, w * side->word));
+		struct value *operand[2] = { word, make_index(p, w) };
+		make_store(p, make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand), array,
+		        lane_address(p, side, address, w * side->word));
 	}
 }
 
-bool box_is_right(struct design *design, const struct op *op, const struct type *result, const struct box *box, bool crossing)
+bool box_is_right(struct design *design, const struct op *op, const struct type *result,
+        const struct box *box, bool crossing)
 {
 	struct diag *diag = design->module->diag;
 	const char *name = op_info[op->code].name;
@@ -61,11 +72,16 @@ bool box_is_right(struct design *design, const struct op *op, const struct type 
 		return diag_note(diag, "from %s to %s", op->operand[0]->type->text, result->text);
 	}
 	if (crossing && box->shared) {
-		diag_error(diag, op->location, "%s: it shares %d loops with a writer outside the rolled layer", name, box->shared);
-		return diag_note(diag, "a stream from outside the layer is buffered completely, shared = 0");
+		diag_error(diag, op->location,
+		        "%s: it shares %d loops with a writer outside the rolled layer", name,
+		        box->shared);
+		return diag_note(
+		        diag, "a stream from outside the layer is buffered completely, shared = 0");
 	}
-	if (size == box->elements || (attr_get(op, KEY_LINE_BUFFER) && attr_get(op, KEY_SPILLED)))     /* a window that is cut has all of the tensor in memory */
+	/* a window that is cut has all of the tensor in memory */
+	if (size == box->elements || (attr_get(op, KEY_LINE_BUFFER) && attr_get(op, KEY_SPILLED)))
 		return true;
 	diag_error(diag, op->location, "%s: a buffer of %lld elements", name, (long long)size);
-	return diag_note(diag, "with %d shared loops it has %lld", box->shared, (long long)box->elements);
+	return diag_note(
+	        diag, "with %d shared loops it has %lld", box->shared, (long long)box->elements);
 }

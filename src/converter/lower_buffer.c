@@ -1,14 +1,17 @@
-/* A buffer with several readers: one process that fills a local array, passing words on as they come to the readers of phase 0, and then serves phase after
- * phase from the array, each once for a turn of the shared loops.
- * Why it does not lock: make the FIFOs behind it as long as a phase; then the process never waits for a reader, and what it waits for is its writer.  Any network that ends
- * with such FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no reader of a phase waits, by another way, for a later one. */
+/* A buffer with several readers: one process that fills a local array, passing words on as they
+ * come to the readers of phase 0, and then serves phase after phase from the array, each once
+ * for a turn of the shared loops.
+ * Why it does not lock: make the FIFOs behind it as long as a phase; then the process never
+ * waits for a reader, and what it waits for is its writer.  Any network that ends with such
+ * FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no reader of a
+ * phase waits, by another way, for a later one. */
 #include "converter/layer_carry.h"
 #include "converter/lower_box.h"
 
 struct buffer {
 	const struct op *op;
 	const struct attr *service_round;
-	struct box *box;          /* [results] */
+	struct box *box; /* [results] */
 	int64_t word;
 	struct value *array;
 };
@@ -18,26 +21,34 @@ static bool check_boxes(struct design *design, const struct buffer *buffer)
 {
 	const struct op *op = buffer->op;
 	for (int r = 0; r < op->results; r++) {
-		const struct box *box = &buffer->box[r], *first = &buffer->box[0];
+		const struct box *box = &buffer->box[r];
+		const struct box *first = &buffer->box[0];
 		if (!box_is_right(design, op, op->result[r]->type, box, false))
 			return false;
-		bool same = box->fill.first == first->fill.first && box->fill.loops == first->fill.loops;
+		bool same = box->fill.first == first->fill.first &&
+		        box->fill.loops == first->fill.loops;
 		for (int l = 0; same && l < box->fill.loops; l++)
-			same = box->fill.step[l] == first->fill.step[l] && box->fill.trip[l] == first->fill.trip[l];
+			same = box->fill.step[l] == first->fill.step[l] &&
+			        box->fill.trip[l] == first->fill.trip[l];
 		if (!same) {
-			diag_error(design->module->diag, op->location, "stream.buffer: reader %d needs another layout than reader 0", r);
-			return diag_note(design->module->diag, "the readers' data must be the same, or all that is written must be one box");
+			diag_error(design->module->diag, op->location,
+			        "stream.buffer: reader %d needs another layout than reader 0", r);
+			return diag_note(design->module->diag,
+			        "the readers' data must be the same, or all that is written must "
+			        "be one box");
 		}
 	}
 	return true;
 }
 
 /* Around words as wide as the writer's, or around parts of them. */
-static int part_loops(struct process *p, const struct side *side, int64_t parts, struct value **counter)
+static int part_loops(
+        struct process *p, const struct side *side, int64_t parts, struct value **counter)
 {
 	int inner = side->steps->loops - side->shared;
 	int64_t *trip = ARENA_ARRAY(p->module->arena, int64_t, inner + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(p->module->arena, const struct run_time_trip *, inner + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(p->module->arena, const struct run_time_trip *, inner + 1);
 	for (int i = 0; i < inner; i++) {
 		trip[i] = side->steps->trip[side->shared + i];
 		run_time[i] = side->steps->run_time[side->shared + i];
@@ -47,9 +58,10 @@ static int part_loops(struct process *p, const struct side *side, int64_t parts,
 }
 
 /* Part `part` of the word. */
-static struct value *part_of(struct process *p, struct value *word, struct value *part, const struct type *type)
+static struct value *part_of(
+        struct process *p, struct value *word, struct value *part, const struct type *type)
 {
-	struct value *operand[2] = {word, part};
+	struct value *operand[2] = { word, part };
 	return part ? make_op(p, OP_SPLIT_LANES, type, 2, operand) : word;
 }
 
@@ -57,17 +69,26 @@ static void fill(struct process *p, const struct buffer *buffer)
 {
 	struct design *design = p->design;
 	const struct op *op = buffer->op;
-	struct side side = {.steps = &buffer->box[0].fill, .shared = buffer->box[0].shared, .word = buffer->word};
+	struct side side = {
+		.steps = &buffer->box[0].fill, .shared = buffer->box[0].shared, .word = buffer->word
+	};
 	int inner = side.steps->loops - side.shared;
-	int64_t lanes = stream_lanes(op->operand[0]->type), parts = buffer->service_round->integers[0] ? 1 : lanes / stream_lanes(op->result[0]->type);
-	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, side.steps->loops + 1);
+	int64_t lanes = stream_lanes(op->operand[0]->type);
+	int64_t parts =
+	        buffer->service_round->integers[0] ? 1 : lanes / stream_lanes(op->result[0]->type);
+	struct value **counter =
+	        ARENA_ARRAY(p->module->arena, struct value *, side.steps->loops + 1);
 	int opened = part_loops(p, &side, parts, counter);
-	struct value *part = counter[inner], *first = part ? make_equal(p, part, 0) : NULL;
-	struct value *word = make_pop(p, first, process_argument(p, stream_fifo(design, op->operand[0]), "x"));
+	struct value *part = counter[inner];
+	struct value *first = part ? make_equal(p, part, 0) : NULL;
+	struct value *word =
+	        make_pop(p, first, process_argument(p, stream_fifo(design, op->operand[0]), "x"));
 	side_write(p, &side, buffer->array, counter, word);
 	word = part_of(p, word, part, stream_word(p->module, op->result[0]->type));
 	for (int r = 0; r < op->results && !buffer->service_round->integers[r]; r++)
-		make_push(p, NULL, word, process_argument(p, stream_fifo(design, op->result[r]), text_format(p->module->arena, "y%d", r)));
+		make_push(p, NULL, word,
+		        process_argument(p, stream_fifo(design, op->result[r]),
+		                text_format(p->module->arena, "y%d", r)));
 	process_close(p, opened);
 }
 
@@ -75,53 +96,80 @@ static void fill(struct process *p, const struct buffer *buffer)
 static int drain_round(struct process *p, const struct buffer *buffer, int first)
 {
 	const struct op *op = buffer->op;
-	struct side side = {.steps = &buffer->box[first].drain, .shared = buffer->box[first].shared, .word = buffer->word};
-	int64_t lanes = stream_lanes(op->result[first]->type), parts = side.steps->lanes / lanes;
-	side.type = parts > 1 ? stream_word(p->module, op->operand[0]->type) : stream_word(p->module, op->result[first]->type);
-	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, side.steps->loops + 1);
-	int opened = part_loops(p, &side, parts, counter), r = first;
+	struct side side = { .steps = &buffer->box[first].drain,
+		.shared = buffer->box[first].shared,
+		.word = buffer->word };
+	int64_t lanes = stream_lanes(op->result[first]->type);
+	int64_t parts = side.steps->lanes / lanes;
+	side.type = parts > 1 ? stream_word(p->module, op->operand[0]->type)
+	                      : stream_word(p->module, op->result[first]->type);
+	struct value **counter =
+	        ARENA_ARRAY(p->module->arena, struct value *, side.steps->loops + 1);
+	int opened = part_loops(p, &side, parts, counter);
+	int r = first;
 	struct value *word = side_read(p, &side, buffer->array, counter);
-	word = part_of(p, word, counter[side.steps->loops - side.shared], stream_word(p->module, op->result[first]->type));
-	for (; r < op->results && buffer->service_round->integers[r] == buffer->service_round->integers[first]; r++)
-		make_push(p, NULL, word, process_argument(p, stream_fifo(p->design, op->result[r]), text_format(p->module->arena, "y%d", r)));
+	word = part_of(p, word, counter[side.steps->loops - side.shared],
+	        stream_word(p->module, op->result[first]->type));
+	for (; r < op->results &&
+	        buffer->service_round->integers[r] == buffer->service_round->integers[first];
+	        r++)
+		make_push(p, NULL, word,
+		        process_argument(p, stream_fifo(p->design, op->result[r]),
+		                text_format(p->module->arena, "y%d", r)));
 	process_close(p, opened);
 	return r;
 }
 
-/* The box of a reader; where it takes parts of the writer's words, in these words if that is no other box. */
-static struct box box_of(struct arena *arena, struct module *module, const struct op *op, int result)
+/* The box of a reader; where it takes parts of the writer's words, in these words if that is no
+ * other box. */
+static struct box box_of(
+        struct arena *arena, struct module *module, const struct op *op, int result)
 {
-	const struct type *tensor = attr_get(op, KEY_TENSOR)->type, *from = op->operand[0]->type, *to = op->result[result]->type;
+	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
+	const struct type *from = op->operand[0]->type;
+	const struct type *to = op->result[result]->type;
 	int shared = (int)attr_integer_or(op, KEY_SHARED_LOOPS, 0);
-	const struct type *whole = stream_lanes(to) < stream_lanes(from) ? type_regroup(module, to, stream_lanes(from)) : NULL;
-	struct box box = box_between(arena, tensor, from, to, shared), words = whole ? box_between(arena, tensor, from, whole, shared) : box;
+	const struct type *whole = stream_lanes(to) < stream_lanes(from)
+	        ? type_regroup(module, to, stream_lanes(from))
+	        : NULL;
+	struct box box = box_between(arena, tensor, from, to, shared);
+	struct box words = whole ? box_between(arena, tensor, from, whole, shared) : box;
 	return words.why || words.elements != box.elements ? box : words;
 }
 
 bool lower_buffer(struct design *design, const struct op *op)
 {
-	if (is_drained_by_writer(design->module->arena, op) || layer_carry_in_producer(design->module->arena, op))
+	if (is_drained_by_writer(design->module->arena, op) ||
+	        layer_carry_in_producer(design->module->arena, op))
 		return true;
 	struct module *module = design->module;
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
-	struct buffer buffer = {.op = op, .service_round = attr_get(op, KEY_SERVICE_ROUNDS), .box = ARENA_ARRAY(module->arena, struct box, op->results)};
-	int64_t widest = stream_lanes(op->operand[0]->type), lanes = widest;
+	struct buffer buffer = { .op = op,
+		.service_round = attr_get(op, KEY_SERVICE_ROUNDS),
+		.box = ARENA_ARRAY(module->arena, struct box, op->results) };
+	int64_t widest = stream_lanes(op->operand[0]->type);
+	int64_t lanes = widest;
 	buffer.word = lanes;
 	for (int r = 0; r < op->results; r++) {
 		buffer.box[r] = box_of(module->arena, module, op, r);
-		widest = stream_lanes(op->result[r]->type) > widest ? stream_lanes(op->result[r]->type) : widest;
+		widest = stream_lanes(op->result[r]->type) > widest
+		        ? stream_lanes(op->result[r]->type)
+		        : widest;
 		if (!buffer.box[r].why && box_word(&buffer.box[r]) < lanes)
 			buffer.word = 1;
 	}
 	if (!check_boxes(design, &buffer))
 		return false;
 	struct process p = process_new(design, "buffer");
-	const struct type *element = buffer.word > 1 ? stream_word(module, op->operand[0]->type) : type_scalar(tensor);
-	buffer.array = make_array(&p, "words", buffer.box[0].elements / buffer.word, element, buffer.word < widest ? widest : 1);
+	const struct type *element =
+	        buffer.word > 1 ? stream_word(module, op->operand[0]->type) : type_scalar(tensor);
+	buffer.array = make_array(&p, "words", buffer.box[0].elements / buffer.word, element,
+	        buffer.word < widest ? widest : 1);
 	process_layers(&p);
 	int shared = buffer.box[0].shared;
 	for (int i = 0; i < shared; i++)
-		process_loop_run_time(&p, buffer.box[0].fill.trip[i], buffer.box[0].fill.run_time[i]);
+		process_loop_run_time(
+		        &p, buffer.box[0].fill.trip[i], buffer.box[0].fill.run_time[i]);
 	fill(&p, &buffer);
 	for (int r = 0; r < op->results;)
 		r = buffer.service_round->integers[r] ? drain_round(&p, &buffer, r) : r + 1;

@@ -1,6 +1,7 @@
-/* A converter whose reader's tiles overlap, as one process with a ring (src/itensor/line_buffer.h).  Words are taken before the position that reads them first: those of the
- * innermost moving loop while the position is read, those of a carry in a loop before it.  One more word of the array takes what iterations store that
- * take nothing. */
+/* A converter whose reader's tiles overlap, as one process with a ring
+ * (src/itensor/line_buffer.h).  Words are taken before the position that reads them first: those
+ * of the innermost moving loop while the position is read, those of a carry in a loop before it.
+ * One more word of the array takes what iterations store that take nothing. */
 #include "itensor/line_buffer.h"
 #include "converter/lower_box.h"
 
@@ -8,7 +9,7 @@ struct ring {
 	struct process p;
 	const struct line_buffer *line_buffer;
 	struct value *in, *out, *array;
-	struct value **counter;   /* [loops] */
+	struct value **counter; /* [loops] */
 };
 
 static struct value *slot(struct ring *r, struct value *word)
@@ -16,7 +17,8 @@ static struct value *slot(struct ring *r, struct value *word)
 	return make_divided(&r->p, OP_REMSI, word, r->line_buffer->words);
 }
 
-/* Number, in the writer's sequence, of word `turn` of those that are taken when loop `loop` goes on. */
+/* Number, in the writer's sequence, of word `turn` of those that are taken when loop `loop` goes
+ * on. */
 static struct value *fresh_word(struct ring *r, int loop, struct value *turn)
 {
 	struct arena *arena = r->p.module->arena;
@@ -28,7 +30,8 @@ static struct value *fresh_word(struct ring *r, int loop, struct value *turn)
 	}
 	all[loop + 1] = turn;
 	step[loop + 1] = 1;
-	return make_address(&r->p, loop + 2, all, step, r->line_buffer->first - r->line_buffer->carry[loop]);
+	return make_address(
+	        &r->p, loop + 2, all, step, r->line_buffer->first - r->line_buffer->carry[loop]);
 }
 
 static void take_first(struct ring *r)
@@ -43,7 +46,8 @@ static void take_first(struct ring *r)
 static void store_when(struct ring *r, struct value *when, struct value *word)
 {
 	struct value *taken = make_pop(&r->p, when, r->in);
-	make_store(&r->p, taken, r->array, make_select(&r->p, when, slot(r, word), make_index(&r->p, r->line_buffer->words)));
+	make_store(&r->p, taken, r->array,
+	        make_select(&r->p, when, slot(r, word), make_index(&r->p, r->line_buffer->words)));
 }
 
 static void take_carry(struct ring *r, int loop)
@@ -58,17 +62,23 @@ static void take_carry(struct ring *r, int loop)
 static void read_position(struct ring *r)
 {
 	const struct line_buffer *w = r->line_buffer;
-	int inner = w->loops - w->outer, last = w->outer - 1;
-	int64_t *turns = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1), points = 1;
+	int inner = w->loops - w->outer;
+	int last = w->outer - 1;
+	int64_t *turns = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1);
+	int64_t points = 1;
 	int opened = process_nest(&r->p, inner, w->trip + w->outer, 1, r->counter + w->outer);
 	for (int i = inner - 1; i >= 0; i--) {
 		turns[i] = points;
 		points *= w->trip[w->outer + i];
 	}
 	struct value *turn = make_address(&r->p, inner, r->counter + w->outer, turns, 0);
-	struct value *when = make_and(&r->p, make_compare(&r->p, 4, r->counter[last], 0), make_compare(&r->p, 2, turn, w->carry[last]));
+	struct value *when = make_and(&r->p, make_compare(&r->p, 4, r->counter[last], 0),
+	        make_compare(&r->p, 2, turn, w->carry[last]));
 	store_when(r, when, fresh_word(r, last, turn));
-	make_push(&r->p, NULL, make_load(&r->p, r->array, slot(r, make_address(&r->p, w->loops, r->counter, w->step, w->start))), r->out);
+	make_push(&r->p, NULL,
+	        make_load(&r->p, r->array,
+	                slot(r, make_address(&r->p, w->loops, r->counter, w->step, w->start))),
+	        r->out);
 	process_close(&r->p, opened);
 }
 
@@ -83,21 +93,30 @@ static void drop_rest(struct ring *r)
 bool lower_line_buffer(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;
-	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
+	const struct type *from = op->operand[0]->type;
+	const struct type *to = op->result[0]->type;
 	struct line_buffer line_buffer = line_buffer_between(module->arena, from, to);
-	int64_t lanes = stream_lanes(from), size = attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0);
+	int64_t lanes = stream_lanes(from);
+	int64_t size = attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0);
 	if (line_buffer.why || !line_buffer.streams) {
-		diag_error(module->diag, op->location, "stream.convert: %s", line_buffer.why ? line_buffer.why : "a line buffer that does not advance while it is read");
+		diag_error(module->diag, op->location, "stream.convert: %s",
+		        line_buffer.why ? line_buffer.why
+		                        : "a line buffer that does not advance while it is read");
 		return diag_note(module->diag, "from %s to %s", from->text, to->text);
 	}
 	if (size != line_buffer.words * lanes) {
-		diag_error(module->diag, op->location, "stream.convert: a line buffer of %lld elements", (long long)size);
-		return diag_note(module->diag, "it needs %lld, from its oldest to its newest word", (long long)(line_buffer.words * lanes));
+		diag_error(module->diag, op->location,
+		        "stream.convert: a line buffer of %lld elements", (long long)size);
+		return diag_note(module->diag, "it needs %lld, from its oldest to its newest word",
+		        (long long)(line_buffer.words * lanes));
 	}
-	struct ring r = {.p = process_new(design, "line_buffer"), .line_buffer = &line_buffer, .counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1)};
+	struct ring r = { .p = process_new(design, "line_buffer"),
+		.line_buffer = &line_buffer,
+		.counter = ARENA_ARRAY(module->arena, struct value *, line_buffer.loops + 1) };
 	r.in = process_argument(&r.p, stream_fifo(design, op->operand[0]), "x");
 	r.out = process_argument(&r.p, stream_fifo(design, op->result[0]), "y");
-	r.array = make_array(&r.p, "line_buffer", line_buffer.words + 1, stream_word(module, from), 1);
+	r.array = make_array(
+	        &r.p, "line_buffer", line_buffer.words + 1, stream_word(module, from), 1);
 	process_layers(&r.p);
 	take_first(&r);
 	for (int l = 0; l < line_buffer.outer; l++) {

@@ -1,19 +1,22 @@
-/* A converter that was cut: its box lies in external memory. One process writes it, another reads it back in the reader's order.  The reader waits for a word that
- * the writer sends after its last burst; the writer waits, from the second layer on, for the word that the reader sends after its last one. */
+/* A converter that was cut: its box lies in external memory. One process writes it, another
+ * reads it back in the reader's order.  The reader waits for a word that the writer sends after
+ * its last burst; the writer waits, from the second layer on, for the word that the reader sends
+ * after its last one. */
 #include "converter/lower_box.h"
 
 struct spill {
 	const struct box_side *steps;
-	int64_t word;             /* elements of a memory word: a stream's word, or a part of it */
-	int parts;                /* loops over the parts of a stream's word */
-	int64_t *trip, *step;     /* [parts]; step: elements of the box */
+	int64_t word;         /* elements of a memory word: a stream's word, or a part of it */
+	int parts;            /* loops over the parts of a stream's word */
+	int64_t *trip, *step; /* [parts]; step: elements of the box */
 	struct value *port, *fifo, *written, *read;
 };
 
 /* As many neighbours as both sides always move together, in a word that a port has. */
 static int64_t memory_word(const struct box *box, int64_t bits)
 {
-	int64_t most = box_word(box), word = most;
+	int64_t most = box_word(box);
+	int64_t word = most;
 	while (word > 1 && (most % word || word * bits > PORT_BITS || (word & (word - 1))))
 		word--;
 	return word;
@@ -27,8 +30,10 @@ static void find_parts(struct arena *arena, struct spill *spill)
 	spill->trip = ARENA_ARRAY(arena, int64_t, steps->lanes);
 	spill->step = ARENA_ARRAY(arena, int64_t, steps->lanes);
 	while (inner < steps->lanes) {
-		int64_t step = steps->lane[inner] - steps->lane[0], end = inner;
-		while (end < steps->lanes && steps->lane[end] - steps->lane[0] == end / inner * step)
+		int64_t step = steps->lane[inner] - steps->lane[0];
+		int64_t end = inner;
+		while (end < steps->lanes &&
+		        steps->lane[end] - steps->lane[0] == end / inner * step)
 			end += inner;
 		for (int i = spill->parts++; i > 0; i--) {
 			spill->trip[i] = spill->trip[i - 1];
@@ -42,7 +47,7 @@ static void find_parts(struct arena *arena, struct spill *spill)
 
 static struct spill spill_of(struct arena *arena, const struct box_side *steps, int64_t word)
 {
-	struct spill spill = {.steps = steps, .word = word};
+	struct spill spill = { .steps = steps, .word = word };
 	find_parts(arena, &spill);
 	return spill;
 }
@@ -53,8 +58,10 @@ static struct value *open_words(struct process *p, const struct spill *spill, in
 	struct arena *arena = p->module->arena;
 	const struct box_side *steps = spill->steps;
 	int dims = steps->loops + spill->parts;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1);
+	int64_t *pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		bool part = i >= steps->loops;
@@ -64,7 +71,10 @@ static struct value *open_words(struct process *p, const struct spill *spill, in
 	}
 	*opened = process_nest_run_time(p, dims, trip, run_time, 1, counter);
 	for (int i = 0; i < dims; i++)
-		counter[i] = pitch[i] ? process_window_index(p, run_time[i], run_time[i] ? trip[i] / run_time[i]->most : 1, counter[i]) : NULL;
+		counter[i] = pitch[i]
+		        ? process_window_index(p, run_time[i],
+		                  run_time[i] ? trip[i] / run_time[i]->most : 1, counter[i])
+		        : NULL;
 	return make_address(p, dims, counter, pitch, steps->first / spill->word);
 }
 
@@ -88,7 +98,8 @@ static void await_token(struct process *p, struct value *when, struct value *tok
 static void write_out(struct design *design, const struct spill *spill, bool once)
 {
 	struct process p = process_new(design, "spill_store");
-	struct value *memory = process_argument(&p, spill->port, "m"), *in = process_argument(&p, spill->fifo, "x");
+	struct value *memory = process_argument(&p, spill->port, "m");
+	struct value *in = process_argument(&p, spill->fifo, "x");
 	int opened;
 	process_layers(&p);
 	if (p.layer && !once)
@@ -104,7 +115,8 @@ static void write_out(struct design *design, const struct spill *spill, bool onc
 static void read_back(struct design *design, const struct spill *spill, bool once)
 {
 	struct process p = process_new(design, "spill_load");
-	struct value *memory = process_argument(&p, spill->port, "m"), *out = process_argument(&p, spill->fifo, "y");
+	struct value *memory = process_argument(&p, spill->port, "m");
+	struct value *out = process_argument(&p, spill->fifo, "y");
 	int opened;
 	if (once)
 		await_token(&p, NULL, spill->written);
@@ -114,10 +126,11 @@ static void read_back(struct design *design, const struct spill *spill, bool onc
 	struct value *address = open_words(&p, spill, &opened);
 	make_push(&p, NULL, make_load(&p, memory, address), out);
 	process_close(&p, opened);
-	if (p.layer && !once) {               /* nobody waits after the last layer */
+	if (p.layer && !once) { /* nobody waits after the last layer */
 		process_loop(&p, 1);
 		process_pipeline(&p, 1);
-		make_push(&p, make_compare(&p, 2, p.layer, design->layers - 1), make_bool(&p, true), process_argument(&p, spill->read, "done"));
+		make_push(&p, make_compare(&p, 2, p.layer, design->layers - 1), make_bool(&p, true),
+		        process_argument(&p, spill->read, "done"));
 		process_close(&p, 1);
 	}
 	process_close(&p, p.layer != NULL);
@@ -125,13 +138,15 @@ static void read_back(struct design *design, const struct spill *spill, bool onc
 }
 
 /* The FIFO of one side in memory words: through a cast where the stream's words are wider. */
-static struct value *side_fifo(struct design *design, const struct value *stream, const struct type *word, bool in)
+static struct value *side_fifo(
+        struct design *design, const struct value *stream, const struct type *word, bool in)
 {
 	struct value *fifo = stream_fifo(design, stream);
 	if (fifo->type->element == word)
 		return fifo;
 	int64_t lanes = type_lanes(word);
-	struct value *narrow = design_fifo(design, "s_spill", word, itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
+	struct value *narrow = design_fifo(design, "s_spill", word,
+	        itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
 	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, stream->type);
 	return narrow;
 }
@@ -140,20 +155,28 @@ bool lower_spill(struct design *design, const struct op *op, bool crossing)
 {
 	struct module *module = design->module;
 	struct arena *arena = module->arena;
-	const struct type *tensor = attr_get(op, KEY_TENSOR)->type, *scalar = type_scalar(tensor), *from = op->operand[0]->type, *to = op->result[0]->type;
+	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
+	const struct type *scalar = type_scalar(tensor);
+	const struct type *from = op->operand[0]->type;
+	const struct type *to = op->result[0]->type;
 	struct box box = box_between(arena, tensor, from, to, 0);
 	if (!box_is_right(design, op, to, &box, crossing))
 		return false;
-	int64_t lanes = memory_word(&box, type_bits(scalar)), layers = design->layers, tokens = layers ? layers : 2;
-	const struct type *word = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
+	int64_t lanes = memory_word(&box, type_bits(scalar));
+	int64_t layers = design->layers;
+	int64_t tokens = layers ? layers : 2;
+	const struct type *word =
+	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
 	const char *name = text_format(arena, "spill%d", design->serial++);
 	design_buffer(design, name, word, box.elements / lanes, 0, NULL);
-	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens), *read = NULL;
+	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens);
+	struct value *read = NULL;
 	if (layers && !crossing) {
 		read = design_fifo(design, "s_read", type_integer(module, 1), tokens);
 		attr_set(module, read->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
 	}
-	struct spill writer = spill_of(arena, &box.fill, lanes), reader = spill_of(arena, &box.drain, lanes);
+	struct spill writer = spill_of(arena, &box.fill, lanes);
+	struct spill reader = spill_of(arena, &box.drain, lanes);
 	writer.written = reader.written = written;
 	writer.read = reader.read = read;
 	writer.port = design_port(design, text_format(arena, "%s_w", name), word, name, true);

@@ -1,7 +1,7 @@
 #include "converter/replay_buffer.h"
 #include "itensor/walk.h"
 
-#define DISTANCE 2            /* turns in which a stored word can be loaded */
+#define DISTANCE 2 /* turns in which a stored word can be loaded */
 
 static bool is_replay_loop(const struct walk *walk, int loop)
 {
@@ -17,11 +17,13 @@ static struct walk walk_without_replay(struct arena *arena, const struct walk *w
 	struct walk to = walk_new(arena, *walk, walk->loops);
 	for (int l = 0; l < walk->loops; l++)
 		if (!is_replay_loop(walk, l))
-			walk_push(&to, walk->trip[l], walk_run_time(*walk, l), walk->vector + l * walk->rank, 1);
+			walk_push(&to, walk->trip[l], walk_run_time(*walk, l),
+			        walk->vector + l * walk->rank, 1);
 	return walk_normal(arena, to);
 }
 
-/* Words inside the outermost loop that sends them again are kept, so there are as many of them in every launch. */
+/* Words inside the outermost loop that sends them again are kept, so there are as many of them
+ * in every launch. */
 static bool measure_replay(struct replay_buffer *replay_buffer)
 {
 	const struct walk *walk = &replay_buffer->walk;
@@ -29,7 +31,8 @@ static bool measure_replay(struct replay_buffer *replay_buffer)
 	replay_buffer->replay_loop = -1;
 	for (int l = 0; l < walk->loops; l++) {
 		bool repeats = is_replay_loop(walk, l);
-		replay_buffer->replay_loop = replay_buffer->replay_loop < 0 && repeats ? l : replay_buffer->replay_loop;
+		replay_buffer->replay_loop =
+		        replay_buffer->replay_loop < 0 && repeats ? l : replay_buffer->replay_loop;
 		replay_buffer->distance = repeats ? 1 : replay_buffer->distance * walk->trip[l];
 		if (replay_buffer->replay_loop < 0 || repeats)
 			continue;
@@ -40,13 +43,17 @@ static bool measure_replay(struct replay_buffer *replay_buffer)
 	return replay_buffer->replay_loop >= 0 && replay_buffer->distance >= DISTANCE;
 }
 
-bool replay_buffer_of(struct arena *arena, const struct op *convert, struct replay_buffer *replay_buffer)
+bool replay_buffer_of(
+        struct arena *arena, const struct op *convert, struct replay_buffer *replay_buffer)
 {
-	if (attr_get(convert, KEY_SPILLED) || attr_get(convert, KEY_LINE_BUFFER) || attr_get(convert, KEY_IN_PRODUCER) || attr_get(convert, KEY_CAUSAL))
+	if (attr_get(convert, KEY_SPILLED) || attr_get(convert, KEY_LINE_BUFFER) ||
+	        attr_get(convert, KEY_IN_PRODUCER) || attr_get(convert, KEY_CAUSAL))
 		return false;
 	struct walk from = walk_normal(arena, itensor_walk(arena, convert->operand[0]->type));
 	replay_buffer->walk = walk_normal(arena, itensor_walk(arena, convert->result[0]->type));
-	return from.rank == replay_buffer->walk.rank && walk_same(from, walk_without_replay(arena, &replay_buffer->walk)) && measure_replay(replay_buffer);
+	return from.rank == replay_buffer->walk.rank &&
+	        walk_same(from, walk_without_replay(arena, &replay_buffer->walk)) &&
+	        measure_replay(replay_buffer);
 }
 
 void mark_replay_buffers(struct module *module, struct block *block)
@@ -60,27 +67,36 @@ void mark_replay_buffers(struct module *module, struct block *block)
 	}
 }
 
-void lower_replay_buffer(struct design *design, const struct op *convert, const struct replay_buffer *replay_buffer)
+void lower_replay_buffer(
+        struct design *design, const struct op *convert, const struct replay_buffer *replay_buffer)
 {
 	const struct walk *walk = &replay_buffer->walk;
 	struct process p = process_new(design, "replay");
 	struct arena *arena = p.module->arena;
-	struct value *in = process_argument(&p, stream_fifo(design, convert->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, convert->result[0]), "y");
-	struct value **counter = ARENA_ARRAY(arena, struct value *, walk->loops + 1), *first = NULL;
-	struct value *array = make_array(&p, "local_buffer", replay_buffer->words, stream_word(p.module, convert->result[0]->type), 1);
-	int64_t *stride = ARENA_ARRAY(arena, int64_t, walk->loops + 1), pitch = 1;
-	attr_set(p.module, array->def, KEY_STREAM_DISTANCE, attr_integer(p.module, replay_buffer->distance));
+	struct value *in = process_argument(&p, stream_fifo(design, convert->operand[0]), "x");
+	struct value *out = process_argument(&p, stream_fifo(design, convert->result[0]), "y");
+	struct value **counter = ARENA_ARRAY(arena, struct value *, walk->loops + 1);
+	struct value *first = NULL;
+	struct value *array = make_array(&p, "local_buffer", replay_buffer->words,
+	        stream_word(p.module, convert->result[0]->type), 1);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, walk->loops + 1);
+	int64_t pitch = 1;
+	attr_set(p.module, array->def, KEY_STREAM_DISTANCE,
+	        attr_integer(p.module, replay_buffer->distance));
 	process_layers(&p);
 	int opened = process_nest_run_time(&p, walk->loops, walk->trip, walk->run_time, 1, counter);
 	for (int l = walk->loops - 1; l >= replay_buffer->replay_loop; l--) {
 		bool repeats = is_replay_loop(walk, l);
 		stride[l] = repeats ? 0 : pitch;
 		pitch *= repeats ? 1 : walk->trip[l];
-		first = repeats && counter[l] ? make_and(&p, first, make_equal(&p, counter[l], 0)) : first;
+		first = repeats && counter[l] ? make_and(&p, first, make_equal(&p, counter[l], 0))
+		                              : first;
 	}
-	struct value *word = make_pop(&p, first, in), *place = make_address(&p, walk->loops, counter, stride, 0);
+	struct value *word = make_pop(&p, first, in);
+	struct value *place = make_address(&p, walk->loops, counter, stride, 0);
 	struct value *now = make_select(&p, first, word, make_load(&p, array, place));
-	make_store(&p, now, array, place);        /* the same again where it is loaded, so that only what was taken has to have arrived */
+	/* the same again where it is loaded, so that only what was taken has to have arrived */
+	make_store(&p, now, array, place);
 	make_push(&p, NULL, now, out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);

@@ -37,10 +37,13 @@ enum stc_status stc_session_set(struct stc_session *handle, const char *option, 
 		return STC_REFUSED;
 	}
 	const char *kept = text_copy(session->arena, value, strlen(value));
-	return option_set(&session->diag, &session->options, command_find("compile"), option, kept) ? STC_OK : STC_REFUSED;
+	return option_set(&session->diag, &session->options, command_find("compile"), option, kept)
+	        ? STC_OK
+	        : STC_REFUSED;
 }
 
-void stc_session_on_stage(struct stc_session *session, void (*stage)(void *user, const char *name), void *user)
+void stc_session_on_stage(
+        struct stc_session *session, void (*stage)(void *user, const char *name), void *user)
 {
 	inner(session)->on_stage = stage;
 	inner(session)->on_stage_user = user;
@@ -63,7 +66,9 @@ static bool print_module(struct session *session)
 const char *stc_session_text(struct stc_session *handle)
 {
 	struct session *session = inner(handle);
-	return session->module && session_guarded(session, print_module) != STC_INTERNAL ? session->out.data : NULL;
+	return session->module && session_guarded(session, print_module) != STC_INTERNAL
+	        ? session->out.data
+	        : NULL;
 }
 
 static bool gather_messages(struct session *session)
@@ -77,7 +82,8 @@ static bool gather_messages(struct session *session)
 const char *stc_session_messages(struct stc_session *handle)
 {
 	struct session *session = inner(handle);
-	if (session->guard.reason == GUARD_MEMORY || session_guarded(session, gather_messages) == STC_INTERNAL)
+	if (session->guard.reason == GUARD_MEMORY ||
+	        session_guarded(session, gather_messages) == STC_INTERNAL)
 		return session->last_words;
 	return session->out.data;
 }

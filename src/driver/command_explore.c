@@ -1,4 +1,5 @@
-/* stc explore: a Pareto set of designs in a file that can be gone on with; stc choices: what is varied. */
+/* stc explore: a Pareto set of designs in a file that can be gone on with; stc choices: what is
+ * varied. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "explore/explore.h"
@@ -13,10 +14,12 @@
 
 static bool keep(struct session *session, const struct exploration *exploration)
 {
-	struct arena *arena = arena_new(&session->guard);          /* the whole state, after every trial */
+	/* the whole state, after every trial */
+	struct arena *arena = arena_new(&session->guard);
 	struct text text = text_new(arena);
 	exploration_json(exploration, &text);
-	bool kept = file_write_whole(arena, &session->diag, session->options.output, text.data, text.size);
+	bool kept = file_write_whole(
+	        arena, &session->diag, session->options.output, text.data, text.size);
 	arena_free(arena);
 	return kept;
 }
@@ -26,18 +29,19 @@ static bool open_state(struct session *session, struct exploration *exploration)
 	const char *path = session->options.output;
 	struct stat status;
 	if (text_same(path, "-")) {
-		diag_error(&session->diag, NOWHERE, "-o is '-', but explore reads its state file back");
+		diag_error(&session->diag, NOWHERE,
+		        "-o is '-', but explore reads its state file back");
 		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
 	if (stat(path, &status))
 		return output_place_check(session->arena, &session->diag, path);
 	if (S_ISDIR(status.st_mode)) {
-		diag_error(&session->diag, (struct location){.file = path}, "is a folder");
+		diag_error(&session->diag, (struct location){ .file = path }, "is a folder");
 		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
 	if (session->options.resume)
 		return exploration_read(session, path, exploration);
-	diag_error(&session->diag, (struct location){.file = path}, "exists");
+	diag_error(&session->diag, (struct location){ .file = path }, "exists");
 	return diag_note(&session->diag, "--resume continues it; or choose another file");
 }
 
@@ -56,22 +60,31 @@ static void print_front(struct session *session, const struct exploration *explo
 {
 	struct text *out = &session->out;
 	bool *listed = ARENA_ARRAY(session->arena, bool, exploration->trials.count + 1);
-	text_add(out, "%5s %12s %12s %7s %10s %6s %10s %10s %10s  %s\n", "id", "modeled", "simulated", "error", "ms", "DSP", "on chip", "mJ", "1/s", "choices");
+	text_add(out, "%5s %12s %12s %7s %10s %6s %10s %10s %10s  %s\n", "id", "modeled",
+	        "simulated", "error", "ms", "DSP", "on chip", "mJ", "1/s", "choices");
 	for (;;) {
 		const struct trial *next = NULL;
 		for (size_t i = 0; i < exploration->trials.count; i++) {
 			const struct trial *trial = &exploration->trials.data[i];
-			if (!listed[i] && exploration_on_front(exploration, i) && (!next || trial->ms < next->ms))
+			if (!listed[i] && exploration_on_front(exploration, i) &&
+			        (!next || trial->ms < next->ms))
 				next = trial;
 		}
 		if (!next)
 			return;
 		size_t id = (size_t)(next - exploration->trials.data);
 		listed[id] = true;
-		const char *simulated = next->simulated ? text_format(session->arena, "%lld", (long long)next->simulated) : "-";
-		const char *apart = next->simulated ? text_format(session->arena, "%+.1f %%", 100 * ((double)next->cycles / (double)next->simulated - 1)) : "-";
-		text_add(out, "%5zu %12lld %12s %7s %10.4g %6lld %10lld %10.4g %10.4g  ", id, (long long)next->cycles, simulated, apart, next->ms, (long long)next->used.dsp,
-			 (long long)next->on_chip, next->energy_mj, next->per_second);
+		const char *simulated = next->simulated
+		        ? text_format(session->arena, "%lld", (long long)next->simulated)
+		        : "-";
+		const char *apart = next->simulated
+		        ? text_format(session->arena, "%+.1f %%",
+		                  100 * ((double)next->cycles / (double)next->simulated - 1))
+		        : "-";
+		text_add(out, "%5zu %12lld %12s %7s %10.4g %6lld %10lld %10.4g %10.4g  ", id,
+		        (long long)next->cycles, simulated, apart, next->ms,
+		        (long long)next->used.dsp, (long long)next->on_chip, next->energy_mj,
+		        next->per_second);
 		add_choices(out, &next->asked);
 		text_add(out, "\n");
 	}
@@ -89,8 +102,12 @@ static bool any_design(const struct exploration *exploration)
 static bool refuse_all(struct session *session, const struct exploration *exploration)
 {
 	size_t count = exploration->trials.count;
-	diag_error(&session->diag, NOWHERE, "none of %zu trial%s gives a design; the one with default settings fails with: %s", count, count == 1 ? "" : "s", exploration->trials.data[0].refused);
-	return diag_note(&session->diag, "%s lists the reason of each; try other limits and another state file", session->options.output);
+	diag_error(&session->diag, NOWHERE,
+	        "none of %zu trial%s gives a design; the one with default settings fails with: %s",
+	        count, count == 1 ? "" : "s", exploration->trials.data[0].refused);
+	return diag_note(&session->diag,
+	        "%s lists the reason of each; try other limits and another state file",
+	        session->options.output);
 }
 
 bool command_explore(struct session *session)
@@ -101,14 +118,19 @@ bool command_explore(struct session *session)
 		diag_error(&session->diag, NOWHERE, "explore lacks -o STATE.json");
 		return diag_note(&session->diag, "-o STATE.json: the file that stores all trials");
 	}
-	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !point_choose(session))
+	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) ||
+	        !point_choose(session))
 		return false;
-	if (!load_platform(session) || !limits_read(session) || !load_module(session, session->options.file) || !exploration_begin(session, &exploration) || !open_state(session, &exploration))
+	if (!load_platform(session) || !limits_read(session) ||
+	        !load_module(session, session->options.file) ||
+	        !exploration_begin(session, &exploration) || !open_state(session, &exploration))
 		return false;
 	int64_t trials = options->trials ? options->trials : TRIALS;
 	if (session->module->level != LEVEL_TENSOR) {
-		diag_error(&session->diag, NOWHERE, "%s is at level %s, after all design decisions", options->file, level_name(session->module->level));
-		return diag_note(&session->diag, "MLIR of level tensor: linalg, or a dump before make_streams");
+		diag_error(&session->diag, NOWHERE, "%s is at level %s, after all design decisions",
+		        options->file, level_name(session->module->level));
+		return diag_note(&session->diag,
+		        "MLIR of level tensor: linalg, or a dump before make_streams");
 	}
 	if (!run_passes(session, 0, pass_find("make_streams") - 1))
 		return false;
@@ -122,8 +144,12 @@ bool command_explore(struct session *session)
 	if (!session->stop)
 		return done;
 	session->diag.count = 0;
-	diag_error(&session->diag, NOWHERE, "interrupted after %zu of %lld trials", exploration.trials.count, (long long)trials);
-	return diag_note(&session->diag, exploration.trials.count ? "they are stored in %s: --resume continues" : "%s was not written", options->output);
+	diag_error(&session->diag, NOWHERE, "interrupted after %zu of %lld trials",
+	        exploration.trials.count, (long long)trials);
+	return diag_note(&session->diag,
+	        exploration.trials.count ? "they are stored in %s: --resume continues"
+	                                 : "%s was not written",
+	        options->output);
 }
 
 /* --- stc choices */
@@ -132,7 +158,7 @@ bool command_explore(struct session *session)
 bool command_choices(struct session *session)
 {
 	struct text *out = &session->out;
-	const struct choices none = {0};
+	const struct choices none = { 0 };
 	bool json = session->options.json;
 	if (!load_platform(session))
 		return false;
@@ -140,12 +166,17 @@ bool command_choices(struct session *session)
 		if (!choice_candidates((enum choice)c))
 			continue;
 		int64_t own = choice_resolve(&none, session->platform, (enum choice)c);
-		text_add(out, json ? "%s{\"name\": \"%s\", \"default\": " : "%s%-16s ", !json ? "" : listed++ ? ",\n " : "[", choice_info[c].name);
+		text_add(out, json ? "%s{\"name\": \"%s\", \"default\": " : "%s%-16s ",
+		        !json              ? ""
+		                : listed++ ? ",\n "
+		                           : "[",
+		        choice_info[c].name);
 		choice_print(out, (enum choice)c, own, json);
 		text_add(out, json ? ", \"candidates\": [" : "    candidates: ");
 		for (int n = 0; n < choice_candidates((enum choice)c); n++) {
 			text_add(out, "%s", n ? ", " : "");
-			choice_print(out, (enum choice)c, choice_candidate(session->platform, (enum choice)c, n), json);
+			choice_print(out, (enum choice)c,
+			        choice_candidate(session->platform, (enum choice)c, n), json);
 		}
 		text_add(out, json ? "]}" : "\n");
 	}

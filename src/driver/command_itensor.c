@@ -1,4 +1,5 @@
-/* stc itensor TYPE: the tiles it denotes.  stc itensor TYPE TYPE: whether they denote the same, and what stands between them if not. */
+/* stc itensor TYPE: the tiles it denotes.  stc itensor TYPE TYPE: whether they denote the same,
+ * and what stands between them if not. */
 #include "driver/command_line.h"
 #include "base/json.h"
 #include "pipeline/session.h"
@@ -6,7 +7,7 @@
 #include "itensor/itensor.h"
 #include <inttypes.h>
 
-#define LISTED_MOST 100000    /* tiles */
+#define LISTED_MOST 100000 /* tiles */
 
 static const struct type *take_type(struct session *session, const char *name, const char *text)
 {
@@ -14,9 +15,11 @@ static const struct type *take_type(struct session *session, const char *name, c
 	const char *fault = type ? itensor_fault(session->arena, type) : NULL;
 	if (!fault)
 		return type;
-	diag_error(&session->diag, (struct location){.file = name}, "%s: %s", type->text, fault);
-	diag_note(&session->diag, "accepted are a number or a vector with one extent for each map result, positive trip counts and steps, one for each map dim, "
-				  "and tiles within 2^48 elements from 0 on");
+	diag_error(&session->diag, (struct location){ .file = name }, "%s: %s", type->text, fault);
+	diag_note(&session->diag,
+	        "accepted are a number or a vector with one extent for each map result, positive "
+	        "trip counts and steps, one for each map dim, "
+	        "and tiles within 2^48 elements from 0 on");
 	return NULL;
 }
 
@@ -33,8 +36,10 @@ static void list_tiles(struct session *session, const struct type *type)
 	struct text *out = &session->out;
 	struct walk walk = itensor_walk(session->arena, type);
 	bool json = session->options.json, more = true;
-	int64_t *counter = ARENA_ARRAY(session->arena, int64_t, walk.loops + 1), *offset = ARENA_ARRAY(session->arena, int64_t, walk.rank + 1);
-	int64_t tiles = itensor_tiles(type->itensor), listed = 0;
+	int64_t *counter = ARENA_ARRAY(session->arena, int64_t, walk.loops + 1);
+	int64_t *offset = ARENA_ARRAY(session->arena, int64_t, walk.rank + 1);
+	int64_t tiles = itensor_tiles(type->itensor);
+	int64_t listed = 0;
 	if (json)
 		text_add(out, "{\"tiles\":%" PRId64 ",\"offsets\":[", tiles);
 	for (; more && listed < LISTED_MOST; listed++) {
@@ -46,7 +51,9 @@ static void list_tiles(struct session *session, const struct type *type)
 	}
 	text_add(out, json ? "]}\n" : "");
 	if (listed < tiles)
-		text_add(&session->notices, "stc: the first %" PRId64 " of %" PRId64 " tiles are listed\n", listed, tiles);
+		text_add(&session->notices,
+		        "stc: the first %" PRId64 " of %" PRId64 " tiles are listed\n", listed,
+		        tiles);
 }
 
 static void add_tile(struct text *out, const struct type *type, const int64_t *offset)
@@ -56,7 +63,8 @@ static void add_tile(struct text *out, const struct type *type, const int64_t *o
 		add_numbers(out, type->itensor->map.results, offset);
 }
 
-static void print_mismatch(struct session *session, const struct type *left, const struct type *right, struct sequence_mismatch sequence_mismatch)
+static void print_mismatch(struct session *session, const struct type *left,
+        const struct type *right, struct sequence_mismatch sequence_mismatch)
 {
 	struct text *out = &session->notices;
 	if (!sequence_mismatch.found)
@@ -87,15 +95,18 @@ static void compare(struct session *session, const struct type *left, const stru
 		return;
 	}
 	add_numbers(out, from.rank, reorder.shape);
-	text_add(out, ",\"halves\":%d,\"shared_loops\":%d,\"bytes\":%" PRId64 "}\n", reorder.halves, reorder.shared, reorder.bytes);
+	text_add(out, ",\"halves\":%d,\"shared_loops\":%d,\"bytes\":%" PRId64 "}\n", reorder.halves,
+	        reorder.shared, reorder.bytes);
 }
 
 bool command_itensor(struct session *session)
 {
 	const struct options *options = &session->options;
 	session->module = module_new(session->arena, &session->guard, &session->diag, LEVEL_STREAM);
-	const struct type *left = take_type(session, options->second ? "first type" : "type", options->file);
-	const struct type *right = options->second ? take_type(session, "second type", options->second) : NULL;
+	const struct type *left =
+	        take_type(session, options->second ? "first type" : "type", options->file);
+	const struct type *right =
+	        options->second ? take_type(session, "second type", options->second) : NULL;
 	if (session->diag.count || !left)
 		return false;
 	if (right)

@@ -6,65 +6,159 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, SIMULATE = 64, ITENSOR = 128, EXPLORE = 256, CHOICES_COMMAND = 512, DESIGN = COMPILE | EXPLORE, ALL = 0x3ff };
+enum {
+	COMPILE = 1,
+	CHECK = 2,
+	PLATFORMS = 4,
+	PASSES = 8,
+	HELP = 16,
+	RUN = 32,
+	SIMULATE = 64,
+	ITENSOR = 128,
+	EXPLORE = 256,
+	CHOICES_COMMAND = 512,
+	DESIGN = COMPILE | EXPLORE,
+	ALL = 0x3ff
+};
 
 const struct command commands[] = {
-	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE, false},
-	{"explore", "FILE", "explore the design space and keep the Pareto front of time, DSPs, on-chip memory, energy and throughput", true, command_explore, EXPLORE, false},
-	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK, false},
-	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN, false},
-	{"simulate", "DIR", "simulate the cycles of a design or hardware-level dump and report the bottleneck", true, command_simulate, SIMULATE, false},
-	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false},
-	{"choices", NULL, "list the design parameters that `stc explore` varies and their candidate values", false, command_choices, CHOICES_COMMAND, false},
-	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES, false},
-	{"itensor", "TYPE [TYPE]", "list the tiles of an itensor type; for two types: the converter between them", true, command_itensor, ITENSOR, true},
-	{"help", "COMMAND", "explain a command", false, command_help, HELP, false},
+	{ "compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true,
+	        command_compile, COMPILE, false },
+	{ "explore", "FILE",
+	        "explore the design space and keep the Pareto front of time, DSPs, on-chip memory, "
+	        "energy and throughput",
+	        true, command_explore, EXPLORE, false },
+	{ "check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK,
+	        false },
+	{ "run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true,
+	        command_run, RUN, false },
+	{ "simulate", "DIR",
+	        "simulate the cycles of a design or hardware-level dump and report the bottleneck",
+	        true, command_simulate, SIMULATE, false },
+	{ "platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false },
+	{ "choices", NULL,
+	        "list the design parameters that `stc explore` varies and their candidate values",
+	        false, command_choices, CHOICES_COMMAND, false },
+	{ "passes", NULL, "list the passes in the order in which they run", false, command_passes,
+	        PASSES, false },
+	{ "itensor", "TYPE [TYPE]",
+	        "list the tiles of an itensor type; for two types: the converter between them",
+	        true, command_itensor, ITENSOR, true },
+	{ "help", "COMMAND", "explain a command", false, command_help, HELP, false },
 };
 const int command_count = sizeof commands / sizeof *commands;
 
-#define OPTION(name, letter, metavar, help, commands, kind, member) {name, letter, metavar, help, commands, kind, offsetof(struct options, member)}
+#define OPTION(name, letter, metavar, help, commands, kind, member)                                \
+	{ name, letter, metavar, help, commands, kind, offsetof(struct options, member) }
 static const struct option table[] = {
-	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text; explore: the file of its state", DESIGN, OPTION_TEXT, output),
-	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c; platforms: all)", DESIGN | SIMULATE | CHOICES_COMMAND | PLATFORMS, OPTION_TEXT, platform),
-	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
-	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
-	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes, for a whole design of one phase", COMPILE, OPTION_COUNT, effort),
-#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning) OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
-#define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),
+	OPTION("output", 'o', "DIR",
+	        "where the design goes; with --to or --stop-after: the file for the module's text; "
+	        "explore: the file of its state",
+	        DESIGN, OPTION_TEXT, output),
+	OPTION("platform", 0, "NAME",
+	        "target: a name that `stc platforms` lists, or a .json file (default u55c; "
+	        "platforms: all)",
+	        DESIGN | SIMULATE | CHOICES_COMMAND | PLATFORMS, OPTION_TEXT, platform),
+	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight",
+	        COMPILE | RUN, OPTION_TEXT, weights),
+	OPTION("quant", 0, "SCHEME",
+	        "numbers of few bits: w4a8, w8a8, bf16 or fp32; also "
+	        "w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)",
+	        DESIGN, OPTION_TEXT, quant),
+	OPTION("effort", 'O', "1|2|3",
+	        "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 "
+	        "minutes, for a whole design of one phase",
+	        COMPILE, OPTION_COUNT, effort),
+#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning)          \
+	OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), \
+	        OPTION_COUNT, choices.value[CHOICE_##code]),
+#define WORD(code, name, metavar, words, meaning)                                                  \
+	OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),
 #include "options/choices.def"
 #undef COUNT
 #undef WORD
-	OPTION("fix-kernel", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas; with --second-phase: of the first phase", DESIGN, OPTION_LIST, fix),
-	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", DESIGN, OPTION_TEXT, limit[LIMIT_DSP]),
+	OPTION("fix-kernel", 0, "KERNEL:lanes=COUNT",
+	        "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas; with "
+	        "--second-phase: of the first phase",
+	        DESIGN, OPTION_LIST, fix),
+	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", DESIGN, OPTION_TEXT,
+	        limit[LIMIT_DSP]),
 	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", DESIGN, OPTION_TEXT, limit[LIMIT_LUT]),
-	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", DESIGN, OPTION_TEXT, limit[LIMIT_BRAM]),
+	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", DESIGN, OPTION_TEXT,
+	        limit[LIMIT_BRAM]),
 	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", DESIGN, OPTION_TEXT, limit[LIMIT_URAM]),
-	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do; with --second-phase: about the first phase", DESIGN, OPTION_TEXT, target_ms),
-	OPTION("trial", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE, OPTION_TEXT, point),
-	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)", EXPLORE, OPTION_COUNT, trials),
-	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG, resume),
-	OPTION("dump-fifo-lp", 0, "FILE", "write the linear program of FIFO depths as text; - prints it", COMPILE, OPTION_TEXT, lp),
-	OPTION("second-phase", 0, "FILE", "a second phase of the same model, such as prefill beside decode: one kernel runs either, on the same states and weights", COMPILE, OPTION_TEXT, with),
-	OPTION("phase", 0, "NAME", "of a design of several phases: which to run (default: the first)", RUN | SIMULATE, OPTION_TEXT, phase),
-	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
-	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
-	OPTION("stop-after", 0, "PASS", "stop after this pass and print the module", COMPILE, OPTION_TEXT, stop_after),
-	OPTION("to", 0, "LEVEL", "stop at level tensor, stream or hardware and print the module", COMPILE, OPTION_TEXT, to),
-	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN, OPTION_LIST, in),
-	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
-	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
-	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR | CHOICES_COMMAND | PLATFORMS, OPTION_FLAG, json),
-	OPTION("max-iterations", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
-	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
-	OPTION("tokens", 0, "COUNT", "text tokens of the launch, where the design chooses them itself and each reads what the one before chose; run: their input's files hold several; simulate: where it counts tokens the first steps read a prompt of --extent tokens=COUNT", RUN | SIMULATE, OPTION_COUNT, tokens),
-	OPTION("overlap-launches", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
-	OPTION("channel-depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),
-	OPTION("extent", 0, "NAME=COUNT", "simulate with this value of an input that is a run-time extent (default: its most)", SIMULATE, OPTION_LIST, extent),
-	OPTION("samples", 0, "COUNT", "with --json: points over time of every process, channel and port", SIMULATE, OPTION_COUNT, samples),
-	OPTION("trace", 0, "FILE", "write what happens over time: FILE.json for Perfetto and Chrome, FILE.vcd for waveform viewers", SIMULATE, OPTION_TEXT, trace),
-	OPTION("progress", 0, NULL, "say on standard error which stage begins", DESIGN | RUN | SIMULATE, OPTION_FLAG, progress),
+	OPTION("target-ms", 0, "MS",
+	        "a launch takes no longer: a design that takes the fewest DSP slices that do; with "
+	        "--second-phase: about the first phase",
+	        DESIGN, OPTION_TEXT, target_ms),
+	OPTION("trial", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE,
+	        OPTION_TEXT, point),
+	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)",
+	        EXPLORE, OPTION_COUNT, trials),
+	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG,
+	        resume),
+	OPTION("dump-fifo-lp", 0, "FILE",
+	        "write the linear program of FIFO depths as text; - prints it", COMPILE,
+	        OPTION_TEXT, lp),
+	OPTION("second-phase", 0, "FILE",
+	        "a second phase of the same model, such as prefill beside decode: one kernel runs "
+	        "either, on the same states and weights",
+	        COMPILE, OPTION_TEXT, with),
+	OPTION("phase", 0, "NAME",
+	        "of a design of several phases: which to run (default: the first)", RUN | SIMULATE,
+	        OPTION_TEXT, phase),
+	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir",
+	        COMPILE, OPTION_TEXT, dump_dir),
+	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)",
+	        COMPILE, OPTION_TEXT, from),
+	OPTION("stop-after", 0, "PASS", "stop after this pass and print the module", COMPILE,
+	        OPTION_TEXT, stop_after),
+	OPTION("to", 0, "LEVEL", "stop at level tensor, stream or hardware and print the module",
+	        COMPILE, OPTION_TEXT, to),
+	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN,
+	        OPTION_LIST, in),
+	OPTION("out", 0, "NAME=FILE",
+	        "where a result goes: its name or resultN; a state's name: all of it", RUN,
+	        OPTION_LIST, out),
+	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN,
+	        OPTION_TEXT, device),
+	OPTION("json", 0, NULL, "print the result as JSON",
+	        SIMULATE | ITENSOR | CHOICES_COMMAND | PLATFORMS, OPTION_FLAG, json),
+	OPTION("max-iterations", 0, "COUNT",
+	        "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many "
+	        "to size FIFOs)",
+	        DESIGN | SIMULATE, OPTION_COUNT, events),
+	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)",
+	        SIMULATE, OPTION_COUNT, launches),
+	OPTION("tokens", 0, "COUNT",
+	        "text tokens of the launch, where the design chooses them itself and each reads "
+	        "what the one before chose; run: their input's files hold several; simulate: where "
+	        "it counts tokens the first steps read a prompt of --extent tokens=COUNT",
+	        RUN | SIMULATE, OPTION_COUNT, tokens),
+	OPTION("overlap-launches", 0, NULL,
+	        "a process begins its next launch as soon as it has ended one, before the others "
+	        "have",
+	        SIMULATE, OPTION_FLAG, overlap),
+	OPTION("channel-depth", 0, "NAME=COUNT",
+	        "simulate a channel with another depth; 0: as deep as it takes", SIMULATE,
+	        OPTION_LIST, depth),
+	OPTION("extent", 0, "NAME=COUNT",
+	        "simulate with this value of an input that is a run-time extent (default: its "
+	        "most)",
+	        SIMULATE, OPTION_LIST, extent),
+	OPTION("samples", 0, "COUNT",
+	        "with --json: points over time of every process, channel and port", SIMULATE,
+	        OPTION_COUNT, samples),
+	OPTION("trace", 0, "FILE",
+	        "write what happens over time: FILE.json for Perfetto and Chrome, FILE.vcd for "
+	        "waveform viewers",
+	        SIMULATE, OPTION_TEXT, trace),
+	OPTION("progress", 0, NULL, "say on standard error which stage begins",
+	        DESIGN | RUN | SIMULATE, OPTION_FLAG, progress),
 	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
-	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
+	OPTION("version", 0, NULL,
+	        "print the versions of the tool, MLIR and the design format, and end", 0,
+	        OPTION_FLAG, version),
 };
 #define OPTIONS ((int)(sizeof table / sizeof *table))
 
@@ -72,10 +166,14 @@ static const struct option table[] = {
 static const struct {
 	const char *first, *second, *note;
 } exclusive[] = {
-	{"second-phase", "from", "phases have to be compiled from the tensor level"},
-	{"second-phase", "to", "two phases always make a complete design; stop each file in a compilation of its own"},
-	{"second-phase", "stop-after", "two phases always make a complete design; stop each file in a compilation of its own"},
-	{"to", "stop-after", "one of them: a level's last pass, or a pass by name"},
+	{ "second-phase", "from", "phases have to be compiled from the tensor level" },
+	{ "second-phase", "to",
+	        "two phases always make a complete design; stop each file in a compilation of its "
+	        "own" },
+	{ "second-phase", "stop-after",
+	        "two phases always make a complete design; stop each file in a compilation of its "
+	        "own" },
+	{ "to", "stop-after", "one of them: a level's last pass, or a pass by name" },
 };
 
 /* --- parsing --- */
@@ -90,14 +188,18 @@ const struct command *command_find(const char *name)
 
 static bool applies(const struct option *option, const struct command *command)
 {
-	return command ? (option->commands & command->bit) != 0 : !option->commands || option->commands == ALL;
+	return command ? (option->commands & command->bit) != 0
+	               : !option->commands || option->commands == ALL;
 }
 
-static const struct option *option_find(const struct command *command, const char *name, size_t size, char letter)
+static const struct option *option_find(
+        const struct command *command, const char *name, size_t size, char letter)
 {
 	for (int i = 0; i < OPTIONS; i++) {
 		const struct option *option = &table[i];
-		bool same = letter ? option->letter == letter : strlen(option->name) == size && !strncmp(option->name, name, size);
+		bool same = letter
+		        ? option->letter == letter
+		        : strlen(option->name) == size && !strncmp(option->name, name, size);
 		if (same && applies(option, command))
 			return option;
 	}
@@ -114,9 +216,10 @@ static const struct command *owner_of(const char *name)
 	return NULL;
 }
 
-static bool unknown_option(struct diag *diag, const struct command *command, const char *given, const char *name)
+static bool unknown_option(
+        struct diag *diag, const struct command *command, const char *given, const char *name)
 {
-	struct closest_name closest_name = {.wanted = name};
+	struct closest_name closest_name = { .wanted = name };
 	const struct command *owner = command ? NULL : owner_of(name);
 	if (owner) {
 		diag_error(diag, NOWHERE, "option '%s' has to come after the command", given);
@@ -125,11 +228,14 @@ static bool unknown_option(struct diag *diag, const struct command *command, con
 	for (int i = 0; i < OPTIONS; i++)
 		if (applies(&table[i], command))
 			closest_name_consider(&closest_name, table[i].name);
-	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "", command ? command->name : "");
-	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all", closest_name.found, command ? command->name : "", command ? " " : "");
+	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "",
+	        command ? command->name : "");
+	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all",
+	        closest_name.found, command ? command->name : "", command ? " " : "");
 }
 
-static bool parse_count(struct diag *diag, const struct option *option, const char *value, int64_t *count)
+static bool parse_count(
+        struct diag *diag, const struct option *option, const char *value, int64_t *count)
 {
 	static const char units[] = "KMGT";
 	char *end;
@@ -137,10 +243,12 @@ static bool parse_count(struct diag *diag, const struct option *option, const ch
 	long long number = strtoll(value, &end, 10);
 	const char *unit = *end ? strchr(units, *end) : NULL;
 	int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-	bool whole = end != value && !errno && number > 0 && !end[unit != NULL] && number <= (INT64_MAX >> shift);
+	bool whole = end != value && !errno && number > 0 && !end[unit != NULL] &&
+	        number <= (INT64_MAX >> shift);
 	if (!whole) {
 		diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
-		return diag_note(diag, "a whole number above 0, with K, M, G or T for powers of 1024");
+		return diag_note(
+		        diag, "a whole number above 0, with K, M, G or T for powers of 1024");
 	}
 	*count = (int64_t)number << shift;
 	return true;
@@ -149,11 +257,13 @@ static bool parse_count(struct diag *diag, const struct option *option, const ch
 /* The choice that an option sets; NULL: it is none. */
 static const struct choice_info *choice_of(const struct option *option)
 {
-	size_t first = offsetof(struct options, choices.value), number = (option->offset - first) / sizeof(int64_t);
+	size_t first = offsetof(struct options, choices.value);
+	size_t number = (option->offset - first) / sizeof(int64_t);
 	return option->offset >= first && number < CHOICES ? &choice_info[number] : NULL;
 }
 
-static bool store_count(struct diag *diag, const struct option *option, const char *value, int64_t *at)
+static bool store_count(
+        struct diag *diag, const struct option *option, const char *value, int64_t *at)
 {
 	const struct choice_info *choice = choice_of(option);
 	if (!parse_count(diag, option, value, at))
@@ -161,23 +271,27 @@ static bool store_count(struct diag *diag, const struct option *option, const ch
 	if (!choice || (*at >= choice->least && *at <= choice->most))
 		return true;
 	diag_error(diag, NOWHERE, "--%s is %lld", option->name, (long long)*at);
-	return diag_note(diag, "from %lld to %lld", (long long)choice->least, (long long)choice->most);
+	return diag_note(
+	        diag, "from %lld to %lld", (long long)choice->least, (long long)choice->most);
 }
 
-static bool store_word(struct diag *diag, const struct option *option, const char *value, int64_t *at)
+static bool store_word(
+        struct diag *diag, const struct option *option, const char *value, int64_t *at)
 {
 	const struct choice_info *choice = choice_of(option);
-	struct closest_name closest_name = {.wanted = value};
+	struct closest_name closest_name = { .wanted = value };
 	for (*at = 1; *at <= choice->words; ++*at) {
 		closest_name_consider(&closest_name, choice->word[*at - 1]);
 		if (text_same(value, choice->word[*at - 1]))
 			return true;
 	}
 	diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
-	return diag_note(diag, "the nearest is %s; `stc compile --help` lists all", closest_name.found);
+	return diag_note(
+	        diag, "the nearest is %s; `stc compile --help` lists all", closest_name.found);
 }
 
-static bool store(struct diag *diag, struct options *options, const struct option *option, const char *value)
+static bool store(
+        struct diag *diag, struct options *options, const struct option *option, const char *value)
 {
 	void *at = (char *)options + option->offset;
 	if (option->kind == OPTION_COUNT)
@@ -197,23 +311,32 @@ static bool store(struct diag *diag, struct options *options, const struct optio
 	return true;
 }
 
-bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value)
+bool option_set(struct diag *diag, struct options *options, const struct command *command,
+        const char *name, const char *value)
 {
 	const struct option *option = option_find(command, name, strlen(name), 0);
-	return option ? store(diag, options, option, value) : unknown_option(diag, command, name, name);
+	return option ? store(diag, options, option, value)
+	              : unknown_option(diag, command, name, name);
 }
 
-/* One argument that begins with `-`; *next is the argument after it, moved on where the option takes it. */
-static bool parse_option(struct arena *arena, struct diag *diag, const struct command *command, struct options *options, char *const **next, char *const *end)
+/* One argument that begins with `-`; *next is the argument after it, moved on where the option
+ * takes it. */
+static bool parse_option(struct arena *arena, struct diag *diag, const struct command *command,
+        struct options *options, char *const **next, char *const *end)
 {
 	const char *given = *(*next)++;
 	bool is_long = given[1] == '-';
-	const char *name = is_long ? given + 2 : given + 1, *equals = is_long ? strchr(name, '=') : NULL;
+	const char *name = is_long ? given + 2 : given + 1;
+	const char *equals = is_long ? strchr(name, '=') : NULL;
 	size_t size = equals ? (size_t)(equals - name) : strlen(name);
-	bool attached = !is_long && size > 1 && strchr("0123456789", name[1]);     /* -O2 */
-	const struct option *option = is_long || size == 1 || attached ? option_find(command, name, size, is_long ? 0 : *name) : NULL;
+	bool attached = !is_long && size > 1 && strchr("0123456789", name[1]); /* -O2 */
+	const struct option *option = is_long || size == 1 || attached
+	        ? option_find(command, name, size, is_long ? 0 : *name)
+	        : NULL;
 	if (!option)
-		return unknown_option(diag, command, equals ? text_copy(arena, given, (size_t)(equals - given)) : given, text_copy(arena, name, size));
+		return unknown_option(diag, command,
+		        equals ? text_copy(arena, given, (size_t)(equals - given)) : given,
+		        text_copy(arena, name, size));
 	if (attached)
 		return store(diag, options, option, name + 1);
 	if (option->kind == OPTION_FLAG && !equals)
@@ -229,14 +352,15 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 
 static bool unknown_command(struct diag *diag, const char *name)
 {
-	struct closest_name closest_name = {.wanted = name};
+	struct closest_name closest_name = { .wanted = name };
 	for (int i = 0; i < command_count; i++)
 		closest_name_consider(&closest_name, commands[i].name);
 	diag_error(diag, NOWHERE, "unknown command '%s'", name);
 	return diag_note(diag, "the nearest is '%s'; `stc --help` lists all", closest_name.found);
 }
 
-static bool take_operand(struct diag *diag, struct options *options, const struct command *command, const char *value)
+static bool take_operand(struct diag *diag, struct options *options, const struct command *command,
+        const char *value)
 {
 	if (options->file && !options->second && command->takes_second) {
 		options->second = value;
@@ -244,15 +368,18 @@ static bool take_operand(struct diag *diag, struct options *options, const struc
 	}
 	if (!command->operand || options->file) {
 		diag_error(diag, NOWHERE, "unexpected argument '%s'", value);
-		return diag_note(diag, "stc %s%s%s", command->name, command->operand ? " " : "", command->operand ? command->operand : "");
+		return diag_note(diag, "stc %s%s%s", command->name, command->operand ? " " : "",
+		        command->operand ? command->operand : "");
 	}
 	options->file = value;
 	return true;
 }
 
-bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command)
+bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments,
+        struct options *options, const struct command **command)
 {
-	char *const *next = arguments + (count > 0), *const *end = arguments + count;
+	char *const *next = arguments + (count > 0);
+	char *const *end = arguments + count;
 	bool only_operands = false;
 	*command = NULL;
 	while (next < end) {
@@ -293,8 +420,10 @@ static bool is_set(const struct options *options, const struct command *command,
 bool options_agree(struct diag *diag, const struct options *options, const struct command *command)
 {
 	for (size_t i = 0; i < sizeof exclusive / sizeof *exclusive; i++)
-		if (is_set(options, command, exclusive[i].first) && is_set(options, command, exclusive[i].second)) {
-			diag_error(diag, NOWHERE, "--%s cannot be combined with --%s", exclusive[i].second, exclusive[i].first);
+		if (is_set(options, command, exclusive[i].first) &&
+		        is_set(options, command, exclusive[i].second)) {
+			diag_error(diag, NOWHERE, "--%s cannot be combined with --%s",
+			        exclusive[i].second, exclusive[i].first);
 			return diag_note(diag, "%s", exclusive[i].note);
 		}
 	return true;
@@ -307,7 +436,8 @@ static void help_option(struct text *out, const struct option *option)
 	struct text left = text_new(out->arena);
 	if (option->letter)
 		text_add(&left, "-%c, ", option->letter);
-	text_add(&left, "--%s%s%s", option->name, option->metavar ? " " : "", option->metavar ? option->metavar : "");
+	text_add(&left, "--%s%s%s", option->name, option->metavar ? " " : "",
+	        option->metavar ? option->metavar : "");
 	text_add(out, "  %-22s %s\n", left.data, option->help);
 }
 
@@ -322,16 +452,21 @@ static void help_options(struct text *out, const struct command *command)
 void options_help(struct text *out, const struct command *command)
 {
 	if (command) {
-		const char *open = command->operand_needed ? " " : " [", *close = command->operand_needed ? "" : "]";
-		text_add(out, "usage: stc %s%s%s%s [OPTION …]\n\n%s\n", command->name, command->operand ? open : "", command->operand ? command->operand : "",
-			 command->operand ? close : "", command->help);
+		const char *open = command->operand_needed ? " " : " [";
+		const char *close = command->operand_needed ? "" : "]";
+		text_add(out, "usage: stc %s%s%s%s [OPTION …]\n\n%s\n", command->name,
+		        command->operand ? open : "", command->operand ? command->operand : "",
+		        command->operand ? close : "", command->help);
 		help_options(out, command);
 		return;
 	}
-	text_add(out, "usage: stc COMMAND [OPTION …]\n\nCompiles tensor programs to stream dataflow accelerators.\n\ncommands:\n");
+	text_add(out,
+	        "usage: stc COMMAND [OPTION …]\n\nCompiles tensor programs to stream dataflow "
+	        "accelerators.\n\ncommands:\n");
 	for (int i = 0; i < command_count; i++) {
 		struct text left = text_new(out->arena);
-		text_add(&left, "%s %s", commands[i].name, commands[i].operand ? commands[i].operand : "");
+		text_add(&left, "%s %s", commands[i].name,
+		        commands[i].operand ? commands[i].operand : "");
 		text_add(out, "  %-22s %s\n", left.data, commands[i].help);
 	}
 	help_options(out, NULL);

@@ -11,30 +11,33 @@ struct command {
 	const char *name, *operand, *help;
 	bool operand_needed;
 	bool (*run)(struct session *session);
-	unsigned bit;             /* in struct option.commands */
-	bool takes_second;        /* a second operand, if one is given */
+	unsigned bit;      /* in struct option.commands */
+	bool takes_second; /* a second operand, if one is given */
 };
 
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST, OPTION_WORD };
 
 struct option {
 	const char *name;
-	char letter;              /* 0: none */
+	char letter; /* 0: none */
 	const char *metavar, *help;
 	unsigned commands;
 	enum option_kind kind;
-	size_t offset;            /* in struct options */
+	size_t offset; /* in struct options */
 };
 
 extern const struct command commands[];
 extern const int command_count;
 
-/* arguments[0] is the program's name.  *command is NULL where none was named (help or version is set then, or the line is refused). */
-bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command);
-bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value);
+/* arguments[0] is the program's name.  *command is NULL where none was named (help or version is
+ * set then, or the line is refused). */
+bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments,
+        struct options *options, const struct command **command);
+bool option_set(struct diag *diag, struct options *options, const struct command *command,
+        const char *name, const char *value);
 /* false after a diagnostic: of two options that are given, one would do nothing. */
 bool options_agree(struct diag *diag, const struct options *options, const struct command *command);
-void options_help(struct text *out, const struct command *command);   /* NULL: of the program */
+void options_help(struct text *out, const struct command *command); /* NULL: of the program */
 const struct command *command_find(const char *name);
 
 bool command_compile(struct session *session);

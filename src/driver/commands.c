@@ -20,16 +20,21 @@ bool command_check(struct session *session)
 	if (!load_module(session, session->options.file) || !check_words(session, true))
 		return false;
 	ir_walk(module_body(session->module), count_op, &count);
-	text_add(&session->out, "%s: level %s, %d operations, valid\n", session->options.file, level_name(session->module->level), count);
+	text_add(&session->out, "%s: level %s, %d operations, valid\n", session->options.file,
+	        level_name(session->module->level), count);
 	return true;
 }
 
 static void list_platform(struct session *session, const struct platform *platform)
 {
 	struct resources all = platform_total(platform);
-	text_add(&session->out, "%-10s %-26s %d die%s  %lld LUT  %lld DSP  %lld BRAM18  %lld URAM  %d x %.4g GB/s  %d port%s  %g MHz\n", platform->name, platform->part,
-		 platform->dies, platform->dies > 1 ? "s" : " ", (long long)all.lut, (long long)all.dsp, (long long)all.bram18, (long long)all.uram,
-		 platform->channels, platform->channel_gbps, platform->ports, platform->ports > 1 ? "s" : "", platform->clock_mhz);
+	text_add(&session->out,
+	        "%-10s %-26s %d die%s  %lld LUT  %lld DSP  %lld BRAM18  %lld URAM  %d x %.4g GB/s  "
+	        "%d port%s  %g MHz\n",
+	        platform->name, platform->part, platform->dies, platform->dies > 1 ? "s" : " ",
+	        (long long)all.lut, (long long)all.dsp, (long long)all.bram18, (long long)all.uram,
+	        platform->channels, platform->channel_gbps, platform->ports,
+	        platform->ports > 1 ? "s" : "", platform->clock_mhz);
 }
 
 static void list_platform_json(struct session *session, const struct platform *platform)
@@ -39,8 +44,12 @@ static void list_platform_json(struct session *session, const struct platform *p
 	json_quote(&session->out, platform->name);
 	text_add(&session->out, ", \"part\": ");
 	json_quote(&session->out, platform->part);
-	text_add(&session->out, ", \"dies\": %d, \"lut\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"channels\": %d, \"channel_gbps\": %.6g, \"ports\": %d, \"clock_mhz\": %.6g}", platform->dies,
-		 (long long)all.lut, (long long)all.dsp, (long long)all.bram18, (long long)all.uram, platform->channels, platform->channel_gbps, platform->ports, platform->clock_mhz);
+	text_add(&session->out,
+	        ", \"dies\": %d, \"lut\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, "
+	        "\"channels\": %d, \"channel_gbps\": %.6g, \"ports\": %d, \"clock_mhz\": %.6g}",
+	        platform->dies, (long long)all.lut, (long long)all.dsp, (long long)all.bram18,
+	        (long long)all.uram, platform->channels, platform->channel_gbps, platform->ports,
+	        platform->clock_mhz);
 }
 
 /* All, or the one that is named. */
@@ -50,7 +59,8 @@ bool command_platforms(struct session *session)
 	int count = session->options.platform ? 1 : platform_names(session->arena, &names);
 	bool json = session->options.json;
 	for (int i = 0; i < count; i++) {
-		const struct platform *platform = platform_load(session->arena, &session->diag, names[i]);
+		const struct platform *platform =
+		        platform_load(session->arena, &session->diag, names[i]);
 		if (!platform)
 			continue;
 		text_add(&session->out, "%s", !json ? "" : i ? ",\n " : "[");
@@ -64,8 +74,9 @@ bool command_passes(struct session *session)
 {
 	for (int i = 0; i < pass_count; i++) {
 		const struct pass *pass = &passes[i];
-		text_add(&session->out, "%-16s %s -> %s, %s\n    needs: %s\n    guarantees: %s\n", pass->name, level_name(pass->needed), level_name(pass->produced),
-			 numeric_name[pass->numeric], pass->needs, pass->guarantees);
+		text_add(&session->out, "%-16s %s -> %s, %s\n    needs: %s\n    guarantees: %s\n",
+		        pass->name, level_name(pass->needed), level_name(pass->produced),
+		        numeric_name[pass->numeric], pass->needs, pass->guarantees);
 	}
 	return true;
 }

@@ -1,4 +1,5 @@
-/* Weight by weight: each is read and rounded once, and goes in chunks into all images that hold a part of it, so that memory does not grow with the model.  Several are packed side by side;
+/* Weight by weight: each is read and rounded once, and goes in chunks into all images that hold
+ * a part of it, so that memory does not grow with the model.  Several are packed side by side;
  * then the images are hashed. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/pack.h"
@@ -24,23 +25,25 @@ enum { VALUES, SCALES, PARTS };
 struct image_file {
 	const char *path, *place;
 	size_t bytes;
-	int reason;               /* errno */
+	int reason; /* errno */
 	char hash[65];
 };
 
-struct piece {                /* where a part of an argument lies */
+struct piece { /* where a part of an argument lies */
 	struct segment segment;
 	size_t file;
 };
 
-struct parcel {               /* an argument's data as they are; or the integers and the scales of a weight, which are rounded together */
-	const void *data;         /* NULL: `weight` */
-	const struct quantized_weight *weight[PARTS];     /* NULL: no argument holds it */
+/* an argument's data as they are; or the integers and the scales of a weight, which are rounded
+ * together */
+struct parcel {
+	const void *data;                             /* NULL: `weight` */
+	const struct quantized_weight *weight[PARTS]; /* NULL: no argument holds it */
 	VEC(struct piece) pieces[PARTS];
 	int64_t elements, number;
-	int reason;               /* errno, of */
+	int reason; /* errno, of */
 	size_t file;
-	bool unfit;               /* holds a number that is infinite or not a number */
+	bool unfit; /* holds a number that is infinite or not a number */
 };
 
 struct packing {
@@ -48,13 +51,14 @@ struct packing {
 	struct module *module;
 	struct weights *weights;
 	struct arena *arena;
-	size_t most[PARTS];       /* bytes of the largest weight that is rounded, and of its scales */
+	/* bytes of the largest weight that is rounded, and of its scales */
+	size_t most[PARTS];
 	VEC(struct image_file) files;
 	VEC(struct parcel *) parcels;
-	struct map input;         /* what main says of an argument, by its name */
-	struct map rounded;       /* the parcel of an argument of few bits, by its name */
+	struct map input;   /* what main says of an argument, by its name */
+	struct map rounded; /* the parcel of an argument of few bits, by its name */
 	size_t pieces;
-	atomic_size_t next;       /* parcel, then file, that a worker takes next */
+	atomic_size_t next; /* parcel, then file, that a worker takes next */
 	atomic_bool failed;
 };
 
@@ -69,27 +73,31 @@ struct worker {
 static struct parcel *add_parcel(struct packing *p, const void *data)
 {
 	struct parcel *parcel = ARENA_NEW(p->arena, struct parcel);
-	*parcel = (struct parcel){.data = data, .number = (int64_t)p->parcels.count};
+	*parcel = (struct parcel){ .data = data, .number = (int64_t)p->parcels.count };
 	VEC_PUSH(p->arena, &p->parcels, parcel);
 	return parcel;
 }
 
 /* The parcel of the other part of the same runs, or a new one. */
-static struct parcel *paired_parcel(struct packing *p, const struct quantized_weight *weight, int part)
+static struct parcel *paired_parcel(
+        struct packing *p, const struct quantized_weight *weight, int part)
 {
 	for (size_t i = p->parcels.count; i-- > 0;) {
 		struct parcel *parcel = p->parcels.data[i];
-		if (parcel->weight[1 - part] && !parcel->weight[part] && quantized_weight_pairs(parcel->weight[1 - part], weight))
+		if (parcel->weight[1 - part] && !parcel->weight[part] &&
+		        quantized_weight_pairs(parcel->weight[1 - part], weight))
 			return parcel;
 	}
 	return add_parcel(p, NULL);
 }
 
 /* NULL after a diagnostic. */
-static struct parcel *rounded_parcel(struct packing *p, const char *name, const struct attr *from, int part)
+static struct parcel *rounded_parcel(
+        struct packing *p, const char *name, const struct attr *from, int part)
 {
 	struct parcel *parcel = map_get(&p->rounded, name);
-	const struct quantized_weight *weight = parcel ? NULL : quantized_weight_find(p->arena, p->module->diag, p->weights, from);
+	const struct quantized_weight *weight =
+	        parcel ? NULL : quantized_weight_find(p->arena, p->module->diag, p->weights, from);
 	if (!weight)
 		return parcel;
 	size_t bytes = quantized_weight_bytes(weight);
@@ -101,15 +109,18 @@ static struct parcel *rounded_parcel(struct packing *p, const char *name, const 
 }
 
 /* NULL without a diagnostic: the segment is not for the compiler to fill. */
-static struct parcel *plain_parcel(struct packing *p, const struct attr *segment, const struct attr *input)
+static struct parcel *plain_parcel(
+        struct packing *p, const struct attr *segment, const struct attr *input)
 {
 	const struct type *type = attr_item(input, KEY_TYPE)->type;
-	const char *name = attr_item(segment, KEY_NAME)->text, *role = attr_item(segment, KEY_ROLE)->text;
+	const char *name = attr_item(segment, KEY_NAME)->text;
+	const char *role = attr_item(segment, KEY_ROLE)->text;
 	if (!type_elements(type))
 		return NULL;
 	if (text_same(role, "constant")) {
-		struct evaluation e = {.module = p->module, .arena = p->arena};
-		const struct tensor *tensor = eval_constant_tensor(&e, type, attr_item(input, KEY_VALUE), module_main(p->module)->location);
+		struct evaluation e = { .module = p->module, .arena = p->arena };
+		const struct tensor *tensor = eval_constant_tensor(
+		        &e, type, attr_item(input, KEY_VALUE), module_main(p->module)->location);
 		return tensor ? add_parcel(p, tensor->data) : NULL;
 	}
 	if (!text_same(role, "weight") || !p->weights)
@@ -121,18 +132,23 @@ static struct parcel *plain_parcel(struct packing *p, const struct attr *segment
 /* false after a diagnostic. */
 static bool add_piece(struct packing *p, const struct attr *segment, int element_bytes, bool halves)
 {
-	const struct attr *input = map_get(&p->input, attr_item(segment, KEY_NAME)->text), *from = attr_item(input, KEY_DERIVED_FROM);
-	int errors = p->module->diag->count, part = text_same(attr_item_text(from, KEY_PART), "scale") ? SCALES : VALUES;
+	const struct attr *input = map_get(&p->input, attr_item(segment, KEY_NAME)->text);
+	const struct attr *from = attr_item(input, KEY_DERIVED_FROM);
+	int errors = p->module->diag->count;
+	int part = text_same(attr_item_text(from, KEY_PART), "scale") ? SCALES : VALUES;
 	bool rounded = from && p->weights;
 	if (!input || (from && !rounded))
 		return true;
-	struct parcel *parcel = rounded ? rounded_parcel(p, attr_item(segment, KEY_NAME)->text, from, part) : plain_parcel(p, segment, input);
+	struct parcel *parcel = rounded
+	        ? rounded_parcel(p, attr_item(segment, KEY_NAME)->text, from, part)
+	        : plain_parcel(p, segment, input);
 	if (p->module->diag->count > errors || !parcel)
 		return p->module->diag->count == errors;
-	struct piece piece = {.file = p->files.count};
+	struct piece piece = { .file = p->files.count };
 	const struct type *host = attr_item(input, KEY_TYPE)->type;
 	const char *wrong = segment_read(p->arena, segment, &piece.segment);
-	INVARIANT(p->module->guard, !wrong && !(halves && piece.segment.offset % 2), "%s \"%s\"", wrong ? wrong : "half a byte is in front of", piece.segment.name);
+	INVARIANT(p->module->guard, !wrong && !(halves && piece.segment.offset % 2), "%s \"%s\"",
+	        wrong ? wrong : "half a byte is in front of", piece.segment.name);
 	piece.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
 	piece.segment.image_bytes = element_bytes;
 	piece.segment.halves = halves;
@@ -154,7 +170,9 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 			return false;
 	if (p->pieces == pieces)
 		return true;
-	struct image_file file = {.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, KEY_NAME)->text), .bytes = (size_t)(attr_item(buffer, KEY_WORDS)->integer * emit_bytes(word))};
+	struct image_file file = { .path = text_format(p->arena, "weights/%s.bin",
+		                           attr_item(buffer, KEY_NAME)->text),
+		.bytes = (size_t)(attr_item(buffer, KEY_WORDS)->integer * emit_bytes(word)) };
 	file.place = output_place(p->output, file.path);
 	VEC_PUSH(p->arena, &p->files, file);
 	return file.place != NULL;
@@ -163,8 +181,10 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 /* The largest first, so that the workers end at about the same time. */
 static int by_size(const void *left, const void *right)
 {
-	const struct parcel *a = *(struct parcel *const *)left, *b = *(struct parcel *const *)right;
-	int64_t difference = b->elements != a->elements ? b->elements - a->elements : a->number - b->number;
+	const struct parcel *a = *(struct parcel *const *)left;
+	const struct parcel *b = *(struct parcel *const *)right;
+	int64_t difference =
+	        b->elements != a->elements ? b->elements - a->elements : a->number - b->number;
 	return difference < 0 ? -1 : difference > 0;
 }
 
@@ -172,7 +192,8 @@ static int by_size(const void *left, const void *right)
 
 static int make_file(const struct image_file *file)
 {
-	int to = open(file->place, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), reason = to < 0 || ftruncate(to, (off_t)file->bytes) ? errno : 0;
+	int to = open(file->place, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int reason = to < 0 || ftruncate(to, (off_t)file->bytes) ? errno : 0;
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
@@ -189,28 +210,38 @@ static int put(int to, const char *data, size_t size, off_t at)
 	return 0;
 }
 
-static int write_piece(struct worker *worker, const struct segment *segment, const void *data, const char *place)
+static int write_piece(
+        struct worker *worker, const struct segment *segment, const void *data, const char *place)
 {
-	int64_t most = (int64_t)CHUNK_BYTES / segment->image_bytes, elements = segment_elements(segment), count;
-	int to = open(place, O_WRONLY | O_CLOEXEC), reason = to < 0 ? errno : 0;
+	int64_t most = (int64_t)CHUNK_BYTES / segment->image_bytes;
+	int64_t elements = segment_elements(segment);
+	int64_t count;
+	int to = open(place, O_WRONLY | O_CLOEXEC);
+	int reason = to < 0 ? errno : 0;
 	for (int64_t first = 0; first < elements && !reason; first += count) {
-		int64_t together = segment->run ? segment->run - first % segment->run : elements - first, at = segment_place(segment, first);
+		int64_t together =
+		        segment->run ? segment->run - first % segment->run : elements - first;
+		int64_t at = segment_place(segment, first);
 		count = together < most ? together : most;
 		size_t bytes = (size_t)segment_bytes(segment, count);
 		memset(worker->chunk, 0, bytes);
 		segment_pack(segment, data, worker->chunk, at, first, count);
-		reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes, (off_t)segment_bytes(segment, at));
+		reason = output_stopped(worker->packing->output)
+		        ? EINTR
+		        : put(to, worker->chunk, bytes, (off_t)segment_bytes(segment, at));
 	}
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
 static bool fill_room(struct worker *worker, const struct parcel *parcel)
 {
-	const struct quantized_weight *values = parcel->weight[VALUES], *scales = parcel->weight[SCALES];
+	const struct quantized_weight *values = parcel->weight[VALUES];
+	const struct quantized_weight *scales = parcel->weight[SCALES];
 	const volatile sig_atomic_t *stop = worker->packing->output->stop;
 	if (!values)
 		return quantized_weight_fill(scales, worker->room[SCALES], NULL, stop);
-	return quantized_weight_fill(values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL, stop);
+	return quantized_weight_fill(
+	        values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL, stop);
 }
 
 /* false: the others need not go on. */
@@ -221,7 +252,9 @@ static bool fill_parcel(struct worker *worker, struct parcel *parcel)
 	for (int part = 0; part < PARTS && !parcel->unfit; part++)
 		for (size_t i = 0; i < parcel->pieces[part].count; i++) {
 			const struct piece *piece = &parcel->pieces[part].data[i];
-			parcel->reason = write_piece(worker, &piece->segment, parcel->data ? parcel->data : worker->room[part], p->files.data[piece->file].place);
+			parcel->reason = write_piece(worker, &piece->segment,
+			        parcel->data ? parcel->data : worker->room[part],
+			        p->files.data[piece->file].place);
 			parcel->file = piece->file;
 			if (parcel->reason)
 				return false;
@@ -244,13 +277,18 @@ static void fill_parcels(void *argument, struct arena *scratch)
 static int hash_file(struct worker *worker, struct image_file *file)
 {
 	struct blake2 hash;
-	int from = open(file->place, O_RDONLY | O_CLOEXEC), reason = from < 0 ? errno : 0;
+	int from = open(file->place, O_RDONLY | O_CLOEXEC);
+	int reason = from < 0 ? errno : 0;
 	size_t left = file->bytes;
 	blake2_start(&hash);
 	while (left && !reason) {
 		ssize_t got = read(from, worker->chunk, left < CHUNK_BYTES ? left : CHUNK_BYTES);
 		bool again = got < 0 && errno == EINTR;
-		reason = again ? 0 : got < 0 ? errno : got == 0 ? EIO : output_stopped(worker->packing->output) ? EINTR : 0;
+		reason = again                                    ? 0
+		        : got < 0                                 ? errno
+		        : got == 0                                ? EIO
+		        : output_stopped(worker->packing->output) ? EINTR
+		                                                  : 0;
 		if (got > 0)
 			blake2_add(&hash, worker->chunk, (size_t)got);
 		left -= got > 0 ? (size_t)got : 0;
@@ -273,11 +311,12 @@ static void hash_files(void *argument, struct arena *scratch)
 	}
 }
 
-static void run_workers(struct packing *p, struct worker *worker, void (*work)(void *worker, struct arena *scratch))
+static void run_workers(
+        struct packing *p, struct worker *worker, void (*work)(void *worker, struct arena *scratch))
 {
 	struct task task[WORKERS];
 	for (int i = 0; i < WORKERS; i++)
-		task[i] = (struct task){work, &worker[i]};
+		task[i] = (struct task){ work, &worker[i] };
 	p->next = 0;
 	tasks_run(p->module->guard, WORKERS, task);
 }
@@ -290,7 +329,8 @@ static void pack_files(struct packing *p)
 		p->failed = p->files.data[i].reason != 0;
 	}
 	for (int i = 0; i < WORKERS; i++) {
-		worker[i] = (struct worker){.packing = p, .chunk = arena_alloc(p->arena, CHUNK_BYTES)};
+		worker[i] = (struct worker){ .packing = p,
+			.chunk = arena_alloc(p->arena, CHUNK_BYTES) };
 		for (int part = 0; part < PARTS; part++)
 			worker[i].room[part] = arena_alloc(p->arena, p->most[part]);
 	}
@@ -304,12 +344,18 @@ static bool check_parcels(const struct packing *p)
 	for (size_t i = 0; i < p->parcels.count; i++) {
 		const struct parcel *parcel = p->parcels.data[i];
 		if (parcel->unfit) {
-			const struct quantized_weight *weight = parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
-			diag_error(p->output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", weight->from->source);
-			return diag_note(p->output->diag, "finite numbers are needed: the largest absolute value gives the scale of its group");
+			const struct quantized_weight *weight =
+			        parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
+			diag_error(p->output->diag, NOWHERE,
+			        "the weight \"%s\" holds a number that is infinite or not a number",
+			        weight->from->source);
+			return diag_note(p->output->diag,
+			        "finite numbers are needed: the largest absolute value gives the "
+			        "scale of its group");
 		}
 		if (parcel->reason)
-			return output_error(p->output, p->files.data[parcel->file].path, parcel->reason);
+			return output_error(
+			        p->output, p->files.data[parcel->file].path, parcel->reason);
 	}
 	return true;
 }
@@ -319,16 +365,24 @@ static struct map inputs_of(struct module *module)
 	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	struct map input = map_new(module->arena);
 	for (int i = 0; inputs && i < inputs->count; i++)
-		map_set(&input, attr_item(inputs->items[i].value, KEY_NAME)->text, (void *)(uintptr_t)inputs->items[i].value);
+		map_set(&input, attr_item(inputs->items[i].value, KEY_NAME)->text,
+		        (void *)(uintptr_t)inputs->items[i].value);
 	return input;
 }
 
-bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes)
+bool pack_weights(
+        struct output *output, struct module *module, struct weights *weights, int64_t *bytes)
 {
 	const struct attr *buffers = attr_get(module_main(module), KEY_STREAM_BUFFERS);
-	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena, .input = inputs_of(module), .rounded = map_new(module->arena)};
+	struct packing p = { .output = output,
+		.module = module,
+		.weights = weights,
+		.arena = module->arena,
+		.input = inputs_of(module),
+		.rounded = map_new(module->arena) };
 	for (int b = 0; b < buffers->count; b++)
-		if (!attr_item(buffers->items[b].value, KEY_SAME_AS) && !plan_file(&p, buffers->items[b].value))
+		if (!attr_item(buffers->items[b].value, KEY_SAME_AS) &&
+		        !plan_file(&p, buffers->items[b].value))
 			return false;
 	if (p.parcels.count) {
 		qsort(p.parcels.data, p.parcels.count, sizeof *p.parcels.data, by_size);

@@ -1,10 +1,13 @@
-/* Weights and constants, packed into the images of the memory buffers that hold them: weights/BUFFER.bin. */
+/* Weights and constants, packed into the images of the memory buffers that hold them:
+ * weights/BUFFER.bin. */
 #ifndef STC_PACK_H
 #define STC_PACK_H
 #include "pipeline/output.h"
 #include "import/weights.h"
 
-/* weights NULL: buffers with constants are still written, weights in them as 0.  *bytes (may be NULL) grows by what was written. */
-bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes);
+/* weights NULL: buffers with constants are still written, weights in them as 0.  *bytes (may be
+ * NULL) grows by what was written. */
+bool pack_weights(
+        struct output *output, struct module *module, struct weights *weights, int64_t *bytes);
 
 #endif

@@ -5,10 +5,10 @@ static const struct {
 	const char *name;
 	struct quant_scheme scheme;
 } schemes[] = {
-	{"w4a8", {.weight = 4, .head = 4, .embedding = 8, .group = 128, .state = 8}},
-	{"w8a8", {.weight = 8, .head = 8, .embedding = 8, .group = 128, .state = 8}},
-	{"bf16", {.bf16 = true, .state = 16}},
-	{"fp32", {0}},
+	{ "w4a8", { .weight = 4, .head = 4, .embedding = 8, .group = 128, .state = 8 } },
+	{ "w8a8", { .weight = 8, .head = 8, .embedding = 8, .group = 128, .state = 8 } },
+	{ "bf16", { .bf16 = true, .state = 16 } },
+	{ "fp32", { 0 } },
 };
 #define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
 
@@ -19,10 +19,20 @@ static const struct {
 	enum key which;
 	int64_t number;
 } choices[] = {
-	{"group", "32", QUANT_GROUP, 32},         {"group", "64", QUANT_GROUP, 64},       {"group", "128", QUANT_GROUP, 128},     {"group", "row", QUANT_GROUP, 0},
-	{"head", "i4", QUANT_HEAD, 4},            {"head", "i8", QUANT_HEAD, 8},          {"head", "f32", QUANT_HEAD, 0},         {"embedding", "i8", QUANT_EMBEDDING, 8},
-	{"embedding", "f32", QUANT_EMBEDDING, 0}, {"kv", "i8", QUANT_STATE, 8},           {"kv", "bf16", QUANT_STATE, 16},        {"kv", "f32", QUANT_STATE, 0},
-	{"activation", "group", QUANT_ACTIVATION, 0}, {"activation", "token", QUANT_ACTIVATION, 1},
+	{ "group", "32", QUANT_GROUP, 32 },
+	{ "group", "64", QUANT_GROUP, 64 },
+	{ "group", "128", QUANT_GROUP, 128 },
+	{ "group", "row", QUANT_GROUP, 0 },
+	{ "head", "i4", QUANT_HEAD, 4 },
+	{ "head", "i8", QUANT_HEAD, 8 },
+	{ "head", "f32", QUANT_HEAD, 0 },
+	{ "embedding", "i8", QUANT_EMBEDDING, 8 },
+	{ "embedding", "f32", QUANT_EMBEDDING, 0 },
+	{ "kv", "i8", QUANT_STATE, 8 },
+	{ "kv", "bf16", QUANT_STATE, 16 },
+	{ "kv", "f32", QUANT_STATE, 0 },
+	{ "activation", "group", QUANT_ACTIVATION, 0 },
+	{ "activation", "token", QUANT_ACTIVATION, 1 },
 };
 #define QUANT_CHOICES ((int)(sizeof choices / sizeof *choices))
 
@@ -30,26 +40,18 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 {
 	const char *equals = strchr(option, '=');
 	int i = 0;
-	while (equals && i < QUANT_CHOICES && (strncmp(choices[i].key, option, (size_t)(equals - option)) || choices[i].key[equals - option] || strcmp(choices[i].value, equals + 1)))
+	while (equals && i < QUANT_CHOICES &&
+	        (strncmp(choices[i].key, option, (size_t)(equals - option)) ||
+	                choices[i].key[equals - option] || strcmp(choices[i].value, equals + 1)))
 		i++;
 	if (!equals || i == QUANT_CHOICES)
 		return false;
 	switch (choices[i].which) {
-	case QUANT_GROUP:
-		scheme->group = choices[i].number;
-		break;
-	case QUANT_HEAD:
-		scheme->head = (int)choices[i].number;
-		break;
-	case QUANT_EMBEDDING:
-		scheme->embedding = (int)choices[i].number;
-		break;
-	case QUANT_STATE:
-		scheme->state = (int)choices[i].number;
-		break;
-	case QUANT_ACTIVATION:
-		scheme->per_token = choices[i].number;
-		break;
+	case QUANT_GROUP: scheme->group = choices[i].number; break;
+	case QUANT_HEAD: scheme->head = (int)choices[i].number; break;
+	case QUANT_EMBEDDING: scheme->embedding = (int)choices[i].number; break;
+	case QUANT_STATE: scheme->state = (int)choices[i].number; break;
+	case QUANT_ACTIVATION: scheme->per_token = choices[i].number; break;
 	}
 	return true;
 }
@@ -57,15 +59,19 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 static bool quant_option_error(struct diag *diag, const char *text, const char *part)
 {
 	diag_error(diag, NOWHERE, "--quant %s: '%s' cannot be read", text, part);
-	return diag_note(diag, "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row ,head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token");
+	return diag_note(diag,
+	        "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row "
+	        ",head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token");
 }
 
-bool quant_parse(struct arena *arena, struct diag *diag, const char *text, const struct quant_scheme **scheme)
+bool quant_parse(struct arena *arena, struct diag *diag, const char *text,
+        const struct quant_scheme **scheme)
 {
 	*scheme = NULL;
 	if (!text)
 		return true;
-	char *rest = text_copy(arena, text, strlen(text)), *next = strchr(rest, ',');
+	char *rest = text_copy(arena, text, strlen(text));
+	char *next = strchr(rest, ',');
 	int i = 0;
 	if (next)
 		*next++ = 0;

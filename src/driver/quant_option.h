@@ -5,5 +5,6 @@
 #include "options/pass_context.h"
 
 /* *scheme NULL: fp32, or no option at all.  false after a diagnostic. */
-bool quant_parse(struct arena *arena, struct diag *diag, const char *text, const struct quant_scheme **scheme);
+bool quant_parse(struct arena *arena, struct diag *diag, const char *text,
+        const struct quant_scheme **scheme);
 #endif

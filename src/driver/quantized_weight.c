@@ -3,7 +3,8 @@
 #include <string.h>
 
 /* Types outside a module, for comparing with a file's. */
-static struct type tensor_like(struct arena *arena, const struct type *like, const struct type *scalar)
+static struct type tensor_like(
+        struct arena *arena, const struct type *like, const struct type *scalar)
 {
 	struct type type = *like;
 	type.element = scalar;
@@ -16,55 +17,79 @@ static struct type tensor_like(struct arena *arena, const struct type *like, con
 }
 
 /* What else a moved bias is made of.  NULL after a diagnostic. */
-static const struct quantized_weight *find_moved(struct arena *arena, struct weights *weights, struct quantized_weight *weight)
+static const struct quantized_weight *find_moved(
+        struct arena *arena, struct weights *weights, struct quantized_weight *weight)
 {
 	const struct quantized *from = weight->from;
 	if (!from->folded_bias.bias)
 		return weight;
-	const struct weight *bias = weights_find(weights, from->folded_bias.bias, from->folded_bias.bias_type), *vector = bias ? weights_find(weights, from->folded_bias.vector, from->folded_bias.vector_type) : NULL;
+	const struct weight *bias =
+	        weights_find(weights, from->folded_bias.bias, from->folded_bias.bias_type);
+	const struct weight *vector = bias
+	        ? weights_find(weights, from->folded_bias.vector, from->folded_bias.vector_type)
+	        : NULL;
 	if (!vector)
 		return NULL;
 	int64_t groups = from->from.trip[1];
-	weight->folded_bias = (struct folded_bias_sources){weight->weight, weight->integers, weight->scales, bias->data, vector->data, arena_alloc(arena, (size_t)(groups * from->group)),
-					       ARENA_ARRAY(arena, uint16_t, groups)};
+	weight->folded_bias = (struct folded_bias_sources){ weight->weight, weight->integers,
+		weight->scales, bias->data, vector->data,
+		arena_alloc(arena, (size_t)(groups * from->group)),
+		ARENA_ARRAY(arena, uint16_t, groups) };
 	return weight;
 }
 
-static const struct quantized_weight *find_rounded(struct arena *arena, struct diag *diag, struct weights *weights, const struct quantized *from)
+static const struct quantized_weight *find_rounded(struct arena *arena, struct diag *diag,
+        struct weights *weights, const struct quantized *from)
 {
-	static const struct type byte = {.kind = TYPE_INTEGER, .width = 8, .text = "i8"}, half = {.kind = TYPE_FLOAT, .width = 16, .text = "f16"};
-	const char *q = text_format(arena, "%s.q", from->source), *scale = text_format(arena, "%s.scale", from->source);
+	static const struct type byte = { .kind = TYPE_INTEGER, .width = 8, .text = "i8" };
+	static const struct type half = { .kind = TYPE_FLOAT, .width = 16, .text = "f16" };
+	const char *q = text_format(arena, "%s.q", from->source);
+	const char *scale = text_format(arena, "%s.scale", from->source);
 	if (from->axis < 0) {
-		diag_error(diag, NOWHERE, "\"%s\" is in the weights file, but the reduction is not along one dimension of \"%s\"", q, from->source);
-		diag_note(diag, "provide \"%s\" in f32, which the compiler quantizes", from->source);
+		diag_error(diag, NOWHERE,
+		        "\"%s\" is in the weights file, but the reduction is not along one "
+		        "dimension of \"%s\"",
+		        q, from->source);
+		diag_note(
+		        diag, "provide \"%s\" in f32, which the compiler quantizes", from->source);
 		return NULL;
 	}
-	struct type integers = tensor_like(arena, from->type, &byte), scales = tensor_like(arena, from->type, &half);
+	struct type integers = tensor_like(arena, from->type, &byte);
+	struct type scales = tensor_like(arena, from->type, &half);
 	((int64_t *)(uintptr_t)scales.shape)[from->axis] = quantized_groups(from);
 	scales = tensor_like(arena, &scales, &half);
-	const struct weight *found = weights_find(weights, q, &integers), *scaled = found ? weights_find(weights, scale, &scales) : NULL;
+	const struct weight *found = weights_find(weights, q, &integers);
+	const struct weight *scaled = found ? weights_find(weights, scale, &scales) : NULL;
 	struct quantized_weight *weight = ARENA_NEW(arena, struct quantized_weight);
 	if (!scaled)
 		return NULL;
-	*weight = (struct quantized_weight){.from = from, .integers = found->data, .scales = scaled->data};
+	*weight = (struct quantized_weight){
+		.from = from, .integers = found->data, .scales = scaled->data
+	};
 	return find_moved(arena, weights, weight);
 }
 
-const struct quantized_weight *quantized_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *attr)
+const struct quantized_weight *quantized_weight_find(
+        struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *attr)
 {
 	const struct quantized *from = quantized_read(arena, attr);
 	if (!from) {
-		diag_error(diag, NOWHERE, "stream.derived_from of an argument is no description of a quantised weight");
-		diag_note(diag, "name, type, part, bits, axis, group, base, trips, strides, conditions");
+		diag_error(diag, NOWHERE,
+		        "stream.derived_from of an argument is no description of a quantised "
+		        "weight");
+		diag_note(diag,
+		        "name, type, part, bits, axis, group, base, trips, strides, conditions");
 		return NULL;
 	}
-	if (!from->cast && weights_has(weights, text_format(arena, "%s.q", from->source)) && (from->group != from->type->shape[from->type->rank - 1] || !weights_has(weights, from->source)))
+	if (!from->cast && weights_has(weights, text_format(arena, "%s.q", from->source)) &&
+	        (from->group != from->type->shape[from->type->rank - 1] ||
+	                !weights_has(weights, from->source)))
 		return find_rounded(arena, diag, weights, from);
 	const struct weight *found = weights_find(weights, from->source, from->type);
 	struct quantized_weight *weight = ARENA_NEW(arena, struct quantized_weight);
 	if (!found)
 		return NULL;
-	*weight = (struct quantized_weight){.from = from, .weight = found->data};
+	*weight = (struct quantized_weight){ .from = from, .weight = found->data };
 	return find_moved(arena, weights, weight);
 }
 
@@ -73,7 +98,9 @@ size_t quantized_weight_bytes(const struct quantized_weight *weight)
 	const struct quantized *from = weight->from;
 	if (from->folded_bias.bias)
 		return sizeof(float) * (size_t)from->from.trip[0];
-	return (size_t)(from->cast ? 2 * type_elements(from->type) : from->scales ? 2 * quantized_scales(from) : segment_elements(&from->from));
+	return (size_t)(from->cast     ? 2 * type_elements(from->type)
+	                : from->scales ? 2 * quantized_scales(from)
+	                               : segment_elements(&from->from));
 }
 
 /* Files need not align their tensors. */
@@ -82,19 +109,25 @@ static bool cast(const struct quantized_weight *weight, uint16_t *to)
 	int64_t elements = type_elements(weight->from->type);
 	for (int64_t i = 0; i < elements; i++) {
 		float number;
-		memcpy(&number, (const char *)weight->weight + i * (int64_t)sizeof number, sizeof number);
+		memcpy(&number, (const char *)weight->weight + i * (int64_t)sizeof number,
+		        sizeof number);
 		to[i] = st_bf16_bits(number);
 	}
 	return true;
 }
 
-bool quantized_weight_pairs(const struct quantized_weight *left, const struct quantized_weight *right)
+bool quantized_weight_pairs(
+        const struct quantized_weight *left, const struct quantized_weight *right)
 {
-	const struct quantized *a = left->from, *b = right->from;
-	return !a->cast && !b->cast && !a->folded_bias.bias && !b->folded_bias.bias && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantized_same_runs(a, b);
+	const struct quantized *a = left->from;
+	const struct quantized *b = right->from;
+	return !a->cast && !b->cast && !a->folded_bias.bias && !b->folded_bias.bias &&
+	        a->scales != b->scales && left->weight == right->weight &&
+	        left->integers == right->integers && quantized_same_runs(a, b);
 }
 
-bool quantized_weight_fill(const struct quantized_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop)
+bool quantized_weight_fill(const struct quantized_weight *weight, void *data, uint16_t *scales,
+        const volatile sig_atomic_t *stop)
 {
 	const struct quantized *from = weight->from;
 	if (from->cast)
@@ -112,5 +145,6 @@ bool quantized_weight_fill(const struct quantized_weight *weight, void *data, ui
 void quantized_weight_release(const struct quantized_weight *weight)
 {
 	size_t elements = (size_t)type_elements(weight->from->type);
-	weights_release(weight->weight ? weight->weight : weight->integers, weight->weight ? elements * sizeof(float) : elements);
+	weights_release(weight->weight ? weight->weight : weight->integers,
+	        weight->weight ? elements * sizeof(float) : elements);
 }

@@ -1,4 +1,5 @@
-/* stc run: a design, once, for one token or several, from .npy files to .npy files.  Results are written whole or not at all. */
+/* stc run: a design, once, for one token or several, from .npy files to .npy files.  Results are
+ * written whole or not at all. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "base/npy.h"
@@ -28,9 +29,11 @@ struct run {
 	struct diag *diag;
 	struct design design;
 	struct weights *weights;
-	bool *supplied;              /* [design.now->tensors] */
-	char *text;               /* --tokens: what the input is at first, then a row for every token of the steps, and for the one behind them; NULL: it is not asked for */
-	int64_t tokens, begun;    /* steps of the launch; tokens given */
+	bool *supplied; /* [design.now->tensors] */
+	/* --tokens: what the input is at first, then a row for every token of the steps, and for
+	 * the one behind them; NULL: it is not asked for */
+	char *text;
+	int64_t tokens, begun; /* steps of the launch; tokens given */
 	size_t text_bytes;
 	VEC(struct input) inputs;
 	VEC(struct result_file) files;
@@ -75,18 +78,22 @@ static void list(struct run *run, bool result)
 	struct text text = text_new(run->arena);
 	for (size_t i = 0; i < run->design.now->tensors.count; i++) {
 		const struct design_tensor *tensor = &run->design.now->tensors.data[i];
-		if (tensor->result != result || (text_same(tensor->role, "weight") && run->design.packed))
+		if (tensor->result != result ||
+		        (text_same(tensor->role, "weight") && run->design.packed))
 			continue;
 		text_add(&text, "%s%s %s ", text.size ? ", " : "", tensor->name, tensor->dtype);
 		npy_shape_text(&text, tensor->rank, tensor->shape);
 	}
-	diag_note(run->diag, "%s: %s", result ? "results" : "inputs", text.size ? text.data : "none");
+	diag_note(
+	        run->diag, "%s: %s", result ? "results" : "inputs", text.size ? text.data : "none");
 }
 
-/* The input that an output feeds: with --tokens a text is read and written in its place, a dim more in front of it. */
+/* The input that an output feeds: with --tokens a text is read and written in its place, a dim
+ * more in front of it. */
 static bool is_text(const struct run *run, const struct design_tensor *tensor)
 {
-	return run->tokens && tensor == &run->design.now->tensors.data[run->design.now->feedback.input];
+	return run->tokens &&
+	        tensor == &run->design.now->tensors.data[run->design.now->feedback.input];
 }
 
 static struct design_tensor *find_tensor(struct run *run, const char *name, bool result)
@@ -94,12 +101,14 @@ static struct design_tensor *find_tensor(struct run *run, const char *name, bool
 	struct design_tensor *fed = design_argument(&run->design, name);
 	if (result && fed && is_text(run, fed))
 		return fed;
-	struct design_tensor *tensor = result ? design_result(&run->design, name) : design_argument(&run->design, name);
+	struct design_tensor *tensor =
+	        result ? design_result(&run->design, name) : design_argument(&run->design, name);
 	if (!tensor)
 		tensor = numbered(&run->design, number_of(name, result ? "result" : "arg"), result);
 	if (tensor)
 		return result ? design_result(&run->design, tensor->name) : tensor;
-	diag_error(run->diag, NOWHERE, "the design has no %s '%s'", result ? "result" : "input", name);
+	diag_error(
+	        run->diag, NOWHERE, "the design has no %s '%s'", result ? "result" : "input", name);
 	list(run, result);
 	return NULL;
 }
@@ -108,42 +117,57 @@ static struct design_tensor *find_tensor(struct run *run, const char *name, bool
 
 static bool same_shape(const struct design_tensor *tensor, const struct npy *npy)
 {
-	return tensor->rank == npy->rank && (!npy->rank || !memcmp(tensor->shape, npy->shape, sizeof *npy->shape * (size_t)npy->rank));
+	return tensor->rank == npy->rank &&
+	        (!npy->rank ||
+	                !memcmp(tensor->shape, npy->shape, sizeof *npy->shape * (size_t)npy->rank));
 }
 
-static bool check_input(struct run *run, const struct design_tensor *tensor, const char *path, const struct npy *npy)
+static bool check_input(struct run *run, const struct design_tensor *tensor, const char *path,
+        const struct npy *npy)
 {
-	bool type = text_same(tensor->npy, npy->dtype) || (text_same(tensor->npy, "i1") && text_same(npy->dtype, "u1"));
+	bool type = text_same(tensor->npy, npy->dtype) ||
+	        (text_same(tensor->npy, "i1") && text_same(npy->dtype, "u1"));
 	if (type && same_shape(tensor, npy))
 		return true;
-	struct text found = text_new(run->arena), wanted = text_new(run->arena);
+	struct text found = text_new(run->arena);
+	struct text wanted = text_new(run->arena);
 	npy_shape_text(&found, npy->rank, npy->shape);
 	npy_shape_text(&wanted, tensor->rank, tensor->shape);
-	diag_error(run->diag, (struct location){.file = path}, "holds %s %s", npy->dtype, found.data);
-	return diag_note(run->diag, "input '%s' is %s %s", tensor->name, tensor->npy ? tensor->npy : tensor->dtype, wanted.data);
+	diag_error(run->diag, (struct location){ .file = path }, "holds %s %s", npy->dtype,
+	        found.data);
+	return diag_note(run->diag, "input '%s' is %s %s", tensor->name,
+	        tensor->npy ? tensor->npy : tensor->dtype, wanted.data);
 }
 
-/* The whole input, then what is behind it row by row: the file has all rows along the input's own axis. */
+/* The whole input, then what is behind it row by row: the file has all rows along the input's
+ * own axis. */
 static void copy_rows(struct run *run, const struct design_tensor *tensor, const struct npy *npy)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
-	int64_t all = npy->shape[feedback->axis], most = feedback->chunk_tokens, before = 1;
+	int64_t all = npy->shape[feedback->axis];
+	int64_t most = feedback->chunk_tokens;
+	int64_t before = 1;
 	for (int d = 0; d < feedback->axis; d++)
 		before *= tensor->shape[d];
 	size_t pitch = feedback->bytes / (size_t)before;
 	for (int64_t i = 0; i < before * all; i++) {
-		int64_t outer = i / all, row = i % all;
-		size_t at = row < most ? (size_t)(outer * most + row) : (size_t)(row * before + outer);
+		int64_t outer = i / all;
+		int64_t row = i % all;
+		size_t at =
+		        row < most ? (size_t)(outer * most + row) : (size_t)(row * before + outer);
 		memcpy(run->text + at * pitch, (const char *)npy->data + (size_t)i * pitch, pitch);
 	}
 }
 
-/* How many tokens the file gives, the first step's as one; `one`: the file as if it were the input. */
-static int64_t supplied_tokens(const struct run *run, const struct design_tensor *tensor, const struct npy *npy, struct npy *one)
+/* How many tokens the file gives, the first step's as one; `one`: the file as if it were the
+ * input. */
+static int64_t supplied_tokens(const struct run *run, const struct design_tensor *tensor,
+        const struct npy *npy, struct npy *one)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
 	*one = *npy;
-	if (feedback->rows >= 0 && npy->rank == tensor->rank && npy->shape[feedback->axis] > feedback->chunk_tokens) {
+	if (feedback->rows >= 0 && npy->rank == tensor->rank &&
+	        npy->shape[feedback->axis] > feedback->chunk_tokens) {
 		one->shape[feedback->axis] = feedback->chunk_tokens;
 		return 1 + npy->shape[feedback->axis] - feedback->chunk_tokens;
 	}
@@ -154,15 +178,18 @@ static int64_t supplied_tokens(const struct run *run, const struct design_tensor
 	return npy->shape[0];
 }
 
-static bool load_text(struct run *run, const struct design_tensor *tensor, const char *path, const struct npy *npy)
+static bool load_text(struct run *run, const struct design_tensor *tensor, const char *path,
+        const struct npy *npy)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
 	struct npy one;
 	int64_t supplied = supplied_tokens(run, tensor, npy, &one);
-	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, supplied))
+	if (!check_input(run, tensor, path, &one) ||
+	        !design_takes(&run->design, run->tokens, supplied))
 		return false;
 	run->begun = supplied;
-	run->text_bytes = tensor->bytes + (size_t)design_text(&run->design, run->tokens, supplied) * feedback->bytes;
+	run->text_bytes = tensor->bytes +
+	        (size_t)design_text(&run->design, run->tokens, supplied) * feedback->bytes;
 	run->text = arena_alloc(run->arena, run->text_bytes);
 	if (feedback->rows >= 0)
 		copy_rows(run, tensor, npy);
@@ -173,7 +200,8 @@ static bool load_text(struct run *run, const struct design_tensor *tensor, const
 
 static bool load_input(struct run *run, const char *option)
 {
-	const char *path, *name = split(run, "in", option, &path);
+	const char *path;
+	const char *name = split(run, "in", option, &path);
 	struct design_tensor *tensor = name ? find_tensor(run, name, false) : NULL;
 	struct npy npy;
 	if (!tensor)
@@ -188,7 +216,7 @@ static bool load_input(struct run *run, const char *option)
 		return load_text(run, tensor, path, &npy);
 	if (!check_input(run, tensor, path, &npy))
 		return false;
-	struct input input = {tensor, npy.data, npy.bytes};
+	struct input input = { tensor, npy.data, npy.bytes };
 	extents_note(tensor, npy.data);
 	VEC_PUSH(run->arena, &run->inputs, input);
 	return true;
@@ -203,15 +231,21 @@ static enum type_kind kind_of(const char *dtype)
 static bool load_weight(struct run *run, struct design_tensor *tensor)
 {
 	const char *digits = tensor->dtype + strcspn(tensor->dtype, "0123456789");
-	struct type element = {.kind = kind_of(tensor->dtype), .width = atoi(digits), .text = tensor->dtype};
+	struct type element = {
+		.kind = kind_of(tensor->dtype), .width = atoi(digits), .text = tensor->dtype
+	};
 	struct text text = text_new(run->arena);
 	text_add(&text, "%s ", tensor->dtype);
 	npy_shape_text(&text, tensor->rank, tensor->shape);
-	struct type type = {.kind = TYPE_TENSOR, .rank = tensor->rank, .shape = tensor->shape, .element = &element, .text = text.data};
+	struct type type = { .kind = TYPE_TENSOR,
+		.rank = tensor->rank,
+		.shape = tensor->shape,
+		.element = &element,
+		.text = text.data };
 	const struct weight *weight = weights_find(run->weights, tensor->name, &type);
 	if (!weight)
 		return false;
-	struct input input = {tensor, weight->data, weight->bytes};
+	struct input input = { tensor, weight->data, weight->bytes };
 	VEC_PUSH(run->arena, &run->inputs, input);
 	return run->supplied[tensor - run->design.now->tensors.data] = true;
 }
@@ -222,13 +256,15 @@ static bool load_weights(struct run *run)
 	if (!path)
 		return true;
 	if (run->design.packed) {
-		diag_error(run->diag, NOWHERE, "--weights is given, but the design has its weights");
+		diag_error(
+		        run->diag, NOWHERE, "--weights is given, but the design has its weights");
 		return diag_note(run->diag, "designs compiled without --weights take them here");
 	}
 	run->weights = weights_open(run->arena, run->diag, path);
 	for (size_t i = 0; run->weights && i < run->design.now->tensors.count; i++) {
 		struct design_tensor *tensor = &run->design.now->tensors.data[i];
-		if (text_same(tensor->role, "weight") && !run->supplied[i] && !load_weight(run, tensor))
+		if (text_same(tensor->role, "weight") && !run->supplied[i] &&
+		        !load_weight(run, tensor))
 			return false;
 	}
 	return run->weights != NULL;
@@ -245,10 +281,13 @@ static bool load_inputs(struct run *run)
 	if (!load_weights(run))
 		return false;
 	for (size_t i = 0; i < run->design.now->tensors.count; i++)
-		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->supplied[i])
-			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.now->tensors.data[i].name);
+		if (!run->design.now->tensors.data[i].result &&
+		        !run->design.now->tensors.data[i].set && !run->supplied[i])
+			text_add(&missing, "%s%s", missing.size ? ", " : "",
+			        run->design.now->tensors.data[i].name);
 	if (!missing.size)
-		return extents_allow(&run->design, run->tokens ? design_text(&run->design, run->tokens, run->begun) - 1 : 0);
+		return extents_allow(&run->design,
+		        run->tokens ? design_text(&run->design, run->tokens, run->begun) - 1 : 0);
 	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
 	list(run, false);
 	return false;
@@ -257,7 +296,8 @@ static bool load_inputs(struct run *run)
 static bool set_inputs(struct run *run)
 {
 	for (size_t i = 0; i < run->inputs.count; i++)
-		if (!design_set(&run->design, run->inputs.data[i].tensor, run->inputs.data[i].data, run->inputs.data[i].bytes))
+		if (!design_set(&run->design, run->inputs.data[i].tensor, run->inputs.data[i].data,
+		            run->inputs.data[i].bytes))
 			return false;
 	return true;
 }
@@ -266,10 +306,12 @@ static bool set_inputs(struct run *run)
 
 static bool cannot_write(struct run *run, const char *path)
 {
-	return diag_error(run->diag, (struct location){.file = path}, "cannot be written: %s", strerror(errno));
+	return diag_error(run->diag, (struct location){ .file = path }, "cannot be written: %s",
+	        strerror(errno));
 }
 
-static bool write_temporary(struct run *run, const char *path, const struct text *header, const void *data, size_t bytes)
+static bool write_temporary(struct run *run, const char *path, const struct text *header,
+        const void *data, size_t bytes)
 {
 	char *temporary = text_format(run->arena, "%s.XXXXXX", path);
 	int file = mkstemp(temporary);
@@ -277,22 +319,25 @@ static bool write_temporary(struct run *run, const char *path, const struct text
 	umask(mask);
 	if (file < 0)
 		return cannot_write(run, path);
-	struct result_file made = {path, temporary};
+	struct result_file made = { path, temporary };
 	VEC_PUSH(run->arena, &run->files, made);
 	FILE *stream = fchmod(file, 0666 & ~mask) ? NULL : fdopen(file, "wb");
 	if (!stream) {
 		close(file);
 		return cannot_write(run, path);
 	}
-	bool written = fwrite(header->data, 1, header->size, stream) == header->size && fwrite(data, 1, bytes, stream) == bytes;
+	bool written = fwrite(header->data, 1, header->size, stream) == header->size &&
+	        fwrite(data, 1, bytes, stream) == bytes;
 	return (fclose(stream) == 0 && written) || cannot_write(run, path);
 }
 
-/* What the input was for every step and is behind them; where rows count, a row for every token behind the first step, which may have been about several. */
+/* What the input was for every step and is behind them; where rows count, a row for every token
+ * behind the first step, which may have been about several. */
 static bool save_text(struct run *run, const struct design_tensor *tensor, const char *path)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
-	const struct design_tensor *step = feedback->rows < 0 ? tensor : &run->design.now->tensors.data[feedback->output];
+	const struct design_tensor *step =
+	        feedback->rows < 0 ? tensor : &run->design.now->tensors.data[feedback->output];
 	size_t skipped = feedback->rows < 0 ? 0 : tensor->bytes;
 	struct text header = text_new(run->arena);
 	int64_t *shape = ARENA_ARRAY(run->arena, int64_t, step->rank + 1);
@@ -305,7 +350,8 @@ static bool save_text(struct run *run, const struct design_tensor *tensor, const
 
 static bool save_result(struct run *run, const char *option)
 {
-	const char *path, *name = split(run, "out", option, &path);
+	const char *path;
+	const char *name = split(run, "out", option, &path);
 	const struct design_tensor *tensor = name ? find_tensor(run, name, true) : NULL;
 	if (!tensor)
 		return false;
@@ -314,7 +360,8 @@ static bool save_result(struct run *run, const char *option)
 		return save_text(run, tensor, path);
 	char *data = arena_alloc(run->arena, tensor->bytes + 1);
 	npy_header(&header, tensor->npy, tensor->rank, tensor->shape);
-	return design_get(&run->design, tensor, data, tensor->bytes) && write_temporary(run, path, &header, data, tensor->bytes);
+	return design_get(&run->design, tensor, data, tensor->bytes) &&
+	        write_temporary(run, path, &header, data, tensor->bytes);
 }
 
 static bool save_results(struct run *run)
@@ -342,12 +389,15 @@ static bool check_results(struct run *run)
 		return false;
 	}
 	for (size_t i = 0; i < out->count; i++) {
-		const char *path, *name = split(run, "out", out->data[i], &path);
+		const char *path;
+		const char *name = split(run, "out", out->data[i], &path);
 		const struct design_tensor *tensor = name ? find_tensor(run, name, true) : NULL;
 		if (!tensor)
 			return false;
 		if (!tensor->npy)
-			return diag_error(run->diag, NOWHERE, "result '%s' is %s, which .npy files cannot hold", tensor->name, tensor->dtype);
+			return diag_error(run->diag, NOWHERE,
+			        "result '%s' is %s, which .npy files cannot hold", tensor->name,
+			        tensor->dtype);
 	}
 	return true;
 }
@@ -372,24 +422,29 @@ static bool execute(struct run *run)
 {
 	struct session *session = run->session;
 	const char *device = session->options.device ? session->options.device : "cpu";
-	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file, NULL) || !design_choose(&run->design, session->options.phase))
+	if (!session_stage(session, "open") ||
+	        !design_open(&run->design, session->options.file, NULL) ||
+	        !design_choose(&run->design, session->options.phase))
 		return false;
 	run->tokens = session->options.tokens;
 	if (run->tokens && !design_takes(&run->design, run->tokens, 1))
 		return false;
 	run->supplied = ARENA_ARRAY(run->arena, bool, run->design.now->tensors.count + 1);
-	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device) || !set_inputs(run))
+	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") ||
+	        !design_start(&run->design, device) || !set_inputs(run))
 		return false;
-	if (!session_stage(session, "launch") || !launch(run) || !session_stage(session, "save") || !save_results(run))
+	if (!session_stage(session, "launch") || !launch(run) || !session_stage(session, "save") ||
+	        !save_results(run))
 		return false;
-	text_add(&session->out, "%s: launch %.6f s on %s, host %.6f s\n", run->design.name, run->design.device_seconds, device, run->design.host_seconds + run->design.pending);
+	text_add(&session->out, "%s: launch %.6f s on %s, host %.6f s\n", run->design.name,
+	        run->design.device_seconds, device, run->design.host_seconds + run->design.pending);
 	return true;
 }
 
 bool command_run(struct session *session)
 {
 	struct run *run = ARENA_NEW(session->arena, struct run);
-	*run = (struct run){.session = session, .arena = session->arena, .diag = &session->diag};
+	*run = (struct run){ .session = session, .arena = session->arena, .diag = &session->diag };
 	run->design.arena = session->arena;
 	run->design.diag = &session->diag;
 	bool done = execute(run);

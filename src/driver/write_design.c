@@ -5,40 +5,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Headers that a design brings with it: those the vendor lacks beside the source; those of the vendor's names apart, for the CPU only. */
+/* Headers that a design brings with it: those the vendor lacks beside the source; those of the
+ * vendor's names apart, for the CPU only. */
 static const struct {
 	const char *from, *to;
 } headers[] = {
-	{"runtime/include/st_math.h", "hls/st_math.h"},
-	{"runtime/include/st_integer.h", "hls/st_integer.h"},
-	{"runtime/include/st_narrow.h", "hls/st_narrow.h"},
-	{"runtime/include/ap_int.h", "hls/csim/ap_int.h"},
-	{"runtime/include/st_fibre.h", "hls/csim/st_fibre.h"},
-	{"runtime/include/hls_stream.h", "hls/csim/hls_stream.h"},
-	{"runtime/include/hls_streamofblocks.h", "hls/csim/hls_streamofblocks.h"},
-	{"runtime/include/hls_vector.h", "hls/csim/hls_vector.h"},
-	{"include/stc_runtime.h", "host/stc_runtime.h"},
+	{ "runtime/include/st_math.h", "hls/st_math.h" },
+	{ "runtime/include/st_integer.h", "hls/st_integer.h" },
+	{ "runtime/include/st_narrow.h", "hls/st_narrow.h" },
+	{ "runtime/include/ap_int.h", "hls/csim/ap_int.h" },
+	{ "runtime/include/st_fibre.h", "hls/csim/st_fibre.h" },
+	{ "runtime/include/hls_stream.h", "hls/csim/hls_stream.h" },
+	{ "runtime/include/hls_streamofblocks.h", "hls/csim/hls_streamofblocks.h" },
+	{ "runtime/include/hls_vector.h", "hls/csim/hls_vector.h" },
+	{ "include/stc_runtime.h", "host/stc_runtime.h" },
 };
 
 static bool copy_headers(struct output *output)
 {
 	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-		const char *from = data_path(output->arena, headers[i].from), *reason;
+		const char *from = data_path(output->arena, headers[i].from);
+		const char *reason;
 		size_t size;
 		const char *text = file_read(output->arena, from, &size, &reason);
 		if (!text)
-			return diag_error(output->diag, (struct location){.file = from}, "cannot be read: %s", reason);
+			return diag_error(output->diag, (struct location){ .file = from },
+			        "cannot be read: %s", reason);
 		if (!output_file(output, headers[i].to, text, size))
 			return false;
 	}
 	return true;
 }
 
-bool write_code(struct output *output, const struct phases *phases, const struct platform *platform, const char *name)
+bool write_code(struct output *output, const struct phases *phases, const struct platform *platform,
+        const char *name)
 {
 	struct arena *arena = output->arena;
 	const char *top = emit_top_name(arena, name);
-	struct text code = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
+	struct text code = text_new(arena);
+	struct text link = text_new(arena);
+	struct text make = text_new(arena);
+	struct text host = text_new(arena);
 	if (!emit_hls_phases(phases, platform, top, &code))
 		return false;
 	emit_link(phases, platform, top, &link);
@@ -47,22 +54,28 @@ bool write_code(struct output *output, const struct phases *phases, const struct
 	for (int p = 0; p < phases->count; p++) {
 		struct text dump = text_new(arena);
 		ir_print(phases->phase[p].module, &dump);
-		if (!output_file(output, phase_file(arena, p ? phases->phase[p].name : NULL, "design.mlir"), dump.data, dump.size))
+		if (!output_file(output,
+		            phase_file(arena, p ? phases->phase[p].name : NULL, "design.mlir"),
+		            dump.data, dump.size))
 			return false;
 	}
-	return output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) && output_file(output, "hls/link.cfg", link.data, link.size) &&
-	       output_file(output, "hls/Makefile", make.data, make.size) && output_file(output, "host/main.c", host.data, host.size) && copy_headers(output);
+	return output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) &&
+	        output_file(output, "hls/link.cfg", link.data, link.size) &&
+	        output_file(output, "hls/Makefile", make.data, make.size) &&
+	        output_file(output, "host/main.c", host.data, host.size) && copy_headers(output);
 }
 
 static int by_path(const void *left, const void *right)
 {
-	return strcmp(((const struct output_entry *)left)->path, ((const struct output_entry *)right)->path);
+	return strcmp(((const struct output_entry *)left)->path,
+	        ((const struct output_entry *)right)->path);
 }
 
 bool write_manifest(struct output *output, struct text *text)
 {
 	if (output->entries.count)
-		qsort(output->entries.data, output->entries.count, sizeof *output->entries.data, by_path);
+		qsort(output->entries.data, output->entries.count, sizeof *output->entries.data,
+		        by_path);
 	text_add(text, "\"files\":{");
 	for (size_t i = 0; i < output->entries.count; i++) {
 		text_add(text, "%s\n  ", i ? "," : "");

@@ -6,9 +6,12 @@
 
 struct platform;
 
-/* hls/, host/ and design.mlir, the module itself, which `stc simulate` reads.  name: the design's. */
-bool write_code(struct output *output, const struct phases *phases, const struct platform *platform, const char *name);
-/* manifest.json; the last file, since it lists all others.  text: its beginning, from emit_manifest. */
+/* hls/, host/ and design.mlir, the module itself, which `stc simulate` reads.  name: the
+ * design's. */
+bool write_code(struct output *output, const struct phases *phases, const struct platform *platform,
+        const char *name);
+/* manifest.json; the last file, since it lists all others.  text: its beginning, from
+ * emit_manifest. */
 bool write_manifest(struct output *output, struct text *text);
 
 #endif

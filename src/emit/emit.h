@@ -3,57 +3,79 @@
 #define STC_EMIT_H
 #include "ir/ir.h"
 
-#define DESIGN_VERSION 2      /* of the files in a design folder */
+#define DESIGN_VERSION 2 /* of the files in a design folder */
 
 struct platform;
 
-/* The name of the top function, which is also the kernel's: an identifier made of the design's name. */
+/* The name of the top function, which is also the kernel's: an identifier made of the design's
+ * name. */
 const char *emit_top_name(struct arena *arena, const char *design);
 
-struct phase {                /* of a design: one of the modules that a launch may run */
-	const char *name;         /* NULL: there is only one */
+struct phase {            /* of a design: one of the modules that a launch may run */
+	const char *name; /* NULL: there is only one */
 	struct module *module;
 };
 
 struct phases {
 	int count;
-	const struct phase *phase;        /* [count]; of their ports, those with one number (emit_argument) are one port of the kernel */
+	/* [count]; of their ports, those with one number (emit_argument) are one port of the
+	 * kernel */
+	const struct phase *phase;
 };
 
 /* Each adds one file to `out`. */
-bool emit_hls(struct module *module, const struct platform *platform, const char *top, struct text *out);       /* hls/TOP.cpp; false: an operation that has no spelling, diagnostics say which */
-bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top, struct text *out);       /* the same; which phase runs is the last argument */
-void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out);      /* hls/link.cfg: memory channels, dies */
-void emit_makefile(const struct platform *platform, const char *top, struct text *out);    /* hls/Makefile: csim, xclbin, host */
-void emit_host(const struct phases *phases, const char *top, struct text *out);       /* host/main.c */
-#define MANIFEST_BEGIN "{\"schema\":1,\"tool\":\""       /* what each manifest.json of ours begins with */
-/* manifest.json up to its list of files: names, shapes, and how host tensors lie in the buffers of the ports. */
-void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out);
+/* hls/TOP.cpp; false: an operation that has no spelling, diagnostics say which */
+bool emit_hls(
+        struct module *module, const struct platform *platform, const char *top, struct text *out);
+/* the same; which phase runs is the last argument */
+bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top,
+        struct text *out);
+/* hls/link.cfg: memory channels, dies */
+void emit_link(const struct phases *phases, const struct platform *platform, const char *top,
+        struct text *out);
+/* hls/Makefile: csim, xclbin, host */
+void emit_makefile(const struct platform *platform, const char *top, struct text *out);
+/* host/main.c */
+void emit_host(const struct phases *phases, const char *top, struct text *out);
+#define MANIFEST_BEGIN "{\"schema\":1,\"tool\":\"" /* what each manifest.json of ours begins with */
+/* manifest.json up to its list of files: names, shapes, and how host tensors lie in the buffers
+ * of the ports. */
+void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed,
+        struct text *out);
 
 /* Ports of main, as the attributes of its arguments name them. */
 struct memory_port {
 	const char *name, *buffer;
-	const char *bundle;       /* the adapter that serves all ports with this name */
+	const char *bundle; /* the adapter that serves all ports with this name */
 	const struct type *word;
 	int64_t channel;
 	bool write;
 };
 struct memory_port emit_port(const struct op *function, int argument);
 int emit_ports(const struct module *module);
-int emit_argument(const struct op *function, int argument);    /* its number among the kernel's: stream.argument, or the same */
+/* its number among the kernel's: stream.argument, or the same */
+int emit_argument(const struct op *function, int argument);
 struct kernel_port {
-	struct memory_port port;  /* as the first phase that has it says */
-	int64_t words, bytes;     /* of the largest buffer that it is for */
-	bool both;                /* between steps it is read and written, */
-	int64_t rows;             /* so many rows one behind the other; 0: of one, or none */
-	bool single;              /* words travel one by one */
-	int outstanding;          /* requests under way that it has for itself; 0: those of its adapter by default */
+	struct memory_port port; /* as the first phase that has it says */
+	int64_t words, bytes;    /* of the largest buffer that it is for */
+	bool both;               /* between steps it is read and written, */
+	int64_t rows;            /* so many rows one behind the other; 0: of one, or none */
+	bool single;             /* words travel one by one */
+	/* requests under way that it has for itself; 0: those of its adapter by default */
+	int outstanding;
 	const struct op *process; /* the call whose it is; NULL where phases differ in that */
-	int adapter, unit;        /* the first port of its adapter; which load or store unit of it this has, from 0, and -1 where it is the only port: ports of one process share one */
-	int64_t adapter_bytes, adapter_bits, adapter_outstanding;         /* of the adapter's buffers together; of its widest port; of its ports together */
+	/* the first port of its adapter; which load or store unit of it this has, from 0, and -1
+	 * where it is the only port: ports of one process share one */
+	int adapter, unit;
+	/* of the adapter's buffers together; of its widest port; of its ports together */
+	int64_t adapter_bytes, adapter_bits, adapter_outstanding;
 };
-int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port);     /* all of them, in order; returns how many */
+/* all of them, in order; returns how many */
+int emit_kernel_ports(
+        struct arena *arena, const struct phases *phases, const struct kernel_port **port);
 int emit_adapters(struct arena *arena, const struct phases *phases);
-int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte, i4 too but in words of several */
+/* of a tensor on the host, or a word in memory; i1 takes one byte, i4 too but in words of
+ * several */
+int64_t emit_bytes(const struct type *type);
 
 #endif

@@ -1,23 +1,23 @@
-/* HLS C++ of a hardware-level module: one static function a process, and a dataflow region that starts each once: the top function, or what it calls. */
+/* HLS C++ of a hardware-level module: one static function a process, and a dataflow region that
+ * starts each once: the top function, or what it calls. */
 #include "emit/hls.h"
 #include "predict/bundle.h"
 #include "predict/feedback.h"
 #include "platform/platform.h"
 
-static const char *const head =
-	"#include \"hls_stream.h\"\n"
-	"#include \"hls_vector.h\"\n"
-	"%s%s"
-	"#include \"st_integer.h\"\n"
-	"#include \"st_math.h\"\n"
-	"%s"
-	"\n"
-	"#ifndef ST_PROCESS\n"
-	"#define ST_PROCESS(f, ...) f(__VA_ARGS__)\n"
-	"#define ST_REGION_END()\n"
-	"#define ST_NAMED(name)\n"
-	"#endif\n"
-	"\n";
+static const char *const head = "#include \"hls_stream.h\"\n"
+                                "#include \"hls_vector.h\"\n"
+                                "%s%s"
+                                "#include \"st_integer.h\"\n"
+                                "#include \"st_math.h\"\n"
+                                "%s"
+                                "\n"
+                                "#ifndef ST_PROCESS\n"
+                                "#define ST_PROCESS(f, ...) f(__VA_ARGS__)\n"
+                                "#define ST_REGION_END()\n"
+                                "#define ST_NAMED(name)\n"
+                                "#endif\n"
+                                "\n";
 
 int emit_ports(const struct module *module)
 {
@@ -43,7 +43,8 @@ struct memory_port emit_port(const struct op *function, int argument)
 	const struct attr *name = function_argument_attr(function, argument, KEY_STREAM_PORT);
 	const struct attr *buffer = function_argument_attr(function, argument, KEY_STREAM_BUFFER);
 	const struct attr *channel = function_argument_attr(function, argument, KEY_STREAM_CHANNEL);
-	const struct attr *direction = function_argument_attr(function, argument, KEY_STREAM_DIRECTION);
+	const struct attr *direction =
+	        function_argument_attr(function, argument, KEY_STREAM_DIRECTION);
 	return (struct memory_port){
 		.name = name ? name->text : "",
 		.buffer = buffer ? buffer->text : "",
@@ -57,8 +58,11 @@ struct memory_port emit_port(const struct op *function, int argument)
 static void add_port(struct kernel_port *kernel, const struct op *main, int argument)
 {
 	struct memory_port port = emit_port(main, argument);
-	const struct attr *buffer = attr_entry(attr_get(main, KEY_STREAM_BUFFERS), port.buffer), *size = attr_item(buffer, KEY_WORDS), *word = attr_item(buffer, KEY_WORD);
-	int64_t words = size ? size->integer : 1, bytes = size && word ? words * emit_bytes(word->type) : 0;
+	const struct attr *buffer = attr_entry(attr_get(main, KEY_STREAM_BUFFERS), port.buffer);
+	const struct attr *size = attr_item(buffer, KEY_WORDS);
+	const struct attr *word = attr_item(buffer, KEY_WORD);
+	int64_t words = size ? size->integer : 1;
+	int64_t bytes = size && word ? words * emit_bytes(word->type) : 0;
 	bool single = bundle_burst(main, argument, BUNDLE_SHORT_BURST) < BUNDLE_SHORT_BURST;
 	int outstanding = bundle_outstanding(main, argument, 0);
 	kernel->outstanding = outstanding > kernel->outstanding ? outstanding : kernel->outstanding;
@@ -70,7 +74,8 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	kernel->both |= feedback_touches(main, port.buffer);
 	struct feedback feedback;
 	bool text = feedback_read(main, &feedback) && text_same(feedback.buffer, port.buffer);
-	kernel->rows = text && feedback.chunk_tokens > kernel->rows ? feedback.chunk_tokens : kernel->rows;
+	kernel->rows =
+	        text && feedback.chunk_tokens > kernel->rows ? feedback.chunk_tokens : kernel->rows;
 }
 
 static const struct op *process_of(const struct op *main, int argument)
@@ -83,7 +88,8 @@ static const struct op *process_of(const struct op *main, int argument)
 	return NULL;
 }
 
-/* Ports before this one in its adapter, those of one process once; but where its own process has one, the unit of that. */
+/* Ports before this one in its adapter, those of one process once; but where its own process has
+ * one, the unit of that. */
 static int unit_of(const struct kernel_port *list, int number)
 {
 	int units = 0;
@@ -107,9 +113,10 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 		if (!text_same(other->port.bundle, port->port.bundle))
 			continue;
 		int64_t bits = 8 * emit_bytes(other->port.word);
-		bool again = false;       /* ports of one buffer are no more bytes */
+		bool again = false; /* ports of one buffer are no more bytes */
 		for (int j = 0; j < i; j++)
-			again |= text_same(list[j].port.bundle, port->port.bundle) && text_same(list[j].port.buffer, other->port.buffer);
+			again |= text_same(list[j].port.bundle, port->port.bundle) &&
+			        text_same(list[j].port.buffer, other->port.buffer);
 		port->adapter = port->adapter < 0 ? i : port->adapter;
 		port->adapter_bytes += again ? 0 : other->bytes;
 		port->adapter_outstanding += other->outstanding;
@@ -119,9 +126,11 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 	port->unit = others ? unit_of(list, number) : -1;
 }
 
-int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port)
+int emit_kernel_ports(
+        struct arena *arena, const struct phases *phases, const struct kernel_port **port)
 {
-	int most = 0, count = 0;
+	int most = 0;
+	int count = 0;
 	for (int p = 0; p < phases->count; p++)
 		most += emit_ports(phases->phase[p].module);
 	struct kernel_port *list = ARENA_ARRAY(arena, struct kernel_port, most + 1);
@@ -142,7 +151,8 @@ int emit_kernel_ports(struct arena *arena, const struct phases *phases, const st
 int emit_adapters(struct arena *arena, const struct phases *phases)
 {
 	const struct kernel_port *port;
-	int ports = emit_kernel_ports(arena, phases, &port), adapters = 0;
+	int ports = emit_kernel_ports(arena, phases, &port);
+	int adapters = 0;
 	for (int k = 0; k < ports; k++)
 		adapters += port[k].adapter == k;
 	return adapters;
@@ -153,7 +163,7 @@ static void bind_ports(struct emitter *e, struct names *names)
 	struct block *body = e->main->region[0];
 	for (int i = 0; i < body->arguments; i++) {
 		const char *name = names_add(names, "m_", emit_port(e->main, i).name);
-		hls_bind(e, body->argument[i], (struct spelling){.text = name, .atomic = true});
+		hls_bind(e, body->argument[i], (struct spelling){ .text = name, .atomic = true });
 	}
 }
 
@@ -166,31 +176,43 @@ static void bind_channels(struct emitter *e, struct names *names)
 			const char *function = names_add(names, "p", symbol);
 			map_set(&e->processes, symbol, (void *)(uintptr_t)function);
 			if (process && attr_get(process, KEY_STREAM_REWIND))
-				map_set(&e->rewinding_of, symbol, hls_rewind_new(e, names, process, function));
+				map_set(&e->rewinding_of, symbol,
+				        hls_rewind_new(e, names, process, function));
 		}
 		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
 			continue;
-		const char *given = attr_text_or(op, KEY_STREAM_NAME, attr_text_or(op, KEY_NAME, op->code == OP_FIFO ? "s" : "b"));
+		const char *given = attr_text_or(op, KEY_STREAM_NAME,
+		        attr_text_or(op, KEY_NAME, op->code == OP_FIFO ? "s" : "b"));
 		const char *name = names_add(names, op->code == OP_FIFO ? "s_" : "b_", given);
-		hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
+		hls_bind(e, op->result[0], (struct spelling){ .text = name, .atomic = true });
 	}
 }
 
 /* Ports of one adapter each have a channel of their own in it. */
-static void write_interface(const struct platform *platform, struct text *out, const char *const *name, const struct kernel_port *all, int number)
+static void write_interface(const struct platform *platform, struct text *out,
+        const char *const *name, const struct kernel_port *all, int number)
 {
 	const struct kernel_port *kernel = &all[number];
-	const char *way = kernel->port.write ? "write" : "read", *other = kernel->port.write ? "read" : "write";
-	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s", name[number], name[kernel->adapter]);
+	const char *way = kernel->port.write ? "write" : "read";
+	const char *other = kernel->port.write ? "read" : "write";
+	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s", name[number],
+	        name[kernel->adapter]);
 	if (kernel->unit >= 0)
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	int64_t outstanding = kernel->port.write || kernel->adapter_outstanding < platform->outstanding ? platform->outstanding : kernel->adapter_outstanding;
-	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? BUNDLE_SHORT_BURST : platform->burst, (long long)kernel->adapter_bits);
+	int64_t outstanding =
+	        kernel->port.write || kernel->adapter_outstanding < platform->outstanding
+	        ? platform->outstanding
+	        : kernel->adapter_outstanding;
+	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld",
+	        way, (long long)outstanding, way,
+	        kernel->single ? BUNDLE_SHORT_BURST : platform->burst,
+	        (long long)kernel->adapter_bits);
 	int burst = BUNDLE_SHORT_BURST;
 	while (burst < kernel->rows && burst < platform->burst)
 		burst *= 2;
-	if (kernel->both)                     /* a word now and then, between steps, or rows of one */
+	/* a word now and then, between steps, or rows of one */
+	if (kernel->both)
 		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, burst);
 	text_add(out, "\n");
 }
@@ -200,16 +222,22 @@ static void write_control(struct text *out, const char *name)
 	text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", name);
 }
 
-/* The vendor documents no name for blocks: ST_NAMED gives one where our headers want it for their reports. */
+/* The vendor documents no name for blocks: ST_NAMED gives one where our headers want it for
+ * their reports. */
 static void write_channel(struct emitter *e, const struct op *op, struct text *out)
 {
 	const struct type *type = op->result[0]->type;
-	const char *name = hls_spelling(e, op->result[0])->text, *storage = attr_text_or(op, KEY_STREAM_STORAGE, NULL);
-	const char *form = op->code == OP_FIFO ? "\thls::stream<%s, %lld> %s(\"%s\");\n" : "\thls::stream_of_blocks<%s, %lld> %s ST_NAMED(\"%s\");\n";
-	for (const char *own = name; own; own = own == name ? hls_channel_half(e, type, name) : NULL) {
+	const char *name = hls_spelling(e, op->result[0])->text;
+	const char *storage = attr_text_or(op, KEY_STREAM_STORAGE, NULL);
+	const char *form = op->code == OP_FIFO
+	        ? "\thls::stream<%s, %lld> %s(\"%s\");\n"
+	        : "\thls::stream_of_blocks<%s, %lld> %s ST_NAMED(\"%s\");\n";
+	for (const char *own = name; own;
+	        own = own == name ? hls_channel_half(e, type, name) : NULL) {
 		text_add(out, form, hls_channel_type(e, type), (long long)type->depth, own, own);
 		if (op->code == OP_FIFO && storage)
-			text_add(out, "#pragma HLS bind_storage variable=%s type=fifo impl=%s\n", own, storage);
+			text_add(out, "#pragma HLS bind_storage variable=%s type=fifo impl=%s\n",
+			        own, storage);
 	}
 }
 
@@ -224,15 +252,20 @@ static void write_call(struct emitter *e, const struct op *op, struct text *out)
 		hls_rewind_call(e, rewinding_of(e, op), op, out);
 		return;
 	}
-	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, KEY_CALLEE, "")));
+	text_add(out, "\tST_PROCESS(%s",
+	        (const char *)map_get(&e->processes, attr_text_or(op, KEY_CALLEE, "")));
 	for (int i = 0; i < op->operands; i++)
-		text_add(out, ", %s", hls_channel_names(e, op->operand[i]->type, hls_spelling(e, op->operand[i])->text));
+		text_add(out, ", %s",
+		        hls_channel_names(
+		                e, op->operand[i]->type, hls_spelling(e, op->operand[i])->text));
 	text_add(out, ");\n");
 }
 
-static void write_parameter(struct emitter *e, const struct type *word, bool writes, const char *name, bool first, struct text *out)
+static void write_parameter(struct emitter *e, const struct type *word, bool writes,
+        const char *name, bool first, struct text *out)
 {
-	text_add(out, "%s%s%s *%s", first ? "" : ", ", writes ? "" : "const ", hls_port_type(e, word), name);
+	text_add(out, "%s%s%s *%s", first ? "" : ", ", writes ? "" : "const ",
+	        hls_port_type(e, word), name);
 }
 
 static void write_region(struct emitter *e, struct text *out)
@@ -256,15 +289,17 @@ static void write_phase(struct emitter *e, const char *region, struct text *out)
 	const struct block *body = e->main->region[0];
 	text_add(out, "static void %s(", region);
 	for (int i = 0; i < body->arguments; i++)
-		write_parameter(e, emit_port(e->main, i).word, emit_port(e->main, i).write, hls_spelling(e, body->argument[i])->text, !i, out);
+		write_parameter(e, emit_port(e->main, i).word, emit_port(e->main, i).write,
+		        hls_spelling(e, body->argument[i])->text, !i, out);
 	text_add(out, ")\n{\n#pragma HLS inline off\n#pragma HLS dataflow\n");
 	write_region(e, out);
 }
 
 struct top {
 	const struct phases *phases;
-	const char **port;        /* names of its pointers */
-	const char **region, **next;      /* [phases] functions: the processes; what comes behind a token, NULL: a launch is one */
+	const char **port; /* names of its pointers */
+	/* [phases] functions: the processes; what comes behind a token, NULL: a launch is one */
+	const char **region, **next;
 };
 
 static const char **name_ports(struct arena *arena, const struct phases *phases, const char *top)
@@ -297,7 +332,9 @@ static void write_tokens(const struct top *top, int phase, const char *indent, s
 		return;
 	}
 	const char *inner = text_format(out->arena, "%s\t", indent);
-	text_add(out, "%sfor (int token = 0; token < tokens; token++) {\n#pragma HLS pipeline off\n", indent);
+	text_add(out,
+	        "%sfor (int token = 0; token < tokens; token++) {\n#pragma HLS pipeline off\n",
+	        indent);
 	write_launch(top, phase, inner, out);
 	text_add(out, "%s", inner);
 	hls_feedback_call(main, top->next[phase], top->port, out);
@@ -321,11 +358,13 @@ static bool has_feedback(const struct phases *phases)
 {
 	bool found = false;
 	for (int p = 0; p < phases->count; p++)
-		found |= attr_get(module_main(phases->phase[p].module), KEY_STREAM_FEEDBACK) != NULL;
+		found |=
+		        attr_get(module_main(phases->phase[p].module), KEY_STREAM_FEEDBACK) != NULL;
 	return found;
 }
 
-/* One phase is a dataflow region in the top function.  Where there are several, or a launch is several tokens, the regions are functions that the top function calls, and its last arguments
+/* One phase is a dataflow region in the top function.  Where there are several, or a launch is
+ * several tokens, the regions are functions that the top function calls, and its last arguments
  * say which phase runs, of how many tokens, and how many of those the host gives. */
 static void write_top(struct emitter *e, struct top *top, const char *function, struct text *out)
 {
@@ -334,7 +373,8 @@ static void write_top(struct emitter *e, struct top *top, const char *function, 
 	struct names names = names_new(e->arena);
 	int ports = emit_kernel_ports(e->arena, phases, &kernel);
 	const char *phase = phases->count > 1 ? names_add(&names, "", "phase") : NULL;
-	const char *const counts[] = {"tokens", "given"}, **scalar = ARENA_ARRAY(e->arena, const char *, 3);
+	const char *const counts[] = { "tokens", "given" };
+	const char **scalar = ARENA_ARRAY(e->arena, const char *, 3);
 	int scalars = 0;
 	if (phase)
 		scalar[scalars++] = phase;
@@ -342,7 +382,8 @@ static void write_top(struct emitter *e, struct top *top, const char *function, 
 		scalar[scalars++] = names_add(&names, "", counts[i]);
 	text_add(out, "extern \"C\" void %s(", function);
 	for (int k = 0; k < ports; k++)
-		write_parameter(e, kernel[k].port.word, kernel[k].port.write || kernel[k].both, top->port[k], !k, out);
+		write_parameter(e, kernel[k].port.word, kernel[k].port.write || kernel[k].both,
+		        top->port[k], !k, out);
 	for (int i = 0; i < scalars; i++)
 		text_add(out, "%sint %s", ports || i ? ", " : "", scalar[i]);
 	text_add(out, ")\n{\n");
@@ -385,18 +426,31 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	e->process = NULL;
 }
 
-bool emit_hls(struct module *module, const struct platform *platform, const char *top, struct text *out)
+bool emit_hls(
+        struct module *module, const struct platform *platform, const char *top, struct text *out)
 {
-	return emit_hls_phases(&(struct phases){1, &(struct phase){NULL, module}}, platform, top, out);
+	return emit_hls_phases(
+	        &(struct phases){ 1, &(struct phase){ NULL, module } }, platform, top, out);
 }
 
-bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
+bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top,
+        struct text *out)
 {
 	struct arena *arena = phases->phase[0].module->arena;
-	struct text processes = text_new(arena), region = text_new(arena);
-	struct emitter e = {.platform = platform, .arena = arena, .out = &processes, .top = top, .types = map_new(arena), .typedefs = text_new(arena), .helpers = text_new(arena), .made = map_new(arena)};
+	struct text processes = text_new(arena);
+	struct text region = text_new(arena);
+	struct emitter e = { .platform = platform,
+		.arena = arena,
+		.out = &processes,
+		.top = top,
+		.types = map_new(arena),
+		.typedefs = text_new(arena),
+		.helpers = text_new(arena),
+		.made = map_new(arena) };
 	struct names names = names_new(arena);
-	struct top all = {.phases = phases, .region = ARENA_ARRAY(arena, const char *, phases->count), .next = ARENA_ARRAY(arena, const char *, phases->count)};
+	struct top all = { .phases = phases,
+		.region = ARENA_ARRAY(arena, const char *, phases->count),
+		.next = ARENA_ARRAY(arena, const char *, phases->count) };
 	bool blocks = false, apart = phases->count > 1 || has_feedback(phases);
 	map_set(&names.taken, top, (void *)(uintptr_t)top);
 	all.port = name_ports(arena, phases, top);
@@ -407,11 +461,14 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 		if (apart)
 			write_phase(&e, all.region[p] = names_add(&names, "region_", own), &region);
 		if (attr_get(e.main, KEY_STREAM_FEEDBACK))
-			hls_feedback(&e, all.next[p] = names_add(&names, "next_", own), all.port, &region);
+			hls_feedback(&e, all.next[p] = names_add(&names, "next_", own), all.port,
+			        &region);
 	}
 	write_top(&e, &all, top, &region);
-	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "", blocks ? "#include \"hls_streamofblocks.h\"\n" : "", e.narrow ? "#include \"st_narrow.h\"\n" : "");
-	const struct text *parts[] = {&e.typedefs, &e.helpers, &processes, &region};
+	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "",
+	        blocks ? "#include \"hls_streamofblocks.h\"\n" : "",
+	        e.narrow ? "#include \"st_narrow.h\"\n" : "");
+	const struct text *parts[] = { &e.typedefs, &e.helpers, &processes, &region };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		text_add_bytes(out, parts[i]->data ? parts[i]->data : "", parts[i]->size);
 		text_add(out, "%s", i == 0 && parts[i]->size ? "\n" : "");

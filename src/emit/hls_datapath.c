@@ -1,5 +1,6 @@
-/* Loops that stand for one datapath are one function, called once for each of them: the vendor's compiler builds it once.
- * Their trips are parameters, so it has one loop over all of them (hls_nest.c). */
+/* Loops that stand for one datapath are one function, called once for each of them: the vendor's
+ * compiler builds it once. Their trips are parameters, so it has one loop over all of them
+ * (hls_nest.c). */
 #include "emit/hls.h"
 
 static void add_once(struct emitter *e, struct values *values, struct value *value)
@@ -47,33 +48,44 @@ void hls_distances(struct emitter *e, const struct datapath *path)
 {
 	for (size_t i = 0; i < path->used.list.count; i++) {
 		const struct value *value = path->used.list.data[i];
-		int64_t distance = value->def ? attr_integer_or(value->def, KEY_STREAM_DISTANCE, 0) : 0;
+		int64_t distance =
+		        value->def ? attr_integer_or(value->def, KEY_STREAM_DISTANCE, 0) : 0;
 		if (distance)
-			text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", hls_spelling(e, value)->text, (long long)distance);
+			text_add(&e->body,
+			        "#pragma HLS dependence variable=%s type=inter direction=RAW "
+			        "distance=%lld true\n",
+			        hls_spelling(e, value)->text, (long long)distance);
 	}
 }
 
 void hls_datapath_uses(struct emitter *e, struct datapath *path)
 {
 	if (path->nests.count && !path->used.list.count)
-		ir_walk(path->nests.data[0]->region[0], note_use, &(struct gathering){e, path});
+		ir_walk(path->nests.data[0]->region[0], note_use, &(struct gathering){ e, path });
 }
 
 /* The loops as a function of their channels, arrays and numbers. */
 static void emit_function(struct emitter *e, struct datapath *path, struct op *nest)
 {
-	struct text body = e->body, registers = e->registers, head = text_new(e->arena);
+	struct text body = e->body;
+	struct text registers = e->registers;
+	struct text head = text_new(e->arena);
 	const struct nest_columns *columns = &path->columns;
-	struct spelling **kept = ARENA_ARRAY(e->arena, struct spelling *, (int)columns->parameters.count + 1);
+	struct spelling **kept =
+	        ARENA_ARRAY(e->arena, struct spelling *, (int)columns->parameters.count + 1);
 	const char **number = ARENA_ARRAY(e->arena, const char *, (int)columns->list.count + 1);
-	int indent = e->indent, depth = e->depth;
+	int indent = e->indent;
+	int depth = e->depth;
 	hls_datapath_uses(e, path);
 	for (size_t i = 0; i < path->used.list.count; i++) {
 		const struct value *value = path->used.list.data[i];
 		const char *name = hls_spelling(e, value)->text;
 		bool channel = !value->def;
-		text_add(&head, "%s%s", i ? ", " : "", channel ? hls_parameter(e, value->index, name) : array_parameter(e, value->type, name));
-		text_add(&path->arguments, "%s%s", i ? ", " : "", hls_channel_names(e, value->type, name));
+		text_add(&head, "%s%s", i ? ", " : "",
+		        channel ? hls_parameter(e, value->index, name)
+		                : array_parameter(e, value->type, name));
+		text_add(&path->arguments, "%s%s", i ? ", " : "",
+		        hls_channel_names(e, value->type, name));
 	}
 	for (size_t c = 0; c < columns->list.count; c++) {
 		number[c] = names_add(&e->names, "", text_format(e->arena, "n%zu", c));
@@ -82,7 +94,8 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 	for (size_t i = 0; i < columns->parameters.count; i++) {
 		struct nest_parameter parameter = columns->parameters.data[i];
 		kept[i] = parameter.value->data;
-		hls_bind(e, parameter.value, (struct spelling){.text = number[parameter.column], .atomic = true});
+		hls_bind(e, parameter.value,
+		        (struct spelling){ .text = number[parameter.column], .atomic = true });
 	}
 	e->body = text_new(e->arena);
 	e->registers = text_new(e->arena);
@@ -94,7 +107,9 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 		hls_one_loop(e, loop, loops, path);
 	else
 		hls_loop(e, nest);
-	path->name = text_format(e->arena, nest_datapath(nest) ? "%s_datapath%d" : "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, KEY_SYM_NAME, "")), nest_datapath(nest));
+	path->name = text_format(e->arena, nest_datapath(nest) ? "%s_datapath%d" : "%s_datapath",
+	        (const char *)map_get(&e->processes, attr_text_or(e->process, KEY_SYM_NAME, "")),
+	        nest_datapath(nest));
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", path->name, head.data);
 	text_add_bytes(e->out, e->registers.data, e->registers.size);
 	text_add_bytes(e->out, e->body.data, e->body.size);
@@ -110,13 +125,15 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 void hls_datapath_begin(struct emitter *e, struct op *process)
 {
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
-		e->datapath[mark] = (struct datapath){.arguments = text_new(e->arena)};
+		e->datapath[mark] = (struct datapath){ .arguments = text_new(e->arena) };
 	ir_walk(process->region[0], collect_marked, e);
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++) {
 		struct datapath *path = &e->datapath[mark];
-		size_t alike = nest_columns(e->arena, path->nests.data, path->nests.count, &path->columns);
+		size_t alike =
+		        nest_columns(e->arena, path->nests.data, path->nests.count, &path->columns);
 		if (alike < path->nests.count)
-			hls_fail(e, path->nests.data[alike], "is not of one datapath with those before it");
+			hls_fail(e, path->nests.data[alike],
+			        "is not of one datapath with those before it");
 	}
 }
 
@@ -147,6 +164,7 @@ void hls_datapath(struct emitter *e, struct op *nest)
 	struct text call = text_new(e->arena);
 	text_add(&call, "%s(%s", path->name, path->arguments.data);
 	for (size_t c = 0; c < path->columns.list.count; c++)
-		text_add(&call, ", %s", hls_spelling(e, path->columns.list.data[c].number[at])->text);
+		text_add(&call, ", %s",
+		        hls_spelling(e, path->columns.list.data[c].number[at])->text);
 	hls_line(e, "%s);", call.data);
 }

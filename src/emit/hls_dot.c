@@ -1,33 +1,54 @@
-/* Sums of products: one function for each pair of word types.  Widths are written out, so that every adder is as wide as its sums.
- * A product of at most 27 by 18 bits is one DSP48E2; bind_op keeps it there.  Two words are joined in front of it, and four products taken from it, as ir/dot.h explains. */
+/* Sums of products: one function for each pair of word types.  Widths are written out, so that
+ * every adder is as wide as its sums. A product of at most 27 by 18 bits is one DSP48E2; bind_op
+ * keeps it there.  Two words are joined in front of it, and four products taken from it, as
+ * ir/dot.h explains. */
 #include "emit/hls.h"
 #include "ir/dot.h"
 
 /* The products, as the array that the function returns the name of. */
 static const char *add_products(struct text *out, struct names *names, const struct dot *dot)
 {
-	const char *terms = names_add(names, "", text_format(out->arena, "t%lld", (long long)dot->lanes));
-	text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", dot->product, terms, (long long)dot->lanes, terms);
-	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
+	const char *terms =
+	        names_add(names, "", text_format(out->arena, "t%lld", (long long)dot->lanes));
+	text_add(out,
+	        "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n",
+	        dot->product, terms, (long long)dot->lanes, terms);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n",
+	        (long long)dot->lanes);
 	if (dot->words > 1)
-		text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->packed_w_bits, dot->packed_w_bits, 1LL << dot->offset);
-	text_add(out, "\t\tconst ap_int<%d> product = %s * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n\t\t%s[l] = product;\n\t}\n", dot->packed_w_bits + dot->x_bits,
-		 dot->words > 1 ? "w" : "w0[l]", terms);
+		text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n",
+		        dot->packed_w_bits, dot->packed_w_bits, 1LL << dot->offset);
+	text_add(out,
+	        "\t\tconst ap_int<%d> product = %s * x[l];\n#pragma HLS bind_op variable=product "
+	        "op=mul impl=dsp\n\t\t%s[l] = product;\n\t}\n",
+	        dot->packed_w_bits + dot->x_bits, dot->words > 1 ? "w" : "w0[l]", terms);
 	return terms;
 }
 
 /* Neighbours first, in threes; as wide at each level as its sums. */
-static const char *add_tree(struct text *out, struct names *names, int64_t terms, int bits, const char *from)
+static const char *add_tree(
+        struct text *out, struct names *names, int64_t terms, int bits, const char *from)
 {
-	for (int64_t lanes = terms, each = DOT_TREE; lanes > 1; lanes = (lanes + DOT_TREE - 1) / DOT_TREE, each *= DOT_TREE) {
-		long long sums = lanes / DOT_TREE, left_over = lanes % DOT_TREE, last = lanes - left_over;
+	for (int64_t lanes = terms, each = DOT_TREE; lanes > 1;
+	        lanes = (lanes + DOT_TREE - 1) / DOT_TREE, each *= DOT_TREE) {
+		long long sums = lanes / DOT_TREE;
+		long long left_over = lanes % DOT_TREE;
+		long long last = lanes - left_over;
 		int own = dot_tree_bits(bits, each, terms);
-		const char *to = names_add(names, "", text_format(out->arena, "t%lld", sums + (left_over > 0)));
-		text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", own, to, sums + (left_over > 0), to);
+		const char *to = names_add(
+		        names, "", text_format(out->arena, "t%lld", sums + (left_over > 0)));
+		text_add(out,
+		        "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s "
+		        "type=complete\n",
+		        own, to, sums + (left_over > 0), to);
 		if (sums)
-			text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(%s[3 * l]) + %s[3 * l + 1] + %s[3 * l + 2];\n\t}\n", sums, to, own, from, from, from);
+			text_add(out,
+			        "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] "
+			        "= ap_int<%d>(%s[3 * l]) + %s[3 * l + 1] + %s[3 * l + 2];\n\t}\n",
+			        sums, to, own, from, from, from);
 		if (left_over == 2)
-			text_add(out, "\t%s[%lld] = ap_int<%d>(%s[%lld]) + %s[%lld];\n", to, sums, own, from, last, from, last + 1);
+			text_add(out, "\t%s[%lld] = ap_int<%d>(%s[%lld]) + %s[%lld];\n", to, sums,
+			        own, from, last, from, last + 1);
 		if (left_over == 1)
 			text_add(out, "\t%s[%lld] = %s[%lld];\n", to, sums, from, last);
 		from = to;
@@ -35,11 +56,15 @@ static const char *add_tree(struct text *out, struct names *names, int64_t terms
 	return from;
 }
 
-/* Each an array of a field, or a flag, of every lane: how it follows from the product, and its bits. */
-static const char *add_array(struct text *out, struct names *names, const struct dot *dot, const char *name, int bits)
+/* Each an array of a field, or a flag, of every lane: how it follows from the product, and its
+ * bits. */
+static const char *add_array(
+        struct text *out, struct names *names, const struct dot *dot, const char *name, int bits)
 {
 	const char *own = names_add(names, "", name);
-	text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", bits, own, (long long)dot->lanes, own);
+	text_add(out,
+	        "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n",
+	        bits, own, (long long)dot->lanes, own);
 	return own;
 }
 
@@ -47,33 +72,56 @@ static const char *add_array(struct text *out, struct names *names, const struct
 static const char *add_joined(struct text *out, struct names *names, const struct dot *dot)
 {
 	const char *joined = add_array(out, names, dot, "joined", dot->packed_w_bits);
-	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(w1[l]) * %lld + w0[l];\n\t}\n", (long long)dot->lanes, joined, dot->packed_w_bits, 1LL << dot->offset);
+	text_add(out,
+	        "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = "
+	        "ap_int<%d>(w1[l]) * %lld + w0[l];\n\t}\n",
+	        (long long)dot->lanes, joined, dot->packed_w_bits, 1LL << dot->offset);
 	return joined;
 }
 
-/* The fields of (w0 + w1 * 2^offset) * (x0 + x1 * 2^beside) as they lie there, and what each borrows from the one above it. */
-static void add_fields(struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined, const char *field[4], const char *flag[3])
+/* The fields of (w0 + w1 * 2^offset) * (x0 + x1 * 2^beside) as they lie there, and what each
+ * borrows from the one above it. */
+static void add_fields(struct text *out, struct names *names, const struct dot *dot, int pair,
+        const char *joined, const char *field[4], const char *flag[3])
 {
-	static const char *const fields[4] = {"own0", "across0", "own1", "across1"}, *const flags[3] = {"low", "middle", "high"};
-	int low = dot->x_offset, at[4] = {0, low, dot->offset, dot->offset + low}, first = 2 * pair;
+	static const char *const fields[4] = { "own0", "across0", "own1", "across1" };
+	static const char *const flags[3] = { "low", "middle", "high" };
+	int low = dot->x_offset;
+	int at[4] = { 0, low, dot->offset, dot->offset + low };
+	int first = 2 * pair;
 	long long mask = (1LL << low) - 1;
 	for (int f = 0; f < 4; f++)
 		field[f] = add_array(out, names, dot, fields[f], dot->product);
 	for (int f = 0; f < 3; f++)
 		flag[f] = add_array(out, names, dot, flags[f], 2);
-	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
-	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x%d[l]) * %lld | (x%d[l] & %lld);\n", dot->packed_x_bits, dot->packed_x_bits, first + 1, 1LL << low, first, mask);
-	text_add(out, "\t\tconst ap_int<%d> product = %s[l] * x;\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->packed_w_bits + dot->packed_x_bits, joined);
-	text_add(out, "\t\tconst bool sign = x%d[l] < 0, any = x%d[l] != 0, above = (product >> %d) & 1;\n", first, first, dot->offset - 1);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n",
+	        (long long)dot->lanes);
+	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x%d[l]) * %lld | (x%d[l] & %lld);\n",
+	        dot->packed_x_bits, dot->packed_x_bits, first + 1, 1LL << low, first, mask);
+	text_add(out,
+	        "\t\tconst ap_int<%d> product = %s[l] * x;\n#pragma HLS bind_op variable=product "
+	        "op=mul impl=dsp\n",
+	        dot->packed_w_bits + dot->packed_x_bits, joined);
+	text_add(out,
+	        "\t\tconst bool sign = x%d[l] < 0, any = x%d[l] != 0, above = (product >> %d) & "
+	        "1;\n",
+	        first, first, dot->offset - 1);
 	for (int f = 0; f < 4; f++)
-		text_add(out, f % 2 ? "\t\t%s[l] = product >> %d;\n" : "\t\t%s[l] = (product >> %d) & %lld;\n", field[f], at[f], mask);
-	text_add(out, "\t\t%s[l] = any && w0[l] != 0 && (w0[l] < 0) != sign;\n\t\t%s[l] = above;\n", flag[0], flag[1]);
-	text_add(out, "\t\t%s[l] = any && w1[l] != 0 ? (w1[l] < 0) != sign : above;\n\t}\n", flag[2]);
+		text_add(out,
+		        f % 2 ? "\t\t%s[l] = product >> %d;\n"
+		              : "\t\t%s[l] = (product >> %d) & %lld;\n",
+		        field[f], at[f], mask);
+	text_add(out, "\t\t%s[l] = any && w0[l] != 0 && (w0[l] < 0) != sign;\n\t\t%s[l] = above;\n",
+	        flag[0], flag[1]);
+	text_add(out, "\t\t%s[l] = any && w1[l] != 0 ? (w1[l] < 0) != sign : above;\n\t}\n",
+	        flag[2]);
 }
 
-static void add_pair(struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined)
+static void add_pair(
+        struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined)
 {
-	const char *field[4], *flag[3];
+	const char *field[4];
+	const char *flag[3];
 	long long whole = 1LL << dot->x_offset;
 	int y = 4 * pair;
 	add_fields(out, names, dot, pair, joined, field, flag);
@@ -81,12 +129,19 @@ static void add_pair(struct text *out, struct names *names, const struct dot *do
 		field[f] = add_tree(out, names, dot->lanes, dot->product, field[f]);
 	for (int f = 0; f < 3; f++)
 		flag[f] = add_tree(out, names, dot->lanes, 2, flag[f]);
-	text_add(out, "\ty[%d] = %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[%d] = ap_int<%d>(%s[0]) + %s[0];\n", y, field[0], dot->sum, flag[0], whole, y + 2, dot->sum, field[1], flag[0]);
-	text_add(out, "\ty[%d] = ap_int<%d>(%s[0]) + %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[%d] = ap_int<%d>(%s[0]) + %s[0];\n", y + 1, dot->sum, field[2], flag[1], dot->sum, flag[2], whole,
-		 y + 3, dot->sum, field[3], flag[2]);
+	text_add(out,
+	        "\ty[%d] = %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[%d] = ap_int<%d>(%s[0]) + "
+	        "%s[0];\n",
+	        y, field[0], dot->sum, flag[0], whole, y + 2, dot->sum, field[1], flag[0]);
+	text_add(out,
+	        "\ty[%d] = ap_int<%d>(%s[0]) + %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[%d] = "
+	        "ap_int<%d>(%s[0]) + %s[0];\n",
+	        y + 1, dot->sum, field[2], flag[1], dot->sum, flag[2], whole, y + 3, dot->sum,
+	        field[3], flag[2]);
 }
 
-static void add_fours(struct text *out, struct names *names, const struct dot *dot, const char *result)
+static void add_fours(
+        struct text *out, struct names *names, const struct dot *dot, const char *result)
 {
 	const char *joined = add_joined(out, names, dot);
 	text_add(out, "\t%s y;\n", result);
@@ -95,33 +150,53 @@ static void add_fours(struct text *out, struct names *names, const struct dot *d
 	text_add(out, "\treturn y;\n}\n\n");
 }
 
-/* Two products of a multiplier, each with its own bits: the lower ones are the first, and the second lacks one where that is negative. */
-static void add_separate(struct text *out, struct names *names, const struct dot *dot, const char *result)
+/* Two products of a multiplier, each with its own bits: the lower ones are the first, and the
+ * second lacks one where that is negative. */
+static void add_separate(
+        struct text *out, struct names *names, const struct dot *dot, const char *result)
 {
-	const char *first = add_array(out, names, dot, "own0", dot->product), *second = add_array(out, names, dot, "own1", dot->product), *low = add_array(out, names, dot, "low", 2);
-	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
-	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->packed_w_bits, dot->packed_w_bits, 1LL << dot->offset);
-	text_add(out, "\t\tconst ap_int<%d> product = w * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->packed_w_bits + dot->x_bits);
-	text_add(out, "\t\t%s[l] = product;\n\t\t%s[l] = product >> %d;\n\t\t%s[l] = (product >> %d) & 1;\n\t}\n", first, second, dot->offset, low, dot->offset - 1);
+	const char *first = add_array(out, names, dot, "own0", dot->product);
+	const char *second = add_array(out, names, dot, "own1", dot->product);
+	const char *low = add_array(out, names, dot, "low", 2);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n",
+	        (long long)dot->lanes);
+	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n",
+	        dot->packed_w_bits, dot->packed_w_bits, 1LL << dot->offset);
+	text_add(out,
+	        "\t\tconst ap_int<%d> product = w * x[l];\n#pragma HLS bind_op variable=product "
+	        "op=mul impl=dsp\n",
+	        dot->packed_w_bits + dot->x_bits);
+	text_add(out,
+	        "\t\t%s[l] = product;\n\t\t%s[l] = product >> %d;\n\t\t%s[l] = (product >> %d) & "
+	        "1;\n\t}\n",
+	        first, second, dot->offset, low, dot->offset - 1);
 	first = add_tree(out, names, dot->lanes, dot->product, first);
 	second = add_tree(out, names, dot->lanes, dot->product, second);
 	low = add_tree(out, names, dot->lanes, 2, low);
-	text_add(out, "\t%s y;\n\ty[0] = %s[0];\n\ty[1] = ap_int<%d>(%s[0]) + %s[0];\n\treturn y;\n}\n\n", result, first, dot->sum, second, low);
+	text_add(out,
+	        "\t%s y;\n\ty[0] = %s[0];\n\ty[1] = ap_int<%d>(%s[0]) + %s[0];\n\treturn y;\n}\n\n",
+	        result, first, dot->sum, second, low);
 }
 
-static void add_one_or_two(struct text *out, struct names *names, const struct dot *dot, const char *result)
+static void add_one_or_two(
+        struct text *out, struct names *names, const struct dot *dot, const char *result)
 {
-	const char *sum = add_tree(out, names, dot->lanes, dot->product, add_products(out, names, dot));
+	const char *sum =
+	        add_tree(out, names, dot->lanes, dot->product, add_products(out, names, dot));
 	if (dot->words == 1) {
 		text_add(out, "\treturn %s[0];\n}\n\n", sum);
 		return;
 	}
-	text_add(out, "\tconst ap_int<%d> high = (%s[0] + %lld) >> %d;\n\t%s y;\n", dot->sum - dot->offset, sum, (1LL << (dot->offset - 1)) - 1, dot->offset, result);
-	text_add(out, "\ty[0] = %s[0] - ap_int<%d>(high) * %lld;\n\ty[1] = high;\n\treturn y;\n}\n\n", sum, dot->sum, 1LL << dot->offset);
+	text_add(out, "\tconst ap_int<%d> high = (%s[0] + %lld) >> %d;\n\t%s y;\n",
+	        dot->sum - dot->offset, sum, (1LL << (dot->offset - 1)) - 1, dot->offset, result);
+	text_add(out,
+	        "\ty[0] = %s[0] - ap_int<%d>(high) * %lld;\n\ty[1] = high;\n\treturn y;\n}\n\n",
+	        sum, dot->sum, 1LL << dot->offset);
 }
 
 /* One function for each pair of word types. */
-static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot, const char *x, const char *w, const char *y)
+static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot,
+        const char *x, const char *w, const char *y)
 {
 	int x_count = dot_x_count(dot);
 	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * x_count, x, w);
@@ -131,7 +206,8 @@ static const char *dot_helper(struct emitter *e, struct op *op, const struct dot
 	e->narrow = true;
 	struct names names = names_new(e->arena);
 	struct text *out = &e->helpers;
-	const char *const own[] = {e->top, "x", "w0", "w1", "w", "y", "product", "sign", "any", "above"};
+	const char *const own[] = { e->top, "x", "w0", "w1", "w", "y", "product", "sign", "any",
+		"above" };
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		names_add(&names, "", own[i]);
 	text_add(out, "static %s %s(", y, name);
@@ -140,32 +216,49 @@ static const char *dot_helper(struct emitter *e, struct op *op, const struct dot
 		names_add(&names, "", common);
 		text_add(out, "const %s &%s, ", x, common);
 	}
-	text_add(out, "const %s &w0%s)\n{\n#pragma HLS inline\n", w, dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
-	(dot->x_per_dsp > 1 ? add_fours : dot->unpacks_products ? add_separate : add_one_or_two)(out, &names, dot, y);
+	text_add(out, "const %s &w0%s)\n{\n#pragma HLS inline\n", w,
+	        dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
+	(dot->x_per_dsp > 1                     ? add_fours
+	                : dot->unpacks_products ? add_separate
+	                                        : add_one_or_two)(out, &names, dot, y);
 	return name;
 }
 
 static const char *word_of(struct emitter *e, int64_t lanes, int bits)
 {
 	const struct type *scalar = type_integer(e->module, bits);
-	return hls_type(e, lanes > 1 ? type_shaped(e->module, TYPE_VECTOR, 1, &lanes, scalar) : scalar);
+	return hls_type(
+	        e, lanes > 1 ? type_shaped(e->module, TYPE_VECTOR, 1, &lanes, scalar) : scalar);
 }
 
 /* Columns in pairs, each as two words. */
 static const char *columns_helper(struct emitter *e, struct op *op, const struct dot *dot)
 {
-	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[1]->type), *y = hls_type(e, op->result[0]->type);
+	const char *x = hls_type(e, op->operand[0]->type);
+	const char *w = hls_type(e, op->operand[1]->type);
+	const char *y = hls_type(e, op->result[0]->type);
 	char *name = text_format(e->arena, "across%lld_%s_%s", (long long)dot->columns, x, w);
 	if (map_get(&e->made, name))
 		return name;
-	const char *column = word_of(e, dot->lanes, dot->w_bits), *pair = word_of(e, dot->words, type_scalar(op->result[0]->type)->width), *sum = dot_helper(e, op, dot, x, column, pair);
+	const char *column = word_of(e, dot->lanes, dot->w_bits);
+	const char *pair = word_of(e, dot->words, type_scalar(op->result[0]->type)->width);
+	const char *sum = dot_helper(e, op, dot, x, column, pair);
 	struct text *out = &e->helpers;
 	map_set(&e->made, name, op);
-	text_add(out, "static %s %s(const %s &x, const %s &w)\n{\n#pragma HLS inline\n\t%s y;\n\tfor (int c = 0; c < %lld; c += %d) {\n#pragma HLS unroll\n\t\t%s w0%s;\n", y, name, x, w, y, (long long)dot->columns,
-		 dot->words, column, dot->words > 1 ? ", w1" : "");
-	text_add(out, "\t\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t\tw0[l] = w[l * %lld + c];\n", (long long)dot->lanes, (long long)dot->columns);
+	text_add(out,
+	        "static %s %s(const %s &x, const %s &w)\n{\n#pragma HLS inline\n\t%s y;\n\tfor "
+	        "(int c = 0; c < %lld; c += %d) {\n#pragma HLS unroll\n\t\t%s w0%s;\n",
+	        y, name, x, w, y, (long long)dot->columns, dot->words, column,
+	        dot->words > 1 ? ", w1" : "");
+	text_add(out,
+	        "\t\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t\tw0[l] = w[l * "
+	        "%lld + c];\n",
+	        (long long)dot->lanes, (long long)dot->columns);
 	if (dot->words > 1)
-		text_add(out, "\t\t\tw1[l] = w[l * %lld + c + 1];\n\t\t}\n\t\tconst %s sums = %s(x, w0, w1);\n\t\ty[c] = sums[0];\n\t\ty[c + 1] = sums[1];\n", (long long)dot->columns, pair, sum);
+		text_add(out,
+		        "\t\t\tw1[l] = w[l * %lld + c + 1];\n\t\t}\n\t\tconst %s sums = %s(x, w0, "
+		        "w1);\n\t\ty[c] = sums[0];\n\t\ty[c + 1] = sums[1];\n",
+		        (long long)dot->columns, pair, sum);
 	else
 		text_add(out, "\t\t}\n\t\ty[c] = %s(x, w0);\n", sum);
 	text_add(out, "\t}\n\treturn y;\n}\n\n");
@@ -182,8 +275,12 @@ void hls_dot(struct emitter *e, struct op *op)
 	struct text call = text_new(e->arena);
 	for (int i = 0; i < op->operands; i++)
 		text_add(&call, "%s%s", i ? ", " : "", hls_word(e, op->operand[i]));
-	const char *name = hls_value_name(e, op), *y = hls_type(e, op->result[0]->type), *helper;
-	helper = dot.columns ? columns_helper(e, op, &dot) : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type), hls_type(e, op->operand[dot_x_count(&dot)]->type), y);
+	const char *name = hls_value_name(e, op);
+	const char *y = hls_type(e, op->result[0]->type);
+	const char *helper;
+	helper = dot.columns ? columns_helper(e, op, &dot)
+	                     : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type),
+	                               hls_type(e, op->operand[dot_x_count(&dot)]->type), y);
 	hls_line(e, "const %s %s = %s(%s);", y, name, helper, call.data);
-	hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
+	hls_bind(e, op->result[0], (struct spelling){ .text = name, .atomic = true });
 }

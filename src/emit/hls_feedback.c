@@ -1,5 +1,7 @@
-/* What a design does behind every step, when its processes have ended: the next number of the text goes where they read it, and positions move on.
- * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next step is about as many of the host's numbers as there are rows, then about one. */
+/* What a design does behind every step, when its processes have ended: the next number of the
+ * text goes where they read it, and positions move on. The text is the host's as far as it gives
+ * it, then what the design put out.  Where rows count, the next step is about as many of the
+ * host's numbers as there are rows, then about one. */
 #include "emit/hls.h"
 #include "ir/launch_tokens.h"
 #include "predict/feedback.h"
@@ -9,12 +11,12 @@ struct step {
 	struct emitter *e;
 	const struct op *main;
 	struct feedback feedback;
-	const char *const *name;  /* of the top function's pointers */
+	const char *const *name; /* of the top function's pointers */
 	const char *indent;
 	struct text *out;
 };
 
-struct place {                /* of an element of a tensor */
+struct place { /* of an element of a tensor */
 	const char *buffer;
 	int64_t at, element;
 };
@@ -23,12 +25,13 @@ struct places {
 	VEC(struct place) all;
 };
 
-struct run {                  /* places one behind the other whose numbers in the step's rows are equally far from each other */
+/* places one behind the other whose numbers in the step's rows are equally far from each other */
+struct run {
 	struct place first;
 	int64_t number, by, count;
 };
 
-struct cell {                 /* an element in memory */
+struct cell { /* an element in memory */
 	const char *pointer, *index;
 	const struct type *word;
 };
@@ -44,26 +47,33 @@ static int port_of(const struct op *main, const char *buffer)
 static struct cell cell_at(const struct step *s, const char *buffer, const char *index)
 {
 	int port = port_of(s->main, buffer);
-	return (struct cell){.pointer = s->name[emit_argument(s->main, port)], .index = index, .word = emit_port(s->main, port).word};
+	return (struct cell){ .pointer = s->name[emit_argument(s->main, port)],
+		.index = index,
+		.word = emit_port(s->main, port).word };
 }
 
 /* In front of rows, of which each has as many numbers. */
 static const char *many(const struct step *s)
 {
-	return s->feedback.elements > 1 ? text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements) : "";
+	return s->feedback.elements > 1
+	        ? text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements)
+	        : "";
 }
 
 /* Of the text: number `element` of the token behind the one at hand. */
 static struct cell text_cell(const struct step *s, int64_t element)
 {
 	int64_t first = s->feedback.offset + s->feedback.elements + element;
-	return cell_at(s, s->feedback.buffer, text_format(s->e->arena, "%lld + %stoken", (long long)first, many(s)));
+	return cell_at(s, s->feedback.buffer,
+	        text_format(s->e->arena, "%lld + %stoken", (long long)first, many(s)));
 }
 
 static const char *value_of(const struct step *s, struct cell cell)
 {
 	long long lanes = type_lanes(cell.word);
-	return lanes > 1 ? text_format(s->e->arena, "%s[(%s) / %lld][(%s) %% %lld]", cell.pointer, cell.index, lanes, cell.index, lanes) : text_format(s->e->arena, "%s[%s]", cell.pointer, cell.index);
+	return lanes > 1 ? text_format(s->e->arena, "%s[(%s) / %lld][(%s) %% %lld]", cell.pointer,
+	                           cell.index, lanes, cell.index, lanes)
+	                 : text_format(s->e->arena, "%s[%s]", cell.pointer, cell.index);
 }
 
 /* Of a word of memory no part is written alone. */
@@ -75,13 +85,17 @@ static void write_cell(const struct step *s, struct cell cell, const char *how, 
 		text_add(s->out, "%s%s[%s] %s %s;\n", in, cell.pointer, cell.index, how, value);
 		return;
 	}
-	text_add(s->out, "%s{\n%s\t%s word = %s[(%s) / %lld];\n%s\tword[(%s) %% %lld] %s %s;\n", in, in, hls_type(s->e, cell.word), cell.pointer, cell.index, lanes, in, cell.index, lanes, how, value);
-	text_add(s->out, "%s\t%s[(%s) / %lld] = word;\n%s}\n", in, cell.pointer, cell.index, lanes, in);
+	text_add(s->out, "%s{\n%s\t%s word = %s[(%s) / %lld];\n%s\tword[(%s) %% %lld] %s %s;\n", in,
+	        in, hls_type(s->e, cell.word), cell.pointer, cell.index, lanes, in, cell.index,
+	        lanes, how, value);
+	text_add(s->out, "%s\t%s[(%s) / %lld] = word;\n%s}\n", in, cell.pointer, cell.index, lanes,
+	        in);
 }
 
 static const char *next_name(const struct step *s, int64_t element)
 {
-	return s->feedback.elements > 1 ? text_format(s->e->arena, "next%lld", (long long)element) : "next";
+	return s->feedback.elements > 1 ? text_format(s->e->arena, "next%lld", (long long)element)
+	                                : "next";
 }
 
 typedef void visitor(const struct step *s, struct cell cell, int64_t element, const char *how);
@@ -89,7 +103,8 @@ typedef void visitor(const struct step *s, struct cell cell, int64_t element, co
 /* Of every element of the segment, which of the host's tensor it is, from 1; 0: padding. */
 static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_t elements)
 {
-	int64_t *number = ARENA_ARRAY(arena, int64_t, elements + 1), *at = ARENA_ARRAY(arena, int64_t, segment_elements(&segment) + 1);
+	int64_t *number = ARENA_ARRAY(arena, int64_t, elements + 1);
+	int64_t *at = ARENA_ARRAY(arena, int64_t, segment_elements(&segment) + 1);
 	for (int64_t n = 0; n < elements; n++)
 		number[n] = n + 1;
 	segment.host_bytes = segment.image_bytes = (int)sizeof *number;
@@ -99,24 +114,32 @@ static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_
 
 static int64_t elements_of(const struct step *s, const char *name, bool output)
 {
-	return type_elements(attr_item(attr_entry(attr_get(s->main, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS), name), KEY_TYPE)->type);
+	return type_elements(attr_item(
+	        attr_entry(
+	                attr_get(s->main, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS), name),
+	        KEY_TYPE)
+	                ->type);
 }
 
 /* Of the tensor, in memory. */
 static struct places places_of(const struct step *s, const char *name, bool output)
 {
 	const struct attr *buffers = attr_get(s->main, KEY_STREAM_BUFFERS);
-	struct places places = {{0}};
+	struct places places = { { 0 } };
 	for (int b = 0; b < buffers->count; b++) {
-		const struct attr *buffer = buffers->items[b].value, *segments = attr_item(buffer, KEY_SEGMENTS);
+		const struct attr *buffer = buffers->items[b].value;
+		const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 		for (int i = 0; i < segments->count; i++) {
 			struct segment segment;
-			if (!feedback_is_of(segments->items[i].value, name, output) || segment_read(s->e->arena, segments->items[i].value, &segment))
+			if (!feedback_is_of(segments->items[i].value, name, output) ||
+			        segment_read(s->e->arena, segments->items[i].value, &segment))
 				continue;
-			const int64_t *number = host_numbers(s->e->arena, segment, elements_of(s, name, output));
+			const int64_t *number =
+			        host_numbers(s->e->arena, segment, elements_of(s, name, output));
 			for (int64_t n = 0; n < segment_elements(&segment); n++)
 				if (number[n]) {
-					struct place place = {attr_item_text(buffer, KEY_NAME), segment.offset + n, number[n] - 1};
+					struct place place = { attr_item_text(buffer, KEY_NAME),
+						segment.offset + n, number[n] - 1 };
 					VEC_PUSH(s->e->arena, &places.all, place);
 				}
 		}
@@ -124,21 +147,27 @@ static struct places places_of(const struct step *s, const char *name, bool outp
 	return places;
 }
 
-static void for_each_place(const struct step *s, const char *name, bool output, visitor *act, const char *how)
+static void for_each_place(
+        const struct step *s, const char *name, bool output, visitor *act, const char *how)
 {
 	struct places places = places_of(s, name, output);
 	for (size_t i = 0; i < places.all.count; i++) {
 		const struct place *place = &places.all.data[i];
-		act(s, cell_at(s, place->buffer, text_format(s->e->arena, "%lld", (long long)place->at)), place->element, how);
+		act(s,
+		        cell_at(s, place->buffer,
+		                text_format(s->e->arena, "%lld", (long long)place->at)),
+		        place->element, how);
 	}
 }
 
 static void choose_next(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	struct cell text = text_cell(s, element);
-	const char *type = hls_type(s->e, type_scalar(text.word)), *next = next_name(s, element);
+	const char *type = hls_type(s->e, type_scalar(text.word));
+	const char *next = next_name(s, element);
 	(void)how;
-	text_add(s->out, "\tconst %s %s = token + 1 < given ? %s : (%s)%s;\n", type, next, value_of(s, text), type, value_of(s, cell));
+	text_add(s->out, "\tconst %s %s = token + 1 < given ? %s : (%s)%s;\n", type, next,
+	        value_of(s, text), type, value_of(s, cell));
 	write_cell(s, text, "=", next);
 }
 
@@ -174,28 +203,40 @@ static void go_on(const struct step *s)
 		text_add(s->out, "\tint before = 1;\n");
 		for_each_place(s, rows, false, read_rows, "before");
 	}
-	if (launch_may_continue(s->main))          /* one more said that this step follows, which is no row */
-		text_add(s->out, "\tbefore = before > %lld ? %lld : before;\n", (long long)s->feedback.chunk_tokens, (long long)s->feedback.chunk_tokens);
+	/* one more said that this step follows, which is no row */
+	if (launch_may_continue(s->main))
+		text_add(s->out, "\tbefore = before > %lld ? %lld : before;\n",
+		        (long long)s->feedback.chunk_tokens, (long long)s->feedback.chunk_tokens);
 	for (int i = 0; i < inputs->count; i++) {
 		long long step = feedback_increment(inputs->items[i].value);
 		if (step)
-			for_each_place(s, attr_item_text(inputs->items[i].value, KEY_NAME), false, add_step, text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
+			for_each_place(s, attr_item_text(inputs->items[i].value, KEY_NAME), false,
+			        add_step,
+			        text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
 	}
 	if (rows)
 		for_each_place(s, rows, false, set_rows, "=");
 }
 
-/* ---- where rows count: `rows` numbers of each element of a row, those of the text from row `at` behind the first on */
+/* ---- where rows count: `rows` numbers of each element of a row, those of the text from row
+ * `at` behind the first on */
 
-/* Of the step behind this one: how many of the text's rows were given and are left, how many are its own, what it is said of them where one more says that others follow, and where they begin. */
+/* Of the step behind this one: how many of the text's rows were given and are left, how many are
+ * its own, what it is said of them where one more says that others follow, and where they begin. */
 static void count_rows(const struct step *s)
 {
 	long long most = (long long)s->feedback.chunk_tokens;
-	text_add(s->out, "\tconst int behind = given - 1, taken = %lld * token < behind ? %lld * token : behind, left = behind - taken;\n", most, most);
-	text_add(s->out, "\tconst int rows = left > %lld ? %lld : left > 1 ? left : 1;\n", most, most);
+	text_add(s->out,
+	        "\tconst int behind = given - 1, taken = %lld * token < behind ? %lld * token : "
+	        "behind, left = behind - taken;\n",
+	        most, most);
+	text_add(s->out, "\tconst int rows = left > %lld ? %lld : left > 1 ? left : 1;\n", most,
+	        most);
 	if (launch_may_continue(s->main))
 		text_add(s->out, "\tconst int said = left > %lld ? %lld : rows;\n", most, most + 1);
-	text_add(s->out, "\tconst int at = left > 0 ? taken : behind + token - (behind + %lld) / %lld;\n", most - 1, most);
+	text_add(s->out,
+	        "\tconst int at = left > 0 ? taken : behind + token - (behind + %lld) / %lld;\n",
+	        most - 1, most);
 }
 
 static struct step deeper(const struct step *s)
@@ -208,14 +249,16 @@ static struct step deeper(const struct step *s)
 static struct cell text_of_rows(const struct step *s, const char *number)
 {
 	long long first = (long long)(s->feedback.offset + s->feedback.elements);
-	return cell_at(s, s->feedback.buffer, text_format(s->e->arena, "%lld + %sat + %s", first, many(s), number));
+	return cell_at(s, s->feedback.buffer,
+	        text_format(s->e->arena, "%lld + %sat + %s", first, many(s), number));
 }
 
 static void take_output(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	struct cell text = text_of_rows(s, text_format(s->e->arena, "%lld", (long long)element));
 	const char *next = text_format(s->e->arena, "next[%lld]", (long long)element);
-	text_add(s->out, "%s%s %s (%s)%s;\n", s->indent, next, how, hls_type(s->e, type_scalar(text.word)), value_of(s, cell));
+	text_add(s->out, "%s%s %s (%s)%s;\n", s->indent, next, how,
+	        hls_type(s->e, type_scalar(text.word)), value_of(s, cell));
 	write_cell(s, text, how, next);
 }
 
@@ -223,8 +266,13 @@ static void choose_rows(const struct step *s)
 {
 	const struct step inner = deeper(s);
 	struct cell text = text_of_rows(s, "i");
-	text_add(s->out, "\t%s next[%lld];\n\tif (left > 0) {\n", hls_type(s->e, type_scalar(text.word)), (long long)(s->feedback.elements * s->feedback.chunk_tokens));
-	text_add(s->out, "\t\tfor (int i = 0; i < %srows; i++) {\n#pragma HLS pipeline II=1\n\t\t\tnext[i] = %s;\n\t\t}\n\t} else {\n", many(s), value_of(s, text));
+	text_add(s->out, "\t%s next[%lld];\n\tif (left > 0) {\n",
+	        hls_type(s->e, type_scalar(text.word)),
+	        (long long)(s->feedback.elements * s->feedback.chunk_tokens));
+	text_add(s->out,
+	        "\t\tfor (int i = 0; i < %srows; i++) {\n#pragma HLS pipeline II=1\n\t\t\tnext[i] "
+	        "= %s;\n\t\t}\n\t} else {\n",
+	        many(s), value_of(s, text));
 	for_each_place(&inner, s->feedback.output, true, take_output, "=");
 	text_add(s->out, "\t}\n");
 }
@@ -232,9 +280,12 @@ static void choose_rows(const struct step *s)
 /* Numbers of one element of a row, or of all. */
 static bool goes_on(const struct step *s, const struct run *run, const struct place *place)
 {
-	int64_t by = feedback_text_index(&s->feedback, place->element) - run->number - (run->count - 1) * run->by;
-	bool behind = text_same(place->buffer, run->first.buffer) && place->at == run->first.at + run->count;
-	return behind && (by == run->by || (run->count == 1 && (by == 1 || by == s->feedback.elements)));
+	int64_t by = feedback_text_index(&s->feedback, place->element) - run->number -
+	        (run->count - 1) * run->by;
+	bool behind = text_same(place->buffer, run->first.buffer) &&
+	        place->at == run->first.at + run->count;
+	return behind &&
+	        (by == run->by || (run->count == 1 && (by == 1 || by == s->feedback.elements)));
 }
 
 /* How many of its places the rows of the step are: those of the numbers below the rows' end. */
@@ -243,18 +294,26 @@ static const char *length_of(const struct step *s, const struct run *run)
 	bool by_row = run->by == s->feedback.elements;
 	int64_t before = by_row ? run->number / run->by : run->number;
 	const char *end = text_format(s->e->arena, "%srows", by_row ? "" : many(s));
-	const char *length = before ? text_format(s->e->arena, "%s - %lld", end, (long long)before) : end;
-	bool last = before + run->count >= s->feedback.chunk_tokens * (by_row ? 1 : s->feedback.elements);
-	return last ? length : text_format(s->e->arena, "(%s < %lld ? %s : %lld)", length, (long long)run->count, length, (long long)run->count);
+	const char *length =
+	        before ? text_format(s->e->arena, "%s - %lld", end, (long long)before) : end;
+	bool last = before + run->count >=
+	        s->feedback.chunk_tokens * (by_row ? 1 : s->feedback.elements);
+	return last ? length
+	            : text_format(s->e->arena, "(%s < %lld ? %s : %lld)", length,
+	                      (long long)run->count, length, (long long)run->count);
 }
 
 static void set_run(const struct step *s, const struct run *run)
 {
 	struct arena *arena = s->e->arena;
 	const struct step inner = deeper(s);
-	const char *by = run->by > 1 ? text_format(arena, "%lld * ", (long long)run->by) : "", *from = run->number ? text_format(arena, "%lld + ", (long long)run->number) : "";
-	struct cell cell = cell_at(s, run->first.buffer, text_format(arena, "%lld + i", (long long)run->first.at));
-	text_add(s->out, "\tfor (int i = 0; i < %s; i++) {\n%s", length_of(s, run), type_lanes(cell.word) > 1 ? "" : "#pragma HLS pipeline II=1\n");       /* words of several numbers are read and written again */
+	const char *by = run->by > 1 ? text_format(arena, "%lld * ", (long long)run->by) : "";
+	const char *from = run->number ? text_format(arena, "%lld + ", (long long)run->number) : "";
+	struct cell cell = cell_at(
+	        s, run->first.buffer, text_format(arena, "%lld + i", (long long)run->first.at));
+	/* words of several numbers are read and written again */
+	text_add(s->out, "\tfor (int i = 0; i < %s; i++) {\n%s", length_of(s, run),
+	        type_lanes(cell.word) > 1 ? "" : "#pragma HLS pipeline II=1\n");
 	write_cell(&inner, cell, "=", text_format(arena, "next[%s%si]", from, by));
 	text_add(s->out, "\t}\n");
 }
@@ -262,7 +321,7 @@ static void set_run(const struct step *s, const struct run *run)
 static void set_rows_of_input(const struct step *s)
 {
 	struct places places = places_of(s, s->feedback.input, false);
-	struct run run = {.count = 0};
+	struct run run = { .count = 0 };
 	for (size_t i = 0; i < places.all.count; i++) {
 		const struct place *place = &places.all.data[i];
 		int64_t number = feedback_text_index(&s->feedback, place->element);
@@ -273,7 +332,9 @@ static void set_rows_of_input(const struct step *s)
 		}
 		if (run.count)
 			set_run(s, &run);
-		run = (struct run){.first = *place, .number = number, .by = s->feedback.elements, .count = 1};
+		run = (struct run){
+			.first = *place, .number = number, .by = s->feedback.elements, .count = 1
+		};
 	}
 	if (run.count)
 		set_run(s, &run);
@@ -293,12 +354,14 @@ static int touched(const struct op *main, int *port)
 
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out)
 {
-	struct step s = {.e = e, .main = e->main, .name = pointer, .indent = "\t", .out = out};
-	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1), ports = touched(e->main, port);
+	struct step s = { .e = e, .main = e->main, .name = pointer, .indent = "\t", .out = out };
+	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1);
+	int ports = touched(e->main, port);
 	feedback_read(e->main, &s.feedback);
 	text_add(out, "static void %s(", name);
 	for (int i = 0; i < ports; i++)
-		text_add(out, "%s *%s, ", hls_port_type(e, emit_port(e->main, port[i]).word), pointer[emit_argument(e->main, port[i])]);
+		text_add(out, "%s *%s, ", hls_port_type(e, emit_port(e->main, port[i]).word),
+		        pointer[emit_argument(e->main, port[i])]);
 	text_add(out, "int token, int given)\n{\n#pragma HLS inline off\n");
 	if (s.feedback.rows) {
 		count_rows(&s);
@@ -312,10 +375,12 @@ void hls_feedback(struct emitter *e, const char *name, const char *const *pointe
 	text_add(out, "}\n\n");
 }
 
-void hls_feedback_call(const struct op *main, const char *name, const char *const *pointer, struct text *out)
+void hls_feedback_call(
+        const struct op *main, const char *name, const char *const *pointer, struct text *out)
 {
 	struct arena *arena = out->arena;
-	int *port = ARENA_ARRAY(arena, int, main->region[0]->arguments + 1), ports = touched(main, port);
+	int *port = ARENA_ARRAY(arena, int, main->region[0]->arguments + 1);
+	int ports = touched(main, port);
 	text_add(out, "%s(", name);
 	for (int i = 0; i < ports; i++)
 		text_add(out, "%s, ", pointer[emit_argument(main, port[i])]);

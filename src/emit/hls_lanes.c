@@ -1,9 +1,11 @@
-/* Lane loops.  Operations on whole words that follow one another share one unrolled loop over the lanes; a value that nothing outside the loop needs is a scalar
- * in it.  The loop is written where an operation outside first needs one of its values, or where it must be: before stores, inner loops and the end of a block. */
+/* Lane loops.  Operations on whole words that follow one another share one unrolled loop over
+ * the lanes; a value that nothing outside the loop needs is a scalar in it.  The loop is written
+ * where an operation outside first needs one of its values, or where it must be: before stores,
+ * inner loops and the end of a block. */
 #include "emit/hls.h"
 #include <string.h>
 
-#define INLINE_MOST 90        /* characters of an expression that is written where it is used */
+#define INLINE_MOST 90 /* characters of an expression that is written where it is used */
 
 static bool is_lane_operation(const struct op *op)
 {
@@ -16,7 +18,8 @@ static bool is_lane_operation(const struct op *op)
 
 static bool is_element_store(const struct op *op)
 {
-	return op->code == OP_MEMREF_STORE && type_lanes(op->operand[0]->type) > 1 && op->operand[1]->type->shape[0] >= 0;
+	return op->code == OP_MEMREF_STORE && type_lanes(op->operand[0]->type) > 1 &&
+	        op->operand[1]->type->shape[0] >= 0;
 }
 
 static bool in_loop(struct emitter *e, const struct value *value)
@@ -34,20 +37,23 @@ bool lanes_take(struct emitter *e, struct op *op)
 	bool store = is_element_store(op) && in_loop(e, op->operand[0]);
 	if (!store && !is_lane_operation(op))
 		return false;
-	if (e->group.count && (e->group_lanes != lanes_of(op) || (op->code == OP_SPLIT_LANES && in_loop(e, op->operand[0]))))
+	if (e->group.count &&
+	        (e->group_lanes != lanes_of(op) ||
+	                (op->code == OP_SPLIT_LANES && in_loop(e, op->operand[0]))))
 		lanes_close(e);
 	if (store && !e->group.count)
 		return false;
 	e->group_lanes = lanes_of(op);
 	VEC_PUSH(e->arena, &e->group, op);
 	if (!store)
-		hls_bind(e, op->result[0], (struct spelling){.lanes = true});
+		hls_bind(e, op->result[0], (struct spelling){ .lanes = true });
 	return true;
 }
 
 void lanes_before(struct emitter *e, const struct op *op)
 {
-	bool needs = op->code == OP_MEMREF_STORE || op->code == OP_FOR || op->code == OP_RELEASE || op->code == OP_ACQUIRE;
+	bool needs = op->code == OP_MEMREF_STORE || op->code == OP_FOR || op->code == OP_RELEASE ||
+	        op->code == OP_ACQUIRE;
 	for (int i = 0; i < op->operands; i++)
 		needs = needs || in_loop(e, op->operand[i]);
 	if (needs)
@@ -68,17 +74,22 @@ static const char *lane_operand(struct emitter *e, const struct op *op, int i, b
 
 static struct spelling split_lane(struct emitter *e, const struct op *op)
 {
-	const struct spelling *word = hls_spelling(e, op->operand[0]), *part = hls_spelling(e, op->operand[1]);
+	const struct spelling *word = hls_spelling(e, op->operand[0]);
+	const struct spelling *part = hls_spelling(e, op->operand[1]);
 	if (word->splat)
-		return (struct spelling){.text = word->text, .atomic = word->atomic};
-	const char *at = text_format(e->arena, "%s * %lld + l", hls_bracket(e->arena, part), (long long)e->group_lanes);
-	return (struct spelling){.text = text_format(e->arena, "%s[%s]", word->text, at), .atomic = true};
+		return (struct spelling){ .text = word->text, .atomic = word->atomic };
+	const char *at = text_format(
+	        e->arena, "%s * %lld + l", hls_bracket(e->arena, part), (long long)e->group_lanes);
+	return (struct spelling){ .text = text_format(e->arena, "%s[%s]", word->text, at),
+		.atomic = true };
 }
 
-/* A multiplier is as wide as its operands: products of sign-extended numbers are written on the numbers themselves. */
+/* A multiplier is as wide as its operands: products of sign-extended numbers are written on the
+ * numbers themselves. */
 static bool is_narrow_product(struct emitter *e, const struct op *op)
 {
-	if (op->code != OP_MULI || !hls_spelling(e, op->operand[0])->factor || !hls_spelling(e, op->operand[1])->factor)
+	if (op->code != OP_MULI || !hls_spelling(e, op->operand[0])->factor ||
+	        !hls_spelling(e, op->operand[1])->factor)
 		return false;
 	int bits = 0;
 	for (int i = 0; i < 2; i++)
@@ -96,12 +107,13 @@ static struct spelling lane_expression(struct emitter *e, const struct op *op)
 		for (int i = 0; i < 2; i++)
 			operand[i] = lane_operand(e, op, i, &atomic[i]);
 		const char *type = hls_type(e, type_scalar(op->result[0]->type));
-		return (struct spelling){.text = text_format(e->arena, "(%s)(%s * %s)", type, operand[0], operand[1])};
+		return (struct spelling){ .text = text_format(e->arena, "(%s)(%s * %s)", type,
+			                          operand[0], operand[1]) };
 	}
 	for (int i = 0; i < op->operands; i++)
 		operand[i] = lane_operand(e, op, i, &atomic[i]);
 	if (op->code == OP_BROADCAST)
-		return (struct spelling){.text = operand[0], .atomic = atomic[0]};
+		return (struct spelling){ .text = operand[0], .atomic = atomic[0] };
 	return hls_scalar(e, op, operand, atomic);
 }
 
@@ -148,7 +160,8 @@ static void write_operation(struct emitter *e, size_t at)
 		hls_line(e, "%s[l] = %s;", hls_element(e, op), lane_operand(e, op, 0, &atomic));
 		return;
 	}
-	struct spelling *spelling = op->result[0]->data, expression = lane_expression(e, op);
+	struct spelling *spelling = op->result[0]->data;
+	struct spelling expression = lane_expression(e, op);
 	if (escapes(op)) {
 		hls_line(e, "%s[l] = %s;", spelling->text, expression.text);
 		spelling->lanes = false;
@@ -158,15 +171,20 @@ static void write_operation(struct emitter *e, size_t at)
 	if (op->result[0]->uses == 1 && strlen(expression.text) <= INLINE_MOST && can_move(e, at)) {
 		spelling->text = expression.text;
 		spelling->atomic = expression.atomic;
-		if (op->code == OP_EXTSI && type_scalar(op->operand[0]->type)->width > 1 && feeds_product(e, at)) {
-			spelling->text = hls_bracket(e->arena, &(struct spelling){.text = lane_operand(e, op, 0, &spelling->atomic), .atomic = spelling->atomic});
+		if (op->code == OP_EXTSI && type_scalar(op->operand[0]->type)->width > 1 &&
+		        feeds_product(e, at)) {
+			spelling->text = hls_bracket(e->arena,
+			        &(struct spelling){
+			                .text = lane_operand(e, op, 0, &spelling->atomic),
+			                .atomic = spelling->atomic });
 			spelling->factor = spelling->atomic = true;
 		}
 		return;
 	}
 	spelling->text = hls_value_name(e, op);
 	spelling->atomic = true;
-	hls_line(e, "const %s %s = %s;", hls_type(e, type_scalar(op->result[0]->type)), spelling->text, expression.text);
+	hls_line(e, "const %s %s = %s;", hls_type(e, type_scalar(op->result[0]->type)),
+	        spelling->text, expression.text);
 }
 
 static void count_uses(struct emitter *e)
@@ -177,7 +195,8 @@ static void count_uses(struct emitter *e)
 				hls_spelling(e, e->group.data[i]->operand[k])->lane_uses++;
 }
 
-/* A use of an escaping value inside the loop reads `name[l]`: its spelling says so once it is written. */
+/* A use of an escaping value inside the loop reads `name[l]`: its spelling says so once it is
+ * written. */
 void lanes_close(struct emitter *e)
 {
 	size_t count = e->group.count;
@@ -208,23 +227,29 @@ static bool reads_stored_array(const struct emitter *e, const struct op *op)
 	for (int k = 0; k < op->operands; k++) {
 		const struct op *load = op->operand[k]->def;
 		for (size_t i = 0; load && load->code == OP_MEMREF_LOAD && i < e->group.count; i++)
-			if (e->group.data[i]->code == OP_MEMREF_STORE && e->group.data[i]->operand[1] == load->operand[0])
+			if (e->group.data[i]->code == OP_MEMREF_STORE &&
+			        e->group.data[i]->operand[1] == load->operand[0])
 				return true;
 	}
 	return false;
 }
 
-/* Of the open loop's operations, keeps those that serve anything but `push`; the others are returned, in order. */
+/* Of the open loop's operations, keeps those that serve anything but `push`; the others are
+ * returned, in order. */
 static size_t split_for(struct emitter *e, const struct op *push, struct op **only)
 {
-	size_t kept = 0, found = 0;
+	size_t kept = 0;
+	size_t found = 0;
 	bool *mark = ARENA_ARRAY(e->arena, bool, e->group.count);
 	for (size_t i = 0; i < e->group.count; i++)
 		if (e->group.data[i]->results)
-			hls_spelling(e, e->group.data[i]->result[0])->lane_uses = e->group.data[i]->result[0] == push->operand[1];
+			hls_spelling(e, e->group.data[i]->result[0])->lane_uses =
+			        e->group.data[i]->result[0] == push->operand[1];
 	for (size_t i = e->group.count; i-- > 0;) {
 		const struct op *op = e->group.data[i];
-		mark[i] = op->results && hls_spelling(e, op->result[0])->lane_uses == op->result[0]->uses && !reads_stored_array(e, op);
+		mark[i] = op->results &&
+		        hls_spelling(e, op->result[0])->lane_uses == op->result[0]->uses &&
+		        !reads_stored_array(e, op);
 		for (int k = 0; mark[i] && k < op->operands; k++)
 			if (in_loop(e, op->operand[k]))
 				hls_spelling(e, op->operand[k])->lane_uses++;

@@ -1,4 +1,5 @@
-/* Lines of a process' body; copies of consecutive elements wait until it is known how many there are. */
+/* Lines of a process' body; copies of consecutive elements wait until it is known how many there
+ * are. */
 #include "emit/hls.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,27 +11,34 @@ static void add_line(struct emitter *e, const char *text)
 	text_add(&e->body, "%s\n", text);
 }
 
-/* array[4] and 3 give array[7]; array[i] and 3 give array[i + 3]; `+ l` in place of a number where step is NULL. */
-static const char *element_after(struct emitter *e, const char *element, int64_t step, const char *name)
+/* array[4] and 3 give array[7]; array[i] and 3 give array[i + 3]; `+ l` in place of a number
+ * where step is NULL. */
+static const char *element_after(
+        struct emitter *e, const char *element, int64_t step, const char *name)
 {
-	size_t size = strlen(element), digits = size - 1;
+	size_t size = strlen(element);
+	size_t digits = size - 1;
 	if (!size || element[size - 1] != ']')
 		return element;
 	while (digits && element[digits - 1] >= '0' && element[digits - 1] <= '9')
 		digits--;
-	bool number = digits < size - 1 && digits && (element[digits - 1] == '[' || element[digits - 1] == ' ');
+	bool number = digits < size - 1 && digits &&
+	        (element[digits - 1] == '[' || element[digits - 1] == ' ');
 	bool sum = number && digits >= 3 && !strncmp(element + digits - 3, " + ", 3);
 	if (number && element[digits - 1] == ' ' && !sum)
 		number = false;
 	int64_t first = number ? strtoll(element + digits, NULL, 10) : 0;
-	const char *head = text_copy(e->arena, element, number ? sum ? digits - 3 : digits : size - 1);
+	const char *head =
+	        text_copy(e->arena, element, number ? sum ? digits - 3 : digits : size - 1);
 	bool empty = number && !sum;
 	const char *plus = empty ? "" : " + ";
 	if (name && first)
 		return text_format(e->arena, "%s%s%s + %lld]", head, plus, name, (long long)first);
 	if (name)
 		return text_format(e->arena, "%s%s%s]", head, plus, name);
-	return first + step || empty ? text_format(e->arena, "%s%s%lld]", head, plus, (long long)(first + step)) : element;
+	return first + step || empty
+	        ? text_format(e->arena, "%s%s%lld]", head, plus, (long long)(first + step))
+	        : element;
 }
 
 static void write_run(struct emitter *e)
@@ -39,13 +47,17 @@ static void write_run(struct emitter *e)
 	e->run_count = 0;
 	bool loop = count > 2;
 	if (loop) {
-		add_line(e, text_format(e->arena, "for (int l = 0; l < %lld; l++) {", (long long)count));
+		add_line(e,
+		        text_format(
+		                e->arena, "for (int l = 0; l < %lld; l++) {", (long long)count));
 		text_add(&e->body, "#pragma HLS unroll\n");
 		e->indent++;
 	}
 	for (int64_t i = 0; i < (loop ? 1 : count); i++) {
 		const char *name = loop ? "l" : NULL;
-		add_line(e, text_format(e->arena, "%s = %s;", element_after(e, e->run_target, i, name), element_after(e, e->run_source, i, name)));
+		add_line(e,
+		        text_format(e->arena, "%s = %s;", element_after(e, e->run_target, i, name),
+		                element_after(e, e->run_source, i, name)));
 	}
 	if (loop) {
 		e->indent--;
@@ -62,8 +74,9 @@ void hls_flush(struct emitter *e)
 void hls_copy(struct emitter *e, const char *target, const char *source)
 {
 	int64_t n = e->run_count;
-	bool next = n && !strcmp(element_after(e, e->run_target, n, NULL), target) && !strcmp(element_after(e, e->run_source, n, NULL), source) &&
-		    target[strlen(target) - 1] == ']' && source[strlen(source) - 1] == ']';
+	bool next = n && !strcmp(element_after(e, e->run_target, n, NULL), target) &&
+	        !strcmp(element_after(e, e->run_source, n, NULL), source) &&
+	        target[strlen(target) - 1] == ']' && source[strlen(source) - 1] == ']';
 	if (!next) {
 		hls_flush(e);
 		e->run_target = target;

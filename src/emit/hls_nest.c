@@ -1,13 +1,16 @@
-/* One loop for a nest of several: of loops without constant trips the vendor's compiler makes no single one (UG1399), and the pipeline would drain after each turn of the innermost.
- * So the loop goes over all points and counts the counters itself. */
+/* One loop for a nest of several: of loops without constant trips the vendor's compiler makes no
+ * single one (UG1399), and the pipeline would drain after each turn of the innermost. So the
+ * loop goes over all points and counts the counters itself. */
 #include "emit/hls.h"
 #include "predict/timing.h"
 
 int hls_nest(struct op *nest, struct op *loop[NEST_MOST])
 {
 	int loops = 0;
-	for (struct op *op = nest; op; op = attr_get(op, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(op->region[0])) {
-		if (loops == NEST_MOST || (loops && nest_datapath(op) >= 0))         /* a datapath is a call of its own */
+	for (struct op *op = nest; op;
+	        op = attr_get(op, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(op->region[0])) {
+		/* a datapath is a call of its own */
+		if (loops == NEST_MOST || (loops && nest_datapath(op) >= 0))
 			return 1;
 		loop[loops++] = op;
 	}
@@ -24,8 +27,10 @@ bool hls_is_nest(struct op *nest)
 	return run_time;
 }
 
-/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is NULL then.  over: what is done when that one has come to its end; NULL: it need not be known. */
-static void count_on(struct emitter *e, const char *const *counter, const char *const *trips, int loop, const char *over)
+/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is
+ * NULL then.  over: what is done when that one has come to its end; NULL: it need not be known. */
+static void count_on(struct emitter *e, const char *const *counter, const char *const *trips,
+        int loop, const char *over)
 {
 	if (loop < 0) {
 		hls_line(e, "%s", over);
@@ -55,7 +60,8 @@ static const char *trips_of(struct emitter *e, const struct op *loop)
 	return name;
 }
 
-/* What the bodies around the innermost one hold beside the next loop follows from counters alone. */
+/* What the bodies around the innermost one hold beside the next loop follows from counters
+ * alone. */
 static void add_bodies(struct emitter *e, struct op *const *loop, int loops)
 {
 	for (int l = 0; l + 1 < loops; l++)
@@ -68,8 +74,11 @@ static void add_bodies(struct emitter *e, struct op *const *loop, int loops)
 
 void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const struct datapath *path)
 {
-	const char *counter[NEST_MOST], *trips[NEST_MOST], *all = names_add(&e->names, "", "i");
-	struct text counters = text_new(e->arena), product = text_new(e->arena);
+	const char *counter[NEST_MOST];
+	const char *trips[NEST_MOST];
+	const char *all = names_add(&e->names, "", "i");
+	struct text counters = text_new(e->arena);
+	struct text product = text_new(e->arena);
 	double most = 1;
 	bool run_time = false;
 	for (int l = 0; l < loops; l++) {
@@ -78,19 +87,24 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 		run_time = run_time || attr_get(loop[l], KEY_STREAM_RUN_TIME);
 		most *= (double)timing_trips(loop[l], 0, NULL);
 		text_add(&product, "%s%s", l ? " * " : "", trips[l]);
-		counter[l] = l || value->uses ? names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l)) : NULL;
+		counter[l] = l || value->uses
+		        ? names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l))
+		        : NULL;
 		if (!counter[l])
 			continue;
-		hls_bind(e, value, (struct spelling){.text = counter[l], .atomic = true});
+		hls_bind(e, value, (struct spelling){ .text = counter[l], .atomic = true });
 		text_add(&counters, "%s%s = 0", counters.size ? ", " : "", counter[l]);
 	}
 	const char *type = most > INT32_MAX ? "int64_t" : "int";
 	hls_line(e, "int %s;", counters.data);
-	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", type, all, all, most > INT32_MAX ? "int64_t(1) * " : "", product.data, all);
+	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", type, all, all,
+	        most > INT32_MAX ? "int64_t(1) * " : "", product.data, all);
 	if (run_time)
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
-	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)attr_integer_or(loop[loops - 1], KEY_STREAM_PIPELINE, 1),
-		 text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp") ? " style=flp" : "");
+	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n",
+	        (long long)attr_integer_or(loop[loops - 1], KEY_STREAM_PIPELINE, 1),
+	        text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp") ? " style=flp"
+	                                                                            : "");
 	if (path)
 		hls_distances(e, path);
 	e->indent++;
@@ -105,11 +119,13 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 void hls_iteration(struct emitter *e, struct op *nest, const char *over)
 {
 	struct op *loop[NEST_MOST];
-	const char *counter[NEST_MOST], *trips[NEST_MOST];
+	const char *counter[NEST_MOST];
+	const char *trips[NEST_MOST];
 	int loops = hls_nest(nest, loop);
 	for (int l = 0; l < loops; l++) {
 		counter[l] = names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l));
-		hls_bind(e, loop[l]->region[0]->argument[0], (struct spelling){.text = counter[l], .atomic = true});
+		hls_bind(e, loop[l]->region[0]->argument[0],
+		        (struct spelling){ .text = counter[l], .atomic = true });
 		text_add(&e->registers, "\tint %s = 0;\n", counter[l]);
 		trips[l] = trips_of(e, loop[l]);
 	}

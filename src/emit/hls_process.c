@@ -17,7 +17,7 @@ void hls_bind(struct emitter *e, struct value *value, struct spelling spelling)
 
 static void bind_name(struct emitter *e, struct value *value, const char *name)
 {
-	hls_bind(e, value, (struct spelling){.text = name, .atomic = true});
+	hls_bind(e, value, (struct spelling){ .text = name, .atomic = true });
 }
 
 const char *hls_value_name(struct emitter *e, const struct op *op)
@@ -38,7 +38,8 @@ const char *hls_element(struct emitter *e, const struct op *op)
 
 static const struct attr *constant_value(const struct value *value)
 {
-	return value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
+	return value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE)
+	                                                     : NULL;
 }
 
 /* `if (…) `, or nothing where the condition always holds; NULL: it never does. */
@@ -58,7 +59,8 @@ static void define_name(struct emitter *e, struct op *op, const char *text)
 	bind_name(e, op->result[0], name);
 }
 
-/* The same for counters and conditions, which are written where they are used if that is one place. */
+/* The same for counters and conditions, which are written where they are used if that is one
+ * place. */
 static void define(struct emitter *e, struct op *op, struct spelling expression)
 {
 	const struct type *type = op->result[0]->type;
@@ -79,7 +81,8 @@ static float splat_real(const struct type *scalar, const void *data)
 	uint16_t half;
 	memcpy(&half, data, sizeof half);
 	if (scalar->width == 16)
-		return scalar->kind == TYPE_BFLOAT ? st_float((uint32_t)half << 16) : st_f16_value(half);
+		return scalar->kind == TYPE_BFLOAT ? st_float((uint32_t)half << 16)
+		                                   : st_f16_value(half);
 	memcpy(&real, data, sizeof real);
 	return real;
 }
@@ -96,9 +99,11 @@ static int64_t splat_integer(const struct attr *value)
 static void emit_constant(struct emitter *e, struct op *op)
 {
 	const struct attr *value = attr_get(op, KEY_VALUE);
-	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
+	const struct type *type = op->result[0]->type;
+	const struct type *scalar = type_scalar(type);
 	if (value->kind == ATTR_DENSE && value->splat) {
-		struct attr one = {.kind = type_is_real(scalar) ? ATTR_FLOAT : ATTR_INTEGER, .type = scalar};
+		struct attr one = { .kind = type_is_real(scalar) ? ATTR_FLOAT : ATTR_INTEGER,
+			.type = scalar };
 		if (type_is_real(scalar))
 			one.real = (double)splat_real(scalar, value->data);
 		else
@@ -106,7 +111,10 @@ static void emit_constant(struct emitter *e, struct op *op)
 		value = arena_copy(e->arena, &one, sizeof one);
 	}
 	const char *text = hls_constant(e, op, value, scalar);
-	hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = *text != '-' && *text != '(', .splat = type_lanes(type) > 1});
+	hls_bind(e, op->result[0],
+	        (struct spelling){ .text = text,
+	                .atomic = *text != '-' && *text != '(',
+	                .splat = type_lanes(type) > 1 });
 }
 
 static void emit_scalar(struct emitter *e, struct op *op)
@@ -131,21 +139,25 @@ static void emit_apply(struct emitter *e, struct op *op)
 			continue;
 		const char *counter = hls_bracket(e->arena, hls_spelling(e, op->operand[d]));
 		text_add(&text, "%s", terms++ ? factor < 0 ? " - " : " + " : factor < 0 ? "-" : "");
-		text_add(&text, llabs(factor) == 1 ? "%s" : "%s * %lld", counter, (long long)llabs(factor));
+		text_add(&text, llabs(factor) == 1 ? "%s" : "%s * %lld", counter,
+		        (long long)llabs(factor));
 	}
 	int64_t constant = affine_constant(attr->map, 0);
 	if (!terms)
 		text_add(&text, "%lld", (long long)constant);
 	else if (constant)
 		text_add(&text, " %c %lld", constant < 0 ? '-' : '+', (long long)llabs(constant));
-	define(e, op, (struct spelling){.text = text.data, .atomic = !strpbrk(text.data, " -")});
+	define(e, op, (struct spelling){ .text = text.data, .atomic = !strpbrk(text.data, " -") });
 }
 
 static void emit_pop(struct emitter *e, struct op *op)
 {
-	const char *fifo = hls_spelling(e, op->operand[1])->text, *type = hls_type(e, op->result[0]->type), *when = condition(e, op->operand[0]);
+	const char *fifo = hls_spelling(e, op->operand[1])->text;
+	const char *type = hls_type(e, op->result[0]->type);
+	const char *when = condition(e, op->operand[0]);
 	bool used = op->result[0]->uses > 0, always = when && !*when;
-	const char *name = names_add(&e->names, "", text_format(e->arena, "%s_word", !strncmp(fifo, "s_", 2) ? fifo + 2 : fifo));
+	const char *name = names_add(&e->names, "",
+	        text_format(e->arena, "%s_word", !strncmp(fifo, "s_", 2) ? fifo + 2 : fifo));
 	bind_name(e, op->result[0], name);
 	if (!used && when)
 		hls_line(e, "%s%s;", when, hls_read(e, op));
@@ -161,7 +173,9 @@ static void emit_pop(struct emitter *e, struct op *op)
 const char *hls_word(struct emitter *e, const struct value *value)
 {
 	const struct spelling *spelling = hls_spelling(e, value);
-	return spelling->splat ? text_format(e->arena, "%s(%s)", hls_type(e, value->type), spelling->text) : spelling->text;
+	return spelling->splat
+	        ? text_format(e->arena, "%s(%s)", hls_type(e, value->type), spelling->text)
+	        : spelling->text;
 }
 
 static void emit_push(struct emitter *e, struct op *op)
@@ -208,7 +222,8 @@ static void emit_acquire(struct emitter *e, struct op *op)
 		e->indent++;
 	}
 	bool write = text_same(attr_text_or(op, KEY_SIDE, NULL), "write");
-	hls_line(e, "hls::%s<%s> %s(%s);", write ? "write_lock" : "read_lock", hls_type(e, op->result[0]->type), name, hls_spelling(e, op->operand[0])->text);
+	hls_line(e, "hls::%s<%s> %s(%s);", write ? "write_lock" : "read_lock",
+	        hls_type(e, op->result[0]->type), name, hls_spelling(e, op->operand[0])->text);
 	bind_name(e, op->result[0], name);
 }
 
@@ -224,24 +239,37 @@ static void emit_release(struct emitter *e, struct op *op)
 static void add_array(struct emitter *e, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
-	const char *name = hls_value_name(e, op), *storage = attr_text_or(op, KEY_STREAM_STORAGE, ""), *element = hls_type(e, type->element);
-	int64_t partition = attr_integer_or(op, KEY_STREAM_PARTITION, 1), last = type->rank ? type->shape[type->rank - 1] : 1;
+	const char *name = hls_value_name(e, op);
+	const char *storage = attr_text_or(op, KEY_STREAM_STORAGE, "");
+	const char *element = hls_type(e, type->element);
+	int64_t partition = attr_integer_or(op, KEY_STREAM_PARTITION, 1);
+	int64_t last = type->rank ? type->shape[type->rank - 1] : 1;
 	struct text shape = text_new(e->arena);
 	for (int d = 0; d < type->rank; d++)
 		text_add(&shape, "[%lld]", (long long)type->shape[d]);
 	bind_name(e, op->result[0], name);
-	bool registers = text_same(storage, "registers");          /* reset to 0 for nothing; memories are written before they are read */
-	hls_line(e, "%s %s%s%s;", element, name, type->rank ? shape.data : "[1]", registers ? " = {}" : "");
+	/* reset to 0 for nothing; memories are written before they are read */
+	bool registers = text_same(storage, "registers");
+	hls_line(e, "%s %s%s%s;", element, name, type->rank ? shape.data : "[1]",
+	        registers ? " = {}" : "");
 	if (registers)
-		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=0\n", name);
+		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=0\n",
+		        name);
 	else if (partition > 1 && partition >= last)
-		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n", name, type->rank);
+		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n",
+		        name, type->rank);
 	else if (partition > 1)
-		text_add(&e->body, "#pragma HLS array_partition variable=%s type=cyclic factor=%lld dim=%d\n", name, (long long)partition, type->rank);
+		text_add(&e->body,
+		        "#pragma HLS array_partition variable=%s type=cyclic factor=%lld dim=%d\n",
+		        name, (long long)partition, type->rank);
 	if (attr_get(op, KEY_STREAM_DISTANCE))
-		text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", name, (long long)attr_integer_or(op, KEY_STREAM_DISTANCE, 1));
+		text_add(&e->body,
+		        "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld "
+		        "true\n",
+		        name, (long long)attr_integer_or(op, KEY_STREAM_DISTANCE, 1));
 	if (*storage && !text_same(storage, "registers"))
-		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n", name, storage);
+		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n",
+		        name, storage);
 }
 
 static void emit_alloca(struct emitter *e, struct op *op)
@@ -257,14 +285,16 @@ static void emit_alloca(struct emitter *e, struct op *op)
 	e->body = body;
 }
 
-/* Whether a loaded word may be read where it is used: every use is in this body and comes before anything that may write the array. */
+/* Whether a loaded word may be read where it is used: every use is in this body and comes before
+ * anything that may write the array. */
 static bool reads_late(const struct op *load)
 {
 	int found = 0;
 	for (const struct op *op = load->next; op && found < load->result[0]->uses; op = op->next) {
 		for (int i = 0; i < op->operands; i++)
 			found += op->operand[i] == load->result[0];
-		bool writes = op->code == OP_FOR || op->code == OP_RELEASE || op_writes(op, load->operand[0]);
+		bool writes = op->code == OP_FOR || op->code == OP_RELEASE ||
+		        op_writes(op, load->operand[0]);
 		if (writes && found < load->result[0]->uses)
 			return false;
 	}
@@ -282,7 +312,8 @@ static bool may_read_late(const struct op *load)
 	for (; user; user = user->next)
 		for (int i = 0; i < user->operands; i++)
 			if (user->operand[i] == load->result[0])
-				return (user->code == OP_JOIN_LANES || user->code == OP_PUSH) && reads_late(load);
+				return (user->code == OP_JOIN_LANES || user->code == OP_PUSH) &&
+				        reads_late(load);
 	return false;
 }
 
@@ -298,7 +329,8 @@ static void emit_load(struct emitter *e, struct op *op)
 	}
 	const struct type *word = op->result[0]->type;
 	if (port && hls_is_packed(word))
-		element = text_format(e->arena, "st_unpack_i4<%s, %lld>(%s)", hls_type(e, type_scalar(word)), (long long)type_lanes(word), element);
+		element = text_format(e->arena, "st_unpack_i4<%s, %lld>(%s)",
+		        hls_type(e, type_scalar(word)), (long long)type_lanes(word), element);
 	define_name(e, op, element);
 }
 
@@ -306,7 +338,10 @@ static void emit_load(struct emitter *e, struct op *op)
 static const char *memory_word(struct emitter *e, const struct value *word)
 {
 	const char *text = hls_word(e, word);
-	return hls_is_packed(word->type) ? text_format(e->arena, "st_pack_i4<%s, %lld>(%s)", hls_type(e, type_scalar(word->type)), (long long)type_lanes(word->type), text) : text;
+	return hls_is_packed(word->type) ? text_format(e->arena, "st_pack_i4<%s, %lld>(%s)",
+	                                           hls_type(e, type_scalar(word->type)),
+	                                           (long long)type_lanes(word->type), text)
+	                                 : text;
 }
 
 static void emit_write(struct emitter *e, struct op *op)
@@ -322,7 +357,9 @@ static void emit_store(struct emitter *e, struct op *op)
 		hls_line(e, "%s = %s;", hls_element(e, op), memory_word(e, op->operand[0]));
 		return;
 	}
-	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op), op->operands == 2 ? "[0]" : ""), hls_word(e, op->operand[0]));
+	hls_copy(e,
+	        text_format(e->arena, "%s%s", hls_element(e, op), op->operands == 2 ? "[0]" : ""),
+	        hls_word(e, op->operand[0]));
 }
 
 /* Its one use, in the same body, stores it or joins it to a word. */
@@ -338,11 +375,14 @@ static bool only_moved(const struct op *op)
 /* A word that has a name does not change until its lane is used; an array's element might. */
 static void emit_lane(struct emitter *e, struct op *op)
 {
-	const struct spelling *word = hls_spelling(e, op->operand[0]), *lane = hls_spelling(e, op->operand[1]);
+	const struct spelling *word = hls_spelling(e, op->operand[0]);
+	const struct spelling *lane = hls_spelling(e, op->operand[1]);
 	bool alone = word->splat || type_lanes(op->operand[0]->type) == 1;
-	const char *text = alone ? word->text : text_format(e->arena, "%s[%s]", word->text, lane->text);
+	const char *text =
+	        alone ? word->text : text_format(e->arena, "%s[%s]", word->text, lane->text);
 	if (alone)
-		hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = word->atomic});
+		hls_bind(e, op->result[0],
+		        (struct spelling){ .text = text, .atomic = word->atomic });
 	else if (op->result[0]->uses == 1 && !strchr(word->text, '[') && only_moved(op))
 		bind_name(e, op->result[0], text);
 	else
@@ -351,9 +391,11 @@ static void emit_lane(struct emitter *e, struct op *op)
 
 static void emit_set_lane(struct emitter *e, struct op *op)
 {
-	const char *name = hls_value_name(e, op), *value = hls_spelling(e, op->operand[0])->text;
+	const char *name = hls_value_name(e, op);
+	const char *value = hls_spelling(e, op->operand[0])->text;
 	bool alone = type_lanes(op->result[0]->type) == 1;
-	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name, alone ? value : hls_word(e, op->operand[1]));
+	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name,
+	        alone ? value : hls_word(e, op->operand[1]));
 	if (!alone)
 		hls_line(e, "%s[%s] = %s;", name, hls_spelling(e, op->operand[2])->text, value);
 	bind_name(e, op->result[0], name);
@@ -363,7 +405,8 @@ static void emit_broadcast(struct emitter *e, struct op *op)
 {
 	const struct spelling *scalar = hls_spelling(e, op->operand[0]);
 	bool word = type_lanes(op->result[0]->type) > 1;
-	hls_bind(e, op->result[0], (struct spelling){.text = scalar->text, .atomic = scalar->atomic, .splat = word});
+	hls_bind(e, op->result[0],
+	        (struct spelling){ .text = scalar->text, .atomic = scalar->atomic, .splat = word });
 }
 
 static void emit_join(struct emitter *e, struct op *op)
@@ -375,8 +418,12 @@ static void emit_join(struct emitter *e, struct op *op)
 	for (int i = 0; i < op->operands; i++) {
 		const struct spelling *part = hls_spelling(e, op->operand[i]);
 		for (int64_t l = 0; l < width; l++) {
-			const char *lane = width == 1 || part->splat ? part->text : text_format(e->arena, "%s[%lld]", part->text, (long long)l);
-			hls_copy(e, text_format(e->arena, "%s[%lld]", name, (long long)(i * width + l)), lane);
+			const char *lane = width == 1 || part->splat
+			        ? part->text
+			        : text_format(e->arena, "%s[%lld]", part->text, (long long)l);
+			hls_copy(e,
+			        text_format(e->arena, "%s[%lld]", name, (long long)(i * width + l)),
+			        lane);
 		}
 	}
 }
@@ -392,13 +439,18 @@ static struct names process_names(struct emitter *e)
 /* A helper for each operation and word: level by level, neighbours first. */
 static const char *tree_helper(struct emitter *e, struct op *op)
 {
-	const char *kind = attr_text_or(op, KEY_KIND, ""), *dot = strchr(kind, '.'), *word = hls_type(e, op->operand[0]->type);
-	const char *scalar = hls_type(e, op->result[0]->type), *from = "x";
+	const char *kind = attr_text_or(op, KEY_KIND, "");
+	const char *dot = strchr(kind, '.');
+	const char *word = hls_type(e, op->operand[0]->type);
+	const char *scalar = hls_type(e, op->result[0]->type);
+	const char *from = "x";
 	char *name = text_format(e->arena, "tree_%s_%s", dot ? dot + 1 : kind, word);
 	if (map_get(&e->made, name))
 		return name;
 	map_set(&e->made, name, op);
-	struct value left = {.type = op->result[0]->type}, right = left, *operand[] = {&left, &right};
+	struct value left = { .type = op->result[0]->type };
+	struct value right = left;
+	struct value *operand[] = { &left, &right };
 	struct op pair = *op;
 	pair.code = op_code_of(kind, strlen(kind));
 	pair.operands = 2;
@@ -407,20 +459,31 @@ static const char *tree_helper(struct emitter *e, struct op *op)
 		hls_fail(e, op, "has an unknown kind");
 	struct names names = process_names(e);
 	int64_t lanes = type_lanes(op->operand[0]->type);
-	const bool atomic[] = {true, true};
+	const bool atomic[] = { true, true };
 	names_add(&names, "", from);
-	text_add(&e->helpers, "static %s %s(const %s &x)\n{\n#pragma HLS inline\n", scalar, name, word);
+	text_add(&e->helpers, "static %s %s(const %s &x)\n{\n#pragma HLS inline\n", scalar, name,
+	        word);
 	for (; lanes > 2 && !e->failed; lanes = (lanes + 1) / 2) {
-		long long half = lanes / 2, left_over = lanes & 1;
-		const char *to = names_add(&names, "", text_format(e->arena, "t%lld", half + left_over));
-		const char *text[] = {text_format(e->arena, "%s[2 * l]", from), text_format(e->arena, "%s[2 * l + 1]", from)};
-		text_add(&e->helpers, "\t%s %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", scalar, to, half + left_over, to);
-		text_add(&e->helpers, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = %s;\n\t}\n", half, to, hls_scalar(e, &pair, text, atomic).text);
+		long long half = lanes / 2;
+		long long left_over = lanes & 1;
+		const char *to =
+		        names_add(&names, "", text_format(e->arena, "t%lld", half + left_over));
+		const char *text[] = { text_format(e->arena, "%s[2 * l]", from),
+			text_format(e->arena, "%s[2 * l + 1]", from) };
+		text_add(&e->helpers,
+		        "\t%s %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n",
+		        scalar, to, half + left_over, to);
+		text_add(&e->helpers,
+		        "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = "
+		        "%s;\n\t}\n",
+		        half, to, hls_scalar(e, &pair, text, atomic).text);
 		if (left_over)
-			text_add(&e->helpers, "\t%s[%lld] = %s[%lld];\n", to, half, from, (long long)lanes - 1);
+			text_add(&e->helpers, "\t%s[%lld] = %s[%lld];\n", to, half, from,
+			        (long long)lanes - 1);
 		from = to;
 	}
-	const char *text[] = {text_format(e->arena, "%s[0]", from), text_format(e->arena, "%s[1]", from)};
+	const char *text[] = { text_format(e->arena, "%s[0]", from),
+		text_format(e->arena, "%s[1]", from) };
 	text_add(&e->helpers, "\treturn %s;\n}\n\n", hls_scalar(e, &pair, text, atomic).text);
 	return name;
 }
@@ -432,20 +495,22 @@ static void emit_tree(struct emitter *e, struct op *op)
 		hls_bind(e, op->result[0], *word);
 		return;
 	}
-	define_name(e, op, text_format(e->arena, "%s(%s)", tree_helper(e, op), hls_word(e, op->operand[0])));
+	define_name(e, op,
+	        text_format(e->arena, "%s(%s)", tree_helper(e, op), hls_word(e, op->operand[0])));
 }
 
 void hls_loop(struct emitter *e, struct op *op)
 {
 	struct value *counter = op->region[0]->argument[0];
 	const char *given = attr_text_or(op, KEY_STREAM_NAME, NULL);
-	const char *name = names_add(&e->names, "", given ? given : text_format(e->arena, "i%d", e->depth));
+	const char *name =
+	        names_add(&e->names, "", given ? given : text_format(e->arena, "i%d", e->depth));
 	int64_t interval = attr_integer_or(op, KEY_STREAM_PIPELINE, 0);
 	const struct attr *step = constant_value(op->operand[2]);
 	if (op->results)
 		hls_fail(e, op, "carries values");
 	if (nest_is_branch(op)) {
-		hls_bind(e, counter, (struct spelling){.text = "0", .atomic = true});
+		hls_bind(e, counter, (struct spelling){ .text = "0", .atomic = true });
 		hls_line(e, "if (%s > 0) {", hls_spelling(e, op->operand[1])->text);
 		e->indent++;
 		hls_block(e, op->region[0]);
@@ -454,14 +519,23 @@ void hls_loop(struct emitter *e, struct op *op)
 		return;
 	}
 	bind_name(e, counter, name);
-	const char *lower = hls_spelling(e, op->operand[0])->text, *upper = hls_spelling(e, op->operand[1])->text;
-	const char *advance = step && step->integer == 1 ? text_format(e->arena, "%s++", name) : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
+	const char *lower = hls_spelling(e, op->operand[0])->text;
+	const char *upper = hls_spelling(e, op->operand[1])->text;
+	const char *advance = step && step->integer == 1
+	        ? text_format(e->arena, "%s++", name)
+	        : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
 	hls_line(e, "for (int %s = %s; %s < %s; %s) {", name, lower, name, upper, advance);
-	const struct attr *run_time = attr_get(op, KEY_STREAM_RUN_TIME), *most = run_time ? attr_item(run_time, KEY_MOST) : NULL, *times = run_time ? attr_item(run_time, KEY_TIMES) : NULL;
+	const struct attr *run_time = attr_get(op, KEY_STREAM_RUN_TIME);
+	const struct attr *most = run_time ? attr_item(run_time, KEY_MOST) : NULL;
+	const struct attr *times = run_time ? attr_item(run_time, KEY_TIMES) : NULL;
 	if (most && times)
-		text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n", (long long)(most->integer * times->integer));
+		text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n",
+		        (long long)(most->integer * times->integer));
 	if (interval)
-		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval, text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp") ? " style=flp" : "");
+		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval,
+		        text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp")
+		                ? " style=flp"
+		                : "");
 	e->indent++;
 	e->depth++;
 	hls_block(e, op->region[0]);
@@ -488,11 +562,24 @@ static void emit_for(struct emitter *e, struct op *op)
 }
 
 static emit_function *const functions[OP_COUNT] = {
-	[OP_CONSTANT] = emit_constant, [OP_APPLY] = emit_apply,       [OP_POP] = emit_pop,           [OP_PUSH] = emit_push,
-	[OP_ACQUIRE] = emit_acquire,   [OP_RELEASE] = emit_release,   [OP_ALLOCA] = emit_alloca,       [OP_MEMREF_LOAD] = emit_load,
-	[OP_MEMREF_STORE] = emit_store, [OP_LANE] = emit_lane,        [OP_SET_LANE] = emit_set_lane,   [OP_BROADCAST] = emit_broadcast,
-	[OP_JOIN_LANES] = emit_join,   [OP_SPLIT_LANES] = emit_lane,   [OP_TREE] = emit_tree,           [OP_FOR] = emit_for,
-	[OP_DOT] = hls_dot,            [OP_WRITE] = emit_write,
+	[OP_CONSTANT] = emit_constant,
+	[OP_APPLY] = emit_apply,
+	[OP_POP] = emit_pop,
+	[OP_PUSH] = emit_push,
+	[OP_ACQUIRE] = emit_acquire,
+	[OP_RELEASE] = emit_release,
+	[OP_ALLOCA] = emit_alloca,
+	[OP_MEMREF_LOAD] = emit_load,
+	[OP_MEMREF_STORE] = emit_store,
+	[OP_LANE] = emit_lane,
+	[OP_SET_LANE] = emit_set_lane,
+	[OP_BROADCAST] = emit_broadcast,
+	[OP_JOIN_LANES] = emit_join,
+	[OP_SPLIT_LANES] = emit_lane,
+	[OP_TREE] = emit_tree,
+	[OP_FOR] = emit_for,
+	[OP_DOT] = hls_dot,
+	[OP_WRITE] = emit_write,
 };
 
 void hls_op(struct emitter *e, struct op *op)
@@ -539,16 +626,22 @@ const char *hls_parameter(struct emitter *e, int argument, const char *name)
 {
 	const struct value *value = e->call->operand[argument];
 	const struct type *type = value->type;
-	const char *word = hls_channel_type(e, type), *high = hls_channel_half(e, type, name);
+	const char *word = hls_channel_type(e, type);
+	const char *high = hls_channel_half(e, type, name);
 	if (type->kind == TYPE_FIFO)
-		return text_format(e->arena, high ? "hls::stream<%s> &%s, hls::stream<%s> &%s" : "hls::stream<%s> &%s", word, name, word, high);
+		return text_format(e->arena,
+		        high ? "hls::stream<%s> &%s, hls::stream<%s> &%s" : "hls::stream<%s> &%s",
+		        word, name, word, high);
 	if (type->kind == TYPE_BLOCKS)
-		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s", hls_type(e, type->element), name);
+		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s",
+		        hls_type(e, type->element), name);
 	bool write = emit_port(e->main, value->index).write;
-	return text_format(e->arena, "%s%s *%s", write ? "" : "const ", hls_port_type(e, type->element), name);
+	return text_format(
+	        e->arena, "%s%s *%s", write ? "" : "const ", hls_port_type(e, type->element), name);
 }
 
-/* Channels and ports are called by the names that the process gives its arguments, or else as in the top function. */
+/* Channels and ports are called by the names that the process gives its arguments, or else as in
+ * the top function. */
 void hls_process(struct emitter *e, struct op *process)
 {
 	struct block *body = process->region[0];
@@ -566,7 +659,8 @@ void hls_process(struct emitter *e, struct op *process)
 	struct text head = text_new(e->arena);
 	for (int i = 0; i < body->arguments; i++) {
 		const struct attr *given = function_argument_attr(process, i, KEY_STREAM_NAME);
-		const char *name = names_add(&e->names, "", given ? given->text : hls_spelling(e, e->call->operand[i])->text);
+		const char *name = names_add(&e->names, "",
+		        given ? given->text : hls_spelling(e, e->call->operand[i])->text);
 		bind_name(e, body->argument[i], name);
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
@@ -577,7 +671,9 @@ void hls_process(struct emitter *e, struct op *process)
 		return;
 	}
 	hls_block(e, body);
-	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", (const char *)map_get(&e->processes, attr_text_or(process, KEY_SYM_NAME, "")), head.data ? head.data : "");
+	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n",
+	        (const char *)map_get(&e->processes, attr_text_or(process, KEY_SYM_NAME, "")),
+	        head.data ? head.data : "");
 	text_add_bytes(e->out, e->registers.data ? e->registers.data : "", e->registers.size);
 	text_add_bytes(e->out, e->body.data ? e->body.data : "", e->body.size);
 	text_add(e->out, "}\n\n");

@@ -1,24 +1,30 @@
-/* A process whose nests follow each other without a break.  The vendor's compiler drains a loop's pipeline before it begins the next loop, so they are one loop: a function counts which nest comes next and writes its numbers
- * to a FIFO, and the loop of another takes them when the nest before has entered its last iteration.  What is in the pipeline goes on meanwhile, and also while it waits for the first word of the next nest (style flp). */
+/* A process whose nests follow each other without a break.  The vendor's compiler drains a
+ * loop's pipeline before it begins the next loop, so they are one loop: a function counts which
+ * nest comes next and writes its numbers to a FIFO, and the loop of another takes them when the
+ * nest before has entered its last iteration.  What is in the pipeline goes on meanwhile, and
+ * also while it waits for the first word of the next nest (style flp). */
 #include "emit/hls.h"
 #include "platform/index_range.h"
 #include "predict/timing.h"
 
-#define NEST_QUEUE_DEPTH 4         /* whose numbers wait */
+#define NEST_QUEUE_DEPTH 4 /* whose numbers wait */
 
-struct rewinding *hls_rewind_new(struct emitter *e, struct names *names, const struct op *process, const char *function)
+struct rewinding *hls_rewind_new(
+        struct emitter *e, struct names *names, const struct op *process, const char *function)
 {
 	struct rewinding *own = ARENA_NEW(e->arena, struct rewinding);
 	own->function = function;
 	own->counts = names_add(names, "", text_format(e->arena, "%s_nests", function));
 	own->entry = names_add(names, "", text_format(e->arena, "%s_nest", function));
-	own->queue = names_add(names, "s_", text_format(e->arena, "%s_nests", attr_text_or(process, KEY_SYM_NAME, "")));
+	own->queue = names_add(names, "s_",
+	        text_format(e->arena, "%s_nests", attr_text_or(process, KEY_SYM_NAME, "")));
 	own->arrays = text_new(e->arena);
 	own->inside = ARENA_ARRAY(e->arena, bool, process->region[0]->arguments + 1);
 	return own;
 }
 
-/* --- a nest as an entry of the FIFO: which datapath it is of, and the numbers of all datapaths, others' 0 */
+/* --- a nest as an entry of the FIFO: which datapath it is of, and the numbers of all datapaths,
+ * others' 0 */
 
 static size_t columns_before(const struct emitter *e, int mark)
 {
@@ -44,7 +50,10 @@ static void add_entry_type(struct emitter *e, const struct rewinding *own)
 	text_add(e->out, "struct %s {\n\tint8_t path;\n", own->entry);
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
 		for (size_t c = 0; c < e->datapath[mark].columns.list.count; c++)
-			text_add(e->out, "\t%s n%zu;\n", type_of(&e->datapath[mark].columns.list.data[c], e->datapath[mark].nests.count), number++);
+			text_add(e->out, "\t%s n%zu;\n",
+			        type_of(&e->datapath[mark].columns.list.data[c],
+			                e->datapath[mark].nests.count),
+			        number++);
 	text_add(e->out, "};\n\n");
 }
 
@@ -56,11 +65,14 @@ static const char *entry_of(struct emitter *e, int mark, size_t nest)
 	for (int m = 0; m < NEST_DATAPATHS_MOST; m++)
 		for (size_t c = 0; c < e->datapath[m].columns.list.count; c++) {
 			const struct datapath *path = &e->datapath[m];
-			const struct value *number = m == mark ? path->columns.list.data[c].number[nest] : NULL;
+			const struct value *number =
+			        m == mark ? path->columns.list.data[c].number[nest] : NULL;
 			text_add(&text, ", ");
 			if (number && number->def->code != OP_CONSTANT)
-				text_add(&text, "(%s)", type_of(&path->columns.list.data[c], path->nests.count));
-			text_add(&text, "%s", number ? hls_bracket(e->arena, hls_spelling(e, number)) : "0");
+				text_add(&text, "(%s)",
+				        type_of(&path->columns.list.data[c], path->nests.count));
+			text_add(&text, "%s",
+			        number ? hls_bracket(e->arena, hls_spelling(e, number)) : "0");
 		}
 	text_add(&text, "}");
 	return text.data;
@@ -73,17 +85,20 @@ static const char *where_any(struct emitter *e, struct op *nest)
 	struct text text = text_new(e->arena);
 	for (int l = 0, loops = hls_nest(nest, loop); l < loops; l++)
 		if (loop[l]->operand[1]->def->code != OP_CONSTANT)
-			text_add(&text, "%s%s > 0", text.size ? " && " : "", hls_bracket(e->arena, hls_spelling(e, loop[l]->operand[1])));
+			text_add(&text, "%s%s > 0", text.size ? " && " : "",
+			        hls_bracket(e->arena, hls_spelling(e, loop[l]->operand[1])));
 	return text.size ? text_format(e->arena, "if (%s) ", text.data) : "";
 }
 
 void hls_rewind_nest(struct emitter *e, struct op *nest)
 {
 	struct op *loop[NEST_MOST];
-	int mark = nest_datapath(nest), loops = hls_nest(nest, loop);
+	int mark = nest_datapath(nest);
+	int loops = hls_nest(nest, loop);
 	if (!attr_get(loop[loops - 1], KEY_STREAM_PIPELINE))
 		hls_fail(e, nest, "is not one pipeline, in a process with stream.rewind");
-	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->rewinding->nests, entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
+	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->rewinding->nests,
+	        entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
 }
 
 /* --- the loop */
@@ -92,8 +107,11 @@ static void bind_numbers(struct emitter *e, const char *nest, int mark)
 {
 	const struct nest_columns *columns = &e->datapath[mark].columns;
 	for (size_t i = 0; i < columns->parameters.count; i++) {
-		size_t column = columns_before(e, mark) + (size_t)columns->parameters.data[i].column;
-		hls_bind(e, columns->parameters.data[i].value, (struct spelling){.text = text_format(e->arena, "%s.n%zu", nest, column), .atomic = true});
+		size_t column =
+		        columns_before(e, mark) + (size_t)columns->parameters.data[i].column;
+		hls_bind(e, columns->parameters.data[i].value,
+		        (struct spelling){ .text = text_format(e->arena, "%s.n%zu", nest, column),
+		                .atomic = true });
 	}
 }
 
@@ -103,7 +121,9 @@ static int64_t iterations_of(const struct block *block)
 	int64_t sum = 0;
 	for (const struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
-			sum += timing_trips(op, 0, NULL) * (attr_get(op, KEY_STREAM_PIPELINE) ? 1 : iterations_of(op->region[0]));
+			sum += timing_trips(op, 0, NULL) *
+			        (attr_get(op, KEY_STREAM_PIPELINE) ? 1
+			                                           : iterations_of(op->region[0]));
 	return sum;
 }
 
@@ -123,16 +143,22 @@ static void add_nests(struct emitter *e, const char *nest, const char *over)
 	hls_line(e, "}");
 }
 
-/* The numbers of the nest behind the one at hand stand in registers, so that no comparison of an iteration waits for the FIFO. */
+/* The numbers of the nest behind the one at hand stand in registers, so that no comparison of an
+ * iteration waits for the FIFO. */
 static void add_loop(struct emitter *e)
 {
-	const char *nest = names_add(&e->names, "", "nest"), *next = names_add(&e->names, "", "next"), *begins = names_add(&e->names, "", "begins"), *more = names_add(&e->names, "", "more");
+	const char *nest = names_add(&e->names, "", "nest");
+	const char *next = names_add(&e->names, "", "next");
+	const char *begins = names_add(&e->names, "", "begins");
+	const char *more = names_add(&e->names, "", "more");
 	hls_line(e, "%s %s = %s.read();", e->rewinding->entry, next, e->rewinding->nests);
 	hls_line(e, "%s %s = %s;", e->rewinding->entry, nest, next);
 	hls_line(e, "bool %s = true;", begins);
 	hls_line(e, "bool %s = true;", more);
 	hls_line(e, "while (%s) {", more);
-	text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n", (long long)iterations_of(e->process->region[0]) + 1);
+	text_add(&e->body,
+	        "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n",
+	        (long long)iterations_of(e->process->region[0]) + 1);
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
 		hls_distances(e, &e->datapath[mark]);
 	e->indent++;
@@ -162,16 +188,19 @@ static void note_inside(struct emitter *e)
 	}
 }
 
-static void add_function(struct emitter *e, const char *name, bool inside, const struct text *arrays)
+static void add_function(
+        struct emitter *e, const char *name, bool inside, const struct text *arrays)
 {
 	const struct block *body = e->process->region[0];
 	const struct rewinding *own = e->rewinding;
 	struct text head = text_new(e->arena);
 	for (int i = 0; i < body->arguments; i++)
 		if (own->inside[i] == inside)
-			text_add(&head, "%s, ", hls_parameter(e, i, hls_spelling(e, body->argument[i])->text));
-	text_add(e->out, "static void %s(%shls::stream<%s> &%s)\n{\n#pragma HLS inline off\n", name, head.data ? head.data : "", own->entry, own->nests);
-	const struct text *parts[] = {arrays, &e->registers, &e->body};
+			text_add(&head, "%s, ",
+			        hls_parameter(e, i, hls_spelling(e, body->argument[i])->text));
+	text_add(e->out, "static void %s(%shls::stream<%s> &%s)\n{\n#pragma HLS inline off\n", name,
+	        head.data ? head.data : "", own->entry, own->nests);
+	const struct text *parts[] = { arrays, &e->registers, &e->body };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		text_add_bytes(e->out, parts[i]->data ? parts[i]->data : "", parts[i]->size);
 	text_add(e->out, "}\n\n");
@@ -197,16 +226,20 @@ void hls_rewind(struct emitter *e)
 
 void hls_rewind_queue(const struct rewinding *own, struct text *out)
 {
-	text_add(out, "\thls::stream<%s, %d> %s(\"%s\");\n", own->entry, NEST_QUEUE_DEPTH, own->queue, own->queue);
+	text_add(out, "\thls::stream<%s, %d> %s(\"%s\");\n", own->entry, NEST_QUEUE_DEPTH,
+	        own->queue, own->queue);
 }
 
-void hls_rewind_call(struct emitter *e, const struct rewinding *own, const struct op *call, struct text *out)
+void hls_rewind_call(
+        struct emitter *e, const struct rewinding *own, const struct op *call, struct text *out)
 {
 	for (int inside = 0; inside < 2; inside++) {
 		text_add(out, "\tST_PROCESS(%s", inside ? own->function : own->counts);
 		for (int i = 0; i < call->operands; i++)
 			if (own->inside[i] == (bool)inside)
-				text_add(out, ", %s", hls_channel_names(e, call->operand[i]->type, hls_spelling(e, call->operand[i])->text));
+				text_add(out, ", %s",
+				        hls_channel_names(e, call->operand[i]->type,
+				                hls_spelling(e, call->operand[i])->text));
 		text_add(out, ", %s);\n", own->queue);
 	}
 }

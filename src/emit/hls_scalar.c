@@ -1,4 +1,5 @@
-/* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type, $W its bits; $U: the unsigned type of operand 0. */
+/* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type,
+ * $W its bits; $U: the unsigned type of operand 0. */
 #include "emit/hls.h"
 #include "ir/narrow_product.h"
 #include <math.h>
@@ -6,75 +7,107 @@
 #include <string.h>
 
 struct form {
-	const char *real, *integer, *index;       /* by the kind of the last operand; index also stands for i1 where logic is meant */
+	/* by the kind of the last operand; index also stands for i1 where logic is meant */
+	const char *real, *integer, *index;
 };
 
 static const struct form forms[OP_COUNT] = {
-	[OP_ADDF] = {.real = "$0 + $1"},
-	[OP_SUBF] = {.real = "$0 - $1"},
-	[OP_MULF] = {.real = "$0 * $1"},
-	[OP_DIVF] = {.real = "st_div($0, $1)"},
-	[OP_NEGF] = {.real = "-$0"},
-	[OP_MAXIMUMF] = {.real = "st_maximum($0, $1)"},
-	[OP_MINIMUMF] = {.real = "st_minimum($0, $1)"},
-	[OP_MAXNUMF] = {.real = "st_maxnum($0, $1)"},
-	[OP_MINNUMF] = {.real = "st_minnum($0, $1)"},
-	[OP_ADDI] = {.integer = "st_add<$T>($0, $1)", .index = "$0 + $1"},
-	[OP_SUBI] = {.integer = "st_sub<$T>($0, $1)", .index = "$0 - $1"},
-	[OP_MULI] = {.integer = "st_mul<$T>($0, $1)", .index = "$0 * $1"},
-	[OP_DIVSI] = {.integer = "st_quotient<$T>($0, $1)", .index = "st_quotient<$T>($0, $1)"},
-	[OP_REMSI] = {.integer = "st_remainder<$T>($0, $1)", .index = "st_remainder<$T>($0, $1)"},
-	[OP_FLOORDIVSI] = {.integer = "st_quotient_floor<$T>($0, $1)", .index = "st_quotient_floor<$T>($0, $1)"},
-	[OP_ANDI] = {.integer = "($T)($0 & $1)", .index = "$0 & $1"},
-	[OP_ORI] = {.integer = "($T)($0 | $1)", .index = "$0 | $1"},
-	[OP_XORI] = {.integer = "($T)($0 ^ $1)", .index = "$0 ^ $1"},
-	[OP_MAXSI] = {.integer = "st_max<$T>($0, $1)", .index = "st_max<$T>($0, $1)"},
-	[OP_MINSI] = {.integer = "st_min<$T>($0, $1)", .index = "st_min<$T>($0, $1)"},
-	[OP_SITOFP] = {.integer = "(float)$0"},
-	[OP_UITOFP] = {.integer = "(float)($U)$0"},
-	[OP_FPTOSI] = {.real = "st_saturate<$T, $W>($0)"},
-	[OP_EXTSI] = {.integer = "($T)$0"},
-	[OP_EXTUI] = {.integer = "($T)($U)$0"},
-	[OP_TRUNCI] = {.integer = "($T)$0"},
-	[OP_INDEX_CAST] = {.integer = "($T)$0", .index = "($T)$0"},
-	[OP_BITCAST] = {.real = "(int32_t)st_bits($0)"},
-	[OP_EXTF] = {.real = "(float)$0"},
-	[OP_TRUNCF] = {.real = "$0"},
-	[OP_ABSF] = {.real = "st_abs($0)"},
-	[OP_EXP] = {.real = "st_exp($0)"},
-	[OP_LOG] = {.real = "st_log($0)"},
-	[OP_SQRT] = {.real = "st_sqrt($0)"},
-	[OP_RSQRT] = {.real = "st_rsqrt($0)"},
-	[OP_TANH] = {.real = "st_tanh($0)"},
-	[OP_ERF] = {.real = "st_erf($0)"},
-	[OP_SIN] = {.real = "st_sin($0)"},
-	[OP_COS] = {.real = "st_cos($0)"},
-	[OP_POWF] = {.real = "st_pow($0, $1)"},
-	[OP_FPOWI] = {.integer = "st_powi($0, (int32_t)$1)"},
-	[OP_FLOOR] = {.real = "st_floor($0)"},
-	[OP_CEIL] = {.real = "st_ceil($0)"},
-	[OP_ROUNDEVEN] = {.real = "st_round_even($0)"},
-	[OP_ROUND_SATURATE] = {.real = "($T)st_nearest($0, $W)"},
-	[OP_ABSMAX] = {.real = "st_peak($0, $1)"},
+	[OP_ADDF] = { .real = "$0 + $1" },
+	[OP_SUBF] = { .real = "$0 - $1" },
+	[OP_MULF] = { .real = "$0 * $1" },
+	[OP_DIVF] = { .real = "st_div($0, $1)" },
+	[OP_NEGF] = { .real = "-$0" },
+	[OP_MAXIMUMF] = { .real = "st_maximum($0, $1)" },
+	[OP_MINIMUMF] = { .real = "st_minimum($0, $1)" },
+	[OP_MAXNUMF] = { .real = "st_maxnum($0, $1)" },
+	[OP_MINNUMF] = { .real = "st_minnum($0, $1)" },
+	[OP_ADDI] = { .integer = "st_add<$T>($0, $1)", .index = "$0 + $1" },
+	[OP_SUBI] = { .integer = "st_sub<$T>($0, $1)", .index = "$0 - $1" },
+	[OP_MULI] = { .integer = "st_mul<$T>($0, $1)", .index = "$0 * $1" },
+	[OP_DIVSI] = { .integer = "st_quotient<$T>($0, $1)", .index = "st_quotient<$T>($0, $1)" },
+	[OP_REMSI] = { .integer = "st_remainder<$T>($0, $1)", .index = "st_remainder<$T>($0, $1)" },
+	[OP_FLOORDIVSI] = { .integer = "st_quotient_floor<$T>($0, $1)",
+	        .index = "st_quotient_floor<$T>($0, $1)" },
+	[OP_ANDI] = { .integer = "($T)($0 & $1)", .index = "$0 & $1" },
+	[OP_ORI] = { .integer = "($T)($0 | $1)", .index = "$0 | $1" },
+	[OP_XORI] = { .integer = "($T)($0 ^ $1)", .index = "$0 ^ $1" },
+	[OP_MAXSI] = { .integer = "st_max<$T>($0, $1)", .index = "st_max<$T>($0, $1)" },
+	[OP_MINSI] = { .integer = "st_min<$T>($0, $1)", .index = "st_min<$T>($0, $1)" },
+	[OP_SITOFP] = { .integer = "(float)$0" },
+	[OP_UITOFP] = { .integer = "(float)($U)$0" },
+	[OP_FPTOSI] = { .real = "st_saturate<$T, $W>($0)" },
+	[OP_EXTSI] = { .integer = "($T)$0" },
+	[OP_EXTUI] = { .integer = "($T)($U)$0" },
+	[OP_TRUNCI] = { .integer = "($T)$0" },
+	[OP_INDEX_CAST] = { .integer = "($T)$0", .index = "($T)$0" },
+	[OP_BITCAST] = { .real = "(int32_t)st_bits($0)" },
+	[OP_EXTF] = { .real = "(float)$0" },
+	[OP_TRUNCF] = { .real = "$0" },
+	[OP_ABSF] = { .real = "st_abs($0)" },
+	[OP_EXP] = { .real = "st_exp($0)" },
+	[OP_LOG] = { .real = "st_log($0)" },
+	[OP_SQRT] = { .real = "st_sqrt($0)" },
+	[OP_RSQRT] = { .real = "st_rsqrt($0)" },
+	[OP_TANH] = { .real = "st_tanh($0)" },
+	[OP_ERF] = { .real = "st_erf($0)" },
+	[OP_SIN] = { .real = "st_sin($0)" },
+	[OP_COS] = { .real = "st_cos($0)" },
+	[OP_POWF] = { .real = "st_pow($0, $1)" },
+	[OP_FPOWI] = { .integer = "st_powi($0, (int32_t)$1)" },
+	[OP_FLOOR] = { .real = "st_floor($0)" },
+	[OP_CEIL] = { .real = "st_ceil($0)" },
+	[OP_ROUNDEVEN] = { .real = "st_round_even($0)" },
+	[OP_ROUND_SATURATE] = { .real = "($T)st_nearest($0, $W)" },
+	[OP_ABSMAX] = { .real = "st_peak($0, $1)" },
 };
 
 /* On i1, which C++ holds as 0 or 1 and the IR as 0 or -1. */
 static const char *const bit_forms[OP_COUNT] = {
-	[OP_ADDI] = "$0 != $1", [OP_SUBI] = "$0 != $1", [OP_MULI] = "$0 && $1",
-	[OP_ANDI] = "$0 && $1", [OP_ORI] = "$0 || $1",  [OP_XORI] = "$0 != $1",
-	[OP_MAXSI] = "$0 && $1", [OP_MINSI] = "$0 || $1",
-	[OP_EXTSI] = "($T)($0 ? -1 : 0)", [OP_EXTUI] = "($T)($0 ? 1 : 0)", [OP_INDEX_CAST] = "$0 ? -1 : 0",
-	[OP_SITOFP] = "$0 ? -1.0f : 0.0f", [OP_UITOFP] = "$0 ? 1.0f : 0.0f",
+	[OP_ADDI] = "$0 != $1",
+	[OP_SUBI] = "$0 != $1",
+	[OP_MULI] = "$0 && $1",
+	[OP_ANDI] = "$0 && $1",
+	[OP_ORI] = "$0 || $1",
+	[OP_XORI] = "$0 != $1",
+	[OP_MAXSI] = "$0 && $1",
+	[OP_MINSI] = "$0 || $1",
+	[OP_EXTSI] = "($T)($0 ? -1 : 0)",
+	[OP_EXTUI] = "($T)($0 ? 1 : 0)",
+	[OP_INDEX_CAST] = "$0 ? -1 : 0",
+	[OP_SITOFP] = "$0 ? -1.0f : 0.0f",
+	[OP_UITOFP] = "$0 ? 1.0f : 0.0f",
 };
 
 /* By MLIR's number of the predicate. */
 static const char *const real_comparisons[] = {
-	"false", "$0 == $1", "$0 > $1", "$0 >= $1", "$0 < $1", "$0 <= $1", "$0 < $1 || $0 > $1", "$0 == $0 && $1 == $1",
-	"!($0 < $1 || $0 > $1)", "!($0 <= $1)", "!($0 < $1)", "!($0 >= $1)", "!($0 > $1)", "$0 != $1", "$0 != $0 || $1 != $1", "true",
+	"false",
+	"$0 == $1",
+	"$0 > $1",
+	"$0 >= $1",
+	"$0 < $1",
+	"$0 <= $1",
+	"$0 < $1 || $0 > $1",
+	"$0 == $0 && $1 == $1",
+	"!($0 < $1 || $0 > $1)",
+	"!($0 <= $1)",
+	"!($0 < $1)",
+	"!($0 >= $1)",
+	"!($0 > $1)",
+	"$0 != $1",
+	"$0 != $0 || $1 != $1",
+	"true",
 };
 static const char *const integer_comparisons[] = {
-	"$0 == $1", "$0 != $1", "$0 < $1", "$0 <= $1", "$0 > $1", "$0 >= $1",
-	"(uint64_t)$0 < (uint64_t)$1", "(uint64_t)$0 <= (uint64_t)$1", "(uint64_t)$0 > (uint64_t)$1", "(uint64_t)$0 >= (uint64_t)$1",
+	"$0 == $1",
+	"$0 != $1",
+	"$0 < $1",
+	"$0 <= $1",
+	"$0 > $1",
+	"$0 >= $1",
+	"(uint64_t)$0 < (uint64_t)$1",
+	"(uint64_t)$0 <= (uint64_t)$1",
+	"(uint64_t)$0 > (uint64_t)$1",
+	"(uint64_t)$0 >= (uint64_t)$1",
 };
 
 const char *hls_bracket(struct arena *arena, const struct spelling *spelling)
@@ -99,13 +132,15 @@ static const char *comparison(const struct op *op)
 	return real ? real_comparisons[predicate] : integer_comparisons[predicate];
 }
 
-/* Counters are never negative and divisors mostly constants: then the plain operator is the same. */
+/* Counters are never negative and divisors mostly constants: then the plain operator is the
+ * same. */
 static const char *division(const struct op *op)
 {
 	if (op->code != OP_DIVSI && op->code != OP_REMSI)
 		return NULL;
 	const struct op *divisor = op->operand[1]->def;
-	const struct attr *value = divisor && divisor->code == OP_CONSTANT ? attr_get(divisor, KEY_VALUE) : NULL;
+	const struct attr *value =
+	        divisor && divisor->code == OP_CONSTANT ? attr_get(divisor, KEY_VALUE) : NULL;
 	if (op->result[0]->type->kind != TYPE_INDEX || !value || value->integer <= 0)
 		return NULL;
 	return op->code == OP_DIVSI ? "$0 / $1" : "$0 % $1";
@@ -118,7 +153,8 @@ static const char *form_of(const struct op *op)
 		return comparison(op);
 	if (op->code == OP_SELECT)
 		return "$0 ? $1 : $2";
-	if (op->code == OP_INDEX_CAST && op->result[0]->type->kind == TYPE_INDEX && type_scalar(op->operand[0]->type)->width > 32)
+	if (op->code == OP_INDEX_CAST && op->result[0]->type->kind == TYPE_INDEX &&
+	        type_scalar(op->operand[0]->type)->width > 32)
 		return "st_saturate_index($0)";
 	if (op->code == OP_TRUNCI && is_bit(type_scalar(op->result[0]->type)))
 		return "($0 & 1) != 0";
@@ -132,7 +168,9 @@ static const char *form_of(const struct op *op)
 	if (narrow_integer(op))
 		return "st_float_narrow($0)";
 	const struct form *form = &forms[op->code];
-	return last->kind == TYPE_INDEX ? form->index : last->kind == TYPE_INTEGER ? form->integer : form->real;
+	return last->kind == TYPE_INDEX      ? form->index
+	        : last->kind == TYPE_INTEGER ? form->integer
+	                                     : form->real;
 }
 
 static const char *unsigned_name(struct emitter *e, const struct type *scalar)
@@ -151,15 +189,17 @@ static bool is_call(const char *form)
 /* Half floats compute in float and are rounded after every operation. */
 static bool rounds(const struct op *op)
 {
-	return op->results == 1 && hls_is_half(type_scalar(op->result[0]->type)) && op->code != OP_SELECT;
+	return op->results == 1 && hls_is_half(type_scalar(op->result[0]->type)) &&
+	        op->code != OP_SELECT;
 }
 
-struct spelling hls_scalar(struct emitter *e, const struct op *op, const char *const *operand, const bool *atomic)
+struct spelling hls_scalar(
+        struct emitter *e, const struct op *op, const char *const *operand, const bool *atomic)
 {
 	const char *form = form_of(op);
 	if (!form) {
 		hls_fail(e, op, "has no spelling in C++ on this type");
-		return (struct spelling){.text = "0", .atomic = true};
+		return (struct spelling){ .text = "0", .atomic = true };
 	}
 	bool call = is_call(form);
 	struct text text = text_new(e->arena);
@@ -180,8 +220,11 @@ struct spelling hls_scalar(struct emitter *e, const struct op *op, const char *c
 			text_add(&text, call || atomic[index] ? "%s" : "(%s)", operand[index]);
 	}
 	if (rounds(op))
-		return (struct spelling){.text = text_format(e->arena, "%s(%s)", hls_type(e, type_scalar(op->result[0]->type)), text.data), .atomic = true};
-	return (struct spelling){.text = text.data, .atomic = call};
+		return (struct spelling){ .text = text_format(e->arena, "%s(%s)",
+			                          hls_type(e, type_scalar(op->result[0]->type)),
+			                          text.data),
+			.atomic = true };
+	return (struct spelling){ .text = text.data, .atomic = call };
 }
 
 static const char *real_constant(struct emitter *e, double real)
@@ -197,10 +240,12 @@ static const char *real_constant(struct emitter *e, double real)
 	return text_format(e->arena, strpbrk(text, ".e") ? "%sf" : "%s.0f", text);
 }
 
-const char *hls_constant(struct emitter *e, const struct op *op, const struct attr *attr, const struct type *scalar)
+const char *hls_constant(
+        struct emitter *e, const struct op *op, const struct attr *attr, const struct type *scalar)
 {
 	if (hls_is_half(scalar) && attr->kind == ATTR_FLOAT)
-		return text_format(e->arena, "%s(%s)", hls_type(e, scalar), real_constant(e, attr->real));
+		return text_format(
+		        e->arena, "%s(%s)", hls_type(e, scalar), real_constant(e, attr->real));
 	if (type_is_real(scalar) && attr->kind == ATTR_FLOAT)
 		return real_constant(e, attr->real);
 	if (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL) {
@@ -209,10 +254,11 @@ const char *hls_constant(struct emitter *e, const struct op *op, const struct at
 	}
 	if (is_bit(scalar))
 		return attr->integer ? "true" : "false";
-	if (attr->integer == INT64_MIN)          /* no literal has its digits */
+	if (attr->integer == INT64_MIN) /* no literal has its digits */
 		return "INT64_MIN";
 	if (scalar->kind == TYPE_INTEGER && scalar->width != 32)
-		return text_format(e->arena, "(%s)%lld", hls_type(e, scalar), (long long)attr->integer);
+		return text_format(
+		        e->arena, "(%s)%lld", hls_type(e, scalar), (long long)attr->integer);
 	if (attr->integer == INT32_MIN)
 		return "(-2147483647 - 1)";
 	return text_format(e->arena, "%lld", (long long)attr->integer);

@@ -1,16 +1,21 @@
-/* Words that are wider than a FIFO may be go through two side by side: the first half of their numbers, and the second. */
+/* Words that are wider than a FIFO may be go through two side by side: the first half of their
+ * numbers, and the second. */
 #include "emit/hls.h"
 
 /* NULL: the word fits into one. */
 static const struct type *half_of(struct emitter *e, const struct type *word)
 {
 	int64_t half = type_lanes(word) / 2;
-	return type_bits(word) > FIFO_BITS ? type_shaped(e->module, TYPE_VECTOR, 1, &half, type_scalar(word)) : NULL;
+	return type_bits(word) > FIFO_BITS
+	        ? type_shaped(e->module, TYPE_VECTOR, 1, &half, type_scalar(word))
+	        : NULL;
 }
 
 const char *hls_channel_half(struct emitter *e, const struct type *channel, const char *name)
 {
-	return channel->kind == TYPE_FIFO && half_of(e, channel->element) ? text_format(e->arena, "%s_high", name) : NULL;
+	return channel->kind == TYPE_FIFO && half_of(e, channel->element)
+	        ? text_format(e->arena, "%s_high", name)
+	        : NULL;
 }
 
 const char *hls_channel_type(struct emitter *e, const struct type *channel)
@@ -26,23 +31,32 @@ const char *hls_channel_names(struct emitter *e, const struct type *channel, con
 }
 
 /* One for each type of word. */
-static void add_helpers(struct emitter *e, const struct op *op, const char *word, const char *half, int64_t lanes)
+static void add_helpers(
+        struct emitter *e, const struct op *op, const char *word, const char *half, int64_t lanes)
 {
 	char *name = text_format(e->arena, "joined_%s", word);
 	struct text *out = &e->helpers;
 	if (map_get(&e->made, name))
 		return;
 	map_set(&e->made, name, (void *)(uintptr_t)op);
-	text_add(out, "static %s %s(const %s &low, const %s &high)\n{\n#pragma HLS inline\n\t%s y;\n\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\ty[l] = low[l];\n\t\ty[l + %lld] = high[l];\n\t}\n\treturn y;\n}\n\n",
-		 word, name, half, half, word, (long long)lanes, (long long)lanes);
-	text_add(out, "static %s half_%s(const %s &x, int first)\n{\n#pragma HLS inline\n\t%s y;\n\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\ty[l] = x[first + l];\n\t}\n\treturn y;\n}\n\n", half, word, word, half,
-		 (long long)lanes);
+	text_add(out,
+	        "static %s %s(const %s &low, const %s &high)\n{\n#pragma HLS inline\n\t%s "
+	        "y;\n\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\ty[l] = "
+	        "low[l];\n\t\ty[l + %lld] = high[l];\n\t}\n\treturn y;\n}\n\n",
+	        word, name, half, half, word, (long long)lanes, (long long)lanes);
+	text_add(out,
+	        "static %s half_%s(const %s &x, int first)\n{\n#pragma HLS inline\n\t%s y;\n\tfor "
+	        "(int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\ty[l] = x[first + "
+	        "l];\n\t}\n\treturn y;\n}\n\n",
+	        half, word, word, half, (long long)lanes);
 }
 
 const char *hls_read(struct emitter *e, const struct op *take)
 {
-	const struct type *word = take->result[0]->type, *half = half_of(e, word);
-	const char *fifo = hls_spelling(e, take->operand[1])->text, *type = hls_type(e, word);
+	const struct type *word = take->result[0]->type;
+	const struct type *half = half_of(e, word);
+	const char *fifo = hls_spelling(e, take->operand[1])->text;
+	const char *type = hls_type(e, word);
 	if (!half)
 		return text_format(e->arena, "%s.read()", fifo);
 	add_helpers(e, take, type, hls_type(e, half), type_lanes(half));
@@ -51,13 +65,17 @@ const char *hls_read(struct emitter *e, const struct op *take)
 
 void hls_write(struct emitter *e, const struct op *push, const char *when)
 {
-	const struct type *word = push->operand[1]->type, *half = half_of(e, word);
-	const char *fifo = hls_spelling(e, push->operand[2])->text, *value = hls_word(e, push->operand[1]), *type = hls_type(e, word);
+	const struct type *word = push->operand[1]->type;
+	const struct type *half = half_of(e, word);
+	const char *fifo = hls_spelling(e, push->operand[2])->text;
+	const char *value = hls_word(e, push->operand[1]);
+	const char *type = hls_type(e, word);
 	if (!half) {
 		hls_line(e, "%s%s.write(%s);", when, fifo, value);
 		return;
 	}
 	add_helpers(e, push, type, hls_type(e, half), type_lanes(half));
 	hls_line(e, "%s%s.write(half_%s(%s, 0));", when, fifo, type, value);
-	hls_line(e, "%s%s_high.write(half_%s(%s, %lld));", when, fifo, type, value, (long long)type_lanes(half));
+	hls_line(e, "%s%s_high.write(half_%s(%s, %lld));", when, fifo, type, value,
+	        (long long)type_lanes(half));
 }

@@ -1,4 +1,5 @@
-/* link.cfg for v++: one compute unit, a memory channel for every port, the die where all processes stand on one. */
+/* link.cfg for v++: one compute unit, a memory channel for every port, the die where all
+ * processes stand on one. */
 #include "emit/emit.h"
 #include "platform/platform.h"
 
@@ -7,7 +8,8 @@ static int64_t only_die(const struct phases *phases)
 {
 	int64_t die = -2;
 	for (int p = 0; p < phases->count; p++)
-		for (const struct op *op = module_body(phases->phase[p].module)->first; op; op = op->next) {
+		for (const struct op *op = module_body(phases->phase[p].module)->first; op;
+		        op = op->next) {
 			if (op->code != OP_FUNC || !attr_get(op, KEY_STREAM_PROCESS))
 				continue;
 			int64_t here = attr_integer_or(op, KEY_STREAM_DIE, 0);
@@ -16,10 +18,16 @@ static int64_t only_die(const struct phases *phases)
 	return die < 0 ? -1 : die;
 }
 
-/* The channels that an adapter reaches: those of its buffers, and those that follow where a channel does not hold them; all its ports are given the range, as it is one port of the linker's. */
-static void add_channels(const struct kernel_port *kernel, int ports, const struct kernel_port *port, const struct platform *platform, struct text *out)
+/* The channels that an adapter reaches: those of its buffers, and those that follow where a
+ * channel does not hold them; all its ports are given the range, as it is one port of the
+ * linker's. */
+static void add_channels(const struct kernel_port *kernel, int ports,
+        const struct kernel_port *port, const struct platform *platform, struct text *out)
 {
-	int64_t more = port->adapter_bytes > 0 ? (port->adapter_bytes - 1) / platform->channel_bytes : 0, first = port->port.channel, last = first;
+	int64_t more =
+	        port->adapter_bytes > 0 ? (port->adapter_bytes - 1) / platform->channel_bytes : 0;
+	int64_t first = port->port.channel;
+	int64_t last = first;
 	for (int i = 0; i < ports; i++) {
 		if (kernel[i].adapter != port->adapter)
 			continue;
@@ -37,7 +45,8 @@ static void add_channels(const struct kernel_port *kernel, int ports, const stru
 	text_add(out, "]\n");
 }
 
-void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
+void emit_link(const struct phases *phases, const struct platform *platform, const char *top,
+        struct text *out)
 {
 	const struct kernel_port *kernel;
 	int64_t die = only_die(phases);
@@ -50,10 +59,10 @@ void emit_link(const struct phases *phases, const struct platform *platform, con
 	if (die >= 0 && platform->dies > 1)
 		text_add(out, "slr=%s_1:SLR%lld\n", top, (long long)die);
 	text_add(out,
-		 "\n[vivado]\n"
-		 "prop=run.impl_1.STEPS.OPT_DESIGN.ARGS.DIRECTIVE=ExploreWithRemap\n"
-		 "prop=run.impl_1.STEPS.PLACE_DESIGN.ARGS.DIRECTIVE=Explore\n"
-		 "prop=run.impl_1.STEPS.PHYS_OPT_DESIGN.IS_ENABLED=true\n"
-		 "prop=run.impl_1.STEPS.PHYS_OPT_DESIGN.ARGS.DIRECTIVE=Explore\n"
-		 "prop=run.impl_1.STEPS.ROUTE_DESIGN.ARGS.DIRECTIVE=Explore\n");
+	        "\n[vivado]\n"
+	        "prop=run.impl_1.STEPS.OPT_DESIGN.ARGS.DIRECTIVE=ExploreWithRemap\n"
+	        "prop=run.impl_1.STEPS.PLACE_DESIGN.ARGS.DIRECTIVE=Explore\n"
+	        "prop=run.impl_1.STEPS.PHYS_OPT_DESIGN.IS_ENABLED=true\n"
+	        "prop=run.impl_1.STEPS.PHYS_OPT_DESIGN.ARGS.DIRECTIVE=Explore\n"
+	        "prop=run.impl_1.STEPS.ROUTE_DESIGN.ARGS.DIRECTIVE=Explore\n");
 }

@@ -22,9 +22,15 @@ static void add_tensor(const struct attr *entry, struct text *out)
 	static const struct {
 		enum attr_key key;
 		const char *member;
-	} flag[] = {{KEY_MORE_CHUNKS, "more_chunks"}, {KEY_LAST_CHUNK_ONLY, "last_chunk_only"}};
+	} flag[] = { { KEY_MORE_CHUNKS, "more_chunks" },
+		{ KEY_LAST_CHUNK_ONLY, "last_chunk_only" } };
 	const struct type *type = attr_item(entry, KEY_TYPE)->type;
-	const struct attr *axis = attr_item(entry, KEY_AXIS), *at = attr_item(entry, KEY_POSITION), *rows = attr_item(entry, KEY_TOKEN_COUNT), *lead = attr_item(entry, KEY_LEAD), *past = attr_item(entry, KEY_PAST), *step = attr_item(entry, KEY_STEP);
+	const struct attr *axis = attr_item(entry, KEY_AXIS);
+	const struct attr *at = attr_item(entry, KEY_POSITION);
+	const struct attr *rows = attr_item(entry, KEY_TOKEN_COUNT);
+	const struct attr *lead = attr_item(entry, KEY_LEAD);
+	const struct attr *past = attr_item(entry, KEY_PAST);
+	const struct attr *step = attr_item(entry, KEY_STEP);
 	text_add(out, "{");
 	add_member("name", attr_item(entry, KEY_NAME)->text, out);
 	text_add(out, ",");
@@ -68,21 +74,28 @@ static void add_tensors(const char *key, const struct attr *list, struct text *o
 
 static void add_segment(const struct attr *segment, struct text *out)
 {
-	const struct attr *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES), *conditions = attr_item(segment, KEY_CONDITIONS);
+	const struct attr *trips = attr_item(segment, KEY_TRIPS);
+	const struct attr *strides = attr_item(segment, KEY_STRIDES);
+	const struct attr *conditions = attr_item(segment, KEY_CONDITIONS);
 	text_add(out, "{");
 	add_member("name", attr_item(segment, KEY_NAME)->text, out);
 	text_add(out, ",");
 	add_member("role", attr_item(segment, KEY_ROLE)->text, out);
-	text_add(out, ",\"offset\":%lld,\"base\":%lld,\"trips\":", (long long)attr_item(segment, KEY_OFFSET)->integer, (long long)attr_item(segment, KEY_BASE)->integer);
+	text_add(out, ",\"offset\":%lld,\"base\":%lld,\"trips\":",
+	        (long long)attr_item(segment, KEY_OFFSET)->integer,
+	        (long long)attr_item(segment, KEY_BASE)->integer);
 	add_integers(trips->integers, trips->count, out);
 	if (attr_item(segment, KEY_RUN))
-		text_add(out, ",\"run\":%lld,\"pitch\":%lld", (long long)attr_item_integer(segment, KEY_RUN, 0), (long long)attr_item_integer(segment, KEY_PITCH, 0));
+		text_add(out, ",\"run\":%lld,\"pitch\":%lld",
+		        (long long)attr_item_integer(segment, KEY_RUN, 0),
+		        (long long)attr_item_integer(segment, KEY_PITCH, 0));
 	text_add(out, ",\"strides\":");
 	add_integers(strides->integers, strides->count, out);
 	text_add(out, ",\"conditions\":[");
 	for (int c = 0; conditions && c < conditions->count; c++) {
 		text_add(out, "%s", c ? "," : "");
-		add_integers(conditions->items[c].value->integers, conditions->items[c].value->count, out);
+		add_integers(conditions->items[c].value->integers,
+		        conditions->items[c].value->count, out);
 	}
 	text_add(out, "]}");
 }
@@ -91,16 +104,20 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 {
 	const struct type *word = attr_item(buffer, KEY_WORD)->type;
 	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
-	int64_t bytes = emit_bytes(word), words = attr_item(buffer, KEY_WORDS)->integer;
+	int64_t bytes = emit_bytes(word);
+	int64_t words = attr_item(buffer, KEY_WORDS)->integer;
 	text_add(out, "{");
 	add_member("name", attr_item(buffer, KEY_NAME)->text, out);
-	bool alone = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);       /* in a byte of its own */
+	/* in a byte of its own */
+	bool alone = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);
 	const struct attr *same = attr_item(buffer, KEY_SAME_AS);
 	if (same) {
 		text_add(out, ",");
 		add_member("same_as", same->text, out);
 	}
-	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[", (long long)(bytes * words), (long long)bytes, alone ? "i8" : type_scalar(word)->text);
+	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[",
+	        (long long)(bytes * words), (long long)bytes,
+	        alone ? "i8" : type_scalar(word)->text);
 	for (int s = 0; s < segments->count; s++) {
 		text_add(out, "%s\n    ", s ? "," : "");
 		add_segment(segments->items[s].value, out);
@@ -114,7 +131,8 @@ static void add_port(struct memory_port port, int argument, struct text *out)
 	add_member("name", port.name, out);
 	text_add(out, ",\"argument\":%d,", argument);
 	add_member("buffer", port.buffer, out);
-	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\"}", (long long)port.channel, port.write ? "write" : "read");
+	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\"}", (long long)port.channel,
+	        port.write ? "write" : "read");
 }
 
 static void add_feedback(const struct op *main, struct text *out)
@@ -132,7 +150,8 @@ static void add_feedback(const struct op *main, struct text *out)
 		text_add(out, ",");
 	}
 	add_member("buffer", feedback.buffer, out);
-	text_add(out, ",\"offset\":%lld,\"most\":%lld}", (long long)feedback.offset, (long long)feedback.most);
+	text_add(out, ",\"offset\":%lld,\"most\":%lld}", (long long)feedback.offset,
+	        (long long)feedback.most);
 }
 
 static void add_signature(const struct module *module, struct text *out)
@@ -155,7 +174,8 @@ static void add_signature(const struct module *module, struct text *out)
 	add_feedback(main, out);
 }
 
-void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out)
+void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed,
+        struct text *out)
 {
 	text_add(out, MANIFEST_BEGIN "%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
 	add_member("name", design, out);

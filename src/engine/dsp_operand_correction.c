@@ -1,25 +1,32 @@
-/* Tokens in pairs as the multipliers of slices want them: of each group the second of a pair, less one where the first is negative (ir/dot.h).  Done once, in front of all slices. */
+/* Tokens in pairs as the multipliers of slices want them: of each group the second of a pair,
+ * less one where the first is negative (ir/dot.h).  Done once, in front of all slices. */
 #include "engine/engine.h"
 
-#define PREDICATE_SLT 2      /* of arith.cmpi: signed */
+#define PREDICATE_SLT 2 /* of arith.cmpi: signed */
 
 struct correction {
-	struct value *in, *before, **out;         /* channel; array of a word: the token before; channels */
+	/* channel; array of a word: the token before; channels */
+	struct value *in, *before, **out;
 	int chains;
 };
 
-static struct value *corrected_word(const struct engine *engine, struct process *p, struct value *before, struct value *token, struct value *word)
+static struct value *corrected_word(const struct engine *engine, struct process *p,
+        struct value *before, struct value *token, struct value *word)
 {
-	const struct type *bits = type_shaped(p->module, TYPE_VECTOR, 1, &engine->jobs.data[0].contract.size, type_integer(p->module, 1));
-	struct value *only = make_index(p, 0), *second = make_equal(p, make_divided(p, OP_REMSI, token, 2), 1);
-	struct value *sign[2] = {make_load(p, before, only), make_number(p, 0, engine->group)}, *negative = make_op(p, OP_CMPI, bits, 2, sign);
+	const struct type *bits = type_shaped(p->module, TYPE_VECTOR, 1,
+	        &engine->jobs.data[0].contract.size, type_integer(p->module, 1));
+	struct value *only = make_index(p, 0);
+	struct value *second = make_equal(p, make_divided(p, OP_REMSI, token, 2), 1);
+	struct value *sign[2] = { make_load(p, before, only), make_number(p, 0, engine->group) };
+	struct value *negative = make_op(p, OP_CMPI, bits, 2, sign);
 	attr_set(p->module, negative->def, KEY_PREDICATE, attr_integer(p->module, PREDICATE_SLT));
-	struct value *difference[2] = {word, make_op(p, OP_EXTUI, engine->group, 1, &negative)};
+	struct value *difference[2] = { word, make_op(p, OP_EXTUI, engine->group, 1, &negative) };
 	make_store(p, word, before, only);
 	return make_select(p, second, make_op(p, OP_SUBI, engine->group, 2, difference), word);
 }
 
-static void correct_job(const struct engine *engine, struct process *p, const struct job *job, void *context)
+static void correct_job(
+        const struct engine *engine, struct process *p, const struct job *job, void *context)
 {
 	const struct correction *correction = context;
 	if (job->reuses_activations)
@@ -28,18 +35,23 @@ static void correct_job(const struct engine *engine, struct process *p, const st
 	process_mark(p, KEY_STREAM_DATAPATH);
 	struct value *token = engine_loop(p, job->tile, job->run_time.each);
 	process_pipeline(p, 1);
-	struct value *word = corrected_word(engine, p, correction->before, token, make_pop(p, NULL, correction->in));
+	struct value *word = corrected_word(
+	        engine, p, correction->before, token, make_pop(p, NULL, correction->in));
 	for (int i = 0; i < correction->chains; i++)
 		make_push(p, NULL, word, correction->out[i]);
 	process_close(p, 2);
 }
 
-void lower_operand_correction(const struct engine *engine, struct value *in, int chains, struct value *const *chain)
+void lower_operand_correction(
+        const struct engine *engine, struct value *in, int chains, struct value *const *chain)
 {
 	struct process p = engine_process(engine, "operand_correction");
-	struct correction correction = {.in = process_argument(&p, in, "x"), .out = ARENA_ARRAY(p.module->arena, struct value *, chains + 1), .chains = chains};
+	struct correction correction = { .in = process_argument(&p, in, "x"),
+		.out = ARENA_ARRAY(p.module->arena, struct value *, chains + 1),
+		.chains = chains };
 	for (int i = 0; i < chains; i++)
-		correction.out[i] = process_argument(&p, chain[i], text_format(p.module->arena, "chain%d", i));
+		correction.out[i] =
+		        process_argument(&p, chain[i], text_format(p.module->arena, "chain%d", i));
 	correction.before = make_array(&p, "previous", 1, engine->group, 1);
 	engine_each_job(engine, &p, correct_job, &correction);
 	process_finish(&p);

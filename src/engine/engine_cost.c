@@ -4,18 +4,25 @@
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 
-#define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
-#define PE_LUT 7700        /* of a slice and its loader, where it takes one token */
-#define PES_LUT 37         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
-#define PES_DSP 56         /* of the DSPs the same */
-#define BLOCK_ONCE 1024       /* rows of a slice that may be one block, */
-#define BUFFERED_WORDS 32         /* where keeping all groups for the next one would take more LUTs: so many words are half as dear as one more */
+#define HOME_TENTHS 8 /* of the memory die's DSPs that slices may take */
+#define PE_LUT 7700   /* of a slice and its loader, where it takes one token */
+/* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what
+ * stands around them would be too slow for it */
+#define PES_LUT 37
+#define PES_DSP 56      /* of the DSPs the same */
+#define BLOCK_ONCE 1024 /* rows of a slice that may be one block, */
+/* where keeping all groups for the next one would take more LUTs: so many words are half as dear
+ * as one more */
+#define BUFFERED_WORDS 32
 
 struct dot engine_dot(const struct pass_context *context, int bits, int tokens_per_cycle)
 {
 	struct dot dot;
-	int products = (int)choice_count(&context->choices, CHOICE_PRODUCTS_PER_DSP), x_per_dsp = products > 2 && tokens_per_cycle % 2 == 0 ? 2 : 1, words = products > 1 ? 2 : 1;
-	while (!dot_plan(&dot, words, x_per_dsp, ENGINE_WORD_BITS / bits, ACTIVATION_BITS, bits) && words * x_per_dsp > 1)
+	int products = (int)choice_count(&context->choices, CHOICE_PRODUCTS_PER_DSP);
+	int x_per_dsp = products > 2 && tokens_per_cycle % 2 == 0 ? 2 : 1;
+	int words = products > 1 ? 2 : 1;
+	while (!dot_plan(&dot, words, x_per_dsp, ENGINE_WORD_BITS / bits, ACTIVATION_BITS, bits) &&
+	        words * x_per_dsp > 1)
 		*(x_per_dsp > 1 ? &x_per_dsp : &words) = 1;
 	return dot;
 }
@@ -32,9 +39,11 @@ int64_t whole_words(int64_t uses)
 }
 
 /* What a sum is multiplied with its scale by. */
-static struct operator_cost product_of(const struct platform *platform, const struct dot *dot, const struct type *real)
+static struct operator_cost product_of(
+        const struct platform *platform, const struct dot *dot, const struct type *real)
 {
-	return narrow_dot(dot) ? platform_narrow(platform) : platform_operator(platform, OP_MULF, real);
+	return narrow_dot(dot) ? platform_narrow(platform)
+	                       : platform_operator(platform, OP_MULF, real);
 }
 
 int64_t pe_dsp(const struct pass_context *context, struct module *module, int bits, int uses)
@@ -42,8 +51,12 @@ int64_t pe_dsp(const struct pass_context *context, struct module *module, int bi
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
 	struct dot dot = engine_dot(context, bits, uses);
-	int64_t products = uses > 1 ? platform_narrow(platform).dsp + product_of(platform, &dot, real).dsp : 2 * platform_operator(platform, OP_MULF, real).dsp;      /* of one token what is saved is left free (parallelism.h) */
-	int64_t scaled = products + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
+	/* of one token what is saved is left free (parallelism.h) */
+	int64_t products = uses > 1
+	        ? platform_narrow(platform).dsp + product_of(platform, &dot, real).dsp
+	        : 2 * platform_operator(platform, OP_MULF, real).dsp;
+	int64_t scaled = products + platform_operator(platform, OP_ADDF, real).dsp +
+	        platform_operator(platform, OP_SITOFP, real).dsp;
 	int shared = dot.words * dot.x_per_dsp;
 	return uses * ((dot_cost(platform, &dot).dsp + shared - 1) / shared + scaled);
 }
@@ -53,28 +66,40 @@ int64_t pe_lut(const struct pass_context *context, struct module *module, int bi
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
 	struct dot dot = engine_dot(context, bits, uses);
-	struct operator_cost converted = narrow_dot(&dot) ? platform_narrow_integer(platform) : platform_operator(platform, OP_SITOFP, real);
-	int64_t scaled = platform_narrow(platform).lut + product_of(platform, &dot, real).lut + platform_operator(platform, OP_ADDF, real).lut + converted.lut;
-	return PE_LUT + (uses - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.x_per_dsp) + scaled);
+	struct operator_cost converted = narrow_dot(&dot)
+	        ? platform_narrow_integer(platform)
+	        : platform_operator(platform, OP_SITOFP, real);
+	int64_t scaled = platform_narrow(platform).lut + product_of(platform, &dot, real).lut +
+	        platform_operator(platform, OP_ADDF, real).lut + converted.lut;
+	return PE_LUT +
+	        (uses - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.x_per_dsp) + scaled);
 }
 
-bool pes_fit(const struct pass_context *context, struct module *module, int bits, int uses, int64_t ports)
+bool pes_fit(const struct pass_context *context, struct module *module, int bits, int uses,
+        int64_t ports)
 {
 	const struct resources all = platform_total(context->platform);
-	return ports * pe_lut(context, module, bits, uses) <= all.lut * PES_LUT / 100 && ports * pe_dsp(context, module, bits, uses) <= all.dsp * PES_DSP / 100;
+	return ports * pe_lut(context, module, bits, uses) <= all.lut * PES_LUT / 100 &&
+	        ports * pe_dsp(context, module, bits, uses) <= all.dsp * PES_DSP / 100;
 }
 
 int engine_port_step(int uses, bool counted)
 {
-	return uses > ENGINE_BASE_LANES || (uses > 1 && !counted) ? (int)whole_words(uses) : ENGINE_PE_STEP;
+	return uses > ENGINE_BASE_LANES || (uses > 1 && !counted) ? (int)whole_words(uses)
+	                                                          : ENGINE_PE_STEP;
 }
 
-int engine_port_limit(const struct pass_context *context, struct module *module, int bits, int uses, bool counted, int ports)
+int engine_port_limit(const struct pass_context *context, struct module *module, int bits, int uses,
+        bool counted, int ports)
 {
 	const struct platform *platform = context->platform;
-	int64_t each = pe_dsp(context, module, bits, uses), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
-	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / ENGINE_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_ENGINE_PES);
-	int64_t room = platform_total(platform).lut * PES_LUT / 100 / pe_lut(context, module, bits, uses);
+	int64_t each = pe_dsp(context, module, bits, uses);
+	int64_t home =
+	        platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
+	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / ENGINE_WORD_BITS : 0;
+	int64_t most = choice_count(&context->choices, CHOICE_ENGINE_PES);
+	int64_t room =
+	        platform_total(platform).lut * PES_LUT / 100 / pe_lut(context, module, bits, uses);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
 	int64_t step = engine_port_step(uses, counted);

@@ -1,10 +1,12 @@
-/* Phases of the same numbers that have few rows each become one block: keys and values beside their queries.  Alone each would be padded until a sum has as many cycles as an addition takes, and every group
- * would come once for each of them.
+/* Phases of the same numbers that have few rows each become one block: keys and values beside
+ * their queries.  Alone each would be padded until a sum has as many cycles as an addition
+ * takes, and every group would come once for each of them.
  *     group 0: k k k q q … q v v v | group 1: k k k q q … q v v v | …        rows of a slice
- * Memory has their words in this order.  What takes sums gets the rows of the first phase, then those of the next. */
+ * Memory has their words in this order.  What takes sums gets the rows of the first phase, then
+ * those of the next. */
 #include "engine/engine.h"
 
-#define STACKED_SUMS 512      /* of a slice, for the words of a tile: so deep is a block RAM */
+#define STACKED_SUMS 512 /* of a slice, for the words of a tile: so deep is a block RAM */
 
 int engine_stack_end(const struct engine *engine, int first)
 {
@@ -39,7 +41,9 @@ int engine_row_gaps(const struct engine *engine, int first, int pe, int64_t row[
 
 static bool shares_groups(const struct job *before, const struct job *job)
 {
-	return job->op->parent == before->op->parent && job->contract.same_input && !job->contract.second_pass && job->words == before->words && job->tiles == before->tiles && job->contract.groups == before->contract.groups;
+	return job->op->parent == before->op->parent && job->contract.same_input &&
+	        !job->contract.second_pass && job->words == before->words &&
+	        job->tiles == before->tiles && job->contract.groups == before->contract.groups;
 }
 
 /* Those from `first` on that may share a block; *few: has one of them fewer rows than it takes? */
@@ -49,7 +53,10 @@ static int stack_end(const struct engine *engine, int first, bool *few)
 	int end = first;
 	int64_t rows = 0;
 	*few = false;
-	for (; end < (int)engine->jobs.count && end - first < JOB_ENDS_MOST && job[end].run_time.tiles && !job[end].part_rows && !job[end].part_first && (end == first || shares_groups(&job[end - 1], &job[end])); end++) {
+	for (; end < (int)engine->jobs.count && end - first < JOB_ENDS_MOST &&
+	        job[end].run_time.tiles && !job[end].part_rows && !job[end].part_first &&
+	        (end == first || shares_groups(&job[end - 1], &job[end]));
+	        end++) {
 		int64_t own = job_rows_per_pe(engine, &job[end]);
 		if ((rows + own) * job[end].words > STACKED_SUMS)
 			break;
@@ -61,7 +68,8 @@ static int stack_end(const struct engine *engine, int first, bool *few)
 
 void engine_stack_jobs(struct engine *engine)
 {
-	for (int first = 0, end; first < (int)engine->jobs.count; first = end > first ? end : first + 1) {
+	for (int first = 0, end;
+	        first<(int)engine->jobs.count; first = end> first ? end : first + 1) {
 		bool few;
 		end = stack_end(engine, first, &few);
 		for (int i = first + 1; few && i < end; i++)

@@ -1,26 +1,34 @@
-/* Contractions become phases of one unit, which they share: decode reads each weight once, so one array that is always fed
- * needs no more multipliers than memory delivers words, and no bandwidth waits for a kernel whose turn it is not.  With several tokens no multiplier does.
- * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of those, with all outputs in one block.
- * Guarantees: each such pair is one stream.contract, what follows the sums a kernel of its own; other kernels are as they were.  Exact. */
+/* Contractions become phases of one unit, which they share: decode reads each weight once, so
+ * one array that is always fed needs no more multipliers than memory delivers words, and no
+ * bandwidth waits for a kernel whose turn it is not.  With several tokens no multiplier does.
+ * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of
+ * those, with all outputs in one block. Guarantees: each such pair is one stream.contract, what
+ * follows the sums a kernel of its own; other kernels are as they were.  Exact. */
 #include "engine/engine_cost.h"
 #include "ir/kernel_edit.h"
 #include "engine/engine_passes.h"
 
-#define FEW_TOKENS_PER_CYCLE 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
+/* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the
+ * ports that bring its weights */
+#define FEW_TOKENS_PER_CYCLE 2
 
 struct pair {
 	struct op *sums, *scaled;
-	int group, inner, token;  /* loops of both: the groups, the outputs, the tokens */
+	int group, inner, token; /* loops of both: the groups, the outputs, the tokens */
 	int64_t groups, outputs, tokens, size;
 };
 
-static bool strides(const struct pair *pair, const struct access *access, int64_t group, int64_t inner, int64_t token)
+static bool strides(const struct pair *pair, const struct access *access, int64_t group,
+        int64_t inner, int64_t token)
 {
-	return access->offset == 0 && access_is_plain(access) && (pair->groups == 1 || access->stride[pair->group] == group) && (pair->outputs == 1 || access->stride[pair->inner] == inner) &&
-	       (pair->tokens == 1 || access->stride[pair->token] == token);
+	return access->offset == 0 && access_is_plain(access) &&
+	        (pair->groups == 1 || access->stride[pair->group] == group) &&
+	        (pair->outputs == 1 || access->stride[pair->inner] == inner) &&
+	        (pair->tokens == 1 || access->stride[pair->token] == token);
 }
 
-/* The loop of groups is the reduction; of the others, one at most that walks the weights' scales has several points, and one that does not. */
+/* The loop of groups is the reduction; of the others, one at most that walks the weights' scales
+ * has several points, and one that does not. */
 static bool find_loops(struct pair *pair)
 {
 	const struct kernel *kernel = pair->scaled->kernel;
@@ -61,19 +69,29 @@ static void tidy_alike(struct module *module, struct op *sums, struct op *scaled
 /* bits: of the weights of all phases, since their words are of one type. */
 static bool is_pair(int bits, struct module *module, struct op *op, struct pair *pair)
 {
-	struct op *maker = op->code == OP_KERNEL && op->kernel->ordered && op->operands >= 3 ? op->operand[0]->def : NULL;
-	if (!maker || maker->code != OP_KERNEL || !maker->kernel->ordered || maker->operands != 2 || maker->result[0]->uses != 1)
+	struct op *maker = op->code == OP_KERNEL && op->kernel->ordered && op->operands >= 3
+	        ? op->operand[0]->def
+	        : NULL;
+	if (!maker || maker->code != OP_KERNEL || !maker->kernel->ordered || maker->operands != 2 ||
+	        maker->result[0]->uses != 1)
 		return false;
 	tidy_alike(module, maker, op);
-	*pair = (struct pair){.sums = maker, .scaled = op};
-	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits || pair->size * bits != ENGINE_WORD_BITS)
+	*pair = (struct pair){ .sums = maker, .scaled = op };
+	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits ||
+	        pair->size * bits != ENGINE_WORD_BITS)
 		return false;
 	if (body_uses_counters(&op->kernel->post))
 		return false;
-	const struct access *sums = maker->kernel->operand, *scaled = op->kernel->operand;
-	int64_t size = pair->size, outputs = pair->outputs, groups = pair->groups;
-	return strides(pair, &sums[0], size, 0, groups * size) && strides(pair, &sums[1], outputs * size, size, 0) && strides(pair, &scaled[1], 1, 0, groups) &&
-	       strides(pair, &scaled[2], outputs, 1, 0) && strides(pair, &op->kernel->result, 0, 1, outputs);
+	const struct access *sums = maker->kernel->operand;
+	const struct access *scaled = op->kernel->operand;
+	int64_t size = pair->size;
+	int64_t outputs = pair->outputs;
+	int64_t groups = pair->groups;
+	return strides(pair, &sums[0], size, 0, groups * size) &&
+	        strides(pair, &sums[1], outputs * size, size, 0) &&
+	        strides(pair, &scaled[1], 1, 0, groups) &&
+	        strides(pair, &scaled[2], outputs, 1, 0) &&
+	        strides(pair, &op->kernel->result, 0, 1, outputs);
 }
 
 static void replace_pair(struct module *module, struct pair *pair)
@@ -81,13 +99,16 @@ static void replace_pair(struct module *module, struct pair *pair)
 	struct op *scaled = pair->scaled;
 	if (scaled->kernel->post.count)
 		kernel_split_epilogue(module, scaled);
-	struct value *operand[4] = {pair->sums->operand[0], scaled->operand[1], pair->sums->operand[1], scaled->operand[2]};
-	struct op *op = op_new(module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
+	struct value *operand[4] = { pair->sums->operand[0], scaled->operand[1],
+		pair->sums->operand[1], scaled->operand[2] };
+	struct op *op = op_new(
+	        module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
 	struct contract contract;
 	if (pair->tokens > 1)
 		attr_set(module, op, KEY_TOKENS, attr_integer(module, pair->tokens));
 	attr_set(module, op, KEY_NAME, attr_string(module, scaled->kernel->name));
-	INVARIANT(module->guard, contract_of(op, &contract), "kernel %s is not a contraction of the matmul engine", scaled->kernel->name);
+	INVARIANT(module->guard, contract_of(op, &contract),
+	        "kernel %s is not a contraction of the matmul engine", scaled->kernel->name);
 	op_insert_before(scaled, op);
 	ir_replace(module_main(module)->region[0], scaled->result[0], op->result[0]);
 	op_remove(pair->sums);
@@ -122,9 +143,11 @@ static bool may_move(const struct op *op, const struct op *place)
 	return may;
 }
 
-/* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other.
- * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_engine.c).
- * Where tokens are counted the queries come last as well, but values right before them: one token alone waits for keys first (engine_job_order.c). */
+/* Contractions of the same numbers come in the reverse order: attention wants values last, so
+ * they are made first, and queries last, of which it takes one head after the other. Where
+ * phases take turns nobody waits for that, and the first, the largest, takes the groups for the
+ * others (plan_engine.c). Where tokens are counted the queries come last as well, but values
+ * right before them: one token alone waits for keys first (engine_job_order.c). */
 static void reverse_same_input(struct block *block, bool counted)
 {
 	struct op *first = NULL;
@@ -134,9 +157,12 @@ static void reverse_same_input(struct block *block, bool counted)
 			reverse_same_input(op->region[0], counted);
 		if (op->code != OP_CONTRACT)
 			continue;
-		int64_t tokens = attr_integer_or(op, KEY_TOKENS, 1), tiles = tokens / token_tile(tokens, false);
-		bool reversed = tiles > 1 && (tiles <= WAVEFRONT_TILES_LEAST || tiles > WAVEFRONT_TILES_MOST);
-		bool same = first && reversed && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
+		int64_t tokens = attr_integer_or(op, KEY_TOKENS, 1);
+		int64_t tiles = tokens / token_tile(tokens, false);
+		bool reversed = tiles > 1 &&
+		        (tiles <= WAVEFRONT_TILES_LEAST || tiles > WAVEFRONT_TILES_MOST);
+		bool same = first && reversed && op->operand[0] == first->operand[0] &&
+		        op->operand[1] == first->operand[1] && may_move(op, first);
 		if (same) {
 			op_remove(op);
 			op_insert_before(first, op);
@@ -145,7 +171,8 @@ static void reverse_same_input(struct block *block, bool counted)
 	}
 }
 
-/* What tokens share a tile, contractions of the same numbers share with it: queries, keys and values of a tile are there before those of the next. */
+/* What tokens share a tile, contractions of the same numbers share with it: queries, keys and
+ * values of a tile are there before those of the next. */
 static void mark_same_input(struct module *module, struct block *block)
 {
 	const struct op *last = NULL;
@@ -153,51 +180,70 @@ static void mark_same_input(struct module *module, struct block *block)
 		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 1;
 		if (op->code == OP_FOR)
 			mark_same_input(module, op->region[0]);
-		if (last && (tokens == 1 || tokens > token_tile(tokens, false)) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
+		if (last && (tokens == 1 || tokens > token_tile(tokens, false)) &&
+		        op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
 			attr_set(module, op, KEY_SAME_INPUT, attr_unit(module));
 		last = op->code == OP_CONTRACT ? op : last;
 	}
 }
 
-/* One token alone, of many that a launch may have, waits for memory, of which each slice brings some: with eight abreast there would be 16 slices. */
-static int64_t requested_tokens_per_cycle(const struct pass_context *context, const struct op *main, int64_t tokens)
+/* One token alone, of many that a launch may have, waits for memory, of which each slice brings
+ * some: with eight abreast there would be 16 slices. */
+static int64_t requested_tokens_per_cycle(
+        const struct pass_context *context, const struct op *main, int64_t tokens)
 {
-	if (context->choices.value[CHOICE_TOKENS_PER_CYCLE] || (tokens > FEW_TOKENS && !run_time_tokens_least(main)))
+	if (context->choices.value[CHOICE_TOKENS_PER_CYCLE] ||
+	        (tokens > FEW_TOKENS && !run_time_tokens_least(main)))
 		return choice_count(&context->choices, CHOICE_TOKENS_PER_CYCLE);
 	return tokens > FEW_TOKENS ? ENGINE_BASE_LANES : FEW_TOKENS_PER_CYCLE;
 }
 
-/* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
-static int64_t tokens_per_cycle_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
+/* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory
+ * brings; and there are as many slices as words of results are wide. */
+static int64_t tokens_per_cycle_of(
+        const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
-	int64_t requested = requested_tokens_per_cycle(context, module_main(module), tokens), tile = token_tile(tokens, run_time_tokens_least(module_main(module))), most = choice_count(&context->choices, CHOICE_ENGINE_PES);
+	int64_t requested = requested_tokens_per_cycle(context, module_main(module), tokens);
+	int64_t tile = token_tile(tokens, run_time_tokens_least(module_main(module)));
+	int64_t most = choice_count(&context->choices, CHOICE_ENGINE_PES);
 	int64_t tokens_per_cycle = tile > ENGINE_BASE_LANES ? (tile + 1) / 2 : tile;
-	tokens_per_cycle = requested < tokens_per_cycle ? requested : (tokens_per_cycle + 1) / 2 * 2;
+	tokens_per_cycle =
+	        requested < tokens_per_cycle ? requested : (tokens_per_cycle + 1) / 2 * 2;
 	tokens_per_cycle = tokens_per_cycle < requested ? tokens_per_cycle : requested;
 	while (tokens_per_cycle > 1 && whole_words(tokens_per_cycle) > most)
 		tokens_per_cycle = tokens_per_cycle > ENGINE_BASE_LANES ? ENGINE_BASE_LANES : 1;
-	while (tokens_per_cycle > 2 && !pes_fit(context, module, bits, (int)tokens_per_cycle, whole_words(tokens_per_cycle)))
+	while (tokens_per_cycle > 2 &&
+	        !pes_fit(context, module, bits, (int)tokens_per_cycle,
+	                whole_words(tokens_per_cycle)))
 		tokens_per_cycle -= 2;
-	if (counts_few_tokens(module_main(module)) && tokens_per_cycle >= tokens)          /* a loop over the words of a tile has to be there, whatever is counted */
+	/* a loop over the words of a tile has to be there, whatever is counted */
+	if (counts_few_tokens(module_main(module)) && tokens_per_cycle >= tokens)
 		tokens_per_cycle = tokens > 2 ? (tokens - 1) / 2 * 2 : 1;
 	return tokens_per_cycle;
 }
 
-/* One token alone, of many that a launch may have, uses a word once: while it waits for attention, words are brought ahead, and two slices use these twice as fast then, each with half of the tokens abreast. */
-static struct engine_shape shape_of(const struct pass_context *context, const struct op *main, int64_t tokens, int64_t uses)
+/* One token alone, of many that a launch may have, uses a word once: while it waits for
+ * attention, words are brought ahead, and two slices use these twice as fast then, each with
+ * half of the tokens abreast. */
+static struct engine_shape shape_of(
+        const struct pass_context *context, const struct op *main, int64_t tokens, int64_t uses)
 {
-	int64_t pes_per_port = tokens > FEW_TOKENS && run_time_tokens_least(main) ? choice_count(&context->choices, CHOICE_PES_PER_PORT) : 1;
+	int64_t pes_per_port = tokens > FEW_TOKENS && run_time_tokens_least(main)
+	        ? choice_count(&context->choices, CHOICE_PES_PER_PORT)
+	        : 1;
 	pes_per_port = uses % (2 * pes_per_port) ? 1 : pes_per_port;
-	return (struct engine_shape){(int)(uses / pes_per_port), (int)pes_per_port};
+	return (struct engine_shape){ (int)(uses / pes_per_port), (int)pes_per_port };
 }
 
-/* Of a dump that is read again nobody says how its weights were quantised: contractions have the fewest bits, tables of embeddings may have more.  0: no weight has few. */
+/* Of a dump that is read again nobody says how its weights were quantised: contractions have the
+ * fewest bits, tables of embeddings may have more.  0: no weight has few. */
 static int least_bits(const struct op *main)
 {
 	int least = 0;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
 		const struct type *scalar = type_scalar(main->region[0]->argument[i]->type);
-		bool few = function_argument_attr(main, i, KEY_STREAM_DERIVED_FROM) && scalar->kind == TYPE_INTEGER && scalar->width <= 8;
+		bool few = function_argument_attr(main, i, KEY_STREAM_DERIVED_FROM) &&
+		        scalar->kind == TYPE_INTEGER && scalar->width <= 8;
 		least = few && (!least || scalar->width < least) ? scalar->width : least;
 	}
 	return least;
@@ -217,8 +263,13 @@ bool map_contractions(struct pass_context *context, struct module *module)
 	mark_same_input(module, main->region[0]);
 	int64_t tokens = engine_tokens(main->region[0], NULL);
 	if (tokens > 1)
-		mark_engine_shape(module, main->region[0], shape_of(context, main, tokens, tokens_per_cycle_of(context, module, bits, tokens)));
+		mark_engine_shape(module, main->region[0],
+		        shape_of(context, main, tokens,
+		                tokens_per_cycle_of(context, module, bits, tokens)));
 	if (has_contraction(main->region[0]))
-		mark_result_lanes(module, main->region[0], engine_port_limit(context, module, bits, engine_word_uses(engine_shape(main->region[0])), run_time_tokens_least(main), context->platform->ports / 2));
+		mark_result_lanes(module, main->region[0],
+		        engine_port_limit(context, module, bits,
+		                engine_word_uses(engine_shape(main->region[0])),
+		                run_time_tokens_least(main), context->platform->ports / 2));
 	return true;
 }

@@ -1,68 +1,100 @@
-/* What a unit's slices do of each phase: how many slices there are, the blocks of rows that they sum up side by side, and what they keep. */
+/* What a unit's slices do of each phase: how many slices there are, the blocks of rows that they
+ * sum up side by side, and what they keep. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "engine/engine.h"
 
-#define DRAINED 50            /* cycles in which a slice's pipeline drains */
-#define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
-#define PORTS_PER_LOADER 8     /* slices whose words one process brings, where its loops are many */
-#define STATE_LOADERS_MOST 6      /* loaders that have keys and values beside them, at most: each has loops of its own */
-#define PAIRS_PER_CHAIN 6          /* sets of slices whose processes hand groups on to each other, or as many times more as slices share a port */
-#define BUFFER_LATENCY_ROWS 4           /* from where the last token of a group is kept to where it is used */
-#define QUERY_PARTS 3         /* of queries that come in parts, at most, */
-#define QUERY_ROWS 16         /* and rows of a slice in each at least, but the last; the first has no more */
-#define SUM_ACCESS_CYCLES 2            /* cycles in which a sum is chosen from an array of registers, and written */
+#define DRAINED 50 /* cycles in which a slice's pipeline drains */
+/* hundredths: so little counts what stands behind a phase's words where memory brings them
+ * slower than a slice takes them, and goes on meanwhile */
+#define MEMORY_WAITS 60
+#define PORTS_PER_LOADER 8 /* slices whose words one process brings, where its loops are many */
+/* loaders that have keys and values beside them, at most: each has loops of its own */
+#define STATE_LOADERS_MOST 6
+/* sets of slices whose processes hand groups on to each other, or as many times more as slices
+ * share a port */
+#define PAIRS_PER_CHAIN 6
+/* from where the last token of a group is kept to where it is used */
+#define BUFFER_LATENCY_ROWS 4
+#define QUERY_PARTS 3 /* of queries that come in parts, at most, */
+/* and rows of a slice in each at least, but the last; the first has no more */
+#define QUERY_ROWS 16
+/* cycles in which a sum is chosen from an array of registers, and written */
+#define SUM_ACCESS_CYCLES 2
 
 int64_t job_rows_per_pe(const struct engine *engine, const struct job *job)
 {
 	return (job_outputs(engine, job) + engine->pes - 1) / engine->pes;
 }
 
-/* A block has a row for every cycle that an addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle. */
+/* A block has a row for every cycle that an addition takes, with the sum's way out of its array
+ * and back, and for every token of a tile, which come one a row; if need be of padding, so that
+ * all phases begin an iteration every cycle. */
 int64_t job_block_rows_least(const struct engine *engine, const struct job *job)
 {
-	int latency = platform_operator(engine->design->context->platform, OP_ADDF, type_float(engine->design->module, 32)).latency + SUM_ACCESS_CYCLES;
-	return job->reuses_activations ? (latency + job->words - 1) / job->words : job->tile > 1 && job->tile + BUFFER_LATENCY_ROWS > latency ? job->tile + BUFFER_LATENCY_ROWS : latency;
+	int latency = platform_operator(engine->design->context->platform, OP_ADDF,
+	                      type_float(engine->design->module, 32))
+	                      .latency +
+	        SUM_ACCESS_CYCLES;
+	return job->reuses_activations ? (latency + job->words - 1) / job->words
+	        : job->tile > 1 && job->tile + BUFFER_LATENCY_ROWS > latency
+	        ? job->tile + BUFFER_LATENCY_ROWS
+	        : latency;
 }
 
 static void set_last_row_pes(const struct engine *engine, struct job *job, bool exact)
 {
 	int64_t last = job->contract.outputs % engine->pes;
-	job->last_row_pes = (int)(exact && last && job->rows > 1 && !job->part_rows ? last : engine->pes);
+	job->last_row_pes =
+	        (int)(exact && last && job->rows > 1 && !job->part_rows ? last : engine->pes);
 }
 
-/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected, if phases behind it do not work on other tiles meanwhile.
- * Tokens that slices still have from the phase before it come no more.  Where many groups would be kept for a second block, it has one of all rows. */
+/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is
+ * slower, and those in which the rows of the last block are collected, if phases behind it do
+ * not work on other tiles meanwhile. Tokens that slices still have from the phase before it come
+ * no more.  Where many groups would be kept for a second block, it has one of all rows. */
 static void choose_block(const struct engine *engine, struct job *job)
 {
 	const struct contract *contract = &job->contract;
-	int64_t rows = job->part_rows ? job->part_rows : job_rows_per_pe(engine, job), lanes = stream_lanes(job->op->result[0]->type), best = INT64_MAX;
+	int64_t rows = job->part_rows ? job->part_rows : job_rows_per_pe(engine, job);
+	int64_t lanes = stream_lanes(job->op->result[0]->type);
+	int64_t best = INT64_MAX;
 	const struct platform *platform = engine->design->context->platform;
 	double channel_bytes = platform_channel_rate(platform);
 	int64_t word_hundredths = (int64_t)(ENGINE_WORD_BITS / 8 * 100 / channel_bytes);
 	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
 	int64_t least = job_block_rows_least(engine, job);
 	bool few = engine->streams_groups && rows < least;
-	for (int64_t block = least; block <= (least > ENGINE_BLOCK_MOST ? least : ENGINE_BLOCK_MOST); block++) {
-		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = job->behind_causal ? 0 : block * engine->pes / lanes;
-		int64_t cycles = engine->streams_groups ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
+	for (int64_t block = least;
+	        block <= (least > ENGINE_BLOCK_MOST ? least : ENGINE_BLOCK_MOST); block++) {
+		int64_t blocks = (rows + block - 1) / block;
+		int64_t words = few ? rows : blocks * block;
+		int64_t behind = job->behind_causal ? 0 : block * engine->pes / lanes;
+		int64_t cycles = engine->streams_groups
+		        ? words * contract->groups * word_hundredths + behind * behind_hundredths
+		        : words * contract->groups + behind;
 		if (cycles >= best)
 			continue;
 		best = cycles;
 		job->block = block;
 		job->blocks = blocks;
 	}
-	bool few_words = engine->streams_groups || job->run_time.tiles;      /* of one token, which waits for memory */
+	/* of one token, which waits for memory */
+	bool few_words = engine->streams_groups || job->run_time.tiles;
 	job->rows = few_words ? rows - (job->blocks - 1) * job->block : job->block;
-	if (job->tile > 1 && job->blocks > 1 && (contract->single_block || engine_single_block((double)rows, contract->groups, (double)job->words))) {
+	if (job->tile > 1 && job->blocks > 1 &&
+	        (contract->single_block ||
+	                engine_single_block((double)rows, contract->groups, (double)job->words))) {
 		job->block = rows > least ? rows : least;
 		job->rows = job->block;
 		job->blocks = 1;
 	}
-	set_last_row_pes(engine, job, few_words && (job->blocks - 1) * job->block + job->rows == rows);
+	set_last_row_pes(
+	        engine, job, few_words && (job->blocks - 1) * job->block + job->rows == rows);
 }
 
-/* The rows of a stacked phase are as many as there are; those of the last one have padding behind them, where all are too few. */
+/* The rows of a stacked phase are as many as there are; those of the last one have padding
+ * behind them, where all are too few. */
 static void choose_stacked(const struct engine *engine, int i)
 {
 	struct job *job = &engine->jobs.data[i];
@@ -75,27 +107,36 @@ static void choose_stacked(const struct engine *engine, int i)
 		first--;
 	if (engine_stack_end(engine, i) > i + 1)
 		return;
-	int64_t rows = engine_stack_rows(engine, first), least = job_block_rows_least(engine, job);
+	int64_t rows = engine_stack_rows(engine, first);
+	int64_t least = job_block_rows_least(engine, job);
 	job->block += rows < least ? least - rows : 0;
 }
 
-/* A phase that takes the numbers of the one before it may be worked on in the same loops, in blocks of as many rows, if that pads it to no more. */
+/* A phase that takes the numbers of the one before it may be worked on in the same loops, in
+ * blocks of as many rows, if that pads it to no more. */
 static void join_job(const struct job *before, struct job *job)
 {
-	int64_t rows = job->blocks * job->block, blocks = (rows + before->block - 1) / before->block;
-	job->shares_pipeline = job->reuses_activations && !job->contract.token_symbol && job->words == before->words && job->contract.groups == before->contract.groups && blocks * before->block <= rows;
+	int64_t rows = job->blocks * job->block;
+	int64_t blocks = (rows + before->block - 1) / before->block;
+	job->shares_pipeline = job->reuses_activations && !job->contract.token_symbol &&
+	        job->words == before->words && job->contract.groups == before->contract.groups &&
+	        blocks * before->block <= rows;
 	if (!job->shares_pipeline)
 		return;
 	job->block = job->rows = before->block;
 	job->blocks = blocks;
 }
 
-/* One token's: the last block of each may be of fewer rows, and rows beyond cost no more than the drain. */
+/* One token's: the last block of each may be of fewer rows, and rows beyond cost no more than
+ * the drain. */
 static void join_stream(struct job *before, struct job *job, int pipeline_jobs)
 {
-	int64_t rows = (job->blocks - 1) * job->block + job->rows, blocks = (rows + before->block - 1) / before->block;
+	int64_t rows = (job->blocks - 1) * job->block + job->rows;
+	int64_t blocks = (rows + before->block - 1) / before->block;
 	int64_t more = (blocks * before->block - job->blocks * job->block) * job->contract.groups;
-	job->shares_pipeline = job->reuses_activations = job->contract.same_input && job->contract.groups == before->contract.groups && more <= DRAINED && pipeline_jobs < JOB_ENDS_MOST;
+	job->shares_pipeline = job->reuses_activations = job->contract.same_input &&
+	        job->contract.groups == before->contract.groups && more <= DRAINED &&
+	        pipeline_jobs < JOB_ENDS_MOST;
 	if (!job->shares_pipeline)
 		return;
 	job->block = before->block;
@@ -103,10 +144,14 @@ static void join_stream(struct job *before, struct job *job, int pipeline_jobs)
 	job->rows = rows - (blocks - 1) * before->block;
 }
 
-/* Of queries that would be one block: the first are few, the others as many as these leave, in words of the result. */
+/* Of queries that would be one block: the first are few, the others as many as these leave, in
+ * words of the result. */
 static int64_t rows_of_part(const struct engine *engine, const struct job *job)
 {
-	int64_t rows = job_rows_per_pe(engine, job), period = engine_rows_per_period(engine, engine_widest_result(engine)), least = job_block_rows_least(engine, job), part = job->part_first ? (rows + 1) / 2 : 1;
+	int64_t rows = job_rows_per_pe(engine, job);
+	int64_t period = engine_rows_per_period(engine, engine_widest_result(engine));
+	int64_t least = job_block_rows_least(engine, job);
+	int64_t part = job->part_first ? (rows + 1) / 2 : 1;
 	part = part < QUERY_ROWS ? QUERY_ROWS : part;
 	part = part < least ? least : part;
 	part = (part + period - 1) / period * period;
@@ -130,15 +175,21 @@ static bool is_of_stack(const struct engine *engine, int i)
 static void split_queries(struct engine *engine)
 {
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
-		struct job *job = &engine->jobs.data[i], rest = *job;
-		if (is_of_stack(engine, i) || !job->queries || job->part_first || !engine_single_block((double)job_rows_per_pe(engine, job), job->contract.groups, (double)job->words))
+		struct job *job = &engine->jobs.data[i];
+		struct job rest = *job;
+		if (is_of_stack(engine, i) || !job->queries || job->part_first ||
+		        !engine_single_block((double)job_rows_per_pe(engine, job),
+		                job->contract.groups, (double)job->words))
 			continue;
 		int at = i + 1;
 		while (at < (int)engine->jobs.count && engine->jobs.data[at].contract.same_input)
 			at++;
 		rest.contract.same_input = true;
-		for (int part = 0; part < QUERY_PARTS - 1 && rows_of_part(engine, part ? &rest : job); part++) {
-			struct job *before = part ? &engine->jobs.data[at - 1] : &engine->jobs.data[i];
+		for (int part = 0;
+		        part < QUERY_PARTS - 1 && rows_of_part(engine, part ? &rest : job);
+		        part++) {
+			struct job *before =
+			        part ? &engine->jobs.data[at - 1] : &engine->jobs.data[i];
 			before->part_rows = rows_of_part(engine, before);
 			rest.part_first += before->part_rows;
 			insert_job(engine, at++, rest);
@@ -147,11 +198,14 @@ static void split_queries(struct engine *engine)
 }
 
 /* Words of the tokens that are there: so many of a tile, abreast. */
-static const struct run_time_trip *words_run_time(struct arena *arena, const struct launch_tokens *run_time, int tokens_per_cycle, int64_t words)
+static const struct run_time_trip *words_run_time(struct arena *arena,
+        const struct launch_tokens *run_time, int tokens_per_cycle, int64_t words)
 {
 	struct run_time_trip *trip = run_time->each ? ARENA_NEW(arena, struct run_time_trip) : NULL;
 	if (trip)
-		*trip = (struct run_time_trip){.symbol = run_time->each->symbol, .tile = tokens_per_cycle, .most = words};
+		*trip = (struct run_time_trip){
+			.symbol = run_time->each->symbol, .tile = tokens_per_cycle, .most = words
+		};
 	return trip;
 }
 
@@ -159,25 +213,30 @@ static void collect_jobs(struct engine *engine, const struct block *block, int64
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			collect_jobs(engine, op->region[0], attr_get(op->operand[1]->def, KEY_VALUE)->integer);
+			collect_jobs(engine, op->region[0],
+			        attr_get(op->operand[1]->def, KEY_VALUE)->integer);
 		if (op->code != OP_CONTRACT)
 			continue;
-		struct job job = {.op = op, .layers = layers};
-		INVARIANT(engine->design->module->guard, contract_of(op, &job.contract), "a contraction whose operands do not fit together");
+		struct job job = { .op = op, .layers = layers };
+		INVARIANT(engine->design->module->guard, contract_of(op, &job.contract),
+		        "a contraction whose operands do not fit together");
 		VEC_PUSH(engine->design->module->arena, &engine->jobs, job);
 	}
 }
 
-/* May slices keep the groups of a tile for the phases behind this one that take the same, and not only for its own blocks? */
+/* May slices keep the groups of a tile for the phases behind this one that take the same, and
+ * not only for its own blocks? */
 static bool may_reuse_groups(const struct job *job)
 {
-	return job->tile > 1 && !job->contract.token_symbol && !engine_single_block(1, job->contract.groups, (double)job->words);
+	return job->tile > 1 && !job->contract.token_symbol &&
+	        !engine_single_block(1, job->contract.groups, (double)job->words);
 }
 
 static void count_gaps(struct engine *engine)
 {
 	int64_t row[GAPS_MOST];
-	for (int first = 0; first < (int)engine->jobs.count; first = engine_stack_end(engine, first))
+	for (int first = 0; first < (int)engine->jobs.count;
+	        first = engine_stack_end(engine, first))
 		for (int pe = 0; pe < engine->pes; pe++) {
 			int gaps = engine_row_gaps(engine, first, pe, row);
 			engine->gaps_most = gaps > engine->gaps_most ? gaps : engine->gaps_most;
@@ -190,19 +249,22 @@ static void count_consumer_blocks(struct engine *engine)
 	struct job *job = engine->jobs.data;
 	for (int first = 0, end, count = (int)engine->jobs.count; first < count; first = end) {
 		int64_t consumer_blocks = 0;
-		for (end = first; end == first || (end < count && job[end].reuses_activations); end++)
+		for (end = first; end == first || (end < count && job[end].reuses_activations);
+		        end++)
 			consumer_blocks += job[end].rows_stacked ? 0 : job[end].blocks;
 		for (int i = first; i < end; i++)
 			job[i].consumer_blocks = consumer_blocks;
 	}
 }
 
-/* Groups that are kept: those that a second block takes again.  Of one token they lie one after the other. */
+/* Groups that are kept: those that a second block takes again.  Of one token they lie one after
+ * the other. */
 static int64_t group_slots_of(const struct engine *engine, const struct job *job)
 {
 	if (engine->tokens_per_cycle > 1 && job->consumer_blocks == 1)
 		return 2;
-	return job->tile > 1 ? job->contract.groups : (job->contract.groups + engine->words_most - 1) / engine->words_most;
+	return job->tile > 1 ? job->contract.groups
+	                     : (job->contract.groups + engine->words_most - 1) / engine->words_most;
 }
 
 /* Of a slice, if there were as many as ports. */
@@ -211,23 +273,32 @@ static int64_t estimate_pe_words(const struct engine *engine)
 	int64_t words = 0;
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
 		const struct job *job = &engine->jobs.data[i];
-		words += job->contract.groups * job->contract.outputs * (job->layers ? job->layers : 1);
+		words += job->contract.groups * job->contract.outputs *
+		        (job->layers ? job->layers : 1);
 	}
 	return words / engine->design->context->platform->ports;
 }
 
-/* Of tiles that are counted at run time the loops of a loader, and what counts them, take as many LUTs as a slice's scaling, so it brings the words of several slices.  Its ports go on in step: where rows of a state come through a slice's
- * channel as well they hold up all of them, so the slices of ports that stand side by side have a loader, and the first ones, which have none, another.
- * Where they come through all channels there are as few loaders as can be, and the first has those slices that are left: they have the rows that not all have. */
+/* Of tiles that are counted at run time the loops of a loader, and what counts them, take as
+ * many LUTs as a slice's scaling, so it brings the words of several slices.  Its ports go on in
+ * step: where rows of a state come through a slice's channel as well they hold up all of them,
+ * so the slices of ports that stand side by side have a loader, and the first ones, which have
+ * none, another. Where they come through all channels there are as few loaders as can be, and
+ * the first has those slices that are left: they have the rows that not all have. */
 static void plan_loaders(struct engine *engine, const struct block *body)
 {
 	engine->ports_per_loader = 1;
 	if (!engine_has_run_time_tiles(body))
 		return;
-	int parallel_ports, state_ports = wide_state_ports(engine->design, &parallel_ports);
-	bool separate = state_ports && state_ports < engine->ports && state_ports % parallel_ports == 0 && state_ports / parallel_ports <= STATE_LOADERS_MOST;
+	int parallel_ports;
+	int state_ports = wide_state_ports(engine->design, &parallel_ports);
+	bool separate = state_ports && state_ports < engine->ports &&
+	        state_ports % parallel_ports == 0 &&
+	        state_ports / parallel_ports <= STATE_LOADERS_MOST;
 	engine->ports_per_loader = separate ? parallel_ports : PORTS_PER_LOADER;
-	engine->first_ports = separate ? engine->ports - state_ports : state_ports < engine->ports ? 0 : engine->ports % PORTS_PER_LOADER;
+	engine->first_ports = separate        ? engine->ports - state_ports
+	        : state_ports < engine->ports ? 0
+	                                      : engine->ports % PORTS_PER_LOADER;
 }
 
 /* Words that a port brings of a phase, for a row of one group. */
@@ -244,11 +315,15 @@ static void set_start(const struct engine *engine, struct job *job, int64_t star
 }
 
 /* The most words of all loaders, of which there are `load` yet, and those of the phase. */
-static int64_t loaded_most(const struct engine *engine, const struct job *job, int64_t *load, bool add)
+static int64_t loaded_most(
+        const struct engine *engine, const struct job *job, int64_t *load, bool add)
 {
 	int64_t most = 0;
 	for (int pe = 0; pe < engine->pes; pe++) {
-		int64_t words = load[pe] + words_of_row(job) * (job_last_block_rows(job, pe) - job_lacks_first_row(engine, job, pe));
+		int64_t words = load[pe] +
+		        words_of_row(job) *
+		                (job_last_block_rows(job, pe) -
+		                        job_lacks_first_row(engine, job, pe));
 		if (engine_loader_first_pe(engine, pe) != pe)
 			continue;
 		load[pe] = add ? words : load[pe];
@@ -261,13 +336,16 @@ static int64_t loaded_most(const struct engine *engine, const struct job *job, i
 static bool may_start(const struct engine *engine, const struct job *job, int64_t start)
 {
 	int64_t last = job->contract.outputs % engine->pes;
-	return job->last_row_pes < engine->pes && !job->part_rows && !job->part_first && last + start <= engine->pes;
+	return job->last_row_pes < engine->pes && !job->part_rows && !job->part_first &&
+	        last + start <= engine->pes;
 }
 
 /* The start with which the loader of most words has the fewest. */
 static int64_t start_of_fewest(const struct engine *engine, struct job *job, int64_t *load)
 {
-	int64_t lanes = engine_widest_result(engine), best = 0, least = loaded_most(engine, job, load, false);
+	int64_t lanes = engine_widest_result(engine);
+	int64_t best = 0;
+	int64_t least = loaded_most(engine, job, load, false);
 	for (int64_t start = lanes; may_start(engine, job, start); start += lanes) {
 		set_start(engine, job, start);
 		int64_t most = loaded_most(engine, job, load, false);
@@ -278,12 +356,15 @@ static int64_t start_of_fewest(const struct engine *engine, struct job *job, int
 	return best;
 }
 
-/* Not all outputs are a whole number of rows, and the last row of some slices is a word more that all have to wait for which one loader serves.  So phases begin with different slices, those of most words first,
- * behind those that have no choice; but where rows of states ride on some adapters alone, these have no word more. */
+/* Not all outputs are a whole number of rows, and the last row of some slices is a word more
+ * that all have to wait for which one loader serves.  So phases begin with different slices,
+ * those of most words first, behind those that have no choice; but where rows of states ride on
+ * some adapters alone, these have no word more. */
 static void choose_starts(struct engine *engine)
 {
 	struct arena *arena = engine->design->module->arena;
-	int64_t *load = ARENA_ARRAY(arena, int64_t, engine->pes), lanes = engine_widest_result(engine);
+	int64_t *load = ARENA_ARRAY(arena, int64_t, engine->pes);
+	int64_t lanes = engine_widest_result(engine);
 	bool *done = ARENA_ARRAY(arena, bool, engine->jobs.count);
 	for (size_t i = 0; i < engine->jobs.count; i++) {
 		done[i] = !may_start(engine, &engine->jobs.data[i], lanes);
@@ -293,7 +374,12 @@ static void choose_starts(struct engine *engine)
 	for (;;) {
 		struct job *job = NULL;
 		for (size_t i = 0; i < engine->jobs.count; i++)
-			job = !done[i] && (!job || words_of_row(&engine->jobs.data[i]) > words_of_row(job)) ? &engine->jobs.data[i] : job;
+			job = !done[i] &&
+			                (!job ||
+			                        words_of_row(&engine->jobs.data[i]) >
+			                                words_of_row(job))
+			        ? &engine->jobs.data[i]
+			        : job;
 		if (!job)
 			return;
 		set_start(engine, job, start_of_fewest(engine, job, load));
@@ -306,12 +392,13 @@ static void set_end(struct job *job, int stack)
 {
 	job->stack = stack;
 	job->end_count = 1;
-	job->end[0] = (struct job_end){job->blocks, job->rows, job->last_row_pes};
+	job->end[0] = (struct job_end){ job->blocks, job->rows, job->last_row_pes };
 }
 
 static bool states_load_all_ports(const struct engine *engine)
 {
-	int parallel_ports, state_ports = wide_state_ports(engine->design, &parallel_ports);
+	int parallel_ports;
+	int state_ports = wide_state_ports(engine->design, &parallel_ports);
 	return !state_ports || state_ports >= engine->ports;
 }
 
@@ -321,8 +408,11 @@ static void measure_blocks(struct engine *engine)
 	for (int first = 0, end; first < (int)engine->jobs.count; first = end) {
 		const struct job *job = &engine->jobs.data[first];
 		end = engine_stack_end(engine, first);
-		int64_t rows = engine_stack_rows(engine, first), words = job->words_run_time ? 1 : job->words, distance = rows * words;
-		engine->distance = first && engine->distance < distance ? engine->distance : distance;
+		int64_t rows = engine_stack_rows(engine, first);
+		int64_t words = job->words_run_time ? 1 : job->words;
+		int64_t distance = rows * words;
+		engine->distance =
+		        first && engine->distance < distance ? engine->distance : distance;
 		engine->block_most = rows > engine->block_most ? rows : engine->block_most;
 		for (int i = first; i < end; i++)
 			set_end(&engine->jobs.data[i], first);
@@ -344,7 +434,9 @@ static int choose_rows(struct engine *engine, int i, int pipeline_jobs)
 	else if (i && !is_of_stack(engine, i - 1))
 		join_job(job - 1, job);
 	pipeline_jobs = job->shares_pipeline ? pipeline_jobs + 1 : 1;
-	engine->end_count_most = engine->streams_groups && pipeline_jobs > engine->end_count_most ? pipeline_jobs : engine->end_count_most;
+	engine->end_count_most = engine->streams_groups && pipeline_jobs > engine->end_count_most
+	        ? pipeline_jobs
+	        : engine->end_count_most;
 	return pipeline_jobs;
 }
 
@@ -362,17 +454,23 @@ void plan_engine(struct engine *engine, const struct block *body)
 	struct dot dot = engine_dot(design->context, bits, engine->tokens_per_cycle);
 	engine->pes_per_pair = dot.words;
 	engine->tokens_per_dsp = dot.x_per_dsp;
-	engine->ports = engine_port_limit(design->context, design->module, bits, engine_word_uses(shape), first->token_symbol != NULL, design->context->platform->ports - adapters_outside_engine(design) - state_adapters(design, estimate_pe_words(engine)) - 1);
+	engine->ports = engine_port_limit(design->context, design->module, bits,
+	        engine_word_uses(shape), first->token_symbol != NULL,
+	        design->context->platform->ports - adapters_outside_engine(design) -
+	                state_adapters(design, estimate_pe_words(engine)) - 1);
 	engine->pes = engine->ports * engine->pes_per_port;
 	plan_loaders(engine, body);
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
 		struct job *job = &engine->jobs.data[i];
-		job->run_time = launch_tokens_of(design->module->arena, job->contract.token_symbol, job->contract.tokens);
+		job->run_time = launch_tokens_of(
+		        design->module->arena, job->contract.token_symbol, job->contract.tokens);
 		job->tile = job->run_time.tile;
 		job->tiles = job->contract.tokens / job->tile;
 		job->words = (job->tile + engine->tokens_per_cycle - 1) / engine->tokens_per_cycle;
-		job->words_run_time = words_run_time(design->module->arena, &job->run_time, engine->tokens_per_cycle, job->words);
-		engine->words_most = job->words > engine->words_most ? job->words : engine->words_most;
+		job->words_run_time = words_run_time(design->module->arena, &job->run_time,
+		        engine->tokens_per_cycle, job->words);
+		engine->words_most =
+		        job->words > engine->words_most ? job->words : engine->words_most;
 	}
 	engine_join_queries(engine);
 	engine_stack_jobs(engine);
@@ -388,11 +486,14 @@ void plan_engine(struct engine *engine, const struct block *body)
 	count_consumer_blocks(engine);
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
 		int64_t group_slots = group_slots_of(engine, &engine->jobs.data[i]);
-		engine->group_slots = engine->group_slots > group_slots ? engine->group_slots : group_slots;
+		engine->group_slots =
+		        engine->group_slots > group_slots ? engine->group_slots : group_slots;
 	}
 	engine_find_wavefronts(engine);
 	bool counts = engine_has_run_time_tiles(body);
 	engine->pairs_per_process = counts ? PAIRS_PER_PROCESS * engine->pes_per_port : 1;
 	engine->pairs_per_chain = PAIRS_PER_CHAIN * engine->pes_per_port;
-	engine->serializes_tokens = engine->tokens_per_cycle > 1 && counts && design->context->platform->dies > 1 && engine_can_serialize(engine) && !engine_has_narrow_results(engine);
+	engine->serializes_tokens = engine->tokens_per_cycle > 1 && counts &&
+	        design->context->platform->dies > 1 && engine_can_serialize(engine) &&
+	        !engine_has_narrow_results(engine);
 }

@@ -38,22 +38,27 @@ int64_t eval_integer(const struct value *value)
 int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip)
 {
 	const int64_t *value = trip ? map_get(&e->symbols, trip->symbol) : NULL;
-	INVARIANT(e->module->guard, !trip || value, "run-time extent \"%s\" is no input of one integer", trip->symbol);
+	INVARIANT(e->module->guard, !trip || value,
+	        "run-time extent \"%s\" is no input of one integer", trip->symbol);
 	return trip ? extent / trip->most * run_time_count(trip, *value) : extent;
 }
 
 bool eval_row_is_valid(const struct evaluation *e, const struct launch_tokens *rows, int64_t row)
 {
-	return row / rows->tile < eval_trips(e, rows->most / rows->tile, rows->tiles) && row % rows->tile < eval_trips(e, rows->tile, rows->each);
+	return row / rows->tile < eval_trips(e, rows->most / rows->tile, rows->tiles) &&
+	        row % rows->tile < eval_trips(e, rows->tile, rows->each);
 }
 
 struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip)
 {
 	struct sliding_window sliding_window;
 	if (!trip || !sliding_window_named(e->module, trip->symbol, &sliding_window))
-		return (struct gap){0};
-	const int64_t *all = map_get(&e->symbols, sliding_window.symbol), *value = map_get(&e->symbols, trip->symbol), times = extent / trip->most;
-	return (struct gap){sliding_window_gap_start(&sliding_window, trip) * times, (sliding_window_extent(&sliding_window, *all) - *value) / trip->tile * times};
+		return (struct gap){ 0 };
+	const int64_t *all = map_get(&e->symbols, sliding_window.symbol);
+	const int64_t *value = map_get(&e->symbols, trip->symbol);
+	const int64_t times = extent / trip->most;
+	return (struct gap){ sliding_window_gap_start(&sliding_window, trip) * times,
+		(sliding_window_extent(&sliding_window, *all) - *value) / trip->tile * times };
 }
 
 /* Symbols that stand for less in layers that look back only so far. */
@@ -63,7 +68,9 @@ static void bind_layer(struct evaluation *e, int layer)
 	for (int i = 0; list && i < list->count; i++) {
 		struct sliding_window sliding_window;
 		const char *name = attr_item_text(list->items[i].value, KEY_NAME);
-		const int64_t *all = sliding_window_named(e->module, name, &sliding_window) ? map_get(&e->symbols, sliding_window.symbol) : NULL;
+		const int64_t *all = sliding_window_named(e->module, name, &sliding_window)
+		        ? map_get(&e->symbols, sliding_window.symbol)
+		        : NULL;
 		if (!all || layer >= sliding_window.layers)
 			continue;
 		int64_t *value = ARENA_NEW(e->arena, int64_t);
@@ -82,9 +89,12 @@ static bool eval_nothing(struct evaluation *e, struct op *op)
 static bool eval_for(struct evaluation *e, struct op *op)
 {
 	struct block *body = op->region[0];
-	int64_t lower = eval_integer(op->operand[0]), upper = eval_integer(op->operand[1]), step = eval_integer(op->operand[2]);
+	int64_t lower = eval_integer(op->operand[0]);
+	int64_t upper = eval_integer(op->operand[1]);
+	int64_t step = eval_integer(op->operand[2]);
 	if (step <= 0)
-		return diag_error(e->module->diag, op->location, "a loop with step %lld", (long long)step);
+		return diag_error(
+		        e->module->diag, op->location, "a loop with step %lld", (long long)step);
 	for (int i = 0; i < op->results; i++)
 		body->argument[1 + i]->data = op->operand[3 + i]->data;
 	for (int64_t at = lower; at < upper; at += step) {
@@ -113,8 +123,10 @@ static eval_function *const structure_functions[OP_COUNT] = {
 
 static eval_function *function_of(const struct evaluation *e, enum op_code code)
 {
-	eval_function *const *level = e->module->level == LEVEL_STREAM ? eval_stream_functions : eval_tensor_functions;
-	eval_function *function = structure_functions[code] ? structure_functions[code] : level[code];
+	eval_function *const *level =
+	        e->module->level == LEVEL_STREAM ? eval_stream_functions : eval_tensor_functions;
+	eval_function *function =
+	        structure_functions[code] ? structure_functions[code] : level[code];
 	return function ? function : eval_tensor_functions[code];
 }
 
@@ -123,7 +135,8 @@ bool eval_block(struct evaluation *e, struct block *block)
 	for (struct op *op = block->first; op; op = op->next) {
 		eval_function *function = function_of(e, op->code);
 		if (!function)
-			return diag_error(e->module->diag, op->location, "\"%s\" cannot be evaluated here", op_info[op->code].name);
+			return diag_error(e->module->diag, op->location,
+			        "\"%s\" cannot be evaluated here", op_info[op->code].name);
 		if (!function(e, op))
 			return false;
 	}
@@ -133,7 +146,8 @@ bool eval_block(struct evaluation *e, struct block *block)
 const struct attr *eval_list(const struct module *module, enum attr_key key)
 {
 	struct op *main = module_main(module);
-	const struct attr *list = main && module->level != LEVEL_TENSOR ? attr_get(main, key) : NULL;
+	const struct attr *list =
+	        main && module->level != LEVEL_TENSOR ? attr_get(main, key) : NULL;
 	return list && list->kind == ATTR_ARRAY ? list : NULL;
 }
 
@@ -152,12 +166,15 @@ int eval_results(const struct module *module)
 {
 	const struct attr *list = eval_list(module, KEY_STREAM_OUTPUTS);
 	struct op *main = module_main(module);
-	return list ? list->count : main && main->region[0]->last ? main->region[0]->last->operands : 0;
+	return list                             ? list->count
+	        : main && main->region[0]->last ? main->region[0]->last->operands
+	                                        : 0;
 }
 
 static bool same_shape(const struct type *left, const struct type *right)
 {
-	if (left->rank != right->rank || scalar_storage_bytes(type_scalar(left)) != scalar_storage_bytes(type_scalar(right)))
+	if (left->rank != right->rank ||
+	        scalar_storage_bytes(type_scalar(left)) != scalar_storage_bytes(type_scalar(right)))
 		return false;
 	for (int d = 0; d < left->rank; d++)
 		if (left->shape[d] != right->shape[d])
@@ -165,11 +182,13 @@ static bool same_shape(const struct type *left, const struct type *right)
 	return true;
 }
 
-static bool bind_argument(struct evaluation *e, struct op *main, int number, const struct tensor *input)
+static bool bind_argument(
+        struct evaluation *e, struct op *main, int number, const struct tensor *input)
 {
 	struct value *argument = main->region[0]->argument[number];
 	if (!same_shape(input->type, argument->type))
-		return diag_error(e->module->diag, main->location, "input %d is a %s, not a %s", number, input->type->text, argument->type->text);
+		return diag_error(e->module->diag, main->location, "input %d is a %s, not a %s",
+		        number, input->type->text, argument->type->text);
 	argument->data = arena_copy(e->arena, input, sizeof *input);
 	return true;
 }
@@ -178,7 +197,9 @@ static bool bind_constant(struct evaluation *e, struct op *main, int number)
 {
 	const struct attr *list = eval_list(e->module, KEY_STREAM_INPUTS);
 	struct value *argument = main->region[0]->argument[number];
-	const struct attr *value = list && number < list->count ? attr_item(list->items[number].value, KEY_VALUE) : NULL;
+	const struct attr *value = list && number < list->count
+	        ? attr_item(list->items[number].value, KEY_VALUE)
+	        : NULL;
 	argument->data = eval_constant_tensor(e, argument->type, value, main->location);
 	return argument->data;
 }
@@ -186,7 +207,9 @@ static bool bind_constant(struct evaluation *e, struct op *main, int number)
 static const char *argument_name(const struct evaluation *e, const struct op *main, int number)
 {
 	const struct attr *list = eval_list(e->module, KEY_STREAM_INPUTS);
-	const struct attr *name = list && number < list->count ? attr_item(list->items[number].value, KEY_NAME) : function_argument_attr(main, number, KEY_STREAM_NAME);
+	const struct attr *name = list && number < list->count
+	        ? attr_item(list->items[number].value, KEY_NAME)
+	        : function_argument_attr(main, number, KEY_STREAM_NAME);
 	return name && name->kind == ATTR_STRING ? name->text : NULL;
 }
 
@@ -197,7 +220,8 @@ static void bind_symbols(struct evaluation *e, const struct op *main)
 	for (int i = 0; i < main->region[0]->arguments; i++) {
 		const struct value *argument = main->region[0]->argument[i];
 		const char *name = argument_name(e, main, i);
-		if (!name || type_elements(argument->type) != 1 || type_scalar(argument->type)->kind != TYPE_INTEGER)
+		if (!name || type_elements(argument->type) != 1 ||
+		        type_scalar(argument->type)->kind != TYPE_INTEGER)
 			continue;
 		int64_t *value = ARENA_NEW(e->arena, int64_t);
 		*value = eval_integer(argument);
@@ -210,14 +234,17 @@ static void bind_symbols(struct evaluation *e, const struct op *main)
 static void clear_from(const struct tensor *rows, int64_t axis, int64_t count)
 {
 	const struct type *type = rows->type;
-	int64_t outer = 1, inner = scalar_storage_bytes(type_scalar(type)), extent = type->shape[axis];
+	int64_t outer = 1;
+	int64_t inner = scalar_storage_bytes(type_scalar(type));
+	int64_t extent = type->shape[axis];
 	for (int d = 0; d < type->rank; d++) {
 		outer *= d < axis ? type->shape[d] : 1;
 		inner *= d > axis ? type->shape[d] : 1;
 	}
 	count = count < 0 ? 0 : count > extent ? extent : count;
 	for (int64_t o = 0; o < outer; o++)
-		memset((char *)rows->data + (o * extent + count) * inner, 0, (size_t)((extent - count) * inner));
+		memset((char *)rows->data + (o * extent + count) * inner, 0,
+		        (size_t)((extent - count) * inner));
 }
 
 /* Of rows for a state those are meant that are written; the others read as 0. */
@@ -226,12 +253,16 @@ static void clear_rows(struct evaluation *e, const struct op *main)
 	const struct attr *outputs = eval_list(e->module, KEY_STREAM_OUTPUTS);
 	for (int r = 0; r < e->results; r++) {
 		const struct attr *entry = outputs ? outputs->items[r].value : NULL;
-		const struct attr *rows = entry ? attr_item(entry, KEY_TOKEN_COUNT) : function_result_attr(main, r, KEY_STREAM_TOKEN_COUNT);
-		const struct attr *axis = entry ? attr_item(entry, KEY_AXIS) : function_result_attr(main, r, KEY_STREAM_AXIS);
+		const struct attr *rows = entry
+		        ? attr_item(entry, KEY_TOKEN_COUNT)
+		        : function_result_attr(main, r, KEY_STREAM_TOKEN_COUNT);
+		const struct attr *axis = entry ? attr_item(entry, KEY_AXIS)
+		                                : function_result_attr(main, r, KEY_STREAM_AXIS);
 		const int64_t *count = rows ? map_get(&e->symbols, rows->text) : NULL;
 		if (!count || !axis)
 			continue;
-		struct tensor *result = &e->result[r];                /* may be an input's own numbers */
+		/* may be an input's own numbers */
+		struct tensor *result = &e->result[r];
 		result->data = arena_copy(e->arena, result->data, tensor_bytes(result->type));
 		clear_from(result, axis->integer, *count);
 	}
@@ -251,19 +282,25 @@ static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *in
 		e->result[i] = *eval_tensor_of(body->last->operand[i]);
 	for (int i = 0; i < e->results; i++)
 		if (!e->result[i].data)
-			return diag_error(e->module->diag, main->location, "result %d is never stored", i);
+			return diag_error(
+			        e->module->diag, main->location, "result %d is never stored", i);
 	clear_rows(e, main);
 	return true;
 }
 
-bool eval_module(struct module *module, struct arena *arena, int inputs, const struct tensor *input, struct tensor *result)
+bool eval_module(struct module *module, struct arena *arena, int inputs, const struct tensor *input,
+        struct tensor *result)
 {
-	struct evaluation e = {.module = module, .arena = arena, .results = eval_results(module), .result = result};
+	struct evaluation e = {
+		.module = module, .arena = arena, .results = eval_results(module), .result = result
+	};
 	struct op *main = module_main(module);
 	if (!main)
 		return diag_error(module->diag, NOWHERE, "the module has no main function");
 	if (inputs != eval_inputs(module))
-		return diag_error(module->diag, main->location, "%d inputs for a function of %d", inputs, eval_inputs(module));
+		return diag_error(module->diag, main->location, "%d inputs for a function of %d",
+		        inputs, eval_inputs(module));
 	memset(result, 0, sizeof *result * (size_t)e.results);
-	return module->level == LEVEL_HARDWARE ? eval_hardware(&e, inputs, input) : eval_dense(&e, inputs, input);
+	return module->level == LEVEL_HARDWARE ? eval_hardware(&e, inputs, input)
+	                                       : eval_dense(&e, inputs, input);
 }

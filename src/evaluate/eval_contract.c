@@ -6,16 +6,19 @@ struct numbers {
 	const struct type *weight, *scale;
 	const int8_t *x;
 	const float *s;
-	const void *w, *own;      /* storage of the weights and of their scales */
+	const void *w, *own; /* storage of the weights and of their scales */
 	float *y;
 };
 
-static float output(const struct contract *c, const struct numbers *numbers, int64_t t, int64_t n, int64_t *w)
+static float output(
+        const struct contract *c, const struct numbers *numbers, int64_t t, int64_t n, int64_t *w)
 {
 	const int8_t *x = numbers->x + t * c->groups * c->size;
-	float sum = 0, own;
+	float sum = 0;
+	float own;
 	for (int64_t g = 0; g < c->groups; g++) {
-		int64_t at = g * c->outputs + n, products = 0;
+		int64_t at = g * c->outputs + n;
+		int64_t products = 0;
 		scalar_read(numbers->weight, w, numbers->w, at * c->size, 1, c->size);
 		scalar_read(numbers->scale, &own, numbers->own, at, 1, 1);
 		for (int64_t k = 0; k < c->size; k++)
@@ -26,21 +29,26 @@ static float output(const struct contract *c, const struct numbers *numbers, int
 	return sum;
 }
 
-struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const struct tensor *x, const struct tensor *s, const struct type *result)
+struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const struct tensor *x,
+        const struct tensor *s, const struct type *result)
 {
 	struct contract c;
 	int64_t layer = 0;
-	INVARIANT(e->module->guard, contract_of(op, &c), "a contraction whose operands do not fit together");
+	INVARIANT(e->module->guard, contract_of(op, &c),
+	        "a contraction whose operands do not fit together");
 	if (c.layer)
 		layer = eval_integer(c.layer);
 	if (layer < 0 || layer >= (c.layers ? c.layers : 1)) {
-		diag_error(e->module->diag, op->location, "layer %lld of %d", (long long)layer, c.layers);
+		diag_error(e->module->diag, op->location, "layer %lld of %d", (long long)layer,
+		        c.layers);
 		return NULL;
 	}
-	const struct tensor *w = eval_tensor_of(c.weight[layer]), *own = eval_tensor_of(c.scale[layer]);
+	const struct tensor *w = eval_tensor_of(c.weight[layer]);
+	const struct tensor *own = eval_tensor_of(c.scale[layer]);
 	struct tensor *y = eval_new(e, result);
 	int64_t *row = ARENA_ARRAY(e->arena, int64_t, c.size + 1);
-	struct numbers numbers = {type_scalar(w->type), type_scalar(own->type), x->data, s->data, w->data, own->data, y->data};
+	struct numbers numbers = { type_scalar(w->type), type_scalar(own->type), x->data, s->data,
+		w->data, own->data, y->data };
 	struct launch_tokens rows = launch_tokens_of(e->arena, c.token_symbol, c.tokens);
 	for (int64_t t = 0; t < c.tokens; t++) {
 		if (!eval_row_is_valid(e, &rows, t))
@@ -53,7 +61,8 @@ struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const
 
 bool eval_contract(struct evaluation *e, struct op *op)
 {
-	struct tensor *y = eval_contraction(e, op, eval_tensor_of(op->operand[0]), eval_tensor_of(op->operand[1]), op->result[0]->type);
+	struct tensor *y = eval_contraction(e, op, eval_tensor_of(op->operand[0]),
+	        eval_tensor_of(op->operand[1]), op->result[0]->type);
 	op->result[0]->data = y;
 	return y != NULL;
 }

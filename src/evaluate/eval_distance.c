@@ -1,32 +1,45 @@
-/* What arrays claim by stream.distance, and whether results need it to be otherwise.  A read that comes too early is no fault by itself: kernels read words that they drop, since a memory that is read in every iteration
- * needs no condition.  So a launch is run again in which such reads get wrong numbers; where its results are others, the claim is false. */
+/* What arrays claim by stream.distance, and whether results need it to be otherwise.  A read
+ * that comes too early is no fault by itself: kernels read words that they drop, since a memory
+ * that is read in every iteration needs no condition.  So a launch is run again in which such
+ * reads get wrong numbers; where its results are others, the claim is false. */
 #include "evaluate/eval_network.h"
 #include <math.h>
 #include <string.h>
 
-#define WRONG 85              /* an integer that a word of 8 bits holds, with digits in words of fewer */
+/* an integer that a word of 8 bits holds, with digits in words of fewer */
+#define WRONG 85
 
-struct distance_claim *claim_new(struct network *network, const struct process *process, const struct op *alloca, int64_t words)
+struct distance_claim *claim_new(struct network *network, const struct process *process,
+        const struct op *alloca, int64_t words)
 {
 	int64_t distance = attr_integer_or(alloca, KEY_STREAM_DISTANCE, 0);
 	if (!distance)
 		return NULL;
 	struct arena *arena = network->e->arena;
 	struct distance_claim *distance_claim = ARENA_NEW(arena, struct distance_claim);
-	*distance_claim = (struct distance_claim){.process = process->name, .array = attr_text_or(alloca, KEY_STREAM_NAME, "an array"), .location = alloca->location, .distance = distance, .written = ARENA_ARRAY(arena, int64_t, words)};
-	distance_claim->before = ARENA_ARRAY(arena, int64_t, type_lanes(alloca->result[0]->type->element));
+	*distance_claim = (struct distance_claim){ .process = process->name,
+		.array = attr_text_or(alloca, KEY_STREAM_NAME, "an array"),
+		.location = alloca->location,
+		.distance = distance,
+		.written = ARENA_ARRAY(arena, int64_t, words) };
+	distance_claim->before =
+	        ARENA_ARRAY(arena, int64_t, type_lanes(alloca->result[0]->type->element));
 	int number = (int)network->claims.count;
 	distance_claim->overtakes = number >= network->overtaken && number < network->overtaken_end;
 	VEC_PUSH(arena, &network->claims, distance_claim);
 	return distance_claim;
 }
 
-/* What a word holds already has been there all the time, whoever reads it: what processes keep they may store again. */
+/* What a word holds already has been there all the time, whoever reads it: what processes keep
+ * they may store again. */
 void claim_store(const struct process *process, const struct instruction *store, int64_t word)
 {
 	struct distance_claim *distance_claim = store->array->distance_claim;
-	scalar_read(store->type, distance_claim->before, store->array->data, word * store->count, 1, store->count);
-	if (!distance_claim->written[word] || memcmp(distance_claim->before, store->in[0], (size_t)(store->count * scalar_register_bytes(store->type))) != 0)
+	scalar_read(store->type, distance_claim->before, store->array->data, word * store->count, 1,
+	        store->count);
+	if (!distance_claim->written[word] ||
+	        memcmp(distance_claim->before, store->in[0],
+	                (size_t)(store->count * scalar_register_bytes(store->type))) != 0)
 		distance_claim->written[word] = process->iteration;
 }
 
@@ -35,9 +48,14 @@ void claim_load(const struct process *process, const struct instruction *load, i
 	struct distance_claim *distance_claim = load->array->distance_claim;
 	int64_t between = process->iteration - distance_claim->written[word];
 	int width = type_is_real(load->type) ? 8 : load->type->width;
-	if (distance_claim->written[word] <= process->drained || !between || between >= distance_claim->distance)
+	if (distance_claim->written[word] <= process->drained || !between ||
+	        between >= distance_claim->distance)
 		return;
-	distance_claim->nearest = !distance_claim->nearest || between < distance_claim->nearest ? between : distance_claim->nearest;
+	distance_claim->nearest = !distance_claim->nearest || between < distance_claim->nearest
+	        ? between
+	        : distance_claim->nearest;
 	if (distance_claim->overtakes)
-		scalar_fill(load->type, load->out, scalar_constant(load->type, NAN, WRONG >> (width < 8 ? 8 - width : 0)), load->count);
+		scalar_fill(load->type, load->out,
+		        scalar_constant(load->type, NAN, WRONG >> (width < 8 ? 8 - width : 0)),
+		        load->count);
 }

@@ -1,22 +1,27 @@
-/* stream.kernel on dense memory (kernel.h): a nest that accumulates into the result, then one over the parallel loops for `post`. */
+/* stream.kernel on dense memory (kernel.h): a nest that accumulates into the result, then one
+ * over the parallel loops for `post`. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
 /* Last turns are those of this launch. */
-static struct access access_in_launch(struct arena *arena, const struct access *access, const int64_t *trips)
+static struct access access_in_launch(
+        struct arena *arena, const struct access *access, const int64_t *trips)
 {
 	struct access now = *access;
-	now.guard = arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
+	now.guard =
+	        arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
 	for (int g = 0; g < now.guards; g++)
 		if (now.guard[g].last)
-			now.guard[g] = (struct guard_range){.loop = now.guard[g].loop, .low = trips[now.guard[g].loop] - 1, .high = trips[now.guard[g].loop]};
+			now.guard[g] = (struct guard_range){ .loop = now.guard[g].loop,
+				.low = trips[now.guard[g].loop] - 1,
+				.high = trips[now.guard[g].loop] };
 	return now;
 }
 
 struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	struct nest nest = {.loops = kernel->loops, .operands = op->operands, .results = 1};
+	struct nest nest = { .loops = kernel->loops, .operands = op->operands, .results = 1 };
 	nest.extent = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1);
 	nest.operand = ARENA_ARRAY(e->arena, struct port, op->operands + 1);
 	nest.result = ARENA_ARRAY(e->arena, struct port, 1);
@@ -28,19 +33,24 @@ struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 		nest.gap = gap[l].out ? gap : nest.gap;
 	}
 	for (int i = 0; i < op->operands; i++)
-		nest.operand[i] = (struct port){.type = type_scalar(op->operand[i]->type), .access = access_in_launch(e->arena, &kernel->operand[i], nest.extent)};
-	nest.result[0] = (struct port){.type = kernel->type, .access = kernel->result};
+		nest.operand[i] = (struct port){ .type = type_scalar(op->operand[i]->type),
+			.access = access_in_launch(e->arena, &kernel->operand[i], nest.extent) };
+	nest.result[0] = (struct port){ .type = kernel->type, .access = kernel->result };
 	return nest;
 }
 
 /* Index operands first, then the body; the nest yields the body's result. */
-static bool use_body(struct evaluation *e, const struct op *op, struct nest *nest, const struct body *body)
+static bool use_body(
+        struct evaluation *e, const struct op *op, struct nest *nest, const struct body *body)
 {
-	nest->program = (struct program){0};
+	nest->program = (struct program){ 0 };
 	for (int i = 0; i < op->operands; i++) {
 		int index = op->kernel->operand[i].index_operand;
 		if (index >= 0)
-			program_add(e->arena, &nest->program, (struct step){.kind = STEP_OPERAND, .type = nest->operand[index].type, .number = index});
+			program_add(e->arena, &nest->program,
+			        (struct step){ .kind = STEP_OPERAND,
+			                .type = nest->operand[index].type,
+			                .number = index });
 	}
 	nest->yield[0] = (int)nest->program.steps.count + body->result;
 	return program_add_body(e->module, e->arena, op->location, &nest->program, body);
@@ -51,8 +61,10 @@ static bool use_tree(struct evaluation *e, const struct op *op, struct nest *nes
 	const struct kernel *kernel = op->kernel;
 	int term;
 	nest->tree = true;
-	if (kernel_combine(kernel, &term) == OP_NONE || !scalar_op_make(&nest->combine, kernel->combine, 0, kernel->type, kernel->type))
-		return diag_error(e->module->diag, op->location, "a reduction over lanes that is no combine(accumulator, term)");
+	if (kernel_combine(kernel, &term) == OP_NONE ||
+	        !scalar_op_make(&nest->combine, kernel->combine, 0, kernel->type, kernel->type))
+		return diag_error(e->module->diag, op->location,
+		        "a reduction over lanes that is no combine(accumulator, term)");
 	nest->yield[0] += term - kernel->update.result;
 	return true;
 }
@@ -67,17 +79,20 @@ static bool run_post(struct evaluation *e, const struct op *op, struct nest *nes
 
 static void fill(const struct kernel *kernel, struct port *port)
 {
-	union scalar init = scalar_constant(kernel->type, kernel->init, kernel_init_integer(kernel->init));
+	union scalar init =
+	        scalar_constant(kernel->type, kernel->init, kernel_init_integer(kernel->init));
 	for (int64_t i = 0; i < port->elements; i++)
 		scalar_write(kernel->type, &init, port->data, i, 0, 1);
 }
 
 /* Counters first, first + step, … of a loop only. */
-static struct access every(struct arena *arena, const struct access *access, int loops, int loop, int64_t first, int64_t step)
+static struct access every(struct arena *arena, const struct access *access, int loops, int loop,
+        int64_t first, int64_t step)
 {
 	struct access part = *access;
 	part.stride = arena_copy(arena, access->stride, sizeof *access->stride * (size_t)loops);
-	part.guard = arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
+	part.guard =
+	        arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
 	part.offset += first * access->stride[loop];
 	part.stride[loop] *= step;
 	for (int g = 0; g < part.guards; g++) {
@@ -91,21 +106,26 @@ static struct access every(struct arena *arena, const struct access *access, int
 }
 
 /* The terms of one of the partial sums. */
-static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole, int loop, int64_t first, struct port sums)
+static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole, int loop,
+        int64_t first, struct port sums)
 {
 	int64_t step = op->kernel->partial_sums;
 	struct nest nest = *whole;
 	if (first >= whole->extent[loop])
 		return true;
-	nest.extent = arena_copy(e->arena, whole->extent, sizeof *whole->extent * (size_t)whole->loops);
+	nest.extent =
+	        arena_copy(e->arena, whole->extent, sizeof *whole->extent * (size_t)whole->loops);
 	nest.extent[loop] = (whole->extent[loop] - first + step - 1) / step;
-	nest.operand = arena_copy(e->arena, whole->operand, sizeof *whole->operand * (size_t)whole->operands);
+	nest.operand = arena_copy(
+	        e->arena, whole->operand, sizeof *whole->operand * (size_t)whole->operands);
 	for (int i = 0; i < nest.operands; i++) {
 		struct port *port = &nest.operand[i];
-		port->access = every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
+		port->access =
+		        every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
 		if (!port->row_weight)
 			continue;
-		int64_t *row_weight = arena_copy(e->arena, port->row_weight, sizeof *row_weight * (size_t)whole->loops);
+		int64_t *row_weight = arena_copy(
+		        e->arena, port->row_weight, sizeof *row_weight * (size_t)whole->loops);
 		port->valid_rows_end -= first * row_weight[loop];
 		row_weight[loop] *= step;
 		port->row_weight = row_weight;
@@ -118,12 +138,15 @@ static bool run_part(struct evaluation *e, const struct op *op, const struct nes
 static bool run_partial(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
-	int64_t parts = kernel->partial_sums, elements = nest->result[0].elements, bytes = scalar_storage_bytes(kernel->type);
+	int64_t parts = kernel->partial_sums;
+	int64_t elements = nest->result[0].elements;
+	int64_t bytes = scalar_storage_bytes(kernel->type);
 	struct scalar_op combine;
 	struct port *sums = ARENA_ARRAY(e->arena, struct port, parts);
 	int loop = kernel_inner_reduction(kernel);
 	if (!scalar_op_make(&combine, kernel->combine, 0, kernel->type, kernel->type))
-		return diag_error(e->module->diag, op->location, "partial sums that nothing combines");
+		return diag_error(
+		        e->module->diag, op->location, "partial sums that nothing combines");
 	for (int64_t p = 0; p < parts; p++) {
 		sums[p] = nest->result[0];
 		sums[p].data = arena_alloc(e->arena, (size_t)(elements * bytes));
@@ -134,7 +157,8 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 	char *work = arena_alloc(e->arena, (size_t)(parts * (int64_t)sizeof(union scalar)));
 	for (int64_t i = 0; i < elements; i++) {
 		for (int64_t p = 0; p < parts; p++)
-			scalar_read(kernel->type, work + p * scalar_register_bytes(kernel->type), sums[p].data, i, 0, 1);
+			scalar_read(kernel->type, work + p * scalar_register_bytes(kernel->type),
+			        sums[p].data, i, 0, 1);
 		scalar_tree(&combine, work, parts);
 		scalar_write(kernel->type, work, nest->result[0].data, i, 0, 1);
 	}
@@ -142,13 +166,16 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 }
 
 /* Where the accumulators of a scan lie: as its results do, but for the reduction loops. */
-static struct port accumulators_of(struct evaluation *e, const struct kernel *kernel, const struct port *result)
+static struct port accumulators_of(
+        struct evaluation *e, const struct kernel *kernel, const struct port *result)
 {
 	struct port port = *result;
-	port.access.stride = arena_copy(e->arena, result->access.stride, sizeof *result->access.stride * (size_t)kernel->loops);
+	port.access.stride = arena_copy(e->arena, result->access.stride,
+	        sizeof *result->access.stride * (size_t)kernel->loops);
 	for (int l = 0; l < kernel->loops; l++)
 		port.access.stride[l] = kernel->loop[l].reduction ? 0 : port.access.stride[l];
-	port.data = arena_alloc(e->arena, (size_t)(port.elements * scalar_storage_bytes(kernel->type)));
+	port.data =
+	        arena_alloc(e->arena, (size_t)(port.elements * scalar_storage_bytes(kernel->type)));
 	fill(kernel, &port);
 	return port;
 }
@@ -168,7 +195,8 @@ static bool run_scan(struct evaluation *e, const struct op *op, struct nest *nes
 	yield[0] = nest->yield[0];
 	yield[1] = (int)nest->program.steps.count + kernel->post.result;
 	nest->yield = yield;
-	return program_add_body(e->module, e->arena, op->location, &nest->program, &kernel->post) && nest_run(e->module, e->arena, op, nest);
+	return program_add_body(e->module, e->arena, op->location, &nest->program, &kernel->post) &&
+	        nest_run(e->module, e->arena, op, nest);
 }
 
 bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nest)
@@ -177,14 +205,16 @@ bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nes
 	bool reduction = kernel_has_reduction(kernel);
 	if (kernel->scan)
 		return run_scan(e, op, nest);
-	bool lanes_reduced = kernel->scheduled && kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction;
+	bool lanes_reduced =
+	        kernel->scheduled && kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction;
 	if (reduction)
 		fill(kernel, &nest->result[0]);
 	if (!use_body(e, op, nest, &kernel->update))
 		return false;
 	if (lanes_reduced && !use_tree(e, op, nest))
 		return false;
-	if (!(kernel->partial_sums > 1 ? run_partial(e, op, nest) : nest_run(e->module, e->arena, op, nest)))
+	if (!(kernel->partial_sums > 1 ? run_partial(e, op, nest)
+	                               : nest_run(e->module, e->arena, op, nest)))
 		return false;
 	return !reduction || !kernel->post.count || run_post(e, op, nest);
 }

@@ -1,19 +1,24 @@
-/* linalg.generic: since tensors are dense, every indexing map is one linear form in the loop counters, and the op is a nest. */
+/* linalg.generic: since tensors are dense, every indexing map is one linear form in the loop
+ * counters, and the op is a nest. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
-struct import {               /* from a generic's body to steps */
+struct import { /* from a generic's body to steps */
 	struct evaluation *e;
 	struct op *op;
 	struct block *body;
 	struct program *program;
 	int inputs;
-	int *argument;            /* step of each body argument */
+	int *argument; /* step of each body argument */
 };
 
-static struct port port_of_map(struct evaluation *e, const struct tensor *tensor, struct affine_map map)
+static struct port port_of_map(
+        struct evaluation *e, const struct tensor *tensor, struct affine_map map)
 {
-	struct port port = {.type = type_scalar(tensor->type), .data = tensor->data, .elements = type_elements(tensor->type), .access = {.index_operand = -1}};
+	struct port port = { .type = type_scalar(tensor->type),
+		.data = tensor->data,
+		.elements = type_elements(tensor->type),
+		.access = { .index_operand = -1 } };
 	int64_t row = 1;
 	port.access.stride = ARENA_ARRAY(e->arena, int64_t, map.dims + 1);
 	for (int r = map.results - 1; r >= 0; r--) {
@@ -29,7 +34,8 @@ static struct port port_of_map(struct evaluation *e, const struct tensor *tensor
 static void extents_of_map(struct nest *nest, const struct type *type, struct affine_map map)
 {
 	for (int r = 0; r < map.results; r++) {
-		int alone = -1, used = 0;
+		int alone = -1;
+		int used = 0;
 		for (int d = 0; d < map.dims; d++) {
 			used += affine_at(map, r, d) != 0;
 			alone = affine_at(map, r, d) == 1 ? d : alone;
@@ -42,7 +48,7 @@ static void extents_of_map(struct nest *nest, const struct type *type, struct af
 static int captured(struct import *in, const struct value *value)
 {
 	const struct tensor *tensor = value->data;
-	struct step step = {.kind = STEP_CONSTANT, .type = type_scalar(tensor->type)};
+	struct step step = { .kind = STEP_CONSTANT, .type = type_scalar(tensor->type) };
 	scalar_read(step.type, &step.constant, tensor->data, 0, 0, 1);
 	return program_add(in->e->arena, in->program, step);
 }
@@ -56,7 +62,9 @@ static int step_of(struct import *in, const struct value *value)
 
 static bool import_op(struct import *in, struct op *op)
 {
-	struct step step = {.kind = STEP_OP, .type = op->result[0]->type, .arguments = op->operands};
+	struct step step = {
+		.kind = STEP_OP, .type = op->result[0]->type, .arguments = op->operands
+	};
 	int first = op->code == OP_TENSOR_EXTRACT;
 	bool known = true;
 	step.argument = ARENA_ARRAY(in->e->arena, int, op->operands + 1);
@@ -74,10 +82,13 @@ static bool import_op(struct import *in, struct op *op)
 		step.table = op->operand[0]->data;
 		known = step.table;
 	} else {
-		known = op->operands > 0 && op->operands <= 3 && scalar_op_make(&step.op, op->code, scalar_predicate(op), step.type, op->operand[0]->type);
+		known = op->operands > 0 && op->operands <= 3 &&
+		        scalar_op_make(&step.op, op->code, scalar_predicate(op), step.type,
+		                op->operand[0]->type);
 	}
 	if (!known)
-		return diag_error(in->e->module->diag, op->location, "\"%s\" cannot be evaluated in a linalg.generic", op_info[op->code].name);
+		return diag_error(in->e->module->diag, op->location,
+		        "\"%s\" cannot be evaluated in a linalg.generic", op_info[op->code].name);
 	op->result[0]->id = program_add(in->e->arena, in->program, step);
 	return true;
 }
@@ -85,7 +96,9 @@ static bool import_op(struct import *in, struct op *op)
 static void import_argument(struct import *in, int number)
 {
 	bool input = number < in->inputs;
-	struct step step = {.kind = input ? STEP_OPERAND : STEP_CARRIED, .type = in->body->argument[number]->type, .number = input ? number : number - in->inputs};
+	struct step step = { .kind = input ? STEP_OPERAND : STEP_CARRIED,
+		.type = in->body->argument[number]->type,
+		.number = input ? number : number - in->inputs };
 	in->argument[number] = program_add(in->e->arena, in->program, step);
 }
 
@@ -105,9 +118,10 @@ static bool import_body(struct import *in, struct nest *nest)
 bool eval_generic(struct evaluation *e, struct op *op)
 {
 	const struct attr *maps = attr_get(op, KEY_INDEXING_MAPS);
-	struct nest nest = {.results = op->results, .operands = op->operands - op->results};
+	struct nest nest = { .results = op->results, .operands = op->operands - op->results };
 	if (!maps || maps->kind != ATTR_ARRAY || maps->count != op->operands || nest.operands < 0)
-		return diag_error(e->module->diag, op->location, "a linalg.generic without one indexing map per operand");
+		return diag_error(e->module->diag, op->location,
+		        "a linalg.generic without one indexing map per operand");
 	nest.loops = maps->count ? maps->items[0].value->map.dims : 0;
 	nest.extent = ARENA_ARRAY(e->arena, int64_t, nest.loops + 1);
 	nest.operand = ARENA_ARRAY(e->arena, struct port, nest.operands + 1);
@@ -126,6 +140,10 @@ bool eval_generic(struct evaluation *e, struct op *op)
 			nest.operand[i] = port_of_map(e, tensor, map);
 		}
 	}
-	struct import in = {.e = e, .op = op, .body = op->region[0], .program = &nest.program, .inputs = nest.operands};
+	struct import in = { .e = e,
+		.op = op,
+		.body = op->region[0],
+		.program = &nest.program,
+		.inputs = nest.operands };
 	return import_body(&in, &nest) && nest_run(e->module, e->arena, op, &nest);
 }

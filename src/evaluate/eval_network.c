@@ -1,4 +1,5 @@
-/* Runs a network of processes: ready processes in turn, each until it blocks.  Nothing else is random or timed, so every run is the same. */
+/* Runs a network of processes: ready processes in turn, each until it blocks.  Nothing else is
+ * random or timed, so every run is the same. */
 #include "evaluate/eval_network.h"
 #include <string.h>
 
@@ -16,7 +17,8 @@ static void wake(struct network *network, struct channel *channel, enum side sid
 	network->ready[last] = channel->process[side];
 }
 
-static const struct instruction *wait(struct process *process, struct channel *channel, enum side side)
+static const struct instruction *wait(
+        struct process *process, struct channel *channel, enum side side)
 {
 	channel->waiting[side] = true;
 	process->waits_for = channel;
@@ -33,7 +35,8 @@ static const struct instruction *fail(struct network *network)
 static char *slot(const struct channel *channel, int64_t index)
 {
 	int64_t at = channel->head + index;
-	return channel->data + (at < channel->depth ? at : at - channel->depth) * channel->slot_bytes;
+	return channel->data +
+	        (at < channel->depth ? at : at - channel->depth) * channel->slot_bytes;
 }
 
 static void drop_first(struct network *network, struct channel *channel)
@@ -49,7 +52,8 @@ static void add_last(struct network *network, struct channel *channel)
 	wake(network, channel, SIDE_READ);
 }
 
-const struct instruction *do_scalar(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_scalar(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -57,7 +61,8 @@ const struct instruction *do_scalar(struct network *network, struct process *pro
 	return at + 1;
 }
 
-const struct instruction *do_broadcast(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_broadcast(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -65,7 +70,8 @@ const struct instruction *do_broadcast(struct network *network, struct process *
 	return at + 1;
 }
 
-const struct instruction *do_tree(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_tree(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -74,11 +80,13 @@ const struct instruction *do_tree(struct network *network, struct process *proce
 	return at + 1;
 }
 
-const struct instruction *do_dot(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_dot(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
-	const int64_t *x = at->in[0], *lender = at->part ? at->part[0] : NULL;
+	const int64_t *x = at->in[0];
+	const int64_t *lender = at->part ? at->part[0] : NULL;
 	for (int i = 0; i < at->parts; i++) {
 		const int64_t *w = at->in[1 + i];
 		int64_t sum = 0;
@@ -90,11 +98,13 @@ const struct instruction *do_dot(struct network *network, struct process *proces
 }
 
 /* One word of rows: parts are their numbers, each in its column's sum. */
-const struct instruction *do_dot_across(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_dot_across(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
-	const int64_t *x = at->in[0], *w = at->in[1];
+	const int64_t *x = at->in[0];
+	const int64_t *w = at->in[1];
 	int64_t *y = at->out;
 	for (int64_t j = 0; j < at->parts; j++) {
 		y[j] = 0;
@@ -104,7 +114,8 @@ const struct instruction *do_dot_across(struct network *network, struct process 
 	return at + 1;
 }
 
-const struct instruction *do_apply(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_apply(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -115,7 +126,8 @@ const struct instruction *do_apply(struct network *network, struct process *proc
 	return at + 1;
 }
 
-const struct instruction *do_join(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_join(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -128,29 +140,37 @@ const struct instruction *do_join(struct network *network, struct process *proce
 	return at + 1;
 }
 
-static bool lane_exists(struct network *network, const struct instruction *at, int64_t lane, int64_t lanes)
+static bool lane_exists(
+        struct network *network, const struct instruction *at, int64_t lane, int64_t lanes)
 {
 	if (lane >= 0 && lane < lanes)
 		return true;
-	diag_error(network->e->module->diag, at->source->location, "part %lld of a word of %lld", (long long)lane, (long long)lanes);
+	diag_error(network->e->module->diag, at->source->location, "part %lld of a word of %lld",
+	        (long long)lane, (long long)lanes);
 	return false;
 }
 
-/* Lanes i * count … of a word of factor[0] lanes; vector.extractelement is the same with one lane. */
-const struct instruction *do_split(struct network *network, struct process *process, const struct instruction *at)
+/* Lanes i * count … of a word of factor[0] lanes; vector.extractelement is the same with one
+ * lane. */
+const struct instruction *do_split(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)process;
-	int64_t part = number(at->in[1]), size = scalar_register_bytes(at->type);
+	int64_t part = number(at->in[1]);
+	int64_t size = scalar_register_bytes(at->type);
 	if (!lane_exists(network, at, part, at->factor[0] / at->count))
 		return fail(network);
-	memcpy(at->out, (const char *)at->in[0] + part * at->count * size, (size_t)(at->count * size));
+	memcpy(at->out, (const char *)at->in[0] + part * at->count * size,
+	        (size_t)(at->count * size));
 	return at + 1;
 }
 
-const struct instruction *do_set_lane(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_set_lane(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)process;
-	int64_t lane = number(at->in[2]), size = scalar_register_bytes(at->type);
+	int64_t lane = number(at->in[2]);
+	int64_t size = scalar_register_bytes(at->type);
 	if (!lane_exists(network, at, lane, at->count))
 		return fail(network);
 	memcpy(at->out, at->in[1], (size_t)(at->count * size));
@@ -158,7 +178,8 @@ const struct instruction *do_set_lane(struct network *network, struct process *p
 	return at + 1;
 }
 
-const struct instruction *do_pop(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_pop(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	if (!number(at->in[0]))
@@ -170,7 +191,8 @@ const struct instruction *do_pop(struct network *network, struct process *proces
 	return at + 1;
 }
 
-const struct instruction *do_push(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_push(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	if (!number(at->in[0]))
@@ -182,7 +204,8 @@ const struct instruction *do_push(struct network *network, struct process *proce
 	return at + 1;
 }
 
-const struct instruction *do_acquire(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_acquire(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	(void)network;
@@ -192,7 +215,8 @@ const struct instruction *do_acquire(struct network *network, struct process *pr
 	return at + 1;
 }
 
-const struct instruction *do_release(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_release(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)process;
 	if (at->side == SIDE_READ)
@@ -202,21 +226,25 @@ const struct instruction *do_release(struct network *network, struct process *pr
 	return at + 1;
 }
 
-static bool word_address(struct network *network, const struct process *process, const struct instruction *at, int64_t *word)
+static bool word_address(struct network *network, const struct process *process,
+        const struct instruction *at, int64_t *word)
 {
 	const struct array *array = at->array;
 	*word = 0;
 	for (int d = 0; d < at->parts; d++) {
-		int64_t index = number(at->part[d]), extent = at->parts == 1 ? array->words : array->shape[d];
+		int64_t index = number(at->part[d]);
+		int64_t extent = at->parts == 1 ? array->words : array->shape[d];
 		if (index < 0 || index >= extent)
-			return diag_error(network->e->module->diag, at->source->location, "process %s is at index %lld in dim %d of %s, which has %lld", process->name,
-			                  (long long)index, d, array->name, (long long)extent);
+			return diag_error(network->e->module->diag, at->source->location,
+			        "process %s is at index %lld in dim %d of %s, which has %lld",
+			        process->name, (long long)index, d, array->name, (long long)extent);
 		*word = *word * extent + index;
 	}
 	return true;
 }
 
-const struct instruction *do_load(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_load(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	int64_t word;
 	if (!word_address(network, process, at, &word))
@@ -227,7 +255,8 @@ const struct instruction *do_load(struct network *network, struct process *proce
 	return at + 1;
 }
 
-const struct instruction *do_store(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_store(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	int64_t word;
 	if (!word_address(network, process, at, &word))
@@ -239,7 +268,8 @@ const struct instruction *do_store(struct network *network, struct process *proc
 }
 
 /* in: when, the word. */
-const struct instruction *do_write(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_write(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	int64_t word;
 	if (!number(at->in[0]))
@@ -251,14 +281,16 @@ const struct instruction *do_write(struct network *network, struct process *proc
 }
 
 /* in: lower, upper, step; out: the counter. */
-const struct instruction *do_loop(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_loop(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	*(int64_t *)at->out = number(at->in[0]);
 	return number(at->in[0]) < number(at->in[1]) ? at + 1 : process->program.data + at->target;
 }
 
-const struct instruction *do_next(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_next(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	int64_t *counter = at->out;
@@ -267,21 +299,24 @@ const struct instruction *do_next(struct network *network, struct process *proce
 }
 
 /* Before a pipeline begins. */
-const struct instruction *do_drain(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_drain(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	process->drained = process->iteration;
 	return at + 1;
 }
 
-const struct instruction *do_iterate(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_iterate(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	process->iteration++;
 	return at + 1;
 }
 
-const struct instruction *do_end(struct network *network, struct process *process, const struct instruction *at)
+const struct instruction *do_end(
+        struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)at;
@@ -304,8 +339,9 @@ static void resume(struct network *network, struct process *process)
 static const char *describe_wait(struct network *network, const struct process *process)
 {
 	const struct channel *channel = process->waits_for;
-	return text_format(network->e->arena, "%s waits for %s %s (%s, depth %lld)", process->name, process->side == SIDE_READ ? "a word of" : "room in", channel->name,
-	                   process->side == SIDE_READ ? "empty" : "full", (long long)channel->depth);
+	return text_format(network->e->arena, "%s waits for %s %s (%s, depth %lld)", process->name,
+	        process->side == SIDE_READ ? "a word of" : "room in", channel->name,
+	        process->side == SIDE_READ ? "empty" : "full", (long long)channel->depth);
 }
 
 static struct process *waits_on(const struct process *process)
@@ -314,7 +350,8 @@ static struct process *waits_on(const struct process *process)
 	return channel->process[process->side == SIDE_READ ? SIDE_WRITE : SIDE_READ];
 }
 
-/* The process in which the chain of waits from `process` closes, or the last one that still waits. */
+/* The process in which the chain of waits from `process` closes, or the last one that still
+ * waits. */
 static struct process *find_wait_cycle(const struct network *network, struct process *process)
 {
 	for (size_t i = 0; i < network->processes.count; i++) {
@@ -328,13 +365,16 @@ static struct process *find_wait_cycle(const struct network *network, struct pro
 
 static bool report_deadlock(struct network *network, struct process *stuck)
 {
-	struct process *start = find_wait_cycle(network, stuck), *process = start;
+	struct process *start = find_wait_cycle(network, stuck);
+	struct process *process = start;
 	struct text text = text_new(network->e->arena);
 	do {
-		text_add(&text, "%s%s", process == start ? "" : "; ", describe_wait(network, process));
+		text_add(&text, "%s%s", process == start ? "" : "; ",
+		        describe_wait(network, process));
 		struct process *next = waits_on(process);
 		if (!next || !next->at) {
-			text_add(&text, ", whose other end %s", next ? "has ended" : "does not exist");
+			text_add(&text, ", whose other end %s",
+			        next ? "has ended" : "does not exist");
 			break;
 		}
 		process = next;
@@ -350,8 +390,9 @@ static bool check_finished(struct network *network)
 	for (size_t i = 0; i < network->channels.count; i++) {
 		const struct channel *channel = network->channels.data[i];
 		if (channel->count)
-			return diag_error(network->e->module->diag, NOWHERE, "%lld %s left in channel %s at the end", (long long)channel->count,
-			                  channel->blocks ? "blocks are" : "words are", channel->name);
+			return diag_error(network->e->module->diag, NOWHERE,
+			        "%lld %s left in channel %s at the end", (long long)channel->count,
+			        channel->blocks ? "blocks are" : "words are", channel->name);
 	}
 	return true;
 }

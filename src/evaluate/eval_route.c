@@ -1,4 +1,5 @@
-/* Stream-level ops that pass words on: in other widths, to several readers, a part of them, several streams as one. */
+/* Stream-level ops that pass words on: in other widths, to several readers, a part of them,
+ * several streams as one. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
@@ -12,7 +13,9 @@ bool route_cast(struct evaluation *e, struct op *op)
 	const struct words *from = op->operand[0]->data;
 	struct words *to = eval_words(e, op->result[0]->type);
 	if (from->elements != to->elements)
-		return diag_error(e->module->diag, op->location, "%lld elements come, %lld are sent on", (long long)from->elements, (long long)to->elements);
+		return diag_error(e->module->diag, op->location,
+		        "%lld elements come, %lld are sent on", (long long)from->elements,
+		        (long long)to->elements);
 	to->data = from->data;
 	op->result[0]->data = to;
 	return true;
@@ -22,7 +25,8 @@ bool route_fork(struct evaluation *e, struct op *op)
 {
 	for (int i = 0; i < op->results; i++) {
 		if (op->result[i]->type != op->operand[0]->type)
-			return diag_error(e->module->diag, op->location, "a fork from %s to %s", op->operand[0]->type->text, op->result[i]->type->text);
+			return diag_error(e->module->diag, op->location, "a fork from %s to %s",
+			        op->operand[0]->type->text, op->result[i]->type->text);
 		op->result[i]->data = op->operand[0]->data;
 	}
 	return true;
@@ -33,8 +37,10 @@ bool route_layer_mux(struct evaluation *e, struct op *op)
 	const struct attr *table = attr_get(op, KEY_TABLE);
 	const struct op *loop = op->parent->parent;
 	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : -1;
-	if (!table || table->kind != ATTR_INTEGERS || layer < 0 || layer >= table->count || table->integers[layer] < 0 || table->integers[layer] >= op->operands)
-		return diag_error(e->module->diag, op->location, "a choice without an operand for layer %lld", (long long)layer);
+	if (!table || table->kind != ATTR_INTEGERS || layer < 0 || layer >= table->count ||
+	        table->integers[layer] < 0 || table->integers[layer] >= op->operands)
+		return diag_error(e->module->diag, op->location,
+		        "a choice without an operand for layer %lld", (long long)layer);
 	op->result[0]->data = op->operand[table->integers[layer]]->data;
 	return true;
 }
@@ -44,18 +50,25 @@ bool route_chunk(struct evaluation *e, struct op *op)
 {
 	const struct words *from = op->operand[0]->data;
 	const struct itensor *order = from->type->itensor;
-	const struct attr *low = attr_get(op, KEY_LOW), *high = attr_get(op, KEY_HIGH);
+	const struct attr *low = attr_get(op, KEY_LOW);
+	const struct attr *high = attr_get(op, KEY_HIGH);
 	struct words *to = eval_words(e, op->result[0]->type);
-	int64_t *counter = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), *trip = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), words = from->elements / from->lanes;
+	int64_t *counter = ARENA_ARRAY(e->arena, int64_t, order->dims + 1);
+	int64_t *trip = ARENA_ARRAY(e->arena, int64_t, order->dims + 1);
+	int64_t words = from->elements / from->lanes;
 	char *next = to->data;
 	for (int i = 0; i < order->dims; i++)
-		trip[i] = eval_trips(e, order->trip[i], order->run_time ? order->run_time[i] : NULL);
+		trip[i] =
+		        eval_trips(e, order->trip[i], order->run_time ? order->run_time[i] : NULL);
 	for (int64_t w = 0; w < words; w++) {
 		bool inside = true;
 		for (int i = 0; i < order->dims; i++)
-			inside = inside && counter[i] >= low->integers[i] && counter[i] < high->integers[i];
+			inside = inside && counter[i] >= low->integers[i] &&
+			        counter[i] < high->integers[i];
 		if (inside)
-			next = (char *)memcpy(next, from->data + (size_t)w * word_bytes(from), word_bytes(from)) + word_bytes(from);
+			next = (char *)memcpy(next, from->data + (size_t)w * word_bytes(from),
+			               word_bytes(from)) +
+			        word_bytes(from);
 		for (int i = order->dims - 1; i >= 0 && ++counter[i] == trip[i]; i--)
 			counter[i] = 0;
 	}

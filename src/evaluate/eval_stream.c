@@ -1,4 +1,5 @@
-/* Stream level: a stream is the literal sequence of its words, so a type that does not say what its op sends or takes shows as a wrong number or count. */
+/* Stream level: a stream is the literal sequence of its words, so a type that does not say what
+ * its op sends or takes shows as a wrong number or count. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
@@ -6,13 +7,13 @@
 struct order {
 	const struct type *stream, *tensor;
 	int64_t words, lanes;
-	int dims;                 /* data dims: those of the tensor, or 1 */
-	const int64_t *extent;    /* [dims] */
-	const int64_t *tile;      /* [dims] */
-	int64_t *counter, *trip;  /* [iteration dims]; trips of this run */
-	struct gap *gap;          /* [iteration dims] */
-	int64_t *at;              /* [dims] of the word */
-	int64_t *inside;          /* [dims] of the lane in the word */
+	int dims;                /* data dims: those of the tensor, or 1 */
+	const int64_t *extent;   /* [dims] */
+	const int64_t *tile;     /* [dims] */
+	int64_t *counter, *trip; /* [iteration dims]; trips of this run */
+	struct gap *gap;         /* [iteration dims] */
+	int64_t *at;             /* [dims] of the word */
+	int64_t *inside;         /* [dims] of the lane in the word */
 };
 
 static const struct type *tensor_of_op(const struct op *op)
@@ -41,19 +42,27 @@ static int64_t eval_tiles(const struct evaluation *e, const struct type *stream)
 	return tiles;
 }
 
-static bool order_of(struct evaluation *e, const struct op *op, const struct type *stream, const struct type *tensor, struct order *order)
+static bool order_of(struct evaluation *e, const struct op *op, const struct type *stream,
+        const struct type *tensor, struct order *order)
 {
 	struct arena *arena = e->arena;
 	int dims = stream->itensor->map.results;
 	if (!tensor || (dims != 1 && dims != tensor->rank))
-		return diag_error(e->module->diag, op->location, "%s is no stream of %s", stream->text, tensor ? tensor->text : "an unknown tensor");
-	*order = (struct order){.stream = stream, .tensor = tensor, .words = eval_tiles(e, stream), .dims = dims};
-	int64_t *extent = ARENA_ARRAY(arena, int64_t, dims + 1), *tile = ARENA_ARRAY(arena, int64_t, dims + 1);
+		return diag_error(e->module->diag, op->location, "%s is no stream of %s",
+		        stream->text, tensor ? tensor->text : "an unknown tensor");
+	*order = (struct order){
+		.stream = stream, .tensor = tensor, .words = eval_tiles(e, stream), .dims = dims
+	};
+	int64_t *extent = ARENA_ARRAY(arena, int64_t, dims + 1);
+	int64_t *tile = ARENA_ARRAY(arena, int64_t, dims + 1);
 	bool vector = stream->element->kind == TYPE_VECTOR;
 	order->lanes = vector ? type_elements(stream->element) : 1;
 	for (int d = 0; d < dims; d++) {
 		extent[d] = dims == tensor->rank ? tensor->shape[d] : type_elements(tensor);
-		tile[d] = !vector ? 1 : stream->element->rank == dims ? stream->element->shape[d] : d == dims - 1 ? order->lanes : 1;
+		tile[d] = !vector                       ? 1
+		        : stream->element->rank == dims ? stream->element->shape[d]
+		        : d == dims - 1                 ? order->lanes
+		                                        : 1;
 	}
 	order->extent = extent;
 	order->tile = tile;
@@ -61,7 +70,8 @@ static bool order_of(struct evaluation *e, const struct op *op, const struct typ
 	order->trip = ARENA_ARRAY(arena, int64_t, stream->itensor->dims + 1);
 	order->gap = ARENA_ARRAY(arena, struct gap, stream->itensor->dims + 1);
 	for (int i = 0; i < stream->itensor->dims; i++) {
-		const struct run_time_trip *run_time = stream->itensor->run_time ? stream->itensor->run_time[i] : NULL;
+		const struct run_time_trip *run_time =
+		        stream->itensor->run_time ? stream->itensor->run_time[i] : NULL;
 		order->trip[i] = eval_trips(e, stream->itensor->trip[i], run_time);
 		order->gap[i] = eval_gap(e, stream->itensor->trip[i], run_time);
 	}
@@ -83,7 +93,8 @@ static void move_tile(const struct order *order, char *words, char *tensor, int 
 			address = address * order->extent[d] + index;
 		}
 		if (within)
-			memcpy(send ? words : tensor + address * bytes, send ? tensor + address * bytes : words, (size_t)bytes);
+			memcpy(send ? words : tensor + address * bytes,
+			        send ? tensor + address * bytes : words, (size_t)bytes);
 		for (int d = order->dims - 1; d >= 0 && ++order->inside[d] == order->tile[d]; d--)
 			order->inside[d] = 0;
 	}
@@ -98,7 +109,8 @@ static void move_words(const struct order *order, char *words, char *tensor, boo
 		for (int d = 0; d < order->dims; d++) {
 			order->at[d] = affine_constant(type->map, d);
 			for (int i = 0; i < type->dims; i++)
-				order->at[d] += affine_at(type->map, d, i) * type->step[i] * gap_point(order->gap[i], order->counter[i]);
+				order->at[d] += affine_at(type->map, d, i) * type->step[i] *
+				        gap_point(order->gap[i], order->counter[i]);
 		}
 		move_tile(order, words + w * order->lanes * bytes, tensor, bytes, send);
 		for (int i = type->dims - 1; i >= 0 && ++order->counter[i] == order->trip[i]; i--)
@@ -112,7 +124,8 @@ struct words *eval_words(struct evaluation *e, const struct type *type)
 	words->type = type;
 	words->lanes = stream_lanes(type);
 	words->elements = eval_tiles(e, type) * words->lanes;
-	words->data = arena_alloc(e->arena, (size_t)(words->elements * scalar_storage_bytes(type_scalar(type))));
+	words->data = arena_alloc(
+	        e->arena, (size_t)(words->elements * scalar_storage_bytes(type_scalar(type))));
 	return words;
 }
 
@@ -134,7 +147,8 @@ static bool send(struct evaluation *e, struct op *op, const struct tensor *tenso
 }
 
 /* The tensor that an operand's words make up. */
-static struct tensor *receive(struct evaluation *e, const struct op *op, const struct value *stream, const struct type *type)
+static struct tensor *receive(struct evaluation *e, const struct op *op, const struct value *stream,
+        const struct type *type)
 {
 	struct words *words = stream->data;
 	struct order order;
@@ -151,16 +165,21 @@ static bool eval_load(struct evaluation *e, struct op *op)
 	if (op->operand[0]->type->kind != TYPE_TENSOR) {
 		int64_t layer = eval_integer(op->operand[0]);
 		if (layer < 0 || layer >= op->operands - 1)
-			return diag_error(e->module->diag, op->location, "layer %lld of %d", (long long)layer, op->operands - 1);
+			return diag_error(e->module->diag, op->location, "layer %lld of %d",
+			        (long long)layer, op->operands - 1);
 		picked = 1 + (int)layer;
 	}
 	return send(e, op, op->operand[picked]->data);
 }
 
 /* Turn after turn, each of all tiles up to its own one, which stands for those that come later. */
-static bool send_causal(struct evaluation *e, struct op *op, const struct tensor *from, const struct attr *causal_tiles)
+static bool send_causal(struct evaluation *e, struct op *op, const struct tensor *from,
+        const struct attr *causal_tiles)
 {
-	int64_t tiles = causal_tiles->integers[0], pitch = causal_tiles->integers[1], bytes = scalar_storage_bytes(type_scalar(from->type)), elements = type_elements(from->type);
+	int64_t tiles = causal_tiles->integers[0];
+	int64_t pitch = causal_tiles->integers[1];
+	int64_t bytes = scalar_storage_bytes(type_scalar(from->type));
+	int64_t elements = type_elements(from->type);
 	struct words *words = eval_words(e, op->result[0]->type);
 	const struct itensor *order = op->result[0]->type->itensor;
 	int64_t iterations = eval_trips(e, tiles, order->run_time ? order->run_time[0] : NULL);
@@ -168,7 +187,10 @@ static bool send_causal(struct evaluation *e, struct op *op, const struct tensor
 		struct tensor *row_predicate = eval_new(e, from->type);
 		for (int64_t n = 0; n < elements; n++) {
 			int64_t beyond = n / pitch % tiles - t;
-			memcpy((char *)row_predicate->data + n * bytes, (char *)from->data + (n - (beyond > 0 ? beyond * pitch : 0)) * bytes, (size_t)bytes);
+			memcpy((char *)row_predicate->data + n * bytes,
+			        (char *)from->data +
+			                (n - (beyond > 0 ? beyond * pitch : 0)) * bytes,
+			        (size_t)bytes);
 		}
 		if (!send(e, op, row_predicate))
 			return false;
@@ -183,9 +205,12 @@ static bool send_causal(struct evaluation *e, struct op *op, const struct tensor
 static bool eval_convert(struct evaluation *e, struct op *op)
 {
 	const struct type *type = tensor_of_op(op);
-	const struct tensor *tensor = receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
-	const struct attr *causal_tiles = attr_get(op, KEY_SPILLED) ? NULL : attr_get(op, KEY_CAUSAL);
-	return tensor && (causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor));
+	const struct tensor *tensor =
+	        receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
+	const struct attr *causal_tiles =
+	        attr_get(op, KEY_SPILLED) ? NULL : attr_get(op, KEY_CAUSAL);
+	return tensor &&
+	        (causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor));
 }
 
 static bool eval_buffer(struct evaluation *e, struct op *op)
@@ -197,32 +222,45 @@ static bool eval_buffer(struct evaluation *e, struct op *op)
 	return good;
 }
 
-/* For every row number that comes, `length` elements of the table; numbers are clamped.  Of a launch's rows the first come, where a count of run time leaves some out. */
+/* For every row number that comes, `length` elements of the table; numbers are clamped.  Of a
+ * launch's rows the first come, where a count of run time leaves some out. */
 static bool eval_gather(struct evaluation *e, struct op *op)
 {
 	const struct tensor *table = op->operand[0]->data;
 	const struct words *rows = op->operand[1]->data;
-	const struct type *scalar = type_scalar(table->type), *tensor = tensor_of_op(op), *index = type_scalar(rows->type);
-	int64_t pitch = attr_integer_or(op, KEY_ROW_PITCH, 0), length = attr_integer_or(op, KEY_LENGTH, pitch), offset = attr_integer_or(op, KEY_OFFSET, 0);
-	int64_t limit = attr_integer_or(op, KEY_LIMIT, 1), bytes = scalar_storage_bytes(scalar), reach = offset + (limit - 1) * pitch + length;
+	const struct type *scalar = type_scalar(table->type);
+	const struct type *tensor = tensor_of_op(op);
+	const struct type *index = type_scalar(rows->type);
+	int64_t pitch = attr_integer_or(op, KEY_ROW_PITCH, 0);
+	int64_t length = attr_integer_or(op, KEY_LENGTH, pitch);
+	int64_t offset = attr_integer_or(op, KEY_OFFSET, 0);
+	int64_t limit = attr_integer_or(op, KEY_LIMIT, 1);
+	int64_t bytes = scalar_storage_bytes(scalar);
+	int64_t reach = offset + (limit - 1) * pitch + length;
 	int64_t missing = tensor ? type_elements(tensor) - rows->elements * length : -1;
 	if (missing < 0 || (missing && !rows->type->itensor->run_time))
-		return diag_error(e->module->diag, op->location, "%lld rows of %lld elements for %s", (long long)rows->elements, (long long)length, tensor ? tensor->text : "nothing");
+		return diag_error(e->module->diag, op->location,
+		        "%lld rows of %lld elements for %s", (long long)rows->elements,
+		        (long long)length, tensor ? tensor->text : "nothing");
 	if (offset < 0 || limit < 1 || reach > type_elements(table->type))
-		return diag_error(e->module->diag, op->location, "rows that reach element %lld of %s", (long long)reach, table->type->text);
+		return diag_error(e->module->diag, op->location,
+		        "rows that reach element %lld of %s", (long long)reach, table->type->text);
 	struct tensor *out = eval_new(e, tensor);
 	for (int64_t r = 0; r < rows->elements; r++) {
 		int64_t row;
 		scalar_read(index, &row, rows->data, r, 0, 1);
 		row = row < 0 ? 0 : row >= limit ? limit - 1 : row;
-		memcpy((char *)out->data + r * length * bytes, (char *)table->data + (offset + row * pitch) * bytes, (size_t)(length * bytes));
+		memcpy((char *)out->data + r * length * bytes,
+		        (char *)table->data + (offset + row * pitch) * bytes,
+		        (size_t)(length * bytes));
 	}
 	return send(e, op, out);
 }
 
 static bool eval_stream_contract(struct evaluation *e, struct op *op)
 {
-	const struct tensor *x = receive(e, op, op->operand[0], tensor_of_stream(op->operand[0])), *s = receive(e, op, op->operand[1], tensor_of_stream(op->operand[1]));
+	const struct tensor *x = receive(e, op, op->operand[0], tensor_of_stream(op->operand[0]));
+	const struct tensor *s = receive(e, op, op->operand[1], tensor_of_stream(op->operand[1]));
 	const struct tensor *y = x && s ? eval_contraction(e, op, x, s, tensor_of_op(op)) : NULL;
 	return y && send(e, op, y);
 }
@@ -240,31 +278,42 @@ static bool eval_store(struct evaluation *e, struct op *op)
 	const struct op *loop = op->parent->parent;
 	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : 0;
 	const struct tensor *tensor = receive(e, op, op->operand[0], tensor_of_op(op));
-	if (!tensor || !results || results->kind != ATTR_INTEGERS || layer < 0 || layer >= results->count)
-		return diag_error(e->module->diag, op->location, "a store without a result for layer %lld", (long long)layer);
+	if (!tensor || !results || results->kind != ATTR_INTEGERS || layer < 0 ||
+	        layer >= results->count)
+		return diag_error(e->module->diag, op->location,
+		        "a store without a result for layer %lld", (long long)layer);
 	int64_t number = results->integers[layer];
 	if (number >= e->results)
-		return diag_error(e->module->diag, op->location, "a store to result %lld of %d", (long long)number, e->results);
+		return diag_error(e->module->diag, op->location, "a store to result %lld of %d",
+		        (long long)number, e->results);
 	if (number >= 0)
 		e->result[number] = *tensor;
 	return true;
 }
 
-/* How a kernel walks the words of one port: one place per loop down to the innermost that it uses, its guard's part of it; the lane loop aside.
- * Strides and offset become those of the sequence.  Returns its elements. */
-static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, struct port *port, bool parallel_only)
+/* How a kernel walks the words of one port: one place per loop down to the innermost that it
+ * uses, its guard's part of it; the lane loop aside. Strides and offset become those of the
+ * sequence.  Returns its elements. */
+static int64_t walk_port(
+        struct evaluation *e, const struct kernel *kernel, struct port *port, bool parallel_only)
 {
 	struct access *access = &port->access;
-	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1), elements = 1, offset = 0, iterations = 1;
+	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1);
+	int64_t elements = 1;
+	int64_t offset = 0;
+	int64_t iterations = 1;
 	bool used = false;
 	for (int l = kernel->loops - 1; l >= 0; l--) {
-		int64_t low = 0, high = kernel->loop[l].extent, now = eval_trips(e, high, kernel->loop[l].run_time);
+		int64_t low = 0;
+		int64_t high = kernel->loop[l].extent;
+		int64_t now = eval_trips(e, high, kernel->loop[l].run_time);
 		if (l == kernel->loops - 1 && kernel->lanes > 1) {
 			stride[l] = access->stride[l] != 0;
 			elements *= access->stride[l] ? kernel->lanes : 1;
 			continue;
 		}
-		if (l == kernel->loops - 2 && kernel->row_unroll > 1) {         /* rows lie in the word as well */
+		/* rows lie in the word as well */
+		if (l == kernel->loops - 2 && kernel->row_unroll > 1) {
 			stride[l] = access->stride[l] ? elements : 0;
 			elements *= access->stride[l] ? kernel->row_unroll : 1;
 			continue;
@@ -300,22 +349,30 @@ static void set_row_weights(struct evaluation *e, struct port *port)
 		return;
 	port->row_weight = row_predicate->weight;
 	const struct launch_tokens *rows = &row_predicate->rows;
-	int64_t tiles = eval_trips(e, rows->most / rows->tile, rows->tiles), valid_rows_end = (tiles - 1) * rows->tile + eval_trips(e, rows->tile, rows->each);
-	port->valid_rows_end = tiles ? (valid_rows_end + row_predicate->step - 1) / row_predicate->step : 0;
+	int64_t tiles = eval_trips(e, rows->most / rows->tile, rows->tiles);
+	int64_t valid_rows_end = (tiles - 1) * rows->tile + eval_trips(e, rows->tile, rows->each);
+	port->valid_rows_end =
+	        tiles ? (valid_rows_end + row_predicate->step - 1) / row_predicate->step : 0;
 }
 
-static bool right_count(struct evaluation *e, const struct op *op, const char *what, int number, const struct words *words, int64_t elements, int64_t lanes)
+static bool right_count(struct evaluation *e, const struct op *op, const char *what, int number,
+        const struct words *words, int64_t elements, int64_t lanes)
 {
 	if (words->elements == elements && words->lanes == lanes)
 		return true;
-	return diag_error(e->module->diag, op->location, "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says %lld of %lld", op->kernel->name,
-	                  (long long)(elements / lanes), (long long)lanes, what, number, (long long)(words->elements / words->lanes), (long long)words->lanes);
+	return diag_error(e->module->diag, op->location,
+	        "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says "
+	        "%lld of %lld",
+	        op->kernel->name, (long long)(elements / lanes), (long long)lanes, what, number,
+	        (long long)(words->elements / words->lanes), (long long)words->lanes);
 }
 
 static int64_t port_lanes(const struct kernel *kernel, const struct access *access)
 {
 	int64_t lanes = kernel->lanes > 1 && access->stride[kernel->loops - 1] ? kernel->lanes : 1;
-	return kernel->row_unroll > 1 && access->stride[kernel->loops - 2] ? lanes * kernel->row_unroll : lanes;
+	return kernel->row_unroll > 1 && access->stride[kernel->loops - 2]
+	        ? lanes * kernel->row_unroll
+	        : lanes;
 }
 
 static bool eval_stream_kernel(struct evaluation *e, struct op *op)
@@ -327,7 +384,9 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 		const struct words *words = op->operand[i]->data;
 		struct port *port = &nest.operand[i];
 		if (port->access.index_operand >= 0)
-			return diag_error(e->module->diag, op->location, "kernel %s gathers; at stream level only stream.gather does", kernel->name);
+			return diag_error(e->module->diag, op->location,
+			        "kernel %s gathers; at stream level only stream.gather does",
+			        kernel->name);
 		int64_t lanes = port_lanes(kernel, &port->access);
 		port->data = words->data;
 		set_row_weights(e, port);
@@ -341,7 +400,8 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 	port->data = out->data;
 	port->elements = walk_port(e, kernel, port, !kernel->scan);
 	op->result[0]->data = out;
-	return right_count(e, op, "result", 0, out, port->elements, lanes) && eval_kernel_run(e, op, &nest);
+	return right_count(e, op, "result", 0, out, port->elements, lanes) &&
+	        eval_kernel_run(e, op, &nest);
 }
 
 eval_function *const eval_stream_functions[OP_COUNT] = {

@@ -1,4 +1,5 @@
-/* Translates a process into instructions: values become registers, loops become jumps, channels and arrays are bound. */
+/* Translates a process into instructions: values become registers, loops become jumps, channels
+ * and arrays are bound. */
 #include "ir/dot.h"
 #include "ir/datapath_sharing.h"
 #include "predict/timing.h"
@@ -9,7 +10,7 @@ struct translator {
 	struct network *network;
 	struct process *process;
 	struct arena *arena;
-	bool rewinding;            /* the process is */
+	bool rewinding; /* the process is */
 };
 
 typedef bool translate_function(struct translator *t, struct op *op);
@@ -20,10 +21,16 @@ static const char *text_attr(const struct op *op, enum attr_key key)
 	return text ? text : attr_text_or(op, KEY_STREAM_NAME, "(no name)");
 }
 
-struct array *array_new(struct arena *arena, const char *name, const struct type *memref, int64_t words, char *data)
+struct array *array_new(
+        struct arena *arena, const char *name, const struct type *memref, int64_t words, char *data)
 {
 	struct array *array = ARENA_NEW(arena, struct array);
-	*array = (struct array){.name = name, .scalar = type_scalar(memref), .lanes = type_lanes(memref->element), .words = words, .rank = memref->rank, .shape = memref->shape};
+	*array = (struct array){ .name = name,
+		.scalar = type_scalar(memref),
+		.lanes = type_lanes(memref->element),
+		.words = words,
+		.rank = memref->rank,
+		.shape = memref->shape };
 	array->data = data;
 	return array;
 }
@@ -38,18 +45,23 @@ static int64_t memref_words(const struct type *memref)
 
 static int64_t memref_bytes(const struct type *memref)
 {
-	return memref_words(memref) * type_lanes(memref->element) * scalar_storage_bytes(type_scalar(memref));
+	return memref_words(memref) * type_lanes(memref->element) *
+	        scalar_storage_bytes(type_scalar(memref));
 }
 
 struct channel *channel_new(struct network *network, const struct op *op)
 {
-	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
+	const struct type *type = op->result[0]->type;
+	const struct type *scalar = type_scalar(type);
 	struct channel *channel = ARENA_NEW(network->e->arena, struct channel);
 	channel->name = text_attr(op, KEY_NAME);
 	channel->depth = type->depth;
 	channel->blocks = type->kind == TYPE_BLOCKS;
-	channel->slot_bytes = channel->blocks ? memref_bytes(type->element) : type_lanes(type->element) * scalar_register_bytes(scalar);
-	channel->data = arena_alloc(network->e->arena, (size_t)(channel->depth * channel->slot_bytes));
+	channel->slot_bytes = channel->blocks
+	        ? memref_bytes(type->element)
+	        : type_lanes(type->element) * scalar_register_bytes(scalar);
+	channel->data =
+	        arena_alloc(network->e->arena, (size_t)(channel->depth * channel->slot_bytes));
 	VEC_PUSH(network->e->arena, &network->channels, channel);
 	return channel;
 }
@@ -59,9 +71,10 @@ static void *registers(struct translator *t, const struct type *type, int64_t la
 	return arena_alloc(t->arena, (size_t)(lanes * scalar_register_bytes(type_scalar(type))));
 }
 
-static struct instruction instruction_of(struct translator *t, struct op *op, instruction_function *run)
+static struct instruction instruction_of(
+        struct translator *t, struct op *op, instruction_function *run)
 {
-	struct instruction made = {.run = run, .source = op};
+	struct instruction made = { .run = run, .source = op };
 	for (int i = 0; i < op->operands && i < 3; i++)
 		made.in[i] = op->operand[i]->data;
 	if (op->results) {
@@ -80,15 +93,19 @@ static bool emit(struct translator *t, struct instruction made)
 
 static bool translate_error(struct translator *t, const struct op *op, const char *why)
 {
-	return diag_error(t->network->e->module->diag, op->location, "\"%s\" in process %s: %s", op_info[op->code].name, t->process->name, why);
+	return diag_error(t->network->e->module->diag, op->location, "\"%s\" in process %s: %s",
+	        op_info[op->code].name, t->process->name, why);
 }
 
-static bool bind_side(struct translator *t, const struct op *op, struct channel *channel, enum side side)
+static bool bind_side(
+        struct translator *t, const struct op *op, struct channel *channel, enum side side)
 {
 	if (!channel)
 		return translate_error(t, op, "no channel");
 	if (channel->process[side] && channel->process[side] != t->process)
-		return translate_error(t, op, text_format(t->arena, "channel %s has two processes on its %s side", channel->name, side == SIDE_READ ? "reading" : "writing"));
+		return translate_error(t, op,
+		        text_format(t->arena, "channel %s has two processes on its %s side",
+		                channel->name, side == SIDE_READ ? "reading" : "writing"));
 	channel->process[side] = t->process;
 	return true;
 }
@@ -98,7 +115,10 @@ static const void *widened(struct translator *t, const struct value *value, int6
 {
 	if (lanes == 1 || type_lanes(value->type) == lanes)
 		return value->data;
-	struct instruction wide = {.run = do_broadcast, .type = type_scalar(value->type), .in = {value->data}, .count = lanes};
+	struct instruction wide = { .run = do_broadcast,
+		.type = type_scalar(value->type),
+		.in = { value->data },
+		.count = lanes };
 	wide.out = registers(t, value->type, lanes);
 	emit(t, wide);
 	return wide.out;
@@ -107,7 +127,9 @@ static const void *widened(struct translator *t, const struct value *value, int6
 static bool translate_scalar(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_scalar);
-	if (!op->operands || op->operands > 3 || !scalar_op_make(&made.op, op->code, scalar_predicate(op), made.type, type_scalar(op->operand[0]->type)))
+	if (!op->operands || op->operands > 3 ||
+	        !scalar_op_make(&made.op, op->code, scalar_predicate(op), made.type,
+	                type_scalar(op->operand[0]->type)))
 		return translate_error(t, op, "no value on these types");
 	for (int i = 0; i < op->operands; i++)
 		made.in[i] = widened(t, op->operand[i], made.count);
@@ -117,7 +139,8 @@ static bool translate_scalar(struct translator *t, struct op *op)
 static bool translate_constant(struct translator *t, struct op *op)
 {
 	const struct attr *attr = attr_get(op, KEY_VALUE);
-	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
+	const struct type *type = op->result[0]->type;
+	const struct type *scalar = type_scalar(type);
 	int64_t lanes = type_lanes(type);
 	union scalar value;
 	op->result[0]->data = registers(t, type, lanes);
@@ -182,7 +205,8 @@ static bool translate_apply(struct translator *t, struct op *op)
 {
 	const struct attr *attr = attr_get(op, KEY_MAP);
 	struct instruction made = instruction_of(t, op, do_apply);
-	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
+	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands ||
+	        attr->map.results != 1)
 		return translate_error(t, op, "no map of its operands with one result");
 	made.parts = op->operands;
 	made.part = parts_from(t, op, 0);
@@ -198,11 +222,13 @@ static bool translate_broadcast(struct translator *t, struct op *op)
 static bool translate_join(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_join);
-	int64_t *lanes = ARENA_ARRAY(t->arena, int64_t, op->operands + 1), sum = 0;
+	int64_t *lanes = ARENA_ARRAY(t->arena, int64_t, op->operands + 1);
+	int64_t sum = 0;
 	for (int i = 0; i < op->operands; i++)
 		sum += lanes[i] = type_lanes(op->operand[i]->type);
 	if (sum != made.count)
-		return translate_error(t, op, "the lanes of its operands are not those of its result");
+		return translate_error(
+		        t, op, "the lanes of its operands are not those of its result");
 	made.parts = op->operands;
 	made.part = parts_from(t, op, 0);
 	made.factor = lanes;
@@ -245,10 +271,14 @@ static enum side side_of(const struct op *op)
 static bool translate_acquire(struct translator *t, struct op *op)
 {
 	const struct type *block = op->result[0]->type;
-	struct instruction made = {.run = do_acquire, .source = op, .channel = op->operand[0]->data, .side = side_of(op)};
+	struct instruction made = { .run = do_acquire,
+		.source = op,
+		.channel = op->operand[0]->data,
+		.side = side_of(op) };
 	if (!bind_side(t, op, made.channel, made.side))
 		return false;
-	made.array = op->result[0]->data = array_new(t->arena, made.channel->name, block, memref_words(block), NULL);
+	made.array = op->result[0]->data =
+	        array_new(t->arena, made.channel->name, block, memref_words(block), NULL);
 	return emit(t, made);
 }
 
@@ -257,14 +287,19 @@ static bool translate_release(struct translator *t, struct op *op)
 	const struct op *acquire = op->operand[0]->def;
 	if (!acquire || acquire->code != OP_ACQUIRE)
 		return translate_error(t, op, "releases what no stream.acquire gave");
-	return emit(t, (struct instruction){.run = do_release, .source = op, .channel = op->operand[1]->data, .side = side_of(acquire)});
+	return emit(t,
+	        (struct instruction){ .run = do_release,
+	                .source = op,
+	                .channel = op->operand[1]->data,
+	                .side = side_of(acquire) });
 }
 
 static bool translate_alloca(struct translator *t, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
 	char *data = arena_alloc(t->arena, (size_t)memref_bytes(type));
-	struct array *array = array_new(t->arena, text_attr(op, KEY_STREAM_NAME), type, memref_words(type), data);
+	struct array *array =
+	        array_new(t->arena, text_attr(op, KEY_STREAM_NAME), type, memref_words(type), data);
 	array->distance_claim = claim_new(t->network, t->process, op, array->words);
 	op->result[0]->data = array;
 	return true;
@@ -304,11 +339,13 @@ static bool translate_write(struct translator *t, struct op *op)
 
 static bool translate_block(struct translator *t, struct block *block);
 
-/* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing beside them are one pipeline (simulate/cycle_sim.h), but a datapath is a function of its own. */
+/* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing
+ * beside them are one pipeline (simulate/cycle_sim.h), but a datapath is a function of its own. */
 static bool goes_on(const struct op *loop)
 {
 	const struct op *parent = loop->parent->parent;
-	return parent->code == OP_FOR && nest_datapath(loop) < 0 && timing_only_loop(parent->region[0]) == loop;
+	return parent->code == OP_FOR && nest_datapath(loop) < 0 &&
+	        timing_only_loop(parent->region[0]) == loop;
 }
 
 static bool translate_for(struct translator *t, struct op *op)
@@ -319,11 +356,11 @@ static bool translate_for(struct translator *t, struct op *op)
 		return translate_error(t, op, "a loop of a process carries no values");
 	loop.out = counter->data = registers(t, counter->type, 1);
 	if (!t->rewinding && !goes_on(op))
-		emit(t, (struct instruction){.run = do_drain});
+		emit(t, (struct instruction){ .run = do_drain });
 	int start = (int)t->process->program.count;
 	emit(t, loop);
 	if (attr_get(op, KEY_STREAM_PIPELINE))
-		emit(t, (struct instruction){.run = do_iterate});
+		emit(t, (struct instruction){ .run = do_iterate });
 	if (!translate_block(t, op->region[0]))
 		return false;
 	loop.run = do_next;
@@ -367,7 +404,9 @@ static bool translate_op(struct translator *t, struct op *op)
 {
 	if (functions[op->code])
 		return functions[op->code](t, op);
-	return op_info[op->code].levels & LEVEL_BODY ? translate_scalar(t, op) : translate_error(t, op, "no operation of a process");
+	return op_info[op->code].levels & LEVEL_BODY
+	        ? translate_scalar(t, op)
+	        : translate_error(t, op, "no operation of a process");
 }
 
 static bool translate_block(struct translator *t, struct block *block)
@@ -383,15 +422,20 @@ bool network_add_process(struct network *network, const struct op *call)
 	const char *name = attr_text_or(call, KEY_CALLEE, "");
 	const struct op *function = module_find(network->e->module, name);
 	struct process *process = ARENA_NEW(network->e->arena, struct process);
-	struct translator t = {.network = network, .process = process, .arena = network->e->arena, .rewinding = function && attr_get(function, KEY_STREAM_REWIND)};
+	struct translator t = { .network = network,
+		.process = process,
+		.arena = network->e->arena,
+		.rewinding = function && attr_get(function, KEY_STREAM_REWIND) };
 	if (!function || function->region[0]->arguments != call->operands)
-		return diag_error(network->e->module->diag, call->location, "a call of \"%s\", which is no process with %d arguments", name, call->operands);
+		return diag_error(network->e->module->diag, call->location,
+		        "a call of \"%s\", which is no process with %d arguments", name,
+		        call->operands);
 	process->name = name;
 	for (int i = 0; i < call->operands; i++)
 		function->region[0]->argument[i]->data = call->operand[i]->data;
 	if (!translate_block(&t, function->region[0]))
 		return false;
-	emit(&t, (struct instruction){.run = do_end});
+	emit(&t, (struct instruction){ .run = do_end });
 	process->at = process->program.data;
 	VEC_PUSH(network->e->arena, &network->processes, process);
 	return true;

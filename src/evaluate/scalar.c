@@ -7,57 +7,63 @@
 enum register_class { F32, F64, INT, CLASSES };
 
 /* f64 exists only before demote_f64, so its elementary functions may be libm's. */
-#define UNARY(name, type, function) \
-	static void name(const struct scalar_op *op, void *out, const void *const *in, int64_t count) \
-	{ \
-		(void)op; \
-		type *restrict y = out; \
-		const type *a = in[0]; \
-		for (int64_t i = 0; i < count; i++) \
-			y[i] = function(a[i]); \
+#define UNARY(name, type, function)                                                                \
+	static void name(                                                                          \
+	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
+	{                                                                                          \
+		(void)op;                                                                          \
+		type *restrict y = out;                                                            \
+		const type *a = in[0];                                                             \
+		for (int64_t i = 0; i < count; i++)                                                \
+			y[i] = function(a[i]);                                                     \
 	}
-#define BINARY(name, type, expression) \
-	static void name(const struct scalar_op *op, void *out, const void *const *in, int64_t count) \
-	{ \
-		(void)op; \
-		type *restrict y = out; \
-		const type *left = in[0], *right = in[1]; \
-		for (int64_t i = 0; i < count; i++) { \
-			type a = left[i], b = right[i]; \
-			y[i] = (type)(expression); \
-		} \
+#define BINARY(name, type, expression)                                                             \
+	static void name(                                                                          \
+	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
+	{                                                                                          \
+		(void)op;                                                                          \
+		type *restrict y = out;                                                            \
+		const type *left = in[0], *right = in[1];                                          \
+		for (int64_t i = 0; i < count; i++) {                                              \
+			type a = left[i], b = right[i];                                            \
+			y[i] = (type)(expression);                                                 \
+		}                                                                                  \
 	}
-#define CONVERT(name, from, to, expression) \
-	static void name(const struct scalar_op *op, void *out, const void *const *in, int64_t count) \
-	{ \
-		(void)op; \
-		to *restrict y = out; \
-		const from *x = in[0]; \
-		for (int64_t i = 0; i < count; i++) { \
-			from a = x[i]; \
-			y[i] = (to)(expression); \
-		} \
+#define CONVERT(name, from, to, expression)                                                        \
+	static void name(                                                                          \
+	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
+	{                                                                                          \
+		(void)op;                                                                          \
+		to *restrict y = out;                                                              \
+		const from *x = in[0];                                                             \
+		for (int64_t i = 0; i < count; i++) {                                              \
+			from a = x[i];                                                             \
+			y[i] = (to)(expression);                                                   \
+		}                                                                                  \
 	}
-#define SELECT(name, type) \
-	static void name(const struct scalar_op *op, void *out, const void *const *in, int64_t count) \
-	{ \
-		(void)op; \
-		type *restrict y = out; \
-		const int64_t *when = in[0]; \
-		const type *a = in[1], *b = in[2]; \
-		for (int64_t i = 0; i < count; i++) \
-			y[i] = when[i] ? a[i] : b[i]; \
+#define SELECT(name, type)                                                                         \
+	static void name(                                                                          \
+	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
+	{                                                                                          \
+		(void)op;                                                                          \
+		type *restrict y = out;                                                            \
+		const int64_t *when = in[0];                                                       \
+		const type *a = in[1], *b = in[2];                                                 \
+		for (int64_t i = 0; i < count; i++)                                                \
+			y[i] = when[i] ? a[i] : b[i];                                              \
 	}
-/* A relation is 1 equal, 2 greater, 4 less, 8 unordered; a predicate becomes the set of relations for which it holds. */
-#define COMPARE(name, type) \
-	static void name(const struct scalar_op *op, void *out, const void *const *in, int64_t count) \
-	{ \
-		int64_t *restrict y = out; \
-		const type *a = in[0], *b = in[1]; \
-		for (int64_t i = 0; i < count; i++) { \
-			int relation = a[i] == b[i] ? 1 : a[i] > b[i] ? 2 : a[i] < b[i] ? 4 : 8; \
-			y[i] = -(int64_t)((op->predicate & relation) != 0); \
-		} \
+/* A relation is 1 equal, 2 greater, 4 less, 8 unordered; a predicate becomes the set of
+ * relations for which it holds. */
+#define COMPARE(name, type)                                                                        \
+	static void name(                                                                          \
+	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
+	{                                                                                          \
+		int64_t *restrict y = out;                                                         \
+		const type *a = in[0], *b = in[1];                                                 \
+		for (int64_t i = 0; i < count; i++) {                                              \
+			int relation = a[i] == b[i] ? 1 : a[i] > b[i] ? 2 : a[i] < b[i] ? 4 : 8;   \
+			y[i] = -(int64_t)((op->predicate & relation) != 0);                        \
+		}                                                                                  \
 	}
 
 static int64_t wrap(uint64_t value, int width)
@@ -127,7 +133,8 @@ static int64_t saturate(double a, int width)
 	return a < -limit ? wrap(UINT64_C(1) << (width - 1), width) : (int64_t)a;
 }
 
-/* To the nearest float with an odd last bit where inexact: rounding that once more to a narrower type is correct. */
+/* To the nearest float with an odd last bit where inexact: rounding that once more to a narrower
+ * type is correct. */
 static float round_odd(double a)
 {
 	float near = (float)a;
@@ -148,7 +155,7 @@ static float round_f16(float a)
 
 BINARY(add32, float, a + b)
 BINARY(sub32, float, a - b)
-BINARY(mul32, float, a * b)
+BINARY(mul32, float, a *b)
 BINARY(div32, float, st_div(a, b))
 BINARY(maximum32, float, st_maximum(a, b))
 BINARY(minimum32, float, st_minimum(a, b))
@@ -158,7 +165,7 @@ BINARY(pow32, float, st_pow(a, b))
 BINARY(peak32, float, st_peak(a, b))
 BINARY(add64, double, a + b)
 BINARY(sub64, double, a - b)
-BINARY(mul64, double, a * b)
+BINARY(mul64, double, a *b)
 BINARY(div64, double, a / b)
 BINARY(max64, double, maximum64(a, b))
 BINARY(min64, double, minimum64(a, b))
@@ -168,11 +175,11 @@ BINARY(pow64, double, pow(a, b))
 BINARY(peak_64, double, absmax64(a, b))
 BINARY(add_int, int64_t, (uint64_t)a + (uint64_t)b)
 BINARY(sub_int, int64_t, (uint64_t)a - (uint64_t)b)
-BINARY(mul_int, int64_t, (uint64_t)a * (uint64_t)b)
+BINARY(mul_int, int64_t, (uint64_t)a *(uint64_t)b)
 BINARY(div_int, int64_t, quotient(a, b))
 BINARY(rem_int, int64_t, remainder_of(a, b))
 BINARY(floor_int, int64_t, quotient_floor(a, b))
-BINARY(and_int, int64_t, a & b)
+BINARY(and_int, int64_t, a &b)
 BINARY(or_int, int64_t, a | b)
 BINARY(xor_int, int64_t, a ^ b)
 BINARY(max_int, int64_t, a > b ? a : b)
@@ -246,55 +253,55 @@ static void powi64(const struct scalar_op *op, void *out, const void *const *in,
 
 /* By the class of operand 0 (select: of the result). */
 static scalar_function *const functions[OP_COUNT][CLASSES] = {
-	[OP_ADDF] = {add32, add64},
-	[OP_SUBF] = {sub32, sub64},
-	[OP_MULF] = {mul32, mul64},
-	[OP_DIVF] = {div32, div64},
-	[OP_NEGF] = {neg32, neg64},
-	[OP_MAXIMUMF] = {maximum32, max64},
-	[OP_MINIMUMF] = {minimum32, min64},
-	[OP_MAXNUMF] = {maxnum32, maxn64},
-	[OP_MINNUMF] = {minnum32, minn64},
-	[OP_CMPF] = {compare32, compare64},
-	[OP_ADDI] = {[INT] = add_int},
-	[OP_SUBI] = {[INT] = sub_int},
-	[OP_MULI] = {[INT] = mul_int},
-	[OP_DIVSI] = {[INT] = div_int},
-	[OP_REMSI] = {[INT] = rem_int},
-	[OP_FLOORDIVSI] = {[INT] = floor_int},
-	[OP_ANDI] = {[INT] = and_int},
-	[OP_ORI] = {[INT] = or_int},
-	[OP_XORI] = {[INT] = xor_int},
-	[OP_MAXSI] = {[INT] = max_int},
-	[OP_MINSI] = {[INT] = min_int},
-	[OP_CMPI] = {[INT] = compare_int},
-	[OP_SELECT] = {select32, select64, select_int},
-	[OP_EXTF] = {widen, copy64},
-	[OP_TRUNCF] = {copy32, narrow},
-	[OP_SITOFP] = {[INT] = signed32},
-	[OP_UITOFP] = {[INT] = unsigned32},
-	[OP_FPTOSI] = {integer32, integer64},
-	[OP_EXTSI] = {[INT] = copy_int},
-	[OP_EXTUI] = {[INT] = zero_extend},
-	[OP_TRUNCI] = {[INT] = copy_int},
-	[OP_INDEX_CAST] = {[INT] = copy_int},
-	[OP_BITCAST] = {bits32},
-	[OP_ABSF] = {abs32, abs64},
-	[OP_EXP] = {exp32, exp64},
-	[OP_LOG] = {log32, log64},
-	[OP_SQRT] = {sqrt32, sqrt64},
-	[OP_RSQRT] = {rsqrt32, rsq64},
-	[OP_TANH] = {tanh32, tanh64},
-	[OP_ERF] = {erf32, erf64},
-	[OP_SIN] = {sin32, sin64},
-	[OP_COS] = {cos32, cos64},
-	[OP_POWF] = {pow32, pow64},
-	[OP_FPOWI] = {powi32, powi64},
-	[OP_FLOOR] = {floor32, floor64},
-	[OP_CEIL] = {ceil32, ceil64},
-	[OP_ROUNDEVEN] = {even32, even64},
-	[OP_ROUND_SATURATE] = {nearest32},
-	[OP_ABSMAX] = {peak32, peak_64},
+	[OP_ADDF] = { add32, add64 },
+	[OP_SUBF] = { sub32, sub64 },
+	[OP_MULF] = { mul32, mul64 },
+	[OP_DIVF] = { div32, div64 },
+	[OP_NEGF] = { neg32, neg64 },
+	[OP_MAXIMUMF] = { maximum32, max64 },
+	[OP_MINIMUMF] = { minimum32, min64 },
+	[OP_MAXNUMF] = { maxnum32, maxn64 },
+	[OP_MINNUMF] = { minnum32, minn64 },
+	[OP_CMPF] = { compare32, compare64 },
+	[OP_ADDI] = { [INT] = add_int },
+	[OP_SUBI] = { [INT] = sub_int },
+	[OP_MULI] = { [INT] = mul_int },
+	[OP_DIVSI] = { [INT] = div_int },
+	[OP_REMSI] = { [INT] = rem_int },
+	[OP_FLOORDIVSI] = { [INT] = floor_int },
+	[OP_ANDI] = { [INT] = and_int },
+	[OP_ORI] = { [INT] = or_int },
+	[OP_XORI] = { [INT] = xor_int },
+	[OP_MAXSI] = { [INT] = max_int },
+	[OP_MINSI] = { [INT] = min_int },
+	[OP_CMPI] = { [INT] = compare_int },
+	[OP_SELECT] = { select32, select64, select_int },
+	[OP_EXTF] = { widen, copy64 },
+	[OP_TRUNCF] = { copy32, narrow },
+	[OP_SITOFP] = { [INT] = signed32 },
+	[OP_UITOFP] = { [INT] = unsigned32 },
+	[OP_FPTOSI] = { integer32, integer64 },
+	[OP_EXTSI] = { [INT] = copy_int },
+	[OP_EXTUI] = { [INT] = zero_extend },
+	[OP_TRUNCI] = { [INT] = copy_int },
+	[OP_INDEX_CAST] = { [INT] = copy_int },
+	[OP_BITCAST] = { bits32 },
+	[OP_ABSF] = { abs32, abs64 },
+	[OP_EXP] = { exp32, exp64 },
+	[OP_LOG] = { log32, log64 },
+	[OP_SQRT] = { sqrt32, sqrt64 },
+	[OP_RSQRT] = { rsqrt32, rsq64 },
+	[OP_TANH] = { tanh32, tanh64 },
+	[OP_ERF] = { erf32, erf64 },
+	[OP_SIN] = { sin32, sin64 },
+	[OP_COS] = { cos32, cos64 },
+	[OP_POWF] = { pow32, pow64 },
+	[OP_FPOWI] = { powi32, powi64 },
+	[OP_FLOOR] = { floor32, floor64 },
+	[OP_CEIL] = { ceil32, ceil64 },
+	[OP_ROUNDEVEN] = { even32, even64 },
+	[OP_ROUND_SATURATE] = { nearest32 },
+	[OP_ABSMAX] = { peak32, peak_64 },
 };
 
 static enum register_class class_of(const struct type *type)
@@ -333,7 +340,8 @@ static void finish_bf16(const struct scalar_op *op, void *out, int64_t count)
 }
 
 /* Where the result's class decides too. */
-static scalar_function *by_result(enum op_code code, const struct type *result, const struct type *operand)
+static scalar_function *by_result(
+        enum op_code code, const struct type *result, const struct type *operand)
 {
 	bool wide = class_of(result) == F64;
 	if (code == OP_EXTF && !wide)
@@ -347,17 +355,23 @@ static scalar_function *by_result(enum op_code code, const struct type *result, 
 	return NULL;
 }
 
-bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate, const struct type *result, const struct type *operand)
+bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate,
+        const struct type *result, const struct type *operand)
 {
 	/* eq ne slt sle sgt sge ult ule ugt uge, as sets of relations */
-	static const int64_t relations[] = {1, 6, 4, 5, 2, 3, 4, 5, 2, 3};
+	static const int64_t relations[] = { 1, 6, 4, 5, 2, 3, 4, 5, 2, 3 };
 	/* false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true */
-	static const int64_t float_relations[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 8, 15};
+	static const int64_t float_relations[] = { 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 8,
+		15 };
 	enum register_class class = class_of(code == OP_SELECT ? result : operand);
-	*op = (struct scalar_op){.predicate = predicate, .width = width_of(result), .from_width = width_of(operand), .size = scalar_register_bytes(result)};
+	*op = (struct scalar_op){ .predicate = predicate,
+		.width = width_of(result),
+		.from_width = width_of(operand),
+		.size = scalar_register_bytes(result) };
 	scalar_function *special = by_result(code, result, operand);
 	op->run = special ? special : functions[code][class];
-	if ((code == OP_CMPI && (predicate < 0 || predicate > 9)) || (code == OP_CMPF && (predicate < 0 || predicate > 15)))
+	if ((code == OP_CMPI && (predicate < 0 || predicate > 9)) ||
+	        (code == OP_CMPF && (predicate < 0 || predicate > 15)))
 		return false;
 	if (code == OP_CMPF)
 		op->predicate = float_relations[predicate];
@@ -378,15 +392,16 @@ bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate, 
 
 union scalar scalar_eval(const struct scalar_op *op, const union scalar *value)
 {
-	union scalar out = {.integer = 0};
-	const void *in[3] = {&value[0], &value[1], &value[2]};
+	union scalar out = { .integer = 0 };
+	const void *in[3] = { &value[0], &value[1], &value[2] };
 	scalar_run(op, &out, in, 1);
 	return out;
 }
 
 int64_t scalar_predicate(const struct op *op)
 {
-	return op->code == OP_CMPF || op->code == OP_CMPI ? attr_integer_or(op, KEY_PREDICATE, -1) : 0;
+	return op->code == OP_CMPF || op->code == OP_CMPI ? attr_integer_or(op, KEY_PREDICATE, -1)
+	                                                  : 0;
 }
 
 int scalar_register_bytes(const struct type *type)
@@ -403,7 +418,7 @@ int scalar_storage_bytes(const struct type *type)
 
 union scalar scalar_constant(const struct type *type, double real, int64_t integer)
 {
-	union scalar value = {.integer = 0};
+	union scalar value = { .integer = 0 };
 	enum register_class class = class_of(type);
 	if (class == INT)
 		value.integer = wrap((uint64_t)integer, width_of(type));
@@ -412,13 +427,15 @@ union scalar scalar_constant(const struct type *type, double real, int64_t integ
 	else if (type->width == 32)
 		value.f32 = (float)real;
 	else
-		value.f32 = type->kind == TYPE_BFLOAT ? round_bf16(round_odd(real)) : round_f16(round_odd(real));
+		value.f32 = type->kind == TYPE_BFLOAT ? round_bf16(round_odd(real))
+		                                      : round_f16(round_odd(real));
 	return value;
 }
 
 bool scalar_of_attr(const struct type *type, const struct attr *attr, union scalar *value)
 {
-	if (!attr || (attr->kind != ATTR_FLOAT && attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL))
+	if (!attr ||
+	        (attr->kind != ATTR_FLOAT && attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL))
 		return false;
 	*value = scalar_constant(type, attr->real, attr->integer);
 	return true;
@@ -438,24 +455,25 @@ void scalar_fill(const struct type *type, void *registers, union scalar value, i
 
 union scalar scalar_get(const struct type *type, const void *registers, int64_t at)
 {
-	union scalar value = {.integer = 0};
+	union scalar value = { .integer = 0 };
 	int size = scalar_register_bytes(type);
 	memcpy(&value, (const char *)registers + at * size, (size_t)size);
 	return value;
 }
 
-#define READ(to, from, expression) \
-	for (int64_t i = 0; i < count; i++) { \
-		from x = ((const from *)storage)[first + i * stride]; \
-		((to *)registers)[i] = (expression); \
+#define READ(to, from, expression)                                                                 \
+	for (int64_t i = 0; i < count; i++) {                                                      \
+		from x = ((const from *)storage)[first + i * stride];                              \
+		((to *)registers)[i] = (expression);                                               \
 	}
-#define WRITE(from, to, expression) \
-	for (int64_t i = 0; i < count; i++) { \
-		from x = ((const from *)registers)[i]; \
-		((to *)storage)[first + i * stride] = (to)(expression); \
+#define WRITE(from, to, expression)                                                                \
+	for (int64_t i = 0; i < count; i++) {                                                      \
+		from x = ((const from *)registers)[i];                                             \
+		((to *)storage)[first + i * stride] = (to)(expression);                            \
 	}
 
-static void read_half(const struct type *type, void *registers, const void *storage, int64_t first, int64_t stride, int64_t count)
+static void read_half(const struct type *type, void *registers, const void *storage, int64_t first,
+        int64_t stride, int64_t count)
 {
 	if (type->kind == TYPE_BFLOAT)
 		READ(float, uint16_t, st_float((uint32_t)x << 16))
@@ -463,7 +481,8 @@ static void read_half(const struct type *type, void *registers, const void *stor
 		READ(float, uint16_t, st_f16_value(x))
 }
 
-static void write_half(const struct type *type, const void *registers, void *storage, int64_t first, int64_t stride, int64_t count)
+static void write_half(const struct type *type, const void *registers, void *storage, int64_t first,
+        int64_t stride, int64_t count)
 {
 	if (type->kind == TYPE_BFLOAT)
 		WRITE(float, uint16_t, st_bf16_bits(x))
@@ -471,9 +490,11 @@ static void write_half(const struct type *type, const void *registers, void *sto
 		WRITE(float, uint16_t, st_f16_bits(x))
 }
 
-static void read_integer(const struct type *type, void *registers, const void *storage, int64_t first, int64_t stride, int64_t count)
+static void read_integer(const struct type *type, void *registers, const void *storage,
+        int64_t first, int64_t stride, int64_t count)
 {
-	int width = width_of(type), bytes = scalar_storage_bytes(type);
+	int width = width_of(type);
+	int bytes = scalar_storage_bytes(type);
 	if (bytes == 1)
 		READ(int64_t, uint8_t, wrap(x, width))
 	else if (bytes == 2)
@@ -484,9 +505,11 @@ static void read_integer(const struct type *type, void *registers, const void *s
 		READ(int64_t, int64_t, x)
 }
 
-static void write_integer(const struct type *type, const void *registers, void *storage, int64_t first, int64_t stride, int64_t count)
+static void write_integer(const struct type *type, const void *registers, void *storage,
+        int64_t first, int64_t stride, int64_t count)
 {
-	int width = width_of(type), bytes = scalar_storage_bytes(type);
+	int width = width_of(type);
+	int bytes = scalar_storage_bytes(type);
 	if (bytes == 1)
 		WRITE(int64_t, uint8_t, width == 1 ? x & 1 : x)
 	else if (bytes == 2)
@@ -497,7 +520,8 @@ static void write_integer(const struct type *type, const void *registers, void *
 		WRITE(int64_t, int64_t, x)
 }
 
-void scalar_read(const struct type *type, void *registers, const void *storage, int64_t first, int64_t stride, int64_t count)
+void scalar_read(const struct type *type, void *registers, const void *storage, int64_t first,
+        int64_t stride, int64_t count)
 {
 	enum register_class class = class_of(type);
 	if (class == F32 && type->width == 32 && stride == 1)
@@ -512,7 +536,8 @@ void scalar_read(const struct type *type, void *registers, const void *storage, 
 		read_integer(type, registers, storage, first, stride, count);
 }
 
-void scalar_write(const struct type *type, const void *registers, void *storage, int64_t first, int64_t stride, int64_t count)
+void scalar_write(const struct type *type, const void *registers, void *storage, int64_t first,
+        int64_t stride, int64_t count)
 {
 	enum register_class class = class_of(type);
 	if (class == F32 && type->width == 32 && stride == 1)
@@ -532,17 +557,20 @@ void scalar_tree(const struct scalar_op *op, void *work, int64_t count)
 	char *lane = work;
 	for (; count > 1; count = (count + 1) / 2) {
 		for (int64_t i = 0; i + 1 < count; i += 2) {
-			union scalar pair = {.integer = 0};
-			const void *in[3] = {lane + i * op->size, lane + (i + 1) * op->size, NULL};
+			union scalar pair = { .integer = 0 };
+			const void *in[3] = { lane + i * op->size, lane + (i + 1) * op->size,
+				NULL };
 			scalar_run(op, &pair, in, 1);
 			memcpy(lane + i / 2 * op->size, &pair, (size_t)op->size);
 		}
 		if (count & 1)
-			memmove(lane + count / 2 * op->size, lane + (count - 1) * op->size, (size_t)op->size);
+			memmove(lane + count / 2 * op->size, lane + (count - 1) * op->size,
+			        (size_t)op->size);
 	}
 }
 
-void scalar_fold(const struct scalar_op *op, bool acc_first, void *acc, const void *terms, int64_t count)
+void scalar_fold(
+        const struct scalar_op *op, bool acc_first, void *acc, const void *terms, int64_t count)
 {
 	if (op->run == add32 && !op->finish) {
 		float sum = *(float *)acc;
@@ -553,8 +581,8 @@ void scalar_fold(const struct scalar_op *op, bool acc_first, void *acc, const vo
 	}
 	for (int64_t i = 0; i < count; i++) {
 		const char *term = (const char *)terms + i * op->size;
-		union scalar out = {.integer = 0};
-		const void *in[3] = {acc_first ? acc : term, acc_first ? term : acc, NULL};
+		union scalar out = { .integer = 0 };
+		const void *in[3] = { acc_first ? acc : term, acc_first ? term : acc, NULL };
 		scalar_run(op, &out, in, 1);
 		memcpy(acc, &out, (size_t)op->size);
 	}

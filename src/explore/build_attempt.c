@@ -6,15 +6,19 @@
 #include "fifo/fifo.h"
 #include "floorplan/floorplan.h"
 
-#define ATTEMPTS 8            /* the last one is as narrow as can be */
+#define ATTEMPTS 8 /* the last one is as narrow as can be */
 #define NARROWER 0.8
-#define NARROWER_DSP 0.95  /* what slices are counted for before and after a design is built differs little */
+/* what slices are counted for before and after a design is built differs little */
+#define NARROWER_DSP 0.95
 #define NARROWER_MEMORY 0.7
 #define MEMORY_STEPS 4
 
 struct build build_part(const struct build *b)
 {
-	return (struct build){.session = b->session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
+	return (struct build){ .session = b->session,
+		.tensor = b->tensor,
+		.first = b->first,
+		.last = pass_find("make_processes") };
 }
 
 bool build_is_whole(const struct build *b)
@@ -62,7 +66,8 @@ static bool crowded_in_any_case(struct build *b)
 	fifo_shallow(session->module);
 	bool stored = run_passes(session, pass_find("bind_storage"), pass_find("bind_storage"));
 	b->cost = design_cost(session->attempt, session->platform, session->module);
-	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS && !floorplan_fits(session->platform, session->module);
+	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS &&
+	        !floorplan_fits(session->platform, session->module);
 	session->module = made;
 	session->diag.count = 0;
 	return crowded;
@@ -71,7 +76,8 @@ static bool crowded_in_any_case(struct build *b)
 enum outcome build_attempt(struct build *b)
 {
 	struct session *session = b->session;
-	int half = pass_find("make_processes"), next = b->first > half ? b->first : half + 1;
+	int half = pass_find("make_processes");
+	int next = b->first > half ? b->first : half + 1;
 	enum from from = b->from;
 	b->from = FROM_TENSOR;
 	if (from == FROM_JUDGED && b->judged != OUTCOME_BUILT)
@@ -117,7 +123,8 @@ static bool memory_is_same(const struct build *b)
 	return taken->bram18 == b->before.bram18 && taken->uram == b->before.uram;
 }
 
-/* Then the next one is below that, if one can be cut; none is below what is held with all of them cut. */
+/* Then the next one is below that, if one can be cut; none is below what is held with all of
+ * them cut. */
 static void narrow_memory(struct build *b)
 {
 	const struct pass_context *context = &b->session->context;
@@ -152,7 +159,9 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 	if (outcome == OUTCOME_PORTS && b->session->context.engine_ports_left)
 		use_fewer_pes(b);
 	else if (outcome == OUTCOME_PORTS)
-		choices->value[CHOICE_RESERVED_PORTS] = choice_count(choices, CHOICE_RESERVED_PORTS) + b->session->context.excess_ports;
+		choices->value[CHOICE_RESERVED_PORTS] =
+		        choice_count(choices, CHOICE_RESERVED_PORTS) +
+		        b->session->context.excess_ports;
 	else if (outcome == OUTCOME_MEMORY)
 		narrow_memory(b);
 	else
@@ -160,7 +169,8 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 	if (number < ATTEMPTS - 2 || outcome == OUTCOME_PORTS)
 		return;
 	choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
-	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];      /* the same whatever was wished */
+	/* the same whatever was wished */
+	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];
 }
 
 /* What the narrowest design takes of all that it takes too much of. */
@@ -169,8 +179,10 @@ static const char *narrowest_limits(const struct build *b)
 	const struct session *session = b->session;
 	struct text text = text_new(session->arena);
 	for (enum limit limit = b->over; limit < LIMITS; limit++)
-		if (session->options.limit[limit] && limit_of(b->used, limit) > limit_of(session->limit, limit))
-			text_add(&text, " --%s %lld", limit_option[limit], (long long)limit_of(b->used, limit));
+		if (session->options.limit[limit] &&
+		        limit_of(b->used, limit) > limit_of(session->limit, limit))
+			text_add(&text, " --%s %lld", limit_option[limit],
+			        (long long)limit_of(b->used, limit));
 	return text.data;
 }
 
@@ -181,14 +193,22 @@ static bool refuse_limit(struct build *b)
 	if (b->over == LIMITS)
 		return false;
 	long long need = (long long)limit_of(b->used, b->over);
-	if (!session->options.limit[b->over]) {       /* one of two phases has what the other leaves */
-		diag_error(&session->diag, NOWHERE, "both phases do not fit: the smallest design found for one takes %lld %s, and %lld are available to it", need, limit_unit[b->over],
-			   (long long)limit_of(session->limit, b->over));
-		return diag_note(&session->diag, "compile each phase separately, without --second-phase; or fewer tokens per launch");
+	/* one of two phases has what the other leaves */
+	if (!session->options.limit[b->over]) {
+		diag_error(&session->diag, NOWHERE,
+		        "both phases do not fit: the smallest design found for one takes %lld %s, "
+		        "and %lld are available to it",
+		        need, limit_unit[b->over], (long long)limit_of(session->limit, b->over));
+		return diag_note(&session->diag,
+		        "compile each phase separately, without --second-phase; or fewer tokens "
+		        "per launch");
 	}
-	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the smallest design found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
-		   session->choices.fixed ? " with --fix-kernel" : "", need, limit_unit[b->over]);
-	return diag_note(&session->diag, "the tightest limit that can be met is%s", narrowest_limits(b));
+	diag_error(&session->diag, NOWHERE,
+	        "--%s %s cannot be met%s: the smallest design found takes %lld %s",
+	        limit_option[b->over], session->options.limit[b->over],
+	        session->choices.fixed ? " with --fix-kernel" : "", need, limit_unit[b->over]);
+	return diag_note(
+	        &session->diag, "the tightest limit that can be met is%s", narrowest_limits(b));
 }
 
 static bool no_more_memory(struct resources a, struct resources b)
@@ -196,12 +216,14 @@ static bool no_more_memory(struct resources a, struct resources b)
 	return a.bram18 <= b.bram18 && a.uram <= b.uram;
 }
 
-/* Limits of block RAMs and URAMs grow until the narrowest design's memories have a place: less of one kind is more of the other. */
+/* Limits of block RAMs and URAMs grow until the narrowest design's memories have a place: less
+ * of one kind is more of the other. */
 static bool memory_placed(struct session *session)
 {
 	int pass = pass_find("bind_storage");
 	for (int i = 0; i < MEMORY_STEPS; i++) {
-		struct resources used = session->context.taken, *limit = &session->limit;
+		struct resources used = session->context.taken;
+		struct resources *limit = &session->limit;
 		limit->bram18 = used.bram18 > limit->bram18 ? used.bram18 : limit->bram18;
 		limit->uram = used.uram > limit->uram ? used.uram : limit->uram;
 		if (!no_more_memory(*limit, platform_total(session->platform)))
@@ -213,7 +235,8 @@ static bool memory_placed(struct session *session)
 	return false;
 }
 
-/* Is it the user's limit of memory that the design exceeds, and not the platform?  Then b->used is what it takes. */
+/* Is it the user's limit of memory that the design exceeds, and not the platform?  Then b->used
+ * is what it takes. */
 static bool exceeds_memory_limit(struct build *b)
 {
 	struct session *session = b->session;
@@ -225,7 +248,9 @@ static bool exceeds_memory_limit(struct build *b)
 	session->limit = limit;
 	session->diag.count = 0;
 	b->used = session->context.taken;
-	b->over = no_more_memory(b->used, limit) ? LIMITS : b->used.bram18 > limit.bram18 ? LIMIT_BRAM : LIMIT_URAM;
+	b->over = no_more_memory(b->used, limit) ? LIMITS
+	        : b->used.bram18 > limit.bram18  ? LIMIT_BRAM
+	                                         : LIMIT_URAM;
 	if (placed && b->over != LIMITS)
 		return true;
 	session->diag = refusal;
@@ -236,13 +261,16 @@ void build_begin(struct build *b)
 {
 	const struct session *session = b->session;
 	struct choices *choices = &b->session->choices;
-	if (session->options.limit[LIMIT_DSP] && choice_resolve(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
+	if (session->options.limit[LIMIT_DSP] &&
+	        choice_resolve(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
 		choices->value[CHOICE_DSP] = session->limit.dsp > 0 ? session->limit.dsp : 1;
-	if (session->options.limit[LIMIT_LUT] && choice_resolve(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
+	if (session->options.limit[LIMIT_LUT] &&
+	        choice_resolve(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
 		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
 }
 
-/* A second phase that reads weights as the first does lacks ports until the first is built with fewer (phases.c). */
+/* A second phase that reads weights as the first does lacks ports until the first is built with
+ * fewer (phases.c). */
 static bool waits_for_first(const struct build *b, int number)
 {
 	return b->session->follows && number > 0;
@@ -255,16 +283,19 @@ static void note_excess(struct build *b, enum outcome outcome)
 	if (b->pes || !build_is_whole(b) || (outcome != OUTCOME_SPACE && outcome != OUTCOME_MEMORY))
 		return;
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
-	double excess = resources_share(outcome == OUTCOME_MEMORY ? session->context.taken : b->used, session->limit);
+	double excess = resources_share(
+	        outcome == OUTCOME_MEMORY ? session->context.taken : b->used, session->limit);
 	b->pes = build_pes(b, &cost);
 	b->excess = excess > 1 ? excess : 1;
 }
 
-/* The next one's number.  Where less memory changes nothing and nothing can be cut, only the narrowest kernels are left to be tried. */
+/* The next one's number.  Where less memory changes nothing and nothing can be cut, only the
+ * narrowest kernels are left to be tried. */
 static int next_attempt(struct build *b, enum outcome outcome, int number)
 {
 	const struct pass_context *context = &b->session->context;
-	bool stuck = outcome == OUTCOME_MEMORY && memory_is_same(b) && context->on_chip_bytes <= context->least_on_chip_bytes;
+	bool stuck = outcome == OUTCOME_MEMORY && memory_is_same(b) &&
+	        context->on_chip_bytes <= context->least_on_chip_bytes;
 	int last = stuck && number < ATTEMPTS - 2 ? ATTEMPTS - 2 : number;
 	for (; number <= last && number < ATTEMPTS - 1; number++)
 		build_narrower(b, outcome, number);
@@ -278,7 +309,7 @@ bool build_fitting(struct build *b)
 	const struct diag *diag = &b->session->diag;
 	const char *first = NULL;
 	b->session->narrowest = NULL;
-	b->before = (struct resources){0};
+	b->before = (struct resources){ 0 };
 	for (int number = 0; number < ATTEMPTS; number = next_attempt(b, outcome, number)) {
 		outcome = build_attempt(b);
 		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
@@ -286,7 +317,8 @@ bool build_fitting(struct build *b)
 			return true;
 		}
 		first = !first && diag->count ? diag->entry[0].message : first;
-		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
+		if (outcome == OUTCOME_REFUSED ||
+		        (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
 		note_excess(b, outcome);
 	}
@@ -298,7 +330,9 @@ static const struct op *dot_in(const struct block *block, bool inside)
 {
 	const struct op *found = NULL;
 	for (const struct op *op = block->first; op && !found; op = op->next)
-		found = op->code == OP_DOT && inside ? op : op->region[0] ? dot_in(op->region[0], inside || nest_datapath(op) >= 0) : NULL;
+		found = op->code == OP_DOT && inside ? op
+		        : op->region[0] ? dot_in(op->region[0], inside || nest_datapath(op) >= 0)
+		                        : NULL;
 	return found;
 }
 
@@ -307,7 +341,8 @@ int build_pes(const struct build *b, const struct design_cost *cost)
 	int pes = 0;
 	struct dot dot;
 	for (int i = 0; i < cost->processes; i++)
-		for (const struct op *op = dot_in(cost->process[i].function->region[0], false); op; op = op->next)
+		for (const struct op *op = dot_in(cost->process[i].function->region[0], false); op;
+		        op = op->next)
 			pes += op->code == OP_DOT && dot_of(op, &dot) ? dot.words : 0;
 	return pes / engine_shape(module_main(b->tensor)->region[0]).pes_per_port;
 }

@@ -1,19 +1,23 @@
-/* Fewer slices of the unit, where a design with as many as there are ports takes more than it may: narrower kernels beside as many slices are slow long before they are small. */
+/* Fewer slices of the unit, where a design with as many as there are ports takes more than it
+ * may: narrower kernels beside as many slices are slow long before they are small. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "explore/build.h"
 #include <math.h>
 
-#define TAKEN_BACK 4          /* where none of so many slices is a design, one part in so many less are tried */
-#define STEP_PART 8           /* what is a design is compared with those of one part in so many more or less */
+/* where none of so many slices is a design, one part in so many less are tried */
+#define TAKEN_BACK 4
+/* what is a design is compared with those of one part in so many more or less */
+#define STEP_PART 8
 
 struct pe_search {
 	struct build *build;
 	struct choices wanted;
 	struct clock clock;
-	int step, least;          /* slices are a multiple of the step, and at least so many */
-	int best, built;          /* slices of the quickest, and of the design at hand; 0: as many as there are ports */
-	double rating;            /* of the quickest */
+	int step, least; /* slices are a multiple of the step, and at least so many */
+	/* slices of the quickest, and of the design at hand; 0: as many as there are ports */
+	int best, built;
+	double rating; /* of the quickest */
 };
 
 static void apply_pe_count(struct pe_search *f, int pes)
@@ -47,7 +51,8 @@ static int in_steps(const struct pe_search *f, double pes)
 /* As long as more of them, or fewer (a stride below 0), are quicker.  Returns how many are. */
 static int climb(struct pe_search *f, int from, double reached, int stride, int below)
 {
-	for (int next = from + stride; next >= f->least && next < below && !f->build->session->stop; next += stride) {
+	for (int next = from + stride; next >= f->least && next < below && !f->build->session->stop;
+	        next += stride) {
 		double rating = rate(f, next);
 		if (rating >= reached)
 			break;
@@ -70,7 +75,8 @@ static void search_pe_count(struct pe_search *f, double begin, int below)
 	}
 	int stride = pes / STEP_PART / f->step * f->step;
 	stride = stride > f->step ? stride : f->step;
-	if (rating < INFINITY && session->options.effort != 1 && climb(f, pes, rating, stride, below) == pes)
+	if (rating < INFINITY && session->options.effort != 1 &&
+	        climb(f, pes, rating, stride, below) == pes)
 		climb(f, pes, rating, -stride, below);
 }
 
@@ -82,7 +88,8 @@ static bool is_limited(const struct session *session)
 	return limited;
 }
 
-/* Where the quickest is not the design at hand, it is built again; where there is none, that with the fewest slices says why. */
+/* Where the quickest is not the design at hand, it is built again; where there is none, that
+ * with the fewest slices says why. */
 static bool build_best(struct pe_search *f)
 {
 	struct session *session = f->build->session;
@@ -99,12 +106,17 @@ static bool build_best(struct pe_search *f)
 bool build_pe_count(struct build *b)
 {
 	struct session *session = b->session;
-	struct pe_search f = {.build = b, .wanted = session->choices, .clock = build_clock(session), .rating = INFINITY};
+	struct pe_search f = { .build = b,
+		.wanted = session->choices,
+		.clock = build_clock(session),
+		.rating = INFINITY };
 	bool built = build_pes_per_port(b);
 	int pes = b->pes;
-	f.step = engine_port_step(engine_word_uses(engine_shape(module_main(b->tensor)->region[0])), build_counts_tokens(b));
+	f.step = engine_port_step(engine_word_uses(engine_shape(module_main(b->tensor)->region[0])),
+	        build_counts_tokens(b));
 	f.least = f.step > ENGINE_PES_LEAST ? f.step : ENGINE_PES_LEAST;
-	if (session->stop || session->parallelism_table || f.wanted.value[CHOICE_ENGINE_PES] || pes <= f.least || (built && !is_limited(session)))
+	if (session->stop || session->parallelism_table || f.wanted.value[CHOICE_ENGINE_PES] ||
+	        pes <= f.least || (built && !is_limited(session)))
 		return built;
 	f.rating = built ? build_rating(session) : INFINITY;
 	search_pe_count(&f, pes / b->excess, pes);

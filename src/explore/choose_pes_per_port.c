@@ -6,22 +6,28 @@
 #include <math.h>
 
 /* From what was wanted, at the clock that was. */
-static void apply_pes_per_port(struct build *b, const struct choices *wanted, struct clock clock, int pes_per_port)
+static void apply_pes_per_port(
+        struct build *b, const struct choices *wanted, struct clock clock, int pes_per_port)
 {
 	struct block *body = module_main(b->tensor)->region[0];
 	int uses = engine_word_uses(engine_shape(body));
 	b->session->choices = *wanted;
 	b->session->choices.value[CHOICE_PES_PER_PORT] = pes_per_port;
 	build_set_clock(b->session, clock);
-	mark_engine_shape(b->tensor, body, (struct engine_shape){uses / pes_per_port, pes_per_port});
+	mark_engine_shape(
+	        b->tensor, body, (struct engine_shape){ uses / pes_per_port, pes_per_port });
 }
 
 static bool can_share_ports(const struct build *b)
 {
 	const struct session *session = b->session;
-	const struct pass_context context = {.platform = session->platform, .choices = session->choices};
+	const struct pass_context context = { .platform = session->platform,
+		.choices = session->choices };
 	const struct block *body = module_main(b->tensor)->region[0];
-	return build_is_whole(b) && session->options.effort != 1 && !session->choices.value[CHOICE_PES_PER_PORT] && !session->parallelism_table && has_engine(&context) && engine_has_run_time_tiles(body) && engine_shape(body).tokens_per_cycle % (2 * PES_PER_PORT_MOST) == 0;
+	return build_is_whole(b) && session->options.effort != 1 &&
+	        !session->choices.value[CHOICE_PES_PER_PORT] && !session->parallelism_table &&
+	        has_engine(&context) && engine_has_run_time_tiles(body) &&
+	        engine_shape(body).tokens_per_cycle % (2 * PES_PER_PORT_MOST) == 0;
 }
 
 /* With FIFOs as deep as dies may have room for. */
@@ -33,8 +39,10 @@ static double rate_pes_per_port(struct build *part)
 	return build_rating(part->session);
 }
 
-/* One token alone waits for attention while words are brought ahead, and two slices of a port then use them twice as fast; but they take wires, memories and LUTs that kernels would have.
- * So where the token model says that it may pay, both designs are built, and the quicker one stays. */
+/* One token alone waits for attention while words are brought ahead, and two slices of a port
+ * then use them twice as fast; but they take wires, memories and LUTs that kernels would have.
+ * So where the token model says that it may pay, both designs are built, and the quicker one
+ * stays. */
 bool build_pes_per_port(struct build *b)
 {
 	struct session *session = b->session;
@@ -42,10 +50,12 @@ bool build_pes_per_port(struct build *b)
 	const struct clock clock = build_clock(session);
 	if (!can_share_ports(b))
 		return build_tokens_per_cycle(b);
-	struct build part = build_part(b);        /* as far as its cycles can be told */
+	struct build part = build_part(b); /* as far as its cycles can be told */
 	apply_pes_per_port(b, &wanted, clock, PES_PER_PORT_MOST);
-	double rated = rate_pes_per_port(&part), reached = INFINITY;
-	for (int pes_per_port = 1; pes_per_port <= PES_PER_PORT_MOST && !session->stop; pes_per_port++) {
+	double rated = rate_pes_per_port(&part);
+	double reached = INFINITY;
+	for (int pes_per_port = 1; pes_per_port <= PES_PER_PORT_MOST && !session->stop;
+	        pes_per_port++) {
 		apply_pes_per_port(b, &wanted, clock, pes_per_port);
 		bool built = build_tokens_per_cycle(b);
 		double rating = built ? build_rating(session) : INFINITY;

@@ -6,8 +6,9 @@
 #include "report/report.h"
 #include <string.h>
 
-#define PROPOSALS 256         /* points made up for one that is new; after them the space counts as explored */
-#define SIMULATED_MOST (INT64_C(1) << 28)     /* iterations; about ten seconds */
+/* points made up for one that is new; after them the space counts as explored */
+#define PROPOSALS 256
+#define SIMULATED_MOST (INT64_C(1) << 28) /* iterations; about ten seconds */
 
 /* --- the front */
 
@@ -15,7 +16,8 @@
 #define FIGURES 5
 static void figures_of(const struct trial *trial, double *figure)
 {
-	const double list[FIGURES] = {trial->ms, (double)trial->used.dsp, (double)trial->on_chip, trial->energy_mj, -trial->per_second};
+	const double list[FIGURES] = { trial->ms, (double)trial->used.dsp, (double)trial->on_chip,
+		trial->energy_mj, -trial->per_second };
 	memcpy(figure, list, sizeof list);
 }
 
@@ -33,11 +35,13 @@ static bool dominates(const double *left, const double *right)
 bool exploration_on_front(const struct exploration *exploration, size_t trial)
 {
 	const struct trial *trials = exploration->trials.data;
-	double own[FIGURES], other[FIGURES];
+	double own[FIGURES];
+	double other[FIGURES];
 	figures_of(&trials[trial], own);
 	for (size_t i = 0; i < exploration->trials.count; i++) {
 		figures_of(&trials[i], other);
-		bool same = i < trial && !memcmp(own, other, sizeof own);      /* of equal ones, the first */
+		/* of equal ones, the first */
+		bool same = i < trial && !memcmp(own, other, sizeof own);
 		if (!trials[i].refused && (same || dominates(other, own)))
 			return false;
 	}
@@ -48,12 +52,15 @@ int exploration_best(const struct exploration *exploration)
 {
 	int best = -1;
 	for (size_t i = 0; i < exploration->trials.count; i++) {
-		const struct trial *trial = &exploration->trials.data[i], *known = best < 0 ? NULL : &exploration->trials.data[best];
+		const struct trial *trial = &exploration->trials.data[i];
+		const struct trial *known = best < 0 ? NULL : &exploration->trials.data[best];
 		if (trial->refused)
 			continue;
-		double own[2] = {trial->ms, (double)trial->used.dsp}, least[2] = {known ? known->ms : 0, known ? (double)known->used.dsp : 0};
+		double own[2] = { trial->ms, (double)trial->used.dsp };
+		double least[2] = { known ? known->ms : 0, known ? (double)known->used.dsp : 0 };
 		int first = exploration->target_ms > 0;
-		if (!known || own[first] < least[first] || (own[first] == least[first] && own[!first] < least[!first]))
+		if (!known || own[first] < least[first] ||
+		        (own[first] == least[first] && own[!first] < least[!first]))
 			best = (int)i;
 	}
 	return best;
@@ -77,13 +84,15 @@ static uint64_t next_random(struct proposer *p)
 
 static bool is_free(const struct exploration *exploration, int choice)
 {
-	return !exploration->fixed_choices.value[choice] && choice_candidates((enum choice)choice) > 0;
+	return !exploration->fixed_choices.value[choice] &&
+	        choice_candidates((enum choice)choice) > 0;
 }
 
 static bool is_new(const struct exploration *exploration, const struct choices *point)
 {
 	for (size_t i = 0; i < exploration->trials.count; i++)
-		if (!memcmp(exploration->trials.data[i].asked.value, point->value, sizeof point->value))
+		if (!memcmp(exploration->trials.data[i].asked.value, point->value,
+		            sizeof point->value))
 			return false;
 	return true;
 }
@@ -95,10 +104,14 @@ static bool propose_single(const struct proposer *p, struct choices *point)
 	if (is_new(p->exploration, point))
 		return true;
 	for (int c = 0; c < CHOICES; c++)
-		for (int n = 0; is_free(p->exploration, c) && n < choice_candidates((enum choice)c); n++) {
+		for (int n = 0; is_free(p->exploration, c) && n < choice_candidates((enum choice)c);
+		        n++) {
 			*point = p->exploration->fixed_choices;
 			point->value[c] = choice_candidate(p->session->platform, (enum choice)c, n);
-			if (point->value[c] != choice_resolve(&p->exploration->fixed_choices, p->session->platform, (enum choice)c) && is_new(p->exploration, point))
+			if (point->value[c] !=
+			                choice_resolve(&p->exploration->fixed_choices,
+			                        p->session->platform, (enum choice)c) &&
+			        is_new(p->exploration, point))
 				return true;
 		}
 	return false;
@@ -108,7 +121,8 @@ static bool propose_single(const struct proposer *p, struct choices *point)
 static void mutate(struct proposer *p, struct choices *point)
 {
 	const struct exploration *exploration = p->exploration;
-	size_t front = 0, seen = 0;
+	size_t front = 0;
+	size_t seen = 0;
 	for (size_t i = 0; i < exploration->trials.count; i++)
 		front += exploration_on_front(exploration, i);
 	size_t wanted = front ? next_random(p) % front : 0;
@@ -119,7 +133,8 @@ static void mutate(struct proposer *p, struct choices *point)
 		int c = (int)(next_random(p) % CHOICES);
 		while (!is_free(exploration, c))
 			c = (c + 1) % CHOICES;
-		point->value[c] = choice_candidate(p->session->platform, (enum choice)c, (int)(next_random(p) % (uint64_t)choice_candidates((enum choice)c)));
+		point->value[c] = choice_candidate(p->session->platform, (enum choice)c,
+		        (int)(next_random(p) % (uint64_t)choice_candidates((enum choice)c)));
 	}
 }
 
@@ -131,9 +146,12 @@ static bool any_free(const struct exploration *exploration)
 	return free > 0;
 }
 
-static bool propose(const struct session *session, const struct exploration *exploration, struct choices *point)
+static bool propose(
+        const struct session *session, const struct exploration *exploration, struct choices *point)
 {
-	struct proposer p = {.session = session, .exploration = exploration, .random = exploration->trials.count};
+	struct proposer p = {
+		.session = session, .exploration = exploration, .random = exploration->trials.count
+	};
 	if (propose_single(&p, point))
 		return true;
 	for (int i = 0; any_free(exploration) && i < PROPOSALS; i++) {
@@ -167,7 +185,9 @@ static void measure(struct session *session, struct exploration *exploration, st
 	trial->energy_mj = report.energy.launch_mj;
 	trial->used = report.cost.total;
 	trial->on_chip = report.fifos.bytes + report.converters.bytes;
-	trial->per_second = 1e3 / (report.decodes ? trial->ms : busy_ms);     /* a token needs the one before; other launches follow as the busiest process or memory channel allows */
+	/* a token needs the one before; other launches follow as the busiest process or memory
+	 * channel allows */
+	trial->per_second = 1e3 / (report.decodes ? trial->ms : busy_ms);
 	VEC_PUSH(session->arena, &exploration->trials, *trial);
 	size_t last = exploration->trials.count - 1;
 	if (exploration_on_front(exploration, last))
@@ -194,12 +214,13 @@ static bool guarded_build(struct session *session, int first)
 	return built;
 }
 
-static bool try_point(struct session *session, struct exploration *exploration, const struct choices *point)
+static bool try_point(
+        struct session *session, struct exploration *exploration, const struct choices *point)
 {
 	struct module *tensor = session->module;
 	const struct platform *board = session->platform;
 	bool first = !exploration->trials.count;
-	struct trial trial = {.asked = *point};
+	struct trial trial = { .asked = *point };
 	size_t stages = session->stages.count;
 	int64_t events = session->options.events;
 	session->choices = *point;
@@ -212,29 +233,40 @@ static bool try_point(struct session *session, struct exploration *exploration, 
 	if (built)
 		measure(session, exploration, &trial);
 	if (built && exploration->target_ms > 0 && trial.ms > exploration->target_ms)
-		trial.refused = text_format(session->arena, "it takes %.4g ms, more than --target-ms", trial.ms);
+		trial.refused = text_format(
+		        session->arena, "it takes %.4g ms, more than --target-ms", trial.ms);
 	if (!built)
-		trial.refused = session->diag.count ? text_format(session->arena, "%s", session->diag.entry[0].message) : "no design";
+		trial.refused = session->diag.count
+		        ? text_format(session->arena, "%s", session->diag.entry[0].message)
+		        : "no design";
 	session->options.events = events;
-	session->options.choices.value[CHOICE_CLOCK] = exploration->fixed_choices.value[CHOICE_CLOCK];
+	session->options.choices.value[CHOICE_CLOCK] =
+	        exploration->fixed_choices.value[CHOICE_CLOCK];
 	session->platform = board;
 	session->module = tensor;
 	session->stages.count = stages;
-	if (session->stop || (first && !built && session->options.fix.count && text_same(session->guard.stage, "make_streams")))
-		return false;         /* a kernel that is not there, or cannot be as wide: so it is whatever is tried */
+	if (session->stop ||
+	        (first && !built && session->options.fix.count &&
+	                text_same(session->guard.stage, "make_streams")))
+		/* a kernel that is not there, or cannot be as wide: so it is whatever is tried */
+		return false;
 	session->diag.count = 0;
 	VEC_PUSH(session->arena, &exploration->trials, trial);
 	return true;
 }
 
-bool explore(struct session *session, struct exploration *exploration, int64_t trials, bool (*keep)(struct session *session, const struct exploration *exploration))
+bool explore(struct session *session, struct exploration *exploration, int64_t trials,
+        bool (*keep)(struct session *session, const struct exploration *exploration))
 {
 	struct choices point;
-	while ((int64_t)exploration->trials.count < trials && propose(session, exploration, &point)) {
-		if (!try_point(session, exploration, &point) || (keep && !keep(session, exploration)))
+	while ((int64_t)exploration->trials.count < trials &&
+	        propose(session, exploration, &point)) {
+		if (!try_point(session, exploration, &point) ||
+		        (keep && !keep(session, exploration)))
 			return false;
 		if (session->on_progress)
-			session->on_progress(session->on_stage_user, "explored", (int)(100 * (int64_t)exploration->trials.count / trials));
+			session->on_progress(session->on_stage_user, "explored",
+			        (int)(100 * (int64_t)exploration->trials.count / trials));
 	}
 	return true;
 }
@@ -253,7 +285,8 @@ static const char *constraints_of(struct session *session)
 	struct text text = text_new(session->arena);
 	for (int i = 0; i < LIMITS; i++)
 		if (options->limit[i])
-			text_add(&text, "%s--%s %s", text.size ? " " : "", limit_option[i], options->limit[i]);
+			text_add(&text, "%s--%s %s", text.size ? " " : "", limit_option[i],
+			        options->limit[i]);
 	if (options->target_ms)
 		text_add(&text, "%s--target-ms %s", text.size ? " " : "", options->target_ms);
 	for (size_t i = 0; i < options->fix.count; i++)
@@ -271,10 +304,16 @@ bool exploration_begin(struct session *session, struct exploration *exploration)
 	char hash[65];
 	const char *text = file_read(session->arena, session->options.file, &size, &reason);
 	if (!text)
-		return diag_error(&session->diag, (struct location){.file = session->options.file}, "cannot be read: %s", reason);
+		return diag_error(&session->diag,
+		        (struct location){ .file = session->options.file }, "cannot be read: %s",
+		        reason);
 	blake2_hex(text, size, hash);
-	*exploration = (struct exploration){.model = text_copy(session->arena, hash, 64), .name = session->options.file, .platform = session->platform->name, .fixed_choices = session->choices,
-					    .fix = session->options.fix, .target_ms = session->target_ms};
+	*exploration = (struct exploration){ .model = text_copy(session->arena, hash, 64),
+		.name = session->options.file,
+		.platform = session->platform->name,
+		.fixed_choices = session->choices,
+		.fix = session->options.fix,
+		.target_ms = session->target_ms };
 	exploration->quant = session->quant ? session->quant->text : "none";
 	exploration->constraints = constraints_of(session);
 	return true;

@@ -1,4 +1,5 @@
-/* The state of an exploration as a JSON file: written whole after every trial, so that an interrupted one goes on where it was. */
+/* The state of an exploration as a JSON file: written whole after every trial, so that an
+ * interrupted one goes on where it was. */
 #include "base/data.h"
 #include "base/json.h"
 #include "explore/explore.h"
@@ -37,17 +38,25 @@ static void add_trial(struct text *out, const struct exploration *exploration, s
 	text_add(out, ", \"cycles\": %lld", (long long)trial->cycles);
 	if (trial->simulated)
 		text_add(out, ", \"simulated\": %lld", (long long)trial->simulated);
-	text_add(out, ", \"latency_ms\": %.17g, \"launches_per_second\": %.17g, \"energy_mj\": %.17g, \"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"on_chip_bytes\": %lld", trial->ms,
-		 trial->per_second, trial->energy_mj, (long long)trial->used.lut, (long long)trial->used.ff, (long long)trial->used.dsp, (long long)trial->used.bram18,
-		 (long long)trial->used.uram, (long long)trial->on_chip);
-	text_add(out, ", \"pareto_optimal\": %s}", exploration_on_front(exploration, number) ? "true" : "false");
+	text_add(out,
+	        ", \"latency_ms\": %.17g, \"launches_per_second\": %.17g, \"energy_mj\": %.17g, "
+	        "\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, "
+	        "\"on_chip_bytes\": %lld",
+	        trial->ms, trial->per_second, trial->energy_mj, (long long)trial->used.lut,
+	        (long long)trial->used.ff, (long long)trial->used.dsp,
+	        (long long)trial->used.bram18, (long long)trial->used.uram,
+	        (long long)trial->on_chip);
+	text_add(out, ", \"pareto_optimal\": %s}",
+	        exploration_on_front(exploration, number) ? "true" : "false");
 }
 
 void exploration_json(const struct exploration *exploration, struct text *out)
 {
 	const struct {
 		const char *key, *value;
-	} head[] = {{"model", exploration->model}, {"name", exploration->name}, {"platform", exploration->platform}, {"quant", exploration->quant}, {"constraints", exploration->constraints}};
+	} head[] = { { "model", exploration->model }, { "name", exploration->name },
+		{ "platform", exploration->platform }, { "quant", exploration->quant },
+		{ "constraints", exploration->constraints } };
 	text_add(out, "{\n  \"exploration\": %d", SCHEMA);
 	for (size_t i = 0; i < sizeof head / sizeof *head; i++) {
 		text_add(out, ",\n  \"%s\": ", head[i].key);
@@ -105,9 +114,11 @@ static bool is_measure(double number)
 	return number > 0 && isfinite(number);
 }
 
-static bool read_trial(const struct json *json, const struct exploration *exploration, struct trial *trial)
+static bool read_trial(
+        const struct json *json, const struct exploration *exploration, struct trial *trial)
 {
-	*trial = (struct trial){.asked = {.fixed = exploration->fixed_choices.fixed, .fix = exploration->fixed_choices.fix}};
+	*trial = (struct trial){ .asked = { .fixed = exploration->fixed_choices.fixed,
+		                         .fix = exploration->fixed_choices.fix } };
 	trial->built = trial->asked;
 	if (!read_choices(json_get(json, "requested"), &trial->asked))
 		return false;
@@ -119,25 +130,34 @@ static bool read_trial(const struct json *json, const struct exploration *explor
 	trial->ms = number_of(json, "latency_ms");
 	trial->per_second = number_of(json, "launches_per_second");
 	trial->energy_mj = number_of(json, "energy_mj");
-	trial->used = (struct resources){whole_of(json, "lut"), whole_of(json, "ff"), whole_of(json, "dsp"), whole_of(json, "bram18"), whole_of(json, "uram")};
+	trial->used = (struct resources){ whole_of(json, "lut"), whole_of(json, "ff"),
+		whole_of(json, "dsp"), whole_of(json, "bram18"), whole_of(json, "uram") };
 	trial->on_chip = whole_of(json, "on_chip_bytes");
 	const struct resources *used = &trial->used;
-	return read_choices(json_get(json, "resolved"), &trial->built) && trial->cycles > 0 && trial->simulated >= 0 && is_measure(trial->ms) && is_measure(trial->per_second) &&
-	       is_measure(trial->energy_mj) && used->lut >= 0 && used->ff >= 0 && used->dsp >= 0 && used->bram18 >= 0 && used->uram >= 0 && trial->on_chip >= 0;
+	return read_choices(json_get(json, "resolved"), &trial->built) && trial->cycles > 0 &&
+	        trial->simulated >= 0 && is_measure(trial->ms) && is_measure(trial->per_second) &&
+	        is_measure(trial->energy_mj) && used->lut >= 0 && used->ff >= 0 && used->dsp >= 0 &&
+	        used->bram18 >= 0 && used->uram >= 0 && trial->on_chip >= 0;
 }
 
 static bool damaged(struct session *session, const char *path, const char *what)
 {
-	diag_error(&session->diag, (struct location){.file = path}, "is not a state file of `stc explore`: %s", what);
+	diag_error(&session->diag, (struct location){ .file = path },
+	        "is not a state file of `stc explore`: %s", what);
 	return diag_note(&session->diag, "a file that `stc explore -o` wrote with this version");
 }
 
-static bool same(struct session *session, const char *path, const char *what, const char *has, const char *wanted)
+static bool same(struct session *session, const char *path, const char *what, const char *has,
+        const char *wanted)
 {
 	if (text_same(has, wanted))
 		return true;
-	diag_error(&session->diag, (struct location){.file = path}, "is the state file of another exploration: its %s is '%s', not '%s'", what, has ? has : "", wanted);
-	return diag_note(&session->diag, "use the same input, --platform, --quant, limits and options as before; or another file");
+	diag_error(&session->diag, (struct location){ .file = path },
+	        "is the state file of another exploration: its %s is '%s', not '%s'", what,
+	        has ? has : "", wanted);
+	return diag_note(&session->diag,
+	        "use the same input, --platform, --quant, limits and options as before; or another "
+	        "file");
 }
 
 /* NULL after a diagnostic. */
@@ -147,31 +167,40 @@ static const struct json *read_state(struct session *session, const char *path)
 	size_t size;
 	const char *text = file_read(session->arena, path, &size, &reason);
 	if (!text) {
-		diag_error(&session->diag, (struct location){.file = path}, "cannot be read: %s", reason);
+		diag_error(&session->diag, (struct location){ .file = path }, "cannot be read: %s",
+		        reason);
 		return NULL;
 	}
-	const struct json *json = json_parse(session->arena, text, size, NULL), *trials = json_get(json, "trials");
+	const struct json *json = json_parse(session->arena, text, size, NULL);
+	const struct json *trials = json_get(json, "trials");
 	if (json && whole_of(json, "exploration") == SCHEMA && trials && trials->kind == JSON_ARRAY)
 		return json;
 	damaged(session, path, json ? "it lacks its version or its trials" : "it is no JSON");
 	return NULL;
 }
 
-static bool is_of(struct session *session, const char *path, const struct json *json, const struct exploration *exploration)
+static bool is_of(struct session *session, const char *path, const struct json *json,
+        const struct exploration *exploration)
 {
-	return same(session, path, "model", json_text(json, "model"), exploration->model) && same(session, path, "platform", json_text(json, "platform"), exploration->platform) &&
-	       same(session, path, "quant", json_text(json, "quant"), exploration->quant);
+	return same(session, path, "model", json_text(json, "model"), exploration->model) &&
+	        same(session, path, "platform", json_text(json, "platform"),
+	                exploration->platform) &&
+	        same(session, path, "quant", json_text(json, "quant"), exploration->quant);
 }
 
 bool exploration_read(struct session *session, const char *path, struct exploration *exploration)
 {
 	const struct json *json = read_state(session, path);
-	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "constraint", json_text(json, "constraints"), exploration->constraints))
+	if (!json || !is_of(session, path, json, exploration) ||
+	        !same(session, path, "constraint", json_text(json, "constraints"),
+	                exploration->constraints))
 		return false;
 	for (const struct json *item = json_get(json, "trials")->first; item; item = item->next) {
 		struct trial trial;
 		if (!read_trial(item, exploration, &trial))
-			return damaged(session, path, text_format(session->arena, "its trial %zu is damaged", exploration->trials.count));
+			return damaged(session, path,
+			        text_format(session->arena, "its trial %zu is damaged",
+			                exploration->trials.count));
 		VEC_PUSH(session->arena, &exploration->trials, trial);
 	}
 	return true;
@@ -186,7 +215,8 @@ static bool choices_are_free(struct session *session)
 		free = free && !session->options.choices.value[c];
 	if (free)
 		return true;
-	diag_error(&session->diag, NOWHERE, "--trial sets all design parameters, and others are set as well");
+	diag_error(&session->diag, NOWHERE,
+	        "--trial sets all design parameters, and others are set as well");
 	return diag_note(&session->diag, "use --trial alone, or the other options without it");
 }
 
@@ -195,7 +225,8 @@ static bool no_trial(struct session *session, const char *point, const struct js
 	diag_error(&session->diag, NOWHERE, "--trial %s names no design", point);
 	if (!trials)
 		return diag_note(&session->diag, "STATE.json:ID");
-	return diag_note(&session->diag, "STATE.json:ID with an id below %d, of a trial that gave a design", trials->count);
+	return diag_note(&session->diag,
+	        "STATE.json:ID with an id below %d, of a trial that gave a design", trials->count);
 }
 
 bool exploration_take(struct session *session, const char *point)
@@ -209,10 +240,13 @@ bool exploration_take(struct session *session, const char *point)
 		return no_trial(session, point, NULL);
 	const char *path = text_copy(session->arena, point, (size_t)(colon - point));
 	const struct json *json = read_state(session, path);
-	if (!json || !choices_are_free(session) || !exploration_begin(session, &exploration) || !is_of(session, path, json, &exploration))
+	if (!json || !choices_are_free(session) || !exploration_begin(session, &exploration) ||
+	        !is_of(session, path, json, &exploration))
 		return false;
-	const char *constraints = json_text(json, "constraints");           /* limits come first; without any the design is as it was found */
-	if (strncmp(constraints ? constraints : "", exploration.constraints, strlen(exploration.constraints)) != 0)
+	/* limits come first; without any the design is as it was found */
+	const char *constraints = json_text(json, "constraints");
+	if (strncmp(constraints ? constraints : "", exploration.constraints,
+	            strlen(exploration.constraints)) != 0)
 		return same(session, path, "constraint", constraints, exploration.constraints);
 	const struct json *item = json_get(json, "trials")->first;
 	for (long i = 0; item && i < id; i++)
@@ -220,7 +254,10 @@ bool exploration_take(struct session *session, const char *point)
 	if (!item || !read_trial(item, &exploration, &trial) || trial.refused)
 		return no_trial(session, point, json_get(json, "trials"));
 	session->options.choices = trial.built;
-	for (const struct json *fix = json_get(json, "fixed_kernels") ? json_get(json, "fixed_kernels")->first : NULL; fix; fix = fix->next)
+	for (const struct json *fix = json_get(json, "fixed_kernels")
+	                ? json_get(json, "fixed_kernels")->first
+	                : NULL;
+	        fix; fix = fix->next)
 		if (fix->text)
 			VEC_PUSH(session->arena, &session->options.fix, fix->text);
 	return true;

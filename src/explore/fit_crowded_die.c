@@ -7,23 +7,37 @@
 #include "predict/token.h"
 #include <math.h>
 
-#define PE_REDUCTION_PART 6               /* at most one slice in so many is given up for the clock */
-#define LUT_SHARE_DECODE 400       /* NARROW beside slices of one token, or so many, which costs less time */
-#define LUT_SHARE_PREFILL 205     /* or so many beside slices of a prompt's tokens, which take most DSPs */
-#define LUT_SHARE_FEW_TOKENS 220    /* NARROW beside slices that take a few counted tokens abreast, */
+/* at most one slice in so many is given up for the clock */
+#define PE_REDUCTION_PART 6
+/* NARROW beside slices of one token, or so many, which costs less time */
+#define LUT_SHARE_DECODE 400
+/* or so many beside slices of a prompt's tokens, which take most DSPs */
+#define LUT_SHARE_PREFILL 205
+/* NARROW beside slices that take a few counted tokens abreast, */
+#define LUT_SHARE_FEW_TOKENS 220
 #define LUT_SHARE_FEW_TOKENS_LEAST 180 /* or so many thousandths of LUTs, */
-#define LUT_SHARE_TILED_WIDE 265        /* or so many thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, where hardly too much is taken, */
-#define LUT_SHARE_TILED_NARROW 234      /* or so many, */
-#define LUT_SHARE_TILED_NARROWER 230        /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires, */
-#define LUT_SHARE_TILED_NARROWEST 220       /* or so many, where what is between them crowds a die */
-#define LUT_SHARE_TILED_FEW_PORTS 250       /* or so many beside fewer ports of states, which leave wires, */
-#define DSP_SHARE_FACTOR_FEW_TOKENS 1.25      /* and so many times as large a part of DSPs */
-#define SLOWER_LOSES 1.05     /* dies may be too full at a slower clock as well, and then it is so many times as slow as it is rated, at least */
-#define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
+/* or so many thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, where
+ * hardly too much is taken, */
+#define LUT_SHARE_TILED_WIDE 265
+#define LUT_SHARE_TILED_NARROW 234 /* or so many, */
+/* or so many, since attention may take twice as many keys a cycle for one more, and its words
+ * the wires, */
+#define LUT_SHARE_TILED_NARROWER 230
+/* or so many, where what is between them crowds a die */
+#define LUT_SHARE_TILED_NARROWEST 220
+/* or so many beside fewer ports of states, which leave wires, */
+#define LUT_SHARE_TILED_FEW_PORTS 250
+#define DSP_SHARE_FACTOR_FEW_TOKENS 1.25 /* and so many times as large a part of DSPs */
+/* dies may be too full at a slower clock as well, and then it is so many times as slow as it is
+ * rated, at least */
+#define SLOWER_LOSES 1.05
+/* of run-time extents, the part at which a design is to be quick as well */
+#define SHORT 8
 
 enum { FIT_TRIALS_MOST = 20 };
 
-void build_apply_trial(struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial)
+void build_apply_trial(
+        struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial)
 {
 	struct session *session = b->session;
 	struct choices *choices = &session->choices;
@@ -35,9 +49,13 @@ void build_apply_trial(struct build *b, const struct choices *wanted, const stru
 	if (fit_trial->pes)
 		choices->value[CHOICE_ENGINE_PES] = fit_trial->pes;
 	if (fit_trial->lut_share) {
-		double dsp = fit_trial->workload == WORKLOAD_FEW_TOKENS ? DSP_SHARE_FACTOR_FEW_TOKENS * fit_trial->lut_share : fit_trial->lut_share;
-		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * fit_trial->lut_share / 1000;
-		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 1000);
+		double dsp = fit_trial->workload == WORKLOAD_FEW_TOKENS
+		        ? DSP_SHARE_FACTOR_FEW_TOKENS * fit_trial->lut_share
+		        : fit_trial->lut_share;
+		choices->value[CHOICE_LUT] =
+		        platform_total(session->platform).lut * fit_trial->lut_share / 1000;
+		choices->value[CHOICE_DSP] =
+		        (int64_t)((double)platform_total(session->platform).dsp * dsp / 1000);
 	}
 	if (fit_trial->paced_ends)
 		choices->value[CHOICE_PROLOGUE] = 1 + PROLOGUE_PACED;
@@ -48,30 +66,81 @@ void build_apply_trial(struct build *b, const struct choices *wanted, const stru
 static enum workload workload_of(const struct build *b)
 {
 	const struct block *body = module_main(b->tensor)->region[0];
-	return build_counts_tokens(b) ? WORKLOAD_FEW_TOKENS : engine_has_run_time_tiles(body) ? WORKLOAD_TILED_TOKENS : engine_has_many_tokens(body) ? WORKLOAD_PREFILL : WORKLOAD_DECODE;
+	return build_counts_tokens(b)             ? WORKLOAD_FEW_TOKENS
+	        : engine_has_run_time_tiles(body) ? WORKLOAD_TILED_TOKENS
+	        : engine_has_many_tokens(body)    ? WORKLOAD_PREFILL
+	                                          : WORKLOAD_DECODE;
 }
 
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
-static int list_fit_trials(const struct session *session, const struct choices *wanted, int pes, enum workload workload, struct fit_trial *list)
+static int list_fit_trials(const struct session *session, const struct choices *wanted, int pes,
+        enum workload workload, struct fit_trial *list)
 {
-	int fewer = pes - 2 * ENGINE_PE_STEP, fit_trial = pes - ENGINE_PE_STEP, count = 0;
-	const struct fit_trial fit_trials[] = {{.lut_share = LUT_SHARE_DEFAULT}, {.lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE}, {.lut_share = LUT_SHARE_PREFILL, .workload = WORKLOAD_PREFILL}, {.ports = 4}, {.ports = 4, .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE}, {.ports = 2}, {.ports = 2, .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE}, {.ports = 2, .lut_share = LUT_SHARE_DEFAULT}, {.ports = 1}, {.pes = fewer}, {.ports = 2, .pes = fewer}, {.ports = 1, .pes = fewer},
-				    {.lut_share = LUT_SHARE_FEW_TOKENS, .workload = WORKLOAD_FEW_TOKENS}, {.pes = fewer, .lut_share = LUT_SHARE_FEW_TOKENS, .workload = WORKLOAD_FEW_TOKENS}, {.pes = fit_trial, .lut_share = LUT_SHARE_FEW_TOKENS, .workload = WORKLOAD_FEW_TOKENS},
-				    {.pes = fit_trial, .lut_share = (LUT_SHARE_FEW_TOKENS + LUT_SHARE_FEW_TOKENS_LEAST) / 2, .workload = WORKLOAD_FEW_TOKENS}, {.pes = fit_trial, .lut_share = LUT_SHARE_FEW_TOKENS_LEAST, .workload = WORKLOAD_FEW_TOKENS}, {.lut_share = LUT_SHARE_TILED_WIDE, .workload = WORKLOAD_TILED_TOKENS}, {.lut_share = LUT_SHARE_TILED_NARROW, .workload = WORKLOAD_TILED_TOKENS}, {.lut_share = LUT_SHARE_TILED_NARROWER, .workload = WORKLOAD_TILED_TOKENS}, {.lut_share = LUT_SHARE_TILED_NARROWEST, .workload = WORKLOAD_TILED_TOKENS}, {.loaders = 3, .lut_share = LUT_SHARE_TILED_NARROW, .workload = WORKLOAD_TILED_TOKENS}, {.loaders = 3, .lut_share = LUT_SHARE_TILED_NARROWER, .workload = WORKLOAD_TILED_TOKENS}, {.ports = 4, .lut_share = LUT_SHARE_TILED_FEW_PORTS, .workload = WORKLOAD_TILED_TOKENS}, {.ports = 4, .lut_share = LUT_SHARE_TILED_NARROW, .workload = WORKLOAD_TILED_TOKENS}, {.ports = 4, .lut_share = LUT_SHARE_TILED_NARROWER, .workload = WORKLOAD_TILED_TOKENS}, {.pes = fit_trial, .workload = WORKLOAD_TILED_TOKENS}};
+	int fewer = pes - 2 * ENGINE_PE_STEP;
+	int fit_trial = pes - ENGINE_PE_STEP;
+	int count = 0;
+	const struct fit_trial fit_trials[] = { { .lut_share = LUT_SHARE_DEFAULT },
+		{ .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE },
+		{ .lut_share = LUT_SHARE_PREFILL, .workload = WORKLOAD_PREFILL }, { .ports = 4 },
+		{ .ports = 4, .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE },
+		{ .ports = 2 },
+		{ .ports = 2, .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE },
+		{ .ports = 2, .lut_share = LUT_SHARE_DEFAULT }, { .ports = 1 }, { .pes = fewer },
+		{ .ports = 2, .pes = fewer }, { .ports = 1, .pes = fewer },
+		{ .lut_share = LUT_SHARE_FEW_TOKENS, .workload = WORKLOAD_FEW_TOKENS },
+		{ .pes = fewer,
+		        .lut_share = LUT_SHARE_FEW_TOKENS,
+		        .workload = WORKLOAD_FEW_TOKENS },
+		{ .pes = fit_trial,
+		        .lut_share = LUT_SHARE_FEW_TOKENS,
+		        .workload = WORKLOAD_FEW_TOKENS },
+		{ .pes = fit_trial,
+		        .lut_share = (LUT_SHARE_FEW_TOKENS + LUT_SHARE_FEW_TOKENS_LEAST) / 2,
+		        .workload = WORKLOAD_FEW_TOKENS },
+		{ .pes = fit_trial,
+		        .lut_share = LUT_SHARE_FEW_TOKENS_LEAST,
+		        .workload = WORKLOAD_FEW_TOKENS },
+		{ .lut_share = LUT_SHARE_TILED_WIDE, .workload = WORKLOAD_TILED_TOKENS },
+		{ .lut_share = LUT_SHARE_TILED_NARROW, .workload = WORKLOAD_TILED_TOKENS },
+		{ .lut_share = LUT_SHARE_TILED_NARROWER, .workload = WORKLOAD_TILED_TOKENS },
+		{ .lut_share = LUT_SHARE_TILED_NARROWEST, .workload = WORKLOAD_TILED_TOKENS },
+		{ .loaders = 3,
+		        .lut_share = LUT_SHARE_TILED_NARROW,
+		        .workload = WORKLOAD_TILED_TOKENS },
+		{ .loaders = 3,
+		        .lut_share = LUT_SHARE_TILED_NARROWER,
+		        .workload = WORKLOAD_TILED_TOKENS },
+		{ .ports = 4,
+		        .lut_share = LUT_SHARE_TILED_FEW_PORTS,
+		        .workload = WORKLOAD_TILED_TOKENS },
+		{ .ports = 4,
+		        .lut_share = LUT_SHARE_TILED_NARROW,
+		        .workload = WORKLOAD_TILED_TOKENS },
+		{ .ports = 4,
+		        .lut_share = LUT_SHARE_TILED_NARROWER,
+		        .workload = WORKLOAD_TILED_TOKENS },
+		{ .pes = fit_trial, .workload = WORKLOAD_TILED_TOKENS } };
 	for (size_t i = 0; pes && i < sizeof fit_trials / sizeof *fit_trials; i++) {
-		bool ports = (!fit_trials[i].ports || !wanted->value[CHOICE_KV_PORTS]) && (!fit_trials[i].loaders || !wanted->value[CHOICE_KV_LOADERS]), own = !fit_trials[i].workload || fit_trials[i].workload == workload;
-		bool kernels = !fit_trials[i].lut_share || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
-		if (own && ports && kernels && (!fit_trials[i].pes || (!session->options.choices.value[CHOICE_ENGINE_PES] && fewer * PE_REDUCTION_PART >= pes * (PE_REDUCTION_PART - 1))))
+		bool ports = (!fit_trials[i].ports || !wanted->value[CHOICE_KV_PORTS]) &&
+		        (!fit_trials[i].loaders || !wanted->value[CHOICE_KV_LOADERS]),
+		     own = !fit_trials[i].workload || fit_trials[i].workload == workload;
+		bool kernels = !fit_trials[i].lut_share ||
+		        (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
+		if (own && ports && kernels &&
+		        (!fit_trials[i].pes ||
+		                (!session->options.choices.value[CHOICE_ENGINE_PES] &&
+		                        fewer * PE_REDUCTION_PART >=
+		                                pes * (PE_REDUCTION_PART - 1))))
 			list[count++] = fit_trials[i];
 	}
 	if (!session->options.choices.value[CHOICE_CLOCK])
-		list[count++] = (struct fit_trial){.slow = true};
+		list[count++] = (struct fit_trial){ .slow = true };
 	return count;
 }
 
 struct clock build_clock(const struct session *session)
 {
-	return (struct clock){session->platform, session->options.choices.value[CHOICE_CLOCK]};
+	return (struct clock){ session->platform, session->options.choices.value[CHOICE_CLOCK] };
 }
 
 void build_set_clock(struct session *session, struct clock clock)
@@ -85,8 +154,10 @@ static double milliseconds_at(const struct session *session, struct token_detail
 	return (double)report_cycles(session, detail) / (session->platform->clock_mhz * 1e3);
 }
 
-/* Of a launch; where it counts its tokens (`rows` is their extent, else -1), of one alone and of one with as many others as there may be: a text has as many that are read as that are written. */
-static double milliseconds_of_tokens(const struct session *session, struct token_detail detail, struct extent_value *extent, int rows)
+/* Of a launch; where it counts its tokens (`rows` is their extent, else -1), of one alone and of
+ * one with as many others as there may be: a text has as many that are read as that are written. */
+static double milliseconds_of_tokens(const struct session *session, struct token_detail detail,
+        struct extent_value *extent, int rows)
 {
 	double all = milliseconds_at(session, detail);
 	if (rows < 0 || all <= 0)
@@ -98,13 +169,15 @@ static double milliseconds_of_tokens(const struct session *session, struct token
 	return one + all / (double)most;
 }
 
-/* By the milliseconds that the token model gives at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
+/* By the milliseconds that the token model gives at the most run-time extents, times those at a
+ * part of them, since neither is to suffer for the other. */
 double build_rating(const struct session *session)
 {
 	struct arena *arena = arena_within(session->attempt);
 	struct map digits = map_new(arena);
 	struct extent_value *extent;
-	int extents = timing_extents(session->attempt, session->module, &extent), rows = -1;
+	int extents = timing_extents(session->attempt, session->module, &extent);
+	int rows = -1;
 	struct token_detail detail = token_detail_rated;
 	for (int i = 0; i < extents; i++)
 		rows = tokens_counted_by(module_main(session->module), extent[i].symbol) ? i : rows;
@@ -129,7 +202,8 @@ void build_rate(const struct session *session, struct fit_trial *fit_trial)
 	}
 }
 
-/* Built as far as its cycles can be told, where every FIFO holds all its words.  A slower clock costs time everywhere: it is rated as the others are. */
+/* Built as far as its cycles can be told, where every FIFO holds all its words.  A slower clock
+ * costs time everywhere: it is rated as the others are. */
 void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial)
 {
 	struct session *session = b->session;
@@ -149,12 +223,16 @@ void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_
 
 static bool same_trial(const struct fit_trial *left, const struct fit_trial *right)
 {
-	return left->ports == right->ports && left->loaders == right->loaders && left->pes == right->pes && left->lut_share == right->lut_share && left->slow == right->slow;
+	return left->ports == right->ports && left->loaders == right->loaders &&
+	        left->pes == right->pes && left->lut_share == right->lut_share &&
+	        left->slow == right->slow;
 }
 
 static bool same_design(const struct fit_trial *left, const struct fit_trial *right)
 {
-	return left->slow == right->slow && left->lut == right->lut && left->dsp == right->dsp && left->rating <= right->rating * RATING_TOLERANCE && right->rating <= left->rating * RATING_TOLERANCE;
+	return left->slow == right->slow && left->lut == right->lut && left->dsp == right->dsp &&
+	        left->rating <= right->rating * RATING_TOLERANCE &&
+	        right->rating <= left->rating * RATING_TOLERANCE;
 }
 
 /* The quickest first; of those that are alike, the first of the table. */
@@ -169,8 +247,10 @@ static void sort_fit_trials(struct fit_trial *list, int count)
 	}
 }
 
-/* true: built, and no die is crowded, or the clock is slower.  rated: as far as it takes for that, it has just been built. */
-static bool build_fit_trial(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, bool rated)
+/* true: built, and no die is crowded, or the clock is slower.  rated: as far as it takes for
+ * that, it has just been built. */
+static bool build_fit_trial(
+        struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, bool rated)
 {
 	if (fit_trial->slow)
 		limits_slower(b->session);
@@ -189,33 +269,42 @@ static bool is_hopeless(const struct fit_trial *list, int count, const struct fi
 	for (int i = 0; i < count; i++) {
 		const struct fit_trial *other = &list[i];
 		bool pes = !fit_trial->pes || (other->pes && other->pes <= fit_trial->pes);
-		if (other->crowded && !fit_trial->slow && pes && other->lut <= fit_trial->lut && other->dsp <= fit_trial->dsp)
+		if (other->crowded && !fit_trial->slow && pes && other->lut <= fit_trial->lut &&
+		        other->dsp <= fit_trial->dsp)
 			return true;
 	}
 	return false;
 }
 
-/* What was built may be slower than its way was rated, since FIFOs took room and kernels are narrower than it asks for. */
+/* What was built may be slower than its way was rated, since FIFOs took room and kernels are
+ * narrower than it asks for. */
 static void rate_built(struct build *b, struct fit_trial *fit_trial)
 {
 	fit_trial->rating = build_rating(b->session) * (fit_trial->slow ? SLOWER_LOSES : 1);
 	fit_trial->measured = true;
 }
 
-/* true: another way may be quicker than what was built; it comes first, and this one is rated as it is. */
-static bool is_overtaken(struct build *b, const struct fit_trial *list, int count, struct fit_trial *fit_trial)
+/* true: another way may be quicker than what was built; it comes first, and this one is rated as
+ * it is. */
+static bool is_overtaken(
+        struct build *b, const struct fit_trial *list, int count, struct fit_trial *fit_trial)
 {
 	if (fit_trial->measured)
 		return false;
 	bool overtaken = false;
 	rate_built(b, fit_trial);
 	for (int i = 0; i < count; i++)
-		overtaken = overtaken || (!list[i].done && list[i].rating * (list[i].measured ? 1 : RATING_TOLERANCE) < fit_trial->rating && !is_hopeless(list, count, &list[i]));
+		overtaken = overtaken ||
+		        (!list[i].done &&
+		                list[i].rating * (list[i].measured ? 1 : RATING_TOLERANCE) <
+		                        fit_trial->rating &&
+		                !is_hopeless(list, count, &list[i]));
 	fit_trial->done = !overtaken;
 	return overtaken;
 }
 
-/* Of two designs that differ in what stands outside of layers the quicker one is the way's.  true: it is the one that the session's module is. */
+/* Of two designs that differ in what stands outside of layers the quicker one is the way's.
+ * true: it is the one that the session's module is. */
 static bool rate_ends(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial)
 {
 	struct fit_trial paced_ends = *fit_trial;
@@ -232,7 +321,7 @@ struct fit_trials {
 	struct clock clock;
 	struct fit_trial list[FIT_TRIALS_MOST], crowded;
 	int count;
-	bool two, ends;           /* rated at a time; compared */
+	bool two, ends; /* rated at a time; compared */
 };
 
 /* A way, with those before it.  true: the session's module is what it was rated as. */
@@ -245,7 +334,8 @@ static bool rate_in_order(struct build *b, struct fit_trials *w, int number)
 		speculative_rate(b, w->wanted, fit_trial, fit_trial + 1);
 	else
 		build_rate_trial(b, w->wanted, fit_trial);
-	bool made = !w->ends || fit_trial->workload != WORKLOAD_TILED_TOKENS || rate_ends(b, w->wanted, fit_trial);
+	bool made = !w->ends || fit_trial->workload != WORKLOAD_TILED_TOKENS ||
+	        rate_ends(b, w->wanted, fit_trial);
 	for (int before = 0; before < number; before++)
 		fit_trial->done = fit_trial->done || same_design(fit_trial, &w->list[before]);
 	return made;
@@ -265,7 +355,8 @@ static bool build_cheap_trial(struct build *b, struct fit_trials *w)
 	for (int i = 0; i < w->count && !session->stop; i++) {
 		struct fit_trial *fit_trial = &w->list[i];
 		bool made = rate_in_order(b, w, i);
-		if (fit_trial->done || fit_trial->rating > most || !build_fit_trial(b, w->wanted, fit_trial, made))
+		if (fit_trial->done || fit_trial->rating > most ||
+		        !build_fit_trial(b, w->wanted, fit_trial, made))
 			continue;
 		rate_built(b, fit_trial);
 		if (fit_trial->rating <= most)
@@ -277,12 +368,16 @@ static bool build_cheap_trial(struct build *b, struct fit_trials *w)
 	return false;
 }
 
-/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
- * What costs next to nothing is built at once.  -O1 takes the first that fits.  Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
+/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where
+ * they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which
+ * is the quickest? What costs next to nothing is built at once.  -O1 takes the first that fits.
+ * Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
 static bool build_uncrowded(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
-	struct fit_trials w = {.wanted = wanted, .clock = build_clock(session), .ends = !wanted->value[CHOICE_PROLOGUE]};
+	struct fit_trials w = { .wanted = wanted,
+		.clock = build_clock(session),
+		.ends = !wanted->value[CHOICE_PROLOGUE] };
 	w.count = list_fit_trials(session, wanted, build_pes(b, &b->cost), workload_of(b), w.list);
 	bool rated = w.count > 1 && session->options.effort != 1;
 	w.two = build_counts_tokens(b) && speculation_allowed(b);
@@ -290,7 +385,8 @@ static bool build_uncrowded(struct build *b, const struct choices *wanted)
 		return true;
 	for (int i = 0; i < w.count && !session->stop; i++) {
 		struct fit_trial *fit_trial = &w.list[i];
-		if (fit_trial->done || (rated && is_hopeless(w.list, w.count, fit_trial)) || !build_fit_trial(b, wanted, fit_trial, false))
+		if (fit_trial->done || (rated && is_hopeless(w.list, w.count, fit_trial)) ||
+		        !build_fit_trial(b, wanted, fit_trial, false))
 			continue;
 		if (!rated || !is_overtaken(b, w.list, w.count, fit_trial))
 			return true;
@@ -301,7 +397,8 @@ static bool build_uncrowded(struct build *b, const struct choices *wanted)
 	return false;
 }
 
-/* At the clock that the rule gives, or that is asked for, even if a die is crowded whatever is taken back; of one of two phases nobody knows yet how full its dies will be. */
+/* At the clock that the rule gives, or that is asked for, even if a die is crowded whatever is
+ * taken back; of one of two phases nobody knows yet how full its dies will be. */
 bool build_at_clock(struct build *b)
 {
 	struct session *session = b->session;

@@ -9,7 +9,7 @@ struct join {
 	struct arena *arena;
 	const struct phase *first, *second;
 	const struct op *main[2];
-	bool *taken;              /* [ports of the first] stands for one of the second */
+	bool *taken; /* [ports of the first] stands for one of the second */
 	struct joined *joined;
 };
 
@@ -36,15 +36,24 @@ static const char *attr_words(struct arena *arena, const struct attr *attr)
 /* One tensor of the host: the same name, role, type, and for a weight what it is made from. */
 static bool same_tensor(struct arena *arena, const struct attr *left, const struct attr *right)
 {
-	return left && right && text_same(attr_item(left, KEY_ROLE)->text, attr_item(right, KEY_ROLE)->text) && text_same(attr_item(left, KEY_TYPE)->type->text, attr_item(right, KEY_TYPE)->type->text) &&
-	       text_same(attr_words(arena, attr_item(left, KEY_DERIVED_FROM)), attr_words(arena, attr_item(right, KEY_DERIVED_FROM)));
+	return left && right &&
+	        text_same(attr_item(left, KEY_ROLE)->text, attr_item(right, KEY_ROLE)->text) &&
+	        text_same(attr_item(left, KEY_TYPE)->type->text,
+	                attr_item(right, KEY_TYPE)->type->text) &&
+	        text_same(attr_words(arena, attr_item(left, KEY_DERIVED_FROM)),
+	                attr_words(arena, attr_item(right, KEY_DERIVED_FROM)));
 }
 
-static bool not_one_model(const struct join *j, const char *name, const struct attr *left, const struct attr *right)
+static bool not_one_model(
+        const struct join *j, const char *name, const struct attr *left, const struct attr *right)
 {
 	struct diag *diag = j->second->module->diag;
-	diag_error(diag, NOWHERE, "%s and %s are not phases of the same model: the %s \"%s\" is %s in one and %s in the other", j->first->name, j->second->name,
-		   attr_item(left ? left : right, KEY_ROLE)->text, name, left ? attr_item(left, KEY_TYPE)->type->text : "missing", right ? attr_item(right, KEY_TYPE)->type->text : "missing");
+	diag_error(diag, NOWHERE,
+	        "%s and %s are not phases of the same model: the %s \"%s\" is %s in one and %s in "
+	        "the other",
+	        j->first->name, j->second->name, attr_item(left ? left : right, KEY_ROLE)->text,
+	        name, left ? attr_item(left, KEY_TYPE)->type->text : "missing",
+	        right ? attr_item(right, KEY_TYPE)->type->text : "missing");
 	return diag_note(diag, "accepted are modules with the same states");
 }
 
@@ -53,28 +62,33 @@ static bool same_states(const struct join *j, const struct op *from, const struc
 {
 	const struct attr *inputs = attr_get(from, KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs->count; i++) {
-		const struct attr *entry = inputs->items[i].value, *found = input_named(other, attr_item(entry, KEY_NAME)->text);
+		const struct attr *entry = inputs->items[i].value;
+		const struct attr *found = input_named(other, attr_item(entry, KEY_NAME)->text);
 		if (has_role(entry, "state") && !same_tensor(j->arena, entry, found))
-			return not_one_model(j, attr_item(entry, KEY_NAME)->text, from == j->main[0] ? entry : found, from == j->main[0] ? found : entry);
+			return not_one_model(j, attr_item(entry, KEY_NAME)->text,
+			        from == j->main[0] ? entry : found,
+			        from == j->main[0] ? found : entry);
 	}
 	return true;
 }
 
 /* ---- images */
 
-struct host_walk {                 /* of a segment: neighbouring loops that are one, are one */
+struct host_walk { /* of a segment: neighbouring loops that are one, are one */
 	int dims;
 	int64_t trip[DIMS_MOST], stride[DIMS_MOST];
 };
 
 static bool walk_of(const struct attr *segment, struct host_walk *host_walk)
 {
-	const struct attr *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES);
+	const struct attr *trips = attr_item(segment, KEY_TRIPS);
+	const struct attr *strides = attr_item(segment, KEY_STRIDES);
 	host_walk->dims = 0;
 	if (trips->count > DIMS_MOST)
 		return false;
 	for (int d = 0; d < trips->count; d++) {
-		int64_t trip = trips->integers[d], stride = strides->integers[d];
+		int64_t trip = trips->integers[d];
+		int64_t stride = strides->integers[d];
 		int last = host_walk->dims - 1;
 		if (trip == 1)
 			continue;
@@ -91,7 +105,8 @@ static bool walk_of(const struct attr *segment, struct host_walk *host_walk)
 
 static bool same_walk(const struct attr *left, const struct attr *right)
 {
-	struct host_walk l, r;
+	struct host_walk l;
+	struct host_walk r;
 	if (!walk_of(left, &l) || !walk_of(right, &r) || l.dims != r.dims)
 		return false;
 	size_t bytes = sizeof *l.trip * (size_t)l.dims;
@@ -100,29 +115,41 @@ static bool same_walk(const struct attr *left, const struct attr *right)
 
 static bool same_segment(const struct join *j, const struct attr *left, const struct attr *right)
 {
-	static const enum attr_key exact[] = {KEY_TRIPS, KEY_STRIDES, KEY_CONDITIONS};
+	static const enum attr_key exact[] = { KEY_TRIPS, KEY_STRIDES, KEY_CONDITIONS };
 	const char *name = attr_item(left, KEY_NAME)->text;
-	bool plain = !attr_item(left, KEY_CONDITIONS)->count && !attr_item(right, KEY_CONDITIONS)->count, same = true;
-	if (!text_same(name, attr_item(right, KEY_NAME)->text) || (!has_role(left, "weight") && !has_role(left, "state")) || !same_tensor(j->arena, input_named(j->main[0], name), input_named(j->main[1], name)))
+	bool plain = !attr_item(left, KEY_CONDITIONS)->count &&
+	        !attr_item(right, KEY_CONDITIONS)->count,
+	     same = true;
+	if (!text_same(name, attr_item(right, KEY_NAME)->text) ||
+	        (!has_role(left, "weight") && !has_role(left, "state")) ||
+	        !same_tensor(
+	                j->arena, input_named(j->main[0], name), input_named(j->main[1], name)))
 		return false;
-	if (attr_item(left, KEY_OFFSET)->integer != attr_item(right, KEY_OFFSET)->integer || attr_item(left, KEY_BASE)->integer != attr_item(right, KEY_BASE)->integer)
+	if (attr_item(left, KEY_OFFSET)->integer != attr_item(right, KEY_OFFSET)->integer ||
+	        attr_item(left, KEY_BASE)->integer != attr_item(right, KEY_BASE)->integer)
 		return false;
 	for (int i = 0; i < 3 && same; i++)
-		same = text_same(attr_words(j->arena, attr_item(left, exact[i])), attr_words(j->arena, attr_item(right, exact[i])));
+		same = text_same(attr_words(j->arena, attr_item(left, exact[i])),
+		        attr_words(j->arena, attr_item(right, exact[i])));
 	return same || (plain && same_walk(left, right));
 }
 
 static int64_t buffer_bytes(const struct attr *buffer)
 {
-	return attr_item(buffer, KEY_WORDS)->integer * emit_bytes(attr_item(buffer, KEY_WORD)->type);
+	return attr_item(buffer, KEY_WORDS)->integer *
+	        emit_bytes(attr_item(buffer, KEY_WORD)->type);
 }
 
 static bool same_buffer(const struct join *j, const struct attr *left, const struct attr *right)
 {
-	const struct attr *segments = attr_item(left, KEY_SEGMENTS), *others = attr_item(right, KEY_SEGMENTS);
-	const struct type *word = attr_item(left, KEY_WORD)->type, *other = attr_item(right, KEY_WORD)->type;
-	bool same = segments->count == others->count && segments->count && buffer_bytes(left) == buffer_bytes(right) && text_same(type_scalar(word)->text, type_scalar(other)->text) &&
-		    emit_bytes(word) * type_elements(other) == emit_bytes(other) * type_elements(word);
+	const struct attr *segments = attr_item(left, KEY_SEGMENTS);
+	const struct attr *others = attr_item(right, KEY_SEGMENTS);
+	const struct type *word = attr_item(left, KEY_WORD)->type;
+	const struct type *other = attr_item(right, KEY_WORD)->type;
+	bool same = segments->count == others->count && segments->count &&
+	        buffer_bytes(left) == buffer_bytes(right) &&
+	        text_same(type_scalar(word)->text, type_scalar(other)->text) &&
+	        emit_bytes(word) * type_elements(other) == emit_bytes(other) * type_elements(word);
 	for (int s = 0; same && s < segments->count; s++)
 		same = same_segment(j, segments->items[s].value, others->items[s].value);
 	return same;
@@ -148,7 +175,8 @@ static bool holds_model_data(const struct attr *buffer)
 	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 	bool kept = segments->count > 0;
 	for (int s = 0; kept && s < segments->count; s++)
-		kept = has_role(segments->items[s].value, "weight") || has_role(segments->items[s].value, "state");
+		kept = has_role(segments->items[s].value, "weight") ||
+		        has_role(segments->items[s].value, "state");
 	return kept;
 }
 
@@ -160,16 +188,23 @@ static void join_buffers(struct join *j)
 	for (int b = 0; b < list->count; b++) {
 		const struct attr *buffer = list->items[b].value;
 		const char *same = find_same(j, buffer);
-		items[b] = attr_with(module, buffer, KEY_NAME, attr_string(module, own_name(j, attr_item(buffer, KEY_NAME)->text)));
+		items[b] = attr_with(module, buffer, KEY_NAME,
+		        attr_string(module, own_name(j, attr_item(buffer, KEY_NAME)->text)));
 		if (same)
-			items[b] = attr_with(module, items[b], KEY_SAME_AS, attr_string(module, same));
+			items[b] =
+			        attr_with(module, items[b], KEY_SAME_AS, attr_string(module, same));
 		if (holds_model_data(buffer))
-			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) += buffer_bytes(buffer);
+			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) +=
+			        buffer_bytes(buffer);
 	}
-	attr_set(module, module_main(module), KEY_STREAM_BUFFERS, attr_array(module, list->count, items));
+	attr_set(module, module_main(module), KEY_STREAM_BUFFERS,
+	        attr_array(module, list->count, items));
 	const struct attr *feedback = attr_get(module_main(module), KEY_STREAM_FEEDBACK);
 	if (feedback)
-		attr_set(module, module_main(module), KEY_STREAM_FEEDBACK, attr_with(module, feedback, KEY_BUFFER, attr_string(module, own_name(j, attr_item_text(feedback, KEY_BUFFER)))));
+		attr_set(module, module_main(module), KEY_STREAM_FEEDBACK,
+		        attr_with(module, feedback, KEY_BUFFER,
+		                attr_string(module,
+		                        own_name(j, attr_item_text(feedback, KEY_BUFFER)))));
 }
 
 /* A state that both keep elsewhere would be two states. */
@@ -177,11 +212,16 @@ static bool states_are_shared(const struct join *j)
 {
 	const struct attr *list = attr_get(j->main[1], KEY_STREAM_BUFFERS);
 	for (int b = 0; b < list->count; b++) {
-		const struct attr *buffer = list->items[b].value, *segments = attr_item(buffer, KEY_SEGMENTS);
+		const struct attr *buffer = list->items[b].value;
+		const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 		for (int s = 0; s < segments->count && !attr_item(buffer, KEY_SAME_AS); s++)
 			if (has_role(segments->items[s].value, "state"))
-				return diag_error(j->second->module->diag, NOWHERE, "%s stores the state \"%s\" in another memory layout than %s", j->second->name,
-						  attr_item(segments->items[s].value, KEY_NAME)->text, j->first->name);
+				return diag_error(j->second->module->diag, NOWHERE,
+				        "%s stores the state \"%s\" in another memory layout than "
+				        "%s",
+				        j->second->name,
+				        attr_item(segments->items[s].value, KEY_NAME)->text,
+				        j->first->name);
 	}
 	return true;
 }
@@ -190,17 +230,22 @@ static bool states_are_shared(const struct join *j)
 
 static const char *buffer_of(const struct join *j, const char *own)
 {
-	const struct attr *same = attr_item(attr_entry(attr_get(j->main[1], KEY_STREAM_BUFFERS), own), KEY_SAME_AS);
+	const struct attr *same =
+	        attr_item(attr_entry(attr_get(j->main[1], KEY_STREAM_BUFFERS), own), KEY_SAME_AS);
 	return same ? same->text : NULL;
 }
 
-/* A port of the first that may stand for this one: of the same words and direction, on `channel` where that is known, at best of the same buffer.  -1: none. */
-static int stand_in(const struct join *j, struct memory_port port, const char *same, int64_t channel)
+/* A port of the first that may stand for this one: of the same words and direction, on `channel`
+ * where that is known, at best of the same buffer.  -1: none. */
+static int stand_in(
+        const struct join *j, struct memory_port port, const char *same, int64_t channel)
 {
 	int best = -1;
 	for (int i = 0; i < emit_ports(j->first->module); i++) {
 		struct memory_port other = emit_port(j->main[0], i);
-		bool fits = !j->taken[i] && other.write == port.write && text_same(other.word->text, port.word->text) && (channel < 0 || other.channel == channel);
+		bool fits = !j->taken[i] && other.write == port.write &&
+		        text_same(other.word->text, port.word->text) &&
+		        (channel < 0 || other.channel == channel);
 		if (fits && text_same(other.buffer, same))
 			return i;
 		best = fits && best < 0 && !same ? i : best;
@@ -208,8 +253,10 @@ static int stand_in(const struct join *j, struct memory_port port, const char *s
 	return best;
 }
 
-/* All ports of a buffer reach one memory channel: that of the first's buffer, or of the port that came first. */
-static int64_t channel_of(const struct join *j, const char *same, const struct map *channels, const char *own)
+/* All ports of a buffer reach one memory channel: that of the first's buffer, or of the port
+ * that came first. */
+static int64_t channel_of(
+        const struct join *j, const char *same, const struct map *channels, const char *own)
 {
 	const int64_t *known = map_get(channels, own);
 	for (int i = 0; same && i < emit_ports(j->first->module); i++)
@@ -218,13 +265,15 @@ static int64_t channel_of(const struct join *j, const char *same, const struct m
 	return known ? *known : -1;
 }
 
-/* A port of the first whose adapter may serve this one as well, since phases take turns: of as wide words, on `channel` where that is known.  -1: none. */
+/* A port of the first whose adapter may serve this one as well, since phases take turns: of as
+ * wide words, on `channel` where that is known.  -1: none. */
 static int host_of(const struct join *j, struct memory_port port, int64_t channel)
 {
 	int i = 0;
 	for (; i < emit_ports(j->first->module); i++) {
 		struct memory_port other = emit_port(j->main[0], i);
-		if (type_bits(other.word) == type_bits(port.word) && (channel < 0 || other.channel == channel))
+		if (type_bits(other.word) == type_bits(port.word) &&
+		        (channel < 0 || other.channel == channel))
 			return i;
 	}
 	return -1;
@@ -234,11 +283,13 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 {
 	struct module *module = j->second->module;
 	struct memory_port port = emit_port(j->main[1], number);
-	const char *own = own_name(j, port.buffer), *same = buffer_of(j, own);
+	const char *own = own_name(j, port.buffer);
+	const char *same = buffer_of(j, own);
 	int64_t channel = channel_of(j, same, channels, own);
-	int place = stand_in(j, port, same, channel), host = place < 0 ? host_of(j, port, channel) : place;
+	int place = stand_in(j, port, same, channel);
+	int host = place < 0 ? host_of(j, port, channel) : place;
 	struct memory_port first = host < 0 ? port : emit_port(j->main[0], host);
-	static const enum attr_key of_adapter[] = {KEY_STREAM_BURST, KEY_STREAM_OUTSTANDING};
+	static const enum attr_key of_adapter[] = { KEY_STREAM_BURST, KEY_STREAM_OUTSTANDING };
 	int64_t *used = ARENA_NEW(j->arena, int64_t);
 	*used = channel < 0 ? first.channel : channel;
 	map_set(channels, own, used);
@@ -246,13 +297,21 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 		j->taken[place] = true;
 	*item = attr_with(module, *item, KEY_STREAM_BUFFER, attr_string(module, own));
 	*item = attr_with(module, *item, KEY_STREAM_CHANNEL, attr_integer(module, *used));
-	*item = attr_with(module, *item, KEY_STREAM_PORT, attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
-	*item = attr_with(module, *item, KEY_STREAM_BUNDLE, attr_string(module, host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name) : first.bundle));
+	*item = attr_with(module, *item, KEY_STREAM_PORT,
+	        attr_string(module,
+	                place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name,
+	                                    port.name + (strncmp(port.name, "m_", 2) ? 0 : 2))
+	                          : first.name));
+	*item = attr_with(module, *item, KEY_STREAM_BUNDLE,
+	        attr_string(module,
+	                host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name)
+	                         : first.bundle));
 	for (size_t i = 0; host >= 0 && i < sizeof of_adapter / sizeof *of_adapter; i++) {
 		const struct attr *attr = function_argument_attr(j->main[0], host, of_adapter[i]);
 		*item = attr ? attr_with(module, *item, of_adapter[i], attr) : *item;
 	}
-	*item = attr_with(module, *item, KEY_STREAM_ARGUMENT, attr_integer(module, place < 0 ? j->joined->ports : place));
+	*item = attr_with(module, *item, KEY_STREAM_ARGUMENT,
+	        attr_integer(module, place < 0 ? j->joined->ports : place));
 	j->joined->ports += place < 0;
 }
 
@@ -268,15 +327,21 @@ static void join_ports(struct join *j)
 		items[i] = list->items[i].value;
 	for (int shared = 1; shared >= 0; shared--)
 		for (int i = 0; i < ports; i++)
-			if ((buffer_of(j, own_name(j, emit_port(j->main[1], i).buffer)) != NULL) == shared)
+			if ((buffer_of(j, own_name(j, emit_port(j->main[1], i).buffer)) != NULL) ==
+			        shared)
 				join_port(j, i, &channels, &items[i]);
 	attr_set(module, module_main(module), KEY_ARG_ATTRS, attr_array(module, ports, items));
 }
 
-bool join_phases(const struct platform *platform, const struct phase *first, const struct phase *second, struct joined *joined)
+bool join_phases(const struct platform *platform, const struct phase *first,
+        const struct phase *second, struct joined *joined)
 {
-	struct join j = {.arena = second->module->arena, .first = first, .second = second, .main = {module_main(first->module), module_main(second->module)}, .joined = joined};
-	*joined = (struct joined){.ports = emit_ports(first->module)};
+	struct join j = { .arena = second->module->arena,
+		.first = first,
+		.second = second,
+		.main = { module_main(first->module), module_main(second->module) },
+		.joined = joined };
+	*joined = (struct joined){ .ports = emit_ports(first->module) };
 	j.taken = ARENA_ARRAY(j.arena, bool, joined->ports + 1);
 	if (!same_states(&j, j.main[0], j.main[1]) || !same_states(&j, j.main[1], j.main[0]))
 		return false;
@@ -286,7 +351,10 @@ bool join_phases(const struct platform *platform, const struct phase *first, con
 	join_ports(&j);
 	for (int i = 0; i < emit_ports(second->module); i++)
 		if (emit_argument(j.main[1], i) < emit_ports(first->module))
-			joined->shared_ports = resources_add(joined->shared_ports, port_resources(platform, emit_port(j.main[1], i).word, emit_port(j.main[1], i).write));
-	joined->adapters = emit_adapters(j.arena, &(struct phases){2, (struct phase[]){*first, *second}});
+			joined->shared_ports = resources_add(joined->shared_ports,
+			        port_resources(platform, emit_port(j.main[1], i).word,
+			                emit_port(j.main[1], i).write));
+	joined->adapters =
+	        emit_adapters(j.arena, &(struct phases){ 2, (struct phase[]){ *first, *second } });
 	return true;
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const limit_option[LIMITS] = {"max-dsp", "max-lut", "max-bram", "max-uram"};
-const char *const limit_unit[LIMITS] = {"DSP slices", "LUTs", "block RAMs", "URAMs"};
+const char *const limit_option[LIMITS] = { "max-dsp", "max-lut", "max-bram", "max-uram" };
+const char *const limit_unit[LIMITS] = { "DSP slices", "LUTs", "block RAMs", "URAMs" };
 
 static int64_t *place_of(struct resources *resources, enum limit limit)
 {
@@ -44,20 +44,25 @@ static double decimal(const char *text, char **end)
 static bool read_limit(struct session *session, enum limit limit)
 {
 	const char *text = session->options.limit[limit];
-	int64_t *most = place_of(&session->limit, limit), all = *most;
+	int64_t *most = place_of(&session->limit, limit);
+	int64_t all = *most;
 	char *end;
 	if (!text)
 		return true;
 	errno = 0;
 	double value = decimal(text, &end);
 	bool percent = end != text && *end == '%' && !end[1];
-	bool good = end != text && !errno && (percent || !*end) && value >= 0 && value <= (percent ? 100 : (double)all) && (percent || value == (double)(int64_t)value);
+	bool good = end != text && !errno && (percent || !*end) && value >= 0 &&
+	        value <= (percent ? 100 : (double)all) &&
+	        (percent || value == (double)(int64_t)value);
 	if (good) {
 		*most = percent ? (int64_t)(value / 100 * (double)all) : (int64_t)value;
 		return true;
 	}
 	diag_error(&session->diag, NOWHERE, "--%s is '%s'", limit_option[limit], text);
-	return diag_note(&session->diag, "a whole number up to %lld, which is what %s has, or a percentage such as 50%%", (long long)all, session->platform->name);
+	return diag_note(&session->diag,
+	        "a whole number up to %lld, which is what %s has, or a percentage such as 50%%",
+	        (long long)all, session->platform->name);
 }
 
 static bool read_target(struct session *session)
@@ -80,8 +85,12 @@ bool limits_clock(struct session *session)
 	if (!clock || (double)clock == board->clock_mhz)
 		return true;
 	if ((double)clock > board->clock_mhz) {
-		diag_error(&session->diag, NOWHERE, "--clock is %lld MHz, more than the %g MHz of %s", (long long)clock, board->clock_mhz, board->name);
-		return diag_note(&session->diag, "operator latencies are characterized for the platform's clock: choose at most that");
+		diag_error(&session->diag, NOWHERE,
+		        "--clock is %lld MHz, more than the %g MHz of %s", (long long)clock,
+		        board->clock_mhz, board->name);
+		return diag_note(&session->diag,
+		        "operator latencies are characterized for the platform's clock: choose at "
+		        "most that");
 	}
 	session->platform = platform_slower(session->arena, board, (double)clock);
 	return true;
@@ -91,21 +100,25 @@ bool limits_crowded(const struct session *session, const struct design_cost *cos
 {
 	const struct platform *board = session->platform;
 	bool crowded = false;
-	int64_t have, need;
+	int64_t have;
+	int64_t need;
 	for (int d = 0; d < board->dies; d++)
-		crowded |= resources_exceeded(cost->die[d], platform_uncrowded(board, d), &have, &need) != NULL;
+		crowded |= resources_exceeded(cost->die[d], platform_uncrowded(board, d), &have,
+		                   &need) != NULL;
 	return crowded;
 }
 
 bool limits_slower(struct session *session)
 {
-	session->options.choices.value[CHOICE_CLOCK] = (int64_t)(session->platform->clock_mhz / session->platform->crowded_period);
+	session->options.choices.value[CHOICE_CLOCK] =
+	        (int64_t)(session->platform->clock_mhz / session->platform->crowded_period);
 	return limits_clock(session);
 }
 
 bool limits_slow_down(struct session *session, const struct design_cost *cost)
 {
-	return !session->options.choices.value[CHOICE_CLOCK] && limits_crowded(session, cost) && limits_slower(session);
+	return !session->options.choices.value[CHOICE_CLOCK] && limits_crowded(session, cost) &&
+	        limits_slower(session);
 }
 
 static bool contradict(struct session *session)
@@ -113,8 +126,11 @@ static bool contradict(struct session *session)
 	int64_t dsp = session->choices.value[CHOICE_DSP];
 	if (!session->options.limit[LIMIT_DSP] || dsp <= session->limit.dsp)
 		return false;
-	diag_error(&session->diag, NOWHERE, "--kernel-dsp %lld and --max-dsp %s contradict each other", (long long)dsp, session->options.limit[LIMIT_DSP]);
-	diag_note(&session->diag, "--kernel-dsp of at most %lld, or only --max-dsp", (long long)session->limit.dsp);
+	diag_error(&session->diag, NOWHERE,
+	        "--kernel-dsp %lld and --max-dsp %s contradict each other", (long long)dsp,
+	        session->options.limit[LIMIT_DSP]);
+	diag_note(&session->diag, "--kernel-dsp of at most %lld, or only --max-dsp",
+	        (long long)session->limit.dsp);
 	return true;
 }
 

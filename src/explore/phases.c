@@ -4,8 +4,10 @@
 #include "explore/limits.h"
 #include "explore/point.h"
 
-#define FIRSTS 6              /* attempts at the first phase with fewer ports */
-#define CREDITS 3             /* attempts at the second phase with the ports that it shares with the first known better and better */
+#define FIRSTS 6 /* attempts at the first phase with fewer ports */
+/* attempts at the second phase with the ports that it shares with the first known better and
+ * better */
+#define CREDITS 3
 
 static int die_of_user(const struct design_cost *cost, const struct value *channel, bool last)
 {
@@ -20,10 +22,12 @@ static int die_of_user(const struct design_cost *cost, const struct value *chann
 /* Bits of the FIFOs that cross the boundary that most cross. */
 static int64_t wires_of(const struct design_cost *cost)
 {
-	int64_t wires[PLATFORM_DIES] = {0}, most = 0;
+	int64_t wires[PLATFORM_DIES] = { 0 };
+	int64_t most = 0;
 	for (int c = 0; c < cost->channels; c++) {
 		const struct value *channel = cost->channel[c].op->result[0];
-		int from = die_of_user(cost, channel, false), to = die_of_user(cost, channel, true);
+		int from = die_of_user(cost, channel, false);
+		int to = die_of_user(cost, channel, true);
 		for (int d = from < to ? from : to; d >= 0 && d < (from < to ? to : from); d++)
 			wires[d] += type_bits(channel->type->element);
 	}
@@ -36,12 +40,15 @@ static int64_t wires_of(const struct design_cost *cost)
 static struct platform *part_of(struct session *session, const struct platform *platform)
 {
 	struct platform *part = arena_copy(session->arena, platform, sizeof *platform);
-	part->name = text_format(session->arena, "%s together with the other phase", platform->name);
+	part->name =
+	        text_format(session->arena, "%s together with the other phase", platform->name);
 	return part;
 }
 
-/* What the first phase leaves for the second.  credit: of the first's ports, which may serve both. */
-static const struct platform *rest_of(struct session *session, const struct platform *platform, const struct design_cost *first, struct resources credit)
+/* What the first phase leaves for the second.  credit: of the first's ports, which may serve
+ * both. */
+static const struct platform *rest_of(struct session *session, const struct platform *platform,
+        const struct design_cost *first, struct resources credit)
 {
 	struct platform *rest = part_of(session, platform);
 	for (int d = 0; d < platform->dies; d++)
@@ -56,7 +63,8 @@ static const struct platform *half_of(struct session *session, const struct plat
 	struct platform *half = part_of(session, platform);
 	for (int d = 0; d < platform->dies; d++) {
 		struct resources *die = &half->die[d];
-		*die = (struct resources){die->lut / 2, die->ff / 2, die->dsp / 2, die->bram18 / 2, die->uram / 2};
+		*die = (struct resources){ die->lut / 2, die->ff / 2, die->dsp / 2, die->bram18 / 2,
+			die->uram / 2 };
 	}
 	half->crossing_wires /= 2;
 	return half;
@@ -64,9 +72,11 @@ static const struct platform *half_of(struct session *session, const struct plat
 
 static struct resources ports_of(const struct platform *platform, const struct module *module)
 {
-	struct resources sum = {0};
+	struct resources sum = { 0 };
 	for (int i = 0; i < emit_ports(module); i++)
-		sum = resources_add(sum, port_resources(platform, emit_port(module_main(module), i).word, emit_port(module_main(module), i).write));
+		sum = resources_add(sum,
+		        port_resources(platform, emit_port(module_main(module), i).word,
+		                emit_port(module_main(module), i).write));
 	return sum;
 }
 
@@ -75,7 +85,8 @@ static struct resources smaller(struct resources a, struct resources b)
 	return resources_subtract(a, resources_subtract(a, b));
 }
 
-/* A state of bytes has room for the rows of a launch in front of its first one: as many in both phases. */
+/* A state of bytes has room for the rows of a launch in front of its first one: as many in both
+ * phases. */
 static void make_room(struct session *session, const struct module *second)
 {
 	if (!session->quant || session->quant->state != 8)
@@ -99,7 +110,8 @@ static bool read_phase(struct session *session, const char *file, struct phase *
 	phase->module = session->module;
 	if (phase->module->level == LEVEL_TENSOR)
 		return true;
-	diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(phase->module->level));
+	diag_error(&session->diag, (struct location){ .file = file }, "is of level %s",
+	        level_name(phase->module->level));
 	return diag_note(&session->diag, "phases have to be compiled from the tensor level");
 }
 
@@ -111,7 +123,8 @@ static bool begin_phase(struct session *session, const struct phase *phase)
 }
 
 /* The module that is made stays. */
-static bool finish_phase(struct session *session, const struct platform *platform, int number, struct design_phases *design)
+static bool finish_phase(struct session *session, const struct platform *platform, int number,
+        struct design_phases *design)
 {
 	struct phase *phase = &design->phase[number];
 	session->platform = platform;
@@ -124,27 +137,34 @@ static bool finish_phase(struct session *session, const struct platform *platfor
 }
 
 /* The kernel as a whole; the ports that both phases have are counted once. */
-static struct design_cost joint_cost(const struct platform *platform, const struct joined *joined, struct design_cost first, const struct design_cost *second)
+static struct design_cost joint_cost(const struct platform *platform, const struct joined *joined,
+        struct design_cost first, const struct design_cost *second)
 {
 	for (int d = 0; d < platform->dies; d++)
 		first.die[d] = resources_add(first.die[d], second->die[d]);
-	first.die[platform->memory_die] = resources_subtract(first.die[platform->memory_die], joined->shared_ports);
-	first.total = resources_subtract(resources_add(first.total, second->total), joined->shared_ports);
+	first.die[platform->memory_die] =
+	        resources_subtract(first.die[platform->memory_die], joined->shared_ports);
+	first.total =
+	        resources_subtract(resources_add(first.total, second->total), joined->shared_ports);
 	first.ports = joined->adapters;
 	return first;
 }
 
 static bool fits(const struct platform *platform, const struct design_cost *cost)
 {
-	int64_t have, need;
+	int64_t have;
+	int64_t need;
 	for (int d = 0; d < platform->dies; d++)
 		if (resources_exceeded(cost->die[d], platform->die[d], &have, &need))
 			return false;
 	return true;
 }
 
-/* Which of its ports the second phase shares is known when it is built; how much room that leaves it, decides what is built. */
-static bool build_second(struct session *session, const struct platform *platform, const struct choices *choices, struct resources limit, const struct design_cost *first, struct design_phases *design)
+/* Which of its ports the second phase shares is known when it is built; how much room that
+ * leaves it, decides what is built. */
+static bool build_second(struct session *session, const struct platform *platform,
+        const struct choices *choices, struct resources limit, const struct design_cost *first,
+        struct design_phases *design)
 {
 	struct module *tensor = session->module;
 	struct resources credit = ports_of(platform, design->phase[0].module);
@@ -152,9 +172,13 @@ static bool build_second(struct session *session, const struct platform *platfor
 		session->module = tensor;
 		session->choices = *choices;
 		session->limit = limit;
-		if (!finish_phase(session, rest_of(session, platform, first, credit), 1, design) || !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
+		if (!finish_phase(session, rest_of(session, platform, first, credit), 1, design) ||
+		        !join_phases(
+		                platform, &design->phase[0], &design->phase[1], &design->joined))
 			return false;
-		struct design_cost second = design_cost(session->arena, platform, design->phase[1].module), both = joint_cost(platform, &design->joined, *first, &second);
+		struct design_cost second =
+		        design_cost(session->arena, platform, design->phase[1].module);
+		struct design_cost both = joint_cost(platform, &design->joined, *first, &second);
 		if (fits(platform, &both))
 			break;
 		credit = smaller(credit, design->joined.shared_ports);
@@ -167,11 +191,13 @@ static bool check_names(struct session *session, const struct design_phases *des
 	if (!text_same(design->phase[0].name, design->phase[1].name))
 		return true;
 	diag_error(&session->diag, NOWHERE, "both phases are called %s", design->phase[0].name);
-	return diag_note(&session->diag, "a phase is named after its file: give files with different names");
+	return diag_note(
+	        &session->diag, "a phase is named after its file: give files with different names");
 }
 
 /* begun: both phases as far as begin_phase takes them. */
-static bool build_begun(struct session *session, struct choices choices, struct module *const begun[PHASES_MOST], struct design_phases *design)
+static bool build_begun(struct session *session, struct choices choices,
+        struct module *const begun[PHASES_MOST], struct design_phases *design)
 {
 	const struct platform *platform = session->platform;
 	struct resources limit = session->limit;
@@ -181,12 +207,14 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 	session->follows = false;
 	bool built = finish_phase(session, half_of(session, platform), 0, design);
 	if (built) {
-		struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
-		choices.fixed = 0;    /* --fix-kernel and --target-ms are about the first phase */
+		struct design_cost first =
+		        design_cost(session->arena, platform, design->phase[0].module);
+		choices.fixed = 0; /* --fix-kernel and --target-ms are about the first phase */
 		session->target_ms = 0;
 		session->follows = true;
 		session->module = begun[1];
-		built = build_second(session, platform, &choices, resources_subtract(limit, first.total), &first, design);
+		built = build_second(session, platform, &choices,
+		        resources_subtract(limit, first.total), &first, design);
 	}
 	session->platform = platform;
 	session->limit = limit;
@@ -196,22 +224,29 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 
 static bool slow_down(struct session *session, const struct design_phases *design)
 {
-	struct design_cost first = design_cost(session->arena, session->platform, design->phase[0].module), second = design_cost(session->arena, session->platform, design->phase[1].module);
+	struct design_cost first =
+	        design_cost(session->arena, session->platform, design->phase[0].module);
+	struct design_cost second =
+	        design_cost(session->arena, session->platform, design->phase[1].module);
 	struct design_cost both = joint_cost(session->platform, &design->joined, first, &second);
 	return limits_slow_down(session, &both);
 }
 
-/* The second phase reads weights through the first's ports, so where it lacks ports for what is its own, the first has to leave them. */
+/* The second phase reads weights through the first's ports, so where it lacks ports for what is
+ * its own, the first has to leave them. */
 static bool build_both(struct session *session, struct design_phases *design)
 {
 	struct choices choices = session->choices;
 	struct module *begun[PHASES_MOST];
 	int64_t *dsp = &choices.value[CHOICE_DSP];
 	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
-	if (!choices.value[CHOICE_MATMUL])      /* weights lie in one order for both phases, which a unit's is not */
+	/* weights lie in one order for both phases, which a unit's is not */
+	if (!choices.value[CHOICE_MATMUL])
 		choices.value[CHOICE_MATMUL] = 1 + MATMUL_SPATIAL;
 	session->choices = choices;
-	if (!read_phase(session, session->options.file, &design->phase[0]) || !read_phase(session, session->options.with, &design->phase[1]) || !check_names(session, design))
+	if (!read_phase(session, session->options.file, &design->phase[0]) ||
+	        !read_phase(session, session->options.with, &design->phase[1]) ||
+	        !check_names(session, design))
 		return false;
 	make_room(session, design->phase[1].module);
 	for (int p = 0; p < PHASES_MOST; p++) {
@@ -220,11 +255,15 @@ static bool build_both(struct session *session, struct design_phases *design)
 		begun[p] = session->module;
 	}
 	for (int i = 0;; i++) {
-		bool built = build_begun(session, choices, begun, design) && (!slow_down(session, design) || build_begun(session, choices, begun, design));
-		int lacks = built ? design->joined.adapters - session->platform->ports : session->context.excess_ports;
+		bool built = build_begun(session, choices, begun, design) &&
+		        (!slow_down(session, design) ||
+		                build_begun(session, choices, begun, design));
+		int lacks = built ? design->joined.adapters - session->platform->ports
+		                  : session->context.excess_ports;
 		if (session->stop || lacks <= 0 || i == FIRSTS)
 			return built;
-		choices.value[CHOICE_RESERVED_PORTS] = choice_count(&choices, CHOICE_RESERVED_PORTS) + lacks;
+		choices.value[CHOICE_RESERVED_PORTS] =
+		        choice_count(&choices, CHOICE_RESERVED_PORTS) + lacks;
 		session->diag.count = 0;
 	}
 }
@@ -240,8 +279,9 @@ bool phases_compile(struct session *session, struct design_phases *design)
 	session->limit = limit;
 	session->parallelism_table = NULL;
 	session->follows = false;
-	design->phases = (struct phases){PHASES_MOST, design->phase};
-	design->name = text_format(session->arena, "%s_%s", design->phase[0].name, design->phase[1].name);
+	design->phases = (struct phases){ PHASES_MOST, design->phase };
+	design->name =
+	        text_format(session->arena, "%s_%s", design->phase[0].name, design->phase[1].name);
 	return done;
 }
 
@@ -252,15 +292,20 @@ static struct design_cost cost_of(const struct design_phases *design, const stru
 	return joint_cost(report->platform, &design->joined, report[0].cost, &report[1].cost);
 }
 
-/* Of all buffers in the board's memory; what the second phase shares with the first is there once. */
+/* Of all buffers in the board's memory; what the second phase shares with the first is there
+ * once. */
 static double buffer_bytes(const struct design_phases *design)
 {
 	double bytes = 0;
 	for (int p = 0; p < design->phases.count; p++) {
-		const struct attr *list = attr_get(module_main(design->phase[p].module), KEY_STREAM_BUFFERS);
+		const struct attr *list =
+		        attr_get(module_main(design->phase[p].module), KEY_STREAM_BUFFERS);
 		for (int b = 0; list && b < list->count; b++) {
 			const struct attr *buffer = list->items[b].value;
-			bytes += attr_item(buffer, KEY_SAME_AS) ? 0 : (double)attr_item_integer(buffer, KEY_WORDS, 0) * (double)type_bits(attr_item(buffer, KEY_WORD)->type) / 8;
+			bytes += attr_item(buffer, KEY_SAME_AS)
+			        ? 0
+			        : (double)attr_item_integer(buffer, KEY_WORDS, 0) *
+			                (double)type_bits(attr_item(buffer, KEY_WORD)->type) / 8;
 		}
 	}
 	return bytes;
@@ -268,12 +313,16 @@ static double buffer_bytes(const struct design_phases *design)
 
 static bool memory_fits(struct session *session, const struct design_phases *design)
 {
-	double need = buffer_bytes(design), have = (double)session->platform->channel_bytes * session->platform->channels;
+	double need = buffer_bytes(design);
+	double have = (double)session->platform->channel_bytes * session->platform->channels;
 	if (need <= have)
 		return true;
-	diag_error(&session->diag, NOWHERE, "the design does not fit: weights, KV cache, inputs and results take %.0f MB, %.0f more than the %.0f MB of memory of %s", need / 1e6, (need - have) / 1e6, have / 1e6,
-		   session->platform->name);
-	return diag_note(&session->diag, "fewer bits (--quant), a shorter context, or another --platform");
+	diag_error(&session->diag, NOWHERE,
+	        "the design does not fit: weights, KV cache, inputs and results take %.0f MB, %.0f "
+	        "more than the %.0f MB of memory of %s",
+	        need / 1e6, (need - have) / 1e6, have / 1e6, session->platform->name);
+	return diag_note(
+	        &session->diag, "fewer bits (--quant), a shorter context, or another --platform");
 }
 
 bool phases_fit(struct session *session, const struct design_phases *design)
@@ -281,11 +330,14 @@ bool phases_fit(struct session *session, const struct design_phases *design)
 	struct design_cost cost[PHASES_MOST];
 	for (int p = 0; p < design->phases.count; p++)
 		cost[p] = design_cost(session->arena, session->platform, design->phase[p].module);
-	struct design_cost all = design->phases.count > 1 ? joint_cost(session->platform, &design->joined, cost[0], &cost[1]) : cost[0];
+	struct design_cost all = design->phases.count > 1
+	        ? joint_cost(session->platform, &design->joined, cost[0], &cost[1])
+	        : cost[0];
 	return report_fits(session, &all) && memory_fits(session, design);
 }
 
-void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation, struct forecast **forecast)
+void phases_open(struct session *session, const struct design_phases *design,
+        struct simulation *simulation, struct forecast **forecast)
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		session->module = design->phase[p].module;
@@ -294,70 +346,103 @@ void phases_open(struct session *session, const struct design_phases *design, st
 	}
 }
 
-void phases_make(struct session *session, const struct design_phases *design, struct forecast *const *forecast, struct report *report)
+void phases_make(struct session *session, const struct design_phases *design,
+        struct forecast *const *forecast, struct report *report)
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		session->module = design->phase[p].module;
 		struct launches launches = forecast_take(session, forecast[p]);
-		report[p] = report_make(session, design->phases.count > 1 ? design->phase[p].name : design->name);
+		report[p] = report_make(
+		        session, design->phases.count > 1 ? design->phase[p].name : design->name);
 		report[p].launches = launches;
 	}
 }
 
-void phases_simulated(struct session *session, const struct design_phases *design, const struct simulation *simulation, struct report *report)
+void phases_simulated(struct session *session, const struct design_phases *design,
+        const struct simulation *simulation, struct report *report)
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		report_simulated(session, &simulation[p], &report[p]);
 		if (!report[p].termination_proof && !report[p].deadlock)
-			text_add(&session->notices, "stc: warning: freedom from deadlock is not proven for every launch%s\n", report[p].simulated ? "; the simulated launch completed" : "");
+			text_add(&session->notices,
+			        "stc: warning: freedom from deadlock is not proven for every "
+			        "launch%s\n",
+			        report[p].simulated ? "; the simulated launch completed" : "");
 	}
 }
 
 static void add_phase(const struct report *report, bool first, struct text *out)
 {
-	text_add(out, "%s    {\"name\": \"%s\", \"report\": \"%s\", \"latency_ms\": %.6g, \"cycles\": %lld, \"ports\": %d}", first ? "" : ",\n", report->name,
-		 first ? "report.json" : text_format(out->arena, "%s/report.json", report->name), report->latency_ms,
-		 (long long)(report->simulated && !report->deadlock ? report->cycles : report->time.most), report->cost.ports);
+	text_add(out,
+	        "%s    {\"name\": \"%s\", \"report\": \"%s\", \"latency_ms\": %.6g, \"cycles\": "
+	        "%lld, \"ports\": %d}",
+	        first ? "" : ",\n", report->name,
+	        first ? "report.json" : text_format(out->arena, "%s/report.json", report->name),
+	        report->latency_ms,
+	        (long long)(report->simulated && !report->deadlock ? report->cycles
+	                                                           : report->time.most),
+	        report->cost.ports);
 }
 
 /* What belongs to the kernel, not to a phase: the last members of the first report. */
-static const char *kernel_json(struct arena *arena, const struct design_phases *design, const struct report *report)
+static const char *kernel_json(
+        struct arena *arena, const struct design_phases *design, const struct report *report)
 {
 	struct text text = text_new(arena);
 	struct design_cost all = cost_of(design, report);
 	text_add(&text, "  \"phases\": [\n");
 	for (int p = 0; p < design->phases.count; p++)
 		add_phase(&report[p], !p, &text);
-	text_add(&text, "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"repacked_bytes\": %lld,\n", all.ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	text_add(&text,
+	        "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"repacked_bytes\": "
+	        "%lld,\n",
+	        all.ports, (long long)design->joined.shared_bytes,
+	        (long long)design->joined.own_bytes);
 	report_resources(&text, "resources", all.total);
 	text_add(&text, "  \"fits\": true},\n");
 	return text.data;
 }
 
-static void kernel_text(const struct design_phases *design, const struct report *report, struct text *out)
+static void kernel_text(
+        const struct design_phases *design, const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
 	struct design_cost all = cost_of(design, report);
-	text_add(out, "\none kernel of %d phases: %s\nmemory ports    %d of %d\nsecond phase    shares %lld bytes of weights and KV cache with the first; %lld bytes are stored again in another layout\n", design->phases.count,
-		 text_format(out->arena, "%s, %s", design->phase[0].name, design->phase[1].name), all.ports, platform->ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	text_add(out,
+	        "\none kernel of %d phases: %s\nmemory ports    %d of %d\nsecond phase    shares "
+	        "%lld bytes of weights and KV cache with the first; %lld bytes are stored again in "
+	        "another layout\n",
+	        design->phases.count,
+	        text_format(out->arena, "%s, %s", design->phase[0].name, design->phase[1].name),
+	        all.ports, platform->ports, (long long)design->joined.shared_bytes,
+	        (long long)design->joined.own_bytes);
 	report_table(out, "both", all.total, platform_total(platform));
 	for (int i = 0; i < platform->dies && platform->dies > 1; i++)
-		report_table(out, text_format(out->arena, "die %d", i), all.die[i], platform->die[i]);
+		report_table(
+		        out, text_format(out->arena, "die %d", i), all.die[i], platform->die[i]);
 }
 
-static bool write_report(struct session *session, const char *folder, const struct report *report, const struct text *more)
+static bool write_report(struct session *session, const char *folder, const struct report *report,
+        const struct text *more)
 {
-	struct text json = text_new(session->arena), text = text_new(session->arena), page = text_new(session->arena);
+	struct text json = text_new(session->arena);
+	struct text text = text_new(session->arena);
+	struct text page = text_new(session->arena);
 	struct output *output = session->output;
 	report_json(report, &json);
 	report_text(report, &text);
 	text_add(&text, "%s", more->size ? more->data : "");
-	return report_page(report, &session->diag, &page) && output_file(output, phase_file(session->arena, folder, "report.json"), json.data, json.size) &&
-	       output_file(output, phase_file(session->arena, folder, "report.txt"), text.data, text.size) &&
-	       output_file(output, phase_file(session->arena, folder, "report.html"), page.data, page.size);
+	return report_page(report, &session->diag, &page) &&
+	        output_file(output, phase_file(session->arena, folder, "report.json"), json.data,
+	                json.size) &&
+	        output_file(output, phase_file(session->arena, folder, "report.txt"), text.data,
+	                text.size) &&
+	        output_file(output, phase_file(session->arena, folder, "report.html"), page.data,
+	                page.size);
 }
 
-bool phases_report(struct session *session, const struct design_phases *design, const struct report *report)
+bool phases_report(
+        struct session *session, const struct design_phases *design, const struct report *report)
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		struct report own = report[p];

@@ -3,8 +3,8 @@
 #include "report/report.h"
 #include "predict/token.h"
 
-#define TARGET_STEPS 6        /* of halving the operators that --target-ms needs */
-#define COMPARED_KERNELS 36   /* larger modules keep the joint search */
+#define TARGET_STEPS 6      /* of halving the operators that --target-ms needs */
+#define COMPARED_KERNELS 36 /* larger modules keep the joint search */
 
 /* --- searches compared */
 
@@ -14,9 +14,11 @@ static void count_kernel(struct op *op, void *count)
 }
 
 struct compared {
-	int search, smallest;     /* the best so far, and of those that the on-chip memory is not enough for the one that needs least; -1: there is none */
+	/* the best so far, and of those that the on-chip memory is not enough for the one that
+	 * needs least; -1: there is none */
+	int search, smallest;
 	int64_t cycles, dsp, lacks;
-	int64_t most;             /* that it was allowed; 0: the compiler's own */
+	int64_t most; /* that it was allowed; 0: the compiler's own */
 };
 
 /* Cycles of a launch where every FIFO holds all its words; 0: the search gives no design. */
@@ -37,7 +39,9 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
 	int64_t cycles = token_cycles(session->platform, session->module);
 	*dsp = cost.total.dsp;
-	return cycles ? cycles : design_time(session->attempt, session->platform, session->module, &cost).most;
+	return cycles
+	        ? cycles
+	        : design_time(session->attempt, session->platform, session->module, &cost).most;
 }
 
 /* true: one with that many multipliers at most is better. */
@@ -47,27 +51,35 @@ static bool compare_with(struct build *b, int64_t most, struct compared *best)
 	struct choices wanted = session->choices;
 	bool better = false;
 	session->choices.value[CHOICE_DSP] = most;
-	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop; search++) {
-		int64_t dsp = 0, cycles = cycles_of(b, search, &dsp), lacks = session->context.least_on_chip;
+	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop;
+	        search++) {
+		int64_t dsp = 0;
+		int64_t cycles = cycles_of(b, search, &dsp);
+		int64_t lacks = session->context.least_on_chip;
 		if (!cycles && lacks && (best->smallest < 0 || lacks < best->lacks)) {
 			best->smallest = search;
 			best->lacks = lacks;
 		}
-		if (!cycles || (best->search >= 0 && (cycles > best->cycles || (cycles == best->cycles && dsp >= best->dsp))))
+		if (!cycles ||
+		        (best->search >= 0 &&
+		                (cycles > best->cycles ||
+		                        (cycles == best->cycles && dsp >= best->dsp))))
 			continue;
-		*best = (struct compared){search, best->smallest, cycles, dsp, best->lacks, most};
+		*best = (struct compared){ search, best->smallest, cycles, dsp, best->lacks, most };
 		better = true;
 	}
 	session->choices = wanted;
 	return better;
 }
 
-/* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told; and again with half as many multipliers as the best one takes, as long as that costs
- * no cycle.  Where the on-chip memory suffices for none, the one that needs the least is left to say so. */
+/* What the closed form leaves out may make a simpler search the better one: of small modules
+ * each is built as far as its cycles can be told; and again with half as many multipliers as the
+ * best one takes, as long as that costs no cycle.  Where the on-chip memory suffices for none,
+ * the one that needs the least is left to say so. */
 static void compare_searches(struct build *b)
 {
 	struct choices *choices = &b->session->choices;
-	struct compared best = {.search = -1, .smallest = -1};
+	struct compared best = { .search = -1, .smallest = -1 };
 	int kernels = 0;
 	ir_walk(module_body(b->tensor), count_kernel, &kernels);
 	if (choices->value[CHOICE_SEARCH] || !build_is_whole(b) || kernels > COMPARED_KERNELS)
@@ -75,7 +87,9 @@ static void compare_searches(struct build *b)
 	bool better = compare_with(b, choices->value[CHOICE_DSP], &best);
 	while (better && best.dsp > 1)
 		better = compare_with(b, best.dsp / 2, &best);
-	choices->value[CHOICE_SEARCH] = best.search >= 0 ? 1 + best.search : best.smallest >= 0 ? 1 + best.smallest : 0;
+	choices->value[CHOICE_SEARCH] = best.search >= 0 ? 1 + best.search
+	        : best.smallest >= 0                     ? 1 + best.smallest
+	                                                 : 0;
 	choices->value[CHOICE_DSP] = best.search >= 0 ? best.most : choices->value[CHOICE_DSP];
 }
 
@@ -84,18 +98,24 @@ static void compare_searches(struct build *b)
 static bool refuse_target(struct build *b)
 {
 	struct session *session = b->session;
-	diag_error(&session->diag, NOWHERE, "--target-ms %s cannot be met: the fastest design that was found takes %.4g ms", session->options.target_ms, b->ms);
-	return diag_note(&session->diag, "the lowest that can be met is --target-ms %.4g; -O3 searches more designs", b->ms * 1.0001);
+	diag_error(&session->diag, NOWHERE,
+	        "--target-ms %s cannot be met: the fastest design that was found takes %.4g ms",
+	        session->options.target_ms, b->ms);
+	return diag_note(&session->diag,
+	        "the lowest that can be met is --target-ms %.4g; -O3 searches more designs",
+	        b->ms * 1.0001);
 }
 
-/* The fewest operators that still meet the target, by halving; the widths in between are searched again for each. */
+/* The fewest operators that still meet the target, by halving; the widths in between are
+ * searched again for each. */
 static bool meet_target(struct build *b)
 {
 	struct session *session = b->session;
 	if (b->ms > session->target_ms)
 		return refuse_target(b);
 	struct choices best = session->choices;
-	int64_t low = 0, high = b->used.dsp;
+	int64_t low = 0;
+	int64_t high = b->used.dsp;
 	bool current = true;
 	for (int step = 0; step < TARGET_STEPS && high - low > 1; step++) {
 		session->choices = best;
@@ -106,7 +126,8 @@ static bool meet_target(struct build *b)
 			return false;
 		if (current) {
 			best = session->choices;
-			high = b->used.dsp < tried.value[CHOICE_DSP] ? b->used.dsp : tried.value[CHOICE_DSP];
+			high = b->used.dsp < tried.value[CHOICE_DSP] ? b->used.dsp
+			                                             : tried.value[CHOICE_DSP];
 		} else {
 			low = tried.value[CHOICE_DSP];
 		}
@@ -115,26 +136,35 @@ static bool meet_target(struct build *b)
 	return current || build_fitting(b);
 }
 
-/* What no die has room for is as narrow as the compiler makes it by then: what it has not chosen is what was asked for. */
+/* What no die has room for is as narrow as the compiler makes it by then: what it has not chosen
+ * is what was asked for. */
 static bool note_asked(struct session *session, const struct choices *asked)
 {
-	static const enum choice room[] = {CHOICE_ENGINE_PES, CHOICE_PRODUCTS_PER_DSP, CHOICE_TOKENS_PER_CYCLE, CHOICE_KV_PARTITIONS, CHOICE_KV_PORTS};
+	static const enum choice room[] = { CHOICE_ENGINE_PES, CHOICE_PRODUCTS_PER_DSP,
+		CHOICE_TOKENS_PER_CYCLE, CHOICE_KV_PARTITIONS, CHOICE_KV_PORTS };
 	struct text text = text_new(session->arena);
 	for (size_t i = 0; i < sizeof room / sizeof *room; i++)
 		if (asked->value[room[i]])
-			text_add(&text, "--%s %lld ", choice_info[room[i]].name, (long long)asked->value[room[i]]);
+			text_add(&text, "--%s %lld ", choice_info[room[i]].name,
+			        (long long)asked->value[room[i]]);
 	for (size_t i = 0; i < session->options.fix.count; i++)
 		text_add(&text, "--fix-kernel %s ", session->options.fix.data[i]);
 	if (!text.size || !session->diag.count || !text_same(session->guard.stage, "floorplan"))
 		return false;
-	return diag_note(&session->diag, "leave out %sso that the compiler may choose smaller values; or %s", text.data, session->diag.entry[0].note);
+	return diag_note(&session->diag,
+	        "leave out %sso that the compiler may choose smaller values; or %s", text.data,
+	        session->diag.entry[0].note);
 }
 
 bool point_build(struct session *session, int first, int last)
 {
-	struct build b = {.session = session, .tensor = session->module, .first = first, .last = last};
+	struct build b = {
+		.session = session, .tensor = session->module, .first = first, .last = last
+	};
 	const struct choices asked = session->choices;
 	build_begin(&b);
 	compare_searches(&b);
-	return (build_pe_count(&b) && (!session->target_ms || !build_is_whole(&b) || meet_target(&b))) || note_asked(session, &asked);
+	return (build_pe_count(&b) &&
+	               (!session->target_ms || !build_is_whole(&b) || meet_target(&b))) ||
+	        note_asked(session, &asked);
 }

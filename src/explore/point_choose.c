@@ -1,15 +1,16 @@
 /* The point of the design space that the options say. */
 #include "explore/point.h"
 
-#define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
-#define QUICK_EVENTS 2400000  /* and simulates no more iterations */
+#define QUICK_SHARE 10       /* -O1 looks at one part in so many of the loop orders */
+#define QUICK_EVENTS 2400000 /* and simulates no more iterations */
 
 static bool choose_effort(struct session *session)
 {
 	struct choices *choices = &session->choices;
 	int64_t effort = session->options.effort;
 	if (effort > 3) {
-		diag_error(&session->diag, NOWHERE, "-O%lld is not an effort level", (long long)effort);
+		diag_error(&session->diag, NOWHERE, "-O%lld is not an effort level",
+		        (long long)effort);
 		return diag_note(&session->diag, "-O1, -O2 or -O3");
 	}
 	if (effort != 1)
@@ -17,7 +18,8 @@ static bool choose_effort(struct session *session)
 	if (!choices->value[CHOICE_SEARCH])
 		choices->value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity");
 	if (!choices->value[CHOICE_LOOP_ORDER_BUDGET])
-		choices->value[CHOICE_LOOP_ORDER_BUDGET] = choice_info[CHOICE_LOOP_ORDER_BUDGET].default_value / QUICK_SHARE;
+		choices->value[CHOICE_LOOP_ORDER_BUDGET] =
+		        choice_info[CHOICE_LOOP_ORDER_BUDGET].default_value / QUICK_SHARE;
 	if (!session->options.events)
 		session->options.events = QUICK_EVENTS;
 	return true;
@@ -26,14 +28,18 @@ static bool choose_effort(struct session *session)
 bool point_choose(struct session *session)
 {
 	const struct option_list *fix = &session->options.fix;
-	struct fixed_parallelism *fixed = ARENA_ARRAY(session->arena, struct fixed_parallelism, (int)fix->count + 1);
+	struct fixed_parallelism *fixed =
+	        ARENA_ARRAY(session->arena, struct fixed_parallelism, (int)fix->count + 1);
 	session->choices = session->options.choices;
 	for (size_t i = 0; i < fix->count; i++) {
 		if (!fixed_parallelism_parse(&session->diag, fix->data[i], &fixed[i]))
 			return false;
 		if (fixed_parallelism_of(&session->choices, fixed[i].kernel)) {
-			diag_error(&session->diag, NOWHERE, "--fix-kernel names kernel '%s' twice", fixed[i].kernel);
-			return diag_note(&session->diag, "one --fix-kernel for each kernel: KERNEL:lanes=COUNT,row-unroll=COUNT,ports=COUNT");
+			diag_error(&session->diag, NOWHERE, "--fix-kernel names kernel '%s' twice",
+			        fixed[i].kernel);
+			return diag_note(&session->diag,
+			        "one --fix-kernel for each kernel: "
+			        "KERNEL:lanes=COUNT,row-unroll=COUNT,ports=COUNT");
 		}
 		session->choices.fix = fixed;
 		session->choices.fixed = (int)i + 1;

@@ -19,7 +19,8 @@ static void rate_here(void *data, struct arena *scratch)
 
 static void judge(void *data, struct arena *scratch)
 {
-	struct build *b = data, part = *b;
+	struct build *b = data;
+	struct build part = *b;
 	(void)scratch;
 	part.last = pass_find("make_processes");
 	b->judged = build_attempt(&part);
@@ -39,7 +40,8 @@ static void make(void *data, struct arena *scratch)
 {
 	struct speculative_trial *speculative_trial = data;
 	use_scratch(speculative_trial, scratch);
-	speculative_trial->made = !setjmp(speculative_trial->session.guard.leave) && build_attempt(&speculative_trial->part) == OUTCOME_BUILT;
+	speculative_trial->made = !setjmp(speculative_trial->session.guard.leave) &&
+	        build_attempt(&speculative_trial->part) == OUTCOME_BUILT;
 }
 
 /* Where it cannot go on, it is as if it were as slow as can be. */
@@ -78,16 +80,18 @@ static void merge_search_cache(struct map *to, const struct map *from)
 			map_set(to, from->entries.data[i].key, from->entries.data[i].value);
 }
 
-static struct speculative_trial *speculative_begin(const struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial)
+static struct speculative_trial *speculative_begin(
+        const struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial)
 {
 	struct session *session = b->session;
-	struct speculative_trial *speculative_trial = ARENA_NEW(session->arena, struct speculative_trial);
+	struct speculative_trial *speculative_trial =
+	        ARENA_NEW(session->arena, struct speculative_trial);
 	struct session *own = &speculative_trial->session;
 	*own = *session;
-	own->guard = (struct guard){0};
+	own->guard = (struct guard){ 0 };
 	own->arena = arena_within(session->arena);
 	own->attempt = arena_within(session->arena);
-	own->diag = (struct diag){.arena = own->arena};
+	own->diag = (struct diag){ .arena = own->arena };
 	own->stages.count = own->stages.capacity = 0;
 	own->on_stage = NULL;
 	own->search_cache = map_new(own->arena);
@@ -107,14 +111,17 @@ static struct speculative_trial *speculative_begin(const struct build *b, const 
 bool speculation_allowed(const struct build *b)
 {
 	const struct options *options = &b->session->options;
-	return options->effort != 1 && !options->dump_dir && !stress_on() && b->first <= pass_find("make_processes") && has_contraction(module_main(b->tensor)->region[0]);
+	return options->effort != 1 && !options->dump_dir && !stress_on() &&
+	        b->first <= pass_find("make_processes") &&
+	        has_contraction(module_main(b->tensor)->region[0]);
 }
 
-static void speculative_run(struct build *b, struct task own, void (*run)(void *data, struct arena *scratch))
+static void speculative_run(
+        struct build *b, struct task own, void (*run)(void *data, struct arena *scratch))
 {
 	struct session *session = b->session;
 	struct speculative_trial *speculative_trial = b->speculative_trial;
-	tasks_run(&session->guard, 2, (struct task[]){own, {run, speculative_trial}});
+	tasks_run(&session->guard, 2, (struct task[]){ own, { run, speculative_trial } });
 	arena_share_guard(speculative_trial->session.arena, session->arena);
 	arena_share_guard(speculative_trial->session.attempt, session->arena);
 	merge_search_cache(&session->search_cache, &speculative_trial->session.search_cache);
@@ -129,32 +136,36 @@ void speculative_drop(struct build *b)
 
 void speculative_compare(struct build *b)
 {
-	speculative_run(b, (struct task){rate_own, b}, rate);
+	speculative_run(b, (struct task){ rate_own, b }, rate);
 }
 
-/* Nobody knows yet whether a die of the design is crowded.  The first way out of it is thrown away where none is, or where the user chose otherwise. */
+/* Nobody knows yet whether a die of the design is crowded.  The first way out of it is thrown
+ * away where none is, or where the user chose otherwise. */
 void speculative_judge(struct build *b, const struct choices *wanted)
 {
 	if (wanted->value[CHOICE_LUT] || wanted->value[CHOICE_DSP] || !speculation_allowed(b))
 		return;
-	b->speculative_trial = speculative_begin(b, wanted, &(struct fit_trial){.lut_share = LUT_SHARE_DEFAULT});
-	speculative_run(b, (struct task){judge, b}, make);
+	b->speculative_trial =
+	        speculative_begin(b, wanted, &(struct fit_trial){ .lut_share = LUT_SHARE_DEFAULT });
+	speculative_run(b, (struct task){ judge, b }, make);
 	if (b->judged == OUTCOME_CROWDED)
 		speculative_compare(b);
 	b->from = FROM_JUDGED;
 }
 
-void speculative_rate(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, const struct fit_trial *next)
+void speculative_rate(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial,
+        const struct fit_trial *next)
 {
-	struct rated rated = {b, wanted, fit_trial};
+	struct rated rated = { b, wanted, fit_trial };
 	speculative_drop(b);
 	b->speculative_trial = speculative_begin(b, wanted, next);
-	speculative_run(b, (struct task){rate_here, &rated}, make_and_rate);
+	speculative_run(b, (struct task){ rate_here, &rated }, make_and_rate);
 }
 
 void speculative_adopt(struct build *b, struct fit_trial *fit_trial)
 {
-	struct session *session = b->session, *own = &b->speculative_trial->session;
+	struct session *session = b->session;
+	struct session *own = &b->speculative_trial->session;
 	*fit_trial = b->speculative_trial->fit_trial;
 	arena_free(session->attempt);
 	session->attempt = own->attempt;

@@ -1,15 +1,20 @@
-/* A module of hardware level as it was read.  What the passes before would have made holds for what they made; somebody may have changed it since. */
+/* A module of hardware level as it was read.  What the passes before would have made holds for
+ * what they made; somebody may have changed it since. */
 #include "fifo/fifo.h"
 
-#define REPORTED_MOST 4                /* who wait; the others are counted */
-#define BUDGET 36000000       /* of a run: where that does not last, sizing FIFOs says that nothing is shown */
+#define REPORTED_MOST 4 /* who wait; the others are counted */
+/* of a run: where that does not last, sizing FIFOs says that nothing is shown */
+#define BUDGET 36000000
 
-/* Who waits for what where a launch stops: first those that wait for room, as others mostly wait behind them. */
-static const char *waits(const struct fifo_network *n, const struct token_network *tokens, const struct token_counter *counter, const struct value **channel)
+/* Who waits for what where a launch stops: first those that wait for room, as others mostly wait
+ * behind them. */
+static const char *waits(const struct fifo_network *n, const struct token_network *tokens,
+        const struct token_counter *counter, const struct value **channel)
 {
-	static const enum token_side order[TOKEN_SIDES] = {TOKEN_WRITER, TOKEN_READER};
+	static const enum token_side order[TOKEN_SIDES] = { TOKEN_WRITER, TOKEN_READER };
 	struct text text = text_new(n->arena);
-	int told = 0, others = 0;
+	int told = 0;
+	int others = 0;
 	for (int s = 0; s < TOKEN_SIDES; s++)
 		for (int i = 0; i < n->count; i++) {
 			int process = tokens->channels.data[i].process[order[s]];
@@ -20,9 +25,12 @@ static const char *waits(const struct fifo_network *n, const struct token_networ
 			if (told == REPORTED_MOST)
 				others++;
 			else if (order[s] == TOKEN_READER)
-				text_add(&text, "%s%s waits for a word of %s", told++ ? "; " : "", fifo_end_name(n, process), name);
+				text_add(&text, "%s%s waits for a word of %s", told++ ? "; " : "",
+				        fifo_end_name(n, process), name);
 			else
-				text_add(&text, "%s%s waits for space in %s, whose depth is %lld", told++ ? "; " : "", fifo_end_name(n, process), name, (long long)n->fifo[i].channel->type->depth);
+				text_add(&text, "%s%s waits for space in %s, whose depth is %lld",
+				        told++ ? "; " : "", fifo_end_name(n, process), name,
+				        (long long)n->fifo[i].channel->type->depth);
 		}
 	if (others)
 		text_add(&text, "; and %d more wait", others);
@@ -30,13 +38,17 @@ static const char *waits(const struct fifo_network *n, const struct token_networ
 }
 
 /* NULL: a launch ends, or it takes too long to tell. */
-static const char *stops(const struct fifo_network *n, const struct token_network *tokens, bool in_order, const struct value **channel)
+static const char *stops(const struct fifo_network *n, const struct token_network *tokens,
+        bool in_order, const struct value **channel)
 {
-	int64_t *depth = ARENA_ARRAY(n->arena, int64_t, n->count + 1), work = 0;
+	int64_t *depth = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t work = 0;
 	for (int i = 0; i < n->count; i++)
 		depth[i] = n->fifo[i].channel->type->depth;
 	struct token_counter *counter = token_counter_new(n->arena, tokens, depth, in_order);
-	return token_counter_run(counter, BUDGET, &work) == TOKEN_STUCK ? waits(n, tokens, counter, channel) : NULL;
+	return token_counter_run(counter, BUDGET, &work) == TOKEN_STUCK
+	        ? waits(n, tokens, counter, channel)
+	        : NULL;
 }
 
 static bool ends(const struct fifo_network *n, struct diag *diag)
@@ -44,18 +56,23 @@ static bool ends(const struct fifo_network *n, struct diag *diag)
 	const struct value *channel = NULL;
 	const char *why = NULL;
 	for (int i = 0; !why && i < n->extents; i++)
-		for (int way = 0; n->at[i].tokens && !why && way < 1 + n->at[i].tokens->freezes; way++)
+		for (int way = 0; n->at[i].tokens && !why && way < 1 + n->at[i].tokens->freezes;
+		        way++)
 			why = stops(n, n->at[i].tokens, !way, &channel);
 	if (!why)
 		return true;
 	diag_error(diag, channel->def->location, "a launch deadlocks: %s", why);
-	return diag_note(diag, "accepted are loops that take words in an order in which they come, and FIFOs that are deep enough for it");
+	return diag_note(diag,
+	        "accepted are loops that take words in an order in which they come, and FIFOs that "
+	        "are deep enough for it");
 }
 
 bool fifo_report_unbalanced(struct diag *diag, const struct value *channel, const char *unbalanced)
 {
 	diag_error(diag, channel->def->location, "%s", unbalanced);
-	return diag_note(diag, "accepted are as many words as are read: the loops around a stream.push or stream.take, and its condition, or the type of a stream, say how many there are");
+	return diag_note(diag,
+	        "accepted are as many words as are read: the loops around a stream.push or "
+	        "stream.take, and its condition, or the type of a stream, say how many there are");
 }
 
 bool fifo_check(struct pass_context *context, struct module *module, bool depths)
@@ -65,7 +82,8 @@ bool fifo_check(struct pass_context *context, struct module *module, bool depths
 	const struct value *channel;
 	fifo_open_extents(n);
 	const char *unbalanced = fifo_unbalanced(n, &channel);
-	bool fine = unbalanced ? fifo_report_unbalanced(module->diag, channel, unbalanced) : !depths || ends(n, module->diag);
+	bool fine = unbalanced ? fifo_report_unbalanced(module->diag, channel, unbalanced)
+	                       : !depths || ends(n, module->diag);
 	arena_free(arena);
 	return fine;
 }

@@ -1,32 +1,57 @@
-/* What is shown of FIFOs at every run-time extent: that as many words are written into each as are read from it, and that a launch ends with the depths.
- * The token model counts words in closed form.  It looks at the extents at which loops begin to run, in the middle, just below the most and at the most; where several inputs bound loops,
- * also at those where one has its least and the others their most; and where a launch may leave out what is behind its rows, since others follow, at one of those. */
+/* What is shown of FIFOs at every run-time extent: that as many words are written into each as
+ * are read from it, and that a launch ends with the depths. The token model counts words in
+ * closed form.  It looks at the extents at which loops begin to run, in the middle, just below
+ * the most and at the most; where several inputs bound loops, also at those where one has its
+ * least and the others their most; and where a launch may leave out what is behind its rows,
+ * since others follow, at one of those. */
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 #include "fifo/fifo.h"
 
-#define BUDGET 144000000      /* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */
+/* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */
+#define BUDGET 144000000
 
-const char *const fifo_evidence_name[] = {"not proven", "wait-for graph", "token model"};
+const char *const fifo_evidence_name[] = { "not proven", "wait-for graph", "token model" };
 
 struct symbols {
 	struct fifo_network *network;
 	int count;
-	struct extent_value *most;        /* [count] one per symbol; value: the most it is worth to count to */
+	/* [count] one per symbol; value: the most it is worth to count to */
+	struct extent_value *most;
 };
 
-enum extent { EXTENT_LEAST, EXTENT_ONE, EXTENT_TWO, EXTENT_EIGHTH, EXTENT_HALF, EXTENT_LAST, EXTENT_MOST, EXTENT_MORE };
+enum extent {
+	EXTENT_LEAST,
+	EXTENT_ONE,
+	EXTENT_TWO,
+	EXTENT_EIGHTH,
+	EXTENT_HALF,
+	EXTENT_LAST,
+	EXTENT_MOST,
+	EXTENT_MORE
+};
 
 static const struct {
-	enum extent first, others;        /* of the first input that bounds loops, and of the others */
-} at[FIFO_EXTENTS] = {{EXTENT_MOST, EXTENT_MOST}, {EXTENT_LEAST, EXTENT_MOST}, {EXTENT_MOST, EXTENT_LEAST}, {EXTENT_LEAST, EXTENT_LEAST}, {EXTENT_ONE, EXTENT_ONE}, {EXTENT_TWO, EXTENT_TWO},
-	{EXTENT_HALF, EXTENT_HALF}, {EXTENT_LAST, EXTENT_LAST}, {EXTENT_MORE, EXTENT_MORE}};
+	/* of the first input that bounds loops, and of the others */
+	enum extent first, others;
+} at[FIFO_EXTENTS] = { { EXTENT_MOST, EXTENT_MOST }, { EXTENT_LEAST, EXTENT_MOST },
+	{ EXTENT_MOST, EXTENT_LEAST }, { EXTENT_LEAST, EXTENT_LEAST }, { EXTENT_ONE, EXTENT_ONE },
+	{ EXTENT_TWO, EXTENT_TWO }, { EXTENT_HALF, EXTENT_HALF }, { EXTENT_LAST, EXTENT_LAST },
+	{ EXTENT_MORE, EXTENT_MORE } };
 
 static int64_t value_at(const struct op *main, const struct extent_value *extent, enum extent which)
 {
 	bool rows = tokens_counted_by(main, extent->symbol);
-	int64_t most = extent->value, least = rows;
-	const int64_t value[] = {[EXTENT_LEAST] = least, [EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_EIGHTH] = most / 8, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most, [EXTENT_MORE] = most};
+	int64_t most = extent->value;
+	int64_t least = rows;
+	const int64_t value[] = { [EXTENT_LEAST] = least,
+		[EXTENT_ONE] = 1,
+		[EXTENT_TWO] = 2,
+		[EXTENT_EIGHTH] = most / 8,
+		[EXTENT_HALF] = most / 2,
+		[EXTENT_LAST] = most - 1,
+		[EXTENT_MOST] = most,
+		[EXTENT_MORE] = most };
 	int64_t above = value[which] > least ? value[which] : least;
 	return rows && which == EXTENT_MORE ? rows_most(main) + 1 : above < most ? above : most;
 }
@@ -34,24 +59,33 @@ static int64_t value_at(const struct op *main, const struct extent_value *extent
 static bool is_first(const struct symbols *symbols, int i)
 {
 	const struct module *module = symbols->network->module;
-	return text_same(sliding_window_symbol(module, symbols->most[i].symbol), sliding_window_symbol(module, symbols->most[0].symbol));
+	return text_same(sliding_window_symbol(module, symbols->most[i].symbol),
+	        sliding_window_symbol(module, symbols->most[0].symbol));
 }
 
 /* Tiles of tokens that are counted. */
 static bool counts_tiles(const struct fifo_network *n, const struct extent_value *most)
 {
-	return tokens_counted_by(n->main, most->symbol) && token_tile(most->value, true) < most->value;
+	return tokens_counted_by(n->main, most->symbol) &&
+	        token_tile(most->value, true) < most->value;
 }
 
-/* The token model with these extents, and if `whole` all tiles that are counted.  Layers that look back differently far all do as one of them. */
-static struct fifo_extents open_at(const struct symbols *symbols, enum extent first, enum extent others, bool whole)
+/* The token model with these extents, and if `whole` all tiles that are counted.  Layers that
+ * look back differently far all do as one of them. */
+static struct fifo_extents open_at(
+        const struct symbols *symbols, enum extent first, enum extent others, bool whole)
 {
 	struct fifo_network *n = symbols->network;
-	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, symbols->count + 1);
-	struct fifo_extents opened = {.detail = n->detail};
+	struct extent_value *extent =
+	        ARENA_ARRAY(n->arena, struct extent_value, symbols->count + 1);
+	struct fifo_extents opened = { .detail = n->detail };
 	for (int i = 0; i < symbols->count; i++) {
 		const struct extent_value *most = &symbols->most[i];
-		extent[i] = (struct extent_value){most->symbol, value_at(n->main, most, whole && counts_tiles(n, most) ? EXTENT_MOST : is_first(symbols, i) ? first : others)};
+		extent[i] = (struct extent_value){ most->symbol,
+			value_at(n->main, most,
+			        whole && counts_tiles(n, most) ? EXTENT_MOST
+			                : is_first(symbols, i) ? first
+			                                       : others) };
 	}
 	opened.detail.extents = symbols->count;
 	opened.detail.extent = extent;
@@ -60,7 +94,8 @@ static struct fifo_extents open_at(const struct symbols *symbols, enum extent fi
 }
 
 /* What is shown of a network is shown of those that are the same. */
-static const struct token_network *known_or(const struct fifo_network *n, const struct token_network *tokens)
+static const struct token_network *known_or(
+        const struct fifo_network *n, const struct token_network *tokens)
 {
 	for (int i = 0; tokens && i < n->extents; i++)
 		if (n->at[i].tokens && token_network_same(n->at[i].tokens, tokens))
@@ -85,14 +120,16 @@ const char *fifo_end_name(const struct fifo_network *n, int call)
 static int unbalanced(const struct fifo_extents *extents)
 {
 	for (size_t i = 0; extents->tokens && i < extents->tokens->channels.count; i++)
-		if (extents->tokens->channels.data[i].words != extents->tokens->channels.data[i].read)
+		if (extents->tokens->channels.data[i].words !=
+		        extents->tokens->channels.data[i].read)
 			return (int)i;
 	return -1;
 }
 
 const char *fifo_unbalanced(const struct fifo_network *n, const struct value **channel)
 {
-	int number = -1, i = 0;
+	int number = -1;
+	int i = 0;
 	for (; i < n->extents && (number = unbalanced(&n->at[i])) < 0; i++)
 		;
 	if (number < 0)
@@ -102,26 +139,37 @@ const char *fifo_unbalanced(const struct fifo_network *n, const struct value **c
 	const struct fifo *fifo = &n->fifo[number];
 	struct text what = text_new(n->arena);
 	*channel = fifo->channel;
-	text_add(&what, "%s writes %lld %s into %s, of which %s reads %lld", fifo_end_name(n, fifo->writer), (long long)words->words, fifo->sized ? "words" : "blocks",
-	         attr_text_or(fifo->channel->def, KEY_NAME, "?"), fifo_end_name(n, fifo->reader), (long long)words->read);
+	text_add(&what, "%s writes %lld %s into %s, of which %s reads %lld",
+	        fifo_end_name(n, fifo->writer), (long long)words->words,
+	        fifo->sized ? "words" : "blocks", attr_text_or(fifo->channel->def, KEY_NAME, "?"),
+	        fifo_end_name(n, fifo->reader), (long long)words->read);
 	for (int e = 0; e < extents->detail.extents; e++)
-		text_add(&what, "%s%s = %lld", e ? ", " : " where ", extents->detail.extent[e].symbol, (long long)extents->detail.extent[e].value);
+		text_add(&what, "%s%s = %lld", e ? ", " : " where ",
+		        extents->detail.extent[e].symbol,
+		        (long long)extents->detail.extent[e].value);
 	return what.data;
 }
 
 void fifo_open_extents(struct fifo_network *n)
 {
-	struct symbols symbols = {.network = n};
+	struct symbols symbols = { .network = n };
 	symbols.count = timing_extents(n->arena, n->module, &symbols.most);
-	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, KEY_STREAM_SLIDING_WINDOW);      /* in n->tokens */
-	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false) : (struct fifo_extents){n->detail, n->tokens};
+	/* in n->tokens */
+	bool several = several_inputs(&symbols),
+	     most_is_mean = attr_get(n->module->op, KEY_STREAM_SLIDING_WINDOW);
+	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false)
+	                                   : (struct fifo_extents){ n->detail, n->tokens };
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
-		if ((several || at[i].first == at[i].others) && (at[i].first != EXTENT_MORE || launch_may_continue(n->main))) {
-			struct fifo_extents opened = open_at(&symbols, at[i].first, at[i].others, false);
+		if ((several || at[i].first == at[i].others) &&
+		        (at[i].first != EXTENT_MORE || launch_may_continue(n->main))) {
+			struct fifo_extents opened =
+			        open_at(&symbols, at[i].first, at[i].others, false);
 			opened.tokens = known_or(n, opened.tokens);
 			n->at[n->extents++] = opened;
 		}
-	/* Where layers follow each other without a break the unit is the slowest at no earlier context alone, and waits wherever FIFOs are short; tiles take turns with attention as much as they can at a short one. */
+	/* Where layers follow each other without a break the unit is the slowest at no earlier
+	 * context alone, and waits wherever FIFOs are short; tiles take turns with attention as
+	 * much as they can at a short one. */
 	bool tiles = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP);
 	for (int i = 0; i < symbols.count; i++)
 		tiles = tiles || counts_tiles(n, &symbols.most[i]);
@@ -130,15 +178,21 @@ void fifo_open_extents(struct fifo_network *n)
 		n->smaller_extent = open_at(&symbols, smaller_extent, smaller_extent, true).tokens;
 }
 
-/* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then the graph of waits says what happens. */
+/* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then
+ * the graph of waits says what happens. */
 static bool holds_layers(const struct fifo_network *n)
 {
 	bool holds = n->tokens;
 	for (int i = 0; holds && i < n->count; i++) {
-		const struct op *process = module_find(n->module, fifo_end_name(n, n->fifo[i].writer));
-		int64_t layers = attr_get(n->fifo[i].channel->def, KEY_STREAM_IN_LAYER) ? attr_integer_or(process, KEY_STREAM_LAYERS, 1) : 1;
-		layers = n->tokens->skipped && layers > n->tokens->layers ? n->tokens->layers : layers;
-		holds = !n->fifo[i].sized || n->tokens->channels.data[i].words <= layers * n->fifo[i].whole;
+		const struct op *process =
+		        module_find(n->module, fifo_end_name(n, n->fifo[i].writer));
+		int64_t layers = attr_get(n->fifo[i].channel->def, KEY_STREAM_IN_LAYER)
+		        ? attr_integer_or(process, KEY_STREAM_LAYERS, 1)
+		        : 1;
+		layers = n->tokens->skipped && layers > n->tokens->layers ? n->tokens->layers
+		                                                          : layers;
+		holds = !n->fifo[i].sized ||
+		        n->tokens->channels.data[i].words <= layers * n->fifo[i].whole;
 	}
 	return holds;
 }
@@ -152,7 +206,10 @@ static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
 	text_add(&full, "%s", "");
 	for (int i = 0; i < n->count; i++)
 		if (n->stuck[i])
-			text_add(&full, "; %s waits for space in %s, whose depth is %lld words", fifo_end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), (long long)depth[i]);
+			text_add(&full, "; %s waits for space in %s, whose depth is %lld words",
+			        fifo_end_name(n, n->fifo[i].writer),
+			        attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"),
+			        (long long)depth[i]);
 	INVARIANT(n->module->guard, false, "a launch deadlocks%s", full.data);
 }
 
@@ -172,5 +229,7 @@ enum fifo_evidence fifo_prove_termination(struct fifo_network *n, bool safe, int
 	}
 	n->tokens = tokens;
 	n->detail = detail;
-	return good ? FIFO_PROVEN_BY_TOKENS : safe && holds_layers(n) ? FIFO_PROVEN_BY_GRAPH : FIFO_UNPROVEN;
+	return good                       ? FIFO_PROVEN_BY_TOKENS
+	        : safe && holds_layers(n) ? FIFO_PROVEN_BY_GRAPH
+	                                  : FIFO_UNPROVEN;
 }

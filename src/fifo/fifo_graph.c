@@ -1,10 +1,13 @@
-/* The network of processes and channels that FIFOs are sized in, and which channels lie on no cycle of it. */
+/* The network of processes and channels that FIFOs are sized in, and which channels lie on no
+ * cycle of it. */
 #include "fifo/fifo.h"
 
 struct graph {
 	struct fifo_network *network;
-	struct { VEC(int) fifo; } *at;    /* [processes]: channels that begin or end there */
-	int *seen, *low;          /* [processes] scratch */
+	struct {
+		VEC(int) fifo;
+	} *at;           /* [processes]: channels that begin or end there */
+	int *seen, *low; /* [processes] scratch */
 	int clock;
 };
 
@@ -28,7 +31,12 @@ static void add_channel(struct fifo_network *n, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
 	struct fifo *fifo = &n->fifo[n->count];
-	*fifo = (struct fifo){.channel = op->result[0], .writer = -1, .reader = -1, .sized = op->code == OP_FIFO, .whole = type->depth, .safe = type->depth};
+	*fifo = (struct fifo){ .channel = op->result[0],
+		.writer = -1,
+		.reader = -1,
+		.sized = op->code == OP_FIFO,
+		.whole = type->depth,
+		.safe = type->depth };
 	fifo->feedback = text_same(attr_text_or(op, KEY_STREAM_LAYER_FEEDBACK, NULL), "back");
 	fifo->full_depth = attr_get(op, KEY_STREAM_FULL_DEPTH) != NULL;
 	fifo->fixed_depth = attr_get(op, KEY_STREAM_FIXED_DEPTH) != NULL;
@@ -38,23 +46,27 @@ static void add_channel(struct fifo_network *n, struct op *op)
 
 static void find_ends(struct fifo_network *n, int call)
 {
-	const struct op *process = module_find(n->module, attr_text_or(n->call[call], KEY_CALLEE, ""));
+	const struct op *process =
+	        module_find(n->module, attr_text_or(n->call[call], KEY_CALLEE, ""));
 	for (int a = 0; a < n->call[call]->operands; a++) {
 		struct value *channel = n->call[call]->operand[a];
 		if (!channel->def)
 			continue;
-		bool writes = fifo_direction(process->region[0], process->region[0]->argument[a]) == 1;
+		bool writes =
+		        fifo_direction(process->region[0], process->region[0]->argument[a]) == 1;
 		*(writes ? &n->fifo[channel->id].writer : &n->fifo[channel->id].reader) = call;
 	}
 }
 
-/* What a loader sends, and what is made of nothing else, to one reader: it could all be sent ahead. */
+/* What a loader sends, and what is made of nothing else, to one reader: it could all be sent
+ * ahead. */
 static bool is_prefetch(const struct fifo_network *n, int number)
 {
-	int outputs = 0;          /* a token that says that all was read is none */
+	int outputs = 0; /* a token that says that all was read is none */
 	bool only = true;
 	for (int i = 0; i < n->count; i++) {
-		outputs += n->fifo[i].writer == n->fifo[number].writer && (!n->fifo[i].sized || n->fifo[i].whole > FIFO_LEAST);
+		outputs += n->fifo[i].writer == n->fifo[number].writer &&
+		        (!n->fifo[i].sized || n->fifo[i].whole > FIFO_LEAST);
 		only &= n->fifo[i].reader != n->fifo[number].writer || n->fifo[i].prefetch;
 	}
 	return only && outputs == 1;
@@ -70,10 +82,13 @@ static void find_prefetch(struct fifo_network *n)
 	}
 }
 
-struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *context, struct module *module)
+struct fifo_network *fifo_collect(
+        struct arena *arena, struct pass_context *context, struct module *module)
 {
 	struct fifo_network *n = ARENA_NEW(arena, struct fifo_network);
-	*n = (struct fifo_network){.arena = arena, .context = context, .module = module, .main = module_main(module)};
+	*n = (struct fifo_network){
+		.arena = arena, .context = context, .module = module, .main = module_main(module)
+	};
 	int ops = 1;
 	for (struct op *op = n->main->region[0]->first; op; op = op->next)
 		ops++;
@@ -81,7 +96,9 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
 	struct map digits = map_new(arena);
 	bool overlapped = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP) != NULL;
-	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = overlapped ? FIFO_LAYERS_OVERLAPPED : FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
+	n->detail = (struct token_detail){ .stretches = FIFO_STRETCHES,
+		.layers = overlapped ? FIFO_LAYERS_OVERLAPPED : FIFO_LAYERS,
+		.digits = arena_copy(arena, &digits, sizeof digits) };
 	n->parts = overlapped ? FIFO_PARTS_OVERLAPPED : FIFO_PARTS;
 	n->tokens = token_network_new(arena, context->platform, module, n->detail);
 	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
@@ -93,7 +110,9 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	for (int i = 0; i < n->processes; i++)
 		find_ends(n, i);
 	for (int i = 0; i < n->count; i++)
-		INVARIANT(module->guard, n->fifo[i].writer >= 0 && n->fifo[i].reader >= 0, "channel %s has no writer or no reader", attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"));
+		INVARIANT(module->guard, n->fifo[i].writer >= 0 && n->fifo[i].reader >= 0,
+		        "channel %s has no writer or no reader",
+		        attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"));
 	find_prefetch(n);
 	return n;
 }
@@ -121,7 +140,8 @@ static void find_acyclic(struct graph *g, int process, int through)
 		if (!g->seen[other]) {
 			find_acyclic(g, other, number);
 			fifo->acyclic = g->low[other] > g->seen[process];
-			g->low[process] = g->low[other] < g->low[process] ? g->low[other] : g->low[process];
+			g->low[process] =
+			        g->low[other] < g->low[process] ? g->low[other] : g->low[process];
 		} else if (g->seen[other] < g->low[process]) {
 			g->low[process] = g->seen[other];
 		}
@@ -130,7 +150,7 @@ static void find_acyclic(struct graph *g, int process, int through)
 
 void fifo_prove(struct fifo_network *n)
 {
-	struct graph g = {.network = n};
+	struct graph g = { .network = n };
 	g.at = arena_alloc(n->arena, sizeof *g.at * (size_t)(n->processes + 1));
 	g.seen = ARENA_ARRAY(n->arena, int, n->processes + 1);
 	g.low = ARENA_ARRAY(n->arena, int, n->processes + 1);

@@ -1,11 +1,18 @@
-/* Start times of processes by linear programming, and the depths that follow from them (arXiv 2509.13694, section on FIFO sizing).
+/* Start times of processes by linear programming, and the depths that follow from them (arXiv
+ * 2509.13694, section on FIFO sizing).
  *
- * One variable a process: the cycle s in which it begins.  One constraint a channel from i to j: the first word is not popped before it was pushed,
+ * One variable a process: the cycle s in which it begins.  One constraint a channel from i to j:
+ * the first word is not popped before it was pushed,
  *     s_j + P >= s_i + D        D: cycles until i pushes its first word, P: until j pops its first one
- * so every way from one process to another gives the same delay, and one constraint a channel says what the published program says of every path.  The channels of a ring
- * are left out.  A process that first sends what it has and then takes what becomes of it (an array that a layer hands on) has a second variable, the beginning of that part, no less than the first.  Minimised: the sum of the delays s_j - s_i.  The last word has no constraint: a fast producer may wait.
+ * so every way from one process to another gives the same delay, and one constraint a channel
+ * says what the published program says of every path.  The channels of a ring are left out.  A
+ * process that first sends what it has and then takes what becomes of it (an array that a layer
+ * hands on) has a second variable, the beginning of that part, no less than the first.
+ * Minimised: the sum of the delays s_j - s_i.  The last word has no constraint: a fast producer
+ * may wait.
  *
- * Depths of T words, with II the cycles between words, L the cycle of the producer's last word, and delay = s_j + P - s_i:
+ * Depths of T words, with II the cycles between words, L the cycle of the producer's last word,
+ * and delay = s_j + P - s_i:
  *     source faster    min(T, T - floor((L - delay) / II_target))
  *     source slower    min(T, ceil((delay - D) / II_source))
  *   normal            each process has its own intervals
@@ -15,9 +22,9 @@
 #include "solve/ilp.h"
 #include <math.h>
 
-#define SAMPLES 1024          /* words of a channel at which its curves are compared */
+#define SAMPLES 1024 /* words of a channel at which its curves are compared */
 
-struct timing {               /* of one channel; cycles after its process has begun */
+struct timing { /* of one channel; cycles after its process has begun */
 	int64_t words;
 	double first_push, last_push, first_pop, last_pop;
 };
@@ -25,11 +32,13 @@ struct timing {               /* of one channel; cycles after its process has be
 struct equalization {
 	struct fifo_network *network;
 	struct token_result isolated;
-	struct timing *timing;    /* [channels] */
-	double *stretch;          /* [processes] */
-	double *start;            /* [columns] */
-	double *split_cycle;             /* [processes] cycles after the process has begun, when it takes the first word of what becomes of its own; INFINITY: it never does */
-	int *split_column;               /* [processes] the column of the part from there on */
+	struct timing *timing; /* [channels] */
+	double *stretch;       /* [processes] */
+	double *start;         /* [columns] */
+	/* [processes] cycles after the process has begun, when it takes the first word of what
+	 * becomes of its own; INFINITY: it never does */
+	double *split_cycle;
+	int *split_column; /* [processes] the column of the part from there on */
 	int columns;
 };
 
@@ -41,9 +50,12 @@ static void read_timing(struct equalization *e, int number)
 	struct timing *t = &e->timing[number];
 	if (!words)
 		return;
-	double push = e->stretch[fifo->writer], pop = e->stretch[fifo->reader];
-	*t = (struct timing){words, push * (double)token_cycle(&flow->curve[TOKEN_WRITER], 1), push * (double)token_cycle(&flow->curve[TOKEN_WRITER], words),
-			     pop * (double)(token_cycle(&flow->curve[TOKEN_READER], 1) - 1), pop * (double)(token_cycle(&flow->curve[TOKEN_READER], words) - 1)};
+	double push = e->stretch[fifo->writer];
+	double pop = e->stretch[fifo->reader];
+	*t = (struct timing){ words, push * (double)token_cycle(&flow->curve[TOKEN_WRITER], 1),
+		push * (double)token_cycle(&flow->curve[TOKEN_WRITER], words),
+		pop * (double)(token_cycle(&flow->curve[TOKEN_READER], 1) - 1),
+		pop * (double)(token_cycle(&flow->curve[TOKEN_READER], words) - 1) };
 }
 
 static void set_stretch(struct equalization *e, enum fifo_equalize how)
@@ -52,7 +64,9 @@ static void set_stretch(struct equalization *e, enum fifo_equalize how)
 	for (int i = 0; i < e->network->processes; i++)
 		slowest = e->isolated.end[i] > slowest ? e->isolated.end[i] : slowest;
 	for (int i = 0; i < e->network->processes; i++)
-		e->stretch[i] = how == FIFO_CONSERVATIVE && e->isolated.end[i] ? (double)slowest / (double)e->isolated.end[i] : 1;
+		e->stretch[i] = how == FIFO_CONSERVATIVE && e->isolated.end[i]
+		        ? (double)slowest / (double)e->isolated.end[i]
+		        : 1;
 }
 
 static bool counts(const struct equalization *e, int number)
@@ -60,7 +74,8 @@ static bool counts(const struct equalization *e, int number)
 	return !e->network->fifo[number].feedback && e->timing[number].words;
 }
 
-/* Processes that lie on cycles of the channels that count, or between two: those that are left when the ends of the graph have been taken away, again and again. */
+/* Processes that lie on cycles of the channels that count, or between two: those that are left
+ * when the ends of the graph have been taken away, again and again. */
 static bool *on_cycles(const struct equalization *e)
 {
 	const struct fifo_network *n = e->network;
@@ -74,7 +89,8 @@ static bool *on_cycles(const struct equalization *e)
 		for (int i = 0; i < n->processes; i++)
 			sends[i] = takes[i] = false;
 		for (int i = 0; i < n->count; i++) {
-			bool inside = counts(e, i) && left[n->fifo[i].writer] && left[n->fifo[i].reader];
+			bool inside =
+			        counts(e, i) && left[n->fifo[i].writer] && left[n->fifo[i].reader];
 			sends[n->fifo[i].writer] |= inside;
 			takes[n->fifo[i].reader] |= inside;
 		}
@@ -95,7 +111,8 @@ static void set_split_cycles(struct equalization *e)
 	for (int i = 0; i < n->processes; i++)
 		sent[i] = e->split_cycle[i] = INFINITY;
 	for (int i = 0; i < n->count; i++) {
-		int writer = n->fifo[i].writer, reader = n->fifo[i].reader;
+		int writer = n->fifo[i].writer;
+		int reader = n->fifo[i].reader;
 		if (!counts(e, i) || !cyclic[writer] || !cyclic[reader])
 			continue;
 		sent[writer] = fmin(sent[writer], e->timing[i].first_push);
@@ -128,10 +145,15 @@ static void add_columns(const struct equalization *e, struct ilp *lp, const doub
 {
 	const struct fifo_network *n = e->network;
 	for (int i = 0; i < n->processes; i++)
-		ilp_column(lp, text_format(n->arena, "s_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[i], false);
+		ilp_column(lp,
+		        text_format(n->arena, "s_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0,
+		        1e15, cost[i], false);
 	for (int i = 0; i < n->processes; i++)
 		if (e->split_column[i] != i)
-			ilp_column(lp, text_format(n->arena, "t_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[e->split_column[i]], false);
+			ilp_column(lp,
+			        text_format(
+			                n->arena, "t_%s", attr_text_or(n->call[i], KEY_CALLEE, "")),
+			        0, 1e15, cost[e->split_column[i]], false);
 }
 
 static struct ilp make_program(const struct equalization *e)
@@ -148,14 +170,17 @@ static struct ilp make_program(const struct equalization *e)
 	for (int i = 0; i < n->count; i++) {
 		if (!counts(e, i))
 			continue;
-		ilp_row(&lp, attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), 'G', e->timing[i].first_push - e->timing[i].first_pop);
+		ilp_row(&lp, attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), 'G',
+		        e->timing[i].first_push - e->timing[i].first_pop);
 		ilp_term(&lp, reader_of(e, i), 1);
 		ilp_term(&lp, writer_of(e, i), -1);
 	}
 	for (int i = 0; i < n->processes; i++) {
 		if (e->split_column[i] == i)
 			continue;
-		ilp_row(&lp, text_format(n->arena, "turn_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 'G', 0);
+		ilp_row(&lp,
+		        text_format(n->arena, "turn_%s", attr_text_or(n->call[i], KEY_CALLEE, "")),
+		        'G', 0);
 		ilp_term(&lp, e->split_column[i], 1);
 		ilp_term(&lp, i, -1);
 	}
@@ -164,23 +189,34 @@ static struct ilp make_program(const struct equalization *e)
 
 static int64_t published(const struct timing *t, double delay)
 {
-	double words = (double)t->words, gaps = words > 1 ? words - 1 : 1;
-	double source = (t->last_push - t->first_push) / gaps, target = (t->last_pop - t->first_pop) / gaps;
-	double fifo_occupancy = source < target ? words - floor((t->last_push - delay) / target) : source > 0 ? ceil((delay - t->first_push) / source) : words;
+	double words = (double)t->words;
+	double gaps = words > 1 ? words - 1 : 1;
+	double source = (t->last_push - t->first_push) / gaps;
+	double target = (t->last_pop - t->first_pop) / gaps;
+	double fifo_occupancy = source < target ? words - floor((t->last_push - delay) / target)
+	        : source > 0                    ? ceil((delay - t->first_push) / source)
+	                                        : words;
 	return fifo_occupancy > words ? t->words : fifo_occupancy < 1 ? 1 : (int64_t)fifo_occupancy;
 }
 
-/* Words that come before others go, when the reader pops each as soon as its schedule and the word are there. */
+/* Words that come before others go, when the reader pops each as soon as its schedule and the
+ * word are there. */
 static int64_t fifo_occupancy(const struct equalization *e, int number)
 {
 	const struct token_flow *flow = &e->isolated.flow[number];
-	int64_t words = e->timing[number].words, samples = words < SAMPLES ? words : SAMPLES, most = 1;
-	double begin = e->start[writer_of(e, number)], late = 0, came[SAMPLES], gone[SAMPLES];
+	int64_t words = e->timing[number].words;
+	int64_t samples = words < SAMPLES ? words : SAMPLES;
+	int64_t most = 1;
+	double begin = e->start[writer_of(e, number)];
+	double late = 0;
+	double came[SAMPLES];
+	double gone[SAMPLES];
 	int64_t count[SAMPLES];
 	for (int64_t i = 0; i < samples; i++) {
 		count[i] = samples > 1 ? 1 + (words - 1) * i / (samples - 1) : 1;
 		came[i] = begin + (double)token_cycle(&flow->curve[TOKEN_WRITER], count[i]);
-		double pop = e->start[reader_of(e, number)] + (double)token_cycle(&flow->curve[TOKEN_READER], count[i]) - 1;
+		double pop = e->start[reader_of(e, number)] +
+		        (double)token_cycle(&flow->curve[TOKEN_READER], count[i]) - 1;
 		late = came[i] - pop > late ? came[i] - pop : late;
 		gone[i] = pop + late + 1;
 	}
@@ -195,10 +231,11 @@ static int64_t fifo_occupancy(const struct equalization *e, int number)
 
 bool fifo_lp(struct fifo_network *n, enum fifo_equalize how, struct text *program, int64_t *depth)
 {
-	struct equalization e = {.network = n};
+	struct equalization e = { .network = n };
 	if (!n->tokens)
 		return false;
-	e.isolated = token_run(n->arena, n->tokens, &(struct token_options){.mode = TOKEN_ISOLATED});
+	e.isolated =
+	        token_run(n->arena, n->tokens, &(struct token_options){ .mode = TOKEN_ISOLATED });
 	e.timing = ARENA_ARRAY(n->arena, struct timing, n->count + 1);
 	e.stretch = ARENA_ARRAY(n->arena, double, n->processes + 1);
 	set_stretch(&e, how);
@@ -219,7 +256,11 @@ bool fifo_lp(struct fifo_network *n, enum fifo_equalize how, struct text *progra
 		const struct timing *t = &e.timing[i];
 		if (!fifo->sized || fifo->feedback || !t->words)
 			continue;
-		int64_t words = how == FIFO_CURVES ? fifo_occupancy(&e, i) : published(t, e.start[reader_of(&e, i)] + t->first_pop - e.start[writer_of(&e, i)]);
+		int64_t words = how == FIFO_CURVES
+		        ? fifo_occupancy(&e, i)
+		        : published(t,
+		                  e.start[reader_of(&e, i)] + t->first_pop -
+		                          e.start[writer_of(&e, i)]);
 		depth[i] = words < FIFO_LEAST ? FIFO_LEAST : words > depth[i] ? depth[i] : words;
 	}
 	return true;

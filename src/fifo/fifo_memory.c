@@ -2,14 +2,15 @@
 #include "predict/resource.h"
 #include "fifo/fifo.h"
 
-#define SHIFT_HALF 16         /* SRL16: two in a LUT */
-#define LUTRAM_ROW 64         /* RAM64M8 */
+#define SHIFT_HALF 16 /* SRL16: two in a LUT */
+#define LUTRAM_ROW 64 /* RAM64M8 */
 #define URAM_WORDS 4096
 
 /* Block RAMs: as many words as the same number of blocks holds in any of their shapes. */
 static int64_t block_depth(int64_t bits, int64_t depth)
 {
-	int64_t count = storage_cost(STORAGE_BRAM, bits, depth).bram18, most = depth;
+	int64_t count = storage_cost(STORAGE_BRAM, bits, depth).bram18;
+	int64_t most = depth;
 	for (int64_t words = 512; words <= 16384; words *= 2) {
 		int64_t whole = (depth + words - 1) / words * words;
 		while (storage_cost(STORAGE_BRAM, bits, whole).bram18 <= count) {

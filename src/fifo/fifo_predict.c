@@ -1,18 +1,23 @@
-/* Predictions of a search for depths, two side by side: of the same depths at both extents, or of those that are tried next, if these are not enough.
- * What is predicted and not asked for is thrown away and counts for nothing, so the search is the same as one after the other. */
+/* Predictions of a search for depths, two side by side: of the same depths at both extents, or
+ * of those that are tried next, if these are not enough. What is predicted and not asked for is
+ * thrown away and counts for nothing, so the search is the same as one after the other. */
 #include "base/parallel.h"
 #include "fifo/fifo_trim.h"
 #include <string.h>
 
-static struct fifo_prediction prediction_of(const struct fifo_network *n, const struct token_network *tokens)
+static struct fifo_prediction prediction_of(
+        const struct fifo_network *n, const struct token_network *tokens)
 {
-	return (struct fifo_prediction){.network = n, .tokens = tokens, .most = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .end = ARENA_ARRAY(n->arena, int64_t, n->processes + 1)};
+	return (struct fifo_prediction){ .network = n,
+		.tokens = tokens,
+		.most = ARENA_ARRAY(n->arena, int64_t, n->count + 1),
+		.end = ARENA_ARRAY(n->arena, int64_t, n->processes + 1) };
 }
 
 void fifo_predict_begin(struct trimming *t)
 {
 	const struct fifo_network *n = t->network;
-	const struct token_network *tokens[TRIM_EXTENTS] = {n->tokens, n->smaller_extent};
+	const struct token_network *tokens[TRIM_EXTENTS] = { n->tokens, n->smaller_extent };
 	t->extents = n->smaller_extent ? TRIM_EXTENTS : 1;
 	t->enough = true;
 	t->most = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
@@ -29,20 +34,24 @@ static void make(void *data, struct arena *scratch)
 	struct fifo_prediction *p = data;
 	struct token_result result = token_run(scratch, p->tokens, &p->options);
 	p->ended = result.ended;
-	p->cycles = result.cycles + (p->tokens->skipped ? p->tokens->skipped * result.layers / p->tokens->layers : 0);
+	p->cycles = result.cycles +
+	        (p->tokens->skipped ? p->tokens->skipped * result.layers / p->tokens->layers : 0);
 	p->work = result.work;
 	memcpy(p->end, result.end, sizeof *p->end * (size_t)p->network->processes);
-	for (int i = 0; p->ended && i < p->network->count; i++)       /* else nobody asks */
+	for (int i = 0; p->ended && i < p->network->count; i++) /* else nobody asks */
 		p->most[i] = token_peak_words(&result.flow[i]);
 }
 
 /* At the extents first … end - 1. */
-static void make_at(struct trimming *t, int first, int end, const int64_t *depth, enum token_mode mode)
+static void make_at(
+        struct trimming *t, int first, int end, const int64_t *depth, enum token_mode mode)
 {
 	struct task task[TRIM_EXTENTS];
 	for (int e = first; e < end; e++) {
-		t->prediction[e].options = (struct token_options){.mode = mode, .depth = depth, .end = t->end[e], .parts = t->network->parts};
-		task[e - first] = (struct task){make, &t->prediction[e]};
+		t->prediction[e].options = (struct token_options){
+			.mode = mode, .depth = depth, .end = t->end[e], .parts = t->network->parts
+		};
+		task[e - first] = (struct task){ make, &t->prediction[e] };
 	}
 	tasks_run(t->network->module->guard, end - first, task);
 }
@@ -75,7 +84,8 @@ void fifo_predict_set_limit(struct trimming *t, const int64_t *limit, int64_t wo
 	t->limit = limit;
 	t->limit_work = work;
 	for (int e = 0; e < t->extents; e++)
-		t->limit_end[e] = arena_copy(t->network->arena, t->end[e], sizeof **t->end * (size_t)t->network->processes);
+		t->limit_end[e] = arena_copy(t->network->arena, t->end[e],
+		        sizeof **t->end * (size_t)t->network->processes);
 }
 
 bool fifo_predict_ends(struct trimming *t, const int64_t *depth)
@@ -90,7 +100,8 @@ bool fifo_predict_ends(struct trimming *t, const int64_t *depth)
 
 static bool is_made(struct trimming *t, const int64_t *depth)
 {
-	bool made = t->has_speculative && !memcmp(t->speculative_depth, depth, sizeof *depth * (size_t)t->network->count);
+	bool made = t->has_speculative &&
+	        !memcmp(t->speculative_depth, depth, sizeof *depth * (size_t)t->network->count);
 	struct fifo_prediction other = t->prediction[0];
 	if (made) {
 		t->prediction[0] = t->speculative;
@@ -103,16 +114,22 @@ static bool is_made(struct trimming *t, const int64_t *depth)
 /* At the most extents, and what is tried next too. */
 static void make_with_next(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
-	struct task task[] = {{make, &t->prediction[0]}, {make, &t->speculative}};
-	t->prediction[0].options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .parts = t->network->parts};
-	t->speculative.options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = next, .parts = t->network->parts};
+	struct task task[] = { { make, &t->prediction[0] }, { make, &t->speculative } };
+	t->prediction[0].options = (struct token_options){
+		.mode = TOKEN_EARLIEST, .depth = depth, .parts = t->network->parts
+	};
+	t->speculative.options = (struct token_options){
+		.mode = TOKEN_EARLIEST, .depth = next, .parts = t->network->parts
+	};
 	t->has_speculative = next;
 	if (next)
 		memcpy(t->speculative_depth, next, sizeof *next * (size_t)t->network->count);
 	tasks_run(t->network->module->guard, next ? 2 : 1, task);
 }
 
-/* Where the last depths were enough these may be as well, or nothing else is to be asked, so both extents are asked at once; else most of them are not, and the lesser extents are asked only if the most say so. */
+/* Where the last depths were enough these may be as well, or nothing else is to be asked, so
+ * both extents are asked at once; else most of them are not, and the lesser extents are asked
+ * only if the most say so. */
 bool fifo_predict_enough(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
 	int made = t->enough || !next ? t->extents : 1;

@@ -1,14 +1,17 @@
 /* The proof that a launch ends under given depths, and depths that are raised until it does.
- * Where layers are rolled the proof walks a few of them, one after the other (token_counter_ends_all); if that shows nothing about the others, all of them. */
+ * Where layers are rolled the proof walks a few of them, one after the other
+ * (token_counter_ends_all); if that shows nothing about the others, all of them. */
 #include "base/parallel.h"
 #include "fifo/fifo.h"
 #include <string.h>
 
 struct proof {
 	struct fifo_network *network;
-	int64_t *depth;           /* [channels] */
-	int64_t *bound;           /* the same, but FIFOs on no cycle hold as much as it takes: they take part in no cycle of waits */
-	int64_t eighths;          /* by which depths are raised; 0: they are not */
+	int64_t *depth; /* [channels] */
+	/* the same, but FIFOs on no cycle hold as much as it takes: they take part in no cycle
+	 * of waits */
+	int64_t *bound;
+	int64_t eighths; /* by which depths are raised; 0: they are not */
 };
 
 static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eighths)
@@ -19,37 +22,46 @@ static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eigh
 }
 
 /* The channel that each process waits for; -1: none. */
-static int *waited_for(struct arena *arena, const struct token_network *network, const struct token_counter *counter)
+static int *waited_for(struct arena *arena, const struct token_network *network,
+        const struct token_counter *counter)
 {
 	int *waits = ARENA_ARRAY(arena, int, network->processes.count + 1);
 	for (size_t i = 0; i < network->processes.count; i++)
 		waits[i] = -1;
 	for (int i = 0; i < (int)network->channels.count; i++)
 		for (int side = 0; side < TOKEN_SIDES; side++)
-			if (token_counter_waits(counter, i, side) && network->channels.data[i].process[side] >= 0)
+			if (token_counter_waits(counter, i, side) &&
+			        network->channels.data[i].process[side] >= 0)
 				waits[network->channels.data[i].process[side]] = i;
 	return waits;
 }
 
-/* Does the writer of a full FIFO wait for itself, or for a process that has ended its layer?  What else is full only waits behind such a one. */
+/* Does the writer of a full FIFO wait for itself, or for a process that has ended its layer?
+ * What else is full only waits behind such a one. */
 static bool is_cause(const struct token_network *network, const int *waits, int channel)
 {
-	int writer = network->channels.data[channel].process[TOKEN_WRITER], reader = network->channels.data[channel].process[TOKEN_READER], at = reader;
-	for (size_t i = 0; i < network->processes.count && at >= 0 && at != writer && waits[at] >= 0; i++) {
+	int writer = network->channels.data[channel].process[TOKEN_WRITER];
+	int reader = network->channels.data[channel].process[TOKEN_READER];
+	int at = reader;
+	for (size_t i = 0;
+	        i < network->processes.count && at >= 0 && at != writer && waits[at] >= 0; i++) {
 		const struct token_channel *next = &network->channels.data[waits[at]];
 		at = next->process[next->process[TOKEN_WRITER] == at ? TOKEN_READER : TOKEN_WRITER];
 	}
 	return at == writer || reader < 0 || waits[reader] < 0;
 }
 
-static bool raise_full(struct proof *p, struct arena *scratch, const struct token_network *network, const struct token_counter *counter)
+static bool raise_full(struct proof *p, struct arena *scratch, const struct token_network *network,
+        const struct token_counter *counter)
 {
 	const struct fifo_network *n = p->network;
 	bool raised = false;
 	const int *waits = p->eighths ? waited_for(scratch, network, counter) : NULL;
 	for (int i = 0; i < n->count && waits; i++)
-		if (token_counter_full(counter, i) && n->fifo[i].sized && p->depth[i] < n->fifo[i].whole && is_cause(network, waits, i)) {
-			p->bound[i] = p->depth[i] = raised_depth(&n->fifo[i], p->depth[i], p->eighths);
+		if (token_counter_full(counter, i) && n->fifo[i].sized &&
+		        p->depth[i] < n->fifo[i].whole && is_cause(network, waits, i)) {
+			p->bound[i] = p->depth[i] =
+			        raised_depth(&n->fifo[i], p->depth[i], p->eighths);
 			raised = true;
 		}
 	if (raised && p->eighths < FIFO_RAISED_MOST)
@@ -57,7 +69,8 @@ static bool raise_full(struct proof *p, struct arena *scratch, const struct toke
 	return raised;
 }
 
-/* Where the launch stops, depths are raised and it goes on: what has passed would have passed with the deeper ones as well. */
+/* Where the launch stops, depths are raised and it goes on: what has passed would have passed
+ * with the deeper ones as well. */
 static bool ends(struct proof *p, const struct token_network *network, bool in_order, bool *holds)
 {
 	struct arena *arena = arena_within(p->network->arena);
@@ -69,7 +82,9 @@ static bool ends(struct proof *p, const struct token_network *network, bool in_o
 		p->network->budget -= work;
 	} while (outcome == TOKEN_STUCK && raise_full(p, arena, network, counter));
 	*holds = token_counter_ends_all(counter);
-	p->network->stuck = outcome == TOKEN_STUCK && p->eighths ? ARENA_ARRAY(p->network->arena, bool, p->network->count + 1) : NULL;
+	p->network->stuck = outcome == TOKEN_STUCK && p->eighths
+	        ? ARENA_ARRAY(p->network->arena, bool, p->network->count + 1)
+	        : NULL;
 	for (int i = 0; p->network->stuck && i < p->network->count; i++)
 		p->network->stuck[i] = token_counter_full(counter, i);
 	arena_free(arena);
@@ -85,7 +100,8 @@ static bool prove(struct proof *p, bool in_order)
 	struct arena *arena = arena_within(n->arena);
 	struct token_detail detail = n->detail;
 	detail.layers = 0;
-	const struct token_network *all = token_network_new(arena, n->context->platform, n->module, detail);
+	const struct token_network *all =
+	        token_network_new(arena, n->context->platform, n->module, detail);
 	ended = all && ends(p, all, in_order, &holds);
 	arena_free(arena);
 	return ended;
@@ -93,7 +109,10 @@ static bool prove(struct proof *p, bool in_order)
 
 static struct proof proof_of(struct fifo_network *n, int64_t *depth, int64_t eighths)
 {
-	struct proof p = {.network = n, .depth = depth, .bound = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .eighths = eighths};
+	struct proof p = { .network = n,
+		.depth = depth,
+		.bound = ARENA_ARRAY(n->arena, int64_t, n->count + 1),
+		.eighths = eighths };
 	for (int i = 0; i < n->count; i++)
 		p.bound[i] = n->fifo[i].acyclic ? 0 : depth[i];
 	return p;
@@ -101,14 +120,17 @@ static struct proof proof_of(struct fifo_network *n, int64_t *depth, int64_t eig
 
 bool fifo_terminates(struct fifo_network *n, bool in_order, const int64_t *depth)
 {
-	struct proof p = proof_of(n, arena_copy(n->arena, depth, sizeof *depth * (size_t)n->count), 0);
+	struct proof p =
+	        proof_of(n, arena_copy(n->arena, depth, sizeof *depth * (size_t)n->count), 0);
 	return prove(&p, in_order);
 }
 
 /* A search ends with the proof of what is shown next. */
-static bool is_proven(const struct fifo_network *n, const struct token_network *tokens, const int64_t *depth)
+static bool is_proven(
+        const struct fifo_network *n, const struct token_network *tokens, const int64_t *depth)
 {
-	return n->proven && n->proven_at == tokens && !memcmp(n->proven, depth, sizeof *depth * (size_t)n->count);
+	return n->proven && n->proven_at == tokens &&
+	        !memcmp(n->proven, depth, sizeof *depth * (size_t)n->count);
 }
 
 /* One run of a proof, in which nothing is raised. */
@@ -122,7 +144,8 @@ struct check {
 static void run_check(void *data, struct arena *scratch)
 {
 	struct check *check = data;
-	struct token_counter *counter = token_counter_new(scratch, check->tokens, check->bound, check->in_order);
+	struct token_counter *counter =
+	        token_counter_new(scratch, check->tokens, check->bound, check->in_order);
 	check->ends = token_counter_run(counter, check->budget, &check->work) == TOKEN_ENDS;
 	check->holds = token_counter_ends_all(counter);
 }
@@ -148,8 +171,11 @@ bool fifo_all_terminate(struct fifo_network *n, int64_t budget, int64_t *depth)
 			return false;
 		bool known = is_among(n->at, i, tokens) || is_proven(n, tokens, depth);
 		for (int way = 0; !known && way < 1 + tokens->freezes; way++, count++) {
-			check[count] = (struct check){.tokens = tokens, .bound = p.bound, .in_order = !way, .budget = budget / 2};
-			task[count] = (struct task){run_check, &check[count]};
+			check[count] = (struct check){ .tokens = tokens,
+				.bound = p.bound,
+				.in_order = !way,
+				.budget = budget / 2 };
+			task[count] = (struct task){ run_check, &check[count] };
 		}
 	}
 	tasks_run(n->module->guard, count, task);
@@ -171,24 +197,28 @@ static void prove_in_order(void *data, struct arena *scratch)
 	in_order->proven = prove(in_order->proof, true);
 }
 
-/* Both runs side by side: where the first raises no depth, the second is what it would be behind it. */
+/* Both runs side by side: where the first raises no depth, the second is what it would be behind
+ * it. */
 static bool prove_both(struct proof *p)
 {
 	struct fifo_network *n = p->network;
 	size_t bytes = sizeof *p->bound * (size_t)n->count;
 	const int64_t *bound = arena_copy(n->arena, p->bound, bytes);
-	struct in_order in_order = {p, false};
-	struct check check = {.tokens = n->tokens, .bound = bound, .budget = n->budget};
-	tasks_run(n->module->guard, 2, (struct task[]){{prove_in_order, &in_order}, {run_check, &check}});
+	struct in_order in_order = { p, false };
+	struct check check = { .tokens = n->tokens, .bound = bound, .budget = n->budget };
+	tasks_run(n->module->guard, 2,
+	        (struct task[]){ { prove_in_order, &in_order }, { run_check, &check } });
 	if (!in_order.proven)
 		return false;
-	if (!check.ends || !check.holds || check.work > n->budget || memcmp(bound, p->bound, bytes) != 0)
+	if (!check.ends || !check.holds || check.work > n->budget ||
+	        memcmp(bound, p->bound, bytes) != 0)
 		return prove(p, false);
 	n->budget -= check.work;
 	return true;
 }
 
-/* First where pipelines hold nothing: deeper FIFOs still end so.  Where no pipeline freezes, it is the same whether they hold words or not. */
+/* First where pipelines hold nothing: deeper FIFOs still end so.  Where no pipeline freezes, it
+ * is the same whether they hold words or not. */
 bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
 {
 	if (!n->tokens || is_proven(n, n->tokens, depth))

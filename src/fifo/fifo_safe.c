@@ -1,32 +1,37 @@
-/* Which FIFOs need not hold a whole layer, whatever the latencies: the proof that nothing deadlocks.
+/* Which FIFOs need not hold a whole layer, whatever the latencies: the proof that nothing
+ * deadlocks.
  *
- * Draw an arc from each process (each stage of it, see below) to those that it may wait for within one layer: a reader waits for the writer of an empty FIFO; the writer of a *short* FIFO
- * (one that holds less than a layer) also waits for its reader.  A FIFO that holds a whole layer makes its writer wait only for what the reader does
- * in an earlier layer, and so does the ring.  Along a cycle of waits the layer never grows; so a deadlock is a cycle of arcs within one layer, other than the
- * pair of one FIFO, which is never empty and full at once.  Therefore: shorten a FIFO only if no other path leads from its reader back to its writer.
- * Largest first, because each choice may exclude others. */
+ * Draw an arc from each process (each stage of it, see below) to those that it may wait for
+ * within one layer: a reader waits for the writer of an empty FIFO; the writer of a *short* FIFO
+ * (one that holds less than a layer) also waits for its reader.  A FIFO that holds a whole layer
+ * makes its writer wait only for what the reader does in an earlier layer, and so does the ring.
+ * Along a cycle of waits the layer never grows; so a deadlock is a cycle of arcs within one
+ * layer, other than the pair of one FIFO, which is never empty and full at once.  Therefore:
+ * shorten a FIFO only if no other path leads from its reader back to its writer. Largest first,
+ * because each choice may exclude others. */
 #include "fifo/fifo.h"
 #include <stdlib.h>
 
-struct edge {                 /* the channel of the same number */
-	int writer, reader;       /* stages */
+struct edge {               /* the channel of the same number */
+	int writer, reader; /* stages */
 	int64_t bytes;
-	bool both;                /* writer waits for reader too */
+	bool both; /* writer waits for reader too */
 };
 
-/* A process does its nests one after the other, in every layer anew: each is a stage, which waits for the one before it.  A process is one stage if a channel is
- * used in two of its nests, or outside of them. */
+/* A process does its nests one after the other, in every layer anew: each is a stage, which
+ * waits for the one before it.  A process is one stage if a channel is used in two of its nests,
+ * or outside of them. */
 struct stage {
-	bool follows_previous;               /* it waits for the stage before it in this table */
-	VEC(int) edge;            /* that begin or end there */
+	bool follows_previous; /* it waits for the stage before it in this table */
+	VEC(int) edge;         /* that begin or end there */
 };
 
 struct proof {
 	struct fifo_network *network;
 	int stages;
 	struct stage *stage;
-	struct edge *edge;        /* [channels] */
-	int *seen;                /* [stages], scratch of the search */
+	struct edge *edge; /* [channels] */
+	int *seen;         /* [stages], scratch of the search */
 };
 
 static const struct block *body_of(const struct proof *p, const struct op *call)
@@ -60,11 +65,17 @@ static int loop_of(const struct block *block, const struct value *argument, int 
 	return number;
 }
 
-/* Loops are stages: those inside the layer loop, where there is one.  What stands in front of it counts with the first of them, what stands behind it with the last.  -1: the process is one stage. */
+/* Loops are stages: those inside the layer loop, where there is one.  What stands in front of it
+ * counts with the first of them, what stands behind it with the last.  -1: the process is one
+ * stage. */
 static int stage_of(const struct block *body, const struct value *argument)
 {
-	const struct op *layers = layers_of(body), *op = body->first;
-	int outside, loops, around = loop_of(body, argument, &outside), stage = loop_of(layers ? layers->region[0] : body, argument, &loops);
+	const struct op *layers = layers_of(body);
+	const struct op *op = body->first;
+	int outside;
+	int loops;
+	int around = loop_of(body, argument, &outside);
+	int stage = loop_of(layers ? layers->region[0] : body, argument, &loops);
 	if (!layers || around < 0)
 		return layers ? -1 : stage;
 	if (fifo_direction(layers->region[0], argument) >= 0)
@@ -74,16 +85,19 @@ static int stage_of(const struct block *body, const struct value *argument)
 	return op == layers ? loops - 1 : loops ? 0 : -1;
 }
 
-static void add_edge(struct proof *p, const struct value *channel, const struct block *body, const struct value *argument, int stage)
+static void add_edge(struct proof *p, const struct value *channel, const struct block *body,
+        const struct value *argument, int stage)
 {
-	*(fifo_direction(body, argument) ? &p->edge[channel->id].writer : &p->edge[channel->id].reader) = stage;
+	*(fifo_direction(body, argument) ? &p->edge[channel->id].writer
+	                                 : &p->edge[channel->id].reader) = stage;
 	VEC_PUSH(p->network->arena, &p->stage[stage].edge, channel->id);
 }
 
 static void add_process(struct proof *p, const struct op *call)
 {
 	const struct block *body = body_of(p, call);
-	int first = p->stages, last = 0;
+	int first = p->stages;
+	int last = 0;
 	bool stages = true;
 	for (int a = 0; a < call->operands; a++) {
 		int stage = call->operand[a]->def ? stage_of(body, body->argument[a]) : 0;
@@ -95,7 +109,8 @@ static void add_process(struct proof *p, const struct op *call)
 		p->stage[i].follows_previous = i > first;
 	for (int a = 0; a < call->operands; a++)
 		if (call->operand[a]->def)
-			add_edge(p, call->operand[a], body, body->argument[a], first + (stages ? stage_of(body, body->argument[a]) : 0));
+			add_edge(p, call->operand[a], body, body->argument[a],
+			        first + (stages ? stage_of(body, body->argument[a]) : 0));
 }
 
 static int loops_of(const struct block *block)
@@ -119,7 +134,8 @@ static void collect_stages(struct proof *p)
 	p->seen = ARENA_ARRAY(n->arena, int, p->stages + 1);
 	for (int e = 0; e < n->count; e++) {
 		p->edge[e].bytes = n->fifo[e].word_bytes * n->fifo[e].whole;
-		p->edge[e].both = !n->fifo[e].sized && n->fifo[e].whole > 1;      /* ping-pong: several blocks a layer */
+		/* ping-pong: several blocks a layer */
+		p->edge[e].both = !n->fifo[e].sized && n->fifo[e].whole > 1;
 	}
 }
 
@@ -148,7 +164,8 @@ static bool waits(struct proof *p, int from, int to, int except, int mark)
 
 static int larger_first(const void *left, const void *right)
 {
-	const struct edge *l = *(const struct edge *const *)left, *r = *(const struct edge *const *)right;
+	const struct edge *l = *(const struct edge *const *)left;
+	const struct edge *r = *(const struct edge *const *)right;
 	if (l->bytes != r->bytes)
 		return l->bytes < r->bytes ? 1 : -1;
 	return l < r ? -1 : 1;
@@ -156,7 +173,7 @@ static int larger_first(const void *left, const void *right)
 
 void fifo_prove_safe(struct fifo_network *n)
 {
-	struct proof p = {.network = n};
+	struct proof p = { .network = n };
 	collect_stages(&p);
 	const struct edge **order = ARENA_ARRAY(n->arena, const struct edge *, n->count + 1);
 	for (int e = 0; e < n->count; e++)
@@ -166,7 +183,8 @@ void fifo_prove_safe(struct fifo_network *n)
 		int number = (int)(order[i] - p.edge);
 		struct edge *edge = &p.edge[number];
 		struct fifo *fifo = &n->fifo[number];
-		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->feedback || waits(&p, edge->reader, edge->writer, number, i + 1))
+		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->feedback ||
+		        waits(&p, edge->reader, edge->writer, number, i + 1))
 			continue;
 		edge->both = true;
 		fifo->safe = FIFO_SHORT;

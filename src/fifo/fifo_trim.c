@@ -1,34 +1,49 @@
 /* Trimming: the depths that a launch needs, found by running it.
  *
- * Deeper FIFOs never make a launch longer (every time is a maximum of earlier ones, and each more place removes one of them), so depths that suffice form a set that is closed
- * upwards: one pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one can be lowered.
- * The words that a FIFO held in a run that suffices suffice as well: with these depths the same run is possible.  So every run lowers all depths at once; and the *latest*
- * schedule of a launch, in which producers wait until their words are needed, is where the search begins.  Predictions of large designs leave little budget for one FIFO after the
- * other; there the depths with which the launch just ends, some times over, are tried as well.
+ * Deeper FIFOs never make a launch longer (every time is a maximum of earlier ones, and each
+ * more place removes one of them), so depths that suffice form a set that is closed upwards: one
+ * pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one
+ * can be lowered. The words that a FIFO held in a run that suffices suffice as well: with these
+ * depths the same run is possible.  So every run lowers all depths at once; and the *latest*
+ * schedule of a launch, in which producers wait until their words are needed, is where the
+ * search begins.  Predictions of large designs leave little budget for one FIFO after the other;
+ * there the depths with which the launch just ends, some times over, are tried as well.
  *
- * What ends once ends always: processes only read and write FIFOs, and how often they do does not depend on data; so which words pass is the same in all runs, and if one
- * schedule ends under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of latencies: so a second run must end in which they hold none, which is also
- * how a design runs on the CPU.  Runs are the simulator's where it is quick enough, else the token model's, which counts words exactly. */
+ * What ends once ends always: processes only read and write FIFOs, and how often they do does
+ * not depend on data; so which words pass is the same in all runs, and if one schedule ends
+ * under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of
+ * latencies: so a second run must end in which they hold none, which is also how a design runs
+ * on the CPU.  Runs are the simulator's where it is quick enough, else the token model's, which
+ * counts words exactly. */
 #include "fifo/fifo_trim.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLERANCE 200         /* cycles may grow by one part in so many … */
-#define TOLERANCE_PREDICTED 400       /* … and predicted ones by less, because they are not exact */
-#define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
-#define PROOF_SHARE 8         /* one part in so many of the budget is for the proof that a prediction ends */
-#define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
-#define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
-#define WORTH_MOVE 32         /* nor to try another place for fewer than one part in so many of all bytes, */
-#define DOWNSTREAM_SCALE 2.0            /* with so many times the words that would be in proportion, since sums come together */
-#define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
-#define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
-#define LOW_STEPS 3           /* how often depths that are too low are raised before the search begins from above, */
-#define LOW_RAISED 4          /* by so many times */
+#define TOLERANCE 200           /* cycles may grow by one part in so many … */
+#define TOLERANCE_PREDICTED 400 /* … and predicted ones by less, because they are not exact */
+#define RUNS_EXPECTED 24        /* of the simulator, for it to be used instead of the token model */
+/* one part in so many of the budget is for the proof that a prediction ends */
+#define PROOF_SHARE 8
+#define PROOF_STEPS 4096 /* no FIFO makes the proof take more steps than about this many */
+/* a prediction is not worth its time for less than one part in so many of all bytes */
+#define WORTH 256
+/* nor to try another place for fewer than one part in so many of all bytes, */
+#define WORTH_MOVE 32
+/* with so many times the words that would be in proportion, since sums come together */
+#define DOWNSTREAM_SCALE 2.0
+/* a predicted depth is known well enough within one part in so many of it */
+#define PRECISION 64
+/* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is
+ * raised at once, since a run that suffices lowers it again */
+#define LOW_WORTH 8
+/* how often depths that are too low are raised before the search begins from above, */
+#define LOW_STEPS 3
+#define LOW_RAISED 4 /* by so many times */
 #define NOTHING_KNOWN (-1)
 #define PREFETCH_BYTES (INT64_C(1) << 18)
 #define PREFETCH_BYTES_MOST (INT64_C(1) << 20)
-#define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
+/* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
+#define LEAST_PREDICTED 2
 
 static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
 {
@@ -40,7 +55,8 @@ static bool simulate(struct trimming *t, const int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	struct cycle_result simulated;
-	enum cycle_outcome outcome = cycle_run(t->simulated, &(struct cycle_options){.depth = depth}, &simulated);
+	enum cycle_outcome outcome =
+	        cycle_run(t->simulated, &(struct cycle_options){ .depth = depth }, &simulated);
 	n->budget -= cycle_events(t->simulated);
 	for (int i = 0; i < n->count && outcome == CYCLE_DONE; i++)
 		t->most[i] = simulated.channel[i].most;
@@ -62,7 +78,8 @@ static bool ends_in_order(struct trimming *t, const int64_t *depth)
 /* next: depths that are tried next where these do not suffice; NULL: that is not known. */
 static bool suffices(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
-	bool enough = t->simulated ? simulate(t, depth) && t->cycles[0] <= t->allowed[0] : fifo_predict_enough(t, depth, next);
+	bool enough = t->simulated ? simulate(t, depth) && t->cycles[0] <= t->allowed[0]
+	                           : fifo_predict_enough(t, depth, next);
 	return enough && ends_in_order(t, depth);
 }
 
@@ -74,7 +91,8 @@ static bool may_shrink(const struct fifo *fifo)
 static bool is_sought(const struct trimming *t, int number)
 {
 	const struct fifo *fifo = &t->network->fifo[number];
-	return may_shrink(fifo) && (t->simulated || !fifo->fixed_depth || !t->network->keep_fixed_depth);
+	return may_shrink(fifo) &&
+	        (t->simulated || !fifo->fixed_depth || !t->network->keep_fixed_depth);
 }
 
 static int64_t least_of(const struct trimming *t, int number)
@@ -90,7 +108,8 @@ static int64_t least_of(const struct trimming *t, int number)
 static void lower(const struct trimming *t, int64_t *depth)
 {
 	for (int i = 0; i < t->network->count; i++) {
-		int64_t least = least_of(t, i), most = t->most[i] > least ? t->most[i] : least;
+		int64_t least = least_of(t, i);
+		int64_t most = t->most[i] > least ? t->most[i] : least;
 		if (may_shrink(&t->network->fifo[i]) && most < depth[i])
 			depth[i] = most;
 	}
@@ -111,7 +130,8 @@ static bool worth(const struct trimming *t, int number, const int64_t *depth)
 	return t->simulated || gain > fifo_bytes(t->network, depth) / WORTH;
 }
 
-/* Near the geometric mean: most depths that are needed are far below those that the search begins with. */
+/* Near the geometric mean: most depths that are needed are far below those that the search
+ * begins with. */
 static int64_t between(int64_t low, int64_t high)
 {
 	int64_t middle = low;
@@ -127,10 +147,12 @@ static int64_t unknown(const struct trimming *t, int number, int64_t low, const 
 	return words > (t->simulated ? 0 : depth[number] / PRECISION) ? words : 0;
 }
 
-/* Where nothing is known about a FIFO, a prediction first asks whether it can be lowered at all: most cannot, since no depth is above what was held. */
+/* Where nothing is known about a FIFO, a prediction first asks whether it can be lowered at all:
+ * most cannot, since no depth is above what was held. */
 static int64_t next_trial(const struct trimming *t, int number, int64_t low, int64_t depth)
 {
-	int64_t least = least_of(t, number), highest = depth - depth / PRECISION - 1;
+	int64_t least = least_of(t, number);
+	int64_t highest = depth - depth / PRECISION - 1;
 	if (low == NOTHING_KNOWN)
 		return highest > least ? highest : least;
 	return low < least ? least : between(low, depth);
@@ -171,13 +193,15 @@ static bool from_memory(const struct fifo *fifo)
 
 struct search_item {
 	int number;
-	bool from_memory;         /* after all others: words ahead of those who read weights are no intermediates */
+	/* after all others: words ahead of those who read weights are no intermediates */
+	bool from_memory;
 	int64_t key;
 };
 
 static int by_key(const void *left, const void *right)
 {
-	const struct search_item *l = left, *r = right;
+	const struct search_item *l = left;
+	const struct search_item *r = right;
 	if (l->from_memory != r->from_memory)
 		return l->from_memory - r->from_memory;
 	return l->key != r->key ? (l->key < r->key ? -1 : 1) : l->number - r->number;
@@ -189,22 +213,28 @@ static struct search_item *search_order(const struct trimming *t, const int64_t 
 	struct search_item *search_item = ARENA_ARRAY(n->arena, struct search_item, n->count + 1);
 	for (int i = 0; i < n->count; i++) {
 		int64_t bytes = depth[i] * n->fifo[i].word_bytes;
-		const int64_t key[FIFO_ORDERS] = {-bytes, bytes, i, -i, (int64_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 20)};
-		search_item[i] = (struct search_item){i, from_memory(&n->fifo[i]), key[order % FIFO_ORDERS]};
+		const int64_t key[FIFO_ORDERS] = { -bytes, bytes, i, -i,
+			(int64_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 20) };
+		search_item[i] = (struct search_item){ i, from_memory(&n->fifo[i]),
+			key[order % FIFO_ORDERS] };
 	}
 	qsort(search_item, (size_t)n->count, sizeof *search_item, by_key);
 	return search_item;
 }
 
-/* Of the FIFOs that may be lowered, the one about which most bytes are not known; those from memory last.  -1: enough is known about all. */
+/* Of the FIFOs that may be lowered, the one about which most bytes are not known; those from
+ * memory last.  -1: enough is known about all. */
 static int least_known(const struct trimming *t, const int64_t *low, const int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	int64_t most = 0;
 	int best = -1;
 	for (int i = 0; i < n->count; i++) {
-		bool later = best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]), sooner = best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
-		int64_t bytes = is_sought(t, i) && worth(t, i, depth) ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes : 0;
+		bool later = best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]),
+		     sooner = best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
+		int64_t bytes = is_sought(t, i) && worth(t, i, depth)
+		        ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes
+		        : 0;
 		if (bytes && !later && (sooner || bytes > most)) {
 			most = bytes;
 			best = i;
@@ -214,7 +244,8 @@ static int least_known(const struct trimming *t, const int64_t *low, const int64
 }
 
 /* What is tried after a FIFO, if it cannot be lowered to what is tried of it; NULL: nothing. */
-static const int64_t *next_candidate(const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
+static const int64_t *next_candidate(
+        const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
 {
 	int64_t known = low[number];
 	low[number] = next_trial(t, number, known, depth[number]);
@@ -226,11 +257,13 @@ static const int64_t *next_candidate(const struct trimming *t, int number, int64
 	return other >= 0 ? next : NULL;
 }
 
-/* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the first of them could use all to find its last words. */
+/* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the
+ * first of them could use all to find its last words. */
 static void shrink_least_known(struct trimming *t, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
-	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
 		low[i] = first_low(t, i);
 	for (int i; n->budget > t->reserve && (i = least_known(t, low, depth)) >= 0;)
@@ -263,7 +296,8 @@ static bool cap_prefetch(struct trimming *t, int64_t most, const int64_t *depth)
 	return far;
 }
 
-/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for all of them, or twice as much, or four times.  false: the last prediction is of other depths. */
+/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for
+ * all of them, or twice as much, or four times.  false: the last prediction is of other depths. */
 static bool begin_capped_prefetch(struct trimming *t, int64_t *depth)
 {
 	bool enough = false;
@@ -277,7 +311,8 @@ static bool begin_capped_prefetch(struct trimming *t, int64_t *depth)
 	return enough;
 }
 
-/* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
+/* The words held in the latest schedule that takes as long as the one with these depths.  known:
+ * theirs was predicted last. */
 static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth)
 {
 	if (!t->network->tokens || (!known && !fifo_predict_ends(t, depth)))
@@ -291,17 +326,20 @@ static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth
 }
 
 /* Times so much, but nowhere above what suffices. */
-static void raise_within(const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
+static void raise_within(
+        const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
 {
 	for (int i = 0; i < t->network->count; i++)
 		low[i] = times * low[i] < depth[i] ? times * low[i] : depth[i];
 }
 
-/* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
+/* As few words between kernels as the launch ends with, or four times as many, or sixteen times,
+ * … whichever suffices first. */
 static void begin_minimal(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
-	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	copy(t, low, depth);
 	for (int i = 0; i < n->count; i++)
 		if (may_shrink(&n->fifo[i]) && !from_memory(&n->fifo[i]) && least_of(t, i) < low[i])
@@ -318,11 +356,13 @@ static void begin_minimal(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
-/* The FIFO in front of a process that sends all that it takes to several readers; -1: it does something else. */
+/* The FIFO in front of a process that sends all that it takes to several readers; -1: it does
+ * something else. */
 static int fork_input(const struct trimming *t, int process)
 {
 	const struct fifo_network *n = t->network;
-	int front = -1, outputs = 0;
+	int front = -1;
+	int outputs = 0;
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
 		if (fifo->reader == process && front >= 0)
@@ -334,17 +374,21 @@ static int fork_input(const struct trimming *t, int process)
 		return -1;
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		if (fifo->writer == process && (!is_sought(t, i) || fifo->word_bytes != n->fifo[front].word_bytes || fifo->whole != n->fifo[front].whole))
+		if (fifo->writer == process &&
+		        (!is_sought(t, i) || fifo->word_bytes != n->fifo[front].word_bytes ||
+		                fifo->whole != n->fifo[front].whole))
 			return -1;
 	}
 	return front;
 }
 
-/* What each FIFO behind a fork holds is held once in front of it, where its readers keep step with each other: a search that lowers one FIFO after the other does not get there. */
+/* What each FIFO behind a fork holds is held once in front of it, where its readers keep step
+ * with each other: a search that lowers one FIFO after the other does not get there. */
 static void buffer_before_fork(struct trimming *t, int process, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
-	int front = fork_input(t, process), outputs = 0;
+	int front = fork_input(t, process);
+	int outputs = 0;
 	int64_t least = INT64_MAX;
 	for (int i = 0; front >= 0 && i < n->count; i++)
 		if (n->fifo[i].writer == process) {
@@ -352,7 +396,8 @@ static void buffer_before_fork(struct trimming *t, int process, int64_t *depth)
 			least = more < least ? more : least;
 			outputs++;
 		}
-	if (front < 0 || least <= 0 || least * (outputs - 1) * n->fifo[front].word_bytes <= fifo_bytes(n, depth) / WORTH)
+	if (front < 0 || least <= 0 ||
+	        least * (outputs - 1) * n->fifo[front].word_bytes <= fifo_bytes(n, depth) / WORTH)
 		return;
 	copy(t, t->trial, depth);
 	for (int i = 0; i < n->count; i++)
@@ -363,16 +408,20 @@ static void buffer_before_fork(struct trimming *t, int process, int64_t *depth)
 
 static void buffer_before_forks(struct trimming *t, int64_t *depth)
 {
-	for (int process = 0; process < t->network->processes && t->network->budget > t->reserve; process++)
+	for (int process = 0; process < t->network->processes && t->network->budget > t->reserve;
+	        process++)
 		buffer_before_fork(t, process, depth);
 }
 
-/* What waits in front of a process may wait behind it instead, where that is less: of numbers that come again and again for a product, its sums.  The latest schedule begins late, so it holds the numbers. */
+/* What waits in front of a process may wait behind it instead, where that is less: of numbers
+ * that come again and again for a product, its sums.  The latest schedule begins late, so it
+ * holds the numbers. */
 static void buffer_after_process(struct trimming *t, int number, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	const struct fifo *fifo = &n->fifo[number];
-	int64_t remaining = depth[number] / PRECISION, gain = (depth[number] - remaining) * fifo->word_bytes;
+	int64_t remaining = depth[number] / PRECISION;
+	int64_t gain = (depth[number] - remaining) * fifo->word_bytes;
 	int outputs = 0;
 	copy(t, t->trial, depth);
 	t->trial[number] = remaining > least_of(t, number) ? remaining : least_of(t, number);
@@ -382,7 +431,9 @@ static void buffer_after_process(struct trimming *t, int number, int64_t *depth)
 			continue;
 		if (!is_sought(t, i))
 			return;
-		t->trial[i] += (int64_t)(DOWNSTREAM_SCALE * (double)depth[number] / (double)fifo->whole * (double)other->whole) + 1;
+		t->trial[i] += (int64_t)(DOWNSTREAM_SCALE * (double)depth[number] /
+		                       (double)fifo->whole * (double)other->whole) +
+		        1;
 		gain -= (t->trial[i] - depth[i]) * other->word_bytes;
 		outputs++;
 	}
@@ -407,14 +458,16 @@ static int64_t inter_kernel_bytes(const struct fifo_network *n, const int64_t *d
 	return bytes;
 }
 
-/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is that; but not for words from memory alone. */
+/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is
+ * that; but not for words from memory alone. */
 static void end_safe(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
 		safe[i] = n->fifo[i].safe;
-	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) || inter_kernel_bytes(n, safe) > inter_kernel_bytes(n, depth))
+	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) ||
+	        inter_kernel_bytes(n, safe) > inter_kernel_bytes(n, depth))
 		return;
 	copy(t, t->trial, safe);
 	if (suffices(t, t->trial, NULL))
@@ -423,7 +476,7 @@ static void end_safe(struct trimming *t, int64_t *depth)
 
 static struct trimming trimming_of(struct fifo_network *n, struct cycle_network *simulated)
 {
-	struct trimming t = {.network = n, .simulated = simulated};
+	struct trimming t = { .network = n, .simulated = simulated };
 	t.trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	fifo_predict_begin(&t);
 	return t;
@@ -451,8 +504,10 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	n->budget += n->granted;
 	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;
 	for (int e = 0; e < TRIM_EXTENTS; e++)
-		t.allowed[e] = t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
-	bool enough = (!quick && !memcmp(depth, limit, sizeof *depth * (size_t)n->count)) || suffices(&t, depth, NULL);
+		t.allowed[e] =
+		        t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
+	bool enough = (!quick && !memcmp(depth, limit, sizeof *depth * (size_t)n->count)) ||
+	        suffices(&t, depth, NULL);
 	if (!enough)
 		copy(&t, depth, limit);
 	bool known = begin_capped_prefetch(&t, depth) && enough && !quick;
@@ -479,7 +534,8 @@ void fifo_settle(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 	for (int same = 0; same < n->count && n->budget > 0; number = (number + 1) % n->count) {
 		copy(&t, t.trial, depth);
 		t.trial[number]--;
-		bool lower = is_sought(&t, number) && depth[number] > least_of(&t, number) && suffices(&t, t.trial, NULL);
+		bool lower = is_sought(&t, number) && depth[number] > least_of(&t, number) &&
+		        suffices(&t, t.trial, NULL);
 		same = lower ? 0 : same + 1;
 		if (lower) {
 			take(&t, depth);

@@ -1,12 +1,14 @@
 /* Gives every FIFO its depth.
- * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks, shown for the depths as built (fifo_extents.c).
- * By strategy (--fifo-sizing):
+ * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can
+ * run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks, shown for the
+ * depths as built (fifo_extents.c). By strategy (--fifo-sizing):
  *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
  *   lp, normal, conservative    by linear programming (fifo_lp.c)
  *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
  *   least                       the best of five such searches, whatever they take, gone on with until no single depth can be less
- * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does not let be short hold all words.
- * Each FIFO is then as deep as the memory that it needs anyway is; stream.required_depth keeps the depth that was asked for.  Exact. */
+ * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does
+ * not let be short hold all words. Each FIFO is then as deep as the memory that it needs anyway
+ * is; stream.required_depth keeps the depth that was asked for.  Exact. */
 #include "fifo/fifo_passes.h"
 #include "predict/resource.h"
 #include "fifo/fifo.h"
@@ -14,16 +16,25 @@
 #include "simulate/cycle_sim.h"
 #include <string.h>
 
-#define BUDGET 36000000       /* iterations: less than a second */
-#define BUDGET_PREDICTED 12000000     /* stretches of the token model: half a second */
-#define BUDGET_ENGINE 5000000   /* the same beside a unit, whose FIFOs are found sooner */
+#define BUDGET 36000000           /* iterations: less than a second */
+#define BUDGET_PREDICTED 12000000 /* stretches of the token model: half a second */
+#define BUDGET_ENGINE 5000000     /* the same beside a unit, whose FIFOs are found sooner */
 #define BUDGET_LEAST 400000000
-#define RESTART_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
-#define PROOF_RETRIES 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
-#define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
-#define PREDICTIONS 24        /* that a search may make at least: of many tokens one costs a large part of what is enough for one token; */
-#define PREDICTIONS_SHORT 64  /* where memory is short */
-#define ROOM_SHARE 4          /* it is where less than one part in so many of what is on chip is left; then FIFOs may not grow beyond the safe ones */
+/* trim searches again, from another start, while one part in so many of the budget is not spent */
+#define RESTART_SHARE 4
+/* a proof that the search leaves no budget for gets so many budgets of its own: without it,
+ * FIFOs hold all words */
+#define PROOF_RETRIES 2
+/* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind:
+ * it lies on one die, and not alone */
+#define DIE_SHARE 4
+/* that a search may make at least: of many tokens one costs a large part of what is enough for
+ * one token; */
+#define PREDICTIONS 24
+#define PREDICTIONS_SHORT 64 /* where memory is short */
+/* it is where less than one part in so many of what is on chip is left; then FIFOs may not grow
+ * beyond the safe ones */
+#define ROOM_SHARE 4
 
 static const struct type *type_of(const struct fifo *fifo)
 {
@@ -34,7 +45,8 @@ static void set_depth(struct module *module, struct fifo *fifo, int64_t needed)
 {
 	int64_t built = fifo_free_depth(type_bits(type_of(fifo)->element), needed);
 	built = built < fifo->whole ? built : fifo->whole;
-	attr_set(module, fifo->channel->def, KEY_STREAM_REQUIRED_DEPTH, attr_integer(module, needed));
+	attr_set(module, fifo->channel->def, KEY_STREAM_REQUIRED_DEPTH,
+	        attr_integer(module, needed));
 	fifo->channel->type = type_channel(module, TYPE_FIFO, type_of(fifo)->element, built);
 }
 
@@ -44,7 +56,9 @@ static int64_t die_share(const struct platform *platform)
 {
 	int64_t most = 0;
 	for (int i = 0; i < platform->dies; i++) {
-		int64_t bram = resources_bytes((struct resources){.bram18 = platform->die[i].bram18}), uram = resources_bytes((struct resources){.uram = platform->die[i].uram});
+		int64_t bram =
+		        resources_bytes((struct resources){ .bram18 = platform->die[i].bram18 });
+		int64_t uram = resources_bytes((struct resources){ .uram = platform->die[i].uram });
 		int64_t bytes = bram > uram ? bram : uram;
 		most = bytes > most ? bytes : most;
 	}
@@ -59,16 +73,25 @@ static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
 	return room < fifo->whole ? room : fifo->whole;
 }
 
-/* What no depth exceeds: all words that a die has room for; or, of what loaders send ahead, a short FIFO where all words would take too much memory. */
+/* What no depth exceeds: all words that a die has room for; or, of what loaders send ahead, a
+ * short FIFO where all words would take too much memory. */
 static int64_t *limits(struct fifo_network *n)
 {
-	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
+	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t prefetch = 0;
+	int64_t share = die_share(n->context->platform);
 	for (int i = 0; i < n->count; i++)
-		prefetch += n->fifo[i].prefetch && !n->fifo[i].fixed_depth ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
-	bool whole = prefetch <= on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
+		prefetch += n->fifo[i].prefetch && !n->fifo[i].fixed_depth
+		        ? n->fifo[i].whole * n->fifo[i].word_bytes
+		        : 0;
+	bool whole = prefetch <=
+	        on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		limit[i] = fifo->prefetch && !fifo->fixed_depth && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
+		limit[i] =
+		        fifo->prefetch && !fifo->fixed_depth && !whole && fifo->safe < fifo->whole
+		        ? FIFO_SHORT
+		        : limit_of(fifo, share);
 	}
 	return limit;
 }
@@ -85,12 +108,15 @@ static void make_safe(const struct fifo_network *n, int64_t *depth)
 static void take_safe(const struct fifo_network *n, int64_t *depth)
 {
 	for (int i = 0; i < n->count; i++)
-		depth[i] = n->fifo[i].fixed_depth ? n->fifo[i].whole : n->fifo[i].safe;         /* deeper never stops a launch */
+		/* deeper never stops a launch */
+		depth[i] = n->fifo[i].fixed_depth ? n->fifo[i].whole : n->fifo[i].safe;
 }
 
 static bool size_by_lp(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
 {
-	enum fifo_equalize how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL : strategy == FIFO_STRATEGY_CONSERVATIVE ? FIFO_CONSERVATIVE : FIFO_CURVES;
+	enum fifo_equalize how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL
+	        : strategy == FIFO_STRATEGY_CONSERVATIVE          ? FIFO_CONSERVATIVE
+	                                                          : FIFO_CURVES;
 	if (!fifo_lp(n, how, n->context->lp, depth))
 		return false;
 	if (!fifo_repair(n, FIFO_RAISED, depth))
@@ -119,25 +145,31 @@ static bool size_by_search(struct fifo_network *n, int order, const int64_t *lim
 
 static void add_bytes(struct op *op, void *sum)
 {
-	*(int64_t *)sum += op->code == OP_BLOCK_CHANNEL || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
+	*(int64_t *)sum +=
+	        op->code == OP_BLOCK_CHANNEL || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
 }
 
 static bool is_short(struct fifo_network *n, const int64_t *depth)
 {
-	int64_t others = 0, whole = on_chip_budget(n->context);
+	int64_t others = 0;
+	int64_t whole = on_chip_budget(n->context);
 	ir_walk(module_body(n->module), add_bytes, &others);
 	return fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;
 }
 
-/* The best of several searches, each with `budget`; no new one begins when `enough` of it is spent. */
-static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t budget, int64_t enough, int64_t *depth)
+/* The best of several searches, each with `budget`; no new one begins when `enough` of it is
+ * spent. */
+static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t budget,
+        int64_t enough, int64_t *depth)
 {
-	int64_t *found = ARENA_ARRAY(n->arena, int64_t, n->count + 1), spent = 0;
+	int64_t *found = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t spent = 0;
 	bool any = false;
 	for (int order = 0; order < FIFO_ORDERS && spent <= enough; order++) {
 		n->budget = budget;
 		n->granted = 0;
-		bool better = size_by_search(n, order, limit, found) && (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
+		bool better = size_by_search(n, order, limit, found) &&
+		        (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
 		spent += budget + n->granted - n->budget;
 		if (better)
 			memcpy(depth, found, sizeof *depth * (size_t)n->count);
@@ -146,12 +178,16 @@ static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t 
 	return any;
 }
 
-/* Where memory is short the search is longer, and where there are smaller depths that are safe, it is for those that take as long as these. */
+/* Where memory is short the search is longer, and where there are smaller depths that are safe,
+ * it is for those that take as long as these. */
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
-	int64_t budget = !usual ? n->budget : n->context->quant && has_engine(n->context) ? BUDGET_ENGINE : BUDGET_PREDICTED;
-	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *other = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t budget = !usual                               ? n->budget
+	        : n->context->quant && has_engine(n->context) ? BUDGET_ENGINE
+	                                                      : BUDGET_PREDICTED;
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *other = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	n->keep_fixed_depth = true;
 	bool found = search_depths(n, limit, budget, budget / RESTART_SHARE, depth);
 	n->keep_fixed_depth = false;
@@ -180,12 +216,13 @@ static void open_simulator(struct fifo_network *n)
 {
 	int told = n->module->diag->count;
 	n->simulated = cycle_open(n->arena, n->context->platform, n->module);
-	n->module->diag->count = told;    /* what cannot be simulated is sized all the same */
+	n->module->diag->count = told; /* what cannot be simulated is sized all the same */
 }
 
 static bool choose_depths(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
-	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
+	enum fifo_strategy strategy =
+	        (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
 	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_MINIMAL)
 		open_simulator(n);
@@ -207,7 +244,10 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
 	n->predictions = PREDICTIONS;
-	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL ? BUDGET_LEAST : BUDGET;
+	n->budget = context->fifo_events ? context->fifo_events
+	        : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL
+	        ? BUDGET_LEAST
+	        : BUDGET;
 	fifo_open_extents(n);
 	const struct value *channel;
 	const char *unbalanced = fifo_unbalanced(n, &channel);
@@ -215,12 +255,15 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	if (unbalanced)
 		return fifo_report_unbalanced(module->diag, channel, unbalanced);
 	fifo_prove(n);
-	enum fifo_evidence shown = choose_depths(n, limits(n), depth) ? fifo_prove_termination(n, false, depth) : FIFO_UNPROVEN;
+	enum fifo_evidence shown = choose_depths(n, limits(n), depth)
+	        ? fifo_prove_termination(n, false, depth)
+	        : FIFO_UNPROVEN;
 	if (shown == FIFO_UNPROVEN) {
 		take_safe(n, depth);
 		shown = fifo_prove_termination(n, true, depth);
 	}
-	attr_set(module, n->main, KEY_STREAM_TERMINATION_PROOF, attr_string(module, fifo_evidence_name[shown]));
+	attr_set(module, n->main, KEY_STREAM_TERMINATION_PROOF,
+	        attr_string(module, fifo_evidence_name[shown]));
 	for (int i = 0; i < n->count; i++)
 		if (n->fifo[i].sized)
 			set_depth(module, &n->fifo[i], depth[i]);

@@ -1,17 +1,20 @@
 /* Chooses what every FIFO, block channel and array is made of.
- * Needs: final depths.  Guarantees: stream.storage on each of them, and block RAMs and URAMs that the platform has.  Exact.
- * Largest first, each takes the kind of memory of which it uses the smallest share of what is left; so a kind that runs short is left to those that gain most by it.
- * Arrays of one process lie on one die, so of each kind they take no more than the largest die has, as long as another kind is left. */
+ * Needs: final depths.  Guarantees: stream.storage on each of them, and block RAMs and URAMs
+ * that the platform has.  Exact. Largest first, each takes the kind of memory of which it uses
+ * the smallest share of what is left; so a kind that runs short is left to those that gain most
+ * by it. Arrays of one process lie on one die, so of each kind they take no more than the
+ * largest die has, as long as another kind is left. */
 #include "predict/resource.h"
 #include "floorplan/floorplan_passes.h"
 #include <stdlib.h>
 
-#define SHIFT_DEPTH 32        /* a FIFO up to this depth is a shift register, one LUT a bit */
-#define REGISTERS_DEPTH 4     /* deeper arrays of registers are mostly multiplexers */
-#define LUTRAM_DEPTH 256      /* deeper ones are slow */
-#define RECURRENCE_DEPTH 16   /* an accumulator that comes round in fewer cycles has none left for a memory's read and write */
-#define MEMORY_LUTS 2         /* one LUT in so many can be memory */
-#define MISSING 1e6           /* price of all of a resource that has run out */
+#define SHIFT_DEPTH 32    /* a FIFO up to this depth is a shift register, one LUT a bit */
+#define REGISTERS_DEPTH 4 /* deeper arrays of registers are mostly multiplexers */
+#define LUTRAM_DEPTH 256  /* deeper ones are slow */
+/* an accumulator that comes round in fewer cycles has none left for a memory's read and write */
+#define RECURRENCE_DEPTH 16
+#define MEMORY_LUTS 2 /* one LUT in so many can be memory */
+#define MISSING 1e6   /* price of all of a resource that has run out */
 
 struct item {
 	struct op *op;
@@ -19,7 +22,7 @@ struct item {
 	int order;
 };
 
-struct process_memory {                 /* by the arrays of a process */
+struct process_memory { /* by the arrays of a process */
 	const struct op *process;
 	struct resources memory;
 };
@@ -34,19 +37,23 @@ struct storage_binding {
 
 static struct resources subtract(struct resources left, struct resources right)
 {
-	return resources_add(left, (struct resources){-right.lut, -right.ff, -right.dsp, -right.bram18, -right.uram});
+	return resources_add(left,
+	        (struct resources){
+	                -right.lut, -right.ff, -right.dsp, -right.bram18, -right.uram });
 }
 
 static void collect_memories(struct op *op, void *context)
 {
 	struct storage_binding *a = context;
 	if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL || op->code == OP_ALLOCA)
-		VEC_PUSH(a->module->arena, &a->items, ((struct item){op, memory_bytes(op), (int)a->items.count}));
+		VEC_PUSH(a->module->arena, &a->items,
+		        ((struct item){ op, memory_bytes(op), (int)a->items.count }));
 }
 
 static int larger_first(const void *left, const void *right)
 {
-	const struct item *l = left, *r = right;
+	const struct item *l = left;
+	const struct item *r = right;
 	if (l->bytes != r->bytes)
 		return l->bytes < r->bytes ? 1 : -1;
 	return l->order - r->order;
@@ -90,14 +97,17 @@ static double share(int64_t need, int64_t left, int64_t whole)
 {
 	if (need <= 0)
 		return 0;
-	return need <= left ? (double)need / (double)left : MISSING * (1 + (double)need / (whole > 0 ? (double)whole : 1e-6));
+	return need <= left ? (double)need / (double)left
+	                    : MISSING * (1 + (double)need / (whole > 0 ? (double)whole : 1e-6));
 }
 
-static double price(const struct platform *platform, struct resources need, struct resources left, bool memory_luts)
+static double price(const struct platform *platform, struct resources need, struct resources left,
+        bool memory_luts)
 {
 	struct resources whole = platform_total(platform);
-	return share(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut, whole.lut) + share(need.ff, left.ff, whole.ff) +
-	       share(need.bram18, left.bram18, whole.bram18) + share(need.uram, left.uram, whole.uram);
+	return share(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut, whole.lut) +
+	        share(need.ff, left.ff, whole.ff) + share(need.bram18, left.bram18, whole.bram18) +
+	        share(need.uram, left.uram, whole.uram);
 }
 
 static const struct op *process_of(const struct op *op)
@@ -112,7 +122,8 @@ static struct resources *memory_of_process(struct storage_binding *a, const stru
 	for (size_t i = 0; i < a->process_memory.count; i++)
 		if (a->process_memory.data[i].process == process)
 			return &a->process_memory.data[i].memory;
-	VEC_PUSH(a->module->arena, &a->process_memory, ((struct process_memory){.process = process}));
+	VEC_PUSH(a->module->arena, &a->process_memory,
+	        ((struct process_memory){ .process = process }));
 	return &a->process_memory.data[a->process_memory.count - 1].memory;
 }
 
@@ -128,11 +139,13 @@ static struct resources uncrowded(const struct platform *platform, struct resour
 static struct resources available_for(struct storage_binding *a, const struct op *op)
 {
 	const struct platform *platform = a->context->platform;
-	struct resources left = uncrowded(platform, a->left), most = {0};
+	struct resources left = uncrowded(platform, a->left);
+	struct resources most = { 0 };
 	if (op->code != OP_ALLOCA)
 		return left;
 	for (int i = 0; i < platform->dies; i++) {
-		most.bram18 = platform->die[i].bram18 > most.bram18 ? platform->die[i].bram18 : most.bram18;
+		most.bram18 = platform->die[i].bram18 > most.bram18 ? platform->die[i].bram18
+		                                                    : most.bram18;
 		most.uram = platform->die[i].uram > most.uram ? platform->die[i].uram : most.uram;
 	}
 	most = subtract(most, *memory_of_process(a, process_of(op)));
@@ -151,7 +164,8 @@ static void choose_storage(struct storage_binding *a, struct op *op)
 	for (enum storage storage = STORAGE_REGISTERS; storage <= STORAGE_URAM; storage++) {
 		if (!accepts(op, memory.depth, storage))
 			continue;
-		double now = price(platform, memory_cost_as(platform, op, storage), left, storage == STORAGE_LUTRAM);
+		double now = price(platform, memory_cost_as(platform, op, storage), left,
+		        storage == STORAGE_LUTRAM);
 		if (best == STORAGE_AUTO || now < lowest) {
 			best = storage;
 			lowest = now;
@@ -193,7 +207,8 @@ static void subtract_processes(struct storage_binding *a)
 			a->left = subtract(a->left, process_resources(platform, op));
 	for (size_t i = 0; i < a->items.count; i++)
 		if (a->items.data[i].op->code == OP_ALLOCA)
-			a->left = resources_add(a->left, memory_cost(platform, a->items.data[i].op));
+			a->left =
+			        resources_add(a->left, memory_cost(platform, a->items.data[i].op));
 }
 
 static bool exceeded(struct storage_binding *a)
@@ -202,22 +217,33 @@ static bool exceeded(struct storage_binding *a)
 	struct diag *diag = a->module->diag;
 	const char *name = a->left.bram18 < 0 ? "BRAM18" : "URAM";
 	int64_t have = a->left.bram18 < 0 ? available(a).bram18 : available(a).uram;
-	int64_t over = a->left.bram18 < 0 ? -a->left.bram18 : -a->left.uram, bytes = 0;
+	int64_t over = a->left.bram18 < 0 ? -a->left.bram18 : -a->left.uram;
+	int64_t bytes = 0;
 	if (over <= 0)
 		return false;
 	for (size_t i = 0; i < a->items.count; i++)
-		bytes += a->items.data[i].op->code == OP_ALLOCA ? 0 : memory_bytes(a->items.data[i].op);
+		bytes += a->items.data[i].op->code == OP_ALLOCA ? 0
+		                                                : memory_bytes(a->items.data[i].op);
 	const struct item *largest = &a->items.data[0];
-	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; the largest memory, '%s', has %lld bytes",
-		   (long long)(have + over), name, (long long)over, (long long)have, a->context->limited ? "are allowed" : text_format(a->module->arena, "%s has", platform->name),
-		   attr_text_or(largest->op, KEY_NAME, attr_text_or(largest->op, KEY_STREAM_NAME, "array")), (long long)largest->bytes);
-	diag_note(diag, "converters and FIFOs take %lld bytes: a smaller --on-chip-memory spills more to external memory; or another --platform", (long long)bytes);
+	diag_error(diag, largest->op->location,
+	        "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; "
+	        "the largest memory, '%s', has %lld bytes",
+	        (long long)(have + over), name, (long long)over, (long long)have,
+	        a->context->limited ? "are allowed"
+	                            : text_format(a->module->arena, "%s has", platform->name),
+	        attr_text_or(
+	                largest->op, KEY_NAME, attr_text_or(largest->op, KEY_STREAM_NAME, "array")),
+	        (long long)largest->bytes);
+	diag_note(diag,
+	        "converters and FIFOs take %lld bytes: a smaller --on-chip-memory spills more to "
+	        "external memory; or another --platform",
+	        (long long)bytes);
 	return true;
 }
 
 bool bind_storage(struct pass_context *context, struct module *module)
 {
-	struct storage_binding a = {.context = context, .module = module};
+	struct storage_binding a = { .context = context, .module = module };
 	ir_walk(module_body(module), collect_memories, &a);
 	for (size_t i = 0; i < a.items.count; i++)
 		attr_set(module, a.items.data[i].op, KEY_STREAM_STORAGE, NULL);

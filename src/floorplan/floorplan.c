@@ -1,7 +1,11 @@
 /* Puts every process on a die, so that as few bits as possible cross between dies.
- * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the two sides of a block channel on one die, processes with memory
- * ports on the memory die; no die and no boundary over what the platform has.  Exact.
- * Memories become URAMs where a die lacks block RAMs for them, or block RAMs where it lacks URAMs (swap_bram_uram.c).  Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
+ * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the
+ * two sides of a block channel on one die, processes with memory ports on the memory die; no die
+ * and no boundary over what the platform has.  Exact.
+ * Memories become URAMs where a die lacks block RAMs for them, or block RAMs where it lacks
+ * URAMs (swap_bram_uram.c).  Dies are filled as far as the platform calls them crowded if that
+ * can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where
+ * the problem is small. */
 #include "base/parallel.h"
 #include "fifo/fifo.h"
 #include "floorplan/floorplan_passes.h"
@@ -9,21 +13,23 @@
 #include <math.h>
 #include <string.h>
 
-#define DEPTH_STEP 1024        /* so much less is tried where as deep FIFOs found no room */
-#define ROOM_SHARE 8          /* one part in so many of block RAMs is left where all are taken and nothing fits */
-#define SWAP_ROUNDS 4              /* placements, each with the memories that the one before asks for */
+#define DEPTH_STEP 1024 /* so much less is tried where as deep FIFOs found no room */
+/* one part in so many of block RAMs is left where all are taken and nothing fits */
+#define ROOM_SHARE 8
+/* placements, each with the memories that the one before asks for */
+#define SWAP_ROUNDS 4
 
-static const int fuller_percent[] = {90, 100};
+static const int fuller_percent[] = { 90, 100 };
 
 struct floorplan_state {
 	struct module *module;
 	const struct platform *platform;
 	struct design_cost cost;
-	int *item;                /* of each process */
+	int *item; /* of each process */
 	struct floorplan_problem problem;
 	VEC(struct floorplan_memory) memories;
-	int owner;                /* item that arrays are added for */
-	int *die;                 /* of each item */
+	int owner; /* item that arrays are added for */
+	int *die;  /* of each item */
 };
 
 /* Calls that use the value, in order: its writer and its reader. */
@@ -53,8 +59,11 @@ static bool has_port(const struct op *call)
 static void join_sides(struct floorplan_state *p)
 {
 	for (int c = 0; c < p->cost.channels; c++) {
-		int user[2], from, to;
-		if (p->cost.channel[c].op->code != OP_BLOCK_CHANNEL || users_of(p, p->cost.channel[c].op->result[0], user) < 2)
+		int user[2];
+		int from;
+		int to;
+		if (p->cost.channel[c].op->code != OP_BLOCK_CHANNEL ||
+		        users_of(p, p->cost.channel[c].op->result[0], user) < 2)
 			continue;
 		from = p->item[user[1]];
 		to = p->item[user[0]];
@@ -82,14 +91,17 @@ static void add_edges(struct floorplan_state *p)
 	struct floorplan_problem *problem = &p->problem;
 	for (int c = 0; c < p->cost.channels; c++) {
 		struct op *op = p->cost.channel[c].op;
-		int user[2], users = users_of(p, op->result[0], user);
+		int user[2];
+		int users = users_of(p, op->result[0], user);
 		if (!users)
 			continue;
-		int last = p->item[user[users - 1]];   /* design_cost counts it there, too */
-		problem->item[last].need = resources_add(problem->item[last].need, p->cost.channel[c].resources);
-		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){op, last}));
+		int last = p->item[user[users - 1]]; /* design_cost counts it there, too */
+		problem->item[last].need =
+		        resources_add(problem->item[last].need, p->cost.channel[c].resources);
+		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){ op, last }));
 		if (users == 2 && op->code == OP_FIFO && p->item[user[0]] != p->item[user[1]])
-			problem->edge[problem->edges++] = (struct floorplan_edge){p->item[user[0]], p->item[user[1]], type_bits(op->result[0]->type->element)};
+			problem->edge[problem->edges++] = (struct floorplan_edge){ p->item[user[0]],
+				p->item[user[1]], type_bits(op->result[0]->type->element) };
 	}
 }
 
@@ -97,7 +109,8 @@ static void add_array(struct op *op, void *context)
 {
 	struct floorplan_state *p = context;
 	if (op->code == OP_ALLOCA)
-		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){op, p->owner}));
+		VEC_PUSH(p->module->arena, &p->memories,
+		        ((struct floorplan_memory){ op, p->owner }));
 }
 
 static void make_problem(struct floorplan_state *p)
@@ -125,23 +138,32 @@ static void make_problem(struct floorplan_state *p)
 /* Less than what all need together, or those with memory ports: then no placement fits. */
 static bool lacks_room(const struct floorplan_problem *problem)
 {
-	struct resources all = {0}, memory_die = {0}, room = {0};
-	int64_t have, need;
+	struct resources all = { 0 };
+	struct resources memory_die = { 0 };
+	struct resources room = { 0 };
+	int64_t have;
+	int64_t need;
 	for (int i = 0; i < problem->items; i++) {
 		all = resources_add(all, problem->item[i].need);
-		memory_die = problem->item[i].memory_die ? resources_add(memory_die, problem->item[i].need) : memory_die;
+		memory_die = problem->item[i].memory_die
+		        ? resources_add(memory_die, problem->item[i].need)
+		        : memory_die;
 	}
 	for (int d = 0; d < problem->dies; d++)
 		room = resources_add(room, problem->capacity[d]);
-	return resources_exceeded(all, room, &have, &need) || resources_exceeded(memory_die, problem->capacity[problem->memory_die], &have, &need);
+	return resources_exceeded(all, room, &have, &need) ||
+	        resources_exceeded(
+	                memory_die, problem->capacity[problem->memory_die], &have, &need);
 }
 
-/* Two ways to one placement, which look at nothing of each other: of items that were merged, or of each by itself. */
+/* Two ways to one placement, which look at nothing of each other: of items that were merged, or
+ * of each by itself. */
 struct attempt {
 	const struct floorplan_problem *problem;
-	const int *group;         /* of each item, the one that it was merged into; NULL: none was */
+	/* of each item, the one that it was merged into; NULL: none was */
+	const int *group;
 	const struct floorplan_problem *merged;
-	int *coarse;              /* the die of each merged one, to begin with */
+	int *coarse; /* the die of each merged one, to begin with */
 	int *die;
 	struct floorplan_cost cost;
 };
@@ -165,15 +187,23 @@ static void floorplan_attempt(void *data, struct arena *scratch)
 }
 
 /* The second way is gone beside the first where that does not fit at once. */
-static struct floorplan_cost floorplan_items(struct guard *guard, const struct floorplan_problem *problem, int *die)
+static struct floorplan_cost floorplan_items(
+        struct guard *guard, const struct floorplan_problem *problem, int *die)
 {
 	if (lacks_room(problem))
-		return (struct floorplan_cost){.overflow = INFINITY};
+		return (struct floorplan_cost){ .overflow = INFINITY };
 	int *group = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	struct floorplan_problem merged = floorplan_merge(problem, group);
-	struct attempt attempt[] = {{.problem = problem, .group = group, .merged = &merged, .coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1), .die = die},
-			    {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1)}};
-	struct task task[] = {{floorplan_attempt, &attempt[0]}, {floorplan_attempt, &attempt[1]}};
+	struct attempt attempt[] = {
+		{ .problem = problem,
+		        .group = group,
+		        .merged = &merged,
+		        .coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1),
+		        .die = die },
+		{ .problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1) }
+	};
+	struct task task[] = { { floorplan_attempt, &attempt[0] },
+		{ floorplan_attempt, &attempt[1] } };
 	bool fits = floorplan_start(&merged, attempt[0].coarse).overflow <= 0;
 	tasks_run(guard, fits ? 1 : 2, task);
 	if (attempt[0].cost.overflow <= 0)
@@ -191,17 +221,22 @@ static void swap_memory_die(struct floorplan_state *p)
 {
 	struct floorplan_problem *problem = &p->problem;
 	for (int i = 0; i < problem->items; i++)
-		p->die[i] = problem->item[i].memory_die ? problem->memory_die : problem->memory_die ? 0 : problem->dies - 1;
+		p->die[i] = problem->item[i].memory_die ? problem->memory_die
+		        : problem->memory_die           ? 0
+		                                        : problem->dies - 1;
 	if (problem->dies > 1)
 		swap_bram_uram(p->module, p->platform, problem, p->die, problem->memory_die);
 }
 
-/* Where block RAMs of the memory ports' die are all taken, what could do with URAMs crowds out processes, and wires are what is short. */
+/* Where block RAMs of the memory ports' die are all taken, what could do with URAMs crowds out
+ * processes, and wires are what is short. */
 static bool swap_more(struct floorplan_state *p)
 {
-	int64_t *have = &p->problem.capacity[p->problem.memory_die].bram18, all = *have;
+	int64_t *have = &p->problem.capacity[p->problem.memory_die].bram18;
+	int64_t all = *have;
 	*have -= all / ROOM_SHARE;
-	bool traded = p->problem.dies > 1 && swap_bram_uram(p->module, p->platform, &p->problem, p->die, p->problem.memory_die);
+	bool traded = p->problem.dies > 1 &&
+	        swap_bram_uram(p->module, p->platform, &p->problem, p->die, p->problem.memory_die);
 	*have = all;
 	return traded;
 }
@@ -211,7 +246,9 @@ static bool floorplan_with_swaps(struct floorplan_state *p, bool near)
 {
 	for (int i = 0; i < SWAP_ROUNDS; i++) {
 		bool traded = false;
-		struct floorplan_cost cost = near ? floorplan_perturb(&p->problem, p->die) : floorplan_items(p->module->guard, &p->problem, p->die);
+		struct floorplan_cost cost = near
+		        ? floorplan_perturb(&p->problem, p->die)
+		        : floorplan_items(p->module->guard, &p->problem, p->die);
 		if (cost.overflow <= 0)
 			return true;
 		for (int d = 0; d < p->platform->dies; d++)
@@ -234,50 +271,69 @@ static bool floorplan_within(struct floorplan_state *p, int percent)
 {
 	for (int d = 0; d < p->platform->dies; d++) {
 		struct resources r = p->platform->die[d];
-		p->problem.capacity[d] = (struct resources){r.lut * percent / 100, r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100, r.uram * percent / 100};
+		p->problem.capacity[d] = (struct resources){ r.lut * percent / 100,
+			r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100,
+			r.uram * percent / 100 };
 	}
 	return floorplan_items(p->module->guard, &p->problem, p->die).overflow <= 0;
 }
 
 /* --- what does not fit --- */
 
-static bool report_shortage(const struct floorplan_state *p, const char *what, const char *name, int64_t need, int64_t have, const char *where)
+static bool report_shortage(const struct floorplan_state *p, const char *what, const char *name,
+        int64_t need, int64_t have, const char *where)
 {
 	struct diag *diag = p->module->diag;
 	bool memory = strstr(name, "BRAM") || strstr(name, "URAM");
-	diag_error(diag, module_main(p->module)->location, "%s %lld %s, %lld more than the %lld of %s", what, (long long)need, name, (long long)(need - have), (long long)have, where);
-	return diag_note(diag, "%sa smaller model, or another --platform (`stc platforms` lists them)", memory ? "a smaller --on-chip-memory spills more to external memory; or " : "");
+	diag_error(diag, module_main(p->module)->location,
+	        "%s %lld %s, %lld more than the %lld of %s", what, (long long)need, name,
+	        (long long)(need - have), (long long)have, where);
+	return diag_note(diag,
+	        "%sa smaller model, or another --platform (`stc platforms` lists them)",
+	        memory ? "a smaller --on-chip-memory spills more to external memory; or " : "");
 }
 
 static bool report_item(const struct floorplan_state *p, int item)
 {
-	int64_t have = 0, need = 0;
-	const char *name = NULL, *process = "";
+	int64_t have = 0;
+	int64_t need = 0;
+	const char *name = NULL;
+	const char *process = "";
 	for (int d = 0; d < p->problem.dies; d++) {
-		name = resources_exceeded(p->problem.item[item].need, p->problem.capacity[d], &have, &need);
+		name = resources_exceeded(
+		        p->problem.item[item].need, p->problem.capacity[d], &have, &need);
 		if (!name)
 			return true;
 	}
 	for (int i = p->cost.processes - 1; i >= 0; i--)
 		process = p->item[i] == item ? p->cost.process[i].name : process;
-	return report_shortage(p, text_format(p->module->arena, "process '%s' needs", process), name, need, have, text_format(p->module->arena, "one die of %s", p->platform->name));
+	return report_shortage(p, text_format(p->module->arena, "process '%s' needs", process),
+	        name, need, have,
+	        text_format(p->module->arena, "one die of %s", p->platform->name));
 }
 
 static bool report_ports(const struct floorplan_state *p)
 {
-	struct resources sum = {0};
-	int64_t have, need;
+	struct resources sum = { 0 };
+	int64_t have;
+	int64_t need;
 	for (int i = 0; i < p->problem.items; i++)
 		if (p->problem.item[i].memory_die)
 			sum = resources_add(sum, p->problem.item[i].need);
-	const char *name = resources_exceeded(sum, p->problem.capacity[p->problem.memory_die], &have, &need);
-	return !name || report_shortage(p, "processes with memory ports need", name, need, have, text_format(p->module->arena, "die %d, the memory die of %s", p->problem.memory_die, p->platform->name));
+	const char *name =
+	        resources_exceeded(sum, p->problem.capacity[p->problem.memory_die], &have, &need);
+	return !name ||
+	        report_shortage(p, "processes with memory ports need", name, need, have,
+	                text_format(p->module->arena, "die %d, the memory die of %s",
+	                        p->problem.memory_die, p->platform->name));
 }
 
 static bool report_total(const struct floorplan_state *p)
 {
-	int64_t have, need;
-	const char *name = resources_exceeded(p->cost.total, platform_total(p->platform), &have, &need);
+	int64_t have;
+	int64_t need;
+	const char *name =
+	        resources_exceeded(p->cost.total, platform_total(p->platform), &have, &need);
 	return !name || report_shortage(p, "the design needs", name, need, have, p->platform->name);
 }
 
@@ -286,16 +342,27 @@ static bool report_nearest(const struct floorplan_state *p)
 {
 	struct arena *arena = p->module->arena;
 	struct floorplan_load load = floorplan_load(&p->problem, p->die);
-	int64_t have, need;
+	int64_t have;
+	int64_t need;
 	for (int d = 0; d < p->problem.dies; d++) {
-		const char *name = resources_exceeded(load.used[d], p->problem.capacity[d], &have, &need);
+		const char *name =
+		        resources_exceeded(load.used[d], p->problem.capacity[d], &have, &need);
 		if (name)
-			return report_shortage(p, text_format(arena, "no placement on %d dies was found; in the nearest, die %d needs", p->problem.dies, d), name, need, have, p->platform->name);
+			return report_shortage(p,
+			        text_format(arena,
+			                "no placement on %d dies was found; in the nearest, die %d "
+			                "needs",
+			                p->problem.dies, d),
+			        name, need, have, p->platform->name);
 	}
 	for (int d = 0; d + 1 < p->problem.dies; d++)
 		if (load.wires[d] > p->problem.wires)
-			return report_shortage(p, text_format(arena, "no placement on %d dies was found; in the nearest, the boundary of dies %d and %d needs", p->problem.dies, d, d + 1), "wires",
-				      load.wires[d], p->problem.wires, p->platform->name);
+			return report_shortage(p,
+			        text_format(arena,
+			                "no placement on %d dies was found; in the nearest, the "
+			                "boundary of dies %d and %d needs",
+			                p->problem.dies, d, d + 1),
+			        "wires", load.wires[d], p->problem.wires, p->platform->name);
 	return true;
 }
 
@@ -309,10 +376,16 @@ static bool explain_failure(const struct floorplan_state *p)
 	return false;
 }
 
-static struct floorplan_state floorplan_state_of(const struct platform *platform, struct module *module)
+static struct floorplan_state floorplan_state_of(
+        const struct platform *platform, struct module *module)
 {
-	struct floorplan_state p = {.module = module, .platform = platform, .cost = design_cost(module->arena, platform, module)};
-	p.problem = (struct floorplan_problem){.arena = module->arena, .dies = platform->dies, .memory_die = platform->memory_die, .wires = platform->crossing_wires};
+	struct floorplan_state p = { .module = module,
+		.platform = platform,
+		.cost = design_cost(module->arena, platform, module) };
+	p.problem = (struct floorplan_problem){ .arena = module->arena,
+		.dies = platform->dies,
+		.memory_die = platform->memory_die,
+		.wires = platform->crossing_wires };
 	make_problem(&p);
 	return p;
 }
@@ -324,7 +397,8 @@ bool floorplan_fits(const struct platform *platform, struct module *module)
 	return floorplan_uncrowded(&p);
 }
 
-/* With deeper FIFOs where words are dealt to; near: from where processes stand.  false: it was not found, and all is as it was. */
+/* With deeper FIFOs where words are dealt to; near: from where processes stand.  false: it was
+ * not found, and all is as it was. */
 static bool floorplan_deeper(struct floorplan_state *p, int64_t depth, bool near)
 {
 	struct module *module = p->module;
@@ -358,7 +432,8 @@ bool floorplan(struct pass_context *context, struct module *module)
 		return explain_failure(&p);
 	int64_t least = floorplan_fifo_depth(module);
 	floorplan_deepen_fifos(module, platform, &p.problem, p.die);
-	int64_t depth = FLOORPLAN_FIFO_DEEPEST, now = floorplan_fifo_depth(module);
+	int64_t depth = FLOORPLAN_FIFO_DEEPEST;
+	int64_t now = floorplan_fifo_depth(module);
 	while (now && depth > now && !floorplan_deeper(&p, depth, true))
 		depth -= DEPTH_STEP;
 	depth = floorplan_fifo_depth(module) + DEPTH_STEP;
@@ -366,7 +441,8 @@ bool floorplan(struct pass_context *context, struct module *module)
 		floorplan_deeper(&p, depth, false);
 	bool deeper = floorplan_fifo_depth(module) > least;
 	for (int i = 0; i < p.cost.processes; i++) {
-		attr_set(module, p.cost.process[i].function, KEY_STREAM_DIE, attr_integer(module, p.die[p.item[i]]));
+		attr_set(module, p.cost.process[i].function, KEY_STREAM_DIE,
+		        attr_integer(module, p.die[p.item[i]]));
 		if (deeper)
 			fifo_set_arguments(module, p.cost.process[i].call);
 	}

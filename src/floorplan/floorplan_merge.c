@@ -1,7 +1,7 @@
 #include "floorplan/floorplan.h"
 #include <string.h>
 
-#define SMALL_SHARE 50        /* an item that takes at most one part in so many of every die */
+#define SMALL_SHARE 50 /* an item that takes at most one part in so many of every die */
 
 static int root_of(const int *parent, int item)
 {
@@ -12,7 +12,8 @@ static int root_of(const int *parent, int item)
 
 static bool fits_in(struct resources need, struct resources die)
 {
-	int64_t have, wanted;
+	int64_t have;
+	int64_t wanted;
 	return !resources_exceeded(need, die, &have, &wanted);
 }
 
@@ -20,20 +21,25 @@ static bool small(const struct floorplan_problem *problem, struct resources need
 {
 	for (int d = 0; d < problem->dies; d++) {
 		struct resources c = problem->capacity[d];
-		if (!fits_in(need, (struct resources){c.lut / SMALL_SHARE, c.ff / SMALL_SHARE, c.dsp / SMALL_SHARE, c.bram18 / SMALL_SHARE, c.uram / SMALL_SHARE}))
+		if (!fits_in(need,
+		            (struct resources){ c.lut / SMALL_SHARE, c.ff / SMALL_SHARE,
+		                    c.dsp / SMALL_SHARE, c.bram18 / SMALL_SHARE,
+		                    c.uram / SMALL_SHARE }))
 			return false;
 	}
 	return true;
 }
 
 /* The group that has at least half of the bits of a group's edges; -1: none has. */
-static int strongest(const struct floorplan_problem *problem, const int *parent, int group, int64_t *bits)
+static int strongest(
+        const struct floorplan_problem *problem, const int *parent, int group, int64_t *bits)
 {
 	int64_t all = 0;
 	int best = -1;
 	memset(bits, 0, sizeof *bits * (size_t)problem->items);
 	for (int e = 0; e < problem->edges; e++) {
-		int from = root_of(parent, problem->edge[e].from), to = root_of(parent, problem->edge[e].to);
+		int from = root_of(parent, problem->edge[e].from);
+		int to = root_of(parent, problem->edge[e].to);
 		if (from == to || (from != group && to != group))
 			continue;
 		int other = from == group ? to : from;
@@ -45,7 +51,8 @@ static int strongest(const struct floorplan_problem *problem, const int *parent,
 	return best >= 0 && bits[best] * 2 >= all ? best : -1;
 }
 
-static struct floorplan_problem contract(const struct floorplan_problem *problem, const int *parent, int *group)
+static struct floorplan_problem contract(
+        const struct floorplan_problem *problem, const int *parent, int *group)
 {
 	struct floorplan_problem smaller = *problem;
 	smaller.items = smaller.edges = 0;
@@ -61,9 +68,13 @@ static struct floorplan_problem contract(const struct floorplan_problem *problem
 		item->memory_die |= problem->item[i].memory_die;
 	}
 	for (int e = 0; e < problem->edges; e++) {
-		int from = group[problem->edge[e].from], to = group[problem->edge[e].to], k = 0;
-		struct floorplan_edge edge = {from < to ? from : to, from < to ? to : from, problem->edge[e].bits};
-		while (k < smaller.edges && (smaller.edge[k].from != edge.from || smaller.edge[k].to != edge.to))
+		int from = group[problem->edge[e].from];
+		int to = group[problem->edge[e].to];
+		int k = 0;
+		struct floorplan_edge edge = { from < to ? from : to, from < to ? to : from,
+			problem->edge[e].bits };
+		while (k < smaller.edges &&
+		        (smaller.edge[k].from != edge.from || smaller.edge[k].to != edge.to))
 			k++;
 		if (from == to)
 			continue;
@@ -77,7 +88,8 @@ static struct floorplan_problem contract(const struct floorplan_problem *problem
 }
 
 /* Items with memory ports stand together whatever is decided. */
-static void join_memory_die(const struct floorplan_problem *problem, int *parent, struct floorplan_item *sum)
+static void join_memory_die(
+        const struct floorplan_problem *problem, int *parent, struct floorplan_item *sum)
 {
 	int memory_die = -1;
 	for (int i = 0; i < problem->items; i++) {
@@ -92,13 +104,15 @@ struct floorplan_problem floorplan_merge(const struct floorplan_problem *problem
 {
 	int *parent = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	int64_t *bits = ARENA_ARRAY(problem->arena, int64_t, problem->items + 1);
-	struct floorplan_item *sum = arena_copy(problem->arena, problem->item, sizeof *sum * (size_t)(problem->items + 1));
+	struct floorplan_item *sum = arena_copy(
+	        problem->arena, problem->item, sizeof *sum * (size_t)(problem->items + 1));
 	join_memory_die(problem, parent, sum);
 	bool merged = true;
 	while (merged) {
 		merged = false;
 		for (int i = 0; i < problem->items; i++) {
-			bool movable = parent[i] == i && !sum[i].memory_die && small(problem, sum[i].need);
+			bool movable =
+			        parent[i] == i && !sum[i].memory_die && small(problem, sum[i].need);
 			int into = movable ? strongest(problem, parent, i, bits) : -1;
 			if (into < 0)
 				continue;

@@ -1,6 +1,7 @@
-/* Placement by moves: from a few starts, passes in which every item moves once to where it is best and the best moment of the pass is kept (Fiduccia-Mattheyses).
- * A pass ends after as many moves as there are items, and passes end when one gains nothing, so it terminates; O(items² · dies · edges of an item) each.
- * Ties go to the lower item and die. */
+/* Placement by moves: from a few starts, passes in which every item moves once to where it is
+ * best and the best moment of the pass is kept (Fiduccia-Mattheyses). A pass ends after as many
+ * moves as there are items, and passes end when one gains nothing, so it terminates; O(items² ·
+ * dies · edges of an item) each. Ties go to the lower item and die. */
 #include "base/random.h"
 #include "floorplan/floorplan.h"
 #include <math.h>
@@ -9,45 +10,54 @@
 
 #define RESOURCES 5
 #define PASSES_MOST 40
-#define SAME 1e-9             /* overflows that differ by no more are alike */
-#define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
-#define PERTURBATIONS 32             /* further starts, where nothing fits, */
-#define PERTURBATIONS_NEAR 256       /* or so many, where next to nothing is exceeded: */
-#define NEARLY 0.1           /* of all that there is */
-#define PERTURBED_ITEMS 8              /* items of each */
+#define SAME 1e-9              /* overflows that differ by no more are alike */
+#define ROUNDED 1e-12          /* more than sums of overflows in another order differ by */
+#define PERTURBATIONS 32       /* further starts, where nothing fits, */
+#define PERTURBATIONS_NEAR 256 /* or so many, where next to nothing is exceeded: */
+#define NEARLY 0.1             /* of all that there is */
+#define PERTURBED_ITEMS 8      /* items of each */
 
-struct filling {              /* of a die */
+struct filling { /* of a die */
 	int64_t used[RESOURCES], room[RESOURCES];
-	int exceeded, resource[RESOURCES];    /* which of them are, in order … */
-	double excess[RESOURCES];             /* … and by how much */
+	int exceeded, resource[RESOURCES]; /* which of them are, in order … */
+	double excess[RESOURCES];          /* … and by how much */
 };
 
 struct search {
 	const struct floorplan_problem *problem;
 	int *die;
-	int *open, opened;                    /* items that may move and have not in this pass, in order */
+	/* items that may move and have not in this pass, in order */
+	int *open, opened;
 	int64_t crossing;
-	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];      /* [items][die][boundary] bits over the boundary, where the item moves to the die */
-	int64_t (*crossed)[PLATFORM_DIES];    /* [items][die] the same, over all boundaries */
-	int64_t (*need)[RESOURCES];           /* [items] */
+	/* [items][die][boundary] bits over the boundary, where the item moves to the die */
+	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];
+	int64_t (*crossed)[PLATFORM_DIES]; /* [items][die] the same, over all boundaries */
+	int64_t (*need)[RESOURCES];        /* [items] */
 	int64_t capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
 	struct filling filling[PLATFORM_DIES];
 };
 
 static void as_array(struct resources resources, int64_t out[RESOURCES])
 {
-	memcpy(out, (int64_t[RESOURCES]){resources.lut, resources.ff, resources.dsp, resources.bram18, resources.uram}, sizeof(int64_t[RESOURCES]));
+	memcpy(out,
+	        (int64_t[RESOURCES]){ resources.lut, resources.ff, resources.dsp, resources.bram18,
+	                resources.uram },
+	        sizeof(int64_t[RESOURCES]));
 }
 
 static double excess(int64_t used, int64_t available)
 {
-	return used <= available ? 0 : (double)(used - available) / (double)(available > 0 ? available : 1);
+	return used <= available
+	        ? 0
+	        : (double)(used - available) / (double)(available > 0 ? available : 1);
 }
 
-static double overflow_of(const struct floorplan_problem *problem, const struct floorplan_load *load)
+static double overflow_of(
+        const struct floorplan_problem *problem, const struct floorplan_load *load)
 {
 	double sum = 0;
-	int64_t used[RESOURCES], available[RESOURCES];
+	int64_t used[RESOURCES];
+	int64_t available[RESOURCES];
 	for (int d = 0; d < problem->dies; d++) {
 		as_array(load->used[d], used);
 		as_array(problem->capacity[d], available);
@@ -67,11 +77,12 @@ static void add_wires(int64_t *wires, int from, int to, int64_t bits)
 
 struct floorplan_load floorplan_load(const struct floorplan_problem *problem, const int *die)
 {
-	struct floorplan_load load = {0};
+	struct floorplan_load load = { 0 };
 	for (int i = 0; i < problem->items; i++)
 		load.used[die[i]] = resources_add(load.used[die[i]], problem->item[i].need);
 	for (int e = 0; e < problem->edges; e++)
-		add_wires(load.wires, die[problem->edge[e].from], die[problem->edge[e].to], problem->edge[e].bits);
+		add_wires(load.wires, die[problem->edge[e].from], die[problem->edge[e].to],
+		        problem->edge[e].bits);
 	return load;
 }
 
@@ -86,7 +97,7 @@ static int64_t crossings(const struct floorplan_load *load)
 struct floorplan_cost floorplan_cost(const struct floorplan_problem *problem, const int *die)
 {
 	struct floorplan_load load = floorplan_load(problem, die);
-	return (struct floorplan_cost){overflow_of(problem, &load), crossings(&load)};
+	return (struct floorplan_cost){ overflow_of(problem, &load), crossings(&load) };
 }
 
 bool floorplan_better(struct floorplan_cost left, struct floorplan_cost right)
@@ -172,14 +183,19 @@ static double as_before(const struct filling *filling, double sum)
 	return sum;
 }
 
-/* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the bound, that part. */
+/* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the
+ * bound, that part. */
 static double overflow_after(const struct search *s, int item, int to, double bound)
 {
-	const int64_t *change = s->change[item][to], *need = s->need[item];
-	int from = s->die[item], dies = s->problem->dies;
+	const int64_t *change = s->change[item][to];
+	const int64_t *need = s->need[item];
+	int from = s->die[item];
+	int dies = s->problem->dies;
 	double sum = 0;
 	for (int d = 0; d < dies && sum <= bound; d++) {
-		sum = d == to ? taken_in(s, d, need, sum) : d == from ? left_behind(s, d, need, sum) : as_before(&s->filling[d], sum);
+		sum = d == to       ? taken_in(s, d, need, sum)
+		        : d == from ? left_behind(s, d, need, sum)
+		                    : as_before(&s->filling[d], sum);
 		if (d + 1 < dies)
 			sum += excess(s->wires[d] + change[d], s->problem->wires);
 	}
@@ -202,17 +218,20 @@ static void move(struct search *s, int place, int to)
 	note_excess(s, from);
 	note_excess(s, to);
 	for (int t = 0; t < moving->count; t++) {
-		const struct floorplan_edge *edge = &problem->edge[problem->touching[moving->first + t]];
+		const struct floorplan_edge *edge =
+		        &problem->edge[problem->touching[moving->first + t]];
 		int other = edge->from == item ? edge->to : edge->from;
 		add_change(s, other, from, -edge->bits);
 		add_change(s, other, to, edge->bits);
 	}
 	s->opened--;
-	memmove(&s->open[place], &s->open[place + 1], sizeof *s->open * (size_t)(s->opened - place));
+	memmove(&s->open[place], &s->open[place + 1],
+	        sizeof *s->open * (size_t)(s->opened - place));
 	s->die[item] = to;
 }
 
-/* [die] Every move of one of its items leaves more overflow: other dies exceed at least what they do. */
+/* [die] Every move of one of its items leaves more overflow: other dies exceed at least what
+ * they do. */
 static void find_least(const struct search *s, double least[PLATFORM_DIES])
 {
 	for (int die = 0; die < s->problem->dies; die++) {
@@ -225,15 +244,18 @@ static void find_least(const struct search *s, double least[PLATFORM_DIES])
 /* Makes the best move of an item that has not moved in this pass; false: all have. */
 static bool move_one(struct search *s, struct floorplan_cost *cost)
 {
-	int place = -1, to = 0;
+	int place = -1;
+	int to = 0;
 	double least[PLATFORM_DIES];
 	find_least(s, least);
 	for (int p = 0; p < s->opened; p++)
 		for (int i = s->open[p], d = 0; d < s->problem->dies; d++) {
-			struct floorplan_cost now = {least[s->die[i]], s->crossing + s->crossed[i][d]};
+			struct floorplan_cost now = { least[s->die[i]],
+				s->crossing + s->crossed[i][d] };
 			if (d == s->die[i] || (place >= 0 && !floorplan_better(now, *cost)))
 				continue;
-			now.overflow = overflow_after(s, i, d, place < 0 ? INFINITY : cost->overflow + SAME);
+			now.overflow = overflow_after(
+			        s, i, d, place < 0 ? INFINITY : cost->overflow + SAME);
 			if (place >= 0 && !floorplan_better(now, *cost))
 				continue;
 			place = p;
@@ -252,13 +274,16 @@ static bool is_enough(const struct floorplan_problem *problem, struct floorplan_
 
 struct floorplan_cost floorplan_refine(const struct floorplan_problem *problem, int *die)
 {
-	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .open = ARENA_ARRAY(problem->arena, int, problem->items + 1)};
+	struct search s = { .problem = problem,
+		.die = ARENA_ARRAY(problem->arena, int, problem->items + 1),
+		.open = ARENA_ARRAY(problem->arena, int, problem->items + 1) };
 	s.need = arena_alloc(problem->arena, sizeof *s.need * (size_t)(problem->items + 1));
 	for (int i = 0; i < problem->items; i++)
 		as_array(problem->item[i].need, s.need[i]);
 	for (int d = 0; d < problem->dies; d++)
 		as_array(problem->capacity[d], s.capacity[d]);
-	struct floorplan_cost best = floorplan_cost(problem, die), cost = best;
+	struct floorplan_cost best = floorplan_cost(problem, die);
+	struct floorplan_cost cost = best;
 	bool gained = true;
 	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
 	s.crossed = arena_alloc(problem->arena, sizeof *s.crossed * (size_t)(problem->items + 1));
@@ -283,12 +308,15 @@ static void start_memory_die(const struct floorplan_problem *problem, int *die)
 		die[i] = problem->memory_die;
 }
 
-/* In order, the next die when one is full to its share of the whole: neighbours in the chain stand together. */
+/* In order, the next die when one is full to its share of the whole: neighbours in the chain
+ * stand together. */
 static void start_in_order(const struct floorplan_problem *problem, int *die, bool reverse)
 {
-	double whole = 0, filled = 0;
-	int64_t need[RESOURCES], total[RESOURCES];
-	struct resources all = {0};
+	double whole = 0;
+	double filled = 0;
+	int64_t need[RESOURCES];
+	int64_t total[RESOURCES];
+	struct resources all = { 0 };
 	for (int d = 0; d < problem->dies; d++)
 		all = resources_add(all, problem->capacity[d]);
 	as_array(all, total);
@@ -296,23 +324,30 @@ static void start_in_order(const struct floorplan_problem *problem, int *die, bo
 		for (int i = 0; i < problem->items; i++) {
 			int at = pass && whole > 0 ? (int)(filled / whole * problem->dies) : 0;
 			at = at >= problem->dies ? problem->dies - 1 : at;
-			die[i] = problem->item[i].memory_die ? problem->memory_die : reverse ? problem->dies - 1 - at : at;
+			die[i] = problem->item[i].memory_die ? problem->memory_die
+			        : reverse                    ? problem->dies - 1 - at
+			                                     : at;
 			as_array(problem->item[i].need, need);
 			for (int r = 0; r < RESOURCES; r++)
-				*(pass ? &filled : &whole) += total[r] > 0 ? (double)need[r] / (double)total[r] : 0;
+				*(pass ? &filled : &whole) +=
+				        total[r] > 0 ? (double)need[r] / (double)total[r] : 0;
 		}
 }
 
-/* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits: what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
+/* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits:
+ * what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
 struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem, int *die)
 {
 	struct floorplan_cost best = floorplan_cost(problem, die);
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	uint64_t random = RANDOM_SEED;
-	for (int i = 0; i < (best.overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR) && problem->items && best.overflow > 0; i++) {
+	for (int i = 0; i < (best.overflow > NEARLY ? PERTURBATIONS : PERTURBATIONS_NEAR) &&
+	        problem->items && best.overflow > 0;
+	        i++) {
 		memcpy(trial, die, sizeof *die * (size_t)problem->items);
 		for (int t = 0; t < PERTURBED_ITEMS; t++) {
-			int item = (int)(random_next(&random) % (uint64_t)problem->items), to = (int)(random_next(&random) % (uint64_t)problem->dies);
+			int item = (int)(random_next(&random) % (uint64_t)problem->items);
+			int to = (int)(random_next(&random) % (uint64_t)problem->dies);
 			trial[item] = problem->item[item].memory_die ? problem->memory_die : to;
 		}
 		struct floorplan_cost cost = floorplan_refine(problem, trial);
@@ -327,7 +362,7 @@ struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem,
 struct floorplan_cost floorplan_start(const struct floorplan_problem *problem, int *die)
 {
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
-	struct floorplan_cost best = {0};
+	struct floorplan_cost best = { 0 };
 	for (int start = 0; start < 3 && !(start && is_enough(problem, best)); start++) {
 		if (start == 0)
 			start_memory_die(problem, trial);

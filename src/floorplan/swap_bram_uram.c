@@ -1,4 +1,6 @@
-/* Memories that change their kind.  They were chosen for the whole platform (bind_storage.c); but a die whose memory ports take most of its block RAMs may have URAMs to spare, and another one block RAMs. */
+/* Memories that change their kind.  They were chosen for the whole platform (bind_storage.c);
+ * but a die whose memory ports take most of its block RAMs may have URAMs to spare, and another
+ * one block RAMs. */
 #include "floorplan/floorplan.h"
 
 static int64_t blocks_of(struct resources resources, enum storage storage)
@@ -9,19 +11,27 @@ static int64_t blocks_of(struct resources resources, enum storage storage)
 struct memory_swap {
 	const struct platform *platform;
 	enum storage from, to;
-	int64_t over, spare;      /* of what memories are made of now; of the others */
+	int64_t over, spare; /* of what memories are made of now; of the others */
 };
 
-/* The memory on the die that gives most for what it takes, of those that what is spare is enough for.  NULL: there is none. */
-static const struct floorplan_memory *best_swap(const struct memory_swap *memory_swap, const struct floorplan_problem *problem, const int *die, int where)
+/* The memory on the die that gives most for what it takes, of those that what is spare is enough
+ * for.  NULL: there is none. */
+static const struct floorplan_memory *best_swap(const struct memory_swap *memory_swap,
+        const struct floorplan_problem *problem, const int *die, int where)
 {
 	const struct floorplan_memory *best = NULL;
-	int64_t given = 0, taken = 1;
+	int64_t given = 0;
+	int64_t taken = 1;
 	for (int i = 0; i < problem->memories; i++) {
 		const struct floorplan_memory *memory = &problem->memory[i];
-		if (die[memory->item] != where || memory_of(memory_swap->platform, memory->op).storage != memory_swap->from)
+		if (die[memory->item] != where ||
+		        memory_of(memory_swap->platform, memory->op).storage != memory_swap->from)
 			continue;
-		int64_t now = blocks_of(memory_cost(memory_swap->platform, memory->op), memory_swap->from), then = blocks_of(memory_cost_as(memory_swap->platform, memory->op, memory_swap->to), memory_swap->to);
+		int64_t now = blocks_of(
+		        memory_cost(memory_swap->platform, memory->op), memory_swap->from);
+		int64_t then = blocks_of(
+		        memory_cost_as(memory_swap->platform, memory->op, memory_swap->to),
+		        memory_swap->to);
 		if (then > memory_swap->spare || now * taken <= given * then)
 			continue;
 		best = memory;
@@ -31,13 +41,19 @@ static const struct floorplan_memory *best_swap(const struct memory_swap *memory
 	return best;
 }
 
-static bool swap_kind(struct module *module, struct memory_swap memory_swap, struct floorplan_problem *problem, const int *die, int where)
+static bool swap_kind(struct module *module, struct memory_swap memory_swap,
+        struct floorplan_problem *problem, const int *die, int where)
 {
 	const struct floorplan_memory *memory;
 	bool traded = false;
-	for (; memory_swap.over > 0 && (memory = best_swap(&memory_swap, problem, die, where)); traded = true) {
-		struct resources *need = &problem->item[memory->item].need, now = memory_cost(memory_swap.platform, memory->op), then = memory_cost_as(memory_swap.platform, memory->op, memory_swap.to);
-		attr_set(module, memory->op, KEY_STREAM_STORAGE, attr_string(module, storage_name[memory_swap.to]));
+	for (; memory_swap.over > 0 && (memory = best_swap(&memory_swap, problem, die, where));
+	        traded = true) {
+		struct resources *need = &problem->item[memory->item].need;
+		struct resources now = memory_cost(memory_swap.platform, memory->op);
+		struct resources then =
+		        memory_cost_as(memory_swap.platform, memory->op, memory_swap.to);
+		attr_set(module, memory->op, KEY_STREAM_STORAGE,
+		        attr_string(module, storage_name[memory_swap.to]));
 		*need = resources_add(resources_subtract(*need, now), then);
 		memory_swap.over -= blocks_of(now, memory_swap.from);
 		memory_swap.spare -= blocks_of(then, memory_swap.to);
@@ -45,10 +61,18 @@ static bool swap_kind(struct module *module, struct memory_swap memory_swap, str
 	return traded;
 }
 
-bool swap_bram_uram(struct module *module, const struct platform *platform, struct floorplan_problem *problem, const int *die, int where)
+bool swap_bram_uram(struct module *module, const struct platform *platform,
+        struct floorplan_problem *problem, const int *die, int where)
 {
-	const struct resources used = floorplan_load(problem, die).used[where], have = problem->capacity[where];
-	int64_t bram = used.bram18 - have.bram18, uram = used.uram - have.uram;
-	bool traded = swap_kind(module, (struct memory_swap){platform, STORAGE_BRAM, STORAGE_URAM, bram, -uram}, problem, die, where);
-	return swap_kind(module, (struct memory_swap){platform, STORAGE_URAM, STORAGE_BRAM, uram, -bram}, problem, die, where) || traded;
+	const struct resources used = floorplan_load(problem, die).used[where];
+	const struct resources have = problem->capacity[where];
+	int64_t bram = used.bram18 - have.bram18;
+	int64_t uram = used.uram - have.uram;
+	bool traded = swap_kind(module,
+	        (struct memory_swap){ platform, STORAGE_BRAM, STORAGE_URAM, bram, -uram }, problem,
+	        die, where);
+	return swap_kind(module,
+	               (struct memory_swap){ platform, STORAGE_URAM, STORAGE_BRAM, uram, -bram },
+	               problem, die, where) ||
+	        traded;
 }

@@ -1,4 +1,5 @@
-/* Addresses of a tensor as seen by the kernel that writes it and by one that reads it: both are mixed radix numbers. */
+/* Addresses of a tensor as seen by the kernel that writes it and by one that reads it: both are
+ * mixed radix numbers. */
 #include "fusion/fuse.h"
 #include <string.h>
 
@@ -12,7 +13,8 @@ bool fuse_digits(struct module *module, const struct op *op, int *order, int *co
 		if (kernel->loop[l].reduction)
 			continue;
 		int at = digits++;
-		for (; at > 0 && kernel->result.stride[order[at - 1]] < kernel->result.stride[l]; at--)
+		for (; at > 0 && kernel->result.stride[order[at - 1]] < kernel->result.stride[l];
+		        at--)
 			order[at] = order[at - 1];
 		order[at] = l;
 	}
@@ -32,7 +34,8 @@ struct range {
 static struct range range_of(const struct kernel *kernel, const struct access *access, int loop)
 {
 	const struct guard_range *guard = access_guard(access, loop);
-	return guard ? (struct range){guard->low, guard->high - guard->low} : (struct range){0, kernel->loop[loop].extent};
+	return guard ? (struct range){ guard->low, guard->high - guard->low }
+	             : (struct range){ 0, kernel->loop[loop].extent };
 }
 
 static int digit_of(const struct kernel *producer, const int *order, int digits, int64_t stride)
@@ -44,7 +47,8 @@ static int digit_of(const struct kernel *producer, const int *order, int digits,
 }
 
 /* Splits the consumer's loop where it runs over the digit's end; false if that cannot be. */
-static bool split_at_digit(struct module *module, struct op *consumer, const struct access *access, int loop, int64_t span)
+static bool split_at_digit(struct module *module, struct op *consumer, const struct access *access,
+        int loop, int64_t span)
 {
 	if (span % access->stride[loop])
 		return false;
@@ -53,7 +57,9 @@ static bool split_at_digit(struct module *module, struct op *consumer, const str
 
 enum outcome { REFUSED, RETRY, DONE };
 
-static enum outcome place_loop(struct module *module, const struct kernel *producer, struct op *consumer, int operand, const int *order, int digits, int loop, struct composed *composed)
+static enum outcome place_loop(struct module *module, const struct kernel *producer,
+        struct op *consumer, int operand, const int *order, int digits, int loop,
+        struct composed *composed)
 {
 	const struct access *access = &consumer->kernel->operand[operand];
 	int64_t stride = access->stride[loop];
@@ -70,14 +76,18 @@ static enum outcome place_loop(struct module *module, const struct kernel *produ
 	int64_t span = producer->result.stride[order[digit]] * producer->loop[order[digit]].extent;
 	if (stride * (range.count - 1) >= span)
 		return split_at_digit(module, consumer, access, loop, span) ? RETRY : REFUSED;
-	composed->factor[order[digit] * composed->loops + loop] = stride / producer->result.stride[order[digit]];
+	composed->factor[order[digit] * composed->loops + loop] =
+	        stride / producer->result.stride[order[digit]];
 	return DONE;
 }
 
-/* Whether the loops in one digit reach each value once: by rising factor, each is larger than all below together. */
-static bool digit_once(const struct kernel *consumer, const struct access *access, const int64_t *factor, int loops)
+/* Whether the loops in one digit reach each value once: by rising factor, each is larger than
+ * all below together. */
+static bool digit_once(const struct kernel *consumer, const struct access *access,
+        const int64_t *factor, int loops)
 {
-	int64_t reach = 0, done = 0;
+	int64_t reach = 0;
+	int64_t done = 0;
 	for (int round = 0; round < loops; round++) {
 		int next = -1;
 		for (int l = 0; l < loops; l++)
@@ -97,7 +107,8 @@ static bool digit_once(const struct kernel *consumer, const struct access *acces
 }
 
 /* Constants of the digits, and whether no digit carries. */
-static bool finish(const struct kernel *producer, const struct op *consumer, int operand, struct composed *composed)
+static bool finish(const struct kernel *producer, const struct op *consumer, int operand,
+        struct composed *composed)
 {
 	const struct kernel *kernel = consumer->kernel;
 	const struct access *access = &kernel->operand[operand];
@@ -107,7 +118,9 @@ static bool finish(const struct kernel *producer, const struct op *consumer, int
 	if (base < 0)
 		return false;
 	for (int t = 0; t < producer->loops; t++) {
-		int64_t extent = producer->loop[t].extent, first = base / producer->result.stride[t] % extent, reach = first;
+		int64_t extent = producer->loop[t].extent;
+		int64_t first = base / producer->result.stride[t] % extent;
+		int64_t reach = first;
 		const int64_t *factor = composed->factor + t * composed->loops;
 		composed->constant[t] = first;
 		for (int l = 0; l < kernel->loops; l++) {
@@ -124,18 +137,23 @@ static bool finish(const struct kernel *producer, const struct op *consumer, int
 	return true;
 }
 
-bool fuse_compose(struct module *module, const struct op *producer, struct op *consumer, int operand, struct composed *composed)
+bool fuse_compose(struct module *module, const struct op *producer, struct op *consumer,
+        int operand, struct composed *composed)
 {
 	const struct kernel *kernel = producer->kernel;
-	int digits, *order = ARENA_ARRAY(module->arena, int, kernel->loops);
+	int digits;
+	int *order = ARENA_ARRAY(module->arena, int, kernel->loops);
 	if (!fuse_digits(module, producer, order, &digits) || digits != kernel->loops)
 		return false;
 	for (bool retry = true; retry;) {
 		int loops = consumer->kernel->loops;
-		*composed = (struct composed){loops, ARENA_ARRAY(module->arena, int64_t, kernel->loops * loops), ARENA_ARRAY(module->arena, int64_t, kernel->loops), true};
+		*composed = (struct composed){ loops,
+			ARENA_ARRAY(module->arena, int64_t, kernel->loops *loops),
+			ARENA_ARRAY(module->arena, int64_t, kernel->loops), true };
 		retry = false;
 		for (int l = 0; l < loops && !retry; l++) {
-			enum outcome outcome = place_loop(module, kernel, consumer, operand, order, digits, l, composed);
+			enum outcome outcome = place_loop(
+			        module, kernel, consumer, operand, order, digits, l, composed);
 			if (outcome == REFUSED)
 				return false;
 			retry = outcome == RETRY;

@@ -3,21 +3,24 @@
  *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
  *              copies, and loop counters as numbers, are inlined however often they are read;
  *   trivial:   one addition, product or negation of arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
- *   statistic: one addition or product of a tensor that others read as well with what a reduction has made of it (x - mean) is inlined in all its readers: done once, a second
+ *   statistic: one addition or product of a tensor that others read as well with what a
+ *   reduction has made of it (x - mean) is inlined in all its readers: done once, a second
  *              tensor would wait on chip beside the first;
- *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
+ *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes
+ *   its post body.
  *   turns:     what is the same in every turn of a loop is computed once, if all readers can read it there (fuse_drop_loop.c);
  *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
  *              result, and joins it.
  * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
  * Exact: every element is computed by the same operations in the same order.
- * Each success removes a kernel, so the scans end; a scan is linear in the number of kernels and their operands. */
+ * Each success removes a kernel, so the scans end; a scan is linear in the number of kernels and
+ * their operands. */
 #include "fusion/fuse.h"
 #include "ir/kernel_signature.h"
 #include "fusion/fusion_passes.h"
 
 struct users {
-	VEC(struct op *) ops;     /* each once */
+	VEC(struct op *) ops; /* each once */
 };
 
 static struct users *users_of(const struct value *value)
@@ -73,11 +76,13 @@ static bool is_index(const struct op *op, int operand)
 static bool reads_once(const struct op *op, int operand)
 {
 	const struct kernel *kernel = op->kernel;
-	bool update = body_uses_operand(&kernel->update, operand), post = body_uses_operand(&kernel->post, operand);
+	bool update = body_uses_operand(&kernel->update, operand),
+	     post = body_uses_operand(&kernel->post, operand);
 	for (int l = 0; l < kernel->loops; l++) {
 		const struct guard_range *guard = access_guard(&kernel->operand[operand], l);
 		bool single = guard && guard->high - guard->low == 1;
-		if (kernel->operand[operand].stride[l] == 0 && !single && (update || !kernel->loop[l].reduction))
+		if (kernel->operand[operand].stride[l] == 0 && !single &&
+		        (update || !kernel->loop[l].reduction))
 			return false;
 	}
 	return !(update && post);
@@ -92,7 +97,8 @@ static bool has_gather(const struct op *op)
 }
 
 /* Whether windows overlap: tried on a copy, since composing may split loops. */
-static bool windows_are_disjoint(struct module *module, const struct op *producer, const struct op *consumer, int operand)
+static bool windows_are_disjoint(
+        struct module *module, const struct op *producer, const struct op *consumer, int operand)
 {
 	struct op copy = *consumer;
 	struct composed composed;
@@ -106,7 +112,12 @@ static bool windows_are_disjoint(struct module *module, const struct op *produce
 static bool is_cheap(const struct kernel *kernel)
 {
 	static const bool cheap[OP_COUNT] = {
-		[OP_ADDF] = true, [OP_SUBF] = true, [OP_MULF] = true, [OP_NEGF] = true, [OP_ADDI] = true, [OP_SUBI] = true,
+		[OP_ADDF] = true,
+		[OP_SUBF] = true,
+		[OP_MULF] = true,
+		[OP_NEGF] = true,
+		[OP_ADDI] = true,
+		[OP_SUBI] = true,
 	};
 	int operations = 0;
 	for (int i = 0; i < kernel->update.count; i++) {
@@ -130,7 +141,9 @@ static bool is_counter(const struct kernel *kernel)
 {
 	for (int i = 0; i < kernel->update.count; i++) {
 		const struct node *node = &kernel->update.node[i];
-		if (node->kind != NODE_OP || (node->code != OP_INDEX && node->code != OP_INDEX_CAST && node->code != OP_TRUNCI && node->code != OP_EXTSI))
+		if (node->kind != NODE_OP ||
+		        (node->code != OP_INDEX && node->code != OP_INDEX_CAST &&
+		                node->code != OP_TRUNCI && node->code != OP_EXTSI))
 			return false;
 	}
 	return !kernel->post.count && !kernel_has_reduction(kernel);
@@ -139,7 +152,8 @@ static bool is_counter(const struct kernel *kernel)
 static bool is_reduction_of(const struct value *value, const struct value *of)
 {
 	int operand;
-	return value->def && value->def->code == OP_KERNEL && kernel_has_reduction(value->def->kernel) && reads(value->def, of, &operand) > 0;
+	return value->def && value->def->code == OP_KERNEL &&
+	        kernel_has_reduction(value->def->kernel) && reads(value->def, of, &operand) > 0;
 }
 
 /* One cheap operation on a tensor and a reduction of it. */
@@ -147,14 +161,16 @@ static bool is_statistic(const struct op *op)
 {
 	if (op->operands != 2 || !is_cheap(op->kernel))
 		return false;
-	return is_reduction_of(op->operand[1], op->operand[0]) || is_reduction_of(op->operand[0], op->operand[1]);
+	return is_reduction_of(op->operand[1], op->operand[0]) ||
+	        is_reduction_of(op->operand[0], op->operand[1]);
 }
 
 static bool can_inline(struct module *module, const struct op *producer, const struct op *consumer)
 {
 	int operand = -1;
-	return consumer->code == OP_KERNEL && reads(consumer, producer->result[0], &operand) == 1 && !is_index(consumer, operand) && reads_once(consumer, operand) &&
-	       windows_are_disjoint(module, producer, consumer, operand);
+	return consumer->code == OP_KERNEL && reads(consumer, producer->result[0], &operand) == 1 &&
+	        !is_index(consumer, operand) && reads_once(consumer, operand) &&
+	        windows_are_disjoint(module, producer, consumer, operand);
 }
 
 static bool is_repeated(struct module *module, const struct op *op)
@@ -173,15 +189,18 @@ static bool is_op(const struct node *node, enum op_code code)
 /* By a mask or by counters; a rectifier compares what it chooses. */
 static bool is_masked_select(const struct body *body, int node)
 {
-	return is_op(&body->node[node], OP_SELECT) && !is_op(&body->node[body->node[node].argument[0]], OP_CMPF);
+	return is_op(&body->node[node], OP_SELECT) &&
+	        !is_op(&body->node[body->node[node].argument[0]], OP_CMPF);
 }
 
 /* Does it choose what a reduction alone reads, as one row of several? */
 static bool selects_row(const struct op *op)
 {
 	const struct users *users = users_of(op->result[0]);
-	bool reduced = users->ops.count == 1 && users->ops.data[0]->code == OP_KERNEL && kernel_has_reduction(users->ops.data[0]->kernel);
-	return reduced && !kernel_has_reduction(op->kernel) && is_masked_select(&op->kernel->update, op->kernel->update.result);
+	bool reduced = users->ops.count == 1 && users->ops.data[0]->code == OP_KERNEL &&
+	        kernel_has_reduction(users->ops.data[0]->kernel);
+	return reduced && !kernel_has_reduction(op->kernel) &&
+	        is_masked_select(&op->kernel->update, op->kernel->update.result);
 }
 
 /* Or is it a sum of what it chooses? */
@@ -189,25 +208,36 @@ static bool sums_selected_rows(const struct op *op)
 {
 	const struct body *body = &op->kernel->update;
 	const struct node *sum = &body->node[body->result];
-	return kernel_has_reduction(op->kernel) && is_op(sum, OP_ADDF) && (is_masked_select(body, sum->argument[0]) || is_masked_select(body, sum->argument[1]));
+	return kernel_has_reduction(op->kernel) && is_op(sum, OP_ADDF) &&
+	        (is_masked_select(body, sum->argument[0]) ||
+	                is_masked_select(body, sum->argument[1]));
 }
 
-/* What makes the rows of which one is chosen stands by itself: the last of many layers would be unlike the others. */
+/* What makes the rows of which one is chosen stands by itself: the last of many layers would be
+ * unlike the others. */
 static bool is_selected_row(const struct op *producer, const struct op *consumer)
 {
 	const struct type *made = producer->kernel->type;
-	return consumer->code == OP_KERNEL && !kernel_is_copy(producer) && made->kind == TYPE_FLOAT && (selects_row(consumer) || sums_selected_rows(consumer));
+	return consumer->code == OP_KERNEL && !kernel_is_copy(producer) &&
+	        made->kind == TYPE_FLOAT && (selects_row(consumer) || sums_selected_rows(consumer));
 }
 
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
 {
 	int operand = -1;
-	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);      /* a copy's turns were left out */
+	/* a copy's turns were left out */
+	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL &&
+	        !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);
 	bool repeat = kernel_is_copy(producer) || is_counter(producer->kernel) || trivial;
-	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)) || is_selected_row(producer, consumer))
+	if (consumer->code != OP_KERNEL ||
+	        (has_gather(producer) && kernel_has_reduction(consumer->kernel)) ||
+	        is_selected_row(producer, consumer))
 		return false;
 	int count = reads(consumer, producer->result[0], &operand);
-	if (is_index(consumer, operand) || (!repeat && (count != 1 || !reads_once(consumer, operand) || !windows_are_disjoint(module, producer, consumer, operand))))
+	if (is_index(consumer, operand) ||
+	        (!repeat &&
+	                (count != 1 || !reads_once(consumer, operand) ||
+	                        !windows_are_disjoint(module, producer, consumer, operand))))
 		return false;
 	return fuse_inline(module, producer, consumer, operand);
 }
@@ -221,7 +251,8 @@ static bool drop_kernel(struct op *op)
 
 static bool try_epilogue(struct module *module, struct op *op, struct op *consumer)
 {
-	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !selects_row(consumer) && fuse_epilogue(module, op, consumer);
+	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) &&
+	        !selects_row(consumer) && fuse_epilogue(module, op, consumer);
 }
 
 static bool is_returned(const struct op *op)
@@ -269,7 +300,8 @@ static bool is_readable(struct module *module, const struct op *op)
 				return false;
 			if (copy.operand[j] != op->result[0])
 				continue;
-			copy.kernel = kernel_clone(module, users->ops.data[u]->kernel, copy.operands);
+			copy.kernel =
+			        kernel_clone(module, users->ops.data[u]->kernel, copy.operands);
 			if (is_index(&copy, j) || !fuse_compose(module, op, &copy, j, &composed))
 				return false;
 		}
@@ -282,7 +314,8 @@ static bool try_drop_loop(struct module *module, struct op *op)
 	remove_user(op);
 	bool joined = fuse_parts(module, op);
 	int loop = fuse_invariant_loop(module, op);
-	struct op *once = loop >= 0 && is_readable(module, op) ? fuse_drop_loop(module, op, loop) : NULL;
+	struct op *once =
+	        loop >= 0 && is_readable(module, op) ? fuse_drop_loop(module, op, loop) : NULL;
 	if (once) {
 		set_users(once, module);
 		add_user(module, once);
@@ -300,12 +333,17 @@ static bool fuse_kernel(struct module *module, struct op *op)
 		return drop_kernel(op);
 	if (try_layout(module, op) || try_drop_loop(module, op))
 		return true;
-	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_counter(op->kernel) && !is_repeated(module, op))))
+	if (count > 1 &&
+	        (reduction ||
+	                (!kernel_is_copy(op) && !is_counter(op->kernel) &&
+	                        !is_repeated(module, op))))
 		return false;
-	struct op **consumers = arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
+	struct op **consumers =
+	        arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
 	for (size_t u = 0; u < count; u++) {
 		remove_user(consumers[u]);
-		changed |= reduction ? try_epilogue(module, op, consumers[u]) : try_inline(module, op, consumers[u]);
+		changed |= reduction ? try_epilogue(module, op, consumers[u])
+		                     : try_inline(module, op, consumers[u]);
 		add_user(module, consumers[u]);
 	}
 	if (!users->ops.count)

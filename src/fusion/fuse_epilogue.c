@@ -1,16 +1,20 @@
 /* An elementwise consumer as the post body of the reduction that feeds it. */
 #include "fusion/fuse.h"
 
-/* Splits loops of `op`, walked with `stride`, wherever a stride of `other` falls inside one.  Reduction loops are left alone. */
-static bool split_like(struct module *module, struct op *op, int operand, const struct kernel *other, const int64_t *stride)
+/* Splits loops of `op`, walked with `stride`, wherever a stride of `other` falls inside one.
+ * Reduction loops are left alone. */
+static bool split_like(struct module *module, struct op *op, int operand,
+        const struct kernel *other, const int64_t *stride)
 {
 	for (int l = 0; l < op->kernel->loops; l++) {
-		const struct access *access = operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
+		const struct access *access =
+		        operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
 		int64_t own = access->stride[l];
 		if (op->kernel->loop[l].reduction || !own)
 			continue;
 		for (int m = 0; m < other->loops; m++) {
-			int64_t at = stride[m], span = own * op->kernel->loop[l].extent;
+			int64_t at = stride[m];
+			int64_t span = own * op->kernel->loop[l].extent;
 			if (other->loop[m].reduction || at <= own || at >= span)
 				continue;
 			if (at % own || !kernel_split_loop(module, op, l, at / own))
@@ -23,7 +27,8 @@ static bool split_like(struct module *module, struct op *op, int operand, const 
 }
 
 /* Consumer loop c is producer loop place[c]. */
-static bool match_loops(const struct kernel *producer, const struct kernel *consumer, const int64_t *stride, int *place)
+static bool match_loops(const struct kernel *producer, const struct kernel *consumer,
+        const int64_t *stride, int *place)
 {
 	int parallel = 0;
 	for (int t = 0; t < producer->loops; t++)
@@ -33,7 +38,9 @@ static bool match_loops(const struct kernel *producer, const struct kernel *cons
 	for (int c = 0; c < consumer->loops; c++) {
 		place[c] = -1;
 		for (int t = 0; t < producer->loops; t++)
-			if (!producer->loop[t].reduction && producer->result.stride[t] == stride[c] && producer->loop[t].extent == consumer->loop[c].extent)
+			if (!producer->loop[t].reduction &&
+			        producer->result.stride[t] == stride[c] &&
+			        producer->loop[t].extent == consumer->loop[c].extent)
 				place[c] = t;
 		if (place[c] < 0)
 			return false;
@@ -41,7 +48,8 @@ static bool match_loops(const struct kernel *producer, const struct kernel *cons
 	return true;
 }
 
-static struct access moved(struct module *module, const struct access *from, int loops, const int *place, int count)
+static struct access moved(
+        struct module *module, const struct access *from, int loops, const int *place, int count)
 {
 	struct access access = access_empty(module, count);
 	access.offset = from->offset;
@@ -55,7 +63,8 @@ static struct access moved(struct module *module, const struct access *from, int
 	return access;
 }
 
-/* The operand of the consumer that reads the producer, if there is one only and it reads the whole in some order; else -1. */
+/* The operand of the consumer that reads the producer, if there is one only and it reads the
+ * whole in some order; else -1. */
 static int read_operand(const struct op *producer, const struct op *consumer)
 {
 	int found = -1;
@@ -72,45 +81,59 @@ static int read_operand(const struct op *producer, const struct op *consumer)
 	return access && !access->guards && !access->offset ? found : -1;
 }
 
-static struct body epilogue_body(struct module *module, const struct op *producer, const struct op *consumer, int read, const int *place)
+static struct body epilogue_body(struct module *module, const struct op *producer,
+        const struct op *consumer, int read, const int *place)
 {
 	const struct kernel *kernel = producer->kernel;
-	struct body post = {0};
+	struct body post = { 0 };
 	int base = producer->operands;
-	int value = kernel->post.count ? body_rewrite(module, &post, &kernel->post, (struct body_map){.accumulator = -1})
-	                               : body_add(module, &post, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
-	int *operand = ARENA_ARRAY(module->arena, int, consumer->operands), *active = ARENA_ARRAY(module->arena, int, consumer->operands);
+	int value = kernel->post.count
+	        ? body_rewrite(module, &post, &kernel->post, (struct body_map){ .accumulator = -1 })
+	        : body_add(module, &post,
+	                  (struct node){ .kind = NODE_ACCUMULATOR, .type = kernel->type });
+	int *operand = ARENA_ARRAY(module->arena, int, consumer->operands);
+	int *active = ARENA_ARRAY(module->arena, int, consumer->operands);
 	int *index = ARENA_ARRAY(module->arena, int, consumer->kernel->loops);
 	for (int j = 0; j < consumer->operands; j++) {
-		operand[j] = j == read ? value : body_operand(module, &post, type_scalar(consumer->operand[j]->type), base + j);
+		operand[j] = j == read ? value
+		                       : body_operand(module, &post,
+		                                 type_scalar(consumer->operand[j]->type), base + j);
 		active[j] = j == read ? -1 : body_active(module, &post, base + j);
 	}
 	for (int c = 0; c < consumer->kernel->loops; c++)
 		index[c] = body_index(module, &post, place[c]);
-	post.result = body_rewrite(module, &post, &consumer->kernel->update, (struct body_map){operand, active, index, -1});
+	post.result = body_rewrite(module, &post, &consumer->kernel->update,
+	        (struct body_map){ operand, active, index, -1 });
 	body_remove_dead(module, &post);
 	return post;
 }
 
 bool fuse_epilogue(struct module *module, struct op *producer, struct op *consumer)
 {
-	int read = read_operand(producer, consumer), digits;
-	struct kernel *kernel = producer->kernel, *reader = consumer->kernel;
+	int read = read_operand(producer, consumer);
+	int digits;
+	struct kernel *kernel = producer->kernel;
+	struct kernel *reader = consumer->kernel;
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops);
-	if (read < 0 || kernel->type != reader->type || producer->operands + consumer->operands > KERNEL_OPERANDS || !fuse_digits(module, producer, order, &digits))
+	if (read < 0 || kernel->type != reader->type ||
+	        producer->operands + consumer->operands > KERNEL_OPERANDS ||
+	        !fuse_digits(module, producer, order, &digits))
 		return false;
 	if (!split_like(module, producer, -1, reader, reader->operand[read].stride) ||
-	    !split_like(module, consumer, read, kernel, kernel->result.stride))
+	        !split_like(module, consumer, read, kernel, kernel->result.stride))
 		return false;
 	int *place = ARENA_ARRAY(module->arena, int, reader->loops);
 	if (!match_loops(kernel, reader, reader->operand[read].stride, place))
 		return false;
-	int base = producer->operands, count = base + consumer->operands;
+	int base = producer->operands;
+	int count = base + consumer->operands;
 	struct value **values = ARENA_ARRAY(module->arena, struct value *, count);
 	struct access *access = ARENA_ARRAY(module->arena, struct access, count);
 	for (int j = 0; j < count; j++) {
 		values[j] = j < base ? producer->operand[j] : consumer->operand[j - base];
-		access[j] = j < base ? kernel->operand[j] : moved(module, &reader->operand[j - base], reader->loops, place, kernel->loops);
+		access[j] = j < base ? kernel->operand[j]
+		                     : moved(module, &reader->operand[j - base], reader->loops,
+		                               place, kernel->loops);
 	}
 	struct kernel *merged = kernel_clone(module, kernel, base);
 	merged->post = epilogue_body(module, producer, consumer, read, place);

@@ -1,20 +1,25 @@
-/* Packing and unpacking of memory images.  Loops that run on in memory are merged first; then the innermost loop runs tight, bounded by the conditions. */
+/* Packing and unpacking of memory images.  Loops that run on in memory are merged first; then
+ * the innermost loop runs tight, bounded by the conditions. */
 #include "image/image.h"
 #include <string.h>
 
 #define DIMS_MOST 16
 #define CONDITIONS_MOST 16
-#define BLOCK 16              /* points of the loop outside that are packed together when the innermost loop jumps through host memory */
+/* points of the loop outside that are packed together when the innermost loop jumps through host
+ * memory */
+#define BLOCK 16
 
 struct segment_walk {
 	int dims, conditions;
 	int64_t trip[DIMS_MOST], stride[DIMS_MOST], at[DIMS_MOST];
 	int64_t coefficient[CONDITIONS_MOST][DIMS_MOST];
-	int64_t room[CONDITIONS_MOST];         /* limit - Σ coefficient * at of the loops outside the innermost */
-	int64_t base;                          /* host element at the counters, innermost at 0 */
+	/* limit - Σ coefficient * at of the loops outside the innermost */
+	int64_t room[CONDITIONS_MOST];
+	int64_t base; /* host element at the counters, innermost at 0 */
 };
 
-typedef void copy_function(void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count);
+typedef void copy_function(
+        void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count);
 
 int64_t segment_elements(const struct segment *segment)
 {
@@ -26,7 +31,9 @@ int64_t segment_elements(const struct segment *segment)
 
 int64_t segment_place(const struct segment *segment, int64_t element)
 {
-	return segment->offset + (segment->run ? element / segment->run * segment->pitch + element % segment->run : element);
+	return segment->offset +
+	        (segment->run ? element / segment->run * segment->pitch + element % segment->run
+	                      : element);
 }
 
 int64_t segment_span(const struct segment *segment)
@@ -40,18 +47,21 @@ int64_t segment_bytes(const struct segment *segment, int64_t elements)
 	return segment->halves ? (elements + 1) / 2 : elements * segment->image_bytes;
 }
 
-/* A file's tensors need not be aligned: elements are read as bytes, which costs nothing where they are. */
-#define COPY(name, to_type, from_type) \
-	static void name(void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count) \
-	{ \
-		char *y = to; \
-		const char *x = from; \
-		for (int64_t i = 0; i < count; i++) { \
-			from_type read; \
-			memcpy(&read, x + i * from_stride * (int64_t)sizeof read, sizeof read); \
-			to_type written = (to_type)read; \
-			memcpy(y + i * to_stride * (int64_t)sizeof written, &written, sizeof written); \
-		} \
+/* A file's tensors need not be aligned: elements are read as bytes, which costs nothing where
+ * they are. */
+#define COPY(name, to_type, from_type)                                                             \
+	static void name(                                                                          \
+	        void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count) \
+	{                                                                                          \
+		char *y = to;                                                                      \
+		const char *x = from;                                                              \
+		for (int64_t i = 0; i < count; i++) {                                              \
+			from_type read;                                                            \
+			memcpy(&read, x + i * from_stride * (int64_t)sizeof read, sizeof read);    \
+			to_type written = (to_type)read;                                           \
+			memcpy(y + i * to_stride * (int64_t)sizeof written, &written,              \
+			        sizeof written);                                                   \
+		}                                                                                  \
 	}
 COPY(copy1, int8_t, int8_t)
 COPY(copy2, int16_t, int16_t)
@@ -77,11 +87,12 @@ static int size_index(int bytes)
 
 static copy_function *copy_of(int to_bytes, int from_bytes)
 {
-	static copy_function *const table[4][4] = {       /* [from][to] */
-		{copy1, copy1to2, copy1to4, copy1to8},
-		{copy2to1, copy2, copy2to4, copy2to8},
-		{copy4to1, copy4to2, copy4, copy4to8},
-		{copy8to1, copy8to2, copy8to4, copy8},
+	static copy_function *const table[4][4] = {
+		/* [from][to] */
+		{ copy1, copy1to2, copy1to4, copy1to8 },
+		{ copy2to1, copy2, copy2to4, copy2to8 },
+		{ copy4to1, copy4to2, copy4, copy4to8 },
+		{ copy8to1, copy8to2, copy8to4, copy8 },
 	};
 	return table[size_index(from_bytes)][size_index(to_bytes)];
 }
@@ -92,15 +103,19 @@ static bool merges(const struct segment_walk *segment_walk, const struct segment
 	if (last < 0 || segment_walk->stride[last] != segment->stride[dim] * segment->trip[dim])
 		return false;
 	for (int c = 0; c < segment->conditions; c++)
-		if (segment_walk->coefficient[c][last] != segment->condition[c * (segment->dims + 1) + dim] * segment->trip[dim])
+		if (segment_walk->coefficient[c][last] !=
+		        segment->condition[c * (segment->dims + 1) + dim] * segment->trip[dim])
 			return false;
 	return true;
 }
 
-/* Counters of element `first`; false if the segment has more loops or conditions than a walk holds (none that the compiler makes). */
-static bool walk_start(struct segment_walk *segment_walk, const struct segment *segment, int64_t first)
+/* Counters of element `first`; false if the segment has more loops or conditions than a walk
+ * holds (none that the compiler makes). */
+static bool walk_start(
+        struct segment_walk *segment_walk, const struct segment *segment, int64_t first)
 {
-	*segment_walk = (struct segment_walk){.conditions = segment->conditions, .base = segment->base};
+	*segment_walk =
+	        (struct segment_walk){ .conditions = segment->conditions, .base = segment->base };
 	if (segment->conditions > CONDITIONS_MOST)
 		return false;
 	for (int d = 0; d < segment->dims; d++) {
@@ -110,10 +125,12 @@ static bool walk_start(struct segment_walk *segment_walk, const struct segment *
 		int to = merged ? segment_walk->dims - 1 : segment_walk->dims++;
 		if (to >= DIMS_MOST)
 			return false;
-		segment_walk->trip[to] = merged ? segment_walk->trip[to] * segment->trip[d] : segment->trip[d];
+		segment_walk->trip[to] =
+		        merged ? segment_walk->trip[to] * segment->trip[d] : segment->trip[d];
 		segment_walk->stride[to] = segment->stride[d];
 		for (int c = 0; c < segment->conditions; c++)
-			segment_walk->coefficient[c][to] = segment->condition[c * (segment->dims + 1) + d];
+			segment_walk->coefficient[c][to] =
+			        segment->condition[c * (segment->dims + 1) + d];
 	}
 	if (!segment_walk->dims)
 		segment_walk->trip[segment_walk->dims++] = 1;
@@ -126,7 +143,8 @@ static bool walk_start(struct segment_walk *segment_walk, const struct segment *
 	for (int d = 0; d < segment_walk->dims - 1; d++) {
 		segment_walk->base += segment_walk->at[d] * segment_walk->stride[d];
 		for (int c = 0; c < segment_walk->conditions; c++)
-			segment_walk->room[c] -= segment_walk->at[d] * segment_walk->coefficient[c][d];
+			segment_walk->room[c] -=
+			        segment_walk->at[d] * segment_walk->coefficient[c][d];
 	}
 	return true;
 }
@@ -161,7 +179,8 @@ static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t 
 	int inner = segment_walk->dims - 1;
 	int64_t end = *high;
 	for (int c = 0; c < segment_walk->conditions; c++) {
-		int64_t factor = segment_walk->coefficient[c][inner], room = segment_walk->room[c];
+		int64_t factor = segment_walk->coefficient[c][inner];
+		int64_t room = segment_walk->room[c];
 		if (factor == 0 && room <= 0)
 			*high = 0;
 		if (factor > 0 && divide_up(room, factor) < *high)
@@ -173,11 +192,16 @@ static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t 
 	*high = *high > *low ? *high : *low;
 }
 
-static void pack_row(const struct segment_walk *segment_walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t from, int64_t count)
+static void pack_row(const struct segment_walk *segment_walk, const struct segment *segment,
+        copy_function *copy, const char *host, char *image, int64_t from, int64_t count)
 {
-	int64_t stride = segment_walk->stride[segment_walk->dims - 1], low = from, high = from + count;
+	int64_t stride = segment_walk->stride[segment_walk->dims - 1];
+	int64_t low = from;
+	int64_t high = from + count;
 	clip(segment_walk, &low, &high);
-	int64_t head = low - from, body = high - low, bytes = segment->image_bytes;
+	int64_t head = low - from;
+	int64_t body = high - low;
+	int64_t bytes = segment->image_bytes;
 	const char *source = host + (segment_walk->base + low * stride) * segment->host_bytes;
 	memset(image, 0, (size_t)(head * bytes));
 	if (body && stride == 1 && segment->host_bytes == segment->image_bytes)
@@ -187,31 +211,40 @@ static void pack_row(const struct segment_walk *segment_walk, const struct segme
 	memset(image + (head + body) * bytes, 0, (size_t)((count - head - body) * bytes));
 }
 
-/* Rows of the loop outside the innermost that may be packed together: host memory is then read along it. */
+/* Rows of the loop outside the innermost that may be packed together: host memory is then read
+ * along it. */
 static int64_t block_rows(const struct segment_walk *segment_walk, int64_t left)
 {
 	int inner = segment_walk->dims - 1;
-	if (segment_walk->conditions || segment_walk->dims < 2 || segment_walk->at[inner] || segment_walk->stride[inner] == 1 || segment_walk->stride[inner - 1] != 1 || segment_walk->trip[inner] < 4)
+	if (segment_walk->conditions || segment_walk->dims < 2 || segment_walk->at[inner] ||
+	        segment_walk->stride[inner] == 1 || segment_walk->stride[inner - 1] != 1 ||
+	        segment_walk->trip[inner] < 4)
 		return 0;
 	int64_t rows = segment_walk->trip[inner - 1] - segment_walk->at[inner - 1];
 	rows = rows < BLOCK ? rows : BLOCK;
 	return rows * segment_walk->trip[inner] <= left ? rows : 0;
 }
 
-static void pack_block(const struct segment_walk *segment_walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t rows)
+static void pack_block(const struct segment_walk *segment_walk, const struct segment *segment,
+        copy_function *copy, const char *host, char *image, int64_t rows)
 {
-	int64_t trip = segment_walk->trip[segment_walk->dims - 1], stride = segment_walk->stride[segment_walk->dims - 1];
+	int64_t trip = segment_walk->trip[segment_walk->dims - 1];
+	int64_t stride = segment_walk->stride[segment_walk->dims - 1];
 	for (int64_t i = 0; i < trip; i++)
-		copy(image + i * segment->image_bytes, host + (segment_walk->base + i * stride) * segment->host_bytes, trip, 1, rows);
+		copy(image + i * segment->image_bytes,
+		        host + (segment_walk->base + i * stride) * segment->host_bytes, trip, 1,
+		        rows);
 }
 
-#define HALVES 1024           /* elements that are packed as bytes before they share bytes */
+#define HALVES 1024 /* elements that are packed as bytes before they share bytes */
 
 static void put_halves(const int8_t *from, uint8_t *image, int64_t first, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
-		uint8_t *byte = &image[(first + i) / 2], bits = (uint8_t)(from[i] & 15);
-		*byte = (uint8_t)((first + i) % 2 ? (*byte & 15) | bits << 4 : (*byte & 0xf0) | bits);
+		uint8_t *byte = &image[(first + i) / 2];
+		uint8_t bits = (uint8_t)(from[i] & 15);
+		*byte = (uint8_t)((first + i) % 2 ? (*byte & 15) | bits << 4
+		                                  : (*byte & 0xf0) | bits);
 	}
 }
 
@@ -223,20 +256,23 @@ static void get_halves(const uint8_t *image, int64_t first, int64_t count, int8_
 	}
 }
 
-static void pack_halves(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+static void pack_halves(const struct segment *segment, const void *host, void *image,
+        int64_t image_at, int64_t first, int64_t count)
 {
 	int8_t part[HALVES];
 	struct segment bytes = *segment;
 	bytes.halves = false;
 	for (int64_t done = 0; done < count; done += HALVES) {
 		int64_t some = count - done < HALVES ? count - done : HALVES;
-		segment_pack(&bytes, host, part, segment->offset + first + done, first + done, some);
+		segment_pack(
+		        &bytes, host, part, segment->offset + first + done, first + done, some);
 		put_halves(part, image, segment->offset + first + done - image_at, some);
 	}
 }
 
 /* Each run as a segment that begins where its elements would then. */
-static void pack_runs(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+static void pack_runs(const struct segment *segment, const void *host, void *image,
+        int64_t image_at, int64_t first, int64_t count)
 {
 	struct segment run = *segment;
 	run.run = 0;
@@ -248,7 +284,8 @@ static void pack_runs(const struct segment *segment, const void *host, void *ima
 	}
 }
 
-void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at,
+        int64_t first, int64_t count)
 {
 	struct segment_walk segment_walk;
 	if (segment->run) {
@@ -265,7 +302,9 @@ void segment_pack(const struct segment *segment, const void *host, void *image, 
 		return;
 	int inner = segment_walk.dims - 1;
 	while (count > 0) {
-		int64_t rows = block_rows(&segment_walk, count), from = segment_walk.at[inner], step = segment_walk.trip[inner] - from;
+		int64_t rows = block_rows(&segment_walk, count);
+		int64_t from = segment_walk.at[inner];
+		int64_t step = segment_walk.trip[inner] - from;
 		step = rows ? rows * segment_walk.trip[inner] : step < count ? step : count;
 		if (rows)
 			pack_block(&segment_walk, segment, copy, host, to, rows);
@@ -283,13 +322,16 @@ void segment_unpack(const struct segment *segment, const void *image, void *host
 	struct segment_walk segment_walk;
 	copy_function *copy = copy_of(segment->host_bytes, segment->image_bytes);
 	const char *from = image;
-	int64_t left = segment_elements(segment), at = segment->offset;
+	int64_t left = segment_elements(segment);
+	int64_t at = segment->offset;
 	if (!walk_start(&segment_walk, segment, 0))
 		return;
 	int inner = segment_walk.dims - 1;
-	int64_t trip = segment_walk.trip[inner], stride = segment_walk.stride[inner];
+	int64_t trip = segment_walk.trip[inner];
+	int64_t stride = segment_walk.stride[inner];
 	for (; left > 0; left -= trip) {
-		int64_t low = 0, high = trip;
+		int64_t low = 0;
+		int64_t high = trip;
 		clip(&segment_walk, &low, &high);
 		char *to = (char *)host + (segment_walk.base + low * stride) * segment->host_bytes;
 		for (int64_t i = low, some; segment->halves && i < high; i += some) {

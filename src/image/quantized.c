@@ -3,61 +3,92 @@
 #include "st_math.h"
 #include <string.h>
 
-#define PART 1024             /* numbers that are looked at together */
+#define PART 1024 /* numbers that are looked at together */
 #define F16_MOST 65504.0f
 
 const struct quantized *quantized_read(struct arena *arena, const struct attr *from)
 {
-	const struct attr *name = attr_item(from, KEY_NAME), *type = attr_item(from, KEY_TYPE), *part = attr_item(from, KEY_PART), *bits = attr_item(from, KEY_BITS);
-	const struct attr *axis = attr_item(from, KEY_AXIS), *group = attr_item(from, KEY_GROUP);
+	const struct attr *name = attr_item(from, KEY_NAME);
+	const struct attr *type = attr_item(from, KEY_TYPE);
+	const struct attr *part = attr_item(from, KEY_PART);
+	const struct attr *bits = attr_item(from, KEY_BITS);
+	const struct attr *axis = attr_item(from, KEY_AXIS);
+	const struct attr *group = attr_item(from, KEY_GROUP);
 	struct segment segment;
-	if (!from || segment_read(arena, from, &segment) || !attr_item(from, KEY_BASE) || !attr_item(from, KEY_CONDITIONS) || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(&segment) % group->integer)
+	if (!from || segment_read(arena, from, &segment) || !attr_item(from, KEY_BASE) ||
+	        !attr_item(from, KEY_CONDITIONS) || !name || !type || !part || !bits || !axis ||
+	        !group || group->integer < 1 || segment_elements(&segment) % group->integer)
 		return NULL;
 	segment.host_bytes = segment.image_bytes = 4;
 	struct quantized *quantized = ARENA_NEW(arena, struct quantized);
-	*quantized = (struct quantized){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
-					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, KEY_RUNS_PER_SCALE, 1), .block = attr_item_integer(from, KEY_BLOCK, 1), .from = segment};
-	const struct attr *bias = attr_item(from, KEY_BIAS), *vector = attr_item(from, KEY_VECTOR);
-	const struct attr *bias_type = attr_item(bias, KEY_TYPE), *vector_type = attr_item(vector, KEY_TYPE);
+	*quantized = (struct quantized){ .source = name->text,
+		.type = type->type,
+		.scales = text_same(part->text, "scale"),
+		.cast = text_same(part->text, "cast"),
+		.bits = (int)bits->integer,
+		.axis = (int)axis->integer,
+		.group = group->integer,
+		.shared = attr_item_integer(from, KEY_RUNS_PER_SCALE, 1),
+		.block = attr_item_integer(from, KEY_BLOCK, 1),
+		.from = segment };
+	const struct attr *bias = attr_item(from, KEY_BIAS);
+	const struct attr *vector = attr_item(from, KEY_VECTOR);
+	const struct attr *bias_type = attr_item(bias, KEY_TYPE);
+	const struct attr *vector_type = attr_item(vector, KEY_TYPE);
 	if (text_same(part->text, "bias") && (!bias_type || !vector_type || segment.dims != 3))
 		return NULL;
 	if (bias_type && vector_type)
-		quantized->folded_bias = (struct folded_bias){attr_item_text(bias, KEY_NAME), attr_item_text(vector, KEY_NAME), bias_type->type, vector_type->type};
+		quantized->folded_bias = (struct folded_bias){ attr_item_text(bias, KEY_NAME),
+			attr_item_text(vector, KEY_NAME), bias_type->type, vector_type->type };
 	int64_t together = quantized->shared * quantized->block;
-	return quantized->shared > 0 && quantized->block > 0 && quantized_runs(quantized) % together == 0 ? quantized : NULL;
+	return quantized->shared > 0 && quantized->block > 0 &&
+	                quantized_runs(quantized) % together == 0
+	        ? quantized
+	        : NULL;
 }
 
-static const struct attr *tensor_attr(struct module *module, const char *name, const struct type *type)
+static const struct attr *tensor_attr(
+        struct module *module, const char *name, const struct type *type)
 {
-	struct named items[] = {{key_name(KEY_NAME), attr_string(module, name)}, {key_name(KEY_TYPE), attr_type(module, type)}};
+	struct named items[] = { { key_name(KEY_NAME), attr_string(module, name) },
+		{ key_name(KEY_TYPE), attr_type(module, type) } };
 	return attr_dictionary(module, 2, items);
 }
 
 const struct attr *quantized_attr(struct module *module, const struct quantized *quantized)
 {
 	const struct segment *from = &quantized->from;
-	const struct attr **limits = ARENA_ARRAY(module->arena, const struct attr *, from->conditions + 1);
+	const struct attr **limits =
+	        ARENA_ARRAY(module->arena, const struct attr *, from->conditions + 1);
 	for (int c = 0; c < from->conditions; c++)
-		limits[c] = attr_integers(module, from->dims + 1, from->condition + c * (from->dims + 1));
+		limits[c] = attr_integers(
+		        module, from->dims + 1, from->condition + c * (from->dims + 1));
 	const struct folded_bias *folded_bias = &quantized->folded_bias;
 	struct named items[14] = {
-		{key_name(KEY_NAME), attr_string(module, quantized->source)},
-		{key_name(KEY_TYPE), attr_type(module, quantized->type)},
-		{key_name(KEY_PART), attr_string(module, folded_bias->bias ? "bias" : quantized->cast ? "cast" : quantized->scales ? "scale" : "q")},
-		{key_name(KEY_BITS), attr_integer(module, quantized->bits)},
-		{key_name(KEY_AXIS), attr_integer(module, quantized->axis)},
-		{key_name(KEY_GROUP), attr_integer(module, quantized->group)},
-		{key_name(KEY_RUNS_PER_SCALE), attr_integer(module, quantized->shared)},
-		{key_name(KEY_BLOCK), attr_integer(module, quantized->block)},
-		{key_name(KEY_BASE), attr_integer(module, from->base)},
-		{key_name(KEY_TRIPS), attr_integers(module, from->dims, from->trip)},
-		{key_name(KEY_STRIDES), attr_integers(module, from->dims, from->stride)},
-		{key_name(KEY_CONDITIONS), attr_array(module, from->conditions, limits)},
+		{ key_name(KEY_NAME), attr_string(module, quantized->source) },
+		{ key_name(KEY_TYPE), attr_type(module, quantized->type) },
+		{ key_name(KEY_PART),
+		        attr_string(module,
+		                folded_bias->bias           ? "bias"
+		                        : quantized->cast   ? "cast"
+		                        : quantized->scales ? "scale"
+		                                            : "q") },
+		{ key_name(KEY_BITS), attr_integer(module, quantized->bits) },
+		{ key_name(KEY_AXIS), attr_integer(module, quantized->axis) },
+		{ key_name(KEY_GROUP), attr_integer(module, quantized->group) },
+		{ key_name(KEY_RUNS_PER_SCALE), attr_integer(module, quantized->shared) },
+		{ key_name(KEY_BLOCK), attr_integer(module, quantized->block) },
+		{ key_name(KEY_BASE), attr_integer(module, from->base) },
+		{ key_name(KEY_TRIPS), attr_integers(module, from->dims, from->trip) },
+		{ key_name(KEY_STRIDES), attr_integers(module, from->dims, from->stride) },
+		{ key_name(KEY_CONDITIONS), attr_array(module, from->conditions, limits) },
 	};
 	if (!folded_bias->bias)
 		return attr_dictionary(module, 12, items);
-	items[12] = (struct named){key_name(KEY_BIAS), tensor_attr(module, folded_bias->bias, folded_bias->bias_type)};
-	items[13] = (struct named){key_name(KEY_VECTOR), tensor_attr(module, folded_bias->vector, folded_bias->vector_type)};
+	items[12] = (struct named){ key_name(KEY_BIAS),
+		tensor_attr(module, folded_bias->bias, folded_bias->bias_type) };
+	items[13] = (struct named){ key_name(KEY_VECTOR),
+		tensor_attr(module, folded_bias->vector, folded_bias->vector_type) };
 	return attr_dictionary(module, 14, items);
 }
 
@@ -68,14 +99,20 @@ static bool same_numbers(const int64_t *left, const int64_t *right, int count)
 
 static bool same_segment(const struct segment *left, const struct segment *right)
 {
-	return left->base == right->base && left->dims == right->dims && left->conditions == right->conditions && same_numbers(left->trip, right->trip, left->dims) &&
-	       same_numbers(left->stride, right->stride, left->dims) && same_numbers(left->condition, right->condition, left->conditions * (left->dims + 1));
+	return left->base == right->base && left->dims == right->dims &&
+	        left->conditions == right->conditions &&
+	        same_numbers(left->trip, right->trip, left->dims) &&
+	        same_numbers(left->stride, right->stride, left->dims) &&
+	        same_numbers(
+	                left->condition, right->condition, left->conditions * (left->dims + 1));
 }
 
 bool quantized_same_runs(const struct quantized *left, const struct quantized *right)
 {
-	return text_same(left->source, right->source) && left->bits == right->bits && left->axis == right->axis && left->group == right->group && left->shared == right->shared &&
-	       left->block == right->block && same_segment(&left->from, &right->from);
+	return text_same(left->source, right->source) && left->bits == right->bits &&
+	        left->axis == right->axis && left->group == right->group &&
+	        left->shared == right->shared && left->block == right->block &&
+	        same_segment(&left->from, &right->from);
 }
 
 int64_t quantized_runs(const struct quantized *quantized)
@@ -105,10 +142,12 @@ static uint16_t scale_bits(float largest, int bits)
 	return half ? half : st_f16_bits(1.0f);
 }
 
-/* Rounding what is clipped already is adding and taking away a number so large that no fraction has room. */
+/* Rounding what is clipped already is adding and taking away a number so large that no fraction
+ * has room. */
 static void round_run(const float *x, int64_t count, float scale, int bits, int8_t *to)
 {
-	const float most = (float)((1 << (bits - 1)) - 1), whole = 12582912.0f;
+	const float most = (float)((1 << (bits - 1)) - 1);
+	const float whole = 12582912.0f;
 	for (int64_t i = 0; i < count; i++) {
 		float near = x[i] / scale;
 		near = near > most ? most : near;
@@ -120,14 +159,16 @@ static void round_run(const float *x, int64_t count, float scale, int bits, int8
 /* Run number `member` of those that share scale number `scale`. */
 static int64_t run_of(const struct quantized *quantized, int64_t scale, int64_t member)
 {
-	return (scale / quantized->block * quantized->shared + member) * quantized->block + scale % quantized->block;
+	return (scale / quantized->block * quantized->shared + member) * quantized->block +
+	        scale % quantized->block;
 }
 
 /* Linear address in the weight of the first number of a run. */
 static int64_t run_address(const struct quantized *quantized, int64_t run)
 {
 	const struct segment *from = &quantized->from;
-	int64_t left = run * quantized->group, at = from->base;
+	int64_t left = run * quantized->group;
+	int64_t at = from->base;
 	for (int d = from->dims - 1; d >= 0; d--) {
 		at += left % from->trip[d] * from->stride[d];
 		left /= from->trip[d];
@@ -136,15 +177,20 @@ static int64_t run_address(const struct quantized *quantized, int64_t run)
 }
 
 /* The numbers of a run from number `at` on, `some` of them. */
-static void run_part(const struct quantized *quantized, const void *weight, int64_t run, int64_t at, int64_t some, float *part)
+static void run_part(const struct quantized *quantized, const void *weight, int64_t run, int64_t at,
+        int64_t some, float *part)
 {
 	const struct segment *from = &quantized->from;
 	int last = from->dims - 1;
 	int64_t first = run * quantized->group + at;
-	if (from->conditions || last < 0 || from->stride[last] != 1 || from->trip[last] % quantized->group)
+	if (from->conditions || last < 0 || from->stride[last] != 1 ||
+	        from->trip[last] % quantized->group)
 		segment_pack(from, weight, part, first, first, some);
 	else
-		memcpy(part, (const char *)weight + (run_address(quantized, run) + at) * (int64_t)sizeof *part, (size_t)some * sizeof *part);
+		memcpy(part,
+		        (const char *)weight +
+		                (run_address(quantized, run) + at) * (int64_t)sizeof *part,
+		        (size_t)some * sizeof *part);
 }
 
 static int64_t part_of(int64_t left)
@@ -152,31 +198,38 @@ static int64_t part_of(int64_t left)
 	return left < PART ? left : PART;
 }
 
-/* Of the runs that share scale number `scale`, as largest_of; the last part of them stays in `part`. */
-static uint32_t runs_largest(const struct quantized *quantized, const void *weight, int64_t scale, float *part)
+/* Of the runs that share scale number `scale`, as largest_of; the last part of them stays in
+ * `part`. */
+static uint32_t runs_largest(
+        const struct quantized *quantized, const void *weight, int64_t scale, float *part)
 {
 	uint32_t largest = 0;
 	for (int64_t member = 0; member < quantized->shared; member++)
 		for (int64_t at = 0; at < quantized->group; at += PART) {
-			run_part(quantized, weight, run_of(quantized, scale, member), at, part_of(quantized->group - at), part);
+			run_part(quantized, weight, run_of(quantized, scale, member), at,
+			        part_of(quantized->group - at), part);
 			largest = largest_of(part, part_of(quantized->group - at), largest);
 		}
 	return largest;
 }
 
 /* there: `part` has all of them. */
-static void runs_values(const struct quantized *quantized, const void *weight, int64_t scale, float value, float *part, bool there, int8_t *values)
+static void runs_values(const struct quantized *quantized, const void *weight, int64_t scale,
+        float value, float *part, bool there, int8_t *values)
 {
 	for (int64_t member = 0; member < quantized->shared; member++)
 		for (int64_t at = 0; at < quantized->group; at += PART) {
-			int64_t run = run_of(quantized, scale, member), some = part_of(quantized->group - at);
+			int64_t run = run_of(quantized, scale, member);
+			int64_t some = part_of(quantized->group - at);
 			if (!there)
 				run_part(quantized, weight, run, at, some, part);
-			round_run(part, some, value, quantized->bits, values + run * quantized->group + at);
+			round_run(part, some, value, quantized->bits,
+			        values + run * quantized->group + at);
 		}
 }
 
-bool quantized_round(const struct quantized *quantized, const void *weight, int8_t *values, uint16_t *scales, const volatile sig_atomic_t *stop)
+bool quantized_round(const struct quantized *quantized, const void *weight, int8_t *values,
+        uint16_t *scales, const volatile sig_atomic_t *stop)
 {
 	float part[PART];
 	bool there = quantized->shared == 1 && quantized->group <= PART;
@@ -195,15 +248,20 @@ bool quantized_round(const struct quantized *quantized, const void *weight, int8
 
 int64_t quantized_groups(const struct quantized *quantized)
 {
-	return quantized->shared > 1 ? 1 : (quantized->type->shape[quantized->axis] + quantized->group - 1) / quantized->group;
+	return quantized->shared > 1
+	        ? 1
+	        : (quantized->type->shape[quantized->axis] + quantized->group - 1) /
+	                quantized->group;
 }
 
 static int64_t scale_index(const struct quantized *quantized, int64_t address)
 {
 	const struct type *type = quantized->type;
-	int64_t index = 0, pitch = 1;
+	int64_t index = 0;
+	int64_t pitch = 1;
 	for (int d = type->rank - 1; d >= 0; d--) {
-		int64_t at = address % type->shape[d], extent = type->shape[d];
+		int64_t at = address % type->shape[d];
+		int64_t extent = type->shape[d];
 		address /= type->shape[d];
 		if (d == quantized->axis) {
 			at = quantized->shared > 1 ? 0 : at / quantized->group;
@@ -215,37 +273,51 @@ static int64_t scale_index(const struct quantized *quantized, int64_t address)
 	return index;
 }
 
-void quantized_import(const struct quantized *quantized, const void *integers, const void *source_scales, int8_t *values, uint16_t *scales)
+void quantized_import(const struct quantized *quantized, const void *integers,
+        const void *source_scales, int8_t *values, uint16_t *scales)
 {
 	struct segment from = quantized->from;
 	from.host_bytes = from.image_bytes = 1;
 	if (values)
 		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
 	for (int64_t s = 0, count = quantized_scales(quantized); scales && s < count; s++)
-		memcpy(&scales[s], (const char *)source_scales + 2 * scale_index(quantized, run_address(quantized, run_of(quantized, s, 0))), sizeof *scales);
+		memcpy(&scales[s],
+		        (const char *)source_scales +
+		                2 *
+		                        scale_index(quantized,
+		                                run_address(quantized, run_of(quantized, s, 0))),
+		        sizeof *scales);
 }
 
 static float number_at(const void *numbers, int64_t at)
 {
 	float number;
-	memcpy(&number, (const char *)numbers + at * (int64_t)sizeof number, sizeof number);       /* files need not align their tensors */
+	/* files need not align their tensors */
+	memcpy(&number, (const char *)numbers + at * (int64_t)sizeof number, sizeof number);
 	return number;
 }
 
-bool quantized_folded_bias(const struct quantized *quantized, const struct folded_bias_sources *sources, float *to, const volatile sig_atomic_t *stop)
+bool quantized_folded_bias(const struct quantized *quantized,
+        const struct folded_bias_sources *sources, float *to, const volatile sig_atomic_t *stop)
 {
-	const int64_t *trip = quantized->from.trip, one[3] = {1, trip[1], trip[2]}, count = type_elements(quantized->folded_bias.vector_type);
+	const int64_t *trip = quantized->from.trip;
+	const int64_t one[3] = { 1, trip[1], trip[2] };
+	const int64_t count = type_elements(quantized->folded_bias.vector_type);
 	struct quantized row = *quantized;
 	row.from.trip = one;
 	for (int64_t n = 0; n < trip[0]; n++) {
 		row.from.base = quantized->from.base + n * quantized->from.stride[0];
 		if (!sources->weight)
-			quantized_import(&row, sources->integers, sources->source_scales, sources->values, sources->scales);
-		else if (!quantized_round(&row, sources->weight, sources->values, sources->scales, stop))
+			quantized_import(&row, sources->integers, sources->source_scales,
+			        sources->values, sources->scales);
+		else if (!quantized_round(
+		                 &row, sources->weight, sources->values, sources->scales, stop))
 			return false;
 		double sum = (double)number_at(sources->bias, n);
 		for (int64_t k = 0; k < count; k++)
-			sum += (double)st_f16_value(sources->scales[k / quantized->group / quantized->shared]) * sources->values[k] * (double)number_at(sources->vector, k);
+			sum += (double)st_f16_value(
+			               sources->scales[k / quantized->group / quantized->shared]) *
+			        sources->values[k] * (double)number_at(sources->vector, k);
 		to[n] = (float)sum;
 	}
 	return true;

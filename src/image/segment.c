@@ -3,9 +3,14 @@
 
 const char *segment_read(struct arena *arena, const struct attr *attr, struct segment *segment)
 {
-	const struct attr *trips = attr_item(attr, KEY_TRIPS), *strides = attr_item(attr, KEY_STRIDES), *conditions = attr_item(attr, KEY_CONDITIONS);
+	const struct attr *trips = attr_item(attr, KEY_TRIPS);
+	const struct attr *strides = attr_item(attr, KEY_STRIDES);
+	const struct attr *conditions = attr_item(attr, KEY_CONDITIONS);
 	int count = conditions ? conditions->count : 0;
-	*segment = (struct segment){.name = attr_item_text(attr, KEY_NAME), .role = attr_item_text(attr, KEY_ROLE), .offset = attr_item_integer(attr, KEY_OFFSET, 0), .base = attr_item_integer(attr, KEY_BASE, 0)};
+	*segment = (struct segment){ .name = attr_item_text(attr, KEY_NAME),
+		.role = attr_item_text(attr, KEY_ROLE),
+		.offset = attr_item_integer(attr, KEY_OFFSET, 0),
+		.base = attr_item_integer(attr, KEY_BASE, 0) };
 	segment->run = attr_item_integer(attr, KEY_RUN, 0);
 	segment->pitch = attr_item_integer(attr, KEY_PITCH, 0);
 	if (segment->run < 0 || segment->pitch < segment->run)
@@ -13,7 +18,7 @@ const char *segment_read(struct arena *arena, const struct attr *attr, struct se
 	if (!trips || !strides || trips->count != strides->count)
 		return "not one trip and one stride a loop in segment";
 	int row = trips->count + 1;
-	int64_t *rows = ARENA_ARRAY(arena, int64_t, count * row + 1);
+	int64_t *rows = ARENA_ARRAY(arena, int64_t, count *row + 1);
 	for (int c = 0; c < count; c++) {
 		const struct attr *condition = conditions->items[c].value;
 		if (condition->kind != ATTR_INTEGERS || condition->count != row)

@@ -4,6 +4,7 @@
 #include "ir/ir.h"
 #include "image/image.h"
 
-/* NULL, or what is wrong.  What `attr` does not say is 0 or ""; bytes of elements are the caller's. */
+/* NULL, or what is wrong.  What `attr` does not say is 0 or ""; bytes of elements are the
+ * caller's. */
 const char *segment_read(struct arena *arena, const struct attr *attr, struct segment *segment);
 #endif

@@ -4,23 +4,32 @@
 
 static MlirAttribute module_attribute(MlirModule module, enum attr_key key)
 {
-	return mlirOperationGetAttributeByName(mlirModuleGetOperation(module), mlirStringRefCreateFromCString(key_name(key)));
+	return mlirOperationGetAttributeByName(
+	        mlirModuleGetOperation(module), mlirStringRefCreateFromCString(key_name(key)));
 }
 
 /* The level of a dump of ours; 0 if it has none. */
 static int level_of(struct reader *reader, MlirModule module)
 {
-	static const struct { const char *name; enum level level; } levels[] = {
-		{"tensor", LEVEL_TENSOR}, {"stream", LEVEL_STREAM}, {"hardware", LEVEL_HARDWARE},
+	static const struct {
+		const char *name;
+		enum level level;
+	} levels[] = {
+		{ "tensor", LEVEL_TENSOR },
+		{ "stream", LEVEL_STREAM },
+		{ "hardware", LEVEL_HARDWARE },
 	};
 	MlirAttribute attribute = module_attribute(module, KEY_STREAM_LEVEL);
 	if (mlirAttributeIsNull(attribute))
 		return 0;
-	const char *name = mlirAttributeIsAString(attribute) ? copy_string(reader->arena, mlirStringAttrGetValue(attribute)) : "";
+	const char *name = mlirAttributeIsAString(attribute)
+	        ? copy_string(reader->arena, mlirStringAttrGetValue(attribute))
+	        : "";
 	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
 		if (!strcmp(levels[i].name, name))
 			return (int)levels[i].level;
-	reader->at = read_location(reader, mlirOperationGetLocation(mlirModuleGetOperation(module)));
+	reader->at =
+	        read_location(reader, mlirOperationGetLocation(mlirModuleGetOperation(module)));
 	read_error(reader, "attribute stream.level has an unknown value");
 	diag_note(reader->diag, "accepted are \"tensor\", \"stream\" and \"hardware\"");
 	return 0;
@@ -30,19 +39,24 @@ static bool read_all(struct reader *reader, MlirModule module, struct guard *gua
 {
 	int level = level_of(reader, module);
 	reader->own = level != 0;
-	reader->module = module_new(reader->arena, guard, reader->diag, level ? (enum level)level : LEVEL_TENSOR);
+	reader->module = module_new(
+	        reader->arena, guard, reader->diag, level ? (enum level)level : LEVEL_TENSOR);
 	if (reader->failed || (!reader->own && !import_normalise(reader, module)))
 		return false;
 	read_module(reader, mlirModuleGetOperation(module));
 	return !reader->failed;
 }
 
-struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag *diag, const char *file, const char *text, size_t size)
+struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag *diag,
+        const char *file, const char *text, size_t size)
 {
-	struct reader reader = {.arena = arena, .diag = diag, .file = file, .text = text, .size = size};
+	struct reader reader = {
+		.arena = arena, .diag = diag, .file = file, .text = text, .size = size
+	};
 	if (!scan_start(diag, file, text) || !scan_text(diag, file, text, size))
 		return NULL;
-	reader.types.arena = reader.attributes.arena = reader.values.arena = reader.locations.arena = reader.names.arena = arena;
+	reader.types.arena = reader.attributes.arena = reader.values.arena =
+	        reader.locations.arena = reader.names.arena = arena;
 	reader.refused = map_new(arena);
 	reader.bodies = map_new(arena);
 	reader.resources = map_new(arena);

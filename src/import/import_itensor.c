@@ -5,7 +5,8 @@
 
 struct parse {
 	struct reader reader;
-	int skipped;                   /* columns of the type before its parameters, less the bracket put there */
+	/* columns of the type before its parameters, less the bracket put there */
+	int skipped;
 };
 
 static bool wrong(struct reader *reader, const char *format, const char *detail)
@@ -18,13 +19,16 @@ static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 {
 	struct parse *parse = data;
 	struct reader *reader = &parse->reader;
-	struct text text = text_new(reader->arena), at = text_new(reader->arena);
+	struct text text = text_new(reader->arena);
+	struct text at = text_new(reader->arena);
 	if (mlirDiagnosticGetSeverity(diagnostic) != MlirDiagnosticError || reader->failed)
 		return mlirLogicalResultSuccess();
 	mlirDiagnosticPrint(diagnostic, append_text, &text);
 	mlirLocationPrint(mlirDiagnosticGetLocation(diagnostic), append_text, &at);
-	struct location location = parse_location(reader->arena, reader->file, at.data ? at.data : "");
-	reader->at = (struct location){reader->file, location.line, location.column + parse->skipped};
+	struct location location =
+	        parse_location(reader->arena, reader->file, at.data ? at.data : "");
+	reader->at =
+	        (struct location){ reader->file, location.line, location.column + parse->skipped };
 	wrong(reader, "not a type: %s", text.data ? text.data : "malformed");
 	return mlirLogicalResultSuccess();
 }
@@ -36,10 +40,16 @@ static const char *skip_name(const char *text)
 	return strncmp(text, name, sizeof name - 1) ? text : text + sizeof name - 1;
 }
 
-const struct type *import_itensor(struct module *module, struct diag *diag, const char *name, const char *text)
+const struct type *import_itensor(
+        struct module *module, struct diag *diag, const char *name, const char *text)
 {
 	struct arena *arena = module->arena;
-	struct parse parse = {.reader = {.module = module, .arena = arena, .diag = diag, .file = name, .at = {.file = name}, .own = true}};
+	struct parse parse = { .reader = { .module = module,
+		                       .arena = arena,
+		                       .diag = diag,
+		                       .file = name,
+		                       .at = { .file = name },
+		                       .own = true } };
 	struct reader *reader = &parse.reader;
 	const char *open = skip_name(text);
 	size_t size = strlen(open);
@@ -57,7 +67,8 @@ const struct type *import_itensor(struct module *module, struct diag *diag, cons
 	char *list = text_format(arena, "[%s", open + 1);
 	list[size - 1] = ']';
 	list[size] = 0;
-	MlirAttribute parameters = mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
+	MlirAttribute parameters =
+	        mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
 	const struct type *type = NULL;
 	if (!mlirAttributeIsNull(parameters) && mlirAttributeIsAArray(parameters))
 		type = read_itensor(reader, parameters);

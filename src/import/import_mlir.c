@@ -1,5 +1,6 @@
-/* MLIR's part: the context, the parser with its diagnostics, and the passes that models from outside go through.
- * Dialects nobody registered are let in, so that the reader can name what it refuses; our own is one of them. */
+/* MLIR's part: the context, the parser with its diagnostics, and the passes that models from
+ * outside go through. Dialects nobody registered are let in, so that the reader can name what it
+ * refuses; our own is one of them. */
 #include "import/read.h"
 #include <mlir-c/Diagnostics.h>
 #include <mlir-c/Dialect/Linalg.h>
@@ -22,7 +23,9 @@ static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 	if (reader->parsing_type)
 		diag_error(reader->diag, reader->at, "type %s: %s", reader->parsing_type, message);
 	else
-		diag_error(reader->diag, read_location(reader, mlirDiagnosticGetLocation(diagnostic)), "%s", message);
+		diag_error(reader->diag,
+		        read_location(reader, mlirDiagnosticGetLocation(diagnostic)), "%s",
+		        message);
 	if (text.size && strstr(text.data, "not found for custom op"))
 		note_accepted(reader);
 	return mlirLogicalResultSuccess();
@@ -37,13 +40,16 @@ MlirModule import_parse(struct reader *reader)
 	mlirContextSetAllowUnregisteredDialects(reader->context, true);
 	mlirContextAttachDiagnosticHandler(reader->context, take_diagnostic, reader, NULL);
 	int errors = reader->diag->count;
-	MlirModule module = mlirModuleCreateParse(reader->context, mlirStringRefCreate(reader->text, reader->size));
+	MlirModule module = mlirModuleCreateParse(
+	        reader->context, mlirStringRefCreate(reader->text, reader->size));
 	if (mlirModuleIsNull(module) && reader->diag->count == errors)
-		diag_error(reader->diag, (struct location){.file = reader->file}, "this is no MLIR module");
+		diag_error(reader->diag, (struct location){ .file = reader->file },
+		        "this is no MLIR module");
 	return module;
 }
 
-/* Run-time checks are dropped: indices are clamped instead.  What only they use goes with the canonicaliser. */
+/* Run-time checks are dropped: indices are clamped instead.  What only they use goes with the
+ * canonicaliser. */
 struct asserts {
 	struct arena *arena;
 	VEC(MlirOperation) ops;
@@ -60,7 +66,7 @@ static MlirWalkResult collect_assert(MlirOperation operation, void *data)
 
 static void drop_asserts(struct reader *reader, MlirOperation module)
 {
-	struct asserts asserts = {.arena = reader->arena};
+	struct asserts asserts = { .arena = reader->arena };
 	mlirOperationWalk(module, collect_assert, &asserts, MlirWalkPreOrder);
 	for (size_t i = 0; i < asserts.ops.count; i++)
 		mlirOperationDestroy(asserts.ops.data[i]);
@@ -71,13 +77,15 @@ bool import_normalise(struct reader *reader, MlirModule module)
 	MlirOperation operation = mlirModuleGetOperation(module);
 	drop_asserts(reader, operation);
 	MlirPassManager passes = mlirPassManagerCreate(reader->context);
-	MlirOpPassManager functions = mlirPassManagerGetNestedUnder(passes, mlirStringRefCreateFromCString("func.func"));
+	MlirOpPassManager functions =
+	        mlirPassManagerGetNestedUnder(passes, mlirStringRefCreateFromCString("func.func"));
 	mlirOpPassManagerAddOwnedPass(functions, mlirCreateLinalgConvertElementwiseToLinalgPass());
 	mlirOpPassManagerAddOwnedPass(functions, mlirCreateLinalgLinalgGeneralizeNamedOpsPass());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsCanonicalizer());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsCSE());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsSymbolDCE());
-	mlirPassManagerEnableVerifier(passes, false);      /* MLIR's own passes, of what was verified when it was parsed */
+	/* MLIR's own passes, of what was verified when it was parsed */
+	mlirPassManagerEnableVerifier(passes, false);
 	bool good = mlirLogicalResultIsSuccess(mlirPassManagerRunOnOp(passes, operation));
 	mlirPassManagerDestroy(passes);
 	return good;

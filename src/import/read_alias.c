@@ -1,4 +1,5 @@
-/* `#map = affine_map<…>` at the start of a line, as mlir-opt prints them.  MLIR does not look into the text of our types, so the names in it are replaced here. */
+/* `#map = affine_map<…>` at the start of a line, as mlir-opt prints them.  MLIR does not look
+ * into the text of our types, so the names in it are replaced here. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static void add_alias(struct reader *reader, const char *line, const char *end)
 	while (value < end && (*value == ' ' || *value == '='))
 		value++;
 	if (size && value < end)
-		map_set(&reader->aliases, text_copy(reader->arena, line + 1, size), text_copy(reader->arena, value, (size_t)(end - value)));
+		map_set(&reader->aliases, text_copy(reader->arena, line + 1, size),
+		        text_copy(reader->arena, value, (size_t)(end - value)));
 }
 
 static void scan_aliases(struct reader *reader)
@@ -52,7 +54,8 @@ const char *resolve_aliases(struct reader *reader, const char *text)
 		if (!*text)
 			break;
 		size_t size = word_size(text + 1);
-		const char *value = map_get(&reader->aliases, text_copy(reader->arena, text + 1, size));
+		const char *value =
+		        map_get(&reader->aliases, text_copy(reader->arena, text + 1, size));
 		text_add(&result, "%s", value ? value : "#");
 		text += value ? size + 1 : 1;
 	}

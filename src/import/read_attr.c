@@ -9,7 +9,8 @@ static const struct attr *keep(struct reader *reader, struct attr attr)
 
 static const struct attr *read_opaque(struct reader *reader, MlirAttribute attribute)
 {
-	return keep(reader, (struct attr){.kind = ATTR_OPAQUE, .text = print_attr(reader->arena, attribute)});
+	return keep(reader,
+	        (struct attr){ .kind = ATTR_OPAQUE, .text = print_attr(reader->arena, attribute) });
 }
 
 static bool is_number(const struct type *type)
@@ -22,13 +23,17 @@ static const struct attr *read_integer(struct reader *reader, MlirAttribute attr
 	if (mlirAttributeIsABool(attribute))
 		return attr_bool(reader->module, mlirBoolAttrGetValue(attribute));
 	const struct type *type = read_type(reader, mlirAttributeGetType(attribute));
-	return is_number(type) ? attr_typed_integer(reader->module, mlirIntegerAttrGetValueInt(attribute), type) : NULL;
+	return is_number(type)
+	        ? attr_typed_integer(reader->module, mlirIntegerAttrGetValueInt(attribute), type)
+	        : NULL;
 }
 
 static const struct attr *read_float(struct reader *reader, MlirAttribute attribute)
 {
 	const struct type *type = read_type(reader, mlirAttributeGetType(attribute));
-	return is_number(type) ? attr_float(reader->module, mlirFloatAttrGetValueDouble(attribute), type) : NULL;
+	return is_number(type)
+	        ? attr_float(reader->module, mlirFloatAttrGetValueDouble(attribute), type)
+	        : NULL;
 }
 
 static const struct attr *read_array(struct reader *reader, MlirAttribute attribute)
@@ -55,22 +60,37 @@ static const struct attr *read_dictionary(struct reader *reader, MlirAttribute a
 	return attr_dictionary(reader->module, count, items);
 }
 
-static int64_t bool_at(MlirAttribute attribute, intptr_t i) { return mlirDenseBoolArrayGetElement(attribute, i); }
-static int64_t i8_at(MlirAttribute attribute, intptr_t i) { return mlirDenseI8ArrayGetElement(attribute, i); }
-static int64_t i16_at(MlirAttribute attribute, intptr_t i) { return mlirDenseI16ArrayGetElement(attribute, i); }
-static int64_t i32_at(MlirAttribute attribute, intptr_t i) { return mlirDenseI32ArrayGetElement(attribute, i); }
-static int64_t i64_at(MlirAttribute attribute, intptr_t i) { return mlirDenseI64ArrayGetElement(attribute, i); }
+static int64_t bool_at(MlirAttribute attribute, intptr_t i)
+{
+	return mlirDenseBoolArrayGetElement(attribute, i);
+}
+static int64_t i8_at(MlirAttribute attribute, intptr_t i)
+{
+	return mlirDenseI8ArrayGetElement(attribute, i);
+}
+static int64_t i16_at(MlirAttribute attribute, intptr_t i)
+{
+	return mlirDenseI16ArrayGetElement(attribute, i);
+}
+static int64_t i32_at(MlirAttribute attribute, intptr_t i)
+{
+	return mlirDenseI32ArrayGetElement(attribute, i);
+}
+static int64_t i64_at(MlirAttribute attribute, intptr_t i)
+{
+	return mlirDenseI64ArrayGetElement(attribute, i);
+}
 
 static const struct integers_kind {
 	bool (*is)(MlirAttribute attribute);
 	int64_t (*at)(MlirAttribute attribute, intptr_t i);
 	int width;
 } integers_kind[] = {
-	{mlirAttributeIsADenseI64Array, i64_at, 64},
-	{mlirAttributeIsADenseI32Array, i32_at, 32},
-	{mlirAttributeIsADenseBoolArray, bool_at, 1},
-	{mlirAttributeIsADenseI8Array, i8_at, 8},
-	{mlirAttributeIsADenseI16Array, i16_at, 16},
+	{ mlirAttributeIsADenseI64Array, i64_at, 64 },
+	{ mlirAttributeIsADenseI32Array, i32_at, 32 },
+	{ mlirAttributeIsADenseBoolArray, bool_at, 1 },
+	{ mlirAttributeIsADenseI8Array, i8_at, 8 },
+	{ mlirAttributeIsADenseI16Array, i16_at, 16 },
 };
 
 static const struct integers_kind *integers_kind_of(MlirAttribute attribute)
@@ -81,13 +101,18 @@ static const struct integers_kind *integers_kind_of(MlirAttribute attribute)
 	return NULL;
 }
 
-static const struct attr *read_integers(struct reader *reader, MlirAttribute attribute, const struct integers_kind *kind)
+static const struct attr *read_integers(
+        struct reader *reader, MlirAttribute attribute, const struct integers_kind *kind)
 {
 	int count = (int)mlirDenseArrayGetNumElements(attribute);
 	int64_t *integers = ARENA_ARRAY(reader->arena, int64_t, count);
 	for (int i = 0; i < count; i++)
 		integers[i] = kind->at(attribute, i);
-	return keep(reader, (struct attr){.kind = ATTR_INTEGERS, .type = type_integer(reader->module, kind->width), .count = count, .integers = integers});
+	return keep(reader,
+	        (struct attr){ .kind = ATTR_INTEGERS,
+	                .type = type_integer(reader->module, kind->width),
+	                .count = count,
+	                .integers = integers });
 }
 
 static size_t element_bytes(const struct type *type)
@@ -101,7 +126,9 @@ static const void *read_bits(struct reader *reader, MlirAttribute attribute, siz
 {
 	unsigned char *data = arena_alloc(reader->arena, count);
 	for (size_t i = 0; i < count; i++)
-		data[i] = mlirDenseElementsAttrIsSplat(attribute) ? mlirDenseElementsAttrGetBoolSplatValue(attribute) != 0 : mlirDenseElementsAttrGetBoolValue(attribute, (intptr_t)i);
+		data[i] = mlirDenseElementsAttrIsSplat(attribute)
+		        ? mlirDenseElementsAttrGetBoolSplatValue(attribute) != 0
+		        : mlirDenseElementsAttrGetBoolValue(attribute, (intptr_t)i);
 	return data;
 }
 
@@ -110,23 +137,30 @@ static const struct attr *read_dense(struct reader *reader, MlirAttribute attrib
 	const struct type *type = read_type(reader, mlirAttributeGetType(attribute));
 	if (!type)
 		return NULL;
-	struct attr attr = {.kind = ATTR_DENSE, .type = type, .splat = mlirDenseElementsAttrIsSplat(attribute)};
+	struct attr attr = {
+		.kind = ATTR_DENSE, .type = type, .splat = mlirDenseElementsAttrIsSplat(attribute)
+	};
 	size_t count = attr.splat ? 1 : (size_t)mlirElementsAttrGetNumElements(attribute);
 	attr.bytes = count * element_bytes(type);
 	if (type_scalar(type)->width == 1)
 		attr.data = read_bits(reader, attribute, count);
 	else
-		attr.data = count ? arena_copy(reader->arena, mlirDenseElementsAttrGetRawData(attribute), attr.bytes) : "";
+		attr.data = count ? arena_copy(reader->arena,
+		                            mlirDenseElementsAttrGetRawData(attribute), attr.bytes)
+		                  : "";
 	return keep(reader, attr);
 }
 
-/* `dense_resource<KEY> : TYPE`; the blob is taken from the text, for the C API gives it out one element at a time and checks nothing. */
+/* `dense_resource<KEY> : TYPE`; the blob is taken from the text, for the C API gives it out one
+ * element at a time and checks nothing. */
 static const struct attr *read_blob(struct reader *reader, MlirAttribute attribute)
 {
 	const struct type *type = read_type(reader, mlirAttributeGetType(attribute));
 	if (!type)
 		return NULL;
-	struct attr attr = {.kind = ATTR_DENSE, .type = type, .bytes = (size_t)type_elements(type) * element_bytes(type)};
+	struct attr attr = { .kind = ATTR_DENSE,
+		.type = type,
+		.bytes = (size_t)type_elements(type) * element_bytes(type) };
 	const char *printed = print_attr(reader->arena, attribute);
 	const char *open = strchr(printed, '<');
 	const char *close = open ? strchr(open, '>') : NULL;
@@ -138,7 +172,8 @@ static const struct attr *read_blob(struct reader *reader, MlirAttribute attribu
 
 static bool is_dense(MlirAttribute attribute)
 {
-	return mlirAttributeIsADenseIntElements(attribute) || mlirAttributeIsADenseFPElements(attribute);
+	return mlirAttributeIsADenseIntElements(attribute) ||
+	        mlirAttributeIsADenseFPElements(attribute);
 }
 
 static const struct attr *read_builtin(struct reader *reader, MlirAttribute attribute)
@@ -149,15 +184,19 @@ static const struct attr *read_builtin(struct reader *reader, MlirAttribute attr
 	if (mlirAttributeIsAUnit(attribute))
 		return attr_unit(module);
 	if (mlirAttributeIsAString(attribute))
-		return attr_string(module, copy_string(reader->arena, mlirStringAttrGetValue(attribute)));
+		return attr_string(
+		        module, copy_string(reader->arena, mlirStringAttrGetValue(attribute)));
 	if (mlirAttributeIsAFlatSymbolRef(attribute))
-		return attr_symbol(module, copy_string(reader->arena, mlirFlatSymbolRefAttrGetValue(attribute)));
+		return attr_symbol(module,
+		        copy_string(reader->arena, mlirFlatSymbolRefAttrGetValue(attribute)));
 	if (mlirAttributeIsAType(attribute)) {
 		const struct type *type = read_type(reader, mlirTypeAttrGetValue(attribute));
 		return type ? attr_type(module, type) : NULL;
 	}
 	if (mlirAttributeIsAAffineMap(attribute))
-		return read_map(reader, mlirAffineMapAttrGetValue(attribute), &map) ? attr_map(module, map) : NULL;
+		return read_map(reader, mlirAffineMapAttrGetValue(attribute), &map)
+		        ? attr_map(module, map)
+		        : NULL;
 	return kind ? read_integers(reader, attribute, kind) : read_opaque(reader, attribute);
 }
 
@@ -173,7 +212,8 @@ static const struct attr *read_fresh(struct reader *reader, MlirAttribute attrib
 		return read_dictionary(reader, attribute);
 	if (mlirAttributeIsADenseResourceElements(attribute))
 		return read_blob(reader, attribute);
-	return is_dense(attribute) ? read_dense(reader, attribute) : read_builtin(reader, attribute);
+	return is_dense(attribute) ? read_dense(reader, attribute)
+	                           : read_builtin(reader, attribute);
 }
 
 const struct attr *read_attr(struct reader *reader, MlirAttribute attribute)

@@ -1,4 +1,5 @@
-/* Locations and printed text.  MLIR 19's C API cannot take a location apart, so it is printed and the first "file":line:column in it is taken. */
+/* Locations and printed text.  MLIR 19's C API cannot take a location apart, so it is printed
+ * and the first "file":line:column in it is taken. */
 #include "import/read.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ struct location parse_location(struct arena *arena, const char *file, const char
 {
 	for (const char *quote = strchr(printed, '"'); quote; quote = strchr(quote, '"')) {
 		const char *end = string_end(quote + 1);
-		struct location found = {0};
+		struct location found = { 0 };
 		if (!*end)
 			break;
 		if (parse_numbers(end + 1, &found.line, &found.column)) {
@@ -78,7 +79,7 @@ struct location parse_location(struct arena *arena, const char *file, const char
 		}
 		quote = end + 1;
 	}
-	return (struct location){.file = file};
+	return (struct location){ .file = file };
 }
 
 struct location read_location(struct reader *reader, MlirLocation location)
@@ -86,7 +87,7 @@ struct location read_location(struct reader *reader, MlirLocation location)
 	const struct pointer_entry *known = pointer_find(&reader->locations, location.ptr);
 	if (known)
 		return *(const struct location *)known->value;
-	struct buffer buffer = {.size = 0};
+	struct buffer buffer = { .size = 0 };
 	mlirLocationPrint(location, append_buffer, &buffer);
 	buffer.data[buffer.size] = 0;
 	struct location *result = ARENA_NEW(reader->arena, struct location);

@@ -1,10 +1,24 @@
-/* MLIR operations to ours, generically: the op table says what is legal, the verifier does the rest. */
+/* MLIR operations to ours, generically: the op table says what is legal, the verifier does the
+ * rest. */
 #include "import/read.h"
 #include <string.h>
 
 static const char *const control_flow[] = {
-	"scf.if", "scf.while", "scf.for", "scf.parallel", "scf.forall", "scf.index_switch", "scf.execute_region",
-	"cf.br", "cf.cond_br", "cf.switch", "affine.for", "affine.if", "affine.parallel", "func.call", "func.call_indirect",
+	"scf.if",
+	"scf.while",
+	"scf.for",
+	"scf.parallel",
+	"scf.forall",
+	"scf.index_switch",
+	"scf.execute_region",
+	"cf.br",
+	"cf.cond_br",
+	"cf.switch",
+	"affine.for",
+	"affine.if",
+	"affine.parallel",
+	"func.call",
+	"func.call_indirect",
 };
 
 static bool is_control_flow(const char *name)
@@ -17,7 +31,10 @@ static bool is_control_flow(const char *name)
 
 static const char *level_name(enum level level)
 {
-	return level == LEVEL_TENSOR ? "tensor" : level == LEVEL_STREAM ? "stream" : level == LEVEL_HARDWARE ? "hardware" : "body";
+	return level == LEVEL_TENSOR      ? "tensor"
+	        : level == LEVEL_STREAM   ? "stream"
+	        : level == LEVEL_HARDWARE ? "hardware"
+	                                  : "body";
 }
 
 /* `tensor.{cast, empty, …}` for every op of the family at this level. */
@@ -26,7 +43,8 @@ static void list_family(struct text *text, const char *family, int level)
 	size_t size = strlen(family);
 	const char *separator = "{";
 	for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
-		if (!(op_info[code].levels & level) || strncmp(op_info[code].name, family, size) != 0)
+		if (!(op_info[code].levels & level) ||
+		        strncmp(op_info[code].name, family, size) != 0)
 			continue;
 		text_add(text, "%s%s", separator, op_info[code].name + size);
 		separator = ", ";
@@ -38,10 +56,13 @@ void note_accepted(struct reader *reader)
 {
 	struct text text = text_new(reader->arena);
 	if (reader->own) {
-		diag_note(reader->diag, "docs/ir.md lists the operations of %s level", level_name(reader->module->level));
+		diag_note(reader->diag, "docs/ir.md lists the operations of %s level",
+		        level_name(reader->module->level));
 		return;
 	}
-	text_add(&text, "accepted are linalg.generic, the named linalg operations that MLIR can generalise, tensor.");
+	text_add(&text,
+	        "accepted are linalg.generic, the named linalg operations that MLIR can "
+	        "generalise, tensor.");
 	list_family(&text, "tensor.", LEVEL_TENSOR);
 	text_add(&text, ", arith.");
 	list_family(&text, "arith.", LEVEL_TENSOR);
@@ -66,15 +87,19 @@ static enum op_code refuse_op(struct reader *reader, const char *name)
 		return OP_NONE;
 	if (!reader->own && is_control_flow(name)) {
 		read_error(reader, "control flow is not supported: %s", name);
-		diag_note(reader->diag, "accepted are straight-line models: unroll loops, inline calls and resolve branches before the export");
+		diag_note(reader->diag,
+		        "accepted are straight-line models: unroll loops, inline calls and resolve "
+		        "branches before the export");
 		return OP_NONE;
 	}
 	if (!reader->own && !strncmp(name, "stream.", 7))
-		read_error(reader, "operation %s in a module without the attribute stream.level", name);
+		read_error(reader, "operation %s in a module without the attribute stream.level",
+		        name);
 	else if (op_code_of(name, strlen(name)) == OP_NONE)
 		read_error(reader, "operation %s is not supported", name);
 	else
-		read_error(reader, "operation %s does not belong to %s level", name, level_name(reader->module->level));
+		read_error(reader, "operation %s does not belong to %s level", name,
+		        level_name(reader->module->level));
 	note_accepted(reader);
 	return OP_NONE;
 }
@@ -84,7 +109,9 @@ static bool is_legal(const struct reader *reader, enum op_code code)
 {
 	if (code == OP_NONE || !(op_info[code].levels & (int)reader->module->level))
 		return false;
-	return reader->own || (code != OP_FOR && code != OP_YIELD && strncmp(op_info[code].name, "stream.", 7) != 0);
+	return reader->own ||
+	        (code != OP_FOR && code != OP_YIELD &&
+	                strncmp(op_info[code].name, "stream.", 7) != 0);
 }
 
 enum op_code read_op_code(struct reader *reader, MlirOperation operation)
@@ -106,14 +133,21 @@ struct value *read_value(struct reader *reader, MlirValue value)
 	return known ? (struct value *)(uintptr_t)known->value : NULL;
 }
 
-/* Attributes that change nothing for us: our arithmetic is IEEE in the order written, and wraps.  The last three the printer derives. */
+/* Attributes that change nothing for us: our arithmetic is IEEE in the order written, and wraps.
+ * The last three the printer derives. */
 static bool is_dropped(const struct reader *reader, MlirStringRef name)
 {
 	static const enum attr_key dropped[] = {
-		KEY_FASTMATH, KEY_OVERFLOW_FLAGS, KEY_NONTEMPORAL, KEY_OPERAND_SEGMENT_SIZES, KEY_RESULT_SEGMENT_SIZES, KEY_STREAM_LEVEL,
+		KEY_FASTMATH,
+		KEY_OVERFLOW_FLAGS,
+		KEY_NONTEMPORAL,
+		KEY_OPERAND_SEGMENT_SIZES,
+		KEY_RESULT_SEGMENT_SIZES,
+		KEY_STREAM_LEVEL,
 	};
 	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-		if (name.length == strlen(key_name(dropped[i])) && !memcmp(name.data, key_name(dropped[i]), name.length))
+		if (name.length == strlen(key_name(dropped[i])) &&
+		        !memcmp(name.data, key_name(dropped[i]), name.length))
 			return true;
 	bool dialect = memchr(name.data, '.', name.length) != NULL;
 	return dialect && !reader->own && (name.length < 7 || memcmp(name.data, "stream.", 7) != 0);
@@ -133,7 +167,8 @@ static void read_attributes(struct reader *reader, MlirOperation operation, stru
 	}
 }
 
-/* Values that could not be read leave their users without operands; the module is given up anyway then. */
+/* Values that could not be read leave their users without operands; the module is given up
+ * anyway then. */
 static int read_operands(struct reader *reader, MlirOperation operation, struct value ***operand)
 {
 	int count = (int)mlirOperationGetNumOperands(operation);
@@ -152,7 +187,8 @@ static int read_results(struct reader *reader, MlirOperation operation, const st
 	int count = (int)mlirOperationGetNumResults(operation);
 	*result = ARENA_ARRAY(reader->arena, const struct type *, count);
 	for (int i = 0; i < count; i++)
-		if (!((*result)[i] = read_type(reader, mlirValueGetType(mlirOperationGetResult(operation, i)))))
+		if (!((*result)[i] = read_type(
+		              reader, mlirValueGetType(mlirOperationGetResult(operation, i)))))
 			return -1;
 	return count;
 }
@@ -166,9 +202,11 @@ static void read_block(struct reader *reader, MlirBlock from, struct block *into
 		MlirValue argument = mlirBlockGetArgument(from, i);
 		const struct type *type = read_type(reader, mlirValueGetType(argument));
 		if (type)
-			pointer_set(&reader->values, argument.ptr, block_add_argument(reader->module, into, type));
+			pointer_set(&reader->values, argument.ptr,
+			        block_add_argument(reader->module, into, type));
 	}
-	for (MlirOperation op = mlirBlockGetFirstOperation(from); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+	for (MlirOperation op = mlirBlockGetFirstOperation(from); !mlirOperationIsNull(op);
+	        op = mlirOperationGetNextInBlock(op))
 		read_operation(reader, op, into);
 }
 
@@ -183,8 +221,11 @@ static void read_region(struct reader *reader, MlirRegion region, struct op *op,
 		MlirOperation last = mlirBlockGetTerminator(block);
 		if (!mlirOperationIsNull(last))
 			reader->at = read_location(reader, mlirOperationGetLocation(last));
-		read_error(reader, "control flow is not supported: %s has several blocks", op_info[op->code].name);
-		diag_note(reader->diag, "accepted are straight-line models: unroll loops, inline calls and resolve branches before the export");
+		read_error(reader, "control flow is not supported: %s has several blocks",
+		        op_info[op->code].name);
+		diag_note(reader->diag,
+		        "accepted are straight-line models: unroll loops, inline calls and resolve "
+		        "branches before the export");
 		return;
 	}
 	read_block(reader, block, block_new(reader->module, op, index));
@@ -198,7 +239,8 @@ static bool has_zero_extent(const struct type *type)
 	return false;
 }
 
-/* The results count as known even if the operation is refused, so that its users are checked too. */
+/* The results count as known even if the operation is refused, so that its users are checked
+ * too. */
 static void read_operation(struct reader *reader, MlirOperation operation, struct block *into)
 {
 	struct value **operand;
@@ -209,9 +251,11 @@ static void read_operation(struct reader *reader, MlirOperation operation, struc
 	if (results < 0)
 		return;
 	int operands = read_operands(reader, operation, &operand);
-	struct op *op = op_new(reader->module, code, reader->at, operands, operand, results, result);
+	struct op *op =
+	        op_new(reader->module, code, reader->at, operands, operand, results, result);
 	for (int i = 0; i < results; i++)
-		pointer_set(&reader->values, mlirOperationGetResult(operation, i).ptr, op->result[i]);
+		pointer_set(
+		        &reader->values, mlirOperationGetResult(operation, i).ptr, op->result[i]);
 	read_attributes(reader, operation, op);
 	if (code == OP_GENERIC && results && has_zero_extent(result[0]))
 		read_error(reader, "the result %s has no elements", result[0]->text);
@@ -235,22 +279,26 @@ static bool is_string(MlirAttribute attribute, const char *text)
 
 static MlirAttribute named(MlirOperation operation, enum attr_key key)
 {
-	return mlirOperationGetAttributeByName(operation, mlirStringRefCreateFromCString(key_name(key)));
+	return mlirOperationGetAttributeByName(
+	        operation, mlirStringRefCreateFromCString(key_name(key)));
 }
 
 /* A private function that is no process holds the body of a kernel. */
 static bool is_body(const struct reader *reader, MlirOperation operation)
 {
 	MlirStringRef name = mlirIdentifierStr(mlirOperationGetName(operation));
-	return reader->own && op_code_of(name.data, name.length) == OP_FUNC && is_string(named(operation, KEY_SYM_VISIBILITY), "private") &&
-	       mlirAttributeIsNull(named(operation, KEY_STREAM_PROCESS));
+	return reader->own && op_code_of(name.data, name.length) == OP_FUNC &&
+	        is_string(named(operation, KEY_SYM_VISIBILITY), "private") &&
+	        mlirAttributeIsNull(named(operation, KEY_STREAM_PROCESS));
 }
 
 static void collect_body(struct reader *reader, MlirOperation function)
 {
 	struct kernel_body *body = ARENA_NEW(reader->arena, struct kernel_body);
 	body->function = function;
-	map_set(&reader->bodies, copy_string(reader->arena, mlirStringAttrGetValue(named(function, KEY_SYM_NAME))), body);
+	map_set(&reader->bodies,
+	        copy_string(reader->arena, mlirStringAttrGetValue(named(function, KEY_SYM_NAME))),
+	        body);
 }
 
 static void check_bodies(struct reader *reader)
@@ -262,7 +310,9 @@ static void check_bodies(struct reader *reader)
 			continue;
 		reader->at = read_location(reader, mlirOperationGetLocation(body->function));
 		read_error(reader, "the private function @%s belongs to no kernel", entry->key);
-		diag_note(reader->diag, "accepted are bodies that a stream.kernel names, and processes (attribute stream.process)");
+		diag_note(reader->diag,
+		        "accepted are bodies that a stream.kernel names, and processes (attribute "
+		        "stream.process)");
 	}
 }
 
@@ -272,10 +322,12 @@ void read_module(struct reader *reader, MlirOperation module)
 	reader->at = read_location(reader, mlirOperationGetLocation(module));
 	reader->module->op->location = reader->at;
 	read_attributes(reader, module, reader->module->op);
-	for (MlirOperation op = mlirBlockGetFirstOperation(body); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+	for (MlirOperation op = mlirBlockGetFirstOperation(body); !mlirOperationIsNull(op);
+	        op = mlirOperationGetNextInBlock(op))
 		if (is_body(reader, op))
 			collect_body(reader, op);
-	for (MlirOperation op = mlirBlockGetFirstOperation(body); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+	for (MlirOperation op = mlirBlockGetFirstOperation(body); !mlirOperationIsNull(op);
+	        op = mlirOperationGetNextInBlock(op))
 		if (!is_body(reader, op))
 			read_operation(reader, op, module_body(reader->module));
 	check_bodies(reader);

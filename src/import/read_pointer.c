@@ -1,4 +1,5 @@
-/* From MLIR's pointers to what was read for them.  Only looked up, never walked, so that addresses cannot influence the result. */
+/* From MLIR's pointers to what was read for them.  Only looked up, never walked, so that
+ * addresses cannot influence the result. */
 #include "import/read.h"
 
 #define SLOTS_FIRST 256
@@ -22,7 +23,9 @@ const struct pointer_entry *pointer_find(const struct pointer_map *map, const vo
 
 static void grow(struct pointer_map *map)
 {
-	struct pointer_map larger = {.arena = map->arena, .slots = map->slots ? map->slots * 4 : SLOTS_FIRST, .count = map->count};
+	struct pointer_map larger = { .arena = map->arena,
+		.slots = map->slots ? map->slots * 4 : SLOTS_FIRST,
+		.count = map->count };
 	larger.entry = ARENA_ARRAY(map->arena, struct pointer_entry, larger.slots);
 	for (size_t i = 0; i < map->slots; i++)
 		if (map->entry[i].key)
@@ -36,5 +39,5 @@ void pointer_set(struct pointer_map *map, const void *key, const void *value)
 		grow(map);
 	struct pointer_entry *entry = &map->entry[slot_of(map, key)];
 	map->count += entry->key == NULL;
-	*entry = (struct pointer_entry){.key = key, .value = value};
+	*entry = (struct pointer_entry){ .key = key, .value = value };
 }

@@ -1,5 +1,6 @@
-/* The blobs behind dense_resource attributes: `{-# dialect_resources: { builtin: { KEY: "0x…", … } } #-}` at the end of the text.
- * The first four bytes of a blob are its alignment, little endian.  Keys are found once; a blob is decoded when it is used. */
+/* The blobs behind dense_resource attributes: `{-# dialect_resources: { builtin: { KEY: "0x…", …
+ * } } #-}` at the end of the text. The first four bytes of a blob are its alignment, little
+ * endian.  Keys are found once; a blob is decoded when it is used. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -42,13 +43,14 @@ static void add_resource(struct reader *reader, const char *key, const char *hex
 	if (digits < 10 || hex[0] != '0' || hex[1] != 'x')
 		return;
 	struct resource *resource = ARENA_NEW(reader->arena, struct resource);
-	*resource = (struct resource){.hex = hex + 10, .bytes = (digits - 10) / 2};
+	*resource = (struct resource){ .hex = hex + 10, .bytes = (digits - 10) / 2 };
 	map_set(&reader->resources, key, resource);
 }
 
 static void scan_resources(struct reader *reader)
 {
-	const char *start = last_section(reader), *end = reader->text + reader->size;
+	const char *start = last_section(reader);
+	const char *end = reader->text + reader->size;
 	reader->resources_scanned = true;
 	for (const char *at = start; at && at < end; at++) {
 		if (*at != ':')
@@ -61,7 +63,8 @@ static void scan_resources(struct reader *reader)
 		const char *close = memchr(value + 1, '"', (size_t)(end - value - 1));
 		if (!close)
 			return;
-		add_resource(reader, key_before(reader->arena, start, at), value + 1, (size_t)(close - value - 1));
+		add_resource(reader, key_before(reader->arena, start, at), value + 1,
+		        (size_t)(close - value - 1));
 		at = close;
 	}
 }
@@ -73,7 +76,10 @@ bool read_resource(struct reader *reader, const char *key, size_t bytes, struct 
 	const struct resource *resource = map_get(&reader->resources, key);
 	if (!resource) {
 		read_error(reader, "resource %s is not in the file", key);
-		return diag_note(reader->diag, "accepted is a blob of %zu bytes in the section `{-# dialect_resources: { builtin: { … } } #-}`", bytes);
+		return diag_note(reader->diag,
+		        "accepted is a blob of %zu bytes in the section `{-# dialect_resources: { "
+		        "builtin: { … } } #-}`",
+		        bytes);
 	}
 	if (resource->bytes != bytes) {
 		read_error(reader, "resource %s has %zu bytes", key, resource->bytes);
@@ -82,7 +88,8 @@ bool read_resource(struct reader *reader, const char *key, size_t bytes, struct 
 	unsigned char *data = arena_alloc(reader->arena, bytes + 1);
 	result->data = data;
 	for (size_t i = 0; i < bytes; i++) {
-		int high = digit(resource->hex[2 * i]), low = digit(resource->hex[2 * i + 1]);
+		int high = digit(resource->hex[2 * i]);
+		int low = digit(resource->hex[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return read_error(reader, "resource %s is not hexadecimal", key), false;
 		data[i] = (unsigned char)(high * 16 + low);

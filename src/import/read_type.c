@@ -1,4 +1,5 @@
-/* MLIR types to ours.  Our own dialect is not registered with MLIR: its types arrive as text, whose parameters MLIR parses as an array attribute. */
+/* MLIR types to ours.  Our own dialect is not registered with MLIR: its types arrive as text,
+ * whose parameters MLIR parses as an array attribute. */
 #include "import/read.h"
 #include <string.h>
 
@@ -8,7 +9,10 @@
 static const struct type *type_refused(struct reader *reader, MlirType type)
 {
 	read_error(reader, "type %s is not supported", print_type(reader->arena, type));
-	diag_note(reader->diag, "accepted are index, signless integers of 1, 2, 4, 8, 16, 32 or 64 bits, f16, bf16, f32, f64, and tensors, vectors and memrefs of these without encoding or layout");
+	diag_note(reader->diag,
+	        "accepted are index, signless integers of 1, 2, 4, 8, 16, 32 or 64 bits, f16, "
+	        "bf16, f32, f64, and tensors, vectors and memrefs of these without encoding or "
+	        "layout");
 	return NULL;
 }
 
@@ -40,21 +44,28 @@ static bool plain_layout(MlirType type)
 		return !mlirVectorTypeIsScalable(type);
 	if (mlirTypeIsARankedTensor(type))
 		return mlirAttributeIsNull(mlirRankedTensorTypeGetEncoding(type));
-	return mlirTypeIsAMemRef(type) && mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(type)) && mlirAttributeIsNull(mlirMemRefTypeGetMemorySpace(type));
+	return mlirTypeIsAMemRef(type) &&
+	        mlirAffineMapIsIdentity(mlirMemRefTypeGetAffineMap(type)) &&
+	        mlirAttributeIsNull(mlirMemRefTypeGetMemorySpace(type));
 }
 
 static bool read_shape(struct reader *reader, MlirType type, int64_t *shape, int rank)
 {
-	bool port = reader->own && mlirTypeIsAMemRef(type);   /* a memory port has no extent */
+	bool port = reader->own && mlirTypeIsAMemRef(type); /* a memory port has no extent */
 	int64_t elements = 1;
 	for (int i = 0; i < rank; i++) {
 		bool dynamic = mlirShapedTypeIsDynamicDim(type, i);
 		shape[i] = dynamic ? -1 : mlirShapedTypeGetDimSize(type, i);
 		if (dynamic && !port) {
-			read_error(reader, "type %s has a dynamic extent", print_type(reader->arena, type));
-			return diag_note(reader->diag, "accepted are static shapes: export the model with a maximum for every dynamic dimension");
+			read_error(reader, "type %s has a dynamic extent",
+			        print_type(reader->arena, type));
+			return diag_note(reader->diag,
+			        "accepted are static shapes: export the model with a maximum for "
+			        "every dynamic dimension");
 		}
-		if (shape[i] > 0 && (__builtin_mul_overflow(elements, shape[i], &elements) || elements > ELEMENTS_MOST)) {
+		if (shape[i] > 0 &&
+		        (__builtin_mul_overflow(elements, shape[i], &elements) ||
+		                elements > ELEMENTS_MOST)) {
 			read_error(reader, "type %s is too large", print_type(reader->arena, type));
 			return diag_note(reader->diag, "accepted are up to 2^48 elements");
 		}
@@ -67,7 +78,9 @@ static const struct type *read_shaped(struct reader *reader, MlirType type)
 	if (!plain_layout(type) || mlirShapedTypeGetRank(type) > RANK_MOST)
 		return type_refused(reader, type);
 	int rank = (int)mlirShapedTypeGetRank(type);
-	enum type_kind kind = mlirTypeIsAVector(type) ? TYPE_VECTOR : mlirTypeIsARankedTensor(type) ? TYPE_TENSOR : TYPE_MEMREF;
+	enum type_kind kind = mlirTypeIsAVector(type) ? TYPE_VECTOR
+	        : mlirTypeIsARankedTensor(type)       ? TYPE_TENSOR
+	                                              : TYPE_MEMREF;
 	int64_t shape[RANK_MOST];
 	if (!read_shape(reader, type, shape, rank))
 		return NULL;
@@ -77,7 +90,8 @@ static const struct type *read_shaped(struct reader *reader, MlirType type)
 
 static const struct type *read_function(struct reader *reader, MlirType type)
 {
-	int inputs = (int)mlirFunctionTypeGetNumInputs(type), outputs = (int)mlirFunctionTypeGetNumResults(type);
+	int inputs = (int)mlirFunctionTypeGetNumInputs(type);
+	int outputs = (int)mlirFunctionTypeGetNumResults(type);
 	const struct type **input = ARENA_ARRAY(reader->arena, const struct type *, inputs);
 	const struct type **output = ARENA_ARRAY(reader->arena, const struct type *, outputs);
 	bool good = true;
@@ -88,16 +102,21 @@ static const struct type *read_function(struct reader *reader, MlirType type)
 	return good ? type_function(reader->module, inputs, input, outputs, output) : NULL;
 }
 
-static const struct type *read_channel(struct reader *reader, enum type_kind kind, MlirAttribute parameters)
+static const struct type *read_channel(
+        struct reader *reader, enum type_kind kind, MlirAttribute parameters)
 {
 	if (mlirArrayAttrGetNumElements(parameters) != 2)
 		return NULL;
-	MlirAttribute word = mlirArrayAttrGetElement(parameters, 0), depth = mlirArrayAttrGetElement(parameters, 1);
-	if (!mlirAttributeIsAType(word) || !mlirAttributeIsAInteger(depth) || !read_number(reader, mlirAttributeGetType(depth)))
+	MlirAttribute word = mlirArrayAttrGetElement(parameters, 0);
+	MlirAttribute depth = mlirArrayAttrGetElement(parameters, 1);
+	if (!mlirAttributeIsAType(word) || !mlirAttributeIsAInteger(depth) ||
+	        !read_number(reader, mlirAttributeGetType(depth)))
 		return NULL;
 	int64_t words = mlirIntegerAttrGetValueInt(depth);
 	const struct type *element = read_type(reader, mlirTypeAttrGetValue(word));
-	return element && words > 0 && words <= ELEMENTS_MOST ? type_channel(reader->module, kind, element, words) : NULL;
+	return element && words > 0 && words <= ELEMENTS_MOST
+	        ? type_channel(reader->module, kind, element, words)
+	        : NULL;
 }
 
 static bool starts(const char *text, const char *prefix)
@@ -114,7 +133,8 @@ static const struct type *read_stream(struct reader *reader, const char *text)
 	char *list = text_format(reader->arena, "[%s", resolve_aliases(reader, open + 1));
 	list[strlen(list) - 1] = ']';
 	reader->parsing_type = text;
-	MlirAttribute parameters = mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
+	MlirAttribute parameters =
+	        mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
 	reader->parsing_type = NULL;
 	if (mlirAttributeIsNull(parameters) || !mlirAttributeIsAArray(parameters))
 		return NULL;
@@ -122,14 +142,17 @@ static const struct type *read_stream(struct reader *reader, const char *text)
 		return read_itensor(reader, parameters);
 	if (starts(text, "!stream.fifo<"))
 		return read_channel(reader, TYPE_FIFO, parameters);
-	return starts(text, "!stream.block_channel<") ? read_channel(reader, TYPE_BLOCKS, parameters) : NULL;
+	return starts(text, "!stream.block_channel<")
+	        ? read_channel(reader, TYPE_BLOCKS, parameters)
+	        : NULL;
 }
 
 static const struct type *read_dialect(struct reader *reader, MlirType type)
 {
 	const char *text = print_type(reader->arena, type);
 	int errors = reader->diag->count;
-	const struct type *result = reader->own && starts(text, "!stream.") ? read_stream(reader, text) : NULL;
+	const struct type *result =
+	        reader->own && starts(text, "!stream.") ? read_stream(reader, text) : NULL;
 	return result || reader->diag->count != errors ? result : type_refused(reader, type);
 }
 

@@ -1,12 +1,16 @@
-/* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and overflows its stack at a few thousand;
- * here brackets outside strings and comments are counted, all kinds together, and 256 open ones are the most.
- * It also follows a null pointer where the lists of linalg.transpose, broadcast and reduce hold anything but integers, its verifier indexes with what a permutation holds, and values must be defined before they are used (scan_name.c). */
+/* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and
+ * overflows its stack at a few thousand; here brackets outside strings and comments are counted,
+ * all kinds together, and 256 open ones are the most. It also follows a null pointer where the
+ * lists of linalg.transpose, broadcast and reduce hold anything but integers, its verifier
+ * indexes with what a permutation holds, and values must be defined before they are used
+ * (scan_name.c). */
 #include "import/read.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPERATORS_MOST 4096   /* without a bracket or comma in between, where the parser recurses too */
+/* without a bracket or comma in between, where the parser recurses too */
+#define OPERATORS_MOST 4096
 
 struct scanner {
 	const char *text;
@@ -21,7 +25,9 @@ struct scanner {
 
 static struct location here(const struct scanner *scanner, const char *file)
 {
-	return (struct location){.file = file, .line = scanner->line, .column = (int)(scanner->at - scanner->line_start) + 1};
+	return (struct location){ .file = file,
+		.line = scanner->line,
+		.column = (int)(scanner->at - scanner->line_start) + 1 };
 }
 
 static void skip_string(struct scanner *scanner)
@@ -57,16 +63,15 @@ static bool is_relation(const struct scanner *scanner)
 static int bracket(const struct scanner *scanner)
 {
 	switch (scanner->text[scanner->at]) {
-	case '(': case '[': case '{':
-		return 1;
-	case ')': case ']': case '}':
-		return -1;
-	case '<':
-		return is_relation(scanner) ? 0 : 1;
-	case '>':
-		return is_relation(scanner) || is_arrow(scanner) ? 0 : -1;
-	default:
-		return 0;
+	case '(':
+	case '[':
+	case '{': return 1;
+	case ')':
+	case ']':
+	case '}': return -1;
+	case '<': return is_relation(scanner) ? 0 : 1;
+	case '>': return is_relation(scanner) || is_arrow(scanner) ? 0 : -1;
+	default: return 0;
 	}
 }
 
@@ -154,14 +159,16 @@ static bool is_bad_alias(struct scanner *scanner)
 
 struct list {
 	const char *word;
-	bool places;              /* it says where each of its places goes */
+	bool places; /* it says where each of its places goes */
 	const char *expected, *accepted;
 };
 
 /* NULL: there is none here, or it is fine. */
 static const struct list *wrong_list(const struct scanner *scanner)
 {
-	static const struct list lists[] = {{"permutation", true, "a permutation", "[N, …], each number from 0 on once"}, {"dimensions", false, "a list of integers", "[N, …]"}};
+	static const struct list lists[] = { { "permutation", true, "a permutation",
+		                                     "[N, …], each number from 0 on once" },
+		{ "dimensions", false, "a list of integers", "[N, …]" } };
 	const char *text = scanner->text + scanner->at;
 	if ((*text != 'p' && *text != 'd') || (scanner->at > 0 && is_word(text[-1])))
 		return NULL;
@@ -180,7 +187,8 @@ static void step_over(struct scanner *scanner)
 	char c = scanner->text[scanner->at];
 	if (c == '"')
 		skip_string(scanner);
-	else if (c == '/' && scanner->at + 1 < scanner->size && scanner->text[scanner->at + 1] == '/')
+	else if (c == '/' && scanner->at + 1 < scanner->size &&
+	        scanner->text[scanner->at + 1] == '/')
 		skip_comment(scanner);
 	else
 		count(scanner);
@@ -188,27 +196,50 @@ static void step_over(struct scanner *scanner)
 
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size)
 {
-	struct scanner scanner = {.text = text, .size = size, .line = 1, .aliases = {.arena = diag->arena, .aliases = map_new(diag->arena)}, .names = name_scan_new(diag->arena)};
-	struct location top = {.file = file, .line = 1, .column = 1};
+	struct scanner scanner = { .text = text,
+		.size = size,
+		.line = 1,
+		.aliases = { .arena = diag->arena, .aliases = map_new(diag->arena) },
+		.names = name_scan_new(diag->arena) };
+	struct location top = { .file = file, .line = 1, .column = 1 };
 	if (size == 0)
-		return diag_error(diag, top, "the file is empty"), diag_note(diag, SCAN_ACCEPTED), false;
+		return diag_error(diag, top, "the file is empty"), diag_note(diag, SCAN_ACCEPTED),
+		       false;
 	for (; scanner.at < size; scanner.at++) {
 		if (text[scanner.at] == 0)
-			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;
+			return diag_error(diag, here(&scanner, file), "a NUL byte"),
+			       diag_note(diag, "accepted is MLIR text"), false;
 		if (is_bad_alias(&scanner))
-			return diag_error(diag, here(&scanner, file), "an alias that stands for too much"), diag_note(diag, "accepted are aliases of up to 2^24 others, nested up to 1000 deep"), false;
+			return diag_error(diag, here(&scanner, file),
+			               "an alias that stands for too much"),
+			       diag_note(diag,
+			               "accepted are aliases of up to 2^24 others, nested up to "
+			               "1000 deep"),
+			       false;
 		const struct list *list = wrong_list(&scanner);
 		if (list)
-			return diag_error(diag, here(&scanner, file), "%s is expected here", list->expected), diag_note(diag, "accepted is %s", list->accepted), false;
+			return diag_error(diag, here(&scanner, file), "%s is expected here",
+			               list->expected),
+			       diag_note(diag, "accepted is %s", list->accepted), false;
 		if (text[scanner.at] == '%' && !scan_name(&scanner.names, text + scanner.at))
-			return diag_error(diag, here(&scanner, file), "a value that is not defined before this use"), diag_note(diag, "accepted are names that the text has defined"), false;
+			return diag_error(diag, here(&scanner, file),
+			               "a value that is not defined before this use"),
+			       diag_note(diag, "accepted are names that the text has defined"),
+			       false;
 		step_over(&scanner);
 		if (scanner.depth > SCAN_DEPTH_MOST)
-			return diag_error(diag, here(&scanner, file), "brackets are nested deeper than %d", SCAN_DEPTH_MOST),
-			       diag_note(diag, "accepted are up to %d open brackets of all kinds together", SCAN_DEPTH_MOST), false;
+			return diag_error(diag, here(&scanner, file),
+			               "brackets are nested deeper than %d", SCAN_DEPTH_MOST),
+			       diag_note(diag,
+			               "accepted are up to %d open brackets of all kinds together",
+			               SCAN_DEPTH_MOST),
+			       false;
 		if (scanner.operators > OPERATORS_MOST)
-			return diag_error(diag, here(&scanner, file), "an expression of more than %d operators", OPERATORS_MOST),
-			       diag_note(diag, "accepted are up to %d operators in an expression", OPERATORS_MOST), false;
+			return diag_error(diag, here(&scanner, file),
+			               "an expression of more than %d operators", OPERATORS_MOST),
+			       diag_note(diag, "accepted are up to %d operators in an expression",
+			               OPERATORS_MOST),
+			       false;
 	}
 	return true;
 }

@@ -1,5 +1,6 @@
-/* Aliases that name each other: `#a1 = [#a0, #a0]`, `#a2 = [#a1, #a1]` … stand for text that doubles with every line, and a chain of them nests
- * without brackets.  Both are measured here, at each `#NAME` and `!NAME`, before MLIR (or our printer) writes any of it out. */
+/* Aliases that name each other: `#a1 = [#a0, #a0]`, `#a2 = [#a1, #a1]` … stand for text that
+ * doubles with every line, and a chain of them nests without brackets.  Both are measured here,
+ * at each `#NAME` and `!NAME`, before MLIR (or our printer) writes any of it out. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #define CHAIN_MOST 1000
 
 struct alias {
-	int64_t size;                 /* aliases that stand in it, all written out */
+	int64_t size; /* aliases that stand in it, all written out */
 	int depth;
 };
 
@@ -49,5 +50,6 @@ bool scan_alias(struct alias_scan *scan, const char *text, bool outermost)
 	const struct alias *part = map_get(&scan->aliases, name);
 	if (part && scan->current && part != scan->current)
 		measure(scan->current, part);
-	return !scan->current || (scan->current->size <= EXPANSION_MOST && scan->current->depth <= CHAIN_MOST);
+	return !scan->current ||
+	        (scan->current->size <= EXPANSION_MOST && scan->current->depth <= CHAIN_MOST);
 }

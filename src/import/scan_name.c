@@ -1,6 +1,9 @@
-/* Values that are used before they are defined.  Where the text has an error further on, MLIR 19's parser takes such a text down in an order that writes to freed memory if the name
- * is defined in another region; so they are refused here, before it reads the text.  Names end with the braces that they are defined in.
- * A first `%NAME` defines where `=` or `:` follows, also behind a list of names (`%a, %b = `, `(%i, %j) = `, `(%i, %j) in`); what is taken for a definition wrongly is left to MLIR. */
+/* Values that are used before they are defined.  Where the text has an error further on, MLIR
+ * 19's parser takes such a text down in an order that writes to freed memory if the name is
+ * defined in another region; so they are refused here, before it reads the text.  Names end with
+ * the braces that they are defined in. A first `%NAME` defines where `=` or `:` follows, also
+ * behind a list of names (`%a, %b = `, `(%i, %j) = `, `(%i, %j) in`); what is taken for a
+ * definition wrongly is left to MLIR. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -11,7 +14,7 @@ struct name_scope {
 
 struct name_scan name_scan_new(struct arena *arena)
 {
-	struct name_scan scan = {.arena = arena, .names = map_new(arena)};
+	struct name_scan scan = { .arena = arena, .names = map_new(arena) };
 	VEC_PUSH(arena, &scan.scopes, ARENA_NEW(arena, struct name_scope));
 	return scan;
 }
@@ -25,7 +28,8 @@ static const char *skip_name(const char *text)
 static const char *skip_count(const char *text)
 {
 	const char *at = text + scan_spaces(text);
-	return *at == ':' && isdigit((unsigned char)at[1]) ? at + 1 + strspn(at + 1, "0123456789") : text;
+	return *at == ':' && isdigit((unsigned char)at[1]) ? at + 1 + strspn(at + 1, "0123456789")
+	                                                   : text;
 }
 
 static bool is_definition(const char *after)
@@ -34,7 +38,9 @@ static bool is_definition(const char *after)
 	if (*after == ':')
 		return true;
 	after = skip_count(after);
-	for (after += scan_spaces(after); after[0] == ',' && after[1 + scan_spaces(after + 1)] == '%'; after += scan_spaces(after))
+	for (after += scan_spaces(after);
+	        after[0] == ',' && after[1 + scan_spaces(after + 1)] == '%';
+	        after += scan_spaces(after))
 		after = skip_count(skip_name(after + 1 + scan_spaces(after + 1)));
 	if (*after == ')')
 		after += 1 + scan_spaces(after + 1);

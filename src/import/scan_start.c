@@ -1,9 +1,10 @@
-/* Does a text begin as MLIR does?  Of another file the parser says no more than what it stumbles over first. */
+/* Does a text begin as MLIR does?  Of another file the parser says no more than what it stumbles
+ * over first. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
 
-#define SHOWN_MOST 24         /* characters of a line */
+#define SHOWN_MOST 24 /* characters of a line */
 
 /* Behind spaces and comments. */
 static const char *first_token(const char *text, struct location *at)
@@ -43,18 +44,14 @@ static bool is_operation(const char *text)
 static bool begins_well(const char *text)
 {
 	switch (*text) {
-	case 0: case '(':
-		return true;
-	case '#': case '!':
-		return is_defined(text, "=");
-	case '%':
-		return is_defined(text, "=:,");
-	case '"':
-		return isalpha((unsigned char)text[1]) || text[1] == '_';
-	case '{':
-		return text[1] == '-' && text[2] == '#';
-	default:
-		return (isalpha((unsigned char)*text) || *text == '_') && is_operation(text);
+	case 0:
+	case '(': return true;
+	case '#':
+	case '!': return is_defined(text, "=");
+	case '%': return is_defined(text, "=:,");
+	case '"': return isalpha((unsigned char)text[1]) || text[1] == '_';
+	case '{': return text[1] == '-' && text[2] == '#';
+	default: return (isalpha((unsigned char)*text) || *text == '_') && is_operation(text);
 	}
 }
 
@@ -70,15 +67,19 @@ static int shown(const char *text)
 
 bool scan_start(struct diag *diag, const char *file, const char *text)
 {
-	struct location at = {.file = file, .line = 1, .column = 1};
+	struct location at = { .file = file, .line = 1, .column = 1 };
 	if (!strncmp(text, "ML\xefR", 4))
-		return diag_error(diag, at, "this is MLIR bytecode"), diag_note(diag, "accepted is MLIR text; `mlir-opt` turns bytecode into text");
+		return diag_error(diag, at, "this is MLIR bytecode"),
+		       diag_note(
+		               diag, "accepted is MLIR text; `mlir-opt` turns bytecode into text");
 	const char *first = first_token(text, &at);
 	if (begins_well(first))
 		return true;
 	if (isprint((unsigned char)*first))
-		diag_error(diag, at, "this is no MLIR text: it begins with '%.*s'", shown(first), first);
+		diag_error(diag, at, "this is no MLIR text: it begins with '%.*s'", shown(first),
+		        first);
 	else
-		diag_error(diag, at, "this is no MLIR text: it begins with the byte 0x%02X", (unsigned)(unsigned char)*first);
+		diag_error(diag, at, "this is no MLIR text: it begins with the byte 0x%02X",
+		        (unsigned)(unsigned char)*first);
 	return diag_note(diag, SCAN_ACCEPTED);
 }

@@ -1,24 +1,28 @@
-/* Weights from safetensors files, mapped into memory: one file, a folder, or an index of several. */
+/* Weights from safetensors files, mapped into memory: one file, a folder, or an index of
+ * several. */
 #ifndef STC_WEIGHTS_H
 #define STC_WEIGHTS_H
 #include "ir/ir.h"
 
 struct weight {
 	const char *name, *file;
-	const char *dtype;        /* as the file names it: F32, I64, … */
+	const char *dtype; /* as the file names it: F32, I64, … */
 	int rank;
-	const int64_t *shape;     /* [rank] */
-	const void *data;         /* row-major, little endian */
+	const int64_t *shape; /* [rank] */
+	const void *data;     /* row-major, little endian */
 	size_t bytes;
 };
 
 struct weights;
 
-/* path: FILE.safetensors, FILE.safetensors.index.json, or a folder with model.safetensors or its index.  NULL after diagnostics. */
+/* path: FILE.safetensors, FILE.safetensors.index.json, or a folder with model.safetensors or its
+ * index.  NULL after diagnostics. */
 struct weights *weights_open(struct arena *arena, struct diag *diag, const char *path);
-void weights_close(struct weights *weights);                                  /* unmaps; NULL is accepted */
+/* unmaps; NULL is accepted */
+void weights_close(struct weights *weights);
 /* The tensor of this name, checked against a tensor type.  NULL after a diagnostic. */
-const struct weight *weights_find(struct weights *weights, const char *name, const struct type *type);
+const struct weight *weights_find(
+        struct weights *weights, const char *name, const struct type *type);
 /* A tensor's pages need not stay in memory; they are read again where they are wanted. */
 void weights_release(const void *data, size_t bytes);
 bool weights_has(const struct weights *weights, const char *name);

@@ -71,7 +71,7 @@ bool affine_same(struct affine_map left, struct affine_map right)
 {
 	size_t size = sizeof(int64_t) * (size_t)(left.dims + 1) * (size_t)left.results;
 	return left.dims == right.dims && left.results == right.results &&
-	       (!size || !memcmp(left.coefficient, right.coefficient, size));
+	        (!size || !memcmp(left.coefficient, right.coefficient, size));
 }
 
 int64_t common_divisor(int64_t left, int64_t right)

@@ -15,12 +15,14 @@ static char *copy_text(struct module *module, const char *text)
 
 const struct attr *attr_unit(struct module *module)
 {
-	return keep(module, (struct attr){.kind = ATTR_UNIT});
+	return keep(module, (struct attr){ .kind = ATTR_UNIT });
 }
 
 const struct attr *attr_bool(struct module *module, bool value)
 {
-	return keep(module, (struct attr){.kind = ATTR_BOOL, .integer = value, .type = type_integer(module, 1)});
+	return keep(module,
+	        (struct attr){
+	                .kind = ATTR_BOOL, .integer = value, .type = type_integer(module, 1) });
 }
 
 const struct attr *attr_integer(struct module *module, int64_t value)
@@ -30,34 +32,35 @@ const struct attr *attr_integer(struct module *module, int64_t value)
 
 const struct attr *attr_typed_integer(struct module *module, int64_t value, const struct type *type)
 {
-	return keep(module, (struct attr){.kind = ATTR_INTEGER, .integer = value, .type = type});
+	return keep(module, (struct attr){ .kind = ATTR_INTEGER, .integer = value, .type = type });
 }
 
 const struct attr *attr_float(struct module *module, double value, const struct type *type)
 {
-	return keep(module, (struct attr){.kind = ATTR_FLOAT, .real = value, .type = type});
+	return keep(module, (struct attr){ .kind = ATTR_FLOAT, .real = value, .type = type });
 }
 
 const struct attr *attr_string(struct module *module, const char *text)
 {
-	return keep(module, (struct attr){.kind = ATTR_STRING, .text = copy_text(module, text)});
+	return keep(module, (struct attr){ .kind = ATTR_STRING, .text = copy_text(module, text) });
 }
 
 const struct attr *attr_symbol(struct module *module, const char *text)
 {
-	return keep(module, (struct attr){.kind = ATTR_SYMBOL, .text = copy_text(module, text)});
+	return keep(module, (struct attr){ .kind = ATTR_SYMBOL, .text = copy_text(module, text) });
 }
 
 const struct attr *attr_type(struct module *module, const struct type *type)
 {
-	return keep(module, (struct attr){.kind = ATTR_TYPE, .type = type});
+	return keep(module, (struct attr){ .kind = ATTR_TYPE, .type = type });
 }
 
 const struct attr *attr_map(struct module *module, struct affine_map map)
 {
 	size_t rows = (size_t)(map.dims + 1) * (size_t)map.results;
-	map.coefficient = arena_copy(module->arena, map.coefficient, sizeof *map.coefficient * rows);
-	return keep(module, (struct attr){.kind = ATTR_MAP, .map = map});
+	map.coefficient =
+	        arena_copy(module->arena, map.coefficient, sizeof *map.coefficient * rows);
+	return keep(module, (struct attr){ .kind = ATTR_MAP, .map = map });
 }
 
 const struct attr *attr_array(struct module *module, int count, const struct attr *const *items)
@@ -65,7 +68,7 @@ const struct attr *attr_array(struct module *module, int count, const struct att
 	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
 	for (int i = 0; i < count; i++)
 		copy[i].value = items[i];
-	return keep(module, (struct attr){.kind = ATTR_ARRAY, .count = count, .items = copy});
+	return keep(module, (struct attr){ .kind = ATTR_ARRAY, .count = count, .items = copy });
 }
 
 static int by_name(const void *left, const void *right)
@@ -77,16 +80,22 @@ const struct attr *attr_dictionary(struct module *module, int count, const struc
 {
 	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
 	for (int i = 0; i < count; i++)
-		copy[i] = (struct named){.name = copy_text(module, items[i].name), .value = items[i].value};
+		copy[i] = (struct named){ .name = copy_text(module, items[i].name),
+			.value = items[i].value };
 	if (count)
 		qsort(copy, (size_t)count, sizeof *copy, by_name);
-	return keep(module, (struct attr){.kind = ATTR_DICTIONARY, .count = count, .items = copy});
+	return keep(
+	        module, (struct attr){ .kind = ATTR_DICTIONARY, .count = count, .items = copy });
 }
 
 const struct attr *attr_integers(struct module *module, int count, const int64_t *integers)
 {
 	const int64_t *copy = arena_copy(module->arena, integers, sizeof *integers * (size_t)count);
-	return keep(module, (struct attr){.kind = ATTR_INTEGERS, .type = type_integer(module, 64), .count = count, .integers = copy});
+	return keep(module,
+	        (struct attr){ .kind = ATTR_INTEGERS,
+	                .type = type_integer(module, 64),
+	                .count = count,
+	                .integers = copy });
 }
 
 /* Many names differ in their first letters. */
@@ -99,9 +108,11 @@ static int compare(const char *left, const char *right)
 /* Position of the first name that is not before `name`. */
 static int position(int count, const struct named *items, const char *name, bool *found)
 {
-	int low = 0, high = count;
+	int low = 0;
+	int high = count;
 	while (low < high) {
-		int middle = (low + high) / 2, order = compare(items[middle].name, name);
+		int middle = (low + high) / 2;
+		int order = compare(items[middle].name, name);
 		*found = !order;
 		if (!order)
 			return middle;
@@ -152,14 +163,16 @@ const char *attr_item_text(const struct attr *dictionary, enum attr_key key)
 	return item && item->text ? item->text : "";
 }
 
-const struct attr *attr_with(struct module *module, const struct attr *dictionary, enum attr_key key, const struct attr *value)
+const struct attr *attr_with(struct module *module, const struct attr *dictionary,
+        enum attr_key key, const struct attr *value)
 {
-	int old = dictionary ? dictionary->count : 0, count = 0;
+	int old = dictionary ? dictionary->count : 0;
+	int count = 0;
 	struct named *items = ARENA_ARRAY(module->arena, struct named, old + 1);
 	for (int i = 0; i < old; i++)
 		if (strcmp(dictionary->items[i].name, key_name(key)))
 			items[count++] = dictionary->items[i];
-	items[count++] = (struct named){.name = key_name(key), .value = value};
+	items[count++] = (struct named){ .name = key_name(key), .value = value };
 	return attr_dictionary(module, count, items);
 }
 
@@ -181,17 +194,20 @@ static void insert(struct module *module, struct op *op, int at, struct named it
 	op->attributes++;
 }
 
-void attr_set_named(struct module *module, struct op *op, const char *name, const struct attr *value)
+void attr_set_named(
+        struct module *module, struct op *op, const char *name, const struct attr *value)
 {
 	bool found;
 	int at = position(op->attributes, op->attribute, name, &found);
 	if (value && found) {
 		op->attribute[at].value = value;
 	} else if (value) {
-		insert(module, op, at, (struct named){.name = copy_text(module, name), .value = value});
+		insert(module, op, at,
+		        (struct named){ .name = copy_text(module, name), .value = value });
 	} else if (found) {
 		op->attributes--;
-		memmove(op->attribute + at, op->attribute + at + 1, sizeof *op->attribute * (size_t)(op->attributes - at));
+		memmove(op->attribute + at, op->attribute + at + 1,
+		        sizeof *op->attribute * (size_t)(op->attributes - at));
 	}
 }
 
@@ -203,16 +219,19 @@ void attr_set(struct module *module, struct op *op, enum attr_key key, const str
 int64_t attr_integer_or(const struct op *op, enum attr_key key, int64_t absent)
 {
 	const struct attr *attr = attr_get(op, key);
-	return attr && (attr->kind == ATTR_INTEGER || attr->kind == ATTR_BOOL) ? attr->integer : absent;
+	return attr && (attr->kind == ATTR_INTEGER || attr->kind == ATTR_BOOL) ? attr->integer
+	                                                                       : absent;
 }
 
 const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent)
 {
 	const struct attr *attr = attr_get(op, key);
-	return attr && (attr->kind == ATTR_STRING || attr->kind == ATTR_SYMBOL) ? attr->text : absent;
+	return attr && (attr->kind == ATTR_STRING || attr->kind == ATTR_SYMBOL) ? attr->text
+	                                                                        : absent;
 }
 
-static const struct attr *item_attr(const struct op *function, enum attr_key list, int index, enum attr_key key)
+static const struct attr *item_attr(
+        const struct op *function, enum attr_key list, int index, enum attr_key key)
 {
 	const struct attr *array = attr_get(function, list);
 	if (!array || array->kind != ATTR_ARRAY || index < 0 || index >= array->count)
@@ -230,7 +249,8 @@ const struct attr *function_result_attr(const struct op *function, int index, en
 	return item_attr(function, KEY_RES_ATTRS, index, key);
 }
 
-void function_set_argument_attr(struct module *module, struct op *function, int index, enum attr_key key, const struct attr *value)
+void function_set_argument_attr(struct module *module, struct op *function, int index,
+        enum attr_key key, const struct attr *value)
 {
 	const struct attr *list = attr_get(function, KEY_ARG_ATTRS);
 	const struct attr **items = ARENA_ARRAY(module->arena, const struct attr *, list->count);

@@ -3,16 +3,19 @@
 #include <string.h>
 
 struct cloner {
-	struct module *module;    /* the copy */
-	struct value **value;     /* by the original's id */
+	struct module *module; /* the copy */
+	struct value **value;  /* by the original's id */
 	int values;
-	bool shares;              /* it stays in one arena with the original: types and attributes, which nothing changes, are the same ones */
-	const char *file, *file_copy;   /* the last file name that was copied */
+	/* it stays in one arena with the original: types and attributes, which nothing changes,
+	 * are the same ones */
+	bool shares;
+	const char *file, *file_copy; /* the last file name that was copied */
 };
 
 static const struct type *clone_type(struct module *module, const struct type *type);
 
-static const struct type **clone_types(struct module *module, int count, const struct type *const *types)
+static const struct type **clone_types(
+        struct module *module, int count, const struct type *const *types)
 {
 	const struct type **copy = ARENA_ARRAY(module->arena, const struct type *, count);
 	for (int i = 0; i < count; i++)
@@ -50,7 +53,8 @@ static const struct type *clone_bfloat(struct module *module, const struct type 
 
 static const struct type *clone_shaped(struct module *module, const struct type *type)
 {
-	return type_shaped(module, type->kind, type->rank, type->shape, clone_type(module, type->element));
+	return type_shaped(
+	        module, type->kind, type->rank, type->shape, clone_type(module, type->element));
 }
 
 static const struct type *clone_function(struct module *module, const struct type *type)
@@ -73,9 +77,18 @@ static const struct type *clone_channel(struct module *module, const struct type
 static const struct type *clone_type(struct module *module, const struct type *type)
 {
 	static const struct type *(*const clone[])(struct module *, const struct type *) = {
-		[TYPE_NONE] = clone_none, [TYPE_INDEX] = clone_index, [TYPE_INTEGER] = clone_integer, [TYPE_FLOAT] = clone_float,
-		[TYPE_BFLOAT] = clone_bfloat, [TYPE_VECTOR] = clone_shaped, [TYPE_TENSOR] = clone_shaped, [TYPE_MEMREF] = clone_shaped,
-		[TYPE_FUNCTION] = clone_function, [TYPE_ITENSOR] = clone_itensor, [TYPE_FIFO] = clone_channel, [TYPE_BLOCKS] = clone_channel,
+		[TYPE_NONE] = clone_none,
+		[TYPE_INDEX] = clone_index,
+		[TYPE_INTEGER] = clone_integer,
+		[TYPE_FLOAT] = clone_float,
+		[TYPE_BFLOAT] = clone_bfloat,
+		[TYPE_VECTOR] = clone_shaped,
+		[TYPE_TENSOR] = clone_shaped,
+		[TYPE_MEMREF] = clone_shaped,
+		[TYPE_FUNCTION] = clone_function,
+		[TYPE_ITENSOR] = clone_itensor,
+		[TYPE_FIFO] = clone_channel,
+		[TYPE_BLOCKS] = clone_channel,
 	};
 	const struct type *known = map_get(&module->types, type->text);
 	return known ? known : clone[type->kind](module, type);
@@ -92,7 +105,8 @@ static struct named *clone_items(struct module *module, int count, const struct 
 {
 	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
 	for (int i = 0; i < count; i++)
-		copy[i] = (struct named){clone_text(module, items[i].name), clone_attr(module, items[i].value)};
+		copy[i] = (struct named){ clone_text(module, items[i].name),
+			clone_attr(module, items[i].value) };
 	return copy;
 }
 
@@ -103,11 +117,13 @@ static const struct attr *clone_attr(struct module *module, const struct attr *a
 	copy->type = attr->type ? clone_type(module, attr->type) : NULL;
 	copy->text = clone_text(module, attr->text);
 	if (attr->map.coefficient)
-		copy->map.coefficient = arena_copy(arena, attr->map.coefficient, sizeof(int64_t) * (size_t)(attr->map.dims + 1) * (size_t)attr->map.results);
+		copy->map.coefficient = arena_copy(arena, attr->map.coefficient,
+		        sizeof(int64_t) * (size_t)(attr->map.dims + 1) * (size_t)attr->map.results);
 	if (attr->items)
 		copy->items = clone_items(module, attr->count, attr->items);
 	if (attr->integers)
-		copy->integers = arena_copy(arena, attr->integers, sizeof *attr->integers * (size_t)attr->count);
+		copy->integers = arena_copy(
+		        arena, attr->integers, sizeof *attr->integers * (size_t)attr->count);
 	if (attr->data)
 		copy->data = arena_copy(arena, attr->data, attr->bytes);
 	return copy;
@@ -138,7 +154,8 @@ static struct kernel *clone_payload(struct module *module, const struct op *op)
 	return kernel;
 }
 
-static void clone_block(struct cloner *cloner, struct op *parent, int region, const struct block *block);
+static void clone_block(
+        struct cloner *cloner, struct op *parent, int region, const struct block *block);
 
 static struct op *clone_op(struct cloner *cloner, const struct op *op)
 {
@@ -149,11 +166,14 @@ static struct op *clone_op(struct cloner *cloner, const struct op *op)
 	const struct type **result = ARENA_ARRAY(module->arena, const struct type *, op->results);
 	for (int i = 0; i < op->results; i++)
 		result[i] = clone_type(module, op->result[i]->type);
-	struct op *copy = op_new(module, op->code, clone_location(cloner, op->location), op->operands, operand, op->results, result);
+	struct op *copy = op_new(module, op->code, clone_location(cloner, op->location),
+	        op->operands, operand, op->results, result);
 	for (int i = 0; i < op->results; i++)
 		cloner->value[op->result[i]->id] = copy->result[i];
 	copy->attributes = op->attributes;
-	copy->attribute = cloner->shares ? arena_copy(module->arena, op->attribute, sizeof *op->attribute * (size_t)op->attributes) : clone_items(module, op->attributes, op->attribute);
+	copy->attribute = cloner->shares ? arena_copy(module->arena, op->attribute,
+	                                           sizeof *op->attribute * (size_t)op->attributes)
+	                                 : clone_items(module, op->attributes, op->attribute);
 	if (op->kernel)
 		copy->kernel = clone_payload(module, op);
 	for (int r = 0; r < 2; r++)
@@ -162,12 +182,14 @@ static struct op *clone_op(struct cloner *cloner, const struct op *op)
 	return copy;
 }
 
-static void clone_block(struct cloner *cloner, struct op *parent, int region, const struct block *block)
+static void clone_block(
+        struct cloner *cloner, struct op *parent, int region, const struct block *block)
 {
 	struct module *module = cloner->module;
 	struct block *copy = block_new(module, parent, region);
 	for (int i = 0; i < block->arguments; i++)
-		cloner->value[block->argument[i]->id] = block_add_argument(module, copy, clone_type(module, block->argument[i]->type));
+		cloner->value[block->argument[i]->id] = block_add_argument(
+		        module, copy, clone_type(module, block->argument[i]->type));
 	for (const struct op *op = block->first; op; op = op->next)
 		op_append(copy, clone_op(cloner, op));
 }
@@ -184,9 +206,12 @@ static void number_values(struct op *op, void *context)
 
 struct module *module_clone(const struct module *module, struct arena *arena)
 {
-	struct cloner cloner = {.module = module_new(arena, module->guard, module->diag, module->level), .shares = arena == module->arena};
+	struct cloner cloner = { .module = module_new(
+		                         arena, module->guard, module->diag, module->level),
+		.shares = arena == module->arena };
 	for (size_t i = 0; cloner.shares && i < module->types.entries.count; i++)
-		map_set(&cloner.module->types, module->types.entries.data[i].key, module->types.entries.data[i].value);
+		map_set(&cloner.module->types, module->types.entries.data[i].key,
+		        module->types.entries.data[i].value);
 	ir_walk(module_body(module), number_values, &cloner.values);
 	cloner.value = ARENA_ARRAY(arena, struct value *, cloner.values);
 	cloner.module->op = clone_op(&cloner, module->op);

@@ -14,7 +14,8 @@ static bool is_float(const struct type *type, int width)
 /* Numbers of a tensor, or of all words of a stream. */
 static int64_t numbers(const struct type *type)
 {
-	return type->kind == TYPE_ITENSOR ? itensor_tiles(type->itensor) * stream_lanes(type) : type_elements(type);
+	return type->kind == TYPE_ITENSOR ? itensor_tiles(type->itensor) * stream_lanes(type)
+	                                  : type_elements(type);
 }
 
 static bool carries(const struct type *type)
@@ -26,10 +27,14 @@ static bool all_tensors(const struct contract *contract, int count)
 {
 	int64_t scales = contract->groups * contract->outputs;
 	for (int i = 0; i < count; i++) {
-		const struct type *weight = contract->weight[i]->type, *scale = contract->scale[i]->type;
-		if (weight->kind != TYPE_TENSOR || scale->kind != TYPE_TENSOR || weight != contract->weight[0]->type || scale != contract->scale[0]->type)
+		const struct type *weight = contract->weight[i]->type;
+		const struct type *scale = contract->scale[i]->type;
+		if (weight->kind != TYPE_TENSOR || scale->kind != TYPE_TENSOR ||
+		        weight != contract->weight[0]->type || scale != contract->scale[0]->type)
 			return false;
-		if (!is_integers(weight->element, 4, 8) || !is_float(scale->element, 16) || type_elements(weight) != scales * contract->size || type_elements(scale) != scales)
+		if (!is_integers(weight->element, 4, 8) || !is_float(scale->element, 16) ||
+		        type_elements(weight) != scales * contract->size ||
+		        type_elements(scale) != scales)
 			return false;
 	}
 	return true;
@@ -42,19 +47,29 @@ int64_t engine_result_lanes(int64_t uses)
 
 int64_t contract_lanes(const struct op *op)
 {
-	int64_t own = engine_result_lanes(attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1) * attr_integer_or(op, KEY_PES_PER_PORT, 1)), most = attr_integer_or(op, KEY_LANES, own);
+	int64_t own = engine_result_lanes(attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1) *
+	        attr_integer_or(op, KEY_PES_PER_PORT, 1));
+	int64_t most = attr_integer_or(op, KEY_LANES, own);
 	return most < own ? most : own;
 }
 
 bool contract_of(const struct op *op, struct contract *contract)
 {
-	int first = op->operands > 2 && op->operand[2]->type->kind == TYPE_INDEX ? 3 : 2, count = (op->operands - first) / 2;
-	if (count < 1 || op->operands != first + 2 * count || op->results != 1 || (first == 2 && count != 1))
+	int first = op->operands > 2 && op->operand[2]->type->kind == TYPE_INDEX ? 3 : 2;
+	int count = (op->operands - first) / 2;
+	if (count < 1 || op->operands != first + 2 * count || op->results != 1 ||
+	        (first == 2 && count != 1))
 		return false;
-	const struct type *x = op->operand[0]->type, *s = op->operand[1]->type, *y = op->result[0]->type;
-	if (!carries(x) || !carries(s) || !carries(y) || !is_integers(type_scalar(x), 8, 8) || !is_float(type_scalar(s), 32) || !is_float(type_scalar(y), 32))
+	const struct type *x = op->operand[0]->type;
+	const struct type *s = op->operand[1]->type;
+	const struct type *y = op->result[0]->type;
+	if (!carries(x) || !carries(s) || !carries(y) || !is_integers(type_scalar(x), 8, 8) ||
+	        !is_float(type_scalar(s), 32) || !is_float(type_scalar(y), 32))
 		return false;
-	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
+	*contract = (struct contract){ .layers = first == 3 ? count : 0,
+		.layer = first == 3 ? op->operand[2] : NULL,
+		.weight = op->operand + first,
+		.scale = op->operand + first + count };
 	contract->tokens = attr_integer_or(op, KEY_TOKENS, 1);
 	contract->tokens_per_cycle = (int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1);
 	contract->pes_per_port = (int)attr_integer_or(op, KEY_PES_PER_PORT, 1);
@@ -64,13 +79,23 @@ bool contract_of(const struct op *op, struct contract *contract)
 	contract->single_block = attr_get(op, KEY_SINGLE_BLOCK) != NULL;
 	contract->token_symbol = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
-	contract->groups = contract->size && contract->tokens > 0 ? numbers(x) / contract->size / contract->tokens : 0;
-	if (contract->groups < 1 || numbers(x) != contract->tokens * contract->groups * contract->size || numbers(s) != contract->tokens * contract->groups || (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))
+	contract->groups = contract->size && contract->tokens > 0
+	        ? numbers(x) / contract->size / contract->tokens
+	        : 0;
+	if (contract->groups < 1 ||
+	        numbers(x) != contract->tokens * contract->groups * contract->size ||
+	        numbers(s) != contract->tokens * contract->groups ||
+	        (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))
 		return false;
 	if (contract->scale[0]->type->kind != TYPE_TENSOR)
 		return false;
 	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
-	int64_t made = numbers(y), wanted = contract->tokens * contract->outputs, lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
-	int64_t padded = contract->tokens * ((contract->outputs + lanes - 1) / lanes * lanes);       /* each row */
-	return contract->outputs > 0 && contract->pes_per_port > 0 && contract->pes_per_port <= PES_PER_PORT_MOST && (made == wanted || made == padded) && all_tensors(contract, count);
+	int64_t made = numbers(y);
+	int64_t wanted = contract->tokens * contract->outputs;
+	int64_t lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
+	/* each row */
+	int64_t padded = contract->tokens * ((contract->outputs + lanes - 1) / lanes * lanes);
+	return contract->outputs > 0 && contract->pes_per_port > 0 &&
+	        contract->pes_per_port <= PES_PER_PORT_MOST && (made == wanted || made == padded) &&
+	        all_tensors(contract, count);
 }

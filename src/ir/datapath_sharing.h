@@ -1,23 +1,26 @@
-/* Loop nests of one process that are the same but for numbers: they stand for one datapath, which is built once (loops with the attribute stream.datapath). */
+/* Loop nests of one process that are the same but for numbers: they stand for one datapath,
+ * which is built once (loops with the attribute stream.datapath). */
 #ifndef STC_DATAPATH_SHARING_H
 #define STC_DATAPATH_SHARING_H
 #include "ir/ir.h"
 
-struct nest_number {          /* index constants, or counts of run time, outside of both nests, in the same place */
+/* index constants, or counts of run time, outside of both nests, in the same place */
+struct nest_number {
 	struct value *left, *right;
 };
 
 struct nest_numbers {
-	VEC(struct nest_number) list;     /* each left once; it may be the right as well */
+	VEC(struct nest_number) list; /* each left once; it may be the right as well */
 };
 
-/* What a number of the first nest is in each of the others; those that always are the same number are one column. */
+/* What a number of the first nest is in each of the others; those that always are the same
+ * number are one column. */
 struct nest_column {
-	struct value **number;    /* [nests] */
+	struct value **number; /* [nests] */
 };
 
 struct nest_parameter {
-	struct value *value;      /* of the first nest */
+	struct value *value; /* of the first nest */
 	int column;
 };
 
@@ -28,12 +31,17 @@ struct nest_columns {
 
 /* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
 #define NEST_DATAPATHS_MOST 16
-bool nest_is_branch(const struct op *op);         /* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
-int nest_datapath(const struct op *op);       /* -1: none */
+/* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
+bool nest_is_branch(const struct op *op);
+int nest_datapath(const struct op *op); /* -1: none */
 /* false: they differ in something else, or a constant of the left stands for two of the right. */
-bool nest_match(struct arena *arena, const struct op *left, const struct op *right, struct nest_numbers *numbers);
-/* Numbers that differ from nest to nest, and counts of run time, which a function would not know otherwise.  Returns the first nest that is not of the datapath of those before it, or `nests`. */
-size_t nest_columns(struct arena *arena, struct op *const *nest, size_t nests, struct nest_columns *columns);
+bool nest_match(struct arena *arena, const struct op *left, const struct op *right,
+        struct nest_numbers *numbers);
+/* Numbers that differ from nest to nest, and counts of run time, which a function would not know
+ * otherwise.  Returns the first nest that is not of the datapath of those before it, or `nests`. */
+size_t nest_columns(
+        struct arena *arena, struct op *const *nest, size_t nests, struct nest_columns *columns);
 
-/* A process of marked loops, outside of which it only counts: each begins when the last iteration of the one before it has entered, so its pipeline never drains between them. */
+/* A process of marked loops, outside of which it only counts: each begins when the last
+ * iteration of the one before it has entered, so its pipeline never drains between them. */
 #endif

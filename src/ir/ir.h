@@ -1,5 +1,6 @@
-/* The IR: operations in blocks, values, attributes, types.  One structure for all levels; its text is MLIR's generic form.
- * A module owns everything in its arena; nothing is freed by itself. */
+/* The IR: operations in blocks, values, attributes, types.  One structure for all levels; its
+ * text is MLIR's generic form. A module owns everything in its arena; nothing is freed by
+ * itself. */
 #ifndef STC_IR_H
 #define STC_IR_H
 #include "base/diag.h"
@@ -19,29 +20,32 @@ enum op_code {
 };
 
 struct op_info {
-	const char *name;         /* MLIR name, "arith.addf" */
-	int levels;               /* of enum level */
-	int operands, results;    /* -1: any */
+	const char *name;      /* MLIR name, "arith.addf" */
+	int levels;            /* of enum level */
+	int operands, results; /* -1: any */
 	int regions;
 	const char *doc;
 };
 extern const struct op_info op_info[OP_COUNT];
-enum op_code op_code_of(const char *name, size_t size);   /* OP_NONE if there is no such row */
+enum op_code op_code_of(const char *name, size_t size); /* OP_NONE if there is no such row */
 
 enum attr_kind {
 	ATTR_UNIT,
-	ATTR_BOOL,                /* integer 0 or 1 */
-	ATTR_INTEGER,             /* integer, type */
-	ATTR_FLOAT,               /* real, type */
-	ATTR_STRING,              /* text */
-	ATTR_SYMBOL,              /* text without @ */
-	ATTR_TYPE,                /* type */
-	ATTR_MAP,                 /* map */
-	ATTR_ARRAY,               /* items[i].value, count */
-	ATTR_DICTIONARY,          /* items, sorted by name */
-	ATTR_INTEGERS,            /* array<i64: …> (type = element type, i1/i8/i32/i64): integers, count */
-	ATTR_DENSE,               /* dense elements: type = tensor or vector type, data, bytes; splat: data is one element */
-	ATTR_OPAQUE,              /* text as MLIR prints it, for attributes of dialects that we do not look into */
+	ATTR_BOOL,       /* integer 0 or 1 */
+	ATTR_INTEGER,    /* integer, type */
+	ATTR_FLOAT,      /* real, type */
+	ATTR_STRING,     /* text */
+	ATTR_SYMBOL,     /* text without @ */
+	ATTR_TYPE,       /* type */
+	ATTR_MAP,        /* map */
+	ATTR_ARRAY,      /* items[i].value, count */
+	ATTR_DICTIONARY, /* items, sorted by name */
+	/* array<i64: …> (type = element type, i1/i8/i32/i64): integers, count */
+	ATTR_INTEGERS,
+	/* dense elements: type = tensor or vector type, data, bytes; splat: data is one element */
+	ATTR_DENSE,
+	/* text as MLIR prints it, for attributes of dialects that we do not look into */
+	ATTR_OPAQUE,
 };
 
 struct attr {
@@ -54,24 +58,24 @@ struct attr {
 	int count;
 	const struct named *items;
 	const int64_t *integers;
-	const void *data;         /* little endian; i1 one byte an element */
+	const void *data; /* little endian; i1 one byte an element */
 	size_t bytes;
 	bool splat;
 };
 
 struct named {
-	const char *name;         /* NULL in arrays */
+	const char *name; /* NULL in arrays */
 	const struct attr *value;
 };
 
 struct value {
 	const struct type *type;
-	struct op *def;           /* NULL for block arguments */
-	struct block *block;      /* of a block argument */
-	int index;                /* result or argument number */
-	int uses;                 /* filled by ir_count_uses */
-	int id;                   /* scratch: number when printing; free for passes in between */
-	void *data;               /* scratch for one pass or evaluation */
+	struct op *def;      /* NULL for block arguments */
+	struct block *block; /* of a block argument */
+	int index;           /* result or argument number */
+	int uses;            /* filled by ir_count_uses */
+	int id;              /* scratch: number when printing; free for passes in between */
+	void *data;          /* scratch for one pass or evaluation */
 };
 
 struct op {
@@ -80,9 +84,9 @@ struct op {
 	int operands, results, attributes;
 	struct value **operand;
 	struct value **result;
-	struct named *attribute;  /* sorted by name */
-	struct block *region[2];  /* single blocks; NULL where absent */
-	struct kernel *kernel;    /* OP_KERNEL: everything but operands and result type */
+	struct named *attribute; /* sorted by name */
+	struct block *region[2]; /* single blocks; NULL where absent */
+	struct kernel *kernel;   /* OP_KERNEL: everything but operands and result type */
 	struct block *parent;
 	struct op *previous, *next;
 };
@@ -91,80 +95,115 @@ struct block {
 	struct op *first, *last;
 	int arguments;
 	struct value **argument;
-	struct op *parent;        /* the op whose region this is */
+	struct op *parent; /* the op whose region this is */
 };
 
 struct module {
 	struct arena *arena;
 	struct guard *guard;
 	struct diag *diag;
-	struct map types;         /* text -> type */
+	struct map types; /* text -> type */
 	enum level level;
-	struct op *op;            /* builtin.module */
+	struct op *op; /* builtin.module */
 };
 
-struct module *module_new(struct arena *arena, struct guard *guard, struct diag *diag, enum level level);
+struct module *module_new(
+        struct arena *arena, struct guard *guard, struct diag *diag, enum level level);
 struct block *module_body(const struct module *module);
-struct op *module_find(const struct module *module, const char *symbol);   /* a function by name; NULL */
-struct op *module_find_after(const struct module *module, const struct op *near, const char *symbol);    /* the same; what stands behind `near` is looked at first: functions mostly stand in the order of calls */
-struct op *module_main(const struct module *module);                       /* the function that is neither private nor a process */
+/* a function by name; NULL */
+struct op *module_find(const struct module *module, const char *symbol);
+/* the same; what stands behind `near` is looked at first: functions mostly stand in the order of
+ * calls */
+struct op *module_find_after(
+        const struct module *module, const struct op *near, const char *symbol);
+/* the function that is neither private nor a process */
+struct op *module_main(const struct module *module);
 struct module *module_clone(const struct module *module, struct arena *arena);
 
 /* Building.  Ops are appended to `block`, or put before `before` if that is not NULL. */
-struct op *op_new(struct module *module, enum op_code code, struct location location, int operands, struct value *const *operand, int results, const struct type *const *result);
+struct op *op_new(struct module *module, enum op_code code, struct location location, int operands,
+        struct value *const *operand, int results, const struct type *const *result);
 void op_append(struct block *block, struct op *op);
 void op_insert_before(struct op *before, struct op *op);
-void op_remove(struct op *op);                                             /* unlinks; the memory stays with the arena */
-void op_set_operands(struct module *module, struct op *op, int operands, struct value *const *operand);
-int op_access(const struct op *op);                                        /* the operand that is the channel, array or memory port which it reads or writes, in front of its indices; -1: it does neither */
-const struct value *op_accessed(const struct op *op);                      /* NULL: nothing */
-bool op_writes(const struct op *op, const struct value *array);            /* does it write this array or memory port? */
-bool op_is_conditional(const struct op *op);                               /* operand 0 says when it reads or writes */
+/* unlinks; the memory stays with the arena */
+void op_remove(struct op *op);
+void op_set_operands(
+        struct module *module, struct op *op, int operands, struct value *const *operand);
+/* the operand that is the channel, array or memory port which it reads or writes, in front of
+ * its indices; -1: it does neither */
+int op_access(const struct op *op);
+const struct value *op_accessed(const struct op *op); /* NULL: nothing */
+/* does it write this array or memory port? */
+bool op_writes(const struct op *op, const struct value *array);
+/* operand 0 says when it reads or writes */
+bool op_is_conditional(const struct op *op);
 struct block *block_new(struct module *module, struct op *parent, int region);
-struct value *block_add_argument(struct module *module, struct block *block, const struct type *type);
+struct value *block_add_argument(
+        struct module *module, struct block *block, const struct type *type);
 /* One-result shorthand: makes, appends to block, returns the result. */
-struct value *build(struct module *module, struct block *block, enum op_code code, const struct type *result, int operands, struct value *const *operand);
+struct value *build(struct module *module, struct block *block, enum op_code code,
+        const struct type *result, int operands, struct value *const *operand);
 
-const struct attr *attr_get(const struct op *op, enum attr_key key);        /* NULL if absent */
-const struct attr *attr_named(const struct op *op, const char *name);       /* the same of text that may be no key of ours */
-void attr_set(struct module *module, struct op *op, enum attr_key key, const struct attr *value);   /* NULL removes */
-void attr_set_named(struct module *module, struct op *op, const char *name, const struct attr *value);
+const struct attr *attr_get(const struct op *op, enum attr_key key); /* NULL if absent */
+/* the same of text that may be no key of ours */
+const struct attr *attr_named(const struct op *op, const char *name);
+/* NULL removes */
+void attr_set(struct module *module, struct op *op, enum attr_key key, const struct attr *value);
+void attr_set_named(
+        struct module *module, struct op *op, const char *name, const struct attr *value);
 const struct attr *attr_unit(struct module *module);
 const struct attr *attr_bool(struct module *module, bool value);
-const struct attr *attr_integer(struct module *module, int64_t value);                     /* i64 */
-const struct attr *attr_typed_integer(struct module *module, int64_t value, const struct type *type);
+const struct attr *attr_integer(struct module *module, int64_t value); /* i64 */
+const struct attr *attr_typed_integer(
+        struct module *module, int64_t value, const struct type *type);
 const struct attr *attr_float(struct module *module, double value, const struct type *type);
 const struct attr *attr_string(struct module *module, const char *text);
 const struct attr *attr_symbol(struct module *module, const char *text);
 const struct attr *attr_type(struct module *module, const struct type *type);
 const struct attr *attr_map(struct module *module, struct affine_map map);
 const struct attr *attr_array(struct module *module, int count, const struct attr *const *items);
-const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);   /* sorts a copy */
-const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);       /* array<i64> */
-const struct attr *attr_item(const struct attr *dictionary, enum attr_key key);             /* NULL if absent or not a dictionary */
+/* sorts a copy */
+const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);
+/* array<i64> */
+const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);
+/* NULL if absent or not a dictionary */
+const struct attr *attr_item(const struct attr *dictionary, enum attr_key key);
 const struct attr *attr_item_named(const struct attr *dictionary, const char *name);
 int64_t attr_item_integer(const struct attr *dictionary, enum attr_key key, int64_t absent);
-const char *attr_item_text(const struct attr *dictionary, enum attr_key key);               /* "" if absent or no text */
-const struct attr *attr_with(struct module *module, const struct attr *dictionary, enum attr_key key, const struct attr *value);    /* a copy; NULL is an empty dictionary */
-const struct attr *attr_entry(const struct attr *list, const char *name);                  /* of an array of dictionaries, the one with this `name`; NULL if absent or not an array */
+/* "" if absent or no text */
+const char *attr_item_text(const struct attr *dictionary, enum attr_key key);
+/* a copy; NULL is an empty dictionary */
+const struct attr *attr_with(struct module *module, const struct attr *dictionary,
+        enum attr_key key, const struct attr *value);
+/* of an array of dictionaries, the one with this `name`; NULL if absent or not an array */
+const struct attr *attr_entry(const struct attr *list, const char *name);
 int64_t attr_integer_or(const struct op *op, enum attr_key key, int64_t absent);
-const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent);       /* string or symbol */
+/* string or symbol */
+const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent);
 /* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */
 const struct attr *function_argument_attr(const struct op *function, int index, enum attr_key key);
 const struct attr *function_result_attr(const struct op *function, int index, enum attr_key key);
-void function_set_argument_attr(struct module *module, struct op *function, int index, enum attr_key key, const struct attr *value);
-int function_argument_named(const struct op *function, const char *name);                  /* the argument of this stream.name; -1: none */
+void function_set_argument_attr(struct module *module, struct op *function, int index,
+        enum attr_key key, const struct attr *value);
+/* the argument of this stream.name; -1: none */
+int function_argument_named(const struct op *function, const char *name);
 
-void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);   /* pre-order, regions included; visit may remove the op it is given */
-void ir_count_uses(struct block *block);                                   /* fills value->uses of all results and arguments below */
-void ir_clear_data(struct block *block);                                   /* value->data of everything below, before a pass uses it */
-void ir_replace(struct block *block, const struct value *from, struct value *to);   /* in every op below */
+/* pre-order, regions included; visit may remove the op it is given */
+void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);
+/* fills value->uses of all results and arguments below */
+void ir_count_uses(struct block *block);
+/* value->data of everything below, before a pass uses it */
+void ir_clear_data(struct block *block);
+/* in every op below */
+void ir_replace(struct block *block, const struct value *from, struct value *to);
 
 /* Text: MLIR generic form, deterministic; byte-identical after reading it back. */
 void ir_print(struct module *module, struct text *out);
-void op_print_short(const struct op *op, struct text *out);                /* one line for messages */
+/* one line for messages */
+void op_print_short(const struct op *op, struct text *out);
 
-/* Checks the table (operand and result counts, level), the types and the structure; diagnostics go to module->diag. */
+/* Checks the table (operand and result counts, level), the types and the structure; diagnostics
+ * go to module->diag. */
 bool ir_verify(struct module *module);
 
 #endif

@@ -4,10 +4,11 @@
 
 static struct access access_new(struct arena *arena, int loops)
 {
-	return (struct access){.stride = ARENA_ARRAY(arena, int64_t, loops), .index_operand = -1};
+	return (struct access){ .stride = ARENA_ARRAY(arena, int64_t, loops), .index_operand = -1 };
 }
 
-struct op *kernel_new(struct module *module, struct location location, const char *name, int loops, int operands, struct value *const *operand, const struct type *result)
+struct op *kernel_new(struct module *module, struct location location, const char *name, int loops,
+        int operands, struct value *const *operand, const struct type *result)
 {
 	struct arena *arena = module->arena;
 	struct op *op = op_new(module, OP_KERNEL, location, operands, operand, 1, &result);
@@ -28,7 +29,8 @@ struct op *kernel_new(struct module *module, struct location location, const cha
 static struct access access_clone(struct arena *arena, struct access access, int loops)
 {
 	access.stride = arena_copy(arena, access.stride, sizeof *access.stride * (size_t)loops);
-	access.guard = arena_copy(arena, access.guard, sizeof *access.guard * (size_t)access.guards);
+	access.guard =
+	        arena_copy(arena, access.guard, sizeof *access.guard * (size_t)access.guards);
 	return access;
 }
 
@@ -64,8 +66,11 @@ bool kernel_has_reduction(const struct kernel *kernel)
 const struct op *kernel_mean_of(const struct op *op)
 {
 	const struct op *mean = op->operands == 2 ? op->operand[1]->def : NULL;
-	bool pair = mean && mean->code == OP_KERNEL && mean->operands == 1 && mean->operand[0] == op->operand[0];
-	return pair && kernel_has_reduction(op->kernel) && kernel_has_reduction(mean->kernel) ? mean : NULL;
+	bool pair = mean && mean->code == OP_KERNEL && mean->operands == 1 &&
+	        mean->operand[0] == op->operand[0];
+	return pair && kernel_has_reduction(op->kernel) && kernel_has_reduction(mean->kernel)
+	        ? mean
+	        : NULL;
 }
 
 static int sequential_loops(const struct kernel *kernel)
@@ -85,7 +90,8 @@ int kernel_inner_reduction(const struct kernel *kernel)
 {
 	int last = -1;
 	for (int l = sequential_loops(kernel) - 1; l >= 0; l--) {
-		if (kernel->loop[l].reduction && (kernel->loop[l].extent > 1 || kernel->loop[l].run_time))
+		if (kernel->loop[l].reduction &&
+		        (kernel->loop[l].extent > 1 || kernel->loop[l].run_time))
 			return l;
 		last = last < 0 && kernel->loop[l].reduction ? l : last;
 	}
@@ -118,9 +124,11 @@ static struct node plain(const struct node *node)
 
 static bool same_node(const struct node *left, const struct node *right)
 {
-	return left->kind == right->kind && left->code == right->code && left->type == right->type &&
-	       !memcmp(left->argument, right->argument, sizeof left->argument) && left->integer == right->integer &&
-	       !memcmp(&left->real, &right->real, sizeof left->real);
+	return left->kind == right->kind && left->code == right->code &&
+	        left->type == right->type &&
+	        !memcmp(left->argument, right->argument, sizeof left->argument) &&
+	        left->integer == right->integer &&
+	        !memcmp(&left->real, &right->real, sizeof left->real);
 }
 
 /* Never appends in place: bodies are copied by assignment and may share their nodes. */
@@ -143,7 +151,8 @@ static bool names_operand(const struct node *node)
 	return node->kind == NODE_OPERAND || (node->kind == NODE_OP && node->code == OP_ACTIVE);
 }
 
-int body_import(struct module *module, struct body *into, const struct body *from, const int *operand_map, int accumulator)
+int body_import(struct module *module, struct body *into, const struct body *from,
+        const int *operand_map, int accumulator)
 {
 	int *place = ARENA_ARRAY(module->arena, int, from->count);
 	for (int i = 0; i < from->count; i++) {
@@ -193,20 +202,23 @@ bool body_uses_counters(const struct body *body)
 bool body_uses_counter(const struct body *body, int loop)
 {
 	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_INDEX && body->node[n].integer == loop)
+		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_INDEX &&
+		        body->node[n].integer == loop)
 			return true;
 	return false;
 }
 
 bool kernel_is_post_operand(const struct kernel *kernel, int operand)
 {
-	return !kernel->scan && body_uses_operand(&kernel->post, operand) && !body_uses_operand(&kernel->update, operand);
+	return !kernel->scan && body_uses_operand(&kernel->post, operand) &&
+	        !body_uses_operand(&kernel->update, operand);
 }
 
 bool kernel_is_sequential(const struct kernel *kernel)
 {
 	int term;
-	return kernel->scan || (kernel_has_reduction(kernel) && kernel_combine(kernel, &term) == OP_NONE);
+	return kernel->scan ||
+	        (kernel_has_reduction(kernel) && kernel_combine(kernel, &term) == OP_NONE);
 }
 
 void body_remove_dead(struct module *module, struct body *body)
@@ -229,16 +241,27 @@ void body_remove_dead(struct module *module, struct body *body)
 			kept[count].argument[k] = place[kept[count].argument[k]];
 		place[i] = count++;
 	}
-	*body = (struct body){.count = count, .result = place[body->result], .node = kept};
+	*body = (struct body){ .count = count, .result = place[body->result], .node = kept };
 }
 
 /* Operations that may gather the terms of a reduction in any grouping that the schedule fixes. */
 static bool combines(enum op_code code)
 {
 	static const bool yes[OP_COUNT] = {
-		[OP_ADDF] = true, [OP_MULF] = true, [OP_MAXIMUMF] = true, [OP_MINIMUMF] = true, [OP_MAXNUMF] = true,
-		[OP_MINNUMF] = true, [OP_ADDI] = true, [OP_MULI] = true, [OP_ANDI] = true, [OP_ORI] = true,
-		[OP_XORI] = true, [OP_MAXSI] = true, [OP_MINSI] = true, [OP_ABSMAX] = true,
+		[OP_ADDF] = true,
+		[OP_MULF] = true,
+		[OP_MAXIMUMF] = true,
+		[OP_MINIMUMF] = true,
+		[OP_MAXNUMF] = true,
+		[OP_MINNUMF] = true,
+		[OP_ADDI] = true,
+		[OP_MULI] = true,
+		[OP_ANDI] = true,
+		[OP_ORI] = true,
+		[OP_XORI] = true,
+		[OP_MAXSI] = true,
+		[OP_MINSI] = true,
+		[OP_ABSMAX] = true,
 	};
 	return yes[code];
 }
@@ -264,7 +287,8 @@ enum op_code kernel_combine(const struct kernel *kernel, int *term)
 		return OP_NONE;
 	for (int i = 0; i < 2; i++) {
 		int other = result->argument[1 - i];
-		if (body->node[result->argument[i]].kind != NODE_ACCUMULATOR || depends_on_accumulator(body, other))
+		if (body->node[result->argument[i]].kind != NODE_ACCUMULATOR ||
+		        depends_on_accumulator(body, other))
 			continue;
 		*term = other;
 		return result->code;

@@ -1,13 +1,14 @@
 /* Text of a kernel: its payload as attributes, its bodies as private functions. */
 #include "ir/print.h"
 
-static const struct attr *access_map(struct module *module, const struct kernel *kernel, const struct access *access)
+static const struct attr *access_map(
+        struct module *module, const struct kernel *kernel, const struct access *access)
 {
 	int64_t *row = affine_rows(module->arena, kernel->loops, 1);
 	for (int i = 0; i < kernel->loops; i++)
 		row[i] = access->stride[i];
 	row[kernel->loops] = access->offset;
-	return attr_map(module, (struct affine_map){kernel->loops, 1, row});
+	return attr_map(module, (struct affine_map){ kernel->loops, 1, row });
 }
 
 static const struct attr *loop_extents(struct module *module, const struct kernel *kernel)
@@ -29,13 +30,15 @@ static const struct attr *loop_reductions(struct module *module, const struct ke
 /* NULL if all extents are those of compile time. */
 static const struct attr *run_time_trips(struct module *module, const struct kernel *kernel)
 {
-	VEC(const struct attr *) list = {0};
+	VEC(const struct attr *) list = { 0 };
 	for (int i = 0; i < kernel->loops; i++) {
 		const struct run_time_trip *trip = kernel->loop[i].run_time;
 		if (!trip)
 			continue;
-		struct named items[] = {{key_name(KEY_LOOP), attr_integer(module, i)}, {key_name(KEY_SYMBOL), attr_string(module, trip->symbol)}, {key_name(KEY_PLUS), attr_integer(module, trip->plus)},
-					{key_name(KEY_TILE), attr_integer(module, trip->tile)}};
+		struct named items[] = { { key_name(KEY_LOOP), attr_integer(module, i) },
+			{ key_name(KEY_SYMBOL), attr_string(module, trip->symbol) },
+			{ key_name(KEY_PLUS), attr_integer(module, trip->plus) },
+			{ key_name(KEY_TILE), attr_integer(module, trip->tile) } };
 		VEC_PUSH(module->arena, &list, attr_dictionary(module, 4, items));
 	}
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
@@ -52,12 +55,13 @@ static const struct attr *accesses(struct module *module, const struct kernel *k
 /* NULL if no operand has any. */
 static const struct attr *guards(struct module *module, const struct kernel *kernel, int operands)
 {
-	VEC(const struct attr *) list = {0};
+	VEC(const struct attr *) list = { 0 };
 	for (int i = 0; i < operands; i++) {
 		const struct access *access = &kernel->operand[i];
 		for (int g = 0; g < access->guards; g++) {
 			const struct guard_range *guard = &access->guard[g];
-			int64_t row[] = {i, guard->loop, guard->last ? -1 : guard->low, guard->last ? 0 : guard->high};
+			int64_t row[] = { i, guard->loop, guard->last ? -1 : guard->low,
+				guard->last ? 0 : guard->high };
 			VEC_PUSH(module->arena, &list, attr_integers(module, 4, row));
 		}
 	}
@@ -65,15 +69,21 @@ static const struct attr *guards(struct module *module, const struct kernel *ker
 }
 
 /* NULL if all that operands have comes. */
-static const struct attr *row_predicate(struct module *module, const struct kernel *kernel, int operands)
+static const struct attr *row_predicate(
+        struct module *module, const struct kernel *kernel, int operands)
 {
-	VEC(const struct attr *) list = {0};
+	VEC(const struct attr *) list = { 0 };
 	for (int i = 0; i < operands; i++) {
 		const struct row_predicate *row_predicate = kernel->operand[i].row_predicate;
 		if (!row_predicate)
 			continue;
-		struct named items[] = {{key_name(KEY_OPERAND), attr_integer(module, i)}, {key_name(KEY_COEFFICIENTS), attr_integers(module, kernel->loops, row_predicate->weight)}, {key_name(KEY_ROWS_PER_ITERATION), attr_integer(module, row_predicate->step)},
-					{key_name(KEY_MOST), attr_integer(module, row_predicate->rows.most)}, {key_name(KEY_SYMBOL), attr_string(module, row_predicate->symbol)}};
+		struct named items[] = { { key_name(KEY_OPERAND), attr_integer(module, i) },
+			{ key_name(KEY_COEFFICIENTS),
+			        attr_integers(module, kernel->loops, row_predicate->weight) },
+			{ key_name(KEY_ROWS_PER_ITERATION),
+			        attr_integer(module, row_predicate->step) },
+			{ key_name(KEY_MOST), attr_integer(module, row_predicate->rows.most) },
+			{ key_name(KEY_SYMBOL), attr_string(module, row_predicate->symbol) } };
 		VEC_PUSH(module->arena, &list, attr_dictionary(module, 5, items));
 	}
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
@@ -81,10 +91,11 @@ static const struct attr *row_predicate(struct module *module, const struct kern
 
 static const struct attr *gathers(struct module *module, const struct kernel *kernel, int operands)
 {
-	VEC(const struct attr *) list = {0};
+	VEC(const struct attr *) list = { 0 };
 	for (int i = 0; i < operands; i++) {
 		const struct access *access = &kernel->operand[i];
-		int64_t row[] = {i, access->index_operand, access->index_stride, access->index_limit};
+		int64_t row[] = { i, access->index_operand, access->index_stride,
+			access->index_limit };
 		if (access->index_operand >= 0)
 			VEC_PUSH(module->arena, &list, attr_integers(module, 4, row));
 	}
@@ -92,18 +103,20 @@ static const struct attr *gathers(struct module *module, const struct kernel *ke
 }
 
 /* NULL if none is. */
-static const struct attr *causal_pitch(struct module *module, const struct kernel *kernel, int operands)
+static const struct attr *causal_pitch(
+        struct module *module, const struct kernel *kernel, int operands)
 {
-	VEC(const struct attr *) list = {0};
+	VEC(const struct attr *) list = { 0 };
 	for (int i = 0; i < operands; i++) {
-		int64_t row[] = {i, kernel->operand[i].causal_pitch};
+		int64_t row[] = { i, kernel->operand[i].causal_pitch };
 		if (row[1])
 			VEC_PUSH(module->arena, &list, attr_integers(module, 2, row));
 	}
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
 }
 
-static const struct attr *number(struct module *module, const struct type *type, double real, int64_t integer)
+static const struct attr *number(
+        struct module *module, const struct type *type, double real, int64_t integer)
 {
 	if (type_is_real(type))
 		return attr_float(module, real, type);
@@ -122,7 +135,7 @@ struct list {
 
 static void add(struct list *list, enum attr_key key, const struct attr *value)
 {
-	struct named item = {key_name(key), value};
+	struct named item = { key_name(key), value };
 	if (value)
 		VEC_PUSH(list->module->arena, &list->items, item);
 }
@@ -142,15 +155,17 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 		return;
 	add(list, KEY_SCHEDULED, attr_unit(module));
 	add(list, KEY_LANES, attr_integer(module, kernel->lanes));
-	add(list, KEY_ROW_UNROLL, kernel->row_unroll > 1 ? attr_integer(module, kernel->row_unroll) : NULL);
-	add(list, KEY_PARTIAL_SUMS, kernel->partial_sums > 1 ? attr_integer(module, kernel->partial_sums) : NULL);
+	add(list, KEY_ROW_UNROLL,
+	        kernel->row_unroll > 1 ? attr_integer(module, kernel->row_unroll) : NULL);
+	add(list, KEY_PARTIAL_SUMS,
+	        kernel->partial_sums > 1 ? attr_integer(module, kernel->partial_sums) : NULL);
 	add(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->initiation_interval));
 }
 
 const struct attr *kernel_attributes(struct module *module, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	struct list list = {.module = module};
+	struct list list = { .module = module };
 	add(&list, KEY_NAME, attr_string(module, kernel->name));
 	add(&list, KEY_LOOPS, loop_extents(module, kernel));
 	add(&list, KEY_REDUCTION, loop_reductions(module, kernel));
@@ -162,7 +177,9 @@ const struct attr *kernel_attributes(struct module *module, const struct op *op)
 	add(&list, KEY_GATHERS, gathers(module, kernel, op->operands));
 	add(&list, KEY_CAUSAL_OPERANDS, causal_pitch(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))
-		add(&list, KEY_INIT, number(module, kernel->type, kernel->init, kernel_init_integer(kernel->init)));
+		add(&list, KEY_INIT,
+		        number(module, kernel->type, kernel->init,
+		                kernel_init_integer(kernel->init)));
 	add(&list, KEY_UPDATE, attr_symbol(module, body_name(module, kernel, "update")));
 	if (kernel->post.count)
 		add(&list, KEY_POST, attr_symbol(module, body_name(module, kernel, "post")));
@@ -175,7 +192,7 @@ struct body_printer {
 	struct text *out;
 	const struct op *op;
 	const struct body *body;
-	int *id;                  /* value number of each node */
+	int *id; /* value number of each node */
 };
 
 enum attr_key kernel_number_key(enum op_code code)
@@ -194,10 +211,14 @@ static void print_node_attributes(const struct body_printer *printer, const stru
 {
 	struct module *module = printer->module;
 	bool constant = node->kind == NODE_CONSTANT;
-	enum attr_key key = constant ? KEY_VALUE : node->kind == NODE_OP ? kernel_number_key(node->code) : KEY_COUNT;
+	enum attr_key key = constant    ? KEY_VALUE
+	        : node->kind == NODE_OP ? kernel_number_key(node->code)
+	                                : KEY_COUNT;
 	if (key == KEY_COUNT)
 		return;
-	struct named item = {key_name(key), constant ? number(module, node->type, node->real, node->integer) : attr_integer(module, node->integer)};
+	struct named item = { key_name(key),
+		constant ? number(module, node->type, node->real, node->integer)
+		         : attr_integer(module, node->integer) };
 	text_add(printer->out, " ");
 	attr_print_items(1, &item, printer->out);
 }
@@ -205,7 +226,8 @@ static void print_node_attributes(const struct body_printer *printer, const stru
 static void print_node(const struct body_printer *printer, int index)
 {
 	const struct node *node = &printer->body->node[index];
-	const struct op_info *info = &op_info[node->kind == NODE_CONSTANT ? OP_CONSTANT : node->code];
+	const struct op_info *info =
+	        &op_info[node->kind == NODE_CONSTANT ? OP_CONSTANT : node->code];
 	struct text *out = printer->out;
 	text_add(out, "    %%%d = \"%s\"(", printer->id[index], info->name);
 	for (int i = 0; i < info->operands; i++)
@@ -214,13 +236,15 @@ static void print_node(const struct body_printer *printer, int index)
 	print_node_attributes(printer, node);
 	text_add(out, " : (");
 	for (int i = 0; i < info->operands; i++)
-		text_add(out, "%s%s", i ? ", " : "", printer->body->node[node->argument[i]].type->text);
+		text_add(out, "%s%s", i ? ", " : "",
+		        printer->body->node[node->argument[i]].type->text);
 	text_add(out, ") -> %s\n", node->type->text);
 }
 
 static void number_nodes(struct body_printer *printer, int arguments)
 {
-	int operands = printer->op->operands, values = arguments;
+	int operands = printer->op->operands;
+	int values = arguments;
 	for (int i = 0; i < printer->body->count; i++) {
 		const struct node *node = &printer->body->node[i];
 		if (node->kind == NODE_OPERAND)
@@ -233,7 +257,8 @@ static void number_nodes(struct body_printer *printer, int arguments)
 static const struct type *body_type(struct module *module, const struct op *op)
 {
 	int arguments = op->operands + kernel_has_reduction(op->kernel);
-	const struct type **input = ARENA_ARRAY(module->arena, const struct type *, op->operands + 1);
+	const struct type **input =
+	        ARENA_ARRAY(module->arena, const struct type *, op->operands + 1);
 	for (int i = 0; i < op->operands; i++)
 		input[i] = type_scalar(op->operand[i]->type);
 	input[op->operands] = op->kernel->type;
@@ -241,12 +266,13 @@ static const struct type *body_type(struct module *module, const struct op *op)
 	return type_function(module, arguments, input, 1, &output);
 }
 
-static void print_body(struct module *module, const struct op *op, const struct body *body, const char *which, struct text *out)
+static void print_body(struct module *module, const struct op *op, const struct body *body,
+        const char *which, struct text *out)
 {
 	if (!body->count)
 		return;
 	const struct type *type = body_type(module, op);
-	struct body_printer printer = {.module = module, .out = out, .op = op, .body = body};
+	struct body_printer printer = { .module = module, .out = out, .op = op, .body = body };
 	printer.id = ARENA_ARRAY(module->arena, int, body->count);
 	number_nodes(&printer, type->inputs);
 	text_add(out, "  \"func.func\"() ({\n");
@@ -259,9 +285,10 @@ static void print_body(struct module *module, const struct op *op, const struct 
 	const char *result = body->node[body->result].type->text;
 	text_add(out, "    \"func.return\"(%%%d) : (%s) -> ()\n", printer.id[body->result], result);
 	struct named attributes[] = {
-		{key_name(KEY_FUNCTION_TYPE), attr_type(module, type)},
-		{key_name(KEY_SYM_NAME), attr_string(module, body_name(module, op->kernel, which))},
-		{key_name(KEY_SYM_VISIBILITY), attr_string(module, "private")},
+		{ key_name(KEY_FUNCTION_TYPE), attr_type(module, type) },
+		{ key_name(KEY_SYM_NAME),
+		        attr_string(module, body_name(module, op->kernel, which)) },
+		{ key_name(KEY_SYM_VISIBILITY), attr_string(module, "private") },
 	};
 	text_add(out, "  }) ");
 	attr_print_items(3, attributes, out);

@@ -14,7 +14,7 @@
 #define DENSE (1U << ATTR_DENSE)
 
 const struct key_info key_info[KEY_COUNT] = {
-#define KEY(code, key, kinds, owners, meaning) {key, kinds, owners, meaning},
+#define KEY(code, key, kinds, owners, meaning) { key, kinds, owners, meaning },
 #include "ir/attrs.def"
 #undef KEY
 };

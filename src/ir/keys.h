@@ -10,8 +10,8 @@ enum attr_key {
 };
 
 struct key_info {
-	const char *name;         /* as it stands in the text of a module */
-	unsigned kinds;           /* of enum attr_kind, a bit each */
+	const char *name; /* as it stands in the text of a module */
+	unsigned kinds;   /* of enum attr_kind, a bit each */
 	const char *owners, *meaning;
 };
 extern const struct key_info key_info[KEY_COUNT];

@@ -1,8 +1,12 @@
 #include "ir/launch_tokens.h"
 
-#define DRAINED_TILES_MOST (ATTENTION_LAG_TILES + 2)  /* so many is the last contraction of a layer behind its first (engine/engine_job_order.c): two follow the one that takes what attention gives */
-#define TILE_MOST 16          /* so many rows keep memory quiet; fewer wait less for each other, */
-#define TILE_RUN_TIME 8        /* and where slices take half as many of them a cycle, since one row alone wants many slices, so many keep it quiet */
+/* so many is the last contraction of a layer behind its first (engine/engine_job_order.c): two
+ * follow the one that takes what attention gives */
+#define DRAINED_TILES_MOST (ATTENTION_LAG_TILES + 2)
+#define TILE_MOST 16 /* so many rows keep memory quiet; fewer wait less for each other, */
+/* and where slices take half as many of them a cycle, since one row alone wants many slices, so
+ * many keep it quiet */
+#define TILE_RUN_TIME 8
 
 int64_t token_tile(int64_t most, bool counted)
 {
@@ -18,16 +22,17 @@ bool layers_drain_between(int64_t most)
 	return tiles > 1 && tiles <= DRAINED_TILES_MOST;
 }
 
-static const struct run_time_trip *trip_of(struct arena *arena, const char *symbol, int64_t tile, int64_t most)
+static const struct run_time_trip *trip_of(
+        struct arena *arena, const char *symbol, int64_t tile, int64_t most)
 {
 	struct run_time_trip *trip = ARENA_NEW(arena, struct run_time_trip);
-	*trip = (struct run_time_trip){.symbol = symbol, .tile = tile, .most = most};
+	*trip = (struct run_time_trip){ .symbol = symbol, .tile = tile, .most = most };
 	return trip;
 }
 
 struct launch_tokens launch_tokens_of(struct arena *arena, const char *symbol, int64_t most)
 {
-	struct launch_tokens rows = {.most = most, .tile = token_tile(most, symbol)};
+	struct launch_tokens rows = { .most = most, .tile = token_tile(most, symbol) };
 	if (!symbol || most == 1)
 		return rows;
 	rows.tiles = most > rows.tile ? trip_of(arena, symbol, rows.tile, most / rows.tile) : NULL;
@@ -35,11 +40,18 @@ struct launch_tokens launch_tokens_of(struct arena *arena, const char *symbol, i
 	return rows;
 }
 
-const struct attr *token_dims(struct module *module, const struct type *tensor, int axis, const char *symbol)
+const struct attr *token_dims(
+        struct module *module, const struct type *tensor, int axis, const char *symbol)
 {
-	int64_t most = tensor->shape[axis], tile = token_tile(most, true);
-	struct named items[] = {{key_name(KEY_FIRST), attr_integer(module, 0)}, {key_name(KEY_TILE), attr_integer(module, tile)}, {key_name(KEY_MOST), attr_integer(module, most / tile)}, {key_name(KEY_SYMBOL), attr_string(module, symbol)},
-				{key_name(KEY_PLUS), attr_integer(module, 0)}, {key_name(KEY_MAX_WORD), attr_integer(module, 1)}, {key_name(KEY_BOUNDED_TILES), attr_unit(module)}};
+	int64_t most = tensor->shape[axis];
+	int64_t tile = token_tile(most, true);
+	struct named items[] = { { key_name(KEY_FIRST), attr_integer(module, 0) },
+		{ key_name(KEY_TILE), attr_integer(module, tile) },
+		{ key_name(KEY_MOST), attr_integer(module, most / tile) },
+		{ key_name(KEY_SYMBOL), attr_string(module, symbol) },
+		{ key_name(KEY_PLUS), attr_integer(module, 0) },
+		{ key_name(KEY_MAX_WORD), attr_integer(module, 1) },
+		{ key_name(KEY_BOUNDED_TILES), attr_unit(module) } };
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, tensor->rank);
 	for (int d = 0; d < tensor->rank; d++)
 		dim[d] = d == axis ? attr_dictionary(module, 7, items) : attr_string(module, "");
@@ -95,6 +107,7 @@ bool tokens_counted_by(const struct op *main, const char *symbol)
 	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
 	bool counted = false;
 	for (int i = 0; inputs && i < inputs->count; i++)
-		counted |= text_same(attr_item_text(inputs->items[i].value, KEY_TOKEN_COUNT), symbol);
+		counted |=
+		        text_same(attr_item_text(inputs->items[i].value, KEY_TOKEN_COUNT), symbol);
 	return counted;
 }

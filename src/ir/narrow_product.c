@@ -19,7 +19,8 @@ static bool is_narrow_integer(const struct value *value)
 	bool narrow = op && op->code == OP_JOIN_LANES;
 	for (int i = 0; narrow && i < op->operands; i++)
 		narrow = is_narrow_dot(op->operand[i]->def);
-	return narrow || is_narrow_dot(op) || (scalar->kind == TYPE_INTEGER && scalar->width <= NARROW_BITS);
+	return narrow || is_narrow_dot(op) ||
+	        (scalar->kind == TYPE_INTEGER && scalar->width <= NARROW_BITS);
 }
 
 static bool is_narrow(const struct value *value)
@@ -44,5 +45,6 @@ int narrow_factor(const struct op *op)
 bool narrow_integer(const struct op *op)
 {
 	const struct type *scalar = op->code == OP_SITOFP ? type_scalar(op->result[0]->type) : NULL;
-	return scalar && scalar->kind == TYPE_FLOAT && scalar->width == 32 && is_narrow_integer(op->operand[0]);
+	return scalar && scalar->kind == TYPE_FLOAT && scalar->width == 32 &&
+	        is_narrow_integer(op->operand[0]);
 }

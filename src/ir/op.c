@@ -7,7 +7,8 @@
 #define H LEVEL_HARDWARE
 #define B LEVEL_BODY
 const struct op_info op_info[OP_COUNT] = {
-#define X(code, name, levels, operands, results, regions, doc) [OP_##code] = {name, levels, operands, results, regions, doc},
+#define X(code, name, levels, operands, results, regions, doc)                                     \
+	[OP_##code] = { name, levels, operands, results, regions, doc },
 #include "ir/ops.def"
 #undef X
 };
@@ -24,10 +25,15 @@ enum op_code op_code_of(const char *name, size_t size)
 	return OP_NONE;
 }
 
-struct module *module_new(struct arena *arena, struct guard *guard, struct diag *diag, enum level level)
+struct module *module_new(
+        struct arena *arena, struct guard *guard, struct diag *diag, enum level level)
 {
 	struct module *module = ARENA_NEW(arena, struct module);
-	*module = (struct module){.arena = arena, .guard = guard, .diag = diag, .types = map_new(arena), .level = level};
+	*module = (struct module){ .arena = arena,
+		.guard = guard,
+		.diag = diag,
+		.types = map_new(arena),
+		.level = level };
 	module->op = op_new(module, OP_MODULE, NOWHERE, 0, NULL, 0, NULL);
 	block_new(module, module->op, 0);
 	return module;
@@ -53,7 +59,8 @@ struct op *module_find(const struct module *module, const char *symbol)
 
 struct op *module_find_after(const struct module *module, const struct op *near, const char *symbol)
 {
-	return near->next && is_called(near->next, symbol) ? near->next : module_find(module, symbol);
+	return near->next && is_called(near->next, symbol) ? near->next
+	                                                   : module_find(module, symbol);
 }
 
 struct op *module_main(const struct module *module)
@@ -74,7 +81,8 @@ static struct value *value_new(struct module *module, const struct type *type, i
 	return value;
 }
 
-struct op *op_new(struct module *module, enum op_code code, struct location location, int operands, struct value *const *operand, int results, const struct type *const *result)
+struct op *op_new(struct module *module, enum op_code code, struct location location, int operands,
+        struct value *const *operand, int results, const struct type *const *result)
 {
 	struct op *op = ARENA_NEW(module->arena, struct op);
 	op->code = code;
@@ -89,7 +97,8 @@ struct op *op_new(struct module *module, enum op_code code, struct location loca
 	return op;
 }
 
-void op_set_operands(struct module *module, struct op *op, int operands, struct value *const *operand)
+void op_set_operands(
+        struct module *module, struct op *op, int operands, struct value *const *operand)
 {
 	op->operand = arena_copy(module->arena, operand, sizeof *operand * (size_t)operands);
 	op->operands = operands;
@@ -98,7 +107,13 @@ void op_set_operands(struct module *module, struct op *op, int operands, struct 
 int op_access(const struct op *op)
 {
 	static const int place[OP_COUNT] = {
-		[OP_POP] = 1 + 1, [OP_PUSH] = 1 + 2, [OP_ACQUIRE] = 1 + 0, [OP_RELEASE] = 1 + 1, [OP_MEMREF_LOAD] = 1 + 0, [OP_MEMREF_STORE] = 1 + 1, [OP_WRITE] = 1 + 2,
+		[OP_POP] = 1 + 1,
+		[OP_PUSH] = 1 + 2,
+		[OP_ACQUIRE] = 1 + 0,
+		[OP_RELEASE] = 1 + 1,
+		[OP_MEMREF_LOAD] = 1 + 0,
+		[OP_MEMREF_STORE] = 1 + 1,
+		[OP_WRITE] = 1 + 2,
 	};
 	return place[op->code] - 1;
 }
@@ -169,7 +184,8 @@ struct block *block_new(struct module *module, struct op *parent, int region)
 	return block;
 }
 
-struct value *block_add_argument(struct module *module, struct block *block, const struct type *type)
+struct value *block_add_argument(
+        struct module *module, struct block *block, const struct type *type)
 {
 	struct value **larger = ARENA_ARRAY(module->arena, struct value *, block->arguments + 1);
 	if (block->arguments)
@@ -181,7 +197,8 @@ struct value *block_add_argument(struct module *module, struct block *block, con
 	return value;
 }
 
-struct value *build(struct module *module, struct block *block, enum op_code code, const struct type *result, int operands, struct value *const *operand)
+struct value *build(struct module *module, struct block *block, enum op_code code,
+        const struct type *result, int operands, struct value *const *operand)
 {
 	struct location location = block->parent ? block->parent->location : NOWHERE;
 	struct op *op = op_new(module, code, location, operands, operand, 1, &result);
@@ -260,5 +277,5 @@ void ir_clear_data(struct block *block)
 
 void ir_replace(struct block *block, const struct value *from, struct value *to)
 {
-	ir_walk(block, replace_operands, &(struct replacement){from, to});
+	ir_walk(block, replace_operands, &(struct replacement){ from, to });
 }

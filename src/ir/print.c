@@ -1,18 +1,23 @@
-/* The IR's text: MLIR's generic form.  Attributes of every operation stand in one dictionary, sorted by name. */
+/* The IR's text: MLIR's generic form.  Attributes of every operation stand in one dictionary,
+ * sorted by name. */
 #include "ir/print.h"
 #include <string.h>
-
 
 struct printer {
 	struct module *module;
 	struct text *out;
-	int depth;                /* of indentation */
-	int values;               /* numbered so far in this function */
+	int depth;  /* of indentation */
+	int values; /* numbered so far in this function */
 };
 
 int operand_segments(enum op_code code)
 {
-	static const int segments[OP_COUNT] = {[OP_KERNEL] = KERNEL_OPERANDS, [OP_CONTRACT] = 5, [OP_LOAD] = 2, [OP_STORE] = 3, [OP_CONCAT] = 8, [OP_JOIN] = 8};
+	static const int segments[OP_COUNT] = { [OP_KERNEL] = KERNEL_OPERANDS,
+		[OP_CONTRACT] = 5,
+		[OP_LOAD] = 2,
+		[OP_STORE] = 3,
+		[OP_CONCAT] = 8,
+		[OP_JOIN] = 8 };
 	return segments[code];
 }
 
@@ -29,15 +34,20 @@ int type_runs(int count, struct value *const *value)
 	return runs;
 }
 
-static const struct attr *segment_sizes(struct module *module, int segments, int values, struct value *const *value)
+static const struct attr *segment_sizes(
+        struct module *module, int segments, int values, struct value *const *value)
 {
-	int runs = type_runs(values, value), count = runs > segments ? runs : segments;
+	int runs = type_runs(values, value);
+	int count = runs > segments ? runs : segments;
 	int64_t *size = ARENA_ARRAY(module->arena, int64_t, count);
 	for (int i = 0, run = -1; i < values; i++) {
 		run += !i || value[i]->type != value[i - 1]->type;
 		size[run]++;
 	}
-	struct attr attr = {.kind = ATTR_INTEGERS, .type = type_integer(module, 32), .count = count, .integers = size};
+	struct attr attr = { .kind = ATTR_INTEGERS,
+		.type = type_integer(module, 32),
+		.count = count,
+		.integers = size };
 	return arena_copy(module->arena, &attr, sizeof attr);
 }
 
@@ -51,13 +61,19 @@ static const struct attr *derived_attributes(struct module *module, const struct
 {
 	if (op->code == OP_KERNEL)
 		return kernel_attributes(module, op);
-	if (op->code == OP_ALLOCA) {          /* MLIR's reader gives it these if the text does not */
-		struct attr sizes = {.kind = ATTR_INTEGERS, .type = type_integer(module, 32), .count = 2, .integers = ARENA_ARRAY(module->arena, int64_t, 2)};
-		struct named segments = {key_name(KEY_MLIR_SEGMENT_SIZES), arena_copy(module->arena, &sizes, sizeof sizes)};
+	/* MLIR's reader gives it these if the text does not */
+	if (op->code == OP_ALLOCA) {
+		struct attr sizes = { .kind = ATTR_INTEGERS,
+			.type = type_integer(module, 32),
+			.count = 2,
+			.integers = ARENA_ARRAY(module->arena, int64_t, 2) };
+		struct named segments = { key_name(KEY_MLIR_SEGMENT_SIZES),
+			arena_copy(module->arena, &sizes, sizeof sizes) };
 		return attr_dictionary(module, 1, &segments);
 	}
 	if (op->code == OP_MODULE) {
-		struct named level = {key_name(KEY_STREAM_LEVEL), attr_string(module, level_name(module->level))};
+		struct named level = { key_name(KEY_STREAM_LEVEL),
+			attr_string(module, level_name(module->level)) };
 		return attr_dictionary(module, 1, &level);
 	}
 	return attr_dictionary(module, 0, NULL);
@@ -66,17 +82,23 @@ static const struct attr *derived_attributes(struct module *module, const struct
 static const struct attr *all_attributes(struct module *module, const struct op *op)
 {
 	const struct attr *derived = derived_attributes(module, op);
-	VEC(struct named) all = {0};
+	VEC(struct named) all = { 0 };
 	for (int i = 0; i < derived->count; i++)
 		VEC_PUSH(module->arena, &all, derived->items[i]);
-	int operands = operand_segments(op->code), results = result_segments(op->code);
+	int operands = operand_segments(op->code);
+	int results = result_segments(op->code);
 	if (operands)
-		VEC_PUSH(module->arena, &all, ((struct named){key_name(KEY_OPERAND_SEGMENT_SIZES), segment_sizes(module, operands, op->operands, op->operand)}));
+		VEC_PUSH(module->arena, &all,
+		        ((struct named){ key_name(KEY_OPERAND_SEGMENT_SIZES),
+		                segment_sizes(module, operands, op->operands, op->operand) }));
 	if (results)
-		VEC_PUSH(module->arena, &all, ((struct named){key_name(KEY_RESULT_SEGMENT_SIZES), segment_sizes(module, results, op->results, op->result)}));
+		VEC_PUSH(module->arena, &all,
+		        ((struct named){ key_name(KEY_RESULT_SEGMENT_SIZES),
+		                segment_sizes(module, results, op->results, op->result) }));
 	for (int i = 0; i < op->attributes; i++) {
 		const char *name = op->attribute[i].name;
-		bool same = (operands && !strcmp(name, key_name(KEY_OPERAND_SEGMENT_SIZES))) || (results && !strcmp(name, key_name(KEY_RESULT_SEGMENT_SIZES)));
+		bool same = (operands && !strcmp(name, key_name(KEY_OPERAND_SEGMENT_SIZES))) ||
+		        (results && !strcmp(name, key_name(KEY_RESULT_SEGMENT_SIZES)));
 		if (!same && !attr_item_named(derived, op->attribute[i].name))
 			VEC_PUSH(module->arena, &all, op->attribute[i]);
 	}
@@ -100,7 +122,8 @@ static void print_arguments(struct printer *printer, const struct block *block)
 	for (int i = 0; i < block->arguments; i++) {
 		struct value *argument = block->argument[i];
 		argument->id = printer->values++;
-		text_add(printer->out, "%s%%%d: %s", i ? ", " : "", argument->id, argument->type->text);
+		text_add(printer->out, "%s%%%d: %s", i ? ", " : "", argument->id,
+		        argument->type->text);
 	}
 	text_add(printer->out, block->arguments ? "):\n" : ":\n");
 }
@@ -179,7 +202,7 @@ static void print_bodies(struct op *op, void *context)
 
 void ir_print(struct module *module, struct text *out)
 {
-	struct printer printer = {.module = module, .out = out};
+	struct printer printer = { .module = module, .out = out };
 	const struct block *body = module_body(module);
 	text_add(out, "\"builtin.module\"() ({\n");
 	if (!body->first)

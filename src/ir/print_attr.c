@@ -256,10 +256,19 @@ static void print_opaque(const struct attr *attr, struct text *out)
 void attr_print(const struct attr *attr, struct text *out)
 {
 	static void (*const print[])(const struct attr *, struct text *) = {
-		[ATTR_UNIT] = print_unit, [ATTR_BOOL] = print_integer, [ATTR_INTEGER] = print_integer, [ATTR_FLOAT] = print_float,
-		[ATTR_STRING] = print_text, [ATTR_SYMBOL] = print_reference, [ATTR_TYPE] = print_type, [ATTR_MAP] = print_map,
-		[ATTR_ARRAY] = print_array, [ATTR_DICTIONARY] = print_dictionary, [ATTR_INTEGERS] = print_integers,
-		[ATTR_DENSE] = print_dense, [ATTR_OPAQUE] = print_opaque,
+		[ATTR_UNIT] = print_unit,
+		[ATTR_BOOL] = print_integer,
+		[ATTR_INTEGER] = print_integer,
+		[ATTR_FLOAT] = print_float,
+		[ATTR_STRING] = print_text,
+		[ATTR_SYMBOL] = print_reference,
+		[ATTR_TYPE] = print_type,
+		[ATTR_MAP] = print_map,
+		[ATTR_ARRAY] = print_array,
+		[ATTR_DICTIONARY] = print_dictionary,
+		[ATTR_INTEGERS] = print_integers,
+		[ATTR_DENSE] = print_dense,
+		[ATTR_OPAQUE] = print_opaque,
 	};
 	print[attr->kind](attr, out);
 }

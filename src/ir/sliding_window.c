@@ -14,23 +14,27 @@ static bool read_entry(const struct attr *entry, struct sliding_window *to)
 	to->tile = attr_item_integer(entry, KEY_TILE, 0);
 	to->unskipped_rows = attr_item_integer(entry, KEY_PINNED_ROWS, -1);
 	to->most = attr_item_integer(entry, KEY_MOST, 0);
-	if (!*to->name || !*to->symbol || to->tile < 1 || to->unskipped_rows < 0 || to->most < 1 || !rows || rows->kind != ATTR_INTEGERS || rows->count < 1)
+	if (!*to->name || !*to->symbol || to->tile < 1 || to->unskipped_rows < 0 || to->most < 1 ||
+	        !rows || rows->kind != ATTR_INTEGERS || rows->count < 1)
 		return false;
 	to->layers = rows->count;
 	to->rows = rows->integers;
 	return true;
 }
 
-static bool find_window(const struct op *module, const char *name, struct sliding_window *sliding_window)
+static bool find_window(
+        const struct op *module, const char *name, struct sliding_window *sliding_window)
 {
 	const struct attr *list = list_of(module);
 	for (int i = 0; list && i < list->count; i++)
-		if (read_entry(list->items[i].value, sliding_window) && text_same(sliding_window->name, name))
+		if (read_entry(list->items[i].value, sliding_window) &&
+		        text_same(sliding_window->name, name))
 			return true;
 	return false;
 }
 
-bool sliding_window_named(const struct module *module, const char *name, struct sliding_window *sliding_window)
+bool sliding_window_named(
+        const struct module *module, const char *name, struct sliding_window *sliding_window)
 {
 	return find_window(module->op, name, sliding_window);
 }
@@ -44,7 +48,9 @@ bool sliding_window_of(const struct op *op, const char *name, struct sliding_win
 
 static bool same(const struct sliding_window *left, const struct sliding_window *right)
 {
-	bool same = text_same(left->symbol, right->symbol) && left->tile == right->tile && left->unskipped_rows == right->unskipped_rows && left->most == right->most && left->layers == right->layers;
+	bool same = text_same(left->symbol, right->symbol) && left->tile == right->tile &&
+	        left->unskipped_rows == right->unskipped_rows && left->most == right->most &&
+	        left->layers == right->layers;
 	for (int i = 0; same && i < left->layers; i++)
 		same = left->rows[i] == right->rows[i];
 	return same;
@@ -65,10 +71,16 @@ const char *sliding_window_add(struct module *module, struct sliding_window slid
 	const char *name = text_format(module->arena, "%s_window%d", sliding_window.symbol, count);
 	for (int more = count; main && function_argument_named(main, name) >= 0;)
 		name = text_format(module->arena, "%s_window%d", sliding_window.symbol, ++more);
-	struct named entry[] = {{key_name(KEY_NAME), attr_string(module, name)}, {key_name(KEY_SYMBOL), attr_string(module, sliding_window.symbol)}, {key_name(KEY_TILE), attr_integer(module, sliding_window.tile)},
-				{key_name(KEY_PINNED_ROWS), attr_integer(module, sliding_window.unskipped_rows)}, {key_name(KEY_MOST), attr_integer(module, sliding_window.most)}, {key_name(KEY_VISIBLE_ROWS), attr_integers(module, sliding_window.layers, sliding_window.rows)}};
+	struct named entry[] = { { key_name(KEY_NAME), attr_string(module, name) },
+		{ key_name(KEY_SYMBOL), attr_string(module, sliding_window.symbol) },
+		{ key_name(KEY_TILE), attr_integer(module, sliding_window.tile) },
+		{ key_name(KEY_PINNED_ROWS), attr_integer(module, sliding_window.unskipped_rows) },
+		{ key_name(KEY_MOST), attr_integer(module, sliding_window.most) },
+		{ key_name(KEY_VISIBLE_ROWS),
+		        attr_integers(module, sliding_window.layers, sliding_window.rows) } };
 	items[count] = attr_dictionary(module, sizeof entry / sizeof *entry, entry);
-	attr_set(module, module->op, KEY_STREAM_SLIDING_WINDOW, attr_array(module, count + 1, items));
+	attr_set(module, module->op, KEY_STREAM_SLIDING_WINDOW,
+	        attr_array(module, count + 1, items));
 	return name;
 }
 
@@ -78,7 +90,8 @@ const char *sliding_window_symbol(const struct module *module, const char *name)
 	return sliding_window_named(module, name, &sliding_window) ? sliding_window.symbol : name;
 }
 
-const char *sliding_window_in_tiles(struct module *module, const char *name, int64_t tile, int64_t unskipped_rows)
+const char *sliding_window_in_tiles(
+        struct module *module, const char *name, int64_t tile, int64_t unskipped_rows)
 {
 	struct sliding_window sliding_window;
 	if (!sliding_window_named(module, name, &sliding_window))
@@ -91,7 +104,8 @@ const char *sliding_window_in_tiles(struct module *module, const char *name, int
 /* Plain in some layers: these see all rows. */
 const char *sliding_window_of_layers(struct module *module, int layers, const char *const *name)
 {
-	struct sliding_window all = {0}, own;
+	struct sliding_window all = { 0 };
+	struct sliding_window own;
 	int64_t *rows = ARENA_ARRAY(module->arena, int64_t, layers);
 	bool alike = true;
 	for (int i = 0; i < layers; i++) {
@@ -99,7 +113,9 @@ const char *sliding_window_of_layers(struct module *module, int layers, const ch
 		alike = alike && text_same(name[i], name[0]);
 		if (!sliding_window_named(module, name[i], &own))
 			continue;
-		bool fits = !all.symbol || (text_same(all.symbol, own.symbol) && all.tile == own.tile && all.unskipped_rows == own.unskipped_rows && all.most == own.most);
+		bool fits = !all.symbol ||
+		        (text_same(all.symbol, own.symbol) && all.tile == own.tile &&
+		                all.unskipped_rows == own.unskipped_rows && all.most == own.most);
 		if (own.layers != 1 || !fits)
 			return NULL;
 		all = own;
@@ -118,18 +134,25 @@ int64_t sliding_window_extent(const struct sliding_window *sliding_window, int64
 	return value < 0 ? 0 : value < sliding_window->most ? value : sliding_window->most;
 }
 
-int64_t sliding_window_rows_skipped(const struct sliding_window *sliding_window, int layer, int64_t value)
+int64_t sliding_window_rows_skipped(
+        const struct sliding_window *sliding_window, int layer, int64_t value)
 {
-	int64_t rows = sliding_window->rows[sliding_window->layers == 1 ? 0 : layer], out = sliding_window_extent(sliding_window, value) - rows - sliding_window->unskipped_rows;
-	return rows == SLIDING_WINDOW_ALL || out < 0 ? 0 : out / sliding_window->tile * sliding_window->tile;
+	int64_t rows = sliding_window->rows[sliding_window->layers == 1 ? 0 : layer];
+	int64_t out = sliding_window_extent(sliding_window, value) - rows -
+	        sliding_window->unskipped_rows;
+	return rows == SLIDING_WINDOW_ALL || out < 0
+	        ? 0
+	        : out / sliding_window->tile * sliding_window->tile;
 }
 
 int64_t sliding_window_value(const struct sliding_window *sliding_window, int layer, int64_t value)
 {
-	return sliding_window_extent(sliding_window, value) - sliding_window_rows_skipped(sliding_window, layer, value);
+	return sliding_window_extent(sliding_window, value) -
+	        sliding_window_rows_skipped(sliding_window, layer, value);
 }
 
-int64_t sliding_window_gap_start(const struct sliding_window *sliding_window, const struct run_time_trip *trip)
+int64_t sliding_window_gap_start(
+        const struct sliding_window *sliding_window, const struct run_time_trip *trip)
 {
 	return (sliding_window->unskipped_rows + trip->plus) / trip->tile;
 }

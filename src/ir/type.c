@@ -2,10 +2,14 @@
 #include "ir/ir.h"
 #include <inttypes.h>
 
-static const char *const shaped_name[] = {[TYPE_VECTOR] = "vector", [TYPE_TENSOR] = "tensor", [TYPE_MEMREF] = "memref"};
+static const char *const shaped_name[] = {
+	[TYPE_VECTOR] = "vector", [TYPE_TENSOR] = "tensor", [TYPE_MEMREF] = "memref"
+};
 
-/* The type of this text, or a new one of that kind with nothing but its text; `fresh` says which. */
-static struct type *intern(struct module *module, enum type_kind kind, const char *text, bool *fresh)
+/* The type of this text, or a new one of that kind with nothing but its text; `fresh` says
+ * which. */
+static struct type *intern(
+        struct module *module, enum type_kind kind, const char *text, bool *fresh)
 {
 	struct type *type = map_get(&module->types, text);
 	*fresh = !type;
@@ -18,7 +22,8 @@ static struct type *intern(struct module *module, enum type_kind kind, const cha
 	return type;
 }
 
-static const struct type *scalar(struct module *module, enum type_kind kind, int width, const char *text)
+static const struct type *scalar(
+        struct module *module, enum type_kind kind, int width, const char *text)
 {
 	bool fresh;
 	struct type *type = intern(module, kind, text, &fresh);
@@ -51,7 +56,8 @@ const struct type *type_bfloat(struct module *module)
 	return scalar(module, TYPE_BFLOAT, 16, "bf16");
 }
 
-const struct type *type_shaped(struct module *module, enum type_kind kind, int rank, const int64_t *shape, const struct type *element)
+const struct type *type_shaped(struct module *module, enum type_kind kind, int rank,
+        const int64_t *shape, const struct type *element)
 {
 	struct text text = text_new(module->arena);
 	text_add(&text, "%s<", shaped_name[kind]);
@@ -78,7 +84,8 @@ static void print_types(struct text *text, int count, const struct type *const *
 		text_add(text, "%s%s", i ? ", " : "", types[i]->text);
 }
 
-const struct type *type_function(struct module *module, int inputs, const struct type *const *input, int outputs, const struct type *const *output)
+const struct type *type_function(struct module *module, int inputs, const struct type *const *input,
+        int outputs, const struct type *const *output)
 {
 	struct text text = text_new(module->arena);
 	bool bare = outputs == 1 && output[0]->kind != TYPE_FUNCTION;
@@ -113,18 +120,23 @@ static void print_trips(struct text *text, const struct itensor *order)
 		const struct run_time_trip *trip = order->run_time ? order->run_time[i] : NULL;
 		text_add(text, "%s", i ? ", " : "");
 		if (trip)
-			text_add(text, "{most = %" PRId64 ", plus = %" PRId64 ", symbol = \"%s\", tile = %" PRId64 "}", trip->most, trip->plus, trip->symbol, trip->tile);
+			text_add(text,
+			        "{most = %" PRId64 ", plus = %" PRId64
+			        ", symbol = \"%s\", tile = %" PRId64 "}",
+			        trip->most, trip->plus, trip->symbol, trip->tile);
 		else
 			text_add(text, "%" PRId64, order->trip[i]);
 	}
 	text_add(text, "]");
 }
 
-static const struct run_time_trip *const *copy_run_time(struct arena *arena, const struct itensor *from)
+static const struct run_time_trip *const *copy_run_time(
+        struct arena *arena, const struct itensor *from)
 {
 	if (!from->run_time)
 		return NULL;
-	const struct run_time_trip **copy = ARENA_ARRAY(arena, const struct run_time_trip *, from->dims + 1);
+	const struct run_time_trip **copy =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, from->dims + 1);
 	for (int i = 0; i < from->dims; i++) {
 		if (!from->run_time[i])
 			continue;
@@ -138,15 +150,18 @@ static const struct run_time_trip *const *copy_run_time(struct arena *arena, con
 static struct itensor *itensor_copy(struct arena *arena, const struct itensor *from)
 {
 	struct itensor *itensor = arena_copy(arena, from, sizeof *from);
-	size_t dims = (size_t)from->dims, rows = (size_t)(from->map.dims + 1) * (size_t)from->map.results;
+	size_t dims = (size_t)from->dims;
+	size_t rows = (size_t)(from->map.dims + 1) * (size_t)from->map.results;
 	itensor->trip = arena_copy(arena, from->trip, sizeof *from->trip * dims);
 	itensor->step = arena_copy(arena, from->step, sizeof *from->step * dims);
 	itensor->run_time = copy_run_time(arena, from);
-	itensor->map.coefficient = arena_copy(arena, from->map.coefficient, sizeof *from->map.coefficient * rows);
+	itensor->map.coefficient =
+	        arena_copy(arena, from->map.coefficient, sizeof *from->map.coefficient * rows);
 	return itensor;
 }
 
-const struct type *type_itensor_run_time(struct module *module, const struct type *tile, const struct itensor *order)
+const struct type *type_itensor_run_time(
+        struct module *module, const struct type *tile, const struct itensor *order)
 {
 	struct text text = text_new(module->arena);
 	text_add(&text, "!stream.itensor<%s, ", tile->text);
@@ -165,15 +180,19 @@ const struct type *type_itensor_run_time(struct module *module, const struct typ
 	return type;
 }
 
-const struct type *type_itensor(struct module *module, const struct type *tile, int dims, const int64_t *trip, const int64_t *step, struct affine_map map)
+const struct type *type_itensor(struct module *module, const struct type *tile, int dims,
+        const int64_t *trip, const int64_t *step, struct affine_map map)
 {
-	return type_itensor_run_time(module, tile, &(struct itensor){.dims = dims, .trip = trip, .step = step, .map = map});
+	return type_itensor_run_time(module, tile,
+	        &(struct itensor){ .dims = dims, .trip = trip, .step = step, .map = map });
 }
 
-const struct type *type_channel(struct module *module, enum type_kind kind, const struct type *element, int64_t depth)
+const struct type *type_channel(
+        struct module *module, enum type_kind kind, const struct type *element, int64_t depth)
 {
 	const char *name = kind == TYPE_FIFO ? "fifo" : "block_channel";
-	const char *text = text_format(module->arena, "!stream.%s<%s, %" PRId64 ">", name, element->text, depth);
+	const char *text = text_format(
+	        module->arena, "!stream.%s<%s, %" PRId64 ">", name, element->text, depth);
 	bool fresh;
 	struct type *type = intern(module, kind, text, &fresh);
 	type->element = element;
@@ -198,7 +217,10 @@ bool run_time_same(const struct run_time_trip *left, const struct run_time_trip 
 {
 	if (!left || !right)
 		return left == right;
-	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->remaining == right->remaining && left->last_chunk == right->last_chunk && left->least == right->least && left->interleave == right->interleave;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus &&
+	        left->tile == right->tile && left->most == right->most &&
+	        left->remaining == right->remaining && left->last_chunk == right->last_chunk &&
+	        left->least == right->least && left->interleave == right->interleave;
 }
 
 static int64_t count_to(const struct run_time_trip *trip, int64_t value)
@@ -238,7 +260,9 @@ int64_t type_bits(const struct type *type)
 	if (!type->element)
 		return type->kind == TYPE_INDEX ? 64 : type->width;
 	int64_t bits;
-	return __builtin_mul_overflow(type_elements(type), type_bits(type->element), &bits) ? INT64_MAX : bits;
+	return __builtin_mul_overflow(type_elements(type), type_bits(type->element), &bits)
+	        ? INT64_MAX
+	        : bits;
 }
 
 int64_t type_packed_bytes(const struct type *scalar, int64_t count)

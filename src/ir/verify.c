@@ -16,7 +16,8 @@ void verify_fail(struct verifier *verifier, const struct op *op, const char *for
 	verifier->failed = true;
 }
 
-static void check_count(struct verifier *verifier, const struct op *op, const char *what, int found, int expected)
+static void check_count(
+        struct verifier *verifier, const struct op *op, const char *what, int found, int expected)
 {
 	if (expected >= 0 && found != expected)
 		verify_fail(verifier, op, "%d %s where %d are expected", found, what, expected);
@@ -39,10 +40,10 @@ static bool is_process(const struct op *function)
 
 static const char *level_text(int level)
 {
-	return level == LEVEL_TENSOR   ? "the tensor level"
-	       : level == LEVEL_STREAM ? "the stream level"
-	       : level == LEVEL_BODY   ? "the body of a kernel"
-				       : "the hardware level";
+	return level == LEVEL_TENSOR    ? "the tensor level"
+	        : level == LEVEL_STREAM ? "the stream level"
+	        : level == LEVEL_BODY   ? "the body of a kernel"
+	                                : "the hardware level";
 }
 
 static void check_table(struct verifier *verifier, const struct op *op)
@@ -51,23 +52,29 @@ static void check_table(struct verifier *verifier, const struct op *op)
 	check_count(verifier, op, "operands", op->operands, info->operands);
 	check_count(verifier, op, "results", op->results, info->results);
 	check_count(verifier, op, "regions", regions(op), info->regions);
-	if (!(info->levels & verifier->level) && !(verifier->level == LEVEL_BODY && op->code == OP_RETURN))
+	if (!(info->levels & verifier->level) &&
+	        !(verifier->level == LEVEL_BODY && op->code == OP_RETURN))
 		verify_fail(verifier, op, "does not belong to %s", level_text(verifier->level));
 	if ((op->code == OP_FUNC) != (op->parent == module_body(verifier->module)))
-		verify_fail(verifier, op, "a module contains functions only, and functions are nowhere else");
+		verify_fail(verifier, op,
+		        "a module contains functions only, and functions are nowhere else");
 }
 
 static enum op_code terminator_of(const struct op *op)
 {
 	static const enum op_code terminator[OP_COUNT] = {
-		[OP_FUNC] = OP_RETURN, [OP_FOR] = OP_YIELD, [OP_GENERIC] = OP_LINALG_YIELD, [OP_TENSOR_PAD] = OP_TENSOR_YIELD,
+		[OP_FUNC] = OP_RETURN,
+		[OP_FOR] = OP_YIELD,
+		[OP_GENERIC] = OP_LINALG_YIELD,
+		[OP_TENSOR_PAD] = OP_TENSOR_YIELD,
 	};
 	return terminator[op->code];
 }
 
 static bool is_terminator(enum op_code code)
 {
-	return code == OP_RETURN || code == OP_YIELD || code == OP_LINALG_YIELD || code == OP_TENSOR_YIELD;
+	return code == OP_RETURN || code == OP_YIELD || code == OP_LINALG_YIELD ||
+	        code == OP_TENSOR_YIELD;
 }
 
 static void check_terminators(struct verifier *verifier, const struct op *op)
@@ -77,7 +84,8 @@ static void check_terminators(struct verifier *verifier, const struct op *op)
 	enum op_code wanted = terminator_of(op);
 	for (int r = 0; wanted && r < 2; r++)
 		if (op->region[r] && (!op->region[r]->last || op->region[r]->last->code != wanted))
-			verify_fail(verifier, op, "its body does not end in %s", op_info[wanted].name);
+			verify_fail(
+			        verifier, op, "its body does not end in %s", op_info[wanted].name);
 }
 
 /* Visible values have id 1 while their block is walked. */
@@ -119,7 +127,8 @@ static void check_op(struct verifier *verifier, const struct op *op)
 		verifier->level = LEVEL_BODY;
 	for (int i = 0; i < op->operands; i++)
 		if (op->operand[i]->id != 1)
-			verify_fail(verifier, op, "operand %d is used before it is defined, or outside its block", i);
+			verify_fail(verifier, op,
+			        "operand %d is used before it is defined, or outside its block", i);
 	check_terminators(verifier, op);
 	for (int r = 0; r < 2; r++)
 		if (op->region[r])
@@ -138,11 +147,13 @@ static void check_types(struct op *op, void *context)
 		verify_kernel(verifier, op);
 }
 
-static void check_item_attributes(struct verifier *verifier, const struct op *function, enum attr_key key, int count)
+static void check_item_attributes(
+        struct verifier *verifier, const struct op *function, enum attr_key key, int count)
 {
 	const struct attr *list = attr_get(function, key);
 	if (list && (list->kind != ATTR_ARRAY || list->count != count))
-		verify_fail(verifier, function, "%s has not one dictionary for each of %d", key_name(key), count);
+		verify_fail(verifier, function, "%s has not one dictionary for each of %d",
+		        key_name(key), count);
 }
 
 static void check_function(struct verifier *verifier, struct op *function)
@@ -165,7 +176,8 @@ static void check_function(struct verifier *verifier, struct op *function)
 	for (int i = 0; same && i < body->arguments; i++)
 		same = body->argument[i]->type == type->type->input[i];
 	if (!same)
-		verify_fail(verifier, function, "the arguments of its body are not those of its type %s", type->type->text);
+		verify_fail(verifier, function,
+		        "the arguments of its body are not those of its type %s", type->type->text);
 	check_item_attributes(verifier, function, KEY_ARG_ATTRS, type->type->inputs);
 	check_item_attributes(verifier, function, KEY_RES_ATTRS, type->type->outputs);
 }
@@ -181,7 +193,8 @@ static void check_functions(struct verifier *verifier)
 	}
 	if (mains == 1)
 		return;
-	diag_error(verifier->module->diag, verifier->module->op->location, "the module has %d public functions", mains);
+	diag_error(verifier->module->diag, verifier->module->op->location,
+	        "the module has %d public functions", mains);
 	diag_note(verifier->module->diag, "one function is the model; all others are private");
 	verifier->failed = true;
 }
@@ -194,11 +207,16 @@ bool verify_symbol(const struct verifier *verifier, const char *symbol)
 	const struct attr *inputs = main ? attr_get(main, KEY_STREAM_INPUTS) : NULL;
 	int count = inputs ? inputs->count : main ? main->region[0]->arguments : 0;
 	for (int i = 0; i < count; i++) {
-		const struct attr *own = inputs ? attr_item(inputs->items[i].value, KEY_NAME) : function_argument_attr(main, i, KEY_STREAM_NAME);
-		const struct attr *held = inputs ? attr_item(inputs->items[i].value, KEY_TYPE) : NULL;
-		const struct type *type = held ? held->type : inputs ? NULL : main->region[0]->argument[i]->type;
+		const struct attr *own = inputs ? attr_item(inputs->items[i].value, KEY_NAME)
+		                                : function_argument_attr(main, i, KEY_STREAM_NAME);
+		const struct attr *held =
+		        inputs ? attr_item(inputs->items[i].value, KEY_TYPE) : NULL;
+		const struct type *type = held ? held->type
+		        : inputs               ? NULL
+		                               : main->region[0]->argument[i]->type;
 		if (own && own->kind == ATTR_STRING && text_same(own->text, name))
-			return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER;
+			return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 &&
+			        type_scalar(type)->kind == TYPE_INTEGER;
 	}
 	return false;
 }
@@ -206,7 +224,9 @@ bool verify_symbol(const struct verifier *verifier, const char *symbol)
 /* Later checks rely on earlier ones, so each stage runs only if the one before found nothing. */
 bool ir_verify(struct module *module)
 {
-	struct verifier verifier = {.module = module, .level = (int)module->level, .symbols = map_new(module->arena)};
+	struct verifier verifier = {
+		.module = module, .level = (int)module->level, .symbols = map_new(module->arena)
+	};
 	ir_walk(module_body(module), hide_all, NULL);
 	check_block(&verifier, module_body(module));
 	if (!verifier.failed)

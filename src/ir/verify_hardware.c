@@ -6,13 +6,16 @@
 /* Channel operand of an operation that accesses one, else NULL. */
 static const struct value *channel_of(const struct op *op)
 {
-	bool memory = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE || op->code == OP_WRITE;
+	bool memory =
+	        op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE || op->code == OP_WRITE;
 	return memory ? NULL : op_accessed(op);
 }
 
 static bool is_constant(const struct value *value, int64_t number)
 {
-	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT
+	        ? attr_get(value->def, KEY_VALUE)
+	        : NULL;
 	return attr && attr->kind == ATTR_INTEGER && attr->integer == number;
 }
 
@@ -23,7 +26,8 @@ static void check_pipelined(struct verifier *verifier, const struct op *loop)
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
 		if (op->code == OP_FOR || op->code == OP_ACQUIRE || op->code == OP_RELEASE)
 			verify_fail(verifier, op, "does not belong in a pipelined loop");
-		for (const struct op *other = loop->region[0]->first; channel_of(op) && other != op; other = other->next)
+		for (const struct op *other = loop->region[0]->first; channel_of(op) && other != op;
+		        other = other->next)
 			if (channel_of(other) == channel_of(op))
 				verify_fail(verifier, op, "a pipelined loop accesses a FIFO twice");
 	}
@@ -39,17 +43,18 @@ static void check_process_op(struct op *op, void *context)
 	if (op->code != OP_FOR)
 		return;
 	if (op->results || !is_constant(op->operand[0], 0) || !is_constant(op->operand[2], 1))
-		verify_fail(verifier, op, "a loop of a process counts from 0 by 1 and carries no values");
+		verify_fail(verifier, op,
+		        "a loop of a process counts from 0 by 1 and carries no values");
 	if (attr_get(op, KEY_STREAM_PIPELINE))
 		check_pipelined(verifier, op);
 }
 
 struct datapath {
 	struct verifier *verifier;
-	const struct op *first[NEST_DATAPATHS_MOST];       /* NULL: none yet */
+	const struct op *first[NEST_DATAPATHS_MOST]; /* NULL: none yet */
 };
 
-#define EQUAL 0               /* of comparisons */
+#define EQUAL 0 /* of comparisons */
 #define BELOW 2
 
 /* One of these numbers, none of which is 0 or less. */
@@ -62,32 +67,45 @@ static bool is_positive(const struct value *value)
 	return number && number->kind == ATTR_INTEGER && number->integer > 0;
 }
 
-/* Always, or where counters are 0 or below some number: so in the first iteration of the loops, which then never ask for a word of an earlier one. */
+/* Always, or where counters are 0 or below some number: so in the first iteration of the loops,
+ * which then never ask for a word of an earlier one. */
 static bool takes_at_once(const struct value *when)
 {
 	const struct op *def = when->def;
 	if (def && def->code == OP_ANDI)
 		return takes_at_once(def->operand[0]) && takes_at_once(def->operand[1]);
-	bool counter = def && def->code == OP_CMPI && !def->operand[0]->def && def->operand[0]->type->kind == TYPE_INDEX;
+	bool counter = def && def->code == OP_CMPI && !def->operand[0]->def &&
+	        def->operand[0]->type->kind == TYPE_INDEX;
 	int64_t predicate = counter ? attr_integer_or(def, KEY_PREDICATE, -1) : -1;
-	return (def && def->code == OP_CONSTANT) || (predicate == EQUAL && is_constant(def->operand[1], 0)) || (predicate == BELOW && is_positive(def->operand[1]));
+	return (def && def->code == OP_CONSTANT) ||
+	        (predicate == EQUAL && is_constant(def->operand[1], 0)) ||
+	        (predicate == BELOW && is_positive(def->operand[1]));
 }
 
-/* Loops of one datapath are the same but for numbers; a word that is kept from one of them to the next would be the other's. */
+/* Loops of one datapath are the same but for numbers; a word that is kept from one of them to
+ * the next would be the other's. */
 static void check_datapath(struct op *op, void *context)
 {
 	struct datapath *path = context;
 	struct nest_numbers numbers;
 	int mark = nest_datapath(op);
-	if (op->code == OP_POP && !takes_at_once(op->operand[0]) && !attr_get(op, KEY_STREAM_VALUE_NOT_HELD)) {
-		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
+	if (op->code == OP_POP && !takes_at_once(op->operand[0]) &&
+	        !attr_get(op, KEY_STREAM_VALUE_NOT_HELD)) {
+		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR;
+		        loop = loop->parent->parent)
 			if (nest_datapath(loop) >= 0)
-				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: counters must be 0 there, so that none begins with a word of another");
+				verify_fail(path->verifier, op,
+				        "takes on a condition in loops that share a datapath: "
+				        "counters must be 0 there, so that none begins with a word "
+				        "of another");
 	}
 	if (mark < 0)
 		return;
-	if (path->first[mark] && !nest_match(path->verifier->module->arena, path->first[mark], op, &numbers))
-		verify_fail(path->verifier, op, "is not the datapath of the first loop of its process that has stream.datapath");
+	if (path->first[mark] &&
+	        !nest_match(path->verifier->module->arena, path->first[mark], op, &numbers))
+		verify_fail(path->verifier, op,
+		        "is not the datapath of the first loop of its process that has "
+		        "stream.datapath");
 	path->first[mark] = path->first[mark] ? path->first[mark] : op;
 }
 
@@ -100,7 +118,7 @@ static bool is_in_nest(const struct op *op)
 
 struct channel_use {
 	const struct value *channel;
-	bool inside;              /* a nest uses it */
+	bool inside; /* a nest uses it */
 };
 
 static void note_inside(struct op *op, void *context)
@@ -115,28 +133,40 @@ static bool counts_outside(const struct value *value)
 	return loop && loop->code == OP_FOR && !is_in_nest(loop);
 }
 
-/* Of what nests use only arrays and numbers stand outside; what is counted there comes through channels of its own. */
+/* Of what nests use only arrays and numbers stand outside; what is counted there comes through
+ * channels of its own. */
 static void check_rewind(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
 	const struct value *accessed = op_accessed(op);
 	bool inside = is_in_nest(op);
-	struct channel_use use = {accessed, false};
+	struct channel_use use = { accessed, false };
 	if (!inside && op->code == OP_POP && !accessed->def)
 		ir_walk(accessed->block, note_inside, &use);
 	if (use.inside)
-		verify_fail(verifier, op, "takes from a channel that loops with stream.datapath use too, in a process with stream.rewind");
+		verify_fail(verifier, op,
+		        "takes from a channel that loops with stream.datapath use too, in a "
+		        "process with stream.rewind");
 	for (int i = 0; inside && i < op->operands; i++)
 		if (counts_outside(op->operand[i]))
-			verify_fail(verifier, op, "uses the counter of a loop around a nest, in a process with stream.rewind");
+			verify_fail(verifier, op,
+			        "uses the counter of a loop around a nest, in a process with "
+			        "stream.rewind");
 	if (attr_integer_or(op, KEY_STREAM_PIPELINE, 1) != 1)
-		verify_fail(verifier, op, "does not begin an iteration every cycle, in a process with stream.rewind");
+		verify_fail(verifier, op,
+		        "does not begin an iteration every cycle, in a process with stream.rewind");
 	if (!inside && attr_get(op, KEY_STREAM_PIPELINE))
-		verify_fail(verifier, op, "is in no loop with stream.datapath, in a process with stream.rewind");
-	if (accessed && accessed->type->kind == TYPE_MEMREF && (type_is_port(accessed->type) || !inside))
-		verify_fail(verifier, op, "a process with stream.rewind has no memory ports, and uses its arrays in loops with stream.datapath alone");
+		verify_fail(verifier, op,
+		        "is in no loop with stream.datapath, in a process with stream.rewind");
+	if (accessed && accessed->type->kind == TYPE_MEMREF &&
+	        (type_is_port(accessed->type) || !inside))
+		verify_fail(verifier, op,
+		        "a process with stream.rewind has no memory ports, and uses its arrays in "
+		        "loops with stream.datapath alone");
 	if (!inside && (op->code == OP_PUSH || op->code == OP_ACQUIRE))
-		verify_fail(verifier, op, "in a process with stream.rewind this stands in a loop with stream.datapath");
+		verify_fail(verifier, op,
+		        "in a process with stream.rewind this stands in a loop with "
+		        "stream.datapath");
 }
 
 static void check_process(struct verifier *verifier, struct op *function)
@@ -145,16 +175,18 @@ static void check_process(struct verifier *verifier, struct op *function)
 	if (!text_same(attr_text_or(function, KEY_SYM_VISIBILITY, NULL), "private"))
 		verify_fail(verifier, function, "a process is not private");
 	if (!text_same(style, "stp") && !text_same(style, "flp"))
-		verify_fail(verifier, function, "stream.style is '%s', neither 'stp' nor 'flp'", style);
+		verify_fail(
+		        verifier, function, "stream.style is '%s', neither 'stp' nor 'flp'", style);
 	if (attr_get(function, KEY_FUNCTION_TYPE)->type->outputs)
 		verify_fail(verifier, function, "a process has results");
 	ir_walk(function->region[0], check_process_op, verifier);
-	struct datapath path = {.verifier = verifier};
+	struct datapath path = { .verifier = verifier };
 	ir_walk(function->region[0], check_datapath, &path);
 	if (!attr_get(function, KEY_STREAM_REWIND))
 		return;
 	if (!text_same(style, "flp"))
-		verify_fail(verifier, function, "a process with stream.rewind is of another style than 'flp'");
+		verify_fail(verifier, function,
+		        "a process with stream.rewind is of another style than 'flp'");
 	ir_walk(function->region[0], check_rewind, verifier);
 }
 
@@ -162,7 +194,7 @@ static void check_process(struct verifier *verifier, struct op *function)
 struct callee {
 	struct op *function;
 	int calls;
-	bool *in, *out;                  /* [arguments] channels that it writes, reads */
+	bool *in, *out; /* [arguments] channels that it writes, reads */
 };
 
 static struct callee *callee_of(const struct map *callees, const struct op *call)
@@ -184,7 +216,9 @@ static struct callee *callee_new(struct arena *arena, struct op *function)
 {
 	struct callee *callee = ARENA_NEW(arena, struct callee);
 	struct block *body = function->region[0];
-	*callee = (struct callee){.function = function, .in = ARENA_ARRAY(arena, bool, body->arguments + 1), .out = ARENA_ARRAY(arena, bool, body->arguments + 1)};
+	*callee = (struct callee){ .function = function,
+		.in = ARENA_ARRAY(arena, bool, body->arguments + 1),
+		.out = ARENA_ARRAY(arena, bool, body->arguments + 1) };
 	ir_walk(body, find_ends, callee);
 	return callee;
 }
@@ -194,15 +228,18 @@ static struct map collect_callees(struct arena *arena, const struct module *modu
 	struct map callees = map_new(arena);
 	for (struct op *op = module_body(module)->first; op; op = op->next)
 		if (op->code == OP_FUNC)
-			map_set(&callees, attr_text_or(op, KEY_SYM_NAME, ""), callee_new(arena, op));
+			map_set(&callees, attr_text_or(op, KEY_SYM_NAME, ""),
+			        callee_new(arena, op));
 	return callees;
 }
 
 static void check_main(struct verifier *verifier, const struct op *main, const struct map *callees)
 {
 	for (const struct op *op = main->region[0]->first; op; op = op->next) {
-		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL && op->code != OP_CALL && op->code != OP_RETURN)
-			verify_fail(verifier, op, "main makes channels and starts processes, nothing else");
+		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL && op->code != OP_CALL &&
+		        op->code != OP_RETURN)
+			verify_fail(verifier, op,
+			        "main makes channels and starts processes, nothing else");
 		struct callee *callee = op->code == OP_CALL ? callee_of(callees, op) : NULL;
 		if (callee && !attr_get(callee->function, KEY_STREAM_PROCESS))
 			verify_fail(verifier, op, "the callee is no process");
@@ -211,7 +248,8 @@ static void check_main(struct verifier *verifier, const struct op *main, const s
 	}
 }
 
-static void add_ends(const struct map *callees, const struct op *call, const struct value *channel, int *in, int *out)
+static void add_ends(const struct map *callees, const struct op *call, const struct value *channel,
+        int *in, int *out)
 {
 	for (int i = 0; i < call->operands; i++) {
 		if (call->operand[i] != channel)
@@ -222,15 +260,19 @@ static void add_ends(const struct map *callees, const struct op *call, const str
 	}
 }
 
-static void check_channel(struct verifier *verifier, const struct op *channel, const struct op *main, const struct map *callees)
+static void check_channel(struct verifier *verifier, const struct op *channel,
+        const struct op *main, const struct map *callees)
 {
-	int in = 0, out = 0;
+	int in = 0;
+	int out = 0;
 	for (const struct op *op = main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL)
 			add_ends(callees, op, channel->result[0], &in, &out);
 	if (in != 1 || out != 1)
-		verify_fail(verifier, channel, "'%s' is written by %d processes and read by %d, where one each is expected",
-			    attr_text_or(channel, KEY_NAME, ""), in, out);
+		verify_fail(verifier, channel,
+		        "'%s' is written by %d processes and read by %d, where one each is "
+		        "expected",
+		        attr_text_or(channel, KEY_NAME, ""), in, out);
 }
 
 void verify_hardware(struct verifier *verifier)

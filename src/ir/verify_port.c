@@ -1,4 +1,5 @@
-/* Streams of a scheduled kernel: each type says as many words, of the same width, as the schedule takes or sends (docs/ir.md, "Ports of a kernel"). */
+/* Streams of a scheduled kernel: each type says as many words, of the same width, as the
+ * schedule takes or sends (docs/ir.md, "Ports of a kernel"). */
 #include "ir/kernel.h"
 #include "ir/verify.h"
 #include <inttypes.h>
@@ -10,7 +11,8 @@ struct port {
 /* Does loop l run at once: the lanes, or the rows beside them? */
 static bool at_once(const struct kernel *kernel, int l)
 {
-	return (kernel->lanes > 1 && l == kernel->loops - 1) || (kernel->row_unroll > 1 && l == kernel->loops - 2);
+	return (kernel->lanes > 1 && l == kernel->loops - 1) ||
+	        (kernel->row_unroll > 1 && l == kernel->loops - 2);
 }
 
 static int64_t trips(const struct kernel *kernel, const struct access *access, int l)
@@ -21,10 +23,11 @@ static int64_t trips(const struct kernel *kernel, const struct access *access, i
 	return kernel->loop[l].extent;
 }
 
-/* Words: the loops down to the innermost that the access uses; of the result and of what only post reads, the parallel ones. */
+/* Words: the loops down to the innermost that the access uses; of the result and of what only
+ * post reads, the parallel ones. */
 static struct port port_of(const struct kernel *kernel, const struct access *access, bool parallel)
 {
-	struct port port = {1, 1};
+	struct port port = { 1, 1 };
 	int64_t words = 1;
 	for (int l = 0; l < kernel->loops; l++) {
 		if (at_once(kernel, l)) {
@@ -41,13 +44,18 @@ static struct port port_of(const struct kernel *kernel, const struct access *acc
 	return port;
 }
 
-static void check_port(struct verifier *verifier, const struct op *op, const struct type *stream, struct port port, int operand)
+static void check_port(struct verifier *verifier, const struct op *op, const struct type *stream,
+        struct port port, int operand)
 {
-	int64_t words = itensor_tiles(stream->itensor), lanes = stream_lanes(stream);
+	int64_t words = itensor_tiles(stream->itensor);
+	int64_t lanes = stream_lanes(stream);
 	const char *which = operand < 0 ? "result" : "operand";
 	if (words != port.words || lanes != port.lanes)
-		verify_fail(verifier, op, "%s %d: the schedule has %" PRId64 " words of %" PRId64 ", and %s %" PRId64 " of %" PRId64, which, operand < 0 ? 0 : operand, port.words, port.lanes,
-			    stream->text, words, lanes);
+		verify_fail(verifier, op,
+		        "%s %d: the schedule has %" PRId64 " words of %" PRId64 ", and %s %" PRId64
+		        " of %" PRId64,
+		        which, operand < 0 ? 0 : operand, port.words, port.lanes, stream->text,
+		        words, lanes);
 }
 
 void verify_ports(struct verifier *verifier, const struct op *op)
@@ -57,7 +65,11 @@ void verify_ports(struct verifier *verifier, const struct op *op)
 		return;
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j]->type->kind == TYPE_ITENSOR)
-			check_port(verifier, op, op->operand[j]->type, port_of(kernel, &kernel->operand[j], kernel_is_post_operand(kernel, j)), j);
+			check_port(verifier, op, op->operand[j]->type,
+			        port_of(kernel, &kernel->operand[j],
+			                kernel_is_post_operand(kernel, j)),
+			        j);
 	if (op->result[0]->type->kind == TYPE_ITENSOR)
-		check_port(verifier, op, op->result[0]->type, port_of(kernel, &kernel->result, !kernel->scan), -1);
+		check_port(verifier, op, op->result[0]->type,
+		        port_of(kernel, &kernel->result, !kernel->scan), -1);
 }

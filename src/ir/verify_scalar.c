@@ -3,8 +3,8 @@
 
 enum rule {
 	RULE_NONE,
-	RULE_REAL,                /* operands and result of one float type */
-	RULE_INTEGER,             /* operands and result of one integer type, or index */
+	RULE_REAL,    /* operands and result of one float type */
+	RULE_INTEGER, /* operands and result of one integer type, or index */
 	RULE_COMPARE_REAL,
 	RULE_COMPARE_INTEGER,
 	RULE_SELECT,
@@ -15,27 +15,66 @@ enum rule {
 	RULE_WIDER_INTEGER,
 	RULE_NARROWER_INTEGER,
 	RULE_INDEX_CAST,
-	RULE_BITS,                /* an f32 as i32 */
-	RULE_NEAREST,             /* a float of at most 32 bits as an integer of less than its fraction */
-	RULE_POWER,               /* a float and an integer */
-	RULE_COUNTER,             /* index without operands */
-	RULE_FLAG,                /* i1 without operands */
+	RULE_BITS, /* an f32 as i32 */
+	/* a float of at most 32 bits as an integer of less than its fraction */
+	RULE_NEAREST,
+	RULE_POWER,   /* a float and an integer */
+	RULE_COUNTER, /* index without operands */
+	RULE_FLAG,    /* i1 without operands */
 };
 
 static const enum rule rule_of[OP_COUNT] = {
-	[OP_ADDF] = RULE_REAL, [OP_SUBF] = RULE_REAL, [OP_MULF] = RULE_REAL, [OP_DIVF] = RULE_REAL, [OP_NEGF] = RULE_REAL,
-	[OP_MAXIMUMF] = RULE_REAL, [OP_MINIMUMF] = RULE_REAL, [OP_MAXNUMF] = RULE_REAL, [OP_MINNUMF] = RULE_REAL,
-	[OP_ABSF] = RULE_REAL, [OP_EXP] = RULE_REAL, [OP_LOG] = RULE_REAL, [OP_SQRT] = RULE_REAL, [OP_RSQRT] = RULE_REAL,
-	[OP_TANH] = RULE_REAL, [OP_ERF] = RULE_REAL, [OP_SIN] = RULE_REAL, [OP_COS] = RULE_REAL, [OP_POWF] = RULE_REAL,
-	[OP_FLOOR] = RULE_REAL, [OP_CEIL] = RULE_REAL, [OP_ROUNDEVEN] = RULE_REAL, [OP_ABSMAX] = RULE_REAL,
-	[OP_ADDI] = RULE_INTEGER, [OP_SUBI] = RULE_INTEGER, [OP_MULI] = RULE_INTEGER, [OP_DIVSI] = RULE_INTEGER,
-	[OP_REMSI] = RULE_INTEGER, [OP_FLOORDIVSI] = RULE_INTEGER, [OP_ANDI] = RULE_INTEGER, [OP_ORI] = RULE_INTEGER,
-	[OP_XORI] = RULE_INTEGER, [OP_MAXSI] = RULE_INTEGER, [OP_MINSI] = RULE_INTEGER,
-	[OP_CMPF] = RULE_COMPARE_REAL, [OP_CMPI] = RULE_COMPARE_INTEGER, [OP_SELECT] = RULE_SELECT,
-	[OP_EXTF] = RULE_WIDER_REAL, [OP_TRUNCF] = RULE_NARROWER_REAL, [OP_SITOFP] = RULE_INTEGER_TO_REAL,
-	[OP_UITOFP] = RULE_INTEGER_TO_REAL, [OP_FPTOSI] = RULE_REAL_TO_INTEGER, [OP_EXTSI] = RULE_WIDER_INTEGER,
-	[OP_EXTUI] = RULE_WIDER_INTEGER, [OP_TRUNCI] = RULE_NARROWER_INTEGER, [OP_INDEX_CAST] = RULE_INDEX_CAST, [OP_BITCAST] = RULE_BITS, [OP_ROUND_SATURATE] = RULE_NEAREST,
-	[OP_FPOWI] = RULE_POWER, [OP_INDEX] = RULE_COUNTER, [OP_ACTIVE] = RULE_FLAG,
+	[OP_ADDF] = RULE_REAL,
+	[OP_SUBF] = RULE_REAL,
+	[OP_MULF] = RULE_REAL,
+	[OP_DIVF] = RULE_REAL,
+	[OP_NEGF] = RULE_REAL,
+	[OP_MAXIMUMF] = RULE_REAL,
+	[OP_MINIMUMF] = RULE_REAL,
+	[OP_MAXNUMF] = RULE_REAL,
+	[OP_MINNUMF] = RULE_REAL,
+	[OP_ABSF] = RULE_REAL,
+	[OP_EXP] = RULE_REAL,
+	[OP_LOG] = RULE_REAL,
+	[OP_SQRT] = RULE_REAL,
+	[OP_RSQRT] = RULE_REAL,
+	[OP_TANH] = RULE_REAL,
+	[OP_ERF] = RULE_REAL,
+	[OP_SIN] = RULE_REAL,
+	[OP_COS] = RULE_REAL,
+	[OP_POWF] = RULE_REAL,
+	[OP_FLOOR] = RULE_REAL,
+	[OP_CEIL] = RULE_REAL,
+	[OP_ROUNDEVEN] = RULE_REAL,
+	[OP_ABSMAX] = RULE_REAL,
+	[OP_ADDI] = RULE_INTEGER,
+	[OP_SUBI] = RULE_INTEGER,
+	[OP_MULI] = RULE_INTEGER,
+	[OP_DIVSI] = RULE_INTEGER,
+	[OP_REMSI] = RULE_INTEGER,
+	[OP_FLOORDIVSI] = RULE_INTEGER,
+	[OP_ANDI] = RULE_INTEGER,
+	[OP_ORI] = RULE_INTEGER,
+	[OP_XORI] = RULE_INTEGER,
+	[OP_MAXSI] = RULE_INTEGER,
+	[OP_MINSI] = RULE_INTEGER,
+	[OP_CMPF] = RULE_COMPARE_REAL,
+	[OP_CMPI] = RULE_COMPARE_INTEGER,
+	[OP_SELECT] = RULE_SELECT,
+	[OP_EXTF] = RULE_WIDER_REAL,
+	[OP_TRUNCF] = RULE_NARROWER_REAL,
+	[OP_SITOFP] = RULE_INTEGER_TO_REAL,
+	[OP_UITOFP] = RULE_INTEGER_TO_REAL,
+	[OP_FPTOSI] = RULE_REAL_TO_INTEGER,
+	[OP_EXTSI] = RULE_WIDER_INTEGER,
+	[OP_EXTUI] = RULE_WIDER_INTEGER,
+	[OP_TRUNCI] = RULE_NARROWER_INTEGER,
+	[OP_INDEX_CAST] = RULE_INDEX_CAST,
+	[OP_BITCAST] = RULE_BITS,
+	[OP_ROUND_SATURATE] = RULE_NEAREST,
+	[OP_FPOWI] = RULE_POWER,
+	[OP_INDEX] = RULE_COUNTER,
+	[OP_ACTIVE] = RULE_FLAG,
 };
 
 static bool same_shape(const struct type *left, const struct type *right)
@@ -83,44 +122,58 @@ static bool all_are(enum op_code code, const struct type *const *operand, const 
 	return true;
 }
 
-static const char *same_error(enum op_code code, const struct type *const *operand, const struct type *result, bool real)
+static const char *same_error(
+        enum op_code code, const struct type *const *operand, const struct type *result, bool real)
 {
 	if (real ? !is_real(result) : !is_integer(result))
 		return real ? "the result is no float" : "the result is no integer";
-	return all_are(code, operand, result) ? NULL : "the operands and the result have different types";
+	return all_are(code, operand, result) ? NULL
+	                                      : "the operands and the result have different types";
 }
 
-static const char *compare_error(const struct type *const *operand, const struct type *result, bool real)
+static const char *compare_error(
+        const struct type *const *operand, const struct type *result, bool real)
 {
 	if (real ? !is_real(operand[0]) : !is_integer(operand[0]))
 		return real ? "the operands are no floats" : "the operands are no integers";
 	if (operand[0] != operand[1])
 		return "the operands have different types";
-	return is_flag(result) && same_shape(operand[0], result) ? NULL : "the result is not i1 for each operand element";
+	return is_flag(result) && same_shape(operand[0], result)
+	        ? NULL
+	        : "the result is not i1 for each operand element";
 }
 
 static const char *select_error(const struct type *const *operand, const struct type *result)
 {
 	if (!is_flag(operand[0]) || (operand[0]->element && !same_shape(operand[0], result)))
 		return "the condition is not i1";
-	return operand[1] == result && operand[2] == result ? NULL : "the choices and the result have different types";
+	return operand[1] == result && operand[2] == result
+	        ? NULL
+	        : "the choices and the result have different types";
 }
 
 static const char *conversion_error(enum rule rule, const struct type *from, const struct type *to)
 {
-	bool right = rule == RULE_WIDER_REAL ? is_real(from) && is_real(to) && width(from) < width(to)
-		     : rule == RULE_NARROWER_REAL ? is_real(from) && is_real(to) && width(from) > width(to)
-		     : rule == RULE_BITS ? is_real(from) && is_number(to) && width(from) == 32 && width(to) == 32
-		     : rule == RULE_NEAREST ? is_real(from) && is_number(to) && width(from) <= 32 && width(to) >= 2 && width(to) < 24
-		     : rule == RULE_INTEGER_TO_REAL ? is_number(from) && is_real(to)
-		     : rule == RULE_REAL_TO_INTEGER ? is_real(from) && is_number(to)
-		     : rule == RULE_WIDER_INTEGER ? is_number(from) && is_number(to) && width(from) < width(to)
-		     : rule == RULE_NARROWER_INTEGER ? is_number(from) && is_number(to) && width(from) > width(to)
-						     : is_integer(from) && is_integer(to) && is_number(from) != is_number(to);
+	bool right = rule == RULE_WIDER_REAL
+	        ? is_real(from) && is_real(to) && width(from) < width(to)
+	        : rule == RULE_NARROWER_REAL
+	        ? is_real(from) && is_real(to) && width(from) > width(to)
+	        : rule == RULE_BITS
+	        ? is_real(from) && is_number(to) && width(from) == 32 && width(to) == 32
+	        : rule == RULE_NEAREST ? is_real(from) && is_number(to) && width(from) <= 32 &&
+	                width(to) >= 2 && width(to) < 24
+	        : rule == RULE_INTEGER_TO_REAL ? is_number(from) && is_real(to)
+	        : rule == RULE_REAL_TO_INTEGER ? is_real(from) && is_number(to)
+	        : rule == RULE_WIDER_INTEGER
+	        ? is_number(from) && is_number(to) && width(from) < width(to)
+	        : rule == RULE_NARROWER_INTEGER
+	        ? is_number(from) && is_number(to) && width(from) > width(to)
+	        : is_integer(from) && is_integer(to) && is_number(from) != is_number(to);
 	return right && same_shape(from, to) ? NULL : "it does not convert between these types";
 }
 
-const char *scalar_type_error(enum op_code code, const struct type *const *operand, const struct type *result)
+const char *scalar_type_error(
+        enum op_code code, const struct type *const *operand, const struct type *result)
 {
 	enum rule rule = rule_of[code];
 	if (rule == RULE_NONE)
@@ -132,7 +185,9 @@ const char *scalar_type_error(enum op_code code, const struct type *const *opera
 	if (rule == RULE_SELECT)
 		return select_error(operand, result);
 	if (rule == RULE_POWER)
-		return operand[0] == result && is_real(result) && is_number(operand[1]) ? NULL : "it wants a float and an integer";
+		return operand[0] == result && is_real(result) && is_number(operand[1])
+		        ? NULL
+		        : "it wants a float and an integer";
 	if (rule == RULE_COUNTER)
 		return result->kind == TYPE_INDEX ? NULL : "the result is not of type index";
 	if (rule == RULE_FLAG)

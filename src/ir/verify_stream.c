@@ -5,9 +5,11 @@
 
 static void check_reader(struct verifier *verifier, const struct op *op, const struct value *value)
 {
-	bool left = op->code == OP_FOR && value->def == op && !value->uses;      /* what the last layer hands on may be unwanted */
+	/* what the last layer hands on may be unwanted */
+	bool left = op->code == OP_FOR && value->def == op && !value->uses;
 	if (value->type->kind == TYPE_ITENSOR && value->uses != 1 && !left)
-		verify_fail(verifier, op, "a stream has %d readers where one is expected", value->uses);
+		verify_fail(
+		        verifier, op, "a stream has %d readers where one is expected", value->uses);
 }
 
 static int64_t tensor_extent(const struct type *tensor, int results, int dim)
@@ -23,14 +25,20 @@ static void check_tensor(struct verifier *verifier, const struct op *op, const s
 		return;
 	}
 	int results = stream->itensor->map.results;
-	if (tensor->type->element != type_scalar(stream) || (results != 1 && results != tensor->type->rank)) {
-		verify_fail(verifier, op, "%s is no stream of %s", stream->text, tensor->type->text);
+	if (tensor->type->element != type_scalar(stream) ||
+	        (results != 1 && results != tensor->type->rank)) {
+		verify_fail(
+		        verifier, op, "%s is no stream of %s", stream->text, tensor->type->text);
 		return;
 	}
 	for (int r = 0; r < results; r++) {
-		int64_t tile = stream_tile(stream, r), extent = tensor_extent(tensor->type, results, r);
+		int64_t tile = stream_tile(stream, r);
+		int64_t extent = tensor_extent(tensor->type, results, r);
 		if (tile > extent)
-			verify_fail(verifier, op, "%s: the tile has %" PRId64 " elements in data dim %d and %s only %" PRId64, stream->text, tile, r, tensor->type->text, extent);
+			verify_fail(verifier, op,
+			        "%s: the tile has %" PRId64
+			        " elements in data dim %d and %s only %" PRId64,
+			        stream->text, tile, r, tensor->type->text, extent);
 	}
 }
 
@@ -40,53 +48,71 @@ static bool all_streams(const struct op *op)
 	for (int i = 0; i < op->operands; i++)
 		all = all && op->operand[i]->type->kind == TYPE_ITENSOR;
 	for (int i = 0; i < op->results; i++)
-		all = all && op->result[i]->type->kind == TYPE_ITENSOR && type_scalar(op->result[i]->type) == type_scalar(op->operand[0]->type);
+		all = all && op->result[i]->type->kind == TYPE_ITENSOR &&
+		        type_scalar(op->result[i]->type) == type_scalar(op->operand[0]->type);
 	return all;
 }
 
 static void check_reassociate(struct verifier *verifier, const struct op *op)
 {
-	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
-	if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor))
-		verify_fail(verifier, op, "%s and %s are not as many words of one width", from->text, to->text);
+	const struct type *from = op->operand[0]->type;
+	const struct type *to = op->result[0]->type;
+	if (stream_lanes(from) != stream_lanes(to) ||
+	        itensor_tiles(from->itensor) != itensor_tiles(to->itensor))
+		verify_fail(verifier, op, "%s and %s are not as many words of one width",
+		        from->text, to->text);
 }
 
-static const struct attr *numbers(struct verifier *verifier, const struct op *op, enum attr_key key, int count)
+static const struct attr *numbers(
+        struct verifier *verifier, const struct op *op, enum attr_key key, int count)
 {
 	const struct attr *attr = attr_get(op, key);
 	if (attr && attr->kind == ATTR_INTEGERS && attr->count == count)
 		return attr;
-	verify_fail(verifier, op, "the attribute `%s` is not an array of %d numbers", key_name(key), count);
+	verify_fail(verifier, op, "the attribute `%s` is not an array of %d numbers", key_name(key),
+	        count);
 	return NULL;
 }
 
 static void check_chunk(struct verifier *verifier, const struct op *op)
 {
-	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
-	const struct attr *low = numbers(verifier, op, KEY_LOW, from->itensor->dims), *high = numbers(verifier, op, KEY_HIGH, from->itensor->dims);
+	const struct type *from = op->operand[0]->type;
+	const struct type *to = op->result[0]->type;
+	const struct attr *low = numbers(verifier, op, KEY_LOW, from->itensor->dims);
+	const struct attr *high = numbers(verifier, op, KEY_HIGH, from->itensor->dims);
 	int64_t words = 1;
 	for (int i = 0; low && high && i < from->itensor->dims; i++) {
-		if (low->integers[i] < 0 || low->integers[i] >= high->integers[i] || high->integers[i] > from->itensor->trip[i])
-			verify_fail(verifier, op, "range %d is no part of the %lld words there", i, (long long)from->itensor->trip[i]);
+		if (low->integers[i] < 0 || low->integers[i] >= high->integers[i] ||
+		        high->integers[i] > from->itensor->trip[i])
+			verify_fail(verifier, op, "range %d is no part of the %lld words there", i,
+			        (long long)from->itensor->trip[i]);
 		words *= high->integers[i] - low->integers[i];
 	}
-	if (low && high && !verifier->failed && (words != itensor_tiles(to->itensor) || stream_lanes(from) != stream_lanes(to)))
-		verify_fail(verifier, op, "%lld words of %lld lanes go on, which %s does not say", (long long)words, (long long)stream_lanes(from), to->text);
+	if (low && high && !verifier->failed &&
+	        (words != itensor_tiles(to->itensor) || stream_lanes(from) != stream_lanes(to)))
+		verify_fail(verifier, op, "%lld words of %lld lanes go on, which %s does not say",
+		        (long long)words, (long long)stream_lanes(from), to->text);
 }
 
 static void check_concat(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *words = numbers(verifier, op, KEY_WORDS, op->operands);
-	int64_t iterations = words && words->integers[0] > 0 ? itensor_tiles(op->operand[0]->type->itensor) / words->integers[0] : 0, sum = 0;
+	int64_t iterations = words && words->integers[0] > 0
+	        ? itensor_tiles(op->operand[0]->type->itensor) / words->integers[0]
+	        : 0;
+	int64_t sum = 0;
 	bool even = iterations > 0;
 	for (int i = 0; even && i < op->operands; i++) {
 		const struct type *part = op->operand[i]->type;
-		even = words->integers[i] > 0 && words->integers[i] <= INT64_MAX / iterations && words->integers[i] * iterations == itensor_tiles(part->itensor) &&
-		       stream_lanes(part) == stream_lanes(op->result[0]->type);
+		even = words->integers[i] > 0 && words->integers[i] <= INT64_MAX / iterations &&
+		        words->integers[i] * iterations == itensor_tiles(part->itensor) &&
+		        stream_lanes(part) == stream_lanes(op->result[0]->type);
 		sum += even ? words->integers[i] : 0;
 	}
 	if (words && (!even || sum * iterations != itensor_tiles(op->result[0]->type->itensor)))
-		verify_fail(verifier, op, "the words per turn do not consume the operands exactly, or do not form %s", op->result[0]->type->text);
+		verify_fail(verifier, op,
+		        "the words per turn do not consume the operands exactly, or do not form %s",
+		        op->result[0]->type->text);
 }
 
 static void check_join(struct verifier *verifier, const struct op *op)
@@ -96,10 +122,14 @@ static void check_join(struct verifier *verifier, const struct op *op)
 	bool even = true;
 	for (int i = 0; i < op->operands; i++) {
 		lanes += stream_lanes(op->operand[i]->type);
-		even = even && itensor_tiles(op->operand[i]->type->itensor) == itensor_tiles(to->itensor) && stream_lanes(op->operand[i]->type) == stream_lanes(op->operand[0]->type);
+		even = even &&
+		        itensor_tiles(op->operand[i]->type->itensor) ==
+		                itensor_tiles(to->itensor) &&
+		        stream_lanes(op->operand[i]->type) == stream_lanes(op->operand[0]->type);
 	}
 	if (!even || lanes != stream_lanes(to))
-		verify_fail(verifier, op, "words of its operands side by side are not those of %s", to->text);
+		verify_fail(verifier, op, "words of its operands side by side are not those of %s",
+		        to->text);
 }
 
 /* Words of `from`, or parts of them. */
@@ -113,32 +143,46 @@ static void check_buffer(struct verifier *verifier, const struct op *op)
 	const struct attr *phase = numbers(verifier, op, KEY_SERVICE_ROUNDS, op->results);
 	for (int i = 0; phase && i < op->results; i++) {
 		int64_t before = i ? phase->integers[i - 1] : 0;
-		const struct type *same = i && phase->integers[i] == before ? op->result[i - 1]->type : op->result[i]->type;
+		const struct type *same = i && phase->integers[i] == before
+		        ? op->result[i - 1]->type
+		        : op->result[i]->type;
 		if (phase->integers[i] < before || phase->integers[i] > before + 1)
-			verify_fail(verifier, op, "phases go on by one from 0 or 1, result by result");
+			verify_fail(
+			        verifier, op, "phases go on by one from 0 or 1, result by result");
 		else if (same != op->result[i]->type)
 			verify_fail(verifier, op, "results of one phase have one type");
-		else if (!phase->integers[i] && !passes_parts(op->operand[0]->type, op->result[i]->type))
-			verify_fail(verifier, op, "words of service round 0 have to be the operand's words or parts of them");
+		else if (!phase->integers[i] &&
+		        !passes_parts(op->operand[0]->type, op->result[i]->type))
+			verify_fail(verifier, op,
+			        "words of service round 0 have to be the operand's words or parts "
+			        "of them");
 	}
 	if (type_runs(op->results, op->result) > result_segments(OP_BUFFER))
-		verify_fail(verifier, op, "its results change type more than %d times", result_segments(OP_BUFFER) - 1);
+		verify_fail(verifier, op, "its results change type more than %d times",
+		        result_segments(OP_BUFFER) - 1);
 }
 
 static void check_route(struct verifier *verifier, const struct op *op)
 {
 	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
-		[OP_REASSOCIATE] = check_reassociate, [OP_CHUNK] = check_chunk, [OP_CONCAT] = check_concat, [OP_JOIN] = check_join, [OP_BUFFER] = check_buffer,
+		[OP_REASSOCIATE] = check_reassociate,
+		[OP_CHUNK] = check_chunk,
+		[OP_CONCAT] = check_concat,
+		[OP_JOIN] = check_join,
+		[OP_BUFFER] = check_buffer,
 	};
 	if (!check[op->code])
 		return;
 	if (!all_streams(op)) {
-		verify_fail(verifier, op, "its operands and results are not streams of one element type");
+		verify_fail(verifier, op,
+		        "its operands and results are not streams of one element type");
 		return;
 	}
 	check[op->code](verifier, op);
-	if (operand_segments(op->code) && type_runs(op->operands, op->operand) > operand_segments(op->code))
-		verify_fail(verifier, op, "its operands change type more than %d times", operand_segments(op->code) - 1);
+	if (operand_segments(op->code) &&
+	        type_runs(op->operands, op->operand) > operand_segments(op->code))
+		verify_fail(verifier, op, "its operands change type more than %d times",
+		        operand_segments(op->code) - 1);
 }
 
 static void check_streams(struct op *op, void *context)

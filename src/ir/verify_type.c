@@ -12,7 +12,8 @@ static bool is_scalar(const struct type *type)
 
 static bool is_word(const struct type *type)
 {
-	return is_scalar(type) || (type->kind == TYPE_VECTOR && is_scalar(type->element) && type_elements(type) > 0);
+	return is_scalar(type) ||
+	        (type->kind == TYPE_VECTOR && is_scalar(type->element) && type_elements(type) > 0);
 }
 
 /* NULL: nothing is wrong. */
@@ -23,7 +24,9 @@ static const char *itensor_error(const struct verifier *verifier, const struct t
 	const char *fault = itensor_fault(arena, type);
 	for (int i = 0; !fault && order->run_time && i < order->dims; i++)
 		if (order->run_time[i] && !verify_symbol(verifier, order->run_time[i]->symbol))
-			return text_format(arena, "trip count %d runs up to \"%s\", which is no input of one integer", i, order->run_time[i]->symbol);
+			return text_format(arena,
+			        "trip count %d runs up to \"%s\", which is no input of one integer",
+			        i, order->run_time[i]->symbol);
 	return fault;
 }
 
@@ -33,7 +36,8 @@ static const char *channel_error(const struct type *type)
 		return "the depth is not positive";
 	if (type->kind == TYPE_FIFO)
 		return is_word(type->element) ? NULL : "the word is neither a scalar nor a vector";
-	bool block = type->element->kind == TYPE_MEMREF && is_word(type->element->element) && type_elements(type->element) > 0;
+	bool block = type->element->kind == TYPE_MEMREF && is_word(type->element->element) &&
+	        type_elements(type->element) > 0;
 	return block ? NULL : "the block is not a memref of known extents";
 }
 
@@ -82,7 +86,8 @@ static void check_scalar(struct verifier *verifier, const struct op *op)
 	const char *error = scalar_type_error(op->code, operand, op->result[0]->type);
 	if (error)
 		verify_fail(verifier, op, "%s", error);
-	int64_t most = op->code == OP_CMPF ? 15 : 9, predicate = attr_integer_or(op, KEY_PREDICATE, -1);
+	int64_t most = op->code == OP_CMPF ? 15 : 9;
+	int64_t predicate = attr_integer_or(op, KEY_PREDICATE, -1);
 	if ((op->code == OP_CMPF || op->code == OP_CMPI) && (predicate < 0 || predicate > most))
 		verify_fail(verifier, op, "the predicate is not one of 0 to %" PRId64, most);
 }
@@ -90,12 +95,15 @@ static void check_scalar(struct verifier *verifier, const struct op *op)
 static void check_constant(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *value = attr_get(op, KEY_VALUE);
-	bool number = value && (value->kind == ATTR_BOOL || value->kind == ATTR_INTEGER || value->kind == ATTR_FLOAT || value->kind == ATTR_DENSE);
+	bool number = value &&
+	        (value->kind == ATTR_BOOL || value->kind == ATTR_INTEGER ||
+	                value->kind == ATTR_FLOAT || value->kind == ATTR_DENSE);
 	if (!number || value->type != op->result[0]->type)
 		verify_fail(verifier, op, "the value is not of the result's type");
 }
 
-static bool has_types(const struct type *function, bool inputs, int count, struct value *const *value)
+static bool has_types(
+        const struct type *function, bool inputs, int count, struct value *const *value)
 {
 	const struct type *const *type = inputs ? function->input : function->output;
 	if (count != (inputs ? function->inputs : function->outputs))
@@ -109,7 +117,8 @@ static bool has_types(const struct type *function, bool inputs, int count, struc
 static void check_return(struct verifier *verifier, const struct op *op)
 {
 	const struct op *function = op->parent->parent;
-	const struct attr *type = function->code == OP_FUNC ? attr_get(function, KEY_FUNCTION_TYPE) : NULL;
+	const struct attr *type =
+	        function->code == OP_FUNC ? attr_get(function, KEY_FUNCTION_TYPE) : NULL;
 	if (!type || !has_types(type->type, false, op->operands, op->operand))
 		verify_fail(verifier, op, "the types are not those of the function's results");
 }
@@ -120,17 +129,21 @@ static void check_call(struct verifier *verifier, const struct op *op)
 	const struct op *callee = module_find(verifier->module, name);
 	if (!callee)
 		verify_fail(verifier, op, "there is no function '%s'", name);
-	else if (!has_types(attr_get(callee, KEY_FUNCTION_TYPE)->type, true, op->operands, op->operand))
-		verify_fail(verifier, op, "the types are not those of the arguments of '%s': %s", name, attr_get(callee, KEY_FUNCTION_TYPE)->type->text);
+	else if (!has_types(attr_get(callee, KEY_FUNCTION_TYPE)->type, true, op->operands,
+	                 op->operand))
+		verify_fail(verifier, op, "the types are not those of the arguments of '%s': %s",
+		        name, attr_get(callee, KEY_FUNCTION_TYPE)->type->text);
 }
 
-/* Carried values: operands from the fourth on, results, block arguments from the second on and what the body yields. */
+/* Carried values: operands from the fourth on, results, block arguments from the second on and
+ * what the body yields. */
 static void check_for(struct verifier *verifier, const struct op *op)
 {
 	const struct block *body = op->region[0];
 	const struct op *yield = body->last;
 	int carried = op->results;
-	if (op->operands != 3 + carried || body->arguments != 1 + carried || yield->operands != carried) {
+	if (op->operands != 3 + carried || body->arguments != 1 + carried ||
+	        yield->operands != carried) {
 		verify_fail(verifier, op, "the carried values differ in number");
 		return;
 	}
@@ -140,16 +153,19 @@ static void check_for(struct verifier *verifier, const struct op *op)
 		same = same && operand_type(op, i) == counter;
 	for (int i = 0; i < carried; i++) {
 		const struct type *type = op->result[i]->type;
-		same = same && operand_type(op, 3 + i) == type && body->argument[1 + i]->type == type && yield->operand[i]->type == type;
+		same = same && operand_type(op, 3 + i) == type &&
+		        body->argument[1 + i]->type == type && yield->operand[i]->type == type;
 	}
 	if (!same)
-		verify_fail(verifier, op, "the counter's types or the carried values' types differ");
+		verify_fail(
+		        verifier, op, "the counter's types or the carried values' types differ");
 }
 
 /* A result that is one counter as it is: which; else -1. */
 static int counter_of(struct affine_map map, int result)
 {
-	int counter = -1, terms = affine_constant(map, result) != 0;
+	int counter = -1;
+	int terms = affine_constant(map, result) != 0;
 	for (int d = 0; d < map.dims; d++)
 		if (affine_at(map, result, d)) {
 			counter = affine_at(map, result, d) == 1 ? d : -1;
@@ -158,8 +174,10 @@ static int counter_of(struct affine_map map, int result)
 	return terms == 1 ? counter : -1;
 }
 
-/* The least and the largest value of a result; false: how far some counter goes is not known here, or it goes nowhere. */
-static bool range_of(struct affine_map map, int result, const int64_t *extent, int64_t *low, int64_t *high)
+/* The least and the largest value of a result; false: how far some counter goes is not known
+ * here, or it goes nowhere. */
+static bool range_of(
+        struct affine_map map, int result, const int64_t *extent, int64_t *low, int64_t *high)
 {
 	*low = *high = affine_constant(map, result);
 	for (int d = 0; d < map.dims; d++) {
@@ -171,24 +189,36 @@ static bool range_of(struct affine_map map, int result, const int64_t *extent, i
 	return true;
 }
 
-/* Windows, whose maps are sums, may leave what they are moved over: negative strides and dilations do. */
+/* Windows, whose maps are sums, may leave what they are moved over: negative strides and
+ * dilations do. */
 static void check_windows(struct verifier *verifier, const struct op *op, const struct attr *maps)
 {
 	int dims = maps->count ? maps->items[0].value->map.dims : 0;
-	int64_t *extent = ARENA_ARRAY(verifier->module->arena, int64_t, dims + 1), low, high;
+	int64_t *extent = ARENA_ARRAY(verifier->module->arena, int64_t, dims + 1);
+	int64_t low;
+	int64_t high;
 	for (int i = 0; i < op->operands; i++)
-		for (int r = 0; operand_type(op, i)->kind == TYPE_TENSOR && r < maps->items[i].value->map.results; r++) {
+		for (int r = 0; operand_type(op, i)->kind == TYPE_TENSOR &&
+		        r < maps->items[i].value->map.results;
+		        r++) {
 			int counter = counter_of(maps->items[i].value->map, r);
 			if (counter >= 0)
 				extent[counter] = operand_type(op, i)->shape[r];
 		}
 	for (int i = 0; i < op->operands; i++)
-		for (int r = 0; operand_type(op, i)->kind == TYPE_TENSOR && r < maps->items[i].value->map.results; r++) {
+		for (int r = 0; operand_type(op, i)->kind == TYPE_TENSOR &&
+		        r < maps->items[i].value->map.results;
+		        r++) {
 			int64_t has = operand_type(op, i)->shape[r];
-			if (!range_of(maps->items[i].value->map, r, extent, &low, &high) || (low >= 0 && high < has))
+			if (!range_of(maps->items[i].value->map, r, extent, &low, &high) ||
+			        (low >= 0 && high < has))
 				continue;
-			verify_fail(verifier, op, "operand %d is read from %lld to %lld in dim %d, which has %lld", i, (long long)low, (long long)high, r, (long long)has);
-			diag_note(verifier->module->diag, "accepted are strides, dilations and extents with which it stays inside");
+			verify_fail(verifier, op,
+			        "operand %d is read from %lld to %lld in dim %d, which has %lld", i,
+			        (long long)low, (long long)high, r, (long long)has);
+			diag_note(verifier->module->diag,
+			        "accepted are strides, dilations and extents with which it stays "
+			        "inside");
 			return;
 		}
 }
@@ -197,13 +227,16 @@ static void check_generic(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *maps = attr_get(op, KEY_INDEXING_MAPS);
 	const struct block *body = op->region[0];
-	if (!maps || maps->kind != ATTR_ARRAY || maps->count != op->operands || body->arguments != op->operands) {
+	if (!maps || maps->kind != ATTR_ARRAY || maps->count != op->operands ||
+	        body->arguments != op->operands) {
 		verify_fail(verifier, op, "there is not one map and one argument for each operand");
 		return;
 	}
 	for (int i = 0; i < op->operands; i++)
-		if (maps->items[i].value->kind != ATTR_MAP || body->argument[i]->type != type_scalar(operand_type(op, i)))
-			verify_fail(verifier, op, "operand %d does not fit its map or its argument", i);
+		if (maps->items[i].value->kind != ATTR_MAP ||
+		        body->argument[i]->type != type_scalar(operand_type(op, i)))
+			verify_fail(
+			        verifier, op, "operand %d does not fit its map or its argument", i);
 	if (!verifier->failed)
 		check_windows(verifier, op, maps);
 }
@@ -221,18 +254,24 @@ static void check_contract(struct verifier *verifier, const struct op *op)
 {
 	struct contract contract;
 	if (!contract_of(op, &contract))
-		wrong_types(verifier, op, "groups of i8 for each token, their f32 scales, weights of 4 to 8 bits and their f16 scales, for as many f32 sums");
+		wrong_types(verifier, op,
+		        "groups of i8 for each token, their f32 scales, weights of 4 to 8 bits and "
+		        "their f16 scales, for as many f32 sums");
 	else if (contract.token_symbol && !verify_symbol(verifier, contract.token_symbol))
 		verify_fail(verifier, op, "the attribute `rows` names no input of one integer");
 }
 
 static void check_pad_tokens(struct verifier *verifier, const struct op *op)
 {
-	const struct type *from = operand_type(op, 0), *to = op->result[0]->type;
+	const struct type *from = operand_type(op, 0);
+	const struct type *to = op->result[0]->type;
 	const char *rows = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	if (from->kind == TYPE_ITENSOR && to->kind == TYPE_ITENSOR) {
-		if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor) || (!from->itensor->run_time && !to->itensor->run_time))
-			wrong_types(verifier, op, "a stream of the valid tokens and one of all tokens");
+		if (stream_lanes(from) != stream_lanes(to) ||
+		        itensor_tiles(from->itensor) != itensor_tiles(to->itensor) ||
+		        (!from->itensor->run_time && !to->itensor->run_time))
+			wrong_types(
+			        verifier, op, "a stream of the valid tokens and one of all tokens");
 		return;
 	}
 	int64_t axis = attr_integer_or(op, KEY_AXIS, -1);
@@ -244,7 +283,8 @@ static void check_pad_tokens(struct verifier *verifier, const struct op *op)
 
 static bool is_stack(const struct type *stack, const struct type *row)
 {
-	if (stack->kind != TYPE_TENSOR || row->kind != TYPE_TENSOR || stack->rank != row->rank + 1 || stack->element != row->element)
+	if (stack->kind != TYPE_TENSOR || row->kind != TYPE_TENSOR ||
+	        stack->rank != row->rank + 1 || stack->element != row->element)
 		return false;
 	for (int i = 0; i < row->rank; i++)
 		if (stack->shape[i + 1] != row->shape[i])
@@ -255,7 +295,8 @@ static bool is_stack(const struct type *stack, const struct type *row)
 static void check_insert_layer(struct verifier *verifier, const struct op *op)
 {
 	const struct type *stack = op->result[0]->type;
-	if (operand_type(op, 1) != stack || operand_type(op, 2)->kind != TYPE_INDEX || !is_stack(stack, operand_type(op, 0)))
+	if (operand_type(op, 1) != stack || operand_type(op, 2)->kind != TYPE_INDEX ||
+	        !is_stack(stack, operand_type(op, 0)))
 		wrong_types(verifier, op, "a row, a stack of such rows and a layer number");
 }
 
@@ -266,20 +307,25 @@ static void check_layer_extract(struct verifier *verifier, const struct op *op)
 	if (!is_stack(stack, op->result[0]->type))
 		wrong_types(verifier, op, "a stack and its row");
 	else if (index < 0 || index >= stack->shape[0])
-		verify_fail(verifier, op, "the index is not one of 0 to %" PRId64, stack->shape[0] - 1);
+		verify_fail(
+		        verifier, op, "the index is not one of 0 to %" PRId64, stack->shape[0] - 1);
 }
 
 static void check_pop(struct verifier *verifier, const struct op *op)
 {
-	const struct type *when = operand_type(op, 0), *fifo = operand_type(op, 1);
-	if (fifo->kind != TYPE_FIFO || fifo->element != op->result[0]->type || when->kind != TYPE_INTEGER || when->width != 1)
+	const struct type *when = operand_type(op, 0);
+	const struct type *fifo = operand_type(op, 1);
+	if (fifo->kind != TYPE_FIFO || fifo->element != op->result[0]->type ||
+	        when->kind != TYPE_INTEGER || when->width != 1)
 		wrong_types(verifier, op, "a flag, a FIFO and its word");
 }
 
 static void check_push(struct verifier *verifier, const struct op *op)
 {
-	const struct type *when = operand_type(op, 0), *fifo = operand_type(op, 2);
-	if (fifo->kind != TYPE_FIFO || fifo->element != operand_type(op, 1) || when->kind != TYPE_INTEGER || when->width != 1)
+	const struct type *when = operand_type(op, 0);
+	const struct type *fifo = operand_type(op, 2);
+	if (fifo->kind != TYPE_FIFO || fifo->element != operand_type(op, 1) ||
+	        when->kind != TYPE_INTEGER || when->width != 1)
 		wrong_types(verifier, op, "a flag, a word and a FIFO of such words");
 }
 
@@ -315,7 +361,11 @@ static void check_dot(struct verifier *verifier, const struct op *op)
 {
 	struct dot dot;
 	if (!dot_of(op, &dot))
-		wrong_types(verifier, op, "one or two words of integers (`input_words`: how many), one or two more of as many lanes, and an i32 for each pair; the products of two fit one multiplier side by side; or, with `columns`, a word and one of so many times its lanes, and a word of so many i32");
+		wrong_types(verifier, op,
+		        "one or two words of integers (`input_words`: how many), one or two more "
+		        "of as many lanes, and an i32 for each pair; the products of two fit one "
+		        "multiplier side by side; or, with `columns`, a word and one of so many "
+		        "times its lanes, and a word of so many i32");
 }
 
 static int64_t lanes(const struct type *type)
@@ -329,7 +379,9 @@ static void check_join(struct verifier *verifier, const struct op *op)
 	int64_t total = 0;
 	bool same = op->operands > 0;
 	for (int i = 0; i < op->operands; i++) {
-		same = same && lanes(operand_type(op, i)) && operand_type(op, i) == operand_type(op, 0) && type_scalar(operand_type(op, i)) == type_scalar(result);
+		same = same && lanes(operand_type(op, i)) &&
+		        operand_type(op, i) == operand_type(op, 0) &&
+		        type_scalar(operand_type(op, i)) == type_scalar(result);
 		total += lanes(operand_type(op, i));
 	}
 	if (!same || total != lanes(result))
@@ -338,10 +390,13 @@ static void check_join(struct verifier *verifier, const struct op *op)
 
 static void check_split(struct verifier *verifier, const struct op *op)
 {
-	const struct type *word = operand_type(op, 0), *result = op->result[0]->type;
+	const struct type *word = operand_type(op, 0);
+	const struct type *result = op->result[0]->type;
 	bool divides = lanes(result) && lanes(word) % lanes(result) == 0;
-	if (!lanes(word) || !divides || type_scalar(word) != type_scalar(result) || operand_type(op, 1)->kind != TYPE_INDEX)
-		wrong_types(verifier, op, "a word and a part number; the result's lanes divide the word's");
+	if (!lanes(word) || !divides || type_scalar(word) != type_scalar(result) ||
+	        operand_type(op, 1)->kind != TYPE_INDEX)
+		wrong_types(verifier, op,
+		        "a word and a part number; the result's lanes divide the word's");
 }
 
 static bool indexes(const struct op *op, int first, const struct type *array)
@@ -356,22 +411,29 @@ static bool indexes(const struct op *op, int first, const struct type *array)
 
 static void check_load(struct verifier *verifier, const struct op *op)
 {
-	if (op->operands < 1 || !indexes(op, 1, operand_type(op, 0)) || operand_type(op, 0)->element != op->result[0]->type)
-		wrong_types(verifier, op, "an array, an index for each of its dims, and its element");
+	if (op->operands < 1 || !indexes(op, 1, operand_type(op, 0)) ||
+	        operand_type(op, 0)->element != op->result[0]->type)
+		wrong_types(
+		        verifier, op, "an array, an index for each of its dims, and its element");
 }
 
 static void check_store(struct verifier *verifier, const struct op *op)
 {
-	if (op->operands < 2 || !indexes(op, 2, operand_type(op, 1)) || operand_type(op, 1)->element != operand_type(op, 0))
-		wrong_types(verifier, op, "a value, an array of such values and an index for each of its dims");
+	if (op->operands < 2 || !indexes(op, 2, operand_type(op, 1)) ||
+	        operand_type(op, 1)->element != operand_type(op, 0))
+		wrong_types(verifier, op,
+		        "a value, an array of such values and an index for each of its dims");
 }
 
 static void check_write(struct verifier *verifier, const struct op *op)
 {
-	const struct type *when = operand_type(op, 0), *port = operand_type(op, 2);
+	const struct type *when = operand_type(op, 0);
+	const struct type *port = operand_type(op, 2);
 	bool fits = type_is_port(port) && port->rank == 1 && port->element == operand_type(op, 1);
-	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 || operand_type(op, 3)->kind != TYPE_INDEX)
-		wrong_types(verifier, op, "a flag, a word, a memory port of such words and an index");
+	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 ||
+	        operand_type(op, 3)->kind != TYPE_INDEX)
+		wrong_types(
+		        verifier, op, "a flag, a word, a memory port of such words and an index");
 }
 
 static void check_alloca(struct verifier *verifier, const struct op *op)
@@ -384,11 +446,13 @@ static void check_alloca(struct verifier *verifier, const struct op *op)
 static void check_apply(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *map = attr_get(op, KEY_MAP);
-	bool right = map && map->kind == ATTR_MAP && map->map.results == 1 && map->map.dims == op->operands && op->result[0]->type->kind == TYPE_INDEX;
+	bool right = map && map->kind == ATTR_MAP && map->map.results == 1 &&
+	        map->map.dims == op->operands && op->result[0]->type->kind == TYPE_INDEX;
 	for (int i = 0; i < op->operands; i++)
 		right = right && operand_type(op, i)->kind == TYPE_INDEX;
 	if (!right)
-		wrong_types(verifier, op, "a map with one result and one index for each of its dims");
+		wrong_types(
+		        verifier, op, "a map with one result and one index for each of its dims");
 }
 
 static void check_broadcast(struct verifier *verifier, const struct op *op)
@@ -400,7 +464,8 @@ static void check_broadcast(struct verifier *verifier, const struct op *op)
 
 static bool is_lane(const struct type *word, const struct type *element, const struct type *number)
 {
-	return word->kind == TYPE_VECTOR && word->element == element && (number->kind == TYPE_INDEX || number->kind == TYPE_INTEGER);
+	return word->kind == TYPE_VECTOR && word->element == element &&
+	        (number->kind == TYPE_INDEX || number->kind == TYPE_INTEGER);
 }
 
 static void check_lane(struct verifier *verifier, const struct op *op)
@@ -411,19 +476,40 @@ static void check_lane(struct verifier *verifier, const struct op *op)
 
 static void check_set_lane(struct verifier *verifier, const struct op *op)
 {
-	if (operand_type(op, 1) != op->result[0]->type || !is_lane(operand_type(op, 1), operand_type(op, 0), operand_type(op, 2)))
+	if (operand_type(op, 1) != op->result[0]->type ||
+	        !is_lane(operand_type(op, 1), operand_type(op, 0), operand_type(op, 2)))
 		wrong_types(verifier, op, "an element, a word of such elements and a lane number");
 }
 
 void verify_op_types(struct verifier *verifier, const struct op *op)
 {
 	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
-		[OP_CONSTANT] = check_constant, [OP_RETURN] = check_return, [OP_CALL] = check_call, [OP_FOR] = check_for,
-		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_PAD_TOKENS] = check_pad_tokens, [OP_LAYER_SELECT] = check_layer_select, [OP_INSERT_LAYER] = check_insert_layer, [OP_LAYER_EXTRACT] = check_layer_extract,
-		[OP_POP] = check_pop, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
-		[OP_TREE] = check_tree, [OP_DOT] = check_dot, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
-		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_WRITE] = check_write, [OP_APPLY] = check_apply,
-		[OP_BROADCAST] = check_broadcast, [OP_LANE] = check_lane, [OP_SET_LANE] = check_set_lane,
+		[OP_CONSTANT] = check_constant,
+		[OP_RETURN] = check_return,
+		[OP_CALL] = check_call,
+		[OP_FOR] = check_for,
+		[OP_GENERIC] = check_generic,
+		[OP_CONTRACT] = check_contract,
+		[OP_PAD_TOKENS] = check_pad_tokens,
+		[OP_LAYER_SELECT] = check_layer_select,
+		[OP_INSERT_LAYER] = check_insert_layer,
+		[OP_LAYER_EXTRACT] = check_layer_extract,
+		[OP_POP] = check_pop,
+		[OP_PUSH] = check_push,
+		[OP_ACQUIRE] = check_acquire,
+		[OP_RELEASE] = check_release,
+		[OP_TREE] = check_tree,
+		[OP_DOT] = check_dot,
+		[OP_JOIN_LANES] = check_join,
+		[OP_SPLIT_LANES] = check_split,
+		[OP_ALLOCA] = check_alloca,
+		[OP_MEMREF_LOAD] = check_load,
+		[OP_MEMREF_STORE] = check_store,
+		[OP_WRITE] = check_write,
+		[OP_APPLY] = check_apply,
+		[OP_BROADCAST] = check_broadcast,
+		[OP_LANE] = check_lane,
+		[OP_SET_LANE] = check_set_lane,
 	};
 	if (check[op->code])
 		check[op->code](verifier, op);

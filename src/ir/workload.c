@@ -1,15 +1,19 @@
-/* What the work of one launch looks like to the contraction unit: how many tokens it has, whether they are counted at run
- * time, and how weights and small operands reach the unit. */
+/* What the work of one launch looks like to the contraction unit: how many tokens it has,
+ * whether they are counted at run time, and how weights and small operands reach the unit. */
 #include "ir/workload.h"
 #include "ir/ir.h"
 
-#define PIGGYBACK_SHARE 120      /* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are to be a quarter of its words at most (bundle_ports.c) */
+/* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are
+ * to be a quarter of its words at most (bundle_ports.c) */
+#define PIGGYBACK_SHARE 120
 
 int64_t engine_tokens(const struct block *block, const char **rows)
 {
 	int64_t most = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t own = op->code == OP_FOR ? engine_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 0;
+		int64_t own = op->code == OP_FOR  ? engine_tokens(op->region[0], rows)
+		        : op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1)
+		                                  : 0;
 		most = own > most ? own : most;
 		if (op->code == OP_CONTRACT && rows)
 			*rows = attr_text_or(op, KEY_TOKEN_COUNT, *rows);
@@ -53,8 +57,11 @@ static int64_t bytes_of(const struct type *tensor)
 /* From stream level on main says in an attribute of its own what its arguments are. */
 static const char *role_of(const struct op *main, int argument, const struct type **type)
 {
-	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS), *role = inputs ? attr_item(inputs->items[argument].value, KEY_ROLE) : function_argument_attr(main, argument, KEY_STREAM_ROLE);
-	*type = inputs ? attr_item(inputs->items[argument].value, KEY_TYPE)->type : main->region[0]->argument[argument]->type;
+	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
+	const struct attr *role = inputs ? attr_item(inputs->items[argument].value, KEY_ROLE)
+	                                 : function_argument_attr(main, argument, KEY_STREAM_ROLE);
+	*type = inputs ? attr_item(inputs->items[argument].value, KEY_TYPE)->type
+	               : main->region[0]->argument[argument]->type;
 	return role ? role->text : "input";
 }
 
@@ -63,7 +70,8 @@ static bool reals_are_few(const struct op *main)
 {
 	const struct block *body = main->region[0];
 	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
-	int64_t reals = 0, weights = 0;
+	int64_t reals = 0;
+	int64_t weights = 0;
 	for (int i = 0; i < (inputs ? inputs->count : body->arguments); i++) {
 		const struct type *type;
 		const char *role = role_of(main, i, &type);
@@ -91,7 +99,8 @@ bool engine_has_run_time_tiles(const struct block *body)
 
 bool operands_use_full_words(const struct op *main)
 {
-	return operands_share_weight_port(main) || (engine_has_run_time_tiles(main->region[0]) && reals_are_few(main));
+	return operands_share_weight_port(main) ||
+	        (engine_has_run_time_tiles(main->region[0]) && reals_are_few(main));
 }
 
 int engine_word_uses(struct engine_shape shape)
@@ -101,11 +110,14 @@ int engine_word_uses(struct engine_shape shape)
 
 struct engine_shape engine_shape(const struct block *body)
 {
-	struct engine_shape shape = {1, 1};
+	struct engine_shape shape = { 1, 1 };
 	for (const struct op *op = body->first; op; op = op->next) {
-		struct engine_shape own = op->code == OP_FOR ? engine_shape(op->region[0]) : (struct engine_shape){1, 1};
+		struct engine_shape own = op->code == OP_FOR ? engine_shape(op->region[0])
+		                                             : (struct engine_shape){ 1, 1 };
 		if (op->code == OP_CONTRACT)
-			own = (struct engine_shape){(int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1), (int)attr_integer_or(op, KEY_PES_PER_PORT, 1)};
+			own = (struct engine_shape){ (int)attr_integer_or(
+				                             op, KEY_TOKENS_PER_CYCLE, 1),
+				(int)attr_integer_or(op, KEY_PES_PER_PORT, 1) };
 		shape = engine_word_uses(own) > engine_word_uses(shape) ? own : shape;
 	}
 	return shape;
@@ -115,8 +127,12 @@ int64_t run_time_tokens_least(const struct op *main)
 {
 	int64_t least = 0;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
-		const struct attr *counted = function_argument_attr(main, i, KEY_STREAM_TOKEN_COUNT), *axis = function_argument_attr(main, i, KEY_STREAM_AXIS);
-		int64_t rows = counted && axis ? main->region[0]->argument[i]->type->shape[axis->integer] : 0;
+		const struct attr *counted =
+		        function_argument_attr(main, i, KEY_STREAM_TOKEN_COUNT);
+		const struct attr *axis = function_argument_attr(main, i, KEY_STREAM_AXIS);
+		int64_t rows = counted && axis
+		        ? main->region[0]->argument[i]->type->shape[axis->integer]
+		        : 0;
 		least = rows && (!least || rows < least) ? rows : least;
 	}
 	return least;
@@ -135,9 +151,11 @@ void mark_engine_shape(struct module *module, struct block *block, struct engine
 			mark_engine_shape(module, op->region[0], shape);
 		if (op->code != OP_CONTRACT)
 			continue;
-		attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_integer(module, shape.tokens_per_cycle));
+		attr_set(module, op, KEY_TOKENS_PER_CYCLE,
+		        attr_integer(module, shape.tokens_per_cycle));
 		if (shape.pes_per_port > 1 || attr_get(op, KEY_PES_PER_PORT))
-			attr_set(module, op, KEY_PES_PER_PORT, attr_integer(module, shape.pes_per_port));
+			attr_set(module, op, KEY_PES_PER_PORT,
+			        attr_integer(module, shape.pes_per_port));
 	}
 }
 
@@ -149,7 +167,8 @@ void mark_result_lanes(struct module *module, struct block *block, int64_t pes)
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			mark_result_lanes(module, op->region[0], pes);
-		if (op->code == OP_CONTRACT && (lanes < 4 * ENGINE_BASE_LANES || attr_get(op, KEY_LANES)))
+		if (op->code == OP_CONTRACT &&
+		        (lanes < 4 * ENGINE_BASE_LANES || attr_get(op, KEY_LANES)))
 			attr_set(module, op, KEY_LANES, attr_integer(module, lanes));
 	}
 }

@@ -1,16 +1,17 @@
-/* The box is packed: coordinates that no tile covers take no room, so the rows of a tile of a matrix lie one after the other.  Data dims are the types' own,
- * or, where one type counts along the tensor's dims and the other along its linear addresses, the one dim of addresses. */
+/* The box is packed: coordinates that no tile covers take no room, so the rows of a tile of a
+ * matrix lie one after the other.  Data dims are the types' own, or, where one type counts along
+ * the tensor's dims and the other along its linear addresses, the one dim of addresses. */
 #include "itensor/box.h"
 #include "itensor/coverage.h"
 #include "itensor/walk.h"
 
-#define WORDS_LEAST 16        /* of a box, where some of its loops may take one turn */
+#define WORDS_LEAST 16 /* of a box, where some of its loops may take one turn */
 
-struct view {                 /* a type's walk, and where the lanes of a tile lie */
+struct view { /* a type's walk, and where the lanes of a tile lie */
 	struct walk walk;
 	int64_t lanes;
-	int64_t *lane;            /* [lanes][rank] */
-	bool scattered;           /* on linear addresses, a tile that is no row of neighbours */
+	int64_t *lane;  /* [lanes][rank] */
+	bool scattered; /* on linear addresses, a tile that is no row of neighbours */
 };
 
 static void view_lanes(struct arena *arena, struct view *view)
@@ -19,7 +20,7 @@ static void view_lanes(struct arena *arena, struct view *view)
 	view->lanes = 1;
 	for (int r = 0; r < rank; r++)
 		view->lanes *= view->walk.tile[r];
-	view->lane = ARENA_ARRAY(arena, int64_t, view->lanes * rank + 1);
+	view->lane = ARENA_ARRAY(arena, int64_t, view->lanes *rank + 1);
 	for (int64_t l = 0; l < view->lanes; l++) {
 		int64_t rest = l;
 		for (int r = rank - 1; r >= 0; r--) {
@@ -40,7 +41,9 @@ static int64_t linear(const struct type *tensor, const int64_t *coordinate)
 /* The same walk over the tensor's linear addresses. */
 static struct view view_linear(struct arena *arena, const struct type *tensor, struct view from)
 {
-	struct view to = {.walk = from.walk, .lanes = from.lanes, .lane = ARENA_ARRAY(arena, int64_t, from.lanes)};
+	struct view to = { .walk = from.walk,
+		.lanes = from.lanes,
+		.lane = ARENA_ARRAY(arena, int64_t, from.lanes) };
 	to.walk.rank = 1;
 	to.walk.tile = ARENA_ARRAY(arena, int64_t, 1);
 	to.walk.offset = ARENA_ARRAY(arena, int64_t, 1);
@@ -56,9 +59,10 @@ static struct view view_linear(struct arena *arena, const struct type *tensor, s
 	return to;
 }
 
-static struct view view_of(struct arena *arena, const struct type *tensor, const struct type *type, bool linearly)
+static struct view view_of(
+        struct arena *arena, const struct type *tensor, const struct type *type, bool linearly)
 {
-	struct view view = {.walk = itensor_walk(arena, type)};
+	struct view view = { .walk = itensor_walk(arena, type) };
 	view_lanes(arena, &view);
 	if (linearly && type->itensor->map.results == tensor->rank)
 		view = view_linear(arena, tensor, view);
@@ -66,7 +70,8 @@ static struct view view_of(struct arena *arena, const struct type *tensor, const
 	return view;
 }
 
-/* Lanes along the box's innermost dim make whole words: of the dims, the one along which the writer's tile lies. */
+/* Lanes along the box's innermost dim make whole words: of the dims, the one along which the
+ * writer's tile lies. */
 static int innermost(const struct view *view)
 {
 	int dim = view->walk.rank - 1;
@@ -76,7 +81,8 @@ static int innermost(const struct view *view)
 	return dim;
 }
 
-static void add_dim(struct box_side *side, const struct view *view, const struct axis *axis, int dim, int64_t pitch)
+static void add_dim(struct box_side *side, const struct view *view, const struct axis *axis,
+        int dim, int64_t pitch)
 {
 	int rank = view->walk.rank;
 	side->first += axis->start * pitch;
@@ -88,7 +94,9 @@ static void add_dim(struct box_side *side, const struct view *view, const struct
 
 static struct box_side side_new(struct arena *arena, const struct view *view)
 {
-	struct box_side side = {.loops = view->walk.loops, .trip = view->walk.trip, .lanes = view->lanes};
+	struct box_side side = {
+		.loops = view->walk.loops, .trip = view->walk.trip, .lanes = view->lanes
+	};
 	side.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, side.loops + 1);
 	for (int l = 0; l < side.loops; l++)
 		side.run_time[l] = walk_run_time(view->walk, l);
@@ -107,8 +115,10 @@ static void merge_inner(struct arena *arena, struct box_side *side, int shared)
 	merged.loops = 0;
 	for (int l = 0; l < side->loops; l++) {
 		int last = merged.loops - 1;
-		bool joins = l > shared && !side->run_time[l] && merged.step[last] == side->step[l] * side->trip[l];
-		merged.trip[joins ? last : merged.loops] = side->trip[l] * (joins ? merged.trip[last] : 1);
+		bool joins = l > shared && !side->run_time[l] &&
+		        merged.step[last] == side->step[l] * side->trip[l];
+		merged.trip[joins ? last : merged.loops] =
+		        side->trip[l] * (joins ? merged.trip[last] : 1);
 		merged.step[joins ? last : merged.loops] = side->step[l];
 		if (!joins)
 			merged.run_time[merged.loops] = side->run_time[l];
@@ -117,27 +127,36 @@ static void merge_inner(struct arena *arena, struct box_side *side, int shared)
 	*side = merged;
 }
 
-/* The axis of a dim on both sides: packed where both leave out the same coordinates, else from the writer's first to its last. */
-static const char *both_axes(struct arena *arena, const struct view *from, const struct view *to, int shared, int dim, bool same, struct axis *fill, struct axis *drain)
+/* The axis of a dim on both sides: packed where both leave out the same coordinates, else from
+ * the writer's first to its last. */
+static const char *both_axes(struct arena *arena, const struct view *from, const struct view *to,
+        int shared, int dim, bool same, struct axis *fill, struct axis *drain)
 {
-	bool packed = same && coverage_axis(arena, from->walk, shared, dim, true, fill) && coverage_axis(arena, to->walk, shared, dim, true, drain);
+	bool packed = same && coverage_axis(arena, from->walk, shared, dim, true, fill) &&
+	        coverage_axis(arena, to->walk, shared, dim, true, drain);
 	if (packed && fill->extent == drain->extent)
 		return NULL;
 	coverage_axis(arena, from->walk, shared, dim, false, fill);
 	coverage_axis(arena, to->walk, shared, dim, false, drain);
 	if (drain->low < fill->low || drain->low + drain->extent > fill->low + fill->extent)
-		return text_format(arena, "the reader wants elements of data dim %d that the writer does not send", dim);
+		return text_format(arena,
+		        "the reader wants elements of data dim %d that the writer does not send",
+		        dim);
 	drain->start += drain->low - fill->low;
 	return NULL;
 }
 
-static void add_axes(struct arena *arena, struct box *box, const struct view *from, const struct view *to, bool same)
+static void add_axes(struct arena *arena, struct box *box, const struct view *from,
+        const struct view *to, bool same)
 {
-	int rank = from->walk.rank, inner = innermost(from);
+	int rank = from->walk.rank;
+	int inner = innermost(from);
 	box->elements = 1;
-	for (int i = 0; i < rank && !box->why; i++) {           /* innermost first: that dim, then the others from the last on */
+	/* innermost first: that dim, then the others from the last on */
+	for (int i = 0; i < rank && !box->why; i++) {
 		int dim = i == 0 ? inner : rank - i > inner ? rank - i : rank - 1 - i;
-		struct axis fill, drain;
+		struct axis fill;
+		struct axis drain;
 		box->why = both_axes(arena, from, to, box->shared, dim, same, &fill, &drain);
 		add_dim(&box->fill, from, &fill, dim, box->elements);
 		add_dim(&box->drain, to, &drain, dim, box->elements);
@@ -146,26 +165,32 @@ static void add_axes(struct arena *arena, struct box *box, const struct view *fr
 }
 
 /* On linear addresses of the whole tensor: what a tile that is no row of neighbours needs. */
-static void add_whole(const struct type *tensor, struct box *box, struct view *view, struct box_side *side)
+static void add_whole(
+        const struct type *tensor, struct box *box, struct view *view, struct box_side *side)
 {
-	struct axis axis = {.start = view->walk.offset[0], .step = view->walk.vector};
+	struct axis axis = { .start = view->walk.offset[0], .step = view->walk.vector };
 	add_dim(side, view, &axis, 0, 1);
 	box->elements = type_elements(tensor);
 }
 
-/* In each turn of the first loops the writer sends every element of a box once, and the reader wants none beside. */
-static bool reads_part(struct arena *arena, const struct walk *from, const struct walk *to, int shared, int64_t *elements)
+/* In each turn of the first loops the writer sends every element of a box once, and the reader
+ * wants none beside. */
+static bool reads_part(struct arena *arena, const struct walk *from, const struct walk *to,
+        int shared, int64_t *elements)
 {
-	int64_t *shape = ARENA_ARRAY(arena, int64_t, from->rank + 1), sent = 1;
+	int64_t *shape = ARENA_ARRAY(arena, int64_t, from->rank + 1);
+	int64_t sent = 1;
 	coverage_shape(arena, *from, shared, shape);
 	*elements = 1;
 	for (int l = shared; l < from->loops; l++)
 		sent *= from->trip[l];
 	for (int r = 0; r < from->rank; r++) {
-		struct axis fill, drain;
+		struct axis fill;
+		struct axis drain;
 		coverage_axis(arena, *from, shared, r, false, &fill);
 		coverage_axis(arena, *to, shared, r, false, &drain);
-		if (fill.extent != shape[r] || drain.low < fill.low || drain.low + drain.extent > fill.low + fill.extent)
+		if (fill.extent != shape[r] || drain.low < fill.low ||
+		        drain.low + drain.extent > fill.low + fill.extent)
 			return false;
 		sent *= from->tile[r];
 		*elements *= fill.extent;
@@ -173,10 +198,12 @@ static bool reads_part(struct arena *arena, const struct walk *from, const struc
 	return sent == *elements;
 }
 
-/* The loops to share where the reader wants part of the data only: those with which two halves are the least, or none. */
+/* The loops to share where the reader wants part of the data only: those with which two halves
+ * are the least, or none. */
 static int share_part(struct arena *arena, const struct walk *from, const struct walk *to, int most)
 {
-	int64_t elements, least = INT64_MAX;
+	int64_t elements;
+	int64_t least = INT64_MAX;
 	int best = 0;
 	if (reads_part(arena, from, to, 0, &elements))
 		least = elements;
@@ -189,10 +216,12 @@ static int share_part(struct arena *arena, const struct walk *from, const struct
 	return best;
 }
 
-static bool can_share(struct arena *arena, const struct walk *from, const struct walk *to, int shared)
+static bool can_share(
+        struct arena *arena, const struct walk *from, const struct walk *to, int shared)
 {
 	int64_t elements;
-	return !coverage_differs(arena, *from, *to, shared) || reads_part(arena, from, to, shared, &elements);
+	return !coverage_differs(arena, *from, *to, shared) ||
+	        reads_part(arena, from, to, shared, &elements);
 }
 
 /* One loop as two, the inner one of so many turns. */
@@ -205,19 +234,24 @@ static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t 
 	parted.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, parted.loops);
 	for (int l = 0; l < parted.loops; l++) {
 		int from = l > loop ? l - 1 : l;
-		parted.trip[l] = l == loop ? walk->trip[from] / iterations : l == loop + 1 ? iterations : walk->trip[from];
+		parted.trip[l] = l == loop ? walk->trip[from] / iterations
+		        : l == loop + 1    ? iterations
+		                           : walk->trip[from];
 		parted.run_time[l] = walk_run_time(*walk, from);
 		for (int r = 0; r < walk->rank; r++)
-			parted.vector[l * walk->rank + r] = walk->vector[from * walk->rank + r] * (l == loop ? iterations : 1);
+			parted.vector[l * walk->rank + r] =
+			        walk->vector[from * walk->rank + r] * (l == loop ? iterations : 1);
 	}
 	*walk = parted;
 }
 
-/* Turns of the last shared loop that one box is for: handing a box over takes as long as some words, of which there may be few where a number is known at run time only, of the words or of what stands around
- * them: rows of a cache come in blocks, for a few heads each. */
+/* Turns of the last shared loop that one box is for: handing a box over takes as long as some
+ * words, of which there may be few where a number is known at run time only, of the words or of
+ * what stands around them: rows of a cache come in blocks, for a few heads each. */
 static int64_t iterations_per_box(const struct walk *from, int shared)
 {
-	int64_t words = 1, iterations = 1;
+	int64_t words = 1;
+	int64_t iterations = 1;
 	bool bound = false;
 	for (int l = 0; l < from->loops; l++) {
 		const struct run_time_trip *trip = walk_run_time(*from, l);
@@ -232,15 +266,22 @@ static int64_t iterations_per_box(const struct walk *from, int shared)
 	return iterations < from->trip[shared - 1] ? iterations : 1;
 }
 
-struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
+struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from,
+        const struct type *to, int shared)
 {
 	bool linearly = from->itensor->map.results != to->itensor->map.results;
-	struct view writer = view_of(arena, tensor, from, linearly), reader = view_of(arena, tensor, to, linearly);
+	struct view writer = view_of(arena, tensor, from, linearly);
+	struct view reader = view_of(arena, tensor, to, linearly);
 	bool scattered = writer.scattered || reader.scattered;
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
 	int most = walk_share(arena, &writer.walk, &reader.walk);
-	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered ? 0 : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most) : reorder.shared};
-	int64_t iterations = box.shared < 0 || box.shared > most ? 1 : iterations_per_box(&writer.walk, box.shared);
+	struct box box = { .shared = shared != BOX_LEAST ? shared
+		        : scattered                      ? 0
+		        : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most)
+		                      : reorder.shared };
+	int64_t iterations = box.shared < 0 || box.shared > most
+	        ? 1
+	        : iterations_per_box(&writer.walk, box.shared);
 	if (iterations > 1 && !scattered) {
 		part_loop(arena, &writer.walk, box.shared - 1, iterations);
 		part_loop(arena, &reader.walk, box.shared - 1, iterations);
@@ -248,13 +289,20 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	box.halves = box.shared ? 2 : 1;
 	box.fill = side_new(arena, &writer);
 	box.drain = side_new(arena, &reader);
-	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || !can_share(arena, &writer.walk, &reader.walk, box.shared))))
-		box.why = text_format(arena, "producer and consumer do not share %d loops", box.shared);
+	if (box.shared < 0 || box.shared > most ||
+	        (box.shared &&
+	                (scattered || !can_share(arena, &writer.walk, &reader.walk, box.shared))))
+		box.why = text_format(
+		        arena, "producer and consumer do not share %d loops", box.shared);
 	else if (scattered) {
 		add_whole(tensor, &box, &writer, &box.fill);
 		add_whole(tensor, &box, &reader, &box.drain);
 	} else
-		add_axes(arena, &box, &writer, &reader, !reorder.why || (box.shared && !coverage_differs(arena, writer.walk, reader.walk, box.shared)));
+		add_axes(arena, &box, &writer, &reader,
+		        !reorder.why ||
+		                (box.shared &&
+		                        !coverage_differs(
+		                                arena, writer.walk, reader.walk, box.shared)));
 	if (box.why)
 		return box;
 	merge_inner(arena, &box.fill, box.shared);
@@ -262,21 +310,25 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	return box;
 }
 
-/* Does the side move its lanes in runs of so many neighbours, each of which begins at a multiple of them? */
+/* Does the side move its lanes in runs of so many neighbours, each of which begins at a multiple
+ * of them? */
 static bool moves_runs(const struct box_side *side, int64_t run)
 {
 	bool good = side->lanes % run == 0 && side->first % run == 0;
 	for (int l = 0; l < side->loops; l++)
 		good = good && side->step[l] % run == 0;
 	for (int64_t l = 0; good && l < side->lanes; l++)
-		good = side->lane[l] == side->lane[l - l % run] + l % run && side->lane[l - l % run] % run == 0;
+		good = side->lane[l] == side->lane[l - l % run] + l % run &&
+		        side->lane[l - l % run] % run == 0;
 	return good;
 }
 
 int64_t box_word(const struct box *box)
 {
 	int64_t run = box->fill.lanes < box->drain.lanes ? box->fill.lanes : box->drain.lanes;
-	while (run > 1 && (box->elements % run || !moves_runs(&box->fill, run) || !moves_runs(&box->drain, run)))
+	while (run > 1 &&
+	        (box->elements % run || !moves_runs(&box->fill, run) ||
+	                !moves_runs(&box->drain, run)))
 		run--;
 	return run;
 }

@@ -1,11 +1,13 @@
-/* In one data dim, a walk covers the sums of one multiple of each of its strides, plus a tile.  Where no stride is larger than what lies inside it, that is an interval;
- * where every stride leaves a gap, the runs come at regular places and are described exactly; what is neither is marked element by element. */
+/* In one data dim, a walk covers the sums of one multiple of each of its strides, plus a tile.
+ * Where no stride is larger than what lies inside it, that is an interval; where every stride
+ * leaves a gap, the runs come at regular places and are described exactly; what is neither is
+ * marked element by element. */
 #include "itensor/coverage.h"
 #include <inttypes.h>
 #include <string.h>
 
-#define MARKED_MOST (INT64_C(1) << 22)    /* elements of a map of marks */
-#define WORK_MOST (INT64_C(1) << 26)      /* marks made */
+#define MARKED_MOST (INT64_C(1) << 22) /* elements of a map of marks */
+#define WORK_MOST (INT64_C(1) << 26)   /* marks made */
 
 struct stride {
 	int64_t step, trip;
@@ -13,12 +15,12 @@ struct stride {
 
 /* Coverage of one data dim. */
 struct line {
-	int64_t low, span;        /* from the first to the last element */
-	int64_t run;              /* elements in a row */
-	int64_t count;            /* elements, if regular */
+	int64_t low, span; /* from the first to the last element */
+	int64_t run;       /* elements in a row */
+	int64_t count;     /* elements, if regular */
 	int strides;
-	struct stride *stride;    /* ascending */
-	int gaps;                 /* the first stride that leaves a gap; before it all is one run */
+	struct stride *stride; /* ascending */
+	int gaps;              /* the first stride that leaves a gap; before it all is one run */
 	bool regular;
 };
 
@@ -46,13 +48,17 @@ static void merge_strides(struct line *line, int first)
 
 static struct line line_of(struct arena *arena, struct walk walk, int first, int dim)
 {
-	struct line line = {.low = walk.offset[dim], .span = walk.tile[dim], .run = walk.tile[dim], .regular = true};
+	struct line line = { .low = walk.offset[dim],
+		.span = walk.tile[dim],
+		.run = walk.tile[dim],
+		.regular = true };
 	line.stride = ARENA_ARRAY(arena, struct stride, walk.loops + 1);
 	for (int l = first; l < walk.loops; l++) {
 		int64_t step = walk.vector[l * walk.rank + dim];
 		line.low += step < 0 ? step * (walk.trip[l] - 1) : 0;
 		if (step)
-			insert_stride(&line, (struct stride){step < 0 ? -step : step, walk.trip[l]});
+			insert_stride(
+			        &line, (struct stride){ step < 0 ? -step : step, walk.trip[l] });
 	}
 	for (int i = 0; i < line.strides; i++) {
 		bool touches = line.stride[i].step <= line.span;
@@ -75,7 +81,8 @@ static char *marks_of(struct arena *arena, const struct line *line)
 {
 	int64_t work = line->span;
 	for (int i = line->gaps; i < line->strides; i++)
-		if (__builtin_mul_overflow(line->stride[i].trip, line->span, &work) || work > WORK_MOST)
+		if (__builtin_mul_overflow(line->stride[i].trip, line->span, &work) ||
+		        work > WORK_MOST)
 			return NULL;
 	if (line->span > MARKED_MOST)
 		return NULL;
@@ -83,7 +90,9 @@ static char *marks_of(struct arena *arena, const struct line *line)
 	memset(mark, 1, (size_t)line->run);
 	for (int i = line->gaps; i < line->strides; i++)
 		for (int64_t e = line->span - 1; e >= 0; e--)
-			for (int64_t t = 1; t < line->stride[i].trip && !mark[e] && e >= t * line->stride[i].step; t++)
+			for (int64_t t = 1; t < line->stride[i].trip && !mark[e] &&
+			        e >= t * line->stride[i].step;
+			        t++)
 				mark[e] = mark[e - t * line->stride[i].step];
 	return mark;
 }
@@ -93,23 +102,31 @@ static bool same_strides(const struct line *left, const struct line *right)
 	int gaps = left->strides - left->gaps;
 	bool same = left->run == right->run && gaps == right->strides - right->gaps;
 	for (int i = 0; same && i < gaps; i++) {
-		struct stride a = left->stride[left->gaps + i], b = right->stride[right->gaps + i];
+		struct stride a = left->stride[left->gaps + i];
+		struct stride b = right->stride[right->gaps + i];
 		same = a.step == b.step && a.trip == b.trip;
 	}
 	return same;
 }
 
-static const char *line_differs(struct arena *arena, const struct line *left, const struct line *right, int dim)
+static const char *line_differs(
+        struct arena *arena, const struct line *left, const struct line *right, int dim)
 {
 	if (left->low != right->low || left->span != right->span)
-		return text_format(arena, "different data: dim %d covers [%" PRId64 ", %" PRId64 ") against [%" PRId64 ", %" PRId64 ")", dim, left->low,
-				   left->low + left->span, right->low, right->low + right->span);
-	const char *gaps = text_format(arena, "different data: other elements are left out along dim %d", dim);
+		return text_format(arena,
+		        "different data: dim %d covers [%" PRId64 ", %" PRId64 ") against [%" PRId64
+		        ", %" PRId64 ")",
+		        dim, left->low, left->low + left->span, right->low,
+		        right->low + right->span);
+	const char *gaps =
+	        text_format(arena, "different data: other elements are left out along dim %d", dim);
 	if (left->regular && right->regular)
 		return same_strides(left, right) ? NULL : gaps;
-	const char *a = marks_of(arena, left), *b = marks_of(arena, right);
+	const char *a = marks_of(arena, left);
+	const char *b = marks_of(arena, right);
 	if (!a || !b)
-		return text_format(arena, "the tiles along dim %d leave out too many elements to compare", dim);
+		return text_format(arena,
+		        "the tiles along dim %d leave out too many elements to compare", dim);
 	return memcmp(a, b, (size_t)left->span) ? gaps : NULL;
 }
 
@@ -126,10 +143,13 @@ static bool slants(struct walk walk, int first)
 	return false;
 }
 
-static void mark_tile(struct walk walk, const struct line *line, const int64_t *offset, int64_t elements, char *mark)
+static void mark_tile(struct walk walk, const struct line *line, const int64_t *offset,
+        int64_t elements, char *mark)
 {
 	for (int64_t e = 0; e < elements; e++) {
-		int64_t rest = e, at = 0, scale = 1;
+		int64_t rest = e;
+		int64_t at = 0;
+		int64_t scale = 1;
 		for (int r = walk.rank - 1; r >= 0; r--) {
 			at += (offset[r] - line[r].low + rest % walk.tile[r]) * scale;
 			rest /= walk.tile[r];
@@ -140,9 +160,11 @@ static void mark_tile(struct walk walk, const struct line *line, const int64_t *
 }
 
 /* One mark an element of the box; NULL: too many. */
-static char *box_of(struct arena *arena, struct walk walk, const struct line *line, int first, int64_t *size)
+static char *box_of(
+        struct arena *arena, struct walk walk, const struct line *line, int first, int64_t *size)
 {
-	int64_t elements = 1, work;
+	int64_t elements = 1;
+	int64_t work;
 	*size = 1;
 	for (int r = 0; r < walk.rank; r++) {
 		elements *= walk.tile[r];
@@ -155,7 +177,8 @@ static char *box_of(struct arena *arena, struct walk walk, const struct line *li
 	if (*size > MARKED_MOST || work > WORK_MOST)
 		return NULL;
 	char *mark = ARENA_ARRAY(arena, char, *size);
-	int64_t *counter = ARENA_ARRAY(arena, int64_t, walk.loops + 1), *offset = ARENA_ARRAY(arena, int64_t, walk.rank + 1);
+	int64_t *counter = ARENA_ARRAY(arena, int64_t, walk.loops + 1);
+	int64_t *offset = ARENA_ARRAY(arena, int64_t, walk.rank + 1);
 	do {
 		walk_at(walk, counter, offset);
 		mark_tile(walk, line, offset, elements, mark);
@@ -165,7 +188,8 @@ static char *box_of(struct arena *arena, struct walk walk, const struct line *li
 
 const char *coverage_differs(struct arena *arena, struct walk left, struct walk right, int first)
 {
-	struct line *a = ARENA_ARRAY(arena, struct line, left.rank + 1), *b = ARENA_ARRAY(arena, struct line, left.rank + 1);
+	struct line *a = ARENA_ARRAY(arena, struct line, left.rank + 1);
+	struct line *b = ARENA_ARRAY(arena, struct line, left.rank + 1);
 	const char *why = NULL;
 	for (int r = 0; r < left.rank && !why; r++) {
 		a[r] = line_of(arena, left, first, r);
@@ -175,10 +199,12 @@ const char *coverage_differs(struct arena *arena, struct walk left, struct walk 
 	if (why || (!slants(left, first) && !slants(right, first)))
 		return why;
 	int64_t size;
-	const char *marked = box_of(arena, left, a, first, &size), *other = box_of(arena, right, b, first, &size);
+	const char *marked = box_of(arena, left, a, first, &size);
+	const char *other = box_of(arena, right, b, first, &size);
 	if (!marked || !other)
 		return "a loop moves along two data dims, over too many elements to compare";
-	return memcmp(marked, other, (size_t)size) ? "different data: other elements are left out" : NULL;
+	return memcmp(marked, other, (size_t)size) ? "different data: other elements are left out"
+	                                           : NULL;
 }
 
 void coverage_shape(struct arena *arena, struct walk walk, int first, int64_t *shape)
@@ -195,10 +221,12 @@ void coverage_shape(struct arena *arena, struct walk walk, int first, int64_t *s
 	}
 }
 
-/* A step over covered coordinates: what lies below a gap takes no more room than it has elements. */
+/* A step over covered coordinates: what lies below a gap takes no more room than it has
+ * elements. */
 static int64_t packed_step(const struct line *line, int64_t step)
 {
-	int64_t size = step < 0 ? -step : step, room = line->run;
+	int64_t size = step < 0 ? -step : step;
+	int64_t room = line->run;
 	int gap = line->gaps;
 	if (gap == line->strides || size < line->stride[gap].step)
 		return step;
@@ -207,10 +235,13 @@ static int64_t packed_step(const struct line *line, int64_t step)
 	return step / line->stride[gap].step * room;
 }
 
-bool coverage_axis(struct arena *arena, struct walk walk, int first, int dim, bool packed, struct axis *axis)
+bool coverage_axis(
+        struct arena *arena, struct walk walk, int first, int dim, bool packed, struct axis *axis)
 {
 	struct line line = line_of(arena, walk, first, dim);
-	*axis = (struct axis){.low = line.low, .extent = packed ? line.count : line.span, .step = ARENA_ARRAY(arena, int64_t, walk.loops + 1)};
+	*axis = (struct axis){ .low = line.low,
+		.extent = packed ? line.count : line.span,
+		.step = ARENA_ARRAY(arena, int64_t, walk.loops + 1) };
 	for (int l = first; l < walk.loops; l++) {
 		int64_t step = walk.vector[l * walk.rank + dim];
 		axis->step[l] = packed ? packed_step(&line, step) : step;

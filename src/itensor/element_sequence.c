@@ -31,7 +31,8 @@ static int64_t tile_extent(const struct type *stream, int results, int dim)
 }
 
 /* A data dim whose last tile reaches over the edge makes a condition. */
-static void add_condition(struct sequence *sequence, const struct type *tensor, const struct type *stream, int dim)
+static void add_condition(
+        struct sequence *sequence, const struct type *tensor, const struct type *stream, int dim)
 {
 	struct affine_map map = stream->itensor->map;
 	int64_t *row = sequence->condition + sequence->conditions * (sequence->dims + 2);
@@ -50,11 +51,14 @@ static void add_condition(struct sequence *sequence, const struct type *tensor, 
 			row[i] = 0;
 }
 
-struct sequence sequence_of_type(struct arena *arena, const struct type *tensor, const struct type *stream)
+struct sequence sequence_of_type(
+        struct arena *arena, const struct type *tensor, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
 	struct affine_map map = order->map;
-	struct sequence sequence = {.dims = order->dims, .lanes = stream_lanes(stream), .run_time = order->run_time};
+	struct sequence sequence = {
+		.dims = order->dims, .lanes = stream_lanes(stream), .run_time = order->run_time
+	};
 	sequence.trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.condition = ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + 2));
@@ -72,8 +76,10 @@ struct sequence sequence_of_type(struct arena *arena, const struct type *tensor,
 	return sequence;
 }
 
-/* Appends a loop; `run_time`, [dims] of the result, is filled where there are run-time trip counts. */
-static void merge_loop(struct sequence *into, const struct run_time_trip **run_time, int64_t trip, int64_t stride, const struct run_time_trip *to)
+/* Appends a loop; `run_time`, [dims] of the result, is filled where there are run-time trip
+ * counts. */
+static void merge_loop(struct sequence *into, const struct run_time_trip **run_time, int64_t trip,
+        int64_t stride, const struct run_time_trip *to)
 {
 	int last = into->dims - 1;
 	if (trip == 1 && !to)
@@ -97,10 +103,13 @@ static const struct run_time_trip *run_time_at(const struct sequence *sequence, 
 
 struct sequence sequence_merged(struct arena *arena, struct sequence from)
 {
-	struct sequence merged = {.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride};
+	struct sequence merged = {
+		.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride
+	};
 	if (from.conditions)
 		return from;
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 1);
 	merged.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	merged.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	for (int i = 0; i < from.dims; i++)
@@ -110,8 +119,9 @@ struct sequence sequence_merged(struct arena *arena, struct sequence from)
 
 struct sequence sequence_flat(struct arena *arena, struct sequence from)
 {
-	struct sequence flat = {.offset = from.offset, .lanes = 1, .conditions = from.conditions};
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 2);
+	struct sequence flat = { .offset = from.offset, .lanes = 1, .conditions = from.conditions };
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 2);
 	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	for (int i = 0; i < from.dims; i++)
@@ -122,10 +132,12 @@ struct sequence sequence_flat(struct arena *arena, struct sequence from)
 
 bool sequence_same(struct sequence left, struct sequence right)
 {
-	if (left.offset != right.offset || left.dims != right.dims || left.lanes != right.lanes || left.conditions || right.conditions)
+	if (left.offset != right.offset || left.dims != right.dims || left.lanes != right.lanes ||
+	        left.conditions || right.conditions)
 		return false;
 	for (int i = 0; i < left.dims; i++)
-		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i] || !run_time_same(run_time_at(&left, i), run_time_at(&right, i)))
+		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i] ||
+		        !run_time_same(run_time_at(&left, i), run_time_at(&right, i)))
 			return false;
 	return left.lane_stride == right.lane_stride;
 }
@@ -139,24 +151,30 @@ int64_t sequence_words(struct sequence sequence)
 }
 
 /* Does dim `outer` continue `inner` in every data dim? */
-static bool continues(int dims, const int64_t *trip, const int64_t *step, int results, const int64_t *rows, int outer, int inner)
+static bool continues(int dims, const int64_t *trip, const int64_t *step, int results,
+        const int64_t *rows, int outer, int inner)
 {
 	for (int r = 0; r < results; r++) {
 		const int64_t *row = rows + r * (dims + 1);
-		if (row[outer] * step[outer] != row[inner] * step[inner] * trip[inner] || (row[outer] != 0) != (row[inner] != 0))
+		if (row[outer] * step[outer] != row[inner] * step[inner] * trip[inner] ||
+		        (row[outer] != 0) != (row[inner] != 0))
 			return false;
 	}
 	return true;
 }
 
-const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows)
+const struct type *type_canonical(struct module *module, const struct type *tile, int dims,
+        int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results,
+        int64_t *rows)
 {
-	int kept = 0, *from = ARENA_ARRAY(module->arena, int, dims + 1);
+	int kept = 0;
+	int *from = ARENA_ARRAY(module->arena, int, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		bool fixed = !run_time || !run_time[i];
 		if (trip[i] == 1 && fixed)
 			continue;
-		if (kept && fixed && !(run_time && run_time[from[kept - 1]]) && continues(dims, trip, step, results, rows, from[kept - 1], i)) {
+		if (kept && fixed && !(run_time && run_time[from[kept - 1]]) &&
+		        continues(dims, trip, step, results, rows, from[kept - 1], i)) {
 			trip[i] *= trip[from[kept - 1]];
 			from[kept - 1] = i;
 			continue;
@@ -164,8 +182,10 @@ const struct type *type_canonical(struct module *module, const struct type *tile
 		from[kept++] = i;
 	}
 	int64_t *to = affine_rows(module->arena, kept, results);
-	int64_t *trips = ARENA_ARRAY(module->arena, int64_t, kept + 1), *steps = ARENA_ARRAY(module->arena, int64_t, kept + 1);
-	const struct run_time_trip **to_run = ARENA_ARRAY(module->arena, const struct run_time_trip *, kept + 1);
+	int64_t *trips = ARENA_ARRAY(module->arena, int64_t, kept + 1);
+	int64_t *steps = ARENA_ARRAY(module->arena, int64_t, kept + 1);
+	const struct run_time_trip **to_run =
+	        ARENA_ARRAY(module->arena, const struct run_time_trip *, kept + 1);
 	bool any = false;
 	for (int k = 0; k < kept; k++) {
 		bool moves = false;
@@ -180,22 +200,30 @@ const struct type *type_canonical(struct module *module, const struct type *tile
 	}
 	for (int r = 0; r < results; r++)
 		to[r * (kept + 1) + kept] = rows[r * (dims + 1) + dims];
-	const struct itensor order = {.dims = kept, .trip = trips, .step = steps, .run_time = any ? to_run : NULL, .map = {.dims = kept, .results = results, .coefficient = to}};
+	const struct itensor order = { .dims = kept,
+		.trip = trips,
+		.step = steps,
+		.run_time = any ? to_run : NULL,
+		.map = { .dims = kept, .results = results, .coefficient = to } };
 	return type_itensor_run_time(module, tile, &order);
 }
 
-/* Re-types the innermost dims: first every lane becomes an iteration, then `lanes` iterations of the innermost dims become a word. */
+/* Re-types the innermost dims: first every lane becomes an iteration, then `lanes` iterations of
+ * the innermost dims become a word. */
 const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes)
 {
 	const struct itensor *order = stream->itensor;
-	int results = order->map.results, dims = order->dims;
+	int results = order->map.results;
+	int dims = order->dims;
 	int64_t old = stream_lanes(stream);
 	int lane_dim = results - 1;
 	for (int r = 0; old > 1 && r < results; r++)
 		if (tile_extent(stream, results, r) > 1)
 			lane_dim = r;
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 2), *step = ARENA_ARRAY(module->arena, int64_t, dims + 2);
-	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 2);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 2);
+	int64_t *step = ARENA_ARRAY(module->arena, int64_t, dims + 2);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 2);
 	int64_t *rows = affine_rows(module->arena, dims + 1, results);
 	for (int r = 0; r < results; r++) {
 		for (int i = 0; i < dims; i++)
@@ -207,13 +235,14 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		step[i] = order->step[i];
 		run_time[i] = order->run_time ? order->run_time[i] : NULL;
 	}
-	if (lanes < old) {                        /* words fall apart: a new innermost dim walks the old word */
+	/* words fall apart: a new innermost dim walks the old word */
+	if (lanes < old) {
 		if (old % lanes)
 			return NULL;
 		trip[dims] = old / lanes;
 		step[dims] = lanes;
 		rows[lane_dim * (dims + 2) + dims] = 1;
-	} else {                                  /* words grow together: the innermost moving dim must run along the lanes */
+	} else { /* words grow together: the innermost moving dim must run along the lanes */
 		int inner = dims - 1;
 		while (inner >= 0 && trip[inner] == 1 && !run_time[inner])
 			inner--;
@@ -223,7 +252,8 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		for (int r = 0; r < results; r++)
 			if (rows[r * (dims + 2) + inner])
 				moving = moving < 0 ? r : results;
-		if (moving < 0 || moving == results || (old > 1 && moving != lane_dim) || rows[moving * (dims + 2) + inner] * step[inner] != old)
+		if (moving < 0 || moving == results || (old > 1 && moving != lane_dim) ||
+		        rows[moving * (dims + 2) + inner] * step[inner] != old)
 			return NULL;
 		lane_dim = moving;
 		trip[inner] /= lanes / old;
@@ -234,6 +264,7 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 	for (int r = 0; r < results; r++)
 		shape[r] = r == lane_dim ? lanes : 1;
 	const struct type *scalar = type_scalar(stream);
-	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
+	const struct type *tile =
+	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
 	return type_canonical(module, tile, dims + 1, trip, run_time, step, results, rows);
 }

@@ -1,8 +1,9 @@
-/* What an itensor type denotes: the walk over its tiles, the normal form of walks, equality, and where two walks part. */
+/* What an itensor type denotes: the walk over its tiles, the normal form of walks, equality, and
+ * where two walks part. */
 #include "itensor/walk.h"
 #include <string.h>
 
-#define MISMATCH_TILES_MOST (INT64_C(1) << 22)   /* tiles compared */
+#define MISMATCH_TILES_MOST (INT64_C(1) << 22) /* tiles compared */
 
 struct walk walk_new(struct arena *arena, struct walk like, int loops)
 {
@@ -16,7 +17,7 @@ struct walk walk_new(struct arena *arena, struct walk like, int loops)
 struct walk itensor_walk(struct arena *arena, const struct type *type)
 {
 	const struct itensor *order = type->itensor;
-	struct walk walk = {.scalar = type_scalar(type), .rank = order->map.results};
+	struct walk walk = { .scalar = type_scalar(type), .rank = order->map.results };
 	walk.tile = ARENA_ARRAY(arena, int64_t, walk.rank + 1);
 	walk.offset = ARENA_ARRAY(arena, int64_t, walk.rank + 1);
 	walk = walk_new(arena, walk, order->dims);
@@ -26,7 +27,8 @@ struct walk itensor_walk(struct arena *arena, const struct type *type)
 	}
 	for (int i = 0; i < order->dims; i++) {
 		for (int r = 0; order->trip[i] > 1 && r < walk.rank; r++)
-			walk.vector[i * walk.rank + r] = affine_at(order->map, r, i) * order->step[i];
+			walk.vector[i * walk.rank + r] =
+			        affine_at(order->map, r, i) * order->step[i];
 		walk.trip[i] = order->trip[i];
 		walk.run_time[i] = order->run_time ? order->run_time[i] : NULL;
 	}
@@ -34,7 +36,8 @@ struct walk itensor_walk(struct arena *arena, const struct type *type)
 	return walk;
 }
 
-void walk_push(struct walk *walk, int64_t trip, const struct run_time_trip *run_time, const int64_t *vector, int64_t scale)
+void walk_push(struct walk *walk, int64_t trip, const struct run_time_trip *run_time,
+        const int64_t *vector, int64_t scale)
 {
 	for (int r = 0; r < walk->rank; r++)
 		walk->vector[walk->loops * walk->rank + r] = vector[r] * scale;
@@ -47,7 +50,8 @@ const struct run_time_trip *walk_run_time(struct walk walk, int loop)
 	return walk.run_time ? walk.run_time[loop] : NULL;
 }
 
-bool walk_same_pace(int rank, const int64_t *left, int64_t times, const int64_t *right, int64_t trip)
+bool walk_same_pace(
+        int rank, const int64_t *left, int64_t times, const int64_t *right, int64_t trip)
 {
 	for (int r = 0; r < rank; r++)
 		if (left[r] * times != right[r] * trip)
@@ -63,14 +67,18 @@ static bool stands_still(int rank, const int64_t *vector)
 	return true;
 }
 
-/* Does the last loop of `normal` continue loop l of `from`?  At a run-time number of trips only a loop that stands still is continued. */
+/* Does the last loop of `normal` continue loop l of `from`?  At a run-time number of trips only
+ * a loop that stands still is continued. */
 static bool continues(struct walk normal, struct walk from, int l)
 {
 	int last = normal.loops - 1;
 	const int64_t *vector = from.vector + l * from.rank;
-	if (last < 0 || !walk_same_pace(from.rank, normal.vector + last * from.rank, 1, vector, from.trip[l]))
+	if (last < 0 ||
+	        !walk_same_pace(
+	                from.rank, normal.vector + last * from.rank, 1, vector, from.trip[l]))
 		return false;
-	return !walk_run_time(from, l) || (!normal.run_time[last] && stands_still(from.rank, vector));
+	return !walk_run_time(from, l) ||
+	        (!normal.run_time[last] && stands_still(from.rank, vector));
 }
 
 static int run_time_order(const struct run_time_trip *left, const struct run_time_trip *right)
@@ -81,15 +89,18 @@ static int run_time_order(const struct run_time_trip *left, const struct run_tim
 	return order ? order : (left->most > right->most) - (left->most < right->most);
 }
 
-/* Loops that stand still, one in the other, repeat as often in any order: they are sorted, and the first has all that is fixed. */
+/* Loops that stand still, one in the other, repeat as often in any order: they are sorted, and
+ * the first has all that is fixed. */
 static void sort_repeats(struct walk *normal)
 {
 	for (int l = normal->loops - 1; l > 0; l--) {
 		const struct run_time_trip **run_time = normal->run_time + l;
-		if (!run_time[0] || !run_time[-1] || !stands_still(normal->rank, normal->vector + l * normal->rank) ||
-		    !stands_still(normal->rank, normal->vector + (l - 1) * normal->rank))
+		if (!run_time[0] || !run_time[-1] ||
+		        !stands_still(normal->rank, normal->vector + l * normal->rank) ||
+		        !stands_still(normal->rank, normal->vector + (l - 1) * normal->rank))
 			return;
-		int64_t fixed = normal->trip[l] / run_time[0]->most * (normal->trip[l - 1] / run_time[-1]->most);
+		int64_t fixed = normal->trip[l] / run_time[0]->most *
+		        (normal->trip[l - 1] / run_time[-1]->most);
 		if (run_time_order(run_time[-1], run_time[0]) > 0) {
 			const struct run_time_trip *inner = run_time[0];
 			run_time[0] = run_time[-1];
@@ -135,13 +146,17 @@ static bool same_run_time(struct walk left, struct walk right)
 
 static bool same_tile(struct walk left, struct walk right)
 {
-	return left.scalar == right.scalar && left.rank == right.rank && equal_numbers(left.rank, left.tile, right.tile);
+	return left.scalar == right.scalar && left.rank == right.rank &&
+	        equal_numbers(left.rank, left.tile, right.tile);
 }
 
 bool walk_same(struct walk left, struct walk right)
 {
-	return same_tile(left, right) && left.loops == right.loops && equal_numbers(left.rank, left.offset, right.offset) &&
-	       equal_numbers(left.loops, left.trip, right.trip) && equal_numbers(left.loops * left.rank, left.vector, right.vector) && same_run_time(left, right);
+	return same_tile(left, right) && left.loops == right.loops &&
+	        equal_numbers(left.rank, left.offset, right.offset) &&
+	        equal_numbers(left.loops, left.trip, right.trip) &&
+	        equal_numbers(left.loops * left.rank, left.vector, right.vector) &&
+	        same_run_time(left, right);
 }
 
 bool walk_next(struct walk walk, int64_t *counter)
@@ -165,16 +180,20 @@ void walk_at(struct walk walk, const int64_t *counter, int64_t *offset)
 
 struct sequence_mismatch walk_mismatch(struct arena *arena, struct walk left, struct walk right)
 {
-	int64_t *at = ARENA_ARRAY(arena, int64_t, left.loops + 1), *other = ARENA_ARRAY(arena, int64_t, right.loops + 1);
-	int64_t *offset = ARENA_ARRAY(arena, int64_t, left.rank + 1), *reached = ARENA_ARRAY(arena, int64_t, right.rank + 1);
+	int64_t *at = ARENA_ARRAY(arena, int64_t, left.loops + 1);
+	int64_t *other = ARENA_ARRAY(arena, int64_t, right.loops + 1);
+	int64_t *offset = ARENA_ARRAY(arena, int64_t, left.rank + 1);
+	int64_t *reached = ARENA_ARRAY(arena, int64_t, right.rank + 1);
 	bool more = true, others = true;
 	for (int64_t tile = 0; tile < MISMATCH_TILES_MOST && (more || others); tile++) {
 		walk_at(left, at, offset);
 		walk_at(right, other, reached);
-		if (!more || !others || !same_tile(left, right) || !equal_numbers(left.rank, offset, reached))
-			return (struct sequence_mismatch){true, tile, more ? offset : NULL, others ? reached : NULL};
+		if (!more || !others || !same_tile(left, right) ||
+		        !equal_numbers(left.rank, offset, reached))
+			return (struct sequence_mismatch){ true, tile, more ? offset : NULL,
+				others ? reached : NULL };
 		more = walk_next(left, at);
 		others = walk_next(right, other);
 	}
-	return (struct sequence_mismatch){0};
+	return (struct sequence_mismatch){ 0 };
 }

@@ -2,9 +2,10 @@
 #include "itensor/walk.h"
 #include <string.h>
 
-#define POINTS_MOST (1 << 16)     /* reads of one position that are looked at one by one */
+#define POINTS_MOST (1 << 16) /* reads of one position that are looked at one by one */
 
-/* Words of the writer's sequence per data coordinate: each dim is walked by one loop at most, tile by tile. */
+/* Words of the writer's sequence per data coordinate: each dim is walked by one loop at most,
+ * tile by tile. */
 static const char *word_weights(struct walk from, int64_t *weight, int64_t *words)
 {
 	*words = 1;
@@ -13,7 +14,8 @@ static const char *word_weights(struct walk from, int64_t *weight, int64_t *word
 		for (int r = 0; r < from.rank; r++)
 			if (from.vector[l * from.rank + r])
 				dim = dim < 0 ? r : from.rank;
-		if (dim < 0 || dim == from.rank || weight[dim] || from.vector[l * from.rank + dim] != from.tile[dim])
+		if (dim < 0 || dim == from.rank || weight[dim] ||
+		        from.vector[l * from.rank + dim] != from.tile[dim])
 			return "the writer does not walk each data dim once, tile by tile";
 		weight[dim] = *words;
 		*words *= from.trip[l];
@@ -21,11 +23,14 @@ static const char *word_weights(struct walk from, int64_t *weight, int64_t *word
 	return NULL;
 }
 
-/* Is every element of the reader's tiles one that the writer sends?  Dims that the writer does not walk are one tile. */
+/* Is every element of the reader's tiles one that the writer sends?  Dims that the writer does
+ * not walk are one tile. */
 static bool inside(struct walk from, struct walk to, const int64_t *weight)
 {
 	for (int r = 0; r < from.rank; r++) {
-		int64_t low = to.offset[r] - from.offset[r], high = low, end = 1;
+		int64_t low = to.offset[r] - from.offset[r];
+		int64_t high = low;
+		int64_t end = 1;
 		for (int l = 0; l < to.loops; l++) {
 			int64_t far = to.vector[l * to.rank + r] * (to.trip[l] - 1);
 			low += far < 0 ? far : 0;
@@ -41,7 +46,8 @@ static bool inside(struct walk from, struct walk to, const int64_t *weight)
 	return true;
 }
 
-static void word_steps(struct arena *arena, struct walk from, struct walk to, const int64_t *weight, struct line_buffer *line_buffer)
+static void word_steps(struct arena *arena, struct walk from, struct walk to, const int64_t *weight,
+        struct line_buffer *line_buffer)
 {
 	line_buffer->loops = to.loops;
 	line_buffer->trip = to.trip;
@@ -53,7 +59,8 @@ static void word_steps(struct arena *arena, struct walk from, struct walk to, co
 	}
 }
 
-/* As many outer loops as lead forwards only, each position beginning no earlier than the one before it. */
+/* As many outer loops as lead forwards only, each position beginning no earlier than the one
+ * before it. */
 static void find_outer(struct arena *arena, struct line_buffer *line_buffer)
 {
 	while (line_buffer->outer < line_buffer->loops) {
@@ -61,7 +68,8 @@ static void find_outer(struct arena *arena, struct line_buffer *line_buffer)
 		int64_t reach = 0;
 		bool forwards = true;
 		for (int l = next; l >= 0; l--) {
-			forwards = forwards && line_buffer->step[l] > 0 && line_buffer->step[l] >= reach;
+			forwards = forwards && line_buffer->step[l] > 0 &&
+			        line_buffer->step[l] >= reach;
 			reach += line_buffer->step[l] * (line_buffer->trip[l] - 1);
 		}
 		if (!forwards)
@@ -80,9 +88,12 @@ static void find_outer(struct arena *arena, struct line_buffer *line_buffer)
 static bool in_time(struct arena *arena, const struct line_buffer *line_buffer, int64_t low)
 {
 	int inner = line_buffer->loops - line_buffer->outer;
-	int64_t points = 1, fresh = line_buffer->outer ? line_buffer->carry[line_buffer->outer - 1] : 0, *counter = ARENA_ARRAY(arena, int64_t, inner + 1);
+	int64_t points = 1;
+	int64_t fresh = line_buffer->outer ? line_buffer->carry[line_buffer->outer - 1] : 0;
+	int64_t *counter = ARENA_ARRAY(arena, int64_t, inner + 1);
 	for (int l = line_buffer->outer; l < line_buffer->loops; l++)
-		if (__builtin_mul_overflow(points, line_buffer->trip[l], &points) || points > POINTS_MOST)
+		if (__builtin_mul_overflow(points, line_buffer->trip[l], &points) ||
+		        points > POINTS_MOST)
 			return false;
 	for (int64_t t = 0; t < points; t++) {
 		int64_t word = low;
@@ -90,7 +101,8 @@ static bool in_time(struct arena *arena, const struct line_buffer *line_buffer, 
 			word += counter[i] * line_buffer->step[line_buffer->outer + i];
 		if (word - (line_buffer->words - fresh) > t)
 			return false;
-		for (int i = inner - 1; i >= 0 && ++counter[i] == line_buffer->trip[line_buffer->outer + i]; i--)
+		for (int i = inner - 1;
+		        i >= 0 && ++counter[i] == line_buffer->trip[line_buffer->outer + i]; i--)
 			counter[i] = 0;
 	}
 	return fresh <= points;
@@ -106,7 +118,8 @@ static int64_t product(const int64_t *trip, int first, int end)
 
 static int64_t cycles_of(const struct line_buffer *line_buffer)
 {
-	int64_t cycles = line_buffer->first + product(line_buffer->trip, 0, line_buffer->loops) + line_buffer->rest;
+	int64_t cycles = line_buffer->first + product(line_buffer->trip, 0, line_buffer->loops) +
+	        line_buffer->rest;
 	for (int l = 0; l + 1 < line_buffer->outer; l++)
 		cycles += line_buffer->carry[l] * product(line_buffer->trip, 0, l + 1);
 	return cycles;
@@ -114,10 +127,13 @@ static int64_t cycles_of(const struct line_buffer *line_buffer)
 
 bool line_buffer_is_better(const struct line_buffer *line_buffer, const struct box *box)
 {
-	if (line_buffer->why || !line_buffer->streams || line_buffer->words * box->fill.lanes >= box->elements * box->halves)
+	if (line_buffer->why || !line_buffer->streams ||
+	        line_buffer->words * box->fill.lanes >= box->elements * box->halves)
 		return false;
-	int64_t fill = product(box->fill.trip, 0, box->fill.loops), drain = product(box->drain.trip, 0, box->drain.loops);
-	int64_t longer = fill > drain ? fill : drain, blocks = product(box->fill.trip, 0, box->shared);
+	int64_t fill = product(box->fill.trip, 0, box->fill.loops);
+	int64_t drain = product(box->drain.trip, 0, box->drain.loops);
+	int64_t longer = fill > drain ? fill : drain;
+	int64_t blocks = product(box->fill.trip, 0, box->shared);
 	return line_buffer->cycles <= longer + (fill + drain - longer) / blocks;
 }
 
@@ -129,14 +145,21 @@ static bool at_run_time(struct walk walk)
 	return false;
 }
 
-struct line_buffer line_buffer_between(struct arena *arena, const struct type *from, const struct type *to)
+struct line_buffer line_buffer_between(
+        struct arena *arena, const struct type *from, const struct type *to)
 {
-	struct walk writer = walk_normal(arena, itensor_walk(arena, from)), reader = walk_normal(arena, itensor_walk(arena, to));
-	struct line_buffer line_buffer = {0};
-	int64_t *weight = ARENA_ARRAY(arena, int64_t, writer.rank + 1), words, low = 0, high = 0, last;
+	struct walk writer = walk_normal(arena, itensor_walk(arena, from));
+	struct walk reader = walk_normal(arena, itensor_walk(arena, to));
+	struct line_buffer line_buffer = { 0 };
+	int64_t *weight = ARENA_ARRAY(arena, int64_t, writer.rank + 1);
+	int64_t words;
+	int64_t low = 0;
+	int64_t high = 0;
+	int64_t last;
 	if (at_run_time(writer) || at_run_time(reader))
 		line_buffer.why = "an extent is known at run time only";
-	else if (writer.scalar != reader.scalar || writer.rank != reader.rank || memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
+	else if (writer.scalar != reader.scalar || writer.rank != reader.rank ||
+	        memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
 		line_buffer.why = "the writer's words are not the reader's";
 	else
 		line_buffer.why = word_weights(writer, weight, &words);
@@ -147,8 +170,10 @@ struct line_buffer line_buffer_between(struct arena *arena, const struct type *f
 	word_steps(arena, writer, reader, weight, &line_buffer);
 	find_outer(arena, &line_buffer);
 	for (int l = line_buffer.outer; l < line_buffer.loops; l++) {
-		low += line_buffer.step[l] < 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1) : 0;
-		high += line_buffer.step[l] > 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1) : 0;
+		low += line_buffer.step[l] < 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1)
+		                               : 0;
+		high += line_buffer.step[l] > 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1)
+		                                : 0;
 	}
 	line_buffer.words = high - low + 1;
 	line_buffer.first = line_buffer.start + high + 1;

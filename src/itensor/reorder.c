@@ -11,16 +11,23 @@ static int64_t times(struct walk walk, int loop)
 
 int walk_share(struct arena *arena, struct walk *left, struct walk *right)
 {
-	struct walk from = *left, to = *right;
-	int rank = from.rank, l = 0, shared = 0;
+	struct walk from = *left;
+	struct walk to = *right;
+	int rank = from.rank;
+	int l = 0;
+	int shared = 0;
 	*left = walk_new(arena, from, from.loops + 1);
 	*right = walk_new(arena, to, to.loops + 1);
 	bool even = true;
 	for (; even && l < from.loops && l < to.loops; l++) {
-		const int64_t *a = from.vector + l * rank, *b = to.vector + l * rank;
+		const int64_t *a = from.vector + l * rank;
+		const int64_t *b = to.vector + l * rank;
 		const struct run_time_trip *run_time = walk_run_time(from, l);
-		int64_t common = common_divisor(times(from, l), times(to, l)), inner = times(from, l) / common, other = times(to, l) / common;
-		if (!run_time_same(run_time, walk_run_time(to, l)) || (common == 1 && !run_time) || !walk_same_pace(rank, a, inner, b, other))
+		int64_t common = common_divisor(times(from, l), times(to, l));
+		int64_t inner = times(from, l) / common;
+		int64_t other = times(to, l) / common;
+		if (!run_time_same(run_time, walk_run_time(to, l)) || (common == 1 && !run_time) ||
+		        !walk_same_pace(rank, a, inner, b, other))
 			break;
 		walk_push(left, run_time ? common * run_time->most : common, run_time, a, inner);
 		walk_push(right, run_time ? common * run_time->most : common, run_time, b, other);
@@ -39,12 +46,15 @@ int walk_share(struct arena *arena, struct walk *left, struct walk *right)
 }
 
 /* How often loops from `first` on with this run-time trip count make this step. */
-static int steps_like(struct walk walk, int first, const struct run_time_trip *run_time, const int64_t *vector, int64_t scale)
+static int steps_like(struct walk walk, int first, const struct run_time_trip *run_time,
+        const int64_t *vector, int64_t scale)
 {
 	int found = 0;
 	for (int l = first; l < walk.loops; l++)
-		found += walk_run_time(walk, l) && run_time_same(walk_run_time(walk, l), run_time) &&
-			 walk_same_pace(walk.rank, walk.vector + l * walk.rank, times(walk, l), vector, scale);
+		found += walk_run_time(walk, l) &&
+		        run_time_same(walk_run_time(walk, l), run_time) &&
+		        walk_same_pace(walk.rank, walk.vector + l * walk.rank, times(walk, l),
+		                vector, scale);
 	return found;
 }
 
@@ -63,7 +73,9 @@ static bool same_run_time_steps(struct walk left, struct walk right, int first)
 	for (int l = first; l < left.loops; l++) {
 		const struct run_time_trip *run_time = walk_run_time(left, l);
 		const int64_t *vector = left.vector + l * left.rank;
-		if (run_time && !has_reaccess(left, l) && steps_like(left, first, run_time, vector, times(left, l)) != steps_like(right, first, run_time, vector, times(left, l)))
+		if (run_time && !has_reaccess(left, l) &&
+		        steps_like(left, first, run_time, vector, times(left, l)) !=
+		                steps_like(right, first, run_time, vector, times(left, l)))
 			return false;
 	}
 	return true;
@@ -96,18 +108,22 @@ static int64_t bytes_of(struct walk walk, const int64_t *shape, int halves)
 /* The least buffer over the shared prefixes; of equals the one with the most loops shared. */
 struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk to)
 {
-	struct reorder best = {0};
+	struct reorder best = { 0 };
 	if (from.scalar != to.scalar)
-		best.why = text_format(arena, "element type %s against %s", from.scalar->text, to.scalar->text);
+		best.why = text_format(
+		        arena, "element type %s against %s", from.scalar->text, to.scalar->text);
 	else if (from.rank != to.rank)
-		best.why = text_format(arena, "data of rank %d against rank %d", from.rank, to.rank);
+		best.why =
+		        text_format(arena, "data of rank %d against rank %d", from.rank, to.rank);
 	else
 		best.why = differs(arena, from, to, 0);
 	if (best.why)
 		return best;
 	int shared = walk_share(arena, &from, &to);
 	for (int k = 0; k <= shared; k++) {
-		struct reorder next = {.shape = ARENA_ARRAY(arena, int64_t, from.rank + 1), .shared = k, .halves = k ? 2 : 1};
+		struct reorder next = { .shape = ARENA_ARRAY(arena, int64_t, from.rank + 1),
+			.shared = k,
+			.halves = k ? 2 : 1 };
 		if (k && differs(arena, from, to, k))
 			continue;
 		coverage_shape(arena, from, k, next.shape);

@@ -1,5 +1,6 @@
 /* Says what a layer's intermediates take now that elementwise operators stand inside other kernels.
- * Needs: rolled layers.  Guarantees: the module's attribute stream.fused = bytes, kernels.  Exact: no op changes. */
+ * Needs: rolled layers.  Guarantees: the module's attribute stream.fused = bytes, kernels.
+ * Exact: no op changes. */
 #include "predict/intermediates.h"
 #include "layers/layers_passes.h"
 

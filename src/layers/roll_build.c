@@ -6,9 +6,9 @@ struct building {
 	struct roll *roll;
 	struct op *loop, *before; /* before: what comes after the layers */
 	struct block *body;
-	struct value **layer_select;      /* [picks] */
-	struct value **stack;     /* [period] block argument of the stack, or NULL */
-	struct value **stacks;    /* [period] the loop's result, or NULL */
+	struct value **layer_select; /* [picks] */
+	struct value **stack;        /* [period] block argument of the stack, or NULL */
+	struct value **stacks;       /* [period] the loop's result, or NULL */
 };
 
 static struct value *index_constant(struct module *module, struct op *before, int64_t number)
@@ -40,20 +40,24 @@ static void make_loop(struct building *b)
 	struct roll *roll = b->roll;
 	struct module *module = roll->module;
 	struct arena *arena = module->arena;
-	int carried = (int)roll->carried.count, count = 3;
+	int carried = (int)roll->carried.count;
+	int count = 3;
 	struct value **operand = ARENA_ARRAY(arena, struct value *, 3 + carried + roll->period);
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, carried + roll->period);
-	int64_t bounds[3] = {0, roll->layers, 1};
+	int64_t bounds[3] = { 0, roll->layers, 1 };
 	for (int i = 0; i < 3; i++)
 		operand[i] = index_constant(module, b->before, bounds[i]);
 	for (int i = 0; i < carried; i++)
 		operand[count++] = roll->first.data[i];
 	for (int j = 0; j < roll->period; j++)
 		if (roll->stacked[j])
-			operand[count++] = empty_stack(module, b->before, stack_type(module, roll->layers, roll_op(roll, 0, j)->result[0]->type));
+			operand[count++] = empty_stack(module, b->before,
+			        stack_type(module, roll->layers,
+			                roll_op(roll, 0, j)->result[0]->type));
 	for (int i = 3; i < count; i++)
 		type[i - 3] = operand[i]->type;
-	b->loop = op_new(module, OP_FOR, roll_op(roll, 0, 0)->location, count, operand, count - 3, type);
+	b->loop = op_new(
+	        module, OP_FOR, roll_op(roll, 0, 0)->location, count, operand, count - 3, type);
 	op_insert_before(b->before, b->loop);
 	b->body = block_new(module, b->loop, 0);
 	block_add_argument(module, b->body, type_index(module));
@@ -76,8 +80,10 @@ static void make_layer_selects(struct building *b)
 	for (size_t p = 0; p < roll->layer_selects.count; p++) {
 		struct value **operand = ARENA_ARRAY(arena, struct value *, roll->layers + 1);
 		operand[0] = b->body->argument[0];
-		memcpy(operand + 1, roll->layer_selects.data[p].value, sizeof *operand * (size_t)roll->layers);
-		b->layer_select[p] = build(roll->module, b->body, OP_LAYER_SELECT, operand[1]->type, roll->layers + 1, operand);
+		memcpy(operand + 1, roll->layer_selects.data[p].value,
+		        sizeof *operand * (size_t)roll->layers);
+		b->layer_select[p] = build(roll->module, b->body, OP_LAYER_SELECT, operand[1]->type,
+		        roll->layers + 1, operand);
 	}
 }
 
@@ -106,24 +112,30 @@ static void make_yield(struct building *b)
 	for (size_t i = 0; i < roll->carried.count; i++)
 		operand[count++] = roll_op(roll, 0, roll->carried.data[i])->result[0];
 	for (int j = 0; j < roll->period; j++) {
-		struct value *insert[3] = {roll_op(roll, 0, j)->result[0], b->stack[j], b->body->argument[0]};
+		struct value *insert[3] = { roll_op(roll, 0, j)->result[0], b->stack[j],
+			b->body->argument[0] };
 		if (b->stack[j])
-			operand[count++] = build(roll->module, b->body, OP_INSERT_LAYER, b->stack[j]->type, 3, insert);
+			operand[count++] = build(roll->module, b->body, OP_INSERT_LAYER,
+			        b->stack[j]->type, 3, insert);
 	}
-	op_append(b->body, op_new(roll->module, OP_YIELD, b->loop->location, count, operand, 0, NULL));
+	op_append(b->body,
+	        op_new(roll->module, OP_YIELD, b->loop->location, count, operand, 0, NULL));
 }
 
 /* What a value of the layers is called after the loop. */
 static struct value *after_loop(struct building *b, struct value *value)
 {
 	struct roll *roll = b->roll;
-	int index = value->id - 1 - roll->start, layer = index / roll->period, position = index % roll->period;
+	int index = value->id - 1 - roll->start;
+	int layer = index / roll->period;
+	int position = index % roll->period;
 	for (size_t i = 0; layer == roll->layers - 1 && i < roll->carried.count; i++)
 		if (roll->carried.data[i] == position)
 			return b->loop->result[i];
 	if (value->data)
 		return value->data;
-	struct op *part = op_new(roll->module, OP_LAYER_EXTRACT, value->def->location, 1, &b->stacks[position], 1, &value->type);
+	struct op *part = op_new(roll->module, OP_LAYER_EXTRACT, value->def->location, 1,
+	        &b->stacks[position], 1, &value->type);
 	attr_set(roll->module, part, KEY_INDEX, attr_integer(roll->module, layer));
 	op_insert_before(b->before, part);
 	value->data = part->result[0];
@@ -143,7 +155,8 @@ static void rename_after(struct building *b)
 
 void roll_build(struct roll *roll)
 {
-	struct building b = {.roll = roll, .before = roll_op(roll, roll->layers - 1, roll->period - 1)->next};
+	struct building b = { .roll = roll,
+		.before = roll_op(roll, roll->layers - 1, roll->period - 1)->next };
 	for (int i = 0; i < roll->layers * roll->period; i++)
 		roll->kernel[roll->start + i]->result[0]->data = NULL;
 	roll_sliding_window(roll);

@@ -1,4 +1,5 @@
-/* How the operands of equal layers relate: the same for all, from within, from the layer before, or each its own. */
+/* How the operands of equal layers relate: the same for all, from within, from the layer before,
+ * or each its own. */
 #include "layers/roll.h"
 
 /* value->id: 1 + index of the kernel in program order, 0 for values from elsewhere. */
@@ -24,10 +25,12 @@ static int position_in(const struct roll *roll, const struct value *value, int l
 	return layer >= 0 && position >= 0 && position < roll->period ? position : -1;
 }
 
-static bool all_at(const struct roll *roll, int position, int operand, int from, int back, int expected)
+static bool all_at(
+        const struct roll *roll, int position, int operand, int from, int back, int expected)
 {
 	for (int layer = from; layer < roll->layers; layer++)
-		if (position_in(roll, operand_of(roll, layer, position, operand), layer - back) != expected)
+		if (position_in(roll, operand_of(roll, layer, position, operand), layer - back) !=
+		        expected)
 			return false;
 	return expected >= 0;
 }
@@ -42,7 +45,8 @@ static int carried_number(struct roll *roll, int position, struct value *first)
 	return (int)roll->carried.count - 1;
 }
 
-static bool same_values(const struct roll *roll, struct value *const *left, struct value *const *right)
+static bool same_values(
+        const struct roll *roll, struct value *const *left, struct value *const *right)
 {
 	for (int layer = 0; layer < roll->layers; layer++)
 		if (left[layer] != right[layer])
@@ -55,7 +59,7 @@ static int layer_select_number(struct roll *roll, struct value **value)
 	for (size_t i = 0; i < roll->layer_selects.count; i++)
 		if (same_values(roll, roll->layer_selects.data[i].value, value))
 			return (int)i;
-	VEC_PUSH(roll->module->arena, &roll->layer_selects, (struct layer_select){value});
+	VEC_PUSH(roll->module->arena, &roll->layer_selects, (struct layer_select){ value });
 	return (int)roll->layer_selects.count - 1;
 }
 
@@ -69,7 +73,8 @@ static bool classify_outside(struct roll *roll, int position, int operand, struc
 			return false;
 		same &= value[layer] == value[0];
 	}
-	*edge = (struct edge){same ? EDGE_SAME : EDGE_LAYER_SELECT, same ? 0 : layer_select_number(roll, value)};
+	*edge = (struct edge){ same ? EDGE_SAME : EDGE_LAYER_SELECT,
+		same ? 0 : layer_select_number(roll, value) };
 	return true;
 }
 
@@ -83,16 +88,18 @@ static bool same_types(const struct roll *roll, int position, const struct type 
 
 static bool classify(struct roll *roll, int position, int operand, struct edge *edge)
 {
-	struct value *first = operand_of(roll, 0, position, operand), *second = operand_of(roll, 1, position, operand);
-	int inside = position_in(roll, first, 0), before = position_in(roll, second, 0);
+	struct value *first = operand_of(roll, 0, position, operand);
+	struct value *second = operand_of(roll, 1, position, operand);
+	int inside = position_in(roll, first, 0);
+	int before = position_in(roll, second, 0);
 	if (all_at(roll, position, operand, 0, 0, inside)) {
-		*edge = (struct edge){EDGE_INSIDE, inside};
+		*edge = (struct edge){ EDGE_INSIDE, inside };
 		return true;
 	}
 	if (is_outside(roll, first) && all_at(roll, position, operand, 1, 1, before)) {
 		if (!same_types(roll, before, first->type))
 			return false;
-		*edge = (struct edge){EDGE_CARRIED, carried_number(roll, before, first)};
+		*edge = (struct edge){ EDGE_CARRIED, carried_number(roll, before, first) };
 		return true;
 	}
 	return classify_outside(roll, position, operand, edge);
@@ -106,7 +113,8 @@ static bool is_carried(const struct roll *roll, int position)
 	return false;
 }
 
-/* Values that the results of main take after the layers, other than what the last layer hands on.  A kernel cannot: below tensor level a stack is memory. */
+/* Values that the results of main take after the layers, other than what the last layer hands
+ * on.  A kernel cannot: below tensor level a stack is memory. */
 static bool mark_stacked(struct roll *roll)
 {
 	int end = roll->start + roll->layers * roll->period;
@@ -117,7 +125,8 @@ static bool mark_stacked(struct roll *roll)
 			int index = kernel_index(after->operand[i]) - roll->start;
 			if (index < 0 || index >= end - roll->start)
 				continue;
-			int layer = index / roll->period, position = index % roll->period;
+			int layer = index / roll->period;
+			int position = index % roll->period;
 			if (layer == roll->layers - 1 && is_carried(roll, position))
 				continue;
 			if (after->code == OP_KERNEL)
@@ -125,7 +134,8 @@ static bool mark_stacked(struct roll *roll)
 			roll->stacked[position] = true;
 		}
 	for (int position = 0; position < roll->period; position++)
-		if (roll->stacked[position] && !same_types(roll, position, roll_op(roll, 0, position)->result[0]->type))
+		if (roll->stacked[position] &&
+		        !same_types(roll, position, roll_op(roll, 0, position)->result[0]->type))
 			return false;
 	return true;
 }

@@ -1,10 +1,12 @@
 /* Equal layers become the body of one scf.for.
  *
- * Layers are found by structure only: kernels with equal signatures (loops, accesses, bodies; no names, no extents of a model) at a constant
- * distance.  Of all periods the one that covers most kernels is taken; the run usually reaches too far (a final norm looks like the next layer's
+ * Layers are found by structure only: kernels with equal signatures (loops, accesses, bodies; no
+ * names, no extents of a model) at a constant distance.  Of all periods the one that covers most
+ * kernels is taken; the run usually reaches too far (a final norm looks like the next layer's
  * first kernels), so of the possible starts the one that carries fewest values is taken.
- * Operands of a layer: values made in it; values that all layers share; carried values of the layer before (the hidden state); or one value per
- * layer of equal type (weights, caches, a choice between tables), read through stream.pick.  Results that are read after the layers are
+ * Operands of a layer: values made in it; values that all layers share; carried values of the
+ * layer before (the hidden state); or one value per layer of equal type (weights, caches, a
+ * choice between tables), read through stream.pick.  Results that are read after the layers are
  * collected in a stack by stream.insert_layer and taken out by stream.part.
  * Without at least two layers that hand on a value, nothing changes.  Exact. */
 #include "ir/kernel_signature.h"
@@ -22,7 +24,8 @@ static void mark_elsewhere(struct op *op, void *context)
 /* Tensor constants first, so that the layers are nothing but kernels. */
 static void constants_first(struct block *block)
 {
-	struct op *next, *last = NULL;
+	struct op *next;
+	struct op *last = NULL;
 	for (struct op *op = block->first; op; op = next) {
 		next = op->next;
 		if (op->code != OP_CONSTANT)
@@ -38,10 +41,10 @@ static void constants_first(struct block *block)
 
 static struct roll list_kernels(struct module *module, struct block *block)
 {
-	struct roll roll = {.module = module};
+	struct roll roll = { .module = module };
 	struct map seen = map_new(module->arena);
-	VEC(struct op *) kernels = {0};
-	VEC(int) shapes = {0};
+	VEC(struct op *) kernels = { 0 };
+	VEC(int) shapes = { 0 };
 	ir_walk(block, mark_elsewhere, NULL);
 	for (int i = 0; i < block->arguments; i++)
 		block->argument[i]->id = 0;
@@ -67,7 +70,7 @@ static struct roll list_kernels(struct module *module, struct block *block)
 }
 
 struct run {
-	int start, period, length;        /* kernels covered */
+	int start, period, length; /* kernels covered */
 };
 
 static int covered(struct run run)
@@ -78,13 +81,13 @@ static int covered(struct run run)
 /* The longest stretch that repeats at this distance. */
 static struct run longest_run(const struct roll *roll, int period)
 {
-	struct run best = {0, period, 0};
+	struct run best = { 0, period, 0 };
 	for (int i = 0; i + period < roll->kernels; i++) {
 		int start = i;
 		while (i + period < roll->kernels && roll->shape[i] == roll->shape[i + period])
 			i++;
 		if (i > start && i - start + period > best.length)
-			best = (struct run){start, period, i - start + period};
+			best = (struct run){ start, period, i - start + period };
 	}
 	return best;
 }
@@ -92,9 +95,12 @@ static struct run longest_run(const struct roll *roll, int period)
 /* Among the starts that leave room for that many layers, the cheapest that lines up. */
 static bool choose_start(struct roll *roll, struct run run, int layers)
 {
-	struct roll best = {.cost = -1};
+	struct roll best = { .cost = -1 };
 	for (int slack = run.length - layers * run.period; slack >= 0; slack--) {
-		struct roll candidate = {.module = roll->module, .kernels = roll->kernels, .kernel = roll->kernel, .shape = roll->shape};
+		struct roll candidate = { .module = roll->module,
+			.kernels = roll->kernels,
+			.kernel = roll->kernel,
+			.shape = roll->shape };
 		candidate.start = run.start + run.length - layers * run.period - slack;
 		candidate.period = run.period;
 		candidate.layers = layers;
@@ -107,7 +113,8 @@ static bool choose_start(struct roll *roll, struct run run, int layers)
 	return true;
 }
 
-/* Runs by falling coverage, then rising period; tried until one lines up, without up to two layers if it must be. */
+/* Runs by falling coverage, then rising period; tried until one lines up, without up to two
+ * layers if it must be. */
 static bool find_layers(struct roll *roll)
 {
 	int periods = roll->kernels / 2;
@@ -117,7 +124,8 @@ static bool find_layers(struct roll *roll)
 	for (int tries = 0; tries < 8; tries++) {
 		int best = -1;
 		for (int p = 0; p < periods; p++)
-			if (run[p].length >= 2 * run[p].period && (best < 0 || covered(run[p]) > covered(run[best])))
+			if (run[p].length >= 2 * run[p].period &&
+			        (best < 0 || covered(run[p]) > covered(run[best])))
 				best = p;
 		if (best < 0)
 			return false;

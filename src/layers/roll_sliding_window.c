@@ -1,4 +1,5 @@
-/* Layers that look back differently far become one loop whose run-time extents have a value for each layer. */
+/* Layers that look back differently far become one loop whose run-time extents have a value for
+ * each layer. */
 #include "ir/sliding_window.h"
 #include "predict/timing.h"
 #include "layers/roll.h"
@@ -6,7 +7,8 @@
 static const char *symbol_of_layers(const struct roll *roll, const char *const *name)
 {
 	const char *symbol = sliding_window_of_layers(roll->module, roll->layers, name);
-	INVARIANT(roll->module->guard, symbol, "layers with incompatible run-time extents: \"%s\" and others", name[0]);
+	INVARIANT(roll->module->guard, symbol,
+	        "layers with incompatible run-time extents: \"%s\" and others", name[0]);
 	return symbol;
 }
 
@@ -24,17 +26,24 @@ static void join_loop(const struct roll *roll, int position, int loop)
 
 static const struct attr *dims_of(const struct op *main, const struct value *argument)
 {
-	return !argument->def && argument->block == main->region[0] ? function_argument_attr(main, argument->index, KEY_STREAM_DIMS) : NULL;
+	return !argument->def && argument->block == main->region[0]
+	        ? function_argument_attr(main, argument->index, KEY_STREAM_DIMS)
+	        : NULL;
 }
 
-static void set_dim_symbol(struct roll *roll, struct op *main, const struct value *argument, int d, const char *symbol)
+static void set_dim_symbol(
+        struct roll *roll, struct op *main, const struct value *argument, int d, const char *symbol)
 {
 	struct module *module = roll->module;
-	const struct attr *dims = dims_of(main, argument), **item = ARENA_ARRAY(module->arena, const struct attr *, dims->count);
+	const struct attr *dims = dims_of(main, argument);
+	const struct attr **item = ARENA_ARRAY(module->arena, const struct attr *, dims->count);
 	for (int i = 0; i < dims->count; i++)
 		item[i] = dims->items[i].value;
-	item[d] = item[d]->kind == ATTR_STRING ? attr_string(module, symbol) : attr_with(module, item[d], KEY_SYMBOL, attr_string(module, symbol));
-	function_set_argument_attr(module, main, argument->index, KEY_STREAM_DIMS, attr_array(module, dims->count, item));
+	item[d] = item[d]->kind == ATTR_STRING
+	        ? attr_string(module, symbol)
+	        : attr_with(module, item[d], KEY_SYMBOL, attr_string(module, symbol));
+	function_set_argument_attr(module, main, argument->index, KEY_STREAM_DIMS,
+	        attr_array(module, dims->count, item));
 }
 
 /* The states of a pick are read up to the same symbol. */
@@ -47,11 +56,13 @@ static void join_dims(struct roll *roll, const struct layer_select *layer_select
 		bool bound = true;
 		for (int layer = 0; layer < roll->layers && bound; layer++) {
 			const struct attr *own = dims_of(main, layer_select->value[layer]);
-			name[layer] = own && d < own->count ? timing_dim_symbol(own->items[d].value) : NULL;
+			name[layer] = own && d < own->count ? timing_dim_symbol(own->items[d].value)
+			                                    : NULL;
 			bound = name[layer];
 		}
 		for (int layer = 0; layer < roll->layers && bound; layer++)
-			set_dim_symbol(roll, main, layer_select->value[layer], d, symbol_of_layers(roll, name));
+			set_dim_symbol(roll, main, layer_select->value[layer], d,
+			        symbol_of_layers(roll, name));
 	}
 }
 

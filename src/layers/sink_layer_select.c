@@ -1,19 +1,24 @@
-/* Where layers pick between what two kernels in front of them make alike (the masks of sliding and of other layers), one such kernel in the layers makes it of what they pick among what these read.
- * The results would wait on chip through all layers, whole, and the first layer for the last of them: two masks of 128 tokens by 1,151 keys are 1.2 MB, and come a number a cycle.
- * Needs: rolled layers.  Guarantees: what layers pick on chip is small, or made in different ways.  Exact: the same operations.  Ends: each turn takes a pick away, and what replaces it picks among
- * what was made earlier. */
+/* Where layers pick between what two kernels in front of them make alike (the masks of sliding
+ * and of other layers), one such kernel in the layers makes it of what they pick among what
+ * these read. The results would wait on chip through all layers, whole, and the first layer for
+ * the last of them: two masks of 128 tokens by 1,151 keys are 1.2 MB, and come a number a cycle.
+ * Needs: rolled layers.  Guarantees: what layers pick on chip is small, or made in different
+ * ways.  Exact: the same operations.  Ends: each turn takes a pick away, and what replaces it
+ * picks among what was made earlier. */
 #include "ir/kernel_edit.h"
 #include "ir/kernel_signature.h"
 #include "layers/layers_passes.h"
 #include <string.h>
 
-#define SINK_BYTES_LEAST 65536     /* bytes of a result from which on it pays: less waits for nobody, and the kernel would work in every layer for it */
+/* bytes of a result from which on it pays: less waits for nobody, and the kernel would work in
+ * every layer for it */
+#define SINK_BYTES_LEAST 65536
 
 struct sink {
 	struct module *module;
 	struct op *loop, *layer_select;
-	const struct op *first;   /* the kernel of the first layer */
-	bool *own;                /* [nodes of its body] constants that are another in some layer */
+	const struct op *first; /* the kernel of the first layer */
+	bool *own;              /* [nodes of its body] constants that are another in some layer */
 };
 
 static const struct op *maker(const struct sink *s, int layer)
@@ -28,13 +33,16 @@ static int layers_of(const struct sink *s)
 
 static bool is_sinkable(const struct sink *s, const struct op *op)
 {
-	return op && op->code == OP_KERNEL && op->parent == s->loop->parent && !kernel_has_reduction(op->kernel) && !op->kernel->ordered && !op->kernel->tile_outermost;
+	return op && op->code == OP_KERNEL && op->parent == s->loop->parent &&
+	        !kernel_has_reduction(op->kernel) && !op->kernel->ordered &&
+	        !op->kernel->tile_outermost;
 }
 
 static bool is_storable(const struct node *node)
 {
 	const struct type *type = node->type;
-	return (type->kind == TYPE_FLOAT && type->width == 32) || (type->kind == TYPE_INTEGER && type->width >= 8 && type->width % 8 == 0);
+	return (type->kind == TYPE_FLOAT && type->width == 32) ||
+	        (type->kind == TYPE_INTEGER && type->width >= 8 && type->width % 8 == 0);
 }
 
 /* The kernel without the constants that layers have of their own. */
@@ -53,13 +61,19 @@ static const char *signature(const struct sink *s, const struct op *op)
 
 static bool note_constants(const struct sink *s, const struct op *op)
 {
-	const struct body *body = &op->kernel->update, *first = &s->first->kernel->update;
-	if (op->operands != s->first->operands || body->count != first->count || op->result[0]->type != s->first->result[0]->type)
+	const struct body *body = &op->kernel->update;
+	const struct body *first = &s->first->kernel->update;
+	if (op->operands != s->first->operands || body->count != first->count ||
+	        op->result[0]->type != s->first->result[0]->type)
 		return false;
 	for (int n = 0; n < body->count; n++) {
-		const struct node *node = &body->node[n], *other = &first->node[n];
-		bool both = node->kind == NODE_CONSTANT && other->kind == NODE_CONSTANT && node->type == other->type;
-		bool differs = both && (node->integer != other->integer || memcmp(&node->real, &other->real, sizeof node->real) != 0);
+		const struct node *node = &body->node[n];
+		const struct node *other = &first->node[n];
+		bool both = node->kind == NODE_CONSTANT && other->kind == NODE_CONSTANT &&
+		        node->type == other->type;
+		bool differs = both &&
+		        (node->integer != other->integer ||
+		                memcmp(&node->real, &other->real, sizeof node->real) != 0);
 		if (differs && !is_storable(node))
 			return false;
 		s->own[n] |= differs;
@@ -79,16 +93,21 @@ static bool are_alike(struct sink *s)
 {
 	bool several = false, alike = true;
 	s->first = maker(s, 0);
-	if (!is_sinkable(s, s->first) || type_elements(s->first->result[0]->type) * type_bits(s->first->kernel->type) / 8 < SINK_BYTES_LEAST)
+	if (!is_sinkable(s, s->first) ||
+	        type_elements(s->first->result[0]->type) * type_bits(s->first->kernel->type) / 8 <
+	                SINK_BYTES_LEAST)
 		return false;
 	s->own = ARENA_ARRAY(s->module->arena, bool, s->first->kernel->update.count + 1);
 	for (int l = 1; l < layers_of(s) && alike; l++) {
 		several |= maker(s, l) != s->first;
-		alike = maker(s, l) == s->first || (is_sinkable(s, maker(s, l)) && note_constants(s, maker(s, l)) && reads_alike(s, maker(s, l)));
+		alike = maker(s, l) == s->first ||
+		        (is_sinkable(s, maker(s, l)) && note_constants(s, maker(s, l)) &&
+		                reads_alike(s, maker(s, l)));
 	}
 	const char *form = several && alike ? signature(s, s->first) : NULL;
 	for (int l = 1; l < layers_of(s) && several && alike; l++)
-		alike = maker(s, l) == s->first || maker(s, l) == maker(s, l - 1) || text_same(form, signature(s, maker(s, l)));
+		alike = maker(s, l) == s->first || maker(s, l) == maker(s, l - 1) ||
+		        text_same(form, signature(s, maker(s, l)));
 	return several && alike;
 }
 
@@ -116,7 +135,8 @@ static struct value *select_of_layers(const struct sink *s, struct value *const 
 	for (struct op *op = body->first; op->code == OP_LAYER_SELECT; op = op->next)
 		if (!memcmp(op->operand, operand, sizeof *operand * (size_t)(layers_of(s) + 1)))
 			return op->result[0];
-	struct op *layer_select = op_new(s->module, OP_LAYER_SELECT, s->layer_select->location, layers_of(s) + 1, operand, 1, &value[0]->type);
+	struct op *layer_select = op_new(s->module, OP_LAYER_SELECT, s->layer_select->location,
+	        layers_of(s) + 1, operand, 1, &value[0]->type);
 	op_insert_before(body->first, layer_select);
 	return layer_select->result[0];
 }
@@ -133,8 +153,9 @@ static struct value *stored(const struct sink *s, const struct node *node)
 	if (node->type->kind == TYPE_FLOAT)
 		memcpy(data, &real, sizeof real);
 	struct attr *value = ARENA_NEW(s->module->arena, struct attr);
-	*value = (struct attr){.kind = ATTR_DENSE, .type = type, .data = data, .bytes = bytes};
-	struct op *op = op_new(s->module, OP_CONSTANT, s->layer_select->location, 0, NULL, 1, &type);
+	*value = (struct attr){ .kind = ATTR_DENSE, .type = type, .data = data, .bytes = bytes };
+	struct op *op =
+	        op_new(s->module, OP_CONSTANT, s->layer_select->location, 0, NULL, 1, &type);
 	attr_set(s->module, op, KEY_VALUE, value);
 	op_insert_before(s->loop->parent->first, op);
 	return op->result[0];
@@ -164,14 +185,17 @@ static void sink_select(struct sink *s)
 {
 	struct module *module = s->module;
 	const struct body *from = &s->first->kernel->update;
-	int operands = s->first->operands, all = operands;
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, operands + from->count + 1);
+	int operands = s->first->operands;
+	int all = operands;
+	struct value **operand =
+	        ARENA_ARRAY(module->arena, struct value *, operands + from->count + 1);
 	for (int j = 0; j < operands; j++)
 		operand[j] = operand_of_layers(s, j);
 	for (int n = 0; n < from->count; n++)
 		if (s->own[n])
 			operand[all++] = constant_of_layers(s, n);
-	struct op *op = op_new(module, OP_KERNEL, s->first->location, all, operand, 1, &s->first->result[0]->type);
+	struct op *op = op_new(
+	        module, OP_KERNEL, s->first->location, all, operand, 1, &s->first->result[0]->type);
 	op->kernel = kernel_clone(module, s->first->kernel, operands);
 	struct access *access = ARENA_ARRAY(module->arena, struct access, all + 1);
 	memcpy(access, op->kernel->operand, sizeof *access * (size_t)operands);
@@ -181,7 +205,9 @@ static void sink_select(struct sink *s)
 	for (int n = 0, next = operands; n < from->count; n++)
 		if (s->own[n]) {
 			access[next] = access_empty(module, op->kernel->loops);
-			body->node[n] = (struct node){.kind = NODE_OPERAND, .type = from->node[n].type, .integer = next++};
+			body->node[n] = (struct node){
+				.kind = NODE_OPERAND, .type = from->node[n].type, .integer = next++
+			};
 		}
 	op_insert_before(first_after_selects(s->loop->region[0]), op);
 	ir_replace(s->loop->region[0], s->layer_select->result[0], op->result[0]);
@@ -192,7 +218,7 @@ static void sink_select(struct sink *s)
 static bool sink_one(struct module *module, struct op *loop)
 {
 	for (struct op *op = loop->region[0]->last; op; op = op->previous) {
-		struct sink s = {.module = module, .loop = loop, .layer_select = op};
+		struct sink s = { .module = module, .loop = loop, .layer_select = op };
 		if (op->code != OP_LAYER_SELECT || !are_alike(&s))
 			continue;
 		sink_select(&s);

@@ -1,11 +1,13 @@
-/* A body at one point of a nest: its nodes on words of all lanes; of rows that run at once each for itself, or as the sums of products that a multiplier makes together. */
+/* A body at one point of a nest: its nodes on words of all lanes; of rows that run at once each
+ * for itself, or as the sums of products that a multiplier makes together. */
 #include "lowering/lower_kernel.h"
 #include "schedule/dot_products.h"
 
 const struct type *lanes_word(struct lowering *l, const struct type *scalar, bool lanes)
 {
 	int64_t count = l->width;
-	return lanes && count > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &count, scalar) : scalar;
+	return lanes && count > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &count, scalar)
+	                          : scalar;
 }
 
 bool lane_is_parallel(const struct kernel *kernel)
@@ -15,7 +17,9 @@ bool lane_is_parallel(const struct kernel *kernel)
 
 struct value *widen_word(struct lowering *l, struct value *value, const struct type *type)
 {
-	return value->type->kind == TYPE_VECTOR || type->kind != TYPE_VECTOR ? value : make_op(&l->p, OP_BROADCAST, lanes_word(l, value->type, true), 1, &value);
+	return value->type->kind == TYPE_VECTOR || type->kind != TYPE_VECTOR
+	        ? value
+	        : make_op(&l->p, OP_BROADCAST, lanes_word(l, value->type, true), 1, &value);
 }
 
 /* 0, 1, 2 … in the lanes. */
@@ -29,7 +33,8 @@ static struct value *lane_numbers(struct lowering *l)
 	return make_op(p, OP_JOIN_LANES, type, (int)l->kernel->lanes, number);
 }
 
-static struct value *lower_node(struct lowering *l, const struct node *node, struct value *const *made)
+static struct value *lower_node(
+        struct lowering *l, const struct node *node, struct value *const *made)
 {
 	struct process *p = &l->p;
 	if (node->kind == NODE_OPERAND)
@@ -37,14 +42,20 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 	if (node->kind == NODE_ACCUMULATOR)
 		return l->accumulator;
 	if (node->kind == NODE_CONSTANT)
-		return type_is_real(node->type) ? make_number(p, node->real, node->type) : node->type->kind == TYPE_INDEX ? make_index(p, node->integer) :
-		       node->type->width == 1 ? make_bool(p, node->integer) : make_number(p, (double)node->integer, node->type);
+		return type_is_real(node->type)          ? make_number(p, node->real, node->type)
+		        : node->type->kind == TYPE_INDEX ? make_index(p, node->integer)
+		        : node->type->width == 1
+		        ? make_bool(p, node->integer)
+		        : make_number(p, (double)node->integer, node->type);
 	if (node->code == OP_INDEX) {
 		if (node->integer == l->kernel->loops - 1 && l->kernel->lanes > 1)
 			return lane_numbers(l);
 		if (node->integer == l->nest)
 			return make_index(p, l->row);
-		return l->counter[node->integer] ? process_window_index(p, l->kernel->loop[node->integer].run_time, 1, l->counter[node->integer]) : make_index(p, 0);
+		return l->counter[node->integer]
+		        ? process_window_index(p, l->kernel->loop[node->integer].run_time, 1,
+		                  l->counter[node->integer])
+		        : make_index(p, 0);
 	}
 	if (node->code == OP_ACTIVE)
 		return make_condition(p, inside_guards(l, &l->kernel->operand[node->integer]));
@@ -55,10 +66,12 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 	const struct type *type = lanes_word(l, node->type, vector);
 	struct value *argument[3];
 	for (int a = 0; a < count; a++)
-		argument[a] = vector ? widen_word(l, made[node->argument[a]], type) : made[node->argument[a]];
+		argument[a] = vector ? widen_word(l, made[node->argument[a]], type)
+		                     : made[node->argument[a]];
 	struct value *value = make_op(p, node->code, type, count, argument);
 	if (node->code == OP_CMPF || node->code == OP_CMPI)
-		attr_set(p->module, value->def, KEY_PREDICATE, attr_integer(p->module, node->integer));
+		attr_set(p->module, value->def, KEY_PREDICATE,
+		        attr_integer(p->module, node->integer));
 	return value;
 }
 
@@ -68,7 +81,9 @@ struct value *lower_body(struct lowering *l, const struct body *body, int result
 	bool *needed = ARENA_ARRAY(l->p.module->arena, bool, body->count + 1);
 	needed[result] = true;
 	for (int n = result; n >= 0; n--)
-		for (int a = 0; needed[n] && body->node[n].kind == NODE_OP && a < op_info[body->node[n].code].operands; a++)
+		for (int a = 0; needed[n] && body->node[n].kind == NODE_OP &&
+		        a < op_info[body->node[n].code].operands;
+		        a++)
 			needed[body->node[n].argument[a]] = true;
 	for (int n = 0; n <= result; n++)
 		made[n] = needed[n] ? lower_node(l, &body->node[n], made) : NULL;
@@ -83,20 +98,26 @@ static struct value *row_tree(struct lowering *l, int term)
 	if (word->type->kind != TYPE_VECTOR)
 		word = widen_word(l, word, lanes_word(l, word->type, true));
 	struct value *tree = make_op(&l->p, OP_TREE, kernel->type, 1, &word);
-	attr_set(l->p.module, tree->def, KEY_KIND, attr_string(l->p.module, op_info[kernel->combine].name));
+	attr_set(l->p.module, tree->def, KEY_KIND,
+	        attr_string(l->p.module, op_info[kernel->combine].name));
 	return tree;
 }
 
-/* One row's part of the words that hold several rows; of numbers that are no lanes it is one of them. */
+/* One row's part of the words that hold several rows; of numbers that are no lanes it is one of
+ * them. */
 static void take_row(struct lowering *l, struct value *const *whole, int64_t row)
 {
 	const struct kernel *kernel = l->kernel;
 	l->row = row;
 	for (int j = 0; j < l->op->operands; j++) {
-		struct value *part[2] = {whole[j], make_index(&l->p, row)};
+		struct value *part[2] = { whole[j], make_index(&l->p, row) };
 		const int64_t *stride = kernel->operand[j].stride;
 		bool rows = stride[kernel->loops - 2] && !kernel_is_post_operand(kernel, j);
-		l->operand[j] = rows ? make_op(&l->p, OP_SPLIT_LANES, lanes_word(l, type_scalar(whole[j]->type), stride[kernel->loops - 1] != 0), 2, part) : whole[j];
+		l->operand[j] = rows ? make_op(&l->p, OP_SPLIT_LANES,
+		                               lanes_word(l, type_scalar(whole[j]->type),
+		                                       stride[kernel->loops - 1] != 0),
+		                               2, part)
+		                     : whole[j];
 	}
 }
 
@@ -106,7 +127,8 @@ typedef struct value *row_function(struct lowering *l, int term);
 static struct value **each_row(struct lowering *l, int term, row_function *make)
 {
 	const struct kernel *kernel = l->kernel;
-	struct value **whole = l->operand, **made = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->row_unroll);
+	struct value **whole = l->operand;
+	struct value **made = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->row_unroll);
 	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
 	for (int64_t r = 0; r < kernel->row_unroll; r++) {
 		take_row(l, whole, r);
@@ -121,20 +143,23 @@ static struct value *row_trees(struct lowering *l, int term)
 {
 	struct value **tree = each_row(l, term, row_tree);
 	l->width = l->kernel->row_unroll;
-	return make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true), (int)l->kernel->row_unroll, tree);
+	return make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true),
+	        (int)l->kernel->row_unroll, tree);
 }
 
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms)
 {
 	for (; terms > 1; terms /= 2)
 		for (int64_t i = 0; i < terms / 2; i++)
-			term[i] = make_op(&l->p, l->kernel->combine, term[2 * i]->type, 2, term + 2 * i);
+			term[i] = make_op(
+			        &l->p, l->kernel->combine, term[2 * i]->type, 2, term + 2 * i);
 	return term[0];
 }
 
 static struct value *row_term(struct lowering *l, int term)
 {
-	return widen_word(l, lower_body(l, &l->kernel->update, term), lanes_word(l, l->kernel->type, true));
+	return widen_word(
+	        l, lower_body(l, &l->kernel->update, term), lanes_word(l, l->kernel->type, true));
 }
 
 /* The terms of all rows, put together lane by lane. */
@@ -163,13 +188,17 @@ static struct value *rows_word(struct lowering *l, int factor, row_function *mak
 		return l->operand[node->integer];
 	struct value **row = each_row(l, factor, make);
 	int64_t lanes = l->kernel->row_unroll * type_lanes(row[0]->type);
-	return make_op(&l->p, OP_JOIN_LANES, type_shaped(l->p.module, TYPE_VECTOR, 1, &lanes, type_scalar(row[0]->type)), (int)l->kernel->row_unroll, row);
+	return make_op(&l->p, OP_JOIN_LANES,
+	        type_shaped(l->p.module, TYPE_VECTOR, 1, &lanes, type_scalar(row[0]->type)),
+	        (int)l->kernel->row_unroll, row);
 }
 
 static struct value *sums_across(struct lowering *l, const struct dot_products *dot_products)
 {
-	struct value *factor[2] = {rows_word(l, dot_products->common, row_number), rows_word(l, dot_products->own, row_factor)};
-	struct value *sums = make_op(&l->p, OP_DOT, lanes_word(l, l->kernel->type, true), 2, factor);
+	struct value *factor[2] = { rows_word(l, dot_products->common, row_number),
+		rows_word(l, dot_products->own, row_factor) };
+	struct value *sums =
+	        make_op(&l->p, OP_DOT, lanes_word(l, l->kernel->type, true), 2, factor);
 	attr_set(l->p.module, sums->def, KEY_COLUMNS, attr_integer(l->p.module, l->kernel->lanes));
 	return sums;
 }
@@ -178,21 +207,27 @@ static struct value *sums_across(struct lowering *l, const struct dot_products *
 static struct value *sums_in_pairs(struct lowering *l, const struct dot_products *dot_products)
 {
 	struct module *module = l->p.module;
-	const int64_t two = 2, pairs = l->kernel->row_unroll / 2;
+	const int64_t two = 2;
+	const int64_t pairs = l->kernel->row_unroll / 2;
 	const struct type *pair = type_shaped(module, TYPE_VECTOR, 1, &two, l->kernel->type);
-	struct value **row = each_row(l, dot_products->own, row_factor), **sums = ARENA_ARRAY(module->arena, struct value *, pairs);
+	struct value **row = each_row(l, dot_products->own, row_factor);
+	struct value **sums = ARENA_ARRAY(module->arena, struct value *, pairs);
 	struct value *common = row_factor(l, dot_products->common);
 	for (int64_t i = 0; i < pairs; i++)
-		sums[i] = make_op(&l->p, OP_DOT, pair, 3, (struct value *[3]){common, row[2 * i], row[2 * i + 1]});
+		sums[i] = make_op(&l->p, OP_DOT, pair, 3,
+		        (struct value *[3]){ common, row[2 * i], row[2 * i + 1] });
 	l->width = l->kernel->row_unroll;
-	return pairs > 1 ? make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true), (int)pairs, sums) : sums[0];
+	return pairs > 1 ? make_op(&l->p, OP_JOIN_LANES, lanes_word(l, l->kernel->type, true),
+	                           (int)pairs, sums)
+	                 : sums[0];
 }
 
 static struct value *sums_of_rows(struct lowering *l, int term, bool parallel)
 {
 	const struct kernel *kernel = l->kernel;
 	struct dot_products dot_products;
-	if (match_dot_products(kernel, kernel->loops - 2, kernel->loops - 1, kernel->row_unroll, kernel->lanes, !parallel, &dot_products))
+	if (match_dot_products(kernel, kernel->loops - 2, kernel->loops - 1, kernel->row_unroll,
+	            kernel->lanes, !parallel, &dot_products))
 		return parallel ? sums_across(l, &dot_products) : sums_in_pairs(l, &dot_products);
 	return parallel ? row_terms(l, term) : row_trees(l, term);
 }
@@ -202,10 +237,12 @@ struct value *updated_sum(struct lowering *l)
 	const struct kernel *kernel = l->kernel;
 	int term = -1;
 	bool parallel = lane_is_parallel(kernel);
-	if (kernel_has_reduction(kernel) && (parallel ? kernel->row_unroll > 1 : kernel->lanes > 1)) {
+	if (kernel_has_reduction(kernel) &&
+	        (parallel ? kernel->row_unroll > 1 : kernel->lanes > 1)) {
 		kernel_combine(kernel, &term);
-		struct value *tree = kernel->row_unroll > 1 ? sums_of_rows(l, term, parallel) : row_tree(l, term);
-		struct value *operand[2] = {l->accumulator, tree};
+		struct value *tree = kernel->row_unroll > 1 ? sums_of_rows(l, term, parallel)
+		                                            : row_tree(l, term);
+		struct value *operand[2] = { l->accumulator, tree };
 		return make_op(&l->p, kernel->combine, tree->type, 2, operand);
 	}
 	return lower_body(l, &kernel->update, kernel->update.result);

@@ -8,7 +8,7 @@ static struct value *chosen(struct process *p, const struct attr *table, int cho
 	for (int l = 0; l < table->count; l++) {
 		if (table->integers[l] != choice)
 			continue;
-		struct value *operand[2] = {any, make_equal(p, p->layer, l)};
+		struct value *operand[2] = { any, make_equal(p, p->layer, l) };
 		any = make_op(p, OP_ORI, any->type, 2, operand);
 	}
 	return any;
@@ -22,7 +22,9 @@ void lower_layer_mux(struct design *design, const struct op *op)
 	process_layers(&p);
 	int opened = process_word_pipeline(&p, op->result[0]->type);
 	for (int j = 0; j < op->operands; j++) {
-		struct value *taken = make_pop(&p, NULL, process_argument(&p, stream_fifo(design, op->operand[j]), text_format(design->module->arena, "x%d", j)));
+		struct value *taken = make_pop(&p, NULL,
+		        process_argument(&p, stream_fifo(design, op->operand[j]),
+		                text_format(design->module->arena, "x%d", j)));
 		word = word ? make_select(&p, chosen(&p, table, j), taken, word) : taken;
 	}
 	make_push(&p, NULL, word, process_argument(&p, stream_fifo(design, op->result[0]), "y"));
@@ -32,11 +34,15 @@ void lower_layer_mux(struct design *design, const struct op *op)
 
 void lower_cast(struct design *design, const struct op *op)
 {
-	const struct type *in = op->operand[0]->type, *out = op->result[0]->type;
-	add_cast(design, "cast", stream_fifo(design, op->operand[0]), stream_fifo(design, op->result[0]), stream_lanes(in) > stream_lanes(out) ? in : out);
+	const struct type *in = op->operand[0]->type;
+	const struct type *out = op->result[0]->type;
+	add_cast(design, "cast", stream_fifo(design, op->operand[0]),
+	        stream_fifo(design, op->result[0]),
+	        stream_lanes(in) > stream_lanes(out) ? in : out);
 }
 
-/* The ring of a rolled layer: *enter* gives the first layer what comes from outside and every later one what was fed back; *leave* feeds back or lets go. */
+/* The ring of a rolled layer: *enter* gives the first layer what comes from outside and every
+ * later one what was fed back; *leave* feeds back or lets go. */
 void lower_layer_feedback(struct design *design, const struct op *loop)
 {
 	struct module *module = design->module;
@@ -46,27 +52,38 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 			continue;
 		const struct value *inside = body->argument[i + 1];
 		const struct value *made = body->last->operand[i];
-		int64_t words = itensor_tiles(inside->type->itensor), last = design->layers - 1;
-		struct value *back = design_fifo(design, "s_feedback", stream_word(module, inside->type), words);
+		int64_t words = itensor_tiles(inside->type->itensor);
+		int64_t last = design->layers - 1;
+		struct value *back =
+		        design_fifo(design, "s_feedback", stream_word(module, inside->type), words);
 		attr_set(module, back->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
 		struct process enter = process_new(design, "layer_enter");
-		struct value *first = process_argument(&enter, stream_fifo(design, loop->operand[3 + i]), "first");
-		struct value *fed = process_argument(&enter, back, "fed_back"), *out = process_argument(&enter, stream_fifo(design, inside), "y");
+		struct value *first = process_argument(
+		        &enter, stream_fifo(design, loop->operand[3 + i]), "first");
+		struct value *fed = process_argument(&enter, back, "fed_back");
+		struct value *out = process_argument(&enter, stream_fifo(design, inside), "y");
 		process_layers(&enter);
 		int opened = process_word_pipeline(&enter, inside->type);
-		struct value *start = make_equal(&enter, enter.layer, 0), *later = make_compare(&enter, 4, enter.layer, 0);
-		make_push(&enter, NULL, make_select(&enter, start, make_pop(&enter, start, first), make_pop(&enter, later, fed)), out);
+		struct value *start = make_equal(&enter, enter.layer, 0);
+		struct value *later = make_compare(&enter, 4, enter.layer, 0);
+		make_push(&enter, NULL,
+		        make_select(&enter, start, make_pop(&enter, start, first),
+		                make_pop(&enter, later, fed)),
+		        out);
 		process_close(&enter, opened + 1);
 		process_finish(&enter);
 
 		struct process leave = process_new(design, "layer_leave");
-		struct value *in = process_argument(&leave, stream_fifo(design, made), "x"), *feed = process_argument(&leave, back, "fed_back");
+		struct value *in = process_argument(&leave, stream_fifo(design, made), "x");
+		struct value *feed = process_argument(&leave, back, "fed_back");
 		process_layers(&leave);
 		opened = process_word_pipeline(&leave, inside->type);
 		struct value *word = make_pop(&leave, NULL, in);
 		make_push(&leave, make_compare(&leave, 2, leave.layer, last), word, feed);
 		if (loop->result[i]->uses)
-			make_push(&leave, make_equal(&leave, leave.layer, last), word, process_argument(&leave, stream_fifo(design, loop->result[i]), "y"));
+			make_push(&leave, make_equal(&leave, leave.layer, last), word,
+			        process_argument(
+			                &leave, stream_fifo(design, loop->result[i]), "y"));
 		process_close(&leave, opened + 1);
 		process_finish(&leave);
 	}

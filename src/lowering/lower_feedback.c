@@ -1,4 +1,5 @@
-/* Where an output feeds an input: room for the text of a launch behind the input's own numbers, in the buffer that holds them, so that what is done between steps needs no port of its own. */
+/* Where an output feeds an input: room for the text of a launch behind the input's own numbers,
+ * in the buffer that holds them, so that what is done between steps needs no port of its own. */
 #include "predict/feedback.h"
 #include "process/process_builder.h"
 
@@ -18,20 +19,25 @@ static void make_room(struct design *design, const struct attr *entry, const str
 	struct module *module = design->module;
 	int number = buffer_with(design, attr_item_text(entry, KEY_NAME));
 	bool rows = attr_item(entry, KEY_TOKEN_COUNT);
-	if (number < 0 || (rows && buffer_with(design, attr_item_text(entry, KEY_TOKEN_COUNT)) < 0))         /* no kernel reads the input */
+	/* no kernel reads the input */
+	if (number < 0 || (rows && buffer_with(design, attr_item_text(entry, KEY_TOKEN_COUNT)) < 0))
 		return;
 	const struct attr **buffer = &design->buffers.data[number];
 	const struct type *word = attr_item(*buffer, KEY_WORD)->type;
-	int64_t lanes = type_elements(word), words = attr_item_integer(*buffer, KEY_WORDS, 0), most = attr_item_integer(next, KEY_MOST, 1);
-	int64_t text = feedback_text_tokens(most, feedback_chunk_tokens(entry)) * type_elements(attr_item(entry, KEY_TYPE)->type) / feedback_chunk_tokens(entry);
+	int64_t lanes = type_elements(word);
+	int64_t words = attr_item_integer(*buffer, KEY_WORDS, 0);
+	int64_t most = attr_item_integer(next, KEY_MOST, 1);
+	int64_t text = feedback_text_tokens(most, feedback_chunk_tokens(entry)) *
+	        type_elements(attr_item(entry, KEY_TYPE)->type) / feedback_chunk_tokens(entry);
 	struct named items[] = {
-		{key_name(KEY_INPUT), attr_item(entry, KEY_NAME)},
-		{key_name(KEY_OUTPUT), attr_item(next, KEY_OUTPUT)},
-		{key_name(KEY_BUFFER), attr_item(*buffer, KEY_NAME)},
-		{key_name(KEY_OFFSET), attr_integer(module, words * lanes)},
-		{key_name(KEY_MOST), attr_integer(module, most)},
+		{ key_name(KEY_INPUT), attr_item(entry, KEY_NAME) },
+		{ key_name(KEY_OUTPUT), attr_item(next, KEY_OUTPUT) },
+		{ key_name(KEY_BUFFER), attr_item(*buffer, KEY_NAME) },
+		{ key_name(KEY_OFFSET), attr_integer(module, words * lanes) },
+		{ key_name(KEY_MOST), attr_integer(module, most) },
 	};
-	*buffer = attr_with(module, *buffer, KEY_WORDS, attr_integer(module, words + (text + lanes - 1) / lanes));
+	*buffer = attr_with(module, *buffer, KEY_WORDS,
+	        attr_integer(module, words + (text + lanes - 1) / lanes));
 	attr_set(module, design->function, KEY_STREAM_FEEDBACK, attr_dictionary(module, 5, items));
 }
 

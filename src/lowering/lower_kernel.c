@@ -1,5 +1,6 @@
-/* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an operand is kept.  Each iteration takes the words that are due, updates one accumulator word, and at the
- * last reduction point pushes one result word. */
+/* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an
+ * operand is kept.  Each iteration takes the words that are due, updates one accumulator word,
+ * and at the last reduction point pushes one result word. */
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
@@ -20,8 +21,12 @@ struct value *at_reduction_end(struct lowering *l, bool last)
 	int inner = kernel_inner_reduction(l->kernel);
 	for (int i = 0; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
-			all = make_and(&l->p, all, last ? at_last(l, i) : i == inner && l->kernel->partial_sums > 1 ? make_compare(&l->p, 2, l->counter[i], l->kernel->partial_sums) :
-				       make_equal(&l->p, l->counter[i], 0));
+			all = make_and(&l->p, all,
+			        last ? at_last(l, i)
+			                : i == inner && l->kernel->partial_sums > 1
+			                ? make_compare(
+			                          &l->p, 2, l->counter[i], l->kernel->partial_sums)
+			                : make_equal(&l->p, l->counter[i], 0));
 	return all;
 }
 
@@ -37,9 +42,11 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 			continue;
 		}
 		if (range->low > 0)
-			all = make_and(&l->p, all, make_compare(&l->p, 5, l->counter[range->loop], range->low));
+			all = make_and(&l->p, all,
+			        make_compare(&l->p, 5, l->counter[range->loop], range->low));
 		if (range->high < l->kernel->loop[range->loop].extent)
-			all = make_and(&l->p, all, make_compare(&l->p, 2, l->counter[range->loop], range->high));
+			all = make_and(&l->p, all,
+			        make_compare(&l->p, 2, l->counter[range->loop], range->high));
 	}
 	return all;
 }
@@ -55,10 +62,13 @@ static struct value *row_is_valid(struct lowering *l, const struct access *acces
 	int64_t *first = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
 	for (int i = 0; i < l->nest; i++)
 		first[i] = row_predicate->weight[i] * row_predicate->step;
-	return make_and(p, inside, make_below(p, make_address(p, l->nest, l->counter, first, 0), process_token_count(p, &row_predicate->rows)));
+	return make_and(p, inside,
+	        make_below(p, make_address(p, l->nest, l->counter, first, 0),
+	                process_token_count(p, &row_predicate->rows)));
 }
 
-/* When operand j's next word is due: docs/ir.md, stream level.  come: where there is one at all, or NULL. */
+/* When operand j's next word is due: docs/ir.md, stream level.  come: where there is one at all,
+ * or NULL. */
 static struct value *word_is_due(struct lowering *l, int j, struct value *come)
 {
 	const struct access *access = &l->kernel->operand[j];
@@ -78,7 +88,10 @@ static struct value *word_is_due(struct lowering *l, int j, struct value *come)
 			when = make_and(&l->p, when, at_last(l, i));
 		} else if (i > used) {
 			const struct guard_range *range = access_guard(access, i);
-			when = make_and(&l->p, when, range && range->last ? at_last(l, i) : make_equal(&l->p, l->counter[i], range ? range->low : 0));
+			when = make_and(&l->p, when,
+			        range && range->last
+			                ? at_last(l, i)
+			                : make_equal(&l->p, l->counter[i], range ? range->low : 0));
 		}
 	}
 	return when;
@@ -87,14 +100,17 @@ static struct value *word_is_due(struct lowering *l, int j, struct value *come)
 struct value *operand_fifo(struct lowering *l, int operand)
 {
 	if (!l->source[operand])
-		l->source[operand] = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[operand]), text_format(l->p.module->arena, "x%d", operand));
+		l->source[operand] =
+		        process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[operand]),
+		                text_format(l->p.module->arena, "x%d", operand));
 	return l->source[operand];
 }
 
 static struct value *next_word(struct lowering *l, int j, struct value *come)
 {
 	if (l->consumer_buffer.convert && l->consumer_buffer.operand == j)
-		return consumer_buffer_word(&l->p, &l->consumer_buffer, l->array, l->counter, l->nest, come);
+		return consumer_buffer_word(
+		        &l->p, &l->consumer_buffer, l->array, l->counter, l->nest, come);
 	struct value *fifo = operand_fifo(l, j);
 	return make_pop(&l->p, make_and(&l->p, l->terms, word_is_due(l, j, come)), fifo);
 }
@@ -102,10 +118,14 @@ static struct value *next_word(struct lowering *l, int j, struct value *come)
 void take_operands(struct lowering *l, enum taken taken)
 {
 	for (int j = 0; j < l->op->operands; j++) {
-		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
+		if (taken != TAKE_ALL &&
+		        kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
 			continue;
-		struct value *come = row_is_valid(l, &l->kernel->operand[j]), *word = next_word(l, j, come);
-		l->operand[j] = come ? make_select(&l->p, come, word, make_number(&l->p, 0, word->type)) : word;
+		struct value *come = row_is_valid(l, &l->kernel->operand[j]);
+		struct value *word = next_word(l, j, come);
+		l->operand[j] = come
+		        ? make_select(&l->p, come, word, make_number(&l->p, 0, word->type))
+		        : word;
 	}
 }
 
@@ -116,14 +136,17 @@ int first_reduction(const struct lowering *l)
 }
 
 /* Sums that are given in other orders than their kernel's lie as the box between does. */
-static struct value *box_address(struct lowering *l, const struct box *box, const int64_t *stride, int64_t *words)
+static struct value *box_address(
+        struct lowering *l, const struct box *box, const int64_t *stride, int64_t *words)
 {
 	*words = box->elements / box->fill.lanes;
 	return make_address(&l->p, l->nest, l->counter, stride, box->fill.first / box->fill.lanes);
 }
 
-/* The accumulators: one word per point of the parallel loops inside the outermost reduction loop, and partial sums side by side. */
-static struct value *accumulator_address(struct lowering *l, struct value *part, int64_t number, int64_t *words)
+/* The accumulators: one word per point of the parallel loops inside the outermost reduction
+ * loop, and partial sums side by side. */
+static struct value *accumulator_address(
+        struct lowering *l, struct value *part, int64_t number, int64_t *words)
 {
 	int64_t *stride = ARENA_ARRAY(l->p.module->arena, int64_t, l->nest + 1);
 	struct value **counter = ARENA_ARRAY(l->p.module->arena, struct value *, l->nest + 1);
@@ -132,7 +155,8 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 	if (l->drain_order.convert)
 		return box_address(l, &l->drain_order.box, l->drain_order.stride, words);
 	if (l->accumulator_drain.stride)
-		return box_address(l, &l->accumulator_drain.box[0], l->accumulator_drain.stride, words);
+		return box_address(
+		        l, &l->accumulator_drain.box[0], l->accumulator_drain.stride, words);
 	*words = l->kernel->partial_sums;
 	for (int i = l->nest - 1; i > outermost; i--) {
 		inside_reduction = !l->kernel->loop[i].reduction;
@@ -147,17 +171,19 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 
 struct value *part_of_sum(struct lowering *l)
 {
-	struct value *counter = l->kernel->partial_sums > 1 ? l->counter[kernel_inner_reduction(l->kernel)] : NULL;
+	struct value *counter =
+	        l->kernel->partial_sums > 1 ? l->counter[kernel_inner_reduction(l->kernel)] : NULL;
 	if (!counter)
 		return NULL;
-	struct value *operand[2] = {counter, make_index(&l->p, l->kernel->partial_sums - 1)};
+	struct value *operand[2] = { counter, make_index(&l->p, l->kernel->partial_sums - 1) };
 	return make_op(&l->p, OP_ANDI, type_index(l->p.module), 2, operand);
 }
 
 const struct type *sum_word(struct lowering *l)
 {
 	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->row_unroll;
-	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type) : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
+	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type)
+	                : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
 }
 
 static struct value *accumulators(struct lowering *l, int64_t words)
@@ -167,21 +193,26 @@ static struct value *accumulators(struct lowering *l, int64_t words)
 	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
 		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
 	if (l->kernel->partial_sums > 1)
-		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE, attr_integer(l->p.module, distance));
+		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE,
+		        attr_integer(l->p.module, distance));
 	return array;
 }
 
-void add_to_sum(struct lowering *l, bool consumer_buffer, struct value **array, struct value **result)
+void add_to_sum(
+        struct lowering *l, bool consumer_buffer, struct value **array, struct value **result)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_word(l);
 	int64_t words;
-	struct value *start = make_number(p, l->kernel->init, word), *address = NULL;
+	struct value *start = make_number(p, l->kernel->init, word);
+	struct value *address = NULL;
 	l->accumulator = start;
-	if (consumer_buffer) {                           /* several reduction points: the accumulator is kept between them */
+	/* several reduction points: the accumulator is kept between them */
+	if (consumer_buffer) {
 		address = accumulator_address(l, part_of_sum(l), 0, &words);
 		*array = *array ? *array : accumulators(l, words);
-		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, *array, address));
+		l->accumulator = make_select(
+		        p, at_reduction_end(l, false), start, make_load(p, *array, address));
 	}
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
@@ -196,7 +227,9 @@ static bool may_be_empty(const struct kernel *kernel)
 {
 	bool empty = false;
 	for (int i = 0; i < kernel->loops && !kernel->scan; i++)
-		empty = empty || (kernel->loop[i].reduction && kernel->loop[i].run_time && kernel->loop[i].run_time->plus < 1);
+		empty = empty ||
+		        (kernel->loop[i].reduction && kernel->loop[i].run_time &&
+		                kernel->loop[i].run_time->plus < 1);
 	return empty;
 }
 
@@ -207,35 +240,46 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 	int inner = kernel_inner_reduction(l->kernel);
 	for (int i = 0; i < l->nest; i++) {
 		const struct loop *loop = &l->kernel->loop[i];
-		bool counted = loop->reduction && loop->run_time && (loop->run_time->plus < 1 || (i == inner && l->kernel->partial_sums > 1));
-		all = counted ? make_and(&l->p, all, make_compare(&l->p, 4, process_trip_count(&l->p, loop->run_time, 1), i == inner ? number : 0)) : all;
+		bool counted = loop->reduction && loop->run_time &&
+		        (loop->run_time->plus < 1 || (i == inner && l->kernel->partial_sums > 1));
+		all = counted ? make_and(&l->p, all,
+		                        make_compare(&l->p, 4,
+		                                process_trip_count(&l->p, loop->run_time, 1),
+		                                i == inner ? number : 0))
+		              : all;
 	}
 	return all;
 }
 
-struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number)
+struct value *sum_of_terms(
+        struct lowering *l, struct value *sum, struct value *start, int64_t number)
 {
 	struct value *terms = has_terms(l, number);
 	return terms ? make_select(&l->p, terms, sum, start) : sum;
 }
 
-/* The tree over the partial sums; where there were fewer terms, the others are what they began with. */
+/* The tree over the partial sums; where there were fewer terms, the others are what they began
+ * with. */
 static struct value *all_parts(struct lowering *l, struct value *array)
 {
 	struct process *p = &l->p;
-	int64_t parts = l->kernel->partial_sums, words;
+	int64_t parts = l->kernel->partial_sums;
+	int64_t words;
 	const struct loop *inner = &l->kernel->loop[kernel_inner_reduction(l->kernel)];
-	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_word(l));
+	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts);
+	struct value *start = make_number(p, l->kernel->init, sum_word(l));
 	for (int64_t i = 0; i < parts; i++) {
 		sum[i] = make_load(p, array, accumulator_address(l, NULL, i, &words));
-		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_of_terms(l, sum[i], start, i);
+		sum[i] = !inner->run_time && i >= inner->extent ? start
+		                                                : sum_of_terms(l, sum[i], start, i);
 	}
 	return tree_over(l, sum, parts);
 }
 
 struct value *finished_sum(struct lowering *l)
 {
-	return l->kernel->post.count ? lower_body(l, &l->kernel->post, l->kernel->post.result) : l->accumulator;
+	return l->kernel->post.count ? lower_body(l, &l->kernel->post, l->kernel->post.result)
+	                             : l->accumulator;
 }
 
 void push_result(struct lowering *l, struct value *when, struct value *result)
@@ -248,10 +292,12 @@ void push_result(struct lowering *l, struct value *when, struct value *result)
 }
 
 /* Everything in one pipelined nest. */
-static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
+static int lower_nest(
+        struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct value *array = NULL;
-	int opened = process_nest_run_time(&l->p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
+	int opened = process_nest_run_time(
+	        &l->p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
 	take_operands(l, TAKE_ALL);
 	struct value *last = at_reduction_end(l, true);
 	bool reduction = kernel_has_reduction(l->kernel);
@@ -263,14 +309,18 @@ static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_
 	}
 	if (reduction)
 		add_to_sum(l, last != NULL, &array, NULL);
-	push_result(l, last, reduction ? finished_sum(l) : lower_body(l, &l->kernel->update, l->kernel->update.result));
+	push_result(l, last,
+	        reduction ? finished_sum(l)
+	                  : lower_body(l, &l->kernel->update, l->kernel->update.result));
 	return opened;
 }
 
 /* Nests one after the other: the first adds, a short one goes over the sums. */
-static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct run_time_trip **run_time, struct value **array)
+static int add_terms(struct lowering *l, int outer, int64_t *trip,
+        const struct run_time_trip **run_time, struct value **array)
 {
-	int adding = process_nest_run_time(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->initiation_interval, l->counter + outer);
+	int adding = process_nest_run_time(&l->p, l->nest - outer, trip + outer, run_time + outer,
+	        l->kernel->initiation_interval, l->counter + outer);
 	take_operands(l, TAKE_TERMS);
 	add_to_sum(l, true, array, NULL);
 	process_close(&l->p, adding);
@@ -279,18 +329,24 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct 
 			trip[i] = 1;
 			run_time[i] = NULL;
 		}
-	int opened = process_nest_run_time(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	int opened = process_nest_run_time(
+	        &l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
 	take_operands(l, TAKE_POST);
 	return opened;
 }
 
-/* For each point of the loops outside, a pipelined nest that adds and one that puts partial sums together. */
-static int lower_drain_after(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+/* For each point of the loops outside, a pipelined nest that adds and one that puts partial sums
+ * together. */
+static int lower_drain_after(
+        struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
 	struct value *array = NULL;
-	int outer = first_reduction(l), opened = 0;
+	int outer = first_reduction(l);
+	int opened = 0;
 	for (int i = 0; i < outer; i++) {
-		l->counter[i] = trip[i] > 1 || run_time[i] ? process_loop_run_time(&l->p, trip[i], run_time[i]) : NULL;
+		l->counter[i] = trip[i] > 1 || run_time[i]
+		        ? process_loop_run_time(&l->p, trip[i], run_time[i])
+		        : NULL;
 		opened += l->counter[i] != NULL;
 	}
 	opened += add_terms(l, outer, trip, run_time, &array);
@@ -299,13 +355,17 @@ static int lower_drain_after(struct lowering *l, int64_t *trip, const struct run
 	return opened;
 }
 
-/* All results are held until the last term: they are finished in their places, and the readers of the buffer or of the converter get them from there; those of the next layer when it begins. */
-static int lower_drained(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time, struct value *array)
+/* All results are held until the last term: they are finished in their places, and the readers
+ * of the buffer or of the converter get them from there; those of the next layer when it begins. */
+static int lower_drained(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time,
+        struct value *array)
 {
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
+	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address),
+	        may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL,
+	        0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
 	if (l->layer_carry.loop)
@@ -320,7 +380,10 @@ static int lower_drained(struct lowering *l, int64_t *trip, const struct run_tim
 struct lowering lowering_new(struct design *design, const struct op *op, const char *name)
 {
 	struct arena *arena = design->module->arena;
-	struct lowering l = {.p = process_new(design, name), .op = op, .kernel = op->kernel, .width = op->kernel->lanes};
+	struct lowering l = { .p = process_new(design, name),
+		.op = op,
+		.kernel = op->kernel,
+		.width = op->kernel->lanes };
 	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->row_unroll > 1);
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
 	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
@@ -341,7 +404,8 @@ void lower_kernel(struct design *design, const struct op *op)
 		l.drain_order = drain_order_of(arena, op);
 	l.consumer_buffer = consumer_buffer_of(arena, op);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
 	for (int i = 0; i < l.nest; i++) {
 		trip[i] = l.kernel->loop[i].extent;
 		run_time[i] = l.kernel->loop[i].run_time;
@@ -358,7 +422,15 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.consumer_buffer.convert)
 		l.array = consumer_buffer_fill(&l.p, &l.consumer_buffer);
 	bool parts = l.kernel->partial_sums > 1 || may_be_empty(l.kernel);
-	int buffered_loop = double_buffered_loop(op), opened = l.accumulator_drain.buffer || l.drain_order.convert ? lower_drained(&l, trip, run_time, array) : is_reduction_dynamic(op) ? lower_reduction_dynamic(&l, trip, run_time) : buffered_loop >= 0 ? lower_double_buffered(&l, buffered_loop, trip, run_time) : is_reduction_split(l.kernel, l.kernel->partial_sums) ? lower_reduction_split(&l, trip, run_time) : parts ? lower_drain_after(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int buffered_loop = double_buffered_loop(op);
+	int opened = l.accumulator_drain.buffer || l.drain_order.convert
+	        ? lower_drained(&l, trip, run_time, array)
+	        : is_reduction_dynamic(op) ? lower_reduction_dynamic(&l, trip, run_time)
+	        : buffered_loop >= 0 ? lower_double_buffered(&l, buffered_loop, trip, run_time)
+	        : is_reduction_split(l.kernel, l.kernel->partial_sums)
+	        ? lower_reduction_split(&l, trip, run_time)
+	        : parts ? lower_drain_after(&l, trip, run_time)
+	                : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	if (l.layer_carry.loop)
 		layer_carry_drain(&l.p, &l.layer_carry, array);

@@ -1,11 +1,17 @@
-/* In front of what a launch leaves out that others follow (mark_last_chunk_only.c): words of what it does come in every launch, and go on in the last one alone. */
+/* In front of what a launch leaves out that others follow (mark_last_chunk_only.c): words of
+ * what it does come in every launch, and go on in the last one alone. */
 #include "process/process_builder.h"
 
-static void add_gate(struct design *design, struct value *stream, const struct run_time_trip *last_chunk)
+static void add_gate(
+        struct design *design, struct value *stream, const struct run_time_trip *last_chunk)
 {
-	struct value *from = stream_fifo(design, stream), *to = design_fifo(design, "s_last_chunk", from->type->element, from->type->depth);
+	struct value *from = stream_fifo(design, stream);
+	struct value *to =
+	        design_fifo(design, "s_last_chunk", from->type->element, from->type->depth);
 	struct process p = process_new(design, "last_chunk");
-	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y"), *last = make_equal(&p, process_trip_count(&p, last_chunk, 1), 1);
+	struct value *in = process_argument(&p, from, "x");
+	struct value *out = process_argument(&p, to, "y");
+	struct value *last = make_equal(&p, process_trip_count(&p, last_chunk, 1), 1);
 	int opened = process_word_pipeline(&p, stream->type);
 	make_push(&p, last, make_pop(&p, NULL, in), out);
 	process_close(&p, opened);
@@ -18,7 +24,9 @@ void lower_last_chunk_gate(struct design *design, const struct op *op)
 	const struct run_time_trip *last_chunk = design->last_chunk;
 	design->last_chunk = NULL;
 	for (int j = 0; last_chunk && j < op->operands; j++)
-		if (op->operand[j]->type->kind == TYPE_ITENSOR && !(op->operand[j]->def && attr_get(op->operand[j]->def, KEY_LAST_CHUNK_ONLY)))
+		if (op->operand[j]->type->kind == TYPE_ITENSOR &&
+		        !(op->operand[j]->def &&
+		                attr_get(op->operand[j]->def, KEY_LAST_CHUNK_ONLY)))
 			add_gate(design, op->operand[j], last_chunk);
 	design->last_chunk = last_chunk;
 }

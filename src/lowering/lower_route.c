@@ -3,10 +3,12 @@
 
 static struct value *operand_fifo(struct process *p, const struct op *op, int operand)
 {
-	return process_argument(p, stream_fifo(p->design, op->operand[operand]), text_format(p->module->arena, "x%d", operand));
+	return process_argument(p, stream_fifo(p->design, op->operand[operand]),
+	        text_format(p->module->arena, "x%d", operand));
 }
 
-static void push_word(struct process *p, const struct op *op, struct value *when, struct value *word, int opened)
+static void push_word(
+        struct process *p, const struct op *op, struct value *when, struct value *word, int opened)
 {
 	make_push(p, when, word, process_argument(p, stream_fifo(p->design, op->result[0]), "y"));
 	process_close(p, opened + (p->design->layers > 0));
@@ -14,10 +16,12 @@ static void push_word(struct process *p, const struct op *op, struct value *when
 }
 
 /* Is the word that the counters stand at one of the part's?  NULL: always. */
-static struct value *inside_chunk(struct process *p, const struct op *chunk, struct value *const *counter)
+static struct value *inside_chunk(
+        struct process *p, const struct op *chunk, struct value *const *counter)
 {
 	const struct itensor *order = chunk->operand[0]->type->itensor;
-	const struct attr *low = attr_get(chunk, KEY_LOW), *high = attr_get(chunk, KEY_HIGH);
+	const struct attr *low = attr_get(chunk, KEY_LOW);
+	const struct attr *high = attr_get(chunk, KEY_HIGH);
 	struct value *all = NULL;
 	for (int i = 0; i < order->dims; i++) {
 		if (low->integers[i] > 0)
@@ -34,9 +38,11 @@ void lower_chunk(struct design *design, const struct op *op)
 		return;
 	struct process p = process_new(design, "chunk");
 	const struct itensor *order = op->operand[0]->type->itensor;
-	struct value **counter = ARENA_ARRAY(design->module->arena, struct value *, order->dims + 1);
+	struct value **counter =
+	        ARENA_ARRAY(design->module->arena, struct value *, order->dims + 1);
 	process_layers(&p);
-	int opened = process_nest_run_time(&p, order->dims, order->trip, order->run_time, 1, counter);
+	int opened =
+	        process_nest_run_time(&p, order->dims, order->trip, order->run_time, 1, counter);
 	struct value *when = inside_chunk(&p, op, counter);
 	push_word(&p, op, when, make_pop(&p, NULL, operand_fifo(&p, op, 0)), opened);
 }
@@ -57,18 +63,23 @@ static struct op *reader_of(const struct op *from, const struct value *stream)
 	for (struct op *op = from->next; op; op = op->next)
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == stream)
-				return op->code == OP_REASSOCIATE ? reader_of(op, op->result[0]) : op;
+				return op->code == OP_REASSOCIATE ? reader_of(op, op->result[0])
+				                                  : op;
 	return NULL;
 }
 
-/* What drops words of a fork's result drops them in the fork: the FIFO between them would hold up all readers for words that nobody takes.
- * Fills chunk[results], NULL where all words are wanted; returns how the fork has to count, NULL if no reader cares. */
-static const struct itensor *find_chunks(struct module *module, const struct op *fork, struct op **chunk)
+/* What drops words of a fork's result drops them in the fork: the FIFO between them would hold
+ * up all readers for words that nobody takes. Fills chunk[results], NULL where all words are
+ * wanted; returns how the fork has to count, NULL if no reader cares. */
+static const struct itensor *find_chunks(
+        struct module *module, const struct op *fork, struct op **chunk)
 {
 	const struct itensor *order = NULL;
 	for (int r = 0; r < fork->results; r++) {
 		struct op *reader = reader_of(fork, fork->result[r]);
-		if (!reader || reader->code != OP_CHUNK || (order && !counts_alike(order, reader->operand[0]->type->itensor)) || reader->operand[0]->type->itensor->run_time)
+		if (!reader || reader->code != OP_CHUNK ||
+		        (order && !counts_alike(order, reader->operand[0]->type->itensor)) ||
+		        reader->operand[0]->type->itensor->run_time)
 			continue;
 		order = reader->operand[0]->type->itensor;
 		chunk[r] = reader;
@@ -82,15 +93,20 @@ void lower_fork(struct design *design, const struct op *op)
 	struct module *module = design->module;
 	struct op **chunk = ARENA_ARRAY(module->arena, struct op *, op->results);
 	const struct itensor *order = find_chunks(module, op, chunk);
-	struct value **counter = ARENA_ARRAY(module->arena, struct value *, order ? order->dims + 1 : 1);
+	struct value **counter =
+	        ARENA_ARRAY(module->arena, struct value *, order ? order->dims + 1 : 1);
 	struct process p = process_new(design, "fork");
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x");
 	process_layers(&p);
-	int opened = order ? process_nest(&p, order->dims, order->trip, 1, counter) : process_word_pipeline(&p, op->operand[0]->type);
+	int opened = order ? process_nest(&p, order->dims, order->trip, 1, counter)
+	                   : process_word_pipeline(&p, op->operand[0]->type);
 	struct value *word = make_pop(&p, NULL, in);
 	for (int r = 0; r < op->results; r++) {
-		struct value *when = chunk[r] ? inside_chunk(&p, chunk[r], counter) : NULL, *out = stream_fifo(design, chunk[r] ? chunk[r]->result[0] : op->result[r]);
-		make_push(&p, when, word, process_argument(&p, out, text_format(module->arena, "y%d", r)));
+		struct value *when = chunk[r] ? inside_chunk(&p, chunk[r], counter) : NULL;
+		struct value *out =
+		        stream_fifo(design, chunk[r] ? chunk[r]->result[0] : op->result[r]);
+		make_push(&p, when, word,
+		        process_argument(&p, out, text_format(module->arena, "y%d", r)));
 	}
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
@@ -100,16 +116,20 @@ void lower_concat(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "concat");
 	const struct attr *words = attr_get(op, KEY_WORDS);
-	int64_t trip[2] = {itensor_tiles(op->operand[0]->type->itensor) / words->integers[0], 0}, end = 0;
+	int64_t trip[2] = { itensor_tiles(op->operand[0]->type->itensor) / words->integers[0], 0 };
+	int64_t end = 0;
 	for (int j = 0; j < op->operands; j++)
 		trip[1] += words->integers[j];
-	struct value *counter[2], *word = NULL, *from = NULL;
+	struct value *counter[2];
+	struct value *word = NULL;
+	struct value *from = NULL;
 	process_layers(&p);
 	int opened = process_nest(&p, 2, trip, 1, counter);
 	for (int j = 0; j < op->operands; j++) {
 		end += words->integers[j];
 		struct value *before = end < trip[1] ? make_compare(&p, 2, counter[1], end) : NULL;
-		struct value *taken = make_pop(&p, make_and(&p, from, before), operand_fifo(&p, op, j));
+		struct value *taken =
+		        make_pop(&p, make_and(&p, from, before), operand_fifo(&p, op, j));
 		word = word ? make_select(&p, from, taken, word) : taken;
 		from = before ? make_compare(&p, 5, counter[1], end) : NULL;
 	}
@@ -125,6 +145,8 @@ void lower_join(struct design *design, const struct op *op)
 	int opened = process_word_pipeline(&p, to);
 	for (int j = 0; j < op->operands; j++)
 		word[j] = make_pop(&p, NULL, operand_fifo(&p, op, j));
-	struct value *joined = op->operands > 1 ? make_op(&p, OP_JOIN_LANES, stream_word(design->module, to), op->operands, word) : word[0];
+	struct value *joined = op->operands > 1
+	        ? make_op(&p, OP_JOIN_LANES, stream_word(design->module, to), op->operands, word)
+	        : word[0];
 	push_word(&p, op, NULL, joined, opened);
 }

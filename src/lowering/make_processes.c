@@ -1,5 +1,6 @@
-/* Stream level to hardware level: every stream a FIFO, every op one or more processes, every load and store a memory port.
- * Needs: streams with one reader each.  Guarantees: docs/ir.md, hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
+/* Stream level to hardware level: every stream a FIFO, every op one or more processes, every
+ * load and store a memory port. Needs: streams with one reader each.  Guarantees: docs/ir.md,
+ * hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
  * (the argument stands at stream_fifo).  Exact. */
 #include "lowering/lowering_passes.h"
 #include "platform/platform.h"
@@ -61,7 +62,8 @@ static bool lower_block(struct design *design, const struct block *block)
 
 static bool has_same(const struct attr *left, const struct attr *right, enum attr_key key)
 {
-	const struct attr *l = attr_item(left, key), *r = attr_item(right, key);
+	const struct attr *l = attr_item(left, key);
+	const struct attr *r = attr_item(right, key);
 	return l && r && text_same(l->text, r->text);
 }
 
@@ -71,21 +73,29 @@ static bool is_scattered(const struct design *design, size_t number)
 	const struct attr *port = design->port_attrs.data[number];
 	bool other = false;
 	for (size_t i = 0; i < design->port_attrs.count; i++)
-		other |= i != number && has_same(design->port_attrs.data[i], port, KEY_STREAM_BUFFER);
-	return other && attr_item(port, KEY_STREAM_BURST) && text_same(attr_item(port, KEY_STREAM_DIRECTION)->text, "write");
+		other |= i != number &&
+		        has_same(design->port_attrs.data[i], port, KEY_STREAM_BUFFER);
+	return other && attr_item(port, KEY_STREAM_BURST) &&
+	        text_same(attr_item(port, KEY_STREAM_DIRECTION)->text, "write");
 }
 
-/* Do both ports reach one memory channel?  What an adapter writes word by word goes where its buffer is. */
+/* Do both ports reach one memory channel?  What an adapter writes word by word goes where its
+ * buffer is. */
 static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
 {
-	return has_same(left, right, KEY_STREAM_BUFFER) || (has_same(left, right, KEY_STREAM_BUNDLE) && !scattered);
+	return has_same(left, right, KEY_STREAM_BUFFER) ||
+	        (has_same(left, right, KEY_STREAM_BUNDLE) && !scattered);
 }
 
-/* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels; but ports of one adapter, and those of one buffer, reach one channel. */
+/* Memory channels: each buffer the next one, so that bulk streams do not share any while there
+ * are channels; but ports of one adapter, and those of one buffer, reach one channel. */
 static void assign_channels(struct design *design)
 {
 	struct module *module = design->module;
-	int ports = (int)design->port_attrs.count, channels = 0, *channel = ARENA_ARRAY(module->arena, int, ports + 1), *group = ARENA_ARRAY(module->arena, int, ports + 1);
+	int ports = (int)design->port_attrs.count;
+	int channels = 0;
+	int *channel = ARENA_ARRAY(module->arena, int, ports + 1);
+	int *group = ARENA_ARRAY(module->arena, int, ports + 1);
 	const struct attr **port = design->port_attrs.data;
 	bool *scattered = ARENA_ARRAY(module->arena, bool, ports + 1);
 	for (int i = 0; i < ports; i++) {
@@ -101,7 +111,8 @@ static void assign_channels(struct design *design)
 	for (int i = 0; i < ports; i++) {
 		if (channel[group[i]] < 0)
 			channel[group[i]] = channels++ % design->context->platform->channels;
-		port[i] = attr_with(module, port[i], KEY_STREAM_CHANNEL, attr_integer(module, channel[group[i]]));
+		port[i] = attr_with(module, port[i], KEY_STREAM_CHANNEL,
+		        attr_integer(module, channel[group[i]]));
 	}
 }
 
@@ -115,22 +126,33 @@ static void finish(struct design *design)
 	op_append(design->block, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
 	assign_channels(design);
 	attr_set(module, design->function, KEY_SYM_NAME, attr_get(design->source, KEY_SYM_NAME));
-	attr_set(module, design->function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, ports, types, 0, NULL)));
-	attr_set(module, design->function, KEY_ARG_ATTRS, attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
-	attr_set(module, design->function, KEY_STREAM_INPUTS, attr_get(design->source, KEY_STREAM_INPUTS));
-	attr_set(module, design->function, KEY_STREAM_OUTPUTS, attr_get(design->source, KEY_STREAM_OUTPUTS));
-	attr_set(module, design->function, KEY_STREAM_CONVERTERS, attr_get(design->source, KEY_STREAM_CONVERTERS));
-	attr_set(module, design->function, KEY_STREAM_BUFFERS, attr_array(module, (int)design->buffers.count, design->buffers.data));
+	attr_set(module, design->function, KEY_FUNCTION_TYPE,
+	        attr_type(module, type_function(module, ports, types, 0, NULL)));
+	attr_set(module, design->function, KEY_ARG_ATTRS,
+	        attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
+	attr_set(module, design->function, KEY_STREAM_INPUTS,
+	        attr_get(design->source, KEY_STREAM_INPUTS));
+	attr_set(module, design->function, KEY_STREAM_OUTPUTS,
+	        attr_get(design->source, KEY_STREAM_OUTPUTS));
+	attr_set(module, design->function, KEY_STREAM_CONVERTERS,
+	        attr_get(design->source, KEY_STREAM_CONVERTERS));
+	attr_set(module, design->function, KEY_STREAM_BUFFERS,
+	        attr_array(module, (int)design->buffers.count, design->buffers.data));
 }
 
 static bool too_many_ports(struct design *design)
 {
-	int ports = design_adapters(design), most = design->context->platform->ports;
+	int ports = design_adapters(design);
+	int most = design->context->platform->ports;
 	if (ports <= most)
 		return false;
 	design->context->excess_ports = ports - most;
-	diag_error(design->module->diag, NOWHERE, "the design needs %d memory ports, %d more than the %d that %s has", ports, ports - most, most, design->context->platform->name);
-	diag_note(design->module->diag, "words equally wide share ports where they can, and results smaller than 1024 elements one; `stc platforms` says how many ports other platforms have");
+	diag_error(design->module->diag, NOWHERE,
+	        "the design needs %d memory ports, %d more than the %d that %s has", ports,
+	        ports - most, most, design->context->platform->name);
+	diag_note(design->module->diag,
+	        "words equally wide share ports where they can, and results smaller than 1024 "
+	        "elements one; `stc platforms` says how many ports other platforms have");
 	return true;
 }
 
@@ -138,7 +160,14 @@ bool make_processes(struct pass_context *context, struct module *module)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = {.context = context, .module = module, .source = source, .reads_done = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena), .interleaved_states = map_new(module->arena)};
+	struct design design = { .context = context,
+		.module = module,
+		.source = source,
+		.reads_done = map_new(module->arena),
+		.states = map_new(module->arena),
+		.controls = map_new(module->arena),
+		.shared = map_new(module->arena),
+		.interleaved_states = map_new(module->arena) };
 	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
@@ -149,7 +178,8 @@ bool make_processes(struct pass_context *context, struct module *module)
 		if (op->code == OP_EXTENT)
 			lower_extent(&design, op);
 	lower_loads(&design, body);
-	if (!lower_block(&design, body) || !lower_stores(&design, body) || !lower_engine(&design, body))
+	if (!lower_block(&design, body) || !lower_stores(&design, body) ||
+	        !lower_engine(&design, body))
 		return false;
 	if (design_adapters(&design) > context->platform->ports)
 		bundle_ports(&design, design.block->arguments);

@@ -1,11 +1,13 @@
-/* Sums that take turns: those of a point are put together while the terms of the next one are added, so that the pipeline never drains. */
+/* Sums that take turns: those of a point are put together while the terms of the next one are
+ * added, so that the pipeline never drains. */
 #include "ir/workload.h"
 #include "ir/launch_tokens.h"
 #include "lowering/lower_kernel.h"
 
-#define DOUBLE_BUFFER_MIN_POINTS 4         /* points of a loop, of which one more costs little */
+#define DOUBLE_BUFFER_MIN_POINTS 4 /* points of a loop, of which one more costs little */
 
-/* Does what is read change with every point of the loops outside, so that one counter will do for all of them? */
+/* Does what is read change with every point of the loops outside, so that one counter will do
+ * for all of them? */
 static bool changes(const struct access *access, int outer)
 {
 	return outer == 1 || (access->stride[outer - 1] && !access->guards);
@@ -16,32 +18,45 @@ static bool is_counted(const struct loop *loop)
 	return loop->run_time && loop->run_time->tile == 1;
 }
 
-/* The loop outside the reduction whose points take turns, where some of those outside are counted at run time: one of fixed extent, whose point more is little beside the others; or the only one.  -1: none. */
+/* The loop outside the reduction whose points take turns, where some of those outside are
+ * counted at run time: one of fixed extent, whose point more is little beside the others; or the
+ * only one.  -1: none. */
 static int counted_iterations(const struct kernel *kernel, int outer)
 {
-	int buffered_loop = -1, loops = 0;
+	int buffered_loop = -1;
+	int loops = 0;
 	for (int i = 0; i < outer; i++) {
 		const struct loop *loop = &kernel->loop[i];
 		if (loop->run_time && !is_counted(loop))
 			return -1;
 		loops += loop->run_time || loop->extent > 1;
-		buffered_loop = buffered_loop < 0 && !loop->run_time && loop->extent >= DOUBLE_BUFFER_MIN_POINTS ? i : buffered_loop;
+		buffered_loop = buffered_loop < 0 && !loop->run_time &&
+		                loop->extent >= DOUBLE_BUFFER_MIN_POINTS
+		        ? i
+		        : buffered_loop;
 	}
-	return buffered_loop >= 0 ? buffered_loop : loops == 1 && is_counted(&kernel->loop[outer - 1]) ? outer - 1 : -1;
+	return buffered_loop >= 0                                    ? buffered_loop
+	        : loops == 1 && is_counted(&kernel->loop[outer - 1]) ? outer - 1
+	                                                             : -1;
 }
 
 int double_buffered_loop(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1), outer = kernel_outer_reduction(kernel), inner = kernel_inner_reduction(kernel);
-	if (kernel->partial_sums == 1 || outer < 1 || kernel->loop[inner].run_time || kernel->loop[inner].extent < kernel->partial_sums || body_uses_counters(&kernel->post))
+	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
+	int outer = kernel_outer_reduction(kernel);
+	int inner = kernel_inner_reduction(kernel);
+	if (kernel->partial_sums == 1 || outer < 1 || kernel->loop[inner].run_time ||
+	        kernel->loop[inner].extent < kernel->partial_sums ||
+	        body_uses_counters(&kernel->post))
 		return -1;
 	bool several = false, counted = false;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[i];
 		several = several || (i < outer && loop->extent > 1);
 		counted = counted || (i < outer && loop->run_time);
-		if (i >= outer && (!loop->reduction || (loop->run_time && loop->run_time->plus < 1)))
+		if (i >= outer &&
+		        (!loop->reduction || (loop->run_time && loop->run_time->plus < 1)))
 			return -1;
 	}
 	if (counted)
@@ -64,16 +79,20 @@ static int64_t points_inside(const struct kernel *kernel, int buffered_loop)
 int64_t sum_buffers(const struct op *op)
 {
 	int buffered_loop = double_buffered_loop(op);
-	return is_reduction_dynamic(op) ? 2 : buffered_loop < 0 ? 1 : 2 * points_inside(op->kernel, buffered_loop);
+	return is_reduction_dynamic(op) ? 2
+	        : buffered_loop < 0     ? 1
+	                                : 2 * points_inside(op->kernel, buffered_loop);
 }
 
 /* Two sets of sums, one for every second point. */
-static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t next_point, struct value *part, int64_t number)
+static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t next_point,
+        struct value *part, int64_t number)
 {
 	struct process *p = &l->p;
 	const int64_t one = 1;
 	int outer = first_reduction(l);
-	int64_t *stride = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1), words = l->kernel->partial_sums;
+	int64_t *stride = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
+	int64_t words = l->kernel->partial_sums;
 	struct value **of = ARENA_ARRAY(p->module->arena, struct value *, l->nest + 1);
 	of[l->nest] = part;
 	stride[l->nest] = 1;
@@ -82,20 +101,26 @@ static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t 
 		stride[i] = words;
 		words *= l->kernel->loop[i].extent;
 	}
-	struct value *odd[2] = {make_address(p, 1, &l->counter[buffered_loop], &one, next_point), make_index(p, 1)};
+	struct value *odd[2] = { make_address(p, 1, &l->counter[buffered_loop], &one, next_point),
+		make_index(p, 1) };
 	of[buffered_loop] = make_op(p, OP_ANDI, type_index(p->module), 2, odd);
 	stride[buffered_loop] = words;
 	return make_address(p, l->nest + 1, of, stride, number);
 }
 
-/* When what follows the sum is due, for the point before: at the first one of the loops that it does not change with. */
-static struct value *post_word_is_due(struct lowering *l, int j, int buffered_loop, struct value *when)
+/* When what follows the sum is due, for the point before: at the first one of the loops that it
+ * does not change with. */
+static struct value *post_word_is_due(
+        struct lowering *l, int j, int buffered_loop, struct value *when)
 {
-	int outer = first_reduction(l), used = -1;
+	int outer = first_reduction(l);
+	int used = -1;
 	for (int i = 0; i < outer; i++)
 		used = l->counter[i] && l->kernel->operand[j].stride[i] ? i : used;
 	for (int i = used + 1; i < outer; i++)
-		when = l->counter[i] ? make_and(&l->p, when, make_equal(&l->p, l->counter[i], i == buffered_loop)) : when;
+		when = l->counter[i] ? make_and(&l->p, when,
+		                               make_equal(&l->p, l->counter[i], i == buffered_loop))
+		                     : when;
 	return when;
 }
 
@@ -104,14 +129,20 @@ static void push_previous_point(struct lowering *l, int buffered_loop, struct va
 {
 	struct process *p = &l->p;
 	const struct kernel *kernel = l->kernel;
-	int outer = first_reduction(l), inner = kernel_inner_reduction(kernel);
-	struct value *when = make_compare(p, 5, l->counter[buffered_loop], 1), **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial_sums);
+	int outer = first_reduction(l);
+	int inner = kernel_inner_reduction(kernel);
+	struct value *when = make_compare(p, 5, l->counter[buffered_loop], 1);
+	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial_sums);
 	for (int i = outer; i < l->nest; i++)
-		when = l->counter[i] ? make_and(p, when, make_equal(p, l->counter[i], i == inner ? kernel->partial_sums - 1 : 0)) : when;
+		when = l->counter[i] ? make_and(p, when,
+		                               make_equal(p, l->counter[i],
+		                                       i == inner ? kernel->partial_sums - 1 : 0))
+		                     : when;
 	for (int j = 0; j < l->op->operands; j++) {
 		if (!kernel_is_post_operand(kernel, j))
 			continue;
-		struct value *fifo = process_argument(p, stream_fifo(p->design, l->op->operand[j]), text_format(p->module->arena, "x%d", j));
+		struct value *fifo = process_argument(p, stream_fifo(p->design, l->op->operand[j]),
+		        text_format(p->module->arena, "x%d", j));
 		l->operand[j] = make_pop(p, post_word_is_due(l, j, buffered_loop, when), fifo);
 	}
 	for (int64_t i = 0; i < kernel->partial_sums; i++)
@@ -128,12 +159,13 @@ static int64_t points_in_row(const struct lowering *l, int64_t points)
 	for (int j = 0; j < l->op->operands; j++)
 		if (!l->kernel->operand[j].stride[first_reduction(l) - 1])
 			return points;
-	if (l->kernel->tile_outermost)      /* all heads of a tile */
+	if (l->kernel->tile_outermost) /* all heads of a tile */
 		return points / l->kernel->loop[0].extent;
 	return points == tokens ? token_tile(tokens, rows) : points;
 }
 
-/* Loops of fixed extent outside the reduction become one; of many points a row takes turns.  Returns the loops opened. */
+/* Loops of fixed extent outside the reduction become one; of many points a row takes turns.
+ * Returns the loops opened. */
 static int join_outside(struct lowering *l, int64_t *trip)
 {
 	int64_t points = 1;
@@ -149,7 +181,8 @@ static int join_outside(struct lowering *l, int64_t *trip)
 	return row < points;
 }
 
-static const struct run_time_trip *one_iteration_more(struct arena *arena, const struct run_time_trip *trip)
+static const struct run_time_trip *one_iteration_more(
+        struct arena *arena, const struct run_time_trip *trip)
 {
 	struct run_time_trip *more = ARENA_NEW(arena, struct run_time_trip);
 	*more = *trip;
@@ -158,8 +191,10 @@ static const struct run_time_trip *one_iteration_more(struct arena *arena, const
 	return more;
 }
 
-/* One nest, in which the loop that turns has one point more, without terms: the last results come in it. */
-int lower_double_buffered(struct lowering *l, int buffered_loop, int64_t *trip, const struct run_time_trip **run_time)
+/* One nest, in which the loop that turns has one point more, without terms: the last results
+ * come in it. */
+int lower_double_buffered(
+        struct lowering *l, int buffered_loop, int64_t *trip, const struct run_time_trip **run_time)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_word(l);
@@ -169,15 +204,22 @@ int lower_double_buffered(struct lowering *l, int buffered_loop, int64_t *trip, 
 		fixed = fixed && !run_time[i];
 	int opened = fixed ? join_outside(l, trip) : 0;
 	int64_t points = trip[buffered_loop]++;
-	struct value *array = make_array(p, "acc", 2 * points_inside(l->kernel, buffered_loop) * l->kernel->partial_sums, word, l->kernel->partial_sums), *start = make_number(p, l->kernel->init, word);
-	attr_set(p->module, array->def, KEY_STREAM_DISTANCE, attr_integer(p->module, l->kernel->partial_sums));
+	struct value *array = make_array(p, "acc",
+	        2 * points_inside(l->kernel, buffered_loop) * l->kernel->partial_sums, word,
+	        l->kernel->partial_sums);
+	struct value *start = make_number(p, l->kernel->init, word);
+	attr_set(p->module, array->def, KEY_STREAM_DISTANCE,
+	        attr_integer(p->module, l->kernel->partial_sums));
 	run_time[buffered_loop] = counted ? one_iteration_more(p->module->arena, counted) : NULL;
-	opened += process_nest_run_time(p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
+	opened += process_nest_run_time(
+	        p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
 	struct value *turn = l->counter[buffered_loop];
-	l->terms = counted ? make_below(p, turn, process_trip_count(p, counted, 1)) : make_compare(p, 2, turn, points);
+	l->terms = counted ? make_below(p, turn, process_trip_count(p, counted, 1))
+	                   : make_compare(p, 2, turn, points);
 	take_operands(l, TAKE_TERMS);
 	struct value *address = sum_address(l, buffered_loop, 0, part_of_sum(l), 0);
-	l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
+	l->accumulator =
+	        make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
 	make_store(p, widen_word(l, updated_sum(l), word), array, address);
 	push_previous_point(l, buffered_loop, array);
 	return opened;

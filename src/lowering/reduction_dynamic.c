@@ -1,5 +1,8 @@
-/* Sums of terms that are counted at run time, of a tiled kernel: in one nest for each tile the parts of a point's sums are put together while the next point's terms come; those of the last point follow it.
- * Two sets of sums, one for every second point.  Where a point has fewer terms than parts, turns without a term follow, so that what puts the parts together is as far from the last one. */
+/* Sums of terms that are counted at run time, of a tiled kernel: in one nest for each tile the
+ * parts of a point's sums are put together while the next point's terms come; those of the last
+ * point follow it. Two sets of sums, one for every second point.  Where a point has fewer terms
+ * than parts, turns without a term follow, so that what puts the parts together is as far from
+ * the last one. */
 #include "lowering/lower_kernel.h"
 #include "schedule/kernel_schedule.h"
 
@@ -8,7 +11,8 @@ bool is_reduction_dynamic(const struct op *op)
 	return schedule_is_dynamic_buffered(op->kernel, NULL, op->kernel->partial_sums);
 }
 
-static const struct run_time_trip *at_least(struct arena *arena, const struct run_time_trip *trip, int64_t least)
+static const struct run_time_trip *at_least(
+        struct arena *arena, const struct run_time_trip *trip, int64_t least)
 {
 	struct run_time_trip *more = arena_copy(arena, trip, sizeof *trip);
 	more->least = least;
@@ -19,7 +23,8 @@ static const struct run_time_trip *at_least(struct arena *arena, const struct ru
 static struct value *points_of(struct lowering *l, int loop)
 {
 	const struct loop *of = &l->kernel->loop[loop];
-	return of->run_time ? process_trip_count(&l->p, of->run_time, 1) : make_index(&l->p, of->extent);
+	return of->run_time ? process_trip_count(&l->p, of->run_time, 1)
+	                    : make_index(&l->p, of->extent);
 }
 
 /* 0 and 1 in turn, point by point; later: for the point that comes so many points later. */
@@ -27,16 +32,17 @@ static struct value *point_parity(struct lowering *l, int64_t next_point)
 {
 	struct process *p = &l->p;
 	const struct type *index = type_index(p->module);
-	const int64_t each[2] = {1, 1};
+	const int64_t each[2] = { 1, 1 };
 	struct value *number = NULL;
 	for (int i = 1; i < first_reduction(l); i++) {
 		if (!l->counter[i])
 			continue;
-		struct value *wrap[2] = {number, number ? points_of(l, i) : NULL};
-		struct value *sum[2] = {number ? make_op(p, OP_ANDI, index, 2, wrap) : NULL, l->counter[i]};
+		struct value *wrap[2] = { number, number ? points_of(l, i) : NULL };
+		struct value *sum[2] = { number ? make_op(p, OP_ANDI, index, 2, wrap) : NULL,
+			l->counter[i] };
 		number = make_address(p, 2, sum, each, 0);
 	}
-	struct value *odd[2] = {make_address(p, 1, &number, each, next_point), make_index(p, 1)};
+	struct value *odd[2] = { make_address(p, 1, &number, each, next_point), make_index(p, 1) };
 	return make_op(p, OP_ANDI, index, 2, odd);
 }
 
@@ -49,10 +55,12 @@ static int64_t sums_of_point(const struct lowering *l)
 	return sums;
 }
 
-static struct value *sum_address(struct lowering *l, struct value *parity, struct value *part, int64_t number)
+static struct value *sum_address(
+        struct lowering *l, struct value *parity, struct value *part, int64_t number)
 {
 	struct arena *arena = l->p.module->arena;
-	int64_t *stride = ARENA_ARRAY(arena, int64_t, l->nest + 2), words = l->kernel->partial_sums;
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, l->nest + 2);
+	int64_t words = l->kernel->partial_sums;
 	struct value **of = ARENA_ARRAY(arena, struct value *, l->nest + 2);
 	for (int i = l->nest - 1; i > first_reduction(l); i--) {
 		if (l->kernel->loop[i].reduction)
@@ -78,21 +86,28 @@ static void take_post_operands(struct lowering *l, struct value *when)
 		struct value *due = when;
 		int used = -1;
 		for (int i = 0; i < l->nest; i++)
-			used = !l->kernel->loop[i].reduction && l->counter[i] && l->kernel->operand[j].stride[i] ? i : used;
+			used = !l->kernel->loop[i].reduction && l->counter[i] &&
+			                l->kernel->operand[j].stride[i]
+			        ? i
+			        : used;
 		for (int i = used + 1; i < l->nest; i++)
-			due = !l->kernel->loop[i].reduction && l->counter[i] ? make_and(p, due, make_equal(p, l->counter[i], 0)) : due;
+			due = !l->kernel->loop[i].reduction && l->counter[i]
+			        ? make_and(p, due, make_equal(p, l->counter[i], 0))
+			        : due;
 		l->operand[j] = make_pop(p, due, operand_fifo(l, j));
 	}
 }
 
-static void push_sums(struct lowering *l, struct value *when, struct value *array, struct value *parity)
+static void push_sums(
+        struct lowering *l, struct value *when, struct value *array, struct value *parity)
 {
 	struct process *p = &l->p;
 	int64_t parts = l->kernel->partial_sums;
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts);
 	take_post_operands(l, when);
 	for (int64_t i = 0; i < parts; i++)
-		sum[i] = sum_of_terms(l, make_load(p, array, sum_address(l, parity, NULL, i)), make_number(p, l->kernel->init, sum_word(l)), i);
+		sum[i] = sum_of_terms(l, make_load(p, array, sum_address(l, parity, NULL, i)),
+		        make_number(p, l->kernel->init, sum_word(l)), i);
 	l->accumulator = tree_over(l, sum, parts);
 	push_result(l, when, finished_sum(l));
 }
@@ -101,14 +116,17 @@ static void push_sums(struct lowering *l, struct value *when, struct value *arra
 static struct value *previous_point_is_done(struct lowering *l)
 {
 	struct process *p = &l->p;
-	int outer = first_reduction(l), inner = kernel_inner_reduction(l->kernel);
+	int outer = first_reduction(l);
+	int inner = kernel_inner_reduction(l->kernel);
 	int64_t *each = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
 	for (int i = 1; i < outer; i++)
 		each[i] = 1;
 	struct value *when = make_compare(p, 5, make_address(p, outer, l->counter, each, 0), 1);
 	for (int i = outer; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
-			when = make_and(p, when, make_equal(p, l->counter[i], i == inner ? l->kernel->partial_sums - 1 : 0));
+			when = make_and(p, when,
+			        make_equal(p, l->counter[i],
+			                i == inner ? l->kernel->partial_sums - 1 : 0));
 	return when;
 }
 
@@ -121,12 +139,14 @@ static void add_term(struct lowering *l, struct value *array)
 		l->terms = make_below(p, l->counter[inner], points_of(l, inner));
 	take_operands(l, TAKE_TERMS);
 	struct value *address = sum_address(l, point_parity(l, 0), part_of_sum(l), 0);
-	l->accumulator = make_select(p, at_reduction_end(l, false), make_number(p, l->kernel->init, word), make_load(p, array, address));
+	l->accumulator = make_select(p, at_reduction_end(l, false),
+	        make_number(p, l->kernel->init, word), make_load(p, array, address));
 	make_store(p, widen_word(l, updated_sum(l), word), array, address);
 }
 
 /* The last point's sums, if there is one. */
-static int lower_last_point(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time, struct value *array)
+static int lower_last_point(struct lowering *l, int64_t *trip,
+        const struct run_time_trip **run_time, struct value *array)
 {
 	struct process *p = &l->p;
 	const int64_t one = 1;
@@ -136,26 +156,34 @@ static int lower_last_point(struct lowering *l, int64_t *trip, const struct run_
 		trip[i] = l->kernel->loop[i].reduction ? 1 : trip[i];
 		run_time[i] = NULL;
 	}
-	int opened = process_nest_run_time(p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	int opened = process_nest_run_time(
+	        p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
 	for (int i = 1; i < outer; i++) {
 		struct value *points = points_of(l, i);
 		l->counter[i] = l->counter[i] ? make_address(p, 1, &points, &one, -1) : NULL;
-		any = run_time[i] && run_time[i]->plus < 1 ? make_and(p, any, make_compare(p, 5, points, 1)) : any;
+		any = run_time[i] && run_time[i]->plus < 1
+		        ? make_and(p, any, make_compare(p, 5, points, 1))
+		        : any;
 	}
 	push_sums(l, any, array, point_parity(l, 0));
 	return opened;
 }
 
-int lower_reduction_dynamic(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+int lower_reduction_dynamic(
+        struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
 	struct process *p = &l->p;
-	int inner = kernel_inner_reduction(l->kernel), tiles = trip[0] > 1 || run_time[0];
+	int inner = kernel_inner_reduction(l->kernel);
+	int tiles = trip[0] > 1 || run_time[0];
 	int64_t sums = sums_of_point(l) * l->kernel->partial_sums;
 	struct value *array = make_array(p, "acc", 2 * sums, sum_word(l), l->kernel->partial_sums);
 	attr_set(p->module, array->def, KEY_STREAM_DISTANCE, attr_integer(p->module, sums));
 	l->counter[0] = tiles ? process_loop_run_time(p, trip[0], run_time[0]) : NULL;
-	run_time[inner] = run_time[inner] ? at_least(p->module->arena, run_time[inner], l->kernel->partial_sums) : NULL;
-	int adding = process_nest_run_time(p, l->nest - 1, trip + 1, run_time + 1, l->kernel->initiation_interval, l->counter + 1);
+	run_time[inner] = run_time[inner]
+	        ? at_least(p->module->arena, run_time[inner], l->kernel->partial_sums)
+	        : NULL;
+	int adding = process_nest_run_time(p, l->nest - 1, trip + 1, run_time + 1,
+	        l->kernel->initiation_interval, l->counter + 1);
 	add_term(l, array);
 	push_sums(l, previous_point_is_done(l), array, point_parity(l, 1));
 	process_close(p, adding);

@@ -1,15 +1,19 @@
-/* Where a kernel sums up row after row, a process of its own puts the partial sums of a row together, while the next row's terms are added: else the pipeline would drain behind every row.
+/* Where a kernel sums up row after row, a process of its own puts the partial sums of a row
+ * together, while the next row's terms are added: else the pipeline would drain behind every
+ * row.
  *     terms of a row: … | 0 1 2 3 … | 0 1 2 3 … | …  the last term of each partial sum goes on with what it is summed up to
- * The terms of all rows are one nest.  The numbers are added in the order in which one process would add them. */
+ * The terms of all rows are one nest.  The numbers are added in the order in which one process
+ * would add them. */
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
-#define PARTIAL_SUM_ROWS 2         /* rows whose partial sums wait */
+#define PARTIAL_SUM_ROWS 2 /* rows whose partial sums wait */
 
 bool is_reduction_split(const struct kernel *kernel, int64_t parts)
 {
 	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
-	int64_t rows = 1, terms = 0;
+	int64_t rows = 1;
+	int64_t terms = 0;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[i];
 		bool several = loop->extent > 1 || loop->run_time;
@@ -23,17 +27,26 @@ bool is_reduction_split(const struct kernel *kernel, int64_t parts)
 	return parts > 1 && !kernel->scan && rows > 1 && terms && terms % parts == 0;
 }
 
-int lower_reduction_split(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
+int lower_reduction_split(
+        struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct process *p = &l->p;
-	struct value *array = NULL, *last = NULL;
-	int opened = process_nest_run_time(p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter), inner = kernel_inner_reduction(l->kernel);
+	struct value *array = NULL;
+	struct value *last = NULL;
+	int opened = process_nest_run_time(
+	        p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
+	int inner = kernel_inner_reduction(l->kernel);
 	take_operands(l, TAKE_TERMS);
 	add_to_sum(l, true, &array, NULL);
 	for (int i = first_reduction(l); i < l->nest; i++)
 		if (l->counter[i])
-			last = make_and(p, last, i == inner ? make_compare(p, 5, l->counter[i], trip[i] - l->kernel->partial_sums) : at_last(l, i));
-	l->parts = design_fifo(p->design, text_format(p->module->arena, "s_%s_partial_sums", l->kernel->name), sum_word(l), PARTIAL_SUM_ROWS * l->kernel->partial_sums);
+			last = make_and(p, last,
+			        i == inner ? make_compare(p, 5, l->counter[i],
+			                             trip[i] - l->kernel->partial_sums)
+			                   : at_last(l, i));
+	l->parts = design_fifo(p->design,
+	        text_format(p->module->arena, "s_%s_partial_sums", l->kernel->name), sum_word(l),
+	        PARTIAL_SUM_ROWS * l->kernel->partial_sums);
 	make_push(p, last, l->accumulator, process_argument(p, l->parts, "parts"));
 	return opened;
 }
@@ -43,7 +56,8 @@ static struct value *joined_parts(struct lowering *l, struct value *from, struct
 {
 	struct process *p = &l->p;
 	int64_t parts = l->kernel->partial_sums;
-	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *array = make_array(p, "acc", parts, sum_word(l), parts);
+	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts);
+	struct value *array = make_array(p, "acc", parts, sum_word(l), parts);
 	sum[parts - 1] = make_pop(p, NULL, from);
 	make_store(p, sum[parts - 1], array, part);
 	for (int64_t i = 0; i < parts - 1; i++)
@@ -60,7 +74,8 @@ void lower_partial_sum_process(struct design *design, const struct op *op, struc
 	struct value *from = process_argument(&l.p, parts, "parts");
 	process_layers(&l.p);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, outer + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, outer + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, outer + 1);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, outer + 1);
 	for (int i = 0; i < outer; i++) {
 		trip[i] = kernel->loop[i].extent;

@@ -3,15 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "minimal", "lp", "normal", "conservative", "safe"};
-const char *const matmul_form_name[MATMUL_FORMS] = {"engine", "spatial"};
-const char *const parallelism_search_name[PARALLELISM_SEARCHES] = {"joint", "intensity", "neighbor", "uniform"};
-const char *const prologue_pace_name[PROLOGUE_PACES] = {"searched", "paced"};
-const char *const softmax_form_name[SOFTMAX_FORMS] = {"auto", "online", "two-pass"};
+const char *const fifo_strategy_name[FIFO_STRATEGIES] = { "trim", "minimal", "lp", "normal",
+	"conservative", "safe" };
+const char *const matmul_form_name[MATMUL_FORMS] = { "engine", "spatial" };
+const char *const parallelism_search_name[PARALLELISM_SEARCHES] = { "joint", "intensity",
+	"neighbor", "uniform" };
+const char *const prologue_pace_name[PROLOGUE_PACES] = { "searched", "paced" };
+const char *const softmax_form_name[SOFTMAX_FORMS] = { "auto", "online", "two-pass" };
 
-#define CANDIDATES(...) {__VA_ARGS__}
-#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning) {name, NULL, 0, least, most, default_value, unit, candidates},
-#define WORD(code, name, metavar, words, meaning) {name, words, sizeof words / sizeof *words, 1, sizeof words / sizeof *words, 1, UNIT_ONE, {0}},
+#define CANDIDATES(...) { __VA_ARGS__ }
+#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning)          \
+	{ name, NULL, 0, least, most, default_value, unit, candidates },
+#define WORD(code, name, metavar, words, meaning)                                                  \
+	{ name, words, sizeof words / sizeof *words, 1, sizeof words / sizeof *words, 1, UNIT_ONE, \
+		{ 0 } },
 const struct choice_info choice_info[CHOICES] = {
 #include "options/choices.def"
 };
@@ -66,15 +71,18 @@ static int64_t whole_of(const struct platform *platform, enum choice_unit unit)
 	return 1000;
 }
 
-static int64_t share_of(const struct platform *platform, const struct choice_info *info, int64_t number)
+static int64_t share_of(
+        const struct platform *platform, const struct choice_info *info, int64_t number)
 {
 	return number * whole_of(platform, info->unit) / 1000;
 }
 
-int64_t choice_resolve(const struct choices *choices, const struct platform *platform, enum choice choice)
+int64_t choice_resolve(
+        const struct choices *choices, const struct platform *platform, enum choice choice)
 {
 	const struct choice_info *info = &choice_info[choice];
-	return choices->value[choice] ? choices->value[choice] : share_of(platform, info, info->default_value);
+	return choices->value[choice] ? choices->value[choice]
+	                              : share_of(platform, info, info->default_value);
 }
 
 int64_t choice_candidate(const struct platform *platform, enum choice choice, int n)
@@ -86,7 +94,8 @@ int64_t choice_candidate(const struct platform *platform, enum choice choice, in
 
 /* --- fixed widths */
 
-const struct fixed_parallelism *fixed_parallelism_of(const struct choices *choices, const char *kernel)
+const struct fixed_parallelism *fixed_parallelism_of(
+        const struct choices *choices, const char *kernel)
 {
 	for (int i = 0; i < choices->fixed; i++)
 		if (text_same(choices->fix[i].kernel, kernel))
@@ -99,7 +108,8 @@ static int64_t *key_of(struct fixed_parallelism *fixed, const char *key, size_t 
 	const struct {
 		const char *name;
 		int64_t *value;
-	} keys[] = {{"lanes", &fixed->lanes}, {"row-unroll", &fixed->rows}, {"ports", &fixed->ports}};
+	} keys[] = { { "lanes", &fixed->lanes }, { "row-unroll", &fixed->rows },
+		{ "ports", &fixed->ports } };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (strlen(keys[i].name) == size && !strncmp(keys[i].name, key, size))
 			return keys[i].value;
@@ -109,21 +119,26 @@ static int64_t *key_of(struct fixed_parallelism *fixed, const char *key, size_t 
 static bool report_fix_syntax(struct diag *diag, const char *text)
 {
 	diag_error(diag, NOWHERE, "--fix-kernel is '%s'", text);
-	return diag_note(diag, "KERNEL:lanes=COUNT,row-unroll=COUNT,ports=COUNT, each at most once, counts above 0");
+	return diag_note(diag,
+	        "KERNEL:lanes=COUNT,row-unroll=COUNT,ports=COUNT, each at most once, counts above "
+	        "0");
 }
 
 bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_parallelism *fixed)
 {
-	const char *colon = strchr(text, ':'), *at = colon ? colon + 1 : text;
+	const char *colon = strchr(text, ':');
+	const char *at = colon ? colon + 1 : text;
 	if (!colon || colon == text || !*at)
 		return report_fix_syntax(diag, text);
-	*fixed = (struct fixed_parallelism){.kernel = text_copy(diag->arena, text, (size_t)(colon - text))};
+	*fixed = (struct fixed_parallelism){ .kernel = text_copy(
+		                                     diag->arena, text, (size_t)(colon - text)) };
 	while (*at) {
 		const char *equals = strchr(at, '=');
 		int64_t *value = equals ? key_of(fixed, at, (size_t)(equals - at)) : NULL;
 		char *end = NULL;
 		long long count = value ? strtoll(equals + 1, &end, 10) : 0;
-		if (!value || *value || count < 1 || count > INT32_MAX || (*end && *end != ',') || (*end == ',' && !end[1]))
+		if (!value || *value || count < 1 || count > INT32_MAX || (*end && *end != ',') ||
+		        (*end == ',' && !end[1]))
 			return report_fix_syntax(diag, text);
 		*value = count;
 		at = *end ? end + 1 : end;

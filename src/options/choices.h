@@ -1,4 +1,5 @@
-/* A point of the design space: values of the named choices in choices.def, and kernels whose widths are fixed. */
+/* A point of the design space: values of the named choices in choices.def, and kernels whose
+ * widths are fixed. */
 #ifndef STC_CHOICES_H
 #define STC_CHOICES_H
 #include "base/diag.h"
@@ -14,10 +15,24 @@ extern const char *const softmax_form_name[SOFTMAX_FORMS];
 enum prologue_pace { PROLOGUE_SEARCHED, PROLOGUE_PACED, PROLOGUE_PACES };
 extern const char *const prologue_pace_name[PROLOGUE_PACES];
 
-enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_MINIMAL, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
+enum fifo_strategy {
+	FIFO_STRATEGY_TRIM,
+	FIFO_STRATEGY_MINIMAL,
+	FIFO_STRATEGY_LP,
+	FIFO_STRATEGY_NORMAL,
+	FIFO_STRATEGY_CONSERVATIVE,
+	FIFO_STRATEGY_SAFE,
+	FIFO_STRATEGIES
+};
 extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
 
-enum parallelism_search { PARALLELISM_JOINT, PARALLELISM_INTENSITY, PARALLELISM_NEIGHBOR, PARALLELISM_UNIFORM, PARALLELISM_SEARCHES };
+enum parallelism_search {
+	PARALLELISM_JOINT,
+	PARALLELISM_INTENSITY,
+	PARALLELISM_NEIGHBOR,
+	PARALLELISM_UNIFORM,
+	PARALLELISM_SEARCHES
+};
 extern const char *const parallelism_search_name[PARALLELISM_SEARCHES];
 
 enum choice {
@@ -29,40 +44,47 @@ enum choice {
 	CHOICES
 };
 
-enum choice_unit { UNIT_ONE, UNIT_DSP, UNIT_LUT, UNIT_MEMORY, UNIT_CLOCK };    /* all but the first: thousandths of what the platform has */
+/* all but the first: thousandths of what the platform has */
+enum choice_unit { UNIT_ONE, UNIT_DSP, UNIT_LUT, UNIT_MEMORY, UNIT_CLOCK };
 
 #define CHOICE_CANDIDATES 8
 
 struct choice_info {
 	const char *name;
-	const char *const *word;  /* NULL: a count */
+	const char *const *word; /* NULL: a count */
 	int words;
 	int64_t least, most, default_value;
 	enum choice_unit unit;
-	int64_t candidates[CHOICE_CANDIDATES];      /* ends at the first 0 */
+	int64_t candidates[CHOICE_CANDIDATES]; /* ends at the first 0 */
 };
 extern const struct choice_info choice_info[CHOICES];
 
-struct fixed_parallelism {          /* --fix-kernel */
+struct fixed_parallelism { /* --fix-kernel */
 	const char *kernel;
-	int64_t lanes, rows, ports;       /* 0: free */
+	int64_t lanes, rows, ports; /* 0: free */
 };
 
 struct choices {
-	int64_t value[CHOICES];   /* 0: the compiler's own; a word: 1 + its number */
+	int64_t value[CHOICES]; /* 0: the compiler's own; a word: 1 + its number */
 	int fixed;
 	const struct fixed_parallelism *fix;
 };
 
-int64_t choice_count(const struct choices *choices, enum choice choice);  /* of UNIT_ONE */
-int64_t choice_resolve(const struct choices *choices, const struct platform *platform, enum choice choice);    /* of any unit */
+int64_t choice_count(const struct choices *choices, enum choice choice); /* of UNIT_ONE */
+/* of any unit */
+int64_t choice_resolve(
+        const struct choices *choices, const struct platform *platform, enum choice choice);
 int choice_word(const struct choices *choices, enum choice choice);
-int choice_word_named(enum choice choice, const char *word);              /* -1: there is none */
-void choice_print(struct text *out, enum choice choice, int64_t value, bool json);        /* a value of struct choices, as its option takes it or as JSON */
-int choice_candidates(enum choice choice);              /* how many values an exploration tries; words: all of them */
+int choice_word_named(enum choice choice, const char *word); /* -1: there is none */
+/* a value of struct choices, as its option takes it or as JSON */
+void choice_print(struct text *out, enum choice choice, int64_t value, bool json);
+/* how many values an exploration tries; words: all of them */
+int choice_candidates(enum choice choice);
 /* The n-th of them, as a value of struct choices. */
 int64_t choice_candidate(const struct platform *platform, enum choice choice, int n);
 /* KERNEL:lanes=8,rows=2,ports=4 */
 bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_parallelism *fixed);
-const struct fixed_parallelism *fixed_parallelism_of(const struct choices *choices, const char *kernel);  /* NULL: free */
+/* NULL: free */
+const struct fixed_parallelism *fixed_parallelism_of(
+        const struct choices *choices, const char *kernel);
 #endif

@@ -8,36 +8,37 @@
 enum limit { LIMIT_DSP, LIMIT_LUT, LIMIT_BRAM, LIMIT_URAM, LIMITS };
 
 struct options {
-	const char *file;         /* the command's operand */
-	const char *second;       /* its second one */
-	const char *platform;     /* NULL: the default */
+	const char *file;     /* the command's operand */
+	const char *second;   /* its second one */
+	const char *platform; /* NULL: the default */
 	const char *weights;
 	const char *quant;
 	const char *output;
 	const char *dump_dir;
-	const char *from, *stop_after;    /* passes */
-	const char *to;           /* level */
-	struct choices choices;   /* those given */
-	const char *limit[LIMITS];        /* --max-…; NULL: what the platform has */
+	const char *from, *stop_after; /* passes */
+	const char *to;                /* level */
+	struct choices choices;        /* those given */
+	const char *limit[LIMITS];     /* --max-…; NULL: what the platform has */
 	const char *target_ms;
-	int64_t effort;           /* -O; 0: 2 */
-	int64_t trials;           /* 0: the default */
+	int64_t effort; /* -O; 0: 2 */
+	int64_t trials; /* 0: the default */
 	bool resume;
-	const char *point;        /* STATE.json:ID */
-	const char *lp;           /* file for the linear program of FIFO depths */
-	int64_t events;           /* most iterations to simulate; 0: the default */
-	int64_t launches;         /* to simulate; 0: one */
-	int64_t tokens;           /* of a launch that is run or simulated; 0: not said */
-	int64_t samples;          /* points over time; 0: none */
-	const char *trace;        /* file for a simulation over time */
+	const char *point; /* STATE.json:ID */
+	const char *lp;    /* file for the linear program of FIFO depths */
+	int64_t events;    /* most iterations to simulate; 0: the default */
+	int64_t launches;  /* to simulate; 0: one */
+	int64_t tokens;    /* of a launch that is run or simulated; 0: not said */
+	int64_t samples;   /* points over time; 0: none */
+	const char *trace; /* file for a simulation over time */
 	bool progress, help, version, json, overlap;
 	struct option_list {
 		const char **data;
 		size_t count, capacity;
-	} in, out, depth, extent, fix;    /* NAME=FILE, CHANNEL=COUNT, INPUT=COUNT, KERNEL:…, in the order given */
-	const char *device;       /* NULL: cpu */
-	const char *with;         /* module of a second phase; NULL: there is none */
-	const char *phase;        /* NULL: the first */
+	} in, out, depth, extent,
+	        fix; /* NAME=FILE, CHANNEL=COUNT, INPUT=COUNT, KERNEL:…, in the order given */
+	const char *device; /* NULL: cpu */
+	const char *with;   /* module of a second phase; NULL: there is none */
+	const char *phase;  /* NULL: the first */
 };
 
 #endif

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE           /* renameat2 */
+#define _GNU_SOURCE /* renameat2 */
 #include "pipeline/output.h"
 #include "base/data.h"
 #include "base/json.h"
@@ -16,7 +16,8 @@
 
 bool output_error(struct output *output, const char *path, int reason)
 {
-	return diag_error(output->diag, (struct location){.file = output->target}, "%s cannot be written: %s", path, strerror(reason));
+	return diag_error(output->diag, (struct location){ .file = output->target },
+	        "%s cannot be written: %s", path, strerror(reason));
 }
 
 bool output_stopped(const struct output *output)
@@ -42,16 +43,20 @@ static bool remove_tree(struct arena *arena, const char *path)
 	return !rmdir(path);
 }
 
-/* A manifest as we write it is told by its begin: to read all of a large one takes as long as some passes.  Others of the same contents count as well. */
+/* A manifest as we write it is told by its begin: to read all of a large one takes as long as
+ * some passes.  Others of the same contents count as well. */
 static bool is_design(struct arena *arena, const char *folder)
 {
 	size_t size;
-	const char *reason, *text = file_read(arena, text_format(arena, "%s/manifest.json", folder), &size, &reason);
+	const char *reason;
+	const char *text =
+	        file_read(arena, text_format(arena, "%s/manifest.json", folder), &size, &reason);
 	int64_t version;
 	if (text && !strncmp(text, MANIFEST_BEGIN, sizeof MANIFEST_BEGIN - 1))
 		return true;
 	const struct json *json = text ? json_parse(arena, text, size, NULL) : NULL;
-	return json_integer(json_get(json, "design"), &version) && json_get(json, "tool") && json_get(json, "files");
+	return json_integer(json_get(json, "design"), &version) && json_get(json, "tool") &&
+	        json_get(json, "files");
 }
 
 static bool is_empty(const char *path)
@@ -67,8 +72,10 @@ static bool is_empty(const char *path)
 
 static bool is_here(const char *path)
 {
-	struct stat here, there;
-	return !stat(".", &here) && !stat(path, &there) && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	struct stat here;
+	struct stat there;
+	return !stat(".", &here) && !stat(path, &there) && here.st_dev == there.st_dev &&
+	        here.st_ino == there.st_ino;
 }
 
 static const char *without_slashes(struct arena *arena, const char *path)
@@ -83,7 +90,8 @@ static const char *without_slashes(struct arena *arena, const char *path)
 static char *sibling(struct arena *arena, const char *target)
 {
 	const char *slash = strrchr(target, '/');
-	return text_format(arena, "%.*s.%s.XXXXXX", slash ? (int)(slash - target) + 1 : 0, target, slash ? slash + 1 : target);
+	return text_format(arena, "%.*s.%s.XXXXXX", slash ? (int)(slash - target) + 1 : 0, target,
+	        slash ? slash + 1 : target);
 }
 
 /* What a link names: the link stays. */
@@ -98,11 +106,14 @@ static const char *resolved(struct arena *arena, const char *target)
 
 bool output_place_check(struct arena *arena, struct diag *diag, const char *target)
 {
-	const char *path = resolved(arena, target), *slash = strrchr(path, '/');
-	const char *parent = !slash ? "." : slash == path ? "/" : text_copy(arena, path, (size_t)(slash - path));
+	const char *path = resolved(arena, target);
+	const char *slash = strrchr(path, '/');
+	const char *parent = !slash ? "."
+	        : slash == path     ? "/"
+	                            : text_copy(arena, path, (size_t)(slash - path));
 	if (!access(text_format(arena, "%s/.", parent), W_OK | X_OK))
 		return true;
-	diag_error(diag, (struct location){.file = path}, "cannot be made: %s", strerror(errno));
+	diag_error(diag, (struct location){ .file = path }, "cannot be made: %s", strerror(errno));
 	return diag_note(diag, "a path in a folder that exists and can be written to");
 }
 
@@ -110,21 +121,29 @@ bool output_check(struct arena *arena, struct diag *diag, const char *target)
 {
 	struct stat status;
 	const char *path = resolved(arena, target);
-	struct location at = {.file = path};
-	bool ours = lstat(path, &status) || (S_ISDIR(status.st_mode) && (is_empty(path) || is_design(arena, path)));
+	struct location at = { .file = path };
+	bool ours = lstat(path, &status) ||
+	        (S_ISDIR(status.st_mode) && (is_empty(path) || is_design(arena, path)));
 	if (ours && !is_here(path))
 		return output_place_check(arena, diag, path);
-	diag_error(diag, at, ours ? "is the folder that this runs in, and would be replaced" : "exists and is no design of ours");
-	return diag_note(diag, "a path that does not exist yet, an empty folder, or a design folder, which is replaced");
+	diag_error(diag, at,
+	        ours ? "is the folder that this runs in, and would be replaced"
+	             : "exists and is no design of ours");
+	return diag_note(diag,
+	        "a path that does not exist yet, an empty folder, or a design folder, which is "
+	        "replaced");
 }
 
-struct output *output_begin(struct arena *arena, struct diag *diag, const char *target, const volatile sig_atomic_t *stop)
+struct output *output_begin(struct arena *arena, struct diag *diag, const char *target,
+        const volatile sig_atomic_t *stop)
 {
 	struct output *output = ARENA_NEW(arena, struct output);
-	*output = (struct output){.arena = arena, .diag = diag, .target = resolved(arena, target), .stop = stop};
+	*output = (struct output){
+		.arena = arena, .diag = diag, .target = resolved(arena, target), .stop = stop
+	};
 	if (!output_check(arena, diag, output->target))
 		return NULL;
-	struct location at = {.file = output->target};
+	struct location at = { .file = output->target };
 	char *folder = sibling(arena, output->target);
 	if (!mkdtemp(folder)) {
 		diag_error(diag, at, "cannot be made: %s", strerror(errno));
@@ -144,7 +163,8 @@ static bool exchange(const char *left, const char *right)
 }
 
 /* Where folders cannot be exchanged, the old one is moved aside for a moment. */
-static bool take_place(struct arena *arena, const char *folder, const char *target, const char **old)
+static bool take_place(
+        struct arena *arena, const char *folder, const char *target, const char **old)
 {
 	*old = NULL;
 	if (access(target, F_OK))
@@ -166,7 +186,8 @@ bool output_commit(struct output *output)
 	if (output_stopped(output))
 		return diag_error(output->diag, NOWHERE, "stopped");
 	if (!take_place(output->arena, output->folder, output->target, &old))
-		return diag_error(output->diag, (struct location){.file = output->target}, "cannot be put in place: %s", strerror(errno));
+		return diag_error(output->diag, (struct location){ .file = output->target },
+		        "cannot be put in place: %s", strerror(errno));
 	output->folder = NULL;
 	if (old)
 		remove_tree(output->arena, old);
@@ -186,7 +207,8 @@ void output_abandon(struct output *output)
 const char *output_place(struct output *output, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		const char *folder = text_format(output->arena, "%s/%.*s", output->folder, (int)(slash - path), path);
+		const char *folder = text_format(
+		        output->arena, "%s/%.*s", output->folder, (int)(slash - path), path);
 		if (mkdir(folder, 0777) && errno != EEXIST) {
 			output_error(output, path, errno);
 			return NULL;
@@ -214,7 +236,8 @@ static int write_all(const char *path, const char *data, size_t size)
 
 void output_record(struct output *output, const char *path, const char *hash)
 {
-	struct output_entry entry = {text_format(output->arena, "%s", path), hash ? text_format(output->arena, "%s", hash) : NULL};
+	struct output_entry entry = { text_format(output->arena, "%s", path),
+		hash ? text_format(output->arena, "%s", hash) : NULL };
 	VEC_PUSH(output->arena, &output->entries, entry);
 }
 
@@ -237,7 +260,8 @@ bool output_file(struct output *output, const char *path, const char *data, size
 	return true;
 }
 
-/* A device or a pipe takes what is written to it; a file of that name in its place would be another thing. */
+/* A device or a pipe takes what is written to it; a file of that name in its place would be
+ * another thing. */
 static bool is_special(const char *path)
 {
 	struct stat about;
@@ -247,7 +271,8 @@ static bool is_special(const char *path)
 static int replace_file(struct arena *arena, const char *path, const char *data, size_t size)
 {
 	char *temporary = sibling(arena, path);
-	int file = mkstemp(temporary), reason = file < 0 ? errno : 0;
+	int file = mkstemp(temporary);
+	int reason = file < 0 ? errno : 0;
 	if (file >= 0)
 		close(file);
 	if (!reason)
@@ -261,15 +286,21 @@ static int replace_file(struct arena *arena, const char *path, const char *data,
 	return reason;
 }
 
-bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
+bool file_write_whole(
+        struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
 {
-	int reason = is_special(path) ? write_all(path, data, size) : replace_file(arena, resolved(arena, path), data, size);
-	return !reason || diag_error(diag, (struct location){.file = path}, "cannot be written: %s", strerror(reason));
+	int reason = is_special(path) ? write_all(path, data, size)
+	                              : replace_file(arena, resolved(arena, path), data, size);
+	return !reason ||
+	        diag_error(diag, (struct location){ .file = path }, "cannot be written: %s",
+	                strerror(reason));
 }
 
 const char *design_name(struct arena *arena, const char *path)
 {
-	const char *end = path + strlen(path), *begin, *dot;
+	const char *end = path + strlen(path);
+	const char *begin;
+	const char *dot;
 	while (end > path && end[-1] == '/')
 		end--;
 	for (begin = end; begin > path && begin[-1] != '/'; begin--) {

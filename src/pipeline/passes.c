@@ -1,4 +1,5 @@
-/* The whole pipeline, in order.  Each pass is one file in src/pass with one public function of its name. */
+/* The whole pipeline, in order.  Each pass is one file in src/pass with one public function of
+ * its name. */
 #include "pipeline/passes.h"
 #include "tensor/tensor_passes.h"
 #include "fusion/fusion_passes.h"
@@ -19,49 +20,90 @@
 #define APPROXIMATE NUMERIC_APPROXIMATING
 
 const struct pass passes[] = {
-	/* name, level needed → produced, what it does to numbers, needs, guarantees */
-#define PASS(name, from, to, numeric, needs, guarantees) {#name, name, from, to, numeric, needs, guarantees}
-	PASS(name_arguments, T, T, EXACT, "a module as imported", "every argument and result of main has a name and a role"),
-	PASS(fold_views, T, T, ORDER, "linalg and views of static shape", "kernels over root tensors, no views"),
-	PASS(count_unfused, T, T, EXACT, "kernels", "the module records the bytes of its intermediates before elementwise fusion"),
+/* name, level needed → produced, what it does to numbers, needs, guarantees */
+#define PASS(name, from, to, numeric, needs, guarantees)                                           \
+	{ #name, name, from, to, numeric, needs, guarantees }
+	PASS(name_arguments, T, T, EXACT, "a module as imported",
+	        "every argument and result of main has a name and a role"),
+	PASS(fold_views, T, T, ORDER, "linalg and views of static shape",
+	        "kernels over root tensors, no views"),
+	PASS(count_unfused, T, T, EXACT, "kernels",
+	        "the module records the bytes of its intermediates before elementwise fusion"),
 	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside"),
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
-	PASS(split_by_consumer, T, T, EXACT, "kernels", "a result that is read in disjoint slices is computed slice by slice"),
-	PASS(fuse_elementwise, T, T, EXACT, "kernels", "elementwise kernels are fused into consumers or producers; nothing is computed twice"),
-	PASS(rewrite_gelu_silu, T, T, APPROXIMATE, "fused kernels", "GELU and SiLU use one exponential and one division"),
+	PASS(split_by_consumer, T, T, EXACT, "kernels",
+	        "a result that is read in disjoint slices is computed slice by slice"),
+	PASS(fuse_elementwise, T, T, EXACT, "kernels",
+	        "elementwise kernels are fused into consumers or producers; nothing is computed "
+	        "twice"),
+	PASS(rewrite_gelu_silu, T, T, APPROXIMATE, "fused kernels",
+	        "GELU and SiLU use one exponential and one division"),
 	PASS(fuse_argmax, T, T, EXACT, "fused kernels", "argmax is one reduction"),
-	PASS(bind_extents, T, T, EXACT, "kernels", "loops over dimensions named by stream.dims have run-time trip counts"),
-	PASS(quantize, T, T, APPROXIMATE, "fused kernels", "with --quant: low-bit weights, integer sums per group, scales; otherwise nothing"),
-	PASS(roll_layers, T, T, EXACT, "fused kernels", "identical layers are one scf.for with the hidden state as loop-carried value"),
-	PASS(count_fused, T, T, EXACT, "rolled layers", "the module records the bytes of its intermediates after elementwise fusion"),
-	PASS(defer_softmax_division, T, T, ORDER, "fused kernels", "softmax division is deferred past the product with the values"),
-	PASS(online_softmax, T, T, ORDER, "fused kernels", "long softmax rows use the online algorithm: a running maximum, sums rescaled when it rises"),
+	PASS(bind_extents, T, T, EXACT, "kernels",
+	        "loops over dimensions named by stream.dims have run-time trip counts"),
+	PASS(quantize, T, T, APPROXIMATE, "fused kernels",
+	        "with --quant: low-bit weights, integer sums per group, scales; otherwise nothing"),
+	PASS(roll_layers, T, T, EXACT, "fused kernels",
+	        "identical layers are one scf.for with the hidden state as loop-carried value"),
+	PASS(count_fused, T, T, EXACT, "rolled layers",
+	        "the module records the bytes of its intermediates after elementwise fusion"),
+	PASS(defer_softmax_division, T, T, ORDER, "fused kernels",
+	        "softmax division is deferred past the product with the values"),
+	PASS(online_softmax, T, T, ORDER, "fused kernels",
+	        "long softmax rows use the online algorithm: a running maximum, sums rescaled when "
+	        "it rises"),
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a separate kernel"),
-	PASS(split_epilogues, T, T, EXACT, "fused kernels", "wide reductions have no costly epilogue in the same kernel"),
-	PASS(map_contractions, T, T, EXACT, "fused kernels", "contractions with quantized weights are jobs of one matmul engine, unless --matmul spatial"),
-	PASS(bind_token_count, T, T, EXACT, "fused kernels", "with an engine: padding tokens beyond the run-time token count are not computed"),
-	PASS(tile_tokens, T, T, EXACT, "fused kernels", "with an engine: attention processes one tile of tokens for all heads before the next tile"),
-	PASS(skip_causal_tiles, T, T, EXACT, "fused kernels", "attention does not wait for keys and values of later token tiles that the causal mask removes"),
-	PASS(sink_layer_select, T, T, EXACT, "rolled layers", "per-layer selection moves from large kernel results to the kernels' inputs"),
-	PASS(order_scales_by_group, T, T, EXACT, "fused kernels", "with an engine: kernels between two of its jobs process a token tile scale group by scale group where possible"),
-	PASS(partition_kv_heads, T, T, EXACT, "fused kernels", "with an engine: the KV cache is processed in partitions, each by separate kernels"),
-	PASS(interleave_qkv_heads, T, T, EXACT, "fused kernels", "the rows of a fused QKV product are ordered as the KV partitions consume them"),
-	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor streams with one reader each; loads, stores, converters, forks"),
-	PASS(spill_to_budget, S, S, EXACT, "streams", "on-chip buffers fit the budget; converters that do not fit are spilled to external memory"),
-	PASS(mark_last_chunk_only, S, S, EXACT, "streams", "work that only the final results need is marked: launches that are continued skip it"),
-	PASS(make_processes, S, H, EXACT, "streams", "one process for every kernel, DMA, converter and fork; channels, memory ports and images"),
-	PASS(size_fifos, H, H, EXACT, "processes", "depths for which no circular wait, and so no deadlock, is possible"),
-	PASS(bind_storage, H, H, EXACT, "sized channels", "every array and channel is bound to LUTRAM, BRAM or URAM"),
-	PASS(floorplan, H, H, EXACT, "storage", "every process is assigned to a die; resources per die and crossings per boundary are within limits"),
+	PASS(split_epilogues, T, T, EXACT, "fused kernels",
+	        "wide reductions have no costly epilogue in the same kernel"),
+	PASS(map_contractions, T, T, EXACT, "fused kernels",
+	        "contractions with quantized weights are jobs of one matmul engine, unless "
+	        "--matmul spatial"),
+	PASS(bind_token_count, T, T, EXACT, "fused kernels",
+	        "with an engine: padding tokens beyond the run-time token count are not computed"),
+	PASS(tile_tokens, T, T, EXACT, "fused kernels",
+	        "with an engine: attention processes one tile of tokens for all heads before the "
+	        "next tile"),
+	PASS(skip_causal_tiles, T, T, EXACT, "fused kernels",
+	        "attention does not wait for keys and values of later token tiles that the causal "
+	        "mask removes"),
+	PASS(sink_layer_select, T, T, EXACT, "rolled layers",
+	        "per-layer selection moves from large kernel results to the kernels' inputs"),
+	PASS(order_scales_by_group, T, T, EXACT, "fused kernels",
+	        "with an engine: kernels between two of its jobs process a token tile scale group "
+	        "by scale group where possible"),
+	PASS(partition_kv_heads, T, T, EXACT, "fused kernels",
+	        "with an engine: the KV cache is processed in partitions, each by separate "
+	        "kernels"),
+	PASS(interleave_qkv_heads, T, T, EXACT, "fused kernels",
+	        "the rows of a fused QKV product are ordered as the KV partitions consume them"),
+	PASS(make_streams, T, S, ORDER, "kernels",
+	        "schedules; itensor streams with one reader each; loads, stores, converters, "
+	        "forks"),
+	PASS(spill_to_budget, S, S, EXACT, "streams",
+	        "on-chip buffers fit the budget; converters that do not fit are spilled to "
+	        "external memory"),
+	PASS(mark_last_chunk_only, S, S, EXACT, "streams",
+	        "work that only the final results need is marked: launches that are continued skip "
+	        "it"),
+	PASS(make_processes, S, H, EXACT, "streams",
+	        "one process for every kernel, DMA, converter and fork; channels, memory ports and "
+	        "images"),
+	PASS(size_fifos, H, H, EXACT, "processes",
+	        "depths for which no circular wait, and so no deadlock, is possible"),
+	PASS(bind_storage, H, H, EXACT, "sized channels",
+	        "every array and channel is bound to LUTRAM, BRAM or URAM"),
+	PASS(floorplan, H, H, EXACT, "storage",
+	        "every process is assigned to a die; resources per die and crossings per boundary "
+	        "are within limits"),
 #undef PASS
 };
 const int pass_count = sizeof passes / sizeof *passes;
-const char *const numeric_name[] = {"exact", "reassociating", "approximating"};
+const char *const numeric_name[] = { "exact", "reassociating", "approximating" };
 
 static const struct {
 	const char *name;
 	enum level level;
-} levels[] = {{"tensor", T}, {"stream", S}, {"hardware", H}};
+} levels[] = { { "tensor", T }, { "stream", S }, { "hardware", H } };
 
 int pass_find(const char *name)
 {

@@ -3,7 +3,8 @@
 #define STC_PASSES_H
 #include "options/pass_context.h"
 
-/* What a pass may do to the numbers.  Reassociating: the order of sums; approximating: the operations or types. */
+/* What a pass may do to the numbers.  Reassociating: the order of sums; approximating: the
+ * operations or types. */
 enum numeric_class { NUMERIC_EXACT, NUMERIC_REASSOCIATING, NUMERIC_APPROXIMATING };
 
 struct pass {
@@ -18,9 +19,9 @@ extern const struct pass passes[];
 extern const int pass_count;
 extern const char *const numeric_name[];
 
-int pass_find(const char *name);                   /* -1: there is none */
-int pass_first(enum level level);                  /* the first that needs `level` */
-int pass_last(enum level level);                   /* the last that produces it; -1: none */
+int pass_find(const char *name);  /* -1: there is none */
+int pass_first(enum level level); /* the first that needs `level` */
+int pass_last(enum level level);  /* the last that produces it; -1: none */
 const char *level_name(enum level level);
 bool level_find(const char *name, enum level *level);
 

@@ -1,4 +1,5 @@
-/* Runs passes of the table: verifies the level after each, writes dumps, and in stress mode checks text and values. */
+/* Runs passes of the table: verifies the level after each, writes dumps, and in stress mode
+ * checks text and values. */
 #define _POSIX_C_SOURCE 200809L
 #include "pipeline/session.h"
 #include <errno.h>
@@ -12,7 +13,9 @@ static bool write_file(struct session *session, const char *path, const char *da
 	bool written = file && fwrite(data, 1, size, file) == size;
 	if (file && fclose(file))
 		written = false;
-	return written || diag_error(&session->diag, (struct location){.file = path}, "cannot be written: %s", strerror(errno));
+	return written ||
+	        diag_error(&session->diag, (struct location){ .file = path },
+	                "cannot be written: %s", strerror(errno));
 }
 
 static bool dump(struct session *session, int number, const char *name)
@@ -21,10 +24,13 @@ static bool dump(struct session *session, int number, const char *name)
 	if (!folder)
 		return true;
 	if (mkdir(folder, 0777) && errno != EEXIST)
-		return diag_error(&session->diag, (struct location){.file = folder}, "cannot be made: %s", strerror(errno));
+		return diag_error(&session->diag, (struct location){ .file = folder },
+		        "cannot be made: %s", strerror(errno));
 	struct text text = text_new(session->arena);
 	ir_print(session->module, &text);
-	return write_file(session, text_format(session->arena, "%s/%02d-%s.mlir", folder, number, name), text.data, text.size);
+	return write_file(session,
+	        text_format(session->arena, "%s/%02d-%s.mlir", folder, number, name), text.data,
+	        text.size);
 }
 
 /* After a pass a module that the verifier refuses is our fault, not the input's. */
@@ -35,7 +41,9 @@ static void verify(struct session *session, const struct pass *pass)
 	if (fine)
 		return;
 	bool told = session->diag.count > before;
-	const char *why = told ? session->diag.entry[before].message : text_format(session->arena, "it left level %s", level_name(session->module->level));
+	const char *why = told ? session->diag.entry[before].message
+	                       : text_format(session->arena, "it left level %s",
+	                                 level_name(session->module->level));
 	session->diag.count = before;
 	guard_leave(&session->guard, GUARD_INVARIANT, "%s", why);
 }
@@ -43,9 +51,19 @@ static void verify(struct session *session, const struct pass *pass)
 static bool run_pass(struct session *session, const struct pass *pass)
 {
 	const struct options *options = &session->options;
-	session->context = (struct pass_context){.platform = session->platform, .choices = session->choices, .quant = session->quant, .fifo_events = options->events,
-						 .parallelism_table = session->parallelism_table, .follows = session->follows, .search_cache = &session->search_cache, .lp = options->lp ? &session->lp : NULL, .dumped = session->read > LEVEL_TENSOR,
-						 .on_chip_bytes = session->context.on_chip_bytes, .least_on_chip_bytes = session->context.least_on_chip_bytes, .limit = session->limit, .limited = options->limit[LIMIT_BRAM] || options->limit[LIMIT_URAM]};
+	session->context = (struct pass_context){ .platform = session->platform,
+		.choices = session->choices,
+		.quant = session->quant,
+		.fifo_events = options->events,
+		.parallelism_table = session->parallelism_table,
+		.follows = session->follows,
+		.search_cache = &session->search_cache,
+		.lp = options->lp ? &session->lp : NULL,
+		.dumped = session->read > LEVEL_TENSOR,
+		.on_chip_bytes = session->context.on_chip_bytes,
+		.least_on_chip_bytes = session->context.least_on_chip_bytes,
+		.limit = session->limit,
+		.limited = options->limit[LIMIT_BRAM] || options->limit[LIMIT_URAM] };
 	struct stress *stress = stress_on() ? stress_begin(session) : NULL;
 	if (!session_stage(session, pass->name) || !pass->run(&session->context, session->module))
 		return false;

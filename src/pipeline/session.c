@@ -39,10 +39,14 @@ void session_note_last_words(struct session *session)
 {
 	const struct guard *guard = &session->guard;
 	if (guard->reason == GUARD_MEMORY)
-		snprintf(session->last_words, sizeof session->last_words, "stc: error: %s\n", guard->message);
+		snprintf(session->last_words, sizeof session->last_words, "stc: error: %s\n",
+		        guard->message);
 	else
-		snprintf(session->last_words, sizeof session->last_words, "stc: internal error%s%s: %s\nnote: this is a bug of stc, not of the input\n",
-			 guard->stage ? " in " : "", guard->stage ? guard->stage : "", guard->message);
+		snprintf(session->last_words, sizeof session->last_words,
+		        "stc: internal error%s%s: %s\nnote: this is a bug of stc, not of the "
+		        "input\n",
+		        guard->stage ? " in " : "", guard->stage ? guard->stage : "",
+		        guard->message);
 }
 
 /* Unmaps the weights, removes what is not finished. */
@@ -80,15 +84,17 @@ bool session_stage(struct session *session, const char *name)
 {
 	double time = now();
 	if (session->guard.stage)
-		session->stages.data[session->stages.count - 1].seconds = time - session->stage_began;
+		session->stages.data[session->stages.count - 1].seconds =
+		        time - session->stage_began;
 	session->guard.stage = name;
 	session->stage_began = time;
 	if (!name)
 		return true;
-	VEC_PUSH(session->arena, &session->stages, (struct stage){.name = name});
+	VEC_PUSH(session->arena, &session->stages, (struct stage){ .name = name });
 	if (session->on_stage)
 		session->on_stage(session->on_stage_user, name);
-	return !session->stop || diag_error(&session->diag, NOWHERE, "interrupted; nothing was written");
+	return !session->stop ||
+	        diag_error(&session->diag, NOWHERE, "interrupted; nothing was written");
 }
 
 bool session_messages(struct session *session, struct text *out)

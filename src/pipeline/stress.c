@@ -1,4 +1,5 @@
-/* Checks that every pass keeps what it promises: the text reads back to itself, and the values are those of before the pass, as its numeric class allows. */
+/* Checks that every pass keeps what it promises: the text reads back to itself, and the values
+ * are those of before the pass, as its numeric class allows. */
 #include "pipeline/session.h"
 #include "import/import.h"
 #include "evaluate/eval.h"
@@ -7,16 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ELEMENTS_MOST ((int64_t)1 << 21)          /* of all inputs: larger modules are only printed and read */
-#define INTEGER_MOST 3                            /* small enough for positions and token numbers of test models */
-#define LINE_PART 100         /* characters shown before and after a difference */
+/* of all inputs: larger modules are only printed and read */
+#define ELEMENTS_MOST ((int64_t)1 << 21)
+/* small enough for positions and token numbers of test models */
+#define INTEGER_MOST 3
+#define LINE_PART 100 /* characters shown before and after a difference */
 
-static const double tolerance[] = {[NUMERIC_EXACT] = 0, [NUMERIC_REASSOCIATING] = 1e-5, [NUMERIC_APPROXIMATING] = 1e-4};
-static const double neighbour = 1e-2;             /* of 8 bits: a sum in another order may be rounded to it, as may a number that others are made of */
+static const double tolerance[] = {
+	[NUMERIC_EXACT] = 0, [NUMERIC_REASSOCIATING] = 1e-5, [NUMERIC_APPROXIMATING] = 1e-4
+};
+/* of 8 bits: a sum in another order may be rounded to it, as may a number that others are made
+ * of */
+static const double neighbour = 1e-2;
 
 struct stress {
 	struct arena *arena;
-	int inputs, results;      /* inputs 0: too large to be evaluated */
+	int inputs, results; /* inputs 0: too large to be evaluated */
 	struct tensor *input, *result;
 };
 
@@ -56,9 +63,14 @@ static void store_real(const struct type *scalar, void *data, int64_t at, uint64
 	else if (scalar->width == 32)
 		memcpy((float *)data + at, &real, sizeof real);
 	else if (scalar->kind == TYPE_BFLOAT)
-		memcpy((uint16_t *)data + at, &(uint16_t){(uint16_t)(bits >> 16)}, 2);
+		memcpy((uint16_t *)data + at, &(uint16_t){ (uint16_t)(bits >> 16) }, 2);
 	else
-		memcpy((uint16_t *)data + at, &(uint16_t){real == 0 ? 0 : (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) | (bits >> 13 & 1023))}, 2);
+		memcpy((uint16_t *)data + at,
+		        &(uint16_t){ real == 0 ? 0
+		                               : (uint16_t)((bits >> 16 & 0x8000) |
+		                                         (((bits >> 23 & 255) - 112) << 10) |
+		                                         (bits >> 13 & 1023)) },
+		        2);
 }
 
 static void fill(struct tensor *tensor, uint64_t *state)
@@ -70,7 +82,8 @@ static void fill(struct tensor *tensor, uint64_t *state)
 		if (type_is_real(scalar))
 			store_real(scalar, tensor->data, i, next_random(state));
 		else
-			store_integer(scalar, tensor->data, i, (int64_t)(next_random(state) % (uint64_t)(most + 1)));
+			store_integer(scalar, tensor->data, i,
+			        (int64_t)(next_random(state) % (uint64_t)(most + 1)));
 }
 
 static int64_t input_elements(const struct op *function)
@@ -81,7 +94,8 @@ static int64_t input_elements(const struct op *function)
 	return total;
 }
 
-static void set_extent(const struct op *function, struct stress *stress, const struct attr *name, int64_t most)
+static void set_extent(
+        const struct op *function, struct stress *stress, const struct attr *name, int64_t most)
 {
 	int number = name->kind == ATTR_STRING ? function_argument_named(function, name->text) : -1;
 	const struct type *scalar = number < 0 ? NULL : type_scalar(stress->input[number].type);
@@ -89,15 +103,26 @@ static void set_extent(const struct op *function, struct stress *stress, const s
 		store_integer(scalar, stress->input[number].data, 0, most);
 }
 
-/* Run-time extents at their most: before bind_extents nothing is beyond them.  Rows that are counted: some of them; none would be no launch. */
+/* Run-time extents at their most: before bind_extents nothing is beyond them.  Rows that are
+ * counted: some of them; none would be no launch. */
 static void fill_extents(const struct op *function, struct stress *stress, uint64_t *state)
 {
 	for (int i = 0; i < stress->inputs; i++) {
-		const struct attr *dims = function_argument_attr(function, i, KEY_STREAM_DIMS), *rows = function_argument_attr(function, i, KEY_STREAM_TOKEN_COUNT), *axis = function_argument_attr(function, i, KEY_STREAM_AXIS);
+		const struct attr *dims = function_argument_attr(function, i, KEY_STREAM_DIMS);
+		const struct attr *rows =
+		        function_argument_attr(function, i, KEY_STREAM_TOKEN_COUNT);
+		const struct attr *axis = function_argument_attr(function, i, KEY_STREAM_AXIS);
 		if (rows && axis)
-			set_extent(function, stress, rows, 1 + (int64_t)(next_random(state) % (uint64_t)stress->input[i].type->shape[axis->integer]));
-		for (int d = 0; dims && dims->kind == ATTR_ARRAY && d < dims->count && d < stress->input[i].type->rank; d++)
-			set_extent(function, stress, dims->items[d].value, stress->input[i].type->shape[d]);
+			set_extent(function, stress, rows,
+			        1 +
+			                (int64_t)(next_random(state) %
+			                        (uint64_t)stress->input[i]
+			                                .type->shape[axis->integer]));
+		for (int d = 0; dims && dims->kind == ATTR_ARRAY && d < dims->count &&
+		        d < stress->input[i].type->rank;
+		        d++)
+			set_extent(function, stress, dims->items[d].value,
+			        stress->input[i].type->shape[d]);
 	}
 }
 
@@ -109,13 +134,15 @@ static void make_inputs(struct session *session, struct stress *stress)
 	stress->input = ARENA_ARRAY(stress->arena, struct tensor, stress->inputs);
 	for (int i = 0; i < stress->inputs; i++) {
 		stress->input[i].type = body->argument[i]->type;
-		stress->input[i].data = arena_alloc(stress->arena, tensor_bytes(body->argument[i]->type));
+		stress->input[i].data =
+		        arena_alloc(stress->arena, tensor_bytes(body->argument[i]->type));
 		fill(&stress->input[i], &state);
 	}
 	fill_extents(module_main(session->module), stress, &state);
 }
 
-/* Main's arguments below tensor level: those of the source function, then constants, whose numbers the module has. */
+/* Main's arguments below tensor level: those of the source function, then constants, whose
+ * numbers the module has. */
 static struct tensor *inputs_now(struct session *session, struct stress *stress, int *count)
 {
 	const struct module *module = session->module;
@@ -128,25 +155,29 @@ static struct tensor *inputs_now(struct session *session, struct stress *stress,
 			continue;
 		}
 		const struct attr *value = list ? attr_item(list->items[i].value, KEY_VALUE) : NULL;
-		INVARIANT(&session->guard, value && value->kind == ATTR_DENSE, "input %d is new and has no numbers", i);
+		INVARIANT(&session->guard, value && value->kind == ATTR_DENSE,
+		        "input %d is new and has no numbers", i);
 		size_t bytes = tensor_bytes(value->type);
 		char *data = arena_alloc(stress->arena, bytes);
 		for (size_t at = 0; at < bytes; at += value->bytes)
 			memcpy(data + at, value->data, value->bytes);
-		input[i] = (struct tensor){value->type, data};
+		input[i] = (struct tensor){ value->type, data };
 	}
 	return input;
 }
 
 static struct tensor *evaluate(struct session *session, struct stress *stress, int *results)
 {
-	int inputs, before = session->diag.count;
+	int inputs;
+	int before = session->diag.count;
 	struct tensor *input = inputs_now(session, stress, &inputs);
-	struct tensor *result = ARENA_ARRAY(stress->arena, struct tensor, eval_results(session->module));
+	struct tensor *result =
+	        ARENA_ARRAY(stress->arena, struct tensor, eval_results(session->module));
 	*results = eval_results(session->module);
 	if (eval_module(session->module, stress->arena, inputs, input, result))
 		return result;
-	const char *why = session->diag.count > before ? session->diag.entry[before].message : "no reason given";
+	const char *why = session->diag.count > before ? session->diag.entry[before].message
+	                                               : "no reason given";
 	session->diag.count = before;
 	guard_leave(&session->guard, GUARD_INVARIANT, "the module cannot be evaluated: %s", why);
 }
@@ -157,7 +188,8 @@ struct stress *stress_begin(struct session *session)
 	struct stress *stress = ARENA_NEW(arena, struct stress);
 	struct op *function = module_main(session->module);
 	stress->arena = arena;
-	if (session->module->level != LEVEL_TENSOR || !function || input_elements(function) > ELEMENTS_MOST)
+	if (session->module->level != LEVEL_TENSOR || !function ||
+	        input_elements(function) > ELEMENTS_MOST)
 		return stress;
 	make_inputs(session, stress);
 	stress->result = evaluate(session, stress, &stress->results);
@@ -166,21 +198,28 @@ struct stress *stress_begin(struct session *session)
 
 static void check_text(struct session *session, struct arena *arena)
 {
-	struct text first = text_new(arena), second = text_new(arena);
+	struct text first = text_new(arena);
+	struct text second = text_new(arena);
 	ir_print(session->module, &first);
-	struct module *again = import_mlir(arena, &session->guard, &session->diag, "dump", first.data, first.size);
+	struct module *again =
+	        import_mlir(arena, &session->guard, &session->diag, "dump", first.data, first.size);
 	if (!again)
-		guard_leave(&session->guard, GUARD_INVARIANT, "its text cannot be read back: line %d: %s", session->diag.entry[0].location.line, session->diag.entry[0].message);
+		guard_leave(&session->guard, GUARD_INVARIANT,
+		        "its text cannot be read back: line %d: %s",
+		        session->diag.entry[0].location.line, session->diag.entry[0].message);
 	ir_print(again, &second);
-	size_t at = 0, line = 1, start = 0;
+	size_t at = 0;
+	size_t line = 1;
+	size_t start = 0;
 	for (; at < first.size && at < second.size && first.data[at] == second.data[at]; at++)
 		if (first.data[at] == '\n') {
 			start = at + 1;
 			line++;
 		}
 	size_t from = at > start + LINE_PART ? at - LINE_PART : start;
-	INVARIANT(&session->guard, first.size == second.size && at == first.size, "print, read, print differ in line %zu:\n%.*s\nbecomes\n%.*s", line,
-		  2 * LINE_PART, first.data + from, 2 * LINE_PART, second.data + from);
+	INVARIANT(&session->guard, first.size == second.size && at == first.size,
+	        "print, read, print differ in line %zu:\n%.*s\nbecomes\n%.*s", line, 2 * LINE_PART,
+	        first.data + from, 2 * LINE_PART, second.data + from);
 }
 
 static double number_at(const struct tensor *tensor, int64_t at)
@@ -192,15 +231,19 @@ static double number_at(const struct tensor *tensor, int64_t at)
 		double wide;
 	} number;
 	scalar_read(scalar, &number, tensor->data, at, 0, 1);
-	return !type_is_real(scalar) ? (double)number.integer : scalar->width == 64 ? number.wide : (double)number.single;
+	return !type_is_real(scalar)  ? (double)number.integer
+	        : scalar->width == 64 ? number.wide
+	                              : (double)number.single;
 }
 
 /* max |difference| / max |reference|; NaN must meet NaN. */
 static double distance(const struct tensor *left, const struct tensor *right)
 {
-	double most = 0, scale = 0;
+	double most = 0;
+	double scale = 0;
 	for (int64_t i = 0, count = type_elements(left->type); i < count; i++) {
-		double a = number_at(left, i), b = number_at(right, i);
+		double a = number_at(left, i);
+		double b = number_at(right, i);
 		if (isnan(a) && isnan(b))
 			continue;
 		double difference = a == b ? 0 : fabs(a - b);
@@ -210,30 +253,42 @@ static double distance(const struct tensor *left, const struct tensor *right)
 	return most == 0 ? 0 : most / fmax(scale, 1e-30);
 }
 
-static double allowed(const struct session *session, const struct type *scalar, enum numeric_class numeric)
+static double allowed(
+        const struct session *session, const struct type *scalar, enum numeric_class numeric)
 {
-	return numeric != NUMERIC_EXACT && (session->quant || scalar->width < 32) ? neighbour : tolerance[numeric];
+	return numeric != NUMERIC_EXACT && (session->quant || scalar->width < 32)
+	        ? neighbour
+	        : tolerance[numeric];
 }
 
 static void check_values(struct session *session, struct stress *stress, const struct pass *pass)
 {
 	int results;
 	const struct tensor *result = evaluate(session, stress, &results);
-	INVARIANT(&session->guard, results == stress->results, "%d results became %d", stress->results, results);
+	INVARIANT(&session->guard, results == stress->results, "%d results became %d",
+	        stress->results, results);
 	for (int i = 0; i < results; i++) {
-		const struct tensor *before = &stress->result[i], *after = &result[i];
+		const struct tensor *before = &stress->result[i];
+		const struct tensor *after = &result[i];
 		const struct type *scalar = type_scalar(before->type);
 		size_t bytes = tensor_bytes(before->type);
-		INVARIANT(&session->guard, tensor_bytes(after->type) == bytes, "result %d changed its size", i);
-		double apart = !memcmp(before->data, after->data, bytes) ? 0 : type_is_real(scalar) || (session->quant && scalar->width == 8) ? distance(before, after) : INFINITY;
-		INVARIANT(&session->guard, apart <= allowed(session, scalar, pass->numeric), "result %d is off by %.3g; the pass is %s", i, apart, numeric_name[pass->numeric]);
+		INVARIANT(&session->guard, tensor_bytes(after->type) == bytes,
+		        "result %d changed its size", i);
+		double apart = !memcmp(before->data, after->data, bytes) ? 0
+		        : type_is_real(scalar) || (session->quant && scalar->width == 8)
+		        ? distance(before, after)
+		        : INFINITY;
+		INVARIANT(&session->guard, apart <= allowed(session, scalar, pass->numeric),
+		        "result %d is off by %.3g; the pass is %s", i, apart,
+		        numeric_name[pass->numeric]);
 	}
 }
 
 void stress_check(struct session *session, struct stress *stress, const struct pass *pass)
 {
 	check_text(session, stress->arena);
-	bool rounds = session->quant && text_same(pass->name, "quantize");       /* its error is the scheme's, its inputs are others: held against PyTorch instead */
+	/* its error is the scheme's, its inputs are others: held against PyTorch instead */
+	bool rounds = session->quant && text_same(pass->name, "quantize");
 	if (stress->result && !rounds)
 		check_values(session, stress, pass);
 	session->scratch = NULL;

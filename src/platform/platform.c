@@ -1,5 +1,6 @@
-/* Reads platforms/NAME.json.  A figure is {"value": …, "source": …}; a row of `operators` is {latency, dsp, lut, ff, source}, or {parts, chain, source} for a
- * function composed of other rows.  What a file with "like": NAME lacks is taken from that platform. */
+/* Reads platforms/NAME.json.  A figure is {"value": …, "source": …}; a row of `operators` is
+ * {latency, dsp, lut, ff, source}, or {parts, chain, source} for a function composed of other
+ * rows.  What a file with "like": NAME lacks is taken from that platform. */
 #include "platform/platform.h"
 #include "base/data.h"
 #include "base/closest_name.h"
@@ -12,10 +13,14 @@
 
 #define BRAM18_BYTES 2304
 #define URAM_BYTES 36864
-#define INTEGER_LUT 100       /* estimate of st_float_narrow: size 18, shifts of 18 bits by 16, 8, 4, 2 and 1 45, what is shifted out 7, exponent 6, zero 11; 13 for what a count by hand leaves out, */
-#define INTEGER_FF 105        /* and four stages of size, exponent and sign, 26 bits */
-#define NARROW_LUT 110        /* estimate of st_mul_narrow: choosing and rounding 24 bits 48, what is shifted out 6, exponent 20, zeros, infinities and NaN 20; 16 for what a count by hand leaves out */
-#define LIKE_MOST 4           /* files that refer to one another */
+/* estimate of st_float_narrow: size 18, shifts of 18 bits by 16, 8, 4, 2 and 1 45, what is
+ * shifted out 7, exponent 6, zero 11; 13 for what a count by hand leaves out, */
+#define INTEGER_LUT 100
+#define INTEGER_FF 105 /* and four stages of size, exponent and sign, 26 bits */
+/* estimate of st_mul_narrow: choosing and rounding 24 bits 48, what is shifted out 6, exponent
+ * 20, zeros, infinities and NaN 20; 16 for what a count by hand leaves out */
+#define NARROW_LUT 110
+#define LIKE_MOST 4 /* files that refer to one another */
 
 struct file {
 	const char *path;
@@ -26,20 +31,21 @@ struct reader {
 	struct arena *arena;
 	struct diag *diag;
 	int files;
-	struct file file[LIKE_MOST];      /* the asked one, then those it is like */
+	struct file file[LIKE_MOST]; /* the asked one, then those it is like */
 	bool failed;
 };
 
 enum figure_kind { FIGURE_INT, FIGURE_INT64, FIGURE_REAL };
 
 struct figure {
-	const char *group, *key;  /* group NULL: at the top */
+	const char *group, *key; /* group NULL: at the top */
 	enum figure_kind kind;
-	double low, high;         /* what is not absurd */
+	double low, high; /* what is not absurd */
 	size_t offset;
 };
 
-#define FIGURE(group, key, kind, low, high, member) {group, key, kind, low, high, offsetof(struct platform, member)}
+#define FIGURE(group, key, kind, low, high, member)                                                \
+	{ group, key, kind, low, high, offsetof(struct platform, member) }
 static const struct figure figures[] = {
 	FIGURE(NULL, "clock_mhz", FIGURE_REAL, 1, 2000, clock_mhz),
 	FIGURE("crowded", "lut", FIGURE_INT64, 1, 100, crowded.lut),
@@ -80,14 +86,19 @@ struct resource_key {
 	size_t offset;
 };
 
-#define RESOURCE(key, low, high) {#key, low, high, offsetof(struct resources, key)}
+#define RESOURCE(key, low, high) { #key, low, high, offsetof(struct resources, key) }
 static const struct resource_key resource_keys[] = {
-	RESOURCE(lut, 1, 1e8), RESOURCE(ff, 1, 1e8), RESOURCE(dsp, 0, 1e6), RESOURCE(bram18, 0, 1e6), RESOURCE(uram, 0, 1e6),
+	RESOURCE(lut, 1, 1e8),
+	RESOURCE(ff, 1, 1e8),
+	RESOURCE(dsp, 0, 1e6),
+	RESOURCE(bram18, 0, 1e6),
+	RESOURCE(uram, 0, 1e6),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void complain(struct reader *reader, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void complain(struct reader *reader, const char *path, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 static void complain(struct reader *reader, const char *path, const char *format, ...)
 {
 	struct text text = text_new(reader->arena);
@@ -95,15 +106,18 @@ static void complain(struct reader *reader, const char *path, const char *format
 	va_start(arguments, format);
 	text_add_arguments(&text, format, arguments);
 	va_end(arguments);
-	diag_error(reader->diag, (struct location){.file = path}, "%s", text.data);
+	diag_error(reader->diag, (struct location){ .file = path }, "%s", text.data);
 	reader->failed = true;
 }
 
 /* The first file that has group.key. */
-static const cJSON *find_row(const struct reader *reader, const char *group, const char *key, const char **path)
+static const cJSON *find_row(
+        const struct reader *reader, const char *group, const char *key, const char **path)
 {
 	for (int i = 0; i < reader->files; i++) {
-		const cJSON *in = group ? cJSON_GetObjectItemCaseSensitive(reader->file[i].json, group) : reader->file[i].json;
+		const cJSON *in = group
+		        ? cJSON_GetObjectItemCaseSensitive(reader->file[i].json, group)
+		        : reader->file[i].json;
 		const cJSON *item = in ? cJSON_GetObjectItemCaseSensitive(in, key) : NULL;
 		if (item) {
 			*path = reader->file[i].path;
@@ -119,7 +133,8 @@ static const char *dotted(struct reader *reader, const char *group, const char *
 	return group ? text_format(reader->arena, "%s.%s", group, key) : key;
 }
 
-static bool in_range(struct reader *reader, const char *path, const char *key, double value, double low, double high)
+static bool in_range(struct reader *reader, const char *path, const char *key, double value,
+        double low, double high)
 {
 	if (value >= low && value <= high)
 		return true;
@@ -128,7 +143,8 @@ static bool in_range(struct reader *reader, const char *path, const char *key, d
 	return false;
 }
 
-static double figure_read(struct reader *reader, const char *path, const char *key, const cJSON *item, double low, double high)
+static double figure_read(struct reader *reader, const char *path, const char *key,
+        const cJSON *item, double low, double high)
 {
 	const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
 	const cJSON *source = cJSON_GetObjectItemCaseSensitive(item, "source");
@@ -143,7 +159,9 @@ static double figure_read(struct reader *reader, const char *path, const char *k
 	} else {
 		return low;
 	}
-	diag_note(reader->diag, "{\"value\": a number from %.10g to %.10g, \"source\": \"where it is from\"}", low, high);
+	diag_note(reader->diag,
+	        "{\"value\": a number from %.10g to %.10g, \"source\": \"where it is from\"}", low,
+	        high);
 	return low;
 }
 
@@ -153,9 +171,9 @@ static void figure_store(struct platform *platform, const struct figure *figure,
 	if (figure->kind == FIGURE_REAL)
 		memcpy(at, &value, sizeof value);
 	else if (figure->kind == FIGURE_INT64)
-		memcpy(at, &(int64_t){(int64_t)value}, sizeof(int64_t));
+		memcpy(at, &(int64_t){ (int64_t)value }, sizeof(int64_t));
 	else
-		memcpy(at, &(int){(int)value}, sizeof(int));
+		memcpy(at, &(int){ (int)value }, sizeof(int));
 }
 
 static void check_whole(struct reader *reader, const char *path, const char *key, double value)
@@ -180,7 +198,8 @@ static void read_figures(struct reader *reader, struct platform *platform)
 	}
 }
 
-static void read_die(struct reader *reader, const char *path, int number, const cJSON *json, struct resources *die)
+static void read_die(struct reader *reader, const char *path, int number, const cJSON *json,
+        struct resources *die)
 {
 	for (size_t i = 0; i < COUNT(resource_keys); i++) {
 		const struct resource_key *key = &resource_keys[i];
@@ -196,7 +215,8 @@ static void read_die(struct reader *reader, const char *path, int number, const 
 static void read_dies(struct reader *reader, struct platform *platform)
 {
 	const char *path;
-	const cJSON *dies = find_row(reader, NULL, "dies", &path), *die;
+	const cJSON *dies = find_row(reader, NULL, "dies", &path);
+	const cJSON *die;
 	int count = cJSON_GetArraySize(dies);
 	if (!cJSON_IsArray(dies) || count < 1 || count > PLATFORM_DIES) {
 		complain(reader, path, "'dies' lists %d dies", count);
@@ -204,30 +224,39 @@ static void read_dies(struct reader *reader, struct platform *platform)
 		return;
 	}
 	cJSON_ArrayForEach(die, dies)
-		read_die(reader, path, platform->dies, die, &platform->die[platform->dies]), platform->dies++;
+	        read_die(reader, path, platform->dies, die, &platform->die[platform->dies]),
+	        platform->dies++;
 	if (platform->memory_die >= platform->dies)
 		in_range(reader, path, "memory.die", platform->memory_die, 0, platform->dies - 1);
 }
 
-static double row_number(struct reader *reader, const char *path, const char *name, const cJSON *row, const char *key)
+static double row_number(struct reader *reader, const char *path, const char *name,
+        const cJSON *row, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
 	const char *full = text_format(reader->arena, "operators.%s.%s", name, key);
 	if (cJSON_IsNumber(item))
-		return in_range(reader, path, full, item->valuedouble, 0, 1e6) ? item->valuedouble : 0;
+		return in_range(reader, path, full, item->valuedouble, 0, 1e6) ? item->valuedouble
+		                                                               : 0;
 	complain(reader, path, "the figure '%s' is missing", full);
-	diag_note(reader->diag, "{\"latency\": …, \"dsp\": …, \"lut\": …, \"ff\": …, \"source\": …}");
+	diag_note(
+	        reader->diag, "{\"latency\": …, \"dsp\": …, \"lut\": …, \"ff\": …, \"source\": …}");
 	return 0;
 }
 
-static void add_parts(struct reader *reader, const char *path, const struct platform *platform, const char *name, const cJSON *list, bool chain, struct operator_cost *cost)
+static void add_parts(struct reader *reader, const char *path, const struct platform *platform,
+        const char *name, const cJSON *list, bool chain, struct operator_cost *cost)
 {
 	const cJSON *part;
-	cJSON_ArrayForEach(part, list) {
+	cJSON_ArrayForEach(part, list)
+	{
 		enum op_code code = op_code_of(part->string, strlen(part->string));
 		const struct operator_cost *unit = &platform->cost[code];
 		if (code == OP_NONE || !cJSON_IsNumber(part) || (!unit->latency && !unit->lut)) {
-			complain(reader, path, "'operators.%s' is composed of '%s', which has no row of its own above it", name, part->string);
+			complain(reader, path,
+			        "'operators.%s' is composed of '%s', which has no row of its own "
+			        "above it",
+			        name, part->string);
 			continue;
 		}
 		int count = part->valueint;
@@ -241,24 +270,29 @@ static void add_parts(struct reader *reader, const char *path, const struct plat
 	}
 }
 
-static struct operator_cost read_row(struct reader *reader, const char *path, const struct platform *platform, const char *name, const cJSON *row)
+static struct operator_cost read_row(struct reader *reader, const char *path,
+        const struct platform *platform, const char *name, const cJSON *row)
 {
-	struct operator_cost cost = {0};
+	struct operator_cost cost = { 0 };
 	const cJSON *parts = cJSON_GetObjectItemCaseSensitive(row, "parts");
 	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row, "source")))
 		complain(reader, path, "'operators.%s' names no source", name);
 	if (!parts)
-		return (struct operator_cost){
-			.latency = (int)row_number(reader, path, name, row, "latency"), .dsp = (int)row_number(reader, path, name, row, "dsp"),
-			.lut = (int)row_number(reader, path, name, row, "lut"), .ff = (int)row_number(reader, path, name, row, "ff")};
+		return (struct operator_cost){ .latency = (int)row_number(
+			                               reader, path, name, row, "latency"),
+			.dsp = (int)row_number(reader, path, name, row, "dsp"),
+			.lut = (int)row_number(reader, path, name, row, "lut"),
+			.ff = (int)row_number(reader, path, name, row, "ff") };
 	add_parts(reader, path, platform, name, parts, false, &cost);
-	add_parts(reader, path, platform, name, cJSON_GetObjectItemCaseSensitive(row, "chain"), true, &cost);
+	add_parts(reader, path, platform, name, cJSON_GetObjectItemCaseSensitive(row, "chain"),
+	        true, &cost);
 	return cost;
 }
 
 static bool has_cost(enum op_code code)
 {
-	return (op_info[code].levels & LEVEL_BODY) && (op_info[code].levels & LEVEL_HARDWARE) && code != OP_CONSTANT;
+	return (op_info[code].levels & LEVEL_BODY) && (op_info[code].levels & LEVEL_HARDWARE) &&
+	        code != OP_CONSTANT;
 }
 
 /* Rows first, compositions after them, so that a composition finds its parts. */
@@ -267,11 +301,15 @@ static void read_operators(struct reader *reader, struct platform *platform)
 	for (int composed = 0; composed < 2; composed++)
 		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
 			const char *path;
-			const cJSON *row = has_cost((enum op_code)code) ? find_row(reader, "operators", op_info[code].name, &path) : NULL;
+			const cJSON *row = has_cost((enum op_code)code)
+			        ? find_row(reader, "operators", op_info[code].name, &path)
+			        : NULL;
 			if (row && !cJSON_GetObjectItemCaseSensitive(row, "parts") == !composed)
-				platform->cost[code] = read_row(reader, path, platform, op_info[code].name, row);
+				platform->cost[code] =
+				        read_row(reader, path, platform, op_info[code].name, row);
 			else if (!row && !composed && has_cost((enum op_code)code))
-				complain(reader, reader->file[0].path, "the figure 'operators.%s' is missing", op_info[code].name);
+				complain(reader, reader->file[0].path,
+				        "the figure 'operators.%s' is missing", op_info[code].name);
 		}
 }
 
@@ -288,7 +326,8 @@ static void check_consistency(struct reader *reader, const struct platform *plat
 	in_range(reader, path, "idle_watts", platform->idle_watts, 0, platform->watts);
 }
 
-/* --- keys: a misspelt one would leave a figure as that of the platform that the file is like, and of two the second would not be read */
+/* --- keys: a misspelt one would leave a figure as that of the platform that the file is like,
+ * and of two the second would not be read */
 
 static bool has_text(const char *left, const char *right)
 {
@@ -297,13 +336,14 @@ static bool has_text(const char *left, const char *right)
 
 static const char *nearest_key(const char *group, const char *key)
 {
-	static const char *const texts[] = {"name", "part", "xpfm", "like", "dies", "operators"};
-	struct closest_name closest_name = {.wanted = key};
+	static const char *const texts[] = { "name", "part", "xpfm", "like", "dies", "operators" };
+	struct closest_name closest_name = { .wanted = key };
 	for (size_t i = 0; !group && i < COUNT(texts); i++)
 		closest_name_consider(&closest_name, texts[i]);
 	for (size_t i = 0; i < COUNT(figures); i++)
 		if (!group || has_text(group, figures[i].group))
-			closest_name_consider(&closest_name, group || !figures[i].group ? figures[i].key : figures[i].group);
+			closest_name_consider(&closest_name,
+			        group || !figures[i].group ? figures[i].key : figures[i].group);
 	for (size_t i = 0; has_text(group, "dies") && i < COUNT(resource_keys); i++)
 		closest_name_consider(&closest_name, resource_keys[i].key);
 	for (int code = OP_NONE + 1; has_text(group, "operators") && code < OP_COUNT; code++)
@@ -312,28 +352,35 @@ static const char *nearest_key(const char *group, const char *key)
 	return closest_name.found;
 }
 
-static void check_keys(struct reader *reader, const char *path, const char *group, const cJSON *json)
+static void check_keys(
+        struct reader *reader, const char *path, const char *group, const cJSON *json)
 {
 	const cJSON *item;
-	cJSON_ArrayForEach(item, json) {
+	cJSON_ArrayForEach(item, json)
+	{
 		const char *closest_name = nearest_key(group, item->string);
 		const cJSON *other = json->child;
 		while (other != item && strcmp(other->string, item->string))
 			other = other->next;
 		if (strcmp(closest_name, item->string)) {
-			complain(reader, path, "'%s' is no key of a platform", dotted(reader, group, item->string));
-			diag_note(reader->diag, "the nearest is '%s'", dotted(reader, group, closest_name));
+			complain(reader, path, "'%s' is no key of a platform",
+			        dotted(reader, group, item->string));
+			diag_note(reader->diag, "the nearest is '%s'",
+			        dotted(reader, group, closest_name));
 		} else if (other != item) {
-			complain(reader, path, "'%s' stands there twice", dotted(reader, group, item->string));
+			complain(reader, path, "'%s' stands there twice",
+			        dotted(reader, group, item->string));
 		}
 	}
 }
 
 static void check_file(struct reader *reader, const struct file *file)
 {
-	const cJSON *item, *die;
+	const cJSON *item;
+	const cJSON *die;
 	check_keys(reader, file->path, NULL, file->json);
-	cJSON_ArrayForEach(item, file->json) {
+	cJSON_ArrayForEach(item, file->json)
+	{
 		bool group = !strcmp(item->string, "operators");
 		for (size_t i = 0; i < COUNT(figures); i++)
 			group |= has_text(item->string, figures[i].group);
@@ -341,9 +388,8 @@ static void check_file(struct reader *reader, const struct file *file)
 			check_keys(reader, file->path, item->string, item);
 	}
 	const cJSON *dies = cJSON_GetObjectItemCaseSensitive(file->json, "dies");
-	cJSON_ArrayForEach(die, dies)
-		if (cJSON_IsObject(die))
-			check_keys(reader, file->path, "dies", die);
+	cJSON_ArrayForEach(die, dies) if (cJSON_IsObject(die))
+	        check_keys(reader, file->path, "dies", die);
 }
 
 static const char *read_text(struct reader *reader, const char *key)
@@ -364,7 +410,8 @@ static void unknown_platform(struct reader *reader, const char *name, const char
 	for (int i = 0; i < count; i++)
 		text_add(&list, "%s%s", i ? ", " : "", names[i]);
 	diag_error(reader->diag, NOWHERE, "unknown platform '%s': %s", name, reason);
-	diag_note(reader->diag, "one of %s, or the path of a .json file", count ? list.data : "none (no platforms folder was found)");
+	diag_note(reader->diag, "one of %s, or the path of a .json file",
+	        count ? list.data : "none (no platforms folder was found)");
 	reader->failed = true;
 }
 
@@ -398,10 +445,11 @@ static bool open_file(struct reader *reader, const char *name)
 	cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
 	if (!cJSON_IsObject(json)) {
 		cJSON_Delete(json);
-		diag_error(reader->diag, (struct location){path, line_of(text, end), 1}, "this is not the JSON of a platform");
+		diag_error(reader->diag, (struct location){ path, line_of(text, end), 1 },
+		        "this is not the JSON of a platform");
 		return !(reader->failed = true);
 	}
-	reader->file[reader->files++] = (struct file){path, json};
+	reader->file[reader->files++] = (struct file){ path, json };
 	const cJSON *like = cJSON_GetObjectItemCaseSensitive(json, "like");
 	if (!cJSON_IsString(like))
 		return true;
@@ -413,7 +461,7 @@ static bool open_file(struct reader *reader, const char *name)
 
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name)
 {
-	struct reader reader = {.arena = arena, .diag = diag};
+	struct reader reader = { .arena = arena, .diag = diag };
 	struct platform *platform = ARENA_NEW(arena, struct platform);
 	if (open_file(&reader, name)) {
 		platform->name = read_text(&reader, "name");
@@ -438,7 +486,7 @@ static int compare_names(const void *left, const void *right)
 
 int platform_names(struct arena *arena, const char *const **names)
 {
-	VEC(const char *) found = {0};
+	VEC(const char *) found = { 0 };
 	DIR *folder = opendir(data_path(arena, "platforms"));
 	for (struct dirent *entry; folder && (entry = readdir(folder));) {
 		size_t size = strlen(entry->d_name);
@@ -453,7 +501,8 @@ int platform_names(struct arena *arena, const char *const **names)
 	return (int)found.count;
 }
 
-/* DSP slices of the low half of a product: 18-bit digits, only the pairs that reach the low half. */
+/* DSP slices of the low half of a product: 18-bit digits, only the pairs that reach the low
+ * half. */
 static int product_dsp(int bits)
 {
 	int digits = (bits + 17) / 18;
@@ -464,27 +513,33 @@ static int product_dsp(int bits)
 struct operator_cost platform_narrow(const struct platform *platform)
 {
 	struct operator_cost cost = platform->cost[OP_MULF];
-	return (struct operator_cost){cost.latency, 1, NARROW_LUT, cost.ff};
+	return (struct operator_cost){ cost.latency, 1, NARROW_LUT, cost.ff };
 }
 
 struct operator_cost platform_narrow_integer(const struct platform *platform)
 {
 	struct operator_cost cost = platform->cost[OP_SITOFP];
-	return (struct operator_cost){cost.latency, cost.dsp, cost.lut < INTEGER_LUT ? cost.lut : INTEGER_LUT, cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF};
+	return (struct operator_cost){ cost.latency, cost.dsp,
+		cost.lut < INTEGER_LUT ? cost.lut : INTEGER_LUT,
+		cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF };
 }
 
 struct operator_cost platform_product(const struct platform *platform, int bits)
 {
 	struct operator_cost cost = platform->cost[OP_MULI];
-	return (struct operator_cost){cost.latency, product_dsp(bits), (cost.lut * bits + 31) / 32, (cost.ff * bits + 31) / 32};
+	return (struct operator_cost){ cost.latency, product_dsp(bits), (cost.lut * bits + 31) / 32,
+		(cost.ff * bits + 31) / 32 };
 }
 
-/* The table is for 32 bits; f64 counts three units and half as much time again, narrow floats compute as f32. */
-struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar)
+/* The table is for 32 bits; f64 counts three units and half as much time again, narrow floats
+ * compute as f32. */
+struct operator_cost platform_operator(
+        const struct platform *platform, enum op_code code, const struct type *scalar)
 {
 	struct operator_cost cost = platform->cost[code];
 	if (scalar->kind == TYPE_FLOAT && scalar->width == 64)
-		return (struct operator_cost){(cost.latency * 3 + 1) / 2, cost.dsp * 3, cost.lut * 3, cost.ff * 3};
+		return (struct operator_cost){ (cost.latency * 3 + 1) / 2, cost.dsp * 3,
+			cost.lut * 3, cost.ff * 3 };
 	if (scalar->kind != TYPE_INTEGER)
 		return cost;
 	if (code == OP_MULI)
@@ -496,13 +551,17 @@ struct operator_cost platform_operator(const struct platform *platform, enum op_
 
 struct resources resources_add(struct resources left, struct resources right)
 {
-	return (struct resources){left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp, left.bram18 + right.bram18, left.uram + right.uram};
+	return (struct resources){ left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp,
+		left.bram18 + right.bram18, left.uram + right.uram };
 }
 
 struct resources resources_subtract(struct resources all, struct resources used)
 {
-	const struct resources left = {all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp, all.bram18 - used.bram18, all.uram - used.uram};
-	return (struct resources){left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0, left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0, left.uram > 0 ? left.uram : 0};
+	const struct resources left = { all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp,
+		all.bram18 - used.bram18, all.uram - used.uram };
+	return (struct resources){ left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0,
+		left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0,
+		left.uram > 0 ? left.uram : 0 };
 }
 
 int64_t resources_bytes(struct resources resources)
@@ -517,7 +576,9 @@ static double share(int64_t used, int64_t has)
 
 double resources_share(struct resources used, struct resources has)
 {
-	const double of[] = {share(used.lut, has.lut), share(used.ff, has.ff), share(used.dsp, has.dsp), share(used.bram18, has.bram18), share(used.uram, has.uram)};
+	const double of[] = { share(used.lut, has.lut), share(used.ff, has.ff),
+		share(used.dsp, has.dsp), share(used.bram18, has.bram18),
+		share(used.uram, has.uram) };
 	double most = 0;
 	for (size_t i = 0; i < COUNT(of); i++)
 		most = of[i] > most ? of[i] : most;
@@ -526,7 +587,7 @@ double resources_share(struct resources used, struct resources has)
 
 struct resources platform_total(const struct platform *platform)
 {
-	struct resources total = {0};
+	struct resources total = { 0 };
 	for (int i = 0; i < platform->dies; i++)
 		total = resources_add(total, platform->die[i]);
 	return total;
@@ -534,16 +595,23 @@ struct resources platform_total(const struct platform *platform)
 
 struct resources platform_uncrowded(const struct platform *platform, int die)
 {
-	const struct resources has = platform->die[die], part = platform->crowded;
-	return (struct resources){has.lut * part.lut / 100, has.ff * part.ff / 100, has.dsp * part.dsp / 100, has.bram18 * part.bram18 / 100, has.uram * part.uram / 100};
+	const struct resources has = platform->die[die];
+	const struct resources part = platform->crowded;
+	return (struct resources){ has.lut * part.lut / 100, has.ff * part.ff / 100,
+		has.dsp * part.dsp / 100, has.bram18 * part.bram18 / 100,
+		has.uram * part.uram / 100 };
 }
 
-/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer cycles pass until memory answers.  Where its period is as long as a crowded design's, longer wires have time as well. */
-const struct platform *platform_slower(struct arena *arena, const struct platform *platform, double mhz)
+/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer
+ * cycles pass until memory answers.  Where its period is as long as a crowded design's, longer
+ * wires have time as well. */
+const struct platform *platform_slower(
+        struct arena *arena, const struct platform *platform, double mhz)
 {
 	struct platform *slower = arena_copy(arena, platform, sizeof *platform);
 	slower->clock_mhz = mhz;
-	slower->memory_latency = (int)(platform->memory_latency * mhz / platform->clock_mhz + 0.999);
+	slower->memory_latency =
+	        (int)(platform->memory_latency * mhz / platform->clock_mhz + 0.999);
 	if (mhz * platform->crowded_period > platform->clock_mhz)
 		return slower;
 	slower->crowded.ff = platform->slower.ff;

@@ -1,29 +1,36 @@
-/* Several rows of a state at once, as two processes: one lets the rows through that there are in this launch, the other writes them one after the other, from the
- * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does. */
+/* Several rows of a state at once, as two processes: one lets the rows through that there are in
+ * this launch, the other writes them one after the other, from the launch's position on.  Rows
+ * beyond the state's end all fall on its last one, as a single row does. */
 #include "ir/launch_tokens.h"
 #include "process/process_builder.h"
 
-struct rows {                 /* the words of a result, row-major */
-	int64_t trip[3];          /* what lies above the axis, the rows, the words of one row */
+struct rows {            /* the words of a result, row-major */
+	int64_t trip[3]; /* what lies above the axis, the rows, the words of one row */
 	int64_t lanes;
-	struct launch_tokens run_time; /* of the rows, those that are made */
+	struct launch_tokens run_time;     /* of the rows, those that are made */
 	const struct run_time_trip *count; /* of the rows that are written; NULL: all */
 };
 
-static struct rows rows_of(struct design *design, const struct op *store, int axis, const struct attr *name, bool bound)
+static struct rows rows_of(struct design *design, const struct op *store, int axis,
+        const struct attr *name, bool bound)
 {
 	const struct type *tensor = attr_get(store, KEY_TENSOR)->type;
-	struct rows rows = {.trip = {1, tensor->shape[axis], 1}, .lanes = stream_lanes(store->operand[0]->type)};
+	struct rows rows = { .trip = { 1, tensor->shape[axis], 1 },
+		.lanes = stream_lanes(store->operand[0]->type) };
 	for (int d = 0; d < tensor->rank; d++)
 		rows.trip[d < axis ? 0 : 2] *= d == axis ? 1 : tensor->shape[d];
-	rows.run_time = launch_tokens_of(design->module->arena, bound ? name->text : NULL, rows.trip[1]);
+	rows.run_time =
+	        launch_tokens_of(design->module->arena, bound ? name->text : NULL, rows.trip[1]);
 	if (rows.trip[2] % rows.lanes)
 		rows.lanes = 0;
 	else
 		rows.trip[2] /= rows.lanes;
 	if (name) {
-		struct run_time_trip *count = ARENA_NEW(design->module->arena, struct run_time_trip);
-		*count = (struct run_time_trip){.symbol = name->text, .tile = 1, .most = rows.trip[1]};
+		struct run_time_trip *count =
+		        ARENA_NEW(design->module->arena, struct run_time_trip);
+		*count = (struct run_time_trip){
+			.symbol = name->text, .tile = 1, .most = rows.trip[1]
+		};
 		rows.count = count;
 	}
 	return rows;
@@ -41,16 +48,26 @@ bool append_rows_in_partitions(const struct op *store, int axis, int parts)
 /* Drops the rows that are not written. */
 static struct value *add_filter(struct design *design, const struct rows *rows, struct value *all)
 {
-	struct value *some = design_fifo(design, "s_rows", all->type->element, rows->trip[0] * rows->trip[1] * rows->trip[2]), *counter[4];
-	const int64_t trip[4] = {rows->trip[0], rows->run_time.most / rows->run_time.tile, rows->run_time.tile, rows->trip[2]}, pitch[2] = {rows->run_time.tile, 1};
-	const struct run_time_trip *bound[4] = {NULL, rows->run_time.tiles, rows->run_time.each, NULL};
-	if (rows->run_time.tiles)     /* they are written when all tiles have read the state, and word by word where they are narrow: until then none of them is waited for */
-		attr_set(design->module, some->def, KEY_STREAM_FULL_DEPTH, attr_unit(design->module));
+	struct value *some = design_fifo(design, "s_rows", all->type->element,
+	        rows->trip[0] * rows->trip[1] * rows->trip[2]);
+	struct value *counter[4];
+	const int64_t trip[4] = { rows->trip[0], rows->run_time.most / rows->run_time.tile,
+		rows->run_time.tile, rows->trip[2] };
+	const int64_t pitch[2] = { rows->run_time.tile, 1 };
+	const struct run_time_trip *bound[4] = { NULL, rows->run_time.tiles, rows->run_time.each,
+		NULL };
+	/* they are written when all tiles have read the state, and word by word where they are
+	 * narrow: until then none of them is waited for */
+	if (rows->run_time.tiles)
+		attr_set(design->module, some->def, KEY_STREAM_FULL_DEPTH,
+		        attr_unit(design->module));
 	struct process p = process_new(design, "write_rows");
-	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
+	struct value *in = process_argument(&p, all, "x");
+	struct value *out = process_argument(&p, some, "y");
 	process_layers(&p);
 	int opened = process_nest_run_time(&p, 4, trip, bound, 1, counter);
-	struct value *row = make_address(&p, 2, counter + 1, pitch, 0), *written = make_below(&p, row, process_trip_count(&p, rows->count, 1));
+	struct value *row = make_address(&p, 2, counter + 1, pitch, 0);
+	struct value *written = make_below(&p, row, process_trip_count(&p, rows->count, 1));
 	make_push(&p, written, make_pop(&p, NULL, in), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
@@ -60,50 +77,76 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 /* Where the rows of a state are written. */
 struct place {
 	const struct state *state;
-	int64_t extent, before;   /* rows that there are, with those in front; words of these */
-	int64_t outside[2];       /* words between two points of what lies above the axis, and between layers */
+	int64_t extent, before; /* rows that there are, with those in front; words of these */
+	/* words between two points of what lies above the axis, and between layers */
+	int64_t outside[2];
 };
 
-/* Part by part; or, where words are dealt out in turn, all in one loop, since one for each part would drain as often. */
-static void write_rows(struct design *design, const struct op *store, const struct rows *rows, const struct place *place, struct value *fifo)
+/* Part by part; or, where words are dealt out in turn, all in one loop, since one for each part
+ * would drain as often. */
+static void write_rows(struct design *design, const struct op *store, const struct rows *rows,
+        const struct place *place, struct value *fifo)
 {
 	const struct state *state = place->state;
 	const char *extent = append_extent(design, store, state);
 	struct process p = process_new(design, "append");
-	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x"), *counter[4] = {0};
-	struct value *position_array = append_begin(&p, state, extent, process_argument(&p, stream_fifo(design, store->operand[1]), "position"));
-	int loops = state->port_interleave ? 1 : state->parts, ports = state->ports * state->parts / loops;
-	const struct run_time_trip *bound[3] = {NULL, rows->count, NULL};
-	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1}, trip[3] = {rows->trip[0] / loops, rows->trip[1], rows->trip[2]};
+	struct value **memory = append_ports(&p, state, fifo->type->element);
+	struct value *in = process_argument(&p, fifo, "x");
+	struct value *counter[4] = { 0 };
+	struct value *position_array = append_begin(&p, state, extent,
+	        process_argument(&p, stream_fifo(design, store->operand[1]), "position"));
+	int loops = state->port_interleave ? 1 : state->parts;
+	int ports = state->ports * state->parts / loops;
+	const struct run_time_trip *bound[3] = { NULL, rows->count, NULL };
+	const int64_t one[2] = { 1, 1 };
+	const int64_t inside[2] = { rows->trip[2], 1 };
+	const int64_t trip[3] = { rows->trip[0] / loops, rows->trip[1], rows->trip[2] };
 	for (int i = 0; i < loops; i++) {
 		int opened = process_nest_run_time(&p, 3, trip, bound, ports, counter);
-		struct value *position[2] = {append_position(&p, extent, position_array, place->extent), counter[1]};
-		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
-		struct value *outer = make_address(&p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(&p, 2, row, inside, place->before), *word = make_pop(&p, NULL, in);
+		struct value *position[2] = {
+			append_position(&p, extent, position_array, place->extent), counter[1]
+		};
+		struct value *row[2] = { make_clamped(&p, make_address(&p, 2, position, one, 0),
+			                         place->extent - place->before / rows->trip[2]),
+			counter[2] };
+		struct value *above[2] = { counter[0], p.layer };
+		struct value *outer =
+		        make_address(&p, 2, above, place->outside, state->offset / rows->lanes);
+		struct value *inner = make_address(&p, 2, row, inside, place->before);
+		struct value *word = make_pop(&p, NULL, in);
 		if (state_is_interleaved(state))
-			append_interleaved(&p, state, rows->lanes, memory + i * ports, word, outer, inner);
+			append_interleaved(
+			        &p, state, rows->lanes, memory + i * ports, word, outer, inner);
 		else
-			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));
+			make_store(&p, word, memory[i],
+			        make_address(&p, 2, (struct value *[2]){ outer, inner }, one, 0));
 		process_close(&p, opened);
 	}
 	process_close(&p, design->layers > 0);
 	process_finish(&p);
 }
 
-bool lower_append_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole)
+bool lower_append_rows(struct design *design, const struct op *store, const struct state *state,
+        const struct type *whole)
 {
 	struct module *module = design->module;
-	const struct attr *output = signature_of(design, true, (int)attr_get(store, KEY_RESULT)->integers[0]);
+	const struct attr *output =
+	        signature_of(design, true, (int)attr_get(store, KEY_RESULT)->integers[0]);
 	const char *name = attr_item(output, KEY_NAME)->text;
 	int axis = (int)attr_item(output, KEY_AXIS)->integer;
-	struct rows rows = rows_of(design, store, axis, attr_item(output, KEY_TOKEN_COUNT), attr_item(output, KEY_DIMS) != NULL);
+	struct rows rows = rows_of(design, store, axis, attr_item(output, KEY_TOKEN_COUNT),
+	        attr_item(output, KEY_DIMS) != NULL);
 	if (!rows.lanes)
-		return diag_error(module->diag, store->location, "words written to the state \"%s\" cross a row boundary", name);
+		return diag_error(module->diag, store->location,
+		        "words written to the state \"%s\" cross a row boundary", name);
 	struct value *fifo = stream_fifo(design, store->operand[0]);
 	if (rows.count)
 		fifo = add_filter(design, &rows, fifo);
-	struct place place = {.state = state, .extent = whole->shape[axis], .before = attr_item_integer(output, KEY_LEAD, 0) * rows.trip[2]};
-	place.outside[0] = place.extent * rows.trip[2] / (state->ports * (state->port_interleave ? state->parts : 1));
+	struct place place = { .state = state,
+		.extent = whole->shape[axis],
+		.before = attr_item_integer(output, KEY_LEAD, 0) * rows.trip[2] };
+	place.outside[0] = place.extent * rows.trip[2] /
+	        (state->ports * (state->port_interleave ? state->parts : 1));
 	place.outside[1] = state->layer / rows.lanes;
 	write_rows(design, store, &rows, &place, fifo);
 	return true;

@@ -1,4 +1,5 @@
-/* Stores as processes.  Large results and states have a memory port each; small results of one element type share a collector. */
+/* Stores as processes.  Large results and states have a memory port each; small results of one
+ * element type share a collector. */
 #include "ir/workload.h"
 #include "ports/memory_image.h"
 
@@ -11,7 +12,9 @@ static const struct type *tensor_of(const struct op *store)
 
 static bool is_shared_store(const struct op *op, const struct type *scalar)
 {
-	return op->code == OP_STORE && op->operands == 1 && type_scalar(op->operand[0]->type) == scalar && type_elements(tensor_of(op)) < BULK_ELEMENTS;
+	return op->code == OP_STORE && op->operands == 1 &&
+	        type_scalar(op->operand[0]->type) == scalar &&
+	        type_elements(tensor_of(op)) < BULK_ELEMENTS;
 }
 
 /* The stored words, at most as wide as a memory port. */
@@ -24,24 +27,29 @@ const struct type *store_words(struct design *design, const struct op *store)
 
 struct value *store_fifo(struct design *design, const struct op *store)
 {
-	const struct type *type = store->operand[0]->type, *narrow = store_words(design, store);
-	struct value *wide = stream_fifo(design, store->operand[0]), *fifo = wide;
+	const struct type *type = store->operand[0]->type;
+	const struct type *narrow = store_words(design, store);
+	struct value *wide = stream_fifo(design, store->operand[0]);
+	struct value *fifo = wide;
 	if (narrow != type) {
-		fifo = design_fifo(design, "s_result", stream_word(design->module, narrow), itensor_tiles(narrow->itensor));
+		fifo = design_fifo(design, "s_result", stream_word(design->module, narrow),
+		        itensor_tiles(narrow->itensor));
 		add_cast(design, "cast", wide, fifo, type);
 	}
 	return fifo;
 }
 
 /* Segments of all layers, one after the other from image element `offset`. */
-static int store_segments(struct design *design, const struct op *store, const struct image *image, int64_t offset, const struct attr **segment)
+static int store_segments(struct design *design, const struct op *store, const struct image *image,
+        int64_t offset, const struct attr **segment)
 {
 	const struct attr *results = attr_get(store, KEY_RESULT);
 	int64_t elements = image->words * image->order.lanes;
 	int count = 0;
 	for (int l = 0; l < results->count; l++)
 		if (results->integers[l] >= 0)
-			segment[count++] = image_segment(design, true, (int)results->integers[l], image, 0, image->order.lanes, offset + l * elements);
+			segment[count++] = image_segment(design, true, (int)results->integers[l],
+			        image, 0, image->order.lanes, offset + l * elements);
 	return count;
 }
 
@@ -49,11 +57,16 @@ static int store_segments(struct design *design, const struct op *store, const s
 static struct value *full_words(struct design *design, struct value *from, int64_t words)
 {
 	struct module *module = design->module;
-	const struct type *word = from->type->element, *scalar = type_scalar(word);
-	int64_t lanes = PORT_BITS / type_bits(scalar), own = type_lanes(word);
-	if (design->layers || own >= lanes || lanes % own || !operands_share_weight_port(design->source))
+	const struct type *word = from->type->element;
+	const struct type *scalar = type_scalar(word);
+	int64_t lanes = PORT_BITS / type_bits(scalar);
+	int64_t own = type_lanes(word);
+	if (design->layers || own >= lanes || lanes % own ||
+	        !operands_share_weight_port(design->source))
 		return from;
-	struct value *to = design_fifo(design, "s_full", type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar), (words * own + lanes - 1) / lanes);
+	struct value *to =
+	        design_fifo(design, "s_full", type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar),
+	                (words * own + lanes - 1) / lanes);
 	add_pack(design, from, to, words);
 	return to;
 }
@@ -62,21 +75,27 @@ static void lower_own(struct design *design, const struct op *store)
 {
 	struct module *module = design->module;
 	struct value *fifo = store_fifo(design, store);
-	struct image image = image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), store_words(design, store))));
+	struct image image = image_of(module->arena,
+	        sequence_merged(module->arena,
+	                sequence_of_type(
+	                        module->arena, tensor_of(store), store_words(design, store))));
 	int layers = attr_get(store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	const char *name = text_format(module->arena, "r%d", design->serial++);
 	int count = store_segments(design, store, &image, 0, segment);
 	fifo = full_words(design, fifo, image.words);
-	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) / type_lanes(fifo->type->element);
+	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) /
+	        type_lanes(fifo->type->element);
 	design_buffer(design, name, fifo->type->element, words * layers, count, segment);
 	struct value *port = design_port(design, name, fifo->type->element, name, true);
 	struct process p = process_new(design, "store");
-	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x"), *counter[2];
+	struct value *memory = process_argument(&p, port, "m");
+	struct value *in = process_argument(&p, fifo, "x");
+	struct value *counter[2];
 	process_layers(&p);
 	int opened = process_nest(&p, 1, &words, 1, counter);
 	counter[1] = p.layer;
-	const int64_t pitch[2] = {1, words};
+	const int64_t pitch[2] = { 1, words };
 	make_store(&p, make_pop(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
@@ -89,34 +108,45 @@ static void lower_shared_store(struct shared_port *c, const struct op *store)
 	struct design *design = p->design;
 	struct module *module = design->module;
 	const struct type *type = store->operand[0]->type;
-	struct image image = image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
+	struct image image = image_of(module->arena,
+	        sequence_merged(
+	                module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
 	int layers = attr_get(store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	int count = store_segments(design, store, &image, c->elements, segment);
 	for (int i = 0; i < count; i++)
 		VEC_PUSH(module->arena, &c->segments, segment[i]);
 	int64_t elements = image.words * image.order.lanes;
-	struct value *fifo = stream_fifo(design, store->operand[0]), *source = fifo, *counter[2];
+	struct value *fifo = stream_fifo(design, store->operand[0]);
+	struct value *source = fifo;
+	struct value *counter[2];
 	if (image.order.lanes > 1) {
 		source = design_fifo(design, "s_elements", c->scalar, elements);
 		shared_port_cast(c, fifo, source, type);
 	}
 	int opened = process_nest(p, 1, &elements, 1, counter);
 	counter[1] = p->layer;
-	const int64_t pitch[2] = {1, elements};
-	make_store(p, make_pop(p, NULL, process_argument(p, source, "x")), c->port, make_address(p, 2, counter, pitch, c->elements));
+	const int64_t pitch[2] = { 1, elements };
+	make_store(p, make_pop(p, NULL, process_argument(p, source, "x")), c->port,
+	        make_address(p, 2, counter, pitch, c->elements));
 	process_close(p, opened);
 	c->elements += elements * layers;
 }
 
-static void lower_collector(struct design *design, const struct block *body, const struct type *scalar)
+static void lower_collector(
+        struct design *design, const struct block *body, const struct type *scalar)
 {
-	struct shared_port collector = {.scalar = scalar, .writes = true, .accepts = is_shared_store, .lower_access = lower_shared_store};
-	shared_port_lower(design, body, text_format(design->module->arena, "results_%s", scalar->text), &collector);
+	struct shared_port collector = { .scalar = scalar,
+		.writes = true,
+		.accepts = is_shared_store,
+		.lower_access = lower_shared_store };
+	shared_port_lower(design, body,
+	        text_format(design->module->arena, "results_%s", scalar->text), &collector);
 }
 
 /* Each element type that small results have, once, in program order. */
-static void lower_collectors(struct design *design, const struct block *all, const struct block *body, struct map *done)
+static void lower_collectors(
+        struct design *design, const struct block *all, const struct block *body, struct map *done)
 {
 	for (const struct op *op = body->first; op; op = op->next) {
 		if (op->code == OP_FOR)

@@ -1,16 +1,19 @@
-/* Beside many counted tokens all of a state's past rows come through one stream.  Every second, third or fourth word is brought by another loader, through ports of its own: then so many times as many of the slices' adapters have
- * something to bring, each less.  Words are dealt out head by head, and each loader reads as many of a head's as the one that has most. */
+/* Beside many counted tokens all of a state's past rows come through one stream.  Every second,
+ * third or fourth word is brought by another loader, through ports of its own: then so many
+ * times as many of the slices' adapters have something to bring, each less.  Words are dealt out
+ * head by head, and each loader reads as many of a head's as the one that has most. */
 #include "ir/workload.h"
 #include "ports/port_interleave.h"
 #include "ir/sliding_window.h"
 
-#define PARTS_MOST 4          /* loaders */
-#define LOADER_PORTS_MOST 4        /* ports that a loader has at most: wider words come in halves */
-#define MERGE_FIFO_WORDS 16            /* words on their way to the process that takes them */
+#define PARTS_MOST 4        /* loaders */
+#define LOADER_PORTS_MOST 4 /* ports that a loader has at most: wider words come in halves */
+#define MERGE_FIFO_WORDS 16 /* words on their way to the process that takes them */
 
 int image_repeat_loops(const struct image *image)
 {
-	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
+	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] &&
+	        !image->pitch[0];
 }
 
 static const struct run_time_trip *tiles_of(const struct image *image, int dim)
@@ -32,15 +35,21 @@ static bool is_dense(const struct image *image, int from)
 
 static int64_t head_words(const struct image *image, const struct port_interleave *port_interleave)
 {
-	return port_interleave->head_loop > image_repeat_loops(image) ? image->pitch[port_interleave->head_loop - 1] : image->words;
+	return port_interleave->head_loop > image_repeat_loops(image)
+	        ? image->pitch[port_interleave->head_loop - 1]
+	        : image->words;
 }
 
-/* A gap between rows that are read is whole tiles: where it would change whose turn it is, nothing is dealt out. */
-static bool fits(const struct module *module, const struct image *image, const struct port_interleave *port_interleave)
+/* A gap between rows that are read is whole tiles: where it would change whose turn it is,
+ * nothing is dealt out. */
+static bool fits(const struct module *module, const struct image *image,
+        const struct port_interleave *port_interleave)
 {
 	struct sliding_window sliding_window;
-	bool gap = sliding_window_named(module, tiles_of(image, port_interleave->head_loop)->symbol, &sliding_window);
-	return head_words(image, port_interleave) % port_interleave->parts == 0 && (port_interleave->tile % port_interleave->parts == 0 || !gap);
+	bool gap = sliding_window_named(
+	        module, tiles_of(image, port_interleave->head_loop)->symbol, &sliding_window);
+	return head_words(image, port_interleave) % port_interleave->parts == 0 &&
+	        (port_interleave->tile % port_interleave->parts == 0 || !gap);
 }
 
 /* Each word as two of half as many lanes. */
@@ -48,8 +57,10 @@ static struct image split_in_halves(struct arena *arena, const struct image *ima
 {
 	int dims = image->order.dims;
 	struct image half = *image;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *stride = ARENA_ARRAY(arena, int64_t, dims + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, dims + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
 	half.pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
 	half.order.lanes /= 2;
 	half.words *= 2;
@@ -78,33 +89,46 @@ static int64_t tile_words(const struct image *image, int head_loop)
 }
 
 /* An image whose words are the load's, or halves of them: among so many loaders, or fewer. */
-static struct port_interleave interleave_image(const struct module *module, const struct image *image, int head_loop, bool half_words, int parts)
+static struct port_interleave interleave_image(const struct module *module,
+        const struct image *image, int head_loop, bool half_words, int parts)
 {
-	struct port_interleave port_interleave = {.parts = parts, .half_words = half_words, .head_loop = head_loop, .tile = tile_words(image, head_loop), .lead = image->order.offset / image->order.lanes};
+	struct port_interleave port_interleave = { .parts = parts,
+		.half_words = half_words,
+		.head_loop = head_loop,
+		.tile = tile_words(image, head_loop),
+		.lead = image->order.offset / image->order.lanes };
 	while (port_interleave.parts > 1 && !fits(module, image, &port_interleave))
 		port_interleave.parts--;
 	port_interleave.even = port_interleave.tile % port_interleave.parts == 0;
 	return port_interleave;
 }
 
-struct port_interleave port_interleave_of(struct design *design, struct image *image, const char *state, int64_t bits, bool half_words)
+struct port_interleave port_interleave_of(struct design *design, struct image *image,
+        const char *state, int64_t bits, bool half_words)
 {
-	int head_loop = image_repeat_loops(image), most = (int)choice_count(&design->context->choices, CHOICE_KV_LOADERS), whole = most > 2 ? most - 1 : most;       /* what is as wide as the word takes more room on its die */
+	int head_loop = image_repeat_loops(image);
+	int most = (int)choice_count(&design->context->choices, CHOICE_KV_LOADERS);
+	/* what is as wide as the word takes more room on its die */
+	int whole = most > 2 ? most - 1 : most;
 	head_loop += !tiles_of(image, head_loop);
-	if (!engine_has_run_time_tiles(design->source->region[0]) || !tiles_of(image, head_loop) || !is_dense(image, head_loop) || !append_has_rows(design, state))
-		return (struct port_interleave){.parts = 1};
+	if (!engine_has_run_time_tiles(design->source->region[0]) || !tiles_of(image, head_loop) ||
+	        !is_dense(image, head_loop) || !append_has_rows(design, state))
+		return (struct port_interleave){ .parts = 1 };
 	if (half_words && bits > LOADER_PORTS_MOST * PORT_BITS) {
 		struct image half = split_in_halves(design->module->arena, image);
-		struct port_interleave port_interleave = interleave_image(design->module, &half, head_loop, true, most);
+		struct port_interleave port_interleave =
+		        interleave_image(design->module, &half, head_loop, true, most);
 		if (port_interleave.parts > 1) {
 			*image = half;
 			return port_interleave;
 		}
 	}
-	return interleave_image(design->module, image, head_loop, false, bits > FEW_PORTS * PORT_BITS ? whole : most);
+	return interleave_image(design->module, image, head_loop, false,
+	        bits > FEW_PORTS * PORT_BITS ? whole : most);
 }
 
-static const struct run_time_trip *shared_trip(struct arena *arena, const struct run_time_trip *tiles, int parts)
+static const struct run_time_trip *shared_trip(
+        struct arena *arena, const struct run_time_trip *tiles, int parts)
 {
 	struct run_time_trip *trip = arena_copy(arena, tiles, sizeof *tiles);
 	trip->interleave = parts;
@@ -117,39 +141,53 @@ struct nest {
 	const struct run_time_trip **run_time;
 };
 
-static void add_loop(struct nest *nest, int64_t trip, int64_t pitch, const struct run_time_trip *run_time)
+static void add_loop(
+        struct nest *nest, int64_t trip, int64_t pitch, const struct run_time_trip *run_time)
 {
 	nest->trip[nest->dims] = trip;
 	nest->pitch[nest->dims] = pitch;
 	nest->run_time[nest->dims++] = run_time;
 }
 
-/* The loops outside of words, then those over the turns of a head; pitches are in words of a loader's buffer. */
-static struct nest nest_of(struct arena *arena, const struct image *image, const struct port_interleave *port_interleave)
+/* The loops outside of words, then those over the turns of a head; pitches are in words of a
+ * loader's buffer. */
+static struct nest nest_of(struct arena *arena, const struct image *image,
+        const struct port_interleave *port_interleave)
 {
 	int most = port_interleave->head_loop + 4;
-	struct nest nest = {0, ARENA_ARRAY(arena, int64_t, most), ARENA_ARRAY(arena, int64_t, most), ARENA_ARRAY(arena, const struct run_time_trip *, most)};
+	struct nest nest = { 0, ARENA_ARRAY(arena, int64_t, most),
+		ARENA_ARRAY(arena, int64_t, most),
+		ARENA_ARRAY(arena, const struct run_time_trip *, most) };
 	const struct run_time_trip *tiles = tiles_of(image, port_interleave->head_loop);
 	for (int i = 0; i < port_interleave->head_loop; i++)
-		add_loop(&nest, image->order.trip[i], image->pitch[i] / port_interleave->parts, tiles_of(image, i));
+		add_loop(&nest, image->order.trip[i], image->pitch[i] / port_interleave->parts,
+		        tiles_of(image, i));
 	if (port_interleave->even) {
 		int64_t select_loops_count = port_interleave->tile / port_interleave->parts;
 		add_loop(&nest, tiles->most, select_loops_count, tiles);
 		add_loop(&nest, select_loops_count, 1, NULL);
 	} else {
-		add_loop(&nest, tiles->most * port_interleave->tile, 1, shared_trip(arena, tiles, port_interleave->parts));
+		add_loop(&nest, tiles->most * port_interleave->tile, 1,
+		        shared_trip(arena, tiles, port_interleave->parts));
 	}
 	return nest;
 }
 
-struct image port_interleave_part(struct arena *arena, const struct image *image, const struct port_interleave *port_interleave, int number)
+struct image port_interleave_part(struct arena *arena, const struct image *image,
+        const struct port_interleave *port_interleave, int number)
 {
 	struct image part = *image;
 	if (port_interleave->parts == 1)
 		return part;
 	struct nest nest = nest_of(arena, image, port_interleave);
-	int64_t first = (port_interleave->lead + port_interleave->parts - 1 - number) / port_interleave->parts;
-	part.order = (struct sequence){.dims = nest.dims, .trip = nest.trip, .stride = nest.pitch, .run_time = nest.run_time, .lanes = image->order.lanes, .lane_stride = image->order.lane_stride};
+	int64_t first = (port_interleave->lead + port_interleave->parts - 1 - number) /
+	        port_interleave->parts;
+	part.order = (struct sequence){ .dims = nest.dims,
+		.trip = nest.trip,
+		.stride = nest.pitch,
+		.run_time = nest.run_time,
+		.lanes = image->order.lanes,
+		.lane_stride = image->order.lane_stride };
 	part.order.offset = first * part.order.lanes;
 	part.pitch = nest.pitch;
 	part.words = image->words / port_interleave->parts;
@@ -161,55 +199,76 @@ int64_t port_interleave_padding(const struct port_interleave *port_interleave)
 	return port_interleave->parts > 1 && !port_interleave->even;
 }
 
-/* Loops over whose turn it is: of four, one for each bit, as four words are chosen among in two steps. */
+/* Loops over whose turn it is: of four, one for each bit, as four words are chosen among in two
+ * steps. */
 static int select_loops(const struct port_interleave *port_interleave)
 {
 	return port_interleave->parts == 4 ? 2 : 1;
 }
 
-/* Does the head have the word whose turn it is?  NULL: always.  round: the counter of rounds, in front of those of turns. */
-static struct value *head_has_word(struct process *p, const struct image *image, const struct port_interleave *port_interleave, struct value *const *round)
+/* Does the head have the word whose turn it is?  NULL: always.  round: the counter of rounds, in
+ * front of those of turns. */
+static struct value *head_has_word(struct process *p, const struct image *image,
+        const struct port_interleave *port_interleave, struct value *const *round)
 {
 	int select_loops_count = select_loops(port_interleave);
-	const int64_t pitch[3] = {port_interleave->parts, select_loops_count, 1};
-	return port_interleave->even ? NULL : make_below(p, make_address(p, 1 + select_loops_count, round, pitch, 0), process_trip_count(p, tiles_of(image, port_interleave->head_loop), port_interleave->tile));
+	const int64_t pitch[3] = { port_interleave->parts, select_loops_count, 1 };
+	return port_interleave->even
+	        ? NULL
+	        : make_below(p, make_address(p, 1 + select_loops_count, round, pitch, 0),
+	                  process_trip_count(p, tiles_of(image, port_interleave->head_loop),
+	                          port_interleave->tile));
 }
 
 /* Of the words that are taken at each turn, that of this one. */
-static struct value *choose_word(struct process *p, const struct port_interleave *port_interleave, struct value *const *selected, struct value *const *mine, struct value *const *taken)
+static struct value *choose_word(struct process *p, const struct port_interleave *port_interleave,
+        struct value *const *selected, struct value *const *mine, struct value *const *taken)
 {
 	struct value *word = taken[0];
 	if (select_loops(port_interleave) > 1) {
-		struct value *low = make_equal(p, selected[1], 1), *high = make_equal(p, selected[0], 1);
-		return make_select(p, high, make_select(p, low, taken[3], taken[2]), make_select(p, low, taken[1], taken[0]));
+		struct value *low = make_equal(p, selected[1], 1);
+		struct value *high = make_equal(p, selected[0], 1);
+		return make_select(p, high, make_select(p, low, taken[3], taken[2]),
+		        make_select(p, low, taken[1], taken[0]));
 	}
 	for (int i = 1; i < port_interleave->parts; i++)
 		word = make_select(p, mine[i], taken[i], word);
 	return word;
 }
 
-struct value **port_interleave_merge(struct design *design, const struct image *image, const struct port_interleave *port_interleave, struct value *out)
+struct value **port_interleave_merge(struct design *design, const struct image *image,
+        const struct port_interleave *port_interleave, struct value *out)
 {
-	static const int64_t pitch[2] = {2, 1};
+	static const int64_t pitch[2] = { 2, 1 };
 	struct process p = process_new(design, "interleave");
 	struct arena *arena = p.module->arena;
 	struct nest nest = nest_of(arena, image, port_interleave);
-	struct value **fifo = ARENA_ARRAY(arena, struct value *, port_interleave->parts), **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2), *mine[PARTS_MOST] = {0}, *taken[PARTS_MOST] = {0};
-	int first = nest.dims, select_loops_count = select_loops(port_interleave);
+	struct value **fifo = ARENA_ARRAY(arena, struct value *, port_interleave->parts);
+	struct value **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2);
+	struct value *mine[PARTS_MOST] = { 0 };
+	struct value *taken[PARTS_MOST] = { 0 };
+	int first = nest.dims;
+	int select_loops_count = select_loops(port_interleave);
 	for (int i = 0; i < select_loops_count; i++)
 		add_loop(&nest, port_interleave->parts / select_loops_count, 0, NULL);
 	process_layers(&p);
 	int opened = process_nest_run_time(&p, nest.dims, nest.trip, nest.run_time, 1, counter);
-	struct value *selected = select_loops_count > 1 ? make_address(&p, select_loops_count, counter + first, pitch, 0) : counter[first];
+	struct value *selected = select_loops_count > 1
+	        ? make_address(&p, select_loops_count, counter + first, pitch, 0)
+	        : counter[first];
 	for (int i = 0; i < port_interleave->parts; i++) {
-		int64_t at = (i + port_interleave->parts - port_interleave->lead % port_interleave->parts) % port_interleave->parts;
+		int64_t at = (i + port_interleave->parts -
+		                     port_interleave->lead % port_interleave->parts) %
+		        port_interleave->parts;
 		fifo[i] = design_fifo(design, "s_interleave", out->type->element, MERGE_FIFO_WORDS);
 		design_prefetch(design, fifo[i]);
 		mine[at] = make_equal(&p, selected, at);
-		taken[at] = make_pop(&p, mine[at], process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
+		taken[at] = make_pop(
+		        &p, mine[at], process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
 	}
 	struct value *word = choose_word(&p, port_interleave, counter + first, mine, taken);
-	make_push(&p, head_has_word(&p, image, port_interleave, counter + first - 1), word, process_argument(&p, out, "y"));
+	make_push(&p, head_has_word(&p, image, port_interleave, counter + first - 1), word,
+	        process_argument(&p, out, "y"));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 	return fifo;

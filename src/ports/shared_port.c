@@ -1,6 +1,7 @@
 #include "ports/memory_image.h"
 
-void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *stream)
+void shared_port_cast(
+        struct shared_port *shared, struct value *from, struct value *to, const struct type *stream)
 {
 	struct design *design = shared->process.design;
 	struct arena *arena = design->module->arena;
@@ -42,20 +43,28 @@ static void lower_accesses(struct shared_port *shared, const struct block *body)
 	design_begin(p->design, NULL);
 }
 
-void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared)
+void shared_port_lower(struct design *design, const struct block *body, const char *name,
+        struct shared_port *shared)
 {
-	shared->process = process_new(design, text_format(design->module->arena, "%s_%s", shared->writes ? "store" : "load", name));
-	const struct type *word = shared->lanes > 1 ? type_shaped(design->module, TYPE_VECTOR, 1, &shared->lanes, shared->scalar) : shared->scalar;
-	shared->port = process_argument(&shared->process, design_port(design, name, word, name, shared->writes), "m");
+	shared->process = process_new(design,
+	        text_format(
+	                design->module->arena, "%s_%s", shared->writes ? "store" : "load", name));
+	const struct type *word = shared->lanes > 1
+	        ? type_shaped(design->module, TYPE_VECTOR, 1, &shared->lanes, shared->scalar)
+	        : shared->scalar;
+	shared->port = process_argument(
+	        &shared->process, design_port(design, name, word, name, shared->writes), "m");
 	if (!shared->writes)
 		map_set(&design->shared, name, shared->port);
 	lower_accesses(shared, body);
 	process_finish(&shared->process);
-	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);
+	design_buffer(design, name, word, shared->elements / type_elements(word),
+	        (int)shared->segments.count, shared->segments.data);
 	for (size_t i = 0; i < shared->from.count; i++) {
 		design->layers = shared->layers.data[i];
 		design->last_chunk = shared->last_chunk.data[i];
-		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->stream.data[i]);
+		add_cast(design, "cast", shared->from.data[i], shared->to.data[i],
+		        shared->stream.data[i]);
 	}
 	design->layers = 0;
 	design->last_chunk = NULL;

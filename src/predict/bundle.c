@@ -1,7 +1,7 @@
 #include "predict/bundle.h"
 #include "base/map.h"
 
-#define OUTSTANDING_MOST 256  /* that an adapter may have (UG1399) */
+#define OUTSTANDING_MOST 256 /* that an adapter may have (UG1399) */
 
 const char *bundle_of(const struct op *main, int argument)
 {
@@ -43,73 +43,100 @@ const bool *bundle_shared(struct arena *arena, const struct op *main)
 int bundle_burst(const struct op *main, int argument, int burst)
 {
 	const struct attr *own = function_argument_attr(main, argument, KEY_STREAM_BURST);
-	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < burst ? (int)own->integer : burst;
+	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < burst
+	        ? (int)own->integer
+	        : burst;
 }
 
 int bundle_outstanding(const struct op *main, int argument, int outstanding)
 {
 	const struct attr *own = function_argument_attr(main, argument, KEY_STREAM_OUTSTANDING);
-	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < OUTSTANDING_MOST ? (int)own->integer : outstanding;
+	return own && own->kind == ATTR_INTEGER && own->integer > 0 &&
+	                own->integer < OUTSTANDING_MOST
+	        ? (int)own->integer
+	        : outstanding;
 }
 
-static int64_t words_in(const struct block *block, const struct value *port, bool layered, int extents, const struct extent_value *extent)
+static int64_t words_in(const struct block *block, const struct value *port, bool layered,
+        int extents, const struct extent_value *extent)
 {
 	int64_t words = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
 		words += !layered && op_accessed(op) == port;
 		if (op->code == OP_FOR)
-			words += timing_trips(op, extents, extent) * words_in(op->region[0], port, layered && !attr_get(op, KEY_STREAM_LAYER), extents, extent);
+			words += timing_trips(op, extents, extent) *
+			        words_in(op->region[0], port,
+			                layered && !attr_get(op, KEY_STREAM_LAYER), extents,
+			                extent);
 	}
 	return words;
 }
 
-int64_t bundle_words(const struct module *module, const struct block *main, const struct value *port, bool layered, int extents, const struct extent_value *extent)
+int64_t bundle_words(const struct module *module, const struct block *main,
+        const struct value *port, bool layered, int extents, const struct extent_value *extent)
 {
 	int64_t words = 0;
 	for (const struct op *call = main->first; call; call = call->next)
 		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
 			if (call->operand[i] == port) {
-				const struct block *body = module_find(module, attr_text_or(call, KEY_CALLEE, ""))->region[0];
-				words += words_in(body, body->argument[i], layered, extents, extent);
+				const struct block *body =
+				        module_find(module, attr_text_or(call, KEY_CALLEE, ""))
+				                ->region[0];
+				words +=
+				        words_in(body, body->argument[i], layered, extents, extent);
 			}
 	return words;
 }
 
-static double moved_bytes(const struct module *module, int argument, int extents, const struct extent_value *extent)
+static double moved_bytes(
+        const struct module *module, int argument, int extents, const struct extent_value *extent)
 {
 	const struct block *body = module_main(module)->region[0];
 	const struct value *port = body->argument[argument];
 	if (port->type->kind != TYPE_MEMREF)
 		return 0;
-	return (double)bundle_words(module, body, port, false, extents, extent) * (double)type_bits(port->type->element) / 8;
+	return (double)bundle_words(module, body, port, false, extents, extent) *
+	        (double)type_bits(port->type->element) / 8;
 }
 
-struct bundle_channel bundle_busiest_channel(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+struct bundle_channel bundle_busiest_channel(struct arena *arena, const struct platform *platform,
+        const struct module *module, int extents, const struct extent_value *extent)
 {
 	const struct op *main = module_main(module);
 	struct map seen = map_new(arena);
-	struct bundle_channel *channel = ARENA_ARRAY(arena, struct bundle_channel, platform->channels), *busiest = channel;
+	struct bundle_channel *channel =
+	        ARENA_ARRAY(arena, struct bundle_channel, platform->channels);
+	struct bundle_channel *busiest = channel;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
 		const struct attr *number = function_argument_attr(main, i, KEY_STREAM_CHANNEL);
-		double cycles = moved_bytes(module, i, extents, extent) / platform_channel_rate(platform);
+		double cycles =
+		        moved_bytes(module, i, extents, extent) / platform_channel_rate(platform);
 		if (cycles <= 0)
 			continue;
-		struct bundle_channel *own = &channel[number && number->kind == ATTR_INTEGER && number->integer > 0 && number->integer < platform->channels ? number->integer : 0];
-		*own = (struct bundle_channel){.number = (int)(own - channel), .adapters = own->adapters + !map_get(&seen, bundle_of(main, i)), .cycles = own->cycles + cycles};
+		struct bundle_channel *own = &channel[number && number->kind == ATTR_INTEGER &&
+		                        number->integer > 0 && number->integer < platform->channels
+		                ? number->integer
+		                : 0];
+		*own = (struct bundle_channel){ .number = (int)(own - channel),
+			.adapters = own->adapters + !map_get(&seen, bundle_of(main, i)),
+			.cycles = own->cycles + cycles };
 		map_set(&seen, bundle_of(main, i), own);
 		busiest = own->cycles > busiest->cycles ? own : busiest;
 	}
 	return *busiest;
 }
 
-double bundle_cycles(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+double bundle_cycles(struct arena *arena, const struct platform *platform,
+        const struct module *module, int extents, const struct extent_value *extent)
 {
 	const struct op *main = module_main(module);
 	const struct block *body = main->region[0];
 	struct map place = map_new(arena);
-	double *bytes = ARENA_ARRAY(arena, double, body->arguments + 1), most = 0;
+	double *bytes = ARENA_ARRAY(arena, double, body->arguments + 1);
+	double most = 0;
 	for (int i = 0; i < body->arguments; i++) {
-		if (body->argument[i]->type->kind != TYPE_MEMREF || bundle_burst(main, i, platform->burst) < platform->burst)
+		if (body->argument[i]->type->kind != TYPE_MEMREF ||
+		        bundle_burst(main, i, platform->burst) < platform->burst)
 			continue;
 		const char *name = bundle_of(main, i);
 		if (!map_get(&place, name))
@@ -118,6 +145,7 @@ double bundle_cycles(struct arena *arena, const struct platform *platform, const
 		*own += moved_bytes(module, i, extents, extent);
 		most = *own > most ? *own : most;
 	}
-	double adapter = most / platform_channel_rate(platform), channel = bundle_busiest_channel(arena, platform, module, extents, extent).cycles;
+	double adapter = most / platform_channel_rate(platform);
+	double channel = bundle_busiest_channel(arena, platform, module, extents, extent).cycles;
 	return adapter > channel ? adapter : channel;
 }

@@ -1,5 +1,7 @@
-/* The longest chain of processes, one after the other.  A channel of the ring of a rolled layer leads from a process to one that was started earlier and that
- * reaches it; it begins the next layer, whose cycles every process has in its own, so chains do not follow it.  Without such channels the graph has no cycle. */
+/* The longest chain of processes, one after the other.  A channel of the ring of a rolled layer
+ * leads from a process to one that was started earlier and that reaches it; it begins the next
+ * layer, whose cycles every process has in its own, so chains do not follow it.  Without such
+ * channels the graph has no cycle. */
 #include "predict/timing.h"
 #include <string.h>
 
@@ -7,10 +9,10 @@ struct graph {
 	const struct design_cost *cost;
 	struct process_time *process;
 	int memory_latency;
-	int *writer, *reader;     /* [channels] process, or -1 */
-	bool *cut;                /* [channels] it leads back */
-	bool *seen;               /* [processes] scratch of reaches() */
-	int64_t *end;             /* [processes] -1: not known yet */
+	int *writer, *reader; /* [channels] process, or -1 */
+	bool *cut;            /* [channels] it leads back */
+	bool *seen;           /* [processes] scratch of reaches() */
+	int64_t *end;         /* [processes] -1: not known yet */
 };
 
 /* Which of a process's arguments it reads: takes from, or acquires to read. */
@@ -18,7 +20,9 @@ static void find_read(struct op *op, void *context)
 {
 	bool *reads = context;
 	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
-	const struct value *channel = op->code == OP_POP ? op->operand[1] : acquires ? op->operand[0] : NULL;
+	const struct value *channel = op->code == OP_POP ? op->operand[1]
+	        : acquires                               ? op->operand[0]
+	                                                 : NULL;
 	if (channel && !channel->def)
 		reads[channel->index] = true;
 }
@@ -58,7 +62,8 @@ static bool reaches(struct graph *graph, int from, int to)
 static void cut_rings(struct graph *graph)
 {
 	for (int i = 0; i < graph->cost->channels; i++) {
-		int from = graph->writer[i], to = graph->reader[i];
+		int from = graph->writer[i];
+		int to = graph->reader[i];
 		memset(graph->seen, 0, sizeof *graph->seen * (size_t)graph->cost->processes);
 		graph->cut[i] = from < 0 || to < 0 || (from >= to && reaches(graph, to, from));
 	}
@@ -78,7 +83,8 @@ static int64_t end_of(struct graph *graph, int process)
 {
 	if (graph->end[process] >= 0)
 		return graph->end[process];
-	int64_t start = 0, span = graph->process[process].busy;
+	int64_t start = 0;
+	int64_t span = graph->process[process].busy;
 	for (int i = 0; i < graph->cost->channels; i++) {
 		if (graph->cut[i] || graph->reader[i] != process)
 			continue;
@@ -87,12 +93,16 @@ static int64_t end_of(struct graph *graph, int process)
 		start = end > start ? end : start;
 		span = from->source && from->busy > span ? from->busy : span;
 	}
-	return graph->end[process] = graph->process[process].source ? graph->memory_latency : start + span;
+	return graph->end[process] =
+	               graph->process[process].source ? graph->memory_latency : start + span;
 }
 
-int64_t longest_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct process_time *process)
+int64_t longest_chain(struct arena *arena, const struct platform *platform,
+        const struct design_cost *cost, struct process_time *process)
 {
-	struct graph graph = {.cost = cost, .process = process, .memory_latency = platform->memory_latency};
+	struct graph graph = {
+		.cost = cost, .process = process, .memory_latency = platform->memory_latency
+	};
 	int64_t most = 0;
 	graph.writer = ARENA_ARRAY(arena, int, cost->channels);
 	graph.reader = ARENA_ARRAY(arena, int, cost->channels);

@@ -1,13 +1,14 @@
 #include "predict/condition.h"
 #include <limits.h>
 
-#define OPERATION(name, expression) \
-	static void name(int64_t *restrict out, const int64_t *a, const int64_t *b, const int64_t *c, int count) \
-	{ \
-		(void)b; \
-		(void)c; \
-		for (int i = 0; i < count; i++) \
-			out[i] = expression; \
+#define OPERATION(name, expression)                                                                \
+	static void name(int64_t *restrict out, const int64_t *a, const int64_t *b,                \
+	        const int64_t *c, int count)                                                       \
+	{                                                                                          \
+		(void)b;                                                                           \
+		(void)c;                                                                           \
+		for (int i = 0; i < count; i++)                                                    \
+			out[i] = expression;                                                       \
 	}
 
 OPERATION(add, a[i] + b[i])
@@ -30,16 +31,27 @@ OPERATION(greater, a[i] > b[i])
 OPERATION(at_least, a[i] >= b[i])
 
 static column_function *const functions[OP_COUNT] = {
-	[OP_ADDI] = add, [OP_SUBI] = subtract, [OP_MULI] = multiply, [OP_DIVSI] = quotient, [OP_REMSI] = remainder_of, [OP_FLOORDIVSI] = floor_quotient,
-	[OP_ANDI] = both, [OP_ORI] = either, [OP_XORI] = one_of, [OP_MAXSI] = larger, [OP_MINSI] = smaller, [OP_SELECT] = chosen,
+	[OP_ADDI] = add,
+	[OP_SUBI] = subtract,
+	[OP_MULI] = multiply,
+	[OP_DIVSI] = quotient,
+	[OP_REMSI] = remainder_of,
+	[OP_FLOORDIVSI] = floor_quotient,
+	[OP_ANDI] = both,
+	[OP_ORI] = either,
+	[OP_XORI] = one_of,
+	[OP_MAXSI] = larger,
+	[OP_MINSI] = smaller,
+	[OP_SELECT] = chosen,
 };
 
-static column_function *const comparisons[] = {equal, unequal, less, at_most, greater, at_least};
+static column_function *const comparisons[] = { equal, unequal, less, at_most, greater, at_least };
 #define COMPARISONS ((int64_t)(sizeof comparisons / sizeof *comparisons))
 
 column_function *column_function_of(const struct op *op)
 {
-	bool whole = op->results == 1 && op->operands <= COLUMN_OPERANDS && type_is_whole(op->result[0]->type);
+	bool whole = op->results == 1 && op->operands <= COLUMN_OPERANDS &&
+	        type_is_whole(op->result[0]->type);
 	for (int i = 0; whole && i < op->operands; i++)
 		whole = type_is_whole(op->operand[i]->type);
 	if (!whole || op->code != OP_CMPI)
@@ -51,10 +63,14 @@ column_function *column_function_of(const struct op *op)
 const struct affine_map *column_map_of(const struct op *op)
 {
 	const struct attr *attr = op->code == OP_APPLY ? attr_get(op, KEY_MAP) : NULL;
-	return attr && attr->kind == ATTR_MAP && attr->map.dims == op->operands && attr->map.results == 1 ? &attr->map : NULL;
+	return attr && attr->kind == ATTR_MAP && attr->map.dims == op->operands &&
+	                attr->map.results == 1
+	        ? &attr->map
+	        : NULL;
 }
 
-void column_compute(column_function *function, const struct affine_map *map, int64_t *out, const int64_t *const *operand, int count)
+void column_compute(column_function *function, const struct affine_map *map, int64_t *out,
+        const int64_t *const *operand, int count)
 {
 	if (function) {
 		function(out, operand[0], operand[1], operand[2], count);
@@ -71,12 +87,15 @@ void column_compute(column_function *function, const struct affine_map *map, int
 
 /* --- one iteration */
 
-bool condition_constant(const struct value *value, const struct token_loop *loop, int low, int64_t *number)
+bool condition_constant(
+        const struct value *value, const struct token_loop *loop, int low, int64_t *number)
 {
 	const struct op *op = value->def;
 	if (!op && (value->type->kind != TYPE_INDEX || value->id >= low))
 		return false;
-	if (!op || (op->code != OP_CMPI && op->code != OP_CONSTANT && attr_get(op, KEY_STREAM_RUN_TIME))) {
+	if (!op ||
+	        (op->code != OP_CMPI && op->code != OP_CONSTANT &&
+	                attr_get(op, KEY_STREAM_RUN_TIME))) {
 		*number = op ? value->id : token_counter_of(&loop[value->id]);
 		return true;
 	}
@@ -87,7 +106,8 @@ bool condition_constant(const struct value *value, const struct token_loop *loop
 	return true;
 }
 
-static bool map_number(const struct op *op, const struct affine_map *map, const struct token_loop *loop, int64_t *number)
+static bool map_number(const struct op *op, const struct affine_map *map,
+        const struct token_loop *loop, int64_t *number)
 {
 	*number = affine_constant(*map, 0);
 	for (int i = 0; i < op->operands; i++) {
@@ -102,7 +122,7 @@ static bool map_number(const struct op *op, const struct affine_map *map, const 
 bool condition_number(const struct value *value, const struct token_loop *loop, int64_t *number)
 {
 	const struct op *op = value->def;
-	int64_t in[COLUMN_OPERANDS] = {0};
+	int64_t in[COLUMN_OPERANDS] = { 0 };
 	if (condition_constant(value, loop, INT_MAX, number))
 		return true;
 	if (!op)

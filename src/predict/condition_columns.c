@@ -1,11 +1,12 @@
-/* What a condition asks is worked out operation by operation, each for a whole column; what does not change is worked out once. */
+/* What a condition asks is worked out operation by operation, each for a whole column; what does
+ * not change is worked out once. */
 #include "predict/condition.h"
 
 struct column {
 	const struct value *value;
-	bool fixed;               /* the same in every iteration */
+	bool fixed; /* the same in every iteration */
 	const struct affine_map *map;
-	column_function *function;        /* neither: a counter, or a constant */
+	column_function *function; /* neither: a counter, or a constant */
 	const int64_t **operand;
 	int64_t *at;
 };
@@ -14,11 +15,11 @@ struct columns {
 	struct arena *arena;
 	const struct token_loop *loop;
 	int low, high;
-	int width;                /* iterations of a column */
-	int64_t iteration;        /* the first of the column at hand */
+	int width;         /* iterations of a column */
+	int64_t iteration; /* the first of the column at hand */
 	int count;
-	VEC(struct column *) columns;     /* operands first */
-	size_t made;              /* of the column at hand */
+	VEC(struct column *) columns; /* operands first */
+	size_t made;                  /* of the column at hand */
 };
 
 struct columns *columns_new(struct arena *arena, const struct token_loop *loop, int low, int high)
@@ -27,7 +28,11 @@ struct columns *columns_new(struct arena *arena, const struct token_loop *loop, 
 	int64_t iterations = 1;
 	for (int l = low; l <= high; l++)
 		iterations *= loop[l].trips;
-	*columns = (struct columns){.arena = arena, .loop = loop, .low = low, .high = high, .width = iterations < COLUMN ? (int)iterations : COLUMN};
+	*columns = (struct columns){ .arena = arena,
+		.loop = loop,
+		.low = low,
+		.high = high,
+		.width = iterations < COLUMN ? (int)iterations : COLUMN };
 	return columns;
 }
 
@@ -46,7 +51,8 @@ static void make_counter(const struct columns *columns, int number, int64_t *at)
 	int64_t inside = 1;
 	for (int l = number + 1; l <= columns->high; l++)
 		inside *= columns->loop[l].trips;
-	struct token_loop turn = {loop->trips, columns->iteration / inside % loop->trips, loop->skipped};
+	struct token_loop turn = { loop->trips, columns->iteration / inside % loop->trips,
+		loop->skipped };
 	int64_t left = inside - columns->iteration % inside;
 	for (int i = 0; i < columns->count; i++) {
 		at[i] = token_counter_of(&turn);
@@ -79,7 +85,8 @@ static const struct column *add(struct columns *columns, const struct value *val
 
 static bool add_operands(struct columns *columns, const struct op *op, struct column *column)
 {
-	column->operand = ARENA_ARRAY(columns->arena, const int64_t *, op->operands + COLUMN_OPERANDS);
+	column->operand =
+	        ARENA_ARRAY(columns->arena, const int64_t *, op->operands + COLUMN_OPERANDS);
 	for (int i = 0; i < op->operands; i++) {
 		const struct column *operand = add(columns, op->operand[i]);
 		if (!operand)
@@ -106,10 +113,14 @@ static const struct column *add(struct columns *columns, const struct value *val
 	struct column *column = ARENA_NEW(columns->arena, struct column);
 	int64_t number;
 	bool constant = condition_constant(value, columns->loop, columns->low, &number);
-	*column = (struct column){.value = value, .fixed = constant || value->def, .at = ARENA_ARRAY(columns->arena, int64_t, columns->width + 1)};
+	*column = (struct column){ .value = value,
+		.fixed = constant || value->def,
+		.at = ARENA_ARRAY(columns->arena, int64_t, columns->width + 1) };
 	for (int i = 0; constant && i < columns->width; i++)
 		column->at[i] = number;
-	if (!constant && (value->def ? !add_operation(columns, value->def, column) : value->type->kind != TYPE_INDEX))
+	if (!constant &&
+	        (value->def ? !add_operation(columns, value->def, column)
+	                    : value->type->kind != TYPE_INDEX))
 		return NULL;
 	if (column->fixed)
 		make(columns, column, columns->width);

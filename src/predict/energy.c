@@ -1,19 +1,27 @@
 #include "predict/energy.h"
 
-struct energy energy_of(const struct platform *platform, const struct design_cost *cost, const int64_t *busy, double bytes, int64_t cycles, double ms)
+struct energy energy_of(const struct platform *platform, const struct design_cost *cost,
+        const int64_t *busy, double bytes, int64_t cycles, double ms)
 {
 	struct resources all = platform_total(platform);
-	double lut = 0, dsp = 0, whole = cycles > 0 ? (double)cycles : 1;
+	double lut = 0;
+	double dsp = 0;
+	double whole = cycles > 0 ? (double)cycles : 1;
 	for (int i = 0; i < cost->processes; i++) {
 		double part = (double)busy[i] / whole;
 		lut += part * (double)cost->process[i].resources.lut;
 		dsp += part * (double)cost->process[i].resources.dsp;
 	}
-	double rate = platform->channels * platform->channel_gbps * 1e3 / platform->clock_mhz;       /* bytes a cycle, at most */
-	double used = (lut / (double)all.lut + (all.dsp ? dsp / (double)all.dsp : 0) + bytes / whole / rate) / 3;
-	double working = whole / (platform->clock_mhz * 1e3) / (ms > 0 ? ms : 1);       /* the rest is the host's */
-	struct energy energy = {.limit_mj = platform->watts * ms};
-	energy.watts = platform->idle_watts + (platform->watts - platform->idle_watts) * used * working;
+	/* bytes a cycle, at most */
+	double rate = platform->channels * platform->channel_gbps * 1e3 / platform->clock_mhz;
+	double used = (lut / (double)all.lut + (all.dsp ? dsp / (double)all.dsp : 0) +
+	                      bytes / whole / rate) /
+	        3;
+	/* the rest is the host's */
+	double working = whole / (platform->clock_mhz * 1e3) / (ms > 0 ? ms : 1);
+	struct energy energy = { .limit_mj = platform->watts * ms };
+	energy.watts =
+	        platform->idle_watts + (platform->watts - platform->idle_watts) * used * working;
 	energy.launch_mj = energy.watts * ms;
 	return energy;
 }

@@ -16,7 +16,8 @@ static bool is_weight(const struct op *main, int argument)
 	return role && text_same(role->text, "weight");
 }
 
-/* Does the op's result depend on weights and constants alone?  value->id is set for those that do; a layer's counter picks among them. */
+/* Does the op's result depend on weights and constants alone?  value->id is set for those that
+ * do; a layer's counter picks among them. */
 static bool is_prepared(const struct op *op)
 {
 	if (op->code == OP_CONSTANT || op->code == OP_TENSOR_EMPTY)
@@ -56,14 +57,15 @@ static bool is_copy(const struct kernel *kernel)
 
 struct intermediates intermediates_count(const struct module *module)
 {
-	struct intermediates count = {0};
+	struct intermediates count = { 0 };
 	const struct op *main = module_main(module);
 	const struct block *block = main->region[0];
 	for (int i = 0; i < block->arguments; i++)
 		block->argument[i]->id = is_weight(main, i);
 	mark_prepared(block);
 	const struct op *layer = rolled_layer(block);
-	for (const struct op *op = layer ? layer->region[0]->first : block->first; op; op = op->next) {
+	for (const struct op *op = layer ? layer->region[0]->first : block->first; op;
+	        op = op->next) {
 		if (op->code != OP_KERNEL || op->result[0]->id || is_copy(op->kernel))
 			continue;
 		count.bytes += ELEMENT_BYTES * type_elements(op->result[0]->type);
@@ -74,7 +76,7 @@ struct intermediates intermediates_count(const struct module *module)
 
 void intermediates_note(struct module *module, enum attr_key key, struct intermediates count)
 {
-	const int64_t figures[] = {count.bytes, count.kernels};
+	const int64_t figures[] = { count.bytes, count.kernels };
 	attr_set(module, module->op, key, attr_integers(module, 2, figures));
 }
 
@@ -82,7 +84,8 @@ struct intermediates intermediates_noted(const struct module *module, enum attr_
 {
 	const struct attr *figures = attr_get(module->op, key);
 	bool noted = figures && figures->count == 2 && figures->integers;
-	return noted ? (struct intermediates){figures->integers[0], (int)figures->integers[1]} : (struct intermediates){0};
+	return noted ? (struct intermediates){ figures->integers[0], (int)figures->integers[1] }
+	             : (struct intermediates){ 0 };
 }
 
 static bool in_layer(const struct value *channel)
@@ -101,11 +104,15 @@ static bool works_in_layer(const struct op *call)
 static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 {
 	const struct op *op = channel->op;
-	int64_t *kind = op->code == OP_BLOCK_CHANNEL ? &sum->converters : attr_get(op, KEY_STREAM_LAYER_FEEDBACK) ? &sum->layer_feedback : attr_get(op, KEY_STREAM_PREFETCH) ? &sum->prefetch : &sum->fifos;
+	int64_t *kind = op->code == OP_BLOCK_CHANNEL      ? &sum->converters
+	        : attr_get(op, KEY_STREAM_LAYER_FEEDBACK) ? &sum->layer_feedback
+	        : attr_get(op, KEY_STREAM_PREFETCH)       ? &sum->prefetch
+	                                                  : &sum->fifos;
 	*kind += channel->needed;
 }
 
-/* A process' arrays: "acc" holds a kernel's sums; "local_buffer" is a converter's buffer in its reader; "parts", the word that a cast puts together, is registers; any other is a buffer. */
+/* A process' arrays: "acc" holds a kernel's sums; "local_buffer" is a converter's buffer in its
+ * reader; "parts", the word that a cast puts together, is registers; any other is a buffer. */
 static void add_array(struct op *op, void *context)
 {
 	struct on_chip *sum = context;
@@ -122,7 +129,7 @@ static void add_array(struct op *op, void *context)
 
 struct on_chip on_chip_count(const struct design_cost *cost)
 {
-	struct on_chip sum = {0};
+	struct on_chip sum = { 0 };
 	for (int i = 0; i < cost->channels; i++)
 		sum.rolled = sum.rolled || in_layer(cost->channel[i].op->result[0]);
 	for (int i = 0; i < cost->channels; i++)
@@ -131,6 +138,7 @@ struct on_chip on_chip_count(const struct design_cost *cost)
 	for (int i = 0; i < cost->processes; i++)
 		if (!sum.rolled || works_in_layer(cost->process[i].call))
 			ir_walk(cost->process[i].function->region[0], add_array, &sum);
-	sum.bytes = sum.converters + sum.accumulators + sum.fifos + sum.buffers + sum.layer_feedback;
+	sum.bytes =
+	        sum.converters + sum.accumulators + sum.fifos + sum.buffers + sum.layer_feedback;
 	return sum;
 }

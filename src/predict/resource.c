@@ -1,4 +1,5 @@
-/* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
+/* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind;
+ * loops do not share them. */
 #include "ir/narrow_product.h"
 #include "ir/datapath_sharing.h"
 #include "platform/index_range.h"
@@ -7,28 +8,37 @@
 #include "predict/resource.h"
 #include <string.h>
 
-#define LOOP_LUT 64           /* a counter and its comparison */
-#define SHARED_STATE_LUT 16          /* a state that starts loops which stand for one datapath with others: its counters are there once, and bits of its numbers are one LUT for all such states */
-#define BRANCH_LUT 4          /* a state that asks whether there is a turn */
-#define ENTRY_LUT 160         /* of a process without a break: the numbers of a nest, about ten of 8 bits, in a queue, and chosen from it; */
-#define ENTRY_FF 240          /* and held in front of it, and twice behind it */
-#define INDEX_TERM_LUT 32     /* one adder of an address */
-#define CONTROL_LUT 148       /* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28 of them in the report that the adapter's figures are from (platforms/u55c.json) */
+#define LOOP_LUT 64 /* a counter and its comparison */
+/* a state that starts loops which stand for one datapath with others: its counters are there
+ * once, and bits of its numbers are one LUT for all such states */
+#define SHARED_STATE_LUT 16
+#define BRANCH_LUT 4 /* a state that asks whether there is a turn */
+/* of a process without a break: the numbers of a nest, about ten of 8 bits, in a queue, and
+ * chosen from it; */
+#define ENTRY_LUT 160
+#define ENTRY_FF 240      /* and held in front of it, and twice behind it */
+#define INDEX_TERM_LUT 32 /* one adder of an address */
+/* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28
+ * of them in the report that the adapter's figures are from (platforms/u55c.json) */
+#define CONTROL_LUT 148
 #define CONTROL_FF 82
-#define FURTHER_UNIT 2        /* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts, registers, arbitration), which its load and store units have in common */
+/* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts,
+ * registers, arbitration), which its load and store units have in common */
+#define FURTHER_UNIT 2
 
 struct counting {
 	const struct platform *platform;
-	int64_t interval;         /* 0: not inside a pipelined loop */
-	int64_t *operations;      /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
+	int64_t interval;    /* 0: not inside a pipelined loop */
+	int64_t *operations; /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
 	struct resources sum;
-	int64_t lanes, widest_interval, products;         /* products: of the dots of this loop */
-	bool datapath[NEST_DATAPATHS_MOST];        /* loops of the one that all so marked share were counted */
+	int64_t lanes, widest_interval, products; /* products: of the dots of this loop */
+	/* loops of the one that all so marked share were counted */
+	bool datapath[NEST_DATAPATHS_MOST];
 };
 
 static struct resources times(struct operator_cost cost, int64_t count)
 {
-	return (struct resources){cost.lut * count, cost.ff * count, cost.dsp * count, 0, 0};
+	return (struct resources){ cost.lut * count, cost.ff * count, cost.dsp * count, 0, 0 };
 }
 
 static int64_t shared(int64_t operations, int64_t interval)
@@ -46,20 +56,26 @@ static enum op_code kind_of_tree(const struct op *op)
 static struct resources structure_cost(const struct op *op)
 {
 	if (op->code == OP_POP)
-		return (struct resources){.ff = type_bits(op->result[0]->type), .lut = 4};
+		return (struct resources){ .ff = type_bits(op->result[0]->type), .lut = 4 };
 	if (op->code == OP_APPLY)
-		return (struct resources){.lut = INDEX_TERM_LUT * op->operands * index_bits(op->result[0]) / INDEX_BITS};
+		return (struct resources){ .lut = INDEX_TERM_LUT * op->operands *
+			        index_bits(op->result[0]) / INDEX_BITS };
 	if (op->code == OP_FOR)
-		return nest_is_branch(op) ? (struct resources){.lut = BRANCH_LUT, .ff = BRANCH_LUT} : (struct resources){.lut = LOOP_LUT, .ff = LOOP_LUT};
+		return nest_is_branch(op)
+		        ? (struct resources){ .lut = BRANCH_LUT, .ff = BRANCH_LUT }
+		        : (struct resources){ .lut = LOOP_LUT, .ff = LOOP_LUT };
 	bool chooses = op->code == OP_LANE || op->code == OP_SET_LANE || op->code == OP_SPLIT_LANES;
 	const struct op *which = chooses ? op->operand[op->operands - 1]->def : NULL;
 	if (chooses && (!which || which->code != OP_CONSTANT))
-		return (struct resources){.lut = type_bits(op->operand[op->code == OP_SET_LANE]->type) / 3};
-	return (struct resources){0};
+		return (struct resources){
+			.lut = type_bits(op->operand[op->code == OP_SET_LANE]->type) / 3
+		};
+	return (struct resources){ 0 };
 }
 
 /* Operations of one kind share their instances; of other widths, they do not. */
-static int64_t *operations_of(struct counting *c, enum op_code code, const struct type *scalar, bool narrow)
+static int64_t *operations_of(
+        struct counting *c, enum op_code code, const struct type *scalar, bool narrow)
 {
 	int width = scalar->kind == TYPE_INDEX ? 32 : scalar->width;
 	size_t class = width > 32 ? 2 : narrow || width <= 8 ? 0 : 1;
@@ -74,7 +90,9 @@ static int factor_bits(const struct op *op)
 		const struct op *extension = op->operand[i]->def;
 		if (extension && extension->code == OP_BROADCAST)
 			extension = extension->operand[0]->def;
-		const struct value *factor = extension && extension->code == OP_EXTSI ? extension->operand[0] : op->operand[i];
+		const struct value *factor = extension && extension->code == OP_EXTSI
+		        ? extension->operand[0]
+		        : op->operand[i];
 		int width = type_scalar(factor->type)->width;
 		bits = width > bits ? width : bits;
 	}
@@ -83,11 +101,14 @@ static int factor_bits(const struct op *op)
 
 static bool by_power_of_two(const struct op *op)
 {
-	const struct op *by = op->code == OP_MULI || op->code == OP_DIVSI || op->code == OP_REMSI ? op->operand[1]->def : NULL;
+	const struct op *by = op->code == OP_MULI || op->code == OP_DIVSI || op->code == OP_REMSI
+	        ? op->operand[1]->def
+	        : NULL;
 	if (by && by->code == OP_BROADCAST)
 		by = by->operand[0]->def;
 	const struct attr *number = by ? attr_get(by, KEY_VALUE) : NULL;
-	return number && number->kind == ATTR_INTEGER && number->integer > 0 && !(number->integer & (number->integer - 1));
+	return number && number->kind == ATTR_INTEGER && number->integer > 0 &&
+	        !(number->integer & (number->integer - 1));
 }
 
 static int widest_index(const struct op *op)
@@ -116,12 +137,15 @@ static int uses_in_block(const struct value *value)
 	return uses;
 }
 
-/* The last of three selections that choose among four: a LUT does that for a bit (UG574), and the first two, which have their condition in common, are counted as one for two bits each. */
+/* The last of three selections that choose among four: a LUT does that for a bit (UG574), and
+ * the first two, which have their condition in common, are counted as one for two bits each. */
 static bool chooses_among_four(const struct op *op)
 {
-	const struct op *left = op->code == OP_SELECT ? op->operand[1]->def : NULL, *right = left ? op->operand[2]->def : NULL;
-	return right && left != right && left->code == OP_SELECT && right->code == OP_SELECT && left->operand[0] == right->operand[0] &&
-	       uses_in_block(left->result[0]) == 1 && uses_in_block(right->result[0]) == 1;
+	const struct op *left = op->code == OP_SELECT ? op->operand[1]->def : NULL;
+	const struct op *right = left ? op->operand[2]->def : NULL;
+	return right && left != right && left->code == OP_SELECT && right->code == OP_SELECT &&
+	        left->operand[0] == right->operand[0] && uses_in_block(left->result[0]) == 1 &&
+	        uses_in_block(right->result[0]) == 1;
 }
 
 static void count_op(struct counting *c, const struct op *op)
@@ -133,25 +157,38 @@ static void count_op(struct counting *c, const struct op *op)
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
-		int64_t products = (dot.columns ? dot.columns : dot.words * dot_x_count(&dot)) * dot.lanes;
+		int64_t products =
+		        (dot.columns ? dot.columns : dot.words * dot_x_count(&dot)) * dot.lanes;
 		c->products += products;
 		c->lanes = c->products > c->lanes ? c->products : c->lanes;
 	}
-	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
-	if (!arithmetic || chooses_among_four(op) || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
+	bool arithmetic = op->results == 1 && code != OP_NONE &&
+	        (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
+	/* wires */
+	if (!arithmetic || chooses_among_four(op) ||
+	        (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER &&
+	                by_power_of_two(op)))
 		return;
 	const struct type *scalar = type_scalar(op->result[0]->type);
-	int64_t lanes = op->code == OP_TREE ? type_lanes(op->operand[0]->type) - 1 : type_lanes(op->result[0]->type);
+	int64_t lanes = op->code == OP_TREE ? type_lanes(op->operand[0]->type) - 1
+	                                    : type_lanes(op->result[0]->type);
 	if (code == OP_CMPI || code == OP_CMPF)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
 	bool product = op->code == OP_MULI && scalar->kind == TYPE_INTEGER;
 	bool integer = narrow_integer(op), narrow = integer || narrow_factor(op) >= 0;
-	struct operator_cost unit = integer ? platform_narrow_integer(c->platform) : narrow ? platform_narrow(c->platform) : product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
+	struct operator_cost unit = integer ? platform_narrow_integer(c->platform)
+	        : narrow                    ? platform_narrow(c->platform)
+	        : product                   ? platform_product(c->platform, factor_bits(op))
+	                                    : platform_operator(c->platform, code, scalar);
 	int64_t all = *operations_of(c, code, scalar, narrow) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
-	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))        /* addresses: a shift, a mask or a few adders */
-		unit = (struct operator_cost){.lut = by_power_of_two(op) && !index_is_below_zero(op->operand[0]) ? 0 : 2 * INDEX_TERM_LUT};
+	/* addresses: a shift, a mask or a few adders */
+	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))
+		unit = (struct operator_cost){ .lut = by_power_of_two(op) &&
+			                !index_is_below_zero(op->operand[0])
+			        ? 0
+			        : 2 * INDEX_TERM_LUT };
 	if (scalar->kind == TYPE_INDEX)
 		unit = with_bits(unit, widest_index(op));
 	c->sum = resources_add(c->sum, times(unit, more));
@@ -160,10 +197,12 @@ static void count_op(struct counting *c, const struct op *op)
 static void count_block(struct counting *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, KEY_STREAM_PIPELINE, 0) : 0;
+		int64_t interval =
+		        op->code == OP_FOR ? attr_integer_or(op, KEY_STREAM_PIPELINE, 0) : 0;
 		int mark = nest_datapath(op);
 		if (mark >= 0 && c->datapath[mark]) {
-			c->sum = resources_add(c->sum, (struct resources){.lut = SHARED_STATE_LUT, .ff = BRANCH_LUT});
+			c->sum = resources_add(c->sum,
+			        (struct resources){ .lut = SHARED_STATE_LUT, .ff = BRANCH_LUT });
 			continue;
 		}
 		count_op(c, op);
@@ -175,19 +214,24 @@ static void count_block(struct counting *c, const struct block *block)
 			memset(c->operations, 0, sizeof *c->operations * OP_COUNT * 3);
 			c->products = 0;
 			c->interval = interval;
-			c->widest_interval = interval > c->widest_interval ? interval : c->widest_interval;
+			c->widest_interval =
+			        interval > c->widest_interval ? interval : c->widest_interval;
 		}
 		count_block(c, op->region[0]);
 		c->interval = interval ? 0 : c->interval;
 	}
 }
 
-struct resources port_resources(const struct platform *platform, const struct type *word, bool writes)
+struct resources port_resources(
+        const struct platform *platform, const struct type *word, bool writes)
 {
 	struct resources full = writes ? platform->port_cost : platform->read_cost;
-	int64_t bits = type_bits(word), most = platform->port_bits;
+	int64_t bits = type_bits(word);
+	int64_t most = platform->port_bits;
 	bits = bits > most ? most : bits;
-	return (struct resources){full.lut / 4 + full.lut * 3 / 4 * bits / most, full.ff / 4 + full.ff * 3 / 4 * bits / most, 0, (platform->port_cost.bram18 * bits + most - 1) / most, 0};
+	return (struct resources){ full.lut / 4 + full.lut * 3 / 4 * bits / most,
+		full.ff / 4 + full.ff * 3 / 4 * bits / most, 0,
+		(platform->port_cost.bram18 * bits + most - 1) / most, 0 };
 }
 
 static bool is_written(const struct block *block, const struct value *port)
@@ -200,15 +244,22 @@ static bool is_written(const struct block *block, const struct value *port)
 
 static struct counting count_process(const struct platform *platform, const struct op *function)
 {
-	int64_t operations[OP_COUNT * 3] = {0};
-	struct counting c = {.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1};
+	int64_t operations[OP_COUNT * 3] = { 0 };
+	struct counting c = {
+		.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1
+	};
 	for (int i = 0; i < function->region[0]->arguments; i++) {
 		const struct value *port = function->region[0]->argument[i];
 		if (type_is_port(port->type))
-			c.sum = resources_add(c.sum, resources_add(port_resources(platform, port->type->element, is_written(function->region[0], port)), (struct resources){.lut = CONTROL_LUT, .ff = CONTROL_FF}));
+			c.sum = resources_add(c.sum,
+			        resources_add(port_resources(platform, port->type->element,
+			                              is_written(function->region[0], port)),
+			                (struct resources){
+			                        .lut = CONTROL_LUT, .ff = CONTROL_FF }));
 	}
 	if (attr_get(function, KEY_STREAM_REWIND))
-		c.sum = resources_add(c.sum, (struct resources){.lut = ENTRY_LUT, .ff = ENTRY_FF});
+		c.sum = resources_add(
+		        c.sum, (struct resources){ .lut = ENTRY_LUT, .ff = ENTRY_FF });
 	count_block(&c, function->region[0]);
 	c.operations = NULL;
 	return c;
@@ -227,12 +278,15 @@ static int die_of(const struct platform *platform, const struct op *function)
 
 static bool shares_unit(const struct op *main, const struct value *port, const struct value *other)
 {
-	if (type_bits(port->type->element) != type_bits(other->type->element) || !text_same(bundle_of(main, port->index), bundle_of(main, other->index)))
+	if (type_bits(port->type->element) != type_bits(other->type->element) ||
+	        !text_same(bundle_of(main, port->index), bundle_of(main, other->index)))
 		return false;
-	return text_same(function_argument_attr(main, port->index, KEY_STREAM_DIRECTION)->text, function_argument_attr(main, other->index, KEY_STREAM_DIRECTION)->text);
+	return text_same(function_argument_attr(main, port->index, KEY_STREAM_DIRECTION)->text,
+	        function_argument_attr(main, other->index, KEY_STREAM_DIRECTION)->text);
 }
 
-static struct resources own_adapter(const struct platform *platform, const struct op *main, const struct value *port)
+static struct resources own_adapter(
+        const struct platform *platform, const struct op *main, const struct value *port)
 {
 	const struct attr *way = function_argument_attr(main, port->index, KEY_STREAM_DIRECTION);
 	return port_resources(platform, port->type->element, way && text_same(way->text, "write"));
@@ -246,47 +300,71 @@ static bool is_used(const struct op *call, const struct value *port, int before)
 	return false;
 }
 
-/* Where words travel one by one, an adapter holds those of the requests under way (UG1399: outstanding requests times the burst's length), no whole bursts. */
-static struct resources single_words(const struct platform *platform, const struct op *main, const struct value *port)
+/* Where words travel one by one, an adapter holds those of the requests under way (UG1399:
+ * outstanding requests times the burst's length), no whole bursts. */
+static struct resources single_words(
+        const struct platform *platform, const struct op *main, const struct value *port)
 {
-	int64_t bits = type_bits(port->type->element), words = BUNDLE_SHORT_BURST * bundle_outstanding(main, port->index, platform->outstanding);
-	struct resources whole = own_adapter(platform, main, port), small = storage_cost(storage_choose(bits, words, false), bits, words);
-	bool single = bundle_burst(main, port->index, platform->burst) == 1 && small.bram18 < whole.bram18;
-	return single ? (struct resources){-small.lut, -small.ff, 0, whole.bram18 - small.bram18, 0} : (struct resources){0};
+	int64_t bits = type_bits(port->type->element);
+	int64_t words =
+	        BUNDLE_SHORT_BURST * bundle_outstanding(main, port->index, platform->outstanding);
+	struct resources whole = own_adapter(platform, main, port);
+	struct resources small = storage_cost(storage_choose(bits, words, false), bits, words);
+	bool single = bundle_burst(main, port->index, platform->burst) == 1 &&
+	        small.bram18 < whole.bram18;
+	return single
+	        ? (struct resources){ -small.lut, -small.ff, 0, whole.bram18 - small.bram18, 0 }
+	        : (struct resources){ 0 };
 }
 
-/* What its ports take less because they share adapters: a process goes through one load or store unit of an adapter, whichever buffer it is for, and the side to the memory is there once. */
-static struct resources shared_units(const struct platform *platform, const struct op *main, const struct op *call)
+/* What its ports take less because they share adapters: a process goes through one load or store
+ * unit of an adapter, whichever buffer it is for, and the side to the memory is there once. */
+static struct resources shared_units(
+        const struct platform *platform, const struct op *main, const struct op *call)
 {
-	struct resources sum = {0};
+	struct resources sum = { 0 };
 	for (int i = 0; i < call->operands; i++) {
 		bool again = false, further = false;
-		for (int j = 0; type_is_port(call->operand[i]->type) && j < call->operand[i]->index; j++) {
+		for (int j = 0; type_is_port(call->operand[i]->type) && j < call->operand[i]->index;
+		        j++) {
 			const struct value *other = main->region[0]->argument[j];
 			bool alike = shares_unit(main, call->operand[i], other);
 			again |= alike && is_used(call, other, i);
 			further |= alike;
 		}
-		sum = resources_add(sum, type_is_port(call->operand[i]->type) && !again ? single_words(platform, main, call->operand[i]) : (struct resources){0});
-		struct resources own = again || further ? own_adapter(platform, main, call->operand[i]) : (struct resources){0};
-		sum = resources_add(sum, again ? own : (struct resources){.lut = own.lut / FURTHER_UNIT, .ff = own.ff / FURTHER_UNIT});
+		sum = resources_add(sum,
+		        type_is_port(call->operand[i]->type) && !again
+		                ? single_words(platform, main, call->operand[i])
+		                : (struct resources){ 0 });
+		struct resources own = again || further
+		        ? own_adapter(platform, main, call->operand[i])
+		        : (struct resources){ 0 };
+		sum = resources_add(sum,
+		        again ? own
+		              : (struct resources){ .lut = own.lut / FURTHER_UNIT,
+		                        .ff = own.ff / FURTHER_UNIT });
 	}
 	return sum;
 }
 
-static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
+static void add_process(const struct platform *platform, const struct module *module,
+        struct design_cost *design, struct op *call)
 {
-	const struct op *before = design->processes ? design->process[design->processes - 1].function : module_main(module);
+	const struct op *before = design->processes
+	        ? design->process[design->processes - 1].function
+	        : module_main(module);
 	struct op *function = module_find_after(module, before, attr_text_or(call, KEY_CALLEE, ""));
 	struct counting c = count_process(platform, function);
 	c.sum = resources_subtract(c.sum, shared_units(platform, module_main(module), call));
 	int die = die_of(platform, function);
-	design->process[design->processes++] = (struct process_cost){
-		attr_text_or(function, KEY_SYM_NAME, ""), function, call, die, c.sum, c.lanes, c.widest_interval};
+	design->process[design->processes++] =
+	        (struct process_cost){ attr_text_or(function, KEY_SYM_NAME, ""), function, call,
+		        die, c.sum, c.lanes, c.widest_interval };
 	design->die[die] = resources_add(design->die[die], c.sum);
 }
 
-/* A channel stands on the die of the process that was started last among its two: its reader, but for the ring. */
+/* A channel stands on the die of the process that was started last among its two: its reader,
+ * but for the ring. */
 static int die_of_channel(const struct design_cost *design, const struct value *channel)
 {
 	int die = 0;
@@ -301,13 +379,15 @@ static void add_channel(const struct platform *platform, struct design_cost *des
 {
 	int die = die_of_channel(design, op->result[0]);
 	struct resources cost = memory_cost(platform, op);
-	design->channel[design->channels++] = (struct channel_cost){op, die, cost, op->result[0]->type->depth, memory_bytes(op), needed_bytes(op)};
+	design->channel[design->channels++] = (struct channel_cost){ op, die, cost,
+		op->result[0]->type->depth, memory_bytes(op), needed_bytes(op) };
 	design->die[die] = resources_add(design->die[die], cost);
 }
 
-struct design_cost design_cost(struct arena *arena, const struct platform *platform, const struct module *module)
+struct design_cost design_cost(
+        struct arena *arena, const struct platform *platform, const struct module *module)
 {
-	struct design_cost design = {0};
+	struct design_cost design = { 0 };
 	struct block *body = module_main(module)->region[0];
 	int ops = 0;
 	for (struct op *op = body->first; op; op = op->next)
@@ -326,11 +406,13 @@ struct design_cost design_cost(struct arena *arena, const struct platform *platf
 	return design;
 }
 
-const char *resources_exceeded(struct resources used, struct resources available, int64_t *have, int64_t *need)
+const char *resources_exceeded(
+        struct resources used, struct resources available, int64_t *have, int64_t *need)
 {
-	const char *name[] = {"DSP slices", "LUTs", "registers", "BRAM18 blocks", "URAM blocks"};
-	int64_t needs[] = {used.dsp, used.lut, used.ff, used.bram18, used.uram};
-	int64_t haves[] = {available.dsp, available.lut, available.ff, available.bram18, available.uram};
+	const char *name[] = { "DSP slices", "LUTs", "registers", "BRAM18 blocks", "URAM blocks" };
+	int64_t needs[] = { used.dsp, used.lut, used.ff, used.bram18, used.uram };
+	int64_t haves[] = { available.dsp, available.lut, available.ff, available.bram18,
+		available.uram };
 	for (int i = 0; i < 5; i++)
 		if (needs[i] > haves[i]) {
 			*need = needs[i];

@@ -1,7 +1,8 @@
-/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 or 32 x 2 a LUT, shift registers of 32 x 1 or 16 x 2 a LUT. */
+/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72,
+ * LUTRAM of 64 x 1 or 32 x 2 a LUT, shift registers of 32 x 1 or 16 x 2 a LUT. */
 #include "predict/resource.h"
 
-const char *const storage_name[] = {"auto", "registers", "lutram", "bram", "uram"};
+const char *const storage_name[] = { "auto", "registers", "lutram", "bram", "uram" };
 
 enum storage storage_find(const char *name)
 {
@@ -18,7 +19,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 static int64_t block_rams(int64_t bits, int64_t depth)
 {
-	static const int64_t width[] = {1, 2, 4, 9, 18, 36}, words[] = {16384, 8192, 4096, 2048, 1024, 512};
+	static const int64_t width[] = { 1, 2, 4, 9, 18, 36 };
+	static const int64_t words[] = { 16384, 8192, 4096, 2048, 1024, 512 };
 	int64_t least = INT64_MAX;
 	for (int i = 0; i < 6; i++) {
 		int64_t count = ceil_div(bits, width[i]) * ceil_div(depth, words[i]);
@@ -32,7 +34,8 @@ static int64_t ultra_rams(int64_t bits, int64_t depth)
 	return ceil_div(bits, 72) * ceil_div(depth, 4096);
 }
 
-/* 14 bits of 32 words (RAM32M16) or 7 bits of 64 (RAM64M8) in 8 LUTs, one of which has the port that writes (UG574, UG974), and a multiplexer for deeper ones. */
+/* 14 bits of 32 words (RAM32M16) or 7 bits of 64 (RAM64M8) in 8 LUTs, one of which has the port
+ * that writes (UG574, UG974), and a multiplexer for deeper ones. */
 static int64_t lutram_luts(int64_t bits, int64_t depth)
 {
 	int64_t rows = ceil_div(depth, 64);
@@ -41,62 +44,76 @@ static int64_t lutram_luts(int64_t bits, int64_t depth)
 	return ceil_div(bits * 8, 7) * rows + (rows > 1 ? ceil_div(bits * rows, 4) : 0);
 }
 
-/* A URAM holds 16 block RAMs' worth, and a card has about a quarter as many: one URAM is worth four block RAMs. */
+/* A URAM holds 16 block RAMs' worth, and a card has about a quarter as many: one URAM is worth
+ * four block RAMs. */
 enum storage storage_choose(int64_t bits, int64_t depth, bool uram)
 {
 	if (depth <= 1)
 		return STORAGE_REGISTERS;
 	if (depth <= 64 || bits * depth <= 2048)
 		return STORAGE_LUTRAM;
-	return uram && ultra_rams(bits, depth) * 4 < block_rams(bits, depth) ? STORAGE_URAM : STORAGE_BRAM;
+	return uram && ultra_rams(bits, depth) * 4 < block_rams(bits, depth) ? STORAGE_URAM
+	                                                                     : STORAGE_BRAM;
 }
 
 struct resources storage_cost(enum storage storage, int64_t bits, int64_t depth)
 {
 	switch (storage == STORAGE_AUTO ? storage_choose(bits, depth, true) : storage) {
 	case STORAGE_REGISTERS:
-		return (struct resources){.lut = depth > 1 ? ceil_div(bits * depth, 4) : 0, .ff = bits * depth};
+		return (struct resources){ .lut = depth > 1 ? ceil_div(bits * depth, 4) : 0,
+			.ff = bits * depth };
 	case STORAGE_LUTRAM:
-		return (struct resources){.lut = lutram_luts(bits, depth), .ff = bits};
-	case STORAGE_BRAM:
-		return (struct resources){.bram18 = block_rams(bits, depth)};
-	default:
-		return (struct resources){.uram = ultra_rams(bits, depth)};
+		return (struct resources){ .lut = lutram_luts(bits, depth), .ff = bits };
+	case STORAGE_BRAM: return (struct resources){ .bram18 = block_rams(bits, depth) };
+	default: return (struct resources){ .uram = ultra_rams(bits, depth) };
 	}
 }
 
 /* A block channel's memory holds all its blocks. */
 struct memory memory_of(const struct platform *platform, const struct op *op)
 {
-	const struct type *type = op->result[0]->type, *array = op->code == OP_BLOCK_CHANNEL ? type->element : type;
+	const struct type *type = op->result[0]->type;
+	const struct type *array = op->code == OP_BLOCK_CHANNEL ? type->element : type;
 	enum storage storage = storage_find(attr_text_or(op, KEY_STREAM_STORAGE, NULL));
 	if (op->code == OP_FIFO)
-		return (struct memory){1, type_bits(type->element), type->depth, storage};
-	int64_t banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1), words = type_elements(array), copies = op->code == OP_BLOCK_CHANNEL ? type->depth : 1;
+		return (struct memory){ 1, type_bits(type->element), type->depth, storage };
+	int64_t banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1);
+	int64_t words = type_elements(array);
+	int64_t copies = op->code == OP_BLOCK_CHANNEL ? type->depth : 1;
 	banks = banks < 1 ? 1 : banks > words ? words : banks;
-	struct memory memory = {banks, type_bits(array->element), ceil_div(words, banks) * copies, storage};
+	struct memory memory = { banks, type_bits(array->element), ceil_div(words, banks) * copies,
+		storage };
 	if (storage == STORAGE_AUTO)
-		memory.storage = storage_choose(memory.bits, memory.depth, platform_total(platform).uram > 0);
+		memory.storage = storage_choose(
+		        memory.bits, memory.depth, platform_total(platform).uram > 0);
 	return memory;
 }
 
-/* Up to 32 words a FIFO is a shift register, which is also what synthesis makes of it: a LUT has one bit of 32 words, or two bits of 16 (UG574, SRL32 and SRL16 with one address). */
+/* Up to 32 words a FIFO is a shift register, which is also what synthesis makes of it: a LUT has
+ * one bit of 32 words, or two bits of 16 (UG574, SRL32 and SRL16 with one address). */
 static struct resources fifo_cost(const struct platform *platform, struct memory fifo)
 {
-	struct resources control = {.lut = platform->fifo_word_lut, .ff = platform->fifo_word_lut};
+	struct resources control = { .lut = platform->fifo_word_lut,
+		.ff = platform->fifo_word_lut };
 	if (fifo.storage == STORAGE_AUTO && fifo.depth <= 32)
-		return resources_add(control, (struct resources){.lut = fifo.depth <= 16 ? (fifo.bits + 1) / 2 : fifo.bits, .ff = fifo.bits});
+		return resources_add(control,
+		        (struct resources){
+		                .lut = fifo.depth <= 16 ? (fifo.bits + 1) / 2 : fifo.bits,
+		                .ff = fifo.bits });
 	if (fifo.storage == STORAGE_AUTO)
-		fifo.storage = storage_choose(fifo.bits, fifo.depth, platform_total(platform).uram > 0);
+		fifo.storage =
+		        storage_choose(fifo.bits, fifo.depth, platform_total(platform).uram > 0);
 	return resources_add(control, storage_cost(fifo.storage, fifo.bits, fifo.depth));
 }
 
-static struct resources cost_of(const struct platform *platform, const struct op *op, struct memory memory)
+static struct resources cost_of(
+        const struct platform *platform, const struct op *op, struct memory memory)
 {
 	if (op->code == OP_FIFO)
 		return fifo_cost(platform, memory);
 	struct resources bank = storage_cost(memory.storage, memory.bits, memory.depth);
-	return (struct resources){bank.lut * memory.banks, bank.ff * memory.banks, 0, bank.bram18 * memory.banks, bank.uram * memory.banks};
+	return (struct resources){ bank.lut * memory.banks, bank.ff * memory.banks, 0,
+		bank.bram18 * memory.banks, bank.uram * memory.banks };
 }
 
 struct resources memory_cost(const struct platform *platform, const struct op *op)
@@ -104,7 +121,8 @@ struct resources memory_cost(const struct platform *platform, const struct op *o
 	return cost_of(platform, op, memory_of(platform, op));
 }
 
-struct resources memory_cost_as(const struct platform *platform, const struct op *op, enum storage storage)
+struct resources memory_cost_as(
+        const struct platform *platform, const struct op *op, enum storage storage)
 {
 	struct memory memory = memory_of(platform, op);
 	memory.storage = storage;
@@ -117,12 +135,15 @@ int64_t memory_bytes(const struct op *op)
 	if (op->code == OP_ALLOCA)
 		return type_elements(type) * type_bits(type->element) / 8;
 	const struct type *item = type->element;
-	int64_t bits = op->code == OP_BLOCK_CHANNEL ? type_elements(item) * type_bits(item->element) : type_bits(item);
+	int64_t bits = op->code == OP_BLOCK_CHANNEL ? type_elements(item) * type_bits(item->element)
+	                                            : type_bits(item);
 	return bits * type->depth / 8;
 }
 
 int64_t needed_bytes(const struct op *op)
 {
 	int64_t depth = op->result[0]->type->depth;
-	return depth ? memory_bytes(op) * attr_integer_or(op, KEY_STREAM_REQUIRED_DEPTH, depth) / depth : 0;
+	return depth
+	        ? memory_bytes(op) * attr_integer_or(op, KEY_STREAM_REQUIRED_DEPTH, depth) / depth
+	        : 0;
 }

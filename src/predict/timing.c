@@ -7,10 +7,11 @@
 
 struct timing_walk {
 	const struct platform *platform;
-	const struct block *entry;        /* of the process */
-	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
-	bool datapath[NEST_DATAPATHS_MOST];        /* loops of the one that all so marked share were seen */
-	bool rewinding;            /* loops begin while those before them drain */
+	const struct block *entry; /* of the process */
+	const double *word_cycles; /* [arguments] cycles a word of that memory port takes */
+	/* loops of the one that all so marked share were seen */
+	bool datapath[NEST_DATAPATHS_MOST];
+	bool rewinding; /* loops begin while those before them drain */
 	struct process_time time;
 };
 
@@ -24,19 +25,23 @@ static int log2_ceil(int64_t n)
 
 int operation_latency(const struct platform *platform, const struct op *op)
 {
-	if (op->code == OP_POP || op->code == OP_PUSH || op->code == OP_WRITE || op->code == OP_MEMREF_STORE)
+	if (op->code == OP_POP || op->code == OP_PUSH || op->code == OP_WRITE ||
+	        op->code == OP_MEMREF_STORE)
 		return 1;
 	if (op->code == OP_MEMREF_LOAD)
 		return type_is_port(op->operand[0]->type) ? platform->memory_latency : 2;
 	if (op->code == OP_TREE) {
 		const char *kind = attr_text_or(op, KEY_KIND, "");
 		enum op_code code = op_code_of(kind, strlen(kind));
-		return log2_ceil(type_elements(op->operand[0]->type)) * platform_operator(platform, code, type_scalar(op->operand[0]->type)).latency;
+		return log2_ceil(type_elements(op->operand[0]->type)) *
+		        platform_operator(platform, code, type_scalar(op->operand[0]->type))
+		                .latency;
 	}
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot))
 		return dot_cost(platform, &dot).latency;
-	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || type_scalar(op->result[0]->type)->kind == TYPE_INDEX)
+	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) ||
+	        type_scalar(op->result[0]->type)->kind == TYPE_INDEX)
 		return 0;
 	return platform_operator(platform, op->code, type_scalar(op->result[0]->type)).latency;
 }
@@ -62,7 +67,9 @@ static int64_t block_depth(const struct timing_walk *timing_walk, const struct b
 
 static int64_t constant_of(const struct value *value)
 {
-	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT
+	        ? attr_get(value->def, KEY_VALUE)
+	        : NULL;
 	return attr ? attr->integer : 0;
 }
 
@@ -75,11 +82,18 @@ const char *timing_dim_symbol(const struct attr *dim)
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times)
 {
 	const struct attr *attr = attr_get(op, KEY_STREAM_RUN_TIME);
-	const struct attr *symbol = attr ? attr_item(attr, KEY_SYMBOL) : NULL, *plus = attr ? attr_item(attr, KEY_PLUS) : NULL;
-	const struct attr *tile = attr ? attr_item(attr, KEY_TILE) : NULL, *most = attr ? attr_item(attr, KEY_MOST) : NULL, *over = attr ? attr_item(attr, KEY_TIMES) : NULL;
-	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
+	const struct attr *symbol = attr ? attr_item(attr, KEY_SYMBOL) : NULL;
+	const struct attr *plus = attr ? attr_item(attr, KEY_PLUS) : NULL;
+	const struct attr *tile = attr ? attr_item(attr, KEY_TILE) : NULL;
+	const struct attr *most = attr ? attr_item(attr, KEY_MOST) : NULL;
+	const struct attr *over = attr ? attr_item(attr, KEY_TIMES) : NULL;
+	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING ||
+	        tile->integer < 1)
 		return false;
-	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, KEY_REMAINING), attr_item(attr, KEY_LAST_CHUNK_ONLY), attr_item_integer(attr, KEY_AT_LEAST, 0), attr_item_integer(attr, KEY_SHARED_BY, 0)};
+	*trip = (struct run_time_trip){ symbol->text, plus->integer, tile->integer, most->integer,
+		attr_item(attr, KEY_REMAINING), attr_item(attr, KEY_LAST_CHUNK_ONLY),
+		attr_item_integer(attr, KEY_AT_LEAST, 0),
+		attr_item_integer(attr, KEY_SHARED_BY, 0) };
 	*times = over->integer;
 	return true;
 }
@@ -99,25 +113,31 @@ static void add_symbol(struct op *op, void *context)
 	int64_t most = trip.most * trip.tile - trip.plus;
 	for (size_t i = 0; i < symbols->list.count; i++)
 		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
-			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
+			symbols->list.data[i].value = most > symbols->list.data[i].value
+			        ? most
+			        : symbols->list.data[i].value;
 			return;
 		}
-	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
+	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){ trip.symbol, most }));
 }
 
 int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent)
 {
-	struct symbols symbols = {.arena = arena};
+	struct symbols symbols = { .arena = arena };
 	ir_walk(module_body(module), add_symbol, &symbols);
 	const struct op *main = module_main(module);
-	for (size_t i = 0; launch_may_continue(main) && i < symbols.list.count; i++)      /* a loop's last tile goes beyond the rows, of which one more would say that others follow */
-		if (text_same(symbols.list.data[i].symbol, token_count_symbol(main)) && symbols.list.data[i].value > rows_most(main))
+	/* a loop's last tile goes beyond the rows, of which one more would say that others
+	 * follow */
+	for (size_t i = 0; launch_may_continue(main) && i < symbols.list.count; i++)
+		if (text_same(symbols.list.data[i].symbol, token_count_symbol(main)) &&
+		        symbols.list.data[i].value > rows_most(main))
 			symbols.list.data[i].value = rows_most(main);
 	*extent = symbols.list.data;
 	return (int)symbols.list.count;
 }
 
-bool timing_extent(const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+bool timing_extent(
+        const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
 {
 	for (int i = 0; i < extents; i++)
 		if (text_same(extent[i].symbol, symbol)) {
@@ -128,10 +148,12 @@ bool timing_extent(const char *symbol, int extents, const struct extent_value *e
 }
 
 /* Of layers that differ, the mean. */
-static bool mean_of_layers(const struct op *op, const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+static bool mean_of_layers(const struct op *op, const char *symbol, int extents,
+        const struct extent_value *extent, int64_t *value)
 {
 	struct sliding_window sliding_window;
-	int64_t all, sum = 0;
+	int64_t all;
+	int64_t sum = 0;
 	if (!sliding_window_of(op, symbol, &sliding_window))
 		return false;
 	if (!timing_extent(sliding_window.symbol, extents, extent, &all))
@@ -144,23 +166,29 @@ static bool mean_of_layers(const struct op *op, const char *symbol, int extents,
 
 static int64_t interleaved_trips(const struct run_time_trip *trip, int64_t trips_all)
 {
-	return trip->interleave > 1 ? (trips_all + trip->interleave - 1) / trip->interleave : trips_all;
+	return trip->interleave > 1 ? (trips_all + trip->interleave - 1) / trip->interleave
+	                            : trips_all;
 }
 
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent)
 {
 	struct run_time_trip trip;
-	int64_t times, value;
+	int64_t times;
+	int64_t value;
 	if (!timing_run_time(op, &trip, &times))
 		return -1;
-	if (timing_extent(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
+	if (timing_extent(trip.symbol, extents, extent, &value) ||
+	        mean_of_layers(op, trip.symbol, extents, extent, &value))
 		return interleaved_trips(&trip, times * run_time_count(&trip, value));
-	return interleaved_trips(&trip, times * (trip.remaining && !trip.last_chunk ? 0 : trip.most));
+	return interleaved_trips(
+	        &trip, times * (trip.remaining && !trip.last_chunk ? 0 : trip.most));
 }
 
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent)
 {
-	int64_t step = constant_of(loop->operand[2]), span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]), known = timing_run_time_at(loop, extents, extent);
+	int64_t step = constant_of(loop->operand[2]);
+	int64_t span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]);
+	int64_t known = timing_run_time_at(loop, extents, extent);
 	return known >= 0 ? known : step < 1 || span < 0 ? 0 : (span + step - 1) / step;
 }
 
@@ -180,18 +208,25 @@ static double interval_of(struct timing_walk *timing_walk, const struct op *loop
 			continue;
 		double cycles = timing_walk->word_cycles[argument];
 		interval = cycles > interval ? cycles : interval;
-		timing_walk->time.memory_bytes += (double)trips * (double)type_bits(timing_walk->entry->argument[argument]->type->element) / 8;
+		timing_walk->time.memory_bytes += (double)trips *
+		        (double)type_bits(timing_walk->entry->argument[argument]->type->element) /
+		        8;
 	}
 	return interval;
 }
 
-static void count_multiplies(struct timing_walk *timing_walk, const struct op *loop, int64_t trips, bool again)
+static void count_multiplies(
+        struct timing_walk *timing_walk, const struct op *loop, int64_t trips, bool again)
 {
-	int64_t lanes = 0, interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
+	int64_t lanes = 0;
+	int64_t interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		if (op->code == OP_DOT)
-			lanes += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
-		else if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
+			lanes += type_elements(op->result[0]->type) *
+			        type_elements(op->operand[0]->type);
+		else if (op->code == OP_MULF ||
+		        (op->code == OP_MULI &&
+		                type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += type_lanes(op->result[0]->type);
 	timing_walk->time.multiplies += lanes * trips;
 	timing_walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
@@ -209,7 +244,8 @@ struct op *timing_only_loop(const struct block *block)
 	return loop;
 }
 
-static int64_t block_cycles(struct timing_walk *timing_walk, const struct block *block, int64_t repeats);
+static int64_t block_cycles(
+        struct timing_walk *timing_walk, const struct block *block, int64_t repeats);
 
 static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loop, int64_t repeats)
 {
@@ -218,7 +254,9 @@ static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loo
 	int64_t trips = timing_trips(loop, 0, NULL);
 	if (mark >= 0)
 		timing_walk->datapath[mark] = true;
-	for (const struct op *inner; !attr_get(loop, KEY_STREAM_PIPELINE) && (inner = timing_only_loop(loop->region[0])); loop = inner)
+	for (const struct op *inner;
+	        !attr_get(loop, KEY_STREAM_PIPELINE) && (inner = timing_only_loop(loop->region[0]));
+	        loop = inner)
 		trips *= timing_trips(inner, 0, NULL);
 	const int64_t own = timing_walk->rewinding ? 0 : LOOP_CYCLES;
 	if (trips == 0)
@@ -227,19 +265,25 @@ static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loo
 		return own + trips * block_cycles(timing_walk, loop->region[0], repeats * trips);
 	count_multiplies(timing_walk, loop, trips * repeats, again);
 	double interval = interval_of(timing_walk, loop, trips * repeats);
-	return timing_walk->rewinding ? (int64_t)(interval * (double)trips) : (int64_t)(interval * (double)(trips - 1)) + block_depth(timing_walk, loop->region[0]) + own;
+	return timing_walk->rewinding ? (int64_t)(interval * (double)trips)
+	                              : (int64_t)(interval * (double)(trips - 1)) +
+	                block_depth(timing_walk, loop->region[0]) + own;
 }
 
-static int64_t block_cycles(struct timing_walk *timing_walk, const struct block *block, int64_t repeats)
+static int64_t block_cycles(
+        struct timing_walk *timing_walk, const struct block *block, int64_t repeats)
 {
 	int64_t cycles = 0;
 	for (const struct op *op = block->first; op; op = op->next)
-		cycles += op->code == OP_FOR ? loop_cycles(timing_walk, op, repeats) : operation_latency(timing_walk->platform, op);
+		cycles += op->code == OP_FOR ? loop_cycles(timing_walk, op, repeats)
+		                             : operation_latency(timing_walk->platform, op);
 	return cycles;
 }
 
-/* Each port has its channel for itself: a process is not quicker, and ports that share a channel need not be busy together. */
-static double *port_cycles(struct arena *arena, const struct platform *platform, const struct op *function)
+/* Each port has its channel for itself: a process is not quicker, and ports that share a channel
+ * need not be busy together. */
+static double *port_cycles(
+        struct arena *arena, const struct platform *platform, const struct op *function)
 {
 	const struct block *body = function->region[0];
 	double *cycles = ARENA_ARRAY(arena, double, body->arguments + 1);
@@ -250,7 +294,8 @@ static double *port_cycles(struct arena *arena, const struct platform *platform,
 	return cycles;
 }
 
-static struct process_time process_time(struct arena *arena, const struct platform *platform, const double *cycles, const struct process_cost *process)
+static struct process_time process_time(struct arena *arena, const struct platform *platform,
+        const double *cycles, const struct process_cost *process)
 {
 	const struct block *entry = process->function->region[0];
 	double *own = ARENA_ARRAY(arena, double, entry->arguments + 1);
@@ -258,18 +303,24 @@ static struct process_time process_time(struct arena *arena, const struct platfo
 		const struct value *operand = process->call->operand[i];
 		own[i] = operand->def ? 0 : cycles[operand->index];
 	}
-	struct timing_walk timing_walk = {.platform = platform, .entry = entry, .word_cycles = own, .rewinding = attr_get(process->function, KEY_STREAM_REWIND)};
+	struct timing_walk timing_walk = { .platform = platform,
+		.entry = entry,
+		.word_cycles = own,
+		.rewinding = attr_get(process->function, KEY_STREAM_REWIND) };
 	timing_walk.time.busy = block_cycles(&timing_walk, entry, 1) + PROCESS_CYCLES;
 	return timing_walk.time;
 }
 
-struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost)
+struct design_time design_time(struct arena *arena, const struct platform *platform,
+        const struct module *module, const struct design_cost *cost)
 {
 	struct op *function = module_main(module);
-	struct design_time time = {.process = ARENA_ARRAY(arena, struct process_time, cost->processes)};
+	struct design_time time = { .process = ARENA_ARRAY(
+		                            arena, struct process_time, cost->processes) };
 	double *cycles = port_cycles(arena, platform, function);
 	for (int i = 0; i < cost->processes; i++) {
-		struct process_time own = time.process[i] = process_time(arena, platform, cycles, &cost->process[i]);
+		struct process_time own = time.process[i] =
+		        process_time(arena, platform, cycles, &cost->process[i]);
 		time.multiplies += own.multiplies;
 		time.multipliers += own.multipliers;
 		time.memory_bytes += own.memory_bytes;

@@ -3,36 +3,42 @@
 #include <stdlib.h>
 
 #define NO_LIMIT INT64_MAX
-#define TOKEN_WORK 8000000    /* of one prediction; a layer of a language model takes about 300,000 */
+/* of one prediction; a layer of a language model takes about 300,000 */
+#define TOKEN_WORK 8000000
 
 struct channel_state {
 	int64_t moved[TOKEN_SIDES];
-	int64_t limit[TOKEN_SIDES];       /* words that the side may have passed, as far as is known */
+	/* words that the side may have passed, as far as is known */
+	int64_t limit[TOKEN_SIDES];
 	struct token_curve curve[TOKEN_SIDES];
-	size_t cursor[TOKEN_SIDES];       /* of the side that looks: in the other side's curve */
+	size_t cursor[TOKEN_SIDES]; /* of the side that looks: in the other side's curve */
 	bool waiting[TOKEN_SIDES];
-	int64_t depth;            /* 0: no limit */
+	int64_t depth; /* 0: no limit */
 };
 
 struct process_state {
 	const struct token_process *process;
-	size_t step;              /* steps done */
+	size_t step; /* steps done */
 	int64_t time;
 	bool ended, queued;
 	/* of the pipe at hand */
 	bool running;
 	int64_t window, began;
-	int64_t *base, *made;     /* [accesses] words of the channel before the pipe; accesses made in it */
-	int64_t *high;            /* [accesses] made when the stretch at hand ends */
-	int64_t *limit, *stop;    /* [accesses] words that were possible when it was last asked, and the first window that they are not enough for */
-	int64_t *port;            /* [arguments] when a memory port's next word may begin, in parts of a cycle */
+	/* [accesses] words of the channel before the pipe; accesses made in it */
+	int64_t *base, *made;
+	int64_t *high; /* [accesses] made when the stretch at hand ends */
+	/* [accesses] words that were possible when it was last asked, and the first window that
+	 * they are not enough for */
+	int64_t *limit, *stop;
+	/* [arguments] when a memory port's next word may begin, in parts of a cycle */
+	int64_t *port;
 };
 
 struct run {
 	struct arena *arena;
 	const struct token_network *network;
 	const struct token_options *options;
-	bool back;                /* latest: time and sides are turned round */
+	bool back; /* latest: time and sides are turned round */
 	struct channel_state *channel;
 	struct process_state *process, **queue;
 	int first, queued;
@@ -45,7 +51,9 @@ struct run {
 static int64_t scaled(int64_t a, int64_t b, int64_t c)
 {
 	int64_t product;
-	return __builtin_mul_overflow(a, b, &product) ? (int64_t)((double)a * ((double)b / (double)c)) : product / c;
+	return __builtin_mul_overflow(a, b, &product)
+	        ? (int64_t)((double)a * ((double)b / (double)c))
+	        : product / c;
 }
 
 static int64_t between(const struct token_point *a, const struct token_point *b, int64_t count)
@@ -65,7 +73,8 @@ static inline int64_t cycle_of(const struct token_curve *curve, int64_t count, s
 
 int64_t token_cycle(const struct token_curve *curve, int64_t count)
 {
-	size_t low = 0, high = curve->points.count - 1;
+	size_t low = 0;
+	size_t high = curve->points.count - 1;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 		if (curve->points.data[middle].count < count)
@@ -76,24 +85,29 @@ int64_t token_cycle(const struct token_curve *curve, int64_t count)
 	return cycle_of(curve, count, &low);
 }
 
-static bool on_line(const struct token_point *a, const struct token_point *b, int64_t count, int64_t cycle)
+static bool on_line(
+        const struct token_point *a, const struct token_point *b, int64_t count, int64_t cycle)
 {
-	int64_t left, right;
-	if (!__builtin_mul_overflow(b->count - a->count, cycle - b->cycle, &left) && !__builtin_mul_overflow(b->cycle - a->cycle, count - b->count, &right))
+	int64_t left;
+	int64_t right;
+	if (!__builtin_mul_overflow(b->count - a->count, cycle - b->cycle, &left) &&
+	        !__builtin_mul_overflow(b->cycle - a->cycle, count - b->count, &right))
 		return left == right;
-	return (long double)(b->count - a->count) * (long double)(cycle - b->cycle) == (long double)(b->cycle - a->cycle) * (long double)(count - b->count);
+	return (long double)(b->count - a->count) * (long double)(cycle - b->cycle) ==
+	        (long double)(b->cycle - a->cycle) * (long double)(count - b->count);
 }
 
 /* A point on the line through the last two takes the place of the last. */
 static void add_point(struct arena *arena, struct token_curve *curve, int64_t count, int64_t cycle)
 {
-	struct token_point *last = curve->points.count ? &curve->points.data[curve->points.count - 1] : NULL;
+	struct token_point *last =
+	        curve->points.count ? &curve->points.data[curve->points.count - 1] : NULL;
 	if (last && last->count == count)
 		return;
 	if (curve->points.count > 1 && on_line(&last[-1], last, count, cycle))
-		*last = (struct token_point){count, cycle};
+		*last = (struct token_point){ count, cycle };
 	else
-		VEC_PUSH(arena, &curve->points, ((struct token_point){count, cycle}));
+		VEC_PUSH(arena, &curve->points, ((struct token_point){ count, cycle }));
 }
 
 /* --- what a process may do */
@@ -119,7 +133,8 @@ static void wake(struct run *run, int number)
 	if (!process || process->queued || process->ended)
 		return;
 	process->queued = true;
-	int place = run->first + run->queued++, processes = (int)run->network->processes.count;
+	int place = run->first + run->queued++;
+	int processes = (int)run->network->processes.count;
 	run->queue[place < processes ? place : place - processes] = process;
 }
 
@@ -131,7 +146,8 @@ static void pass(struct run *run, int number, enum token_side side, int64_t coun
 	add_point(run->arena, &channel->curve[side], count, cycle + 1);
 	channel->moved[side] = count > channel->moved[side] ? count : channel->moved[side];
 	if (channel->limit[other] != NO_LIMIT)
-		channel->limit[other] = channel->moved[side] + (other == TOKEN_WRITER ? channel->depth : 0);
+		channel->limit[other] =
+		        channel->moved[side] + (other == TOKEN_WRITER ? channel->depth : 0);
 	if (channel->waiting[other]) {
 		channel->waiting[other] = false;
 		wake(run, fixed->process[run->back ? side : other]);
@@ -150,13 +166,14 @@ struct stretch {
 	struct run *run;
 	struct process_state *process;
 	const struct token_pipe *pipe;
-	int64_t from, to;         /* windows */
-	int64_t time;             /* begin of `from`, if nothing waits */
-	int64_t first, all;       /* by how much the first window, and the last one, are late */
+	int64_t from, to;   /* windows */
+	int64_t time;       /* begin of `from`, if nothing waits */
+	int64_t first, all; /* by how much the first window, and the last one, are late */
 };
 
 /* Accesses in the windows before `window`. */
-static inline int64_t made_before(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t window)
+static inline int64_t made_before(const struct run *run, const struct token_pipe *pipe,
+        const struct token_access *access, int64_t window)
 {
 	int64_t iteration = (run->back ? pipe->windows - window : window) - access->lag;
 	iteration = iteration < 0 ? 0 : iteration > pipe->iterations ? pipe->iterations : iteration;
@@ -164,13 +181,17 @@ static inline int64_t made_before(const struct run *run, const struct token_pipe
 	return run->back ? access->pattern.accesses - count : count;
 }
 
-static inline int64_t window_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t number)
+static inline int64_t window_of(const struct run *run, const struct token_pipe *pipe,
+        const struct token_access *access, int64_t number)
 {
-	int64_t window = token_at(&access->pattern, run->back ? access->pattern.accesses - 1 - number : number) + access->lag;
+	int64_t window = token_at(&access->pattern,
+	                         run->back ? access->pattern.accesses - 1 - number : number) +
+	        access->lag;
 	return run->back ? pipe->windows - 1 - window : window;
 }
 
-static inline int64_t offset_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
+static inline int64_t offset_of(
+        const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
 {
 	return run->back ? pipe->span - 1 - access->offset : access->offset;
 }
@@ -183,8 +204,10 @@ static void not_before(struct stretch *s, int64_t window, int64_t cycle)
 	s->all = late > s->all ? late : s->all;
 }
 
-/* The words that accesses low … high - 1 of the pipe wait for; or, for a writer, the ones whose places they take. */
-static void wait_for(struct stretch *s, const struct token_access *access, int64_t base, int64_t low, int64_t high)
+/* The words that accesses low … high - 1 of the pipe wait for; or, for a writer, the ones whose
+ * places they take. */
+static void wait_for(struct stretch *s, const struct token_access *access, int64_t base,
+        int64_t low, int64_t high)
 {
 	struct run *run = s->run;
 	struct channel_state *channel = &run->channel[access->channel];
@@ -192,11 +215,15 @@ static void wait_for(struct stretch *s, const struct token_access *access, int64
 	if (run->options->mode == TOKEN_ISOLATED || (side == TOKEN_WRITER && !channel->depth))
 		return;
 	const struct token_curve *curve = &channel->curve[TOKEN_WRITER - side];
-	int64_t shift = side == TOKEN_WRITER ? channel->depth : 0, offset = offset_of(run, s->pipe, access), last = base + high - shift;
-	for (int64_t count = base + low + 1 - shift > 1 ? base + low + 1 - shift : 1; count <= last;) {
+	int64_t shift = side == TOKEN_WRITER ? channel->depth : 0;
+	int64_t offset = offset_of(run, s->pipe, access);
+	int64_t last = base + high - shift;
+	for (int64_t count = base + low + 1 - shift > 1 ? base + low + 1 - shift : 1;
+	        count <= last;) {
 		int64_t cycle = cycle_of(curve, count, &channel->cursor[side]);
-		if (cycle - offset - s->time > s->first)      /* or no window is late for it */
-			not_before(s, window_of(run, s->pipe, access, count + shift - base - 1), cycle - offset);
+		if (cycle - offset - s->time > s->first) /* or no window is late for it */
+			not_before(s, window_of(run, s->pipe, access, count + shift - base - 1),
+			        cycle - offset);
 		run->work++;
 		size_t next = channel->cursor[side];
 		while (next < curve->points.count && curve->points.data[next].count <= count)
@@ -206,28 +233,38 @@ static void wait_for(struct stretch *s, const struct token_access *access, int64
 	}
 }
 
-static void wait_for_memory(struct stretch *s, const struct token_access *access, int64_t low, int64_t high)
+static void wait_for_memory(
+        struct stretch *s, const struct token_access *access, int64_t low, int64_t high)
 {
-	int64_t word = access->word, next = s->process->port[access->port];
+	int64_t word = access->word;
+	int64_t next = s->process->port[access->port];
 	if (high <= low)
 		return;
-	int64_t begin = (next + TOKEN_PARTS - 1) / TOKEN_PARTS, last = (next + (high - low - 1) * word + TOKEN_PARTS - 1) / TOKEN_PARTS;
+	int64_t begin = (next + TOKEN_PARTS - 1) / TOKEN_PARTS;
+	int64_t last = (next + (high - low - 1) * word + TOKEN_PARTS - 1) / TOKEN_PARTS;
 	int64_t offset = offset_of(s->run, s->pipe, access);
 	not_before(s, window_of(s->run, s->pipe, access, low), begin - offset);
 	not_before(s, window_of(s->run, s->pipe, access, high - 1), last - offset);
 	if (!access->credit)
 		return;
-	not_before(s, window_of(s->run, s->pipe, access, low), s->process->began + low / access->credit * access->round + low % access->credit);
-	not_before(s, window_of(s->run, s->pipe, access, high - 1), s->process->began + (high - 1) / access->credit * access->round + (high - 1) % access->credit);
+	not_before(s, window_of(s->run, s->pipe, access, low),
+	        s->process->began + low / access->credit * access->round + low % access->credit);
+	not_before(s, window_of(s->run, s->pipe, access, high - 1),
+	        s->process->began + (high - 1) / access->credit * access->round +
+	                (high - 1) % access->credit);
 }
 
 static int64_t cycle_of_window(const struct stretch *s, int64_t window)
 {
-	int64_t windows = s->to - s->from - 1, late = windows && s->first != s->all ? s->first + scaled(s->all - s->first, window - s->from, windows) : s->all;
+	int64_t windows = s->to - s->from - 1;
+	int64_t late = windows && s->first != s->all
+	        ? s->first + scaled(s->all - s->first, window - s->from, windows)
+	        : s->all;
 	return s->time + (window - s->from) * s->pipe->interval + late;
 }
 
-static void make_accesses(struct stretch *s, const struct token_access *access, int64_t base, int64_t low, int64_t high)
+static void make_accesses(struct stretch *s, const struct token_access *access, int64_t base,
+        int64_t low, int64_t high)
 {
 	struct run *run = s->run;
 	int64_t offset = offset_of(run, s->pipe, access);
@@ -235,12 +272,15 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 		return;
 	int64_t last = cycle_of_window(s, window_of(run, s->pipe, access, high - 1)) + offset;
 	if (access->channel < 0) {
-		int64_t *next = &s->process->port[access->port], word = access->word;
-		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + (1 - access->prefetched) * word;
+		int64_t *next = &s->process->port[access->port];
+		int64_t word = access->word;
+		int64_t after = *next + (high - low) * word;
+		int64_t again = last * TOKEN_PARTS + (1 - access->prefetched) * word;
 		*next = after > again ? after : again;
 	} else if (moves(run, access)) {
 		if (high > low + 1)
-			pass(run, access->channel, side_of(run, access), base + low + 1, cycle_of_window(s, window_of(run, s->pipe, access, low)) + offset);
+			pass(run, access->channel, side_of(run, access), base + low + 1,
+			        cycle_of_window(s, window_of(run, s->pipe, access, low)) + offset);
 		pass(run, access->channel, side_of(run, access), base + high, last);
 	}
 }
@@ -267,7 +307,8 @@ static void run_stretch(struct stretch *s)
 	s->run->work++;
 }
 
-static void begin_pipe(struct run *run, struct process_state *process, const struct token_pipe *pipe)
+static void begin_pipe(
+        struct run *run, struct process_state *process, const struct token_pipe *pipe)
 {
 	process->running = true;
 	process->window = 0;
@@ -276,25 +317,31 @@ static void begin_pipe(struct run *run, struct process_state *process, const str
 		process->made[i] = 0;
 		process->limit[i] = -1;
 		if (pipe->access[i].channel >= 0)
-			process->base[i] = run->channel[pipe->access[i].channel].moved[side_of(run, &pipe->access[i])];
+			process->base[i] = run->channel[pipe->access[i].channel]
+			                           .moved[side_of(run, &pipe->access[i])];
 		else if (process->port[pipe->access[i].port] < process->began * TOKEN_PARTS)
 			process->port[pipe->access[i].port] = process->began * TOKEN_PARTS;
 	}
 	if (run->back)
-		process->time += (pipe->iterations - 1) * pipe->interval + pipe->depth - (pipe->windows - 1) * pipe->interval - pipe->span + 1;
+		process->time += (pipe->iterations - 1) * pipe->interval + pipe->depth -
+		        (pipe->windows - 1) * pipe->interval - pipe->span + 1;
 }
 
 /* The first window that an access is not known to be possible in; *channel: whose. */
-static int64_t possible(const struct run *run, struct process_state *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
+static int64_t possible(const struct run *run, struct process_state *process,
+        const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct token_access *access = &pipe->access[i];
 		if (access->channel < 0 || !waits(run, access))
 			continue;
-		int64_t limit = run->channel[access->channel].limit[side_of(run, access)] - process->base[i];
+		int64_t limit = run->channel[access->channel].limit[side_of(run, access)] -
+		        process->base[i];
 		if (limit != process->limit[i]) {
 			process->limit[i] = limit;
-			process->stop[i] = limit < access->pattern.accesses ? window_of(run, pipe, access, limit) : NO_LIMIT;
+			process->stop[i] = limit < access->pattern.accesses
+			        ? window_of(run, pipe, access, limit)
+			        : NO_LIMIT;
 		}
 		if (process->stop[i] < to) {
 			to = process->stop[i];
@@ -311,23 +358,28 @@ static bool run_pipe(struct run *run, struct process_state *process, const struc
 	while (process->window < pipe->windows) {
 		const struct token_access *stops = NULL;
 		int64_t line = (process->window / pipe->grid + 1) * pipe->grid;
-		int64_t to = possible(run, process, pipe, line < pipe->windows ? line : pipe->windows, &stops);
+		int64_t to = possible(
+		        run, process, pipe, line < pipe->windows ? line : pipe->windows, &stops);
 		if (to <= process->window)
 			return blocked(run, stops->channel, side_of(run, stops));
-		struct stretch s = {run, process, pipe, process->window, to, process->time, 0, 0};
+		struct stretch s = { run, process, pipe, process->window, to, process->time, 0, 0 };
 		run_stretch(&s);
 	}
 	process->running = false;
-	process->time += run->back ? pipe->span - 1 - pipe->interval : (pipe->iterations - 1 - pipe->windows) * pipe->interval + pipe->depth;
+	process->time += run->back
+	        ? pipe->span - 1 - pipe->interval
+	        : (pipe->iterations - 1 - pipe->windows) * pipe->interval + pipe->depth;
 	return true;
 }
 
 /* --- processes */
 
-static bool run_access(struct run *run, struct process_state *process, const struct token_access *access)
+static bool run_access(
+        struct run *run, struct process_state *process, const struct token_access *access)
 {
 	if (access->channel < 0) {
-		int64_t *next = &process->port[access->port], cycle = (*next + TOKEN_PARTS - 1) / TOKEN_PARTS;
+		int64_t *next = &process->port[access->port];
+		int64_t cycle = (*next + TOKEN_PARTS - 1) / TOKEN_PARTS;
 		process->time = cycle > process->time ? cycle : process->time;
 		*next = process->time * TOKEN_PARTS + access->word;
 		return true;
@@ -339,8 +391,11 @@ static bool run_access(struct run *run, struct process_state *process, const str
 		int64_t known = count - (side == TOKEN_WRITER ? channel->depth : 0);
 		if (count > channel->limit[side])
 			return blocked(run, access->channel, side);
-		bool limited = run->options->mode != TOKEN_ISOLATED && (side == TOKEN_READER || channel->depth) && known > 0;
-		int64_t cycle = limited ? cycle_of(&channel->curve[TOKEN_WRITER - side], known, &channel->cursor[side]) : 0;
+		bool limited = run->options->mode != TOKEN_ISOLATED &&
+		        (side == TOKEN_READER || channel->depth) && known > 0;
+		int64_t cycle = limited ? cycle_of(&channel->curve[TOKEN_WRITER - side], known,
+		                                  &channel->cursor[side])
+		                        : 0;
 		process->time = cycle > process->time ? cycle : process->time;
 	}
 	if (moves(run, access))
@@ -353,9 +408,12 @@ static void resume(struct run *run, struct process_state *process)
 {
 	size_t steps = process->process->steps.count;
 	for (; process->step < steps; process->step++) {
-		const struct token_step *step = &process->process->steps.data[run->back ? steps - 1 - process->step : process->step];
+		const struct token_step *step =
+		        &process->process->steps
+		                 .data[run->back ? steps - 1 - process->step : process->step];
 		process->time += step->cycles;
-		if ((step->access && !run_access(run, process, step->access)) || (step->pipe && !run_pipe(run, process, step->pipe)))
+		if ((step->access && !run_access(run, process, step->access)) ||
+		        (step->pipe && !run_pipe(run, process, step->pipe)))
 			return;
 	}
 	process->ended = true;
@@ -366,12 +424,16 @@ static bool over(const struct run *run)
 	return run->options->budget && run->work > run->options->budget;
 }
 
-static void make_room(const struct run *run, struct process_state *state, const struct token_process *process)
+static void make_room(
+        const struct run *run, struct process_state *state, const struct token_process *process)
 {
 	int most = 0;
 	for (size_t s = 0; s < process->steps.count; s++)
-		most = process->steps.data[s].pipe && process->steps.data[s].pipe->accesses > most ? process->steps.data[s].pipe->accesses : most;
-	int64_t **lists[] = {&state->base, &state->made, &state->high, &state->limit, &state->stop};
+		most = process->steps.data[s].pipe && process->steps.data[s].pipe->accesses > most
+		        ? process->steps.data[s].pipe->accesses
+		        : most;
+	int64_t **lists[] = { &state->base, &state->made, &state->high, &state->limit,
+		&state->stop };
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		*lists[i] = ARENA_ARRAY(run->arena, int64_t, most + 1);
 }
@@ -389,7 +451,10 @@ static void start(struct run *run)
 	run->channel = ARENA_ARRAY(run->arena, struct channel_state, network->channels.count + 1);
 	for (size_t i = 0; i < network->channels.count; i++) {
 		const struct token_channel *channel = &network->channels.data[i];
-		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, part = run->options->parts ? channel->words / run->options->parts : 0;
+		int64_t depth = channel->blocks ? channel->depth
+		        : run->options->depth   ? run->options->depth[i]
+		                                : 0;
+		int64_t part = run->options->parts ? channel->words / run->options->parts : 0;
 		depth = depth && !channel->blocks && part > depth ? part : depth;
 		run->channel[i].depth = depth;
 		run->channel[i].limit[TOKEN_WRITER] = depth && !isolated ? depth : NO_LIMIT;
@@ -399,7 +464,8 @@ static void start(struct run *run)
 		latest = run->options->end[i] > latest ? run->options->end[i] : latest;
 	for (int i = 0; i < processes; i++) {
 		run->process[i].process = network->processes.data[i];
-		run->process[i].port = ARENA_ARRAY(run->arena, int64_t, network->processes.data[i]->ports + 1);
+		run->process[i].port =
+		        ARENA_ARRAY(run->arena, int64_t, network->processes.data[i]->ports + 1);
 		if (run->back && !network->processes.data[i]->feeds)
 			run->process[i].time = latest - run->options->end[i];
 		wake(run, run->back ? processes - 1 - i : i);
@@ -411,27 +477,42 @@ static void start(struct run *run)
 /* A word that comes in the cycle in which another one goes finds it still there. */
 int64_t token_peak_words(const struct token_flow *flow)
 {
-	const struct token_curve *come = &flow->curve[TOKEN_WRITER], *go = &flow->curve[TOKEN_READER];
-	int64_t most = 0, words = flow->words;
-	size_t in = 0, out = 0;
+	const struct token_curve *come = &flow->curve[TOKEN_WRITER];
+	const struct token_curve *go = &flow->curve[TOKEN_READER];
+	int64_t most = 0;
+	int64_t words = flow->words;
+	size_t in = 0;
+	size_t out = 0;
 	for (size_t i = 0; i < come->points.count; i++) {
 		const struct token_point *point = &come->points.data[i];
 		while (out < go->points.count && go->points.data[out].cycle < point->cycle)
 			out++;
-		int64_t gone = out < go->points.count ? (out ? go->points.data[out - 1].count : 0) : flow->read;
+		int64_t gone = out < go->points.count ? (out ? go->points.data[out - 1].count : 0)
+		                                      : flow->read;
 		if (out && out < go->points.count) {
-			const struct token_point *a = &go->points.data[out - 1], *b = &go->points.data[out];
-			int64_t more = b->cycle > a->cycle ? scaled(b->count - a->count, point->cycle - 1 - a->cycle, b->cycle - a->cycle) : 0;
+			const struct token_point *a = &go->points.data[out - 1];
+			const struct token_point *b = &go->points.data[out];
+			int64_t more = b->cycle > a->cycle
+			        ? scaled(b->count - a->count, point->cycle - 1 - a->cycle,
+			                  b->cycle - a->cycle)
+			        : 0;
 			gone += more > 0 ? more : 0;
 		}
 		most = point->count - gone > most ? point->count - gone : most;
 	}
 	for (size_t i = 0; come->points.count && i < go->points.count; i++) {
-		const struct token_point *point = &go->points.data[i];      /* just before the word goes */
+		/* just before the word goes */
+		const struct token_point *point = &go->points.data[i];
 		while (in + 1 < come->points.count && come->points.data[in].cycle <= point->cycle)
 			in++;
-		const struct token_point *b = &come->points.data[in], *a = in ? b - 1 : b;
-		int64_t came = b->cycle <= point->cycle ? b->count : !in ? 0 : b->cycle > a->cycle ? a->count + scaled(b->count - a->count, point->cycle - a->cycle, b->cycle - a->cycle) : a->count;
+		const struct token_point *b = &come->points.data[in];
+		const struct token_point *a = in ? b - 1 : b;
+		int64_t came = b->cycle <= point->cycle ? b->count
+		        : !in                           ? 0
+		        : b->cycle > a->cycle           ? a->count +
+		                scaled(b->count - a->count, point->cycle - a->cycle,
+		                        b->cycle - a->cycle)
+		                              : a->count;
 		int64_t occupancy = came - point->count + 1;
 		most = occupancy > most ? occupancy : most;
 	}
@@ -442,15 +523,18 @@ static struct token_result collect_result(struct run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
-	struct token_result result = {.ended = true, .over_budget = over(run), .work = run->work};
+	struct token_result result = { .ended = true, .over_budget = over(run), .work = run->work };
 	result.end = ARENA_ARRAY(run->arena, int64_t, processes + 1);
 	result.flow = ARENA_ARRAY(run->arena, struct token_flow, network->channels.count + 1);
 	for (int i = 0; i < processes; i++) {
 		result.end[i] = run->process[i].time;
 		result.ended &= run->process[i].ended;
 		result.cycles = result.end[i] > result.cycles ? result.end[i] : result.cycles;
-		if (!network->counts && !network->overlaps_layers && network->processes.data[i]->rolled && !network->processes.data[i]->works_after_layers)
-			result.layers = result.end[i] > result.layers ? result.end[i] : result.layers;
+		if (!network->counts && !network->overlaps_layers &&
+		        network->processes.data[i]->rolled &&
+		        !network->processes.data[i]->works_after_layers)
+			result.layers =
+			        result.end[i] > result.layers ? result.end[i] : result.layers;
 	}
 	for (size_t i = 0; i < network->channels.count; i++) {
 		struct channel_state *channel = &run->channel[i];
@@ -464,9 +548,13 @@ static struct token_result collect_result(struct run *run)
 	return result;
 }
 
-struct token_result token_run(struct arena *arena, const struct token_network *network, const struct token_options *options)
+struct token_result token_run(struct arena *arena, const struct token_network *network,
+        const struct token_options *options)
 {
-	struct run run = {.arena = arena, .network = network, .options = options, .back = options->mode == TOKEN_LATEST};
+	struct run run = { .arena = arena,
+		.network = network,
+		.options = options,
+		.back = options->mode == TOKEN_LATEST };
 	start(&run);
 	while (run.queued && !over(&run)) {
 		struct process_state *process = run.queue[run.first];
@@ -490,7 +578,9 @@ struct prediction {
 static void predict(void *data, struct arena *scratch)
 {
 	struct prediction *p = data;
-	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_FIFO_PARTS, .budget = TOKEN_WORK};
+	struct token_options options = {
+		.mode = TOKEN_EARLIEST, .parts = TOKEN_FIFO_PARTS, .budget = TOKEN_WORK
+	};
 	int64_t *depth = ARENA_ARRAY(scratch, int64_t, p->network->channels.count + 1);
 	for (size_t i = 0; i < p->network->channels.count; i++)
 		depth[i] = p->network->channels.data[i].depth;
@@ -508,26 +598,35 @@ static void build_and_predict(void *data, struct arena *scratch)
 		predict(p, scratch);
 }
 
-const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS},
-                          token_detail_rated = {.stretches = TOKEN_STRETCHES / 4, .layers = TOKEN_LAYERS - 1};
+const struct token_detail token_detail_predicted = { .stretches = TOKEN_STRETCHES,
+	.layers = TOKEN_LAYERS },
+                          token_detail_rated = { .stretches = TOKEN_STRETCHES / 4,
+	                          .layers = TOKEN_LAYERS - 1 };
 
-/* The layers that are left out take as long as the one before the last of those that are walked.  What comes behind them may wait for memory so long that a launch of few layers takes no longer, however
- * slow they are: then it is by so much that they end later. */
-int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail)
+/* The layers that are left out take as long as the one before the last of those that are walked.
+ * What comes behind them may wait for memory so long that a launch of few layers takes no
+ * longer, however slow they are: then it is by so much that they end later. */
+int64_t token_cycles_at(
+        const struct platform *platform, const struct module *module, struct token_detail detail)
 {
 	struct arena *arena = arena_within(module->arena);
 	struct map digits = map_new(arena);
 	detail.digits = detail.digits ? detail.digits : &digits;
-	struct prediction all = {.network = token_network_new(arena, platform, module, detail)}, fewer = {platform, module, detail, NULL, 0, 0};
+	struct prediction all = { .network = token_network_new(arena, platform, module, detail) };
+	struct prediction fewer = { platform, module, detail, NULL, 0, 0 };
 	int64_t skipped = all.network ? all.network->skipped : 0;
 	fewer.detail.layers--;
 	if (skipped)
-		tasks_run(module->guard, 2, (struct task[]){{build_and_predict, &fewer}, {predict, &all}});
+		tasks_run(module->guard, 2,
+		        (struct task[]){ { build_and_predict, &fewer }, { predict, &all } });
 	else if (all.network)
 		predict(&all, arena);
 	arena_free(arena);
-	int64_t one = all.cycles - fewer.cycles, behind = all.layers - fewer.layers;
-	return all.cycles && (!skipped || fewer.cycles) ? all.cycles + skipped * (one > behind ? one : behind) : 0;
+	int64_t one = all.cycles - fewer.cycles;
+	int64_t behind = all.layers - fewer.layers;
+	return all.cycles && (!skipped || fewer.cycles)
+	        ? all.cycles + skipped * (one > behind ? one : behind)
+	        : 0;
 }
 
 int64_t token_cycles(const struct platform *platform, const struct module *module)

@@ -1,12 +1,14 @@
-/* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold more than the next loop are written out. */
+/* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold
+ * more than the next loop are written out. */
 #include "ir/datapath_sharing.h"
 #include "ir/launch_tokens.h"
 #include "predict/bundle.h"
 #include "predict/token.h"
 
-#define STEPS_MOST (1 << 19)  /* of a process: 16 layers of 128 tokens, walked one by one, are in the model */
-#define LEVELS 48             /* loops around an access */
-#define STRETCHES_LEAST 16    /* of a pipelined loop, where a process runs many */
+/* of a process: 16 layers of 128 tokens, walked one by one, are in the model */
+#define STEPS_MOST (1 << 19)
+#define LEVELS 48          /* loops around an access */
+#define STRETCHES_LEAST 16 /* of a pipelined loop, where a process runs many */
 
 struct built_pipe {
 	const struct op *loop;
@@ -24,18 +26,20 @@ struct builder {
 	const struct module *module;
 	struct token_network *network;
 	struct token_process *process;
-	const struct op *call, *function;  /* function: of the process, or main */
+	const struct op *call, *function; /* function: of the process, or main */
 	bool flushes;
-	bool rewinding;            /* the process is */
-	const struct token_pipe *before;  /* of this process, the one before; NULL: there is none */
+	bool rewinding;                  /* the process is */
+	const struct token_pipe *before; /* of this process, the one before; NULL: there is none */
 	struct token_loop loop[LEVELS];
 	int loops;
-	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
-	VEC(struct built_access) accesses;        /* of this process, outside pipelined loops: the same in every turn of the loops around them */
+	VEC(struct built_pipe) pipes; /* of this process: those that look at no outer counter */
+	/* of this process, outside pipelined loops: the same in every turn of the loops around
+	 * them */
+	VEC(struct built_access) accesses;
 	struct token_detail detail;
-	int64_t stretches;        /* of each of the process's pipelined loops, about */
-	const bool *shared;       /* [arguments of main] ports that share their adapters */
-	bool uneven;              /* rolled layers of several numbers, or several in a process */
+	int64_t stretches;  /* of each of the process's pipelined loops, about */
+	const bool *shared; /* [arguments of main] ports that share their adapters */
+	bool uneven;        /* rolled layers of several numbers, or several in a process */
 };
 
 /* --- accesses */
@@ -43,42 +47,53 @@ struct builder {
 static const struct value *accessed(const struct op *op)
 {
 	const struct value *value = op_accessed(op);
-	return value && (value->type->kind != TYPE_MEMREF || type_is_port(value->type)) ? value : NULL;
+	return value && (value->type->kind != TYPE_MEMREF || type_is_port(value->type)) ? value
+	                                                                                : NULL;
 }
 
 static enum token_side side_of(const struct op *op)
 {
 	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
-	bool writes = op->code == OP_PUSH || (acquire->code == OP_ACQUIRE && text_same(attr_text_or(acquire, KEY_SIDE, ""), "write"));
+	bool writes = op->code == OP_PUSH ||
+	        (acquire->code == OP_ACQUIRE &&
+	                text_same(attr_text_or(acquire, KEY_SIDE, ""), "write"));
 	return writes ? TOKEN_WRITER : TOKEN_READER;
 }
 
 /* --- memory */
 
-/* Adds to each loop's factor how the address goes with its counter.  false: also with something that is not known when the loop begins. */
-static bool add_terms(const struct value *value, const struct block *body, int64_t factor, int first, int64_t *sum)
+/* Adds to each loop's factor how the address goes with its counter.  false: also with something
+ * that is not known when the loop begins. */
+static bool add_terms(const struct value *value, const struct block *body, int64_t factor,
+        int first, int64_t *sum)
 {
-	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, KEY_MAP) : NULL;
+	const struct attr *map =
+	        value->def && value->def->code == OP_APPLY ? attr_get(value->def, KEY_MAP) : NULL;
 	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first)
 		sum[value->id] += factor;
-	if (!value->def || value->def->parent != body || attr_get(value->def, KEY_STREAM_WINDOW_GAP))
+	if (!value->def || value->def->parent != body ||
+	        attr_get(value->def, KEY_STREAM_WINDOW_GAP))
 		return true;
-	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands)
+	if (!map || map->kind != ATTR_MAP || map->map.results != 1 ||
+	        map->map.dims != value->def->operands)
 		return false;
 	bool known = true;
 	for (int i = 0; i < value->def->operands; i++)
-		known &= add_terms(value->def->operand[i], body, factor * affine_at(map->map, 0, i), first, sum);
+		known &= add_terms(value->def->operand[i], body, factor * affine_at(map->map, 0, i),
+		        first, sum);
 	return known;
 }
 
 /* Words in a row: the innermost counters, as far as each goes on where the one inside ends. */
 static int64_t words_in_a_row(const struct builder *b, const struct op *op, int first, bool *known)
 {
-	int64_t factor[LEVELS] = {0}, run = 1;
+	int64_t factor[LEVELS] = { 0 };
+	int64_t run = 1;
 	int place = op_access(op) + 1;
 	if (op->code == OP_WRITE)
-		return *known = true;                 /* words on a condition are no burst */
-	*known = op->operands <= place || add_terms(op->operand[place], op->parent, 1, first, factor);
+		return *known = true; /* words on a condition are no burst */
+	*known = op->operands <= place ||
+	        add_terms(op->operand[place], op->parent, 1, first, factor);
 	for (int l = b->loops - 1; l >= first; l--) {
 		if (b->loop[l].trips > 1 && factor[l] != run)
 			break;
@@ -87,31 +102,39 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 	return run < 1 ? 1 : run;
 }
 
-/* A word takes what the channel's bandwidth gives; and not more bursts are under way than the port allows, each for as long as the memory's latency.  What is read where addresses are known runs as far ahead, unless others
- * have the adapter then. */
-static void set_memory(struct builder *b, const struct op *op, int first, struct token_access *access, struct token_pipe *pipe)
+/* A word takes what the channel's bandwidth gives; and not more bursts are under way than the
+ * port allows, each for as long as the memory's latency.  What is read where addresses are known
+ * runs as far ahead, unless others have the adapter then. */
+static void set_memory(struct builder *b, const struct op *op, int first,
+        struct token_access *access, struct token_pipe *pipe)
 {
 	bool known, load = op->code == OP_MEMREF_LOAD;
 	const struct value *port = b->call->operand[accessed(op)->index];
-	int64_t under_way = bundle_outstanding(module_main(b->module), port->index, b->platform->outstanding);
-	int64_t most = bundle_burst(module_main(b->module), port->index, b->platform->burst), run = words_in_a_row(b, op, first, &known), burst = run < most ? run : most;
+	int64_t under_way =
+	        bundle_outstanding(module_main(b->module), port->index, b->platform->outstanding);
+	int64_t most = bundle_burst(module_main(b->module), port->index, b->platform->burst);
+	int64_t run = words_in_a_row(b, op, first, &known);
+	int64_t burst = run < most ? run : most;
 	double rate = platform_channel_rate(b->platform);
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
 	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
 	access->credit = load && !known ? 0 : burst * under_way;
 	access->prefetched = load && !b->shared[port->index] ? access->credit : 0;
-	access->round = b->platform->memory_latency + burst + (load ? -1 : (int64_t)((double)burst * cycles + 1));
+	access->round = b->platform->memory_latency + burst +
+	        (load ? -1 : (int64_t)((double)burst * cycles + 1));
 	access->credit = access->round > access->credit ? access->credit : 0;
 	if (load)
 		return;
-	int64_t last = run % most ? run % most : most;      /* words of the last burst, which must arrive */
-	int64_t arrived = access->offset + 1 + (int64_t)((double)last * cycles + 1) + b->platform->memory_latency;
+	/* words of the last burst, which must arrive */
+	int64_t last = run % most ? run % most : most;
+	int64_t arrived = access->offset + 1 + (int64_t)((double)last * cycles + 1) +
+	        b->platform->memory_latency;
 	pipe->depth = arrived > pipe->depth ? arrived : pipe->depth;
 }
 
 static struct token_access access_of(const struct builder *b, const struct op *op)
 {
-	struct token_access access = {.channel = -1, .port = -1, .pattern = {.accesses = 1}};
+	struct token_access access = { .channel = -1, .port = -1, .pattern = { .accesses = 1 } };
 	int argument = accessed(op)->index;
 	const struct value *channel = b->call->operand[argument];
 	if (type_is_port(accessed(op)->type)) {
@@ -129,7 +152,8 @@ static void note_end(struct builder *b, const struct token_access *access)
 {
 	if (access->channel < 0)
 		return;
-	b->network->channels.data[access->channel].process[access->side] = (int)b->network->processes.count;
+	b->network->channels.data[access->channel].process[access->side] =
+	        (int)b->network->processes.count;
 	b->process->feeds |= access->side == TOKEN_WRITER;
 }
 
@@ -137,9 +161,12 @@ static void note_end(struct builder *b, const struct token_access *access)
 
 static void count_words(struct builder *b, const struct token_access *access)
 {
-	struct token_channel *channel = access->channel >= 0 && access->moves ? &b->network->channels.data[access->channel] : NULL;
+	struct token_channel *channel = access->channel >= 0 && access->moves
+	        ? &b->network->channels.data[access->channel]
+	        : NULL;
 	if (channel)
-		*(access->side == TOKEN_WRITER ? &channel->words : &channel->read) += access->pattern.accesses;
+		*(access->side == TOKEN_WRITER ? &channel->words : &channel->read) +=
+		        access->pattern.accesses;
 }
 
 static bool add_step(struct builder *b, struct token_step step)
@@ -149,18 +176,21 @@ static bool add_step(struct builder *b, struct token_step step)
 	for (int i = 0; step.pipe && i < step.pipe->accesses; i++)
 		count_words(b, &step.pipe->access[i]);
 	bool inside = (b->loops && b->loop[0].skipped) || (step.pipe && step.pipe->layer);
-	b->process->works_after_layers |= b->process->rolled && !inside && (step.access || step.pipe);
+	b->process->works_after_layers |=
+	        b->process->rolled && !inside && (step.access || step.pipe);
 	VEC_PUSH(b->arena, &b->process->steps, step);
 	return b->process->steps.count < STEPS_MOST;
 }
 
 static bool add_wait(struct builder *b, int64_t cycles)
 {
-	struct token_step *last = b->process->steps.count ? &b->process->steps.data[b->process->steps.count - 1] : NULL;
+	struct token_step *last = b->process->steps.count
+	        ? &b->process->steps.data[b->process->steps.count - 1]
+	        : NULL;
 	if (!cycles)
 		return true;
 	if (!last || last->access || last->pipe)
-		return add_step(b, (struct token_step){.cycles = cycles});
+		return add_step(b, (struct token_step){ .cycles = cycles });
 	last->cycles += cycles;
 	return true;
 }
@@ -182,8 +212,10 @@ static void compare_layers(struct builder *b, const struct op *op)
 		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
 }
 
-/* Several accesses are made under one condition.  Where it depends on data, a word is written as if it held. */
-static bool set_pattern(struct builder *b, const struct op *op, int first, const struct token_pipe *pipe, struct token_access *access)
+/* Several accesses are made under one condition.  Where it depends on data, a word is written as
+ * if it held. */
+static bool set_pattern(struct builder *b, const struct op *op, int first,
+        const struct token_pipe *pipe, struct token_access *access)
 {
 	const struct token_access *made = pipe->access;
 	for (const struct op *other = op->parent->first; other != op; other = other->next) {
@@ -196,25 +228,33 @@ static bool set_pattern(struct builder *b, const struct op *op, int first, const
 		made++;
 	}
 	const struct token_pattern always = access->pattern;
-	bool known = token_pattern_make(b->arena, b->detail.digits, op->operand[0], b->loop, first, b->loops - 1, &access->pattern);
+	bool known = token_pattern_make(b->arena, b->detail.digits, op->operand[0], b->loop, first,
+	        b->loops - 1, &access->pattern);
 	if (!known && op->code == OP_WRITE)
 		access->pattern = always;
 	return known || op->code == OP_WRITE;
 }
 
-/* Accesses with their stages: the latencies of the operations before them.  value->id of results: when a value is ready. */
-static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struct block *body, int first, bool *fixed)
+/* Accesses with their stages: the latencies of the operations before them.  value->id of
+ * results: when a value is ready. */
+static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struct block *body,
+        int first, bool *fixed)
 {
 	for (const struct op *op = body->first; op; op = op->next)
 		pipe->accesses += accessed(op) != NULL;
 	pipe->access = ARENA_ARRAY(b->arena, struct token_access, pipe->accesses + 1);
 	struct token_access *access = pipe->access;
-	const struct token_pattern always = {.digits = 1, .digit = ARENA_NEW(b->arena, struct token_digit), .accesses = pipe->iterations, .always = true};
-	*always.digit = (struct token_digit){pipe->iterations, pipe->iterations, 1, 1, NULL, NULL};
+	const struct token_pattern always = { .digits = 1,
+		.digit = ARENA_NEW(b->arena, struct token_digit),
+		.accesses = pipe->iterations,
+		.always = true };
+	*always.digit =
+	        (struct token_digit){ pipe->iterations, pipe->iterations, 1, 1, NULL, NULL };
 	for (const struct op *op = body->first; op; op = op->next) {
 		int64_t ready = 0;
 		for (int i = 0; i < op->operands; i++)
-			if (op->operand[i]->def && op->operand[i]->def->parent == body && op->operand[i]->id > ready)
+			if (op->operand[i]->def && op->operand[i]->def->parent == body &&
+			        op->operand[i]->id > ready)
 				ready = op->operand[i]->id;
 		if (accessed(op)) {
 			*access = access_of(b, op);
@@ -237,8 +277,9 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 	return true;
 }
 
-/* A frozen pipeline makes an access some windows after its iteration has entered, and what holds up one access holds up all; a flushing one
- * makes it some cycles later, whatever later iterations wait for. */
+/* A frozen pipeline makes an access some windows after its iteration has entered, and what holds
+ * up one access holds up all; a flushing one makes it some cycles later, whatever later
+ * iterations wait for. */
 static void set_windows(const struct builder *b, struct token_pipe *pipe)
 {
 	int64_t most = 0;
@@ -260,7 +301,8 @@ static void set_windows(const struct builder *b, struct token_pipe *pipe)
 /* Whole inner loops if there are enough of them. */
 static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 {
-	int64_t least = (iterations + b->stretches - 1) / b->stretches, whole = 1;
+	int64_t least = (iterations + b->stretches - 1) / b->stretches;
+	int64_t whole = 1;
 	for (int l = b->loops - 1; l > first && whole * b->loop[l].trips <= least; l--)
 		whole *= b->loop[l].trips ? b->loop[l].trips : 1;
 	return (least + whole - 1) / whole * whole;
@@ -283,14 +325,17 @@ static int64_t outer_trips(const struct builder *b)
 /* Of a loop over layers only some are walked. */
 static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
 {
-	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0, layers = own->trips + outside, times = outer_trips(b);
+	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0;
+	int64_t layers = own->trips + outside;
+	int64_t times = outer_trips(b);
 	if (layers <= b->detail.layers || !b->detail.layers)
 		return;
 	own->skipped = layers - b->detail.layers;
 	own->trips = b->detail.layers - outside;
 	b->process->overlaps_layers = outside;
 	b->network->overlaps_layers |= outside;
-	b->uneven |= times > 1 || (times && b->process->rolled++) || (b->network->skipped && own->skipped != b->network->skipped);
+	b->uneven |= times > 1 || (times && b->process->rolled++) ||
+	        (b->network->skipped && own->skipped != b->network->skipped);
 	b->network->skipped = own->skipped;
 	b->network->layers = b->detail.layers;
 }
@@ -298,7 +343,8 @@ static void open_layers(struct builder *b, const struct op *loop, struct token_l
 static void open_loop(struct builder *b, const struct op *loop)
 {
 	struct token_loop *own = &b->loop[b->loops];
-	*own = (struct token_loop){.trips = timing_trips(loop, b->detail.extents, b->detail.extent)};
+	*own = (struct token_loop){ .trips = timing_trips(
+		                            loop, b->detail.extents, b->detail.extent) };
 	if (is_layers(loop))
 		open_layers(b, loop, own);
 	loop->region[0]->argument[0]->id = b->loops++;
@@ -309,7 +355,9 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 	struct token_pipe *pipe = ARENA_NEW(b->arena, struct token_pipe);
 	int first = b->loops;
 	pipe->iterations = 1;
-	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(inner->region[0])) {
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE)
+	                ? NULL
+	                : timing_only_loop(inner->region[0])) {
 		if (b->loops == LEVELS)
 			return NULL;
 		open_loop(b, inner);
@@ -345,13 +393,14 @@ static bool build_pipe(struct builder *b, const struct op *loop)
 		if (!pipe)
 			return false;
 		if (fixed)
-			VEC_PUSH(b->arena, &b->pipes, ((struct built_pipe){loop, pipe}));
+			VEC_PUSH(b->arena, &b->pipes, ((struct built_pipe){ loop, pipe }));
 	}
 	if (!pipe->iterations)
 		return end_loop(b);
 	int64_t drain = b->rewinding && b->before ? b->before->depth - b->before->interval : 0;
 	b->before = pipe;
-	return add_wait(b, -drain) && add_step(b, (struct token_step){.pipe = pipe}) && end_loop(b);
+	return add_wait(b, -drain) && add_step(b, (struct token_step){ .pipe = pipe }) &&
+	        end_loop(b);
 }
 
 static bool flattens(const struct op *loop)
@@ -384,13 +433,14 @@ static struct token_access *single_access(struct builder *b, const struct op *op
 	for (size_t i = 0; i < b->accesses.count; i++)
 		if (b->accesses.data[i].op == op)
 			return b->accesses.data[i].access;
-	struct token_access own = access_of(b, op), *access = arena_copy(b->arena, &own, sizeof own);
-	struct token_pipe single_access_pipe = {0};
+	struct token_access own = access_of(b, op);
+	struct token_access *access = arena_copy(b->arena, &own, sizeof own);
+	struct token_pipe single_access_pipe = { 0 };
 	if (access->channel < 0)
 		set_memory(b, op, b->loops, access, &single_access_pipe);
 	note_end(b, access);
 	compare_layers(b, op);
-	VEC_PUSH(b->arena, &b->accesses, ((struct built_access){op, access}));
+	VEC_PUSH(b->arena, &b->accesses, ((struct built_access){ op, access }));
 	return access;
 }
 
@@ -398,9 +448,10 @@ static bool build_access(struct builder *b, const struct op *op)
 {
 	struct token_access *access = single_access(b, op);
 	bool made = true;
-	if (op_is_conditional(op) && !token_condition(op->operand[0], b->loop, &made) && op->code != OP_WRITE)
+	if (op_is_conditional(op) && !token_condition(op->operand[0], b->loop, &made) &&
+	        op->code != OP_WRITE)
 		return false;
-	return !made || add_step(b, (struct token_step){.access = access});
+	return !made || add_step(b, (struct token_step){ .access = access });
 }
 
 /* A word written outside pipelined loops has to arrive. */
@@ -416,18 +467,22 @@ static bool build_block(struct builder *b, const struct block *block)
 		if (op->code == OP_FOR) {
 			if (!(flattens(op) ? build_pipe : build_loop)(b, op))
 				return false;
-		} else if ((accessed(op) && !build_access(b, op)) || !add_wait(b, latency_of(b, op))) {
+		} else if ((accessed(op) && !build_access(b, op)) ||
+		        !add_wait(b, latency_of(b, op))) {
 			return false;
 		}
 	}
 	return true;
 }
 
-/* Conditions compare with run-time trip counts: the operations that make them hold their numbers in value->id. */
+/* Conditions compare with run-time trip counts: the operations that make them hold their numbers
+ * in value->id. */
 static void number_counts(struct builder *b, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t count = op->code == OP_FOR ? -1 : timing_run_time_at(op, b->detail.extents, b->detail.extent);
+		int64_t count = op->code == OP_FOR
+		        ? -1
+		        : timing_run_time_at(op, b->detail.extents, b->detail.extent);
 		if (count >= 0)
 			op->result[0]->id = (int)(count < INT32_MAX ? count : INT32_MAX);
 		if (op->code == OP_FOR)
@@ -441,13 +496,17 @@ static int64_t count_pipes(const struct builder *b, const struct block *block)
 	int64_t count = 0;
 	for (const struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
-			count += flattens(op) ? 1 : timing_trips(op, b->detail.extents, b->detail.extent) * count_pipes(b, op->region[0]);
+			count += flattens(op)
+			        ? 1
+			        : timing_trips(op, b->detail.extents, b->detail.extent) *
+			                count_pipes(b, op->region[0]);
 	return count;
 }
 
 static bool build_process(struct builder *b)
 {
-	const struct op *function = module_find_after(b->module, b->function, attr_text_or(b->call, KEY_CALLEE, ""));
+	const struct op *function =
+	        module_find_after(b->module, b->function, attr_text_or(b->call, KEY_CALLEE, ""));
 	b->function = function;
 	b->process = ARENA_NEW(b->arena, struct token_process);
 	b->flushes = text_same(attr_text_or(function, KEY_STREAM_STYLE, "stp"), "flp");
@@ -458,7 +517,8 @@ static bool build_process(struct builder *b)
 	number_counts(b, function->region[0]);
 	b->stretches = 2 * b->detail.stretches / (1 + count_pipes(b, function->region[0]));
 	b->stretches = b->stretches > STRETCHES_LEAST ? b->stretches : STRETCHES_LEAST;
-	if (!add_wait(b, PROCESS_CYCLES / 2) || !build_block(b, function->region[0]) || !add_wait(b, PROCESS_CYCLES - PROCESS_CYCLES / 2))
+	if (!add_wait(b, PROCESS_CYCLES / 2) || !build_block(b, function->region[0]) ||
+	        !add_wait(b, PROCESS_CYCLES - PROCESS_CYCLES / 2))
 		return false;
 	VEC_PUSH(b->arena, &b->network->processes, b->process);
 	return true;
@@ -468,14 +528,21 @@ static bool build_process(struct builder *b)
 
 static void add_channel(struct builder *b, const struct op *op)
 {
-	struct token_channel channel = {.blocks = op->code == OP_BLOCK_CHANNEL, .depth = op->result[0]->type->depth, .process = {-1, -1}};
+	struct token_channel channel = { .blocks = op->code == OP_BLOCK_CHANNEL,
+		.depth = op->result[0]->type->depth,
+		.process = { -1, -1 } };
 	op->result[0]->id = (int)b->network->channels.count;
 	VEC_PUSH(b->arena, &b->network->channels, channel);
 }
 
-static struct token_network *build_network(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail, bool *uneven)
+static struct token_network *build_network(struct arena *arena, const struct platform *platform,
+        const struct module *module, struct token_detail detail, bool *uneven)
 {
-	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail};
+	struct builder b = { .arena = arena,
+		.platform = platform,
+		.module = module,
+		.network = ARENA_NEW(arena, struct token_network),
+		.detail = detail };
 	const struct op *function = module_main(module);
 	b.function = function;
 	b.shared = bundle_shared(arena, function);
@@ -495,7 +562,8 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 	return b.network;
 }
 
-struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail)
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform,
+        const struct module *module, struct token_detail detail)
 {
 	bool uneven = false;
 	struct map own = map_new(arena);

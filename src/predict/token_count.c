@@ -1,40 +1,47 @@
-/* The token model without times.  Processes only read and write channels, and what they do does not depend on data; so which words pass under given depths is the same for every order in which
- * processes run (Kahn), and the launch that stops under some depths goes on from where it stopped under deeper ones. */
+/* The token model without times.  Processes only read and write channels, and what they do does
+ * not depend on data; so which words pass under given depths is the same for every order in
+ * which processes run (Kahn), and the launch that stops under some depths goes on from where it
+ * stopped under deeper ones. */
 #include "predict/token.h"
 
-#define LAYERS_SEEN 3         /* the first ones: the second of them and the third may be any two that are alike */
+/* the first ones: the second of them and the third may be any two that are alike */
+#define LAYERS_SEEN 3
 
-struct position {             /* of a process when a layer is over */
-	int64_t layers, steps, windows;   /* layers that are over; what is done of the one at hand */
+struct position { /* of a process when a layer is over */
+	/* layers that are over; what is done of the one at hand */
+	int64_t layers, steps, windows;
 };
 
 struct counter_process {
 	const struct token_process *process;
-	size_t step;              /* steps done */
+	size_t step; /* steps done */
 	bool ended, queued, running;
-	int64_t layers;           /* that are over, but for the last */
-	int64_t window;           /* of the pipe at hand: windows done */
-	int64_t *base;            /* [accesses] words of the channel before the pipe */
-	int64_t *limit, *stop;    /* [accesses] words that were possible when it was last asked, and the first window that they are not enough for */
+	int64_t layers; /* that are over, but for the last */
+	int64_t window; /* of the pipe at hand: windows done */
+	int64_t *base;  /* [accesses] words of the channel before the pipe */
+	/* [accesses] words that were possible when it was last asked, and the first window that
+	 * they are not enough for */
+	int64_t *limit, *stop;
 	struct position seen[LAYERS_SEEN];
 };
 
 struct counter_channel {
 	int64_t moved[TOKEN_SIDES];
-	int64_t depth;            /* as the caller had it when the run began; 0: without limit */
-	int64_t limit[TOKEN_SIDES];       /* words that the side may have passed */
+	int64_t depth;              /* as the caller had it when the run began; 0: without limit */
+	int64_t limit[TOKEN_SIDES]; /* words that the side may have passed */
 	bool waiting[TOKEN_SIDES];
-	int64_t occupancy[LAYERS_SEEN];        /* words when a layer is over */
+	int64_t occupancy[LAYERS_SEEN]; /* words when a layer is over */
 };
 
 struct token_counter {
 	struct arena *arena;
 	const struct token_network *network;
-	const int64_t *depth;     /* the caller's */
+	const int64_t *depth; /* the caller's */
 	bool in_order;
-	bool by_layer;            /* no layer begins before the one before it is over, */
-	int64_t overlapped_layers;            /* but others' by so many where a process begins layers itself */
-	int64_t layer, layers;    /* layer: the one that runs */
+	bool by_layer; /* no layer begins before the one before it is over, */
+	/* but others' by so many where a process begins layers itself */
+	int64_t overlapped_layers;
+	int64_t layer, layers; /* layer: the one that runs */
 	struct counter_channel *channel;
 	struct counter_process *process, **queue;
 	int first, queued;
@@ -46,15 +53,22 @@ static void wake(struct token_counter *c, int number)
 	if (!process || process->queued || process->ended)
 		return;
 	process->queued = true;
-	int place = c->first + c->queued++, processes = (int)c->network->processes.count;
+	int place = c->first + c->queued++;
+	int processes = (int)c->network->processes.count;
 	c->queue[place < processes ? place : place - processes] = process;
 }
 
-struct token_counter *token_counter_new(struct arena *arena, const struct token_network *network, const int64_t *depth, bool in_order)
+struct token_counter *token_counter_new(struct arena *arena, const struct token_network *network,
+        const int64_t *depth, bool in_order)
 {
 	struct token_counter *c = ARENA_NEW(arena, struct token_counter);
 	int processes = (int)network->processes.count;
-	*c = (struct token_counter){.arena = arena, .network = network, .depth = depth, .in_order = in_order, .by_layer = network->skipped > 0, .layers = network->layers};
+	*c = (struct token_counter){ .arena = arena,
+		.network = network,
+		.depth = depth,
+		.in_order = in_order,
+		.by_layer = network->skipped > 0,
+		.layers = network->layers };
 	c->overlapped_layers = c->by_layer && network->overlaps_layers;
 	c->channel = ARENA_ARRAY(arena, struct counter_channel, network->channels.count + 1);
 	c->process = ARENA_ARRAY(arena, struct counter_process, processes + 1);
@@ -63,8 +77,11 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 		const struct token_process *process = network->processes.data[i];
 		int most = 0;
 		for (size_t s = 0; s < process->steps.count; s++)
-			most = process->steps.data[s].pipe && process->steps.data[s].pipe->accesses > most ? process->steps.data[s].pipe->accesses : most;
-		c->process[i] = (struct counter_process){.process = process};
+			most = process->steps.data[s].pipe &&
+			                process->steps.data[s].pipe->accesses > most
+			        ? process->steps.data[s].pipe->accesses
+			        : most;
+		c->process[i] = (struct counter_process){ .process = process };
 		c->process[i].base = ARENA_ARRAY(arena, int64_t, most + 1);
 		c->process[i].limit = ARENA_ARRAY(arena, int64_t, most + 1);
 		c->process[i].stop = ARENA_ARRAY(arena, int64_t, most + 1);
@@ -79,7 +96,8 @@ static void set_limits(struct token_counter *c)
 		struct counter_channel *channel = &c->channel[i];
 		channel->depth = fixed->blocks ? fixed->depth : c->depth[i];
 		channel->limit[TOKEN_READER] = channel->moved[TOKEN_WRITER];
-		channel->limit[TOKEN_WRITER] = channel->depth ? channel->moved[TOKEN_READER] + channel->depth : INT64_MAX;
+		channel->limit[TOKEN_WRITER] =
+		        channel->depth ? channel->moved[TOKEN_READER] + channel->depth : INT64_MAX;
 	}
 }
 
@@ -106,19 +124,22 @@ static bool blocked(struct token_counter *c, int number, enum token_side side)
 	return false;
 }
 
-static void begin_pipe(const struct token_counter *c, struct counter_process *process, const struct token_pipe *pipe)
+static void begin_pipe(const struct token_counter *c, struct counter_process *process,
+        const struct token_pipe *pipe)
 {
 	process->running = true;
 	process->window = 0;
 	for (int i = 0; i < pipe->accesses; i++) {
 		process->limit[i] = -1;
 		if (pipe->access[i].channel >= 0)
-			process->base[i] = c->channel[pipe->access[i].channel].moved[pipe->access[i].side];
+			process->base[i] =
+			        c->channel[pipe->access[i].channel].moved[pipe->access[i].side];
 	}
 }
 
 /* The first window that an access is not possible in. */
-static int64_t possible(const struct token_counter *c, struct counter_process *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
+static int64_t possible(const struct token_counter *c, struct counter_process *process,
+        const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct token_access *access = &pipe->access[i];
@@ -127,7 +148,10 @@ static int64_t possible(const struct token_counter *c, struct counter_process *p
 		int64_t limit = c->channel[access->channel].limit[access->side] - process->base[i];
 		if (limit != process->limit[i]) {
 			process->limit[i] = limit;
-			process->stop[i] = limit < access->pattern.accesses ? token_at(&access->pattern, limit) + (c->in_order ? 0 : access->lag) : INT64_MAX;
+			process->stop[i] = limit < access->pattern.accesses
+			        ? token_at(&access->pattern, limit) +
+			                (c->in_order ? 0 : access->lag)
+			        : INT64_MAX;
 		}
 		if (process->stop[i] < to) {
 			to = process->stop[i];
@@ -150,25 +174,31 @@ static bool over(struct counter_process *process, int64_t layer)
 	return false;
 }
 
-static bool run_pipe(struct token_counter *c, struct counter_process *process, const struct token_pipe *pipe, int64_t *work)
+static bool run_pipe(struct token_counter *c, struct counter_process *process,
+        const struct token_pipe *pipe, int64_t *work)
 {
 	int64_t windows = c->in_order ? pipe->iterations : pipe->windows;
 	if (!process->running)
 		begin_pipe(c, process, pipe);
 	while (process->window < windows) {
 		const struct token_access *stops = NULL;
-		int64_t allowed = layers_allowed(c, process) * pipe->layer, most = c->by_layer && pipe->layer && allowed < windows ? allowed : windows;
+		int64_t allowed = layers_allowed(c, process) * pipe->layer;
+		int64_t most = c->by_layer && pipe->layer && allowed < windows ? allowed : windows;
 		int64_t to = possible(c, process, pipe, most, &stops);
 		*work += 1;
 		if (to <= process->window)
-			return stops ? blocked(c, stops->channel, stops->side) : over(process, pipe->layer);
+			return stops ? blocked(c, stops->channel, stops->side)
+			             : over(process, pipe->layer);
 		process->window = to;
 		for (int i = 0; i < pipe->accesses; i++) {
 			const struct token_access *access = &pipe->access[i];
 			int64_t iteration = to - (c->in_order ? 0 : access->lag);
-			if (access->channel < 0 || !access->moves || iteration <= 0 || !access->pattern.accesses)
+			if (access->channel < 0 || !access->moves || iteration <= 0 ||
+			        !access->pattern.accesses)
 				continue;
-			int64_t made = iteration < pipe->iterations ? token_before(&access->pattern, iteration) : access->pattern.accesses;
+			int64_t made = iteration < pipe->iterations
+			        ? token_before(&access->pattern, iteration)
+			        : access->pattern.accesses;
 			pass(c, access->channel, access->side, process->base[i] + made);
 		}
 	}
@@ -192,13 +222,15 @@ static void resume(struct token_counter *c, struct counter_process *process, int
 {
 	const struct token_process *fixed = process->process;
 	for (; process->step < fixed->steps.count; process->step++) {
-		while ((size_t)process->layers < fixed->layer.count && fixed->layer.data[process->layers] == process->step)
+		while ((size_t)process->layers < fixed->layer.count &&
+		        fixed->layer.data[process->layers] == process->step)
 			process->layers++;
 		if (c->by_layer && process->layers >= layers_allowed(c, process))
 			return;
 		const struct token_step *step = &fixed->steps.data[process->step];
 		*work += step->access != NULL;
-		if ((step->access && !run_access(c, step->access)) || (step->pipe && !run_pipe(c, process, step->pipe, work)))
+		if ((step->access && !run_access(c, step->access)) ||
+		        (step->pipe && !run_pipe(c, process, step->pipe, work)))
 			return;
 	}
 	process->ended = true;
@@ -210,7 +242,8 @@ static bool layer_over(const struct token_counter *c)
 	bool over = c->by_layer && c->layer < c->layers - 1 - c->overlapped_layers;
 	for (size_t i = 0; over && i < c->network->processes.count; i++) {
 		const struct counter_process *process = &c->process[i];
-		bool paces = c->overlapped_layers ? process->process->overlaps_layers : process->process->rolled > 0;
+		bool paces = c->overlapped_layers ? process->process->overlaps_layers
+		                                  : process->process->rolled > 0;
 		over = process->ended || !paces || process->layers > c->layer;
 	}
 	return over;
@@ -219,20 +252,25 @@ static bool layer_over(const struct token_counter *c)
 static struct position position_of(const struct counter_process *process)
 {
 	const struct token_process *fixed = process->process;
-	const struct token_pipe *pipe = process->running ? fixed->steps.data[process->step].pipe : NULL;
-	int64_t layers = process->layers, windows = pipe ? process->window : 0;
+	const struct token_pipe *pipe =
+	        process->running ? fixed->steps.data[process->step].pipe : NULL;
+	int64_t layers = process->layers;
+	int64_t windows = pipe ? process->window : 0;
 	if (pipe && pipe->layer) {
 		layers = windows / pipe->layer;
 		windows %= pipe->layer;
 	}
-	size_t begun = layers > 0 && (size_t)layers <= fixed->layer.count ? fixed->layer.data[layers - 1] : 0;
-	return (struct position){layers, (int64_t)(process->step - begun), windows};
+	size_t begun = layers > 0 && (size_t)layers <= fixed->layer.count
+	        ? fixed->layer.data[layers - 1]
+	        : 0;
+	return (struct position){ layers, (int64_t)(process->step - begun), windows };
 }
 
 static void next_layer(struct token_counter *c)
 {
 	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->channels.count; i++)
-		c->channel[i].occupancy[c->layer] = c->channel[i].moved[TOKEN_WRITER] - c->channel[i].moved[TOKEN_READER];
+		c->channel[i].occupancy[c->layer] =
+		        c->channel[i].moved[TOKEN_WRITER] - c->channel[i].moved[TOKEN_READER];
 	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->processes.count; i++)
 		c->process[i].seen[c->layer] = position_of(&c->process[i]);
 	c->layer++;
@@ -255,7 +293,8 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 		wake_all(c);
 		while (c->queued && done <= budget) {
 			struct counter_process *process = c->queue[c->first];
-			c->first = c->first + 1 < (int)c->network->processes.count ? c->first + 1 : 0;
+			c->first =
+			        c->first + 1 < (int)c->network->processes.count ? c->first + 1 : 0;
 			c->queued--;
 			process->queued = false;
 			resume(c, process, &done);
@@ -283,14 +322,18 @@ bool token_counter_full(const struct token_counter *c, int channel)
 /* From layer to layer a process does the same, or nothing. */
 static bool stands_alike(const struct counter_process *process)
 {
-	const struct position *before = &process->seen[LAYERS_SEEN - 2], *after = before + 1;
-	bool begun = before->layers > 0 && after->layers == before->layers + 1, idle = !process->process->rolled && after->layers == before->layers;
-	return (begun || idle) && before->steps == after->steps && before->windows == after->windows;
+	const struct position *before = &process->seen[LAYERS_SEEN - 2];
+	const struct position *after = before + 1;
+	bool begun = before->layers > 0 && after->layers == before->layers + 1,
+	     idle = !process->process->rolled && after->layers == before->layers;
+	return (begun || idle) && before->steps == after->steps &&
+	        before->windows == after->windows;
 }
 
 bool token_counter_ends_all(const struct token_counter *c)
 {
-	bool holds = !c->by_layer || (c->network->alike && c->layers > LAYERS_SEEN + c->overlapped_layers);
+	bool holds = !c->by_layer ||
+	        (c->network->alike && c->layers > LAYERS_SEEN + c->overlapped_layers);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->processes.count; i++)
 		holds = stands_alike(&c->process[i]);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->channels.count; i++)

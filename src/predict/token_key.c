@@ -6,7 +6,8 @@ enum mark { MARK_LOOP = 'l', MARK_NUMBER = 'n', MARK_MAP = 'm', MARK_OP = 'o' };
 /* Quicker than printing. */
 static void add_number(struct text *key, enum mark mark, int64_t number)
 {
-	char digit[2 + 64 / 4], *at = digit;
+	char digit[2 + 64 / 4];
+	char *at = digit;
 	*at++ = (char)mark;
 	uint64_t left = (uint64_t)number;
 	do {
@@ -19,7 +20,8 @@ static void add_number(struct text *key, enum mark mark, int64_t number)
 static bool add_map(struct text *key, const struct op *op)
 {
 	const struct attr *attr = attr_get(op, KEY_MAP);
-	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
+	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands ||
+	        attr->map.results != 1)
 		return false;
 	add_number(key, MARK_MAP, affine_constant(attr->map, 0));
 	for (int i = 0; i < op->operands; i++)
@@ -34,7 +36,10 @@ static bool add_op(struct text *key, const struct op *op, const struct token_loo
 	add_number(key, MARK_OP, op->code);
 	if (op->code == OP_CONSTANT) {
 		known &= value && (value->kind == ATTR_INTEGER || value->kind == ATTR_BOOL);
-		add_number(key, MARK_NUMBER, !known ? 0 : value->kind == ATTR_BOOL ? value->integer != 0 : value->integer);
+		add_number(key, MARK_NUMBER,
+		        !known                             ? 0
+		                : value->kind == ATTR_BOOL ? value->integer != 0
+		                                           : value->integer);
 	} else if (op->code == OP_APPLY) {
 		known &= add_map(key, op);
 	} else {
@@ -42,13 +47,16 @@ static bool add_op(struct text *key, const struct op *op, const struct token_loo
 		add_number(key, MARK_NUMBER, attr_integer_or(op, KEY_PREDICATE, -1));
 	}
 	for (int i = 0; known && i < op->operands; i++)
-		known = type_is_whole(op->operand[i]->type) && token_key_add(key, op->operand[i], loop, low);
+		known = type_is_whole(op->operand[i]->type) &&
+		        token_key_add(key, op->operand[i], loop, low);
 	return known;
 }
 
-bool token_key_add(struct text *key, const struct value *value, const struct token_loop *loop, int low)
+bool token_key_add(
+        struct text *key, const struct value *value, const struct token_loop *loop, int low)
 {
-	if (value->def && value->def->code != OP_CMPI && attr_get(value->def, KEY_STREAM_RUN_TIME)) {
+	if (value->def && value->def->code != OP_CMPI &&
+	        attr_get(value->def, KEY_STREAM_RUN_TIME)) {
 		add_number(key, MARK_NUMBER, value->id);
 		return true;
 	}

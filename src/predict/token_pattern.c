@@ -14,7 +14,8 @@ int64_t token_before_digits(const struct token_pattern *pattern, int64_t iterati
 		iteration -= value * digit->inside;
 		int64_t below = digit->before ? digit->before[value] : value;
 		count += below * digit->inside_active;
-		bool active = value < digit->trips && (!digit->before || digit->before[value + 1] > below);
+		bool active = value < digit->trips &&
+		        (!digit->before || digit->before[value + 1] > below);
 		if (!active)
 			return count;
 	}
@@ -48,15 +49,18 @@ static bool looks_at_first(const struct value *value, bool *others)
 {
 	bool looks = !value->def && value->type->kind == TYPE_INDEX && !value->id;
 	*others |= !value->def && !looks;
-	for (int i = 0; value->def && !attr_get(value->def, KEY_STREAM_RUN_TIME) && i < value->def->operands; i++)
+	for (int i = 0; value->def && !attr_get(value->def, KEY_STREAM_RUN_TIME) &&
+	        i < value->def->operands;
+	        i++)
 		looks |= looks_at_first(value->def->operand[i], others);
 	return looks;
 }
 
 static bool same_number(const struct value *value, const struct token_loop *loop)
 {
-	struct token_loop whole = {.trips = loop->trips + loop->skipped, .counter = 1};
-	int64_t first, number;
+	struct token_loop whole = { .trips = loop->trips + loop->skipped, .counter = 1 };
+	int64_t first;
+	int64_t number;
 	bool same = condition_number(value, &whole, &first);
 	for (whole.counter = 2; same && whole.counter < whole.trips - 1; whole.counter++)
 		same = condition_number(value, &whole, &number) && number == first;
@@ -71,7 +75,9 @@ bool token_same_between(const struct value *when, const struct token_loop *loop)
 		return true;
 	if (!others)
 		return same_number(when, loop);
-	bool parts = op && (op->code == OP_ANDI || op->code == OP_ORI || op->code == OP_XORI || op->code == OP_SELECT);
+	bool parts = op &&
+	        (op->code == OP_ANDI || op->code == OP_ORI || op->code == OP_XORI ||
+	                op->code == OP_SELECT);
 	for (int i = 0; parts && i < op->operands; i++)
 		parts = token_same_between(op->operand[i], loop);
 	return parts;
@@ -79,9 +85,9 @@ bool token_same_between(const struct value *when, const struct token_loop *loop)
 
 /* --- patterns */
 
-struct part {                 /* of a conjunction */
+struct part { /* of a conjunction */
 	const struct value *value;
-	int low, high;            /* the loops it looks at; low > high: none of them */
+	int low, high; /* the loops it looks at; low > high: none of them */
 };
 
 struct conjunction {
@@ -103,11 +109,12 @@ static void find_loops(const struct value *value, struct part *part, int first)
 static bool split(struct conjunction *c, const struct value *value)
 {
 	const struct op *op = value->def;
-	if (op && op->code == OP_ANDI && op->result[0]->type->kind == TYPE_INTEGER && op->result[0]->type->width == 1)
+	if (op && op->code == OP_ANDI && op->result[0]->type->kind == TYPE_INTEGER &&
+	        op->result[0]->type->width == 1)
 		return split(c, op->operand[0]) && split(c, op->operand[1]);
 	if (c->parts == PARTS)
 		return false;
-	struct part part = {value, c->last + 1, c->first - 1};
+	struct part part = { value, c->last + 1, c->first - 1 };
 	find_loops(value, &part, c->first);
 	c->part[c->parts++] = part;
 	return true;
@@ -118,7 +125,8 @@ static bool ever_holds(const struct conjunction *c, const struct token_loop *loo
 {
 	*holds = true;
 	for (int i = 0; i < c->parts && *holds; i++)
-		if (c->part[i].low > c->part[i].high && !token_condition(c->part[i].value, loop, holds))
+		if (c->part[i].low > c->part[i].high &&
+		        !token_condition(c->part[i].value, loop, holds))
 			return false;
 	return true;
 }
@@ -137,17 +145,20 @@ static bool looked_at(const struct conjunction *c, int low, int high)
 }
 
 /* Where the parts before one do not hold, nobody asks whether it depends on data. */
-static bool find_active(const struct conjunction *c, struct columns *columns, int low, int high, int count, bool *active)
+static bool find_active(const struct conjunction *c, struct columns *columns, int low, int high,
+        int count, bool *active)
 {
 	memset(active, true, (size_t)count);
 	for (int i = 0; i < c->parts && memchr(active, true, (size_t)count); i++)
-		if (looks_at(&c->part[i], low, high) && !columns_and(columns, c->part[i].value, active))
+		if (looks_at(&c->part[i], low, high) &&
+		        !columns_and(columns, c->part[i].value, active))
 			return false;
 	return true;
 }
 
 /* Lists the values of loops low … high at which the condition holds. */
-static bool list_values(struct arena *arena, struct arena *scratch, const struct conjunction *c, const struct token_loop *loop, int low, int high, struct token_digit *digit)
+static bool list_values(struct arena *arena, struct arena *scratch, const struct conjunction *c,
+        const struct token_loop *loop, int low, int high, struct token_digit *digit)
 {
 	struct columns *columns = columns_new(scratch, loop, low, high);
 	bool active[COLUMN];
@@ -155,7 +166,8 @@ static bool list_values(struct arena *arena, struct arena *scratch, const struct
 	digit->before = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->active = 0;
 	for (int64_t i = 0; i < digit->trips; i++) {
-		int64_t left = digit->trips - i, place = i % COLUMN;
+		int64_t left = digit->trips - i;
+		int64_t place = i % COLUMN;
 		int count = left < COLUMN ? (int)left : COLUMN;
 		if (!place)
 			columns_begin(columns, i, count);
@@ -172,17 +184,20 @@ static bool list_values(struct arena *arena, struct arena *scratch, const struct
 }
 
 /* What the values of a digit go with; NULL: no text says all of it. */
-static const char *key_of(struct arena *arena, const struct conjunction *c, const struct token_loop *loop, int low, int high)
+static const char *key_of(struct arena *arena, const struct conjunction *c,
+        const struct token_loop *loop, int low, int high)
 {
 	struct text key = text_new(arena);
 	bool known = true;
 	token_key_loops(&key, loop, low, high);
 	for (int i = 0; i < c->parts && known; i++)
-		known = !looks_at(&c->part[i], low, high) || token_key_add(&key, c->part[i].value, loop, low);
+		known = !looks_at(&c->part[i], low, high) ||
+		        token_key_add(&key, c->part[i].value, loop, low);
 	return known ? key.data : NULL;
 }
 
-static bool fill_digit(struct map *digits, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
+static bool fill_digit(struct map *digits, const struct conjunction *c, struct token_loop *loop,
+        int low, int high, struct token_digit *digit)
 {
 	digit->trips = 1;
 	for (int l = low; l <= high; l++)
@@ -223,27 +238,31 @@ static int group_end(const struct conjunction *c, int low)
 static void add_digit(struct token_pattern *pattern, struct token_digit digit)
 {
 	struct token_digit *last = pattern->digits ? &pattern->digit[pattern->digits - 1] : NULL;
-	if (last && !last->value && !digit.value && last->active == last->trips && digit.active == digit.trips)
+	if (last && !last->value && !digit.value && last->active == last->trips &&
+	        digit.active == digit.trips)
 		last->active = last->trips *= digit.trips;
 	else
 		pattern->digit[pattern->digits++] = digit;
 }
 
-bool token_pattern_make(struct arena *arena, struct map *digits, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern)
+bool token_pattern_make(struct arena *arena, struct map *digits, const struct value *when,
+        struct token_loop *loop, int first, int last, struct token_pattern *pattern)
 {
-	struct conjunction c = {.first = first, .last = last};
+	struct conjunction c = { .first = first, .last = last };
 	bool ever = true;
-	*pattern = (struct token_pattern){.digit = ARENA_ARRAY(arena, struct token_digit, last - first + 2)};
+	*pattern = (struct token_pattern){ .digit = ARENA_ARRAY(
+		                                   arena, struct token_digit, last - first + 2) };
 	if (!split(&c, when) || !ever_holds(&c, loop, &ever))
 		return false;
 	for (int l = first, high; l <= last; l = high + 1) {
-		struct token_digit digit = {0};
+		struct token_digit digit = { 0 };
 		high = group_end(&c, l);
 		if (!fill_digit(digits, &c, loop, l, high, &digit))
 			return false;
 		add_digit(pattern, digit);
 	}
-	int64_t inside = 1, active = 1;
+	int64_t inside = 1;
+	int64_t active = 1;
 	for (int i = pattern->digits - 1; i >= 0; i--) {
 		pattern->digit[i].inside = inside;
 		pattern->digit[i].inside_active = active;
@@ -251,6 +270,7 @@ bool token_pattern_make(struct arena *arena, struct map *digits, const struct va
 		active *= pattern->digit[i].active;
 	}
 	pattern->accesses = ever ? active : 0;
-	pattern->always = pattern->digits == 1 && !pattern->digit->value && pattern->digit->active == pattern->digit->trips;
+	pattern->always = pattern->digits == 1 && !pattern->digit->value &&
+	        pattern->digit->active == pattern->digit->trips;
 	return true;
 }

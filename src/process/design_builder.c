@@ -2,11 +2,15 @@
 #include "ir/launch_tokens.h"
 #include "process/process_builder.h"
 
-static struct value *add_channel(struct design *design, enum op_code code, const char *name, const struct type *type, bool in_layer)
+static struct value *add_channel(struct design *design, enum op_code code, const char *name,
+        const struct type *type, bool in_layer)
 {
 	struct op *op = op_new(design->module, code, NOWHERE, 0, NULL, 1, &type);
-	attr_set(design->module, op, KEY_NAME, attr_string(design->module, text_format(design->module->arena, "%s_%d", name, design->serial++)));
-	attr_set(design->module, op, KEY_STREAM_IN_LAYER, in_layer ? attr_unit(design->module) : NULL);
+	attr_set(design->module, op, KEY_NAME,
+	        attr_string(design->module,
+	                text_format(design->module->arena, "%s_%d", name, design->serial++)));
+	attr_set(design->module, op, KEY_STREAM_IN_LAYER,
+	        in_layer ? attr_unit(design->module) : NULL);
 	if (design->last_channel && design->last_channel->next)
 		op_insert_before(design->last_channel->next, op);
 	else if (!design->last_channel && design->block->first)
@@ -17,39 +21,48 @@ static struct value *add_channel(struct design *design, enum op_code code, const
 	return op->result[0];
 }
 
-struct value *design_fifo(struct design *design, const char *name, const struct type *word, int64_t depth)
+struct value *design_fifo(
+        struct design *design, const char *name, const struct type *word, int64_t depth)
 {
-	return add_channel(design, OP_FIFO, name, type_channel(design->module, TYPE_FIFO, word, depth < 2 ? 2 : depth), design->layers > 0);
+	return add_channel(design, OP_FIFO, name,
+	        type_channel(design->module, TYPE_FIFO, word, depth < 2 ? 2 : depth),
+	        design->layers > 0);
 }
 
-struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth)
+struct value *design_blocks(
+        struct design *design, const char *name, const struct type *block, int64_t depth)
 {
-	return add_channel(design, OP_BLOCK_CHANNEL, name, type_channel(design->module, TYPE_BLOCKS, block, depth), design->layers > 0);
+	return add_channel(design, OP_BLOCK_CHANNEL, name,
+	        type_channel(design->module, TYPE_BLOCKS, block, depth), design->layers > 0);
 }
 
-struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write)
+struct value *design_port(struct design *design, const char *name, const struct type *word,
+        const char *buffer, bool write)
 {
 	struct module *module = design->module;
 	int64_t unknown = -1;
-	struct value *port = block_add_argument(module, design->block, type_shaped(module, TYPE_MEMREF, 1, &unknown, word));
+	struct value *port = block_add_argument(
+	        module, design->block, type_shaped(module, TYPE_MEMREF, 1, &unknown, word));
 	struct named items[] = {
-		{key_name(KEY_STREAM_PORT), attr_string(module, text_format(module->arena, "m_%s", name))},
-		{key_name(KEY_STREAM_BUFFER), attr_string(module, buffer)},
-		{key_name(KEY_STREAM_CHANNEL), attr_integer(module, 0)},
-		{key_name(KEY_STREAM_DIRECTION), attr_string(module, write ? "write" : "read")},
+		{ key_name(KEY_STREAM_PORT),
+		        attr_string(module, text_format(module->arena, "m_%s", name)) },
+		{ key_name(KEY_STREAM_BUFFER), attr_string(module, buffer) },
+		{ key_name(KEY_STREAM_CHANNEL), attr_integer(module, 0) },
+		{ key_name(KEY_STREAM_DIRECTION), attr_string(module, write ? "write" : "read") },
 	};
 	VEC_PUSH(module->arena, &design->port_attrs, attr_dictionary(module, 4, items));
 	return port;
 }
 
-void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words, int segments, const struct attr *const *segment)
+void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words,
+        int segments, const struct attr *const *segment)
 {
 	struct module *module = design->module;
 	struct named items[] = {
-		{key_name(KEY_NAME), attr_string(module, name)},
-		{key_name(KEY_WORDS), attr_integer(module, words)},
-		{key_name(KEY_WORD), attr_type(module, word)},
-		{key_name(KEY_SEGMENTS), attr_array(module, segments, segment)},
+		{ key_name(KEY_NAME), attr_string(module, name) },
+		{ key_name(KEY_WORDS), attr_integer(module, words) },
+		{ key_name(KEY_WORD), attr_type(module, word) },
+		{ key_name(KEY_SEGMENTS), attr_array(module, segments, segment) },
 	};
 	VEC_PUSH(module->arena, &design->buffers, attr_dictionary(module, 4, items));
 }
@@ -63,7 +76,8 @@ void design_prefetch(struct design *design, struct value *fifo)
 static bool from_memory(const struct value *stream)
 {
 	const struct op *def = stream->def;
-	if (!def || def->code == OP_KERNEL || def->code == OP_FOR || def->code == OP_LOAD || def->code == OP_GATHER)
+	if (!def || def->code == OP_KERNEL || def->code == OP_FOR || def->code == OP_LOAD ||
+	        def->code == OP_GATHER)
 		return def && (def->code == OP_LOAD || def->code == OP_GATHER);
 	for (int j = 0; j < def->operands; j++)
 		if (!from_memory(def->operand[j]))
@@ -73,9 +87,16 @@ static bool from_memory(const struct value *stream)
 
 void design_begin(struct design *design, const struct op *op)
 {
-	struct run_time_trip *last_chunk = op && attr_get(op, KEY_LAST_CHUNK_ONLY) ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
+	struct run_time_trip *last_chunk = op && attr_get(op, KEY_LAST_CHUNK_ONLY)
+	        ? ARENA_NEW(design->module->arena, struct run_time_trip)
+	        : NULL;
 	if (last_chunk)
-		*last_chunk = (struct run_time_trip){.symbol = token_count_symbol(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .remaining = true, .last_chunk = true};
+		*last_chunk = (struct run_time_trip){ .symbol = token_count_symbol(design->source),
+			.plus = -rows_most(design->source),
+			.tile = 1,
+			.most = 1,
+			.remaining = true,
+			.last_chunk = true };
 	design->last_chunk = last_chunk;
 }
 
@@ -85,20 +106,29 @@ static bool flows_in_layer(const struct value *stream)
 	return parent->code == OP_FOR;
 }
 
-/* A stream becomes a FIFO that holds all words of one launch, or of one layer: then the processes can run one after the other, in the order of the
- * stream-level ops and layer by layer, and no process ever finds a FIFO full.  A network of processes that only read and write FIFOs and
- * that has one schedule that ends, ends under every schedule (Kahn), so nothing deadlocks.  size_fifos shortens those that need less. */
+/* A stream becomes a FIFO that holds all words of one launch, or of one layer: then the
+ * processes can run one after the other, in the order of the stream-level ops and layer by
+ * layer, and no process ever finds a FIFO full.  A network of processes that only read and write
+ * FIFOs and that has one schedule that ends, ends under every schedule (Kahn), so nothing
+ * deadlocks.  size_fifos shortens those that need less. */
 struct value *stream_fifo(struct design *design, const struct value *stream)
 {
-	if (stream->def && stream->def->code == OP_REASSOCIATE)          /* the same words */
+	if (stream->def && stream->def->code == OP_REASSOCIATE) /* the same words */
 		return stream_fifo(design, stream->def->operand[0]);
 	struct value *writable = (struct value *)(uintptr_t)stream;
 	if (!writable->data) {
 		const struct type *type = stream->type;
-		const char *name = stream->def && stream->def->code == OP_KERNEL ? stream->def->kernel->name : !stream->def ? "layer" : stream->def->code == OP_FOR ? "layers" : op_info[stream->def->code].name + 7;
+		const char *name = stream->def && stream->def->code == OP_KERNEL
+		        ? stream->def->kernel->name
+		        : !stream->def                ? "layer"
+		        : stream->def->code == OP_FOR ? "layers"
+		                                      : op_info[stream->def->code].name + 7;
 		int64_t words = itensor_tiles(type->itensor);
-		const struct type *fifo = type_channel(design->module, TYPE_FIFO, stream_word(design->module, type), words < 2 ? 2 : words);
-		struct value *channel = add_channel(design, OP_FIFO, text_format(design->module->arena, "s_%s", name), fifo, flows_in_layer(stream));
+		const struct type *fifo = type_channel(design->module, TYPE_FIFO,
+		        stream_word(design->module, type), words < 2 ? 2 : words);
+		struct value *channel = add_channel(design, OP_FIFO,
+		        text_format(design->module->arena, "s_%s", name), fifo,
+		        flows_in_layer(stream));
 		if (from_memory(stream))
 			design_prefetch(design, channel);
 		writable->data = channel;
@@ -108,5 +138,7 @@ struct value *stream_fifo(struct design *design, const struct value *stream)
 
 const struct attr *signature_of(const struct design *design, bool output, int index)
 {
-	return attr_get(design->source, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS)->items[index].value;
+	return attr_get(design->source, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS)
+	        ->items[index]
+	        .value;
 }

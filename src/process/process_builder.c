@@ -5,7 +5,8 @@ static const struct type *bool_type(struct process *p)
 	return type_integer(p->module, 1);
 }
 
-/* Does one contraction outside of all layers take what another one gives?  Then its words must leave the pipeline that they are in, whether others follow or not. */
+/* Does one contraction outside of all layers take what another one gives?  Then its words must
+ * leave the pipeline that they are in, whether others follow or not. */
 static bool has_phases(const struct block *main)
 {
 	int phases = 0;
@@ -17,24 +18,30 @@ static bool has_phases(const struct block *main)
 struct process process_new(struct design *design, const char *name)
 {
 	struct module *module = design->module;
-	struct process p = {.design = design, .module = module, .constants = map_new(module->arena)};
+	struct process p = {
+		.design = design, .module = module, .constants = map_new(module->arena)
+	};
 	p.function = op_new(module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL);
 	p.entry = p.block = block_new(module, p.function, 0);
-	attr_set(module, p.function, KEY_SYM_NAME, attr_string(module, text_format(module->arena, "p%d_%s", design->serial++, name)));
+	attr_set(module, p.function, KEY_SYM_NAME,
+	        attr_string(module, text_format(module->arena, "p%d_%s", design->serial++, name)));
 	attr_set(module, p.function, KEY_SYM_VISIBILITY, attr_string(module, "private"));
 	attr_set(module, p.function, KEY_STREAM_PROCESS, attr_unit(module));
-	attr_set(module, p.function, KEY_STREAM_STYLE, attr_string(module, design->layers || has_phases(design->source->region[0]) ? "flp" : "stp"));
+	attr_set(module, p.function, KEY_STREAM_STYLE,
+	        attr_string(module,
+	                design->layers || has_phases(design->source->region[0]) ? "flp" : "stp"));
 	attr_set(module, p.function, KEY_STREAM_DIE, attr_integer(module, 0));
 	if (design->layers)
-		attr_set(module, p.function, KEY_STREAM_LAYERS, attr_integer(module, design->layers));
-	process_last_chunk(&p);            /* process_finish closes it */
+		attr_set(module, p.function, KEY_STREAM_LAYERS,
+		        attr_integer(module, design->layers));
+	process_last_chunk(&p); /* process_finish closes it */
 	return p;
 }
 
 struct value *process_argument(struct process *p, struct value *channel, const char *name)
 {
 	struct module *module = p->module;
-	struct named item = {key_name(KEY_STREAM_NAME), attr_string(module, name)};
+	struct named item = { key_name(KEY_STREAM_NAME), attr_string(module, name) };
 	VEC_PUSH(module->arena, &p->channel, channel);
 	VEC_PUSH(module->arena, &p->argument_attrs, attr_dictionary(module, 1, &item));
 	return block_add_argument(module, p->entry, channel->type);
@@ -46,21 +53,28 @@ void process_finish(struct process *p)
 	while (p->block != p->entry)
 		process_close(p, 1);
 	op_append(p->entry, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, p->channel.count + 1);
+	const struct type **types =
+	        ARENA_ARRAY(module->arena, const struct type *, p->channel.count + 1);
 	for (size_t i = 0; i < p->channel.count; i++)
 		types[i] = p->channel.data[i]->type;
-	attr_set(module, p->function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, (int)p->channel.count, types, 0, NULL)));
-	attr_set(module, p->function, KEY_ARG_ATTRS, attr_array(module, (int)p->argument_attrs.count, p->argument_attrs.data));
+	attr_set(module, p->function, KEY_FUNCTION_TYPE,
+	        attr_type(module, type_function(module, (int)p->channel.count, types, 0, NULL)));
+	attr_set(module, p->function, KEY_ARG_ATTRS,
+	        attr_array(module, (int)p->argument_attrs.count, p->argument_attrs.data));
 	op_append(module_body(module), p->function);
-	struct op *call = op_new(module, OP_CALL, NOWHERE, (int)p->channel.count, p->channel.data, 0, NULL);
-	attr_set(module, call, KEY_CALLEE, attr_symbol(module, attr_text_or(p->function, KEY_SYM_NAME, "")));
+	struct op *call =
+	        op_new(module, OP_CALL, NOWHERE, (int)p->channel.count, p->channel.data, 0, NULL);
+	attr_set(module, call, KEY_CALLEE,
+	        attr_symbol(module, attr_text_or(p->function, KEY_SYM_NAME, "")));
 	op_append(p->design->block, call);
 }
 
 struct value *process_token_count(struct process *p, const struct launch_tokens *rows)
 {
-	struct value *count[2] = {rows->tiles ? process_trip_count(p, rows->tiles, 1) : make_index(p, rows->most / rows->tile), rows->each ? process_trip_count(p, rows->each, 1) : make_index(p, rows->tile)};
-	const int64_t step[2] = {rows->tile, 1};
+	struct value *count[2] = { rows->tiles ? process_trip_count(p, rows->tiles, 1)
+		                               : make_index(p, rows->most / rows->tile),
+		rows->each ? process_trip_count(p, rows->each, 1) : make_index(p, rows->tile) };
+	const int64_t step[2] = { rows->tile, 1 };
 	return make_address(p, 2, count, step, -rows->tile);
 }
 
@@ -69,18 +83,21 @@ struct value *process_loop(struct process *p, int64_t trips)
 	return process_loop_run_time(p, trips, NULL);
 }
 
-struct value *process_loop_run_time(struct process *p, int64_t trips, const struct run_time_trip *run_time)
+struct value *process_loop_run_time(
+        struct process *p, int64_t trips, const struct run_time_trip *run_time)
 {
 	int64_t times = run_time ? trips / run_time->most : 1;
-	struct value *counter = process_loop_value(p, run_time ? process_trip_count(p, run_time, times) : make_index(p, trips));
+	struct value *counter = process_loop_value(
+	        p, run_time ? process_trip_count(p, run_time, times) : make_index(p, trips));
 	if (run_time)
-		attr_set(p->module, p->block->parent, KEY_STREAM_RUN_TIME, run_time_attr(p->module, run_time, times));
+		attr_set(p->module, p->block->parent, KEY_STREAM_RUN_TIME,
+		        run_time_attr(p->module, run_time, times));
 	return counter;
 }
 
 struct value *process_loop_value(struct process *p, struct value *trips)
 {
-	struct value *bounds[3] = {make_index(p, 0), trips, make_index(p, 1)};
+	struct value *bounds[3] = { make_index(p, 0), trips, make_index(p, 1) };
 	struct op *loop = op_new(p->module, OP_FOR, NOWHERE, 3, bounds, 0, NULL);
 	op_append(p->block, loop);
 	p->block = block_new(p->module, loop, 0);
@@ -102,7 +119,8 @@ void process_mark(struct process *p, enum attr_key key)
 
 void process_pipeline(struct process *p, int interval)
 {
-	attr_set(p->module, p->block->parent, KEY_STREAM_PIPELINE, attr_integer(p->module, interval));
+	attr_set(p->module, p->block->parent, KEY_STREAM_PIPELINE,
+	        attr_integer(p->module, interval));
 }
 
 void process_close(struct process *p, int loops)
@@ -122,12 +140,14 @@ void process_layers(struct process *p)
 	process_mark(p, KEY_STREAM_LAYER);
 }
 
-int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
+int process_nest(
+        struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
 {
 	return process_nest_run_time(p, dims, trip, NULL, interval, counter);
 }
 
-int process_nest_run_time(struct process *p, int dims, const int64_t *trip, const struct run_time_trip *const *run_time, int interval, struct value **counter)
+int process_nest_run_time(struct process *p, int dims, const int64_t *trip,
+        const struct run_time_trip *const *run_time, int interval, struct value **counter)
 {
 	int opened = 0;
 	for (int i = 0; i < dims; i++) {
@@ -171,7 +191,8 @@ int process_word_pipeline(struct process *p, const struct type *stream)
 	return opened;
 }
 
-struct value *make_op(struct process *p, enum op_code code, const struct type *type, int operands, struct value *const *operand)
+struct value *make_op(struct process *p, enum op_code code, const struct type *type, int operands,
+        struct value *const *operand)
 {
 	return build(p->module, p->block, code, type, operands, operand);
 }
@@ -185,7 +206,8 @@ static void at_head(struct process *p, struct op *op)
 		op_append(p->entry, op);
 }
 
-static struct value *own_constant(struct process *p, const struct type *type, const struct attr *value)
+static struct value *own_constant(
+        struct process *p, const struct type *type, const struct attr *value)
 {
 	struct op *op = op_new(p->module, OP_CONSTANT, NOWHERE, 0, NULL, 1, &type);
 	attr_set(p->module, op, KEY_VALUE, value);
@@ -193,7 +215,8 @@ static struct value *own_constant(struct process *p, const struct type *type, co
 	return op->result[0];
 }
 
-static struct value *make_constant(struct process *p, const char *key, const struct type *type, const struct attr *value)
+static struct value *make_constant(
+        struct process *p, const char *key, const struct type *type, const struct attr *value)
 {
 	struct value *known = map_get(&p->constants, key);
 	if (known)
@@ -206,7 +229,8 @@ static struct value *make_constant(struct process *p, const char *key, const str
 struct value *make_index(struct process *p, int64_t number)
 {
 	const struct type *index = type_index(p->module);
-	return make_constant(p, text_format(p->module->arena, "%lld", (long long)number), index, attr_typed_integer(p->module, number, index));
+	return make_constant(p, text_format(p->module->arena, "%lld", (long long)number), index,
+	        attr_typed_integer(p->module, number, index));
 }
 
 struct value *make_unshared_index(struct process *p, int64_t number)
@@ -217,20 +241,25 @@ struct value *make_unshared_index(struct process *p, int64_t number)
 
 struct value *make_bool(struct process *p, bool value)
 {
-	return make_constant(p, value ? "true" : "false", bool_type(p), attr_bool(p->module, value));
+	return make_constant(
+	        p, value ? "true" : "false", bool_type(p), attr_bool(p->module, value));
 }
 
 struct value *make_number(struct process *p, double number, const struct type *type)
 {
 	const struct type *scalar = type_scalar(type);
-	const struct attr *value = type_is_real(scalar) ? attr_float(p->module, number, scalar) : attr_typed_integer(p->module, kernel_init_integer(number), scalar);
-	struct value *constant = make_constant(p, text_format(p->module->arena, "%a:%s", number, scalar->text), scalar, value);
+	const struct attr *value = type_is_real(scalar)
+	        ? attr_float(p->module, number, scalar)
+	        : attr_typed_integer(p->module, kernel_init_integer(number), scalar);
+	struct value *constant = make_constant(
+	        p, text_format(p->module->arena, "%a:%s", number, scalar->text), scalar, value);
 	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
 }
 
-static struct value *compare(struct process *p, int predicate, struct value *index, struct value *other)
+static struct value *compare(
+        struct process *p, int predicate, struct value *index, struct value *other)
 {
-	struct value *operand[2] = {index, other};
+	struct value *operand[2] = { index, other };
 	struct value *result = make_op(p, OP_CMPI, bool_type(p), 2, operand);
 	attr_set(p->module, result->def, KEY_PREDICATE, attr_integer(p->module, predicate));
 	return result;
@@ -265,7 +294,7 @@ struct value *make_and(struct process *p, struct value *left, struct value *righ
 {
 	if (!left || !right)
 		return left ? left : right;
-	struct value *operand[2] = {left, right};
+	struct value *operand[2] = { left, right };
 	return make_op(p, OP_ANDI, bool_type(p), 2, operand);
 }
 
@@ -274,13 +303,15 @@ struct value *make_condition(struct process *p, struct value *condition)
 	return condition ? condition : make_bool(p, true);
 }
 
-struct value *make_select(struct process *p, struct value *when, struct value *yes, struct value *no)
+struct value *make_select(
+        struct process *p, struct value *when, struct value *yes, struct value *no)
 {
-	struct value *operand[3] = {when, yes, no};
+	struct value *operand[3] = { when, yes, no };
 	return make_op(p, OP_SELECT, yes->type, 3, operand);
 }
 
-struct value *make_address(struct process *p, int dims, struct value *const *counter, const int64_t *stride, int64_t offset)
+struct value *make_address(struct process *p, int dims, struct value *const *counter,
+        const int64_t *stride, int64_t offset)
 {
 	struct value **used = ARENA_ARRAY(p->module->arena, struct value *, dims + 1);
 	int64_t *row = affine_rows(p->module->arena, dims, 1);
@@ -297,13 +328,15 @@ struct value *make_address(struct process *p, int dims, struct value *const *cou
 	if (count == 1 && row[0] == 1 && !offset)
 		return used[0];
 	struct value *address = make_op(p, OP_APPLY, type_index(p->module), count, used);
-	attr_set(p->module, address->def, KEY_MAP, attr_map(p->module, (struct affine_map){.dims = count, .results = 1, .coefficient = row}));
+	attr_set(p->module, address->def, KEY_MAP,
+	        attr_map(p->module,
+	                (struct affine_map){ .dims = count, .results = 1, .coefficient = row }));
 	return address;
 }
 
 struct value *make_divided(struct process *p, enum op_code code, struct value *number, int64_t by)
 {
-	struct value *operand[2] = {number, make_index(p, by)};
+	struct value *operand[2] = { number, make_index(p, by) };
 	return make_op(p, code, type_index(p->module), 2, operand);
 }
 
@@ -312,54 +345,58 @@ struct value *make_clamped(struct process *p, struct value *number, int64_t limi
 	const struct type *index = type_index(p->module);
 	if (number->type != index)
 		number = make_op(p, OP_INDEX_CAST, index, 1, &number);
-	struct value *low[2] = {number, make_index(p, 0)};
-	struct value *high[2] = {make_op(p, OP_MAXSI, index, 2, low), make_index(p, limit - 1)};
+	struct value *low[2] = { number, make_index(p, 0) };
+	struct value *high[2] = { make_op(p, OP_MAXSI, index, 2, low), make_index(p, limit - 1) };
 	return make_op(p, OP_MINSI, index, 2, high);
 }
 
 struct value *make_pop(struct process *p, struct value *when, struct value *fifo)
 {
-	struct value *operand[2] = {make_condition(p, when), fifo};
+	struct value *operand[2] = { make_condition(p, when), fifo };
 	return make_op(p, OP_POP, fifo->type->element, 2, operand);
 }
 
 void make_push(struct process *p, struct value *when, struct value *word, struct value *fifo)
 {
-	struct value *operand[3] = {make_condition(p, when), word, fifo};
+	struct value *operand[3] = { make_condition(p, when), word, fifo };
 	op_append(p->block, op_new(p->module, OP_PUSH, NOWHERE, 3, operand, 0, NULL));
 }
 
-struct value *make_array(struct process *p, const char *name, int64_t size, const struct type *element, int64_t partition)
+struct value *make_array(struct process *p, const char *name, int64_t size,
+        const struct type *element, int64_t partition)
 {
 	const struct type *type = type_shaped(p->module, TYPE_MEMREF, 1, &size, element);
 	struct op *array = op_new(p->module, OP_ALLOCA, NOWHERE, 0, NULL, 1, &type);
 	at_head(p, array);
 	attr_set(p->module, array, KEY_STREAM_NAME, attr_string(p->module, name));
 	if (partition > 1)
-		attr_set(p->module, array, KEY_STREAM_PARTITION, attr_integer(p->module, partition));
+		attr_set(
+		        p->module, array, KEY_STREAM_PARTITION, attr_integer(p->module, partition));
 	return array->result[0];
 }
 
 struct value *make_load(struct process *p, struct value *array, struct value *index)
 {
-	struct value *operand[2] = {array, index};
+	struct value *operand[2] = { array, index };
 	return make_op(p, OP_MEMREF_LOAD, array->type->element, 2, operand);
 }
 
 void make_store(struct process *p, struct value *word, struct value *array, struct value *index)
 {
-	struct value *operand[3] = {word, array, index};
+	struct value *operand[3] = { word, array, index };
 	op_append(p->block, op_new(p->module, OP_MEMREF_STORE, NOWHERE, 3, operand, 0, NULL));
 }
 
-void make_write(struct process *p, struct value *when, struct value *word, struct value *port, struct value *address)
+void make_write(struct process *p, struct value *when, struct value *word, struct value *port,
+        struct value *address)
 {
-	struct value *operand[4] = {make_condition(p, when), word, port, address};
+	struct value *operand[4] = { make_condition(p, when), word, port, address };
 	op_append(p->block, op_new(p->module, OP_WRITE, NOWHERE, 4, operand, 0, NULL));
 }
 
 /* inside: where there is a word; NULL: always. */
-static void widen_words(struct process *p, struct value *inside, struct value *from, struct value *to, int64_t parts, struct value *part)
+static void widen_words(struct process *p, struct value *inside, struct value *from,
+        struct value *to, int64_t parts, struct value *part)
 {
 	struct value *word = make_pop(p, inside, from);
 	struct value *array = make_array(p, "parts", parts, from->type->element, parts);
@@ -368,22 +405,28 @@ static void widen_words(struct process *p, struct value *inside, struct value *f
 	for (int64_t i = 0; i < parts - 1; i++)
 		joined[i] = make_load(p, array, make_index(p, i));
 	joined[parts - 1] = word;
-	make_push(p, make_equal(p, part, parts - 1), make_op(p, OP_JOIN_LANES, to->type->element, (int)parts, joined), to);
+	make_push(p, make_equal(p, part, parts - 1),
+	        make_op(p, OP_JOIN_LANES, to->type->element, (int)parts, joined), to);
 }
 
-static void narrow_words(struct process *p, struct value *from, struct value *to, struct value *part)
+static void narrow_words(
+        struct process *p, struct value *from, struct value *to, struct value *part)
 {
-	struct value *operand[2] = {make_pop(p, make_equal(p, part, 0), from), part};
+	struct value *operand[2] = { make_pop(p, make_equal(p, part, 0), from), part };
 	make_push(p, NULL, make_op(p, OP_SPLIT_LANES, to->type->element, 2, operand), to);
 }
 
-void add_cast(struct design *design, const char *name, struct value *from, struct value *to, const struct type *stream)
+void add_cast(struct design *design, const char *name, struct value *from, struct value *to,
+        const struct type *stream)
 {
-	int64_t narrow = type_lanes(from->type->element), wide = type_lanes(to->type->element);
+	int64_t narrow = type_lanes(from->type->element);
+	int64_t wide = type_lanes(to->type->element);
 	bool widens = narrow < wide;
-	int64_t parts = widens ? wide / narrow : narrow / wide, words = itensor_tiles(stream->itensor);
+	int64_t parts = widens ? wide / narrow : narrow / wide;
+	int64_t words = itensor_tiles(stream->itensor);
 	struct process p = process_new(design, name);
-	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y");
+	struct value *in = process_argument(&p, from, "x");
+	struct value *out = process_argument(&p, to, "y");
 	process_layers(&p);
 	int opened = stream->itensor->run_time || words > 1 ? process_word_loops(&p, stream) : 0;
 	struct value *part = process_loop(&p, parts);
@@ -398,14 +441,19 @@ void add_cast(struct design *design, const char *name, struct value *from, struc
 
 void add_pack(struct design *design, struct value *from, struct value *to, int64_t words)
 {
-	int64_t parts = type_lanes(to->type->element) / type_lanes(from->type->element), wide = (words + parts - 1) / parts;
+	int64_t parts = type_lanes(to->type->element) / type_lanes(from->type->element);
+	int64_t wide = (words + parts - 1) / parts;
 	struct process p = process_new(design, "pack");
-	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y");
+	struct value *in = process_argument(&p, from, "x");
+	struct value *out = process_argument(&p, to, "y");
 	process_layers(&p);
-	struct value *counter[2] = {process_loop(&p, wide), process_loop(&p, parts)};
-	const int64_t pitch[2] = {parts, 1};
+	struct value *counter[2] = { process_loop(&p, wide), process_loop(&p, parts) };
+	const int64_t pitch[2] = { parts, 1 };
 	process_pipeline(&p, 1);
-	widen_words(&p, words % parts ? make_compare(&p, 2, make_address(&p, 2, counter, pitch, 0), words) : NULL, in, out, parts, counter[1]);
+	widen_words(&p,
+	        words % parts ? make_compare(&p, 2, make_address(&p, 2, counter, pitch, 0), words)
+	                      : NULL,
+	        in, out, parts, counter[1]);
 	process_close(&p, 2 + (design->layers > 0));
 	process_finish(&p);
 }

@@ -1,13 +1,19 @@
-/* Loops of the kernels of attention on bytes: which parts of a product's loops they walk, keys in blocks. */
+/* Loops of the kernels of attention on bytes: which parts of a product's loops they walk, keys
+ * in blocks. */
 #include "base/number.h"
 #include "quantize/quantize_attention.h"
 
-#define KEYS_PER_RUN_MOST 16       /* keys that may be lanes, where the rows of a launch fill them */
-#define FEW_ROWS 8            /* rows of a launch that a key, or several at once, may serve before the next come; their sums wait side by side then */
+/* keys that may be lanes, where the rows of a launch fill them */
+#define KEYS_PER_RUN_MOST 16
+/* rows of a launch that a key, or several at once, may serve before the next come; their sums
+ * wait side by side then */
+#define FEW_ROWS 8
 
 void loop_map_add(struct loop_map *loop_map, int source, int64_t trip, int64_t step, bool reduction)
 {
-	loop_map->mapped_loop[loop_map->count++] = (struct mapped_loop){.source = source, .trip = trip, .step = step, .reduction = reduction};
+	loop_map->mapped_loop[loop_map->count++] = (struct mapped_loop){
+		.source = source, .trip = trip, .step = step, .reduction = reduction
+	};
 }
 
 bool keys_are_shared(const struct keys *keys)
@@ -21,7 +27,8 @@ int64_t keys_per_run(const struct keys *keys)
 	return power_of_two_in(keys->block, keys_at_once);
 }
 
-void loop_map_add_blocks(struct quantizer *q, const struct keys *keys, struct loop_map *loop_map, int source, bool reduction)
+void loop_map_add_blocks(struct quantizer *q, const struct keys *keys, struct loop_map *loop_map,
+        int source, bool reduction)
 {
 	if (keys->blocks == 1)
 		return;
@@ -38,17 +45,21 @@ void loop_map_add_block(const struct keys *keys, struct loop_map *loop_map, int 
 		loop_map_add(loop_map, source, keys_at_once, 1, false);
 }
 
-void loop_map_add_tokens(const struct attention *a, const struct contraction *c, struct loop_map *loop_map, bool share)
+void loop_map_add_tokens(const struct attention *a, const struct contraction *c,
+        struct loop_map *loop_map, bool share)
 {
 	const struct kernel *kernel = c->op->kernel;
 	for (int t = 0; t < c->tokens; t++)
-		if ((a->online_max && !kernel->operand[a->values.past].stride[c->token[t]]) == share)
-			loop_map_add(loop_map, c->token[t], kernel->loop[c->token[t]].extent, 1, false);
+		if ((a->online_max && !kernel->operand[a->values.past].stride[c->token[t]]) ==
+		        share)
+			loop_map_add(
+			        loop_map, c->token[t], kernel->loop[c->token[t]].extent, 1, false);
 }
 
 struct loop_map loop_map_none(struct quantizer *q, const struct op *op)
 {
-	return (struct loop_map){.mapped_loop = ARENA_ARRAY(q->module->arena, struct mapped_loop, op->kernel->loops + 4)};
+	return (struct loop_map){ .mapped_loop = ARENA_ARRAY(q->module->arena, struct mapped_loop,
+		                          op->kernel->loops + 4) };
 }
 
 void loop_map_walk(const struct loop_map *loop_map, const int64_t *stride, int64_t *to)
@@ -57,7 +68,8 @@ void loop_map_walk(const struct loop_map *loop_map, const int64_t *stride, int64
 		to[i] = stride[loop_map->mapped_loop[i].source] * loop_map->mapped_loop[i].step;
 }
 
-const struct type *loop_map_type(struct module *module, const struct loop_map *loop_map, const struct type *scalar)
+const struct type *loop_map_type(
+        struct module *module, const struct loop_map *loop_map, const struct type *scalar)
 {
 	int rank = 0;
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, loop_map->count + 1);
@@ -78,11 +90,15 @@ void loop_map_row_major(const struct loop_map *loop_map, int64_t *stride)
 	}
 }
 
-struct op *loop_map_kernel(struct quantizer *q, struct op *at, const char *suffix, const struct loop_map *loop_map, int operands, struct value *const *operand, const struct type *scalar)
+struct op *loop_map_kernel(struct quantizer *q, struct op *at, const char *suffix,
+        const struct loop_map *loop_map, int operands, struct value *const *operand,
+        const struct type *scalar)
 {
-	struct op *op = quantize_kernel(q, at, at->kernel->name, suffix, loop_map->count, operands, operand, loop_map_type(q->module, loop_map, scalar));
+	struct op *op = quantize_kernel(q, at, at->kernel->name, suffix, loop_map->count, operands,
+	        operand, loop_map_type(q->module, loop_map, scalar));
 	for (int i = 0; i < loop_map->count; i++)
-		op->kernel->loop[i] = (struct loop){loop_map->mapped_loop[i].trip, loop_map->mapped_loop[i].reduction, loop_map->mapped_loop[i].run_time};
+		op->kernel->loop[i] = (struct loop){ loop_map->mapped_loop[i].trip,
+			loop_map->mapped_loop[i].reduction, loop_map->mapped_loop[i].run_time };
 	loop_map_row_major(loop_map, op->kernel->result.stride);
 	return op;
 }
@@ -90,9 +106,11 @@ struct op *loop_map_kernel(struct quantizer *q, struct op *at, const char *suffi
 struct contraction keys_query(struct quantizer *q, const struct product *p)
 {
 	struct kernel *kernel = p->op->kernel;
-	struct contraction c = {.op = p->op, .x = p->x, .w = p->past, .bits = 8, .digits = 1};
+	struct contraction c = { .op = p->op, .x = p->x, .w = p->past, .bits = 8, .digits = 1 };
 	c.digit = ARENA_ARRAY(q->module->arena, struct digit, 1);
-	*c.digit = (struct digit){kernel->loop[p->reduction].extent, kernel->operand[p->x].stride[p->reduction], kernel->operand[p->past].stride[p->reduction]};
+	*c.digit = (struct digit){ kernel->loop[p->reduction].extent,
+		kernel->operand[p->x].stride[p->reduction],
+		kernel->operand[p->past].stride[p->reduction] };
 	c.token = ARENA_ARRAY(q->module->arena, int, kernel->loops);
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->reduction && kernel->operand[p->x].stride[l])
@@ -104,24 +122,29 @@ void loop_map_add_others(const struct product *p, struct loop_map *loop_map, int
 {
 	const struct kernel *kernel = p->op->kernel;
 	for (int l = 0; l < kernel->loops; l++)
-		if (l != p->key && l != p->reduction && l != but && !kernel->operand[p->past].stride[l] == !past)
+		if (l != p->key && l != p->reduction && l != but &&
+		        !kernel->operand[p->past].stride[l] == !past)
 			loop_map_add(loop_map, l, kernel->loop[l].extent, 1, false);
 }
 
-void loop_map_stride_over(struct quantizer *q, const struct loop_map *as, const struct loop_map *loop_map, int64_t *to)
+void loop_map_stride_over(struct quantizer *q, const struct loop_map *as,
+        const struct loop_map *loop_map, int64_t *to)
 {
 	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, as->count + 1);
 	loop_map_row_major(as, stride);
 	for (int i = 0; i < loop_map->count; i++) {
 		const struct mapped_loop *mapped_loop = &loop_map->mapped_loop[i];
 		to[i] = 0;
-		for (int e = as->count - 1; e >= 0; e--)          /* the outermost part of the same loop whose steps are no longer */
-			if (as->mapped_loop[e].source == mapped_loop->source && as->mapped_loop[e].step <= mapped_loop->step)
+		/* the outermost part of the same loop whose steps are no longer */
+		for (int e = as->count - 1; e >= 0; e--)
+			if (as->mapped_loop[e].source == mapped_loop->source &&
+			        as->mapped_loop[e].step <= mapped_loop->step)
 				to[i] = stride[e] * (mapped_loop->step / as->mapped_loop[e].step);
 	}
 }
 
-void loop_map_store_as(struct quantizer *q, const struct loop_map *as, const struct loop_map *loop_map, struct op *op)
+void loop_map_store_as(struct quantizer *q, const struct loop_map *as,
+        const struct loop_map *loop_map, struct op *op)
 {
 	loop_map_stride_over(q, as, loop_map, op->kernel->result.stride);
 	for (int i = 0; i < loop_map->count; i++)

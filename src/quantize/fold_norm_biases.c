@@ -1,23 +1,26 @@
-/* A vector that is added to what a contraction reads is multiplied by the weight once, offline: Σ_k (x[k] + v[k]) w[n, k] + b[n] = Σ_k x[k] w[n, k] + b'[n], with
- * b'[n] = b[n] + Σ_k v[k] w[n, k] and w as it is rounded.  v is not rounded to a byte any more.  So is the bias of a LayerNorm; what is left of it are products, whose factors may go behind the sums
+/* A vector that is added to what a contraction reads is multiplied by the weight once, offline:
+ * Σ_k (x[k] + v[k]) w[n, k] + b[n] = Σ_k x[k] w[n, k] + b'[n], with b'[n] = b[n] + Σ_k v[k] w[n,
+ * k] and w as it is rounded.  v is not rounded to a byte any more.  So is the bias of a
+ * LayerNorm; what is left of it are products, whose factors may go behind the sums
  * (defer_norm_factors.c).
- * Only where nothing but contractions that are quantised and add a bias of their own reads the sum: so no vector more is brought, and a head without one is as it was. */
+ * Only where nothing but contractions that are quantised and add a bias of their own reads the
+ * sum: so no vector more is brought, and a head without one is as it was. */
 #include "quantize/quantize.h"
 
 /* x + v of an elementwise kernel. */
 struct bias_source {
 	struct op *op;
-	int vector;               /* operand v */
-	int rest;                 /* node x */
-	int64_t numbers;          /* of v */
+	int vector;      /* operand v */
+	int rest;        /* node x */
+	int64_t numbers; /* of v */
 };
 
 /* A contraction that reads it. */
 struct bias_consumer {
 	struct op *op;
-	int bias;                 /* operand b */
+	int bias; /* operand b */
 	struct value *weight;
-	struct value *folded_bias;      /* b' */
+	struct value *folded_bias; /* b' */
 	struct quantized from;
 };
 
@@ -27,7 +30,8 @@ static int node_uses(const struct body *body, enum node_kind kind, int operand)
 	for (int n = 0; n < body->count; n++)
 		for (int a = 0; a < body_arguments(&body->node[n]); a++) {
 			const struct node *argument = &body->node[body->node[n].argument[a]];
-			uses += argument->kind == kind && (kind != NODE_OPERAND || argument->integer == operand);
+			uses += argument->kind == kind &&
+			        (kind != NODE_OPERAND || argument->integer == operand);
 		}
 	return uses;
 }
@@ -37,8 +41,10 @@ static bool lies_as_rows(const struct kernel *kernel, const struct access *acces
 {
 	bool rows = access_is_plain(access) && !access->offset && !kernel->result.offset;
 	for (int l = 0; rows && l < kernel->loops; l++) {
-		int64_t stride = kernel->result.stride[l], extent = kernel->loop[l].extent;
-		bool inside = stride * extent <= numbers && stride == access->stride[l], outside = stride % numbers == 0 && !access->stride[l];
+		int64_t stride = kernel->result.stride[l];
+		int64_t extent = kernel->loop[l].extent;
+		bool inside = stride * extent <= numbers && stride == access->stride[l],
+		     outside = stride % numbers == 0 && !access->stride[l];
 		rows = extent == 1 || inside || outside;
 	}
 	return rows;
@@ -51,10 +57,13 @@ static bool find_bias_source(const struct quantizer *q, struct op *op, struct bi
 	for (int a = 0; last->kind == NODE_OP && last->code == OP_ADDF && a < 2; a++) {
 		const struct node *leaf = &update->node[last->argument[a]];
 		int vector = (int)leaf->integer;
-		if (leaf->kind != NODE_OPERAND || !is_weight(q, op->operand[vector]) || node_uses(update, NODE_OPERAND, vector) != 1)
+		if (leaf->kind != NODE_OPERAND || !is_weight(q, op->operand[vector]) ||
+		        node_uses(update, NODE_OPERAND, vector) != 1)
 			continue;
-		*before = (struct bias_source){op, vector, last->argument[1 - a], type_elements(op->operand[vector]->type)};
-		return update->node[before->rest].kind == NODE_OP && lies_as_rows(op->kernel, &op->kernel->operand[vector], before->numbers);
+		*before = (struct bias_source){ op, vector, last->argument[1 - a],
+			type_elements(op->operand[vector]->type) };
+		return update->node[before->rest].kind == NODE_OP &&
+		        lies_as_rows(op->kernel, &op->kernel->operand[vector], before->numbers);
 	}
 	return false;
 }
@@ -68,31 +77,42 @@ static int own_bias(const struct quantizer *q, const struct op *op)
 	for (int n = 0; n < post->count; n++) {
 		const struct node *sum = &post->node[n];
 		for (int a = 0; sum->kind == NODE_OP && sum->code == OP_ADDF && a < 2; a++) {
-			const struct node *accumulator = &post->node[sum->argument[a]], *leaf = &post->node[sum->argument[1 - a]];
-			if (accumulator->kind == NODE_ACCUMULATOR && leaf->kind == NODE_OPERAND && is_weight(q, op->operand[leaf->integer]) && node_uses(post, NODE_OPERAND, (int)leaf->integer) == 1)
+			const struct node *accumulator = &post->node[sum->argument[a]];
+			const struct node *leaf = &post->node[sum->argument[1 - a]];
+			if (accumulator->kind == NODE_ACCUMULATOR && leaf->kind == NODE_OPERAND &&
+			        is_weight(q, op->operand[leaf->integer]) &&
+			        node_uses(post, NODE_OPERAND, (int)leaf->integer) == 1)
 				return (int)leaf->integer;
 		}
 	}
 	return -1;
 }
 
-/* Do the contraction's outputs walk the bias as they walk the rows of the weight, of which there are as many? */
+/* Do the contraction's outputs walk the bias as they walk the rows of the weight, of which there
+ * are as many? */
 static bool walks_bias(const struct contraction *c, int axis, int bias, int64_t pitch)
 {
 	const struct kernel *kernel = c->op->kernel;
-	const struct access *own = &kernel->operand[bias], *weight = &kernel->operand[c->w];
-	bool walks = access_is_plain(own) && own->offset * pitch == weight->offset && type_elements(c->op->operand[bias]->type) == c->op->operand[c->w]->type->shape[1 - axis];
+	const struct access *own = &kernel->operand[bias];
+	const struct access *weight = &kernel->operand[c->w];
+	bool walks = access_is_plain(own) && own->offset * pitch == weight->offset &&
+	        type_elements(c->op->operand[bias]->type) ==
+	                c->op->operand[c->w]->type->shape[1 - axis];
 	for (int l = 0; walks && l < kernel->loops; l++)
 		walks = kernel->loop[l].reduction || own->stride[l] * pitch == weight->stride[l];
 	return walks;
 }
 
 /* All of the weight by rows [outputs][groups][numbers of a group]. */
-static void order_rows(struct quantizer *q, const struct contraction *c, int axis, const int64_t pitch[2], struct quantized *from)
+static void order_rows(struct quantizer *q, const struct contraction *c, int axis,
+        const int64_t pitch[2], struct quantized *from)
 {
 	struct arena *arena = q->module->arena;
 	const struct type *type = c->op->operand[c->w]->type;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, 3), *stride = ARENA_ARRAY(arena, int64_t, 3), inputs = type->shape[axis], group = c->group && c->group < inputs ? c->group : inputs;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, 3);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, 3);
+	int64_t inputs = type->shape[axis];
+	int64_t group = c->group && c->group < inputs ? c->group : inputs;
 	trip[0] = type->shape[1 - axis];
 	trip[1] = (inputs + group - 1) / group;
 	trip[2] = group;
@@ -103,7 +123,9 @@ static void order_rows(struct quantizer *q, const struct contraction *c, int axi
 	from->axis = axis;
 	from->group = group;
 	from->shared = c->row_scale ? trip[1] : 1;
-	from->from = (struct segment){.dims = 3, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4};
+	from->from = (struct segment){
+		.dims = 3, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4
+	};
 	if (inputs % group) {
 		int64_t *limit = ARENA_ARRAY(arena, int64_t, 4);
 		limit[1] = group;
@@ -115,24 +137,37 @@ static void order_rows(struct quantizer *q, const struct contraction *c, int axi
 }
 
 /* Through its operand `through`. */
-static bool find_bias_consumer(struct quantizer *q, const struct bias_source *before, struct op *reader, int through, struct bias_consumer *consumer)
+static bool find_bias_consumer(struct quantizer *q, const struct bias_source *before,
+        struct op *reader, int through, struct bias_consumer *consumer)
 {
 	struct contraction c;
-	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || c.x != through)
+	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) ||
+	        !contraction_bits(q, reader) || c.x != through)
 		return false;
 	const struct type *type = reader->operand[c.w]->type;
-	int axis = contraction_axis(&c), bias = own_bias(q, reader);
-	if (axis < 0 || bias < 0 || type->rank != 2 || type->shape[axis] != before->numbers || c.digits != 1 || c.digit[0].x != 1 || reader->kernel->operand[c.x].offset % before->numbers)
+	int axis = contraction_axis(&c);
+	int bias = own_bias(q, reader);
+	if (axis < 0 || bias < 0 || type->rank != 2 || type->shape[axis] != before->numbers ||
+	        c.digits != 1 || c.digit[0].x != 1 ||
+	        reader->kernel->operand[c.x].offset % before->numbers)
 		return false;
-	const int64_t pitch[2] = {type->shape[1], 1};
+	const int64_t pitch[2] = { type->shape[1], 1 };
 	for (int t = 0; t < c.tokens; t++)
 		if (reader->kernel->operand[c.x].stride[c.token[t]] % before->numbers)
 			return false;
 	contraction_scheme(q, &c);
-	*consumer = (struct bias_consumer){.op = reader, .bias = bias, .weight = reader->operand[c.w], .from = from_weight(q, reader->operand[c.w])};
+	*consumer = (struct bias_consumer){ .op = reader,
+		.bias = bias,
+		.weight = reader->operand[c.w],
+		.from = from_weight(q, reader->operand[c.w]) };
 	order_rows(q, &c, axis, pitch, &consumer->from);
-	const struct value *own = reader->operand[bias], *vector = before->op->operand[before->vector];
-	consumer->from.folded_bias = (struct folded_bias){function_argument_attr(q->main, own->index, KEY_STREAM_NAME)->text, function_argument_attr(q->main, vector->index, KEY_STREAM_NAME)->text, own->type, vector->type};
+	const struct value *own = reader->operand[bias];
+	const struct value *vector = before->op->operand[before->vector];
+	consumer->from.folded_bias = (struct folded_bias){
+		function_argument_attr(q->main, own->index, KEY_STREAM_NAME)->text,
+		function_argument_attr(q->main, vector->index, KEY_STREAM_NAME)->text, own->type,
+		vector->type
+	};
 	return walks_bias(&c, axis, bias, pitch[1 - axis]);
 }
 
@@ -141,7 +176,8 @@ static struct value *moved_of(struct quantizer *q, const struct bias_consumer *c
 {
 	const struct value *own = consumer[at].op->operand[consumer[at].bias];
 	for (int i = 0; i < at; i++)
-		if (consumer[i].weight == consumer[at].weight && consumer[i].op->operand[consumer[i].bias] == own)
+		if (consumer[i].weight == consumer[at].weight &&
+		        consumer[i].op->operand[consumer[i].bias] == own)
 			return consumer[i].folded_bias;
 	return add_weight(q, &consumer[at].from, "bias", own->type);
 }
@@ -149,7 +185,7 @@ static struct value *moved_of(struct quantizer *q, const struct bias_consumer *c
 static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before)
 {
 	const struct value *result = before->op->result[0];
-	VEC(struct bias_consumer) consumer = {0};
+	VEC(struct bias_consumer) consumer = { 0 };
 	int uses = 0;
 	for (struct op *op = before->op->next; op; op = op->next)
 		for (int j = 0; j < op->operands; j++) {
@@ -176,7 +212,9 @@ void fold_norm_biases(struct quantizer *q)
 	ir_count_uses(block);
 	for (struct op *op = block->first; op; op = op->next) {
 		struct bias_source before;
-		if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) || op->kernel->type != type_float(q->module, 32) || !find_bias_source(q, op, &before) || !fold_norm_bias(q, &before))
+		if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) ||
+		        op->kernel->type != type_float(q->module, 32) ||
+		        !find_bias_source(q, op, &before) || !fold_norm_bias(q, &before))
 			continue;
 		op->kernel->update.result = before.rest;
 		kernel_tidy(q->module, op);

@@ -1,7 +1,7 @@
 /* Which kernels are sums of products with a weight. */
 #include "quantize/quantize.h"
 
-#define GROUP 128             /* activations, where a whole row of weights has one scale */
+#define GROUP 128 /* activations, where a whole row of weights has one scale */
 
 static bool is_product_of_operands(const struct kernel *kernel, int *x, int *w)
 {
@@ -12,20 +12,24 @@ static bool is_product_of_operands(const struct kernel *kernel, int *x, int *w)
 	const struct node *product = &body->node[term];
 	if (product->kind != NODE_OP || product->code != OP_MULF)
 		return false;
-	const struct node *left = &body->node[product->argument[0]], *right = &body->node[product->argument[1]];
-	if (left->kind != NODE_OPERAND || right->kind != NODE_OPERAND || left->integer == right->integer)
+	const struct node *left = &body->node[product->argument[0]];
+	const struct node *right = &body->node[product->argument[1]];
+	if (left->kind != NODE_OPERAND || right->kind != NODE_OPERAND ||
+	        left->integer == right->integer)
 		return false;
 	*x = (int)left->integer;
 	*w = (int)right->integer;
 	return true;
 }
 
-/* The reduction in the order in which x lies; loops that continue each other on both sides are one. */
+/* The reduction in the order in which x lies; loops that continue each other on both sides are
+ * one. */
 static bool find_digits(struct arena *arena, const struct kernel *kernel, struct contraction *c)
 {
 	c->digit = ARENA_ARRAY(arena, struct digit, kernel->loops + 2);
 	for (int l = 0; l < kernel->loops; l++) {
-		struct digit digit = {kernel->loop[l].extent, kernel->operand[c->x].stride[l], kernel->operand[c->w].stride[l]};
+		struct digit digit = { kernel->loop[l].extent, kernel->operand[c->x].stride[l],
+			kernel->operand[c->w].stride[l] };
 		if (!kernel->loop[l].reduction)
 			continue;
 		if (!digit.x || !digit.w)
@@ -37,9 +41,10 @@ static bool find_digits(struct arena *arena, const struct kernel *kernel, struct
 	}
 	int kept = 0;
 	for (int i = 0; i < c->digits; i++) {
-		struct digit *last = &c->digit[kept - 1], next = c->digit[i];
+		struct digit *last = &c->digit[kept - 1];
+		struct digit next = c->digit[i];
 		if (kept && last->x == next.x * next.extent && last->w == next.w * next.extent)
-			*last = (struct digit){last->extent * next.extent, next.x, next.w};
+			*last = (struct digit){ last->extent * next.extent, next.x, next.w };
 		else
 			c->digit[kept++] = next;
 	}
@@ -62,14 +67,17 @@ static bool find_parallel(struct arena *arena, const struct kernel *kernel, stru
 			continue;
 		}
 		int at = c->outputs++;
-		for (; at > 0 && kernel->result.stride[c->output[at - 1]] < kernel->result.stride[l]; at--)
+		for (; at > 0 &&
+		        kernel->result.stride[c->output[at - 1]] < kernel->result.stride[l];
+		        at--)
 			c->output[at] = c->output[at - 1];
 		c->output[at] = l;
 	}
 	return c->outputs > 0;
 }
 
-/* Operands of the post body may be anything that does not depend on where the last loop of outputs is cut. */
+/* Operands of the post body may be anything that does not depend on where the last loop of
+ * outputs is cut. */
 static bool post_fits(const struct op *op, int last)
 {
 	for (int j = 0; j < op->operands; j++)
@@ -81,27 +89,33 @@ static bool post_fits(const struct op *op, int last)
 bool contraction_match(const struct quantizer *q, struct op *op, struct contraction *c)
 {
 	const struct kernel *kernel = op->kernel;
-	*c = (struct contraction){.op = op};
-	if (!kernel_has_reduction(kernel) || kernel->ordered || kernel->result.offset || !is_product_of_operands(kernel, &c->x, &c->w))
+	*c = (struct contraction){ .op = op };
+	if (!kernel_has_reduction(kernel) || kernel->ordered || kernel->result.offset ||
+	        !is_product_of_operands(kernel, &c->x, &c->w))
 		return false;
 	if (!is_weight(q, op->operand[c->w])) {
 		int other = c->x;
 		c->x = c->w;
 		c->w = other;
 	}
-	if (!is_weight(q, op->operand[c->w]) || is_weight(q, op->operand[c->x]) || kernel->type != type_float(q->module, 32))
+	if (!is_weight(q, op->operand[c->w]) || is_weight(q, op->operand[c->x]) ||
+	        kernel->type != type_float(q->module, 32))
 		return false;
 	if (!access_is_plain(&kernel->operand[c->x]) || !access_is_plain(&kernel->operand[c->w]))
 		return false;
 	struct arena *arena = q->module->arena;
-	return find_digits(arena, kernel, c) && find_parallel(arena, kernel, c) && post_fits(op, c->output[c->outputs - 1]);
+	return find_digits(arena, kernel, c) && find_parallel(arena, kernel, c) &&
+	        post_fits(op, c->output[c->outputs - 1]);
 }
 
 bool is_weight(const struct quantizer *q, const struct value *value)
 {
-	if (value->def || value->block != q->main->region[0] || type_scalar(value->type) != type_float(q->module, 32))
+	if (value->def || value->block != q->main->region[0] ||
+	        type_scalar(value->type) != type_float(q->module, 32))
 		return false;
-	const struct attr *role = value->index < attr_get(q->main, KEY_ARG_ATTRS)->count ? function_argument_attr(q->main, value->index, KEY_STREAM_ROLE) : NULL;
+	const struct attr *role = value->index < attr_get(q->main, KEY_ARG_ATTRS)->count
+	        ? function_argument_attr(q->main, value->index, KEY_STREAM_ROLE)
+	        : NULL;
 	return role && text_same(role->text, "weight");
 }
 

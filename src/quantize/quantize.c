@@ -1,9 +1,12 @@
-/* Weights of few bits (`--quant`): contractions with a weight become integer ones, gathered tables become rows of bytes.
+/* Weights of few bits (`--quant`): contractions with a weight become integer ones, gathered
+ * tables become rows of bytes.
  *     y[n] = Σ_k x[k] * w[n, k]     becomes, for groups g of the reduction,
  *     s[g] = max |x| / 127, 1 for zeros;  q = clamp(round half even(x / s));  d[n, g] = Σ q * w' in integers;  y[n] = Σ_g in order: (float)d * (s[g] * s'[n, g])
- * w' and s' are arguments that the packer makes from w (stream.derived_from), and so is a bias that takes in that of a norm (fold_norm_biases.c).  Whatever else follows the sum stays as it is.
- * Needs: fused kernels, no rolled layers.  Guarantees: a weight that only quantised kernels read is no argument any more.  Approximating: the error is that of the
- * rounding, at most half a scale for each number.  Ends because it visits every kernel once. */
+ * w' and s' are arguments that the packer makes from w (stream.derived_from), and so is a bias
+ * that takes in that of a norm (fold_norm_biases.c).  Whatever else follows the sum stays as it
+ * is. Needs: fused kernels, no rolled layers.  Guarantees: a weight that only quantised kernels
+ * read is no argument any more.  Approximating: the error is that of the rounding, at most half
+ * a scale for each number.  Ends because it visits every kernel once. */
 #include "tensor/tensor_passes.h"
 #include "quantize/quantize_passes.h"
 #include "quantize/quantize.h"
@@ -43,13 +46,19 @@ static void note_names(struct quantizer *q)
 
 bool quantize(struct pass_context *context, struct module *module)
 {
-	struct quantizer q = {.module = module, .main = module_main(module), .scheme = context->quant, .for_engine = has_engine(context), .softmax = (enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)};
+	struct quantizer q = { .module = module,
+		.main = module_main(module),
+		.scheme = context->quant,
+		.for_engine = has_engine(context),
+		.softmax = (enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX) };
 	if (!q.scheme)
 		return true;
 	struct block *block = q.main->region[0];
 	if (!block_is_flat(block)) {
-		diag_error(module->diag, q.main->location, "--quant %s on a module whose layers are rolled", q.scheme->text);
-		return diag_note(module->diag, "a module as imported, or a dump of a pass before roll_layers");
+		diag_error(module->diag, q.main->location,
+		        "--quant %s on a module whose layers are rolled", q.scheme->text);
+		return diag_note(module->diag,
+		        "a module as imported, or a dump of a pass before roll_layers");
 	}
 	note_names(&q);
 	q.head = last_contraction(&q);
@@ -71,8 +80,11 @@ bool quantize(struct pass_context *context, struct module *module)
 			quantize_op(&q, op);
 	}
 	if (!q.made) {
-		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantize", q.scheme->text);
-		return diag_note(module->diag, "needed are f32 matrix arguments of main with stream.role \"weight\" and are operands of contractions or embedding tables");
+		diag_error(module->diag, q.main->location,
+		        "--quant %s: there is no weight to quantize", q.scheme->text);
+		return diag_note(module->diag,
+		        "needed are f32 matrix arguments of main with stream.role \"weight\" and "
+		        "are operands of contractions or embedding tables");
 	}
 	finish_arguments(&q);
 	return true;

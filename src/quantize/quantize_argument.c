@@ -13,26 +13,43 @@ static const char *free_name(struct quantizer *q, const char *name)
 
 struct quantized from_weight(const struct quantizer *q, const struct value *weight)
 {
-	int64_t *trip = ARENA_ARRAY(q->module->arena, int64_t, 1), *stride = ARENA_ARRAY(q->module->arena, int64_t, 1);
+	int64_t *trip = ARENA_ARRAY(q->module->arena, int64_t, 1);
+	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, 1);
 	*trip = type_elements(weight->type);
 	*stride = 1;
-	return (struct quantized){.source = function_argument_attr(q->main, weight->index, KEY_STREAM_NAME)->text, .type = weight->type, .axis = -1, .group = 1, .shared = 1, .block = 1,
-				  .from = {.dims = 1, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4}};
+	return (struct quantized){
+		.source = function_argument_attr(q->main, weight->index, KEY_STREAM_NAME)->text,
+		.type = weight->type,
+		.axis = -1,
+		.group = 1,
+		.shared = 1,
+		.block = 1,
+		.from = { .dims = 1,
+		        .trip = trip,
+		        .stride = stride,
+		        .host_bytes = 4,
+		        .image_bytes = 4 }
+	};
 }
 
-struct value *add_weight(struct quantizer *q, const struct quantized *from, const char *suffix, const struct type *type)
+struct value *add_weight(struct quantizer *q, const struct quantized *from, const char *suffix,
+        const struct type *type)
 {
 	struct module *module = q->module;
 	const char *name = free_name(q, text_format(module->arena, "%s.%s", from->source, suffix));
-	struct named items[] = {
-		{key_name(KEY_STREAM_NAME), attr_string(module, name)}, {key_name(KEY_STREAM_ROLE), attr_string(module, "weight")}, {key_name(KEY_STREAM_DERIVED_FROM), quantized_attr(module, from)}};
+	struct named items[] = { { key_name(KEY_STREAM_NAME), attr_string(module, name) },
+		{ key_name(KEY_STREAM_ROLE), attr_string(module, "weight") },
+		{ key_name(KEY_STREAM_DERIVED_FROM), quantized_attr(module, from) } };
 	VEC_PUSH(module->arena, &q->attributes, attr_dictionary(module, 3, items));
 	return block_add_argument(module, q->main->region[0], type);
 }
 
-struct op *quantize_kernel(struct quantizer *q, struct op *at, const char *name, const char *suffix, int loops, int operands, struct value *const *operand, const struct type *result)
+struct op *quantize_kernel(struct quantizer *q, struct op *at, const char *name, const char *suffix,
+        int loops, int operands, struct value *const *operand, const struct type *result)
 {
-	struct op *op = kernel_new(q->module, at->location, text_format(q->module->arena, "%s_%s", name, suffix), loops, operands, operand, result);
+	struct op *op = kernel_new(q->module, at->location,
+	        text_format(q->module->arena, "%s_%s", name, suffix), loops, operands, operand,
+	        result);
 	op_insert_before(at, op);
 	return op;
 }
@@ -43,9 +60,12 @@ void finish_arguments(struct quantizer *q)
 	struct module *module = q->module;
 	struct block *block = q->main->region[0];
 	const struct attr *old = attr_get(q->main, KEY_ARG_ATTRS);
-	int kept = 0, given = block->arguments - (int)q->attributes.count;
-	const struct attr **attributes = ARENA_ARRAY(module->arena, const struct attr *, block->arguments + 1);
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, block->arguments + 1);
+	int kept = 0;
+	int given = block->arguments - (int)q->attributes.count;
+	const struct attr **attributes =
+	        ARENA_ARRAY(module->arena, const struct attr *, block->arguments + 1);
+	const struct type **types =
+	        ARENA_ARRAY(module->arena, const struct type *, block->arguments + 1);
 	ir_count_uses(block);
 	for (int i = 0; i < block->arguments; i++) {
 		struct value *argument = block->argument[i];
@@ -60,5 +80,6 @@ void finish_arguments(struct quantizer *q)
 		block->argument[i]->index = i;
 	const struct type *type = attr_get(q->main, KEY_FUNCTION_TYPE)->type;
 	attr_set(module, q->main, KEY_ARG_ATTRS, attr_array(module, kept, attributes));
-	attr_set(module, q->main, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, kept, types, type->outputs, type->output)));
+	attr_set(module, q->main, KEY_FUNCTION_TYPE,
+	        attr_type(module, type_function(module, kept, types, type->outputs, type->output)));
 }

@@ -1,16 +1,19 @@
 /* Matrices and tables of the model as bf16; everything is computed in f32 as before. */
 #include "quantize/quantize.h"
 
-static struct body widened(struct module *module, const struct op *op, const struct body *from, const bool *half)
+static struct body widened(
+        struct module *module, const struct op *op, const struct body *from, const bool *half)
 {
-	struct body body = {0};
+	struct body body = { 0 };
 	int *map = ARENA_ARRAY(module->arena, int, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
 		map[j] = -1;
 		if (half[j] && body_uses_operand(from, j))
-			map[j] = body_op(module, &body, OP_EXTF, type_float(module, 32), body_operand(module, &body, type_bfloat(module), j), 0, 0);
+			map[j] = body_op(module, &body, OP_EXTF, type_float(module, 32),
+			        body_operand(module, &body, type_bfloat(module), j), 0, 0);
 	}
-	body.result = body_rewrite(module, &body, from, (struct body_map){.operand = map, .accumulator = -1});
+	body.result = body_rewrite(
+	        module, &body, from, (struct body_map){ .operand = map, .accumulator = -1 });
 	return body;
 }
 
@@ -53,12 +56,16 @@ void quantize_weights_bf16(struct quantizer *q)
 	struct block *block = q->main->region[0];
 	for (int i = 0, given = block->arguments; i < given; i++) {
 		const struct value *weight = block->argument[i];
-		if (!is_weight(q, weight) || weight->type->rank < 2 || !only_kernels_read(q, weight))
+		if (!is_weight(q, weight) || weight->type->rank < 2 ||
+		        !only_kernels_read(q, weight))
 			continue;
 		struct quantized from = from_weight(q, weight);
 		from.cast = true;
 		from.bits = 16;
-		widen_readers(q, weight, add_weight(q, &from, "bf16", type_shaped(module, TYPE_TENSOR, weight->type->rank, weight->type->shape, type_bfloat(module))));
+		widen_readers(q, weight,
+		        add_weight(q, &from, "bf16",
+		                type_shaped(module, TYPE_TENSOR, weight->type->rank,
+		                        weight->type->shape, type_bfloat(module))));
 		q->made++;
 	}
 }

@@ -1,17 +1,20 @@
-/* A contraction with a weight: sums of integer products for each group, and what scales and adds them. */
+/* A contraction with a weight: sums of integer products for each group, and what scales and adds
+ * them. */
 #include "ir/contract.h"
 #include "base/number.h"
 #include "ir/launch_tokens.h"
 #include "quantize/quantize.h"
 
-#define BLOCK_MOST 64         /* outputs whose sums are added side by side: an addition takes up to 7 cycles, at up to 8 sums a cycle */
+/* outputs whose sums are added side by side: an addition takes up to 7 cycles, at up to 8 sums a
+ * cycle */
+#define BLOCK_MOST 64
 #define BLOCK_LEAST 8
-#define BLOCK_TOKENS 8        /* with several tokens, their sums stand side by side as well */
+#define BLOCK_TOKENS 8 /* with several tokens, their sums stand side by side as well */
 
 /* Outputs first … first + count - 1 of the contraction's last output loop. */
 struct part {
 	int64_t first, count;
-	int64_t block;            /* outputs in a block */
+	int64_t block; /* outputs in a block */
 };
 
 struct lowering {
@@ -44,7 +47,8 @@ int64_t contraction_tokens(const struct contraction *c)
 /* Row-major strides of these extents. */
 static int64_t *pitches(struct arena *arena, int count, const int64_t *extent)
 {
-	int64_t *pitch = ARENA_ARRAY(arena, int64_t, count + 1), run = 1;
+	int64_t *pitch = ARENA_ARRAY(arena, int64_t, count + 1);
+	int64_t run = 1;
 	for (int i = count - 1; i >= 0; i--) {
 		pitch[i] = run;
 		run *= extent[i];
@@ -54,7 +58,8 @@ static int64_t *pitches(struct arena *arena, int count, const int64_t *extent)
 
 /* ---- weights */
 
-/* The numbers of the weight in the order in which they are used: outputs, blocks, groups, the outputs of a block, the numbers of a group. */
+/* The numbers of the weight in the order in which they are used: outputs, blocks, groups, the
+ * outputs of a block, the numbers of a group. */
 static void source_order(struct lowering *l, struct segment *from)
 {
 	struct arena *arena = l->q->module->arena;
@@ -63,10 +68,14 @@ static void source_order(struct lowering *l, struct segment *from)
 	struct grouping grouping;
 	bool whole = group_digits(arena, c, &grouping);
 	const struct digit *last = &c->digit[c->digits - 1];
-	struct digit run[2] = {{l->groups, 0, last->w * l->size}, {l->size, 0, last->w}};
+	struct digit run[2] = { { l->groups, 0, last->w * l->size }, { l->size, 0, last->w } };
 	const struct digit *digit = whole ? grouping.digit : run;
-	int outer = whole ? grouping.outer : 1, digits = whole ? outer + grouping.inner : 2, dims = 0;
-	int64_t elements = 1, *trip = ARENA_ARRAY(arena, int64_t, c->outputs + digits + 2), *stride = ARENA_ARRAY(arena, int64_t, c->outputs + digits + 2);
+	int outer = whole ? grouping.outer : 1;
+	int digits = whole ? outer + grouping.inner : 2;
+	int dims = 0;
+	int64_t elements = 1;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, c->outputs + digits + 2);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, c->outputs + digits + 2);
 	for (int i = 0; i + 1 < c->outputs; i++, dims++) {
 		trip[dims] = extent_of(l, c->output[i]);
 		stride[dims] = access->stride[c->output[i]];
@@ -83,10 +92,15 @@ static void source_order(struct lowering *l, struct segment *from)
 		trip[dims] = digit[i].extent;
 		stride[dims++] = digit[i].w;
 	}
-	*from = (struct segment){.base = access->offset + l->part.first * pitch, .dims = dims, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4};
+	*from = (struct segment){ .base = access->offset + l->part.first * pitch,
+		.dims = dims,
+		.trip = trip,
+		.stride = stride,
+		.host_bytes = 4,
+		.image_bytes = 4 };
 	for (int i = 0; i < c->digits; i++)
 		elements *= c->digit[i].extent;
-	if (!whole && l->groups * l->size > elements) {      /* the last group is short */
+	if (!whole && l->groups * l->size > elements) { /* the last group is short */
 		int64_t *row = ARENA_ARRAY(arena, int64_t, dims + 1);
 		row[at_groups] = l->size;
 		row[dims - 1] = 1;
@@ -99,7 +113,9 @@ static void source_order(struct lowering *l, struct segment *from)
 int contraction_axis(const struct contraction *c)
 {
 	const struct type *type = c->op->operand[c->w]->type;
-	int64_t pitch = 1, stride = c->digit[c->digits - 1].w, extent = 1;
+	int64_t pitch = 1;
+	int64_t stride = c->digit[c->digits - 1].w;
+	int64_t extent = 1;
 	for (int i = c->digits - 1; i >= 0; i--) {
 		if (c->digit[i].w != stride * extent)
 			return -1;
@@ -124,24 +140,28 @@ static void add_weights(struct lowering *l)
 	from.shared = l->c->row_scale ? l->groups : 1;
 	from.block = l->c->row_scale ? l->part.block : 1;
 	source_order(l, &from.from);
-	int64_t elements = segment_elements(&from.from), scales = quantized_scales(&from);
-	l->weight = add_weight(l->q, &from, "q", type_shaped(module, TYPE_TENSOR, 1, &elements, type_integer(module, l->c->bits)));
+	int64_t elements = segment_elements(&from.from);
+	int64_t scales = quantized_scales(&from);
+	l->weight = add_weight(l->q, &from, "q",
+	        type_shaped(module, TYPE_TENSOR, 1, &elements, type_integer(module, l->c->bits)));
 	from.scales = true;
-	l->scale = add_weight(l->q, &from, "scale", type_shaped(module, TYPE_TENSOR, 1, &scales, type_float(module, 16)));
+	l->scale = add_weight(l->q, &from, "scale",
+	        type_shaped(module, TYPE_TENSOR, 1, &scales, type_float(module, 16)));
 }
 
 /* ---- kernels */
 
-/* Loops of both kernels: outputs but the last, blocks, groups, the outputs of a block, tokens; the sums lie with the last two exchanged. */
+/* Loops of both kernels: outputs but the last, blocks, groups, the outputs of a block, tokens;
+ * the sums lie with the last two exchanged. */
 struct nest {
-	int outputs, tokens;      /* output loops without the last */
-	int block, group, token, inner;           /* their places; token: of the first */
+	int outputs, tokens;            /* output loops without the last */
+	int block, group, token, inner; /* their places; token: of the first */
 	int loops;
 };
 
 static struct nest nest_of(const struct contraction *c, bool inner_first)
 {
-	struct nest nest = {.outputs = c->outputs - 1, .tokens = c->tokens};
+	struct nest nest = { .outputs = c->outputs - 1, .tokens = c->tokens };
 	nest.block = nest.outputs;
 	nest.group = nest.block + 1;
 	nest.token = nest.group + 1 + inner_first;
@@ -162,11 +182,13 @@ static void set_loops(struct lowering *l, const struct nest *nest, struct kernel
 	kernel->ordered = true;
 }
 
-/* Strides over what lies in the order: outputs, blocks, groups, outputs of a block, `each` numbers for each; scales may serve all groups. */
-static void walk_weights(struct lowering *l, const struct nest *nest, const struct kernel *kernel, int64_t each, int64_t *stride)
+/* Strides over what lies in the order: outputs, blocks, groups, outputs of a block, `each`
+ * numbers for each; scales may serve all groups. */
+static void walk_weights(struct lowering *l, const struct nest *nest, const struct kernel *kernel,
+        int64_t each, int64_t *stride)
 {
 	int64_t pitch = each;
-	const int order[] = {nest->inner, nest->group, nest->block};
+	const int order[] = { nest->inner, nest->group, nest->block };
 	for (int i = 0; i < 3; i++) {
 		if (order[i] == nest->group && each == 1 && l->c->row_scale)
 			continue;
@@ -180,7 +202,8 @@ static void walk_weights(struct lowering *l, const struct nest *nest, const stru
 }
 
 /* Strides over [tokens …, groups, each]; a scale for all groups: groups 0. */
-static void walk_activations(const struct nest *nest, const struct kernel *kernel, int64_t groups, int64_t each, int64_t *stride)
+static void walk_activations(const struct nest *nest, const struct kernel *kernel, int64_t groups,
+        int64_t each, int64_t *stride)
 {
 	int64_t pitch = each;
 	stride[nest->group] = groups > 1 ? pitch : 0;
@@ -192,13 +215,16 @@ static void walk_activations(const struct nest *nest, const struct kernel *kerne
 }
 
 /* The sums lie as they are made: outputs, blocks, groups, tokens, outputs of a block. */
-static void walk_sums(struct lowering *l, const struct nest *nest, const struct kernel *kernel, int64_t *stride)
+static void walk_sums(
+        struct lowering *l, const struct nest *nest, const struct kernel *kernel, int64_t *stride)
 {
 	struct nest lie = nest_of(l->c, false);
 	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, lie.loops);
 	int *place = ARENA_ARRAY(l->q->module->arena, int, lie.loops);
 	for (int i = 0; i < lie.loops; i++)
-		place[i] = i == lie.inner ? nest->inner : i >= lie.token ? nest->token + i - lie.token : i;
+		place[i] = i == lie.inner ? nest->inner
+		        : i >= lie.token  ? nest->token + i - lie.token
+		                          : i;
 	for (int i = 0; i < lie.loops; i++)
 		extent[i] = kernel->loop[place[i]].extent;
 	const int64_t *pitch = pitches(l->q->module->arena, lie.loops, extent);
@@ -209,12 +235,13 @@ static void walk_sums(struct lowering *l, const struct nest *nest, const struct 
 static const struct type *sums_type(struct lowering *l)
 {
 	struct nest lie = nest_of(l->c, false);
-	struct kernel shape = {.loop = ARENA_ARRAY(l->q->module->arena, struct loop, lie.loops)};
+	struct kernel shape = { .loop = ARENA_ARRAY(l->q->module->arena, struct loop, lie.loops) };
 	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, lie.loops);
 	set_loops(l, &lie, &shape);
 	for (int i = 0; i < lie.loops; i++)
 		extent[i] = shape.loop[i].extent;
-	return type_shaped(l->q->module, TYPE_TENSOR, lie.loops, extent, type_integer(l->q->module, 32));
+	return type_shaped(
+	        l->q->module, TYPE_TENSOR, lie.loops, extent, type_integer(l->q->module, 32));
 }
 
 /* d = Σ q * w over the numbers of a group. */
@@ -222,27 +249,33 @@ static void make_sums(struct lowering *l)
 {
 	struct module *module = l->q->module;
 	struct nest nest = nest_of(l->c, true);
-	struct value *operand[2] = {l->x.q, l->weight};
+	struct value *operand[2] = { l->x.q, l->weight };
 	int lane = nest.loops;
-	struct op *op = quantize_kernel(l->q, l->c->op, l->c->op->kernel->name, l->part.first ? "sums_rest" : "sums", nest.loops + 1, 2, operand, sums_type(l));
+	struct op *op = quantize_kernel(l->q, l->c->op, l->c->op->kernel->name,
+	        l->part.first ? "sums_rest" : "sums", nest.loops + 1, 2, operand, sums_type(l));
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
-	kernel->loop[lane] = (struct loop){.extent = l->size, .reduction = true};
+	kernel->loop[lane] = (struct loop){ .extent = l->size, .reduction = true };
 	walk_activations(&nest, kernel, l->groups, l->size, kernel->operand[0].stride);
 	walk_weights(l, &nest, kernel, l->size, kernel->operand[1].stride);
 	walk_sums(l, &nest, kernel, kernel->result.stride);
 	kernel->operand[0].stride[lane] = kernel->operand[1].stride[lane] = 1;
 	struct body *body = &kernel->update;
 	const struct type *sum = type_integer(module, 32);
-	int left = body_op(module, body, OP_EXTSI, sum, body_operand(module, body, type_integer(module, 8), 0), 0, 0);
-	int right = body_op(module, body, OP_EXTSI, sum, body_operand(module, body, type_integer(module, l->c->bits), 1), 0, 0);
-	int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = sum});
-	body->result = body_op(module, body, OP_ADDI, sum, accumulator, body_op(module, body, OP_MULI, sum, left, right, 0), 0);
+	int left = body_op(module, body, OP_EXTSI, sum,
+	        body_operand(module, body, type_integer(module, 8), 0), 0, 0);
+	int right = body_op(module, body, OP_EXTSI, sum,
+	        body_operand(module, body, type_integer(module, l->c->bits), 1), 0, 0);
+	int accumulator =
+	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = sum });
+	body->result = body_op(module, body, OP_ADDI, sum, accumulator,
+	        body_op(module, body, OP_MULI, sum, left, right, 0), 0);
 	l->sums = op->result[0];
 }
 
 /* An access of the contraction's parallel loops. */
-static void walk_parallel(struct lowering *l, const struct nest *nest, const struct access *from, struct access *to)
+static void walk_parallel(
+        struct lowering *l, const struct nest *nest, const struct access *from, struct access *to)
 {
 	const struct contraction *c = l->c;
 	int64_t *place = ARENA_ARRAY(l->q->module->arena, int64_t, c->op->kernel->loops + 1);
@@ -258,16 +291,21 @@ static void walk_parallel(struct lowering *l, const struct nest *nest, const str
 	to->stride[nest->inner] = from->stride[last_output(l)];
 	to->stride[nest->block] = from->stride[last_output(l)] * l->part.block;
 	for (int g = 0; g < from->guards; g++)
-		access_add_guard(l->q->module, to, (struct guard_range){.loop = (int)place[from->guard[g].loop], .low = from->guard[g].low, .high = from->guard[g].high});
+		access_add_guard(l->q->module, to,
+		        (struct guard_range){ .loop = (int)place[from->guard[g].loop],
+		                .low = from->guard[g].low,
+		                .high = from->guard[g].high });
 }
 
 /* y = Σ_g d * (s * s'), then what follows the sum. */
-static struct op *make_result(struct lowering *l, const struct type *type, const struct access *result)
+static struct op *make_result(
+        struct lowering *l, const struct type *type, const struct access *result)
 {
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
 	struct nest nest = nest_of(l->c, true);
-	int operands = 3, *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
+	int operands = 3;
+	int *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 3);
 	operand[0] = l->sums;
 	operand[1] = l->x.scale;
@@ -277,43 +315,55 @@ static struct op *make_result(struct lowering *l, const struct type *type, const
 		if (body_uses_operand(&old->kernel->post, j))
 			operand[operands++] = old->operand[j];
 	}
-	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name, l->part.first ? "scaled_rest" : "scaled", nest.loops, operands, operand, type);
+	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name,
+	        l->part.first ? "scaled_rest" : "scaled", nest.loops, operands, operand, type);
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
 	kernel->loop[nest.group].reduction = true;
 	walk_sums(l, &nest, kernel, kernel->operand[0].stride);
-	walk_activations(&nest, kernel, l->c->per_token ? 1 : l->groups, 1, kernel->operand[1].stride);
+	walk_activations(
+	        &nest, kernel, l->c->per_token ? 1 : l->groups, 1, kernel->operand[1].stride);
 	walk_weights(l, &nest, kernel, 1, kernel->operand[2].stride);
 	for (int j = 0; j < old->operands; j++)
 		if (body_uses_operand(&old->kernel->post, j))
-			walk_parallel(l, &nest, &old->kernel->operand[j], &kernel->operand[renamed[j]]);
+			walk_parallel(
+			        l, &nest, &old->kernel->operand[j], &kernel->operand[renamed[j]]);
 	walk_parallel(l, &nest, result, &kernel->result);
 	kernel->result.offset = 0;
 	const struct type *real = type_float(module, 32);
 	struct body *body = &kernel->update;
-	int sum = body_op(module, body, OP_SITOFP, real, body_operand(module, body, type_integer(module, 32), 0), 0, 0);
-	int own = body_op(module, body, OP_EXTF, real, body_operand(module, body, type_float(module, 16), 2), 0, 0);
-	int scale = body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), own, 0);
-	int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
-	body->result = body_op(module, body, OP_ADDF, real, accumulator, body_op(module, body, OP_MULF, real, sum, scale, 0), 0);
+	int sum = body_op(module, body, OP_SITOFP, real,
+	        body_operand(module, body, type_integer(module, 32), 0), 0, 0);
+	int own = body_op(module, body, OP_EXTF, real,
+	        body_operand(module, body, type_float(module, 16), 2), 0, 0);
+	int scale =
+	        body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), own, 0);
+	int accumulator =
+	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = real });
+	body->result = body_op(module, body, OP_ADDF, real, accumulator,
+	        body_op(module, body, OP_MULF, real, sum, scale, 0), 0);
 	if (old->kernel->post.count)
-		kernel->post.result = body_import(module, &kernel->post, &old->kernel->post, renamed, -1);
+		kernel->post.result =
+		        body_import(module, &kernel->post, &old->kernel->post, renamed, -1);
 	return op;
 }
 
 /* ---- outputs that do not fall into blocks */
 
-/* The parallel loops in the order of the result, with `count` points of the last output loop: how a part's result lies. */
+/* The parallel loops in the order of the result, with `count` points of the last output loop:
+ * how a part's result lies. */
 static const struct type *part_type(struct lowering *l, struct access *lies)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	struct arena *arena = l->q->module->arena;
-	int *order = ARENA_ARRAY(arena, int, kernel->loops + 1), count = 0;
+	int *order = ARENA_ARRAY(arena, int, kernel->loops + 1);
+	int count = 0;
 	for (int i = 0; i < kernel->loops; i++) {
 		if (kernel->loop[i].reduction)
 			continue;
 		int at = count++;
-		for (; at > 0 && kernel->result.stride[order[at - 1]] < kernel->result.stride[i]; at--)
+		for (; at > 0 && kernel->result.stride[order[at - 1]] < kernel->result.stride[i];
+		        at--)
 			order[at] = order[at - 1];
 		order[at] = i;
 	}
@@ -328,15 +378,18 @@ static const struct type *part_type(struct lowering *l, struct access *lies)
 }
 
 /* Two parts, one after the other along the last output loop. */
-static struct op *join(struct lowering *l, const struct part *part, struct op *const *made, const struct access *lies)
+static struct op *join(struct lowering *l, const struct part *part, struct op *const *made,
+        const struct access *lies)
 {
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
-	struct value *operand[2] = {made[0]->result[0], made[1]->result[0]};
-	int loops = 0, *place = ARENA_ARRAY(module->arena, int, old->kernel->loops + 1);
+	struct value *operand[2] = { made[0]->result[0], made[1]->result[0] };
+	int loops = 0;
+	int *place = ARENA_ARRAY(module->arena, int, old->kernel->loops + 1);
 	for (int i = 0; i < old->kernel->loops; i++)
 		place[i] = old->kernel->loop[i].reduction ? -1 : loops++;
-	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name, "parts", loops, 2, operand, old->result[0]->type);
+	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name, "parts", loops, 2,
+	        operand, old->result[0]->type);
 	struct kernel *kernel = op->kernel;
 	for (int i = 0; i < old->kernel->loops; i++) {
 		if (place[i] < 0)
@@ -349,15 +402,21 @@ static struct op *join(struct lowering *l, const struct part *part, struct op *c
 	int last = place[last_output(l)];
 	for (int p = 0; p < 2; p++) {
 		kernel->operand[p].offset = -part[p].first * kernel->operand[p].stride[last];
-		access_add_guard(module, &kernel->operand[p], (struct guard_range){.loop = last, .low = part[p].first, .high = part[p].first + part[p].count});
+		access_add_guard(module, &kernel->operand[p],
+		        (struct guard_range){ .loop = last,
+		                .low = part[p].first,
+		                .high = part[p].first + part[p].count });
 	}
 	struct body *body = &kernel->update;
-	int first = body_operand(module, body, kernel->type, 0), second = body_operand(module, body, kernel->type, 1);
-	body->result = body_op(module, body, OP_SELECT, kernel->type, body_active(module, body, 0), first, second);
+	int first = body_operand(module, body, kernel->type, 0);
+	int second = body_operand(module, body, kernel->type, 1);
+	body->result = body_op(
+	        module, body, OP_SELECT, kernel->type, body_active(module, body, 0), first, second);
 	return op;
 }
 
-static struct op *make_part(struct lowering *l, const struct type *type, const struct access *result)
+static struct op *make_part(
+        struct lowering *l, const struct type *type, const struct access *result)
 {
 	add_weights(l);
 	make_sums(l);
@@ -369,29 +428,37 @@ static bool is_for_engine(const struct lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
-	return l->q->for_engine && plain && l->c->outputs == 1 && (contraction_tokens(l->c) == 1 || contraction_fits_engine(l->q, l->c)) && !l->c->row_scale && !l->q->scheme->per_token &&
-	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == ENGINE_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
+	return l->q->for_engine && plain && l->c->outputs == 1 &&
+	        (contraction_tokens(l->c) == 1 || contraction_fits_engine(l->q, l->c)) &&
+	        !l->c->row_scale && !l->q->scheme->per_token &&
+	        l->c->bits == l->q->scheme->weight && l->size * l->c->bits == ENGINE_WORD_BITS &&
+	        kernel->result.stride[last_output(l)] == 1;
 }
 
 bool quantize_contraction(struct quantizer *q, struct contraction *c)
 {
 	if (contraction_tokens(c) > 1 && contraction_fits_engine(q, c))
 		contraction_plain(q, c);
-	c->grouped = contraction_tokens(c) > 1 && contraction_tokens(c) == token_tile(contraction_tokens(c), false) && contraction_fits_engine(q, c);
-	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
+	c->grouped = contraction_tokens(c) > 1 &&
+	        contraction_tokens(c) == token_tile(contraction_tokens(c), false) &&
+	        contraction_fits_engine(q, c);
+	struct lowering l = { .q = q, .c = c, .x = activation_of(q, c) };
 	if (!l.x.q)
 		return false;
 	const struct type *type = l.x.q->type;
 	l.groups = type->shape[type->rank - 2];
 	l.size = type->shape[type->rank - 1];
-	int64_t outputs = extent_of(&l, last_output(&l)), most = contraction_tokens(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST, rest = outputs % most;
+	int64_t outputs = extent_of(&l, last_output(&l));
+	int64_t most = contraction_tokens(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST;
+	int64_t rest = outputs % most;
 	int64_t block = power_of_two_in(outputs, most);
 	struct op *made[2];
 	if (is_for_engine(&l)) {
-		l.part = (struct part){0, outputs, outputs};
+		l.part = (struct part){ 0, outputs, outputs };
 		made[0] = make_part(&l, c->op->result[0]->type, &c->op->kernel->result);
 	} else if (block < most && block < BLOCK_LEAST && outputs > most) {
-		struct part part[2] = {{0, outputs - rest, most}, {outputs - rest, rest, power_of_two_in(rest, most)}};
+		struct part part[2] = { { 0, outputs - rest, most },
+			{ outputs - rest, rest, power_of_two_in(rest, most) } };
 		struct access lies[2];
 		for (int p = 0; p < 2; p++) {
 			l.part = part[p];
@@ -400,7 +467,7 @@ bool quantize_contraction(struct quantizer *q, struct contraction *c)
 		}
 		made[0] = join(&l, part, made, lies);
 	} else {
-		l.part = (struct part){0, outputs, block};
+		l.part = (struct part){ 0, outputs, block };
 		made[0] = make_part(&l, c->op->result[0]->type, &c->op->kernel->result);
 	}
 	ir_replace(q->main->region[0], c->op->result[0], made[0]->result[0]);

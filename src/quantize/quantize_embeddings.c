@@ -2,18 +2,21 @@
 #include "quantize/quantize.h"
 
 /* A weight of rows that are read whole: rows, and numbers in each. */
-static bool is_table(const struct quantizer *q, const struct op *op, int j, int64_t *rows, int64_t *numbers)
+static bool is_table(
+        const struct quantizer *q, const struct op *op, int j, int64_t *rows, int64_t *numbers)
 {
 	const struct access *access = &op->kernel->operand[j];
 	const struct type *type = op->operand[j]->type;
-	if (access->index_operand < 0 || access->offset || !is_weight(q, op->operand[j]) || type->rank != 2)
+	if (access->index_operand < 0 || access->offset || !is_weight(q, op->operand[j]) ||
+	        type->rank != 2)
 		return false;
 	*rows = type->shape[0];
 	*numbers = type->shape[1];
 	return access->index_stride == *numbers && *numbers > 1;
 }
 
-static struct value *table_argument(struct quantizer *q, const struct value *table, int64_t numbers, bool scales)
+static struct value *table_argument(
+        struct quantizer *q, const struct value *table, int64_t numbers, bool scales)
 {
 	struct module *module = q->module;
 	int64_t rows = table->type->shape[0];
@@ -22,8 +25,10 @@ static struct value *table_argument(struct quantizer *q, const struct value *tab
 	from.bits = q->scheme->embedding;
 	from.axis = 1;
 	from.group = numbers;
-	const struct type *type = scales ? type_shaped(module, TYPE_TENSOR, 1, &rows, type_float(module, 16))
-					 : type_shaped(module, TYPE_TENSOR, 2, table->type->shape, type_integer(module, q->scheme->embedding));
+	const struct type *type = scales
+	        ? type_shaped(module, TYPE_TENSOR, 1, &rows, type_float(module, 16))
+	        : type_shaped(module, TYPE_TENSOR, 2, table->type->shape,
+	                  type_integer(module, q->scheme->embedding));
 	return add_weight(q, &from, scales ? "scale" : "q", type);
 }
 
@@ -48,14 +53,17 @@ static void quantize_table(struct quantizer *q, struct op *op, int j, int64_t nu
 	op_set_operands(module, op, count, operand);
 	kernel->operand = access;
 	const struct type *real = type_float(module, 32);
-	struct body body = {0};
+	struct body body = { 0 };
 	int *map = ARENA_ARRAY(module->arena, int, count);
 	for (int i = 0; i < count; i++)
 		map[i] = -1;
-	int bytes = body_op(module, &body, OP_SITOFP, real, body_operand(module, &body, type_integer(module, q->scheme->embedding), j), 0, 0);
-	int scale = body_op(module, &body, OP_EXTF, real, body_operand(module, &body, type_float(module, 16), count - 1), 0, 0);
+	int bytes = body_op(module, &body, OP_SITOFP, real,
+	        body_operand(module, &body, type_integer(module, q->scheme->embedding), j), 0, 0);
+	int scale = body_op(module, &body, OP_EXTF, real,
+	        body_operand(module, &body, type_float(module, 16), count - 1), 0, 0);
 	map[j] = body_op(module, &body, OP_MULF, real, bytes, scale, 0);
-	body.result = body_rewrite(module, &body, &kernel->update, (struct body_map){.operand = map, .accumulator = -1});
+	body.result = body_rewrite(module, &body, &kernel->update,
+	        (struct body_map){ .operand = map, .accumulator = -1 });
 	kernel->update = body;
 }
 
@@ -63,7 +71,8 @@ bool quantize_embeddings(struct quantizer *q, struct op *op)
 {
 	bool any = false;
 	for (int j = op->operands - 1; j >= 0; j--) {
-		int64_t rows, numbers;
+		int64_t rows;
+		int64_t numbers;
 		if (!is_table(q, op, j, &rows, &numbers) || kernel_is_post_operand(op->kernel, j))
 			continue;
 		quantize_table(q, op, j, numbers);

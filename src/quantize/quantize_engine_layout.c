@@ -1,12 +1,15 @@
-/* A contraction of several tokens in the form in which a unit takes it: its result [tokens][outputs] in order, and what follows the sum, or moves it, a kernel of its own. */
+/* A contraction of several tokens in the form in which a unit takes it: its result
+ * [tokens][outputs] in order, and what follows the sum, or moves it, a kernel of its own. */
 #include "ir/contract.h"
 #include "quantize/quantize.h"
 
 /* Loops that walk the tensor as one would. */
-static bool is_run(const struct kernel *kernel, const struct access *access, int count, const int *loop)
+static bool is_run(
+        const struct kernel *kernel, const struct access *access, int count, const int *loop)
 {
 	for (int i = 0; i + 1 < count; i++)
-		if (access->stride[loop[i]] != access->stride[loop[i + 1]] * kernel->loop[loop[i + 1]].extent)
+		if (access->stride[loop[i]] !=
+		        access->stride[loop[i + 1]] * kernel->loop[loop[i + 1]].extent)
 			return false;
 	return true;
 }
@@ -25,15 +28,19 @@ bool contraction_fits_engine(const struct quantizer *q, const struct contraction
 	bool fixed = true;
 	for (int l = 0; l < kernel->loops; l++)
 		fixed = fixed && !kernel->loop[l].run_time;
-	return q->for_engine && fixed && c->tokens && c->bits == q->scheme->weight && c->group * c->bits == ENGINE_WORD_BITS && !c->row_scale && !c->per_token && access_is_plain(&kernel->result) &&
-	       is_run(kernel, &kernel->operand[c->x], c->tokens, c->token) && is_run(kernel, &kernel->operand[c->w], c->outputs, c->output);
+	return q->for_engine && fixed && c->tokens && c->bits == q->scheme->weight &&
+	        c->group * c->bits == ENGINE_WORD_BITS && !c->row_scale && !c->per_token &&
+	        access_is_plain(&kernel->result) &&
+	        is_run(kernel, &kernel->operand[c->x], c->tokens, c->token) &&
+	        is_run(kernel, &kernel->operand[c->w], c->outputs, c->output);
 }
 
 /* The address in [tokens][outputs], by parallel loop. */
 static int64_t *plain_strides(struct quantizer *q, const struct contraction *c)
 {
 	const struct kernel *kernel = c->op->kernel;
-	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, kernel->loops + 1), pitch = 1;
+	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, kernel->loops + 1);
+	int64_t pitch = 1;
 	for (int i = c->outputs - 1; i >= 0; i--) {
 		stride[c->output[i]] = pitch;
 		pitch *= kernel->loop[c->output[i]].extent;
@@ -48,23 +55,28 @@ static int64_t *plain_strides(struct quantizer *q, const struct contraction *c)
 static bool is_plain(const struct contraction *c, const int64_t *stride)
 {
 	const struct kernel *kernel = c->op->kernel;
-	bool plain = c->tokens == 1 && c->outputs == 1 && !kernel->post.count && c->op->result[0]->type->rank == 2;
+	bool plain = c->tokens == 1 && c->outputs == 1 && !kernel->post.count &&
+	        c->op->result[0]->type->rank == 2;
 	for (int l = 0; plain && l < kernel->loops; l++)
 		plain = kernel->loop[l].reduction || kernel->result.stride[l] == stride[l];
 	return plain;
 }
 
-/* What follows the sum, and if that is nothing the sum itself, as a kernel that reads [tokens][outputs]. */
-static struct op *split_moves(struct quantizer *q, const struct contraction *c, const int64_t *stride)
+/* What follows the sum, and if that is nothing the sum itself, as a kernel that reads
+ * [tokens][outputs]. */
+static struct op *split_moves(
+        struct quantizer *q, const struct contraction *c, const int64_t *stride)
 {
 	struct kernel *kernel = c->op->kernel;
-	int loops = 0, all = kernel->loops;
+	int loops = 0;
+	int all = kernel->loops;
 	int64_t *parallel = ARENA_ARRAY(q->module->arena, int64_t, all + 1);
 	for (int l = 0; l < all; l++)
 		if (!kernel->loop[l].reduction)
 			parallel[loops++] = stride[l];
 	if (!kernel->post.count)
-		kernel->post.result = body_add(q->module, &kernel->post, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
+		kernel->post.result = body_add(q->module, &kernel->post,
+		        (struct node){ .kind = NODE_ACCUMULATOR, .type = kernel->type });
 	kernel_split_epilogue(q->module, c->op);
 	struct op *after = c->op->next;
 	after->kernel->operand[0].stride = parallel;
@@ -72,15 +84,19 @@ static struct op *split_moves(struct quantizer *q, const struct contraction *c, 
 }
 
 /* One loop of tokens, one of outputs, then the reduction. */
-static struct op *make_plain(struct quantizer *q, const struct contraction *c, const int64_t shape[2])
+static struct op *make_plain(
+        struct quantizer *q, const struct contraction *c, const int64_t shape[2])
 {
 	const struct kernel *old = c->op->kernel;
-	struct value *operand[2] = {c->op->operand[c->x], c->op->operand[c->w]};
-	const int own[2] = {c->x, c->w}, last[2] = {c->token[c->tokens - 1], c->output[c->outputs - 1]};
-	int loops = 2, *renamed = ARENA_ARRAY(q->module->arena, int, c->op->operands + 1);
+	struct value *operand[2] = { c->op->operand[c->x], c->op->operand[c->w] };
+	const int own[2] = { c->x, c->w };
+	const int last[2] = { c->token[c->tokens - 1], c->output[c->outputs - 1] };
+	int loops = 2;
+	int *renamed = ARENA_ARRAY(q->module->arena, int, c->op->operands + 1);
 	for (int l = 0; l < old->loops; l++)
 		loops += old->loop[l].reduction;
-	struct op *op = kernel_new(q->module, c->op->location, old->name, loops, 2, operand, type_shaped(q->module, TYPE_TENSOR, 2, shape, old->type));
+	struct op *op = kernel_new(q->module, c->op->location, old->name, loops, 2, operand,
+	        type_shaped(q->module, TYPE_TENSOR, 2, shape, old->type));
 	struct kernel *kernel = op->kernel;
 	kernel->init = old->init;
 	for (int j = 0; j < 2; j++) {
@@ -106,14 +122,18 @@ static struct op *make_plain(struct quantizer *q, const struct contraction *c, c
 void contraction_plain(struct quantizer *q, struct contraction *c)
 {
 	const struct kernel *kernel = c->op->kernel;
-	const int64_t *stride = plain_strides(q, c), shape[2] = {points(kernel, c->tokens, c->token), points(kernel, c->outputs, c->output)};
-	struct contraction split = {0}, plain = {0};
+	const int64_t *stride = plain_strides(q, c);
+	const int64_t shape[2] = { points(kernel, c->tokens, c->token),
+		points(kernel, c->outputs, c->output) };
+	struct contraction split = { 0 };
+	struct contraction plain = { 0 };
 	if (is_plain(c, stride))
 		return;
 	struct op *after = split_moves(q, c, stride);
 	bool matches = contraction_match(q, c->op, &split);
 	struct op *op = matches ? make_plain(q, &split, shape) : NULL;
-	INVARIANT(q->module->guard, op && contraction_match(q, op, &plain), "contraction %s is none without what follows it", kernel->name);
+	INVARIANT(q->module->guard, op && contraction_match(q, op, &plain),
+	        "contraction %s is none without what follows it", kernel->name);
 	after->operand[0] = op->result[0];
 	plain.bits = c->bits;
 	plain.group = c->group;

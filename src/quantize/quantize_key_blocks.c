@@ -1,14 +1,16 @@
-/* The kernels between scores and values: they walk blocks of keys, and keys that are not there change nothing. */
+/* The kernels between scores and values: they walk blocks of keys, and keys that are not there
+ * change nothing. */
 #include "ir/sliding_window.h"
 #include "quantize/quantize_kv_cache.h"
 
 /* What stands beyond the last key. */
-enum beyond { BEYOND_NOTHING, BEYOND_LOW, BEYOND_ZERO, BEYOND_UNKNOWN };      /* LOW: minus infinity */
+/* LOW: minus infinity */
+enum beyond { BEYOND_NOTHING, BEYOND_LOW, BEYOND_ZERO, BEYOND_UNKNOWN };
 
 /* A value that has a number for each key. */
 struct keyed {
 	enum beyond beyond;
-	int64_t stride;           /* between keys */
+	int64_t stride; /* between keys */
 };
 
 static const struct keyed *keyed_of(const struct value *value)
@@ -16,12 +18,14 @@ static const struct keyed *keyed_of(const struct value *value)
 	return value->data;
 }
 
-const struct type *keys_type(struct module *module, const struct type *type, int64_t stride, int64_t extent, int64_t to)
+const struct type *keys_type(
+        struct module *module, const struct type *type, int64_t stride, int64_t extent, int64_t to)
 {
 	int64_t pitch = 1;
 	for (int d = type->rank - 1; d >= 0; d--) {
 		if (pitch == stride && type->shape[d] == extent) {
-			int64_t *shape = arena_copy(module->arena, type->shape, sizeof *shape * (size_t)type->rank);
+			int64_t *shape = arena_copy(
+			        module->arena, type->shape, sizeof *shape * (size_t)type->rank);
 			shape[d] = to;
 			return type_shaped(module, TYPE_TENSOR, type->rank, shape, type->element);
 		}
@@ -30,15 +34,18 @@ const struct type *keys_type(struct module *module, const struct type *type, int
 	return NULL;
 }
 
-static bool mark(struct quantizer *q, const struct attention *a, struct value *value, enum beyond beyond, int64_t stride)
+static bool mark(struct quantizer *q, const struct attention *a, struct value *value,
+        enum beyond beyond, int64_t stride)
 {
 	struct keyed *keyed = ARENA_NEW(q->module->arena, struct keyed);
-	*keyed = (struct keyed){beyond, stride};
+	*keyed = (struct keyed){ beyond, stride };
 	value->data = keyed;
-	return beyond != BEYOND_UNKNOWN && keys_type(q->module, value->type, stride, a->keys.extent, a->keys.extent);
+	return beyond != BEYOND_UNKNOWN &&
+	        keys_type(q->module, value->type, stride, a->keys.extent, a->keys.extent);
 }
 
-/* The loop that walks the keys of every keyed operand; -1: none does, or not the same, or in part. */
+/* The loop that walks the keys of every keyed operand; -1: none does, or not the same, or in
+ * part. */
 static int key_loop(const struct attention *a, const struct op *op)
 {
 	int key = -1;
@@ -50,22 +57,31 @@ static int key_loop(const struct attention *a, const struct op *op)
 		int loop = 0;
 		while (loop < op->kernel->loops && access->stride[loop] != keyed->stride)
 			loop++;
-		bool whole = loop < op->kernel->loops && op->kernel->loop[loop].extent == a->keys.extent && run_time_same(op->kernel->loop[loop].run_time, a->keys.trip);
+		bool whole = loop < op->kernel->loops &&
+		        op->kernel->loop[loop].extent == a->keys.extent &&
+		        run_time_same(op->kernel->loop[loop].run_time, a->keys.trip);
 		int64_t above = keyed->stride * a->keys.extent;
 		for (int l = 0; whole && l < op->kernel->loops; l++)
-			whole = l == loop || access->stride[l] % above == 0 || access->stride[l] * op->kernel->loop[l].extent <= keyed->stride;
-		if (!whole || !access_is_plain(access) || access->offset % above >= keyed->stride || (key >= 0 && key != loop))
+			whole = l == loop || access->stride[l] % above == 0 ||
+			        access->stride[l] * op->kernel->loop[l].extent <= keyed->stride;
+		if (!whole || !access_is_plain(access) || access->offset % above >= keyed->stride ||
+		        (key >= 0 && key != loop))
 			return -1;
 		key = loop;
 	}
 	return key;
 }
 
-static enum beyond beyond_node(const struct op *op, const struct node *node, const enum beyond *known)
+static enum beyond beyond_node(
+        const struct op *op, const struct node *node, const enum beyond *known)
 {
 	if (node->kind == NODE_OPERAND)
-		return keyed_of(op->operand[node->integer]) ? keyed_of(op->operand[node->integer])->beyond : BEYOND_NOTHING;
-	enum beyond argument[3] = {BEYOND_NOTHING, BEYOND_NOTHING, BEYOND_NOTHING}, left, right;
+		return keyed_of(op->operand[node->integer])
+		        ? keyed_of(op->operand[node->integer])->beyond
+		        : BEYOND_NOTHING;
+	enum beyond argument[3] = { BEYOND_NOTHING, BEYOND_NOTHING, BEYOND_NOTHING };
+	enum beyond left;
+	enum beyond right;
 	for (int i = 0; i < body_arguments(node); i++)
 		argument[i] = known[node->argument[i]];
 	left = argument[0];
@@ -78,9 +94,12 @@ static enum beyond beyond_node(const struct op *op, const struct node *node, con
 		return BEYOND_ZERO;
 	if (node->code == OP_SUBF && left == BEYOND_LOW && right == BEYOND_NOTHING)
 		return BEYOND_LOW;
-	if (node->code == OP_ADDF && (left == BEYOND_LOW || right == BEYOND_LOW) && left != BEYOND_ZERO && right != BEYOND_ZERO && left != BEYOND_UNKNOWN && right != BEYOND_UNKNOWN)
+	if (node->code == OP_ADDF && (left == BEYOND_LOW || right == BEYOND_LOW) &&
+	        left != BEYOND_ZERO && right != BEYOND_ZERO && left != BEYOND_UNKNOWN &&
+	        right != BEYOND_UNKNOWN)
 		return BEYOND_LOW;
-	if (node->code == OP_MULF && (left == BEYOND_ZERO || right == BEYOND_ZERO) && (left == BEYOND_NOTHING || right == BEYOND_NOTHING))
+	if (node->code == OP_MULF && (left == BEYOND_ZERO || right == BEYOND_ZERO) &&
+	        (left == BEYOND_NOTHING || right == BEYOND_NOTHING))
 		return BEYOND_ZERO;
 	if (node->code == OP_DIVF && left == BEYOND_ZERO && right == BEYOND_NOTHING)
 		return BEYOND_ZERO;
@@ -96,7 +115,8 @@ static enum beyond beyond_body(struct arena *arena, const struct op *op, int res
 	return known[result];
 }
 
-/* A reduction over the keys that does not see what is beyond: a maximum of what is low there, a sum of what is 0 there. */
+/* A reduction over the keys that does not see what is beyond: a maximum of what is low there, a
+ * sum of what is 0 there. */
 static bool reduces(struct arena *arena, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
@@ -105,8 +125,9 @@ static bool reduces(struct arena *arena, const struct op *op)
 	if (combine == OP_NONE)
 		return false;
 	enum beyond beyond = beyond_body(arena, op, term);
-	return ((combine == OP_MAXIMUMF || combine == OP_MAXNUMF) && beyond == BEYOND_LOW && kernel->init < 0 && kernel->init * 0.5 == kernel->init) ||
-	       (combine == OP_ADDF && beyond == BEYOND_ZERO && kernel->init == 0);
+	return ((combine == OP_MAXIMUMF || combine == OP_MAXNUMF) && beyond == BEYOND_LOW &&
+	               kernel->init < 0 && kernel->init * 0.5 == kernel->init) ||
+	        (combine == OP_ADDF && beyond == BEYOND_ZERO && kernel->init == 0);
 }
 
 /* One kernel that reads numbers of keys. */
@@ -114,19 +135,22 @@ static bool follow(struct quantizer *q, struct attention *a, struct op *op)
 {
 	struct kernel *kernel = op->kernel;
 	int key = op->code == OP_KERNEL ? key_loop(a, op) : -1;
-	if (key < 0 || kernel->ordered || body_has(&kernel->update, OP_INDEX) || kernel->result.guards)
+	if (key < 0 || kernel->ordered || body_has(&kernel->update, OP_INDEX) ||
+	        kernel->result.guards)
 		return false;
-	if (kernel_is_guarded(op, key)) {         /* rows of this launch and of the past, or it is not matched as such */
+	/* rows of this launch and of the past, or it is not matched as such */
+	if (kernel_is_guarded(op, key)) {
 		bool first = !a->values.op;
 		a->values.op = op;
 		return first;
 	}
-	VEC_PUSH(q->module->arena, &a->softmax_kernel, ((struct softmax_kernel){op, key}));
+	VEC_PUSH(q->module->arena, &a->softmax_kernel, ((struct softmax_kernel){ op, key }));
 	if (kernel->loop[key].reduction)
 		return reduces(q->module->arena, op);
 	if (kernel_has_reduction(kernel) || kernel->result.offset)
 		return false;
-	return mark(q, a, op->result[0], beyond_body(q->module->arena, op, kernel->update.result), kernel->result.stride[key]);
+	return mark(q, a, op->result[0], beyond_body(q->module->arena, op, kernel->update.result),
+	        kernel->result.stride[key]);
 }
 
 /* Does the sum of products take the probabilities as what is 0 beyond the last key? */
@@ -135,14 +159,17 @@ static bool ends_in_zeros(const struct attention *a)
 	const struct op *op = a->values.op;
 	int keyed = 0;
 	for (int j = 0; op && j < op->operands; j++)
-		keyed += keyed_of(op->operand[j]) ? keyed_of(op->operand[j])->beyond == BEYOND_ZERO ? 1 : 2 : 0;
+		keyed += keyed_of(op->operand[j])
+		        ? keyed_of(op->operand[j])->beyond == BEYOND_ZERO ? 1 : 2
+		        : 0;
 	return keyed == 1;
 }
 
 bool keys_follow(struct quantizer *q, struct attention *a)
 {
 	struct op *scores = a->scores.op;
-	bool good = mark(q, a, scores->result[0], BEYOND_LOW, scores->kernel->result.stride[a->scores.key]);
+	bool good = mark(
+	        q, a, scores->result[0], BEYOND_LOW, scores->kernel->result.stride[a->scores.key]);
 	for (struct op *op = scores->next; good && op; op = op->next) {
 		bool reads = false;
 		for (int j = 0; j < op->operands; j++)
@@ -162,7 +189,9 @@ bool keys_follow(struct quantizer *q, struct attention *a)
 static bool is_mask(const struct attention *a, const struct op *op, int operand, int key)
 {
 	const struct access *access = &op->kernel->operand[operand];
-	bool plain = access_is_plain(access) && !access->offset && access->stride[key] == 1 && type_elements(op->operand[operand]->type) == a->keys.extent && op->operand[operand]->def;
+	bool plain = access_is_plain(access) && !access->offset && access->stride[key] == 1 &&
+	        type_elements(op->operand[operand]->type) == a->keys.extent &&
+	        op->operand[operand]->def;
 	for (int l = 0; l < op->kernel->loops; l++)
 		plain = plain && (l == key || !access->stride[l]);
 	return plain;
@@ -171,23 +200,33 @@ static bool is_mask(const struct attention *a, const struct op *op, int operand,
 bool keys_can_rotate_masks(const struct attention *a)
 {
 	const struct product *scores = &a->scores;
-	bool good = a->keys.fresh == 1 && a->keys.trip && a->keys.trip->plus == 1 && a->keys.blocks > 1 && !a->keys.shared_by_phases && !body_has(&scores->op->kernel->post, OP_INDEX);
+	bool good = a->keys.fresh == 1 && a->keys.trip && a->keys.trip->plus == 1 &&
+	        a->keys.blocks > 1 && !a->keys.shared_by_phases &&
+	        !body_has(&scores->op->kernel->post, OP_INDEX);
 	for (int j = 0; good && j < scores->op->operands; j++)
-		good = j == scores->past || j == scores->fresh || !scores->op->kernel->operand[j].stride[scores->key] || is_mask(a, scores->op, j, scores->key);
+		good = j == scores->past || j == scores->fresh ||
+		        !scores->op->kernel->operand[j].stride[scores->key] ||
+		        is_mask(a, scores->op, j, scores->key);
 	for (size_t i = 0; good && i < a->softmax_kernel.count; i++)
 		for (int j = 0; good && j < a->softmax_kernel.data[i].op->operands; j++)
-			good = keyed_of(a->softmax_kernel.data[i].op->operand[j]) || !a->softmax_kernel.data[i].op->kernel->operand[j].stride[a->softmax_kernel.data[i].key];
+			good = keyed_of(a->softmax_kernel.data[i].op->operand[j]) ||
+			        !a->softmax_kernel.data[i]
+			                 .op->kernel->operand[j]
+			                 .stride[a->softmax_kernel.data[i].key];
 	return good;
 }
 
 int keys_past(struct quantizer *q, const struct keys *keys, struct body *body, int count)
 {
 	const struct type *index = type_index(q->module);
-	int given = body_op(q->module, body, OP_INDEX_CAST, index, body_operand(q->module, body, type_scalar(keys->count->type), count), 0, 0);
-	return body_op(q->module, body, OP_MAXSI, index, given, body_integer(q->module, body, index, 0), 0);
+	int given = body_op(q->module, body, OP_INDEX_CAST, index,
+	        body_operand(q->module, body, type_scalar(keys->count->type), count), 0, 0);
+	return body_op(q->module, body, OP_MAXSI, index, given,
+	        body_integer(q->module, body, index, 0), 0);
 }
 
-/* In the order of the state: number n was the one of key n + 1, that of the row at hand the first.  One for all layers. */
+/* In the order of the state: number n was the one of key n + 1, that of the row at hand the
+ * first.  One for all layers. */
 static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, struct value *mask)
 {
 	struct module *module = q->module;
@@ -195,18 +234,25 @@ static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, s
 	for (size_t i = 0; i < q->rotated_masks.count; i++)
 		if (q->rotated_masks.data[i].from == mask)
 			return q->rotated_masks.data[i].to;
-	struct value *operand[3] = {mask, mask, keys->count};
-	struct op *op = quantize_kernel(q, mask->def->next, mask->def->kernel->name, "rotated", 1, 3, operand, mask->type);
+	struct value *operand[3] = { mask, mask, keys->count };
+	struct op *op = quantize_kernel(
+	        q, mask->def->next, mask->def->kernel->name, "rotated", 1, 3, operand, mask->type);
 	struct kernel *kernel = op->kernel;
 	struct body *body = &kernel->update;
 	kernel->loop[0].extent = keys->extent;
 	kernel->operand[0].stride[0] = kernel->operand[0].offset = kernel->result.stride[0] = 1;
-	access_add_guard(module, &kernel->operand[0], (struct guard_range){.loop = 0, .low = 0, .high = keys->extent - 1});
-	int number = body_index(module, body, 0), past = keys_past(q, keys, body, 2);
-	struct node same = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {number, past}};
+	access_add_guard(module, &kernel->operand[0],
+	        (struct guard_range){ .loop = 0, .low = 0, .high = keys->extent - 1 });
+	int number = body_index(module, body, 0);
+	int past = keys_past(q, keys, body, 2);
+	struct node same = { .kind = NODE_OP,
+		.code = OP_CMPI,
+		.type = type_integer(module, 1),
+		.argument = { number, past } };
 	int own = body_add(module, body, same);
-	body->result = body_op(module, body, OP_SELECT, scalar, own, body_operand(module, body, scalar, 1), body_operand(module, body, scalar, 0));
-	VEC_PUSH(module->arena, &q->rotated_masks, ((struct rotated_mask){mask, op->result[0]}));
+	body->result = body_op(module, body, OP_SELECT, scalar, own,
+	        body_operand(module, body, scalar, 1), body_operand(module, body, scalar, 0));
+	VEC_PUSH(module->arena, &q->rotated_masks, ((struct rotated_mask){ mask, op->result[0] }));
 	return op->result[0];
 }
 
@@ -214,7 +260,8 @@ void keys_rotate_masks(struct quantizer *q, struct attention *a)
 {
 	struct op *op = a->scores.op;
 	for (int j = 0; j < op->operands; j++)
-		if (j != a->scores.past && j != a->scores.fresh && op->kernel->operand[j].stride[a->scores.key])
+		if (j != a->scores.past && j != a->scores.fresh &&
+		        op->kernel->operand[j].stride[a->scores.key])
 			op->operand[j] = rotate_mask(q, &a->keys, op->operand[j]);
 }
 
@@ -225,33 +272,45 @@ const struct run_time_trip *keys_trip(struct quantizer *q, const struct keys *ke
 	if (!keys->trip)
 		return NULL;
 	struct run_time_trip *trip = ARENA_NEW(q->module->arena, struct run_time_trip);
-	const char *symbol = sliding_window_in_tiles(q->module, keys->trip->symbol, keys->block, keys->fresh_last ? 0 : (keys->fresh + keys->block - 1) / keys->block * keys->block - keys->fresh);
-	*trip = (struct run_time_trip){.symbol = symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
+	const char *symbol = sliding_window_in_tiles(q->module, keys->trip->symbol, keys->block,
+	        keys->fresh_last ? 0
+	                         : (keys->fresh + keys->block - 1) / keys->block * keys->block -
+	                        keys->fresh);
+	*trip = (struct run_time_trip){ .symbol = symbol,
+		.plus = keys->trip->plus,
+		.tile = keys->block,
+		.most = keys->blocks };
 	return trip;
 }
 
 void keys_spread(const struct keys *keys, int64_t stride, int loops, struct access *access)
 {
-	int64_t above = stride * keys->extent, room = stride * keys->block * keys->blocks;
+	int64_t above = stride * keys->extent;
+	int64_t room = stride * keys->block * keys->blocks;
 	for (int l = 0; l < loops; l++)
 		if (access->stride[l] && access->stride[l] % above == 0)
 			access->stride[l] = access->stride[l] / above * room;
 	access->offset = access->offset / above * room + access->offset % above;
 }
 
-struct value *keys_fill(struct quantizer *q, const struct attention *a, struct op *op, int operand, int key, struct access *access)
+struct value *keys_fill(struct quantizer *q, const struct attention *a, struct op *op, int operand,
+        int key, struct access *access)
 {
 	struct module *module = q->module;
 	const struct kernel *from = op->kernel;
-	int loops = 0, *source = ARENA_ARRAY(module->arena, int, from->loops + 1);
+	int loops = 0;
+	int *source = ARENA_ARRAY(module->arena, int, from->loops + 1);
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, from->loops + 1);
 	for (int l = 0; l < from->loops; l++)
 		if (access->stride[l]) {
-			shape[loops] = l == key ? a->keys.block * a->keys.blocks : from->loop[l].extent;
+			shape[loops] =
+			        l == key ? a->keys.block * a->keys.blocks : from->loop[l].extent;
 			source[loops++] = l;
 		}
 	const struct type *scalar = type_scalar(op->operand[operand]->type);
-	struct op *copy = quantize_kernel(q, op, from->name, text_format(module->arena, "padded%d", operand), loops, 1, &op->operand[operand], type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
+	struct op *copy = quantize_kernel(q, op, from->name,
+	        text_format(module->arena, "padded%d", operand), loops, 1, &op->operand[operand],
+	        type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
 	struct access filled = access_empty(module, from->loops);
 	int64_t pitch = 1;
 	for (int i = loops - 1; i >= 0; i--) {
@@ -260,10 +319,15 @@ struct value *keys_fill(struct quantizer *q, const struct attention *a, struct o
 		copy->kernel->result.stride[i] = filled.stride[source[i]] = pitch;
 		pitch *= shape[i];
 		if (source[i] == key)
-			access_add_guard(module, &copy->kernel->operand[0], (struct guard_range){.loop = i, .low = 0, .high = a->keys.extent});
+			access_add_guard(module, &copy->kernel->operand[0],
+			        (struct guard_range){
+			                .loop = i, .low = 0, .high = a->keys.extent });
 		for (int g = 0; g < access->guards; g++)
 			if (access->guard[g].loop == source[i])
-				access_add_guard(module, &copy->kernel->operand[0], (struct guard_range){.loop = i, .low = access->guard[g].low, .high = access->guard[g].high});
+				access_add_guard(module, &copy->kernel->operand[0],
+				        (struct guard_range){ .loop = i,
+				                .low = access->guard[g].low,
+				                .high = access->guard[g].high });
 	}
 	copy->kernel->operand[0].offset = access->offset;
 	copy->kernel->update.result = body_operand(module, &copy->kernel->update, scalar, 0);
@@ -271,7 +335,8 @@ struct value *keys_fill(struct quantizer *q, const struct attention *a, struct o
 	return copy->result[0];
 }
 
-static void block_kernel(struct quantizer *q, const struct attention *a, const struct softmax_kernel *softmax_kernel)
+static void block_kernel(
+        struct quantizer *q, const struct attention *a, const struct softmax_kernel *softmax_kernel)
 {
 	struct op *op = softmax_kernel->op;
 	struct kernel *kernel = op->kernel;
@@ -279,21 +344,25 @@ static void block_kernel(struct quantizer *q, const struct attention *a, const s
 	bool padded = keys->block * keys->blocks > keys->extent;
 	for (int j = 0; padded && j < op->operands; j++) {
 		if (keyed_of(op->operand[j]))
-			keys_spread(keys, keyed_of(op->operand[j])->stride, kernel->loops, &kernel->operand[j]);
+			keys_spread(keys, keyed_of(op->operand[j])->stride, kernel->loops,
+			        &kernel->operand[j]);
 		else if (kernel->operand[j].stride[softmax_kernel->key])
-			op->operand[j] = keys_fill(q, a, op, j, softmax_kernel->key, &kernel->operand[j]);
+			op->operand[j] =
+			        keys_fill(q, a, op, j, softmax_kernel->key, &kernel->operand[j]);
 	}
 	const struct keyed *made = keyed_of(op->result[0]);
 	if (padded && made) {
 		keys_spread(keys, made->stride, kernel->loops, &kernel->result);
-		op->result[0]->type = keys_type(q->module, op->result[0]->type, made->stride, keys->extent, keys->block * keys->blocks);
+		op->result[0]->type = keys_type(q->module, op->result[0]->type, made->stride,
+		        keys->extent, keys->block * keys->blocks);
 	}
 	kernel->loop[softmax_kernel->key].extent = keys->block * keys->blocks;
 	kernel->loop[softmax_kernel->key].run_time = NULL;
 	if (keys->blocks == 1)
 		return;
 	bool split = kernel_split_loop(q->module, op, softmax_kernel->key, keys->block);
-	INVARIANT(q->module->guard, split, "kernel %s does not fall into blocks of keys", kernel->name);
+	INVARIANT(q->module->guard, split, "kernel %s does not fall into blocks of keys",
+	        kernel->name);
 	kernel->loop[softmax_kernel->key].run_time = keys_trip(q, keys);
 }
 
@@ -302,5 +371,6 @@ void keys_block(struct quantizer *q, const struct attention *a)
 	const struct product *values = &a->values;
 	for (size_t i = 0; i < a->softmax_kernel.count; i++)
 		block_kernel(q, a, &a->softmax_kernel.data[i]);
-	keys_spread(&a->keys, keyed_of(values->op->operand[values->x])->stride, values->op->kernel->loops, &values->op->kernel->operand[values->x]);
+	keys_spread(&a->keys, keyed_of(values->op->operand[values->x])->stride,
+	        values->op->kernel->loops, &values->op->kernel->operand[values->x]);
 }

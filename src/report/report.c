@@ -5,18 +5,21 @@
 #include "fifo/fifo.h"
 #include <string.h>
 
-#define SIMULATED_MOST 24000000       /* iterations, about a second: a compilation simulates no more unless told to */
-#define SAMPLES 256           /* over time, of what report.html draws */
+/* iterations, about a second: a compilation simulates no more unless told to */
+#define SIMULATED_MOST 24000000
+#define SAMPLES 256 /* over time, of what report.html draws */
 
 static void count_channels(struct report *report)
 {
 	for (int i = 0; i < report->cost.channels; i++) {
 		const struct channel_cost *channel = &report->cost.channel[i];
-		struct memories *kind = channel->op->code == OP_FIFO ? &report->fifos : &report->converters;
+		struct memories *kind =
+		        channel->op->code == OP_FIFO ? &report->fifos : &report->converters;
 		kind->count++;
 		kind->bytes += channel->bytes;
 		kind->needed += channel->needed;
-		kind->most_depth = channel->depth > kind->most_depth ? channel->depth : kind->most_depth;
+		kind->most_depth =
+		        channel->depth > kind->most_depth ? channel->depth : kind->most_depth;
 	}
 }
 
@@ -24,7 +27,10 @@ static void count_channels(struct report *report)
 static double item_bytes(const struct attr *item)
 {
 	const struct attr *type = attr_item(item, KEY_TYPE);
-	return type ? (double)attr_item_integer(item, KEY_GATHERED_ELEMENTS, type_elements(type->type)) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
+	return type ? (double)attr_item_integer(
+	                      item, KEY_GATHERED_ELEMENTS, type_elements(type->type)) *
+	                (double)type_bits(type_scalar(type->type)) / 8
+	            : 0;
 }
 
 static bool has_role(const struct attr *item, const char *role)
@@ -45,49 +51,61 @@ int64_t report_tokens(const struct module *module)
 {
 	const struct attr *outputs = attr_get(module_main(module), KEY_STREAM_OUTPUTS);
 	for (int i = 0; outputs && i < outputs->count; i++) {
-		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, KEY_AXIS);
+		const struct attr *item = outputs->items[i].value;
+		const struct attr *axis = attr_item(item, KEY_AXIS);
 		if (has_role(item, "state") && axis)
 			return attr_item(item, KEY_TYPE)->type->shape[axis->integer];
 	}
 	return 0;
 }
 
-/* Weights and states are read once a launch; of a state, all its rows; of a table, those that are gathered. */
+/* Weights and states are read once a launch; of a state, all its rows; of a table, those that
+ * are gathered. */
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);
-	const struct attr *inputs = attr_get(function, KEY_STREAM_INPUTS), *outputs = attr_get(function, KEY_STREAM_OUTPUTS);
+	const struct attr *inputs = attr_get(function, KEY_STREAM_INPUTS);
+	const struct attr *outputs = attr_get(function, KEY_STREAM_OUTPUTS);
 	report->tokens = report_tokens(report->module);
 	for (int i = 0; inputs && i < inputs->count; i++)
 		if (!has_role(inputs->items[i].value, "input"))
 			report->host_bytes += item_bytes(inputs->items[i].value);
 	for (int i = 0; outputs && i < outputs->count; i++) {
-		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, KEY_AXIS), *name = attr_item(item, KEY_NAME);
+		const struct attr *item = outputs->items[i].value;
+		const struct attr *axis = attr_item(item, KEY_AXIS);
+		const struct attr *name = attr_item(item, KEY_NAME);
 		if (!has_role(item, "state") || !axis || !name)
 			continue;
 		report->decodes = true;
 		report->sequences = attr_item_integer(item, KEY_BATCH, 1);
-		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, KEY_TYPE);
+		const struct attr *input = attr_entry(inputs, name->text);
+		const struct attr *type = attr_item(input, KEY_TYPE);
 		if (!type || axis->integer >= type->type->rank)
 			continue;
 		report->run_time = report->run_time || has_extent(attr_item(input, KEY_DIMS));
-		report->context = attr_item_integer(item, KEY_PAST, type->type->shape[axis->integer]) + report->run_time;
+		report->context =
+		        attr_item_integer(item, KEY_PAST, type->type->shape[axis->integer]) +
+		        report->run_time;
 	}
 }
 
 /* A process works while it does not wait: as simulated, or all that the model gives it. */
 static void estimate_energy(struct report *report, struct arena *arena)
 {
-	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1), cycles = report->simulated ? report->cycles : report->time.most;
+	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1);
+	int64_t cycles = report->simulated ? report->cycles : report->time.most;
 	double bytes = 0;
 	for (int i = 0; i < report->cost.processes; i++)
-		busy[i] = report->simulated ? cycle_busy(&report->cycle_result.process[i]) : report->time.process[i].busy;
+		busy[i] = report->simulated ? cycle_busy(&report->cycle_result.process[i])
+		                            : report->time.process[i].busy;
 	for (int i = 0; report->simulated && i < report->cycle_result.ports; i++)
 		bytes += (double)report->cycle_result.port[i].bytes;
 	bytes = report->simulated ? bytes : report->time.memory_bytes;
-	report->energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->latency_ms);
+	report->energy =
+	        energy_of(report->platform, &report->cost, busy, bytes, cycles, report->latency_ms);
 	if (report->tokens_per_launch)
-		report->token_energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->token_ms);
+		report->token_energy = energy_of(
+		        report->platform, &report->cost, busy, bytes, cycles, report->token_ms);
 }
 
 static void set_latency(struct report *report, int64_t cycles)
@@ -95,16 +113,20 @@ static void set_latency(struct report *report, int64_t cycles)
 	const struct platform *platform = report->platform;
 	struct feedback feedback;
 	report->latency_ms = platform_launch_ms(platform, cycles);
-	if (!feedback_read(module_main(report->module), &feedback) || feedback.rows)     /* a launch is reported with all its rows, and several steps have one each */
+	/* a launch is reported with all its rows, and several steps have one each */
+	if (!feedback_read(module_main(report->module), &feedback) || feedback.rows)
 		return;
-	report->tokens_per_launch = feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
-	report->token_ms = platform_launch_ms(platform, cycles * report->tokens_per_launch) / (double)report->tokens_per_launch;
+	report->tokens_per_launch =
+	        feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
+	report->token_ms = platform_launch_ms(platform, cycles * report->tokens_per_launch) /
+	        (double)report->tokens_per_launch;
 }
 
 int64_t report_cycles(const struct session *session, struct token_detail detail)
 {
 	int64_t cycles = token_cycles_at(session->platform, session->module, detail);
-	int64_t moved = (int64_t)bundle_cycles(session->module->arena, session->platform, session->module, detail.extents, detail.extent);
+	int64_t moved = (int64_t)bundle_cycles(session->module->arena, session->platform,
+	        session->module, detail.extents, detail.extent);
 	return cycles > 0 && moved > cycles ? moved : cycles;
 }
 
@@ -127,7 +149,9 @@ struct forecast *forecast_open(struct session *session)
 {
 	struct arena *arena = arena_within(session->arena);
 	struct forecast *forecast = ARENA_NEW(arena, struct forecast);
-	*forecast = (struct forecast){.arena = arena, .session = ARENA_NEW(arena, struct session), .of = session->module};
+	*forecast = (struct forecast){
+		.arena = arena, .session = ARENA_NEW(arena, struct session), .of = session->module
+	};
 	forecast->session->platform = session->platform;
 	forecast->session->module = module_clone(session->module, arena);
 	forecast->session->module->guard = &forecast->guard;
@@ -156,7 +180,8 @@ struct launches forecast_take(struct session *session, struct forecast *forecast
 	return launches;
 }
 
-/* Processes whose ports share a memory channel may each be quicker than the channel brings what all of them ask for. */
+/* Processes whose ports share a memory channel may each be quicker than the channel brings what
+ * all of them ask for. */
 static void bound_by_memory(struct report *report)
 {
 	struct design_time *time = &report->time;
@@ -169,7 +194,10 @@ static void bound_by_memory(struct report *report)
 struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
-	struct report report = {.quant = session->quant ? session->quant->text : "none", .name = name, .module = session->module, .platform = platform};
+	struct report report = { .quant = session->quant ? session->quant->text : "none",
+		.name = name,
+		.module = session->module,
+		.platform = platform };
 	report.cost = design_cost(session->arena, platform, session->module);
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
 	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL;
@@ -188,8 +216,11 @@ struct report report_make(struct session *session, const char *name)
 	report.model_ms = platform_launch_ms(platform, report.time.most);
 	report.least_ms = platform_launch_ms(platform, report.time.least);
 	set_latency(&report, report.time.most);
-	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
-	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
+	report.memory_ms = report.host_bytes /
+	        (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
+	report.mac_ms = report.time.multipliers
+	        ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms
+	        : 0;
 	estimate_energy(&report, session->arena);
 	return report;
 }
@@ -209,9 +240,17 @@ struct simulation simulation_open(struct session *session)
 	int told = session->diag.count;
 	struct arena *arena = arena_within(session->arena);
 	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
-	struct simulation simulation = {.arena = arena, .network = cycle_open(arena, session->platform, session->module), .outcome = CYCLE_REFUSED, .cycle_result = {.first_output = -1}};
-	simulation.options = (struct cycle_options){.arena = arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
-	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
+	struct simulation simulation = { .arena = arena,
+		.network = cycle_open(arena, session->platform, session->module),
+		.outcome = CYCLE_REFUSED,
+		.cycle_result = { .first_output = -1 } };
+	simulation.options = (struct cycle_options){ .arena = arena,
+		.budget = budget,
+		.samples = SAMPLES,
+		.path = true,
+		.remedy = true,
+		.stop = &session->stop };
+	session->diag.count = told; /* what cannot be simulated is compiled all the same */
 	return simulation;
 }
 
@@ -220,13 +259,16 @@ void simulation_run(void *data, struct arena *scratch)
 	struct simulation *simulation = data;
 	arena_share_guard(simulation->arena, scratch);
 	if (simulation->network)
-		simulation->outcome = cycle_run(simulation->network, &simulation->options, &simulation->cycle_result);
+		simulation->outcome = cycle_run(
+		        simulation->network, &simulation->options, &simulation->cycle_result);
 }
 
-void report_simulated(struct session *session, const struct simulation *simulation, struct report *report)
+void report_simulated(
+        struct session *session, const struct simulation *simulation, struct report *report)
 {
 	arena_share_guard(simulation->arena, session->arena);
-	report->simulated = simulation->outcome == CYCLE_DONE || simulation->outcome == CYCLE_DEADLOCK;
+	report->simulated =
+	        simulation->outcome == CYCLE_DONE || simulation->outcome == CYCLE_DEADLOCK;
 	report->cycle_result = simulation->cycle_result;
 	if (!report->simulated)
 		return;
@@ -234,7 +276,8 @@ void report_simulated(struct session *session, const struct simulation *simulati
 	report->first_output = report->cycle_result.first_output;
 	report->deadlock = report->cycle_result.deadlock;
 	if (report->deadlock) {
-		text_add(&session->notices, "stc: the simulated design deadlocks: %s\n", report->deadlock);
+		text_add(&session->notices, "stc: the simulated design deadlocks: %s\n",
+		        report->deadlock);
 		return;
 	}
 	set_latency(report, report->cycles);
@@ -252,17 +295,21 @@ static const char *remedy(const char *resource)
 {
 	bool memory = !strncmp(resource, "BRAM", 4) || !strncmp(resource, "URAM", 4);
 	return memory ? "a smaller --on-chip-memory, a shorter context, or a larger --platform"
-		      : "a smaller --kernel-dsp, or a larger --platform";
+	              : "a smaller --kernel-dsp, or a larger --platform";
 }
 
-static bool exceeds(struct session *session, struct resources used, struct resources available, const char *where)
+static bool exceeds(struct session *session, struct resources used, struct resources available,
+        const char *where)
 {
-	int64_t have, need;
+	int64_t have;
+	int64_t need;
 	const char *resource = resources_exceeded(used, available, &have, &need);
 	if (!resource)
 		return false;
-	diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %lld %s%s, %lld more than the %lld that %s has", (long long)need, resource, where,
-		   (long long)(need - have), (long long)have, session->platform->name);
+	diag_error(&session->diag, NOWHERE,
+	        "the design does not fit: it needs %lld %s%s, %lld more than the %lld that %s has",
+	        (long long)need, resource, where, (long long)(need - have), (long long)have,
+	        session->platform->name);
 	diag_note(&session->diag, "%s", remedy(resource));
 	return true;
 }
@@ -271,14 +318,19 @@ bool report_fits(struct session *session, const struct design_cost *cost)
 {
 	const struct platform *platform = session->platform;
 	if (cost->ports > platform->ports) {
-		diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %d memory ports, %d more than the %d that %s has", cost->ports, cost->ports - platform->ports,
-			   platform->ports, platform->name);
-		return diag_note(&session->diag, "a smaller --kernel-dsp gives kernels fewer lanes, and so fewer ports");
+		diag_error(&session->diag, NOWHERE,
+		        "the design does not fit: it needs %d memory ports, %d more than the %d "
+		        "that %s has",
+		        cost->ports, cost->ports - platform->ports, platform->ports,
+		        platform->name);
+		return diag_note(&session->diag,
+		        "a smaller --kernel-dsp gives kernels fewer lanes, and so fewer ports");
 	}
 	if (exceeds(session, cost->total, platform_total(platform), ""))
 		return false;
 	for (int i = 0; i < platform->dies && pass_find("floorplan") >= 0; i++)
-		if (exceeds(session, cost->die[i], platform->die[i], text_format(session->arena, " on die %d", i)))
+		if (exceeds(session, cost->die[i], platform->die[i],
+		            text_format(session->arena, " on die %d", i)))
 			return false;
 	return true;
 }

@@ -1,23 +1,25 @@
-/* The design as a graph, in JSON, for report.html: processes, channels, memory ports; what each does, and what the simulation saw there. */
+/* The design as a graph, in JSON, for report.html: processes, channels, memory ports; what each
+ * does, and what the simulation saw there. */
 #include "base/json.h"
 #include "report/report.h"
 #include "emit/emit.h"
 #include <string.h>
 
-#define TENSORS_NAMED 3       /* of a buffer; the others are counted */
-#define CHANNELS_DRAWN 16     /* over time */
+#define TENSORS_NAMED 3   /* of a buffer; the others are counted */
+#define CHANNELS_DRAWN 16 /* over time */
 
-struct survey {               /* of one process */
+struct survey { /* of one process */
 	const struct block *entry;
-	bool *reads;              /* [arguments] taken from, or acquired to read */
+	bool *reads; /* [arguments] taken from, or acquired to read */
 	bool loads, stores, blocks, computes;
-	int64_t held, widest;     /* bits of its largest array, and of its widest channel */
-	int64_t operators[OP_COUNT];       /* lanes of real and integer arithmetic */
+	int64_t held, widest;        /* bits of its largest array, and of its widest channel */
+	int64_t operators[OP_COUNT]; /* lanes of real and integer arithmetic */
 };
 
 static bool is_arithmetic(const struct op *op)
 {
-	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || op->code == OP_CONSTANT || op->code == OP_SELECT)
+	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) ||
+	        op->code == OP_CONSTANT || op->code == OP_SELECT)
 		return false;
 	const struct type *scalar = type_scalar(op->result[0]->type);
 	return scalar->kind != TYPE_INDEX && type_bits(scalar) > 1;
@@ -27,7 +29,9 @@ static void survey_op(struct op *op, void *context)
 {
 	struct survey *survey = context;
 	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
-	const struct value *channel = op->code == OP_POP ? op->operand[1] : acquires ? op->operand[0] : NULL;
+	const struct value *channel = op->code == OP_POP ? op->operand[1]
+	        : acquires                               ? op->operand[0]
+	                                                 : NULL;
 	if (channel && !channel->def)
 		survey->reads[channel->index] = true;
 	survey->blocks |= op->code == OP_ACQUIRE;
@@ -38,19 +42,22 @@ static void survey_op(struct op *op, void *context)
 	survey->loads |= port && op->code == OP_MEMREF_LOAD;
 	survey->stores |= port && op_writes(op, memory);
 	if (op->code == OP_TREE || is_arithmetic(op)) {
-		const struct type *type = op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
+		const struct type *type =
+		        op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
 		survey->computes = true;
 		survey->operators[op->code] += type_lanes(type);
 	}
 	if (op->code == OP_DOT) {
 		survey->computes = true;
-		survey->operators[op->code] += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
+		survey->operators[op->code] +=
+		        type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
 	}
 }
 
 static struct survey survey_process(struct arena *arena, const struct process_cost *process)
 {
-	struct survey survey = {.entry = process->function->region[0], .reads = ARENA_ARRAY(arena, bool, process->call->operands + 1)};
+	struct survey survey = { .entry = process->function->region[0],
+		.reads = ARENA_ARRAY(arena, bool, process->call->operands + 1) };
 	ir_walk(process->function->region[0], survey_op, &survey);
 	for (int i = 0; i < survey.entry->arguments; i++) {
 		const struct type *type = survey.entry->argument[i]->type;
@@ -62,7 +69,8 @@ static struct survey survey_process(struct arena *arena, const struct process_co
 
 static const char *kind_of(const struct survey *survey)
 {
-	int in = 0, out = 0;
+	int in = 0;
+	int out = 0;
 	for (int i = 0; i < survey->entry->arguments; i++) {
 		in += survey->reads[i];
 		out += !survey->reads[i] && !type_is_port(survey->entry->argument[i]->type);
@@ -81,18 +89,25 @@ static void add_operators(const struct survey *survey, struct text *out)
 	int listed = 0;
 	for (int code = 0; code < OP_COUNT; code++)
 		if (survey->operators[code])
-			text_add(out, "%s\"%s\":%lld", listed++ ? "," : ",\"operators\":{", op_info[code].name, (long long)survey->operators[code]);
+			text_add(out, "%s\"%s\":%lld", listed++ ? "," : ",\"operators\":{",
+			        op_info[code].name, (long long)survey->operators[code]);
 	text_add(out, "%s", listed ? "}" : "");
 }
 
-/* What most of each piece of time went to: b(usy), i(nput), o(utput), m(emory), or . where it was not active. */
+/* What most of each piece of time went to: b(usy), i(nput), o(utput), m(emory), or . where it
+ * was not active. */
 static void add_timeline(const struct report *report, int index, struct text *out)
 {
-	static const char letter[CAUSES] = {[CAUSE_NONE] = '.', [CAUSE_INPUT] = 'i', [CAUSE_OUTPUT] = 'o', [CAUSE_MEMORY] = 'm'};
+	static const char letter[CAUSES] = {
+		[CAUSE_NONE] = '.', [CAUSE_INPUT] = 'i', [CAUSE_OUTPUT] = 'o', [CAUSE_MEMORY] = 'm'
+	};
 	const struct cycle_process_result *process = &report->cycle_result.process[index];
 	text_add(out, ",\"timeline\":\"");
 	for (int s = 0; s < cycle_points(&report->cycle_result); s++) {
-		int64_t step = report->cycle_result.sample_cycles, rest = report->cycles - s * step, left = rest < step ? rest : step, most = 0;
+		int64_t step = report->cycle_result.sample_cycles;
+		int64_t rest = report->cycles - s * step;
+		int64_t left = rest < step ? rest : step;
+		int64_t most = 0;
 		char what = 'b';
 		for (int cause = 0; cause < CAUSES; cause++) {
 			int64_t cycles = process->waited[cause][s];
@@ -113,23 +128,34 @@ static void add_series(const char *key, const int64_t *series, int samples, stru
 	text_add(out, "]");
 }
 
-static void add_process(const struct report *report, int index, const struct survey *survey, struct text *out)
+static void add_process(
+        const struct report *report, int index, const struct survey *survey, struct text *out)
 {
 	const struct process_cost *process = &report->cost.process[index];
 	text_add(out, "%s\n{\"name\":", index ? "," : "");
 	json_quote(out, process->name);
-	text_add(out, ",\"kind\":\"%s\",\"model\":%lld,\"die\":%d", kind_of(survey), (long long)report->time.process[index].busy, process->die);
-	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes, (long long)process->interval, attr_text_or(process->function, KEY_STREAM_STYLE, ""));
-	text_add(out, ",\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram18\":%lld,\"uram\":%lld", (long long)process->resources.lut, (long long)process->resources.ff,
-		 (long long)process->resources.dsp, (long long)process->resources.bram18, (long long)process->resources.uram);
+	text_add(out, ",\"kind\":\"%s\",\"model\":%lld,\"die\":%d", kind_of(survey),
+	        (long long)report->time.process[index].busy, process->die);
+	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes,
+	        (long long)process->interval,
+	        attr_text_or(process->function, KEY_STREAM_STYLE, ""));
+	text_add(out, ",\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram18\":%lld,\"uram\":%lld",
+	        (long long)process->resources.lut, (long long)process->resources.ff,
+	        (long long)process->resources.dsp, (long long)process->resources.bram18,
+	        (long long)process->resources.uram);
 	if (attr_get(process->function, KEY_STREAM_LAYERS))
-		text_add(out, ",\"layers\":%lld", (long long)attr_integer_or(process->function, KEY_STREAM_LAYERS, 0));
+		text_add(out, ",\"layers\":%lld",
+		        (long long)attr_integer_or(process->function, KEY_STREAM_LAYERS, 0));
 	add_operators(survey, out);
 	if (report->simulated) {
-		const struct cycle_process_result *cycle_result = &report->cycle_result.process[index];
-		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld", (long long)cycle_result->end, (long long)cycle_result->input, (long long)cycle_result->output, (long long)cycle_result->memory);
+		const struct cycle_process_result *cycle_result =
+		        &report->cycle_result.process[index];
+		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld",
+		        (long long)cycle_result->end, (long long)cycle_result->input,
+		        (long long)cycle_result->output, (long long)cycle_result->memory);
 		if (report->cycle_result.segments)
-			text_add(out, ",\"path\":%lld", (long long)report->cycle_result.on_path[index]);
+			text_add(out, ",\"path\":%lld",
+			        (long long)report->cycle_result.on_path[index]);
 		if (report->cycle_result.samples)
 			add_timeline(report, index, out);
 	}
@@ -137,12 +163,13 @@ static void add_process(const struct report *report, int index, const struct sur
 }
 
 struct ends {
-	int from, to;             /* processes; -1: none */
+	int from, to; /* processes; -1: none */
 };
 
-static struct ends ends_of(const struct report *report, const struct survey *survey, const struct value *channel)
+static struct ends ends_of(
+        const struct report *report, const struct survey *survey, const struct value *channel)
 {
-	struct ends ends = {-1, -1};
+	struct ends ends = { -1, -1 };
 	for (int i = 0; i < report->cost.processes; i++)
 		for (int j = 0; j < report->cost.process[i].call->operands; j++)
 			if (report->cost.process[i].call->operand[j] == channel)
@@ -154,15 +181,18 @@ static struct ends ends_of(const struct report *report, const struct survey *sur
 static bool is_drawn(const struct report *report, int index)
 {
 	int before = 0;
-	const int64_t own = report->cycle_result.channel[index].most * report->cost.channel[index].bytes / report->cost.channel[index].depth;
+	const int64_t own = report->cycle_result.channel[index].most *
+	        report->cost.channel[index].bytes / report->cost.channel[index].depth;
 	for (int i = 0; i < report->cost.channels; i++) {
-		int64_t held = report->cycle_result.channel[i].most * report->cost.channel[i].bytes / report->cost.channel[i].depth;
+		int64_t held = report->cycle_result.channel[i].most *
+		        report->cost.channel[i].bytes / report->cost.channel[i].depth;
 		before += held > own || (held == own && i < index);
 	}
 	return before < CHANNELS_DRAWN;
 }
 
-static void add_channel(const struct report *report, int index, const struct survey *survey, struct text *out)
+static void add_channel(
+        const struct report *report, int index, const struct survey *survey, struct text *out)
 {
 	const struct channel_cost *channel = &report->cost.channel[index];
 	const struct value *value = channel->op->result[0];
@@ -170,15 +200,21 @@ static void add_channel(const struct report *report, int index, const struct sur
 	const char *storage = attr_text_or(channel->op, KEY_STREAM_STORAGE, NULL);
 	text_add(out, "%s\n{\"name\":", index ? "," : "");
 	json_quote(out, attr_text_or(channel->op, KEY_NAME, ""));
-	text_add(out, ",\"kind\":\"%s\",\"from\":%d,\"to\":%d,\"depth\":%lld,\"bytes\":%lld,\"die\":%d", channel->op->code == OP_FIFO ? "fifo" : "blocks", ends.from, ends.to,
-		 (long long)channel->depth, (long long)channel->bytes, channel->die);
-	text_add(out, ",\"bits\":%lld", (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
+	text_add(out,
+	        ",\"kind\":\"%s\",\"from\":%d,\"to\":%d,\"depth\":%lld,\"bytes\":%lld,\"die\":%d",
+	        channel->op->code == OP_FIFO ? "fifo" : "blocks", ends.from, ends.to,
+	        (long long)channel->depth, (long long)channel->bytes, channel->die);
+	text_add(out, ",\"bits\":%lld",
+	        (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
 	if (storage)
 		text_add(out, ",\"storage\":\"%s\"", storage);
 	if (report->simulated)
-		text_add(out, ",\"words\":%lld,\"peak_occupancy\":%lld", (long long)report->cycle_result.channel[index].words, (long long)report->cycle_result.channel[index].most);
+		text_add(out, ",\"words\":%lld,\"peak_occupancy\":%lld",
+		        (long long)report->cycle_result.channel[index].words,
+		        (long long)report->cycle_result.channel[index].most);
 	if (report->simulated && report->cycle_result.samples && is_drawn(report, index))
-		add_series("occupancy", report->cycle_result.channel[index].occupancy, cycle_points(&report->cycle_result), out);
+		add_series("occupancy", report->cycle_result.channel[index].occupancy,
+		        cycle_points(&report->cycle_result), out);
 	text_add(out, "}");
 }
 
@@ -206,10 +242,11 @@ static bool same_kind(const char *left, const char *right)
 /* Names of the tensors in a buffer, one for all layers; neighbours that are the same count once. */
 static void add_tensors(const struct op *main, const char *buffer, struct text *out)
 {
-	const struct attr *segments = attr_item(attr_entry(attr_get(main, KEY_STREAM_BUFFERS), buffer), KEY_SEGMENTS);
+	const struct attr *segments =
+	        attr_item(attr_entry(attr_get(main, KEY_STREAM_BUFFERS), buffer), KEY_SEGMENTS);
 	const char *last = NULL;
 	int count = 0;
-	VEC(const char *) kinds = {0};
+	VEC(const char *) kinds = { 0 };
 	text_add(out, ",\"tensors\":[");
 	for (int i = 0; segments && i < segments->count; i++) {
 		const char *name = attr_item(segments->items[i].value, KEY_NAME)->text;
@@ -230,7 +267,8 @@ static void add_tensors(const struct op *main, const char *buffer, struct text *
 	}
 	text_add(out, "],\"tensor_count\":%d,\"tensor_kinds\":%zu", count, kinds.count);
 	if (segments && segments->count)
-		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, KEY_ROLE)->text);
+		text_add(out, ",\"role\":\"%s\"",
+		        attr_item(segments->items[0].value, KEY_ROLE)->text);
 }
 
 /* The process whose port it is; -1: none. */
@@ -253,7 +291,9 @@ static double port_bytes(const struct report *report, int argument)
 	const struct type *word = main->argument[argument]->type->element;
 	if (simulated)
 		return (double)simulated->bytes;
-	return (double)bundle_words(report->module, main, main->argument[argument], false, 0, NULL) * (double)type_bits(word) / 8;
+	return (double)bundle_words(
+	               report->module, main, main->argument[argument], false, 0, NULL) *
+	        (double)type_bits(word) / 8;
 }
 
 static void add_port(const struct report *report, int argument, struct text *out)
@@ -266,11 +306,14 @@ static void add_port(const struct report *report, int argument, struct text *out
 	json_quote(out, port.name);
 	text_add(out, ",\"adapter\":");
 	json_quote(out, port.bundle);
-	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d", (long long)port.channel, port.write ? "write" : "read", (long long)type_bits(port.word), process);
+	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d",
+	        (long long)port.channel, port.write ? "write" : "read",
+	        (long long)type_bits(port.word), process);
 	if (bytes > 0)
 		text_add(out, ",\"bytes\":%.0f", bytes);
 	if (simulated_port(report, argument) && report->cycle_result.samples)
-		add_series("bytes_over_time", simulated_port(report, argument)->moved, cycle_points(&report->cycle_result), out);
+		add_series("bytes_over_time", simulated_port(report, argument)->moved,
+		        cycle_points(&report->cycle_result), out);
 	add_tensors(main, port.buffer, out);
 	text_add(out, "}");
 }

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-/* report.json, schema 1: a key is there only where there is a real figure.  timing.json: the only file that differs between runs. */
+/* report.json, schema 1: a key is there only where there is a real figure.  timing.json: the
+ * only file that differs between runs. */
 #include "base/data.h"
 #include "base/json.h"
 #include "report/report.h"
@@ -11,18 +12,27 @@
 
 void report_resources(struct text *out, const char *key, struct resources r)
 {
-	text_add(out, "  \"%s\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld},\n", key, (long long)r.lut, (long long)r.ff,
-		 (long long)r.dsp, (long long)r.bram18, (long long)r.uram);
+	text_add(out,
+	        "  \"%s\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, "
+	        "\"uram\": %lld},\n",
+	        key, (long long)r.lut, (long long)r.ff, (long long)r.dsp, (long long)r.bram18,
+	        (long long)r.uram);
 }
 
 static void add_dies(struct text *out, const struct report *report)
 {
 	text_add(out, "  \"dies\": [");
 	for (int i = 0; i < report->platform->dies; i++) {
-		const struct resources *used = &report->cost.die[i], *has = &report->platform->die[i];
-		text_add(out, "%s\n    {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"available\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld}}",
-			 i ? "," : "", (long long)used->lut, (long long)used->ff, (long long)used->dsp, (long long)used->bram18, (long long)used->uram,
-			 (long long)has->lut, (long long)has->ff, (long long)has->dsp, (long long)has->bram18, (long long)has->uram);
+		const struct resources *used = &report->cost.die[i];
+		const struct resources *has = &report->platform->die[i];
+		text_add(out,
+		        "%s\n    {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, "
+		        "\"uram\": %lld, \"available\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": "
+		        "%lld, \"bram18\": %lld, \"uram\": %lld}}",
+		        i ? "," : "", (long long)used->lut, (long long)used->ff,
+		        (long long)used->dsp, (long long)used->bram18, (long long)used->uram,
+		        (long long)has->lut, (long long)has->ff, (long long)has->dsp,
+		        (long long)has->bram18, (long long)has->uram);
 	}
 	text_add(out, "\n  ],\n");
 }
@@ -32,9 +42,15 @@ static void add_kernels(struct text *out, const struct report *report)
 	text_add(out, "  \"kernels\": [");
 	for (int i = 0; i < report->cost.processes; i++) {
 		const struct process_cost *process = &report->cost.process[i];
-		text_add(out, "%s\n    {\"name\": \"%s\", \"cycles\": %lld, \"ii\": %lld, \"unroll\": %lld, \"dsp\": %lld, \"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d}",
-			 i ? "," : "", process->name, (long long)report->time.process[i].busy, (long long)process->interval, (long long)process->lanes,
-			 (long long)process->resources.dsp, (long long)process->resources.lut, (long long)process->resources.bram18, (long long)process->resources.uram, process->die);
+		text_add(out,
+		        "%s\n    {\"name\": \"%s\", \"cycles\": %lld, \"ii\": %lld, \"unroll\": "
+		        "%lld, \"dsp\": %lld, \"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, "
+		        "\"die\": %d}",
+		        i ? "," : "", process->name, (long long)report->time.process[i].busy,
+		        (long long)process->interval, (long long)process->lanes,
+		        (long long)process->resources.dsp, (long long)process->resources.lut,
+		        (long long)process->resources.bram18, (long long)process->resources.uram,
+		        process->die);
 	}
 	text_add(out, "\n  ]\n");
 }
@@ -44,22 +60,29 @@ static void add_bounds(const struct report *report, struct text *out)
 	const struct {
 		const char *key;
 		double ms;
-	} bound[] = {{"memory", report->memory_ms}, {"mac", report->mac_ms}};
+	} bound[] = { { "memory", report->memory_ms }, { "mac", report->mac_ms } };
 	for (int efficiency = 0; efficiency < 2; efficiency++) {
 		text_add(out, efficiency ? "  \"efficiency\": {" : "  \"bounds\": {");
 		for (int i = 0, listed = 0; i < 2; i++)
 			if (bound[i].ms > 0)
-				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "", bound[i].key, efficiency ? "" : "_ms", efficiency ? bound[i].ms / report->latency_ms : bound[i].ms);
+				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "",
+				        bound[i].key, efficiency ? "" : "_ms",
+				        efficiency ? bound[i].ms / report->latency_ms
+				                   : bound[i].ms);
 		text_add(out, "},\n");
 	}
 	if (report->time.multipliers)
-		text_add(out, "  \"products\": {\"built\": %lld, \"used\": %.6g, \"source\": \"%s\"},\n", (long long)report->time.multipliers, report_products(report), report_ends(report) ? "simulated" : "modelled");
+		text_add(out,
+		        "  \"products\": {\"built\": %lld, \"used\": %.6g, \"source\": \"%s\"},\n",
+		        (long long)report->time.multipliers, report_products(report),
+		        report_ends(report) ? "simulated" : "modelled");
 }
 
 static void add_cycles(const struct report *report, struct text *out)
 {
 	bool ends = report_ends(report);
-	text_add(out, "  \"cycles\": {\"model\": %lld, \"lower_bound\": %lld", (long long)report->time.most, (long long)report->time.least);
+	text_add(out, "  \"cycles\": {\"model\": %lld, \"lower_bound\": %lld",
+	        (long long)report->time.most, (long long)report->time.least);
 	if (ends)
 		text_add(out, ", \"simulated\": %lld", (long long)report->cycles);
 	if (ends && report->first_output >= 0)
@@ -67,40 +90,56 @@ static void add_cycles(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 	if (report->simulated)
 		text_add(out, "  \"deadlock\": %s,\n", report->deadlock ? "true" : "false");
-	text_add(out, "  \"termination\": \"%s\",\n", report->termination_proof ? report->termination_proof : ends ? "simulated" : "not shown");
+	text_add(out, "  \"termination\": \"%s\",\n",
+	        report->termination_proof ? report->termination_proof
+	                : ends            ? "simulated"
+	                                  : "not shown");
 }
 
 void report_json(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
-	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ", SCHEMA, STC_VERSION, DESIGN_VERSION);
+	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ",
+	        SCHEMA, STC_VERSION, DESIGN_VERSION);
 	json_quote(out, report->name);
-	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n", platform->name, platform->clock_mhz, report->quant);
+	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n",
+	        platform->name, platform->clock_mhz, report->quant);
 	if (report->context)
 		text_add(out, "  \"extents\": {\"context\": %lld},\n", (long long)report->context);
 	add_cycles(report, out);
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
-	double token_ms = report->tokens_per_launch ? report->token_ms : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
+	double token_ms = report->tokens_per_launch
+	        ? report->token_ms
+	        : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
 	if (report->tokens_per_launch)
-		text_add(out, "  \"token_ms\": %.6g,\n  \"token_mj\": %.4g,\n", report->token_ms, report->token_energy.launch_mj);
+		text_add(out, "  \"token_ms\": %.6g,\n  \"token_mj\": %.4g,\n", report->token_ms,
+		        report->token_energy.launch_mj);
 	if (report->decodes)
-		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)report->sequences * 1e3 / token_ms);
+		text_add(out, "  \"tokens_per_s\": %.6g,\n",
+		        (double)report->sequences * 1e3 / token_ms);
 	if (report->decodes && report->sequences > 1)
-		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n", (long long)report->sequences, 1e3 / token_ms);
+		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n",
+		        (long long)report->sequences, 1e3 / token_ms);
 	if (report->decodes && report->tokens == 1)
-		text_add(out, "  \"launches_per_token\": %.6g,\n", report->tokens_per_launch ? 1.0 / (double)report->tokens_per_launch : 1.0);
+		text_add(out, "  \"launches_per_token\": %.6g,\n",
+		        report->tokens_per_launch ? 1.0 / (double)report->tokens_per_launch : 1.0);
 	if (report->decodes && report->tokens > 1)
 		text_add(out, "  \"tokens_per_launch\": %lld,\n", (long long)report->tokens);
-	text_add(out, "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, \"limit_mj\": %.4g},\n", report->energy.watts, report->energy.launch_mj, report->platform->watts,
-		 report->energy.limit_mj);
+	text_add(out,
+	        "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, "
+	        "\"limit_mj\": %.4g},\n",
+	        report->energy.watts, report->energy.launch_mj, report->platform->watts,
+	        report->energy.limit_mj);
 	add_bounds(report, out);
 	report_resources(out, "resources", report->cost.total);
 	report_resources(out, "available", platform_total(platform));
 	add_dies(out, report);
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
 	report_layer_json(report, out);
-	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"needed_bytes\": %lld, ", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.needed);
+	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"needed_bytes\": %lld, ",
+	        report->fifos.count, (long long)report->fifos.bytes,
+	        (long long)report->fifos.needed);
 	if (report->least)
 		text_add(out, "\"minimal_bytes\": %lld, ", (long long)report->fifos.needed);
 	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
@@ -109,11 +148,14 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "}\n");
 }
 
-/* Memory that is not a mapped file.  Arenas only grow, so what there is at the end is near the peak. */
+/* Memory that is not a mapped file.  Arenas only grow, so what there is at the end is near the
+ * peak. */
 static long long private_bytes(struct arena *arena)
 {
 	size_t size;
-	const char *reason, *text = file_read(arena, "/proc/self/status", &size, &reason), *line = text ? strstr(text, "RssAnon:") : NULL;
+	const char *reason;
+	const char *text = file_read(arena, "/proc/self/status", &size, &reason);
+	const char *line = text ? strstr(text, "RssAnon:") : NULL;
 	return line ? strtoll(line + strlen("RssAnon:"), NULL, 10) * 1024 : 0;
 }
 
@@ -124,7 +166,8 @@ void report_timing(const struct session *session, double packed_bytes, struct te
 	text_add(out, "{\n  \"stages\": [");
 	for (size_t i = 0; i < session->stages.count; i++) {
 		const struct stage *stage = &session->stages.data[i];
-		text_add(out, "%s\n    {\"name\": \"%s\", \"seconds\": %.6f}", i ? "," : "", stage->name, stage->seconds);
+		text_add(out, "%s\n    {\"name\": \"%s\", \"seconds\": %.6f}", i ? "," : "",
+		        stage->name, stage->seconds);
 		bool pack = text_same(stage->name, "pack weights");
 		total += pack ? 0 : stage->seconds;
 	}
@@ -132,8 +175,12 @@ void report_timing(const struct session *session, double packed_bytes, struct te
 	for (size_t i = 0; i < session->stages.count; i++) {
 		const struct stage *stage = &session->stages.data[i];
 		if (text_same(stage->name, "pack weights") && stage->seconds > 0)
-			text_add(out, "  \"pack\": {\"bytes\": %.0f, \"seconds\": %.6f, \"bytes_per_second\": %.6g},\n", packed_bytes, stage->seconds, packed_bytes / stage->seconds);
+			text_add(out,
+			        "  \"pack\": {\"bytes\": %.0f, \"seconds\": %.6f, "
+			        "\"bytes_per_second\": %.6g},\n",
+			        packed_bytes, stage->seconds, packed_bytes / stage->seconds);
 	}
 	getrusage(RUSAGE_SELF, &usage);
-	text_add(out, "  \"private_bytes\": %lld,\n  \"peak_rss_bytes\": %lld\n}\n", private_bytes(out->arena), (long long)usage.ru_maxrss * 1024);
+	text_add(out, "  \"private_bytes\": %lld,\n  \"peak_rss_bytes\": %lld\n}\n",
+	        private_bytes(out->arena), (long long)usage.ru_maxrss * 1024);
 }

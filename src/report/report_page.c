@@ -1,11 +1,12 @@
-/* report.html: share/report.html with the figures put in as one block of JSON.  Everything that is drawn is drawn by the page itself. */
+/* report.html: share/report.html with the figures put in as one block of JSON.  Everything that
+ * is drawn is drawn by the page itself. */
 #include "base/data.h"
 #include "base/json.h"
 #include "report/report.h"
 #include <string.h>
 
 #define TEMPLATE "share/report.html"
-#define PLACE "@REPORT@"      /* in the template, once */
+#define PLACE "@REPORT@" /* in the template, once */
 
 static void add_platform(const struct platform *platform, struct text *out)
 {
@@ -13,8 +14,12 @@ static void add_platform(const struct platform *platform, struct text *out)
 	json_quote(out, platform->name);
 	text_add(out, ",\"part\":");
 	json_quote(out, platform->part);
-	text_add(out, ",\"channels\":%d,\"channel_gbps\":%.6g,\"channel_efficiency\":%.6g,\"ports\":%d,\"memory_die\":%d,\"memory_latency\":%d,\"launch_us\":%.6g}", platform->channels,
-		 platform->channel_gbps, platform->channel_efficiency, platform->ports, platform->memory_die, platform->memory_latency, platform->launch_us);
+	text_add(out,
+	        ",\"channels\":%d,\"channel_gbps\":%.6g,\"channel_efficiency\":%.6g,\"ports\":%d,"
+	        "\"memory_die\":%d,\"memory_latency\":%d,\"launch_us\":%.6g}",
+	        platform->channels, platform->channel_gbps, platform->channel_efficiency,
+	        platform->ports, platform->memory_die, platform->memory_latency,
+	        platform->launch_us);
 }
 
 static void add_answer(const struct report *report, struct text *out)
@@ -32,13 +37,17 @@ static void add_answer(const struct report *report, struct text *out)
 
 static void add_model(const struct report *report, struct text *out)
 {
-	text_add(out, "{\"modeled_ms\":%.6g,\"lower_bound_ms\":%.6g,\"products\":%lld,\"multipliers\":%lld,\"memory_bytes\":%.0f,\"host_bytes\":%.0f", report->model_ms, report->least_ms,
-		 (long long)report->time.multiplies, (long long)report->time.multipliers, report->time.memory_bytes, report->host_bytes);
+	text_add(out,
+	        "{\"modeled_ms\":%.6g,\"lower_bound_ms\":%.6g,\"products\":%lld,\"multipliers\":%"
+	        "lld,\"memory_bytes\":%.0f,\"host_bytes\":%.0f",
+	        report->model_ms, report->least_ms, (long long)report->time.multiplies,
+	        (long long)report->time.multipliers, report->time.memory_bytes, report->host_bytes);
 	if (report->simulated)
 		text_add(out, ",\"simulated_cycles\":%lld", (long long)report->cycles);
 	int samples = report->simulated ? cycle_points(&report->cycle_result) : 0;
 	if (samples)
-		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", samples, (long long)report->cycle_result.sample_cycles);
+		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", samples,
+		        (long long)report->cycle_result.sample_cycles);
 	text_add(out, ",\"predicted\":%s", report->predicted ? "true" : "false");
 	text_add(out, ",\"iterations\":%lld", (long long)report->cycle_result.events);
 	if (report->deadlock) {
@@ -60,11 +69,15 @@ static void add_escaped(struct text *out, const char *json)
 
 bool report_page(const struct report *report, struct diag *diag, struct text *out)
 {
-	const char *path = data_path(out->arena, TEMPLATE), *reason;
+	const char *path = data_path(out->arena, TEMPLATE);
+	const char *reason;
 	size_t size;
-	const char *page = file_read(out->arena, path, &size, &reason), *place = page ? strstr(page, PLACE) : NULL;
+	const char *page = file_read(out->arena, path, &size, &reason);
+	const char *place = page ? strstr(page, PLACE) : NULL;
 	if (!place)
-		return diag_error(diag, (struct location){.file = path}, "%s%s", page ? "has no place for the figures" : "cannot be read: ", page ? "" : reason);
+		return diag_error(diag, (struct location){ .file = path }, "%s%s",
+		        page ? "has no place for the figures" : "cannot be read: ",
+		        page ? "" : reason);
 	struct text json = text_new(out->arena);
 	text_add(&json, "{\"report\":");
 	report_json(report, &json);

@@ -1,12 +1,13 @@
 /* report.txt: the answer first, then what it rests on. */
 #include "report/report.h"
 
-#define BUSIEST 12            /* processes listed */
+#define BUSIEST 12 /* processes listed */
 
 static void row(struct text *out, const char *name, int64_t used, int64_t available)
 {
 	double share = available ? 100.0 * (double)used / (double)available : 0;
-	text_add(out, "  %-8s %12lld %12lld %7.1f %%\n", name, (long long)used, (long long)available, share);
+	text_add(out, "  %-8s %12lld %12lld %7.1f %%\n", name, (long long)used,
+	        (long long)available, share);
 }
 
 void report_table(struct text *out, const char *title, struct resources used, struct resources has)
@@ -24,24 +25,38 @@ static void add_launch(const struct report *report, struct text *out)
 	const struct platform *platform = report->platform;
 	bool ends = report_ends(report);
 	if (ends)
-		text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (simulated)\n", (long long)report->cycles, platform->clock_mhz, report->latency_ms,
-			 platform->launch_us);
+		text_add(out,
+		        "one launch      %lld cycles at %g MHz, %.4g ms including %g us launch "
+		        "overhead    (simulated)\n",
+		        (long long)report->cycles, platform->clock_mhz, report->latency_ms,
+		        platform->launch_us);
 	if (report->deadlock)
 		text_add(out, "deadlock        in the simulation: %s\n", report->deadlock);
-	text_add(out, "%s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (%s%s)\n", ends ? "modeled        " : "one launch     ",
-		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ",
-		 report->predicted ? "token-level timing model" : "upper bound: no overlap along the longest chain of kernels");
+	text_add(out,
+	        "%s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (%s%s)\n",
+	        ends ? "modeled        " : "one launch     ", (long long)report->time.most,
+	        platform->clock_mhz, report->model_ms, platform->launch_us,
+	        ends ? "" : "modelled, ",
+	        report->predicted ? "token-level timing model"
+	                          : "upper bound: no overlap along the longest chain of kernels");
 	launches_text(report, out);
-	text_add(out, "deadlock-free   (%s)\n", report->termination_proof ? text_format(out->arena, "%s, for all run-time extents", report->termination_proof) : ends ? "one simulated launch completed" : "not proven");
+	text_add(out, "deadlock-free   (%s)\n",
+	        report->termination_proof ? text_format(out->arena, "%s, for all run-time extents",
+	                                            report->termination_proof)
+	                : ends            ? "one simulated launch completed"
+	                                  : "not proven");
 }
 
 static const struct type *state_type(const struct attr *inputs, int number)
 {
 	const struct attr *entry = inputs->items[number].value;
-	return text_same(attr_item_text(entry, KEY_ROLE), "state") ? type_scalar(attr_item(entry, KEY_TYPE)->type) : NULL;
+	return text_same(attr_item_text(entry, KEY_ROLE), "state")
+	        ? type_scalar(attr_item(entry, KEY_TYPE)->type)
+	        : NULL;
 }
 
-/* With --quant: what it made of the states, since those of a form that it does not know stay as they are. */
+/* With --quant: what it made of the states, since those of a form that it does not know stay as
+ * they are. */
 static void add_numbers(const struct report *report, struct text *out)
 {
 	const struct attr *inputs = attr_get(module_main(report->module), KEY_STREAM_INPUTS);
@@ -51,7 +66,8 @@ static void add_numbers(const struct report *report, struct text *out)
 	const char *before = "; KV cache: ";
 	for (int i = 0; i < inputs->count; i++) {
 		const struct type *type = state_type(inputs, i);
-		int first = 0, count = 0;
+		int first = 0;
+		int count = 0;
 		while (type && state_type(inputs, first) != type)
 			first++;
 		if (!type || first < i)
@@ -69,38 +85,69 @@ static void add_answer(const struct report *report, struct text *out)
 	const struct design_time *time = &report->time;
 	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
 	add_launch(report, out);
-	const char *by = text_format(out->arena, "busiest process: %s", report->cost.process[time->longest].name);
+	const char *by = text_format(
+	        out->arena, "busiest process: %s", report->cost.process[time->longest].name);
 	if (report->memory_least)
-		by = text_format(out->arena, "bandwidth of memory channel %d, shared by %d memory port%s", report->channel.number, report->channel.adapters, report->channel.adapters > 1 ? "s" : "");
-	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, %s)\n", (long long)time->least, report->least_ms, by);
-	const char *launches = report->tokens > 1 ? text_format(out->arena, "up to %lld per launch", (long long)report->tokens) : "one launch per token";
+		by = text_format(out->arena,
+		        "bandwidth of memory channel %d, shared by %d memory port%s",
+		        report->channel.number, report->channel.adapters,
+		        report->channel.adapters > 1 ? "s" : "");
+	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, %s)\n",
+	        (long long)time->least, report->least_ms, by);
+	const char *launches = report->tokens > 1
+	        ? text_format(out->arena, "up to %lld per launch", (long long)report->tokens)
+	        : "one launch per token";
 	if (report->sequences > 1)
-		launches = text_format(out->arena, "%s of each of %lld sequences", launches, (long long)report->sequences);
+		launches = text_format(out->arena, "%s of each of %lld sequences", launches,
+		        (long long)report->sequences);
 	double per_s = (double)(report->tokens * report->sequences) * 1e3;
 	if (report->tokens_per_launch)
-		text_add(out, "tokens          %.4g/s with %lld per launch (greedy decoding on the device), context %lld; with one per launch: %.4g/s\n",
-			 per_s / report->token_ms, (long long)report->tokens_per_launch, (long long)report->context, per_s / report->latency_ms);
+		text_add(out,
+		        "tokens          %.4g/s with %lld per launch (greedy decoding on the "
+		        "device), context %lld; with one per launch: %.4g/s\n",
+		        per_s / report->token_ms, (long long)report->tokens_per_launch,
+		        (long long)report->context, per_s / report->latency_ms);
 	else if (report->decodes && (report->simulated || report->predicted))
-		text_add(out, "tokens          %.4g/s, %s, context %lld\n", per_s / report->latency_ms, launches, (long long)report->context);
+		text_add(out, "tokens          %.4g/s, %s, context %lld\n",
+		        per_s / report->latency_ms, launches, (long long)report->context);
 	else if (report->decodes)
-		text_add(out, "tokens          %.4g to %.4g/s, %s, context %lld\n", per_s / report->model_ms, per_s / report->least_ms, launches, (long long)report->context);
+		text_add(out, "tokens          %.4g to %.4g/s, %s, context %lld\n",
+		        per_s / report->model_ms, per_s / report->least_ms, launches,
+		        (long long)report->context);
 	struct report_answer answer = report_answer(out->arena, report);
 	text_add(out, "bottleneck      %s\n", answer.limit);
 	for (int i = 0; i < answer.count; i++)
-		text_add(out, "%s%s\n", i ? "                " : "suggestions     ", answer.advice[i]);
-	text_add(out, "energy          %.4g mJ per launch at %.4g W; %.4g mJ at the board's limit of %g W    (estimate: %g W idle, up to the limit by utilization of LUTs, DSPs and memory; platform table)\n",
-		 report->energy.launch_mj, report->energy.watts, report->energy.limit_mj, report->platform->watts, report->platform->idle_watts);
+		text_add(out, "%s%s\n", i ? "                " : "suggestions     ",
+		        answer.advice[i]);
+	text_add(out,
+	        "energy          %.4g mJ per launch at %.4g W; %.4g mJ at the board's limit of %g "
+	        "W    (estimate: %g W idle, up to the limit by utilization of LUTs, DSPs and "
+	        "memory; platform table)\n",
+	        report->energy.launch_mj, report->energy.watts, report->energy.limit_mj,
+	        report->platform->watts, report->platform->idle_watts);
 	if (report->tokens_per_launch)
-		text_add(out, "per token       %.4g ms and %.4g mJ in a launch of %lld\n", report->token_ms, report->token_energy.launch_mj, (long long)report->tokens_per_launch);
+		text_add(out, "per token       %.4g ms and %.4g mJ in a launch of %lld\n",
+		        report->token_ms, report->token_energy.launch_mj,
+		        (long long)report->tokens_per_launch);
 	add_numbers(report, out);
 	if (report->memory_ms > 0)
-		text_add(out, "memory bound    %.4g ms: %.4g MB read once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
-			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);
+		text_add(out,
+		        "memory bound    %.4g ms: %.4g MB read once at %.4g GB/s    (signature, "
+		        "platform table)\n",
+		        report->memory_ms, report->host_bytes / 1e6,
+		        report->platform->channels * report->platform->channel_gbps *
+		                report->platform->channel_efficiency);
 	if (time->multipliers) {
-		text_add(out, "compute bound   %.4g ms: %lld multiplications on %lld multipliers    (counted in the processes)\n", report->mac_ms, (long long)time->multiplies,
-			 (long long)time->multipliers);
-		text_add(out, "utilization     %.4g of %lld multipliers on average, %.3g %%    (%s, launch overhead included)\n", report_products(report), (long long)time->multipliers, 100 * report->mac_ms / report->latency_ms,
-			 report_ends(report) ? "simulated" : "modelled");
+		text_add(out,
+		        "compute bound   %.4g ms: %lld multiplications on %lld multipliers    "
+		        "(counted in the processes)\n",
+		        report->mac_ms, (long long)time->multiplies, (long long)time->multipliers);
+		text_add(out,
+		        "utilization     %.4g of %lld multipliers on average, %.3g %%    (%s, "
+		        "launch overhead included)\n",
+		        report_products(report), (long long)time->multipliers,
+		        100 * report->mac_ms / report->latency_ms,
+		        report_ends(report) ? "simulated" : "modelled");
 	}
 	text_add(out, "\n");
 }
@@ -108,7 +155,10 @@ static void add_answer(const struct report *report, struct text *out)
 static void add_busiest(const struct report *report, struct text *out)
 {
 	int64_t below = INT64_MAX;
-	text_add(out, "\nbusiest processes (modelled: II x (trips - 1) + depth, latencies from the platform's table)\n  %-32s %12s %4s %6s %6s\n", "", "cycles", "II", "lanes", "DSP");
+	text_add(out,
+	        "\nbusiest processes (modelled: II x (trips - 1) + depth, latencies from the "
+	        "platform's table)\n  %-32s %12s %4s %6s %6s\n",
+	        "", "cycles", "II", "lanes", "DSP");
 	for (int listed = 0; listed < BUSIEST && below;) {
 		int64_t next = -1;
 		for (int i = 0; i < report->cost.processes; i++) {
@@ -119,7 +169,9 @@ static void add_busiest(const struct report *report, struct text *out)
 			const struct process_cost *process = &report->cost.process[i];
 			if (report->time.process[i].busy != next)
 				continue;
-			text_add(out, "  %-32s %12lld %4lld %6lld %6lld\n", process->name, (long long)next, (long long)process->interval, (long long)process->lanes, (long long)process->resources.dsp);
+			text_add(out, "  %-32s %12lld %4lld %6lld %6lld\n", process->name,
+			        (long long)next, (long long)process->interval,
+			        (long long)process->lanes, (long long)process->resources.dsp);
 			listed++;
 		}
 		below = next < 0 ? 0 : next;
@@ -130,14 +182,22 @@ void report_text(const struct report *report, struct text *out)
 {
 	const struct design_cost *cost = &report->cost;
 	add_answer(report, out);
-	text_add(out, "resources (modelled: operators from the platform's table, memories by their true shapes; available: after the shell)\n");
+	text_add(out,
+	        "resources (modelled: operators from the platform's table, memories by their true "
+	        "shapes; available: after the shell)\n");
 	report_table(out, "all", cost->total, platform_total(report->platform));
 	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)
-		report_table(out, text_format(out->arena, "die %d", i), cost->die[i], report->platform->die[i]);
-	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes, cost->ports, report->platform->ports);
-	text_add(out, "FIFOs           %d, %lld bytes (%lld needed; rounded up to memory blocks), deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes,
-		 (long long)report->fifos.needed, (long long)report->fifos.most_depth);
-	text_add(out, "converters      %d, %lld bytes\n", report->converters.count, (long long)report->converters.bytes);
+		report_table(out, text_format(out->arena, "die %d", i), cost->die[i],
+		        report->platform->die[i]);
+	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes,
+	        cost->ports, report->platform->ports);
+	text_add(out,
+	        "FIFOs           %d, %lld bytes (%lld needed; rounded up to memory blocks), "
+	        "deepest %lld words\n",
+	        report->fifos.count, (long long)report->fifos.bytes,
+	        (long long)report->fifos.needed, (long long)report->fifos.most_depth);
+	text_add(out, "converters      %d, %lld bytes\n", report->converters.count,
+	        (long long)report->converters.bytes);
 	report_layer_text(report, out);
 	add_busiest(report, out);
 }

@@ -1,7 +1,9 @@
-/* Chooses the loop orders of all kernels together, so that what stays on chip is small: re-ordering buffers between kernels whose orders differ, sums held
- * because a reduction is not innermost, and words held because paths meet again.  The lane loop, the number of lanes, the cycles of each kernel and the words
- * that it reads from memory stay those of the heuristic (schedule_kernel.c), whose orders are one of the choices.
- * Effort: --loop-order-budget costs are computed at most. */
+/* Chooses the loop orders of all kernels together, so that what stays on chip is small:
+ * re-ordering buffers between kernels whose orders differ, sums held because a reduction is not
+ * innermost, and words held because paths meet again.  The lane loop, the number of lanes, the
+ * cycles of each kernel and the words that it reads from memory stay those of the heuristic
+ * (schedule_kernel.c), whose orders are one of the choices. Effort: --loop-order-budget costs
+ * are computed at most. */
 #include "ir/kernel_edit.h"
 #include "schedule/search_cache.h"
 #include "schedule/tensor_sources.h"
@@ -10,7 +12,7 @@ struct chooser {
 	struct streams *streams;
 	struct loop_order_graph graph;
 	const struct parallelism *parallelism;
-	struct schedule *first;       /* [kernels] the heuristic's */
+	struct schedule *first; /* [kernels] the heuristic's */
 };
 
 static int count_ops(const struct block *block, enum op_code code)
@@ -30,18 +32,25 @@ static void add_kernels(struct chooser *c, const struct block *block)
 		if (op->code != OP_KERNEL || kernel_is_gather(op))
 			continue;
 		int k = c->graph.kernels++;
-		c->first[k] = schedule_kernel(s->module, op, operand_locations(s->module->arena, op), is_only_stored(op), c->parallelism[op->result[0]->id].lanes);
-		c->graph.kernel[k] = (struct loop_order_kernel){.op = op, .operands = op->operands};
+		c->first[k] =
+		        schedule_kernel(s->module, op, operand_locations(s->module->arena, op),
+		                is_only_stored(op), c->parallelism[op->result[0]->id].lanes);
+		c->graph.kernel[k] =
+		        (struct loop_order_kernel){ .op = op, .operands = op->operands };
 		c->graph.kernel[k].source = ARENA_ARRAY(c->graph.arena, int, op->operands + 1);
-		c->graph.kernel[k].post_operand = ARENA_ARRAY(c->graph.arena, bool, op->operands + 1);
+		c->graph.kernel[k].post_operand =
+		        ARENA_ARRAY(c->graph.arena, bool, op->operands + 1);
 		tensor_source_of(op->result[0])->kernel = k + 1;
 	}
 }
 
-/* What comes out of the rolled layer flows in the order in which layers hand it on: it is the same value. */
+/* What comes out of the rolled layer flows in the order in which layers hand it on: it is the
+ * same value. */
 static const struct value *loop_yielded(const struct value *value)
 {
-	return value->def && value->def->code == OP_FOR ? value->def->region[0]->argument[value->index + 1] : value;
+	return value->def && value->def->code == OP_FOR
+	        ? value->def->region[0]->argument[value->index + 1]
+	        : value;
 }
 
 static int value_of(struct chooser *c, const struct value *of)
@@ -54,13 +63,15 @@ static int value_of(struct chooser *c, const struct value *of)
 	if (tensor_source->order)
 		return tensor_source->order - 1;
 	struct loop_order_value *row = &c->graph.value[c->graph.values];
-	*row = (struct loop_order_value){.elements = type_elements(value->type), .bytes = (type_bits(type_scalar(value->type)) + 7) / 8};
+	*row = (struct loop_order_value){ .elements = type_elements(value->type),
+		.bytes = (type_bits(type_scalar(value->type)) + 7) / 8 };
 	row->writer = made ? made->kernel - 1 : -1;
 	row->copies = tensor_source->kind == SOURCE_LAYER_MUX ? tensor_source->count : 1;
 	row->crossing = tensor_source->kind == SOURCE_LAYER_MUX;
 	row->streams = tensor_source->kind != SOURCE_MEMORY;
 	const struct op *def = loop_yield_of(value)->def;
-	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->streams, def) : order_of_tensor(value->type);
+	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->streams, def)
+	                                                     : order_of_tensor(value->type);
 	row->fixed = loop_order_row(c->graph.arena, &row->written, &fixed);
 	tensor_source->order = ++c->graph.values;
 	return tensor_source->order - 1;
@@ -68,7 +79,8 @@ static int value_of(struct chooser *c, const struct value *of)
 
 static bool from_outside(const struct value *value, const struct op *reader)
 {
-	return (value->def ? value->def->parent : value->block) != reader->parent && tensor_source_of(value)->kind != SOURCE_MEMORY;
+	return (value->def ? value->def->parent : value->block) != reader->parent &&
+	        tensor_source_of(value)->kind != SOURCE_MEMORY;
 }
 
 static int wanted_row(struct chooser *c, struct loop_order_value *value, struct order order)
@@ -85,15 +97,20 @@ static void add_ports(struct chooser *c, int k)
 		kernel->post_operand[j] = kernel_is_post_operand(kernel->op->kernel, j);
 		if (v < 0)
 			continue;
-		c->graph.value[v].crossing = c->graph.value[v].crossing || from_outside(operand, kernel->op);
-		VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct loop_order_reader){k, j}));
+		c->graph.value[v].crossing =
+		        c->graph.value[v].crossing || from_outside(operand, kernel->op);
+		VEC_PUSH(c->graph.arena, &c->graph.value[v].reader,
+		        ((struct loop_order_reader){ k, j }));
 	}
 	const struct value *result = kernel->op->result[0];
 	kernel->value = value_of(c, result);
 	struct loop_order_value *value = &c->graph.value[kernel->value];
 	value->stored = tensor_source_of(result)->stored;
-	if (tensor_source_of(result)->row)             /* a row of a state is stored in its natural order */
-		VEC_PUSH(c->graph.arena, &value->reader, ((struct loop_order_reader){-1, wanted_row(c, value, order_of_tensor(result->type))}));
+	/* a row of a state is stored in its natural order */
+	if (tensor_source_of(result)->row)
+		VEC_PUSH(c->graph.arena, &value->reader,
+		        ((struct loop_order_reader){
+		                -1, wanted_row(c, value, order_of_tensor(result->type)) }));
 }
 
 /* Those who take numbers in a fixed order: a unit, and what fills rows up. */
@@ -107,8 +124,12 @@ static void add_contractions(struct chooser *c, const struct block *block)
 			int v = value_of(c, op->operand[j]);
 			if (v < 0)
 				continue;
-			struct order order = op->code == OP_CONTRACT ? order_of_group_operand(c->streams, op, j) : order_of_tensor(op->operand[j]->type);
-			VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct loop_order_reader){-1, wanted_row(c, &c->graph.value[v], order)}));
+			struct order order = op->code == OP_CONTRACT
+			        ? order_of_group_operand(c->streams, op, j)
+			        : order_of_tensor(op->operand[j]->type);
+			VEC_PUSH(c->graph.arena, &c->graph.value[v].reader,
+			        ((struct loop_order_reader){
+			                -1, wanted_row(c, &c->graph.value[v], order) }));
 		}
 	}
 }
@@ -118,7 +139,9 @@ static void add_stored(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next)
 		for (int r = 0; op->code == OP_FOR && r < op->results; r++) {
-			const struct tensor_source *carried = tensor_source_of(loop_yielded(op->result[r])), *result = tensor_source_of(op->result[r]);
+			const struct tensor_source *carried =
+			        tensor_source_of(loop_yielded(op->result[r]));
+			const struct tensor_source *result = tensor_source_of(op->result[r]);
 			if (carried && carried->order && result && result->stored)
 				c->graph.value[carried->order - 1].stored = true;
 		}
@@ -150,7 +173,9 @@ static void build_graph(struct chooser *c, const struct block *block)
 	c->graph.kernel = ARENA_ARRAY(c->graph.arena, struct loop_order_kernel, kernels + 1);
 	c->first = ARENA_ARRAY(c->graph.arena, struct schedule, kernels + 1);
 	add_kernels(c, block);
-	c->graph.value = ARENA_ARRAY(c->graph.arena, struct loop_order_value, ports(&c->graph) + 2 * count_ops(block, OP_CONTRACT) + count_ops(block, OP_PAD_TOKENS) + 1);
+	c->graph.value = ARENA_ARRAY(c->graph.arena, struct loop_order_value,
+	        ports(&c->graph) + 2 * count_ops(block, OP_CONTRACT) +
+	                count_ops(block, OP_PAD_TOKENS) + 1);
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
 	add_contractions(c, block);
@@ -159,23 +184,28 @@ static void build_graph(struct chooser *c, const struct block *block)
 	loop_order_prepare(&c->graph, c->streams->context->platform, c->first);
 }
 
-struct schedule *choose_loop_orders(struct streams *streams, const struct block *block, const struct parallelism *parallelism)
+struct schedule *choose_loop_orders(
+        struct streams *streams, const struct block *block, const struct parallelism *parallelism)
 {
-	struct chooser c = {.streams = streams, .parallelism = parallelism};
+	struct chooser c = { .streams = streams, .parallelism = parallelism };
 	build_graph(&c, block);
 	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
 	c.graph.spills = streams->assume_spilled ? LOOP_ORDER_SPILLS : 0;
 	int64_t points = choice_count(&streams->context->choices, CHOICE_LOOP_ORDER_BUDGET);
 	struct search_key search_key = loop_order_search_key(&c.graph, points);
-	if (!search_cache_lookup(streams->context->search_cache, &search_key, c.graph.kernels, choice)) {
+	if (!search_cache_lookup(
+	            streams->context->search_cache, &search_key, c.graph.kernels, choice)) {
 		loop_order_search(&c.graph, points, choice);
-		search_cache_store(streams->context->search_cache, &search_key, c.graph.kernels, choice);
+		search_cache_store(
+		        streams->context->search_cache, &search_key, c.graph.kernels, choice);
 	}
-	struct schedule *schedule = ARENA_ARRAY(c.graph.arena, struct schedule, count_ops(block, OP_KERNEL) + 1);
+	struct schedule *schedule =
+	        ARENA_ARRAY(c.graph.arena, struct schedule, count_ops(block, OP_KERNEL) + 1);
 	for (int k = 0; k < c.graph.kernels; k++) {
 		const struct loop_order_kernel *kernel = &c.graph.kernel[k];
 		const struct schedule *chosen = &kernel->option[choice[k]].schedule;
-		schedule[kernel->op->result[0]->id] = schedule_fits(streams->module, kernel->op, chosen) ? *chosen : c.first[k];
+		schedule[kernel->op->result[0]->id] =
+		        schedule_fits(streams->module, kernel->op, chosen) ? *chosen : c.first[k];
 	}
 	return schedule;
 }

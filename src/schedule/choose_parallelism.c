@@ -1,29 +1,35 @@
 /* How many lanes each kernel may have, and how many memory ports its largest operand.
  *
- * By intensity (after HIDA, arXiv 2311.03379): decode is bound by reading weights once, so the kernel that would read longest gets twice the ports, again and again, until the
- * ports are spent.  A kernel that uses each weight for several tokens needs lanes rather than ports.  If the operators then exceed the budget of DSPs, every
- * width is halved until they fit.  The joint search (parallelism_search.c) begins there.  default-tile gives all kernels the lanes of one port, as the published heuristic gives all
- * loops one tile (arXiv 2509.13694). */
+ * By intensity (after HIDA, arXiv 2311.03379): decode is bound by reading weights once, so the
+ * kernel that would read longest gets twice the ports, again and again, until the ports are
+ * spent.  A kernel that uses each weight for several tokens needs lanes rather than ports.  If
+ * the operators then exceed the budget of DSPs, every width is halved until they fit.  The joint
+ * search (parallelism_search.c) begins there.  default-tile gives all kernels the lanes of one
+ * port, as the published heuristic gives all loops one tile (arXiv 2509.13694). */
 #include "ir/workload.h"
 #include "base/closest_name.h"
 #include "ir/launch_tokens.h"
 #include "schedule/search_cache.h"
 #include "ir/kernel_edit.h"
 
-#define LANES 16                    /* f32 in a port */
-#define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
+#define LANES 16 /* f32 in a port */
+/* f32 lanes of a kernel that uses each weight for several tokens */
+#define REUSED_LANES 64
 #define REUSE 4
-#define BULK_ELEMENTS 4096          /* fewer share a port */
-#define BULK_WITH_ENGINE 8192       /* the same beside a unit, whose slices want the ports, */
-#define BULK_PIGGYBACK 65536           /* and where what shares rides on an adapter of it */
-#define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
-#define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
+#define BULK_ELEMENTS 4096    /* fewer share a port */
+#define BULK_WITH_ENGINE 8192 /* the same beside a unit, whose slices want the ports, */
+#define BULK_PIGGYBACK 65536  /* and where what shares rides on an adapter of it */
+/* an elementwise kernel may use this part of the operators' DSPs */
+#define KERNEL_SHARE 20
+/* a reduction that streams no weights this part: each of its words is a whole sum */
+#define TREE_SHARE 4
 
 int64_t parallelism_points(const struct op *op, int operand, bool used)
 {
 	int64_t product = 1;
 	for (int l = 0; l < op->kernel->loops; l++)
-		if ((op->kernel->operand[operand].stride[l] != 0) == used && (used || !op->kernel->loop[l].reduction))
+		if ((op->kernel->operand[operand].stride[l] != 0) == used &&
+		        (used || !op->kernel->loop[l].reduction))
 			product *= op->kernel->loop[l].extent;
 	return product;
 }
@@ -32,7 +38,9 @@ const struct op *parallelism_sums_of(const struct op *op)
 {
 	for (int j = 0; op->kernel->ordered && j < op->operands; j++) {
 		const struct op *maker = op->operand[j]->def;
-		if (maker && maker->code == OP_KERNEL && maker->kernel->ordered && kernel_has_reduction(maker->kernel) && maker->kernel->type->kind == TYPE_INTEGER)
+		if (maker && maker->code == OP_KERNEL && maker->kernel->ordered &&
+		        kernel_has_reduction(maker->kernel) &&
+		        maker->kernel->type->kind == TYPE_INTEGER)
 			return maker;
 	}
 	return NULL;
@@ -40,14 +48,15 @@ const struct op *parallelism_sums_of(const struct op *op)
 
 static struct candidate find_bulk(struct arena *arena, const struct op *op, int64_t least)
 {
-	struct candidate best = {.op = op, .operand = -1, .port_lanes = LANES};
+	struct candidate best = { .op = op, .operand = -1, .port_lanes = LANES };
 	if (parallelism_sums_of(op))
 		return best;
 	enum operand_location *operand_location = operand_locations(arena, op);
 	for (int j = 0; j < op->operands; j++) {
 		struct tensor_source *tensor_source = tensor_source_of(op->operand[j]);
 		int64_t elements = parallelism_points(op, j, true);
-		if (operand_location[j] != LOCATION_PACKED || elements < least || elements * tensor_source->count <= best.elements)
+		if (operand_location[j] != LOCATION_PACKED || elements < least ||
+		        elements * tensor_source->count <= best.elements)
 			continue;
 		best.operand = j;
 		best.port_lanes = PORT_BITS / type_bits(type_scalar(op->operand[j]->type));
@@ -59,7 +68,8 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op, int6
 
 static struct schedule schedule_within(struct streams *streams, const struct op *op, int64_t most)
 {
-	return schedule_kernel(streams->module, op, operand_locations(streams->module->arena, op), is_only_stored(op), most);
+	return schedule_kernel(streams->module, op, operand_locations(streams->module->arena, op),
+	        is_only_stored(op), most);
 }
 
 static int64_t body_dsp(const struct platform *platform, const struct body *body)
@@ -72,11 +82,14 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 }
 
 /* A reduction over the lanes ends in one number: its post body stands once. */
-static int64_t kernel_dsp(struct streams *streams, const struct op *op, const struct parallelism *parallelism)
+static int64_t kernel_dsp(
+        struct streams *streams, const struct op *op, const struct parallelism *parallelism)
 {
 	const struct platform *platform = streams->context->platform;
 	struct schedule schedule = schedule_within(streams, op, parallelism->lanes);
-	return schedule.lanes * schedule.row_unroll * body_dsp(platform, &op->kernel->update) + (schedule_is_tree(op->kernel, &schedule) ? 1 : schedule.lanes) * body_dsp(platform, &op->kernel->post);
+	return schedule.lanes * schedule.row_unroll * body_dsp(platform, &op->kernel->update) +
+	        (schedule_is_tree(op->kernel, &schedule) ? 1 : schedule.lanes) *
+	        body_dsp(platform, &op->kernel->post);
 }
 
 static int64_t total_dsp(const struct parallelism_table *w)
@@ -111,17 +124,23 @@ static void spend_ports(struct parallelism_table *w)
 {
 	struct candidate *candidate = w->candidate;
 	struct parallelism *parallelism = w->parallelism;
-	int most = (int)choice_count(&w->streams->context->choices, CHOICE_PORTS), ports = w->ports;
+	int most = (int)choice_count(&w->streams->context->choices, CHOICE_PORTS);
+	int ports = w->ports;
 	for (;;) {
 		int slowest = -1;
 		for (int i = 0; i < w->count; i++)
-			if (candidate[i].operand >= 0 && !candidate[i].frozen && parallelism[i].ports <= ports && 2 * parallelism[i].ports <= most &&
-			    (slowest < 0 || cycles_of(&candidate[i], &parallelism[i]) > cycles_of(&candidate[slowest], &parallelism[slowest])))
+			if (candidate[i].operand >= 0 && !candidate[i].frozen &&
+			        parallelism[i].ports <= ports && 2 * parallelism[i].ports <= most &&
+			        (slowest < 0 ||
+			                cycles_of(&candidate[i], &parallelism[i]) >
+			                        cycles_of(&candidate[slowest],
+			                                &parallelism[slowest])))
 				slowest = i;
 		if (slowest < 0)
 			return;
 		int64_t lanes = 2 * candidate[slowest].port_lanes * parallelism[slowest].ports;
-		struct schedule schedule = schedule_within(w->streams, candidate[slowest].op, lanes);
+		struct schedule schedule =
+		        schedule_within(w->streams, candidate[slowest].op, lanes);
 		if (schedule.lanes * schedule.row_unroll != lanes) {
 			candidate[slowest].frozen = true;
 			continue;
@@ -137,18 +156,24 @@ static void match_consumer_rate(struct parallelism_table *w, int i)
 {
 	const struct op *maker = parallelism_sums_of(w->kernel[i]);
 	if (maker)
-		w->parallelism[i].lanes = schedule_within(w->streams, maker, w->parallelism[maker->result[0]->id].lanes).row_unroll;
+		w->parallelism[i].lanes = schedule_within(
+		        w->streams, maker, w->parallelism[maker->result[0]->id].lanes)
+		                                  .row_unroll;
 }
 
 static void halve_lanes(struct parallelism_table *w)
 {
-	for (int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES); most > 1 && total_dsp(w) > w->dsp; most /= 2)
+	for (int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES);
+	        most > 1 && total_dsp(w) > w->dsp; most /= 2)
 		for (int i = 0; i < w->count; i++) {
 			struct parallelism *parallelism = &w->parallelism[i];
-			parallelism->lanes = parallelism->lanes > most / 2 ? most / 2 : parallelism->lanes;
+			parallelism->lanes =
+			        parallelism->lanes > most / 2 ? most / 2 : parallelism->lanes;
 			int64_t port = w->candidate[i].port_lanes;
 			match_consumer_rate(w, i);
-			parallelism->ports = parallelism->lanes < port * parallelism->ports ? (int)((parallelism->lanes + port - 1) / port) : parallelism->ports;
+			parallelism->ports = parallelism->lanes < port * parallelism->ports
+			        ? (int)((parallelism->lanes + port - 1) / port)
+			        : parallelism->ports;
 		}
 }
 
@@ -164,9 +189,11 @@ static void by_intensity(struct parallelism_table *w)
 	for (int i = 0; i < w->count; i++) {
 		int share = kernel_has_reduction(w->kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
 		match_consumer_rate(w, i);
-		while (w->candidate[i].operand < 0 && w->parallelism[i].lanes > 1 && kernel_dsp(w->streams, w->kernel[i], &w->parallelism[i]) * share > w->dsp)
+		while (w->candidate[i].operand < 0 && w->parallelism[i].lanes > 1 &&
+		        kernel_dsp(w->streams, w->kernel[i], &w->parallelism[i]) * share > w->dsp)
 			w->parallelism[i].lanes /= 2;
-		w->parallelism[i].lanes = w->parallelism[i].lanes < most ? w->parallelism[i].lanes : most;
+		w->parallelism[i].lanes =
+		        w->parallelism[i].lanes < most ? w->parallelism[i].lanes : most;
 	}
 	halve_lanes(w);
 }
@@ -184,36 +211,49 @@ static void find_candidates(struct parallelism_table *w)
 {
 	struct arena *arena = w->streams->module->arena;
 	const struct op *main = module_main(w->streams->module);
-	int64_t least = operands_share_weight_port(main) ? BULK_PIGGYBACK : has_contraction(main->region[0]) ? BULK_WITH_ENGINE : BULK_ELEMENTS;
+	int64_t least = operands_share_weight_port(main) ? BULK_PIGGYBACK
+	        : has_contraction(main->region[0])       ? BULK_WITH_ENGINE
+	                                                 : BULK_ELEMENTS;
 	int bulk = 0;
 	for (int i = 0; i < w->count; i++) {
-		w->candidate[i] = kernel_is_gather(w->kernel[i]) ? (struct candidate){.op = w->kernel[i], .operand = -1, .port_lanes = LANES} : find_bulk(arena, w->kernel[i], least);
+		w->candidate[i] = kernel_is_gather(w->kernel[i])
+		        ? (struct candidate){ .op = w->kernel[i],
+			          .operand = -1,
+			          .port_lanes = LANES }
+		        : find_bulk(arena, w->kernel[i], least);
 		bulk += w->candidate[i].operand >= 0;
 	}
 	for (; bulk > 0 && bulk > w->ports; bulk--) {
 		int smallest = -1;
 		for (int i = 0; i < w->count; i++)
-			if (w->candidate[i].operand >= 0 && (smallest < 0 || w->candidate[i].elements < w->candidate[smallest].elements))
+			if (w->candidate[i].operand >= 0 &&
+			        (smallest < 0 ||
+			                w->candidate[i].elements < w->candidate[smallest].elements))
 				smallest = i;
 		w->candidate[smallest].operand = -1;
 	}
 	w->ports -= bulk;
 	for (int i = 0; i < w->count; i++)
-		w->parallelism[i] = (struct parallelism){.lanes = w->candidate[i].port_lanes, .bulk = w->candidate[i].operand, .ports = 1};
+		w->parallelism[i] = (struct parallelism){ .lanes = w->candidate[i].port_lanes,
+			.bulk = w->candidate[i].operand,
+			.ports = 1 };
 }
 
 /* The widest option within the widths that were found. */
-static int option_near(const struct parallelism_kernel *kernel, const struct parallelism *parallelism)
+static int option_near(
+        const struct parallelism_kernel *kernel, const struct parallelism *parallelism)
 {
 	int best = 0;
 	for (int o = 1; o < kernel->options; o++)
-		if (kernel->option[o].parallelism.lanes <= parallelism->lanes && kernel->option[o].parallelism.ports <= parallelism->ports)
+		if (kernel->option[o].parallelism.lanes <= parallelism->lanes &&
+		        kernel->option[o].parallelism.ports <= parallelism->ports)
 			best = o;
 	return best;
 }
 
 /* Designs that are tried one after the other ask for the same now and then. */
-static void search_joint(struct map *search_cache, const struct parallelism_space *space, int64_t points, int *choice)
+static void search_joint(struct map *search_cache, const struct parallelism_space *space,
+        int64_t points, int *choice)
 {
 	struct search_key search_key = parallelism_search_key(space, points, choice);
 	if (search_cache_lookup(search_cache, &search_key, space->kernels, choice))
@@ -222,7 +262,8 @@ static void search_joint(struct map *search_cache, const struct parallelism_spac
 	search_cache_store(search_cache, &search_key, space->kernels, choice);
 }
 
-static bool by_search(struct parallelism_table *w, const struct block *block, enum parallelism_search search)
+static bool by_search(
+        struct parallelism_table *w, const struct block *block, enum parallelism_search search)
 {
 	const struct choices *choices = &w->streams->context->choices;
 	struct parallelism_space *space = build_parallelism_space(w, block);
@@ -248,32 +289,42 @@ static bool fixes_are_known(struct parallelism_table *w)
 {
 	const struct choices *choices = &w->streams->context->choices;
 	for (int f = 0; f < choices->fixed; f++) {
-		struct closest_name closest_name = {.wanted = choices->fix[f].kernel};
+		struct closest_name closest_name = { .wanted = choices->fix[f].kernel };
 		for (int k = 0; k < w->count; k++)
 			closest_name_consider(&closest_name, w->kernel[k]->kernel->name);
 		if (closest_name.found && text_same(closest_name.found, closest_name.wanted))
 			continue;
-		diag_error(w->streams->module->diag, NOWHERE, "--fix-kernel names '%s', which is no kernel of the design", closest_name.wanted);
-		return diag_note(w->streams->module->diag, "the nearest is %s; report.txt and `--to stream` name all", closest_name.found ? closest_name.found : "none");
+		diag_error(w->streams->module->diag, NOWHERE,
+		        "--fix-kernel names '%s', which is no kernel of the design",
+		        closest_name.wanted);
+		return diag_note(w->streams->module->diag,
+		        "the nearest is %s; report.txt and `--to stream` name all",
+		        closest_name.found ? closest_name.found : "none");
 	}
 	return true;
 }
 
 /* --- phases */
 
-/* The weight that the kernel reads through ports of its own, in an order that its maker has listed; of a rolled layer the first one's.  NULL: none. */
+/* The weight that the kernel reads through ports of its own, in an order that its maker has
+ * listed; of a rolled layer the first one's.  NULL: none. */
 static const char *bulk_name(const struct candidate *candidate)
 {
 	const struct op *op = candidate->op;
 	if (!op || candidate->operand < 0 || !op->kernel->ordered)
 		return NULL;
-	const struct op *main = op->parent->parent->code == OP_FOR ? op->parent->parent->parent->parent : op->parent->parent;
+	const struct op *main = op->parent->parent->code == OP_FOR
+	        ? op->parent->parent->parent->parent
+	        : op->parent->parent;
 	int number = tensor_source_of(op->operand[candidate->operand])->argument[0]->index;
-	const struct attr *name = number < main->region[0]->arguments ? function_argument_attr(main, number, KEY_STREAM_NAME) : NULL;
+	const struct attr *name = number < main->region[0]->arguments
+	        ? function_argument_attr(main, number, KEY_STREAM_NAME)
+	        : NULL;
 	return name ? name->text : NULL;
 }
 
-const struct fixed_parallelism *parallelism_of_phase(const struct streams *streams, const struct candidate *candidate)
+const struct fixed_parallelism *parallelism_of_phase(
+        const struct streams *streams, const struct candidate *candidate)
 {
 	const char *name = streams->context->follows ? bulk_name(candidate) : NULL;
 	return name ? map_get(streams->context->parallelism_table, name) : NULL;
@@ -286,9 +337,14 @@ static void record_parallelism(const struct parallelism_table *w)
 		const char *name = bulk_name(&w->candidate[i]);
 		if (!name)
 			continue;
-		struct schedule schedule = schedule_within(w->streams, w->kernel[i], w->parallelism[i].lanes);
-		struct fixed_parallelism *chosen = ARENA_NEW(parallelism_table->arena, struct fixed_parallelism);
-		*chosen = (struct fixed_parallelism){.kernel = "", .lanes = schedule.lanes, .rows = schedule.row_unroll, .ports = w->parallelism[i].ports};
+		struct schedule schedule =
+		        schedule_within(w->streams, w->kernel[i], w->parallelism[i].lanes);
+		struct fixed_parallelism *chosen =
+		        ARENA_NEW(parallelism_table->arena, struct fixed_parallelism);
+		*chosen = (struct fixed_parallelism){ .kernel = "",
+			.lanes = schedule.lanes,
+			.rows = schedule.row_unroll,
+			.ports = w->parallelism[i].ports };
 		map_set(parallelism_table, name, chosen);
 	}
 }
@@ -298,8 +354,11 @@ struct parallelism *choose_parallelism(struct streams *streams, const struct blo
 	struct arena *arena = streams->module->arena;
 	const struct platform *platform = streams->context->platform;
 	const struct choices *choices = &streams->context->choices;
-	enum parallelism_search search = (enum parallelism_search)choice_word(choices, CHOICE_SEARCH);
-	struct parallelism_table w = {.streams = streams, .count = list_kernels(block, NULL, 0), .ports = platform->ports - (int)choice_count(choices, CHOICE_RESERVED_PORTS)};
+	enum parallelism_search search =
+	        (enum parallelism_search)choice_word(choices, CHOICE_SEARCH);
+	struct parallelism_table w = { .streams = streams,
+		.count = list_kernels(block, NULL, 0),
+		.ports = platform->ports - (int)choice_count(choices, CHOICE_RESERVED_PORTS) };
 	w.kernel = ARENA_ARRAY(arena, const struct op *, w.count + 1);
 	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
 	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);

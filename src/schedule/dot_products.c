@@ -1,6 +1,6 @@
 #include "schedule/dot_products.h"
 
-#define NARROW_FACTOR 8       /* bits of a factor at most: two products then share a multiplier */
+#define NARROW_FACTOR 8 /* bits of a factor at most: two products then share a multiplier */
 
 static bool depends_on(const struct kernel *kernel, int number, int loop)
 {
@@ -22,14 +22,19 @@ static int factor_of(const struct body *body, int extension)
 	if (node->kind != NODE_OP || node->code != OP_EXTSI)
 		return -1;
 	const struct type *type = body->node[node->argument[0]].type;
-	return type->kind == TYPE_INTEGER && type->width > 1 && type->width <= NARROW_FACTOR ? node->argument[0] : -1;
+	return type->kind == TYPE_INTEGER && type->width > 1 && type->width <= NARROW_FACTOR
+	        ? node->argument[0]
+	        : -1;
 }
 
-bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t row_unroll, int64_t lanes, bool tree, struct dot_products *dot_products)
+bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t row_unroll,
+        int64_t lanes, bool tree, struct dot_products *dot_products)
 {
 	const struct body *body = &kernel->update;
-	int term, factor[2];
-	if (row_unroll < 2 || row_unroll % 2 || lanes < 2 || kernel->type->kind != TYPE_INTEGER || kernel->type->width != 32 || kernel_combine(kernel, &term) != OP_ADDI)
+	int term;
+	int factor[2];
+	if (row_unroll < 2 || row_unroll % 2 || lanes < 2 || kernel->type->kind != TYPE_INTEGER ||
+	        kernel->type->width != 32 || kernel_combine(kernel, &term) != OP_ADDI)
 		return false;
 	const struct node *product = &body->node[term];
 	if (product->kind != NODE_OP || product->code != OP_MULI)
@@ -39,11 +44,16 @@ bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t 
 		if (factor[a] < 0 || !depends_on(kernel, factor[a], tree ? lane : row))
 			return false;
 	}
-	bool apart[2] = {depends_on(kernel, factor[0], tree ? row : lane), depends_on(kernel, factor[1], tree ? row : lane)};
+	bool apart[2] = { depends_on(kernel, factor[0], tree ? row : lane),
+		depends_on(kernel, factor[1], tree ? row : lane) };
 	if (apart[0] == apart[1])
 		return false;
-	*dot_products = (struct dot_products){.common = factor[apart[0]], .own = factor[apart[1]], .dot_count = tree ? row_unroll / 2 : 1};
-	if (!dot_plan(&dot_products->dot, tree || lanes % 2 == 0 ? 2 : 1, 1, tree ? lanes : row_unroll, body->node[dot_products->common].type->width, body->node[dot_products->own].type->width))
+	*dot_products = (struct dot_products){ .common = factor[apart[0]],
+		.own = factor[apart[1]],
+		.dot_count = tree ? row_unroll / 2 : 1 };
+	if (!dot_plan(&dot_products->dot, tree || lanes % 2 == 0 ? 2 : 1, 1,
+	            tree ? lanes : row_unroll, body->node[dot_products->common].type->width,
+	            body->node[dot_products->own].type->width))
 		return false;
 	dot_products->dot.columns = tree ? 0 : lanes;
 	return true;

@@ -1,49 +1,66 @@
 /* What a choice of orders costs in bytes.
  *
- * Converters: one for each order that readers of a value ask for and its writer does not give.  Accumulators: as the options say.
- * FIFOs: where paths from one value meet again, the shorter one waits.  How long is told in parts of the value: a kernel whose outermost reduction runs inside P
- * trips of loops that use the operand has taken 1/P of it before it gives anything, a converter of P blocks as well; along a path the largest part
- * counts, since blocks follow each other through it.  An operand that is ahead of another of the same kernel is held for that part. */
+ * Converters: one for each order that readers of a value ask for and its writer does not give.
+ * Accumulators: as the options say. FIFOs: where paths from one value meet again, the shorter
+ * one waits.  How long is told in parts of the value: a kernel whose outermost reduction runs
+ * inside P trips of loops that use the operand has taken 1/P of it before it gives anything, a
+ * converter of P blocks as well; along a path the largest part counts, since blocks follow each
+ * other through it.  An operand that is ahead of another of the same kernel is held for that
+ * part. */
 #include "schedule/loop_orders.h"
 #include "schedule/tensor_sources.h"
 
-#define FIFO_KERNELS 96      /* in larger graphs the words held at meetings are not part of the cost */
-#define BUFFERED_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
-#define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
+/* in larger graphs the words held at meetings are not part of the cost */
+#define FIFO_KERNELS 96
+/* what waits is told from above, and one buffer may serve several readers: it counts less than
+ * what is surely there */
+#define BUFFERED_QUARTERS 3
+/* what the two processes of a converter are worth: with few bytes between them, the fewer
+ * converters the better */
+#define CONVERTER_BYTES 256
 
-struct found {                /* what loop_order_fifos has found */
+struct found { /* what loop_order_fifos has found */
 	int64_t bytes;
-	bool all;                 /* else there are more */
+	bool all; /* else there are more */
 };
 
-static const struct loop_order_option *chosen(const struct loop_order_graph *graph, const int *choice, int kernel)
+static const struct loop_order_option *chosen(
+        const struct loop_order_graph *graph, const int *choice, int kernel)
 {
 	return &graph->kernel[kernel].option[choice[kernel]];
 }
 
-static int wanted_row(const struct loop_order_graph *graph, const int *choice, struct loop_order_reader reader)
+static int wanted_row(
+        const struct loop_order_graph *graph, const int *choice, struct loop_order_reader reader)
 {
-	return reader.kernel < 0 ? reader.operand : chosen(graph, choice, reader.kernel)->operand[reader.operand];
+	return reader.kernel < 0 ? reader.operand
+	                         : chosen(graph, choice, reader.kernel)->operand[reader.operand];
 }
 
 static const struct order *order_of_row(const struct loop_order_value *value, int row)
 {
 	int written = (int)value->written.order.count;
-	return row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written];
+	return row < written ? &value->written.order.data[row]
+	                     : &value->wanted.order.data[row - written];
 }
 
-static const struct loop_order_buffer *find_buffer(const struct loop_order_value *value, int from, int to)
+static const struct loop_order_buffer *find_buffer(
+        const struct loop_order_value *value, int from, int to)
 {
 	struct loop_order_buffer **row = &value->buffer[from];
 	if (!*row)
-		*row = ARENA_ARRAY(value->arena, struct loop_order_buffer, value->wanted.order.count);
+		*row = ARENA_ARRAY(
+		        value->arena, struct loop_order_buffer, value->wanted.order.count);
 	struct loop_order_buffer *found = &(*row)[to];
-	found->needed = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
+	found->needed = value->crossing ? (struct order_buffer){ value->elements, 1 }
+	                                : order_buffer(order_of_row(value, from),
+	                                          &value->wanted.order.data[to], value->elements);
 	found->delayed_part = found->needed.elements ? LOOP_ORDER_WHOLE / found->needed.blocks : 0;
 	return found;
 }
 
-static inline const struct loop_order_buffer *buffer_between(const struct loop_order_value *value, int from, int to)
+static inline const struct loop_order_buffer *buffer_between(
+        const struct loop_order_value *value, int from, int to)
 {
 	const struct loop_order_buffer *row = value->buffer[from];
 	return row && row[to].needed.blocks ? &row[to] : find_buffer(value, from, to);
@@ -54,8 +71,10 @@ int64_t loop_order_bytes(const struct loop_order_value *value, int written, int 
 	return buffer_between(value, written, wanted)->needed.elements * value->bytes;
 }
 
-/* Of the converter that reader i of a value needs, of what is written in this order; 0 where an earlier reader asks for the same order. */
-static int64_t converter_from(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int from, size_t i)
+/* Of the converter that reader i of a value needs, of what is written in this order; 0 where an
+ * earlier reader asks for the same order. */
+static int64_t converter_from(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, int from, size_t i)
 {
 	int to = wanted_row(graph, choice, value->reader.data[i]);
 	for (size_t e = 0; e < i; e++)
@@ -65,7 +84,8 @@ static int64_t converter_from(const struct loop_order_graph *graph, const int *c
 	return bytes ? (bytes + CONVERTER_BYTES) * value->copies : 0;
 }
 
-static int64_t converters_from(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int from)
+static int64_t converters_from(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, int from)
 {
 	int64_t bytes = 0;
 	for (size_t i = 0; i < value->reader.count; i++)
@@ -88,16 +108,22 @@ static bool takes_all(const struct loop_order_value *value, int wanted)
 
 static bool can_drain_as(const struct loop_order_value *value, const struct order *order)
 {
-	return order_of_words(order, value->lanes, value->lane_stride) && (!value->stored || elements_sent(order) == value->elements);
+	return order_of_words(order, value->lanes, value->lane_stride) &&
+	        (!value->stored || elements_sent(order) == value->elements);
 }
 
-/* How badly a row serves the readers: by the orders that they do not get, and then by the readers, each of which waits for all of the value.  `made`: one more wants the maker's own. */
-static int count_unsatisfied(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int from, bool made)
+/* How badly a row serves the readers: by the orders that they do not get, and then by the
+ * readers, each of which waits for all of the value.  `made`: one more wants the maker's own. */
+static int count_unsatisfied(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, int from, bool made)
 {
-	int orders = made, readers = made, most = (int)value->reader.count + 2;
+	int orders = made;
+	int readers = made;
+	int most = (int)value->reader.count + 2;
 	for (size_t i = 0; i < value->reader.count; i++) {
 		orders += converter_from(graph, choice, value, from, i) > 0;
-		readers += loop_order_bytes(value, from, wanted_row(graph, choice, value->reader.data[i])) > 0;
+		readers += loop_order_bytes(value, from,
+		                   wanted_row(graph, choice, value->reader.data[i])) > 0;
 	}
 	return orders * most + readers;
 }
@@ -109,23 +135,28 @@ static bool is_carried(const struct loop_order_graph *graph, const struct loop_o
 	return maker->carried >= 0 && value == &graph->value[maker->value];
 }
 
-/* What is handed on to the next layer has another order than its maker's only where nobody takes it from the maker itself. */
+/* What is handed on to the next layer has another order than its maker's only where nobody takes
+ * it from the maker itself. */
 static bool may_reorder(const struct loop_order_graph *graph, const struct loop_order_value *value)
 {
 	const struct loop_order_value *made = &graph->value[graph->kernel[value->writer].value];
 	return value == made || (!made->reader.count && !made->stored);
 }
 
-/* A writer that holds its result gives it in the order that serves its readers best: its own, or what a reader wants, if that is an order of its words, where all readers want all of it.
+/* A writer that holds its result gives it in the order that serves its readers best: its own, or
+ * what a reader wants, if that is an order of its words, where all readers want all of it.
  * choose_drain_order.c asks the same of types. */
-static int drain_row(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, int own)
+static int drain_row(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, int own)
 {
-	int best = own, least = count_unsatisfied(graph, choice, value, own, false);
+	int best = own;
+	int least = count_unsatisfied(graph, choice, value, own, false);
 	bool worth = value->elements * value->bytes >= DRAIN_ORDER_MIN_BYTES;
 	for (size_t i = 0; i < value->reader.count; i++)
 		worth = worth && takes_all(value, wanted_row(graph, choice, value->reader.data[i]));
 	for (size_t i = 0; i < value->reader.count && least && worth; i++) {
-		int row = (int)value->written.order.count + wanted_row(graph, choice, value->reader.data[i]);
+		int row = (int)value->written.order.count +
+		        wanted_row(graph, choice, value->reader.data[i]);
 		int others = count_unsatisfied(graph, choice, value, row, is_carried(graph, value));
 		if (others < least && can_drain_as(value, order_of_row(value, row))) {
 			least = others;
@@ -135,42 +166,58 @@ static int drain_row(const struct loop_order_graph *graph, const int *choice, co
 	return best;
 }
 
-int loop_order_written(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value)
+int loop_order_written(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value)
 {
 	if (value->writer < 0)
 		return value->fixed;
 	const struct loop_order_option *option = chosen(graph, choice, value->writer);
-	return option->holds_sums && !value->crossing && may_reorder(graph, value) ? drain_row(graph, choice, value, option->result) : option->result;
+	return option->holds_sums && !value->crossing && may_reorder(graph, value)
+	        ? drain_row(graph, choice, value, option->result)
+	        : option->result;
 }
 
-static int64_t converter_of(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, size_t i)
+static int64_t converter_of(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, size_t i)
 {
 	return converter_from(graph, choice, value, loop_order_written(graph, choice, value), i);
 }
 
-int64_t loop_order_converters(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value)
+int64_t loop_order_converters(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value)
 {
 	return converters_from(graph, choice, value, loop_order_written(graph, choice, value));
 }
 
-/* How far an operand is behind the fork, when it is behind its converter; -1: it does not come from there.  row: only the readers of the fork's value that want this order look at it, behind their converter; -1: all. */
-static inline int64_t lag_behind(const struct loop_order_graph *graph, const struct loop_order_option *option, const struct loop_order_fork *fork, int source, int j, int row, const int64_t *lag)
+/* How far an operand is behind the fork, when it is behind its converter; -1: it does not come
+ * from there.  row: only the readers of the fork's value that want this order look at it, behind
+ * their converter; -1: all. */
+static inline int64_t lag_behind(const struct loop_order_graph *graph,
+        const struct loop_order_option *option, const struct loop_order_fork *fork, int source,
+        int j, int row, const int64_t *lag)
 {
 	bool shares = source == fork->value && row >= 0;
 	if (source < 0 || lag[source] < 0 || (shares && option->operand[j] != row))
 		return -1;
-	int64_t back = shares ? 0 : buffer_between(&graph->value[source], graph->written[source], option->operand[j])->delayed_part;
+	int64_t back = shares
+	        ? 0
+	        : buffer_between(&graph->value[source], graph->written[source], option->operand[j])
+	                  ->delayed_part;
 	return back > lag[source] ? back : lag[source];
 }
 
 /* What comes from the fork through its kernel i, and what that one's operands hold meanwhile. */
-static void meet_paths(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, struct loop_order_fork_cache *cache, int i, int row)
+static void meet_paths(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_fork *fork, struct loop_order_fork_cache *cache, int i, int row)
 {
 	int k = fork->kernel[i];
 	const struct loop_order_kernel *kernel = &graph->kernel[k];
 	const struct loop_order_option *option = chosen(graph, choice, k);
-	struct loop_order_buffered *buffered = cache->buffered + i * graph->ports, *first = buffered;
-	int64_t start = -1, ready = -1, *behind = graph->scratch + graph->kernels * graph->ports;
+	struct loop_order_buffered *buffered = cache->buffered + i * graph->ports;
+	struct loop_order_buffered *first = buffered;
+	int64_t start = -1;
+	int64_t ready = -1;
+	int64_t *behind = graph->scratch + graph->kernels * graph->ports;
 	for (int j = 0; j < kernel->operands; j++) {
 		behind[j] = lag_behind(graph, option, fork, kernel->source[j], j, row, cache->lag);
 		if (behind[j] < 0 || kernel->post_operand[j])
@@ -184,8 +231,9 @@ static void meet_paths(const struct loop_order_graph *graph, const int *choice, 
 		if (behind[j] < 0 || behind[j] >= until)
 			continue;
 		const struct loop_order_value *value = &graph->value[kernel->source[j]];
-		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / LOOP_ORDER_WHOLE));
-		*buffered++ = (struct loop_order_buffered){k * graph->ports + j, bytes};
+		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes *
+		        ((double)until / LOOP_ORDER_WHOLE));
+		*buffered++ = (struct loop_order_buffered){ k * graph->ports + j, bytes };
 	}
 	cache->holds_sums[i] = (int)(buffered - first);
 	for (int j = 0; j < kernel->operands; j++)
@@ -193,9 +241,12 @@ static void meet_paths(const struct loop_order_graph *graph, const int *choice, 
 	cache->lag[kernel->value] = ready;
 }
 
-static void find_words(const struct kernel *kernel, const struct schedule *schedule, struct loop_order_value *value)
+static void find_words(const struct kernel *kernel, const struct schedule *schedule,
+        struct loop_order_value *value)
 {
-	int64_t stride = schedule->lanes > 1 ? kernel->result.stride[schedule->part[schedule->parts - 1].source] : 0;
+	int64_t stride = schedule->lanes > 1
+	        ? kernel->result.stride[schedule->part[schedule->parts - 1].source]
+	        : 0;
 	value->lanes = stride ? schedule->lanes : 1;
 	value->lane_stride = stride;
 }
@@ -204,19 +255,23 @@ static void make_buffers(struct loop_order_graph *graph, const struct schedule *
 {
 	for (int v = 0; v < graph->values; v++) {
 		struct loop_order_value *value = &graph->value[v];
-		if (value->writer >= 0) {             /* what a layer hands to the next one has its maker's orders */
+		/* what a layer hands to the next one has its maker's orders */
+		if (value->writer >= 0) {
 			value->written = graph->value[graph->kernel[value->writer].value].written;
-			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer], value);
+			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer],
+			        value);
 		}
 		value->arena = graph->arena;
-		value->buffer = ARENA_ARRAY(graph->arena, struct loop_order_buffer *, value->written.order.count + value->wanted.order.count + 1);
+		value->buffer = ARENA_ARRAY(graph->arena, struct loop_order_buffer *,
+		        value->written.order.count + value->wanted.order.count + 1);
 	}
 }
 
 static bool forks(const struct loop_order_value *value)
 {
 	for (size_t i = 1; value->streams && i < value->reader.count; i++)
-		if (value->reader.data[i].kernel != value->reader.data[0].kernel && value->reader.data[i].kernel >= 0 && value->reader.data[0].kernel >= 0)
+		if (value->reader.data[i].kernel != value->reader.data[0].kernel &&
+		        value->reader.data[i].kernel >= 0 && value->reader.data[0].kernel >= 0)
 			return true;
 	return false;
 }
@@ -240,14 +295,18 @@ static bool meets_in(const struct loop_order_graph *graph, const bool *reached, 
 
 static struct loop_order_fork find_paths(const struct loop_order_graph *graph, int value)
 {
-	struct loop_order_fork fork = {.value = value, .kernel = ARENA_ARRAY(graph->arena, int, graph->kernels + 1)};
-	fork.cache = ARENA_ARRAY(graph->arena, struct loop_order_fork_cache, graph->value[value].wanted.order.count + 1);
+	struct loop_order_fork fork = { .value = value,
+		.kernel = ARENA_ARRAY(graph->arena, int, graph->kernels + 1) };
+	fork.cache = ARENA_ARRAY(graph->arena, struct loop_order_fork_cache,
+	        graph->value[value].wanted.order.count + 1);
 	bool *reached = ARENA_ARRAY(graph->arena, bool, graph->values + 1);
 	reached[value] = true;
 	for (int k = 0; k < graph->kernels; k++) {
 		bool reads = false;
 		for (int j = 0; j < graph->kernel[k].operands; j++)
-			reads = reads || (graph->kernel[k].source[j] >= 0 && reached[graph->kernel[k].source[j]]);
+			reads = reads ||
+			        (graph->kernel[k].source[j] >= 0 &&
+			                reached[graph->kernel[k].source[j]]);
 		if (!reads)
 			continue;
 		fork.kernel[fork.kernels++] = k;
@@ -264,30 +323,35 @@ static void find_forks(struct loop_order_graph *graph)
 	graph->written = ARENA_ARRAY(graph->arena, int, graph->values + 1);
 	graph->known = ARENA_NEW(graph->arena, struct memo);
 	*graph->known = memo_new(graph->arena, graph->kernels, sizeof(struct found));
-	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + 1);
+	graph->scratch =
+	        ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + 1);
 	graph->moved = ARENA_ARRAY(graph->arena, bool, graph->values + 1);
 	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
 			graph->fork[graph->forks++] = find_paths(graph, v);
 }
 
-void loop_order_prepare(struct loop_order_graph *graph, const struct platform *platform, const struct schedule *first)
+void loop_order_prepare(struct loop_order_graph *graph, const struct platform *platform,
+        const struct schedule *first)
 {
 	struct loop_order_splits **splits = loop_order_find_splits(graph, first);
 	for (int k = 0; k < graph->kernels; k++)
-		graph->ports = graph->kernel[k].operands > graph->ports ? graph->kernel[k].operands : graph->ports;
+		graph->ports = graph->kernel[k].operands > graph->ports ? graph->kernel[k].operands
+		                                                        : graph->ports;
 	for (int k = 0; k < graph->kernels; k++)
 		loop_order_options(graph, k, platform, &first[k], splits[k]);
 	make_buffers(graph, first);
 	find_forks(graph);
 }
 
-static void begin_fork_cache(const struct loop_order_graph *graph, const struct loop_order_fork *fork, struct loop_order_fork_cache *cache)
+static void begin_fork_cache(const struct loop_order_graph *graph,
+        const struct loop_order_fork *fork, struct loop_order_fork_cache *cache)
 {
 	cache->asked = ARENA_ARRAY(graph->arena, int, 2 * fork->kernels + 1);
 	cache->lag = ARENA_ARRAY(graph->arena, int64_t, graph->values + 1);
 	cache->holds_sums = ARENA_ARRAY(graph->arena, int, fork->kernels + 1);
-	cache->buffered = ARENA_ARRAY(graph->arena, struct loop_order_buffered, fork->kernels * graph->ports + 1);
+	cache->buffered = ARENA_ARRAY(
+	        graph->arena, struct loop_order_buffered, fork->kernels * graph->ports + 1);
 	for (int i = 0; i <= 2 * fork->kernels; i++)
 		cache->asked[i] = -1;
 	for (int v = 0; v < graph->values; v++)
@@ -303,15 +367,18 @@ static bool take_asked(int *asked, int now)
 }
 
 /* The first kernel of a fork that is asked for something else than it was. */
-static int first_asked_anew(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, const int *asked)
+static int first_asked_anew(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_fork *fork, const int *asked)
 {
 	int i = 0;
-	while (i < fork->kernels && asked[2 * i] == choice[fork->kernel[i]] && asked[2 * i + 1] == graph->written[graph->kernel[fork->kernel[i]].value])
+	while (i < fork->kernels && asked[2 * i] == choice[fork->kernel[i]] &&
+	        asked[2 * i + 1] == graph->written[graph->kernel[fork->kernel[i]].value])
 		i++;
 	return i;
 }
 
-static bool reads_moved(const struct loop_order_graph *graph, const struct loop_order_kernel *kernel)
+static bool reads_moved(
+        const struct loop_order_graph *graph, const struct loop_order_kernel *kernel)
 {
 	for (int j = 0; j < kernel->operands; j++)
 		if (kernel->source[j] >= 0 && graph->moved[kernel->source[j]])
@@ -320,13 +387,15 @@ static bool reads_moved(const struct loop_order_graph *graph, const struct loop_
 }
 
 /* From the fork's value, or (row) from the converter that some of its readers share; -1: none. */
-static const struct loop_order_fork_cache *fork_lags(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, int row)
+static const struct loop_order_fork_cache *fork_lags(const struct loop_order_graph *graph,
+        const int *choice, const struct loop_order_fork *fork, int row)
 {
 	struct loop_order_fork_cache *cache = &fork->cache[row + 1];
 	bool *moved = graph->moved;
 	if (!cache->asked)
 		begin_fork_cache(graph, fork, cache);
-	moved[fork->value] = !take_asked(&cache->asked[2 * fork->kernels], graph->written[fork->value]);
+	moved[fork->value] =
+	        !take_asked(&cache->asked[2 * fork->kernels], graph->written[fork->value]);
 	int first = moved[fork->value] ? 0 : first_asked_anew(graph, choice, fork, cache->asked);
 	for (int i = first; i < fork->kernels; i++) {
 		const struct loop_order_kernel *kernel = &graph->kernel[fork->kernel[i]];
@@ -334,7 +403,9 @@ static const struct loop_order_fork_cache *fork_lags(const struct loop_order_gra
 		bool same = take_asked(&cache->asked[2 * i], choice[fork->kernel[i]]);
 		if (!same || reads_moved(graph, kernel))
 			meet_paths(graph, choice, fork, cache, i, row);
-		moved[kernel->value] = !take_asked(&cache->asked[2 * i + 1], graph->written[kernel->value]) || cache->lag[kernel->value] != before;
+		moved[kernel->value] =
+		        !take_asked(&cache->asked[2 * i + 1], graph->written[kernel->value]) ||
+		        cache->lag[kernel->value] != before;
 	}
 	moved[fork->value] = false;
 	for (int i = first; i < fork->kernels; i++)
@@ -343,41 +414,57 @@ static const struct loop_order_fork_cache *fork_lags(const struct loop_order_gra
 }
 
 /* The bytes by which what is held is more than at the forks before. */
-static int64_t add_buffered(const struct loop_order_graph *graph, const struct loop_order_fork *fork, const struct loop_order_fork_cache *cache, int64_t *buffered)
+static int64_t add_buffered(const struct loop_order_graph *graph,
+        const struct loop_order_fork *fork, const struct loop_order_fork_cache *cache,
+        int64_t *buffered)
 {
 	int64_t more = 0;
 	for (int i = 0; i < fork->kernels; i++)
 		for (int n = 0; n < cache->holds_sums[i]; n++) {
-			const struct loop_order_buffered *found = &cache->buffered[i * graph->ports + n];
-			more += found->bytes > buffered[found->at] ? found->bytes - buffered[found->at] : 0;
-			buffered[found->at] = found->bytes > buffered[found->at] ? found->bytes : buffered[found->at];
+			const struct loop_order_buffered *found =
+			        &cache->buffered[i * graph->ports + n];
+			more += found->bytes > buffered[found->at]
+			        ? found->bytes - buffered[found->at]
+			        : 0;
+			buffered[found->at] = found->bytes > buffered[found->at]
+			        ? found->bytes
+			        : buffered[found->at];
 		}
 	return more;
 }
 
 /* Is reader i the second one behind a converter? */
-static bool shares_converter(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, size_t i)
+static bool shares_converter(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, size_t i)
 {
-	int row = wanted_row(graph, choice, value->reader.data[i]), earlier = 0;
+	int row = wanted_row(graph, choice, value->reader.data[i]);
+	int earlier = 0;
 	for (size_t e = 0; e < i && value->reader.data[i].kernel >= 0; e++)
-		earlier += value->reader.data[e].kernel >= 0 && wanted_row(graph, choice, value->reader.data[e]) == row;
+		earlier += value->reader.data[e].kernel >= 0 &&
+		        wanted_row(graph, choice, value->reader.data[e]) == row;
 	return earlier == 1 && loop_order_bytes(value, graph->written[value - graph->value], row);
 }
 
-static int64_t count_fork(const struct loop_order_graph *graph, const int *choice, const struct loop_order_fork *fork, int64_t *buffered)
+static int64_t count_fork(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_fork *fork, int64_t *buffered)
 {
 	const struct loop_order_value *value = &graph->value[fork->value];
 	int64_t bytes = add_buffered(graph, fork, fork_lags(graph, choice, fork, -1), buffered);
 	for (size_t i = 0; i < value->reader.count; i++)
 		if (shares_converter(graph, choice, value, i))
-			bytes += add_buffered(graph, fork, fork_lags(graph, choice, fork, wanted_row(graph, choice, value->reader.data[i])), buffered);
+			bytes += add_buffered(graph, fork,
+			        fork_lags(graph, choice, fork,
+			                wanted_row(graph, choice, value->reader.data[i])),
+			        buffered);
 	return bytes;
 }
 
 /* Stops at `enough`; *all: it did not. */
-static int64_t count_fifos(const struct loop_order_graph *graph, const int *choice, int64_t enough, bool *all)
+static int64_t count_fifos(
+        const struct loop_order_graph *graph, const int *choice, int64_t enough, bool *all)
 {
-	int64_t bytes = 0, *buffered = graph->scratch;
+	int64_t bytes = 0;
+	int64_t *buffered = graph->scratch;
 	int f = 0;
 	for (int i = 0; i < graph->kernels * graph->ports; i++)
 		buffered[i] = 0;
@@ -398,19 +485,26 @@ int64_t loop_order_fifos(const struct loop_order_graph *graph, const int *choice
 }
 
 /* Only what holds the whole tensor can go through memory (spill_to_budget.c). */
-static bool can_be_spilled(const struct loop_order_graph *graph, const int *choice, const struct loop_order_value *value, size_t i)
+static bool can_be_spilled(const struct loop_order_graph *graph, const int *choice,
+        const struct loop_order_value *value, size_t i)
 {
-	return buffer_between(value, loop_order_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i]))->needed.blocks == 1;
+	return buffer_between(value, loop_order_written(graph, choice, value),
+	               wanted_row(graph, choice, value->reader.data[i]))
+	               ->needed.blocks == 1;
 }
 
 /* The largest converters that can be cut. */
 static int64_t spilled_bytes(const struct loop_order_graph *graph, const int *choice)
 {
-	int64_t sum = 0, largest[LOOP_ORDER_SPILLS + 1];               /* largest first */
-	int most = graph->spills < LOOP_ORDER_SPILLS ? graph->spills : LOOP_ORDER_SPILLS, count = 0;
+	int64_t sum = 0;
+	int64_t largest[LOOP_ORDER_SPILLS + 1]; /* largest first */
+	int most = graph->spills < LOOP_ORDER_SPILLS ? graph->spills : LOOP_ORDER_SPILLS;
+	int count = 0;
 	for (int v = 0; most && v < graph->values; v++)
 		for (size_t i = 0; i < graph->value[v].reader.count; i++) {
-			int64_t bytes = can_be_spilled(graph, choice, &graph->value[v], i) ? converter_of(graph, choice, &graph->value[v], i) : 0;
+			int64_t bytes = can_be_spilled(graph, choice, &graph->value[v], i)
+			        ? converter_of(graph, choice, &graph->value[v], i)
+			        : 0;
 			int at = count < most ? count : most;
 			for (; at > 0 && largest[at - 1] < bytes; at--)
 				largest[at] = largest[at - 1];
@@ -424,7 +518,7 @@ static int64_t spilled_bytes(const struct loop_order_graph *graph, const int *ch
 
 struct loop_order_cost loop_order_cost(const struct loop_order_graph *graph, const int *choice)
 {
-	struct loop_order_cost cost = {.fifos = loop_order_fifos(graph, choice, INT64_MAX)};
+	struct loop_order_cost cost = { .fifos = loop_order_fifos(graph, choice, INT64_MAX) };
 	for (int v = 0; v < graph->values; v++)
 		cost.converters += loop_order_converters(graph, choice, &graph->value[v]);
 	for (int k = 0; k < graph->kernels; k++)

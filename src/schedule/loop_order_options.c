@@ -1,8 +1,10 @@
 /* The schedules that a kernel may have.
  *
- * Its loops fall into digits where a neighbour's loops over the same tensor begin or end, so that both can walk alike; the lane loop also where enough independent
- * accumulators are inside.  Every permutation of the digits, with those of one loop in the order of counting but for one pair of a reduction that may be in any order, is an option if it needs no
- * more cycles and no more words from memory than the heuristic's plan.
+ * Its loops fall into digits where a neighbour's loops over the same tensor begin or end, so
+ * that both can walk alike; the lane loop also where enough independent accumulators are inside.
+ * Every permutation of the digits, with those of one loop in the order of counting but for one
+ * pair of a reduction that may be in any order, is an option if it needs no more cycles and no
+ * more words from memory than the heuristic's plan.
  * Options that no neighbour can tell apart are one. */
 #include "ir/workload.h"
 #include "schedule/loop_orders.h"
@@ -12,12 +14,13 @@
 struct digits {
 	struct loop_order_graph *graph;
 	struct loop_order_kernel *kernel;
-	const struct schedule *first;         /* the heuristic's */
+	const struct schedule *first; /* the heuristic's */
 	int latency, interval;
-	int64_t *words;           /* [operands]: taken from memory under the first plan */
+	int64_t *words; /* [operands]: taken from memory under the first plan */
 	int count;
-	struct schedule_part digit[ORDER_LOOPS];      /* outermost first; permuted in place */
-	int reordered;               /* digits of one loop that stand in another order than counting: at most once */
+	struct schedule_part digit[ORDER_LOOPS]; /* outermost first; permuted in place */
+	/* digits of one loop that stand in another order than counting: at most once */
+	int reordered;
 	VEC(struct loop_order_option) options;
 };
 
@@ -32,7 +35,9 @@ int loop_order_row(struct arena *arena, struct loop_order_list *list, const stru
 
 static bool reduces(const struct kernel *kernel, const struct schedule *schedule, int part)
 {
-	return kernel->loop[schedule->part[part].source].reduction && schedule->part[part].trip > 1 && !schedule_is_lane(schedule, part) && !schedule_is_row(schedule, part);
+	return kernel->loop[schedule->part[part].source].reduction &&
+	        schedule->part[part].trip > 1 && !schedule_is_lane(schedule, part) &&
+	        !schedule_is_row(schedule, part);
 }
 
 static int outermost_reduction(const struct kernel *kernel, const struct schedule *schedule)
@@ -43,12 +48,15 @@ static int outermost_reduction(const struct kernel *kernel, const struct schedul
 	return schedule->parts;
 }
 
-static int64_t accumulator_bytes(const struct kernel *kernel, const struct schedule *schedule, int latency)
+static int64_t accumulator_bytes(
+        const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
 	int outermost = outermost_reduction(kernel, schedule);
-	int64_t sums = outermost < schedule->parts ? schedule_partial_sums(kernel, schedule, latency) : 0;
+	int64_t sums =
+	        outermost < schedule->parts ? schedule_partial_sums(kernel, schedule, latency) : 0;
 	for (int i = outermost + 1; i < schedule->parts; i++)
-		sums *= kernel->loop[schedule->part[i].source].reduction ? 1 : schedule->part[i].trip;
+		sums *= kernel->loop[schedule->part[i].source].reduction ? 1
+		                                                         : schedule->part[i].trip;
 	return sums * ((type_bits(kernel->type) + 7) / 8);
 }
 
@@ -57,22 +65,29 @@ static int64_t lag_of(const struct kernel *kernel, const struct schedule *schedu
 	int64_t blocks = 1;
 	int outermost = kernel->scan ? schedule->parts : outermost_reduction(kernel, schedule);
 	for (int i = 0; i < outermost; i++)
-		blocks *= kernel->operand[operand].stride[schedule->part[i].source] ? schedule->part[i].trip : 1;
+		blocks *= kernel->operand[operand].stride[schedule->part[i].source]
+		        ? schedule->part[i].trip
+		        : 1;
 	return outermost < schedule->parts ? LOOP_ORDER_WHOLE / blocks : 0;
 }
 
 static bool holds_result(const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
-	bool holds_sums = outermost_reduction(kernel, schedule) == 0 && !kernel->scan && schedule->row_unroll == 1 && schedule_partial_sums(kernel, schedule, latency) == 1;
+	bool holds_sums = outermost_reduction(kernel, schedule) == 0 && !kernel->scan &&
+	        schedule->row_unroll == 1 && schedule_partial_sums(kernel, schedule, latency) == 1;
 	for (int l = 0; l < kernel->loops; l++)
 		holds_sums = holds_sums && !kernel->loop[l].run_time;
-	return holds_sums && (schedule->lanes == 1 || !kernel->loop[schedule->part[schedule->parts - 1].source].reduction);
+	return holds_sums &&
+	        (schedule->lanes == 1 ||
+	                !kernel->loop[schedule->part[schedule->parts - 1].source].reduction);
 }
 
-/* What is in memory comes again for each tile of tokens (state_order.c): what is wanted of it is wanted of one tile. */
+/* What is in memory comes again for each tile of tokens (state_order.c): what is wanted of it is
+ * wanted of one tile. */
 static struct order order_of_tile(const struct kernel *kernel, struct order order)
 {
-	if (!kernel->tile_outermost || !order.loops || order.loop[0].stride || order.loop[0].trip != kernel->loop[0].extent)
+	if (!kernel->tile_outermost || !order.loops || order.loop[0].stride ||
+	        order.loop[0].trip != kernel->loop[0].extent)
 		return order;
 	for (int i = 1; i < order.loops; i++)
 		order.loop[i - 1] = order.loop[i];
@@ -84,7 +99,9 @@ static struct loop_order_option option_of(struct digits *d, const struct schedul
 {
 	struct loop_order_graph *graph = d->graph;
 	const struct kernel *kernel = d->kernel->op->kernel;
-	struct loop_order_option option = {.schedule = *schedule, .accumulators = accumulator_bytes(kernel, schedule, d->latency), .holds_sums = holds_result(kernel, schedule, d->latency)};
+	struct loop_order_option option = { .schedule = *schedule,
+		.accumulators = accumulator_bytes(kernel, schedule, d->latency),
+		.holds_sums = holds_result(kernel, schedule, d->latency) };
 	option.operand = ARENA_ARRAY(graph->arena, int, d->kernel->operands + 1);
 	option.lag = ARENA_ARRAY(graph->arena, int64_t, d->kernel->operands + 1);
 	for (int j = 0; j < d->kernel->operands; j++) {
@@ -94,19 +111,24 @@ static struct loop_order_option option_of(struct digits *d, const struct schedul
 		struct order order = order_of_port(kernel, schedule, j);
 		if (!graph->value[d->kernel->source[j]].streams)
 			order = order_of_tile(kernel, order);
-		option.operand[j] = loop_order_row(graph->arena, &graph->value[d->kernel->source[j]].wanted, &order);
+		option.operand[j] = loop_order_row(
+		        graph->arena, &graph->value[d->kernel->source[j]].wanted, &order);
 		option.lag[j] = lag_of(kernel, schedule, j);
 	}
 	struct order order = order_of_port(kernel, schedule, -1);
-	option.result = loop_order_row(graph->arena, &graph->value[d->kernel->value].written, &order);
+	option.result =
+	        loop_order_row(graph->arena, &graph->value[d->kernel->value].written, &order);
 	return option;
 }
 
-static bool same_option(const struct digits *d, const struct loop_order_option *left, const struct loop_order_option *right)
+static bool same_option(const struct digits *d, const struct loop_order_option *left,
+        const struct loop_order_option *right)
 {
 	size_t ports = (size_t)d->kernel->operands;
-	return left->result == right->result && left->accumulators == right->accumulators && left->holds_sums == right->holds_sums && !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
-	       !memcmp(left->lag, right->lag, ports * sizeof *left->lag);
+	return left->result == right->result && left->accumulators == right->accumulators &&
+	        left->holds_sums == right->holds_sums &&
+	        !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
+	        !memcmp(left->lag, right->lag, ports * sizeof *left->lag);
 }
 
 static void add_option(struct digits *d, const struct schedule *schedule)
@@ -115,14 +137,16 @@ static void add_option(struct digits *d, const struct schedule *schedule)
 	for (size_t i = 0; i < d->options.count; i++)
 		if (same_option(d, &d->options.data[i], &option))
 			return;
-	option.schedule.part = arena_copy(d->graph->arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
+	option.schedule.part = arena_copy(
+	        d->graph->arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
 	VEC_PUSH(d->graph->arena, &d->options, option);
 }
 
 static bool is_allowed(const struct digits *d, const struct schedule *schedule)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
-	if (kernel_has_reduction(kernel) && schedule_interval(kernel, schedule, d->latency) > d->interval)
+	if (kernel_has_reduction(kernel) &&
+	        schedule_interval(kernel, schedule, d->latency) > d->interval)
 		return false;
 	for (int j = 0; j < d->kernel->operands; j++)
 		if (d->kernel->source[j] < 0 && schedule_words(kernel, schedule, j) > d->words[j])
@@ -133,11 +157,16 @@ static bool is_allowed(const struct digits *d, const struct schedule *schedule)
 /* Digits of one loop that stand next to each other in their own order are one loop again. */
 static struct schedule joined(const struct digits *d, struct schedule_part *part)
 {
-	struct schedule schedule = {.part = part, .lanes = d->first->lanes, .row_unroll = d->first->row_unroll, .padded = d->first->padded};
+	struct schedule schedule = { .part = part,
+		.lanes = d->first->lanes,
+		.row_unroll = d->first->row_unroll,
+		.padded = d->first->padded };
 	for (int i = 0; i < d->count; i++) {
 		struct schedule_part *last = schedule.parts ? &part[schedule.parts - 1] : NULL;
-		if (last && last->source == d->digit[i].source && last->step == d->digit[i].trip * d->digit[i].step)
-			*last = (struct schedule_part){last->source, last->trip * d->digit[i].trip, d->digit[i].step};
+		if (last && last->source == d->digit[i].source &&
+		        last->step == d->digit[i].trip * d->digit[i].step)
+			*last = (struct schedule_part){ last->source, last->trip * d->digit[i].trip,
+				d->digit[i].step };
 		else
 			part[schedule.parts++] = d->digit[i];
 	}
@@ -146,14 +175,17 @@ static struct schedule joined(const struct digits *d, struct schedule_part *part
 	return schedule;
 }
 
-/* Outer digits of its own loop that digit i would stand outside of; those of any reduction where terms come in order. */
+/* Outer digits of its own loop that digit i would stand outside of; those of any reduction where
+ * terms come in order. */
 static int overtakes(const struct digits *d, int placed, int i)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
 	int count = 0;
-	bool sequential = kernel_is_sequential(kernel), may_turn = kernel->loop[d->digit[i].source].reduction && !sequential;
+	bool sequential = kernel_is_sequential(kernel),
+	     may_turn = kernel->loop[d->digit[i].source].reduction && !sequential;
 	for (int e = placed; e < i; e++) {
-		bool bound = sequential && kernel->loop[d->digit[e].source].reduction && kernel->loop[d->digit[i].source].reduction;
+		bool bound = sequential && kernel->loop[d->digit[e].source].reduction &&
+		        kernel->loop[d->digit[i].source].reduction;
 		count += d->digit[e].source == d->digit[i].source || bound ? may_turn ? 1 : 2 : 0;
 	}
 	return count;
@@ -168,16 +200,19 @@ static void permute(struct digits *d, int placed)
 			add_option(d, &schedule);
 		return;
 	}
-	for (int i = placed; i < d->count; i++) {         /* rotations keep what is not placed in its own order */
+	/* rotations keep what is not placed in its own order */
+	for (int i = placed; i < d->count; i++) {
 		struct schedule_part next = d->digit[i];
 		int reordered = overtakes(d, placed, i);
 		if (reordered > 1 - d->reordered)
 			continue;
 		d->reordered += reordered;
-		memmove(&d->digit[placed + 1], &d->digit[placed], sizeof next * (size_t)(i - placed));
+		memmove(&d->digit[placed + 1], &d->digit[placed],
+		        sizeof next * (size_t)(i - placed));
 		d->digit[placed] = next;
 		permute(d, placed + 1);
-		memmove(&d->digit[placed], &d->digit[placed + 1], sizeof next * (size_t)(i - placed));
+		memmove(&d->digit[placed], &d->digit[placed + 1],
+		        sizeof next * (size_t)(i - placed));
 		d->digit[i] = next;
 		d->reordered -= reordered;
 	}
@@ -186,7 +221,7 @@ static void permute(struct digits *d, int placed)
 static void add_digit(struct digits *d, int source, int64_t trip, int64_t step)
 {
 	if (trip > 1)
-		d->digit[d->count++] = (struct schedule_part){source, trip, step};
+		d->digit[d->count++] = (struct schedule_part){ source, trip, step };
 }
 
 /* Those of the loop over tiles stay outermost. */
@@ -214,7 +249,9 @@ static bool find_digits(struct digits *d, const struct loop_order_splits *splits
 	if (trips_of_splits(splits, kernel->loops) + 1 >= ORDER_LOOPS)
 		return false;
 	for (int l = 0; l < kernel->loops; l++) {
-		int64_t extent = kernel->loop[l].extent, least = l == lane ? d->first->lanes : 1, above = extent;
+		int64_t extent = kernel->loop[l].extent;
+		int64_t least = l == lane ? d->first->lanes : 1;
+		int64_t above = extent;
 		for (int s = splits[l].count - 1; s >= 0; s--) {
 			add_digit(d, l, above / splits[l].at[s], splits[l].at[s]);
 			above = splits[l].at[s];
@@ -224,7 +261,8 @@ static bool find_digits(struct digits *d, const struct loop_order_splits *splits
 	return true;
 }
 
-/* Cycles between two iterations, as the search for widths counts on them (parallelism_options.c). */
+/* Cycles between two iterations, as the search for widths counts on them
+ * (parallelism_options.c). */
 static int interval_counted(const struct digits *d, const struct schedule *first)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
@@ -232,24 +270,30 @@ static int interval_counted(const struct digits *d, const struct schedule *first
 	if (!kernel_has_reduction(kernel))
 		return 1;
 	int interval = schedule_interval(kernel, first, d->latency);
-	if (interval == 1 || !engine_is_single_token(d->kernel->op) || !schedule_interleaved(d->graph->arena, kernel, first, &reordered))
+	if (interval == 1 || !engine_is_single_token(d->kernel->op) ||
+	        !schedule_interleaved(d->graph->arena, kernel, first, &reordered))
 		return interval;
 	int best = schedule_interval(kernel, &reordered, d->latency);
 	return best < interval ? best : interval;
 }
 
-void loop_order_options(struct loop_order_graph *graph, int number, const struct platform *platform, const struct schedule *first, const struct loop_order_splits *splits)
+void loop_order_options(struct loop_order_graph *graph, int number, const struct platform *platform,
+        const struct schedule *first, const struct loop_order_splits *splits)
 {
-	struct digits d = {.graph = graph, .kernel = &graph->kernel[number], .first = first};
+	struct digits d = { .graph = graph, .kernel = &graph->kernel[number], .first = first };
 	const struct kernel *kernel = d.kernel->op->kernel;
-	d.latency = kernel_has_reduction(kernel) ? schedule_chain_latency(platform, graph->arena, kernel) : 1;
+	d.latency = kernel_has_reduction(kernel)
+	        ? schedule_chain_latency(platform, graph->arena, kernel)
+	        : 1;
 	d.interval = interval_counted(&d, first);
 	d.words = ARENA_ARRAY(graph->arena, int64_t, d.kernel->operands + 1);
 	for (int j = 0; j < d.kernel->operands; j++)
 		d.words[j] = schedule_words(kernel, first, j);
 	add_option(&d, first);
-	bool reordered = kernel_has_reduction(kernel) && d.interval < schedule_interval(kernel, first, d.latency);
-	if (!first->padded && first->row_unroll == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= LOOP_ORDER_DIGITS)
+	bool reordered = kernel_has_reduction(kernel) &&
+	        d.interval < schedule_interval(kernel, first, d.latency);
+	if (!first->padded && first->row_unroll == 1 && !kernel->ordered &&
+	        find_digits(&d, splits) && d.count <= LOOP_ORDER_DIGITS)
 		permute(&d, outer_digits(&d));
 	bool other = reordered && d.options.count > 1;
 	d.kernel->options = (int)d.options.count - other;

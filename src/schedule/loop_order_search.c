@@ -1,5 +1,7 @@
-/* Searches the product of all kernels' options: descent from the heuristic's orders and from random ones, kernel by kernel, then by all readers of a value at once, then by pairs that share one;
- * deterministic, and bounded by the number of points whose cost is computed.  A kernel's change is priced by the values that it touches; FIFOs are priced whole. */
+/* Searches the product of all kernels' options: descent from the heuristic's orders and from
+ * random ones, kernel by kernel, then by all readers of a value at once, then by pairs that
+ * share one; deterministic, and bounded by the number of points whose cost is computed.  A
+ * kernel's change is priced by the values that it touches; FIFOs are priced whole. */
 #include "base/random.h"
 #include "schedule/loop_orders.h"
 #include <string.h>
@@ -8,13 +10,14 @@
 
 struct descent {
 	const struct loop_order_graph *graph;
-	int64_t points;           /* left */
+	int64_t points; /* left */
 	uint64_t random;
-	int *choice;              /* [kernels] */
-	int64_t now, fifos;       /* its cost, and the part of it that is FIFOs' */
+	int *choice;        /* [kernels] */
+	int64_t now, fifos; /* its cost, and the part of it that is FIFOs' */
 };
 
-/* Everything but FIFOs that kernel k's option is part of; where edges are cut, everything but FIFOs. */
+/* Everything but FIFOs that kernel k's option is part of; where edges are cut, everything but
+ * FIFOs. */
 static int64_t neighbourhood(const struct descent *descent, int k)
 {
 	const struct loop_order_graph *graph = descent->graph;
@@ -23,13 +26,18 @@ static int64_t neighbourhood(const struct descent *descent, int k)
 		return cost.converters + cost.accumulators;
 	}
 	const struct loop_order_kernel *kernel = &graph->kernel[k];
-	int64_t bytes = kernel->option[descent->choice[k]].accumulators + loop_order_converters(graph, descent->choice, &graph->value[kernel->value]);
-	bytes += kernel->carried < 0 ? 0 : loop_order_converters(graph, descent->choice, &graph->value[kernel->carried]);
+	int64_t bytes = kernel->option[descent->choice[k]].accumulators +
+	        loop_order_converters(graph, descent->choice, &graph->value[kernel->value]);
+	bytes += kernel->carried < 0
+	        ? 0
+	        : loop_order_converters(graph, descent->choice, &graph->value[kernel->carried]);
 	for (int j = 0; j < kernel->operands; j++) {
 		bool known = kernel->source[j] < 0 || kernel->source[j] == kernel->carried;
 		for (int e = 0; e < j && !known; e++)
 			known = kernel->source[e] == kernel->source[j];
-		bytes += known ? 0 : loop_order_converters(graph, descent->choice, &graph->value[kernel->source[j]]);
+		bytes += known ? 0
+		               : loop_order_converters(
+		                         graph, descent->choice, &graph->value[kernel->source[j]]);
 	}
 	return bytes;
 }
@@ -37,13 +45,19 @@ static int64_t neighbourhood(const struct descent *descent, int k)
 static bool improve_kernel(struct descent *descent, int k)
 {
 	const struct loop_order_kernel *kernel = &descent->graph->kernel[k];
-	int best = descent->choice[k], old = best;
-	int64_t rest = descent->now - neighbourhood(descent, k) - descent->fifos, least = descent->now, fifos = descent->fifos;
+	int best = descent->choice[k];
+	int old = best;
+	int64_t rest = descent->now - neighbourhood(descent, k) - descent->fifos;
+	int64_t least = descent->now;
+	int64_t fifos = descent->fifos;
 	for (int o = 0; o < kernel->options && descent->points > 0; o++) {
 		if (o == old)
 			continue;
 		descent->choice[k] = o;
-		int64_t cost = rest + neighbourhood(descent, k), buffered = cost < least ? loop_order_fifos(descent->graph, descent->choice, least - cost) : 0;
+		int64_t cost = rest + neighbourhood(descent, k);
+		int64_t buffered = cost < least
+		        ? loop_order_fifos(descent->graph, descent->choice, least - cost)
+		        : 0;
 		cost += buffered;
 		descent->points--;
 		if (cost < least) {
@@ -78,8 +92,9 @@ static bool improve_all(struct descent *descent)
 static bool take_order(struct descent *descent, int k, int j, int row)
 {
 	const struct loop_order_kernel *kernel = &descent->graph->kernel[k];
-	int best = -1, old = descent->choice[k];
-	struct loop_order_cost least = {.all = descent->now, .fifos = descent->fifos};
+	int best = -1;
+	int old = descent->choice[k];
+	struct loop_order_cost least = { .all = descent->now, .fifos = descent->fifos };
 	for (int o = 0; o < kernel->options && descent->points > 0; o++) {
 		if (kernel->option[o].operand[j] != row)
 			continue;
@@ -97,17 +112,24 @@ static bool take_order(struct descent *descent, int k, int j, int row)
 	return best >= 0;
 }
 
-/* All kernels that read a value want it in one order, and those that read what they make follow: kept if all of it together is better. */
-static bool improve_readers(struct descent *descent, const struct loop_order_value *value, int row, int *saved)
+/* All kernels that read a value want it in one order, and those that read what they make follow:
+ * kept if all of it together is better. */
+static bool improve_readers(
+        struct descent *descent, const struct loop_order_value *value, int row, int *saved)
 {
 	const struct loop_order_graph *graph = descent->graph;
-	int64_t before = descent->now, fifos = descent->fifos;
+	int64_t before = descent->now;
+	int64_t fifos = descent->fifos;
 	memcpy(saved, descent->choice, sizeof *saved * (size_t)graph->kernels);
 	bool all = true;
 	for (size_t i = 0; i < value->reader.count && all; i++)
-		all = value->reader.data[i].kernel < 0 || take_order(descent, value->reader.data[i].kernel, value->reader.data[i].operand, row);
+		all = value->reader.data[i].kernel < 0 ||
+		        take_order(descent, value->reader.data[i].kernel,
+		                value->reader.data[i].operand, row);
 	for (size_t i = 0; i < value->reader.count && all; i++) {
-		const struct loop_order_value *made = value->reader.data[i].kernel < 0 ? NULL : &graph->value[graph->kernel[value->reader.data[i].kernel].value];
+		const struct loop_order_value *made = value->reader.data[i].kernel < 0
+		        ? NULL
+		        : &graph->value[graph->kernel[value->reader.data[i].kernel].value];
 		for (size_t e = 0; made && e < made->reader.count; e++)
 			if (made->reader.data[e].kernel >= 0)
 				improve_kernel(descent, made->reader.data[e].kernel);
@@ -125,17 +147,21 @@ static bool improve_values(struct descent *descent, int *saved)
 	bool better = false;
 	for (int v = 0; v < descent->graph->values; v++) {
 		const struct loop_order_value *value = &descent->graph->value[v];
-		for (int row = 0; value->reader.count > 1 && row < (int)value->wanted.order.count && descent->points > 0; row++)
+		for (int row = 0; value->reader.count > 1 && row < (int)value->wanted.order.count &&
+		        descent->points > 0;
+		        row++)
 			better = improve_readers(descent, value, row, saved) || better;
 	}
 	return better;
 }
 
-/* Another option for one kernel, and what its neighbours make of it: kept if all of it together is better. */
+/* Another option for one kernel, and what its neighbours make of it: kept if all of it together
+ * is better. */
 static bool improve_neighbourhood(struct descent *descent, int k, int *saved)
 {
 	const struct loop_order_graph *graph = descent->graph;
-	int64_t before = descent->now, fifos = descent->fifos;
+	int64_t before = descent->now;
+	int64_t fifos = descent->fifos;
 	size_t size = sizeof *saved * (size_t)graph->kernels;
 	for (int o = 0; o < graph->kernel[k].options && descent->points > 0; o++) {
 		memcpy(saved, descent->choice, size);
@@ -170,17 +196,20 @@ static void descend(struct descent *descent, bool neighbourhood, int *saved)
 	}
 }
 
-/* Half of the points for starts, from the heuristic's orders and from random ones; the rest for the best of them. */
+/* Half of the points for starts, from the heuristic's orders and from random ones; the rest for
+ * the best of them. */
 void loop_order_search(const struct loop_order_graph *graph, int64_t points, int *choice)
 {
-	struct descent descent = {.graph = graph, .random = RANDOM_SEED, .points = points / 2};
+	struct descent descent = { .graph = graph, .random = RANDOM_SEED, .points = points / 2 };
 	int *saved = ARENA_ARRAY(graph->arena, int, graph->kernels + 1);
 	size_t size = sizeof *choice * (size_t)graph->kernels;
 	int64_t least = loop_order_cost(graph, choice).all;
 	descent.choice = ARENA_ARRAY(graph->arena, int, graph->kernels + 1);
 	for (int start = 0; start < RESTARTS && descent.points > 0; start++) {
 		for (int k = 0; k < graph->kernels; k++)
-			descent.choice[k] = start ? (int)(random_next(&descent.random) % (uint64_t)graph->kernel[k].options) : 0;
+			descent.choice[k] = start ? (int)(random_next(&descent.random) %
+			                                    (uint64_t)graph->kernel[k].options)
+			                          : 0;
 		descend(&descent, false, saved);
 		if (descent.now >= least)
 			continue;

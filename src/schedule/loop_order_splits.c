@@ -1,5 +1,6 @@
-/* Where loops may be cut so that neighbours over one tensor can walk alike: a loop over addresses s, 2s … e·s of a tensor is cut at b where a loop of another
- * kernel over the same tensor begins or ends, and its cuts count for the other tensors that it runs over. */
+/* Where loops may be cut so that neighbours over one tensor can walk alike: a loop over
+ * addresses s, 2s … e·s of a tensor is cut at b where a loop of another kernel over the same
+ * tensor begins or ends, and its cuts count for the other tensors that it runs over. */
 #include "ir/kernel_edit.h"
 #include "schedule/loop_orders.h"
 
@@ -8,14 +9,14 @@
 
 struct bounds {
 	int count;
-	int64_t at[BOUNDS];       /* addresses */
+	int64_t at[BOUNDS]; /* addresses */
 };
 
 struct cutter {
 	const struct loop_order_graph *graph;
-	const struct schedule *first;         /* [kernels] */
-	struct loop_order_splits **splits;    /* [kernels][loops] */
-	struct bounds *bounds;    /* [values] */
+	const struct schedule *first;      /* [kernels] */
+	struct loop_order_splits **splits; /* [kernels][loops] */
+	struct bounds *bounds;             /* [values] */
 };
 
 static int digits(const struct kernel *kernel, const struct loop_order_splits *splits)
@@ -28,18 +29,24 @@ static int digits(const struct kernel *kernel, const struct loop_order_splits *s
 
 static int64_t lanes_along(const struct schedule *schedule, int loop)
 {
-	return schedule->lanes > 1 && schedule->part[schedule->parts - 1].source == loop ? schedule->lanes : 1;
+	return schedule->lanes > 1 && schedule->part[schedule->parts - 1].source == loop
+	        ? schedule->lanes
+	        : 1;
 }
 
 static void add_split(const struct cutter *c, int k, int loop, int64_t at, int most)
 {
 	const struct kernel *kernel = c->graph->kernel[k].op->kernel;
 	struct loop_order_splits *splits = &c->splits[k][loop];
-	int64_t extent = kernel->loop[loop].extent, lanes = lanes_along(&c->first[k], loop);
-	bool fits = at > lanes && at < extent && extent % at == 0 && at % lanes == 0 && splits->count < LOOP_ORDER_SPLITS && digits(kernel, c->splits[k]) < most;
+	int64_t extent = kernel->loop[loop].extent;
+	int64_t lanes = lanes_along(&c->first[k], loop);
+	bool fits = at > lanes && at < extent && extent % at == 0 && at % lanes == 0 &&
+	        splits->count < LOOP_ORDER_SPLITS && digits(kernel, c->splits[k]) < most;
 	for (int s = 0; s < splits->count; s++)
-		fits = fits && at != splits->at[s] && (at % splits->at[s] == 0 || splits->at[s] % at == 0);
-	if (!fits || c->first[k].padded || kernel->loop[loop].run_time || kernel_is_guarded(c->graph->kernel[k].op, loop))
+		fits = fits && at != splits->at[s] &&
+		        (at % splits->at[s] == 0 || splits->at[s] % at == 0);
+	if (!fits || c->first[k].padded || kernel->loop[loop].run_time ||
+	        kernel_is_guarded(c->graph->kernel[k].op, loop))
 		return;
 	int i = splits->count++;
 	for (; i > 0 && splits->at[i - 1] > at; i--)
@@ -47,13 +54,15 @@ static void add_split(const struct cutter *c, int k, int loop, int64_t at, int m
 	splits->at[i] = at;
 }
 
-/* The heuristic cuts the lane loop so that enough accumulators are inside; that is nobody else's business. */
+/* The heuristic cuts the lane loop so that enough accumulators are inside; that is nobody else's
+ * business. */
 static void split_as_first(const struct cutter *c, int k)
 {
 	const struct schedule *schedule = &c->first[k];
 	for (int i = 0; i < schedule->parts; i++)
 		if (schedule->part[i].trip > 1)
-			add_split(c, k, schedule->part[i].source, schedule->part[i].step, LOOP_ORDER_DIGITS);
+			add_split(c, k, schedule->part[i].source, schedule->part[i].step,
+			        LOOP_ORDER_DIGITS);
 }
 
 static void add_bound(struct bounds *bounds, int64_t at)
@@ -74,7 +83,8 @@ static bool walks_alone(const struct kernel *kernel, const struct access *access
 	return loops < 2;
 }
 
-static void bounds_of(const struct cutter *c, int k, const struct access *access, bool lanes, struct bounds *bounds)
+static void bounds_of(const struct cutter *c, int k, const struct access *access, bool lanes,
+        struct bounds *bounds)
 {
 	const struct kernel *kernel = c->graph->kernel[k].op->kernel;
 	if (walks_alone(kernel, access))
@@ -92,13 +102,15 @@ static void bounds_of(const struct cutter *c, int k, const struct access *access
 	}
 }
 
-static void cut_at(const struct cutter *c, int k, const struct access *access, const struct bounds *bounds)
+static void cut_at(
+        const struct cutter *c, int k, const struct access *access, const struct bounds *bounds)
 {
 	const struct kernel *kernel = c->graph->kernel[k].op->kernel;
 	for (int l = 0; l < kernel->loops; l++)
 		for (int b = 0; b < bounds->count && access->stride[l] > 0; b++)
 			if (bounds->at[b] % access->stride[l] == 0)
-				add_split(c, k, l, bounds->at[b] / access->stride[l], LOOP_ORDER_DIGITS - 1);
+				add_split(c, k, l, bounds->at[b] / access->stride[l],
+				        LOOP_ORDER_DIGITS - 1);
 }
 
 /* What a layer hands to the next one is the same tensor as what its last kernel makes. */
@@ -113,7 +125,8 @@ static void for_ports(const struct cutter *c, int k, bool cut, bool lanes)
 	const struct loop_order_kernel *kernel = &c->graph->kernel[k];
 	for (int j = -1; j < kernel->operands; j++) {
 		int value = j < 0 ? kernel->value : kernel->source[j];
-		const struct access *access = j < 0 ? &kernel->op->kernel->result : &kernel->op->kernel->operand[j];
+		const struct access *access =
+		        j < 0 ? &kernel->op->kernel->result : &kernel->op->kernel->operand[j];
 		if (value < 0)
 			continue;
 		if (cut)
@@ -123,17 +136,22 @@ static void for_ports(const struct cutter *c, int k, bool cut, bool lanes)
 	}
 }
 
-struct loop_order_splits **loop_order_find_splits(const struct loop_order_graph *graph, const struct schedule *first)
+struct loop_order_splits **loop_order_find_splits(
+        const struct loop_order_graph *graph, const struct schedule *first)
 {
-	struct cutter c = {.graph = graph, .first = first};
+	struct cutter c = { .graph = graph, .first = first };
 	c.splits = ARENA_ARRAY(graph->arena, struct loop_order_splits *, graph->kernels + 1);
 	c.bounds = ARENA_ARRAY(graph->arena, struct bounds, graph->values + 1);
 	for (int k = 0; k < graph->kernels; k++)
-		c.splits[k] = ARENA_ARRAY(graph->arena, struct loop_order_splits, graph->kernel[k].op->kernel->loops + 1);
-	for (int round = 0; round < ROUNDS; round++)          /* words are cuts for direct neighbours only */
+		c.splits[k] = ARENA_ARRAY(graph->arena, struct loop_order_splits,
+		        graph->kernel[k].op->kernel->loops + 1);
+	/* words are cuts for direct neighbours only */
+	for (int round = 0; round < ROUNDS; round++)
 		for (int step = 0; step < 2 * graph->kernels; step++)
-			for_ports(&c, step % graph->kernels, step >= graph->kernels, round == ROUNDS - 1);
-	for (int step = 0; step < 2 * graph->kernels; step++)         /* … and for those behind a kernel that only passes them on */
+			for_ports(&c, step % graph->kernels, step >= graph->kernels,
+			        round == ROUNDS - 1);
+	/* … and for those behind a kernel that only passes them on */
+	for (int step = 0; step < 2 * graph->kernels; step++)
 		if (step >= graph->kernels || !kernel_has_reduction(graph->kernel[step].op->kernel))
 			for_ports(&c, step % graph->kernels, step >= graph->kernels, false);
 	for (int k = 0; k < graph->kernels; k++)

@@ -1,9 +1,10 @@
-/* Published searches, to compare with: nearest neighbours of a Pareto set, as ScaleHLS does for the loops of a kernel (arXiv 2107.11673). */
+/* Published searches, to compare with: nearest neighbours of a Pareto set, as ScaleHLS does for
+ * the loops of a kernel (arXiv 2107.11673). */
 #include "base/random.h"
 #include "schedule/parallelism.h"
 #include <string.h>
 
-#define SAMPLES 32            /* random points at first */
+#define SAMPLES 32 /* random points at first */
 
 struct point {
 	int *choice;
@@ -14,9 +15,9 @@ struct point {
 
 struct neighbours {
 	const struct parallelism_space *space;
-	int64_t points;           /* left */
+	int64_t points; /* left */
 	uint64_t random;
-	VEC(struct point) front;  /* none is better than another in both cycles and DSP slices */
+	VEC(struct point) front; /* none is better than another in both cycles and DSP slices */
 };
 
 static bool is_better(const struct point *left, const struct point *right)
@@ -40,7 +41,9 @@ static void consider(struct neighbours *n, int *choice)
 	parallelism_follow(n->space, choice);
 	struct parallelism_cost cost = parallelism_resources(n->space, choice);
 	const struct parallelism_budget *budget = &n->space->budget;
-	struct point point = {.dsp = cost.dsp, .fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut && cost.ports <= budget->ports};
+	struct point point = { .dsp = cost.dsp,
+		.fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut &&
+		        cost.ports <= budget->ports };
 	bool beaten = is_beaten(n, &point);
 	size_t kept = 0;
 	n->points--;
@@ -54,7 +57,8 @@ static void consider(struct neighbours *n, int *choice)
 		if (!is_better(&point, &n->front.data[i]))
 			n->front.data[kept++] = n->front.data[i];
 	n->front.count = kept;
-	point.choice = arena_copy(n->space->arena, choice, sizeof *choice * (size_t)n->space->kernels);
+	point.choice =
+	        arena_copy(n->space->arena, choice, sizeof *choice * (size_t)n->space->kernels);
 	VEC_PUSH(n->space->arena, &n->front, point);
 }
 
@@ -65,7 +69,8 @@ static void expand(struct neighbours *n, const int *from, int *choice)
 	for (int k = 0; k < n->space->kernels; k++)
 		for (int step = -1; step <= 1 && n->points > 0; step += 2) {
 			int o = from[k] + step;
-			if (o < 0 || o >= n->space->kernel[k].options || n->space->kernel[k].follows >= 0)
+			if (o < 0 || o >= n->space->kernel[k].options ||
+			        n->space->kernel[k].follows >= 0)
 				continue;
 			memcpy(choice, from, size);
 			choice[k] = o;
@@ -87,12 +92,13 @@ static bool expand_next(struct neighbours *n, int *choice)
 
 void parallelism_neighbour(const struct parallelism_space *space, int64_t points, int *choice)
 {
-	struct neighbours n = {.space = space, .points = points, .random = RANDOM_SEED};
+	struct neighbours n = { .space = space, .points = points, .random = RANDOM_SEED };
 	int *next = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	consider(&n, next);
 	for (int sample = 0; sample < SAMPLES && n.points > 0; sample++) {
 		for (int k = 0; k < space->kernels; k++)
-			next[k] = (int)(random_next(&n.random) % (uint64_t)space->kernel[k].options);
+			next[k] =
+			        (int)(random_next(&n.random) % (uint64_t)space->kernel[k].options);
 		consider(&n, next);
 	}
 	while (n.points > 0 && expand_next(&n, next)) {

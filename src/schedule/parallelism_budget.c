@@ -1,27 +1,42 @@
-/* What the unit that contractions share leaves to the kernels beside it: memory ports, DSPs and LUTs. */
+/* What the unit that contractions share leaves to the kernels beside it: memory ports, DSPs and
+ * LUTs. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "ir/launch_tokens.h"
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
 
-#define ENGINE_DSP_SHARE 79         /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: what crowds a die is tried with less (fit_crowded_die.c) */
-#define ENGINE_LUT_SHARE 64     /* of the LUTs the same */
-#define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
-#define TILES_SHARE 79        /* where these are two to four tiles, whose layers follow each other with a break (engine_job_order.c): the unit waits for it */
-#define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
-#define COUNTED_LUT_SHARE 55  /* and where many tokens are counted, in tiles: most of what puts them in order counts too, in a few bits; */
-#define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
-#define FEW_LUT_SHARE 52      /* of the LUTs then */
-#define UNSHARED_PORTS 3         /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
-#define UNSHARED_PORTS_PIGGYBACK 1       /* and where all words do */
+/* hundredths of the DSPs that a unit's slices and the kernels beside it may have: what crowds a
+ * die is tried with less (fit_crowded_die.c) */
+#define ENGINE_DSP_SHARE 79
+#define ENGINE_LUT_SHARE 64 /* of the LUTs the same */
+/* with several tokens a cycle, where all that stands beside the slices is busy as long as they
+ * are */
+#define TOKENS_SHARE 76
+/* where these are two to four tiles, whose layers follow each other with a break
+ * (engine_job_order.c): the unit waits for it */
+#define TILES_SHARE 79
+/* of the LUTs then, since words are put in other orders on the way; */
+#define TOKENS_LUT_SHARE 52
+/* and where many tokens are counted, in tiles: most of what puts them in order counts too, in a
+ * few bits; */
+#define COUNTED_LUT_SHARE 55
+/* of the DSPs where several tokens come one by one, and one alone waits for what stands between
+ * two phases of the unit; */
+#define FEW_SHARE 72
+#define FEW_LUT_SHARE 52 /* of the LUTs then */
+/* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
+#define UNSHARED_PORTS 3
+#define UNSHARED_PORTS_PIGGYBACK 1 /* and where all words do */
 
 /* Bits of its weights; 0: there is none. */
 static int engine_weight_bits(const struct block *block)
 {
 	int bits = 0;
 	for (const struct op *op = block->first; op && !bits; op = op->next)
-		bits = op->code == OP_FOR ? engine_weight_bits(op->region[0]) : op->code == OP_CONTRACT ? type_scalar(op->operand[2]->type)->width : 0;
+		bits = op->code == OP_FOR         ? engine_weight_bits(op->region[0])
+		        : op->code == OP_CONTRACT ? type_scalar(op->operand[2]->type)->width
+		                                  : 0;
 	return bits;
 }
 
@@ -29,7 +44,8 @@ static int dsp_share(const struct block *block, int tokens_per_cycle, bool count
 {
 	if (tokens_per_cycle == 1)
 		return engine_has_many_tokens(block) ? FEW_SHARE : ENGINE_DSP_SHARE;
-	return layers_drain_between(engine_tokens(block, NULL)) && !counted ? TILES_SHARE : TOKENS_SHARE;
+	return layers_drain_between(engine_tokens(block, NULL)) && !counted ? TILES_SHARE
+	                                                                    : TOKENS_SHARE;
 }
 
 static int lut_share(const struct block *block, int tokens_per_cycle)
@@ -43,7 +59,11 @@ void parallelism_reserve_engine(struct parallelism_table *w, const struct block 
 {
 	const struct pass_context *context = w->streams->context;
 	const char *rows = NULL;
-	int bits = engine_weight_bits(block), readers = 0, other_ports = operands_share_weight_port(module_main(w->streams->module)) ? UNSHARED_PORTS_PIGGYBACK : UNSHARED_PORTS;
+	int bits = engine_weight_bits(block);
+	int readers = 0;
+	int other_ports = operands_share_weight_port(module_main(w->streams->module))
+	        ? UNSHARED_PORTS_PIGGYBACK
+	        : UNSHARED_PORTS;
 	if (!bits)
 		return;
 	for (int i = 0; i < w->count; i++)
@@ -51,12 +71,16 @@ void parallelism_reserve_engine(struct parallelism_table *w, const struct block 
 	struct engine_shape shape = engine_shape(block);
 	const int uses = engine_word_uses(shape);
 	engine_tokens(block, &rows);
-	int ports = engine_port_limit(context, w->streams->module, bits, uses, rows != NULL, context->platform->ports - other_ports - readers - 1);
+	int ports = engine_port_limit(context, w->streams->module, bits, uses, rows != NULL,
+	        context->platform->ports - other_ports - readers - 1);
 	w->tokens_per_cycle = shape.tokens_per_cycle;
 	w->pes = ports * shape.pes_per_port;
-	int64_t left = platform_total(context->platform).dsp * dsp_share(block, uses, rows != NULL) / 100 - ports * pe_dsp(context, w->streams->module, bits, uses);
+	int64_t left =
+	        platform_total(context->platform).dsp * dsp_share(block, uses, rows != NULL) / 100 -
+	        ports * pe_dsp(context, w->streams->module, bits, uses);
 	w->ports = w->ports > ports + 1 ? w->ports - ports - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
-	left = platform_total(context->platform).lut * lut_share(block, uses) / 100 - ports * pe_lut(context, w->streams->module, bits, uses);
+	left = platform_total(context->platform).lut * lut_share(block, uses) / 100 -
+	        ports * pe_lut(context, w->streams->module, bits, uses);
 	w->lut = w->lut < left ? w->lut : left;
 }

@@ -1,5 +1,7 @@
-/* Whose words take turns.  A kernel that reads a state reads each word once, in the order of memory, so all rows that want it take it in turn: the heads of queries that share a head of keys.  What it gives
- * for them comes in turn as well, and so does what kernels make of that number by number.  In the order of memory the words of a row are one loop apart then. */
+/* Whose words take turns.  A kernel that reads a state reads each word once, in the order of
+ * memory, so all rows that want it take it in turn: the heads of queries that share a head of
+ * keys.  What it gives for them comes in turn as well, and so does what kernels make of that
+ * number by number.  In the order of memory the words of a row are one loop apart then. */
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
 
@@ -30,20 +32,26 @@ static void by_state(struct parallelism_kernel *kernel, const struct access *sta
 	kernel->row = own->loop[row].extent;
 }
 
-static void as_source(struct parallelism_kernel *kernel, const struct parallelism_kernel *source, int operand)
+static void as_source(
+        struct parallelism_kernel *kernel, const struct parallelism_kernel *source, int operand)
 {
 	const struct op *op = kernel->op;
-	if (kernel->job[operand].number || kernel_has_reduction(op->kernel) || type_elements(op->operand[operand]->type) != type_elements(op->result[0]->type) || kernel->interleave >= source->interleave)
+	if (kernel->job[operand].number || kernel_has_reduction(op->kernel) ||
+	        type_elements(op->operand[operand]->type) != type_elements(op->result[0]->type) ||
+	        kernel->interleave >= source->interleave)
 		return;
 	kernel->interleave = source->interleave;
 	kernel->row = source->row;
 }
 
-static bool reads_interleaved(const struct parallelism_space *space, const struct parallelism_kernel *kernel)
+static bool reads_interleaved(
+        const struct parallelism_space *space, const struct parallelism_kernel *kernel)
 {
 	bool found = false;
 	for (int j = 0; j < kernel->operands; j++)
-		found = found || (kernel->source[j] >= 0 && space->kernel[kernel->source[j]].interleave && !kernel->job[j].number);
+		found = found ||
+		        (kernel->source[j] >= 0 && space->kernel[kernel->source[j]].interleave &&
+		                !kernel->job[j].number);
 	return found;
 }
 
@@ -53,7 +61,8 @@ void parallelism_interleave_rows(const struct parallelism_space *space)
 		return;
 	for (int k = 0; k < space->kernels; k++) {
 		struct parallelism_kernel *kernel = &space->kernel[k];
-		const enum operand_location *operand_location = operand_locations(space->arena, kernel->op);
+		const enum operand_location *operand_location =
+		        operand_locations(space->arena, kernel->op);
 		for (int j = 0; j < kernel->operands && !kernel_is_gather(kernel->op); j++) {
 			if (kernel->source[j] < 0 && operand_location[j] == LOCATION_ROW_MAJOR)
 				by_state(kernel, &kernel->op->kernel->operand[j]);

@@ -1,4 +1,5 @@
-/* The space that widths are searched in: what each kernel reads and of whom, the loops that they stand in, at which extents a launch is priced. */
+/* The space that widths are searched in: what each kernel reads and of whom, the loops that they
+ * stand in, at which extents a launch is priced. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "ir/contract.h"
@@ -7,24 +8,35 @@
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
 
-#define KEEPS_PACE 0.25       /* of the unit's cycles for a layer, which are a tile's of four: what takes no longer for all tokens keeps pace with their tiles */
-#define SLACK 0.04            /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
+/* of the unit's cycles for a layer, which are a tile's of four: what takes no longer for all
+ * tokens keeps pace with their tiles */
+#define KEEPS_PACE 0.25
+/* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks
+ * and FIFOs that nobody counts */
+#define SLACK 0.04
 
 static struct parallelism_part part_read(const struct op *op, int operand)
 {
 	const struct access *access = &op->kernel->operand[operand];
-	int64_t low = access->offset, high = access->offset, elements = type_elements(op->operand[operand]->type);
+	int64_t low = access->offset;
+	int64_t high = access->offset;
+	int64_t elements = type_elements(op->operand[operand]->type);
 	for (int l = 0; l < op->kernel->loops; l++) {
 		const struct guard_range *guard = access_guard(access, l);
-		int64_t first = guard ? guard->low : 0, last = guard ? guard->high - 1 : op->kernel->loop[l].extent - 1, stride = access->stride[l];
+		int64_t first = guard ? guard->low : 0;
+		int64_t last = guard ? guard->high - 1 : op->kernel->loop[l].extent - 1;
+		int64_t stride = access->stride[l];
 		low += stride * (stride < 0 ? last : first);
 		high += stride * (stride < 0 ? first : last);
 	}
 	bool inside = access->index_operand < 0 && low >= 0 && high < elements;
-	return inside ? (struct parallelism_part){(double)low / (double)elements, (double)(high + 1) / (double)elements} : (struct parallelism_part){0, 1};
+	return inside ? (struct parallelism_part){ (double)low / (double)elements,
+		(double)(high + 1) / (double)elements }
+	              : (struct parallelism_part){ 0, 1 };
 }
 
-/* Parts of a state are worked on side by side: what one alone is quicker gains nothing.  The kernel's number, or that of the first that is a part of the same one. */
+/* Parts of a state are worked on side by side: what one alone is quicker gains nothing.  The
+ * kernel's number, or that of the first that is a part of the same one. */
 static int first_part(const struct parallelism_table *w, int k)
 {
 	const struct attr *whole = attr_get(w->kernel[k], KEY_KV_PARTITION_OF);
@@ -35,11 +47,16 @@ static int first_part(const struct parallelism_table *w, int k)
 	return first;
 }
 
-/* A quantiser's two kernels read the same numbers, in the same order if they are equally wide: else what puts them in order for one does it again for the other.  The first one's number; -1: it is no such. */
+/* A quantiser's two kernels read the same numbers, in the same order if they are equally wide:
+ * else what puts them in order for one does it again for the other.  The first one's number; -1:
+ * it is no such. */
 static int scale_of(const struct parallelism_table *w, const struct op *op)
 {
-	const struct op *scale = w->tokens_per_cycle > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
-	bool pair = scale && scale->code == OP_KERNEL && scale->kernel->ordered && scale->operands == 1 && scale->operand[0] == op->operand[0] && !kernel_has_reduction(op->kernel);
+	const struct op *scale =
+	        w->tokens_per_cycle > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
+	bool pair = scale && scale->code == OP_KERNEL && scale->kernel->ordered &&
+	        scale->operands == 1 && scale->operand[0] == op->operand[0] &&
+	        !kernel_has_reduction(op->kernel);
 	return pair ? scale->result[0]->id : -1;
 }
 
@@ -51,7 +68,9 @@ static bool reads(const struct op *op, const struct value *value)
 	return false;
 }
 
-/* A variance that only scales have a use for (defer_norm_factors.c) is found while others work on the same numbers, which it would hold up: it is as wide as their mean.  The mean's number; -1: it is no such. */
+/* A variance that only scales have a use for (defer_norm_factors.c) is found while others work
+ * on the same numbers, which it would hold up: it is as wide as their mean.  The mean's number;
+ * -1: it is no such. */
 static int mean_of(const struct parallelism_table *w, const struct op *op)
 {
 	const struct op *mean = w->tokens_per_cycle > 1 ? kernel_mean_of(op) : NULL;
@@ -61,20 +80,31 @@ static int mean_of(const struct parallelism_table *w, const struct op *op)
 	return pair ? mean->result[0]->id : -1;
 }
 
-/* What a rolled layer's first pass has in place of a value that the layer before hands on; its maker's number, -1: no kernel. */
+/* What a rolled layer's first pass has in place of a value that the layer before hands on; its
+ * maker's number, -1: no kernel. */
 static int entry_of(const struct value *carried)
 {
-	const struct op *loop = carried->block->parent, *maker = loop->operand[2 + carried->index]->def;
+	const struct op *loop = carried->block->parent;
+	const struct op *maker = loop->operand[2 + carried->index]->def;
 	return maker && maker->code == OP_KERNEL ? maker->result[0]->id : -1;
 }
 
-static void add_kernel(const struct parallelism_table *w, struct parallelism_space *space, int k, int loop)
+static void add_kernel(
+        const struct parallelism_table *w, struct parallelism_space *space, int k, int loop)
 {
-	const struct op *op = w->kernel[k], *sums = parallelism_sums_of(op);
+	const struct op *op = w->kernel[k];
+	const struct op *sums = parallelism_sums_of(op);
 	struct parallelism_kernel *kernel = &space->kernel[k];
-	int part = first_part(w, k), twin = part < k ? part : scale_of(w, op);
+	int part = first_part(w, k);
+	int twin = part < k ? part : scale_of(w, op);
 	twin = twin < 0 ? mean_of(w, op) : twin;
-	*kernel = (struct parallelism_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = twin >= 0 ? twin : sums ? sums->result[0]->id : -1, .same_parallelism = twin >= 0};
+	*kernel = (struct parallelism_kernel){ .op = op,
+		.operands = op->operands,
+		.loop = loop,
+		.follows = twin >= 0 ? twin
+		        : sums       ? sums->result[0]->id
+		                     : -1,
+		.same_parallelism = twin >= 0 };
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->job = ARENA_ARRAY(space->arena, struct parallelism_job, op->operands + 1);
 	kernel->single = ARENA_ARRAY(space->arena, struct parallelism_job, op->operands + 1);
@@ -84,12 +114,20 @@ static void add_kernel(const struct parallelism_table *w, struct parallelism_spa
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->entry = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
-		const struct value *value = op->operand[j], *made = parallelism_through_engine(value, w->pes, w->tokens_per_cycle, false, &kernel->job[j]);
-		parallelism_through_engine(value, w->pes, w->tokens_per_cycle, true, &kernel->single[j]);
+		const struct value *value = op->operand[j];
+		const struct value *made = parallelism_through_engine(
+		        value, w->pes, w->tokens_per_cycle, false, &kernel->job[j]);
+		parallelism_through_engine(
+		        value, w->pes, w->tokens_per_cycle, true, &kernel->single[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
 		if (kernel->job[j].cycles > 0) {
-			kernel->job[j].number = kernel->single[j].number = loop_yield_of(value)->def->result[0]->id + 1;
-			kernel->job[j].run = kernel->single[j].run = parallelism_same_input_job(loop_yield_of(value)->def)->result[0]->id + 1;
+			kernel->job[j].number = kernel->single[j].number =
+			        loop_yield_of(value)->def->result[0]->id + 1;
+			kernel->job[j].run = kernel->single[j].run =
+			        parallelism_same_input_job(loop_yield_of(value)->def)
+			                ->result[0]
+			                ->id +
+			        1;
 		}
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->part[j] = part_read(op, j);
@@ -99,7 +137,8 @@ static void add_kernel(const struct parallelism_table *w, struct parallelism_spa
 	}
 }
 
-static void add_block(const struct parallelism_table *w, struct parallelism_space *space, const struct block *block, int loop)
+static void add_block(const struct parallelism_table *w, struct parallelism_space *space,
+        const struct block *block, int loop)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_KERNEL)
@@ -107,7 +146,8 @@ static void add_block(const struct parallelism_table *w, struct parallelism_spac
 		if (op->code != OP_FOR)
 			continue;
 		int row = space->loops++;
-		space->loop[row] = (struct parallelism_loop){.first = space->kernels, .layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer};
+		space->loop[row] = (struct parallelism_loop){ .first = space->kernels,
+			.layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer };
 		add_block(w, space, op->region[0], row);
 		space->loop[row].end = space->kernels;
 	}
@@ -134,24 +174,35 @@ static int number_jobs(const struct block *block, int count)
 }
 
 /* What kernels read of states in a layer, or outside, at an extent. */
-static double bytes_at(const struct parallelism_table *w, const struct parallelism_space *space, enum parallelism_extent extent)
+static double bytes_at(const struct parallelism_table *w, const struct parallelism_space *space,
+        enum parallelism_extent extent)
 {
 	double bits = 0;
 	for (int i = 0; i < w->count; i++) {
 		const struct op *op = w->kernel[i];
-		const enum operand_location *operand_location = operand_locations(w->streams->module->arena, op);
+		const enum operand_location *operand_location =
+		        operand_locations(w->streams->module->arena, op);
 		double part = 1;
 		for (int l = 0; l < op->kernel->loops; l++)
-			part *= op->kernel->loop[l].run_time ? (double)parallelism_iterations(space, op->kernel->loop[l].run_time, op->kernel->loop[l].extent, extent) / (double)op->kernel->loop[l].extent : 1;
+			part *= op->kernel->loop[l].run_time
+			        ? (double)parallelism_iterations(space,
+			                  op->kernel->loop[l].run_time, op->kernel->loop[l].extent,
+			                  extent) /
+			                (double)op->kernel->loop[l].extent
+			        : 1;
 		for (int j = 0; j < op->operands; j++)
-			bits += operand_location[j] == LOCATION_ROW_MAJOR ? part * (double)(parallelism_points(op, j, true) * type_bits(type_scalar(op->operand[j]->type))) : 0;
+			bits += operand_location[j] == LOCATION_ROW_MAJOR ? part *
+			                (double)(parallelism_points(op, j, true) *
+			                        type_bits(type_scalar(op->operand[j]->type)))
+			                                                  : 0;
 	}
 	return bits / 8;
 }
 
 static bool reads_state(const struct parallelism_table *w, const struct op *op)
 {
-	const enum operand_location *operand_location = operand_locations(w->streams->module->arena, op);
+	const enum operand_location *operand_location =
+	        operand_locations(w->streams->module->arena, op);
 	for (int j = 0; j < op->operands; j++)
 		if (operand_location[j] == LOCATION_ROW_MAJOR)
 			return true;
@@ -167,7 +218,8 @@ static const struct loop *outermost(const struct kernel *kernel)
 	return &kernel->loop[l];
 }
 
-/* Does no loop stand around the blocks of keys of what reads a state, in the order that its maker has listed? */
+/* Does no loop stand around the blocks of keys of what reads a state, in the order that its
+ * maker has listed? */
 static bool blocks_come_first(const struct parallelism_table *w)
 {
 	bool found = false;
@@ -182,13 +234,17 @@ static bool blocks_come_first(const struct parallelism_table *w)
 	return found;
 }
 
-/* Loops over rows of which some layers see only the last ones; the first that is found.  false: there is none. */
+/* Loops over rows of which some layers see only the last ones; the first that is found.  false:
+ * there is none. */
 static bool find_lookback(const struct parallelism_table *w, struct sliding_window *sliding_window)
 {
 	for (int k = 0; k < w->count; k++)
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++) {
-			const struct run_time_trip *run_time = w->kernel[k]->kernel->loop[l].run_time;
-			if (run_time && sliding_window_named(w->streams->module, run_time->symbol, sliding_window))
+			const struct run_time_trip *run_time =
+			        w->kernel[k]->kernel->loop[l].run_time;
+			if (run_time &&
+			        sliding_window_named(
+			                w->streams->module, run_time->symbol, sliding_window))
 				return true;
 		}
 	return false;
@@ -207,11 +263,16 @@ static void extents_of_layers(const struct parallelism_table *w, struct parallel
 	space->weight[1] = 1 - space->weight[0];
 }
 
-static double piggybacked_bytes(const struct parallelism_table *w, const struct parallelism_space *space)
+static double piggybacked_bytes(
+        const struct parallelism_table *w, const struct parallelism_space *space)
 {
 	struct sliding_window sliding_window;
-	double bytes = bytes_at(w, space, EXTENT_MOST) * (find_lookback(w, &sliding_window) ? sliding_window_fraction(&sliding_window) : 1);
-	return states_share_weight_port(w->streams, module_main(w->streams->module), (int64_t)(8 * bytes)) ? bytes : 0;
+	double bytes = bytes_at(w, space, EXTENT_MOST) *
+	        (find_lookback(w, &sliding_window) ? sliding_window_fraction(&sliding_window) : 1);
+	return states_share_weight_port(
+	               w->streams, module_main(w->streams->module), (int64_t)(8 * bytes))
+	        ? bytes
+	        : 0;
 }
 
 /* One token waits for what memory brings. */
@@ -223,11 +284,13 @@ static void wait_for_memory(const struct parallelism_table *w, struct parallelis
 	space->weight_load_cycles = PORT_BITS / 8 / rate;
 	space->piggyback_bytes = piggybacked_bytes(w, space);
 	for (int e = 0; space->piggyback_bytes <= 0 && e < space->extents; e++)
-		space->states[e] = bytes_at(w, space, space->extent[e]) / space->platform->ports / rate;
+		space->states[e] =
+		        bytes_at(w, space, space->extent[e]) / space->platform->ports / rate;
 }
 
 /* A token that is made counts as much as one of a prompt, which a launch reads with others. */
-static void choose_extents(const struct parallelism_table *w, struct parallelism_space *space, const struct block *block)
+static void choose_extents(const struct parallelism_table *w, struct parallelism_space *space,
+        const struct block *block)
 {
 	int64_t tokens = engine_tokens(block, &space->token_symbol);
 	bool bound = false;
@@ -235,26 +298,39 @@ static void choose_extents(const struct parallelism_table *w, struct parallelism
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
 			bound = bound || w->kernel[k]->kernel->loop[l].run_time;
 	space->extents = space->token_symbol || (bound && tokens <= 1) ? PARALLELISM_PRICED : 1;
-	space->extent[0] = space->token_symbol ? EXTENT_ONE : tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
-	space->extent[1] = space->token_symbol ? EXTENT_NONE : tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
+	space->extent[0] = space->token_symbol ? EXTENT_ONE
+	        : tokens > 1                   ? EXTENT_NONE
+	                                       : EXTENT_MOST;
+	space->extent[1] = space->token_symbol ? EXTENT_NONE
+	        : tokens > 1                   ? EXTENT_MOST
+	                                       : EXTENT_EIGHTH;
 	const struct choices *choices = &w->streams->context->choices;
 	space->single_token = w->pes && !space->stages && !space->token_symbol && tokens <= 1;
-	space->prices_by_best = space->single_token && !choices->value[CHOICE_DSP] && !choices->value[CHOICE_LUT];      /* what may crowd a die; narrower ones are found as well where it does */
-	space->speeds_up_ends = !choices->value[CHOICE_ON_CHIP];          /* FIFOs in front of what is quicker hold more */
-	space->improves_long_extent = bound && !space->token_symbol && space->stages && layers_drain_between(engine_tokens(block, NULL));      /* of more, it would leave no room for what puts tokens in order */
+	/* what may crowd a die; narrower ones are found as well where it does */
+	space->prices_by_best =
+	        space->single_token && !choices->value[CHOICE_DSP] && !choices->value[CHOICE_LUT];
+	/* FIFOs in front of what is quicker hold more */
+	space->speeds_up_ends = !choices->value[CHOICE_ON_CHIP];
+	/* of more, it would leave no room for what puts tokens in order */
+	space->improves_long_extent = bound && !space->token_symbol && space->stages &&
+	        layers_drain_between(engine_tokens(block, NULL));
 	for (int e = 0; e < space->extents; e++)
-		space->weight[e] = space->token_symbol ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
+		space->weight[e] =
+		        space->token_symbol ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
 }
 
 /* Tiles that phases take turns with until the next layer's (engine_job_order.c). */
 static bool layers_overlap(const struct parallelism_table *w, const struct block *block)
 {
 	const char *rows = NULL;
-	int64_t tokens = engine_tokens(block, &rows), tile = w->tokens_per_cycle > 1 ? token_tile(tokens, false) : tokens;
-	return !rows && tokens > tile && tokens / tile <= WAVEFRONT_TILES_MOST && !layers_drain_between(tokens);
+	int64_t tokens = engine_tokens(block, &rows);
+	int64_t tile = w->tokens_per_cycle > 1 ? token_tile(tokens, false) : tokens;
+	return !rows && tokens > tile && tokens / tile <= WAVEFRONT_TILES_MOST &&
+	        !layers_drain_between(tokens);
 }
 
-static double engine_layer_cycles(const struct parallelism_space *space, const struct parallelism_loop *loop)
+static double engine_layer_cycles(
+        const struct parallelism_space *space, const struct parallelism_loop *loop)
 {
 	bool *counted = ARENA_ARRAY(space->arena, bool, space->jobs + 1);
 	double cycles = 0;
@@ -267,7 +343,8 @@ static double engine_layer_cycles(const struct parallelism_space *space, const s
 	return cycles;
 }
 
-struct parallelism_space *build_parallelism_space(const struct parallelism_table *w, const struct block *block)
+struct parallelism_space *build_parallelism_space(
+        const struct parallelism_table *w, const struct block *block)
 {
 	struct arena *arena = w->streams->module->arena;
 	const struct choices *choices = &w->streams->context->choices;
@@ -279,22 +356,28 @@ struct parallelism_space *build_parallelism_space(const struct parallelism_table
 	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, count_loops(block) + 1);
 	space->jobs = number_jobs(block, 0);
 	parallelism_scratch(space, arena, w->count);
-	space->prefetches_states = w->pes && bytes_at(w, space, EXTENT_MOST) <= (double)(resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH));
+	space->prefetches_states = w->pes &&
+	        bytes_at(w, space, EXTENT_MOST) <=
+	                (double)(resources_bytes(platform_total(space->platform)) /
+	                        choice_count(choices, CHOICE_PREFETCH));
 	space->wide_states = engine_takes_few_tokens(block);
 	space->stages = w->tokens_per_cycle > 1;
 	space->full_words = operands_use_full_words(module_main(w->streams->module));
-	space->slack = w->pes && w->tokens_per_cycle == 1 && !engine_has_many_tokens(block) ? SLACK : 0;
+	space->slack =
+	        w->pes && w->tokens_per_cycle == 1 && !engine_has_many_tokens(block) ? SLACK : 0;
 	add_block(w, space, block, -1);
 	for (int i = 0; layers_overlap(w, block) && i < space->loops; i++)
 		space->loop[i].engine_cycles = engine_layer_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
-	if (choice_word(choices, CHOICE_PROLOGUE) == PROLOGUE_PACED && space->loops && engine_has_run_time_tiles(block))
+	if (choice_word(choices, CHOICE_PROLOGUE) == PROLOGUE_PACED && space->loops &&
+	        engine_has_run_time_tiles(block))
 		space->pace = engine_layer_cycles(space, &space->loop[0]) * KEEPS_PACE;
 	space->blocks_first = space->single_token && blocks_come_first(w);
 	if (space->blocks_first)
 		wait_for_memory(w, space);
 	space->few_tokens = space->token_symbol && engine_takes_few_tokens(block);
-	space->budget = (struct parallelism_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
+	space->budget =
+	        (struct parallelism_budget){ .dsp = w->dsp, .lut = w->lut, .ports = w->ports };
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
 	return space;

@@ -2,10 +2,14 @@
 #include "schedule/kernel_schedule.h"
 #include <math.h>
 
-#define PARTS_OPERATORS 32    /* partial sums are put together by so many operators at most; */
-#define PARTS_CYCLES 128      /* that takes a pipeline of its own, so they save more cycles than this each time; */
-#define DYNAMIC_PARTS 2         /* where the terms of a point are counted at run time: a block of keys is a word of so many numbers that a term in four cycles is quick, and its adders are shared then */
-#define PARTS_NESTS 256       /* and it is done no more often, since models of time write these loops out */
+#define PARTS_OPERATORS 32 /* partial sums are put together by so many operators at most; */
+/* that takes a pipeline of its own, so they save more cycles than this each time; */
+#define PARTS_CYCLES 128
+/* where the terms of a point are counted at run time: a block of keys is a word of so many
+ * numbers that a term in four cycles is quick, and its adders are shared then */
+#define DYNAMIC_PARTS 2
+/* and it is done no more often, since models of time write these loops out */
+#define PARTS_NESTS 256
 
 bool schedule_is_lane(const struct schedule *schedule, int part)
 {
@@ -24,28 +28,34 @@ int schedule_loops(const struct schedule *schedule)
 
 bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedule)
 {
-	return schedule->lanes > 1 && kernel->loop[schedule->part[schedule->parts - 1].source].reduction;
+	return schedule->lanes > 1 &&
+	        kernel->loop[schedule->part[schedule->parts - 1].source].reduction;
 }
 
 /* Cycles between two updates of one accumulator, at one update a cycle. */
-static int64_t update_distance(const struct kernel *kernel, const struct schedule *schedule, bool *carried)
+static int64_t update_distance(
+        const struct kernel *kernel, const struct schedule *schedule, bool *carried)
 {
 	int64_t distance = 1;
 	*carried = false;
 	for (int i = schedule->parts - 1; i >= 0; i--) {
-		if (schedule_is_lane(schedule, i) || schedule_is_row(schedule, i) || schedule->part[i].trip == 1)
+		if (schedule_is_lane(schedule, i) || schedule_is_row(schedule, i) ||
+		        schedule->part[i].trip == 1)
 			continue;
 		if (kernel->loop[schedule->part[i].source].reduction) {
 			*carried = true;
 			return distance;
 		}
-		distance *= kernel->loop[schedule->part[i].source].run_time ? 1 : schedule->part[i].trip;
+		distance *= kernel->loop[schedule->part[i].source].run_time
+		        ? 1
+		        : schedule->part[i].trip;
 	}
 	return distance;
 }
 
 /* Latency of the operations between the accumulator and the update's result. */
-int schedule_chain_latency(const struct platform *platform, struct arena *arena, const struct kernel *kernel)
+int schedule_chain_latency(
+        const struct platform *platform, struct arena *arena, const struct kernel *kernel)
 {
 	const struct body *body = &kernel->update;
 	int *latency = ARENA_ARRAY(arena, int, body->count + 1);
@@ -61,29 +71,33 @@ int schedule_chain_latency(const struct platform *platform, struct arena *arena,
 	return latency[body->result] > 0 ? latency[body->result] : 1;
 }
 
-/* May each of several partial results begin with what the whole begins with?  A largest or smallest number may count it several times. */
+/* May each of several partial results begin with what the whole begins with?  A largest or
+ * smallest number may count it several times. */
 static bool starts_anywhere(const struct kernel *kernel)
 {
-	return (kernel->combine == OP_ADDF && kernel->init == 0) || kernel->combine == OP_MAXIMUMF || kernel->combine == OP_MINIMUMF;
+	return (kernel->combine == OP_ADDF && kernel->init == 0) ||
+	        kernel->combine == OP_MAXIMUMF || kernel->combine == OP_MINIMUMF;
 }
 
 /* Words of the post body come when the parts are put together, those of the update before. */
 static bool bodies_are_separate(const struct kernel *kernel)
 {
 	for (int n = 0; n < kernel->post.count; n++)
-		if (kernel->post.node[n].kind == NODE_OPERAND && body_uses_operand(&kernel->update, (int)kernel->post.node[n].integer))
+		if (kernel->post.node[n].kind == NODE_OPERAND &&
+		        body_uses_operand(&kernel->update, (int)kernel->post.node[n].integer))
 			return false;
 	return !body_has(&kernel->update, OP_INDEX);
 }
 
-/* Cycles, points of the loops outside the reductions, those of other loops inside, which have a sum each, and numbers in a word of sums. */
+/* Cycles, points of the loops outside the reductions, those of other loops inside, which have a
+ * sum each, and numbers in a word of sums. */
 struct sums {
 	int64_t inside, outside, turns, width;
 };
 
 static struct sums sums_of(const struct kernel *kernel, const struct schedule *schedule)
 {
-	struct sums sums = {1, 1, 1, 1};
+	struct sums sums = { 1, 1, 1, 1 };
 	bool inside = false;
 	for (int i = 0; i < schedule->parts; i++) {
 		bool reduction = kernel->loop[schedule->part[i].source].reduction;
@@ -98,25 +112,33 @@ static struct sums sums_of(const struct kernel *kernel, const struct schedule *s
 	return sums;
 }
 
-/* One loop around the reductions, which alone stand inside: the parts are put together while the next point's terms come (lower_double_buffered.c), and cost no cycle. */
-static bool is_fixed_double_buffered(const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
+/* One loop around the reductions, which alone stand inside: the parts are put together while the
+ * next point's terms come (lower_double_buffered.c), and cost no cycle. */
+static bool is_fixed_double_buffered(
+        const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
-	int nest = schedule_loops(schedule), outer = 0;
-	while (outer < nest && !(kernel->loop[schedule->part[outer].source].reduction && schedule->part[outer].trip > 1))
+	int nest = schedule_loops(schedule);
+	int outer = 0;
+	while (outer < nest &&
+	        !(kernel->loop[schedule->part[outer].source].reduction &&
+	                schedule->part[outer].trip > 1))
 		outer++;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[schedule->part[i].source];
-		bool counted = loop->run_time && (loop->run_time->plus < 1 || i == nest - 1);        /* there may be no terms, or fewer than parts */
-		if (i < outer ? loop->run_time || (schedule->part[i].trip > 1) != (i == outer - 1) : !loop->reduction || counted)
+		/* there may be no terms, or fewer than parts */
+		bool counted = loop->run_time && (loop->run_time->plus < 1 || i == nest - 1);
+		if (i < outer ? loop->run_time || (schedule->part[i].trip > 1) != (i == outer - 1)
+		              : !loop->reduction || counted)
 			return false;
 	}
-	return outer > 0 && schedule->part[nest - 1].trip >= parts && !body_uses_counters(&kernel->post);
+	return outer > 0 && schedule->part[nest - 1].trip >= parts &&
+	        !body_uses_counters(&kernel->post);
 }
 
 /* The loops of a nest so far. */
 struct nest_scan {
-	int last, counted, reductions;        /* last: of several points outside the reductions */
-	int64_t inner;            /* turns of the innermost reduction; 0: it is counted */
+	int last, counted, reductions; /* last: of several points outside the reductions */
+	int64_t inner;                 /* turns of the innermost reduction; 0: it is counted */
 	bool wrong;
 };
 
@@ -140,37 +162,50 @@ static void scan_loop(struct nest_scan *seen, const struct loop *loop, int sourc
 static bool post_changes(const struct kernel *kernel, int last)
 {
 	for (int n = 0; n < kernel->post.count; n++)
-		if (kernel->post.node[n].kind == NODE_OPERAND && !kernel->operand[kernel->post.node[n].integer].stride[last])
+		if (kernel->post.node[n].kind == NODE_OPERAND &&
+		        !kernel->operand[kernel->post.node[n].integer].stride[last])
 			return false;
 	return !body_uses_counters(&kernel->post);
 }
 
-bool schedule_is_dynamic_buffered(const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
+bool schedule_is_dynamic_buffered(
+        const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
-	int nest = schedule ? schedule_loops(schedule) : kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
-	struct nest_scan seen = {.last = -1};
+	int nest = schedule ? schedule_loops(schedule)
+	                    : kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
+	struct nest_scan seen = { .last = -1 };
 	bool columns = false;
 	for (int i = 1; i < nest; i++) {
 		int source = schedule ? schedule->part[i].source : i;
 		const struct loop *of = &kernel->loop[source];
-		struct loop loop = {schedule ? schedule->part[i].trip : of->extent, of->reduction, of->run_time};
+		struct loop loop = { schedule ? schedule->part[i].trip : of->extent, of->reduction,
+			of->run_time };
 		scan_loop(&seen, &loop, source, columns);
 		columns = columns || (seen.reductions && !loop.reduction && loop.extent > 1);
 	}
 	bool apart = seen.inner ? seen.inner % parts == 0 : seen.reductions == 1;
-	return kernel->tile_outermost && parts > 1 && seen.last >= 0 && seen.counted && apart && !seen.wrong && post_changes(kernel, seen.last);
+	return kernel->tile_outermost && parts > 1 && seen.last >= 0 && seen.counted && apart &&
+	        !seen.wrong && post_changes(kernel, seen.last);
 }
 
-static bool is_double_buffered(const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
+static bool is_double_buffered(
+        const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
-	return is_fixed_double_buffered(kernel, schedule, parts) || schedule_is_dynamic_buffered(kernel, schedule, parts);
+	return is_fixed_double_buffered(kernel, schedule, parts) ||
+	        schedule_is_dynamic_buffered(kernel, schedule, parts);
 }
 
-/* So many parts, or fewer: a term goes to the part that the innermost reduction's counter says.  Where another reduction stands around that one, its turns have to be whole rounds of the parts, or the last term of a part and its
- * next one, in the outer reduction's next turn, are nearer than a round.  Loops that are counted at run time may have one turn. */
-static int64_t partial_sum_spacing(const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
+/* So many parts, or fewer: a term goes to the part that the innermost reduction's counter says.
+ * Where another reduction stands around that one, its turns have to be whole rounds of the
+ * parts, or the last term of a part and its next one, in the outer reduction's next turn, are
+ * nearer than a round.  Loops that are counted at run time may have one turn. */
+static int64_t partial_sum_spacing(
+        const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
-	int64_t turns = 0, between = 1;       /* of the innermost reduction, 0 until it is seen; of loops between it and the one at hand */
+	int64_t turns = 0;
+	/* of the innermost reduction, 0 until it is seen; of loops between it and the one at
+	 * hand */
+	int64_t between = 1;
 	for (int i = schedule_loops(schedule) - 1; i >= 0; i--) {
 		const struct loop *loop = &kernel->loop[schedule->part[i].source];
 		int64_t trip = loop->run_time ? 1 : schedule->part[i].trip;
@@ -187,19 +222,27 @@ static int64_t partial_sum_spacing(const struct kernel *kernel, const struct sch
 	return parts;
 }
 
-int64_t schedule_partial_sums(const struct kernel *kernel, const struct schedule *schedule, int latency)
+int64_t schedule_partial_sums(
+        const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
 	bool carried;
-	int64_t distance = update_distance(kernel, schedule, &carried), parts = 1;
+	int64_t distance = update_distance(kernel, schedule, &carried);
+	int64_t parts = 1;
 	struct sums sums = sums_of(kernel, schedule);
-	if (!carried || distance >= latency || !starts_anywhere(kernel) || !bodies_are_separate(kernel))
+	if (!carried || distance >= latency || !starts_anywhere(kernel) ||
+	        !bodies_are_separate(kernel))
 		return 1;
 	while (parts * distance < latency)
 		parts *= 2;
-	parts = parts > DYNAMIC_PARTS && schedule_is_dynamic_buffered(kernel, schedule, DYNAMIC_PARTS) ? DYNAMIC_PARTS : parts;
+	parts = parts > DYNAMIC_PARTS &&
+	                schedule_is_dynamic_buffered(kernel, schedule, DYNAMIC_PARTS)
+	        ? DYNAMIC_PARTS
+	        : parts;
 	parts = partial_sum_spacing(kernel, schedule, parts);
 	int64_t saved = (latency - distance) * sums.inside / distance;
-	bool pays = (is_double_buffered(kernel, schedule, parts) && saved * sums.outside > PARTS_CYCLES) || (saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS);
+	bool pays = (is_double_buffered(kernel, schedule, parts) &&
+	                    saved * sums.outside > PARTS_CYCLES) ||
+	        (saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS);
 	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;
 }
 
@@ -216,9 +259,11 @@ int64_t schedule_combine_cycles(int64_t lanes, int64_t parts, int64_t sums, int 
 	return (schedule_tree_levels(lanes) + 1 + schedule_tree_levels(parts)) * latency + sums - 1;
 }
 
-int64_t schedule_drain_cycles(const struct kernel *kernel, const struct schedule *schedule, int latency, bool told)
+int64_t schedule_drain_cycles(
+        const struct kernel *kernel, const struct schedule *schedule, int latency, bool told)
 {
-	int64_t parts = schedule_partial_sums(kernel, schedule, latency), lanes = told && schedule_is_tree(kernel, schedule) ? schedule->lanes : 1;
+	int64_t parts = schedule_partial_sums(kernel, schedule, latency);
+	int64_t lanes = told && schedule_is_tree(kernel, schedule) ? schedule->lanes : 1;
 	if (parts <= 1 || is_double_buffered(kernel, schedule, parts))
 		return 0;
 	struct sums sums = sums_of(kernel, schedule);
@@ -228,22 +273,29 @@ int64_t schedule_drain_cycles(const struct kernel *kernel, const struct schedule
 int schedule_interval(const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
 	bool carried;
-	int64_t distance = update_distance(kernel, schedule, &carried) * schedule_partial_sums(kernel, schedule, latency);
+	int64_t distance = update_distance(kernel, schedule, &carried) *
+	        schedule_partial_sums(kernel, schedule, latency);
 	return carried ? (int)((latency + distance - 1) / distance) : 1;
 }
 
-bool schedule_interleaved(struct arena *arena, const struct kernel *kernel, const struct schedule *schedule, struct schedule *interleaved)
+bool schedule_interleaved(struct arena *arena, const struct kernel *kernel,
+        const struct schedule *schedule, struct schedule *interleaved)
 {
-	int first = 0, loops = schedule_loops(schedule);
-	while (first < loops && !(!kernel->scan && kernel->loop[schedule->part[first].source].reduction && schedule->part[first].trip > 1))
+	int first = 0;
+	int loops = schedule_loops(schedule);
+	while (first < loops &&
+	        !(!kernel->scan && kernel->loop[schedule->part[first].source].reduction &&
+	                schedule->part[first].trip > 1))
 		first++;
 	int around = first - 1;
 	while (around >= 0 && schedule->part[around].trip == 1)
 		around--;
-	if (around < 0 || first == loops || kernel->ordered || kernel->loop[schedule->part[around].source].run_time)
+	if (around < 0 || first == loops || kernel->ordered ||
+	        kernel->loop[schedule->part[around].source].run_time)
 		return false;
 	*interleaved = *schedule;
-	interleaved->part = arena_copy(arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
+	interleaved->part =
+	        arena_copy(arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
 	for (int i = around; i + 1 < loops; i++)
 		interleaved->part[i] = schedule->part[i + 1];
 	interleaved->part[loops - 1] = schedule->part[around];
@@ -255,20 +307,24 @@ int64_t schedule_words(const struct kernel *kernel, const struct schedule *sched
 {
 	const struct access *access = &kernel->operand[operand];
 	bool late = kernel_is_post_operand(kernel, operand);
-	int64_t words = 1, all = 1;
+	int64_t words = 1;
+	int64_t all = 1;
 	for (int i = 0; i < schedule_loops(schedule); i++) {
 		if (late && kernel->loop[schedule->part[i].source].reduction)
 			continue;
 		all *= schedule->part[i].trip;
-		words = access->stride[schedule->part[i].source] && schedule->part[i].trip > 1 ? all : words;
+		words = access->stride[schedule->part[i].source] && schedule->part[i].trip > 1
+		        ? all
+		        : words;
 	}
 	return words;
 }
 
-static void apply_access(struct arena *arena, const struct schedule *schedule, const struct access *from, struct access *to)
+static void apply_access(struct arena *arena, const struct schedule *schedule,
+        const struct access *from, struct access *to)
 {
 	*to = *from;
-	to->causal_pitch = 0;                /* the converter in front says so */
+	to->causal_pitch = 0; /* the converter in front says so */
 	to->stride = ARENA_ARRAY(arena, int64_t, schedule->parts + 1);
 	for (int i = 0; i < schedule->parts; i++)
 		to->stride[i] = from->stride[schedule->part[i].source] * schedule->part[i].step;
@@ -282,26 +338,44 @@ static void apply_access(struct arena *arena, const struct schedule *schedule, c
 }
 
 /* The counter of an unscheduled loop, from the counters of its parts. */
-static int counter(struct module *module, struct body *body, const struct schedule *schedule, int source)
+static int counter(
+        struct module *module, struct body *body, const struct schedule *schedule, int source)
 {
 	const struct type *index = type_index(module);
 	int sum = -1;
 	for (int i = 0; i < schedule->parts; i++) {
 		if (schedule->part[i].source != source)
 			continue;
-		int term = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_INDEX, .type = index, .integer = i});
+		int term = body_add(module, body,
+		        (struct node){
+		                .kind = NODE_OP, .code = OP_INDEX, .type = index, .integer = i });
 		if (schedule->part[i].step != 1) {
-			int step = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = index, .integer = schedule->part[i].step});
-			term = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_MULI, .type = index, .argument = {term, step}});
+			int step = body_add(module, body,
+			        (struct node){ .kind = NODE_CONSTANT,
+			                .type = index,
+			                .integer = schedule->part[i].step });
+			term = body_add(module, body,
+			        (struct node){ .kind = NODE_OP,
+			                .code = OP_MULI,
+			                .type = index,
+			                .argument = { term, step } });
 		}
-		sum = sum < 0 ? term : body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_ADDI, .type = index, .argument = {sum, term}});
+		sum = sum < 0 ? term
+		              : body_add(module, body,
+		                        (struct node){ .kind = NODE_OP,
+		                                .code = OP_ADDI,
+		                                .type = index,
+		                                .argument = { sum, term } });
 	}
-	return sum < 0 ? body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = index}) : sum;
+	return sum < 0
+	        ? body_add(module, body, (struct node){ .kind = NODE_CONSTANT, .type = index })
+	        : sum;
 }
 
-static struct body apply_body(struct module *module, const struct schedule *schedule, const struct body *from)
+static struct body apply_body(
+        struct module *module, const struct schedule *schedule, const struct body *from)
 {
-	struct body to = {0};
+	struct body to = { 0 };
 	int *renamed = ARENA_ARRAY(module->arena, int, from->count + 1);
 	for (int n = 0; n < from->count; n++) {
 		struct node node = from->node[n];
@@ -317,28 +391,54 @@ static struct body apply_body(struct module *module, const struct schedule *sche
 }
 
 /* Of a reduction along padded words, what is padded is the number that it starts with. */
-static void drop_padding(struct module *module, const struct schedule *schedule, const struct kernel *from, struct kernel *to)
+static void drop_padding(struct module *module, const struct schedule *schedule,
+        const struct kernel *from, struct kernel *to)
 {
-	const struct type *index = type_index(module), *type = to->type;
+	const struct type *index = type_index(module);
+	const struct type *type = to->type;
 	struct body *body = &to->update;
-	int source = schedule->part[schedule->parts - 1].source, term = 0;
+	int source = schedule->part[schedule->parts - 1].source;
+	int term = 0;
 	enum op_code combine = kernel_combine(to, &term);
-	int extent = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = index, .integer = from->loop[source].extent}), at = counter(module, body, schedule, source);
-	int inside = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {at, extent}, .integer = 2});
-	int start = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .integer = kernel_init_integer(to->init)});
-	int kept = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_SELECT, .type = type, .argument = {inside, term, start}});
-	int acc = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = type});
-	body->result = body_add(module, body, (struct node){.kind = NODE_OP, .code = combine, .type = type, .argument = {acc, kept}});
+	int extent = body_add(module, body,
+	        (struct node){ .kind = NODE_CONSTANT,
+	                .type = index,
+	                .integer = from->loop[source].extent });
+	int at = counter(module, body, schedule, source);
+	int inside = body_add(module, body,
+	        (struct node){ .kind = NODE_OP,
+	                .code = OP_CMPI,
+	                .type = type_integer(module, 1),
+	                .argument = { at, extent },
+	                .integer = 2 });
+	int start = body_add(module, body,
+	        (struct node){ .kind = NODE_CONSTANT,
+	                .type = type,
+	                .integer = kernel_init_integer(to->init) });
+	int kept = body_add(module, body,
+	        (struct node){ .kind = NODE_OP,
+	                .code = OP_SELECT,
+	                .type = type,
+	                .argument = { inside, term, start } });
+	int acc = body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = type });
+	body->result = body_add(module, body,
+	        (struct node){ .kind = NODE_OP,
+	                .code = combine,
+	                .type = type,
+	                .argument = { acc, kept } });
 	body_remove_dead(module, body);
 }
 
-struct kernel *schedule_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct schedule *schedule)
+struct kernel *schedule_apply(struct module *module, const struct platform *platform,
+        const struct kernel *kernel, int operands, const struct schedule *schedule)
 {
 	struct kernel *to = arena_copy(module->arena, kernel, sizeof *kernel);
 	to->loops = schedule->parts;
 	to->loop = ARENA_ARRAY(module->arena, struct loop, schedule->parts + 1);
 	for (int i = 0; i < schedule->parts; i++)
-		to->loop[i] = (struct loop){schedule->part[i].trip, kernel->loop[schedule->part[i].source].reduction, kernel->loop[schedule->part[i].source].run_time};
+		to->loop[i] = (struct loop){ schedule->part[i].trip,
+			kernel->loop[schedule->part[i].source].reduction,
+			kernel->loop[schedule->part[i].source].run_time };
 	to->operand = ARENA_ARRAY(module->arena, struct access, operands + 1);
 	for (int j = 0; j < operands; j++)
 		apply_access(module->arena, schedule, &kernel->operand[j], &to->operand[j]);
@@ -350,7 +450,9 @@ struct kernel *schedule_apply(struct module *module, const struct platform *plat
 	to->scheduled = true;
 	to->lanes = schedule->lanes;
 	to->row_unroll = schedule->row_unroll;
-	int latency = kernel_has_reduction(kernel) ? schedule_chain_latency(platform, module->arena, kernel) : 1;
+	int latency = kernel_has_reduction(kernel)
+	        ? schedule_chain_latency(platform, module->arena, kernel)
+	        : 1;
 	to->partial_sums = schedule_partial_sums(kernel, schedule, latency);
 	to->initiation_interval = schedule_interval(kernel, schedule, latency);
 	return to;

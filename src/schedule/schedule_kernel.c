@@ -1,10 +1,13 @@
 /* Chooses a kernel's schedule.
  *
- * Lane loop: the loop that is contiguous in the result and in every operand that cannot be laid out freely; parallel before reduction (a reduction
- * over lanes is an adder tree), wide before narrow.  Only its last part, `lanes` points, runs at once.
- * Order without reduction: the result's row-major order, so that producers and consumers agree whenever their layouts do.
- * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest of the lane loop - reductions - loops that re-use the largest
- * operand - interleave - lanes.  Padded row_unroll of a contraction unit come in its order.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
+ * Lane loop: the loop that is contiguous in the result and in every operand that cannot be laid
+ * out freely; parallel before reduction (a reduction over lanes is an adder tree), wide before
+ * narrow.  Only its last part, `lanes` points, runs at once. Order without reduction: the
+ * result's row-major order, so that producers and consumers agree whenever their layouts do.
+ * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest
+ * of the lane loop - reductions - loops that re-use the largest operand - interleave - lanes.
+ * Padded row_unroll of a contraction unit come in its order.  Interleave: at least 8 independent
+ * accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
 #include "ir/workload.h"
 #include "base/number.h"
 #include "ir/contract.h"
@@ -14,11 +17,14 @@
 #include "schedule/kernel_schedule.h"
 
 #define INTERLEAVE 8
-#define FEW_TERMS 4         /* of a sum: a loop outside of them may run inside, since all that waits for it is little */
-#define PAD_FROM 16         /* trips without a small divisor would hold many times the sums that are needed: they are padded where that is little */
-#define TREE_WHOLE 128      /* a reduction this short is one word: no accumulation after the tree */
-#define TREE_FROM 16        /* … unless the kernel is kept narrower than this */
-#define WORD_LANES 128      /* 4096 bits of f32 */
+/* of a sum: a loop outside of them may run inside, since all that waits for it is little */
+#define FEW_TERMS 4
+/* trips without a small divisor would hold many times the sums that are needed: they are padded
+ * where that is little */
+#define PAD_FROM 16
+#define TREE_WHOLE 128 /* a reduction this short is one word: no accumulation after the tree */
+#define TREE_FROM 16   /* … unless the kernel is kept narrower than this */
+#define WORD_LANES 128 /* 4096 bits of f32 */
 
 struct scheduler {
 	struct module *module;
@@ -38,18 +44,21 @@ static bool gathered(const struct scheduler *p, int loop)
 		if (access->index_operand < 0)
 			continue;
 		int64_t own = access->stride[loop];
-		if (p->kernel->operand[access->index_operand].stride[loop] || (own != 0 && own != 1))
+		if (p->kernel->operand[access->index_operand].stride[loop] ||
+		        (own != 0 && own != 1))
 			return true;
 	}
 	return false;
 }
 
-/* Does the loop run across an operand on chip whose own order ends in a run-time extent?  Words along it would be another order, and a buffer. */
+/* Does the loop run across an operand on chip whose own order ends in a run-time extent?  Words
+ * along it would be another order, and a buffer. */
 static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 {
 	const struct access *access = &p->kernel->operand[operand];
 	for (int l = 0; l < p->kernel->loops; l++)
-		if (l != loop && access->stride[loop] && access->stride[l] == 1 && p->kernel->loop[l].run_time)
+		if (l != loop && access->stride[loop] && access->stride[l] == 1 &&
+		        p->kernel->loop[l].run_time)
 			return p->operand_location[operand] == LOCATION_ON_CHIP;
 	return false;
 }
@@ -59,17 +68,22 @@ static int fitness(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
 	int fit = 2;
-	if (kernel->loop[loop].extent == 1 || kernel->loop[loop].run_time || kernel_is_guarded(p->op, loop) || gathered(p, loop))
+	if (kernel->loop[loop].extent == 1 || kernel->loop[loop].run_time ||
+	        kernel_is_guarded(p->op, loop) || gathered(p, loop))
 		return 0;
-	if (kernel->loop[loop].reduction ? kernel->combine == OP_NONE : kernel->result.stride[loop] != 1)
+	if (kernel->loop[loop].reduction ? kernel->combine == OP_NONE
+	                                 : kernel->result.stride[loop] != 1)
 		return 0;
 	for (int j = 0; j < p->op->operands; j++) {
 		int64_t stride = kernel->operand[j].stride[loop];
 		int64_t coefficient = 1;
 		if (crosses_run_time(p, j, loop))
 			return 0;
-		if (stride > 1 && (schedule_data_dim(p->op->operand[j]->type, stride, kernel->loop[loop].extent, &coefficient) < 0 || coefficient != 1))
-			return 0;             /* a tile is contiguous along its dim */
+		if (stride > 1 &&
+		        (schedule_data_dim(p->op->operand[j]->type, stride,
+		                 kernel->loop[loop].extent, &coefficient) < 0 ||
+		                coefficient != 1))
+			return 0; /* a tile is contiguous along its dim */
 		if (stride == 0 || stride == 1 || p->operand_location[j] == LOCATION_PACKED)
 			continue;
 		fit = 1;
@@ -77,19 +91,24 @@ static int fitness(const struct scheduler *p, int loop)
 	return fit;
 }
 
-/* May the loop be padded?  The padding of the result is dropped by its stores, and every operand that runs along the loop is padded in memory. */
+/* May the loop be padded?  The padding of the result is dropped by its stores, and every operand
+ * that runs along the loop is padded in memory. */
 static bool can_pad(const struct scheduler *p, int loop)
 {
 	if (!p->is_only_stored || p->kernel->loop[loop].reduction)
 		return false;
 	for (int j = 0; j < p->op->operands; j++)
-		if (p->kernel->operand[j].stride[loop] && (p->operand_location[j] != LOCATION_PACKED || p->kernel->operand[j].index_operand >= 0))
+		if (p->kernel->operand[j].stride[loop] &&
+		        (p->operand_location[j] != LOCATION_PACKED ||
+		                p->kernel->operand[j].index_operand >= 0))
 			return false;
 	return true;
 }
 
-/* A contraction unit gives row_unroll in words, the last of each padded.  How wide are they that the loop may take?  In a largest or smallest integer a number may count twice,
- * so that what is padded can be the one that the reduction starts with; integers also need no partial results (schedule_partial_sums).  0: none. */
+/* A contraction unit gives row_unroll in words, the last of each padded.  How wide are they that
+ * the loop may take?  In a largest or smallest integer a number may count twice, so that what is
+ * padded can be the one that the reduction starts with; integers also need no partial results
+ * (schedule_partial_sums).  0: none. */
 static int64_t dropping_lanes(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
@@ -101,16 +120,19 @@ static int64_t dropping_lanes(const struct scheduler *p, int loop)
 		const struct value *value = p->op->operand[j];
 		if (!kernel->operand[j].stride[loop])
 			continue;
-		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 && value->type->shape[value->type->rank - 1] == kernel->loop[loop].extent;
+		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 &&
+		        value->type->shape[value->type->rank - 1] == kernel->loop[loop].extent;
 		int64_t own = row ? contract_lanes(value->def) : 0;
-		if (kernel->operand[j].stride[loop] != 1 || own > p->most_lanes || own > kernel->loop[loop].extent || (lanes && own != lanes))
+		if (kernel->operand[j].stride[loop] != 1 || own > p->most_lanes ||
+		        own > kernel->loop[loop].extent || (lanes && own != lanes))
 			return 0;
 		lanes = own;
 	}
 	return lanes;
 }
 
-/* Blocks of a run-time extent, of which one follows the other: their words come as wide as what is read of a state is. */
+/* Blocks of a run-time extent, of which one follows the other: their words come as wide as what
+ * is read of a state is. */
 static bool walks_blocks(const struct kernel *kernel)
 {
 	bool found = false;
@@ -121,7 +143,9 @@ static bool walks_blocks(const struct kernel *kernel)
 
 static bool is_one_word(const struct scheduler *p, const struct loop *l)
 {
-	return p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) && !(engine_is_single_token(p->op) && walks_blocks(p->kernel));
+	return p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE &&
+	        l->extent == power_of_two_in(l->extent, TREE_WHOLE) &&
+	        !(engine_is_single_token(p->op) && walks_blocks(p->kernel));
 }
 
 static int64_t lanes_of(const struct scheduler *p, int loop, bool *padded)
@@ -146,7 +170,9 @@ static int choose_lane(struct scheduler *p)
 		bool padded = false;
 		int fit = fitness(p, l);
 		int64_t lanes = fit ? lanes_of(p, l, &padded) : 1;
-		int64_t score = lanes > 1 ? ((int64_t)fit << 40) + ((int64_t)!p->kernel->loop[l].reduction << 32) + lanes : 0;
+		int64_t score = lanes > 1 ? ((int64_t)fit << 40) +
+		                ((int64_t)!p->kernel->loop[l].reduction << 32) + lanes
+		                          : 0;
 		if (score > best_score) {
 			best = l;
 			best_score = score;
@@ -160,7 +186,8 @@ static int choose_lane(struct scheduler *p)
 
 static void add_part(struct scheduler *p, int source, int64_t trip, int64_t step)
 {
-	p->schedule.part[p->schedule.parts++] = (struct schedule_part){.source = source, .trip = trip, .step = step};
+	p->schedule.part[p->schedule.parts++] =
+	        (struct schedule_part){ .source = source, .trip = trip, .step = step };
 }
 
 /* Parallel loops, largest stride of the result first; stable.  That of tiles stands before all. */
@@ -171,7 +198,9 @@ static int result_order(const struct scheduler *p, int *order)
 		if (p->kernel->loop[l].reduction || (p->kernel->tile_outermost && !l))
 			continue;
 		int at = count++;
-		for (; at > 0 && p->kernel->result.stride[order[at - 1]] < p->kernel->result.stride[l]; at--)
+		for (; at > 0 &&
+		        p->kernel->result.stride[order[at - 1]] < p->kernel->result.stride[l];
+		        at--)
 			order[at] = order[at - 1];
 		order[at] = l;
 	}
@@ -203,7 +232,8 @@ static void order_elementwise(struct scheduler *p, int lane)
 	for (int i = 0; i < count; i++) {
 		int64_t extent = p->kernel->loop[order[i]].extent;
 		if (order[i] == lane)
-			add_part(p, lane, (extent + p->schedule.lanes - 1) / p->schedule.lanes, p->schedule.lanes);
+			add_part(p, lane, (extent + p->schedule.lanes - 1) / p->schedule.lanes,
+			        p->schedule.lanes);
 		else
 			add_part(p, order[i], extent, 1);
 	}
@@ -215,7 +245,10 @@ static void add_reductions(struct scheduler *p, int lane)
 		if (!p->kernel->loop[l].reduction)
 			continue;
 		if (l == lane)
-			add_part(p, l, (p->kernel->loop[l].extent + p->schedule.lanes - 1) / p->schedule.lanes, p->schedule.lanes);
+			add_part(p, l,
+			        (p->kernel->loop[l].extent + p->schedule.lanes - 1) /
+			                p->schedule.lanes,
+			        p->schedule.lanes);
 		else
 			add_part(p, l, p->kernel->loop[l].extent, 1);
 	}
@@ -230,11 +263,13 @@ static int64_t interleave(int64_t trips, int64_t already)
 	return trips;
 }
 
-/* As a contraction unit gives row_unroll: a tile of them after the other, in each a word of every row before the next word. */
+/* As a contraction unit gives row_unroll: a tile of them after the other, in each a word of
+ * every row before the next word. */
 static void order_rows(struct scheduler *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
-	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1), count = result_order(p, order);
+	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1);
+	int count = result_order(p, order);
 	int64_t tile = count ? token_tile(kernel->loop[order[0]].extent, false) : 1;
 	if (count && kernel->loop[order[0]].extent > tile)
 		add_part(p, order[0], kernel->loop[order[0]].extent / tile, tile);
@@ -243,7 +278,9 @@ static void order_rows(struct scheduler *p, int lane)
 		add_part(p, order[i], i ? kernel->loop[order[i]].extent : tile, 1);
 }
 
-/* The innermost loop of those that the sums walk, where these are of few real terms: additions to the same one are apart then, and beside a unit of one token nobody waits for them.  -1: none. */
+/* The innermost loop of those that the sums walk, where these are of few real terms: additions
+ * to the same one are apart then, and beside a unit of one token nobody waits for them.  -1:
+ * none. */
 static int loop_inside(const struct scheduler *p, const int *order, int count, int lane)
 {
 	const struct kernel *kernel = p->kernel;
@@ -251,7 +288,8 @@ static int loop_inside(const struct scheduler *p, const int *order, int count, i
 	for (int l = 0; l < kernel->loops; l++)
 		terms *= kernel->loop[l].reduction ? kernel->loop[l].extent : 1;
 	for (int i = count - 1; i >= 0 && terms <= FEW_TERMS && type_is_real(kernel->type); i--)
-		if (order[i] != lane && kernel->loop[order[i]].extent > 1 && !kernel->loop[order[i]].run_time)
+		if (order[i] != lane && kernel->loop[order[i]].extent > 1 &&
+		        !kernel->loop[order[i]].run_time)
 			return order[i];
 	return -1;
 }
@@ -260,22 +298,32 @@ static void order_reduction(struct scheduler *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
 	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1);
-	int count = result_order(p, order), largest = largest_operand(p);
+	int count = result_order(p, order);
+	int largest = largest_operand(p);
 	bool lane_parallel = lane >= 0 && !kernel->loop[lane].reduction;
-	int inside = lane_parallel && engine_is_single_token(p->op) ? loop_inside(p, order, count, lane) : -1;
+	int inside = lane_parallel && engine_is_single_token(p->op)
+	        ? loop_inside(p, order, count, lane)
+	        : -1;
 	int64_t reuse = 1;
 	for (int i = 0; i < count; i++) {
-		bool used = order[i] != inside && (largest < 0 || kernel->operand[largest].stride[order[i]] || !lane_parallel);
+		bool used = order[i] != inside &&
+		        (largest < 0 || kernel->operand[largest].stride[order[i]] ||
+		                !lane_parallel);
 		if (order[i] != lane && used)
 			add_part(p, order[i], kernel->loop[order[i]].extent, 1);
 		else if (order[i] != lane)
 			reuse *= kernel->loop[order[i]].extent;
 	}
-	int64_t trips = 1, inner = 1;
+	int64_t trips = 1;
+	int64_t inner = 1;
 	if (lane_parallel) {
 		trips = (kernel->loop[lane].extent + p->schedule.lanes - 1) / p->schedule.lanes;
-		int64_t least = (INTERLEAVE + reuse - 1) / reuse;     /* of `inner`; a multiple of more could pad by whole outer trips, which no port can name */
-		p->schedule.padded = p->schedule.padded || (can_pad(p, lane) && trips > PAD_FROM * least && interleave(trips, reuse) > PAD_FROM * least);
+		/* of `inner`; a multiple of more could pad by whole outer trips, which no port
+		 * can name */
+		int64_t least = (INTERLEAVE + reuse - 1) / reuse;
+		p->schedule.padded = p->schedule.padded ||
+		        (can_pad(p, lane) && trips > PAD_FROM * least &&
+		                interleave(trips, reuse) > PAD_FROM * least);
 		if (p->schedule.padded)
 			trips = (trips + least - 1) / least * least;
 		inner = interleave(trips, reuse);
@@ -283,16 +331,25 @@ static void order_reduction(struct scheduler *p, int lane)
 	}
 	add_reductions(p, lane);
 	for (int i = 0; i < count; i++)
-		if (order[i] != lane && lane_parallel && (order[i] == inside || (largest >= 0 && !kernel->operand[largest].stride[order[i]])))
+		if (order[i] != lane && lane_parallel &&
+		        (order[i] == inside ||
+		                (largest >= 0 && !kernel->operand[largest].stride[order[i]])))
 			add_part(p, order[i], kernel->loop[order[i]].extent, 1);
 	if (lane_parallel)
 		add_part(p, lane, inner, p->schedule.lanes);
 }
 
-static struct schedule schedule_within(struct module *module, const struct op *op, const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
+static struct schedule schedule_within(struct module *module, const struct op *op,
+        const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
 {
-	struct scheduler p = {.module = module, .op = op, .kernel = op->kernel, .operand_location = operand_location, .most_lanes = most_lanes, .is_only_stored = is_only_stored};
-	p.schedule.part = ARENA_ARRAY(module->arena, struct schedule_part, 2 * op->kernel->loops + 4);
+	struct scheduler p = { .module = module,
+		.op = op,
+		.kernel = op->kernel,
+		.operand_location = operand_location,
+		.most_lanes = most_lanes,
+		.is_only_stored = is_only_stored };
+	p.schedule.part =
+	        ARENA_ARRAY(module->arena, struct schedule_part, 2 * op->kernel->loops + 4);
 	p.schedule.lanes = p.schedule.row_unroll = 1;
 	int lane = choose_lane(&p);
 	if (op->kernel->tile_outermost)
@@ -308,12 +365,15 @@ static struct schedule schedule_within(struct module *module, const struct op *o
 	return p.schedule;
 }
 
-struct schedule schedule_kernel(struct module *module, const struct op *op, const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
+struct schedule schedule_kernel(struct module *module, const struct op *op,
+        const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
 {
 	if (op->kernel->ordered)
 		return schedule_listed(module, op, most_lanes);
-	struct schedule schedule = schedule_within(module, op, operand_location, is_only_stored, most_lanes);
+	struct schedule schedule =
+	        schedule_within(module, op, operand_location, is_only_stored, most_lanes);
 	while (schedule.lanes > 1 && !schedule_fits(module, op, &schedule))
-		schedule = schedule_within(module, op, operand_location, is_only_stored, schedule.lanes / 2);
+		schedule = schedule_within(
+		        module, op, operand_location, is_only_stored, schedule.lanes / 2);
 	return schedule;
 }

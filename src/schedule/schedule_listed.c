@@ -1,14 +1,15 @@
-/* The schedule of a kernel whose maker has listed its loops in the order in which they should run (kernel.h, `ordered`): only widths are chosen.
- * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives row_unroll: several sums side by side, of words that lie
- * one after the other.  Otherwise the latter gives the lanes; where words hold several points of the innermost reduction of integers one
- * after the other, that one gives row_unroll: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its row_unroll, takes its words
- * just as they come. */
+/* The schedule of a kernel whose maker has listed its loops in the order in which they should
+ * run (kernel.h, `ordered`): only widths are chosen. If the last loop is a reduction it is the
+ * lane loop, and the loop along which the result is contiguous gives row_unroll: several sums
+ * side by side, of words that lie one after the other.  Otherwise the latter gives the lanes;
+ * where words hold several points of the innermost reduction of integers one after the other,
+ * that one gives row_unroll: terms that are added at once.  So a kernel that has the same loops
+ * as the maker of its operand, and lanes for its row_unroll, takes its words just as they come. */
 #include "ir/workload.h"
 #include "base/number.h"
 #include "ir/kernel_edit.h"
 #include "options/pass_context.h"
 #include "schedule/kernel_schedule.h"
-
 
 /* Is the loop contiguous wherever it is used? */
 static bool contiguous(const struct op *op, int loop)
@@ -24,36 +25,43 @@ static int64_t widest_bits(const struct op *op, int lane)
 {
 	int64_t bits = op->kernel->result.stride[lane] ? type_bits(op->kernel->type) : 1;
 	for (int j = 0; j < op->operands; j++)
-		if (op->kernel->operand[j].stride[lane] && type_bits(type_scalar(op->operand[j]->type)) > bits)
+		if (op->kernel->operand[j].stride[lane] &&
+		        type_bits(type_scalar(op->operand[j]->type)) > bits)
 			bits = type_bits(type_scalar(op->operand[j]->type));
 	return bits;
 }
 
-/* Rows: contiguous in the result; whatever also runs along the lanes has its row_unroll behind each other. */
+/* Rows: contiguous in the result; whatever also runs along the lanes has its row_unroll behind
+ * each other. */
 static bool rows_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
-	if (row < 0 || kernel->loop[row].reduction || kernel->loop[row].run_time || kernel->result.stride[row] != 1 || kernel_is_guarded(op, row))
+	if (row < 0 || kernel->loop[row].reduction || kernel->loop[row].run_time ||
+	        kernel->result.stride[row] != 1 || kernel_is_guarded(op, row))
 		return false;
 	if (body_has(&kernel->post, OP_INDEX))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;
-		if (stride[row] && stride[row] < (stride[lane] ? kernel->loop[lane].extent : INT64_MAX))
+		if (stride[row] &&
+		        stride[row] < (stride[lane] ? kernel->loop[lane].extent : INT64_MAX))
 			return false;
 	}
 	return true;
 }
 
-/* Terms at once, before whole parallel lanes: whatever runs along both has the terms' lanes behind each other. */
+/* Terms at once, before whole parallel lanes: whatever runs along both has the terms' lanes
+ * behind each other. */
 static bool terms_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
-	if (row < 0 || kernel->loop[row].run_time || kernel_is_guarded(op, row) || kernel->combine == OP_NONE || type_is_real(kernel->type))
+	if (row < 0 || kernel->loop[row].run_time || kernel_is_guarded(op, row) ||
+	        kernel->combine == OP_NONE || type_is_real(kernel->type))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;
-		if (stride[row] && (stride[lane] ? stride[row] < kernel->loop[lane].extent : stride[row] != 1))
+		if (stride[row] &&
+		        (stride[lane] ? stride[row] < kernel->loop[lane].extent : stride[row] != 1))
 			return false;
 	}
 	return true;
@@ -68,32 +76,50 @@ static int contiguous_loop(const struct kernel *kernel)
 	return loop;
 }
 
-static struct schedule schedule_rows(struct module *module, const struct op *op, int64_t most_lanes, bool row_unroll)
+static struct schedule schedule_rows(
+        struct module *module, const struct op *op, int64_t most_lanes, bool row_unroll)
 {
 	const struct kernel *kernel = op->kernel;
-	int row = contiguous_loop(kernel), lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1 : row;
-	struct schedule schedule = {.part = ARENA_ARRAY(module->arena, struct schedule_part, kernel->loops + 3), .lanes = 1, .row_unroll = 1};
+	int row = contiguous_loop(kernel);
+	int lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1
+	                                                                      : row;
+	struct schedule schedule = { .part = ARENA_ARRAY(module->arena, struct schedule_part,
+		                             kernel->loops + 3),
+		.lanes = 1,
+		.row_unroll = 1 };
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t words = lane < 0 ? 1 : (engine_is_single_token(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op, lane), most = most_lanes < words ? most_lanes : words;
+	int64_t words = lane < 0
+	        ? 1
+	        : (engine_is_single_token(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op, lane);
+	int64_t most = most_lanes < words ? most_lanes : words;
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		schedule.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (row_unroll && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
-		schedule.row_unroll = power_of_two_in(kernel->loop[row].extent, most_lanes / schedule.lanes);
+	if (row_unroll && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent &&
+	        (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
+		schedule.row_unroll =
+		        power_of_two_in(kernel->loop[row].extent, most_lanes / schedule.lanes);
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t step = l == lane ? schedule.lanes : l == row ? schedule.row_unroll : 1;
 		if (kernel->loop[l].extent > step || step == 1)
-			schedule.part[schedule.parts++] = (struct schedule_part){.source = l, .trip = kernel->loop[l].extent / step, .step = step};
+			schedule.part[schedule.parts++] = (struct schedule_part){
+				.source = l, .trip = kernel->loop[l].extent / step, .step = step
+			};
 	}
 	if (schedule.row_unroll > 1)
-		schedule.part[schedule.parts++] = (struct schedule_part){.source = row, .trip = schedule.row_unroll, .step = 1};
+		schedule.part[schedule.parts++] = (struct schedule_part){
+			.source = row, .trip = schedule.row_unroll, .step = 1
+		};
 	if (schedule.lanes > 1)
-		schedule.part[schedule.parts++] = (struct schedule_part){.source = lane, .trip = schedule.lanes, .step = 1};
+		schedule.part[schedule.parts++] =
+		        (struct schedule_part){ .source = lane, .trip = schedule.lanes, .step = 1 };
 	return schedule;
 }
 
 struct schedule schedule_listed(struct module *module, const struct op *op, int64_t most_lanes)
 {
 	struct schedule schedule = schedule_rows(module, op, most_lanes, true);
-	return schedule.row_unroll == 1 || schedule_fits(module, op, &schedule) ? schedule : schedule_rows(module, op, most_lanes, false);
+	return schedule.row_unroll == 1 || schedule_fits(module, op, &schedule)
+	        ? schedule
+	        : schedule_rows(module, op, most_lanes, false);
 }

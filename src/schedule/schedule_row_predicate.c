@@ -1,50 +1,67 @@
-/* Rows of zeros that need not come.  An operand whose maker fills its rows up (stream.fill) has, of a launch of few rows, zeros in most turns of the loops that walk them; a plan that walks
- * the rows in order can leave these turns out.  A turn of several rows is left out where none of them came; ir/launch_tokens.h says which come: tiles of min(n, tile) rows. */
+/* Rows of zeros that need not come.  An operand whose maker fills its rows up (stream.fill) has,
+ * of a launch of few rows, zeros in most turns of the loops that walk them; a plan that walks
+ * the rows in order can leave these turns out.  A turn of several rows is left out where none of
+ * them came; ir/launch_tokens.h says which come: tiles of min(n, tile) rows. */
 #include "ir/launch_tokens.h"
 #include "ir/kernel_edit.h"
 #include "schedule/kernel_schedule.h"
 #include "itensor/element_sequence.h"
 
-static const struct run_time_trip *token_count_of(struct arena *arena, const char *symbol, int64_t tile, int64_t most)
+static const struct run_time_trip *token_count_of(
+        struct arena *arena, const char *symbol, int64_t tile, int64_t most)
 {
 	struct run_time_trip *count = ARENA_NEW(arena, struct run_time_trip);
-	*count = (struct run_time_trip){.symbol = symbol, .tile = tile, .most = most};
+	*count = (struct run_time_trip){ .symbol = symbol, .tile = tile, .most = most };
 	return count;
 }
 
-int schedule_token_counts(struct arena *arena, const struct row_predicate *row_predicate, const struct run_time_trip **count)
+int schedule_token_counts(struct arena *arena, const struct row_predicate *row_predicate,
+        const struct run_time_trip **count)
 {
-	int64_t tile = row_predicate->rows.tile, most = row_predicate->rows.most, outer = row_predicate->step > tile ? row_predicate->step : tile;
+	int64_t tile = row_predicate->rows.tile;
+	int64_t most = row_predicate->rows.most;
+	int64_t outer = row_predicate->step > tile ? row_predicate->step : tile;
 	int counts = 0;
 	if (outer < most)
 		count[counts++] = token_count_of(arena, row_predicate->symbol, outer, most / outer);
 	if (row_predicate->step < tile)
-		count[counts++] = token_count_of(arena, row_predicate->symbol, row_predicate->step, tile / row_predicate->step);
+		count[counts++] = token_count_of(arena, row_predicate->symbol, row_predicate->step,
+		        tile / row_predicate->step);
 	return counts;
 }
 
-/* Rows that a turn of the part moves on, as many as parts of `inside` rows further in walk; 0: it walks none.  -1: it walks them in another way. */
-static int64_t tokens_moved(const struct op *op, const struct schedule *schedule, int part, int operand, int axis, int64_t inside)
+/* Rows that a turn of the part moves on, as many as parts of `inside` rows further in walk; 0:
+ * it walks none.  -1: it walks them in another way. */
+static int64_t tokens_moved(const struct op *op, const struct schedule *schedule, int part,
+        int operand, int axis, int64_t inside)
 {
 	const struct schedule_part *of = &schedule->part[part];
 	const struct access *access = &op->kernel->operand[operand];
 	const struct guard_range *guard = access_guard(access, of->source);
-	int64_t stride = access->stride[of->source] * of->step, trip = guard ? guard->high - guard->low : of->trip, step;
+	int64_t stride = access->stride[of->source] * of->step;
+	int64_t trip = guard ? guard->high - guard->low : of->trip;
+	int64_t step;
 	if (!stride || trip == 1)
 		return 0;
 	int dim = schedule_data_dim(op->operand[operand]->type, stride, trip, &step);
 	if (dim >= 0 && dim != axis)
 		return 0;
-	return dim < 0 || guard || step != inside || op->kernel->loop[of->source].run_time ? -1 : step;
+	return dim < 0 || guard || step != inside || op->kernel->loop[of->source].run_time ? -1
+	                                                                                   : step;
 }
 
-const struct row_predicate *schedule_row_predicate(struct arena *arena, const struct op *op, const struct schedule *schedule, int operand)
+const struct row_predicate *schedule_row_predicate(
+        struct arena *arena, const struct op *op, const struct schedule *schedule, int operand)
 {
 	const struct op *fill = op->operand[operand]->def;
-	if (!fill || fill->code != OP_PAD_TOKENS || fill->parent != op->parent || schedule->padded || kernel_is_post_operand(op->kernel, operand) || op->kernel->operand[operand].index_operand >= 0)
+	if (!fill || fill->code != OP_PAD_TOKENS || fill->parent != op->parent ||
+	        schedule->padded || kernel_is_post_operand(op->kernel, operand) ||
+	        op->kernel->operand[operand].index_operand >= 0)
 		return NULL;
 	int axis = (int)attr_integer_or(fill, KEY_AXIS, 0);
-	int64_t most = op->operand[operand]->type->shape[axis], inside = 1, word = 0;
+	int64_t most = op->operand[operand]->type->shape[axis];
+	int64_t inside = 1;
+	int64_t word = 0;
 	struct row_predicate *row_predicate = ARENA_NEW(arena, struct row_predicate);
 	row_predicate->weight = ARENA_ARRAY(arena, int64_t, schedule->parts + 1);
 	bool ended = false;
@@ -67,13 +84,19 @@ const struct row_predicate *schedule_row_predicate(struct arena *arena, const st
 	return word && inside == most && !straddles ? row_predicate : NULL;
 }
 
-const struct type *schedule_padded_type(struct module *module, const struct type *some, const struct type *tensor, int axis, const struct row_predicate *row_predicate)
+const struct type *schedule_padded_type(struct module *module, const struct type *some,
+        const struct type *tensor, int axis, const struct row_predicate *row_predicate)
 {
 	struct arena *arena = module->arena;
 	const struct run_time_trip *count[2];
-	int rank = tensor->rank, dims = 0, counts = schedule_token_counts(arena, row_predicate, count);
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, rank + 2), *step = ARENA_ARRAY(arena, int64_t, rank + 2), lanes = stream_lanes(some);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, rank + 2);
+	int rank = tensor->rank;
+	int dims = 0;
+	int counts = schedule_token_counts(arena, row_predicate, count);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, rank + 2);
+	int64_t *step = ARENA_ARRAY(arena, int64_t, rank + 2);
+	int64_t lanes = stream_lanes(some);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, rank + 2);
 	int *data = ARENA_ARRAY(arena, int, rank + 2);
 	for (int d = 0; d < rank; d++) {
 		int64_t word = d == rank - 1 ? lanes : 1;

@@ -29,7 +29,9 @@ static void add_job(struct blake2 *hash, const struct parallelism_job *job)
 	add_number(hash, job->number);
 	if (!job->number)
 		return;
-	const double numbers[] = {job->run, job->part, job->tile, job->before, job->after, job->first, job->cycles, job->last, job->burst_part, job->collect_cycles, job->transit};
+	const double numbers[] = { job->run, job->part, job->tile, job->before, job->after,
+		job->first, job->cycles, job->last, job->burst_part, job->collect_cycles,
+		job->transit };
 	add_reals(hash, sizeof numbers / sizeof *numbers, numbers);
 }
 
@@ -39,15 +41,18 @@ static int extents_of(const struct parallelism_space *space)
 	return space->improves_long_extent ? PARALLELISM_PRICED : space->extents;
 }
 
-static void add_option(struct blake2 *hash, const struct parallelism_space *space, const struct parallelism_kernel *kernel, const struct parallelism_option *option)
+static void add_option(struct blake2 *hash, const struct parallelism_space *space,
+        const struct parallelism_kernel *kernel, const struct parallelism_option *option)
 {
-	const int64_t numbers[] = {option->parallelism.bulk, option->parallelism.ports, option->lanes, option->row_unroll, option->dsp, option->lut, option->out};
+	const int64_t numbers[] = { option->parallelism.bulk, option->parallelism.ports,
+		option->lanes, option->row_unroll, option->dsp, option->lut, option->out };
 	blake2_add(hash, numbers, sizeof numbers);
 	blake2_add(hash, option->in, sizeof *option->in * (size_t)kernel->operands);
 	add_real(hash, option->depth);
 	for (int e = 0; e < extents_of(space); e++) {
 		const struct parallelism_timing *timing = &option->timing[e];
-		const double times[] = {option->cycles[e], option->prefetch[e], option->shared[e], timing->first, timing->buffered};
+		const double times[] = { option->cycles[e], option->prefetch[e], option->shared[e],
+			timing->first, timing->buffered };
 		add_reals(hash, sizeof times / sizeof *times, times);
 		add_reals(hash, kernel->operands, timing->need);
 		add_reals(hash, kernel->operands, timing->taken);
@@ -56,7 +61,8 @@ static void add_option(struct blake2 *hash, const struct parallelism_space *spac
 
 static void add_operand(struct blake2 *hash, const struct parallelism_kernel *kernel, int j)
 {
-	const int64_t numbers[] = {kernel->source[j], kernel->post_operand[j], kernel->carried[j], kernel->entry[j]};
+	const int64_t numbers[] = { kernel->source[j], kernel->post_operand[j], kernel->carried[j],
+		kernel->entry[j] };
 	blake2_add(hash, numbers, sizeof numbers);
 	add_reals(hash, PARALLELISM_PRICED, kernel->buffered[j].part);
 	add_job(hash, &kernel->job[j]);
@@ -65,9 +71,11 @@ static void add_operand(struct blake2 *hash, const struct parallelism_kernel *ke
 	add_real(hash, kernel->part[j].high);
 }
 
-static void add_parallelism_kernel(struct blake2 *hash, const struct parallelism_space *space, const struct parallelism_kernel *kernel)
+static void add_parallelism_kernel(struct blake2 *hash, const struct parallelism_space *space,
+        const struct parallelism_kernel *kernel)
 {
-	const int64_t numbers[] = {kernel->operands, kernel->loop, kernel->follows, kernel->options, kernel->interleave, kernel->row, kernel->interleaved};
+	const int64_t numbers[] = { kernel->operands, kernel->loop, kernel->follows,
+		kernel->options, kernel->interleave, kernel->row, kernel->interleaved };
 	blake2_add(hash, numbers, sizeof numbers);
 	for (int j = 0; j < kernel->operands; j++)
 		add_operand(hash, kernel, j);
@@ -77,11 +85,15 @@ static void add_parallelism_kernel(struct blake2 *hash, const struct parallelism
 		add_numbers(hash, space->kernel[kernel->follows].options, kernel->follow);
 }
 
-struct search_key parallelism_search_key(const struct parallelism_space *space, int64_t points, const int *choice)
+struct search_key parallelism_search_key(
+        const struct parallelism_space *space, int64_t points, const int *choice)
 {
 	struct blake2 hash;
 	struct search_key search_key;
-	const int64_t numbers[] = {'w', points, space->kernels, space->loops, space->budget.dsp, space->budget.lut, space->budget.ports, space->extents, space->jobs, space->stages, space->few_tokens, space->improves_long_extent, space->single_token, space->prices_by_best, space->speeds_up_ends};
+	const int64_t numbers[] = { 'w', points, space->kernels, space->loops, space->budget.dsp,
+		space->budget.lut, space->budget.ports, space->extents, space->jobs, space->stages,
+		space->few_tokens, space->improves_long_extent, space->single_token,
+		space->prices_by_best, space->speeds_up_ends };
 	blake2_start(&hash);
 	blake2_add(&hash, numbers, sizeof numbers);
 	for (int e = 0; e < extents_of(space); e++) {
@@ -92,7 +104,8 @@ struct search_key parallelism_search_key(const struct parallelism_space *space, 
 	add_real(&hash, space->weight_load_cycles);
 	add_reals(&hash, PARALLELISM_PRICED, space->states);
 	for (int l = 0; l < space->loops; l++) {
-		const int64_t loop[] = {space->loop[l].first, space->loop[l].end, space->loop[l].layers};
+		const int64_t loop[] = { space->loop[l].first, space->loop[l].end,
+			space->loop[l].layers };
 		blake2_add(&hash, loop, sizeof loop);
 		add_real(&hash, space->loop[l].engine_cycles);
 	}
@@ -121,7 +134,9 @@ static void add_order_list(struct blake2 *hash, const struct loop_order_list *li
 
 static void add_value(struct blake2 *hash, const struct loop_order_value *value)
 {
-	const int64_t numbers[] = {value->elements, value->bytes, value->writer, value->fixed, value->copies, value->crossing, value->streams, value->stored, value->lanes, value->lane_stride, (int64_t)value->reader.count};
+	const int64_t numbers[] = { value->elements, value->bytes, value->writer, value->fixed,
+		value->copies, value->crossing, value->streams, value->stored, value->lanes,
+		value->lane_stride, (int64_t)value->reader.count };
 	blake2_add(hash, numbers, sizeof numbers);
 	for (size_t i = 0; i < value->reader.count; i++) {
 		add_number(hash, value->reader.data[i].kernel);
@@ -133,14 +148,15 @@ static void add_value(struct blake2 *hash, const struct loop_order_value *value)
 
 static void add_loop_order_kernel(struct blake2 *hash, const struct loop_order_kernel *kernel)
 {
-	const int64_t numbers[] = {kernel->operands, kernel->value, kernel->carried, kernel->options};
+	const int64_t numbers[] = { kernel->operands, kernel->value, kernel->carried,
+		kernel->options };
 	blake2_add(hash, numbers, sizeof numbers);
 	add_numbers(hash, kernel->operands, kernel->source);
 	for (int j = 0; j < kernel->operands; j++)
 		add_number(hash, kernel->post_operand[j]);
 	for (int o = 0; o < kernel->options; o++) {
 		const struct loop_order_option *option = &kernel->option[o];
-		const int64_t own[] = {option->result, option->accumulators, option->holds_sums};
+		const int64_t own[] = { option->result, option->accumulators, option->holds_sums };
 		blake2_add(hash, own, sizeof own);
 		add_numbers(hash, kernel->operands, option->operand);
 		blake2_add(hash, option->lag, sizeof *option->lag * (size_t)kernel->operands);
@@ -151,7 +167,7 @@ struct search_key loop_order_search_key(const struct loop_order_graph *graph, in
 {
 	struct blake2 hash;
 	struct search_key search_key;
-	const int64_t numbers[] = {'o', points, graph->kernels, graph->values, graph->spills};
+	const int64_t numbers[] = { 'o', points, graph->kernels, graph->values, graph->spills };
 	blake2_start(&hash);
 	blake2_add(&hash, numbers, sizeof numbers);
 	for (int k = 0; k < graph->kernels; k++)
@@ -164,7 +180,8 @@ struct search_key loop_order_search_key(const struct loop_order_graph *graph, in
 
 /* --- answers */
 
-bool search_cache_lookup(const struct map *search_cache, const struct search_key *search_key, int count, int *choice)
+bool search_cache_lookup(
+        const struct map *search_cache, const struct search_key *search_key, int count, int *choice)
 {
 	const int *known = search_cache ? map_get(search_cache, search_key->hex) : NULL;
 	if (known)
@@ -172,8 +189,10 @@ bool search_cache_lookup(const struct map *search_cache, const struct search_key
 	return known != NULL;
 }
 
-void search_cache_store(struct map *search_cache, const struct search_key *search_key, int count, const int *choice)
+void search_cache_store(
+        struct map *search_cache, const struct search_key *search_key, int count, const int *choice)
 {
 	if (search_cache)
-		map_set(search_cache, search_key->hex, arena_copy(search_cache->arena, choice, sizeof *choice * (size_t)count));
+		map_set(search_cache, search_key->hex,
+		        arena_copy(search_cache->arena, choice, sizeof *choice * (size_t)count));
 }

@@ -1,11 +1,14 @@
-/* Where the elements of a tensor value come from while streams are made, and what follows from that for the schedules of kernels. */
+/* Where the elements of a tensor value come from while streams are made, and what follows from
+ * that for the schedules of kernels. */
 #include "ports/memory_image.h"
 #include "schedule/tensor_sources.h"
 #include "ir/launch_tokens.h"
 #include "ir/workload.h"
 
-#define ON_CHIP_MAX_ELEMENTS 16384       /* elements of a tensor that is kept on chip rather than read again */
-#define REREAD_MIN_ELEMENTS 16384     /* elements that would be read again, from which on it is: a row for each of some tokens */
+/* elements of a tensor that is kept on chip rather than read again */
+#define ON_CHIP_MAX_ELEMENTS 16384
+/* elements that would be read again, from which on it is: a row for each of some tokens */
+#define REREAD_MIN_ELEMENTS 16384
 
 struct tensor_source *tensor_source_of(const struct value *value)
 {
@@ -24,7 +27,8 @@ const struct value *loop_yield_of(const struct value *value)
 const struct type *stream_tensor(const struct value *stream)
 {
 	const struct value *value = stream;
-	while (!value->def) {                     /* carried by a rolled layer: what goes in has the same tensor */
+	/* carried by a rolled layer: what goes in has the same tensor */
+	while (!value->def) {
 		const struct op *loop = value->block->parent;
 		value = loop->operand[2 + value->index];
 	}
@@ -38,22 +42,26 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 	return natural_order_to(module, tensor, NULL, PORT_BITS);
 }
 
-/* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip` says; in words of at most `word`. */
+/* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip`
+ * says; in words of at most `word`. */
 struct points {
 	int64_t first, tile, most, word;
-	const struct run_time_trip *trip, *each;      /* each: of what lies in a tile */
+	const struct run_time_trip *trip, *each; /* each: of what lies in a tile */
 };
 
 static struct points points_of(struct arena *arena, const struct attr *dims, int d, int64_t extent)
 {
-	const struct attr *dim = dims ? dims->items[d].value : NULL, *symbol = dim ? attr_item(dim, KEY_SYMBOL) : NULL;
-	struct points points = {.tile = 1, .most = extent, .word = INT64_MAX};
-	struct run_time_trip trip = {.tile = 1, .most = extent};
+	const struct attr *dim = dims ? dims->items[d].value : NULL;
+	const struct attr *symbol = dim ? attr_item(dim, KEY_SYMBOL) : NULL;
+	struct points points = { .tile = 1, .most = extent, .word = INT64_MAX };
+	struct run_time_trip trip = { .tile = 1, .most = extent };
 	if (!dim || (dim->kind == ATTR_STRING && !*dim->text))
 		return points;
 	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
 	if (dim->kind == ATTR_DICTIONARY) {
-		points = (struct points){attr_item(dim, KEY_FIRST)->integer, attr_item(dim, KEY_TILE)->integer, attr_item(dim, KEY_MOST)->integer, attr_item_integer(dim, KEY_MAX_WORD, INT64_MAX), NULL, NULL};
+		points = (struct points){ attr_item(dim, KEY_FIRST)->integer,
+			attr_item(dim, KEY_TILE)->integer, attr_item(dim, KEY_MOST)->integer,
+			attr_item_integer(dim, KEY_MAX_WORD, INT64_MAX), NULL, NULL };
 		trip.tile = points.tile;
 		trip.most = points.most;
 		trip.plus = symbol ? attr_item(dim, KEY_PLUS)->integer : 0;
@@ -61,7 +69,9 @@ static struct points points_of(struct arena *arena, const struct attr *dims, int
 	if (trip.symbol && points.most > 1)
 		points.trip = arena_copy(arena, &trip, sizeof trip);
 	if (dim->kind == ATTR_DICTIONARY && attr_item(dim, KEY_BOUNDED_TILES) && points.tile > 1) {
-		const struct run_time_trip each = {.symbol = trip.symbol, .plus = trip.plus, .tile = 1, .most = points.tile};
+		const struct run_time_trip each = {
+			.symbol = trip.symbol, .plus = trip.plus, .tile = 1, .most = points.tile
+		};
 		points.each = arena_copy(arena, &each, sizeof each);
 	}
 	return points;
@@ -82,29 +92,43 @@ int64_t *narrowed_rows(struct arena *arena, int results, const int64_t *rows, in
 /* Points of the dim outside the last one that are in a word as well, of which it has all. */
 static int64_t word_rows(const struct points *points, int64_t extent, int64_t most)
 {
-	int64_t rows = 1, last = points->tile > 1 ? points->tile : points->trip ? 1 : points->most;
+	int64_t rows = 1;
+	int64_t last = points->tile > 1 ? points->tile : points->trip ? 1 : points->most;
 	most = most < points->word ? most : points->word;
-	while (2 * rows <= most && last % (2 * rows) == 0 && points->first % (2 * rows) == 0 && extent % (2 * rows) == 0)
+	while (2 * rows <= most && last % (2 * rows) == 0 && points->first % (2 * rows) == 0 &&
+	        extent % (2 * rows) == 0)
 		rows *= 2;
 	return rows;
 }
 
-const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits)
+const struct type *natural_order_to(
+        struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits)
 {
-	int rank = tensor->rank, count = 0, wide = 2 * rank;
+	int rank = tensor->rank;
+	int count = 0;
+	int wide = 2 * rank;
 	const struct type *scalar = type_scalar(tensor);
-	struct points points = rank ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1]) : (struct points){.tile = 1, .most = 1, .word = 1};
-	int64_t lanes = 1, last = points.tile > 1 ? points.tile : points.most, most = bits / type_bits(scalar), more = 1;
+	struct points points = rank
+	        ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1])
+	        : (struct points){ .tile = 1, .most = 1, .word = 1 };
+	int64_t lanes = 1;
+	int64_t last = points.tile > 1 ? points.tile : points.most;
+	int64_t most = bits / type_bits(scalar);
+	int64_t more = 1;
 	most = most < points.word ? most : points.word;
 	while (2 * lanes <= most && last % (2 * lanes) == 0 && points.first % (2 * lanes) == 0)
 		lanes *= 2;
 	if (rank > 1 && lanes == tensor->shape[rank - 1]) {
 		points = points_of(module->arena, dims, rank - 2, tensor->shape[rank - 2]);
-		more = word_rows(&points, tensor->shape[rank - 2], bits > PORT_BITS ? most / lanes : 1);
+		more = word_rows(
+		        &points, tensor->shape[rank - 2], bits > PORT_BITS ? most / lanes : 1);
 	}
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide + 1), *step = ARENA_ARRAY(module->arena, int64_t, wide + 1);
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, rank + 1), *rows = affine_rows(module->arena, wide, rank + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, wide + 1);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide + 1);
+	int64_t *step = ARENA_ARRAY(module->arena, int64_t, wide + 1);
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, rank + 1);
+	int64_t *rows = affine_rows(module->arena, wide, rank + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(module->arena, const struct run_time_trip *, wide + 1);
 	for (int d = 0; d < rank; d++) {
 		int64_t word = shape[d] = d == rank - 1 ? lanes : d == rank - 2 ? more : 1;
 		points = points_of(module->arena, dims, d, tensor->shape[d]);
@@ -122,17 +146,22 @@ const struct type *natural_order_to(struct module *module, const struct type *te
 		trip[count] = (points.tile > 1 ? points.tile : points.most) / word;
 		step[count++] = word;
 	}
-	const struct type *tile = lanes * more == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
+	const struct type *tile =
+	        lanes * more == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
 	int results = rank ? rank : 1;
-	return type_canonical(module, tile, count, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, wide, count));
+	return type_canonical(module, tile, count, trip, run_time, step, results,
+	        narrowed_rows(module->arena, results, rows, wide, count));
 }
 
 enum operand_location *operand_locations(struct arena *arena, const struct op *kernel)
 {
-	enum operand_location *operand_location = ARENA_ARRAY(arena, enum operand_location, kernel->operands + 1);
+	enum operand_location *operand_location =
+	        ARENA_ARRAY(arena, enum operand_location, kernel->operands + 1);
 	for (int j = 0; j < kernel->operands; j++) {
 		const struct tensor_source *tensor_source = tensor_source_of(kernel->operand[j]);
-		operand_location[j] = tensor_source->kind != SOURCE_MEMORY ? LOCATION_ON_CHIP : tensor_source->ordered ? LOCATION_ROW_MAJOR : LOCATION_PACKED;
+		operand_location[j] = tensor_source->kind != SOURCE_MEMORY ? LOCATION_ON_CHIP
+		        : tensor_source->ordered                           ? LOCATION_ROW_MAJOR
+		                                                           : LOCATION_PACKED;
 	}
 	return operand_location;
 }
@@ -149,30 +178,40 @@ bool is_cached_on_chip(double elements, double once)
 }
 
 /* Words of results that the slices can give in turns. */
-int64_t contract_result_lanes(const struct streams *s, const struct contract *contract, const struct type *tensor)
+int64_t contract_result_lanes(
+        const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = contract->lanes;
+	int64_t own = stream_lanes(natural_order(s->module, tensor));
+	int64_t most = contract->lanes;
 	return own < most ? own : most;
 }
 
 struct order order_of_contract(const struct streams *s, const struct op *op)
 {
 	struct contract contract;
-	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t lanes = contract_result_lanes(s, &contract, op->result[0]->type), tile = token_tile(contract.tokens, contract.token_symbol), row = contract.outputs;
+	INVARIANT(s->module->guard, contract_of(op, &contract),
+	        "a contraction whose operands do not fit together");
+	int64_t lanes = contract_result_lanes(s, &contract, op->result[0]->type);
+	int64_t tile = token_tile(contract.tokens, contract.token_symbol);
+	int64_t row = contract.outputs;
 	if (contract.tokens == 1)
 		return order_of_tensor(op->result[0]->type);
-	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
+	const struct order_loop loop[4] = { { contract.tokens / tile, tile * row },
+		{ row / lanes, lanes }, { tile, row }, { lanes, 1 } };
 	return order_of_loops(4, loop);
 }
 
 struct order order_of_group_operand(const struct streams *s, const struct op *op, int operand)
 {
 	struct contract contract;
-	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
+	INVARIANT(s->module->guard, contract_of(op, &contract),
+	        "a contraction whose operands do not fit together");
 	const struct type *tensor = op->operand[operand]->type;
-	int64_t tile = token_tile(contract.tokens, contract.token_symbol), row = type_elements(tensor) / contract.tokens, each = row / contract.groups;
-	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {contract.groups, each}, {tile, row}, {each, 1}};
+	int64_t tile = token_tile(contract.tokens, contract.token_symbol);
+	int64_t row = type_elements(tensor) / contract.tokens;
+	int64_t each = row / contract.groups;
+	const struct order_loop loop[4] = { { contract.tokens / tile, tile * row },
+		{ contract.groups, each }, { tile, row }, { each, 1 } };
 	return contract.tokens > 1 ? order_of_loops(4, loop) : order_of_tensor(tensor);
 }
 
@@ -181,11 +220,17 @@ int64_t weights_bits(const struct block *block, bool layer)
 {
 	int64_t bits = 0;
 	for (const struct op *op = block->first; op; op = op->next)
-		bits += op->code == OP_FOR ? weights_bits(op->region[0], true) : layer && op->code == OP_CONTRACT ? type_elements(op->operand[2]->type) * type_bits(type_scalar(op->operand[2]->type)) : 0;
+		bits += op->code == OP_FOR                 ? weights_bits(op->region[0], true)
+		        : layer && op->code == OP_CONTRACT ? type_elements(op->operand[2]->type) *
+		                type_bits(type_scalar(op->operand[2]->type))
+		                                           : 0;
 	return bits;
 }
 
 bool states_share_weight_port(const struct streams *s, const struct op *main, int64_t bits)
 {
-	return bits && operands_share_weight_port(main) && channel_has_time(weights_bits(main->region[0], false) / (s->context->platform->ports - NON_ENGINE_PORTS), 0, bits);
+	return bits && operands_share_weight_port(main) &&
+	        channel_has_time(weights_bits(main->region[0], false) /
+	                        (s->context->platform->ports - NON_ENGINE_PORTS),
+	                0, bits);
 }

@@ -3,7 +3,7 @@
 #define STC_CYCLE_ACCESS_H
 #include "simulate/cycle_network.h"
 
-#define CYCLE_INLINE static inline __attribute__((always_inline))    /* called for every word */
+#define CYCLE_INLINE static inline __attribute__((always_inline)) /* called for every word */
 
 /* innermost 0 begins a row: the other counters may have changed. */
 static inline uint64_t cycle_condition_bits(struct cycle_condition *condition, int64_t innermost)
@@ -27,12 +27,14 @@ static inline void cycle_issue(struct cycle_pipe *pipe)
 }
 
 /* The condition of an access of an iteration in flight. */
-static inline bool cycle_is_made(const struct cycle_pipe *pipe, const struct cycle_access *access, int64_t iteration)
+static inline bool cycle_is_made(
+        const struct cycle_pipe *pipe, const struct cycle_access *access, int64_t iteration)
 {
 	return access->bit < 0 || (pipe->bits[iteration & pipe->mask] >> access->bit & 1);
 }
 
-static inline void cycle_not_before(int64_t *time, const struct cycle_access **why, int64_t known, const struct cycle_access *access)
+static inline void cycle_not_before(int64_t *time, const struct cycle_access **why, int64_t known,
+        const struct cycle_access *access)
 {
 	if (known > *time) {
 		*time = known;
@@ -45,7 +47,8 @@ static inline int64_t cycle_from_parts(int64_t parts)
 	return (parts + MEMORY_FRACTION - 1) / MEMORY_FRACTION;
 }
 
-CYCLE_INLINE bool cycle_port_time(struct cycle_network *network, const struct cycle_access *access, int64_t *time, const struct cycle_access **why)
+CYCLE_INLINE bool cycle_port_time(struct cycle_network *network, const struct cycle_access *access,
+        int64_t *time, const struct cycle_access **why)
 {
 	struct cycle_port *port = access->port;
 	if (!port->left && !cycle_port_first(network, port))
@@ -54,7 +57,8 @@ CYCLE_INLINE bool cycle_port_time(struct cycle_network *network, const struct cy
 	return true;
 }
 
-CYCLE_INLINE void cycle_port_sample(struct cycle_network *network, const struct cycle_port *port, int64_t time)
+CYCLE_INLINE void cycle_port_sample(
+        struct cycle_network *network, const struct cycle_port *port, int64_t time)
 {
 	if (!network->samples)
 		return;
@@ -62,7 +66,8 @@ CYCLE_INLINE void cycle_port_sample(struct cycle_network *network, const struct 
 	port->moved[time >> network->sample_bits] += port->bytes;
 }
 
-CYCLE_INLINE void cycle_port_make(struct cycle_network *network, const struct cycle_access *access, int64_t time)
+CYCLE_INLINE void cycle_port_make(
+        struct cycle_network *network, const struct cycle_access *access, int64_t time)
 {
 	struct cycle_port *port = access->port;
 	port->next += port->write ? 0 : port->word;
@@ -74,26 +79,35 @@ CYCLE_INLINE void cycle_port_make(struct cycle_network *network, const struct cy
 		cycle_port_end_burst(network, port, time);
 }
 
-/* Moves `time` on to when the access can be made.  false: not known yet, and the process is marked as waiting. */
-CYCLE_INLINE bool cycle_access_time(struct cycle_network *network, struct cycle_process *process, const struct cycle_access *access, int64_t *time, const struct cycle_access **why)
+/* Moves `time` on to when the access can be made.  false: not known yet, and the process is
+ * marked as waiting. */
+CYCLE_INLINE bool cycle_access_time(struct cycle_network *network, struct cycle_process *process,
+        const struct cycle_access *access, int64_t *time, const struct cycle_access **why)
 {
 	struct cycle_channel *channel = access->channel;
 	if (!channel)
-		return cycle_port_time(network, access, time, why) || cycle_unknown(process, access);
+		return cycle_port_time(network, access, time, why) ||
+		        cycle_unknown(process, access);
 	if (access->kind == ACCESS_TAKE || access->kind == ACCESS_ACQUIRE_READ) {
 		if (channel->popped == channel->pushed)
 			return cycle_unknown(process, access);
-		cycle_not_before(time, why, channel->full_at[channel->popped & channel->mask], access);
+		cycle_not_before(
+		        time, why, channel->full_at[channel->popped & channel->mask], access);
 	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_ACQUIRE_WRITE) {
-		if (channel->pushed - channel->popped == channel->limit && cycle_full(network, channel))
+		if (channel->pushed - channel->popped == channel->limit &&
+		        cycle_full(network, channel))
 			return cycle_unknown(process, access);
 		if (channel->pushed >= channel->depth)
-			cycle_not_before(time, why, channel->free_at[(channel->pushed - channel->depth) & channel->mask], access);
+			cycle_not_before(time, why,
+			        channel->free_at[(channel->pushed - channel->depth) &
+			                channel->mask],
+			        access);
 	}
 	return true;
 }
 
-CYCLE_INLINE void cycle_notify(struct cycle_network *network, struct cycle_channel *channel, enum cycle_side side)
+CYCLE_INLINE void cycle_notify(
+        struct cycle_network *network, struct cycle_channel *channel, enum cycle_side side)
 {
 	enum cycle_side other = cycle_other_side(side);
 	if (channel->waiting[other]) {
@@ -102,7 +116,8 @@ CYCLE_INLINE void cycle_notify(struct cycle_network *network, struct cycle_chann
 	}
 }
 
-CYCLE_INLINE void cycle_access_make(struct cycle_network *network, const struct cycle_access *access, int64_t time)
+CYCLE_INLINE void cycle_access_make(
+        struct cycle_network *network, const struct cycle_access *access, int64_t time)
 {
 	struct cycle_channel *channel = access->channel;
 	if (!channel) {
@@ -122,7 +137,8 @@ static inline bool cycle_must_yield(struct cycle_network *network, struct cycle_
 	return process->yielded;
 }
 
-static inline void cycle_ask(struct cycle_network *network, const struct cycle_pipe *pipe, const struct cycle_access *access, int64_t iteration, int64_t time)
+static inline void cycle_ask(struct cycle_network *network, const struct cycle_pipe *pipe,
+        const struct cycle_access *access, int64_t iteration, int64_t time)
 {
 	if (access->kind == ACCESS_LOAD && iteration >= 0 && iteration < pipe->iterations)
 		cycle_port_ask(network, access->port, time);

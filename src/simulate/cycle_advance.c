@@ -1,8 +1,9 @@
-/* How iterations pass a group of a flushing loop.  Most groups are one access to a channel or a read from memory that runs ahead: these pass in runs. */
+/* How iterations pass a group of a flushing loop.  Most groups are one access to a channel or a
+ * read from memory that runs ahead: these pass in runs. */
 #include "simulate/cycle_access.h"
 
-#define SPREAD 0x9e3779b97f4a7c15u    /* bits of conditions over the lists that are kept */
-#define FEW 4                 /* iterations that are no run */
+#define SPREAD 0x9e3779b97f4a7c15u /* bits of conditions over the lists that are kept */
+#define FEW 4                      /* iterations that are no run */
 
 void cycle_next_row(struct cycle_pipe *pipe)
 {
@@ -14,7 +15,8 @@ void cycle_next_row(struct cycle_pipe *pipe)
 	}
 }
 
-void cycle_list_made(const struct cycle_pipe *pipe, const struct cycle_group *group, uint64_t bits, struct cycle_made *made)
+void cycle_list_made(const struct cycle_pipe *pipe, const struct cycle_group *group, uint64_t bits,
+        struct cycle_made *made)
 {
 	made->bits = bits;
 	made->count = 0;
@@ -24,18 +26,22 @@ void cycle_list_made(const struct cycle_pipe *pipe, const struct cycle_group *gr
 }
 
 /* Conditions hold in few ways, one after the other in turn. */
-static inline const struct cycle_made *made_of(const struct cycle_pipe *pipe, const struct cycle_group *group, uint64_t bits)
+static inline const struct cycle_made *made_of(
+        const struct cycle_pipe *pipe, const struct cycle_group *group, uint64_t bits)
 {
-	struct cycle_made *made = &group->made[(bits & group->conditions) * SPREAD >> (64 - CYCLE_MADE_BITS)];
+	struct cycle_made *made =
+	        &group->made[(bits & group->conditions) * SPREAD >> (64 - CYCLE_MADE_BITS)];
 	if (made->bits != (bits & group->conditions))
 		cycle_list_made(pipe, group, bits & group->conditions, made);
 	return made;
 }
 
 /* All accesses of an iteration to the group are made at once.  false: when is not known yet. */
-CYCLE_INLINE bool make_all(struct cycle_network *network, struct cycle_process *process, const struct cycle_made *made, int64_t *time, const struct cycle_access **why)
+CYCLE_INLINE bool make_all(struct cycle_network *network, struct cycle_process *process,
+        const struct cycle_made *made, int64_t *time, const struct cycle_access **why)
 {
-	const struct cycle_access *const *access = made->access, *const *end = access + made->count;
+	const struct cycle_access *const *access = made->access;
+	const struct cycle_access *const *end = access + made->count;
 	for (; access < end; access++)
 		if (!cycle_access_time(network, process, *access, time, why))
 			return false;
@@ -44,32 +50,41 @@ CYCLE_INLINE bool make_all(struct cycle_network *network, struct cycle_process *
 	return true;
 }
 
-/* An iteration at a group: when it would pass if nothing held it up, when it may pass channels and ports aside, when it passes, and what it waits for. */
+/* An iteration at a group: when it would pass if nothing held it up, when it may pass channels
+ * and ports aside, when it passes, and what it waits for. */
 struct passage {
 	int64_t begins, arrives, time;
 	const struct cycle_access *waits;
 };
 
-static inline int64_t begins(const struct cycle_pipe *pipe, const struct cycle_group *group, bool enters)
+static inline int64_t begins(
+        const struct cycle_pipe *pipe, const struct cycle_group *group, bool enters)
 {
-	int64_t comes = !enters ? group->before[group->done & pipe->mask] + group->distance : pipe->start, next = group->time + pipe->interval;
+	int64_t comes =
+	        !enters ? group->before[group->done & pipe->mask] + group->distance : pipe->start;
+	int64_t next = group->time + pipe->interval;
 	return group->done && next > comes ? next : comes;
 }
 
-static inline struct passage arrive(struct cycle_pipe *pipe, const struct cycle_group *group, bool enters)
+static inline struct passage arrive(
+        struct cycle_pipe *pipe, const struct cycle_group *group, bool enters)
 {
 	int64_t first = begins(pipe, group, enters);
-	struct passage p = {.begins = first, .time = first};
+	struct passage p = { .begins = first, .time = first };
 	if (group->next_times && group->done >= group->room)
-		cycle_not_before(&p.time, &p.waits, group->next_times[(group->done - group->room) & pipe->mask], group[1].why);
+		cycle_not_before(&p.time, &p.waits,
+		        group->next_times[(group->done - group->room) & pipe->mask], group[1].why);
 	p.arrives = p.time;
 	if (enters && pipe->issued == group->done)
 		cycle_issue(pipe);
 	return p;
 }
 
-/* Waits are counted where iterations enter; the others show in how late the last one leaves.  false: the process has had its turn. */
-static inline bool leave(struct cycle_network *network, struct cycle_process *process, const struct cycle_pipe *pipe, struct cycle_group *group, bool enters, const struct passage *p)
+/* Waits are counted where iterations enter; the others show in how late the last one leaves.
+ * false: the process has had its turn. */
+static inline bool leave(struct cycle_network *network, struct cycle_process *process,
+        const struct cycle_pipe *pipe, struct cycle_group *group, bool enters,
+        const struct passage *p)
 {
 	group->times[group->done++ & pipe->mask] = group->time = p->time;
 	if (p->waits) {
@@ -83,11 +98,14 @@ static inline bool leave(struct cycle_network *network, struct cycle_process *pr
 }
 
 /* enters: into the first group. */
-CYCLE_INLINE bool pass_one(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, struct cycle_group *group, bool enters)
+CYCLE_INLINE bool pass_one(struct cycle_network *network, struct cycle_process *process,
+        struct cycle_pipe *pipe, struct cycle_group *group, bool enters)
 {
 	struct passage p = arrive(pipe, group, enters);
 	if (!group->only) {
-		if (!make_all(network, process, made_of(pipe, group, pipe->bits[group->done & pipe->mask]), &p.time, &p.waits))
+		if (!make_all(network, process,
+		            made_of(pipe, group, pipe->bits[group->done & pipe->mask]), &p.time,
+		            &p.waits))
 			return false;
 	} else if (cycle_is_made(pipe, group->only, group->done)) {
 		if (!cycle_access_time(network, process, group->only, &p.time, &p.waits))
@@ -108,9 +126,17 @@ struct run {
 	bool enters;
 };
 
-static inline struct run begin_run(const struct cycle_network *network, const struct cycle_pipe *pipe, const struct cycle_group *group, int64_t may)
+static inline struct run begin_run(const struct cycle_network *network,
+        const struct cycle_pipe *pipe, const struct cycle_group *group, int64_t may)
 {
-	struct run run = {.access = group->only, .at = group->done, .may = may, .start = pipe->start, .interval = pipe->interval, .mask = pipe->mask, .distance = group->distance, .room = group->room};
+	struct run run = { .access = group->only,
+		.at = group->done,
+		.may = may,
+		.start = pipe->start,
+		.interval = pipe->interval,
+		.mask = pipe->mask,
+		.distance = group->distance,
+		.room = group->room };
 	run.before = group->before;
 	run.next_times = group->next_times;
 	run.times = group->times;
@@ -125,18 +151,21 @@ static inline struct run begin_run(const struct cycle_network *network, const st
 
 static inline struct passage run_on(const struct run *run, struct cycle_pipe *pipe)
 {
-	int64_t comes = run->enters ? run->start : run->before[run->at & run->mask] + run->distance, next = run->last + run->interval;
-	struct passage p = {.begins = next > comes ? next : comes};
+	int64_t comes = run->enters ? run->start : run->before[run->at & run->mask] + run->distance;
+	int64_t next = run->last + run->interval;
+	struct passage p = { .begins = next > comes ? next : comes };
 	p.time = p.begins;
 	if (run->next_times && run->at >= run->room)
-		cycle_not_before(&p.time, &p.waits, run->next_times[(run->at - run->room) & run->mask], run->next_why);
+		cycle_not_before(&p.time, &p.waits,
+		        run->next_times[(run->at - run->room) & run->mask], run->next_why);
 	p.arrives = p.time;
 	if (run->enters && pipe->issued == run->at)
 		cycle_issue(pipe);
 	return p;
 }
 
-static inline void run_past(struct run *run, struct cycle_network *network, struct cycle_process *process, const struct passage *p)
+static inline void run_past(struct run *run, struct cycle_network *network,
+        struct cycle_process *process, const struct passage *p)
 {
 	run->times[run->at++ & run->mask] = run->last = p->time;
 	if (p->waits) {
@@ -148,7 +177,8 @@ static inline void run_past(struct run *run, struct cycle_network *network, stru
 	}
 }
 
-static inline void end_run(const struct run *run, struct cycle_network *network, struct cycle_process *process, struct cycle_group *group)
+static inline void end_run(const struct run *run, struct cycle_network *network,
+        struct cycle_process *process, struct cycle_group *group)
 {
 	if (run->enters) {
 		network->fuel -= run->at - group->done;
@@ -160,14 +190,20 @@ static inline void end_run(const struct run *run, struct cycle_network *network,
 	group->why = run->why;
 }
 
-static void run_channel(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
+static void run_channel(struct cycle_network *network, struct cycle_process *process,
+        struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
 	struct run run = begin_run(network, pipe, group, may);
 	struct cycle_channel *channel = run.access->channel;
 	bool takes = run.access->kind == ACCESS_TAKE;
-	int64_t *words = takes ? &channel->popped : &channel->pushed, *gives = takes ? channel->free_at : channel->full_at;
-	const int64_t *needs = takes ? channel->full_at : channel->free_at, mask = channel->mask;
-	int64_t begun = *words, word = begun, most = takes ? channel->pushed : channel->popped + channel->limit, ahead = takes ? 0 : channel->depth;
+	int64_t *words = takes ? &channel->popped : &channel->pushed;
+	int64_t *gives = takes ? channel->free_at : channel->full_at;
+	const int64_t *needs = takes ? channel->full_at : channel->free_at;
+	const int64_t mask = channel->mask;
+	int64_t begun = *words;
+	int64_t word = begun;
+	int64_t most = takes ? channel->pushed : channel->popped + channel->limit;
+	int64_t ahead = takes ? 0 : channel->depth;
 	while (run.at < run.may) {
 		struct passage p = run_on(&run, pipe);
 		if (cycle_is_made(pipe, run.access, run.at)) {
@@ -176,7 +212,8 @@ static void run_channel(struct cycle_network *network, struct cycle_process *pro
 				break;
 			}
 			if (word >= ahead)
-				cycle_not_before(&p.time, &p.waits, needs[(word - ahead) & mask], run.access);
+				cycle_not_before(&p.time, &p.waits, needs[(word - ahead) & mask],
+				        run.access);
 			gives[word++ & mask] = p.time + 1;
 		}
 		run_past(&run, network, process, &p);
@@ -188,7 +225,8 @@ static void run_channel(struct cycle_network *network, struct cycle_process *pro
 }
 
 /* Burst by burst. */
-static void run_load(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
+static void run_load(struct cycle_network *network, struct cycle_process *process,
+        struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
 	struct run run = begin_run(network, pipe, group, may);
 	struct cycle_port *port = run.access->port;
@@ -197,7 +235,10 @@ static void run_load(struct cycle_network *network, struct cycle_process *proces
 			cycle_unknown(process, run.access);
 			break;
 		}
-		int64_t first = run.at, end = run.may - first < port->left ? run.may : first + port->left, next = port->next, word = port->word;
+		int64_t first = run.at;
+		int64_t end = run.may - first < port->left ? run.may : first + port->left;
+		int64_t next = port->next;
+		int64_t word = port->word;
 		for (; run.at < end; next += word) {
 			struct passage p = run_on(&run, pipe);
 			cycle_not_before(&p.time, &p.waits, cycle_from_parts(next), run.access);
@@ -213,46 +254,60 @@ static void run_load(struct cycle_network *network, struct cycle_process *proces
 	end_run(&run, network, process, group);
 }
 
-/* Where addresses are not known when the loop begins, an iteration asks for its words when it has come, whether it may pass or not. */
-static void pass_asking(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
+/* Where addresses are not known when the loop begins, an iteration asks for its words when it
+ * has come, whether it may pass or not. */
+static void pass_asking(struct cycle_network *network, struct cycle_process *process,
+        struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
 	int64_t come = group->before ? group[-1].done : pipe->iterations;
 	do {
-		for (int i = group->first; group->done < come && i < group->first + group->count; i++)
-			cycle_ask(network, pipe, &pipe->access[i], group->done, begins(pipe, group, !group->before));
+		for (int i = group->first; group->done < come && i < group->first + group->count;
+		        i++)
+			cycle_ask(network, pipe, &pipe->access[i], group->done,
+			        begins(pipe, group, !group->before));
 	} while (group->done < may && pass_one(network, process, pipe, group, !group->before));
 }
 
-/* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
+/* Iterations before this one may pass the group, channels and ports aside: they have come, and
+ * there is room behind it. */
 static inline int64_t may_pass(const struct cycle_pipe *pipe, const struct cycle_group *group)
 {
 	int64_t come = group->before ? group[-1].done : pipe->iterations;
-	return group->next_times && group[1].done + group->room < come ? group[1].done + group->room : come;
+	return group->next_times && group[1].done + group->room < come ? group[1].done + group->room
+	                                                               : come;
 }
 
-static void pass_run(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
+static void pass_run(struct cycle_network *network, struct cycle_process *process,
+        struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
 	(group->only->port ? run_load : run_channel)(network, process, pipe, group, may);
 }
 
-/* As many iterations pass a group as can, until the process has had its turn.  The oldest go first, so that the first access that cannot be made is the one that the process really waits for. */
-void cycle_advance(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+/* As many iterations pass a group as can, until the process has had its turn.  The oldest go
+ * first, so that the first access that cannot be made is the one that the process really waits
+ * for. */
+void cycle_advance(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
-	struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	struct cycle_group *first = &pipe->group[0];
+	struct cycle_group *last = &pipe->group[pipe->groups - 1];
 	for (bool moved = true; moved && !process->yielded && last->done < pipe->iterations;) {
 		moved = false;
 		process->waits_for = NULL;
 		for (struct cycle_group *group = last; group >= first; group--) {
-			int64_t done = group->done, may = may_pass(pipe, group);
+			int64_t done = group->done;
+			int64_t may = may_pass(pipe, group);
 			if (pipe->asks)
 				pass_asking(network, process, pipe, group, may);
 			else if (group->runs && may - done >= FEW)
 				pass_run(network, process, pipe, group, may);
 			else if (group == first)
-				while (group->done < may && pass_one(network, process, pipe, group, true))
+				while (group->done < may &&
+				        pass_one(network, process, pipe, group, true))
 					;
 			else
-				while (group->done < may && pass_one(network, process, pipe, group, false))
+				while (group->done < may &&
+				        pass_one(network, process, pipe, group, false))
 					;
 			moved |= group->done > done;
 		}

@@ -15,11 +15,16 @@ bool cycle_trips(const struct cycle_network *network, const struct op *loop, int
 	if (*trips >= 0)
 		return true;
 	const struct value *bound = loop->operand[1];
-	const struct attr *attr = bound->def && bound->def->code == OP_CONSTANT ? attr_get(bound->def, KEY_VALUE) : NULL;
+	const struct attr *attr = bound->def && bound->def->code == OP_CONSTANT
+	        ? attr_get(bound->def, KEY_VALUE)
+	        : NULL;
 	*trips = attr ? attr->integer : 0;
 	if (attr && attr->kind == ATTR_INTEGER && *trips >= 0)
 		return true;
-	diag_error(network->module->diag, loop->location, attr ? "a loop of %lld iterations" : "the number of iterations of a loop is not known", (long long)*trips);
+	diag_error(network->module->diag, loop->location,
+	        attr ? "a loop of %lld iterations"
+	             : "the number of iterations of a loop is not known",
+	        (long long)*trips);
 	return diag_note(network->module->diag, "a constant that is not negative");
 }
 
@@ -48,7 +53,11 @@ bool cycle_is_access(const struct op *op)
 
 static enum access_kind kind_of(const struct op *op)
 {
-	static const enum access_kind kinds[OP_COUNT] = {[OP_POP] = ACCESS_TAKE, [OP_PUSH] = ACCESS_PUSH, [OP_MEMREF_LOAD] = ACCESS_LOAD, [OP_MEMREF_STORE] = ACCESS_STORE, [OP_WRITE] = ACCESS_STORE};
+	static const enum access_kind kinds[OP_COUNT] = { [OP_POP] = ACCESS_TAKE,
+		[OP_PUSH] = ACCESS_PUSH,
+		[OP_MEMREF_LOAD] = ACCESS_LOAD,
+		[OP_MEMREF_STORE] = ACCESS_STORE,
+		[OP_WRITE] = ACCESS_STORE };
 	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
 	if (op->code != OP_ACQUIRE && op->code != OP_RELEASE)
 		return kinds[op->code];
@@ -60,7 +69,7 @@ static enum access_kind kind_of(const struct op *op)
 
 struct cycle_access cycle_access_of(const struct op *op)
 {
-	struct cycle_access access = {.kind = kind_of(op), .bit = -1};
+	struct cycle_access access = { .kind = kind_of(op), .bit = -1 };
 	void *data = op_accessed(op)->data;
 	if (!type_is_port(op_accessed(op)->type)) {
 		access.channel = data;
@@ -99,7 +108,7 @@ static struct cycle_step *add_step(struct builder *b, struct cycle_step step)
 static void add_wait(struct builder *b, int64_t cycles)
 {
 	if (cycles)
-		add_step(b, (struct cycle_step){.kind = STEP_WAIT, .cycles = cycles});
+		add_step(b, (struct cycle_step){ .kind = STEP_WAIT, .cycles = cycles });
 }
 
 static void end_loop(struct builder *b)
@@ -117,7 +126,10 @@ static void find_lookback(struct op *op, void *context)
 	struct sliding_window sliding_window;
 	int64_t times;
 	bool *found = context;
-	*found = *found || (timing_run_time(op, &trip, &times) && sliding_window_of(op, trip.symbol, &sliding_window) && sliding_window.layers > 1);
+	*found = *found ||
+	        (timing_run_time(op, &trip, &times) &&
+	                sliding_window_of(op, trip.symbol, &sliding_window) &&
+	                sliding_window.layers > 1);
 }
 
 /* Do loops in it run differently often in different layers? */
@@ -133,15 +145,19 @@ static bool layers_differ(const struct op *loop)
 static void enter_layer(struct cycle_network *network, int layer)
 {
 	const struct attr *list = attr_get(network->module->op, KEY_STREAM_SLIDING_WINDOW);
-	struct extent_value *extent = ARENA_ARRAY(network->arena, struct extent_value, network->extents + list->count);
+	struct extent_value *extent =
+	        ARENA_ARRAY(network->arena, struct extent_value, network->extents + list->count);
 	int count = 0;
 	for (int i = 0; i < list->count; i++) {
 		struct sliding_window sliding_window;
-		if (!sliding_window_named(network->module, attr_item_text(list->items[i].value, KEY_NAME), &sliding_window) || layer >= sliding_window.layers)
+		if (!sliding_window_named(network->module,
+		            attr_item_text(list->items[i].value, KEY_NAME), &sliding_window) ||
+		        layer >= sliding_window.layers)
 			continue;
 		int64_t value = sliding_window.most;
 		timing_extent(sliding_window.symbol, network->extents, network->extent, &value);
-		extent[count++] = (struct extent_value){sliding_window.name, sliding_window_value(&sliding_window, layer, value)};
+		extent[count++] = (struct extent_value){ sliding_window.name,
+			sliding_window_value(&sliding_window, layer, value) };
 	}
 	for (int i = 0; i < network->extents; i++)
 		extent[count++] = network->extent[i];
@@ -171,17 +187,22 @@ static bool build_layers(struct builder *b, const struct op *loop, int64_t layer
 
 static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats)
 {
-	int64_t trips, *counter = ARENA_NEW(b->network->arena, int64_t);
+	int64_t trips;
+	int64_t *counter = ARENA_NEW(b->network->arena, int64_t);
 	if (!cycle_trips(b->network, loop, &trips))
 		return false;
 	if (layers_differ(loop))
 		return build_layers(b, loop, trips, repeats);
 	loop->region[0]->argument[0]->data = counter;
 	size_t start = b->process->steps.count;
-	add_step(b, (struct cycle_step){.kind = STEP_LOOP, .counter = counter, .trips = trips});
+	add_step(b, (struct cycle_step){ .kind = STEP_LOOP, .counter = counter, .trips = trips });
 	if (!build_block(b, loop->region[0], cycle_multiply_counts(repeats, trips)))
 		return false;
-	add_step(b, (struct cycle_step){.kind = STEP_NEXT, .counter = counter, .trips = trips, .target = (int)start + 1});
+	add_step(b,
+	        (struct cycle_step){ .kind = STEP_NEXT,
+	                .counter = counter,
+	                .trips = trips,
+	                .target = (int)start + 1 });
 	b->process->steps.data[start].target = (int)b->process->steps.count;
 	end_loop(b);
 	return true;
@@ -197,7 +218,7 @@ static bool flattens(const struct op *loop)
 
 static bool build_access(struct builder *b, const struct op *op, int64_t repeats)
 {
-	struct cycle_step step = {.kind = STEP_ACCESS, .access = cycle_access_of(op)};
+	struct cycle_step step = { .kind = STEP_ACCESS, .access = cycle_access_of(op) };
 	if (op_is_conditional(op)) {
 		step.condition = ARENA_NEW(b->network->arena, struct cycle_condition);
 		if (!cycle_condition_add(b->network, step.condition, op, &step.access.bit))
@@ -205,12 +226,13 @@ static bool build_access(struct builder *b, const struct op *op, int64_t repeats
 		cycle_condition_finish(b->network->arena, step.condition);
 	}
 	if (step.access.port)
-		step.access.stretch = cycle_stretch_of(step.access.port, op, b->network->platform->memory_latency, 0, NULL, NULL);
+		step.access.stretch = cycle_stretch_of(
+		        step.access.port, op, b->network->platform->memory_latency, 0, NULL, NULL);
 	add_step(b, step);
 	if (step.access.kind == ACCESS_PUSH || step.access.kind == ACCESS_RELEASE_WRITE)
 		cycle_add_words(step.access.channel, repeats);
 	if (step.access.kind == ACCESS_STORE)
-		add_step(b, (struct cycle_step){.kind = STEP_ARRIVAL, .access = step.access});
+		add_step(b, (struct cycle_step){ .kind = STEP_ARRIVAL, .access = step.access });
 	return true;
 }
 
@@ -221,7 +243,7 @@ static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
 	if (op->code == OP_FOR)
 		return build_loop(b, op, repeats);
 	int64_t count = timing_run_time_at(op, b->network->extents, b->network->extent);
-	if (count >= 0) {                     /* conditions may compare with it */
+	if (count >= 0) { /* conditions may compare with it */
 		int64_t *slot = ARENA_NEW(b->network->arena, int64_t);
 		*slot = count;
 		op->result[0]->data = slot;
@@ -258,11 +280,12 @@ static void bind_arguments(struct builder *b, const struct op *call)
 static bool build_process(struct cycle_network *network, const struct op *call)
 {
 	struct cycle_process *process = ARENA_NEW(network->arena, struct cycle_process);
-	struct builder b = {network, process};
+	struct builder b = { network, process };
 	process->number = (int)network->processes.count;
 	process->name = attr_text_or(call, KEY_CALLEE, "");
 	process->function = module_find(network->module, process->name);
-	process->flushes = text_same(attr_text_or(process->function, KEY_STREAM_STYLE, "stp"), "flp");
+	process->flushes =
+	        text_same(attr_text_or(process->function, KEY_STREAM_STYLE, "stp"), "flp");
 	process->rewinding = attr_get(process->function, KEY_STREAM_REWIND);
 	ir_walk(process->function->region[0], forget, NULL);
 	bind_arguments(&b, call);
@@ -271,9 +294,9 @@ static bool build_process(struct cycle_network *network, const struct op *call)
 	if (!build_block(&b, process->function->region[0], 1))
 		return false;
 	if (process->rewinding)
-		add_step(&b, (struct cycle_step){.kind = STEP_DRAIN});
+		add_step(&b, (struct cycle_step){ .kind = STEP_DRAIN });
 	add_wait(&b, PROCESS_CYCLES - PROCESS_CYCLES / 2);
-	add_step(&b, (struct cycle_step){.kind = STEP_END});
+	add_step(&b, (struct cycle_step){ .kind = STEP_END });
 	VEC_PUSH(network->arena, &network->processes, process);
 	return true;
 }
@@ -295,7 +318,8 @@ static void build_channel(struct cycle_network *network, struct op *op)
 
 bool cycle_build(struct cycle_network *network)
 {
-	network->memory = ARENA_ARRAY(network->arena, struct cycle_memory, network->platform->channels);
+	network->memory =
+	        ARENA_ARRAY(network->arena, struct cycle_memory, network->platform->channels);
 	network->tail = feedback_cycles(network->platform, network->main, 1);
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)

@@ -1,5 +1,6 @@
-/* Conditions of accesses: the part of a process that computes them from loop counters, evaluated a row of the innermost loop at a time.
- * A row is made again only where what it depends on beside the innermost counter has changed. */
+/* Conditions of accesses: the part of a process that computes them from loop counters, evaluated
+ * a row of the innermost loop at a time. A row is made again only where what it depends on
+ * beside the innermost counter has changed. */
 #include "simulate/cycle_network.h"
 
 #define BITS 64
@@ -38,7 +39,8 @@ static bool add_constant(struct arena *arena, struct value *value)
 
 static bool add_node(struct arena *arena, struct cycle_condition *condition, struct value *value);
 
-static bool add_operands(struct arena *arena, struct cycle_condition *condition, const struct op *op, struct cycle_node *node)
+static bool add_operands(struct arena *arena, struct cycle_condition *condition,
+        const struct op *op, struct cycle_node *node)
 {
 	node->parts = op->operands;
 	node->part = ARENA_ARRAY(arena, const int64_t *, op->operands + COLUMN_OPERANDS);
@@ -60,7 +62,9 @@ static bool add_node(struct arena *arena, struct cycle_condition *condition, str
 		return value->data != NULL;
 	if (holds(condition, value->def))
 		return true;
-	struct cycle_node node = {.op = value->def, .map = column_map_of(value->def), .function = column_function_of(value->def)};
+	struct cycle_node node = { .op = value->def,
+		.map = column_map_of(value->def),
+		.function = column_function_of(value->def) };
 	if ((!node.function && !node.map) || !add_operands(arena, condition, value->def, &node))
 		return false;
 	if (!value->data)
@@ -78,11 +82,13 @@ static bool add_node(struct arena *arena, struct cycle_condition *condition, str
 
 static bool always(const struct value *when)
 {
-	const struct attr *attr = when->def && when->def->code == OP_CONSTANT ? attr_get(when->def, KEY_VALUE) : NULL;
+	const struct attr *attr =
+	        when->def && when->def->code == OP_CONSTANT ? attr_get(when->def, KEY_VALUE) : NULL;
 	return attr && (attr->kind == ATTR_BOOL || attr->kind == ATTR_INTEGER) && attr->integer;
 }
 
-bool cycle_condition_add(struct cycle_network *network, struct cycle_condition *condition, const struct op *op, int *bit)
+bool cycle_condition_add(struct cycle_network *network, struct cycle_condition *condition,
+        const struct op *op, int *bit)
 {
 	struct diag *diag = network->module->diag;
 	struct value *when = op->operand[0];
@@ -91,7 +97,10 @@ bool cycle_condition_add(struct cycle_network *network, struct cycle_condition *
 	if (always(when))
 		return true;
 	if (!add_node(network->arena, condition, when))
-		return op->code == OP_WRITE || diag_error(diag, location, "when a FIFO is used depends on data: its time cannot be known without running the design");
+		return op->code == OP_WRITE ||
+		        diag_error(diag, location,
+		                "when a FIFO is used depends on data: its time cannot be known "
+		                "without running the design");
 	for (size_t i = 0; i < condition->when.count; i++)
 		if (condition->when.data[i] == when->data)
 			*bit = (int)i;
@@ -201,7 +210,10 @@ static void make_row(struct cycle_condition *condition)
 		for (int i = 0; i < condition->width; i++)
 			condition->same[k][i] = condition->row_key[k];
 	for (int64_t begin = 0; begin < condition->trips; begin += condition->width)
-		make_part(condition, begin, condition->trips - begin < condition->width ? (int)(condition->trips - begin) : condition->width);
+		make_part(condition, begin,
+		        condition->trips - begin < condition->width
+		                ? (int)(condition->trips - begin)
+		                : condition->width);
 	condition->made = true;
 }
 

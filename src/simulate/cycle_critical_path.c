@@ -1,29 +1,33 @@
-/* The critical path: from the end of the last process backwards, always to what came last: through its own work to where it last waited, from there to the process
- * that ended the wait by a word or by room, and so on.  Of a flushing loop, iterations that are inside together are told apart by their times alone. */
+/* The critical path: from the end of the last process backwards, always to what came last:
+ * through its own work to where it last waited, from there to the process that ended the wait by
+ * a word or by room, and so on.  Of a flushing loop, iterations that are inside together are
+ * told apart by their times alone. */
 #include "simulate/cycle_network.h"
 #include <string.h>
 
-#define POINTS 512            /* of the path in which the process with the most cycles is named */
+#define POINTS 512 /* of the path in which the process with the most cycles is named */
 #define HOPS_MOST ((int64_t)1 << 22)
 
 struct path {
 	const struct cycle_network *network;
 	struct cycle_result *result;
-	int64_t begin, end, width;         /* cycles; of a point */
-	int64_t *busy, *memory;   /* [processes] of the point at hand */
+	int64_t begin, end, width; /* cycles; of a point */
+	int64_t *busy, *memory;    /* [processes] of the point at hand */
 	int *via;
 	int64_t point;
 };
 
-struct hop {                  /* what ended the last wait */
+struct hop { /* what ended the last wait */
 	int64_t end, length;
-	const struct cycle_channel *channel;        /* NULL: memory */
+	const struct cycle_channel *channel; /* NULL: memory */
 	const struct cycle_process *next;
 };
 
-static void find_last(const struct cycle_log *log, int64_t time, const struct cycle_channel *channel, enum cycle_side side, struct hop *hop)
+static void find_last(const struct cycle_log *log, int64_t time,
+        const struct cycle_channel *channel, enum cycle_side side, struct hop *hop)
 {
-	size_t low = 0, high = log->runs.count;
+	size_t low = 0;
+	size_t high = log->runs.count;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 		if (log->runs.data[middle].first <= time)
@@ -35,18 +39,22 @@ static void find_last(const struct cycle_log *log, int64_t time, const struct cy
 		return;
 	const struct cycle_wait_run *waits = &log->runs.data[low - 1];
 	int64_t number = waits->count > 1 ? (time - waits->first) / waits->step : 0;
-	int64_t end = waits->first + waits->step * (number < waits->count ? number : waits->count - 1);
+	int64_t end =
+	        waits->first + waits->step * (number < waits->count ? number : waits->count - 1);
 	if (end <= hop->end)
 		return;
-	*hop = (struct hop){end, waits->length, channel, channel ? channel->process[cycle_other_side(side)] : NULL};
+	*hop = (struct hop){ end, waits->length, channel,
+		channel ? channel->process[cycle_other_side(side)] : NULL };
 }
 
-static struct hop last_wait(const struct cycle_network *network, const struct cycle_process *process, int64_t time)
+static struct hop last_wait(
+        const struct cycle_network *network, const struct cycle_process *process, int64_t time)
 {
-	struct hop hop = {.end = -1};
+	struct hop hop = { .end = -1 };
 	for (size_t i = 0; i < process->channels.count; i++) {
 		const struct cycle_channel *channel = process->channels.data[i];
-		enum cycle_side side = channel->process[CYCLE_READER] == process ? CYCLE_READER : CYCLE_WRITER;
+		enum cycle_side side =
+		        channel->process[CYCLE_READER] == process ? CYCLE_READER : CYCLE_WRITER;
 		find_last(&channel->log[side], time, channel, side, &hop);
 	}
 	for (size_t i = 0; i < network->ports.count; i++)
@@ -61,15 +69,21 @@ static void end_point(struct path *path)
 	struct cycle_result *result = path->result;
 	int most = 0;
 	for (int i = 1; i < result->processes; i++)
-		most = path->busy[i] + path->memory[i] > path->busy[most] + path->memory[most] ? i : most;
-	int64_t begin = path->begin + path->point * path->width, end = begin + path->width < path->end ? begin + path->width : path->end;
-	struct cycle_path_segment *last = result->segments ? &result->segment[result->segments - 1] : NULL;
+		most = path->busy[i] + path->memory[i] > path->busy[most] + path->memory[most]
+		        ? i
+		        : most;
+	int64_t begin = path->begin + path->point * path->width;
+	int64_t end = begin + path->width < path->end ? begin + path->width : path->end;
+	struct cycle_path_segment *last =
+	        result->segments ? &result->segment[result->segments - 1] : NULL;
 	if (path->busy[most] + path->memory[most] == 0 || (last && last->process == most)) {
 		if (last)
 			last->begin = begin;
 	} else {
 		last = &result->segment[result->segments++];
-		*last = (struct cycle_path_segment){.process = most, .begin = begin, .end = end, .via = path->via[most]};
+		*last = (struct cycle_path_segment){
+			.process = most, .begin = begin, .end = end, .via = path->via[most]
+		};
 	}
 	if (last) {
 		last->busy += path->busy[most];
@@ -86,7 +100,8 @@ static void add_cycles(struct path *path, int process, int64_t *kind, int64_t fr
 {
 	path->result->on_path[process] += to - from;
 	while (to > from) {
-		int64_t point = (to - 1 - path->begin) / path->width, first = path->begin + point * path->width;
+		int64_t point = (to - 1 - path->begin) / path->width;
+		int64_t first = path->begin + point * path->width;
 		for (; path->point > point; path->point--)
 			end_point(path);
 		first = first > from ? first : from;
@@ -132,14 +147,18 @@ static void reverse_path(struct cycle_result *result)
 	}
 }
 
-void cycle_critical_path(const struct cycle_network *network, struct arena *arena, struct cycle_result *result)
+void cycle_critical_path(
+        const struct cycle_network *network, struct arena *arena, struct cycle_result *result)
 {
 	const struct cycle_process *last = network->last_ended;
 	result->on_path = ARENA_ARRAY(arena, int64_t, result->processes + 1);
 	result->segment = ARENA_ARRAY(arena, struct cycle_path_segment, POINTS + 1);
 	if (!last || !last->ended)
 		return;
-	struct path path = {.network = network, .result = result, .begin = max_cycle(last->began, network->path_from), .end = last->time};
+	struct path path = { .network = network,
+		.result = result,
+		.begin = max_cycle(last->began, network->path_from),
+		.end = last->time };
 	path.width = (path.end - path.begin + POINTS - 1) / POINTS;
 	path.point = path.width ? (path.end - 1 - path.begin) / path.width : 0;
 	path.busy = ARENA_ARRAY(arena, int64_t, result->processes);

@@ -8,11 +8,14 @@ static bool is_missing(const struct cycle_access *access)
 		return false;
 	if (access->kind == ACCESS_TAKE || access->kind == ACCESS_ACQUIRE_READ)
 		return channel->popped == channel->pushed;
-	return (access->kind == ACCESS_PUSH || access->kind == ACCESS_ACQUIRE_WRITE) && channel->pushed - channel->popped == channel->depth;
+	return (access->kind == ACCESS_PUSH || access->kind == ACCESS_ACQUIRE_WRITE) &&
+	        channel->pushed - channel->popped == channel->depth;
 }
 
-/* Of the accesses that hold up a frozen pipeline, the one of the oldest iteration, and of these the first. */
-static const struct cycle_access *oldest(const struct cycle_process *process, const struct cycle_pipe *pipe)
+/* Of the accesses that hold up a frozen pipeline, the one of the oldest iteration, and of these
+ * the first. */
+static const struct cycle_access *oldest(
+        const struct cycle_process *process, const struct cycle_pipe *pipe)
 {
 	const struct cycle_access *found = process->waits_for;
 	const struct cycle_group *group = &pipe->group[pipe->at < pipe->groups ? pipe->at : 0];
@@ -20,8 +23,10 @@ static const struct cycle_access *oldest(const struct cycle_process *process, co
 	for (int i = group->first; i < group->first + group->count; i++) {
 		const struct cycle_access *access = &pipe->access[i];
 		int64_t iteration = pipe->window - pipe->lag[i];
-		bool made = iteration >= 0 && iteration < pipe->iterations && cycle_is_made(pipe, access, iteration);
-		bool older = pipe->lag[i] > longest || (pipe->lag[i] == longest && access->order < found->order);
+		bool made = iteration >= 0 && iteration < pipe->iterations &&
+		        cycle_is_made(pipe, access, iteration);
+		bool older = pipe->lag[i] > longest ||
+		        (pipe->lag[i] == longest && access->order < found->order);
 		if (made && older && is_missing(access)) {
 			longest = pipe->lag[i];
 			found = access;
@@ -33,7 +38,8 @@ static const struct cycle_access *oldest(const struct cycle_process *process, co
 static void find_oldest(struct cycle_process *process)
 {
 	const struct cycle_step *step = &process->steps.data[process->at];
-	if (!process->ended && step->kind == STEP_PIPE && !step->pipe->flushes && !step->pipe->drained)
+	if (!process->ended && step->kind == STEP_PIPE && !step->pipe->flushes &&
+	        !step->pipe->drained)
 		process->waits_for = oldest(process, step->pipe);
 }
 
@@ -44,8 +50,10 @@ static struct cycle_process *waits_on(const struct cycle_process *process)
 	return channel ? channel->process[cycle_other_side(cycle_side_of(access->kind))] : NULL;
 }
 
-/* The first process of the cycle in which the chain of waits closes, or the last one that still waits. */
-static struct cycle_process *find_wait_cycle(const struct cycle_network *network, struct cycle_process *process)
+/* The first process of the cycle in which the chain of waits closes, or the last one that still
+ * waits. */
+static struct cycle_process *find_wait_cycle(
+        const struct cycle_network *network, struct cycle_process *process)
 {
 	for (size_t i = 0; i < network->processes.count; i++) {
 		struct cycle_process *next = waits_on(process);
@@ -54,7 +62,8 @@ static struct cycle_process *find_wait_cycle(const struct cycle_network *network
 		process = next;
 	}
 	struct cycle_process *first = process;
-	for (struct cycle_process *other = waits_on(process); other != process; other = waits_on(other))
+	for (struct cycle_process *other = waits_on(process); other != process;
+	        other = waits_on(other))
 		first = other->number < first->number ? other : first;
 	return first;
 }
@@ -63,14 +72,20 @@ static void add_wait(const struct cycle_process *process, struct cycle_result *r
 {
 	const struct cycle_access *access = process->waits_for;
 	const struct cycle_channel *channel = access->channel;
-	result->wait[result->waits++] = (struct cycle_wait){
-		.process = process->number, .channel = channel->number, .room = cycle_side_of(access->kind) == CYCLE_WRITER, .since = process->time, .depth = channel->run_depth};
+	result->wait[result->waits++] = (struct cycle_wait){ .process = process->number,
+		.channel = channel->number,
+		.room = cycle_side_of(access->kind) == CYCLE_WRITER,
+		.since = process->time,
+		.depth = channel->run_depth };
 }
 
-static void describe(const struct cycle_result *result, const struct cycle_wait *wait, struct text *text)
+static void describe(
+        const struct cycle_result *result, const struct cycle_wait *wait, struct text *text)
 {
 	const struct cycle_channel_result *channel = &result->channel[wait->channel];
-	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name, !wait->room ? (channel->blocks ? "a block of" : "a word of") : "room in", channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
+	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name,
+	        !wait->room ? (channel->blocks ? "a block of" : "a word of") : "room in",
+	        channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
 }
 
 struct cycle_process *cycle_first_stuck(const struct cycle_network *network)
@@ -81,9 +96,12 @@ struct cycle_process *cycle_first_stuck(const struct cycle_network *network)
 	return NULL;
 }
 
-static void add_cycle(struct cycle_network *network, struct text *text, bool *listed, struct cycle_result *result)
+static void add_cycle(
+        struct cycle_network *network, struct text *text, bool *listed, struct cycle_result *result)
 {
-	struct cycle_process *start = find_wait_cycle(network, cycle_first_stuck(network)), *process = start, *next;
+	struct cycle_process *start = find_wait_cycle(network, cycle_first_stuck(network));
+	struct cycle_process *process = start;
+	struct cycle_process *next;
 	do {
 		add_wait(process, result);
 		listed[process->number] = true;
@@ -97,7 +115,8 @@ static void add_cycle(struct cycle_network *network, struct text *text, bool *li
 	result->cycle = result->waits;
 }
 
-/* With one channel as deep as it takes: wherever all wait and it is full, it gets deeper by one.  What is reached does not depend on times, so the depth is the least. */
+/* With one channel as deep as it takes: wherever all wait and it is full, it gets deeper by one.
+ * What is reached does not depend on times, so the depth is the least. */
 static int64_t least_depth(struct cycle_network *network, int channel)
 {
 	struct cycle_channel *grows = network->channels.data[channel];

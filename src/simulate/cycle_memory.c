@@ -1,36 +1,49 @@
 /* Memory ports of the time simulator.
  *
- * Words in a row travel in bursts of at most `burst` words; a request names one burst, and at most `outstanding` bursts of a port are under way.  A channel serves
- * requests in the order of their cycles, those of one cycle in the order of main's ports, each burst whole: word after word as fast as its bandwidth lets it.
- *   Reading: a word that is served in cycle t is at its operation's result at t + latency, which is in the pipeline's depth.  Where the loop's addresses are known when
- *   it begins, requests run ahead of the loop, one a cycle; a burst is over when its last word has been used.  Otherwise each is made when the iteration that wants its
+ * Words in a row travel in bursts of at most `burst` words; a request names one burst, and at
+ * most `outstanding` bursts of a port are under way.  A channel serves requests in the order of
+ * their cycles, those of one cycle in the order of main's ports, each burst whole: word after
+ * word as fast as its bandwidth lets it.
+ *   Reading: a word that is served in cycle t is at its operation's result at t + latency, which
+ *   is in the pipeline's depth.  Where the loop's addresses are known when
+ *   it begins, requests run ahead of the loop, one a cycle; a burst is over when its last word
+ *   has been used.  Otherwise each is made when the iteration that wants its
  *   first word comes to the access, whatever else it waits for there.
- *   Writing: a request is made when the last word of its burst was written; a burst is over `latency` cycles after its last word was served; a loop ends when all are.
- * Requests to a channel of several ports are served once it is certain that no earlier one will come: every other port has made a later one, or is at a later time, or
- * all processes wait.  Then the first request of all is safe, because whatever it lets go on does so later than the request; and so are those behind it that come before
- * anything that a pending one lets go on can make another: what is read takes a latency to its operation's result, what is written one to arrive. */
+ *   Writing: a request is made when the last word of its burst was written; a burst is over
+ *   `latency` cycles after its last word was served; a loop ends when all are. Requests to a
+ *   channel of several ports are served once it is certain that no earlier one will come: every
+ *   other port has made a later one, or is at a later time, or all processes wait.  Then the
+ *   first request of all is safe, because whatever it lets go on does so later than the request;
+ *   and so are those behind it that come before anything that a pending one lets go on can make
+ *   another: what is read takes a latency to its operation's result, what is written one to
+ *   arrive. */
 #include "predict/bundle.h"
 #include "simulate/cycle_access.h"
 
-#define LEVELS_MOST 64        /* loops of a nest that bursts are looked for in */
+#define LEVELS_MOST 64 /* loops of a nest that bursts are looked for in */
 
 /* --- building */
 
-struct linear {               /* a sum of counters; `other`: and of something that is not known when the loop begins */
+/* a sum of counters; `other`: and of something that is not known when the loop begins */
+struct linear {
 	int levels;
 	int64_t *const *counter, *factor;
-	const struct block *body; /* of the loop: what is defined outside it is known when it begins */
+	/* of the loop: what is defined outside it is known when it begins */
+	const struct block *body;
 	bool other;
 };
 
 static void add_terms(struct linear *sum, const struct value *value, int64_t factor)
 {
-	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, KEY_MAP) : NULL;
+	const struct attr *map =
+	        value->def && value->def->code == OP_APPLY ? attr_get(value->def, KEY_MAP) : NULL;
 	for (int i = 0; !value->def && i < sum->levels; i++)
 		sum->factor[i] += value->data == sum->counter[i] ? factor : 0;
-	if (!value->def || value->def->parent != sum->body || attr_get(value->def, KEY_STREAM_WINDOW_GAP))
+	if (!value->def || value->def->parent != sum->body ||
+	        attr_get(value->def, KEY_STREAM_WINDOW_GAP))
 		return;
-	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands) {
+	if (!map || map->kind != ATTR_MAP || map->map.results != 1 ||
+	        map->map.dims != value->def->operands) {
 		sum->other = true;
 		return;
 	}
@@ -50,24 +63,36 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 	return run;
 }
 
-struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struct op *op, int64_t latency, int levels, int64_t *const *counter, const int64_t *trips)
+struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struct op *op,
+        int64_t latency, int levels, int64_t *const *counter, const int64_t *trips)
 {
-	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
+	int64_t factor[LEVELS_MOST] = { 0 };
+	int64_t words = 1;
+	int64_t burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
-	int first = op_access(op) + 1, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
-	struct linear sum = {.levels = known, .counter = counter + (levels - known), .factor = factor, .body = op->parent};
+	int first = op_access(op) + 1;
+	int known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
+	struct linear sum = { .levels = known,
+		.counter = counter + (levels - known),
+		.factor = factor,
+		.body = op->parent };
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
 		words = cycle_multiply_counts(words, trips[i]);
-	struct cycle_stretch stretch = {.run = op->code == OP_WRITE ? 1 : words_in_a_row(&sum, trips + (levels - known)), .prefetches = load && !sum.other, .lead = load ? 0 : latency};
+	struct cycle_stretch stretch = {
+		.run = op->code == OP_WRITE ? 1 : words_in_a_row(&sum, trips + (levels - known)),
+		.prefetches = load && !sum.other,
+		.lead = load ? 0 : latency
+	};
 	stretch.run = stretch.run < 1 ? 1 : stretch.run;
 	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
 	stretch.bursts = words / stretch.run * stretch.bursts_a_run;
 	return stretch;
 }
 
-struct cycle_port *cycle_port_new(struct cycle_network *network, struct cycle_process *process, int number)
+struct cycle_port *cycle_port_new(
+        struct cycle_network *network, struct cycle_process *process, int number)
 {
 	struct cycle_port *port = ARENA_NEW(network->arena, struct cycle_port);
 	port->process = process;
@@ -92,11 +117,19 @@ static bool build_port(struct cycle_network *network, struct cycle_port *port)
 	const struct platform *platform = network->platform;
 	double rate = platform_channel_rate(platform);
 	const struct type *word = network->main->region[0]->argument[port->number]->type->element;
-	const struct attr *channel = function_argument_attr(network->main, port->number, KEY_STREAM_CHANNEL), *name = function_argument_attr(network->main, port->number, KEY_STREAM_PORT);
+	const struct attr *channel =
+	        function_argument_attr(network->main, port->number, KEY_STREAM_CHANNEL);
+	const struct attr *name =
+	        function_argument_attr(network->main, port->number, KEY_STREAM_PORT);
 	port->name = name && name->text ? name->text : "";
-	if (channel && (channel->kind != ATTR_INTEGER || channel->integer < 0 || channel->integer >= platform->channels)) {
-		diag_error(network->module->diag, network->main->location, "port %s is on memory channel %lld", port->name, (long long)channel->integer);
-		return diag_note(network->module->diag, "%s has the channels 0 to %d", platform->name, platform->channels - 1);
+	if (channel &&
+	        (channel->kind != ATTR_INTEGER || channel->integer < 0 ||
+	                channel->integer >= platform->channels)) {
+		diag_error(network->module->diag, network->main->location,
+		        "port %s is on memory channel %lld", port->name,
+		        (long long)channel->integer);
+		return diag_note(network->module->diag, "%s has the channels 0 to %d",
+		        platform->name, platform->channels - 1);
 	}
 	port->channel = channel ? (int)channel->integer : 0;
 	port->memory = &network->memory[port->channel];
@@ -146,7 +179,8 @@ static int64_t length_of(const struct cycle_port *port, int64_t burst)
 
 static void grant(struct cycle_network *network, struct cycle_port *port)
 {
-	int64_t slot = port->granted & port->mask, wanted = port->request[slot] * MEMORY_FRACTION;
+	int64_t slot = port->granted & port->mask;
+	int64_t wanted = port->request[slot] * MEMORY_FRACTION;
 	struct cycle_memory *memory = port->memory;
 	port->start[slot] = wanted > memory->free ? wanted : memory->free;
 	memory->free = port->start[slot] + length_of(port, port->granted) * port->word;
@@ -167,7 +201,8 @@ static int64_t request_of(const struct cycle_port *port)
 	return port->request[port->granted & port->mask];
 }
 
-static bool comes_first(int64_t time, const struct cycle_port *port, int64_t other_time, const struct cycle_port *other)
+static bool comes_first(int64_t time, const struct cycle_port *port, int64_t other_time,
+        const struct cycle_port *other)
 {
 	return time < other_time || (time == other_time && port->number < other->number);
 }
@@ -177,7 +212,8 @@ static struct cycle_port *first_pending(struct cycle_port *const *ports, size_t 
 	struct cycle_port *first = NULL;
 	for (size_t i = 0; i < count; i++) {
 		struct cycle_port *port = ports[i];
-		if (is_pending(port) && (!first || comes_first(request_of(port), port, request_of(first), first)))
+		if (is_pending(port) &&
+		        (!first || comes_first(request_of(port), port, request_of(first), first)))
 			first = port;
 	}
 	return first;
@@ -187,9 +223,12 @@ static bool is_safe(const struct cycle_network *network, const struct cycle_port
 {
 	for (size_t i = 0; i < port->memory->ports.count; i++) {
 		const struct cycle_port *other = port->memory->ports.data[i];
-		bool over = other->process->ended && other->process->launch + 1 >= network->options.launches;
-		int64_t bound = other->last > other->process->bound ? other->last : other->process->bound;
-		if (other != port && !over && !is_pending(other) && !comes_first(request_of(port), port, bound, other))
+		bool over = other->process->ended &&
+		        other->process->launch + 1 >= network->options.launches;
+		int64_t bound =
+		        other->last > other->process->bound ? other->last : other->process->bound;
+		if (other != port && !over && !is_pending(other) &&
+		        !comes_first(request_of(port), port, bound, other))
 			return false;
 	}
 	return true;
@@ -197,17 +236,21 @@ static bool is_safe(const struct cycle_network *network, const struct cycle_port
 
 void cycle_memory_grant(struct cycle_network *network, struct cycle_memory *memory)
 {
-	for (struct cycle_port *port; (port = first_pending(memory->ports.data, memory->ports.count)) && is_safe(network, port);)
+	for (struct cycle_port *port;
+	        (port = first_pending(memory->ports.data, memory->ports.count)) &&
+	        is_safe(network, port);)
 		grant(network, port);
 }
 
-/* Before this cycle, where all processes wait, no other request will come: each would follow from one that is pending. */
+/* Before this cycle, where all processes wait, no other request will come: each would follow
+ * from one that is pending. */
 static int64_t next_unknown(const struct cycle_network *network)
 {
 	int64_t next = INT64_MAX;
 	for (size_t i = 0; i < network->ports.count; i++) {
 		const struct cycle_port *port = network->ports.data[i];
-		int64_t follows = is_pending(port) ? request_of(port) + port->stretch->lead : INT64_MAX;
+		int64_t follows =
+		        is_pending(port) ? request_of(port) + port->stretch->lead : INT64_MAX;
 		next = follows < next ? follows : next;
 	}
 	return next;
@@ -215,14 +258,16 @@ static int64_t next_unknown(const struct cycle_network *network)
 
 bool cycle_memory_grant_first(struct cycle_network *network)
 {
-	struct cycle_port *first = first_pending(network->ports.data, network->ports.count), *port;
+	struct cycle_port *first = first_pending(network->ports.data, network->ports.count);
+	struct cycle_port *port;
 	int64_t end = next_unknown(network);
 	if (!first)
 		return false;
 	grant(network, first);
 	for (size_t i = 0; i < network->ports.count; i++) {
 		const struct cycle_memory *memory = network->ports.data[i]->memory;
-		while ((port = first_pending(memory->ports.data, memory->ports.count)) && request_of(port) < end)
+		while ((port = first_pending(memory->ports.data, memory->ports.count)) &&
+		        request_of(port) < end)
 			grant(network, port);
 	}
 	return true;
@@ -237,11 +282,13 @@ static void post(struct cycle_network *network, struct cycle_port *port, int64_t
 		grant(network, port);
 }
 
-void cycle_port_begin(struct cycle_network *network, struct cycle_port *port, const struct cycle_stretch *stretch, int64_t time)
+void cycle_port_begin(struct cycle_network *network, struct cycle_port *port,
+        const struct cycle_stretch *stretch, int64_t time)
 {
 	port->stretch = stretch;
 	port->posted = port->granted = port->used = port->left = port->next = 0;
-	while (stretch->prefetches && port->posted < stretch->bursts && port->posted < port->outstanding)
+	while (stretch->prefetches && port->posted < stretch->bursts &&
+	        port->posted < port->outstanding)
 		post(network, port, time);
 }
 
@@ -256,7 +303,9 @@ static bool wait_for(struct cycle_port *port)
 /* Cycle in which a burst that was written has arrived. */
 static int64_t arrival(const struct cycle_port *port, int64_t burst)
 {
-	return cycle_from_parts(port->start[burst & port->mask] + length_of(port, burst) * port->word) + port->latency;
+	return cycle_from_parts(
+	               port->start[burst & port->mask] + length_of(port, burst) * port->word) +
+	        port->latency;
 }
 
 void cycle_port_ask(struct cycle_network *network, struct cycle_port *port, int64_t time)
@@ -305,7 +354,8 @@ void cycle_port_end_burst(struct cycle_network *network, struct cycle_port *port
 		post(network, port, time + port->latency);
 }
 
-bool cycle_port_end(struct cycle_network *network, struct cycle_process *process, const struct cycle_access *access)
+bool cycle_port_end(struct cycle_network *network, struct cycle_process *process,
+        const struct cycle_access *access)
 {
 	struct cycle_port *port = access->port;
 	if (!port->write || !port->posted)

@@ -4,10 +4,13 @@
 /* Depths are a run's own. */
 static bool runs(const struct cycle_access *only)
 {
-	return only && (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE || (only->kind == ACCESS_PUSH && only->channel->depth != UNBOUNDED));
+	return only &&
+	        (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE ||
+	                (only->kind == ACCESS_PUSH && only->channel->depth != UNBOUNDED));
 }
 
-static void begin(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+static void begin(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	pipe->running = true;
 	pipe->drained = !pipe->iterations;
@@ -23,12 +26,16 @@ static void begin(struct cycle_network *network, struct cycle_process *process, 
 	}
 	for (int i = 0; !pipe->drained && i < pipe->accesses; i++)
 		if (pipe->access[i].port)
-			cycle_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch, pipe->start + pipe->access[i].stage);
+			cycle_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch,
+			        pipe->start + pipe->access[i].stage);
 }
 
-static bool run_cycle(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe, const struct cycle_group *group)
+static bool run_cycle(struct cycle_network *network, struct cycle_process *process,
+        struct cycle_pipe *pipe, const struct cycle_group *group)
 {
-	int64_t cycle = pipe->window * pipe->interval + group->stage, begins = process->time + cycle - pipe->cycle, time = begins;
+	int64_t cycle = pipe->window * pipe->interval + group->stage;
+	int64_t begins = process->time + cycle - pipe->cycle;
+	int64_t time = begins;
 	const struct cycle_access *why = NULL;
 	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
 		cycle_ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
@@ -36,7 +43,8 @@ static bool run_cycle(struct cycle_network *network, struct cycle_process *proce
 		for (int i = group->first; i < group->first + group->count; i++) {
 			int64_t iteration = pipe->window - pipe->lag[i];
 			const struct cycle_access *access = &pipe->access[i];
-			if (iteration < 0 || iteration >= pipe->iterations || !cycle_is_made(pipe, access, iteration))
+			if (iteration < 0 || iteration >= pipe->iterations ||
+			        !cycle_is_made(pipe, access, iteration))
 				continue;
 			if (pass)
 				cycle_access_make(network, access, time);
@@ -53,7 +61,8 @@ static bool run_cycle(struct cycle_network *network, struct cycle_process *proce
 }
 
 /* Style stp. */
-static bool run_frozen(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+static bool run_frozen(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	process->waits_for = NULL;
 	for (; pipe->window <= pipe->last_window; pipe->window++, pipe->at = 0) {
@@ -84,15 +93,20 @@ static const struct cycle_access *last_reason(const struct cycle_pipe *pipe)
 /* When the next loop's first iteration may enter: behind the last one, which it passes nowhere. */
 static int64_t next_entry(const struct cycle_pipe *pipe)
 {
-	const struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
-	int64_t enters = first->time + pipe->interval, leaves = last->time + 1 - last->stage;
+	const struct cycle_group *first = &pipe->group[0];
+	const struct cycle_group *last = &pipe->group[pipe->groups - 1];
+	int64_t enters = first->time + pipe->interval;
+	int64_t leaves = last->time + 1 - last->stage;
 	return enters > leaves ? enters : leaves;
 }
 
-/* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
-static bool run_flushing(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+/* Style flp.  The oldest iterations go first, so that the first access that cannot be made is
+ * the one that the process really waits for. */
+static bool run_flushing(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
-	struct cycle_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	struct cycle_group *first = &pipe->group[0];
+	struct cycle_group *last = &pipe->group[pipe->groups - 1];
 	cycle_advance(network, process, pipe);
 	if (process->yielded)
 		return false;
@@ -122,15 +136,18 @@ int64_t cycle_pipe_bound(const struct cycle_process *process, const struct cycle
 }
 
 /* What was written has arrived in memory. */
-static bool arrive(struct cycle_network *network, struct cycle_process *process, const struct cycle_pipe *pipe)
+static bool arrive(
+        struct cycle_network *network, struct cycle_process *process, const struct cycle_pipe *pipe)
 {
 	for (int i = 0; i < pipe->accesses; i++)
-		if (pipe->access[i].kind == ACCESS_STORE && !cycle_port_end(network, process, &pipe->access[i]))
+		if (pipe->access[i].kind == ACCESS_STORE &&
+		        !cycle_port_end(network, process, &pipe->access[i]))
 			return cycle_unknown(process, &pipe->access[i]);
 	return true;
 }
 
-bool cycle_pipe_run(struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
+bool cycle_pipe_run(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	if (!pipe->running)
 		begin(network, process, pipe);

@@ -2,17 +2,21 @@
 #include "simulate/cycle_network.h"
 
 /* A second access through one port goes through its twin. */
-static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe, struct cycle_access *access, const struct op *op)
+static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe,
+        struct cycle_access *access, const struct op *op)
 {
 	for (int i = 0; i < access->order - 1; i++)
 		if (pipe->access[i].port == access->port)
 			access->port = cycle_port_twin(network, access->port);
-	access->stretch = cycle_stretch_of(access->port, op, network->platform->memory_latency, pipe->levels, pipe->counter, pipe->trips);
+	access->stretch = cycle_stretch_of(access->port, op, network->platform->memory_latency,
+	        pipe->levels, pipe->counter, pipe->trips);
 	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.prefetches;
 }
 
-/* Stages of the accesses, and the depth: the longest way through the body.  value->id: when a value is ready. */
-static void schedule(struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
+/* Stages of the accesses, and the depth: the longest way through the body.  value->id: when a
+ * value is ready. */
+static void schedule(
+        struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
 {
 	int count = 0;
 	for (const struct op *op = body->first; op; op = op->next)
@@ -21,7 +25,8 @@ static void schedule(struct cycle_network *network, struct cycle_pipe *pipe, con
 	for (const struct op *op = body->first; op; op = op->next) {
 		int64_t ready = 0;
 		for (int i = 0; i < op->operands; i++)
-			if (op->operand[i]->def && op->operand[i]->def->parent == body && op->operand[i]->id > ready)
+			if (op->operand[i]->def && op->operand[i]->def->parent == body &&
+			        op->operand[i]->id > ready)
 				ready = op->operand[i]->id;
 		if (cycle_is_access(op)) {
 			struct cycle_access *access = &pipe->access[pipe->accesses++];
@@ -38,13 +43,15 @@ static void schedule(struct cycle_network *network, struct cycle_pipe *pipe, con
 	}
 }
 
-static bool add_conditions(struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
+static bool add_conditions(
+        struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
 {
 	struct cycle_access *access = pipe->access;
 	pipe->condition.innermost = pipe->counter[pipe->levels - 1];
 	pipe->condition.trips = pipe->trips[pipe->levels - 1];
 	for (const struct op *op = body->first; op; op = op->next) {
-		if (op_is_conditional(op) && !cycle_condition_add(network, &pipe->condition, op, &access->bit))
+		if (op_is_conditional(op) &&
+		        !cycle_condition_add(network, &pipe->condition, op, &access->bit))
 			return false;
 		access += cycle_is_access(op);
 	}
@@ -62,7 +69,9 @@ static void sort_accesses(struct cycle_pipe *pipe)
 	for (int i = 1; i < pipe->accesses; i++) {
 		struct cycle_access moved = pipe->access[i];
 		int j = i;
-		for (; j && group_key(pipe, pipe->access[j - 1].stage) > group_key(pipe, moved.stage); j--)
+		for (; j &&
+		        group_key(pipe, pipe->access[j - 1].stage) > group_key(pipe, moved.stage);
+		        j--)
 			pipe->access[j] = pipe->access[j - 1];
 		pipe->access[j] = moved;
 	}
@@ -73,11 +82,12 @@ static void make_groups(struct arena *arena, struct cycle_pipe *pipe)
 {
 	pipe->group = ARENA_ARRAY(arena, struct cycle_group, pipe->accesses + 1);
 	if (pipe->flushes)
-		pipe->group[pipe->groups++] = (struct cycle_group){0};
+		pipe->group[pipe->groups++] = (struct cycle_group){ 0 };
 	for (int i = 0; i < pipe->accesses; i++) {
 		int64_t key = group_key(pipe, pipe->access[i].stage);
 		if (!pipe->groups || pipe->group[pipe->groups - 1].stage != key)
-			pipe->group[pipe->groups++] = (struct cycle_group){.first = i, .stage = key};
+			pipe->group[pipe->groups++] =
+			        (struct cycle_group){ .first = i, .stage = key };
 		pipe->group[pipe->groups - 1].count++;
 	}
 }
@@ -86,11 +96,13 @@ static void make_groups(struct arena *arena, struct cycle_pipe *pipe)
 static void make_made(struct arena *arena, const struct cycle_pipe *pipe, struct cycle_group *group)
 {
 	for (int i = group->first; i < group->first + group->count; i++)
-		group->conditions |= pipe->access[i].bit < 0 ? 0 : (uint64_t)1 << pipe->access[i].bit;
+		group->conditions |=
+		        pipe->access[i].bit < 0 ? 0 : (uint64_t)1 << pipe->access[i].bit;
 	group->only = group->count == 1 ? &pipe->access[group->first] : NULL;
 	group->made = ARENA_ARRAY(arena, struct cycle_made, CYCLE_MADE);
 	for (int k = 0; k < CYCLE_MADE; k++) {
-		group->made[k].access = ARENA_ARRAY(arena, const struct cycle_access *, group->count + 1);
+		group->made[k].access =
+		        ARENA_ARRAY(arena, const struct cycle_access *, group->count + 1);
 		cycle_list_made(pipe, group, 0, &group->made[k]);
 	}
 }
@@ -117,7 +129,9 @@ static void make_rings(struct arena *arena, struct cycle_pipe *pipe)
 		most = pipe->lag[i] > most ? pipe->lag[i] : most;
 	}
 	for (int i = 0; i + 1 < pipe->groups; i++)
-		pipe->group[i].room = (pipe->group[i + 1].stage - pipe->group[i].stage + pipe->interval - 1) / pipe->interval;
+		pipe->group[i].room =
+		        (pipe->group[i + 1].stage - pipe->group[i].stage + pipe->interval - 1) /
+		        pipe->interval;
 	for (pipe->ring = 1; pipe->ring <= most + pipe->groups;)
 		pipe->ring *= 2;
 	pipe->mask = pipe->ring - 1;
@@ -126,7 +140,8 @@ static void make_rings(struct arena *arena, struct cycle_pipe *pipe)
 		make_flushing(arena, pipe);
 }
 
-/* Of a flushing loop that only reads where iterations enter, nothing shows until they come to the next group, or until it may read on. */
+/* Of a flushing loop that only reads where iterations enter, nothing shows until they come to
+ * the next group, or until it may read on. */
 static void set_leads(struct cycle_pipe *pipe, int64_t latency)
 {
 	const struct cycle_group *first = &pipe->group[0];
@@ -137,11 +152,14 @@ static void set_leads(struct cycle_pipe *pipe, int64_t latency)
 		pipe->access[i].stretch.lead = first[1].stage < latency ? first[1].stage : latency;
 }
 
-bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process, const struct op *loop, int64_t repeats)
+bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process,
+        const struct op *loop, int64_t repeats)
 {
 	struct arena *arena = network->arena;
 	struct cycle_pipe *pipe = ARENA_NEW(arena, struct cycle_pipe);
-	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(inner->region[0]))
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE)
+	                ? NULL
+	                : timing_only_loop(inner->region[0]))
 		pipe->levels++;
 	pipe->counter = ARENA_ARRAY(arena, int64_t *, pipe->levels);
 	pipe->trips = ARENA_ARRAY(arena, int64_t, pipe->levels);
@@ -170,8 +188,10 @@ bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *proce
 			pipe->last_window = pipe->iterations - 1 + pipe->lag[i];
 	for (int i = 0; i < pipe->accesses; i++)
 		if (pipe->access[i].kind == ACCESS_PUSH)
-			cycle_add_words(pipe->access[i].channel, cycle_multiply_counts(pipe->iterations, repeats));
-	network->events = cycle_add_counts(network->events, cycle_multiply_counts(pipe->iterations, repeats));
-	VEC_PUSH(arena, &process->steps, ((struct cycle_step){.kind = STEP_PIPE, .pipe = pipe}));
+			cycle_add_words(pipe->access[i].channel,
+			        cycle_multiply_counts(pipe->iterations, repeats));
+	network->events =
+	        cycle_add_counts(network->events, cycle_multiply_counts(pipe->iterations, repeats));
+	VEC_PUSH(arena, &process->steps, ((struct cycle_step){ .kind = STEP_PIPE, .pipe = pipe }));
 	return true;
 }

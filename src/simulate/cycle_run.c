@@ -1,7 +1,9 @@
 /* Runs the processes of a network in turn, each until it needs a time that is not known. */
 #include "simulate/cycle_access.h"
 
-#define FUEL ((int64_t)1 << 14)       /* iterations of one turn: keeps processes together, so that unbounded FIFOs need no more room than they must */
+/* iterations of one turn: keeps processes together, so that unbounded FIFOs need no more room
+ * than they must */
+#define FUEL ((int64_t)1 << 14)
 #define SLOTS_LEAST 16
 
 /* --- channels */
@@ -13,10 +15,12 @@ static void make_room(struct cycle_network *network, struct cycle_channel *chann
 		return;
 	for (slots = slots < SLOTS_LEAST ? SLOTS_LEAST : slots; slots < words;)
 		slots *= 2;
-	int64_t *full_at = ARENA_ARRAY(network->arena, int64_t, slots), *free_at = ARENA_ARRAY(network->arena, int64_t, slots);
+	int64_t *full_at = ARENA_ARRAY(network->arena, int64_t, slots);
+	int64_t *free_at = ARENA_ARRAY(network->arena, int64_t, slots);
 	for (int64_t k = channel->popped; k < channel->pushed; k++)
 		full_at[k & (slots - 1)] = channel->full_at[k & channel->mask];
-	for (int64_t k = channel->popped > channel->mask ? channel->popped - channel->mask - 1 : 0; k < channel->popped; k++)
+	for (int64_t k = channel->popped > channel->mask ? channel->popped - channel->mask - 1 : 0;
+	        k < channel->popped; k++)
 		free_at[k & (slots - 1)] = channel->free_at[k & channel->mask];
 	channel->full_at = full_at;
 	channel->free_at = free_at;
@@ -48,14 +52,23 @@ bool cycle_full(struct cycle_network *network, struct cycle_channel *channel)
 	return false;
 }
 
-/* Counts the words held, as far as both ends are known; a word that comes while another one goes finds it still there. */
+/* Counts the words held, as far as both ends are known; a word that comes while another one goes
+ * finds it still there. */
 void cycle_count_words(struct cycle_network *network, struct cycle_channel *channel)
 {
-	const int64_t *full_at = channel->full_at, *free_at = channel->free_at;
-	int64_t push = channel->counted_push, pop = channel->counted_pop, pushed = channel->pushed, popped = channel->popped, mask = channel->mask, most = channel->most;
+	const int64_t *full_at = channel->full_at;
+	const int64_t *free_at = channel->free_at;
+	int64_t push = channel->counted_push;
+	int64_t pop = channel->counted_pop;
+	int64_t pushed = channel->pushed;
+	int64_t popped = channel->popped;
+	int64_t mask = channel->mask;
+	int64_t most = channel->most;
 	struct cycle_occupancy occupancy = cycle_occupancy_of(network, channel);
 	while (push < pushed && pop < popped) {
-		int64_t full = full_at[push & mask], free = free_at[pop & mask], words = push - pop;
+		int64_t full = full_at[push & mask];
+		int64_t free = free_at[pop & mask];
+		int64_t words = push - pop;
 		if (full > free) {
 			cycle_set_occupancy(network, channel, &occupancy, free, words);
 			pop++;
@@ -81,7 +94,9 @@ void cycle_wake(struct cycle_network *network, struct cycle_process *process)
 		return;
 	process->queued = true;
 	size_t place = network->first + network->queued++;
-	network->queue[place < network->processes.count ? place : place - network->processes.count] = process;
+	network->queue[place < network->processes.count ? place
+	                                                : place - network->processes.count] =
+	        process;
 }
 
 bool cycle_unknown(struct cycle_process *process, const struct cycle_access *access)
@@ -93,13 +108,15 @@ bool cycle_unknown(struct cycle_process *process, const struct cycle_access *acc
 	return false;
 }
 
-static bool run_access(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_access(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	const struct cycle_access *why = NULL;
 	int64_t begins = process->time;
 	bool again = process->waits_for == &step->access;
 	process->waits_for = NULL;
-	if (step->access.bit >= 0 && !(cycle_condition_bits(step->condition, 0) >> step->access.bit & 1))
+	if (step->access.bit >= 0 &&
+	        !(cycle_condition_bits(step->condition, 0) >> step->access.bit & 1))
 		return true;
 	if (step->access.port && !again) {
 		cycle_port_begin(network, step->access.port, &step->access.stretch, process->time);
@@ -115,15 +132,19 @@ static bool run_access(struct cycle_network *network, struct cycle_process *proc
 	return true;
 }
 
-static bool run_arrival(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_arrival(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	process->waits_for = NULL;
-	return cycle_port_end(network, process, &step->access) || cycle_unknown(process, &step->access);
+	return cycle_port_end(network, process, &step->access) ||
+	        cycle_unknown(process, &step->access);
 }
 
-typedef bool step_function(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step);
+typedef bool step_function(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step);
 
-static bool run_loop(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_loop(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	*step->counter = 0;
@@ -132,7 +153,8 @@ static bool run_loop(struct cycle_network *network, struct cycle_process *proces
 	return true;
 }
 
-static bool run_next(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_next(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	if (++*step->counter < step->trips)
@@ -140,19 +162,22 @@ static bool run_next(struct cycle_network *network, struct cycle_process *proces
 	return true;
 }
 
-static bool run_wait(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_wait(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	process->time += step->cycles;
 	return true;
 }
 
-static bool run_pipe(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_pipe(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	return cycle_pipe_run(network, process, step->pipe);
 }
 
-static bool run_drain(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_drain(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	(void)network;
 	(void)step;
@@ -181,7 +206,8 @@ static void end_launch(struct cycle_network *network, int64_t time)
 		network->launches_done = network->options.launches;
 		return;
 	}
-	network->first_cycles = network->launches_done++ ? network->first_cycles : time + network->tail;
+	network->first_cycles =
+	        network->launches_done++ ? network->first_cycles : time + network->tail;
 	if (network->launches_done == network->options.launches)
 		return;
 	network->launch_began = time + network->tail + network->options.gap;
@@ -189,7 +215,8 @@ static void end_launch(struct cycle_network *network, int64_t time)
 		begin_launch(network, network->processes.data[i], network->launch_began);
 }
 
-static bool run_end(struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
+static bool run_end(
+        struct cycle_network *network, struct cycle_process *process, struct cycle_step *step)
 {
 	const struct cycle_options *options = &network->options;
 	(void)step;
@@ -211,7 +238,14 @@ static bool run_end(struct cycle_network *network, struct cycle_process *process
 /* --- running */
 
 static step_function *const step_functions[] = {
-	[STEP_LOOP] = run_loop, [STEP_NEXT] = run_next, [STEP_WAIT] = run_wait, [STEP_ACCESS] = run_access, [STEP_ARRIVAL] = run_arrival, [STEP_PIPE] = run_pipe, [STEP_DRAIN] = run_drain, [STEP_END] = run_end,
+	[STEP_LOOP] = run_loop,
+	[STEP_NEXT] = run_next,
+	[STEP_WAIT] = run_wait,
+	[STEP_ACCESS] = run_access,
+	[STEP_ARRIVAL] = run_arrival,
+	[STEP_PIPE] = run_pipe,
+	[STEP_DRAIN] = run_drain,
+	[STEP_END] = run_end,
 };
 
 static void resume(struct cycle_network *network, struct cycle_process *process)
@@ -223,7 +257,8 @@ static void resume(struct cycle_network *network, struct cycle_process *process)
 	for (size_t i = 0; i < process->channels.count; i++)
 		cycle_count_words(network, process->channels.data[i]);
 	if (process->ports.count)
-		process->bound = step->kind == STEP_PIPE ? cycle_pipe_bound(process, step->pipe) : process->time;
+		process->bound = step->kind == STEP_PIPE ? cycle_pipe_bound(process, step->pipe)
+		                                         : process->time;
 	for (size_t i = 0; i < process->ports.count; i++)
 		cycle_memory_grant(network, process->ports.data[i]->memory);
 	if (process->yielded)
@@ -243,7 +278,8 @@ static bool stopped(struct cycle_network *network)
 {
 	const struct cycle_options *options = &network->options;
 	if (options->progress)
-		options->progress(options->user, network->done, network->events * options->launches);
+		options->progress(
+		        options->user, network->done, network->events * options->launches);
 	return options->stop && *options->stop;
 }
 

@@ -1,11 +1,14 @@
-/* What the time simulator keeps over time: points of equal distance, which doubles where the run is longer than they reach; and when waits ended. */
+/* What the time simulator keeps over time: points of equal distance, which doubles where the run
+ * is longer than they reach; and when waits ended. */
 #include "simulate/cycle_network.h"
 
 #define LOGGED_MOST ((size_t)1 << 22)
 
 static int64_t *add_series(struct cycle_network *network, bool most)
 {
-	struct cycle_series series = {.data = ARENA_ARRAY(network->options.arena, int64_t, network->samples), .most = most};
+	struct cycle_series series = {
+		.data = ARENA_ARRAY(network->options.arena, int64_t, network->samples), .most = most
+	};
 	VEC_PUSH(network->options.arena, &network->series, series);
 	return series.data;
 }
@@ -30,7 +33,8 @@ void cycle_sample_begin(struct cycle_network *network)
 static void halve(const struct cycle_series *series, int samples)
 {
 	for (int i = 0; i < samples; i++) {
-		int64_t left = 2 * i < samples ? series->data[2 * i] : 0, right = 2 * i < samples ? series->data[2 * i + 1] : 0;
+		int64_t left = 2 * i < samples ? series->data[2 * i] : 0;
+		int64_t right = 2 * i < samples ? series->data[2 * i + 1] : 0;
 		series->data[i] = !series->most ? left + right : left > right ? left : right;
 	}
 }
@@ -53,21 +57,27 @@ void cycle_sample_span(struct cycle_network *network, int64_t *data, int64_t fro
 	cycle_sample_reach(network, to - 1);
 	int64_t width = network->sample_cycles;
 	for (int64_t point = from >> network->sample_bits; point * width < to; point++) {
-		int64_t begin = point * width > from ? point * width : from, end = (point + 1) * width < to ? (point + 1) * width : to;
+		int64_t begin = point * width > from ? point * width : from;
+		int64_t end = (point + 1) * width < to ? (point + 1) * width : to;
 		data[point] += end - begin;
 	}
 }
 
-void cycle_sample_occupancy(struct cycle_network *network, struct cycle_channel *channel, int64_t time, int64_t occupancy)
+void cycle_sample_occupancy(struct cycle_network *network, struct cycle_channel *channel,
+        int64_t time, int64_t occupancy)
 {
 	cycle_sample_reach(network, time - 1);
 	int64_t last = (time - 1) >> network->sample_bits;
-	for (int64_t point = channel->occupied_since >> network->sample_bits; occupancy && point <= last; point++)
-		channel->occupancy[point] = occupancy > channel->occupancy[point] ? occupancy : channel->occupancy[point];
+	for (int64_t point = channel->occupied_since >> network->sample_bits;
+	        occupancy && point <= last; point++)
+		channel->occupancy[point] = occupancy > channel->occupancy[point]
+		        ? occupancy
+		        : channel->occupancy[point];
 	channel->occupied_since = time;
 }
 
-static void add_log(struct cycle_network *network, struct cycle_log *log, int64_t end, int64_t length)
+static void add_log(
+        struct cycle_network *network, struct cycle_log *log, int64_t end, int64_t length)
 {
 	struct cycle_wait_run *last = log->runs.count ? &log->runs.data[log->runs.count - 1] : NULL;
 	bool joins = last && last->length == length;
@@ -77,7 +87,7 @@ static void add_log(struct cycle_network *network, struct cycle_log *log, int64_
 		last->count++;
 		return;
 	}
-	if (network->logged == LOGGED_MOST) {       /* too many: the path is known from here on */
+	if (network->logged == LOGGED_MOST) { /* too many: the path is known from here on */
 		for (size_t i = 0; i < network->channels.count; i++)
 			for (int side = 0; side < CYCLE_SIDES; side++)
 				network->channels.data[i]->log[side].runs.count = 0;
@@ -86,17 +96,22 @@ static void add_log(struct cycle_network *network, struct cycle_log *log, int64_
 		network->logged = 0;
 		network->path_from = end;
 	}
-	VEC_PUSH(network->arena, &log->runs, ((struct cycle_wait_run){end, 0, 1, length}));
+	VEC_PUSH(network->arena, &log->runs, ((struct cycle_wait_run){ end, 0, 1, length }));
 	network->logged++;
 }
 
-void cycle_log_stall(struct cycle_network *network, const struct cycle_access *why, int64_t from, int64_t to)
+void cycle_log_stall(
+        struct cycle_network *network, const struct cycle_access *why, int64_t from, int64_t to)
 {
 	if (network->options.path)
-		add_log(network, why->channel ? &why->channel->log[cycle_side_of(why->kind)] : &why->port->log, to, to - from);
+		add_log(network,
+		        why->channel ? &why->channel->log[cycle_side_of(why->kind)]
+		                     : &why->port->log,
+		        to, to - from);
 }
 
-void cycle_log_wait(struct cycle_network *network, struct cycle_process *process, const struct cycle_access *why, int64_t from, int64_t to)
+void cycle_log_wait(struct cycle_network *network, struct cycle_process *process,
+        const struct cycle_access *why, int64_t from, int64_t to)
 {
 	enum cycle_cause cause = cycle_cause_of(why);
 	process->waited[cause] += to - from;

@@ -6,21 +6,25 @@
 
 struct ilp ilp_new(struct arena *arena)
 {
-	return (struct ilp){.arena = arena};
+	return (struct ilp){ .arena = arena };
 }
 
-int ilp_column(struct ilp *ilp, const char *name, double lower, double upper, double cost, bool integer)
+int ilp_column(
+        struct ilp *ilp, const char *name, double lower, double upper, double cost, bool integer)
 {
-	VEC_PUSH(ilp->arena, &ilp->column, ((struct ilp_column){name, lower, upper, cost, integer}));
+	VEC_PUSH(ilp->arena, &ilp->column,
+	        ((struct ilp_column){ name, lower, upper, cost, integer }));
 	return (int)ilp->column.count - 1;
 }
 
 void ilp_row(struct ilp *ilp, const char *name, char sense, double right)
 {
-	VEC_PUSH(ilp->arena, &ilp->row, ((struct ilp_row){name, sense, right, ilp->term_column.count, 0}));
+	VEC_PUSH(ilp->arena, &ilp->row,
+	        ((struct ilp_row){ name, sense, right, ilp->term_column.count, 0 }));
 }
 
-/* A column that comes again in a row adds up: CBC writes beyond its arrays where a row names one twice. */
+/* A column that comes again in a row adds up: CBC writes beyond its arrays where a row names one
+ * twice. */
 void ilp_term(struct ilp *ilp, int column, double coefficient)
 {
 	for (size_t t = ilp->row.data[ilp->row.count - 1].first; t < ilp->term_column.count; t++)
@@ -37,20 +41,29 @@ static void fill_model(Cbc_Model *model, const struct ilp *ilp)
 {
 	for (size_t i = 0; i < ilp->column.count; i++) {
 		const struct ilp_column *column = &ilp->column.data[i];
-		Cbc_addCol(model, column->name, column->lower, column->upper, column->cost, column->integer, 0, NULL, NULL);
+		Cbc_addCol(model, column->name, column->lower, column->upper, column->cost,
+		        column->integer, 0, NULL, NULL);
 	}
 	for (size_t i = 0; i < ilp->row.count; i++) {
 		const struct ilp_row *row = &ilp->row.data[i];
-		Cbc_addRow(model, row->name, (int)row->count, ilp->term_column.data + row->first, ilp->term_coefficient.data + row->first, row->sense, row->right);
+		Cbc_addRow(model, row->name, (int)row->count, ilp->term_column.data + row->first,
+		        ilp->term_coefficient.data + row->first, row->sense, row->right);
 	}
 }
 
-/* One thread, fixed seeds, no words.  Cuts, heuristics and preprocessing are off: they look at the clock, and small problems are solved faster without them. */
+/* One thread, fixed seeds, no words.  Cuts, heuristics and preprocessing are off: they look at
+ * the clock, and small problems are solved faster without them. */
 static void set_parameters(Cbc_Model *model, const char *nodes)
 {
 	const char *const parameter[][2] = {
-		{"log", "0"}, {"threads", "0"}, {"randomSeed", "1"}, {"randomCbcSeed", "1"},
-		{"cuts", "off"}, {"heur", "off"}, {"preprocess", "off"}, {"maxNodes", nodes},
+		{ "log", "0" },
+		{ "threads", "0" },
+		{ "randomSeed", "1" },
+		{ "randomCbcSeed", "1" },
+		{ "cuts", "off" },
+		{ "heur", "off" },
+		{ "preprocess", "off" },
+		{ "maxNodes", nodes },
 	};
 	for (size_t i = 0; i < sizeof parameter / sizeof *parameter; i++)
 		Cbc_setParameter(model, parameter[i][0], parameter[i][1]);
@@ -65,10 +78,12 @@ static enum ilp_status status_of(Cbc_Model *model)
 	return Cbc_numberSavedSolutions(model) > 0 ? ILP_FEASIBLE : ILP_UNKNOWN;
 }
 
-/* CBC has a handler of its own for SIGINT while it runs, in which one would be lost: it waits until CBC is done. */
+/* CBC has a handler of its own for SIGINT while it runs, in which one would be lost: it waits
+ * until CBC is done. */
 static void solve(Cbc_Model *model)
 {
-	sigset_t interrupt, before;
+	sigset_t interrupt;
+	sigset_t before;
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &interrupt, &before);
@@ -80,19 +95,20 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 {
 	struct arena *arena = ilp->arena;
 	size_t columns = ilp->column.count;
-	struct ilp_solution solution = {.value = ARENA_ARRAY(arena, double, columns + 1)};
+	struct ilp_solution solution = { .value = ARENA_ARRAY(arena, double, columns + 1) };
 	int *number = ARENA_ARRAY(arena, int, columns + 1);
 	const char *limit = text_format(arena, "%d", nodes);
 	for (size_t i = 0; i < columns; i++)
 		number[i] = (int)i;
-	Cbc_Model *model = Cbc_newModel();        /* from here to the end nothing may leave by the guard */
+	/* from here to the end nothing may leave by the guard */
+	Cbc_Model *model = Cbc_newModel();
 	fill_model(model, ilp);
 	if (start)
 		Cbc_setMIPStartI(model, (int)columns, number, start);
 	set_parameters(model, limit);
 	if (ilp->hasty)
 		Cbc_setParameter(model, "strong", "0");
-	Cbc_setLogLevel(model, 0);        /* of a program without integers, too */
+	Cbc_setLogLevel(model, 0); /* of a program without integers, too */
 	solve(model);
 	solution.status = status_of(model);
 	if (solution.status == ILP_OPTIMAL || solution.status == ILP_FEASIBLE) {
@@ -113,7 +129,11 @@ static void print_row(struct text *out, const struct ilp *ilp, const struct ilp_
 	text_add(out, " %s:", row->name);
 	for (size_t t = row->first; t < row->first + row->count; t++)
 		print_term(out, ilp, ilp->term_coefficient.data[t], ilp->term_column.data[t]);
-	text_add(out, " %s %.12g\n", row->sense == 'L' ? "<=" : row->sense == 'G' ? ">=" : "=", row->right);
+	text_add(out, " %s %.12g\n",
+	        row->sense == 'L'           ? "<="
+	                : row->sense == 'G' ? ">="
+	                                    : "=",
+	        row->right);
 }
 
 void ilp_print(const struct ilp *ilp, struct text *out)
@@ -127,7 +147,8 @@ void ilp_print(const struct ilp *ilp, struct text *out)
 		print_row(out, ilp, &ilp->row.data[i]);
 	text_add(out, "Bounds\n");
 	for (size_t i = 0; i < ilp->column.count; i++)
-		text_add(out, " %.12g <= %s <= %.12g\n", ilp->column.data[i].lower, ilp->column.data[i].name, ilp->column.data[i].upper);
+		text_add(out, " %.12g <= %s <= %.12g\n", ilp->column.data[i].lower,
+		        ilp->column.data[i].name, ilp->column.data[i].upper);
 	text_add(out, "General\n");
 	for (size_t i = 0; i < ilp->column.count; i++)
 		if (ilp->column.data[i].integer)

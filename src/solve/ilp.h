@@ -1,25 +1,27 @@
-/* Integer linear programs: problems in, solutions out.  Minimises.  CBC solves them, one thread, limited by nodes and never by time. */
+/* Integer linear programs: problems in, solutions out.  Minimises.  CBC solves them, one thread,
+ * limited by nodes and never by time. */
 #ifndef STC_ILP_H
 #define STC_ILP_H
 #include "base/text.h"
 #include <stdint.h>
 
 struct ilp_column {
-	const char *name;         /* an identifier */
+	const char *name; /* an identifier */
 	double lower, upper, cost;
 	bool integer;
 };
 
 struct ilp_row {
 	const char *name;
-	char sense;               /* 'L' at most, 'E' equal, 'G' at least */
+	char sense; /* 'L' at most, 'E' equal, 'G' at least */
 	double right;
-	size_t first, count;      /* its terms */
+	size_t first, count; /* its terms */
 };
 
 struct ilp {
 	struct arena *arena;
-	bool hasty;               /* no column is tried before it is branched on: nodes cost a tenth, and more are needed */
+	/* no column is tried before it is branched on: nodes cost a tenth, and more are needed */
+	bool hasty;
 	VEC(struct ilp_column) column;
 	VEC(struct ilp_row) row;
 	VEC(int) term_column;
@@ -28,21 +30,25 @@ struct ilp {
 
 enum ilp_status {
 	ILP_OPTIMAL,
-	ILP_FEASIBLE,             /* the node limit came first */
+	ILP_FEASIBLE, /* the node limit came first */
 	ILP_INFEASIBLE,
-	ILP_UNKNOWN,              /* the node limit came first, and no solution was found */
+	ILP_UNKNOWN, /* the node limit came first, and no solution was found */
 };
 
 struct ilp_solution {
 	enum ilp_status status;
 	double objective;
-	double *value;            /* [columns] */
+	double *value; /* [columns] */
 };
 
 struct ilp ilp_new(struct arena *arena);
-int ilp_column(struct ilp *ilp, const char *name, double lower, double upper, double cost, bool integer);     /* its number */
+/* its number */
+int ilp_column(
+        struct ilp *ilp, const char *name, double lower, double upper, double cost, bool integer);
 void ilp_row(struct ilp *ilp, const char *name, char sense, double right);
-void ilp_term(struct ilp *ilp, int column, double coefficient);                    /* of the last row; of a column that it has already, the sum */
-struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int nodes);     /* start: [columns], a solution to begin with, or NULL */
-void ilp_print(const struct ilp *ilp, struct text *out);                           /* LP format */
+/* of the last row; of a column that it has already, the sum */
+void ilp_term(struct ilp *ilp, int column, double coefficient);
+/* start: [columns], a solution to begin with, or NULL */
+struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int nodes);
+void ilp_print(const struct ilp *ilp, struct text *out); /* LP format */
 #endif

@@ -1,5 +1,6 @@
-/* In which order a kernel gives what it holds until its last term: the one that serves its readers best.  The sums lie in an array anyway, so any order is free; what a layer
- * hands to the next one is such a result as well, and then flows in that order through the ring. */
+/* In which order a kernel gives what it holds until its last term: the one that serves its
+ * readers best.  The sums lie in an array anyway, so any order is free; what a layer hands to
+ * the next one is such a result as well, and then flows in that order through the ring. */
 #include "converter/drain_order.h"
 #include "schedule/port_order.h"
 #include "streams/choose_drain_order.h"
@@ -18,7 +19,8 @@ static struct sequence sequence_of(const struct drain_chooser *c, const struct t
 	return sequence_flat(c->module->arena, sequence_of_type(c->module->arena, c->tensor, type));
 }
 
-static bool same_order(const struct drain_chooser *c, const struct type *left, const struct type *right)
+static bool same_order(
+        const struct drain_chooser *c, const struct type *left, const struct type *right)
 {
 	return left == right || sequence_same(sequence_of(c, left), sequence_of(c, right));
 }
@@ -34,13 +36,16 @@ static const struct type *wanted(const struct drain_chooser *c, size_t i)
 	return c->demand.data[i]->result[0]->type;
 }
 
-/* How badly a stream of this type serves the readers: by the orders that they do not get, and then by the readers.  All words come at once, at the end, so each such order holds nearly all of
- * them, even where its converter takes them by blocks: in front of it they wait. */
+/* How badly a stream of this type serves the readers: by the orders that they do not get, and
+ * then by the readers.  All words come at once, at the end, so each such order holds nearly all
+ * of them, even where its converter takes them by blocks: in front of it they wait. */
 static size_t count_unsatisfied(const struct drain_chooser *c, const struct type *from)
 {
-	size_t orders = 0, readers = 0;
+	size_t orders = 0;
+	size_t readers = 0;
 	for (size_t i = 0; i < c->demand.count; i++) {
-		bool satisfied = takes_any(c, i) || same_order(c, from, wanted(c, i)), known = satisfied;
+		bool satisfied = takes_any(c, i) || same_order(c, from, wanted(c, i)),
+		     known = satisfied;
 		for (size_t e = 0; e < i; e++)
 			known = known || same_order(c, wanted(c, e), wanted(c, i));
 		orders += !known;
@@ -50,10 +55,13 @@ static size_t count_unsatisfied(const struct drain_chooser *c, const struct type
 }
 
 /* As loops over the tensor's linear addresses, in words of so many neighbours. */
-static const struct type *linear_type(struct module *module, const struct order *order, int64_t lanes, const struct type *scalar)
+static const struct type *linear_type(
+        struct module *module, const struct order *order, int64_t lanes, const struct type *scalar)
 {
 	int dims = order->loops;
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, 1);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1);
+	int64_t *step = ARENA_ARRAY(module->arena, int64_t, dims + 1);
+	int64_t *rows = affine_rows(module->arena, dims, 1);
 	for (int i = 0; i < dims; i++) {
 		trip[i] = order->loop[i].trip;
 		step[i] = 1;
@@ -64,7 +72,9 @@ static const struct type *linear_type(struct module *module, const struct order 
 		step[dims - 1] = lanes;
 	}
 	rows[dims] = order->offset;
-	return type_canonical(module, lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar, dims, trip, NULL, step, 1, rows);
+	return type_canonical(module,
+	        lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar, dims,
+	        trip, NULL, step, 1, rows);
 }
 
 /* Where a store is among the readers, each element has to come once. */
@@ -82,8 +92,10 @@ static const struct type *order_for(const struct drain_chooser *c, size_t i)
 {
 	if (takes_any(c, i))
 		return NULL;
-	const struct type *own = c->writer->result[0]->type, *type = wanted(c, i);
-	struct sequence words = sequence_of_type(c->module->arena, c->tensor, own), flat = sequence_of(c, type);
+	const struct type *own = c->writer->result[0]->type;
+	const struct type *type = wanted(c, i);
+	struct sequence words = sequence_of_type(c->module->arena, c->tensor, own);
+	struct sequence flat = sequence_of(c, type);
 	if (flat.conditions || flat.run_time || flat.dims > ORDER_LOOPS)
 		return NULL;
 	struct order order = order_of_sequence(&flat);
@@ -91,18 +103,24 @@ static const struct type *order_for(const struct drain_chooser *c, size_t i)
 		return NULL;
 	if (stream_lanes(type) != words.lanes)
 		type = type_regroup(c->module, type, words.lanes);
-	if (!type && words.lane_stride <= 1)      /* words that cross a dim of the reader's */
+	if (!type && words.lane_stride <= 1) /* words that cross a dim of the reader's */
 		type = linear_type(c->module, &order, words.lanes, type_scalar(c->tensor));
-	return type && type != own && comes_once(c, type) && can_drain_in_order(c->module->arena, c->writer, c->tensor, type) ? type : NULL;
+	return type && type != own && comes_once(c, type) &&
+	                can_drain_in_order(c->module->arena, c->writer, c->tensor, type)
+	        ? type
+	        : NULL;
 }
 
-/* A reader of some of the words drops the others on the way, which costs nothing: then all come in the writer's order. */
+/* A reader of some of the words drops the others on the way, which costs nothing: then all come
+ * in the writer's order. */
 static bool all_take_all(const struct drain_chooser *c)
 {
-	int64_t own = itensor_tiles(c->writer->result[0]->type->itensor) * stream_lanes(c->writer->result[0]->type);
+	int64_t own = itensor_tiles(c->writer->result[0]->type->itensor) *
+	        stream_lanes(c->writer->result[0]->type);
 	bool all = true;
 	for (size_t i = 0; i < c->demand.count; i++)
-		all = all && itensor_tiles(wanted(c, i)->itensor) * stream_lanes(wanted(c, i)) >= own;
+		all = all &&
+		        itensor_tiles(wanted(c, i)->itensor) * stream_lanes(wanted(c, i)) >= own;
 	return all;
 }
 
@@ -113,7 +131,8 @@ static const struct type *best_order(const struct drain_chooser *c)
 		return NULL;
 	const struct type *best = NULL;
 	size_t least = count_unsatisfied(c, c->writer->result[0]->type);
-	bool worth = type_elements(c->tensor) * ((type_bits(type_scalar(c->tensor)) + 7) / 8) >= DRAIN_ORDER_MIN_BYTES;
+	bool worth = type_elements(c->tensor) * ((type_bits(type_scalar(c->tensor)) + 7) / 8) >=
+	        DRAIN_ORDER_MIN_BYTES;
 	for (size_t i = 0; i < c->demand.count && least && worth; i++) {
 		const struct type *type = order_for(c, i);
 		size_t others = type ? count_unsatisfied(c, type) : least;
@@ -125,7 +144,8 @@ static const struct type *best_order(const struct drain_chooser *c)
 	return best;
 }
 
-static struct value *drain_as(const struct drain_chooser *c, struct value *from, const struct type *type)
+static struct value *drain_as(
+        const struct drain_chooser *c, struct value *from, const struct type *type)
 {
 	struct op *convert = op_new(c->module, OP_CONVERT, from->def->location, 1, &from, 1, &type);
 	attr_set(c->module, convert, KEY_BUFFER_ELEMENTS, attr_integer(c->module, 0));
@@ -140,9 +160,10 @@ static struct value *drain_as(const struct drain_chooser *c, struct value *from,
 	return convert->result[0];
 }
 
-struct value *choose_drain_order(struct module *module, struct value *from, const struct demand_list *demand)
+struct value *choose_drain_order(
+        struct module *module, struct value *from, const struct demand_list *demand)
 {
-	struct drain_chooser c = {.module = module, .writer = from->def, .demand = *demand};
+	struct drain_chooser c = { .module = module, .writer = from->def, .demand = *demand };
 	if (!c.writer || c.writer->code != OP_KERNEL)
 		return from;
 	for (size_t i = 0; i < demand->count; i++)
@@ -159,7 +180,8 @@ static struct op *maker_of(const struct op *loop, int carried)
 	const struct op *demand = loop->region[0]->last->operand[carried]->def;
 	struct value *made = demand && attr_get(demand, KEY_DEMAND) ? demand->operand[0] : NULL;
 	const struct demand_list *readers = made ? made->data : NULL;
-	bool single = readers && readers->count == 1 && made->def && made->def->code == OP_KERNEL && made->def->parent == loop->region[0] && made->type == demand->result[0]->type;
+	bool single = readers && readers->count == 1 && made->def && made->def->code == OP_KERNEL &&
+	        made->def->parent == loop->region[0] && made->type == demand->result[0]->type;
 	return single ? made->def : NULL;
 }
 
@@ -172,8 +194,9 @@ static void add_readers(struct module *module, const struct value *value, struct
 
 static void reorder_carried(struct module *module, struct op *loop, int carried)
 {
-	struct value *into = loop->region[0]->argument[carried + 1], *first = loop->operand[carried + 3];
-	struct drain_chooser c = {.module = module, .writer = maker_of(loop, carried)};
+	struct value *into = loop->region[0]->argument[carried + 1];
+	struct value *first = loop->operand[carried + 3];
+	struct drain_chooser c = { .module = module, .writer = maker_of(loop, carried) };
 	if (!c.writer || !first->def || !attr_get(first->def, KEY_DEMAND))
 		return;
 	add_readers(module, into, &c.demand);
@@ -183,7 +206,8 @@ static void reorder_carried(struct module *module, struct op *loop, int carried)
 	if (!type)
 		return;
 	struct value *made = c.writer->result[0];
-	struct op *yield = loop->region[0]->last, *demand = yield->operand[carried]->def;
+	struct op *yield = loop->region[0]->last;
+	struct op *demand = yield->operand[carried]->def;
 	yield->operand[carried] = drain_as(&c, made, type);
 	op_remove(demand);
 	made->data = NULL;

@@ -1,95 +1,144 @@
-/* A phase of a contraction unit at stream level.  The unit takes a tile of tokens group after group, all tokens' of each, and gives its sums word after word of their rows, in the same way:
+/* A phase of a contraction unit at stream level.  The unit takes a tile of tokens group after
+ * group, all tokens' of each, and gives its sums word after word of their rows, in the same way:
  * so what stands between two phases of few tokens takes numbers as they come. */
 #include "ir/contract.h"
 #include "streams/stream_builder.h"
 
-/* Tiles of tokens, the words of a row, the tokens of a tile; a row's last word may reach over the edge. */
-static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)
+/* Tiles of tokens, the words of a row, the tokens of a tile; a row's last word may reach over
+ * the edge. */
+static const struct type *tiled_order(const struct streams *s, const struct contract *contract,
+        const struct type *tensor, int64_t lanes)
 {
 	struct module *module = s->module;
-	const struct launch_tokens launch = launch_tokens_of(module->arena, contract->token_symbol, contract->tokens);
-	const int64_t tile = launch.tile, word[2] = {1, lanes};
-	const struct run_time_trip *run_time[3] = {launch.tiles, NULL, launch.each};
-	int64_t trip[3] = {contract->tokens / tile, (contract->outputs + lanes - 1) / lanes, tile}, step[3] = {tile, lanes, 1};
+	const struct launch_tokens launch =
+	        launch_tokens_of(module->arena, contract->token_symbol, contract->tokens);
+	const int64_t tile = launch.tile;
+	const int64_t word[2] = { 1, lanes };
+	const struct run_time_trip *run_time[3] = { launch.tiles, NULL, launch.each };
+	int64_t trip[3] = { contract->tokens / tile, (contract->outputs + lanes - 1) / lanes,
+		tile };
+	int64_t step[3] = { tile, lanes, 1 };
 	int64_t *rows = affine_rows(module->arena, 3, 2);
 	rows[0] = rows[2] = rows[4 + 1] = 1;
-	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, run_time, step, 2, rows);
+	return type_canonical(module,
+	        lanes == 1 ? type_scalar(tensor)
+	                   : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)),
+	        3, trip, run_time, step, 2, rows);
 }
 
-static const struct type *in_words_of(struct module *module, const struct type *stream, int64_t lanes)
+static const struct type *in_words_of(
+        struct module *module, const struct type *stream, int64_t lanes)
 {
-	const struct type *type = stream_lanes(stream) == lanes ? stream : type_regroup(module, stream, lanes);
+	const struct type *type =
+	        stream_lanes(stream) == lanes ? stream : type_regroup(module, stream, lanes);
 	INVARIANT(module->guard, type, "%s has no words of %lld", stream->text, (long long)lanes);
 	return type;
 }
 
 /* Row-major words; the last may reach over the edge. */
-static const struct type *padded_order(struct module *module, const struct type *tensor, int64_t lanes)
+static const struct type *padded_order(
+        struct module *module, const struct type *tensor, int64_t lanes)
 {
 	int rank = tensor->rank;
-	int64_t trip = (type_elements(tensor) + lanes - 1) / lanes, step = lanes, *shape = ARENA_ARRAY(module->arena, int64_t, rank), *rows = affine_rows(module->arena, 1, rank);
+	int64_t trip = (type_elements(tensor) + lanes - 1) / lanes;
+	int64_t step = lanes;
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, rank);
+	int64_t *rows = affine_rows(module->arena, 1, rank);
 	for (int d = 0; d < rank; d++)
 		shape[d] = d == rank - 1 ? lanes : 1;
 	rows[(rank - 1) * 2] = 1;
-	return type_canonical(module, type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL, &step, rank, rows);
+	return type_canonical(module,
+	        type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL,
+	        &step, rank, rows);
 }
 
 /* Its only reader is a reduction that takes padded words (schedule_kernel.c). */
 static bool is_taken_padded(const struct streams *s, const struct op *old, int64_t lanes)
 {
-	int readers = 0, padded = 0;
+	int readers = 0;
+	int padded = 0;
 	for (const struct op *op = old->parent->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++) {
-			const struct schedule *schedule = op->operand[j] == old->result[0] && op->code == OP_KERNEL ? &s->schedule[op->result[0]->id] : NULL;
+			const struct schedule *schedule =
+			        op->operand[j] == old->result[0] && op->code == OP_KERNEL
+			        ? &s->schedule[op->result[0]->id]
+			        : NULL;
 			readers += op->operand[j] == old->result[0];
-			padded += schedule && schedule->padded && schedule->lanes == lanes && schedule_is_tree(op->kernel, schedule);
+			padded += schedule && schedule->padded && schedule->lanes == lanes &&
+			        schedule_is_tree(op->kernel, schedule);
 		}
 	return readers == 1 && padded == 1;
 }
 
 /* All of one row where padding at its end is dropped by all readers. */
-static const struct type *result_type(struct streams *s, const struct contract *contract, const struct op *old)
+static const struct type *result_type(
+        struct streams *s, const struct contract *contract, const struct op *old)
 {
-	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
-	int64_t lanes = contract->lanes, own = stream_lanes(order);
+	const struct type *tensor = old->result[0]->type;
+	const struct type *order = natural_order(s->module, tensor);
+	int64_t lanes = contract->lanes;
+	int64_t own = stream_lanes(order);
 	if (contract->tokens > 1)
-		return tiled_order(s, contract, tensor, own < lanes && is_taken_padded(s, old, lanes) ? lanes : contract_result_lanes(s, contract, tensor));
+		return tiled_order(s, contract, tensor,
+		        own < lanes && is_taken_padded(s, old, lanes)
+		                ? lanes
+		                : contract_result_lanes(s, contract, tensor));
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
-	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (is_only_stored(old) || is_taken_padded(s, old, lanes)))
+	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes &&
+	        (is_only_stored(old) || is_taken_padded(s, old, lanes)))
 		return padded_order(s->module, tensor, lanes);
 	return in_words_of(s->module, order, contract_result_lanes(s, contract, tensor));
 }
 
-static void add_tensors(const struct tensor_source *tensor_source, struct value **operand, int *count)
+static void add_tensors(
+        const struct tensor_source *tensor_source, struct value **operand, int *count)
 {
 	for (int i = 0; i < tensor_source->count; i++)
 		operand[(*count)++] = tensor_source->argument[i];
 }
 
-/* Tiles of tokens, groups, the tokens of a tile: a slice works on a group of all of them while the next one comes. */
-static const struct type *grouped_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+/* Tiles of tokens, groups, the tokens of a tile: a slice works on a group of all of them while
+ * the next one comes. */
+static const struct type *grouped_order(struct module *module, const struct contract *contract,
+        const struct type *tensor, int64_t lanes)
 {
-	const struct launch_tokens launch = launch_tokens_of(module->arena, contract->token_symbol, contract->tokens);
-	int axis = token_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), rank = tensor->rank, inner = lanes > 1 ? rank - 1 : rank, dims = 0, wide = rank + 2;
-	INVARIANT(module->guard, axis >= 0 && (lanes == 1 || tensor->shape[rank - 1] == lanes), "%s has no groups of %lld for each token", tensor->text, (long long)lanes);
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide), *step = ARENA_ARRAY(module->arena, int64_t, wide), *rows = affine_rows(module->arena, inner - axis + 1, rank);
+	const struct launch_tokens launch =
+	        launch_tokens_of(module->arena, contract->token_symbol, contract->tokens);
+	int axis = token_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens);
+	int rank = tensor->rank;
+	int inner = lanes > 1 ? rank - 1 : rank;
+	int dims = 0;
+	int wide = rank + 2;
+	INVARIANT(module->guard, axis >= 0 && (lanes == 1 || tensor->shape[rank - 1] == lanes),
+	        "%s has no groups of %lld for each token", tensor->text, (long long)lanes);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide);
+	int64_t *step = ARENA_ARRAY(module->arena, int64_t, wide);
+	int64_t *rows = affine_rows(module->arena, inner - axis + 1, rank);
 	int64_t *word = ARENA_ARRAY(module->arena, int64_t, rank + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, wide);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(module->arena, const struct run_time_trip *, wide);
 	int columns = inner - axis + 2;
-	for (int d = axis; d <= inner; d++) {            /* the tiles stand first, the tokens of one last */
+	/* the tiles stand first, the tokens of one last */
+	for (int d = axis; d <= inner; d++) {
 		bool tiles = d == axis, tokens = d == inner;
 		run_time[dims] = tiles ? launch.tiles : tokens ? launch.each : NULL;
-		trip[dims] = tiles ? contract->tokens / launch.tile : tokens ? launch.tile : tensor->shape[d];
+		trip[dims] = tiles ? contract->tokens / launch.tile
+		        : tokens   ? launch.tile
+		                   : tensor->shape[d];
 		step[dims] = tiles ? launch.tile : 1;
 		rows[(tokens ? axis : d) * columns + dims++] = 1;
 	}
 	for (int d = 0; d < rank; d++)
 		word[d] = d == inner ? lanes : 1;
-	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, rank, word, type_scalar(tensor)), dims, trip, run_time, step, rank, rows);
+	return type_canonical(module,
+	        lanes == 1 ? type_scalar(tensor)
+	                   : type_shaped(module, TYPE_VECTOR, rank, word, type_scalar(tensor)),
+	        dims, trip, run_time, step, rank, rows);
 }
 
 /* A token's numbers after another's, or by groups where tokens share the weights. */
-static const struct type *operand_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+static const struct type *operand_order(struct module *module, const struct contract *contract,
+        const struct type *tensor, int64_t lanes)
 {
 	if (contract->tokens > 1)
 		return grouped_order(module, contract, tensor, lanes);
@@ -100,13 +149,21 @@ bool emit_contract(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
 	struct contract contract;
-	INVARIANT(module->guard, contract_of(old, &contract), "a contraction whose operands do not fit together");
-	const struct tensor_source *x = tensor_source_of(old->operand[0]), *scales = tensor_source_of(old->operand[1]), *w = tensor_source_of(old->operand[2]), *own = tensor_source_of(old->operand[3]);
-	INVARIANT(module->guard, w->kind == SOURCE_MEMORY && own->kind == SOURCE_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
+	INVARIANT(module->guard, contract_of(old, &contract),
+	        "a contraction whose operands do not fit together");
+	const struct tensor_source *x = tensor_source_of(old->operand[0]);
+	const struct tensor_source *scales = tensor_source_of(old->operand[1]);
+	const struct tensor_source *w = tensor_source_of(old->operand[2]);
+	const struct tensor_source *own = tensor_source_of(old->operand[3]);
+	INVARIANT(module->guard,
+	        w->kind == SOURCE_MEMORY && own->kind == SOURCE_MEMORY && w->count == own->count,
+	        "a contraction's weights are not in memory");
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
 	int count = 0;
-	operand[count++] = demand_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
-	operand[count++] = demand_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
+	operand[count++] =
+	        demand_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
+	operand[count++] =
+	        demand_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
 	if (w->layered)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);

@@ -8,14 +8,20 @@ void set_stream_tensor(struct module *module, struct op *op, const struct type *
 	attr_set(module, op, KEY_TENSOR, attr_type(module, tensor));
 }
 
-static struct value *emit_load(struct streams *s, const struct tensor_source *tensor_source, const struct type *type, int ports)
+static struct value *emit_load(struct streams *s, const struct tensor_source *tensor_source,
+        const struct type *type, int ports)
 {
 	struct module *module = s->module;
-	for (struct op *op = s->block->first; op; op = op->next)         /* the same words were asked for before */
-		if (op->code == OP_LOAD && op->result[0]->type == type && op->operand[op->operands - 1] == tensor_source->argument[tensor_source->count - 1] &&
-		    op->operand[op->operands - tensor_source->count] == tensor_source->argument[0])
+	/* the same words were asked for before */
+	for (struct op *op = s->block->first; op; op = op->next)
+		if (op->code == OP_LOAD && op->result[0]->type == type &&
+		        op->operand[op->operands - 1] ==
+		                tensor_source->argument[tensor_source->count - 1] &&
+		        op->operand[op->operands - tensor_source->count] ==
+		                tensor_source->argument[0])
 			return op->result[0];
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, tensor_source->count + 1);
+	struct value **operand =
+	        ARENA_ARRAY(module->arena, struct value *, tensor_source->count + 1);
 	int count = 0;
 	if (tensor_source->layered)
 		operand[count++] = s->layer;
@@ -30,7 +36,8 @@ static struct value *emit_load(struct streams *s, const struct tensor_source *te
 }
 
 /* A wish: a converter that resolve_streams turns into what is really needed. */
-static struct value *demand(struct streams *s, struct value *stream, const struct type *tensor, const struct type *type)
+static struct value *demand(
+        struct streams *s, struct value *stream, const struct type *tensor, const struct type *type)
 {
 	struct value *value = build(s->module, s->block, OP_CONVERT, type, 1, &stream);
 	set_stream_tensor(s->module, value->def, tensor);
@@ -39,14 +46,17 @@ static struct value *demand(struct streams *s, struct value *stream, const struc
 }
 
 /* The stream of a layer's own choice; all of them flow every layer. */
-static struct value *emit_layer_mux(struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
+static struct value *emit_layer_mux(
+        struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
 {
 	struct module *module = s->module;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, tensor_source->count);
 	for (int i = 0; i < tensor_source->count; i++)
 		operand[i] = demand_stream(s, tensor_source->choice[i], type, 0);
-	struct value *value = build(module, s->block, OP_LAYER_MUX, type, tensor_source->count, operand);
-	attr_set(module, value->def, KEY_TABLE, attr_integers(module, tensor_source->layers, tensor_source->table));
+	struct value *value =
+	        build(module, s->block, OP_LAYER_MUX, type, tensor_source->count, operand);
+	attr_set(module, value->def, KEY_TABLE,
+	        attr_integers(module, tensor_source->layers, tensor_source->table));
 	set_stream_tensor(module, value->def, tensor_source->tensor);
 	return value;
 }
@@ -59,15 +69,23 @@ static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool wi
 	return lanes;
 }
 
-/* Without the loops that send words again: where those are a few for every row of a launch, they would be short bursts, and where a vector comes again and again, its loader would be what
+/* Without the loops that send words again: where those are a few for every row of a launch, they
+ * would be short bursts, and where a vector comes again and again, its loader would be what
  * everything waits for.  A converter that holds them serves. */
 static const struct type *type_sent_once(struct module *module, const struct type *type)
 {
 	const struct itensor *order = type->itensor;
-	int dims = order->dims, used_dims = 0, results = order->map.results, moved = 0;
-	bool all = is_cached_on_chip((double)elements_sent(order, stream_lanes(type), true), (double)elements_sent(order, stream_lanes(type), false));
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
-	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
+	int dims = order->dims;
+	int used_dims = 0;
+	int results = order->map.results;
+	int moved = 0;
+	bool all = is_cached_on_chip((double)elements_sent(order, stream_lanes(type), true),
+	        (double)elements_sent(order, stream_lanes(type), false));
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1);
+	int64_t *step = ARENA_ARRAY(module->arena, int64_t, dims + 1);
+	int64_t *rows = affine_rows(module->arena, dims, results);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		bool still = is_replay_dim(order, i);
 		if (still && (all || (moved && order->run_time && order->run_time[i])))
@@ -81,24 +99,39 @@ static const struct type *type_sent_once(struct module *module, const struct typ
 	}
 	for (int r = 0; r < results; r++)
 		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
-	return used_dims == dims ? type : type_canonical(module, type->element, used_dims, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, dims, used_dims));
+	return used_dims == dims
+	        ? type
+	        : type_canonical(module, type->element, used_dims, trip, run_time, step, results,
+	                  narrowed_rows(module->arena, results, rows, dims, used_dims));
 }
 
-struct value *demand_stream(struct streams *s, const struct tensor_source *tensor_source, const struct type *type, int ports)
+struct value *demand_stream(struct streams *s, const struct tensor_source *tensor_source,
+        const struct type *type, int ports)
 {
 	if (tensor_source->kind == SOURCE_LAYER_MUX)
 		return emit_layer_mux(s, tensor_source, type);
 	if (tensor_source->kind == SOURCE_STREAM)
 		return demand(s, tensor_source->stream, tensor_source->tensor, type);
-	INVARIANT(s->module->guard, tensor_source->kind == SOURCE_MEMORY, "a tensor that nothing makes");
+	INVARIANT(s->module->guard, tensor_source->kind == SOURCE_MEMORY,
+	        "a tensor that nothing makes");
 	if (tensor_source->ordered)
-		return demand(s, emit_load(s, tensor_source, state_order(s, tensor_source, type), 1), tensor_source->tensor, type);
-	int64_t most = 512 / type_bits(type_scalar(type)), lanes = stream_lanes(type);
+		return demand(s,
+		        emit_load(s, tensor_source, state_order(s, tensor_source, type), 1),
+		        tensor_source->tensor, type);
+	int64_t most = 512 / type_bits(type_scalar(type));
+	int64_t lanes = stream_lanes(type);
 	const struct type *once = type_sent_once(s->module, type);
-	const struct type *narrow = lanes > most * (ports ? ports : 1) ? type_regroup(s->module, once, most * (ports ? ports : 1)) : once;
+	const struct type *narrow = lanes > most * (ports ? ports : 1)
+	        ? type_regroup(s->module, once, most * (ports ? ports : 1))
+	        : once;
 	if (!tensor_source->is_launch_input || !narrow->itensor->run_time)
-		return demand(s, emit_load(s, tensor_source, narrow, ports), tensor_source->tensor, type);
-	return demand(s, emit_token_padding(s, emit_load(s, tensor_source, full_extent_type(s->module, narrow), ports), tensor_source->tensor, narrow), tensor_source->tensor, type);
+		return demand(
+		        s, emit_load(s, tensor_source, narrow, ports), tensor_source->tensor, type);
+	return demand(s,
+	        emit_token_padding(s,
+	                emit_load(s, tensor_source, full_extent_type(s->module, narrow), ports),
+	                tensor_source->tensor, narrow),
+	        tensor_source->tensor, type);
 }
 
 void append_producer(struct streams *s, const struct op *old, struct op *op)
@@ -119,22 +152,37 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);
-	const struct row_predicate **row_predicate = ARENA_ARRAY(module->arena, const struct row_predicate *, old->operands + 1);
+	const struct row_predicate **row_predicate =
+	        ARENA_ARRAY(module->arena, const struct row_predicate *, old->operands + 1);
 	s->tiles = kernel->tile_outermost ? kernel->loop[0].extent : 0;
 	for (int j = 0; j < old->operands; j++) {
 		row_predicate[j] = schedule_row_predicate(module->arena, old, schedule, j);
-		const struct type *type = schedule_port_type(module, kernel, schedule, j, old->operand[j]->type, row_predicate[j]);
-		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type", kernel->name, j);
+		const struct type *type = schedule_port_type(
+		        module, kernel, schedule, j, old->operand[j]->type, row_predicate[j]);
+		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type",
+		        kernel->name, j);
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
-		int ports = j != parallelism->bulk ? 0 : own < 1 ? 1 : own < parallelism->ports ? (int)own : parallelism->ports;
-		operand[j] = row_predicate[j] ? demand_padded(s, old->operand[j]->def, row_predicate[j], kernel->operand[j].causal_pitch, type) : demand_stream(s, tensor_source_of(old->operand[j]), type, ports);
-		if (kernel->operand[j].causal_pitch && operand[j]->def && attr_get(operand[j]->def, KEY_DEMAND))
-			attr_set(module, operand[j]->def, KEY_CAUSAL, attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].causal_pitch}));
+		int ports = j != parallelism->bulk ? 0
+		        : own < 1                  ? 1
+		        : own < parallelism->ports ? (int)own
+		                                   : parallelism->ports;
+		operand[j] = row_predicate[j]
+		        ? demand_padded(s, old->operand[j]->def, row_predicate[j],
+		                  kernel->operand[j].causal_pitch, type)
+		        : demand_stream(s, tensor_source_of(old->operand[j]), type, ports);
+		if (kernel->operand[j].causal_pitch && operand[j]->def &&
+		        attr_get(operand[j]->def, KEY_DEMAND))
+			attr_set(module, operand[j]->def, KEY_CAUSAL,
+			        attr_integers(module, 2,
+			                (const int64_t[]){ kernel->loop[0].extent,
+			                        kernel->operand[j].causal_pitch }));
 	}
-	const struct type *result = schedule_port_type(module, kernel, schedule, -1, old->result[0]->type, NULL);
+	const struct type *result =
+	        schedule_port_type(module, kernel, schedule, -1, old->result[0]->type, NULL);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
 	s->tiles = 0;
-	struct op *op = op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
+	struct op *op =
+	        op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
 	op->kernel = schedule_apply(module, s->context->platform, kernel, old->operands, schedule);
 	for (int j = 0; j < old->operands; j++)
 		op->kernel->operand[j].row_predicate = row_predicate[j];
@@ -143,13 +191,19 @@ bool emit_kernel(struct streams *s, const struct op *old)
 }
 
 /* What stream.dims would say of rows that a run-time count bounds; NULL: none are. */
-static const struct attr *gathered_dims(struct module *module, const struct kernel *kernel, const struct type *tensor)
+static const struct attr *gathered_dims(
+        struct module *module, const struct kernel *kernel, const struct type *tensor)
 {
 	for (int l = 0; l < kernel->loops; l++) {
 		const struct run_time_trip *trip = kernel->loop[l].run_time;
-		int64_t inside = l + 1 < kernel->loops && kernel->loop[l + 1].run_time ? kernel->loop[l + 1].extent : 1;
+		int64_t inside = l + 1 < kernel->loops && kernel->loop[l + 1].run_time
+		        ? kernel->loop[l + 1].extent
+		        : 1;
 		if (trip)
-			return token_dims(module, tensor, token_axis(tensor, kernel->result.stride[l] / inside, kernel->loop[l].extent * inside), trip->symbol);
+			return token_dims(module, tensor,
+			        token_axis(tensor, kernel->result.stride[l] / inside,
+			                kernel->loop[l].extent * inside),
+			        trip->symbol);
 	}
 	return NULL;
 }
@@ -160,20 +214,34 @@ bool emit_gather(struct streams *s, const struct op *old)
 	const struct kernel *kernel = old->kernel;
 	const struct tensor_source *table = tensor_source_of(old->operand[1]);
 	if (table->kind != SOURCE_MEMORY || table->layered || table->ordered) {
-		diag_error(module->diag, old->location, "a gather from a tensor that a kernel computes");
+		diag_error(module->diag, old->location,
+		        "a gather from a tensor that a kernel computes");
 		return diag_note(module->diag, "rows can be gathered from arguments and constants");
 	}
-	const struct type *tensor = old->result[0]->type, *order = natural_order_to(module, tensor, gathered_dims(module, kernel, tensor), PORT_BITS);
-	bool scalar = !kernel->loops || kernel->operand[1].stride[kernel->loops - 1] != 1;     /* rows of one element */
-	int64_t pitch = kernel->operand[1].index_stride, offset = kernel->operand[1].offset, lanes = scalar ? 1 : stream_lanes(order);
+	const struct type *tensor = old->result[0]->type;
+	const struct type *order =
+	        natural_order_to(module, tensor, gathered_dims(module, kernel, tensor), PORT_BITS);
+	/* rows of one element */
+	bool scalar = !kernel->loops || kernel->operand[1].stride[kernel->loops - 1] != 1;
+	int64_t pitch = kernel->operand[1].index_stride;
+	int64_t offset = kernel->operand[1].offset;
+	int64_t lanes = scalar ? 1 : stream_lanes(order);
 	while (pitch % lanes || offset % lanes)
 		lanes /= 2;
-	const struct type *type = lanes == stream_lanes(order) ? order : type_regroup(module, order, lanes);
-	struct schedule schedule = {.parts = kernel->loops, .lanes = 1, .row_unroll = 1, .part = ARENA_ARRAY(module->arena, struct schedule_part, kernel->loops + 1)};
+	const struct type *type =
+	        lanes == stream_lanes(order) ? order : type_regroup(module, order, lanes);
+	struct schedule schedule = { .parts = kernel->loops,
+		.lanes = 1,
+		.row_unroll = 1,
+		.part = ARENA_ARRAY(module->arena, struct schedule_part, kernel->loops + 1) };
 	for (int l = 0; l < kernel->loops; l++)
-		schedule.part[l] = (struct schedule_part){.source = l, .trip = kernel->loop[l].extent, .step = 1};
+		schedule.part[l] = (struct schedule_part){
+			.source = l, .trip = kernel->loop[l].extent, .step = 1
+		};
 	const struct tensor_source *rows = tensor_source_of(old->operand[0]);
-	struct value *operand[2] = {table->argument[0], demand_stream(s, rows, schedule_port_type(module, kernel, &schedule, 0, rows->tensor, NULL), 0)};
+	struct value *operand[2] = { table->argument[0],
+		demand_stream(s, rows,
+		        schedule_port_type(module, kernel, &schedule, 0, rows->tensor, NULL), 0) };
 	struct op *op = op_new(module, OP_GATHER, old->location, 2, operand, 1, &type);
 	int64_t length = 1;
 	for (int l = 0; l < kernel->loops; l++)

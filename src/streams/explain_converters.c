@@ -9,18 +9,21 @@ struct readers {
 
 int64_t converter_bytes(const struct op *convert)
 {
-	int64_t elements = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) * attr_integer_or(convert, KEY_HALVES, 1);
+	int64_t elements = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) *
+	        attr_integer_or(convert, KEY_HALVES, 1);
 	return elements * ((type_bits(type_scalar(convert->result[0]->type)) + 7) / 8);
 }
 
 static bool passes_on(const struct op *op)
 {
-	return op->code == OP_CAST || op->code == OP_FORK || op->code == OP_CHUNK || op->code == OP_REASSOCIATE;
+	return op->code == OP_CAST || op->code == OP_FORK || op->code == OP_CHUNK ||
+	        op->code == OP_REASSOCIATE;
 }
 
 static const char *op_name(const struct op *op)
 {
-	return op->code == OP_KERNEL ? op->kernel->name : op_info[op->code].name + sizeof "stream." - 1;
+	return op->code == OP_KERNEL ? op->kernel->name
+	                             : op_info[op->code].name + sizeof "stream." - 1;
 }
 
 /* A load by the name of what it reads. */
@@ -28,7 +31,9 @@ static const char *load_name(const struct module *module, const struct op *load)
 {
 	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	const struct value *from = load->operand[load->operands - 1];
-	const struct attr *name = inputs && !from->def && from->index < inputs->count ? attr_item(inputs->items[from->index].value, KEY_NAME) : NULL;
+	const struct attr *name = inputs && !from->def && from->index < inputs->count
+	        ? attr_item(inputs->items[from->index].value, KEY_NAME)
+	        : NULL;
 	return name ? name->text : op_name(load);
 }
 
@@ -38,7 +43,9 @@ static const char *writer_name(const struct module *module, const struct value *
 		stream = stream->def->operand[0];
 	if (!stream->def)
 		return "the previous layer";
-	return stream->def->code == OP_LOAD ? load_name(module, stream->def) : stream->def->code == OP_FOR ? "the last layer" : op_name(stream->def);
+	return stream->def->code == OP_LOAD   ? load_name(module, stream->def)
+	        : stream->def->code == OP_FOR ? "the last layer"
+	                                      : op_name(stream->def);
 }
 
 static void find_readers(struct op *op, void *context)
@@ -50,7 +57,9 @@ static void find_readers(struct op *op, void *context)
 			def = def->operand[0]->def;
 		if (!def || def->code != OP_CONVERT)
 			continue;
-		struct readers *readers = def->result[0]->data ? def->result[0]->data : ARENA_NEW(scratch->arena, struct readers);
+		struct readers *readers = def->result[0]->data
+		        ? def->result[0]->data
+		        : ARENA_NEW(scratch->arena, struct readers);
 		def->result[0]->data = readers;
 		VEC_PUSH(scratch->arena, &readers->name, op_name(op));
 	}
@@ -58,7 +67,10 @@ static void find_readers(struct op *op, void *context)
 
 static struct walk element_walk(struct arena *arena, const struct type *type)
 {
-	struct walk walk = itensor_walk(arena, type), all = {.scalar = walk.scalar, .rank = walk.rank, .offset = walk.offset, .loops = walk.loops};
+	struct walk walk = itensor_walk(arena, type);
+	struct walk all = {
+		.scalar = walk.scalar, .rank = walk.rank, .offset = walk.offset, .loops = walk.loops
+	};
 	all.tile = ARENA_ARRAY(arena, int64_t, walk.rank + 1);
 	all.trip = ARENA_ARRAY(arena, int64_t, walk.loops + walk.rank + 1);
 	all.vector = ARENA_ARRAY(arena, int64_t, (walk.loops + walk.rank + 1) * (walk.rank + 1));
@@ -85,15 +97,23 @@ static bool is_replay_loop(const struct walk *walk, int loop)
 /* The first loops that differ say what would have to change. */
 static const char *remedy(struct arena *arena, const struct op *convert, const char *writer)
 {
-	struct walk from = element_walk(arena, convert->operand[0]->type), to = element_walk(arena, convert->result[0]->type);
+	struct walk from = element_walk(arena, convert->operand[0]->type);
+	struct walk to = element_walk(arena, convert->result[0]->type);
 	int l = 0;
-	while (l < from.loops && l < to.loops && from.rank == to.rank && from.trip[l] == to.trip[l] && !is_replay_loop(&to, l))
+	while (l < from.loops && l < to.loops && from.rank == to.rank &&
+	        from.trip[l] == to.trip[l] && !is_replay_loop(&to, l))
 		l++;
 	if (l < to.loops && is_replay_loop(&to, l))
-		return text_format(arena, "a reader that uses each word once: its loop %d, of %lld trips, re-reads everything inside it", l, (long long)to.trip[l]);
+		return text_format(arena,
+		        "a reader that uses each word once: its loop %d, of %lld trips, re-reads "
+		        "everything inside it",
+		        l, (long long)to.trip[l]);
 	if (from.rank != to.rank)
 		return "a reader whose loops are split at the writer's tile boundaries";
-	return text_format(arena, "the same loop order on both sides from loop %d on: change that of %s or of its readers", l, writer);
+	return text_format(arena,
+	        "the same loop order on both sides from loop %d on: change that of %s or of its "
+	        "readers",
+	        l, writer);
 }
 
 struct explanation {
@@ -118,24 +138,27 @@ static void add_explanation(struct op *op, void *context)
 		return;
 	const char *writer = writer_name(module, op->operand[0]);
 	struct named items[] = {
-		{key_name(KEY_WRITER), attr_string(module, writer)},
-		{key_name(KEY_READERS), names_of(module, op->result[0]->data)},
-		{key_name(KEY_FROM), attr_string(module, op->operand[0]->type->text)},
-		{key_name(KEY_TO), attr_string(module, op->result[0]->type->text)},
-		{key_name(KEY_BYTES), attr_integer(module, converter_bytes(op))},
-		{key_name(KEY_SPILLED), attr_bool(module, attr_get(op, KEY_SPILLED) != NULL)},
-		{key_name(KEY_AVOIDED_BY), attr_string(module, remedy(module->arena, op, writer))},
+		{ key_name(KEY_WRITER), attr_string(module, writer) },
+		{ key_name(KEY_READERS), names_of(module, op->result[0]->data) },
+		{ key_name(KEY_FROM), attr_string(module, op->operand[0]->type->text) },
+		{ key_name(KEY_TO), attr_string(module, op->result[0]->type->text) },
+		{ key_name(KEY_BYTES), attr_integer(module, converter_bytes(op)) },
+		{ key_name(KEY_SPILLED), attr_bool(module, attr_get(op, KEY_SPILLED) != NULL) },
+		{ key_name(KEY_AVOIDED_BY),
+		        attr_string(module, remedy(module->arena, op, writer)) },
 	};
-	VEC_PUSH(module->arena, &all->list, attr_dictionary(module, sizeof items / sizeof *items, items));
+	VEC_PUSH(module->arena, &all->list,
+	        attr_dictionary(module, sizeof items / sizeof *items, items));
 }
 
 void explain_converters(struct module *module)
 {
 	struct op *main = module_main(module);
-	struct readers scratch = {.arena = module->arena};
-	struct explanation all = {.module = module};
+	struct readers scratch = { .arena = module->arena };
+	struct explanation all = { .module = module };
 	ir_clear_data(main->region[0]);
 	ir_walk(main->region[0], find_readers, &scratch);
 	ir_walk(main->region[0], add_explanation, &all);
-	attr_set(module, main, KEY_STREAM_CONVERTERS, attr_array(module, (int)all.list.count, all.list.data));
+	attr_set(module, main, KEY_STREAM_CONVERTERS,
+	        attr_array(module, (int)all.list.count, all.list.data));
 }

@@ -6,7 +6,7 @@ struct loop_digits {
 	const struct kernel *from;
 	int count, most;
 	int64_t *trip, *step;
-	int *source;              /* -1: all comes again */
+	int *source; /* -1: all comes again */
 };
 
 static bool push(struct loop_digits *d, int64_t trip, int source, int64_t step)
@@ -33,10 +33,12 @@ static bool add_digits(struct loop_digits *d, int64_t trip, int64_t stride)
 	int64_t inside = own[l] * d->from->loop[l].extent / stride;
 	if (trip <= inside)
 		return push(d, trip, l, stride / own[l]);
-	return trip % inside == 0 && add_digits(d, trip / inside, stride * inside) && push(d, inside, l, stride / own[l]);
+	return trip % inside == 0 && add_digits(d, trip / inside, stride * inside) &&
+	        push(d, inside, l, stride / own[l]);
 }
 
-static struct access reordered_access(struct arena *arena, const struct access *from, const struct loop_digits *d)
+static struct access reordered_access(
+        struct arena *arena, const struct access *from, const struct loop_digits *d)
 {
 	struct access to = *from;
 	to.stride = ARENA_ARRAY(arena, int64_t, d->count + 1);
@@ -53,7 +55,8 @@ static int64_t points(const struct kernel *kernel)
 	return points;
 }
 
-static struct kernel *with_digits(struct arena *arena, const struct op *op, const struct loop_digits *d)
+static struct kernel *with_digits(
+        struct arena *arena, const struct op *op, const struct loop_digits *d)
 {
 	struct kernel *to = arena_copy(arena, d->from, sizeof *to);
 	to->loops = d->count;
@@ -73,8 +76,9 @@ struct kernel *kernel_reordered(struct module *module, const struct op *op, cons
 	struct arena *arena = module->arena;
 	const struct kernel *from = op->kernel;
 	struct sequence order = sequence_of_type(arena, stream_tensor(op->result[0]), type);
-	struct loop_digits d = {.from = from, .most = order.dims + from->loops};
-	if (order.conditions || order.run_time || order.lanes > 1 || order.offset != from->result.offset)
+	struct loop_digits d = { .from = from, .most = order.dims + from->loops };
+	if (order.conditions || order.run_time || order.lanes > 1 ||
+	        order.offset != from->result.offset)
 		return NULL;
 	d.trip = ARENA_ARRAY(arena, int64_t, d.most + 1);
 	d.step = ARENA_ARRAY(arena, int64_t, d.most + 1);
@@ -86,16 +90,21 @@ struct kernel *kernel_reordered(struct module *module, const struct op *op, cons
 	return points(to) == points(from) ? to : NULL;
 }
 
-bool kernel_port_types(struct module *module, const struct op *op, const struct kernel *kernel, const struct type **type)
+bool kernel_port_types(struct module *module, const struct op *op, const struct kernel *kernel,
+        const struct type **type)
 {
 	struct arena *arena = module->arena;
 	int loops = kernel->loops;
-	struct schedule schedule = {.parts = loops, .part = ARENA_ARRAY(arena, struct schedule_part, loops + 1), .lanes = 1, .row_unroll = 1};
+	struct schedule schedule = { .parts = loops,
+		.part = ARENA_ARRAY(arena, struct schedule_part, loops + 1),
+		.lanes = 1,
+		.row_unroll = 1 };
 	for (int l = 0; l < loops; l++)
-		schedule.part[l] = (struct schedule_part){l, kernel->loop[l].extent, 1};
+		schedule.part[l] = (struct schedule_part){ l, kernel->loop[l].extent, 1 };
 	for (int j = 0; j <= op->operands; j++) {
 		const struct value *value = j < op->operands ? op->operand[j] : op->result[0];
-		type[j] = schedule_port_type(module, kernel, &schedule, j < op->operands ? j : -1, stream_tensor(value), NULL);
+		type[j] = schedule_port_type(module, kernel, &schedule, j < op->operands ? j : -1,
+		        stream_tensor(value), NULL);
 		if (!type[j])
 			return false;
 	}

@@ -1,6 +1,8 @@
-/* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that follows from it, memory is read and written by DMA ops.
- * Needs: kernels on root tensors, gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream operands have just the types
- * that its ports have.  Numeric class: reassociating (lanes and loop order fix the order of accumulation). */
+/* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that
+ * follows from it, memory is read and written by DMA ops. Needs: kernels on root tensors,
+ * gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream
+ * operands have just the types that its ports have.  Numeric class: reassociating (lanes and
+ * loop order fix the order of accumulation). */
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
 #include "streams/streams_passes.h"
@@ -10,9 +12,11 @@
 #include "streams/stream_builder.h"
 #include <string.h>
 
-static struct tensor_source *new_tensor_source(struct streams *s, struct value *value, enum tensor_source_kind kind)
+static struct tensor_source *new_tensor_source(
+        struct streams *s, struct value *value, enum tensor_source_kind kind)
 {
-	struct tensor_source *tensor_source = value->data ? value->data : ARENA_NEW(s->module->arena, struct tensor_source);
+	struct tensor_source *tensor_source =
+	        value->data ? value->data : ARENA_NEW(s->module->arena, struct tensor_source);
 	tensor_source->kind = kind;
 	tensor_source->tensor = value->type;
 	value->data = tensor_source;
@@ -24,7 +28,8 @@ static struct value *new_argument(struct streams *s, const struct type *type)
 	return block_add_argument(s->module, s->function->region[0], type);
 }
 
-static struct tensor_source *memory_source(struct streams *s, struct value *old, struct value *argument, bool ordered)
+static struct tensor_source *memory_source(
+        struct streams *s, struct value *old, struct value *argument, bool ordered)
 {
 	struct tensor_source *tensor_source = new_tensor_source(s, old, SOURCE_MEMORY);
 	tensor_source->count = 1;
@@ -35,25 +40,50 @@ static struct tensor_source *memory_source(struct streams *s, struct value *old,
 }
 
 /* One entry of stream.inputs or stream.outputs. */
-static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
+static const struct attr *signature_entry(struct module *module, const struct op *function,
+        int index, bool result, const struct type *type)
 {
 	static const enum attr_key keys[] = {
-		KEY_NAME, KEY_ROLE, KEY_AXIS, KEY_POSITION, KEY_TOKEN_COUNT, KEY_DERIVED_FROM,
-		KEY_DIMS, KEY_LEAD, KEY_PAST, KEY_BATCH, KEY_NEXT, KEY_STEP,
+		KEY_NAME,
+		KEY_ROLE,
+		KEY_AXIS,
+		KEY_POSITION,
+		KEY_TOKEN_COUNT,
+		KEY_DERIVED_FROM,
+		KEY_DIMS,
+		KEY_LEAD,
+		KEY_PAST,
+		KEY_BATCH,
+		KEY_NEXT,
+		KEY_STEP,
 	};
 	static const enum attr_key from[] = {
-		KEY_STREAM_NAME, KEY_STREAM_ROLE, KEY_STREAM_AXIS, KEY_STREAM_POSITION, KEY_STREAM_TOKEN_COUNT, KEY_STREAM_DERIVED_FROM,
-		KEY_STREAM_DIMS, KEY_STREAM_LEAD, KEY_STREAM_PAST, KEY_STREAM_BATCH, KEY_STREAM_NEXT, KEY_STREAM_STEP,
+		KEY_STREAM_NAME,
+		KEY_STREAM_ROLE,
+		KEY_STREAM_AXIS,
+		KEY_STREAM_POSITION,
+		KEY_STREAM_TOKEN_COUNT,
+		KEY_STREAM_DERIVED_FROM,
+		KEY_STREAM_DIMS,
+		KEY_STREAM_LEAD,
+		KEY_STREAM_PAST,
+		KEY_STREAM_BATCH,
+		KEY_STREAM_NEXT,
+		KEY_STREAM_STEP,
 	};
 	enum { KEYS = sizeof keys / sizeof *keys };
 	struct named items[KEYS + 1];
 	int count = 0;
 	for (int k = 0; k < KEYS; k++) {
-		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
+		const struct attr *value = result
+		        ? function_result_attr(function, index, from[k])
+		        : function_argument_attr(function, index, from[k]);
 		if (value)
-			items[count++] = (struct named){.name = key_name(keys[k]), .value = value};
+			items[count++] =
+			        (struct named){ .name = key_name(keys[k]), .value = value };
 	}
-	items[count++] = (struct named){.name = key_name(KEY_TYPE), .value = attr_type(module, type)};
+	items[count++] =
+	        (struct named){ .name = key_name(KEY_TYPE), .value = attr_type(module, type) };
 	return attr_dictionary(module, count, items);
 }
 
@@ -65,35 +95,45 @@ static void start_function(struct streams *s, struct op *old)
 	block_new(module, s->function, 0);
 	s->block = s->function->region[0];
 	attr_set(module, s->function, KEY_SYM_NAME, attr_get(old, KEY_SYM_NAME));
-	VEC(const struct attr *) inputs = {0};
+	VEC(const struct attr *) inputs = { 0 };
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		struct value *argument = old->region[0]->argument[i];
 		const struct attr *role = function_argument_attr(old, i, KEY_STREAM_ROLE);
-		struct tensor_source *tensor_source = memory_source(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		struct tensor_source *tensor_source = memory_source(s, argument,
+		        new_argument(s, argument->type), role && text_same(role->text, "state"));
 		tensor_source->is_launch_input = role && text_same(role->text, "input");
 		tensor_source->dims = function_argument_attr(old, i, KEY_STREAM_DIMS);
-		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
+		VEC_PUSH(module->arena, &inputs,
+		        signature_entry(module, old, i, false, argument->type));
 	}
 	int constants = 0;
 	for (struct op *op = old->region[0]->first; op; op = op->next) {
 		if (op->code != OP_CONSTANT || op->result[0]->type->kind != TYPE_TENSOR)
 			continue;
 		struct named items[] = {
-			{key_name(KEY_NAME), attr_string(module, text_format(module->arena, "constant%d", constants++))}, {key_name(KEY_ROLE), attr_string(module, "constant")},
-			{key_name(KEY_TYPE), attr_type(module, op->result[0]->type)}, {key_name(KEY_VALUE), attr_get(op, KEY_VALUE)}};
+			{ key_name(KEY_NAME),
+			        attr_string(module,
+			                text_format(module->arena, "constant%d", constants++)) },
+			{ key_name(KEY_ROLE), attr_string(module, "constant") },
+			{ key_name(KEY_TYPE), attr_type(module, op->result[0]->type) },
+			{ key_name(KEY_VALUE), attr_get(op, KEY_VALUE) }
+		};
 		memory_source(s, op->result[0], new_argument(s, op->result[0]->type), false);
 		VEC_PUSH(module->arena, &inputs, attr_dictionary(module, 4, items));
 	}
-	attr_set(module, s->function, KEY_STREAM_INPUTS, attr_array(module, (int)inputs.count, inputs.data));
+	attr_set(module, s->function, KEY_STREAM_INPUTS,
+	        attr_array(module, (int)inputs.count, inputs.data));
 }
 
-/* Of a table that is only gathered from a launch reads some rows: their elements stand in the table's entry. */
+/* Of a table that is only gathered from a launch reads some rows: their elements stand in the
+ * table's entry. */
 static void note_gathered(struct streams *s)
 {
 	struct module *module = s->module;
 	struct block *body = s->function->region[0];
 	const struct attr *inputs = attr_get(s->function, KEY_STREAM_INPUTS);
-	const struct attr **noted = ARENA_ARRAY(module->arena, const struct attr *, inputs->count + 1);
+	const struct attr **noted =
+	        ARENA_ARRAY(module->arena, const struct attr *, inputs->count + 1);
 	ir_count_uses(body);
 	for (int i = 0; i < inputs->count; i++) {
 		int64_t elements = 0;
@@ -104,7 +144,9 @@ static void note_gathered(struct streams *s)
 			gathers += here;
 		}
 		bool only = gathers && gathers == body->argument[i]->uses;
-		noted[i] = only ? attr_with(module, inputs->items[i].value, KEY_GATHERED_ELEMENTS, attr_integer(module, elements)) : inputs->items[i].value;
+		noted[i] = only ? attr_with(module, inputs->items[i].value, KEY_GATHERED_ELEMENTS,
+		                          attr_integer(module, elements))
+		                : inputs->items[i].value;
 	}
 	attr_set(module, s->function, KEY_STREAM_INPUTS, attr_array(module, inputs->count, noted));
 }
@@ -114,14 +156,18 @@ static void finish_function(struct streams *s, const struct op *old)
 	struct module *module = s->module;
 	struct block *body = s->function->region[0];
 	op_append(body, op_new(module, OP_RETURN, old->location, 0, NULL, 0, NULL));
-	const struct attr **outputs = ARENA_ARRAY(module->arena, const struct attr *, s->results->operands + 1);
+	const struct attr **outputs =
+	        ARENA_ARRAY(module->arena, const struct attr *, s->results->operands + 1);
 	for (int r = 0; r < s->results->operands; r++)
 		outputs[r] = signature_entry(module, old, r, true, s->results->operand[r]->type);
-	attr_set(module, s->function, KEY_STREAM_OUTPUTS, attr_array(module, s->results->operands, outputs));
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments + 1);
+	attr_set(module, s->function, KEY_STREAM_OUTPUTS,
+	        attr_array(module, s->results->operands, outputs));
+	const struct type **types =
+	        ARENA_ARRAY(module->arena, const struct type *, body->arguments + 1);
 	for (int i = 0; i < body->arguments; i++)
 		types[i] = body->argument[i]->type;
-	attr_set(module, s->function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
+	attr_set(module, s->function, KEY_FUNCTION_TYPE,
+	        attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
 	note_gathered(s);
 }
 
@@ -129,9 +175,12 @@ static void finish_function(struct streams *s, const struct op *old)
 static void mark_readers(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER || op->code == OP_LAYER_EXTRACT;
+		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER ||
+		        op->code == OP_LAYER_EXTRACT;
 		for (int j = 0; j < op->operands; j++) {
-			struct tensor_source *tensor_source = op->operand[j]->data ? op->operand[j]->data : new_tensor_source(s, op->operand[j], SOURCE_NONE);
+			struct tensor_source *tensor_source = op->operand[j]->data
+			        ? op->operand[j]->data
+			        : new_tensor_source(s, op->operand[j], SOURCE_NONE);
 			*(stores ? &tensor_source->stored : &tensor_source->read) = true;
 		}
 		if (op->code == OP_FOR)
@@ -147,7 +196,9 @@ static void mark_combines(const struct block *block)
 		if (op->code == OP_FOR)
 			mark_combines(op->region[0]);
 		if (op->code == OP_KERNEL)
-			op->kernel->combine = kernel_has_reduction(op->kernel) ? kernel_combine(op->kernel, &term) : OP_NONE;
+			op->kernel->combine = kernel_has_reduction(op->kernel)
+			        ? kernel_combine(op->kernel, &term)
+			        : OP_NONE;
 	}
 }
 
@@ -158,7 +209,9 @@ static void mark_layer_mux(struct streams *s, const struct op *op)
 	tensor_source->choice = ARENA_ARRAY(s->module->arena, struct tensor_source *, op->operands);
 	tensor_source->table = ARENA_ARRAY(s->module->arena, int64_t, op->operands);
 	for (int i = 1; i < op->operands; i++) {
-		struct tensor_source *from = op->operand[i]->data ? tensor_source_of(op->operand[i]) : new_tensor_source(s, op->operand[i], SOURCE_NONE);
+		struct tensor_source *from = op->operand[i]->data
+		        ? tensor_source_of(op->operand[i])
+		        : new_tensor_source(s, op->operand[i], SOURCE_NONE);
 		int known = 0;
 		while (known < tensor_source->count && tensor_source->choice[known] != from)
 			known++;
@@ -178,18 +231,24 @@ static void mark_layer_selects(struct streams *s, const struct block *block)
 			continue;
 		bool memory = true;
 		for (int i = 1; i < op->operands; i++)
-			memory = memory && op->operand[i]->data && tensor_source_of(op->operand[i])->kind == SOURCE_MEMORY && !tensor_source_of(op->operand[i])->layered;
+			memory = memory && op->operand[i]->data &&
+			        tensor_source_of(op->operand[i])->kind == SOURCE_MEMORY &&
+			        !tensor_source_of(op->operand[i])->layered;
 		if (!memory) {
 			mark_layer_mux(s, op);
 			continue;
 		}
-		struct tensor_source *tensor_source = new_tensor_source(s, op->result[0], SOURCE_MEMORY);
+		struct tensor_source *tensor_source =
+		        new_tensor_source(s, op->result[0], SOURCE_MEMORY);
 		tensor_source->layered = true;
-		tensor_source->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
+		tensor_source->argument =
+		        ARENA_ARRAY(s->module->arena, struct value *, op->operands);
 		for (int i = 1; i < op->operands; i++) {
-			tensor_source->ordered = tensor_source->ordered || tensor_source_of(op->operand[i])->ordered;
+			tensor_source->ordered =
+			        tensor_source->ordered || tensor_source_of(op->operand[i])->ordered;
 			tensor_source->dims = tensor_source_of(op->operand[1])->dims;
-			tensor_source->argument[tensor_source->count++] = tensor_source_of(op->operand[i])->argument[0];
+			tensor_source->argument[tensor_source->count++] =
+			        tensor_source_of(op->operand[i])->argument[0];
 		}
 	}
 }
@@ -199,18 +258,23 @@ static bool is_row(const struct streams *s, int result)
 	return function_result_attr(module_main(s->module), result, KEY_STREAM_POSITION);
 }
 
-/* Which results of main a carried stack of layers becomes, as rows of states or as they are: one per layer; where a layer's is wanted several times, the one
- * after `skip` others.  NULL: none. */
-static const struct attr *stack_results(struct streams *s, const struct op *loop, int carried, bool rows, int skip)
+/* Which results of main a carried stack of layers becomes, as rows of states or as they are: one
+ * per layer; where a layer's is wanted several times, the one after `skip` others.  NULL: none. */
+static const struct attr *stack_results(
+        struct streams *s, const struct op *loop, int carried, bool rows, int skip)
 {
-	int64_t layers = type_elements(loop->result[carried]->type) ? loop->result[carried]->type->shape[0] : 0;
-	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1), *seen = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
+	int64_t layers = type_elements(loop->result[carried]->type)
+	        ? loop->result[carried]->type->shape[0]
+	        : 0;
+	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
+	int64_t *seen = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
 	bool any = false;
 	for (int64_t l = 0; l < layers; l++)
 		result[l] = -1;
 	for (int r = 0; r < s->results->operands; r++) {
 		const struct op *part = s->results->operand[r]->def;
-		if (!part || part->code != OP_LAYER_EXTRACT || part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
+		if (!part || part->code != OP_LAYER_EXTRACT ||
+		        part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
 			continue;
 		int64_t layer = attr_integer_or(part, KEY_INDEX, 0);
 		if (seen[layer]++ == skip) {
@@ -228,16 +292,19 @@ static void mark_rows(struct streams *s, const struct block *block)
 		if (op->code == OP_FOR)
 			mark_rows(s, op->region[0]);
 		for (int r = 0; op->code == OP_RETURN && r < op->operands; r++)
-			tensor_source_of(op->operand[r])->row = tensor_source_of(op->operand[r])->row || is_row(s, r);
+			tensor_source_of(op->operand[r])->row =
+			        tensor_source_of(op->operand[r])->row || is_row(s, r);
 		if (op->code != OP_INSERT_LAYER || !op->operand[1]->block)
 			continue;
 		const struct value *stack = op->operand[1];
-		tensor_source_of(op->operand[0])->row = stack_results(s, stack->block->parent, stack->index - 1, true, 0);
+		tensor_source_of(op->operand[0])->row =
+		        stack_results(s, stack->block->parent, stack->index - 1, true, 0);
 	}
 }
 
 /* Writes a flow to results of main; a state's row also needs its position. */
-static bool emit_store(struct streams *s, struct tensor_source *tensor_source, const struct attr *results, struct location location)
+static bool emit_store(struct streams *s, struct tensor_source *tensor_source,
+        const struct attr *results, struct location location)
 {
 	struct module *module = s->module;
 	int first = 0;
@@ -246,25 +313,33 @@ static bool emit_store(struct streams *s, struct tensor_source *tensor_source, c
 	first = (int)results->integers[first];
 	const struct op *old = module_main(module);
 	const struct attr *at = function_result_attr(old, first, KEY_STREAM_POSITION);
-	bool as_made = tensor_source->kind == SOURCE_STREAM && !at;      /* a row's words must not reach over the state's axis */
-	const struct type *type = as_made ? tensor_source->stream->type : natural_order_to(module, tensor_source->tensor, function_result_attr(old, first, KEY_STREAM_DIMS), PORT_BITS);
+	/* a row's words must not reach over the state's axis */
+	bool as_made = tensor_source->kind == SOURCE_STREAM && !at;
+	const struct type *type = as_made
+	        ? tensor_source->stream->type
+	        : natural_order_to(module, tensor_source->tensor,
+	                  function_result_attr(old, first, KEY_STREAM_DIMS), PORT_BITS);
 	const struct attr *axis = at ? function_result_attr(old, first, KEY_STREAM_AXIS) : NULL;
 	if (axis && axis->integer == tensor_source->tensor->rank - 1 && stream_lanes(type) > 1)
 		type = type_regroup(module, type, 1);
-	struct value *operand[2] = {demand_stream(s, tensor_source, type, 0)};
+	struct value *operand[2] = { demand_stream(s, tensor_source, type, 0) };
 	if (as_made)
 		attr_set(module, operand[0]->def, KEY_ANY_ORDER, attr_unit(module));
 	int count = 1;
 	int row = at ? function_argument_named(old, at->text) : -1;
 	if (row >= 0) {
 		struct tensor_source *position = tensor_source_of(old->region[0]->argument[row]);
-		operand[count++] = demand_stream(s, position, natural_order(module, position->tensor), 0);
+		operand[count++] =
+		        demand_stream(s, position, natural_order(module, position->tensor), 0);
 	}
 	for (int l = 0; at && l < results->count; l++)
 		if (results->integers[l] < 0)
-			return diag_error(module->diag, location, "a state is written in some of its layers only");
+			return diag_error(module->diag, location,
+			        "a state is written in some of its layers only");
 	if (at && count == 1)
-		return diag_error(module->diag, location, "result %d is a state written at \"%s\", but no argument has that name", first, at->text);
+		return diag_error(module->diag, location,
+		        "result %d is a state written at \"%s\", but no argument has that name",
+		        first, at->text);
 	struct op *store = op_new(module, OP_STORE, location, count, operand, 0, NULL);
 	attr_set(module, store, KEY_RESULT, results);
 	set_stream_tensor(module, store, tensor_source->tensor);
@@ -279,7 +354,8 @@ static bool emit_results(struct streams *s, const struct op *op)
 		if (def && def->code == OP_LAYER_EXTRACT)
 			continue;
 		int64_t number = r;
-		if (!emit_store(s, tensor_source_of(op->operand[r]), attr_integers(s->module, 1, &number), op->location))
+		if (!emit_store(s, tensor_source_of(op->operand[r]),
+		            attr_integers(s->module, 1, &number), op->location))
 			return false;
 	}
 	return true;
@@ -308,8 +384,10 @@ static int64_t constant_of(const struct value *value)
 	return number ? number->integer : 0;
 }
 
-/* What is carried has one type in the loop and outside: words in just this one, not in one that denotes the same. */
-static struct value *demand_carried(struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
+/* What is carried has one type in the loop and outside: words in just this one, not in one that
+ * denotes the same. */
+static struct value *demand_carried(
+        struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
 {
 	struct value *words = demand_stream(s, tensor_source, type, 0);
 	if (words->def->code == OP_CONVERT)
@@ -321,7 +399,8 @@ static bool emit_loop(struct streams *s, struct op *old)
 {
 	struct module *module = s->module;
 	struct block *outside = s->block;
-	int carried = old->operands - 3, streams = 0;
+	int carried = old->operands - 3;
+	int streams = 0;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands);
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, old->operands);
 	for (int i = 0; i < 3; i++)
@@ -336,15 +415,20 @@ static bool emit_loop(struct streams *s, struct op *old)
 			continue;
 		struct value *argument = old->region[0]->argument[c + 1];
 		struct tensor_source *tensor_source = new_tensor_source(s, argument, SOURCE_STREAM);
-		tensor_source->stream = block_add_argument(module, body, natural_order(module, argument->type));
+		tensor_source->stream =
+		        block_add_argument(module, body, natural_order(module, argument->type));
 		streamed[streams++] = c;
 	}
 	if (!emit_block(s, old->region[0]))
 		return false;
 	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
-	for (int i = 0; i < streams; i++) {              /* what a layer makes is what the next one takes */
-		struct tensor_source *out = tensor_source_of(old->region[0]->last->operand[streamed[i]]);
-		const struct type *type = out->kind == SOURCE_STREAM ? out->stream->type : natural_order(module, out->tensor);
+	/* what a layer makes is what the next one takes */
+	for (int i = 0; i < streams; i++) {
+		struct tensor_source *out =
+		        tensor_source_of(old->region[0]->last->operand[streamed[i]]);
+		const struct type *type = out->kind == SOURCE_STREAM
+		        ? out->stream->type
+		        : natural_order(module, out->tensor);
 		yield[i] = demand_carried(s, out, type);
 		body->argument[i + 1]->type = types[i] = type;
 	}
@@ -352,16 +436,20 @@ static bool emit_loop(struct streams *s, struct op *old)
 	s->block = outside;
 	s->layer = NULL;
 	for (int i = 0; i < streams; i++)
-		operand[3 + i] = demand_carried(s, tensor_source_of(old->operand[3 + streamed[i]]), types[i]);
-	struct op *sized = op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
+		operand[3 + i] = demand_carried(
+		        s, tensor_source_of(old->operand[3 + streamed[i]]), types[i]);
+	struct op *sized =
+	        op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
 	sized->region[0] = body;
 	body->parent = sized;
 	op_append(outside, sized);
 	for (int i = 0; i < streams; i++) {
-		struct tensor_source *tensor_source = new_tensor_source(s, old->result[streamed[i]], SOURCE_STREAM);
+		struct tensor_source *tensor_source =
+		        new_tensor_source(s, old->result[streamed[i]], SOURCE_STREAM);
 		tensor_source->stream = sized->result[i];
 	}
-	attr_set(module, sized, KEY_TENSOR, attr_type(module, streams ? old->result[streamed[0]]->type : type_index(module)));
+	attr_set(module, sized, KEY_TENSOR,
+	        attr_type(module, streams ? old->result[streamed[0]]->type : type_index(module)));
 	return true;
 }
 
@@ -369,10 +457,12 @@ static bool emit_layer_result(struct streams *s, const struct op *op)
 {
 	const struct value *stack = op->operand[1];
 	const struct op *loop = stack->block ? stack->block->parent : NULL;
-	INVARIANT(s->module->guard, loop && loop->code == OP_FOR, "stream.insert_layer into something that no layer carries");
+	INVARIANT(s->module->guard, loop && loop->code == OP_FOR,
+	        "stream.insert_layer into something that no layer carries");
 	for (int rows = 0; rows < 2; rows++) {
 		const struct attr *results;
-		for (int skip = 0; (results = stack_results(s, loop, stack->index - 1, rows, skip)); skip++)
+		for (int skip = 0; (results = stack_results(s, loop, stack->index - 1, rows, skip));
+		        skip++)
 			if (!emit_store(s, tensor_source_of(op->operand[0]), results, op->location))
 				return false;
 	}
@@ -393,8 +483,10 @@ static bool emit_op(struct streams *s, struct op *op)
 		return emit_layer_result(s, op);
 	if (op->code == OP_RETURN)
 		return emit_results(s, op);
-	bool known = op->code == OP_CONSTANT || op->code == OP_LAYER_SELECT || op->code == OP_LAYER_EXTRACT || op->code == OP_TENSOR_EMPTY || op->code == OP_YIELD;
-	INVARIANT(s->module->guard, known, "%s at tensor level after folding", op_info[op->code].name);
+	bool known = op->code == OP_CONSTANT || op->code == OP_LAYER_SELECT ||
+	        op->code == OP_LAYER_EXTRACT || op->code == OP_TENSOR_EMPTY || op->code == OP_YIELD;
+	INVARIANT(s->module->guard, known, "%s at tensor level after folding",
+	        op_info[op->code].name);
 	return true;
 }
 
@@ -407,26 +499,33 @@ static bool emit_block(struct streams *s, struct block *old)
 }
 
 /* An input that bounds loops is read once a launch, for all. */
-static void emit_extent(struct streams *s, const struct op *old, const char *symbol, struct location location, struct map *done)
+static void emit_extent(struct streams *s, const struct op *old, const char *symbol,
+        struct location location, struct map *done)
 {
 	if (map_get(done, symbol))
 		return;
 	map_set(done, symbol, s);
-	struct tensor_source *tensor_source = tensor_source_of(old->region[0]->argument[function_argument_named(old, symbol)]);
-	struct value *words = demand_stream(s, tensor_source, natural_order(s->module, tensor_source->tensor), 0);
+	struct tensor_source *tensor_source =
+	        tensor_source_of(old->region[0]->argument[function_argument_named(old, symbol)]);
+	struct value *words =
+	        demand_stream(s, tensor_source, natural_order(s->module, tensor_source->tensor), 0);
 	struct op *extent = op_new(s->module, OP_EXTENT, location, 1, &words, 0, NULL);
 	attr_set(s->module, extent, KEY_NAME, attr_string(s->module, symbol));
 	op_append(s->block, extent);
 }
 
-static void emit_extents(struct streams *s, const struct op *old, const struct block *block, struct map *done)
+static void emit_extents(
+        struct streams *s, const struct op *old, const struct block *block, struct map *done)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			emit_extents(s, old, op->region[0], done);
 		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
 			if (op->kernel->loop[l].run_time)
-				emit_extent(s, old, sliding_window_symbol(s->module, op->kernel->loop[l].run_time->symbol), op->location, done);
+				emit_extent(s, old,
+				        sliding_window_symbol(
+				                s->module, op->kernel->loop[l].run_time->symbol),
+				        op->location, done);
 	}
 }
 
@@ -441,9 +540,14 @@ static void emit_token_counts(struct streams *s, const struct op *old, struct ma
 }
 
 /* The new main beside the old one; NULL after a diagnostic. */
-static struct op *build_streams(struct pass_context *context, struct module *module, struct op *old, bool assume_spilled)
+static struct op *build_streams(
+        struct pass_context *context, struct module *module, struct op *old, bool assume_spilled)
 {
-	struct streams s = {.context = context, .module = module, .body = old->region[0], .results = old->region[0]->last, .assume_spilled = assume_spilled};
+	struct streams s = { .context = context,
+		.module = module,
+		.body = old->region[0],
+		.results = old->region[0]->last,
+		.assume_spilled = assume_spilled };
 	ir_clear_data(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);
@@ -470,13 +574,16 @@ static struct op *build_streams(struct pass_context *context, struct module *mod
 /* Where the budget cannot be met whatever is cut, it is built again, frugally. */
 bool make_streams(struct pass_context *context, struct module *module)
 {
-	struct op *old = module_main(module), *made = build_streams(context, module, old, false), *other;
+	struct op *old = module_main(module);
+	struct op *made = build_streams(context, module, old, false);
+	struct op *other;
 	if (!made)
 		return false;
 	int64_t least = on_chip_bytes_least(module->arena, made->region[0]);
 	if (least > on_chip_budget(context)) {
 		other = build_streams(context, module, old, true);
-		made = other && on_chip_bytes_least(module->arena, other->region[0]) < least ? other : made;
+		made = other && on_chip_bytes_least(module->arena, other->region[0]) < least ? other
+		                                                                             : made;
 	}
 	op_insert_before(old, made);
 	op_remove(old);

@@ -9,7 +9,8 @@
 
 int64_t on_chip_bytes_total(const struct on_chip_bytes *on_chip_bytes)
 {
-	return on_chip_bytes->converters + on_chip_bytes->buffers + on_chip_bytes->sums + on_chip_bytes->fifos;
+	return on_chip_bytes->converters + on_chip_bytes->buffers + on_chip_bytes->sums +
+	        on_chip_bytes->fifos;
 }
 
 static int64_t bytes_of(const struct type *scalar, int64_t elements)
@@ -17,7 +18,8 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 	return elements * ((type_bits(scalar) + 7) / 8);
 }
 
-/* One sum, or sets of partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
+/* One sum, or sets of partial ones, for each point of the parallel loops inside the outermost
+ * reduction; none is kept where only the lanes are reduced. */
 static int64_t accumulator_count(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
@@ -35,13 +37,17 @@ static void add_op(struct op *op, void *context)
 		VEC_PUSH(on_chip_bytes->arena, &on_chip_bytes->converter, op);
 		on_chip_bytes->converters += attr_get(op, KEY_SPILLED) ? 0 : converter_bytes(op);
 	}
-	if (op->code == OP_BUFFER && !is_drained_by_writer(on_chip_bytes->arena, op) && !layer_carry_in_producer(on_chip_bytes->arena, op))
-		on_chip_bytes->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0));
+	if (op->code == OP_BUFFER && !is_drained_by_writer(on_chip_bytes->arena, op) &&
+	        !layer_carry_in_producer(on_chip_bytes->arena, op))
+		on_chip_bytes->buffers += bytes_of(type_scalar(op->result[0]->type),
+		        attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0));
 	if (op->code == OP_KERNEL)
 		on_chip_bytes->sums += bytes_of(op->kernel->type, accumulator_count(op));
 	for (int r = 0; r < op->results && op->code != OP_REASSOCIATE && op->code != OP_FOR; r++)
 		if (op->result[r]->type->kind == TYPE_ITENSOR)
-			on_chip_bytes->fifos += FIFO_WORDS * bytes_of(type_scalar(op->result[r]->type), stream_lanes(op->result[r]->type));
+			on_chip_bytes->fifos += FIFO_WORDS *
+			        bytes_of(type_scalar(op->result[r]->type),
+			                stream_lanes(op->result[r]->type));
 }
 
 int64_t on_chip_budget(const struct pass_context *context)
@@ -49,10 +55,12 @@ int64_t on_chip_budget(const struct pass_context *context)
 	return choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP);
 }
 
-/* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */
+/* A block that both sides walk within one outer iteration would need memory traffic in step with
+ * it: only whole tensors are cut. */
 static bool can_be_spilled(const struct op *convert)
 {
-	return !attr_get(convert, KEY_SPILLED) && !attr_integer_or(convert, KEY_SHARED_LOOPS, 0) && converter_bytes(convert);
+	return !attr_get(convert, KEY_SPILLED) && !attr_integer_or(convert, KEY_SHARED_LOOPS, 0) &&
+	        converter_bytes(convert);
 }
 
 struct op *largest_spillable(const struct on_chip_bytes *on_chip_bytes)
@@ -68,17 +76,25 @@ struct op *largest_spillable(const struct on_chip_bytes *on_chip_bytes)
 
 struct on_chip_bytes on_chip_bytes_of_block(struct arena *arena, struct block *block)
 {
-	struct on_chip_bytes on_chip_bytes = {.arena = arena};
+	struct on_chip_bytes on_chip_bytes = { .arena = arena };
 	ir_walk(block, add_op, &on_chip_bytes);
 	return on_chip_bytes;
 }
 
 /* Has a die room for its buffer, before the die is crowded? */
-static bool fits_a_die(struct arena *arena, const struct platform *platform, const struct op *convert)
+static bool fits_a_die(
+        struct arena *arena, const struct platform *platform, const struct op *convert)
 {
-	struct box box = box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, (int)attr_integer_or(convert, KEY_SHARED_LOOPS, 0));
-	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : attr_integer_or(convert, KEY_HALVES, box.halves) * box.elements / word;
-	struct resources needed = storage_cost(storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
+	struct box box = box_between(arena, attr_get(convert, KEY_TENSOR)->type,
+	        convert->operand[0]->type, convert->result[0]->type,
+	        (int)attr_integer_or(convert, KEY_SHARED_LOOPS, 0));
+	int64_t word = box.why ? 1 : box_word(&box);
+	int64_t bits = word * type_bits(type_scalar(convert->result[0]->type));
+	int64_t words = box.why
+	        ? 1
+	        : attr_integer_or(convert, KEY_HALVES, box.halves) * box.elements / word;
+	struct resources needed = storage_cost(
+	        storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
 	bool fits = box.why || attr_get(convert, KEY_LINE_BUFFER);
 	for (int d = 0; d < platform->dies && !fits; d++) {
 		struct resources room = platform_uncrowded(platform, d);
@@ -89,14 +105,18 @@ static bool fits_a_die(struct arena *arena, const struct platform *platform, con
 
 static struct box whole_box(struct arena *arena, const struct op *convert)
 {
-	return box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, 0);
+	return box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type,
+	        convert->result[0]->type, 0);
 }
 
-struct op *unplaceable_converter(const struct platform *platform, const struct on_chip_bytes *on_chip_bytes)
+struct op *unplaceable_converter(
+        const struct platform *platform, const struct on_chip_bytes *on_chip_bytes)
 {
 	for (size_t i = 0; i < on_chip_bytes->converter.count; i++) {
 		struct op *op = on_chip_bytes->converter.data[i];
-		bool whole = can_be_spilled(op) || (!attr_get(op, KEY_SPILLED) && converter_bytes(op) && !whole_box(on_chip_bytes->arena, op).why);
+		bool whole = can_be_spilled(op) ||
+		        (!attr_get(op, KEY_SPILLED) && converter_bytes(op) &&
+		                !whole_box(on_chip_bytes->arena, op).why);
 		if (whole && !fits_a_die(on_chip_bytes->arena, platform, op))
 			return op;
 	}
@@ -107,7 +127,8 @@ void spill_converter(struct module *module, struct on_chip_bytes *on_chip_bytes,
 {
 	on_chip_bytes->converters -= converter_bytes(convert);
 	if (attr_integer_or(convert, KEY_SHARED_LOOPS, 0)) {
-		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, whole_box(module->arena, convert).elements));
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
+		        attr_integer(module, whole_box(module->arena, convert).elements));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 	}
@@ -119,6 +140,8 @@ int64_t on_chip_bytes_least(struct arena *arena, struct block *block)
 	struct on_chip_bytes on_chip_bytes = on_chip_bytes_of_block(arena, block);
 	int64_t least = on_chip_bytes_total(&on_chip_bytes);
 	for (size_t i = 0; i < on_chip_bytes.converter.count; i++)
-		least -= can_be_spilled(on_chip_bytes.converter.data[i]) ? converter_bytes(on_chip_bytes.converter.data[i]) : 0;
+		least -= can_be_spilled(on_chip_bytes.converter.data[i])
+		        ? converter_bytes(on_chip_bytes.converter.data[i])
+		        : 0;
 	return least;
 }

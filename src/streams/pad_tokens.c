@@ -1,4 +1,5 @@
-/* stream.fill between kernels: rows of a launch, of which there may be fewer than a stream's type says, filled up where a reader walks all, dropped where it walks those that are there. */
+/* stream.fill between kernels: rows of a launch, of which there may be fewer than a stream's
+ * type says, filled up where a reader walks all, dropped where it walks those that are there. */
 #include "ir/kernel_edit.h"
 #include "process/process_builder.h"
 #include "streams/stream_builder.h"
@@ -9,14 +10,20 @@ const struct type *full_extent_type(struct module *module, const struct type *st
 {
 	const struct itensor *order = stream->itensor;
 	struct arena *arena = module->arena;
-	int64_t *trip = arena_copy(arena, order->trip, sizeof *trip * (size_t)order->dims), *step = arena_copy(arena, order->step, sizeof *step * (size_t)order->dims);
-	int64_t *rows = arena_copy(arena, order->map.coefficient, sizeof *rows * (size_t)(order->map.dims + 1) * (size_t)order->map.results);
-	return type_canonical(module, stream->element, order->dims, trip, NULL, step, order->map.results, rows);
+	int64_t *trip = arena_copy(arena, order->trip, sizeof *trip * (size_t)order->dims);
+	int64_t *step = arena_copy(arena, order->step, sizeof *step * (size_t)order->dims);
+	int64_t *rows = arena_copy(arena, order->map.coefficient,
+	        sizeof *rows * (size_t)(order->map.dims + 1) * (size_t)order->map.results);
+	return type_canonical(
+	        module, stream->element, order->dims, trip, NULL, step, order->map.results, rows);
 }
 
-struct value *emit_token_padding(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type)
+struct value *emit_token_padding(
+        struct streams *s, struct value *rows, const struct type *tensor, const struct type *type)
 {
-	INVARIANT(s->module->guard, full_extent_type(s->module, rows->type) == full_extent_type(s->module, type), "tokens are padded in another order than they arrive");
+	INVARIANT(s->module->guard,
+	        full_extent_type(s->module, rows->type) == full_extent_type(s->module, type),
+	        "tokens are padded in another order than they arrive");
 	struct op *op = op_new(s->module, OP_PAD_TOKENS, NOWHERE, 1, &rows, 1, &type);
 	set_stream_tensor(s->module, op, tensor);
 	op_append(s->block, op);
@@ -28,9 +35,14 @@ static const struct type *tile_outermost_type(struct module *module, const struc
 {
 	const struct itensor *order = stream->itensor;
 	struct arena *arena = module->arena;
-	int dims = order->dims, first = 0, width = order->map.dims + 1;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *step = ARENA_ARRAY(arena, int64_t, dims + 1), *rows = affine_rows(arena, dims, order->map.results);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	int dims = order->dims;
+	int first = 0;
+	int width = order->map.dims + 1;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1);
+	int64_t *step = ARENA_ARRAY(arena, int64_t, dims + 1);
+	int64_t *rows = affine_rows(arena, dims, order->map.results);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
 	while (!order->run_time[first])
 		first++;
 	for (int i = 0; i < dims; i++) {
@@ -41,25 +53,33 @@ static const struct type *tile_outermost_type(struct module *module, const struc
 		for (int d = 0; d < order->map.results; d++)
 			rows[d * width + i] = affine_at(order->map, d, from);
 	}
-	return type_canonical(module, stream->element, dims, trip, run_time, step, order->map.results, rows);
+	return type_canonical(
+	        module, stream->element, dims, trip, run_time, step, order->map.results, rows);
 }
 
 /* The rows that come. */
 static struct value *valid_tokens(struct streams *s, const struct op *fill, bool by_tile)
 {
 	const struct tensor_source *tensor_source = tensor_source_of(fill->operand[0]);
-	const struct attr *dims = token_dims(s->module, tensor_source->tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), attr_text_or(fill, KEY_TOKEN_COUNT, ""));
-	const struct type *order = natural_order_to(s->module, tensor_source->tensor, dims, PORT_BITS);
-	return demand_stream(s, tensor_source, by_tile ? tile_outermost_type(s->module, order) : order, 0);
+	const struct attr *dims = token_dims(s->module, tensor_source->tensor,
+	        (int)attr_integer_or(fill, KEY_AXIS, 0), attr_text_or(fill, KEY_TOKEN_COUNT, ""));
+	const struct type *order =
+	        natural_order_to(s->module, tensor_source->tensor, dims, PORT_BITS);
+	return demand_stream(
+	        s, tensor_source, by_tile ? tile_outermost_type(s->module, order) : order, 0);
 }
 
-struct value *demand_padded(struct streams *s, const struct op *fill, const struct row_predicate *row_predicate, bool by_tile, const struct type *type)
+struct value *demand_padded(struct streams *s, const struct op *fill,
+        const struct row_predicate *row_predicate, bool by_tile, const struct type *type)
 {
-	by_tile = by_tile && row_predicate->step <= row_predicate->rows.tile;       /* a word of several tiles waits for all of them */
-	struct tensor_source filled = {.kind = SOURCE_STREAM, .tensor = fill->result[0]->type};
+	/* a word of several tiles waits for all of them */
+	by_tile = by_tile && row_predicate->step <= row_predicate->rows.tile;
+	struct tensor_source filled = { .kind = SOURCE_STREAM, .tensor = fill->result[0]->type };
 	struct value *some = valid_tokens(s, fill, by_tile);
-	const struct type *order = schedule_padded_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), row_predicate);
-	filled.stream = emit_token_padding(s, some, filled.tensor, by_tile ? tile_outermost_type(s->module, order) : order);
+	const struct type *order = schedule_padded_type(s->module, some->type, filled.tensor,
+	        (int)attr_integer_or(fill, KEY_AXIS, 0), row_predicate);
+	filled.stream = emit_token_padding(
+	        s, some, filled.tensor, by_tile ? tile_outermost_type(s->module, order) : order);
 	return demand_stream(s, &filled, type, 0);
 }
 
@@ -71,17 +91,20 @@ static bool all_are_read(const struct streams *s, const struct op *fill, const s
 		all = op->region[0] && all_are_read(s, fill, op->region[0]);
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == fill->result[0])
-				all = all || op->code != OP_KERNEL || kernel_is_gather(op) || !schedule_row_predicate(s->module->arena, op, &s->schedule[op->result[0]->id], j);
+				all = all || op->code != OP_KERNEL || kernel_is_gather(op) ||
+				        !schedule_row_predicate(s->module->arena, op,
+				                &s->schedule[op->result[0]->id], j);
 	}
 	return all;
 }
 
 bool emit_pad_tokens(struct streams *s, const struct op *old)
 {
-	if (!all_are_read(s, old, old->parent))   /* its readers have their own */
+	if (!all_are_read(s, old, old->parent)) /* its readers have their own */
 		return true;
 	struct value *some = valid_tokens(s, old, false);
 	const struct type *type = full_extent_type(s->module, some->type);
-	append_producer(s, old, op_new(s->module, OP_PAD_TOKENS, old->location, 1, &some, 1, &type));
+	append_producer(
+	        s, old, op_new(s->module, OP_PAD_TOKENS, old->location, 1, &some, 1, &type));
 	return true;
 }

@@ -1,6 +1,9 @@
-/* A product has all words of a block in its sums until the last term, and gives them in as many cycles as there are; an elementwise kernel takes the numbers one by one, so a FIFO of wide words stands between them,
- * and the converter behind it, which turns the block and sends it several times, is filled nearly as slowly as it is read: it needs two halves.  Where the kernel works behind the converter instead, as often as
- * its reader takes each number, the words go straight into the block, so fast that one half is enough, and there is no FIFO. */
+/* A product has all words of a block in its sums until the last term, and gives them in as many
+ * cycles as there are; an elementwise kernel takes the numbers one by one, so a FIFO of wide
+ * words stands between them, and the converter behind it, which turns the block and sends it
+ * several times, is filled nearly as slowly as it is read: it needs two halves.  Where the
+ * kernel works behind the converter instead, as often as its reader takes each number, the words
+ * go straight into the block, so fast that one half is enough, and there is no FIFO. */
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
 #include "streams/explain_converters.h"
@@ -8,9 +11,11 @@
 #include "streams/recompute_kernels.h"
 #include "streams/kernel_reordered.h"
 
-#define QUICK 32              /* words that are read of a block for each that is written into it: so small a part of the time nobody has a half to work at */
+/* words that are read of a block for each that is written into it: so small a part of the time
+ * nobody has a half to work at */
+#define QUICK 32
 
-struct source {               /* of an operand whose type changes */
+struct source { /* of an operand whose type changes */
 	struct value *from;
 	struct box box;
 	int halves;
@@ -18,7 +23,8 @@ struct source {               /* of an operand whose type changes */
 
 struct buffer_move {
 	struct module *module;
-	struct op *convert, *last, *op;   /* the converter; what its readers read: itself, or a cast behind it; the kernel */
+	/* the converter; what its readers read: itself, or a cast behind it; the kernel */
+	struct op *convert, *last, *op;
 	struct kernel *kernel;    /* in the converter's order */
 	const struct type **type; /* [operands], then the result's */
 	struct source *source;    /* [operands] */
@@ -26,12 +32,15 @@ struct buffer_move {
 
 static bool has_single_reader(const struct value *value)
 {
-	return stream_readers(value) && !stream_readers(value)->deferred && stream_readers(value)->list.count == 1;
+	return stream_readers(value) && !stream_readers(value)->deferred &&
+	        stream_readers(value)->list.count == 1;
 }
 
 static bool passes_on(const struct op *op, bool converted)
 {
-	return op->code == OP_CAST || (converted && op->code == OP_CONVERT && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED));
+	return op->code == OP_CAST ||
+	        (converted && op->code == OP_CONVERT && !attr_get(op, KEY_IN_PRODUCER) &&
+	                !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED));
 }
 
 /* What casts, and converters where they may go, make of it in this block. */
@@ -58,7 +67,8 @@ static int64_t words_of(const struct box *box, const struct box_side *side)
 	return words;
 }
 
-/* Does the block hold just what the kernel has in its sums, and goes it in while next to nothing is read? */
+/* Does the block hold just what the kernel has in its sums, and goes it in while next to nothing
+ * is read? */
 static bool arrives_in_burst(const struct op *writer, const struct box *box)
 {
 	if (!writer || writer->code != OP_KERNEL || !box->shared)
@@ -67,7 +77,8 @@ static bool arrives_in_burst(const struct op *writer, const struct box *box)
 	int64_t blocks = 1;
 	for (int l = 0; l < outermost; l++)
 		blocks *= writer->kernel->loop[l].extent;
-	return outermost > 0 && blocks == iterations_of(box) && words_of(box, &box->fill) * QUICK <= words_of(box, &box->drain);
+	return outermost > 0 && blocks == iterations_of(box) &&
+	        words_of(box, &box->fill) * QUICK <= words_of(box, &box->drain);
 }
 
 static int64_t bytes_of(const struct value *stream, int64_t elements)
@@ -78,13 +89,17 @@ static int64_t bytes_of(const struct value *stream, int64_t elements)
 static bool find_source(struct buffer_move *t, int operand)
 {
 	struct value *value = t->op->operand[operand];
-	bool large = type_elements(stream_tensor(value)) == type_elements(stream_tensor(t->op->result[0]));
+	bool large = type_elements(stream_tensor(value)) ==
+	        type_elements(stream_tensor(t->op->result[0]));
 	struct source *source = &t->source[operand];
 	source->from = source_below(value, t->op->parent, !large);
 	struct block *home = source->from->def ? source->from->def->parent : source->from->block;
-	if (home != t->op->parent || !stream_readers(source->from) || stream_readers(source->from)->deferred || (large && !(has_single_reader(source->from) && has_single_reader(value))))
+	if (home != t->op->parent || !stream_readers(source->from) ||
+	        stream_readers(source->from)->deferred ||
+	        (large && !(has_single_reader(source->from) && has_single_reader(value))))
 		return false;
-	source->box = box_between(t->module->arena, stream_tensor(source->from), source->from->type, t->type[operand], BOX_LEAST);
+	source->box = box_between(t->module->arena, stream_tensor(source->from), source->from->type,
+	        t->type[operand], BOX_LEAST);
 	if (source->box.why || (large && !arrives_in_burst(source->from->def, &source->box)))
 		return false;
 	source->halves = large ? 1 : source->box.halves;
@@ -101,7 +116,8 @@ static bool find_sources(struct buffer_move *t)
 			continue;
 		if (!find_source(t, j))
 			return false;
-		bytes += bytes_of(t->op->operand[j], t->source[j].box.elements * t->source[j].halves);
+		bytes += bytes_of(
+		        t->op->operand[j], t->source[j].box.elements * t->source[j].halves);
 		any |= arrives_in_burst(t->source[j].from->def, &t->source[j].box);
 	}
 	return any && bytes <= converter_bytes(t->convert);
@@ -109,9 +125,12 @@ static bool find_sources(struct buffer_move *t)
 
 static bool is_plain(const struct op *op)
 {
-	bool plain = op->code == OP_KERNEL && !kernel_has_reduction(op->kernel) && !body_uses_counters(&op->kernel->update);
+	bool plain = op->code == OP_KERNEL && !kernel_has_reduction(op->kernel) &&
+	        !body_uses_counters(&op->kernel->update);
 	for (int j = 0; plain && j < op->operands; j++)
-		plain = !op->kernel->operand[j].guards && op->kernel->operand[j].index_operand < 0 && !op->operand[j]->type->itensor->run_time;
+		plain = !op->kernel->operand[j].guards &&
+		        op->kernel->operand[j].index_operand < 0 &&
+		        !op->operand[j]->type->itensor->run_time;
 	return plain;
 }
 
@@ -120,24 +139,33 @@ static bool are_same(const struct buffer_move *t, const struct type *one, const 
 {
 	struct arena *arena = t->module->arena;
 	const struct type *tensor = stream_tensor(t->op->result[0]);
-	return stream_lanes(one) == stream_lanes(other) && sequence_same(sequence_flat(arena, sequence_of_type(arena, tensor, one)), sequence_flat(arena, sequence_of_type(arena, tensor, other)));
+	return stream_lanes(one) == stream_lanes(other) &&
+	        sequence_same(sequence_flat(arena, sequence_of_type(arena, tensor, one)),
+	                sequence_flat(arena, sequence_of_type(arena, tensor, other)));
 }
 
 static bool match_move(struct buffer_move *t)
 {
 	const struct op *convert = t->convert;
 	struct op *op = t->op = convert->operand[0]->def;
-	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) || !op || op->parent != convert->parent || !is_plain(op) || !has_single_reader(op->result[0]))
+	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) ||
+	        !op || op->parent != convert->parent || !is_plain(op) ||
+	        !has_single_reader(op->result[0]))
 		return false;
 	struct stream_readers *readers = stream_readers(convert->result[0]);
 	if (!readers || readers->deferred)
 		return false;
-	t->last = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST ? readers->list.data[0].op : t->convert;
+	t->last = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST
+	        ? readers->list.data[0].op
+	        : t->convert;
 	const struct value *result = t->last->result[0];
-	t->kernel = is_reused_enough(stream_readers(result)) && !stream_readers(result)->deferred ? kernel_reordered(t->module, op, result->type) : NULL;
+	t->kernel = is_reused_enough(stream_readers(result)) && !stream_readers(result)->deferred
+	        ? kernel_reordered(t->module, op, result->type)
+	        : NULL;
 	t->type = ARENA_ARRAY(t->module->arena, const struct type *, op->operands + 1);
 	t->source = ARENA_ARRAY(t->module->arena, struct source, op->operands + 1);
-	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) && are_same(t, t->type[op->operands], result->type) && find_sources(t);
+	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) &&
+	        are_same(t, t->type[op->operands], result->type) && find_sources(t);
 }
 
 static void drop_reader(struct value *value, const struct op *op, int operand)
@@ -156,14 +184,16 @@ static void read_by_block(struct buffer_move *t, int operand)
 	struct module *module = t->module;
 	struct source *source = &t->source[operand];
 	struct value *old = t->op->operand[operand];
-	struct op *convert = op_new(module, OP_CONVERT, t->op->location, 1, &source->from, 1, &t->type[operand]);
+	struct op *convert =
+	        op_new(module, OP_CONVERT, t->op->location, 1, &source->from, 1, &t->type[operand]);
 	set_stream_tensor(module, convert, stream_tensor(source->from));
 	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, source->box.elements));
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, source->box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, source->halves));
 	op_insert_before(t->op, convert);
-	struct stream_readers *own = convert->result[0]->data = ARENA_NEW(module->arena, struct stream_readers);
-	VEC_PUSH(module->arena, &own->list, ((struct reader){t->op, operand}));
+	struct stream_readers *own = convert->result[0]->data =
+	        ARENA_NEW(module->arena, struct stream_readers);
+	VEC_PUSH(module->arena, &own->list, ((struct reader){ t->op, operand }));
 	t->op->operand[operand] = convert->result[0];
 	drop_reader(old, t->op, operand);
 	while (old != source->from && !stream_readers(old)->list.count) {
@@ -172,7 +202,8 @@ static void read_by_block(struct buffer_move *t, int operand)
 		drop_reader(old, def, 0);
 		op_remove(def);
 	}
-	VEC_PUSH(module->arena, &stream_readers(source->from)->list, ((struct reader){convert, 0}));
+	VEC_PUSH(module->arena, &stream_readers(source->from)->list,
+	        ((struct reader){ convert, 0 }));
 }
 
 static void apply_move(struct buffer_move *t)
@@ -194,7 +225,7 @@ static void apply_move(struct buffer_move *t)
 static bool recompute_in_block(struct module *module, struct block *block)
 {
 	bool any = false;
-	VEC(struct op *) converts = {0};
+	VEC(struct op *) converts = { 0 };
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			any |= recompute_in_block(module, op->region[0]);
@@ -202,7 +233,7 @@ static bool recompute_in_block(struct module *module, struct block *block)
 			VEC_PUSH(module->arena, &converts, op);
 	}
 	for (size_t i = 0; i < converts.count; i++) {
-		struct buffer_move t = {.module = module, .convert = converts.data[i]};
+		struct buffer_move t = { .module = module, .convert = converts.data[i] };
 		if (!match_move(&t))
 			continue;
 		apply_move(&t);

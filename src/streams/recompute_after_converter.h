@@ -3,6 +3,7 @@
 #define STC_REPEAT_BOXES_H
 #include "streams/stream_builder.h"
 
-void recompute_after_converter(struct module *module, struct block *block);             /* while forks are placed, after plan_shared_buffers and before recompute_kernels */
+/* while forks are placed, after plan_shared_buffers and before recompute_kernels */
+void recompute_after_converter(struct module *module, struct block *block);
 
 #endif

@@ -1,12 +1,16 @@
-/* A converter that keeps the result of an elementwise kernel, to send it several times, is not needed where all that the kernel takes can come several times as well: from a buffer
- * that has it until later anyway, or, a vector of weights, from memory.  So the norm in front of a feed-forward layer is computed again for every block of its outputs. */
+/* A converter that keeps the result of an elementwise kernel, to send it several times, is not
+ * needed where all that the kernel takes can come several times as well: from a buffer that has
+ * it until later anyway, or, a vector of weights, from memory.  So the norm in front of a
+ * feed-forward layer is computed again for every block of its outputs. */
 #include "streams/recompute_kernels.h"
 #include "streams/recompute_reordered.h"
 #include "streams/share_buffers.h"
 #include "converter/accumulator_drain.h"
 
-#define LEAST_BYTES 1024      /* of a converter: less is not worth work */
-#define LEAST_POINTS 64       /* that each reader makes of a number, so that the vectors that come again are next to nothing of what it reads */
+#define LEAST_BYTES 1024 /* of a converter: less is not worth work */
+/* that each reader makes of a number, so that the vectors that come again are next to nothing of
+ * what it reads */
+#define LEAST_POINTS 64
 
 bool is_replay_dim(const struct itensor *order, int loop)
 {
@@ -17,12 +21,17 @@ bool is_replay_dim(const struct itensor *order, int loop)
 }
 
 /* The same loops behind `first` more, or without so many. */
-const struct type *shift_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips)
+const struct type *shift_loops(struct module *module, const struct type *stream, int first,
+        int64_t times, const struct run_time_trip *trips)
 {
 	const struct itensor *order = stream->itensor;
-	int dims = order->dims + first, results = order->map.results;
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
-	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
+	int dims = order->dims + first;
+	int results = order->map.results;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1);
+	int64_t *step = ARENA_ARRAY(module->arena, int64_t, dims + 1);
+	int64_t *rows = affine_rows(module->arena, dims, results);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	trip[0] = times;
 	run_time[0] = trips;
 	step[0] = 1;
@@ -41,14 +50,17 @@ const struct type *shift_loops(struct module *module, const struct type *stream,
 const struct type *type_without_replay(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && is_replay_dim(order, 0) ? shift_loops(module, stream, -1, 0, NULL) : NULL;
+	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) &&
+	                is_replay_dim(order, 0)
+	        ? shift_loops(module, stream, -1, 0, NULL)
+	        : NULL;
 }
 
 struct recompute_trial {
 	struct module *module;
-	struct op *convert, *op;          /* the kernel */
-	struct value *source;     /* that a buffer has */
-	struct op *cast;          /* brings its words in turns */
+	struct op *convert, *op; /* the kernel */
+	struct value *source;    /* that a buffer has */
+	struct op *cast;         /* brings its words in turns */
 	int64_t times;
 };
 
@@ -60,14 +72,14 @@ static bool is_used(const struct op *op, int operand)
 	return false;
 }
 
-
 static bool makes_enough(const struct reader *reader)
 {
 	const struct kernel *kernel = reader->op->code == OP_KERNEL ? reader->op->kernel : NULL;
 	int64_t points = 1;
 	if (reader->op->code == OP_CAST)
 		return is_reused_enough(stream_readers(reader->op->result[0]));
-	for (int l = kernel ? kernel->loops - 1 : -1; l >= 0 && !kernel->operand[reader->operand].stride[l]; l--)
+	for (int l = kernel ? kernel->loops - 1 : -1;
+	        l >= 0 && !kernel->operand[reader->operand].stride[l]; l--)
 		points *= kernel->loop[l].extent;
 	return points >= LEAST_POINTS;
 }
@@ -84,10 +96,13 @@ bool is_reused_enough(const struct stream_readers *readers)
 static struct op *load_of(const struct op *op, int operand)
 {
 	struct op *def = op->operand[operand]->def;
-	return def && def->code == OP_LOAD && def->parent == op->parent && !attr_get(def, KEY_PORTS) ? def : NULL;
+	return def && def->code == OP_LOAD && def->parent == op->parent && !attr_get(def, KEY_PORTS)
+	        ? def
+	        : NULL;
 }
 
-/* The value that a buffer has for the kernel, whose words come straight or by a cast for it alone. */
+/* The value that a buffer has for the kernel, whose words come straight or by a cast for it
+ * alone. */
 static struct value *buffered(const struct op *op, int operand)
 {
 	struct value *from = op->operand[operand];
@@ -95,7 +110,8 @@ static struct value *buffered(const struct op *op, int operand)
 		from = from->def->operand[0];
 	if (from->def && from->def->code == OP_CAST)
 		return NULL;
-	bool deferred = stream_readers(from) && stream_readers(from)->deferred && (!from->def || !kernel_holds_result(from->def));
+	bool deferred = stream_readers(from) && stream_readers(from)->deferred &&
+	        (!from->def || !kernel_holds_result(from->def));
 	return deferred ? from : NULL;
 }
 
@@ -116,12 +132,17 @@ static bool can_be_replayed(struct recompute_trial *r)
 static bool match_trial(struct module *module, struct op *convert, struct recompute_trial *r)
 {
 	struct op *op = convert->operand[0]->def;
-	*r = (struct recompute_trial){.module = module, .convert = convert, .op = op};
-	if (!op || op->code != OP_KERNEL || op->parent != convert->parent || kernel_has_reduction(op->kernel) || body_uses_counters(&op->kernel->update) || stream_readers(op->result[0])->list.count != 1)
+	*r = (struct recompute_trial){ .module = module, .convert = convert, .op = op };
+	if (!op || op->code != OP_KERNEL || op->parent != convert->parent ||
+	        kernel_has_reduction(op->kernel) || body_uses_counters(&op->kernel->update) ||
+	        stream_readers(op->result[0])->list.count != 1)
 		return false;
 	const struct type *to = convert->result[0]->type;
-	int64_t bytes = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) * ((type_bits(type_scalar(to)) + 7) / 8);
-	if (bytes < LEAST_BYTES || attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_LINE_BUFFER) || type_without_replay(module, to) != op->result[0]->type)
+	int64_t bytes = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) *
+	        ((type_bits(type_scalar(to)) + 7) / 8);
+	if (bytes < LEAST_BYTES || attr_integer_or(convert, KEY_SHARED_LOOPS, 0) ||
+	        attr_get(convert, KEY_LINE_BUFFER) ||
+	        type_without_replay(module, to) != op->result[0]->type)
 		return false;
 	r->times = to->itensor->trip[0];
 	return is_reused_enough(stream_readers(convert->result[0])) && can_be_replayed(r);
@@ -158,20 +179,24 @@ static void replace_reader(const struct value *value, const struct op *from, str
 	struct stream_readers *readers = stream_readers(value);
 	for (size_t i = 0; i < readers->list.count; i++)
 		if (readers->list.data[i].op == from)
-			readers->list.data[i] = (struct reader){to, 0};
+			readers->list.data[i] = (struct reader){ to, 0 };
 }
 
-/* The buffer's words for the kernel, as a cast that says in which turns they are wanted: share_buffer.c takes it out. */
+/* The buffer's words for the kernel, as a cast that says in which turns they are wanted:
+ * share_buffer.c takes it out. */
 static void cast_source(struct recompute_trial *r, int operand)
 {
-	struct op *op = r->op, *old = op->operand[operand]->def;
-	const struct type *type = shift_loops(r->module, op->operand[operand]->type, 1, r->times, NULL);
+	struct op *op = r->op;
+	struct op *old = op->operand[operand]->def;
+	const struct type *type =
+	        shift_loops(r->module, op->operand[operand]->type, 1, r->times, NULL);
 	r->cast = op_new(r->module, OP_CAST, op->location, 1, &r->source, 1, &type);
 	set_stream_tensor(r->module, r->cast, stream_tensor(r->source));
 	attr_set(r->module, r->cast, KEY_READS_SHARED_BUFFER, attr_unit(r->module));
 	op_insert_before(op, r->cast);
-	struct stream_readers *readers = r->cast->result[0]->data = ARENA_NEW(r->module->arena, struct stream_readers);
-	VEC_PUSH(r->module->arena, &readers->list, ((struct reader){op, operand}));
+	struct stream_readers *readers = r->cast->result[0]->data =
+	        ARENA_NEW(r->module->arena, struct stream_readers);
+	VEC_PUSH(r->module->arena, &readers->list, ((struct reader){ op, operand }));
 	replace_reader(r->source, op->operand[operand] == r->source ? op : old, r->cast);
 	op->operand[operand] = r->cast->result[0];
 }
@@ -182,7 +207,7 @@ struct saved_trial {
 	const struct type *result, **load;
 	struct value **operand;
 	void *readers;
-	struct reader *list;      /* of the source */
+	struct reader *list; /* of the source */
 };
 
 static struct saved_trial save_trial(const struct recompute_trial *r)
@@ -190,9 +215,13 @@ static struct saved_trial save_trial(const struct recompute_trial *r)
 	struct arena *arena = r->module->arena;
 	const struct op *op = r->op;
 	const struct stream_readers *source = stream_readers(r->source);
-	struct saved_trial saved_trial = {op->kernel, op->result[0]->type, ARENA_ARRAY(arena, const struct type *, op->operands + 1), NULL, op->result[0]->data, NULL};
-	saved_trial.operand = arena_copy(arena, op->operand, sizeof *op->operand * (size_t)op->operands);
-	saved_trial.list = arena_copy(arena, source->list.data, sizeof *saved_trial.list * source->list.count);
+	struct saved_trial saved_trial = { op->kernel, op->result[0]->type,
+		ARENA_ARRAY(arena, const struct type *, op->operands + 1), NULL,
+		op->result[0]->data, NULL };
+	saved_trial.operand =
+	        arena_copy(arena, op->operand, sizeof *op->operand * (size_t)op->operands);
+	saved_trial.list =
+	        arena_copy(arena, source->list.data, sizeof *saved_trial.list * source->list.count);
 	for (int j = 0; j < op->operands; j++)
 		saved_trial.load[j] = op->operand[j]->type;
 	return saved_trial;
@@ -206,7 +235,8 @@ static void apply_trial(struct recompute_trial *r)
 		if (!is_used(op, j))
 			continue;
 		if (load_of(op, j))
-			op->operand[j]->type = shift_loops(r->module, op->operand[j]->type, 1, r->times, NULL);
+			op->operand[j]->type =
+			        shift_loops(r->module, op->operand[j]->type, 1, r->times, NULL);
 		else
 			cast_source(r, j);
 	}
@@ -220,9 +250,11 @@ static void apply_trial(struct recompute_trial *r)
 static void undo_trial(struct recompute_trial *r, const struct saved_trial *saved_trial)
 {
 	struct op *op = r->op;
-	struct stream_readers *readers = op->result[0]->data, *source = stream_readers(r->source);
+	struct stream_readers *readers = op->result[0]->data;
+	struct stream_readers *source = stream_readers(r->source);
 	for (size_t i = 0; i < readers->list.count; i++)
-		readers->list.data[i].op->operand[readers->list.data[i].operand] = r->convert->result[0];
+		readers->list.data[i].op->operand[readers->list.data[i].operand] =
+		        r->convert->result[0];
 	op->kernel = saved_trial->kernel;
 	op->result[0]->type = saved_trial->result;
 	op->result[0]->data = saved_trial->readers;
@@ -238,7 +270,8 @@ static void undo_trial(struct recompute_trial *r, const struct saved_trial *save
 static void remove_old_cast(const struct recompute_trial *r, const struct saved_trial *saved_trial)
 {
 	for (int j = 0; j < r->op->operands; j++)
-		if (saved_trial->operand[j] != r->op->operand[j] && saved_trial->operand[j] != r->source)
+		if (saved_trial->operand[j] != r->op->operand[j] &&
+		        saved_trial->operand[j] != r->source)
 			op_remove(saved_trial->operand[j]->def);
 }
 

@@ -1,5 +1,7 @@
-/* A converter that turns the result of an elementwise kernel for readers that take it again and again holds the whole of it; where the kernel works in that order instead, as often as they take it, what it takes
- * comes in that order from the array that has it until later anyway (share_buffer.c).  The other operands are vectors: of those a converter keeps a copy each.
+/* A converter that turns the result of an elementwise kernel for readers that take it again and
+ * again holds the whole of it; where the kernel works in that order instead, as often as they
+ * take it, what it takes comes in that order from the array that has it until later anyway
+ * (share_buffer.c).  The other operands are vectors: of those a converter keeps a copy each.
  * Tried, and kept where the array then serves the kernel; else everything is as it was. */
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
@@ -7,30 +9,34 @@
 #include "streams/stream_builder.h"
 #include "streams/kernel_reordered.h"
 
-#define LEAST_BYTES 4096      /* of a converter: less is not worth work */
-#define VECTORS_MOST 8        /* all vectors together are at most one part in so many of the result */
+#define LEAST_BYTES 4096 /* of a converter: less is not worth work */
+/* all vectors together are at most one part in so many of the result */
+#define VECTORS_MOST 8
 
 struct type_change {
 	struct value *value;
-	void *readers;            /* before */
+	void *readers; /* before */
 };
 
 struct reorder_trial {
 	struct module *module;
-	struct op *op, *convert, *last;   /* the kernel, the converter, and what its readers read: itself, or a cast behind it */
+	/* the kernel, the converter, and what its readers read: itself, or a cast behind it */
+	struct op *op, *convert, *last;
 	struct kernel *kernel;    /* in the new order */
 	const struct type **type; /* [operands], then the result's */
 	int source;               /* operand */
 	struct value *array;      /* what is read again */
 	int changes;
-	struct type_change *type_change;    /* [2 * operands + 2] to be undone */
+	struct type_change *type_change; /* [2 * operands + 2] to be undone */
 	int made;
-	struct op **fresh;        /* [operands + 1] ops that are new */
+	struct op **fresh; /* [operands + 1] ops that are new */
 };
 
 static bool is_reorder_buffer(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED);
+	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	        !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) &&
+	        !attr_get(op, KEY_SPILLED);
 }
 
 static int64_t tensor_bytes_of(const struct value *stream)
@@ -42,7 +48,8 @@ static int64_t tensor_bytes_of(const struct value *stream)
 /* What stands below casts and whole converters of the block. */
 static struct value *source_below(struct value *value, const struct block *block, bool all)
 {
-	while (value->def && value->def->parent == block && (is_reorder_buffer(value->def) || (all && value->def->code == OP_CAST))) {
+	while (value->def && value->def->parent == block &&
+	        (is_reorder_buffer(value->def) || (all && value->def->code == OP_CAST))) {
 		bool turned = value->def->code == OP_CONVERT;
 		value = value->def->operand[0];
 		if (turned && !all)
@@ -55,12 +62,15 @@ static struct value *source_below(struct value *value, const struct block *block
 static bool find_source(struct reorder_trial *t)
 {
 	const struct op *op = t->op;
-	int64_t vectors = 0, bytes = tensor_bytes_of(op->result[0]);
+	int64_t vectors = 0;
+	int64_t bytes = tensor_bytes_of(op->result[0]);
 	t->source = -1;
 	for (int j = 0; j < op->operands; j++) {
-		if (op->kernel->operand[j].guards || op->kernel->operand[j].index_operand >= 0 || op->operand[j]->type->itensor->run_time)
+		if (op->kernel->operand[j].guards || op->kernel->operand[j].index_operand >= 0 ||
+		        op->operand[j]->type->itensor->run_time)
 			return false;
-		bool large = type_elements(stream_tensor(op->operand[j])) == type_elements(stream_tensor(op->result[0]));
+		bool large = type_elements(stream_tensor(op->operand[j])) ==
+		        type_elements(stream_tensor(op->result[0]));
 		if (large && t->source >= 0)
 			return false;
 		t->source = large ? j : t->source;
@@ -77,27 +87,36 @@ static bool match_trial(struct reorder_trial *t)
 {
 	struct op *op = t->convert->operand[0]->def;
 	t->op = op;
-	if (!is_reorder_buffer(t->convert) || !op || op->code != OP_KERNEL || op->parent != t->convert->parent || kernel_has_reduction(op->kernel) || body_uses_counters(&op->kernel->update))
+	if (!is_reorder_buffer(t->convert) || !op || op->code != OP_KERNEL ||
+	        op->parent != t->convert->parent || kernel_has_reduction(op->kernel) ||
+	        body_uses_counters(&op->kernel->update))
 		return false;
 	struct stream_readers *readers = stream_readers(t->convert->result[0]);
-	if (stream_readers(op->result[0])->list.count != 1 || !readers || tensor_bytes_of(op->result[0]) < LEAST_BYTES)
+	if (stream_readers(op->result[0])->list.count != 1 || !readers ||
+	        tensor_bytes_of(op->result[0]) < LEAST_BYTES)
 		return false;
 	bool behind = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST;
 	t->last = behind ? readers->list.data[0].op : t->convert;
-	t->kernel = stream_readers(t->last->result[0]) && find_source(t) ? kernel_reordered(t->module, op, t->last->result[0]->type) : NULL;
+	t->kernel = stream_readers(t->last->result[0]) && find_source(t)
+	        ? kernel_reordered(t->module, op, t->last->result[0]->type)
+	        : NULL;
 	t->type = ARENA_ARRAY(t->module->arena, const struct type *, op->operands + 1);
-	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) && t->type[op->operands] == t->last->result[0]->type;
+	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) &&
+	        t->type[op->operands] == t->last->result[0]->type;
 }
 
 static void note_change(struct reorder_trial *t, struct value *value)
 {
-	t->type_change[t->changes++] = (struct type_change){value, value->data};
+	t->type_change[t->changes++] = (struct type_change){ value, value->data };
 }
 
-/* The value is read by `to` instead of `from`, or by both lists' rest where one of them is no reader. */
-static void change_reader(struct reorder_trial *t, struct value *value, struct reader from, struct reader to)
+/* The value is read by `to` instead of `from`, or by both lists' rest where one of them is no
+ * reader. */
+static void change_reader(
+        struct reorder_trial *t, struct value *value, struct reader from, struct reader to)
 {
-	struct stream_readers *old = stream_readers(value), *list = ARENA_NEW(t->module->arena, struct stream_readers);
+	struct stream_readers *old = stream_readers(value);
+	struct stream_readers *list = ARENA_NEW(t->module->arena, struct stream_readers);
 	note_change(t, value);
 	for (size_t i = 0; old && i < old->list.count; i++)
 		if (old->list.data[i].op != from.op || old->list.data[i].operand != from.operand)
@@ -115,10 +134,11 @@ static void read_through(struct reorder_trial *t, int j, enum op_code code, stru
 	set_stream_tensor(module, fresh, stream_tensor(from));
 	op_insert_before(t->op, fresh);
 	t->fresh[t->made++] = fresh;
-	change_reader(t, t->op->operand[j], (struct reader){t->op, j}, (struct reader){0});
-	change_reader(t, from, (struct reader){0}, (struct reader){fresh, 0});
-	struct stream_readers *own = fresh->result[0]->data = ARENA_NEW(module->arena, struct stream_readers);
-	VEC_PUSH(module->arena, &own->list, ((struct reader){t->op, j}));
+	change_reader(t, t->op->operand[j], (struct reader){ t->op, j }, (struct reader){ 0 });
+	change_reader(t, from, (struct reader){ 0 }, (struct reader){ fresh, 0 });
+	struct stream_readers *own = fresh->result[0]->data =
+	        ARENA_NEW(module->arena, struct stream_readers);
+	VEC_PUSH(module->arena, &own->list, ((struct reader){ t->op, j }));
 	t->op->operand[j] = fresh->result[0];
 }
 
@@ -126,7 +146,8 @@ static void read_through(struct reorder_trial *t, int j, enum op_code code, stru
 static bool buffer_vector(struct reorder_trial *t, int j)
 {
 	struct value *from = source_below(t->op->operand[j], t->op->parent, false);
-	struct box box = box_between(t->module->arena, stream_tensor(from), from->type, t->type[j], BOX_LEAST);
+	struct box box = box_between(
+	        t->module->arena, stream_tensor(from), from->type, t->type[j], BOX_LEAST);
 	if (box.why)
 		return false;
 	read_through(t, j, OP_CONVERT, from);
@@ -168,15 +189,20 @@ bool replays_are_buffered(const struct block *block)
 {
 	bool buffered = true;
 	for (const struct op *op = block->first; op && buffered; op = op->next) {
-		const struct stream_readers *readers = attr_get(op, KEY_READS_SHARED_BUFFER) ? stream_readers(op->operand[0]) : NULL;
-		buffered = (!attr_get(op, KEY_READS_SHARED_BUFFER) || (readers && readers->deferred)) && (op->code != OP_FOR || replays_are_buffered(op->region[0]));
+		const struct stream_readers *readers = attr_get(op, KEY_READS_SHARED_BUFFER)
+		        ? stream_readers(op->operand[0])
+		        : NULL;
+		buffered = (!attr_get(op, KEY_READS_SHARED_BUFFER) ||
+		                   (readers && readers->deferred)) &&
+		        (op->code != OP_FOR || replays_are_buffered(op->region[0]));
 	}
 	return buffered;
 }
 
 static bool is_read(const struct op *op)
 {
-	return op->results && stream_readers(op->result[0]) && stream_readers(op->result[0])->list.count;
+	return op->results && stream_readers(op->result[0]) &&
+	        stream_readers(op->result[0])->list.count;
 }
 
 /* Casts and converters that nobody reads now. */
@@ -186,21 +212,24 @@ static void remove_unread(struct reorder_trial *t, struct value *value, struct o
 	if (!def || (def->code != OP_CAST && def->code != OP_CONVERT) || is_read(def))
 		return;
 	struct value *from = def->operand[0];
-	t->changes = 0;           /* the turn is kept: nothing is undone any more */
-	change_reader(t, from, (struct reader){def, 0}, (struct reader){0});
+	t->changes = 0; /* the turn is kept: nothing is undone any more */
+	change_reader(t, from, (struct reader){ def, 0 }, (struct reader){ 0 });
 	*next = *next == def ? def->next : *next;
 	op_remove(def);
 	remove_unread(t, from, next);
 }
 
-bool recompute_reordered(struct module *module, const struct block *all, struct op *convert, struct op **next)
+bool recompute_reordered(
+        struct module *module, const struct block *all, struct op *convert, struct op **next)
 {
-	struct reorder_trial t = {.module = module, .convert = convert};
+	struct reorder_trial t = { .module = module, .convert = convert };
 	if (!match_trial(&t))
 		return false;
 	int operands = t.op->operands;
 	struct kernel *kernel = t.op->kernel;
-	struct value *result = t.op->result[0], **operand = arena_copy(module->arena, t.op->operand, sizeof *operand * (size_t)operands);
+	struct value *result = t.op->result[0];
+	struct value **operand =
+	        arena_copy(module->arena, t.op->operand, sizeof *operand * (size_t)operands);
 	const struct type *type = result->type;
 	t.type_change = ARENA_ARRAY(module->arena, struct type_change, 2 * operands + 2);
 	t.fresh = ARENA_ARRAY(module->arena, struct op *, operands + 1);

@@ -11,7 +11,7 @@
 #include "streams/recompute_kernels.h"
 #include "streams/choose_drain_order.h"
 
-#define SHARED_LEAST (8 * 4096)  /* bits of a converter */
+#define SHARED_LEAST (8 * 4096) /* bits of a converter */
 
 static bool is_demand(const struct op *op)
 {
@@ -25,13 +25,16 @@ static void collect_demands(struct module *module, struct block *block)
 			collect_demands(module, op->region[0]);
 		if (!is_demand(op))
 			continue;
-		struct demand_list *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct demand_list);
+		struct demand_list *readers = op->operand[0]->data
+		        ? op->operand[0]->data
+		        : ARENA_NEW(module->arena, struct demand_list);
 		op->operand[0]->data = readers;
 		VEC_PUSH(module->arena, readers, op);
 	}
 }
 
-static struct op *insert(struct module *module, struct op *before, enum op_code code, struct value *from, const struct type *tensor, const struct type *type)
+static struct op *insert(struct module *module, struct op *before, enum op_code code,
+        struct value *from, const struct type *tensor, const struct type *type)
 {
 	struct op *op = op_new(module, code, before->location, 1, &from, 1, &type);
 	set_stream_tensor(module, op, tensor);
@@ -39,9 +42,11 @@ static struct op *insert(struct module *module, struct op *before, enum op_code 
 	return op;
 }
 
-static struct value *cast_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+static struct value *cast_to(struct module *module, struct op *before, struct value *from,
+        const struct type *tensor, const struct type *type)
 {
-	return from->type == type ? from : insert(module, before, OP_CAST, from, tensor, type)->result[0];
+	return from->type == type ? from
+	                          : insert(module, before, OP_CAST, from, tensor, type)->result[0];
 }
 
 static struct block *home(const struct value *value)
@@ -49,7 +54,8 @@ static struct block *home(const struct value *value)
 	return value->def ? value->def->parent : value->block;
 }
 
-/* The same order in the widest words of which `wanted` lanes are a multiple; NULL: it has wider ones already. */
+/* The same order in the widest words of which `wanted` lanes are a multiple; NULL: it has wider
+ * ones already. */
 static const struct type *grown(struct module *module, const struct type *type, int64_t wanted)
 {
 	const struct type *wider = NULL;
@@ -58,34 +64,49 @@ static const struct type *grown(struct module *module, const struct type *type, 
 	return wider;
 }
 
-/* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it.  One that takes a tile and then gives all takes it in words as wide as may be. */
-static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, const struct attr *causal, bool crossing)
+/* A converter from `from` in its own type to `type`; words of equal width on both sides where
+ * the order allows it.  One that takes a tile and then gives all takes it in words as wide as
+ * may be. */
+static struct value *convert_to(struct module *module, struct op *before, struct value *from,
+        const struct type *tensor, const struct type *type, const struct attr *causal,
+        bool crossing)
 {
-	int64_t wide = stream_lanes(from->type), wanted = stream_lanes(type);
-	const struct type *in = from->type, *out = type, *wider = wide >= wanted ? NULL : causal ? grown(module, in, wanted) : type_regroup(module, in, wanted);
+	int64_t wide = stream_lanes(from->type);
+	int64_t wanted = stream_lanes(type);
+	const struct type *in = from->type;
+	const struct type *out = type;
+	const struct type *wider = wide >= wanted ? NULL
+	        : causal                          ? grown(module, in, wanted)
+	                                          : type_regroup(module, in, wanted);
 	if (wide > wanted && type_regroup(module, type, wide))
 		out = type_regroup(module, type, wide);
 	else if (wider)
 		in = wider;
-	struct op *outside = before;              /* what comes from outside a rolled layer is cast there */
+	/* what comes from outside a rolled layer is cast there */
+	struct op *outside = before;
 	while (outside->parent != home(from))
 		outside = outside->parent->parent;
 	struct value *words = cast_to(module, outside, from, tensor, in);
 	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
 	struct line_buffer line_buffer = line_buffer_between(module->arena, in, out);
 	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
-	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text, box.why);
+	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text,
+	        box.why);
 	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
 	if (!crossing && line_buffer_is_better(&line_buffer, &box)) {
-		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, line_buffer.words * stream_lanes(in)));
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
+		        attr_integer(module, line_buffer.words * stream_lanes(in)));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 		attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
 	}
-	if (causal && !crossing && !attr_get(convert, KEY_LINE_BUFFER) && !causal_buffer_between(module->arena, tensor, in, out, causal).why) {
-		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box_between(module->arena, tensor, in, out, 0).elements));
+	if (causal && !crossing && !attr_get(convert, KEY_LINE_BUFFER) &&
+	        !causal_buffer_between(module->arena, tensor, in, out, causal).why) {
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
+		        attr_integer(
+		                module, box_between(module->arena, tensor, in, out, 0).elements));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 		attr_set(module, convert, KEY_CAUSAL, causal);
@@ -96,50 +117,69 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 /* The same elements, padding included, in words of another width. */
 static bool is_cast(struct module *module, const struct type *from, const struct type *to)
 {
-	int64_t have = stream_lanes(from), want = stream_lanes(to);
-	return have > want ? type_regroup(module, from, want) == to : have < want && type_regroup(module, to, have) == from;
+	int64_t have = stream_lanes(from);
+	int64_t want = stream_lanes(to);
+	return have > want ? type_regroup(module, from, want) == to
+	                   : have < want && type_regroup(module, to, have) == from;
 }
 
-/* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this order. */
-static struct value *cast_of_earlier(struct module *module, const struct demand_list *readers, size_t i, struct op *before)
+/* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this
+ * order. */
+static struct value *cast_of_earlier(
+        struct module *module, const struct demand_list *readers, size_t i, struct op *before)
 {
 	struct op *demand = readers->data[i];
-	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type, *type = demand->result[0]->type;
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
+	const struct type *type = demand->result[0]->type;
 	for (size_t e = 0; e < i; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (earlier && !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == demand->parent && is_cast(module, earlier->type, type))
+		if (earlier &&
+		        !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) &&
+		        readers->data[e]->parent == demand->parent &&
+		        is_cast(module, earlier->type, type))
 			return cast_to(module, before, earlier, tensor, type);
 	}
 	return NULL;
 }
 
 /* The words for reader i; a converter stands before `before`. */
-static struct value *satisfy(struct module *module, struct value *from, const struct demand_list *readers, size_t i, struct op *before)
+static struct value *satisfy(struct module *module, struct value *from,
+        const struct demand_list *readers, size_t i, struct op *before)
 {
 	struct op *demand = readers->data[i];
-	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type, *type = demand->result[0]->type;
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
+	const struct type *type = demand->result[0]->type;
 	bool crossing = home(from) != demand->parent;
 	if (!crossing && from->type == type)
 		return from;
 	if (!crossing && is_cast(module, from->type, type))
 		return cast_to(module, before, from, tensor, type);
-	struct sequence have = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
-	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
+	struct sequence have =
+	        sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
+	struct sequence want =
+	        sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
 	if (!crossing && sequence_same(have, want))
-		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, before, from, tensor, type);
+		return stream_lanes(from->type) == stream_lanes(type)
+		        ? from
+		        : cast_to(module, before, from, tensor, type);
 	struct value *part = crossing ? NULL : chunk_to(module, before, from, tensor, type);
 	part = part ? part : cast_of_earlier(module, readers, i, before);
 	if (part)
 		return part;
-	struct value *wanted = crossing || attr_get(demand, KEY_CAUSAL) ? NULL : chunk_wanted(module, before, from, tensor, type);
-	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(demand, KEY_CAUSAL), crossing);
+	struct value *wanted = crossing || attr_get(demand, KEY_CAUSAL)
+	        ? NULL
+	        : chunk_wanted(module, before, from, tensor, type);
+	return wanted ? satisfy(module, wanted, readers, i, before)
+	              : convert_to(module, before, from, tensor, type, attr_get(demand, KEY_CAUSAL),
+	                        crossing);
 }
 
 static void rename_operands(struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		for (int j = 0; j < op->operands; j++)
-			for (struct op *def = op->operand[j]->def; def && is_demand(def); def = op->operand[j]->def)
+			for (struct op *def = op->operand[j]->def; def && is_demand(def);
+			        def = op->operand[j]->def)
 				op->operand[j] = def->result[0]->data;
 		if (op->region[0])
 			rename_operands(op->region[0]);
@@ -169,12 +209,12 @@ static bool reads_any(const struct op *op, const struct value *const *value, siz
 /* Does what reads `last` need something of what reads `first`? */
 static bool depends_on(struct module *module, const struct op *first, const struct op *last)
 {
-	VEC(const struct value *) reached = {0};
+	VEC(const struct value *) reached = { 0 };
 	VEC_PUSH(module->arena, &reached, first->result[0]);
 	for (const struct op *op = first->next; op; op = op->next) {
 		if (!reads_any(op, reached.data, reached.count))
 			continue;
-		if (reads_any(op, (const struct value *const[]){last->result[0]}, 1))
+		if (reads_any(op, (const struct value *const[]){ last->result[0] }, 1))
 			return true;
 		for (int r = 0; r < op->results; r++)
 			VEC_PUSH(module->arena, &reached, op->result[r]);
@@ -182,17 +222,24 @@ static bool depends_on(struct module *module, const struct op *first, const stru
 	return false;
 }
 
-/* A reader whose converter sends what reader i wants as well, and something else: the most of all.  Readers that wait for each other have a converter each. */
-static size_t reader_of_more(struct module *module, const struct value *from, const struct demand_list *readers, size_t i)
+/* A reader whose converter sends what reader i wants as well, and something else: the most of
+ * all.  Readers that wait for each other have a converter each. */
+static size_t reader_of_more(struct module *module, const struct value *from,
+        const struct demand_list *readers, size_t i)
 {
 	const struct op *demand = readers->data[i];
 	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
 	size_t most = i;
 	for (size_t e = 0; e < readers->count; e++) {
 		const struct op *other = readers->data[e];
-		const struct type *best = readers->data[most]->result[0]->type, *type = other->result[0]->type;
-		if (type != best && other->parent == demand->parent && !attr_get(demand, KEY_CAUSAL) && !attr_get(other, KEY_CAUSAL) && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
-		    && !depends_on(module, demand, other) && !depends_on(module, other, demand))
+		const struct type *best = readers->data[most]->result[0]->type;
+		const struct type *type = other->result[0]->type;
+		if (type != best && other->parent == demand->parent &&
+		        !attr_get(demand, KEY_CAUSAL) && !attr_get(other, KEY_CAUSAL) &&
+		        is_chunk(module, tensor, type, best) &&
+		        !is_chunk(module, tensor, best, type) &&
+		        !is_chunk(module, tensor, from->type, type) &&
+		        !depends_on(module, demand, other) && !depends_on(module, other, demand))
 			most = e;
 	}
 	return most;
@@ -202,24 +249,33 @@ static struct value *stream_for_same_type(const struct demand_list *readers, siz
 {
 	const struct op *demand = readers->data[i];
 	for (size_t e = 0; e < readers->count; e++)
-		if (readers->data[e]->result[0]->type == demand->result[0]->type && !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == demand->parent && readers->data[e]->result[0]->data)
+		if (readers->data[e]->result[0]->type == demand->result[0]->type &&
+		        !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) &&
+		        readers->data[e]->parent == demand->parent &&
+		        readers->data[e]->result[0]->data)
 			return readers->data[e]->result[0]->data;
 	return NULL;
 }
 
-/* A reader of a few bytes that takes them from another one's converter waits for all that this sends and saves next to nothing. */
-static bool is_worth_sharing(struct module *module, const struct value *from, const struct type *tensor, const struct type *type)
+/* A reader of a few bytes that takes them from another one's converter waits for all that this
+ * sends and saves next to nothing. */
+static bool is_worth_sharing(struct module *module, const struct value *from,
+        const struct type *tensor, const struct type *type)
 {
 	struct box box = box_between(module->arena, tensor, from->type, type, 0);
 	return box.why || box.elements * type_bits(type_scalar(tensor)) >= SHARED_LEAST;
 }
 
-/* What a converter sends is a part of what another one sends: of words that are sent again the first turns, or what a reader of all takes too. */
-static struct value *part_of_other(struct module *module, struct value *from, const struct demand_list *readers, size_t i)
+/* What a converter sends is a part of what another one sends: of words that are sent again the
+ * first turns, or what a reader of all takes too. */
+static struct value *part_of_other(
+        struct module *module, struct value *from, const struct demand_list *readers, size_t i)
 {
 	struct op *demand = readers->data[i];
-	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type, *type = demand->result[0]->type;
-	if (is_chunk(module, tensor, from->type, type) || !is_worth_sharing(module, from, tensor, type))
+	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
+	const struct type *type = demand->result[0]->type;
+	if (is_chunk(module, tensor, from->type, type) ||
+	        !is_worth_sharing(module, from, tensor, type))
 		return NULL;
 	size_t more = reader_of_more(module, from, readers, i);
 	if (more == i)
@@ -230,15 +286,18 @@ static struct value *part_of_other(struct module *module, struct value *from, co
 	return chunk_to(module, demand, answer, tensor, type);
 }
 
-/* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends this one its words as well, if they are the first of those or some of them. */
-static struct value *part_of_earlier(struct module *module, const struct demand_list *readers, size_t i)
+/* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends
+ * this one its words as well, if they are the first of those or some of them. */
+static struct value *part_of_earlier(
+        struct module *module, const struct demand_list *readers, size_t i)
 {
 	struct op *demand = readers->data[i];
 	struct value *part = NULL;
 	for (size_t e = 0; e < i && !part; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
 		if (readers->data[e]->parent == demand->parent)
-			part = chunk_to(module, demand, earlier, attr_get(demand, KEY_TENSOR)->type, demand->result[0]->type);
+			part = chunk_to(module, demand, earlier, attr_get(demand, KEY_TENSOR)->type,
+			        demand->result[0]->type);
 	}
 	return part;
 }
@@ -255,9 +314,14 @@ static void satisfy_all(struct module *module, struct value *from)
 		struct op *demand = readers->data[i];
 		bool crossing = home(from) != demand->parent;
 		struct value *answer = stream_for_same_type(readers, i);
-		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, drained, readers, i);
+		answer = answer    ? answer
+		        : crossing ? part_of_earlier(module, readers, i)
+		                   : part_of_other(module, drained, readers, i);
 		answer = answer ? answer : satisfy(module, drained, readers, i, demand);
-		demand->result[0]->data = attr_get(demand, KEY_LOOP_CARRIED) ? cast_to(module, demand, answer, attr_get(demand, KEY_TENSOR)->type, demand->result[0]->type) : answer;
+		demand->result[0]->data = attr_get(demand, KEY_LOOP_CARRIED)
+		        ? cast_to(module, demand, answer, attr_get(demand, KEY_TENSOR)->type,
+		                  demand->result[0]->type)
+		        : answer;
 	}
 	from->data = NULL;
 }
@@ -284,9 +348,11 @@ static void collect_uses(struct module *module, struct block *block)
 			struct value *value = op->operand[j];
 			if (value->type->kind != TYPE_ITENSOR)
 				continue;
-			struct stream_readers *readers = value->data ? value->data : ARENA_NEW(module->arena, struct stream_readers);
+			struct stream_readers *readers = value->data
+			        ? value->data
+			        : ARENA_NEW(module->arena, struct stream_readers);
 			value->data = readers;
-			VEC_PUSH(module->arena, &readers->list, ((struct reader){op, j}));
+			VEC_PUSH(module->arena, &readers->list, ((struct reader){ op, j }));
 		}
 		if (op->code == OP_FOR)
 			collect_uses(module, op->region[0]);
@@ -301,10 +367,12 @@ static void fork_value(struct module *module, struct value *value, struct op *be
 	value->data = NULL;
 	if (!uses || uses->deferred || uses->list.count < 2)
 		return;
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
+	const struct type **types =
+	        ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
 	for (size_t i = 0; i < uses->list.count; i++)
 		types[i] = value->type;
-	struct op *fork = op_new(module, OP_FORK, before->location, 1, &value, (int)uses->list.count, types);
+	struct op *fork =
+	        op_new(module, OP_FORK, before->location, 1, &value, (int)uses->list.count, types);
 	set_stream_tensor(module, fork, stream_tensor(value));
 	op_insert_before(before, fork);
 	for (size_t i = 0; i < uses->list.count; i++)
@@ -327,10 +395,12 @@ static void fork_block(struct module *module, struct block *block)
 	for (struct op *op = block->first, *next; op; op = next) {
 		if (op->code == OP_FOR)
 			fork_block(module, op->region[0]);
-		for (int r = 0; op->code != OP_FORK && op->code != OP_BUFFER && r < op->results; r++)
+		for (int r = 0; op->code != OP_FORK && op->code != OP_BUFFER && r < op->results;
+		        r++)
 			fork_value(module, op->result[r], op->next);
 		next = op->next;
-		if (op->code == OP_CONVERT && !is_used(op))           /* its writer serves the readers itself */
+		/* its writer serves the readers itself */
+		if (op->code == OP_CONVERT && !is_used(op))
 			op_remove(op);
 	}
 }

@@ -1,7 +1,10 @@
-/* Several readers of one stream at different times.  A fork gives each a FIFO, and each FIFO whose reader comes late holds the whole tensor.  Where readers are strictly
- * ordered, one buffer serves them all: reader B comes after reader A if B cannot begin before A has taken every word, because a word that B needs first depends on
- * a result for which something waited for all of A's (a sum over the vector, a whole converter).  Then the order of service is known and serving B
- * later costs no cycle.  Worth it where two readers or more come late: one alone needs a FIFO as large as the buffer.  Where the writer holds the tensor anyway, it serves the
+/* Several readers of one stream at different times.  A fork gives each a FIFO, and each FIFO
+ * whose reader comes late holds the whole tensor.  Where readers are strictly ordered, one
+ * buffer serves them all: reader B comes after reader A if B cannot begin before A has taken
+ * every word, because a word that B needs first depends on a result for which something waited
+ * for all of A's (a sum over the vector, a whole converter).  Then the order of service is known
+ * and serving B later costs no cycle.  Worth it where two readers or more come late: one alone
+ * needs a FIFO as large as the buffer.  Where the writer holds the tensor anyway, it serves the
  * readers itself (accumulator_drain.c), and one late reader is enough. */
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
@@ -9,19 +12,22 @@
 #include "converter/accumulator_drain.h"
 #include "streams/stream_builder.h"
 
-#define SHORT_WORDS 32        /* a FIFO of so many words costs next to nothing */
-#define DRAIN_MIN_BYTES 1024       /* from so many on a writer that holds them serves its readers: another nest takes some cycles to begin */
+#define SHORT_WORDS 32 /* a FIFO of so many words costs next to nothing */
+/* from so many on a writer that holds them serves its readers: another nest takes some cycles to
+ * begin */
+#define DRAIN_MIN_BYTES 1024
 
 struct reader_search {
 	struct module *module;
-	int *seen;                /* [values] number of the search that saw it last */
-	bool *below;              /* [values] depends on reader A */
+	int *seen;   /* [values] number of the search that saw it last */
+	bool *below; /* [values] depends on reader A */
 	int number;
-	const struct op *early;   /* reader A */
+	const struct op *early; /* reader A */
 	int early_operand;
 };
 
-static int64_t guarded_trip(const struct kernel *kernel, const struct access *access, int loop, int64_t *low)
+static int64_t guarded_trip(
+        const struct kernel *kernel, const struct access *access, int loop, int64_t *low)
 {
 	int64_t trip = kernel->loop[loop].extent;
 	*low = 0;
@@ -33,7 +39,8 @@ static int64_t guarded_trip(const struct kernel *kernel, const struct access *ac
 	return trip;
 }
 
-/* Has the kernel taken all words of the operand when it makes its first result?  A parallel loop outside or at the innermost loop that takes words says no. */
+/* Has the kernel taken all words of the operand when it makes its first result?  A parallel loop
+ * outside or at the innermost loop that takes words says no. */
 static bool kernel_waits_for_all(const struct kernel *kernel, int operand)
 {
 	const struct access *access = &kernel->operand[operand];
@@ -42,8 +49,10 @@ static bool kernel_waits_for_all(const struct kernel *kernel, int operand)
 	for (int l = kernel->loops - 1 - (kernel->lanes > 1); l >= 0; l--) {
 		if (deferred && kernel->loop[l].reduction)
 			continue;
-		inside = inside && (!access->stride[l] || guarded_trip(kernel, access, l, &low) == 1);
-		if (!inside && (kernel->scan || !kernel->loop[l].reduction) && kernel->loop[l].extent > 1)
+		inside = inside &&
+		        (!access->stride[l] || guarded_trip(kernel, access, l, &low) == 1);
+		if (!inside && (kernel->scan || !kernel->loop[l].reduction) &&
+		        kernel->loop[l].extent > 1)
 			return false;
 	}
 	return true;
@@ -64,7 +73,8 @@ static bool waits_for_all(const struct op *op, int operand)
 {
 	if (op->code == OP_KERNEL)
 		return kernel_waits_for_all(op->kernel, operand);
-	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_CAUSAL);
+	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	        !attr_get(op, KEY_CAUSAL);
 }
 
 /* Does the first word of the stream need something that has waited for all words of reader A? */
@@ -93,23 +103,30 @@ static bool uses_outermost(const struct kernel *kernel, int operand)
 	return l < kernel->loops && kernel->operand[operand].stride[l];
 }
 
-/* Does the word come by a converter that has all of a turn of the first loop first, and needs what depends on A?  Elementwise kernels behind it change no order. */
-static bool arrives_by_block(const struct reader_search *s, const struct value *stream, int64_t turns)
+/* Does the word come by a converter that has all of a turn of the first loop first, and needs
+ * what depends on A?  Elementwise kernels behind it change no order. */
+static bool arrives_by_block(
+        const struct reader_search *s, const struct value *stream, int64_t turns)
 {
 	const struct op *def = stream->def;
 	bool any = false;
 	if (!def || !s->below[stream->id])
 		return false;
 	for (int j = 0; j < def->operands && !any; j++)
-		if (def->code == OP_CAST || (def->code == OP_KERNEL && !kernel_has_reduction(def->kernel) && uses_outermost(def->kernel, j)))
+		if (def->code == OP_CAST ||
+		        (def->code == OP_KERNEL && !kernel_has_reduction(def->kernel) &&
+		                uses_outermost(def->kernel, j)))
 			any = arrives_by_block(s, def->operand[j], turns);
 	if (any || def->code != OP_CONVERT || attr_integer_or(def, KEY_SHARED_LOOPS, 0) != 1)
 		return any;
-	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]), def->operand[0]->type, def->result[0]->type, 1);
+	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]),
+	        def->operand[0]->type, def->result[0]->type, 1);
 	return !box.why && turns % box.fill.trip[0] == 0;
 }
 
-/* The kernel sums up over its outermost loop, so its first result needs a word of the last turn, and with it the last word in front of the converter, for which every kernel before has taken all. */
+/* The kernel sums up over its outermost loop, so its first result needs a word of the last turn,
+ * and with it the last word in front of the converter, for which every kernel before has taken
+ * all. */
 static bool needs_last_block(const struct reader_search *s, const struct op *op, int operand)
 {
 	const struct kernel *kernel = op->kernel;
@@ -117,7 +134,8 @@ static bool needs_last_block(const struct reader_search *s, const struct op *op,
 	for (int l = 0; l < outer; l++)
 		if (kernel->loop[l].extent > 1)
 			return false;
-	return outer >= 0 && kernel->operand[operand].stride[outer] && arrives_by_block(s, op->operand[operand], kernel->loop[outer].extent);
+	return outer >= 0 && kernel->operand[operand].stride[outer] &&
+	        arrives_by_block(s, op->operand[operand], kernel->loop[outer].extent);
 }
 
 /* Must everything that reads words of `late` wait until A has taken all of its own? */
@@ -128,9 +146,11 @@ static bool comes_after(struct reader_search *s, const struct reader *deferred)
 		return false;
 	bool at_end = kernel_is_post_operand(op->kernel, deferred->operand);
 	for (int j = 0; j < op->operands; j++) {
-		if (j == deferred->operand || !kernel_begins_with(op->kernel, j) || (kernel_is_post_operand(op->kernel, j) && !at_end))
+		if (j == deferred->operand || !kernel_begins_with(op->kernel, j) ||
+		        (kernel_is_post_operand(op->kernel, j) && !at_end))
 			continue;
-		bool all = at_end && !kernel_is_post_operand(op->kernel, j) && kernel_waits_for_all(op->kernel, j);
+		bool all = at_end && !kernel_is_post_operand(op->kernel, j) &&
+		        kernel_waits_for_all(op->kernel, j);
 		s->number++;
 		if (at_end && needs_last_block(s, op, j))
 			return true;
@@ -158,15 +178,19 @@ static void begin_reader_search(struct reader_search *s, const struct reader *ea
 			s->below[op->result[r]->id] = op == early->op || depends_on(s, op);
 }
 
-/* The phase of each reader: after those that it must follow, not before those that it depends on.  Returns how many come late. */
-static int find_service_rounds(struct reader_search *s, const struct stream_readers *readers, int64_t *service_round)
+/* The phase of each reader: after those that it must follow, not before those that it depends
+ * on.  Returns how many come late. */
+static int find_service_rounds(
+        struct reader_search *s, const struct stream_readers *readers, int64_t *service_round)
 {
 	int deferred = 0;
 	for (size_t a = 0; a < readers->list.count; a++) {
 		begin_reader_search(s, &readers->list.data[a]);
 		for (size_t b = a + 1; b < readers->list.count; b++) {
 			const struct reader *reader = &readers->list.data[b];
-			int64_t least = comes_after(s, reader) ? service_round[a] + 1 : depends_on(s, reader->op) ? service_round[a] : 0;
+			int64_t least = comes_after(s, reader) ? service_round[a] + 1
+			        : depends_on(s, reader->op)    ? service_round[a]
+			                                       : 0;
 			service_round[b] = least > service_round[b] ? least : service_round[b];
 		}
 		deferred += service_round[a] > 0;
@@ -190,29 +214,37 @@ static bool is_one_block(const struct value *value, const struct stream_readers 
 /* A converter that holds all, for readers in the same block. */
 static bool is_reorder_buffer(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && op->operand[0]->type->kind == TYPE_ITENSOR;
+	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	        !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) &&
+	        op->operand[0]->type->kind == TYPE_ITENSOR;
 }
 
-/* Readers, those of casts in their place; those of converters as well.  Returns how many of these there are. */
-static int see_through(struct reader_search *s, const struct stream_readers *from, bool converters, struct stream_readers *to)
+/* Readers, those of casts in their place; those of converters as well.  Returns how many of
+ * these there are. */
+static int see_through(struct reader_search *s, const struct stream_readers *from, bool converters,
+        struct stream_readers *to)
 {
 	int seen = 0;
 	for (size_t i = 0; i < from->list.count; i++) {
 		struct reader reader = from->list.data[i];
 		bool reordered = converters && is_reorder_buffer(reader.op);
-		const struct stream_readers *behind = reader.op->code == OP_CAST || reordered ? reader.op->result[0]->data : NULL;
+		const struct stream_readers *behind =
+		        reader.op->code == OP_CAST || reordered ? reader.op->result[0]->data : NULL;
 		if (behind)
-			seen += (reordered && behind->list.count) + see_through(s, behind, converters && !reordered, to);
+			seen += (reordered && behind->list.count) +
+			        see_through(s, behind, converters && !reordered, to);
 		else
 			VEC_PUSH(s->module->arena, &to->list, reader);
 	}
 	return seen;
 }
 
-/* As they stand in the block: one that depends on another comes after it.  Casts that several readers share had mixed them. */
-static struct stream_readers ordered_readers(struct reader_search *s, const struct stream_readers *from)
+/* As they stand in the block: one that depends on another comes after it.  Casts that several
+ * readers share had mixed them. */
+static struct stream_readers ordered_readers(
+        struct reader_search *s, const struct stream_readers *from)
 {
-	struct stream_readers to = {0};
+	struct stream_readers to = { 0 };
 	for (const struct op *op = from->list.data[0].op->parent->first; op; op = op->next)
 		for (size_t i = 0; i < from->list.count; i++)
 			if (from->list.data[i].op == op)
@@ -224,15 +256,18 @@ static struct stream_readers ordered_readers(struct reader_search *s, const stru
 static bool lanes_fit(struct module *module, const struct type *left, const struct type *right)
 {
 	right = type_without_replay(module, right) ? type_without_replay(module, right) : right;
-	int64_t lanes = stream_lanes(left), other = stream_lanes(right);
+	int64_t lanes = stream_lanes(left);
+	int64_t other = stream_lanes(right);
 	if (left == right || lanes == other)
 		return left == right;
-	return lanes > other ? type_regroup(module, left, other) == right : type_regroup(module, right, lanes) == left;
+	return lanes > other ? type_regroup(module, left, other) == right
+	                     : type_regroup(module, right, lanes) == left;
 }
 
 static int64_t stream_bytes(const struct type *stream)
 {
-	return itensor_tiles(stream->itensor) * stream_lanes(stream) * ((type_bits(type_scalar(stream)) + 7) / 8);
+	return itensor_tiles(stream->itensor) * stream_lanes(stream) *
+	        ((type_bits(type_scalar(stream)) + 7) / 8);
 }
 
 /* Does the writer have the whole tensor until its end, in words that no reader wants wider? */
@@ -240,7 +275,10 @@ static bool is_in_accumulators(const struct value *value, const struct stream_re
 {
 	bool parts = value->def && kernel_holds_result(value->def);
 	for (size_t i = 0; i < readers->list.count; i++)
-		parts = parts && stream_lanes(readers->list.data[i].op->operand[readers->list.data[i].operand]->type) <= stream_lanes(value->type);
+		parts = parts &&
+		        stream_lanes(readers->list.data[i]
+		                        .op->operand[readers->list.data[i].operand]
+		                        ->type) <= stream_lanes(value->type);
 	return parts;
 }
 
@@ -249,8 +287,10 @@ static const struct type *wanted_by(const struct stream_readers *readers, size_t
 	return readers->list.data[i].op->operand[readers->list.data[i].operand]->type;
 }
 
-/* What the readers of a phase get: words as wide as the first of them wants.  What passes while the buffer is filled is no wider than what fills it. */
-static const struct type *type_of_round(const struct value *value, const struct stream_readers *all, int64_t service_round)
+/* What the readers of a phase get: words as wide as the first of them wants.  What passes while
+ * the buffer is filled is no wider than what fills it. */
+static const struct type *type_of_round(
+        const struct value *value, const struct stream_readers *all, int64_t service_round)
 {
 	const struct type *type = value->type;
 	for (size_t i = all->list.count; i > 0; i--)
@@ -260,16 +300,18 @@ static const struct type *type_of_round(const struct value *value, const struct 
 }
 
 /* As they come, one after the other, all in the writer's order. */
-static bool plan_ordered_buffer(struct reader_search *s, const struct value *value, struct stream_readers *readers)
+static bool plan_ordered_buffer(
+        struct reader_search *s, const struct value *value, struct stream_readers *readers)
 {
-	struct stream_readers all = {0};
+	struct stream_readers all = { 0 };
 	see_through(s, readers, false, &all);
 	bool held = is_in_accumulators(value, &all);
 	size_t least = held ? 2 : 3;
 	if (all.list.count < least || !is_one_block(value, &all))
 		return false;
 	all = ordered_readers(s, &all);
-	bool fit = (held ? stream_bytes(value->type) >= DRAIN_MIN_BYTES : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
+	bool fit = (held ? stream_bytes(value->type) >= DRAIN_MIN_BYTES
+	                 : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
 	for (size_t i = 0; i < all.list.count; i++)
 		fit = fit && lanes_fit(s->module, value->type, wanted_by(&all, i));
 	all.service_round = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
@@ -282,7 +324,8 @@ static bool plan_ordered_buffer(struct reader_search *s, const struct value *val
 	return true;
 }
 
-/* The kernel that holds the whole of what comes, in its own order or, behind it, in another; or NULL. */
+/* The kernel that holds the whole of what comes, in its own order or, behind it, in another; or
+ * NULL. */
 static struct op *accumulator_holder(const struct value *value)
 {
 	struct op *def = value->def;
@@ -292,15 +335,22 @@ static struct op *accumulator_holder(const struct value *value)
 }
 
 /* What the phases want, one order each, in words no wider than those that come. */
-static bool find_round_types(struct reader_search *s, const struct value *value, struct stream_readers *all, bool drained)
+static bool find_round_types(struct reader_search *s, const struct value *value,
+        struct stream_readers *all, bool drained)
 {
 	all->type = ARENA_ARRAY(s->module->arena, const struct type *, all->list.count);
 	for (size_t i = 0; i < all->list.count; i++) {
-		const struct type *type = wanted_by(all, i), *narrow = stream_lanes(type) > stream_lanes(value->type) ? type_regroup(s->module, type, stream_lanes(value->type)) : type;
+		const struct type *type = wanted_by(all, i);
+		const struct type *narrow = stream_lanes(type) > stream_lanes(value->type)
+		        ? type_regroup(s->module, type, stream_lanes(value->type))
+		        : type;
 		for (size_t e = 0; narrow && e < i; e++)
 			if (all->service_round[e] == all->service_round[i])
-				narrow = lanes_fit(s->module, all->type[e], type) ? all->type[e] : NULL;
-		if (!narrow || (!all->service_round[i] && !drained && !lanes_fit(s->module, value->type, narrow)))
+				narrow = lanes_fit(s->module, all->type[e], type) ? all->type[e]
+				                                                  : NULL;
+		if (!narrow ||
+		        (!all->service_round[i] && !drained &&
+		                !lanes_fit(s->module, value->type, narrow)))
 			return false;
 		all->type[i] = narrow;
 	}
@@ -308,16 +358,20 @@ static bool find_round_types(struct reader_search *s, const struct value *value,
 }
 
 /* Is one array enough for the readers' orders? */
-static bool is_one_box(struct arena *arena, const struct type *tensor, const struct type *from, size_t readers, const struct type *const *type)
+static bool is_one_box(struct arena *arena, const struct type *tensor, const struct type *from,
+        size_t readers, const struct type *const *type)
 {
-	struct box_side first = {0};
+	struct box_side first = { 0 };
 	for (size_t i = 0; i < readers; i++) {
 		struct box box = box_between(arena, tensor, from, type[i], 0);
-		bool same = !box.why && box.elements == itensor_tiles(from->itensor) * stream_lanes(from) && !sequence_flat(arena, sequence_of_type(arena, tensor, type[i])).run_time;
+		bool same = !box.why &&
+		        box.elements == itensor_tiles(from->itensor) * stream_lanes(from) &&
+		        !sequence_flat(arena, sequence_of_type(arena, tensor, type[i])).run_time;
 		first = i ? first : box.fill;
 		same = same && box.fill.first == first.first && box.fill.loops == first.loops;
 		for (int l = 0; same && l < first.loops; l++)
-			same = box.fill.step[l] == first.step[l] && box.fill.trip[l] == first.trip[l];
+			same = box.fill.step[l] == first.step[l] &&
+			        box.fill.trip[l] == first.trip[l];
 		if (!same)
 			return false;
 	}
@@ -338,9 +392,10 @@ static int count_buffers(const struct stream_readers *all, int converters)
 }
 
 /* Each reader in its own order, from the array. */
-static bool plan_reordered_buffer(struct reader_search *s, const struct value *value, struct stream_readers *readers)
+static bool plan_reordered_buffer(
+        struct reader_search *s, const struct value *value, struct stream_readers *readers)
 {
-	struct stream_readers all = {0};
+	struct stream_readers all = { 0 };
 	struct arena *arena = s->module->arena;
 	const struct op *holder = accumulator_holder(value);
 	bool drained = holder && holder != value->def;
@@ -352,12 +407,14 @@ static bool plan_reordered_buffer(struct reader_search *s, const struct value *v
 		return false;
 	all = ordered_readers(s, &all);
 	all.service_round = ARENA_ARRAY(arena, int64_t, all.list.count);
-	if (!find_service_rounds(s, &all, all.service_round) || count_buffers(&all, converters) < (holder ? 1 : 2))
+	if (!find_service_rounds(s, &all, all.service_round) ||
+	        count_buffers(&all, converters) < (holder ? 1 : 2))
 		return false;
 	if (!find_round_types(s, value, &all, drained))
 		return false;
 	const struct type *tensor = stream_tensor(value);
-	if (holder ? !can_drain_accumulators(arena, holder, tensor, (int)all.list.count, all.type) : !is_one_box(arena, tensor, value->type, all.list.count, all.type))
+	if (holder ? !can_drain_accumulators(arena, holder, tensor, (int)all.list.count, all.type)
+	           : !is_one_box(arena, tensor, value->type, all.list.count, all.type))
 		return false;
 	for (size_t i = 0; drained && i < all.list.count; i++)
 		all.service_round[i]++;
@@ -401,11 +458,13 @@ static int number_values(const struct block *block, int count)
 
 bool is_sole_round_reader(const struct value *array, const struct op *op)
 {
-	const struct stream_readers *readers = array->data, *deferred = readers->deferred;
+	const struct stream_readers *readers = array->data;
+	const struct stream_readers *deferred = readers->deferred;
 	int64_t service_round = 0;
 	int count = 0;
 	for (size_t i = 0; deferred && i < deferred->list.count; i++)
-		service_round = deferred->list.data[i].op == op ? deferred->service_round[i] : service_round;
+		service_round = deferred->list.data[i].op == op ? deferred->service_round[i]
+		                                                : service_round;
 	for (size_t i = 0; deferred && i < deferred->list.count; i++)
 		count += deferred->service_round[i] == service_round;
 	return service_round > 0 && count == 1;
@@ -414,11 +473,14 @@ bool is_sole_round_reader(const struct value *array, const struct op *op)
 void plan_shared_buffers(struct module *module, const struct block *block)
 {
 	int count = number_values(block, 0);
-	struct reader_search s = {.module = module, .seen = ARENA_ARRAY(module->arena, int, count + 1), .below = ARENA_ARRAY(module->arena, bool, count + 1)};
+	struct reader_search s = { .module = module,
+		.seen = ARENA_ARRAY(module->arena, int, count + 1),
+		.below = ARENA_ARRAY(module->arena, bool, count + 1) };
 	plan_block(&s, block);
 }
 
-static struct value *cast_to(struct module *module, struct op *before, struct value *from, const struct type *type)
+static struct value *cast_to(
+        struct module *module, struct op *before, struct value *from, const struct type *type)
 {
 	if (from->type == type)
 		return from;
@@ -429,10 +491,12 @@ static struct value *cast_to(struct module *module, struct op *before, struct va
 }
 
 /* sorted: the phase of each result; types: what it gives. */
-static struct op *new_buffer(struct module *module, struct value *value, struct op *before, int count, const int64_t *sorted, const struct type **types)
+static struct op *new_buffer(struct module *module, struct value *value, struct op *before,
+        int count, const int64_t *sorted, const struct type **types)
 {
 	const struct type *tensor = stream_tensor(value);
-	if (sorted[0])                            /* what a kernel gives in another order than its own comes from its sums */
+	/* what a kernel gives in another order than its own comes from its sums */
+	if (sorted[0])
 		value = accumulator_holder(value) ? accumulator_holder(value)->result[0] : value;
 	struct box box = box_between(module->arena, tensor, value->type, value->type, 0);
 	struct op *buffer = op_new(module, OP_BUFFER, before->location, 1, &value, count, types);
@@ -467,8 +531,10 @@ static void remove_between(const struct stream_readers *direct, const struct str
 
 void share_buffer(struct module *module, struct value *value, struct op *before)
 {
-	const struct stream_readers *direct = value->data, *all = direct->deferred;
-	int count = (int)all->list.count, next = 0;
+	const struct stream_readers *direct = value->data;
+	const struct stream_readers *all = direct->deferred;
+	int count = (int)all->list.count;
+	int next = 0;
 	int64_t *sorted = ARENA_ARRAY(module->arena, int64_t, count);
 	int *result = ARENA_ARRAY(module->arena, int, count);
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, count);

@@ -1,25 +1,37 @@
-/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, or of tiles that are counted, words are as wide
- * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
- * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal
+ * parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few
+ * tokens, or of tiles that are counted, words are as wide as the widest that a reader wants:
+ * memory ports side by side bring them; and of one token twice as wide where that is a port on
+ * each adapter, since channels that bring weights alone would be ready sooner than those that
+ * bring rows of a state as well.  Where keys travel with small operands, values have as many
+ * ports as half of the adapters. */
 #include "ir/workload.h"
 #include "ir/sliding_window.h"
 #include "ports/port_interleave.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
 
-#define KEY_BITS 1024         /* of a word of keys that come word by word with small operands: two ports of each part bring more than their channel does */
+/* of a word of keys that come word by word with small operands: two ports of each part bring
+ * more than their channel does */
+#define KEY_BITS 1024
 
-/* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
-static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)
+/* How many parts like this one the natural order has; 1: it is no such part.  number: which it
+ * is. */
+static int64_t parts_like(struct module *module, const struct type *tensor,
+        const struct type *natural, const struct type *wanted, int64_t *number)
 {
-	struct sequence have = sequence_of_type(module->arena, tensor, natural), want = sequence_of_type(module->arena, tensor, wanted);
+	struct sequence have = sequence_of_type(module->arena, tensor, natural);
+	struct sequence want = sequence_of_type(module->arena, tensor, wanted);
 	*number = 0;
-	if (!have.dims || (have.run_time && have.run_time[0]) || have.stride[0] <= 0 || want.offset < have.offset)
+	if (!have.dims || (have.run_time && have.run_time[0]) || have.stride[0] <= 0 ||
+	        want.offset < have.offset)
 		return 1;
-	int64_t first = want.offset - have.offset, last = first + (want.lanes - 1) * want.lane_stride;
+	int64_t first = want.offset - have.offset;
+	int64_t last = first + (want.lanes - 1) * want.lane_stride;
 	for (int i = 0; i < want.dims; i++)
 		last += want.stride[i] * (want.trip[i] - 1);
-	int64_t low = first / have.stride[0], extent = last / have.stride[0] + 1 - low;
+	int64_t low = first / have.stride[0];
+	int64_t extent = last / have.stride[0] + 1 - low;
 	if (have.trip[0] % extent || low % extent)
 		return 1;
 	*number = low / extent;
@@ -27,34 +39,47 @@ static int64_t parts_like(struct module *module, const struct type *tensor, cons
 }
 
 /* All of it again for each tile of tokens, where a reader walks those outermost. */
-static const struct type *with_replay(const struct streams *s, const struct type *type, const struct type *wanted)
+static const struct type *with_replay(
+        const struct streams *s, const struct type *type, const struct type *wanted)
 {
 	const struct itensor *want = wanted->itensor;
-	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles && is_replay_dim(want, 0);
-	return tiles ? shift_loops(s->module, type, 1, s->tiles, want->run_time ? want->run_time[0] : NULL) : type;
+	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles &&
+	        is_replay_dim(want, 0);
+	return tiles ? shift_loops(s->module, type, 1, s->tiles,
+	                       want->run_time ? want->run_time[0] : NULL)
+	             : type;
 }
 
-static const struct type *order_once(struct streams *s, const struct tensor_source *tensor_source, const struct type *wanted)
+static const struct type *order_once(
+        struct streams *s, const struct tensor_source *tensor_source, const struct type *wanted)
 {
 	struct module *module = s->module;
-	const struct type *natural = natural_order_to(module, tensor_source->tensor, tensor_source->dims, tensor_source->bits > PORT_BITS ? tensor_source->bits : PORT_BITS);
+	const struct type *natural =
+	        natural_order_to(module, tensor_source->tensor, tensor_source->dims,
+	                tensor_source->bits > PORT_BITS ? tensor_source->bits : PORT_BITS);
 	const struct itensor *order = natural->itensor;
 	int64_t number;
-	if (tensor_source->kv_partitions < 2 || parts_like(module, tensor_source->tensor, natural, wanted, &number) != tensor_source->kv_partitions)
+	if (tensor_source->kv_partitions < 2 ||
+	        parts_like(module, tensor_source->tensor, natural, wanted, &number) !=
+	                tensor_source->kv_partitions)
 		return natural;
-	int64_t *trip = arena_copy(module->arena, order->trip, sizeof *trip * (size_t)order->dims), *step = arena_copy(module->arena, order->step, sizeof *step * (size_t)order->dims);
+	int64_t *trip = arena_copy(module->arena, order->trip, sizeof *trip * (size_t)order->dims);
+	int64_t *step = arena_copy(module->arena, order->step, sizeof *step * (size_t)order->dims);
 	int64_t *rows = affine_rows(module->arena, order->dims, order->map.results);
 	trip[0] /= tensor_source->kv_partitions;
 	for (int r = 0; r < order->map.results; r++) {
 		int64_t *row = rows + r * (order->dims + 1);
 		for (int i = 0; i < order->dims; i++)
 			row[i] = affine_at(order->map, r, i);
-		row[order->dims] = affine_constant(order->map, r) + row[0] * step[0] * trip[0] * number;
+		row[order->dims] =
+		        affine_constant(order->map, r) + row[0] * step[0] * trip[0] * number;
 	}
-	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step, order->map.results, rows);
+	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step,
+	        order->map.results, rows);
 }
 
-const struct type *state_order(struct streams *s, const struct tensor_source *tensor_source, const struct type *wanted)
+const struct type *state_order(
+        struct streams *s, const struct tensor_source *tensor_source, const struct type *wanted)
 {
 	return with_replay(s, order_once(s, tensor_source, wanted), wanted);
 }
@@ -62,21 +87,26 @@ const struct type *state_order(struct streams *s, const struct tensor_source *te
 /* Of the word that a reader wants, as far as ports side by side bring it. */
 static int64_t wide_bits(const struct streams *s, const struct type *wanted, int64_t widest)
 {
-	int64_t bits = PORT_BITS, demand = stream_lanes(wanted) * type_bits(type_scalar(wanted)), most = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS);
+	int64_t bits = PORT_BITS;
+	int64_t demand = stream_lanes(wanted) * type_bits(type_scalar(wanted));
+	int64_t most = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS);
 	while (2 * bits <= demand && 2 * bits <= most && 2 * bits <= widest)
 		bits *= 2;
 	return bits;
 }
 
-/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted tiles are narrow, and several loaders bring them in turn (port_interleave.c). */
+/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted
+ * tiles are narrow, and several loaders bring them in turn (port_interleave.c). */
 static bool has_halves(const struct type *natural)
 {
 	const struct itensor *order = natural->itensor;
-	return order->dims > 1 && order->trip[0] % 2 == 0 && !(order->run_time && order->run_time[0]);
+	return order->dims > 1 && order->trip[0] % 2 == 0 &&
+	        !(order->run_time && order->run_time[0]);
 }
 
 /* Readers that disagree read all of it. */
-static void mark_block(struct streams *s, const struct block *block, bool wide, bool counted, int64_t widest)
+static void mark_block(
+        struct streams *s, const struct block *block, bool wide, bool counted, int64_t widest)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
@@ -85,11 +115,24 @@ static void mark_block(struct streams *s, const struct block *block, bool wide, 
 			struct tensor_source *tensor_source = tensor_source_of(op->operand[j]);
 			if (tensor_source->kind != SOURCE_MEMORY || !tensor_source->ordered)
 				continue;
-			const struct type *wanted = schedule_port_type(s->module, op->kernel, &s->schedule[op->result[0]->id], j, op->operand[j]->type, NULL);
-			const struct type *natural = natural_order_to(s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS);
-			int64_t number, kv_partitions = parts_like(s->module, tensor_source->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : FEW_PORTS * PORT_BITS) : 0;
-			tensor_source->kv_partitions = !tensor_source->kv_partitions || tensor_source->kv_partitions == kv_partitions ? kv_partitions : 1;
-			tensor_source->bits = bits > tensor_source->bits ? bits : tensor_source->bits;
+			const struct type *wanted = schedule_port_type(s->module, op->kernel,
+			        &s->schedule[op->result[0]->id], j, op->operand[j]->type, NULL);
+			const struct type *natural = natural_order_to(
+			        s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS);
+			int64_t number;
+			int64_t kv_partitions = parts_like(
+			        s->module, tensor_source->tensor, natural, wanted, &number);
+			int64_t bits = wide
+			        ? wide_bits(s, wanted,
+			                  !counted || has_halves(natural) ? widest
+			                                                  : FEW_PORTS * PORT_BITS)
+			        : 0;
+			tensor_source->kv_partitions = !tensor_source->kv_partitions ||
+			                tensor_source->kv_partitions == kv_partitions
+			        ? kv_partitions
+			        : 1;
+			tensor_source->bits =
+			        bits > tensor_source->bits ? bits : tensor_source->bits;
 		}
 	}
 }
@@ -97,11 +140,12 @@ static void mark_block(struct streams *s, const struct block *block, bool wide, 
 /* States whose words come through several ports, each once. */
 struct wide_states {
 	VEC(struct tensor_source *) flows;
-	int64_t ports;            /* of all their parts */
-	int64_t bits;             /* of the widest word */
+	int64_t ports; /* of all their parts */
+	int64_t bits;  /* of the widest word */
 };
 
-static void note_wide(struct streams *s, struct tensor_source *tensor_source, struct wide_states *wide)
+static void note_wide(
+        struct streams *s, struct tensor_source *tensor_source, struct wide_states *wide)
 {
 	for (size_t i = 0; i < wide->flows.count; i++)
 		if (wide->flows.data[i] == tensor_source)
@@ -125,10 +169,14 @@ static void find_wide(struct streams *s, const struct block *block, struct wide_
 /* The part of a state that layers read, where some look back only so many rows: the mean of all. */
 static double part_read(const struct streams *s, const struct tensor_source *tensor_source)
 {
-	const struct itensor *order = natural_order_to(s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS)->itensor;
+	const struct itensor *order =
+	        natural_order_to(s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS)
+	                ->itensor;
 	struct sliding_window sliding_window;
 	for (int i = 0; order->run_time && i < order->dims; i++)
-		if (order->run_time[i] && sliding_window_named(s->module, order->run_time[i]->symbol, &sliding_window))
+		if (order->run_time[i] &&
+		        sliding_window_named(
+		                s->module, order->run_time[i]->symbol, &sliding_window))
 			return sliding_window_fraction(&sliding_window);
 	return 1;
 }
@@ -137,19 +185,27 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 {
 	double bits = 0;
 	for (size_t i = 0; i < count; i++)
-		bits += part_read(s, wide->flows.data[i]) * (double)(type_elements(wide->flows.data[i]->tensor) * type_bits(type_scalar(wide->flows.data[i]->tensor)));
+		bits += part_read(s, wide->flows.data[i]) *
+		        (double)(type_elements(wide->flows.data[i]->tensor) *
+		                type_bits(type_scalar(wide->flows.data[i]->tensor)));
 	return (int64_t)bits;
 }
 
-/* Where one channel can bring the first half of them, keys, but not all, these travel word by word (move_to_narrow_adapter in bundle_ports.c). */
-static bool keys_share_weight_port(const struct streams *s, const struct op *old, const struct wide_states *wide)
+/* Where one channel can bring the first half of them, keys, but not all, these travel word by
+ * word (move_to_narrow_adapter in bundle_ports.c). */
+static bool keys_share_weight_port(
+        const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - NON_ENGINE_PORTS), keys = states_bits(s, wide, wide->flows.count / 2);
-	return keys && operands_share_weight_port(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+	int64_t unit = weights_bits(old->region[0], false) /
+	        (s->context->platform->ports - NON_ENGINE_PORTS);
+	int64_t keys = states_bits(s, wide, wide->flows.count / 2);
+	return keys && operands_share_weight_port(old) && channel_has_time(unit, 0, keys) &&
+	        !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
 }
 
 /* Where it can bring all of them, few ports ask for as many words as its channel brings. */
-static bool all_share_weight_port(const struct streams *s, const struct op *old, const struct wide_states *wide)
+static bool all_share_weight_port(
+        const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
 	return states_share_weight_port(s, old, states_bits(s, wide, wide->flows.count));
 }
@@ -169,16 +225,20 @@ static void spread_after_keys(struct wide_states *wide, int64_t ports, int64_t m
 		bool key = i < wide->flows.count / 2;
 		while (key && tensor_source->bits > KEY_BITS)
 			tensor_source->bits /= 2;
-		while (!key && 2 * tensor_source->bits <= most && 4 * tensor_source->bits * tensor_source->kv_partitions <= PORT_BITS * ports)
+		while (!key && 2 * tensor_source->bits <= most &&
+		        4 * tensor_source->bits * tensor_source->kv_partitions <= PORT_BITS * ports)
 			tensor_source->bits *= 2;
 	}
 }
 
-/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides with small operands. */
+/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides
+ * with small operands. */
 static void spread_over_adapters(struct streams *s, const struct op *old)
 {
-	struct wide_states wide = {0};
-	int64_t ports = s->context->platform->ports, asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS), most = asked < WORD_BITS ? asked : WORD_BITS;
+	struct wide_states wide = { 0 };
+	int64_t ports = s->context->platform->ports;
+	int64_t asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_KV_PORTS);
+	int64_t most = asked < WORD_BITS ? asked : WORD_BITS;
 	find_wide(s, old->region[0], &wide);
 	if (all_share_weight_port(s, old, &wide))
 		narrow_all(&wide);
@@ -192,8 +252,10 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 void mark_kv_partitions(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
-	bool counted = engine_has_run_time_tiles(block), wide = engine_takes_few_tokens(block) || counted;
-	mark_block(s, block, wide, counted, engine_has_many_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
+	bool counted = engine_has_run_time_tiles(block),
+	     wide = engine_takes_few_tokens(block) || counted;
+	mark_block(
+	        s, block, wide, counted, engine_has_many_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
 	if (wide && !engine_has_many_tokens(block))
 		spread_over_adapters(s, old);
 }

@@ -1,15 +1,19 @@
-/* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that dim's extent at run time ("" elsewhere).  Every loop that walks such a
- * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
- * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
- * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/sliding_window.h).
- * How many rows of an input count is bind_token_count.c's.
- * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
+/* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that
+ * dim's extent at run time ("" elsewhere).  Every loop that walks such a dim is bound by it,
+ * through all kernels, so that no work is done beyond what is there; sizes, strides and layouts
+ * stay those of compile time. Where a concat puts other elements in front, the bound grows by
+ * their number; elements behind are refused. An argument's stream.window says that nothing
+ * depends on rows older than so many tokens, the first one of the launch counted: these are left
+ * out (ir/sliding_window.h). How many rows of an input count is bind_token_count.c's.
+ * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all
+ * that lies inside the extents. */
 #include "ir/sliding_window.h"
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>
 
-struct digit {                /* of a value's linear addresses: (address / stride) % extent counts only up to symbol + plus */
+/* of a value's linear addresses: (address / stride) % extent counts only up to symbol + plus */
+struct digit {
 	int64_t stride, extent;
 	const char *symbol;
 	int64_t plus;
@@ -29,8 +33,10 @@ static bool is_symbol(const struct op *main, const char *name)
 {
 	int number = function_argument_named(main, name);
 	const struct type *type = number < 0 ? NULL : main->region[0]->argument[number]->type;
-	const struct attr *role = number < 0 ? NULL : function_argument_attr(main, number, KEY_STREAM_ROLE);
-	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
+	const struct attr *role =
+	        number < 0 ? NULL : function_argument_attr(main, number, KEY_STREAM_ROLE);
+	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 &&
+	        type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
 }
 
 static struct digits *digits_of(struct binder *b, struct value *value)
@@ -47,18 +53,22 @@ static void add_digit(struct binder *b, struct value *value, struct digit digit)
 }
 
 /* A window that all rows fit into changes nothing. */
-static const char *symbol_of(struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
+static const char *symbol_of(
+        struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
 {
 	const struct attr *window = function_argument_attr(main, number, KEY_STREAM_WINDOW);
 	if (window && (window->kind != ATTR_INTEGER || window->integer < 1)) {
 		b->failed = true;
-		diag_error(b->module->diag, main->location, "stream.window of argument %d is no number of tokens", number);
+		diag_error(b->module->diag, main->location,
+		        "stream.window of argument %d is no number of tokens", number);
 		diag_note(b->module->diag, "accepted is an integer from 1 on");
 	}
 	if (!window || b->failed || window->integer > extent)
 		return symbol;
 	const int64_t rows = window->integer - 1;
-	return sliding_window_add(b->module, (struct sliding_window){.symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows});
+	return sliding_window_add(b->module,
+	        (struct sliding_window){
+	                .symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows });
 }
 
 static void mark_argument(struct binder *b, struct op *main, int number)
@@ -70,19 +80,28 @@ static void mark_argument(struct binder *b, struct op *main, int number)
 	const struct type *type = argument->type;
 	if (dims->kind != ATTR_ARRAY || type->kind != TYPE_TENSOR || dims->count != type->rank) {
 		b->failed = true;
-		diag_error(b->module->diag, main->location, "argument %d of main has stream.dims of another rank", number);
-		diag_note(b->module->diag, "accepted is one string per dim: the name of an input of one integer, or \"\"");
+		diag_error(b->module->diag, main->location,
+		        "argument %d of main has stream.dims of another rank", number);
+		diag_note(b->module->diag,
+		        "accepted is one string per dim: the name of an input of one integer, or "
+		        "\"\"");
 		return;
 	}
-	const struct attr **near = ARENA_ARRAY(b->module->arena, const struct attr *, type->rank + 1);
+	const struct attr **near =
+	        ARENA_ARRAY(b->module->arena, const struct attr *, type->rank + 1);
 	for (int d = 0; d < type->rank; d++) {
 		const struct attr *name = near[d] = dims->items[d].value;
 		if (name->kind != ATTR_STRING || !*name->text)
 			continue;
 		if (!is_symbol(main, name->text)) {
 			b->failed = true;
-			diag_error(b->module->diag, main->location, "stream.dims of argument %d names \"%s\", which is no input of one integer", number, name->text);
-			diag_note(b->module->diag, "accepted is the stream.name of an argument of role input, an integer tensor of one element");
+			diag_error(b->module->diag, main->location,
+			        "stream.dims of argument %d names \"%s\", which is no input of one "
+			        "integer",
+			        number, name->text);
+			diag_note(b->module->diag,
+			        "accepted is the stream.name of an argument of role input, an "
+			        "integer tensor of one element");
 			return;
 		}
 		int64_t stride = 1;
@@ -90,16 +109,20 @@ static void mark_argument(struct binder *b, struct op *main, int number)
 			stride *= type->shape[inner];
 		const char *symbol = symbol_of(b, main, number, name->text, type->shape[d]);
 		near[d] = attr_string(b->module, symbol);
-		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = symbol});
+		add_digit(b, argument,
+		        (struct digit){
+		                .stride = stride, .extent = type->shape[d], .symbol = symbol });
 	}
-	function_set_argument_attr(b->module, main, number, KEY_STREAM_DIMS, attr_array(b->module, type->rank, near));
+	function_set_argument_attr(
+	        b->module, main, number, KEY_STREAM_DIMS, attr_array(b->module, type->rank, near));
 }
 
 /* The counters for which the operand is active. */
 static struct guard_range active(const struct kernel *kernel, const struct access *access, int loop)
 {
 	const struct guard_range *guard = access_guard(access, loop);
-	return guard ? *guard : (struct guard_range){.loop = loop, .high = kernel->loop[loop].extent};
+	return guard ? *guard
+	             : (struct guard_range){ .loop = loop, .high = kernel->loop[loop].extent };
 }
 
 static bool walks(const struct op *op, int operand, const struct digit *digit, int loop)
@@ -107,14 +130,19 @@ static bool walks(const struct op *op, int operand, const struct digit *digit, i
 	const struct access *access = &op->kernel->operand[operand];
 	struct guard_range range = active(op->kernel, access, loop);
 	int64_t first = access->offset + range.low * access->stride[loop];
-	return access->stride[loop] == digit->stride && range.high - range.low == digit->extent && first / digit->stride % digit->extent == 0;
+	return access->stride[loop] == digit->stride && range.high - range.low == digit->extent &&
+	        first / digit->stride % digit->extent == 0;
 }
 
-static bool report_dynamic_extent(struct binder *b, const struct op *op, const struct digit *digit, const char *why)
+static bool report_dynamic_extent(
+        struct binder *b, const struct op *op, const struct digit *digit, const char *why)
 {
 	b->failed = true;
-	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", sliding_window_symbol(b->module, digit->symbol), why);
-	return diag_note(b->module->diag, "accepted are dimensions that loops traverse completely, alone or last in a concat; without stream.dims the extent is static");
+	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s",
+	        sliding_window_symbol(b->module, digit->symbol), why);
+	return diag_note(b->module->diag,
+	        "accepted are dimensions that loops traverse completely, alone or last in a "
+	        "concat; without stream.dims the extent is static");
 }
 
 /* Rows that are left out lie behind all that guards tell apart. */
@@ -129,36 +157,47 @@ static bool guards_in_front(const struct op *op, int loop, int64_t plus)
 	return true;
 }
 
-static bool bind_loop(struct binder *b, struct op *op, int operand, const struct digit *digit, int number)
+static bool bind_loop(
+        struct binder *b, struct op *op, int operand, const struct digit *digit, int number)
 {
 	struct loop *loop = &op->kernel->loop[number];
 	struct guard_range range = active(op->kernel, &op->kernel->operand[operand], number);
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
-	*trip = (struct run_time_trip){.symbol = digit->symbol, .plus = digit->plus + range.low, .tile = 1, .most = loop->extent};
+	*trip = (struct run_time_trip){ .symbol = digit->symbol,
+		.plus = digit->plus + range.low,
+		.tile = 1,
+		.most = loop->extent };
 	if (range.high != loop->extent)
 		return report_dynamic_extent(b, op, digit, "is not the last part of a concat");
 	if (loop->run_time && !run_time_same(loop->run_time, trip))
 		return report_dynamic_extent(b, op, digit, "meets another one in the same loop");
-	if (!text_same(sliding_window_symbol(b->module, digit->symbol), digit->symbol) && !guards_in_front(op, number, trip->plus))
-		return report_dynamic_extent(b, op, digit, "has a sliding window, and is traversed partially");
+	if (!text_same(sliding_window_symbol(b->module, digit->symbol), digit->symbol) &&
+	        !guards_in_front(op, number, trip->plus))
+		return report_dynamic_extent(
+		        b, op, digit, "has a sliding window, and is traversed partially");
 	loop->run_time = trip;
 	return true;
 }
 
-static bool moves_inside(const struct kernel *kernel, const struct access *access, const struct digit *digit, int loop)
+static bool moves_inside(const struct kernel *kernel, const struct access *access,
+        const struct digit *digit, int loop)
 {
 	int64_t stride = access->stride[loop];
-	return stride && stride < digit->stride * digit->extent && stride * (kernel->loop[loop].extent - 1) >= digit->stride;
+	return stride && stride < digit->stride * digit->extent &&
+	        stride * (kernel->loop[loop].extent - 1) >= digit->stride;
 }
 
-/* A part of a concat whose parts are equally long at compile time has a loop over parts and one over its rows, which would end for all parts where one has no more. */
+/* A part of a concat whose parts are equally long at compile time has a loop over parts and one
+ * over its rows, which would end for all parts where one has no more. */
 static void join_parts(struct binder *b, struct op *op, int operand, const struct digit *digit)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
 	for (int l = 0; l + 1 < kernel->loops; l++) {
-		int64_t rows = kernel->loop[l + 1].extent, all = access_guard(access, l) ? rows : rows * kernel->loop[l].extent;
-		if (access->stride[l + 1] == digit->stride && all == digit->extent && kernel->loop[l].extent > 1)
+		int64_t rows = kernel->loop[l + 1].extent;
+		int64_t all = access_guard(access, l) ? rows : rows * kernel->loop[l].extent;
+		if (access->stride[l + 1] == digit->stride && all == digit->extent &&
+		        kernel->loop[l].extent > 1)
 			kernel_join_loops(b->module, op, l);
 	}
 }
@@ -182,7 +221,8 @@ static void bind_operand(struct binder *b, struct op *op, int operand, const str
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (walks(op, operand, digit, l)) {
 			if (ends_for_others(op, operand, l))
-				report_dynamic_extent(b, op, digit, "bounds a loop over other elements as well");
+				report_dynamic_extent(
+				        b, op, digit, "bounds a loop over other elements as well");
 			else
 				bind_loop(b, op, operand, digit, l);
 			return;
@@ -205,7 +245,9 @@ static void bind_kernel(struct binder *b, struct op *op)
 	for (int l = 0; l < op->kernel->loops; l++) {
 		const struct loop *loop = &op->kernel->loop[l];
 		if (loop->run_time && !loop->reduction && op->kernel->result.stride[l])
-			add_digit(b, op->result[0], (struct digit){op->kernel->result.stride[l], loop->extent, loop->run_time->symbol, loop->run_time->plus});
+			add_digit(b, op->result[0],
+			        (struct digit){ op->kernel->result.stride[l], loop->extent,
+			                loop->run_time->symbol, loop->run_time->plus });
 	}
 }
 
@@ -215,14 +257,15 @@ static void check_results(struct binder *b, const struct op *last)
 	for (int i = 0; i < last->operands && !b->failed; i++) {
 		const struct digits *digits = last->operand[i]->data;
 		if (digits && digits->list.count && last->operand[i]->def)
-			report_dynamic_extent(b, last, &digits->list.data[0], "reaches a result of main");
+			report_dynamic_extent(
+			        b, last, &digits->list.data[0], "reaches a result of main");
 	}
 }
 
 bool bind_extents(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	struct binder b = {.module = module};
+	struct binder b = { .module = module };
 	struct op *main = module_main(module);
 	struct block *body = main->region[0];
 	ir_clear_data(body);

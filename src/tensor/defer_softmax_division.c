@@ -1,13 +1,15 @@
-/* The quotient of a softmax goes behind the product that it is a factor of: sum over t of (e_t / s) v_t is (sum over t of e_t v_t) / s, where s is the sum of the
- * e_t.  Then one quotient is taken for each sum instead of one for each e_t, and the e_t need not wait on chip until s is known.
- * Only where e is an exponential and s the sum over the same e: both are positive, no e_t / s is above 1, and so neither form overflows where the other does not.
- * Needs: fused kernels.  Guarantees: no kernel divides exponentials by their sum where only products of sums read them.
+/* The quotient of a softmax goes behind the product that it is a factor of: sum over t of (e_t /
+ * s) v_t is (sum over t of e_t v_t) / s, where s is the sum of the e_t.  Then one quotient is
+ * taken for each sum instead of one for each e_t, and the e_t need not wait on chip until s is
+ * known. Only where e is an exponential and s the sum over the same e: both are positive, no e_t
+ * / s is above 1, and so neither form overflows where the other does not. Needs: fused kernels.
+ * Guarantees: no kernel divides exponentials by their sum where only products of sums read them.
  * Reassociating: the same real number, rounded elsewhere.  Ends: each step removes a kernel. */
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 
 struct quotient {
-	struct op *op;            /* divides operand `above` by operand `below` */
+	struct op *op; /* divides operand `above` by operand `below` */
 	int numerator, denominator;
 };
 
@@ -21,7 +23,8 @@ static bool is_exponential(const struct value *value)
 	const struct op *def = value->def;
 	if (!def || def->code != OP_KERNEL)
 		return false;
-	const struct node *last = result_node(def->kernel->post.count ? &def->kernel->post : &def->kernel->update);
+	const struct node *last =
+	        result_node(def->kernel->post.count ? &def->kernel->post : &def->kernel->update);
 	return last && last->kind == NODE_OP && last->code == OP_EXP;
 }
 
@@ -30,44 +33,61 @@ static bool is_sum_of(const struct value *sum, const struct value *value)
 {
 	const struct op *def = sum->def;
 	int term;
-	if (!def || def->code != OP_KERNEL || def->operands != 1 || def->operand[0] != value || def->kernel->post.count || def->kernel->init != 0)
+	if (!def || def->code != OP_KERNEL || def->operands != 1 || def->operand[0] != value ||
+	        def->kernel->post.count || def->kernel->init != 0)
 		return false;
-	return kernel_combine(def->kernel, &term) == OP_ADDF && def->kernel->update.node[term].kind == NODE_OPERAND && !def->kernel->operand[0].guards;
+	return kernel_combine(def->kernel, &term) == OP_ADDF &&
+	        def->kernel->update.node[term].kind == NODE_OPERAND &&
+	        !def->kernel->operand[0].guards;
 }
 
 static bool find_quotient(struct op *op, struct quotient *quotient)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct node *last = result_node(&kernel->update);
-	if (kernel_has_reduction(kernel) || op->operands != 2 || !last || last->kind != NODE_OP || last->code != OP_DIVF)
+	if (kernel_has_reduction(kernel) || op->operands != 2 || !last || last->kind != NODE_OP ||
+	        last->code != OP_DIVF)
 		return false;
-	const struct node *numerator = &kernel->update.node[last->argument[0]], *denominator = &kernel->update.node[last->argument[1]];
-	if (numerator->kind != NODE_OPERAND || denominator->kind != NODE_OPERAND || numerator->integer == denominator->integer)
+	const struct node *numerator = &kernel->update.node[last->argument[0]];
+	const struct node *denominator = &kernel->update.node[last->argument[1]];
+	if (numerator->kind != NODE_OPERAND || denominator->kind != NODE_OPERAND ||
+	        numerator->integer == denominator->integer)
 		return false;
-	*quotient = (struct quotient){op, (int)numerator->integer, (int)denominator->integer};
-	return access_is_plain(&kernel->operand[0]) && access_is_plain(&kernel->operand[1]) && access_same(&kernel->operand[quotient->numerator], &kernel->result, kernel->loops) &&
-	       is_exponential(op->operand[quotient->numerator]) && is_sum_of(op->operand[quotient->denominator], op->operand[quotient->numerator]);
+	*quotient = (struct quotient){ op, (int)numerator->integer, (int)denominator->integer };
+	return access_is_plain(&kernel->operand[0]) && access_is_plain(&kernel->operand[1]) &&
+	        access_same(
+	                &kernel->operand[quotient->numerator], &kernel->result, kernel->loops) &&
+	        is_exponential(op->operand[quotient->numerator]) &&
+	        is_sum_of(op->operand[quotient->denominator], op->operand[quotient->numerator]);
 }
 
 /* Is operand j a factor of every term of the product, once? */
 static bool is_factor(const struct kernel *kernel, int operand)
 {
-	int term, times = 0;
-	if (kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->post.count || !access_is_plain(&kernel->operand[operand]))
+	int term;
+	int times = 0;
+	if (kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->post.count ||
+	        !access_is_plain(&kernel->operand[operand]))
 		return false;
 	const struct node *product = &kernel->update.node[term];
 	for (int n = 0; n < kernel->update.count; n++)
-		times += kernel->update.node[n].kind == NODE_OPERAND && kernel->update.node[n].integer == operand;
+		times += kernel->update.node[n].kind == NODE_OPERAND &&
+		        kernel->update.node[n].integer == operand;
 	if (times != 1 || product->kind != NODE_OP || product->code != OP_MULF)
 		return false;
-	for (int n = 0; n < kernel->update.count; n++) {          /* nothing but the product takes it */
+	/* nothing but the product takes it */
+	for (int n = 0; n < kernel->update.count; n++) {
 		const struct node *node = &kernel->update.node[n];
-		for (int a = 0; node->kind == NODE_OP && node != product && a < body_arguments(node); a++)
-			if (kernel->update.node[node->argument[a]].kind == NODE_OPERAND && kernel->update.node[node->argument[a]].integer == operand)
+		for (int a = 0;
+		        node->kind == NODE_OP && node != product && a < body_arguments(node); a++)
+			if (kernel->update.node[node->argument[a]].kind == NODE_OPERAND &&
+			        kernel->update.node[node->argument[a]].integer == operand)
 				return false;
 	}
-	bool left = kernel->update.node[product->argument[0]].kind == NODE_OPERAND && kernel->update.node[product->argument[0]].integer == operand;
-	bool right = kernel->update.node[product->argument[1]].kind == NODE_OPERAND && kernel->update.node[product->argument[1]].integer == operand;
+	bool left = kernel->update.node[product->argument[0]].kind == NODE_OPERAND &&
+	        kernel->update.node[product->argument[0]].integer == operand;
+	bool right = kernel->update.node[product->argument[1]].kind == NODE_OPERAND &&
+	        kernel->update.node[product->argument[1]].integer == operand;
 	return left != right;
 }
 
@@ -86,10 +106,12 @@ static struct op *only_reader(const struct block *block, const struct value *val
 	return uses == 1 && value->uses == 1 && reader->code == OP_KERNEL ? reader : NULL;
 }
 
-static void sink(struct module *module, const struct quotient *quotient, struct op *product, int operand, struct access divisor)
+static void sink(struct module *module, const struct quotient *quotient, struct op *product,
+        int operand, struct access divisor)
 {
 	product->operand[operand] = quotient->op->operand[quotient->numerator];
-	kernel_join_sum(module, product, OP_DIVF, quotient->op->operand[quotient->denominator], divisor);
+	kernel_join_sum(
+	        module, product, OP_DIVF, quotient->op->operand[quotient->denominator], divisor);
 	op_remove(quotient->op);
 }
 
@@ -105,8 +127,10 @@ static void sink_block(struct module *module, struct block *block)
 		if (op->code != OP_KERNEL || !find_quotient(op, &quotient))
 			continue;
 		struct op *product = only_reader(block, op->result[0], &operand);
-		if (product && product->kernel->type == op->kernel->type && is_factor(product->kernel, operand) &&
-		    access_compose(module, op->kernel, quotient.denominator, product->kernel, operand, &divisor))
+		if (product && product->kernel->type == op->kernel->type &&
+		        is_factor(product->kernel, operand) &&
+		        access_compose(module, op->kernel, quotient.denominator, product->kernel,
+		                operand, &divisor))
 			sink(module, &quotient, product, operand, divisor);
 	}
 }

@@ -1,6 +1,6 @@
-/* 64-bit floats become 32-bit ones: values, constants, bodies, and main's signature where it has them.
- * Approximating: sums that PyTorch asks to be formed in f64 (variances) are formed in f32.  Conversions between the two vanish.
- * Integers keep their width. */
+/* 64-bit floats become 32-bit ones: values, constants, bodies, and main's signature where it has
+ * them. Approximating: sums that PyTorch asks to be formed in f64 (variances) are formed in f32.
+ * Conversions between the two vanish. Integers keep their width. */
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>
@@ -8,7 +8,8 @@
 static const struct type *demoted(struct module *module, const struct type *type)
 {
 	if (type->kind == TYPE_TENSOR)
-		return type_shaped(module, TYPE_TENSOR, type->rank, type->shape, demoted(module, type->element));
+		return type_shaped(module, TYPE_TENSOR, type->rank, type->shape,
+		        demoted(module, type->element));
 	return type->kind == TYPE_FLOAT && type->width == 64 ? type_float(module, 32) : type;
 }
 
@@ -20,7 +21,7 @@ static bool is_wide(const struct type *type)
 
 static void demote_body(struct module *module, struct body *body)
 {
-	struct body result = {0};
+	struct body result = { 0 };
 	int *place = ARENA_ARRAY(module->arena, int, body->count);
 	for (int i = 0; i < body->count; i++) {
 		struct node node = body->node[i];
@@ -29,7 +30,8 @@ static void demote_body(struct module *module, struct body *body)
 		node.type = demoted(module, node.type);
 		for (int k = 0; k < body_arguments(&node); k++)
 			node.argument[k] = place[node.argument[k]];
-		bool conversion = node.kind == NODE_OP && (node.code == OP_EXTF || node.code == OP_TRUNCF);
+		bool conversion =
+		        node.kind == NODE_OP && (node.code == OP_EXTF || node.code == OP_TRUNCF);
 		if (conversion && result.node[node.argument[0]].type == node.type)
 			place[i] = node.argument[0];
 		else
@@ -83,7 +85,8 @@ static void demote_signature(struct module *module, struct op *main)
 		input[i] = main->region[0]->argument[i]->type = demoted(module, old->input[i]);
 	for (int i = 0; i < old->outputs; i++)
 		output[i] = demoted(module, old->output[i]);
-	attr_set(module, main, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, old->inputs, input, old->outputs, output)));
+	attr_set(module, main, KEY_FUNCTION_TYPE,
+	        attr_type(module, type_function(module, old->inputs, input, old->outputs, output)));
 }
 
 bool demote_f64(struct pass_context *context, struct module *module)

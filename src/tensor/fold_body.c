@@ -1,5 +1,6 @@
-/* The scalar region of a linalg.generic, as a body over inputs.  tensor.extract becomes an input of its own: its indices are affine
- * in the loops, except for at most one that a value selects (a gather). */
+/* The scalar region of a linalg.generic, as a body over inputs.  tensor.extract becomes an input
+ * of its own: its indices are affine in the loops, except for at most one that a value selects
+ * (a gather). */
 #include "tensor/fold.h"
 #include <string.h>
 
@@ -8,8 +9,8 @@ struct import {
 	struct op *op;
 	struct nest *nest;
 	struct body *body;
-	int result;               /* number of the result that is imported */
-	int *input_of;            /* [block arguments] input of the nest, or -1 */
+	int result;    /* number of the result that is imported */
+	int *input_of; /* [block arguments] input of the nest, or -1 */
 	bool reduction;
 };
 
@@ -21,7 +22,8 @@ static struct block *region(const struct import *import)
 int generic_inputs(const struct op *op)
 {
 	const struct attr *segments = attr_get(op, KEY_MLIR_SEGMENT_SIZES);
-	return segments && segments->count == 2 ? (int)segments->integers[0] : op->operands - op->results;
+	return segments && segments->count == 2 ? (int)segments->integers[0]
+	                                        : op->operands - op->results;
 }
 
 struct affine_map generic_map(const struct op *op, int operand)
@@ -33,7 +35,9 @@ static bool report_body(const struct import *import, const struct op *op, const 
 {
 	struct location location = op && op->location.line ? op->location : import->op->location;
 	diag_error(import->fold->module->diag, location, "linalg.generic: %s", why);
-	return diag_note(import->fold->module->diag, "a body may hold arith and math operations on scalars, linalg.index and tensor.extract");
+	return diag_note(import->fold->module->diag,
+	        "a body may hold arith and math operations on scalars, linalg.index and "
+	        "tensor.extract");
 }
 
 /* The input for an operand of the generic, made when it is first read. */
@@ -45,7 +49,9 @@ static int input_of_argument(struct import *import, int argument)
 	struct affine_map map = generic_map(import->op, argument);
 	int64_t *row = affine_rows(arena, map.dims, map.results);
 	memcpy(row, map.coefficient, sizeof *row * (size_t)(map.results * (map.dims + 1)));
-	struct input input = {.view = *fold_view(import->op->operand[argument]), .row = row, .index_dim = -1};
+	struct input input = {
+		.view = *fold_view(import->op->operand[argument]), .row = row, .index_dim = -1
+	};
 	import->input_of[argument] = (int)import->nest->inputs.count;
 	VEC_PUSH(arena, &import->nest->inputs, input);
 	return import->input_of[argument];
@@ -54,15 +60,20 @@ static int input_of_argument(struct import *import, int argument)
 static int import_argument(struct import *import, const struct value *value)
 {
 	struct module *module = import->fold->module;
-	int inputs = generic_inputs(import->op), argument = value->index;
+	int inputs = generic_inputs(import->op);
+	int argument = value->index;
 	struct value *operand = import->op->operand[argument];
 	struct node constant;
 	if (operand->type->kind != TYPE_TENSOR)
-		return fold_constant(import->fold, operand, &constant) ? body_add(module, import->body, constant) : -1;
+		return fold_constant(import->fold, operand, &constant)
+		        ? body_add(module, import->body, constant)
+		        : -1;
 	if (argument >= inputs && import->reduction) {
 		if (argument - inputs == import->result)
-			return body_add(module, import->body, (struct node){.kind = NODE_ACCUMULATOR, .type = value->type});
-		report_body(import, NULL, "a result that is used depends on the running value of another result");
+			return body_add(module, import->body,
+			        (struct node){ .kind = NODE_ACCUMULATOR, .type = value->type });
+		report_body(import, NULL,
+		        "a result that is used depends on the running value of another result");
 		return -1;
 	}
 	const struct view *view = fold_view(operand);
@@ -78,11 +89,14 @@ static int import_value(struct import *import, const struct value *value)
 		return import_argument(import, value);
 	if (value->def && value->def->parent == region(import))
 		return value->id;
-	return fold_constant(import->fold, value, &constant) ? body_add(import->fold->module, import->body, constant) : -1;
+	return fold_constant(import->fold, value, &constant)
+	        ? body_add(import->fold->module, import->body, constant)
+	        : -1;
 }
 
 /* row += scale * value; false if the value is not affine in the loops. */
-static bool affine_value(struct import *import, const struct value *value, int64_t scale, int64_t *row, int depth)
+static bool affine_value(
+        struct import *import, const struct value *value, int64_t scale, int64_t *row, int depth)
 {
 	const struct op *def = value->def;
 	struct node constant;
@@ -100,10 +114,13 @@ static bool affine_value(struct import *import, const struct value *value, int64
 		return affine_value(import, def->operand[0], scale, row, depth + 1);
 	if (def->code == OP_ADDI || def->code == OP_SUBI)
 		return affine_value(import, def->operand[0], scale, row, depth + 1) &&
-		       affine_value(import, def->operand[1], def->code == OP_ADDI ? scale : -scale, row, depth + 1);
-	if (def->code != OP_MULI || !def->operand[1]->def || def->operand[1]->def->code != OP_CONSTANT)
+		        affine_value(import, def->operand[1], def->code == OP_ADDI ? scale : -scale,
+		                row, depth + 1);
+	if (def->code != OP_MULI || !def->operand[1]->def ||
+	        def->operand[1]->def->code != OP_CONSTANT)
 		return false;
-	return fold_constant(import->fold, def->operand[1], &constant) && affine_value(import, def->operand[0], scale * constant.integer, row, depth + 1);
+	return fold_constant(import->fold, def->operand[1], &constant) &&
+	        affine_value(import, def->operand[0], scale * constant.integer, row, depth + 1);
 }
 
 /* The input that a node reads unchanged, or -1. */
@@ -144,7 +161,7 @@ static int index_input(struct import *import, int node)
 	struct module *module = import->fold->module;
 	struct arena *arena = module->arena;
 	int loops = import->nest->loops;
-	struct nest nest = {.location = import->op->location, .loops = loops};
+	struct nest nest = { .location = import->op->location, .loops = loops };
 	nest.extent = ARENA_ARRAY(arena, int64_t, loops);
 	nest.reduction = ARENA_ARRAY(arena, bool, loops);
 	nest.update = *import->body;
@@ -154,7 +171,8 @@ static int index_input(struct import *import, int node)
 	mark_loops(import, &nest.update, used);
 	for (size_t i = 0; i < import->nest->inputs.count; i++) {
 		struct input copy = import->nest->inputs.data[i];
-		copy.row = arena_copy(arena, copy.row, sizeof(int64_t) * (size_t)(copy.view.rank * (loops + 1)));
+		copy.row = arena_copy(
+		        arena, copy.row, sizeof(int64_t) * (size_t)(copy.view.rank * (loops + 1)));
 		VEC_PUSH(arena, &nest.inputs, copy);
 	}
 	int64_t *row = identity_rows(arena, loops);
@@ -163,10 +181,13 @@ static int index_input(struct import *import, int node)
 		row[l * (loops + 1) + l] = used[l];
 	}
 	const struct type *word = type_integer(module, 64);
-	nest.update.result = body_op(module, &nest.update, OP_INDEX_CAST, word, nest.update.result, 0, 0);
+	nest.update.result =
+	        body_op(module, &nest.update, OP_INDEX_CAST, word, nest.update.result, 0, 0);
 	nest.result = type_shaped(module, TYPE_TENSOR, loops, nest.extent, word);
 	nest.result_row = identity_rows(arena, loops);
-	struct input input = {.view = *fold_view(fold_kernel(import->fold, &nest)), .row = row, .index_dim = -1};
+	struct input input = {
+		.view = *fold_view(fold_kernel(import->fold, &nest)), .row = row, .index_dim = -1
+	};
 	VEC_PUSH(arena, &import->nest->inputs, input);
 	return (int)import->nest->inputs.count - 1;
 }
@@ -174,8 +195,11 @@ static int index_input(struct import *import, int node)
 static int import_extract(struct import *import, struct op *op)
 {
 	struct arena *arena = import->fold->module->arena;
-	int loops = import->nest->loops, rank = op->operands - 1;
-	struct input input = {.view = *fold_view(op->operand[0]), .row = affine_rows(arena, loops, rank), .index_dim = -1};
+	int loops = import->nest->loops;
+	int rank = op->operands - 1;
+	struct input input = { .view = *fold_view(op->operand[0]),
+		.row = affine_rows(arena, loops, rank),
+		.index_dim = -1 };
 	for (int r = 0; r < rank; r++) {
 		int64_t *row = input.row + r * (loops + 1);
 		if (affine_value(import, op->operand[r + 1], 1, row, 0))
@@ -183,7 +207,8 @@ static int import_extract(struct import *import, struct op *op)
 		memset(row, 0, sizeof *row * (size_t)(loops + 1));
 		int node = import_value(import, op->operand[r + 1]);
 		if (input.index_dim >= 0 || node < 0) {
-			report_body(import, op, "tensor.extract with more than one index that depends on data");
+			report_body(import, op,
+			        "tensor.extract with more than one index that depends on data");
 			return -1;
 		}
 		int source = plain_input(import->body, node);
@@ -193,13 +218,16 @@ static int import_extract(struct import *import, struct op *op)
 	if (view_is_constant(&input.view))
 		return body_add(import->fold->module, import->body, input.view.piece[0].constant);
 	VEC_PUSH(arena, &import->nest->inputs, input);
-	return body_operand(import->fold->module, import->body, op->result[0]->type, (int)import->nest->inputs.count - 1);
+	return body_operand(import->fold->module, import->body, op->result[0]->type,
+	        (int)import->nest->inputs.count - 1);
 }
 
 static int import_op(struct import *import, struct op *op)
 {
 	struct module *module = import->fold->module;
-	struct node node = {.kind = NODE_OP, .code = op->code, .type = op->results ? op->result[0]->type : NULL};
+	struct node node = {
+		.kind = NODE_OP, .code = op->code, .type = op->results ? op->result[0]->type : NULL
+	};
 	if (op->code == OP_TENSOR_EXTRACT)
 		return import_extract(import, op);
 	if (op->code == OP_LINALG_INDEX)
@@ -207,7 +235,9 @@ static int import_op(struct import *import, struct op *op)
 	if (op->code == OP_CONSTANT)
 		return body_add(module, import->body, constant_of_attr(attr_get(op, KEY_VALUE)));
 	if (!(op_info[op->code].levels & LEVEL_BODY) || op->operands > 3 || op->results != 1) {
-		report_body(import, op, text_format(module->arena, "%s is not supported here", op_info[op->code].name));
+		report_body(import, op,
+		        text_format(
+		                module->arena, "%s is not supported here", op_info[op->code].name));
 		return -1;
 	}
 	for (int i = 0; i < op->operands; i++) {
@@ -236,7 +266,9 @@ static void mark_live(struct block *block, struct value *result)
 bool fold_body(struct fold *fold, struct op *op, int result, struct nest *nest)
 {
 	struct arena *arena = fold->module->arena;
-	struct import import = {.fold = fold, .op = op, .nest = nest, .body = &nest->update, .result = result};
+	struct import import = {
+		.fold = fold, .op = op, .nest = nest, .body = &nest->update, .result = result
+	};
 	struct value *yielded = op->region[0]->last->operand[result];
 	import.input_of = ARENA_ARRAY(arena, int, op->operands);
 	for (int i = 0; i < op->operands; i++)

@@ -1,4 +1,5 @@
-/* linalg.generic to a view (copies, transposes, broadcasts, fills) or to one kernel per live result. */
+/* linalg.generic to a view (copies, transposes, broadcasts, fills) or to one kernel per live
+ * result. */
 #include "tensor/fold.h"
 #include <math.h>
 #include <string.h>
@@ -6,7 +7,9 @@
 static bool report_generic(const struct fold *fold, const struct op *op, const char *why)
 {
 	diag_error(fold->module->diag, op->location, "linalg.generic: %s", why);
-	return diag_note(fold->module->diag, "maps may hold sums of loops with constant factors over static shapes; loops are parallel or reduction");
+	return diag_note(fold->module->diag,
+	        "maps may hold sums of loops with constant factors over static shapes; loops are "
+	        "parallel or reduction");
 }
 
 static bool is_reduction(const struct op *op, int loop)
@@ -49,13 +52,16 @@ static bool find_extents(const struct fold *fold, const struct op *op, struct ne
 static bool nest_of(const struct fold *fold, const struct op *op, struct nest *nest)
 {
 	struct arena *arena = fold->module->arena;
-	const struct attr *iterators = attr_get(op, KEY_ITERATOR_TYPES), *maps = attr_get(op, KEY_INDEXING_MAPS);
+	const struct attr *iterators = attr_get(op, KEY_ITERATOR_TYPES);
+	const struct attr *maps = attr_get(op, KEY_INDEXING_MAPS);
 	if (!iterators || !maps || maps->count != op->operands)
 		return report_generic(fold, op, "indexing_maps or iterator_types are missing");
 	for (int i = 0; i < maps->count; i++)
-		if (maps->items[i].value->kind != ATTR_MAP || maps->items[i].value->map.dims != iterators->count)
-			return report_generic(fold, op, "an indexing map is not affine in the loops");
-	*nest = (struct nest){.location = op->location, .loops = iterators->count};
+		if (maps->items[i].value->kind != ATTR_MAP ||
+		        maps->items[i].value->map.dims != iterators->count)
+			return report_generic(
+			        fold, op, "an indexing map is not affine in the loops");
+	*nest = (struct nest){ .location = op->location, .loops = iterators->count };
 	nest->extent = ARENA_ARRAY(arena, int64_t, nest->loops);
 	nest->reduction = ARENA_ARRAY(arena, bool, nest->loops);
 	for (int l = 0; l < nest->loops; l++)
@@ -66,17 +72,26 @@ static bool nest_of(const struct fold *fold, const struct op *op, struct nest *n
 static double neutral(enum op_code code)
 {
 	static const double value[OP_COUNT] = {
-		[OP_MULF] = 1, [OP_MULI] = 1, [OP_ANDI] = -1, [OP_MAXIMUMF] = -INFINITY, [OP_MAXNUMF] = -INFINITY,
-		[OP_MINIMUMF] = INFINITY, [OP_MINNUMF] = INFINITY, [OP_MAXSI] = (double)INT64_MIN,
+		[OP_MULF] = 1,
+		[OP_MULI] = 1,
+		[OP_ANDI] = -1,
+		[OP_MAXIMUMF] = -INFINITY,
+		[OP_MAXNUMF] = -INFINITY,
+		[OP_MINIMUMF] = INFINITY,
+		[OP_MINNUMF] = INFINITY,
+		[OP_MAXSI] = (double)INT64_MIN,
 	};
 	return value[code];
 }
 
 static enum op_code combine_of(struct module *module, const struct nest *nest)
 {
-	struct kernel kernel = {.loops = nest->loops, .loop = ARENA_ARRAY(module->arena, struct loop, nest->loops), .update = nest->update};
+	struct kernel kernel = { .loops = nest->loops,
+		.loop = ARENA_ARRAY(module->arena, struct loop, nest->loops),
+		.update = nest->update };
 	for (int l = 0; l < nest->loops; l++)
-		kernel.loop[l] = (struct loop){.extent = nest->extent[l], .reduction = nest->reduction[l]};
+		kernel.loop[l] =
+		        (struct loop){ .extent = nest->extent[l], .reduction = nest->reduction[l] };
 	int term;
 	enum op_code code = kernel_combine(&kernel, &term);
 	return code == OP_MINSI ? OP_NONE : code;
@@ -86,35 +101,47 @@ static enum op_code combine_of(struct module *module, const struct nest *nest)
 static void start_from(struct module *module, struct nest *nest, const struct type *type, int input)
 {
 	enum { EQ = 0 };
-	const struct type *bit = type_integer(module, 1), *index = type_index(module);
-	struct body body = {0};
-	int first = body_integer(module, &body, bit, 1), zero = body_integer(module, &body, index, 0);
+	const struct type *bit = type_integer(module, 1);
+	const struct type *index = type_index(module);
+	struct body body = { 0 };
+	int first = body_integer(module, &body, bit, 1);
+	int zero = body_integer(module, &body, index, 0);
 	for (int l = 0; l < nest->loops; l++) {
 		if (!nest->reduction[l])
 			continue;
-		struct node test = {.kind = NODE_OP, .code = OP_CMPI, .type = bit, .argument = {body_index(module, &body, l), zero}, .integer = EQ};
-		first = body_op(module, &body, OP_ANDI, bit, first, body_add(module, &body, test), 0);
+		struct node test = { .kind = NODE_OP,
+			.code = OP_CMPI,
+			.type = bit,
+			.argument = { body_index(module, &body, l), zero },
+			.integer = EQ };
+		first = body_op(
+		        module, &body, OP_ANDI, bit, first, body_add(module, &body, test), 0);
 	}
-	int running = body_add(module, &body, (struct node){.kind = NODE_ACCUMULATOR, .type = type});
-	int start = body_op(module, &body, OP_SELECT, type, first, body_operand(module, &body, type, input), running);
-	body.result = body_rewrite(module, &body, &nest->update, (struct body_map){.accumulator = start});
+	int running =
+	        body_add(module, &body, (struct node){ .kind = NODE_ACCUMULATOR, .type = type });
+	int start = body_op(module, &body, OP_SELECT, type, first,
+	        body_operand(module, &body, type, input), running);
+	body.result = body_rewrite(
+	        module, &body, &nest->update, (struct body_map){ .accumulator = start });
 	nest->update = body;
 }
 
-/* The initial value of a reduction: a constant, or (a bias) a tensor that is combined in after the last point. */
+/* The initial value of a reduction: a constant, or (a bias) a tensor that is combined in after
+ * the last point. */
 static void set_init(struct fold *fold, const struct op *op, int operand, struct nest *nest)
 {
 	struct module *module = fold->module;
 	const struct view *view = fold_view(op->operand[operand]);
 	if (view_is_constant(view)) {
 		const struct node *constant = &view->piece[0].constant;
-		nest->init = type_is_real(constant->type) ? constant->real : (double)constant->integer;
+		nest->init =
+		        type_is_real(constant->type) ? constant->real : (double)constant->integer;
 		return;
 	}
 	struct affine_map map = generic_map(op, operand);
 	int64_t *row = affine_rows(module->arena, map.dims, map.results);
 	memcpy(row, map.coefficient, sizeof *row * (size_t)(map.results * (map.dims + 1)));
-	struct input input = {.view = *view, .row = row, .index_dim = -1};
+	struct input input = { .view = *view, .row = row, .index_dim = -1 };
 	int number = (int)nest->inputs.count;
 	VEC_PUSH(module->arena, &nest->inputs, input);
 	enum op_code combine = combine_of(module, nest);
@@ -124,8 +151,10 @@ static void set_init(struct fold *fold, const struct op *op, int operand, struct
 	}
 	nest->init = neutral(combine);
 	struct body *post = &nest->post;
-	int sum = body_add(module, post, (struct node){.kind = NODE_ACCUMULATOR, .type = view->element});
-	post->result = body_op(module, post, combine, view->element, sum, body_operand(module, post, view->element, number), 0);
+	int sum = body_add(
+	        module, post, (struct node){ .kind = NODE_ACCUMULATOR, .type = view->element });
+	post->result = body_op(module, post, combine, view->element, sum,
+	        body_operand(module, post, view->element, number), 0);
 }
 
 static bool has_reduction(const struct nest *nest)
@@ -158,7 +187,8 @@ static bool copied_dims(const struct nest *nest, struct affine_map map, int *dim
 static bool slice_constants(struct module *module, struct affine_map map, struct view *view)
 {
 	for (int r = 0; r < map.results; r++)
-		if (single_loop(map, r) < 0 && !view_slice(module, view, r, affine_constant(map, r), 1, 1))
+		if (single_loop(map, r) < 0 &&
+		        !view_slice(module, view, r, affine_constant(map, r), 1, 1))
 			return false;
 	return true;
 }
@@ -170,16 +200,19 @@ static bool fold_copy(struct fold *fold, struct op *op, int result, const struct
 	const struct node *node = &nest->update.node[nest->update.result];
 	struct affine_map out = generic_map(op, generic_inputs(op) + result);
 	int rank = out.results;
-	int *dim = ARENA_ARRAY(module->arena, int, rank), *dim_of_loop = ARENA_ARRAY(module->arena, int, nest->loops);
+	int *dim = ARENA_ARRAY(module->arena, int, rank);
+	int *dim_of_loop = ARENA_ARRAY(module->arena, int, nest->loops);
 	int64_t *extent = ARENA_ARRAY(module->arena, int64_t, rank);
 	if (node->kind == NODE_CONSTANT) {
-		fold_set_view(fold, op->result[result], view_of_constant(module, op->result[result]->type, *node));
+		fold_set_view(fold, op->result[result],
+		        view_of_constant(module, op->result[result]->type, *node));
 		return true;
 	}
-	if (node->kind != NODE_OPERAND || nest->inputs.data[node->integer].index_dim >= 0 || rank != nest->loops)
+	if (node->kind != NODE_OPERAND || nest->inputs.data[node->integer].index_dim >= 0 ||
+	        rank != nest->loops)
 		return false;
 	const struct input *input = &nest->inputs.data[node->integer];
-	struct affine_map map = {nest->loops, input->view.rank, input->row};
+	struct affine_map map = { nest->loops, input->view.rank, input->row };
 	struct view view = input->view;
 	if (!copied_dims(nest, map, dim_of_loop) || !slice_constants(module, map, &view))
 		return false;
@@ -202,7 +235,9 @@ static bool fold_result(struct fold *fold, struct op *op, int result)
 	if (!nest_of(fold, op, &nest) || !fold_body(fold, op, result, &nest))
 		return false;
 	if (nest.inputs.count > KERNEL_OPERANDS)
-		return report_generic(fold, op, text_format(fold->module->arena, "%zu inputs; at most %d are supported", nest.inputs.count, KERNEL_OPERANDS));
+		return report_generic(fold, op,
+		        text_format(fold->module->arena, "%zu inputs; at most %d are supported",
+		                nest.inputs.count, KERNEL_OPERANDS));
 	int out = generic_inputs(op) + result;
 	bool reduction = has_reduction(&nest);
 	if (!reduction && fold_copy(fold, op, result, &nest))

@@ -1,19 +1,20 @@
 /* Nest to kernel: loops are split where the operands' digits begin, pieces become guarded operands.
- * An input that does not fit (windows over a padded tensor, digits that do not nest) is copied to a tensor of its own first. */
+ * An input that does not fit (windows over a padded tensor, digits that do not nest) is copied
+ * to a tensor of its own first. */
 #include "tensor/fold.h"
 #include <math.h>
 #include <string.h>
 
-struct units {                /* ascending; each divides the next and the extent */
+struct units { /* ascending; each divides the next and the extent */
 	int64_t *unit;
 	int count;
 };
 
-struct split {                /* the loops of the kernel */
+struct split { /* the loops of the kernel */
 	int loops;
 	struct loop *loop;
-	int64_t *unit;            /* [loops] weight in the unsplit counter */
-	int *parent;              /* [loops] unsplit loop */
+	int64_t *unit; /* [loops] weight in the unsplit counter */
+	int *parent;   /* [loops] unsplit loop */
 };
 
 static int64_t *row_of(const struct nest *nest, const struct input *input, int dim)
@@ -35,14 +36,16 @@ static int row_loop(const struct nest *nest, const int64_t *row)
 	return found;
 }
 
-/* Rows of one loop become just that loop, constants vanish: the view takes over factors and offsets. */
+/* Rows of one loop become just that loop, constants vanish: the view takes over factors and
+ * offsets. */
 static bool settle_dim(struct module *module, const struct nest *nest, struct input *input, int dim)
 {
 	int64_t *row = row_of(nest, input, dim);
 	int loop = row_loop(nest, row);
 	if (dim == input->index_dim || loop == -2)
 		return view_is_plain(&input->view, dim);
-	int64_t count = loop < 0 ? 1 : nest->extent[loop], step = loop < 0 ? 1 : row[loop];
+	int64_t count = loop < 0 ? 1 : nest->extent[loop];
+	int64_t step = loop < 0 ? 1 : row[loop];
 	if (!view_slice(module, &input->view, dim, row[nest->loops], count, step))
 		return false;
 	row[nest->loops] = 0;
@@ -64,10 +67,13 @@ static void settle_input(struct fold *fold, const struct nest *nest, struct inpu
 }
 
 /* Adds units if the result still nests. */
-static bool add_units(struct module *module, struct units *units, int64_t extent, int count, const int64_t *unit)
+static bool add_units(
+        struct module *module, struct units *units, int64_t extent, int count, const int64_t *unit)
 {
 	int64_t *all = ARENA_ARRAY(module->arena, int64_t, units->count + count + 1);
-	int n = 0, a = 0, b = 0;
+	int n = 0;
+	int a = 0;
+	int b = 0;
 	int64_t last = 1;
 	while (a < units->count || b < count) {
 		bool left = b == count || (a < units->count && units->unit[a] <= unit[b]);
@@ -78,11 +84,12 @@ static bool add_units(struct module *module, struct units *units, int64_t extent
 			return false;
 		all[n++] = last = next;
 	}
-	*units = (struct units){all, n};
+	*units = (struct units){ all, n };
 	return true;
 }
 
-static bool add_input_units(struct module *module, const struct nest *nest, const struct input *input, struct units *units)
+static bool add_input_units(struct module *module, const struct nest *nest,
+        const struct input *input, struct units *units)
 {
 	struct units *saved = arena_copy(module->arena, units, sizeof *units * (size_t)nest->loops);
 	int64_t *unit = ARENA_ARRAY(module->arena, int64_t, view_digits(&input->view));
@@ -113,19 +120,22 @@ static struct units *collect_units(struct fold *fold, struct nest *nest)
 	return units;
 }
 
-static struct split split_loops(struct module *module, const struct nest *nest, const struct units *units)
+static struct split split_loops(
+        struct module *module, const struct nest *nest, const struct units *units)
 {
 	int most = 0;
 	for (int l = 0; l < nest->loops; l++)
 		most += units[l].count + 1;
-	struct split split = {.loop = ARENA_ARRAY(module->arena, struct loop, most), .unit = ARENA_ARRAY(module->arena, int64_t, most),
-	                      .parent = ARENA_ARRAY(module->arena, int, most)};
+	struct split split = { .loop = ARENA_ARRAY(module->arena, struct loop, most),
+		.unit = ARENA_ARRAY(module->arena, int64_t, most),
+		.parent = ARENA_ARRAY(module->arena, int, most) };
 	for (int l = 0; l < nest->loops; l++) {
 		int64_t above = nest->extent[l];
 		for (int u = units[l].count; u >= 0; u--) {
 			int64_t unit = u ? units[l].unit[u - 1] : 1;
 			if (above != unit) {
-				split.loop[split.loops] = (struct loop){.extent = above / unit, .reduction = nest->reduction[l]};
+				split.loop[split.loops] = (struct loop){ .extent = above / unit,
+					.reduction = nest->reduction[l] };
 				split.unit[split.loops] = unit;
 				split.parent[split.loops++] = l;
 			}
@@ -135,27 +145,34 @@ static struct split split_loops(struct module *module, const struct nest *nest, 
 	return split;
 }
 
-static void add_digit(struct module *module, const struct view *view, const struct piece *piece, int digit, int loop, struct access *access)
+static void add_digit(struct module *module, const struct view *view, const struct piece *piece,
+        int digit, int loop, struct access *access)
 {
 	access->stride[loop] += piece->stride[digit];
 	if (piece->low[digit] > 0 || piece->high[digit] < view->extent[digit])
-		access_add_guard(module, access, (struct guard_range){.loop = loop, .low = piece->low[digit], .high = piece->high[digit]});
+		access_add_guard(module, access,
+		        (struct guard_range){ .loop = loop,
+		                .low = piece->low[digit],
+		                .high = piece->high[digit] });
 }
 
-static void add_row(const struct nest *nest, const struct split *split, const int64_t *row, int64_t stride, struct access *access)
+static void add_row(const struct nest *nest, const struct split *split, const int64_t *row,
+        int64_t stride, struct access *access)
 {
 	access->offset += stride * row[nest->loops];
 	for (int l = 0; l < split->loops; l++)
 		access->stride[l] += stride * row[split->parent[l]] * split->unit[l];
 }
 
-static struct access access_of(struct module *module, const struct nest *nest, const struct split *split, const struct input *input, const struct piece *piece)
+static struct access access_of(struct module *module, const struct nest *nest,
+        const struct split *split, const struct input *input, const struct piece *piece)
 {
 	struct access access = access_empty(module, split->loops);
 	const struct view *view = &input->view;
 	access.offset = piece->offset;
 	for (int r = 0; r < view->rank; r++) {
-		int digit = view->first[r], end = view->first[r + 1];
+		int digit = view->first[r];
+		int end = view->first[r + 1];
 		const int64_t *row = row_of(nest, input, r);
 		int loop = row_loop(nest, row);
 		if (r == input->index_dim) {
@@ -178,7 +195,8 @@ struct operands {
 };
 
 /* Operand numbers of an input's pieces, -1 for constants. */
-static int *add_operands(struct module *module, const struct nest *nest, const struct split *split, const struct input *input, int *const *place, struct operands *operands)
+static int *add_operands(struct module *module, const struct nest *nest, const struct split *split,
+        const struct input *input, int *const *place, struct operands *operands)
 {
 	int *number = ARENA_ARRAY(module->arena, int, input->view.pieces);
 	for (int p = 0; p < input->view.pieces; p++) {
@@ -197,7 +215,8 @@ static int *add_operands(struct module *module, const struct nest *nest, const s
 }
 
 /* Whether a piece holds: its operand's ACTIVE, or for a constant the ranges themselves. */
-static int condition(struct module *module, struct body *body, const struct nest *nest, const struct split *split, const struct input *input, int p, const int *number)
+static int condition(struct module *module, struct body *body, const struct nest *nest,
+        const struct split *split, const struct input *input, int p, const int *number)
 {
 	if (number[p] >= 0)
 		return body_active(module, body, number[p]);
@@ -208,19 +227,24 @@ static int condition(struct module *module, struct body *body, const struct nest
 static bool is_zero(const struct body *body, int node)
 {
 	const struct node *n = &body->node[node];
-	return n->kind == NODE_CONSTANT && (type_is_real(n->type) ? n->real == 0 && !signbit(n->real) : n->integer == 0);
+	return n->kind == NODE_CONSTANT &&
+	        (type_is_real(n->type) ? n->real == 0 && !signbit(n->real) : n->integer == 0);
 }
 
-static int piece_value(struct module *module, struct body *body, const struct view *view, int p, const int *number)
+static int piece_value(
+        struct module *module, struct body *body, const struct view *view, int p, const int *number)
 {
-	return number[p] < 0 ? body_add(module, body, view->piece[p].constant) : body_operand(module, body, view->element, number[p]);
+	return number[p] < 0 ? body_add(module, body, view->piece[p].constant)
+	                     : body_operand(module, body, view->element, number[p]);
 }
 
 /* An operand reads 0 outside its guard, so a border of zeros needs no selection. */
-static int input_value(struct module *module, struct body *body, const struct nest *nest, const struct split *split, const struct input *input, const int *number)
+static int input_value(struct module *module, struct body *body, const struct nest *nest,
+        const struct split *split, const struct input *input, const int *number)
 {
 	const struct view *view = &input->view;
-	int last = view->pieces - 1, value = -1;
+	int last = view->pieces - 1;
+	int value = -1;
 	if (last >= 0 && view_is_covered(view))
 		value = piece_value(module, body, view, last--, number);
 	else
@@ -228,31 +252,39 @@ static int input_value(struct module *module, struct body *body, const struct ne
 	for (int p = last; p >= 0; p--) {
 		int here = piece_value(module, body, view, p, number);
 		bool border = number[p] >= 0 && is_zero(body, value);
-		value = border ? here : body_op(module, body, OP_SELECT, view->element, condition(module, body, nest, split, input, p, number), here, value);
+		value = border ? here
+		               : body_op(module, body, OP_SELECT, view->element,
+		                         condition(module, body, nest, split, input, p, number),
+		                         here, value);
 	}
 	return value;
 }
 
-static struct body body_of(struct module *module, const struct nest *nest, const struct split *split, int *const *number, const struct body *from)
+static struct body body_of(struct module *module, const struct nest *nest,
+        const struct split *split, int *const *number, const struct body *from)
 {
-	struct body body = {0};
+	struct body body = { 0 };
 	if (!from->count)
 		return body;
 	int *operand = ARENA_ARRAY(module->arena, int, nest->inputs.count);
 	int *index = ARENA_ARRAY(module->arena, int, nest->loops);
 	for (size_t i = 0; i < nest->inputs.count; i++)
-		operand[i] = body_uses_operand(from, (int)i) ? input_value(module, &body, nest, split, &nest->inputs.data[i], number[i]) : -1;
+		operand[i] = body_uses_operand(from, (int)i)
+		        ? input_value(module, &body, nest, split, &nest->inputs.data[i], number[i])
+		        : -1;
 	for (int l = 0; l < nest->loops; l++) {
 		int64_t *factor = ARENA_ARRAY(module->arena, int64_t, split->loops);
 		for (int s = 0; s < split->loops; s++)
 			factor[s] = split->parent[s] == l ? split->unit[s] : 0;
 		index[l] = body_affine(module, &body, split->loops, factor, 0);
 	}
-	body.result = body_rewrite(module, &body, from, (struct body_map){.operand = operand, .index = index, .accumulator = -1});
+	body.result = body_rewrite(module, &body, from,
+	        (struct body_map){ .operand = operand, .index = index, .accumulator = -1 });
 	return body;
 }
 
-static struct access result_access(struct module *module, const struct nest *nest, const struct split *split)
+static struct access result_access(
+        struct module *module, const struct nest *nest, const struct split *split)
 {
 	struct access access = access_empty(module, split->loops);
 	int64_t stride = 1;
@@ -270,12 +302,14 @@ static void settle_indices(struct fold *fold, struct nest *nest)
 		if (nest->inputs.data[i].index_dim < 0)
 			continue;
 		struct view *view = &nest->inputs.data[nest->inputs.data[i].index_input].view;
-		if (view->pieces != 1 || !view->piece[0].root || !piece_is_total(view, &view->piece[0]))
+		if (view->pieces != 1 || !view->piece[0].root ||
+		        !piece_is_total(view, &view->piece[0]))
 			*view = fold_materialize(fold, nest->location, view);
 	}
 }
 
-/* Of more pieces than a kernel has operands the last half is made first, of the input that has most.  False: all inputs are whole tensors. */
+/* Of more pieces than a kernel has operands the last half is made first, of the input that has
+ * most.  False: all inputs are whole tensors. */
 static bool make_pieces(struct fold *fold, struct nest *nest)
 {
 	struct view *most = &nest->inputs.data[0].view;
@@ -284,7 +318,8 @@ static bool make_pieces(struct fold *fold, struct nest *nest)
 			most = &nest->inputs.data[i].view;
 	if (most->pieces < 2)
 		return false;
-	struct view front = *most, back = *most;
+	struct view front = *most;
+	struct view back = *most;
 	front.pieces = most->pieces / 2;
 	back.pieces -= front.pieces;
 	back.piece += front.pieces;
@@ -300,21 +335,23 @@ struct value *fold_kernel(struct fold *fold, struct nest *nest)
 	settle_indices(fold, nest);
 	struct units *units = collect_units(fold, nest);
 	struct split split = split_loops(module, nest, units);
-	struct operands operands = {0};
+	struct operands operands = { 0 };
 	int **number = ARENA_ARRAY(module->arena, int *, nest->inputs.count);
 	for (size_t i = 0; i < nest->inputs.count; i++) {
 		struct input *input = &nest->inputs.data[i];
 		for (int r = 0; r < input->view.rank; r++) {
 			int loop = row_loop(nest, row_of(nest, input, r));
 			if (loop >= 0 && r != input->index_dim)
-				view_refine(module, &input->view, r, units[loop].count, units[loop].unit);
+				view_refine(module, &input->view, r, units[loop].count,
+				        units[loop].unit);
 		}
 		number[i] = add_operands(module, nest, &split, input, number, &operands);
 	}
 	if (operands.values.count > KERNEL_OPERANDS && make_pieces(fold, nest))
 		return fold_kernel(fold, nest);
 	char *name = text_format(module->arena, "k%d", fold->kernels++);
-	struct op *op = kernel_new(module, nest->location, name, split.loops, (int)operands.values.count, operands.values.data, nest->result);
+	struct op *op = kernel_new(module, nest->location, name, split.loops,
+	        (int)operands.values.count, operands.values.data, nest->result);
 	op->kernel->loop = split.loop;
 	op->kernel->operand = operands.accesses.data;
 	op->kernel->result = result_access(module, nest, &split);
@@ -330,17 +367,21 @@ struct value *fold_kernel(struct fold *fold, struct nest *nest)
 struct view fold_materialize(struct fold *fold, struct location location, const struct view *view)
 {
 	struct arena *arena = fold->module->arena;
-	struct nest nest = {.location = location, .loops = view->rank};
+	struct nest nest = { .location = location, .loops = view->rank };
 	nest.extent = ARENA_ARRAY(arena, int64_t, view->rank);
 	nest.reduction = ARENA_ARRAY(arena, bool, view->rank);
-	int64_t *row = ARENA_ARRAY(arena, int64_t, view->rank * (view->rank + 1));
+	int64_t *row = ARENA_ARRAY(arena, int64_t, view->rank *(view->rank + 1));
 	for (int r = 0; r < view->rank; r++) {
 		nest.extent[r] = view_extent(view, r);
 		row[r * (view->rank + 1) + r] = 1;
 	}
 	nest.result_row = row;
-	nest.result = type_shaped(fold->module, TYPE_TENSOR, view->rank, nest.extent, view->element);
-	struct input input = {.view = *view, .row = arena_copy(arena, row, sizeof *row * (size_t)(view->rank * (view->rank + 1))), .index_dim = -1};
+	nest.result =
+	        type_shaped(fold->module, TYPE_TENSOR, view->rank, nest.extent, view->element);
+	struct input input = { .view = *view,
+		.row = arena_copy(
+		        arena, row, sizeof *row * (size_t)(view->rank * (view->rank + 1))),
+		.index_dim = -1 };
 	VEC_PUSH(arena, &nest.inputs, input);
 	nest.update.result = body_operand(fold->module, &nest.update, view->element, 0);
 	return view_of_root(fold->module, fold_kernel(fold, &nest));

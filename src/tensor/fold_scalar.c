@@ -1,5 +1,7 @@
-/* Scalar simplification while bodies are imported.  Exact: conversions of constants, x to the power 1, 2 (one product), a quotient by a power of two, as a product.
- * Within rounding: powers 3, 4 and -1 as products and quotients, 0.5 and -0.5 as roots (which differ from pow only at -0 and -infinity). */
+/* Scalar simplification while bodies are imported.  Exact: conversions of constants, x to the
+ * power 1, 2 (one product), a quotient by a power of two, as a product. Within rounding: powers
+ * 3, 4 and -1 as products and quotients, 0.5 and -0.5 as roots (which differ from pow only at -0
+ * and -infinity). */
 #include "tensor/fold.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,9 +24,10 @@ static int64_t wrap(int64_t value, int width)
 	return width == 1 ? (value & 1) : (int64_t)low >> (64 - width);
 }
 
-static int convert(struct module *module, struct body *body, const struct node *node, const struct node *from)
+static int convert(
+        struct module *module, struct body *body, const struct node *node, const struct node *from)
 {
-	struct node constant = {.kind = NODE_CONSTANT, .type = node->type};
+	struct node constant = { .kind = NODE_CONSTANT, .type = node->type };
 	switch (node->code) {
 	case OP_EXTF:
 	case OP_TRUNCF:
@@ -35,27 +38,31 @@ static int convert(struct module *module, struct body *body, const struct node *
 	case OP_SITOFP:
 		if (node->type->kind != TYPE_FLOAT || node->type->width < 32)
 			return -1;
-		constant.real = node->type->width == 32 ? (double)(float)from->integer : (double)from->integer;
+		constant.real = node->type->width == 32 ? (double)(float)from->integer
+		                                        : (double)from->integer;
 		break;
 	case OP_EXTSI:
 	case OP_INDEX_CAST:
 	case OP_TRUNCI:
 		if (from->type->width == 1)
 			return -1;
-		constant.integer = wrap(from->integer, node->type->kind == TYPE_INDEX ? 64 : node->type->width);
+		constant.integer = wrap(
+		        from->integer, node->type->kind == TYPE_INDEX ? 64 : node->type->width);
 		break;
-	default:
-		return -1;
+	default: return -1;
 	}
 	return body_add(module, body, constant);
 }
 
-static int real_constant(struct module *module, struct body *body, const struct type *type, double value)
+static int real_constant(
+        struct module *module, struct body *body, const struct type *type, double value)
 {
-	return body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .real = value});
+	return body_add(
+	        module, body, (struct node){ .kind = NODE_CONSTANT, .type = type, .real = value });
 }
 
-static int power(struct module *module, struct body *body, const struct type *type, int base, double exponent)
+static int power(struct module *module, struct body *body, const struct type *type, int base,
+        double exponent)
 {
 	int square = -1;
 	if (exponent == 1)
@@ -65,7 +72,8 @@ static int power(struct module *module, struct body *body, const struct type *ty
 	if (exponent == -0.5)
 		return body_op(module, body, OP_RSQRT, type, base, 0, 0);
 	if (exponent == -1)
-		return body_op(module, body, OP_DIVF, type, real_constant(module, body, type, 1), base, 0);
+		return body_op(
+		        module, body, OP_DIVF, type, real_constant(module, body, type, 1), base, 0);
 	if (exponent == 2 || exponent == 3 || exponent == 4)
 		square = body_op(module, body, OP_MULF, type, base, base, 0);
 	if (exponent == 3)
@@ -75,13 +83,17 @@ static int power(struct module *module, struct body *body, const struct type *ty
 	return square;
 }
 
-/* x by a power of two is x times its reciprocal, rounded alike, where neither is subnormal in the type; an f64 is later made an f32. */
-static int quotient(struct module *module, struct body *body, const struct type *type, int dividend, double divisor)
+/* x by a power of two is x times its reciprocal, rounded alike, where neither is subnormal in
+ * the type; an f64 is later made an f32. */
+static int quotient(struct module *module, struct body *body, const struct type *type, int dividend,
+        double divisor)
 {
-	int exponent, most = type->kind == TYPE_FLOAT && type->width == 16 ? 14 : 126;
+	int exponent;
+	int most = type->kind == TYPE_FLOAT && type->width == 16 ? 14 : 126;
 	if (fabs(frexp(divisor, &exponent)) != 0.5 || abs(exponent - 1) > most)
 		return -1;
-	return body_op(module, body, OP_MULF, type, dividend, real_constant(module, body, type, 1 / divisor), 0);
+	return body_op(module, body, OP_MULF, type, dividend,
+	        real_constant(module, body, type, 1 / divisor), 0);
 }
 
 int fold_scalar(struct module *module, struct body *body, const struct node *node)
@@ -96,5 +108,7 @@ int fold_scalar(struct module *module, struct body *body, const struct node *nod
 	const struct node *right = &body->node[node->argument[1]];
 	if (!is_constant(right))
 		return -1;
-	return node->code == OP_DIVF ? quotient(module, body, node->type, node->argument[0], right->real) : power(module, body, node->type, node->argument[0], number_of(right));
+	return node->code == OP_DIVF
+	        ? quotient(module, body, node->type, node->argument[0], right->real)
+	        : power(module, body, node->type, node->argument[0], number_of(right));
 }

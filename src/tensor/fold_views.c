@@ -1,12 +1,15 @@
 /* linalg on tensors -> kernels over linear addresses.
  *
  * Needs: main holds linalg.generic, tensor views and constants with static shapes.
- * Guarantees: main holds kernels, constant tensors that are not splats, and the return; every operand of a kernel is an argument, a
- * constant or a kernel's result; results of main are kernel results of the declared types.  Dead code is gone.
- * Views cost nothing: slices, reshapes, transposes, broadcasts, concats, pads become offsets, strides and guards.  What does not fit into
- * strides over split loops (a window over a padded tensor) is copied by a kernel of its own first.
- * Exact, but for the start of a reduction over a tensor (a convolution's bias), which is combined in after the last point, and for
- * powers with constant exponents (fold_scalar.c).  Linear in the number of ops. */
+ * Guarantees: main holds kernels, constant tensors that are not splats, and the return; every
+ * operand of a kernel is an argument, a constant or a kernel's result; results of main are
+ * kernel results of the declared types.  Dead code is gone. Views cost nothing: slices,
+ * reshapes, transposes, broadcasts, concats, pads become offsets, strides and guards.  What does
+ * not fit into strides over split loops (a window over a padded tensor) is copied by a kernel of
+ * its own first.
+ * Exact, but for the start of a reduction over a tensor (a convolution's bias), which is
+ * combined in after the last point, and for powers with constant exponents (fold_scalar.c).
+ * Linear in the number of ops. */
 #include "tensor/fold.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>
@@ -35,8 +38,12 @@ static double half_value(uint16_t bits, bool brain)
 		memcpy(&value, &wide, sizeof value);
 		return value;
 	}
-	uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, fraction = bits & 1023;
-	double magnitude = exponent == 0 ? (double)fraction / 16777216.0 : (double)(1024 + fraction) / 33554432.0 * (double)(1u << exponent);
+	uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+	uint32_t exponent = (bits >> 10) & 31;
+	uint32_t fraction = bits & 1023;
+	double magnitude = exponent == 0
+	        ? (double)fraction / 16777216.0
+	        : (double)(1024 + fraction) / 33554432.0 * (double)(1u << exponent);
 	return sign ? -magnitude : magnitude;
 }
 
@@ -55,7 +62,10 @@ static double real_element(const struct type *type, const void *data)
 
 struct node constant_of_attr(const struct attr *attr)
 {
-	struct node node = {.kind = NODE_CONSTANT, .type = type_scalar(attr->type), .integer = attr->integer, .real = attr->real};
+	struct node node = { .kind = NODE_CONSTANT,
+		.type = type_scalar(attr->type),
+		.integer = attr->integer,
+		.real = attr->real };
 	if (attr->kind != ATTR_DENSE)
 		return node;
 	if (type_is_real(node.type)) {
@@ -66,7 +76,8 @@ struct node constant_of_attr(const struct attr *attr)
 	uint64_t bits = 0;
 	memcpy(&bits, attr->data, width);
 	unsigned shift = (unsigned)(64 - 8 * width);
-	node.integer = node.type->width == 1 ? (int64_t)(bits & 1) : (int64_t)(bits << shift) >> shift;
+	node.integer =
+	        node.type->width == 1 ? (int64_t)(bits & 1) : (int64_t)(bits << shift) >> shift;
 	return node;
 }
 
@@ -80,8 +91,9 @@ bool fold_constant(struct fold *fold, const struct value *value, struct node *co
 	}
 	struct location location = def ? def->location : NOWHERE;
 	if (def && def->operands == 1 && (op_info[def->code].levels & LEVEL_BODY)) {
-		struct body body = {0};
-		struct node node = {.kind = NODE_OP, .code = def->code, .type = value->type}, argument;
+		struct body body = { 0 };
+		struct node node = { .kind = NODE_OP, .code = def->code, .type = value->type };
+		struct node argument;
 		if (!fold_constant(fold, def->operand[0], &argument))
 			return false;
 		node.argument[0] = body_add(module, &body, argument);
@@ -92,7 +104,8 @@ bool fold_constant(struct fold *fold, const struct value *value, struct node *co
 		}
 	}
 	diag_error(module->diag, location, "a scalar outside linalg bodies is not a constant");
-	return diag_note(module->diag, "scalars must be arith.constant; keep values that are computed in tensors");
+	return diag_note(module->diag,
+	        "scalars must be arith.constant; keep values that are computed in tensors");
 }
 
 static bool fold_constant_op(struct fold *fold, struct op *op)
@@ -104,14 +117,17 @@ static bool fold_constant_op(struct fold *fold, struct op *op)
 	bool one = value->kind == ATTR_DENSE && (value->splat || type_elements(type) == 1);
 	if (value->kind != ATTR_DENSE)
 		return report_view(fold, op, "the elements are not given here");
-	fold_set_view(fold, op->result[0], one ? view_of_constant(fold->module, type, constant_of_attr(value)) : view_of_root(fold->module, op->result[0]));
+	fold_set_view(fold, op->result[0],
+	        one ? view_of_constant(fold->module, type, constant_of_attr(value))
+	            : view_of_root(fold->module, op->result[0]));
 	return true;
 }
 
 static bool fold_empty(struct fold *fold, struct op *op)
 {
-	struct node zero = {.kind = NODE_CONSTANT, .type = type_scalar(op->result[0]->type)};
-	fold_set_view(fold, op->result[0], view_of_constant(fold->module, op->result[0]->type, zero));
+	struct node zero = { .kind = NODE_CONSTANT, .type = type_scalar(op->result[0]->type) };
+	fold_set_view(
+	        fold, op->result[0], view_of_constant(fold->module, op->result[0]->type, zero));
 	return true;
 }
 
@@ -124,14 +140,19 @@ static bool fold_cast(struct fold *fold, struct op *op)
 /* tensor.splat and tensor.from_elements of one constant. */
 static bool fold_splat(struct fold *fold, struct op *op)
 {
-	struct node first, next;
+	struct node first;
+	struct node next;
 	for (int i = 0; i < op->operands; i++) {
 		if (!fold_constant(fold, op->operand[i], i ? &next : &first))
 			return false;
-		if (i && (next.integer != first.integer || memcmp(&next.real, &first.real, sizeof next.real)))
-			return report_view(fold, op, "the elements differ; write them as an arith.constant tensor");
+		if (i &&
+		        (next.integer != first.integer ||
+		                memcmp(&next.real, &first.real, sizeof next.real)))
+			return report_view(fold, op,
+			        "the elements differ; write them as an arith.constant tensor");
 	}
-	fold_set_view(fold, op->result[0], view_of_constant(fold->module, op->result[0]->type, first));
+	fold_set_view(
+	        fold, op->result[0], view_of_constant(fold->module, op->result[0]->type, first));
 	return true;
 }
 
@@ -146,14 +167,15 @@ static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 		first[g] = at;
 		at += reassociation->items[g].value->count;
 	}
-	first[*groups = reassociation->count] = at;
+	first[ *groups = reassociation->count] = at;
 	return at == rank || *groups == 0;
 }
 
 static bool fold_collapse(struct fold *fold, struct op *op)
 {
 	const struct view *view = fold_view(op->operand[0]);
-	int groups, *first = ARENA_ARRAY(fold->module->arena, int, view->rank + 2);
+	int groups;
+	int *first = ARENA_ARRAY(fold->module->arena, int, view->rank + 2);
 	if (!groups_of(op, view->rank, first, &groups))
 		return report_view(fold, op, "the reassociation does not cover the shape");
 	fold_set_view(fold, op->result[0], view_collapse(fold->module, view, groups, first));
@@ -161,7 +183,8 @@ static bool fold_collapse(struct fold *fold, struct op *op)
 }
 
 /* The view of an operand, copied to a tensor of its own when `fits` was false before. */
-static struct view materialize_operand(struct fold *fold, const struct op *op, const struct view *view)
+static struct view materialize_operand(
+        struct fold *fold, const struct op *op, const struct view *view)
 {
 	return fold_materialize(fold, op->location, view);
 }
@@ -171,7 +194,9 @@ static bool fold_expand(struct fold *fold, struct op *op)
 	struct module *module = fold->module;
 	const struct type *type = op->result[0]->type;
 	struct view view = *fold_view(op->operand[0]);
-	int groups, *first = ARENA_ARRAY(module->arena, int, type->rank + 2), *source = ARENA_ARRAY(module->arena, int, type->rank);
+	int groups;
+	int *first = ARENA_ARRAY(module->arena, int, type->rank + 2);
+	int *source = ARENA_ARRAY(module->arena, int, type->rank);
 	if (!groups_of(op, type->rank, first, &groups))
 		return report_view(fold, op, "the reassociation does not cover the shape");
 	for (int g = 0; g < groups; g++)
@@ -198,7 +223,8 @@ static bool all_static(const struct attr *list)
 	return list != NULL;
 }
 
-static bool slice_all(struct module *module, struct view *view, const int64_t *offset, const int64_t *size, const int64_t *stride)
+static bool slice_all(struct module *module, struct view *view, const int64_t *offset,
+        const int64_t *size, const int64_t *stride)
 {
 	for (int r = 0; r < view->rank; r++)
 		if (!view_slice(module, view, r, offset[r], size[r], stride[r]))
@@ -207,18 +233,22 @@ static bool slice_all(struct module *module, struct view *view, const int64_t *o
 }
 
 /* Drops dims of extent 1 so that the rest has the result's shape. */
-static struct view reduce_rank(struct module *module, const struct view *view, const struct type *type)
+static struct view reduce_rank(
+        struct module *module, const struct view *view, const struct type *type)
 {
-	int *dim = ARENA_ARRAY(module->arena, int, type->rank), r = 0;
+	int *dim = ARENA_ARRAY(module->arena, int, type->rank);
+	int r = 0;
 	for (int d = 0; d < view->rank; d++) {
 		bool left = view->rank - d > type->rank - r;
-		if (r < type->rank && (!left || view_extent(view, d) == type->shape[r]) && view_extent(view, d) == type->shape[r])
+		if (r < type->rank && (!left || view_extent(view, d) == type->shape[r]) &&
+		        view_extent(view, d) == type->shape[r])
 			dim[r++] = d;
 	}
 	return view_permute(module, view, type->rank, dim, type->shape);
 }
 
-static struct view sliced(struct fold *fold, const struct op *op, const struct view *view, const int64_t *offset, const int64_t *size, const int64_t *stride)
+static struct view sliced(struct fold *fold, const struct op *op, const struct view *view,
+        const int64_t *offset, const int64_t *size, const int64_t *stride)
 {
 	struct view part = *view;
 	if (!slice_all(fold->module, &part, offset, size, stride)) {
@@ -231,17 +261,21 @@ static struct view sliced(struct fold *fold, const struct op *op, const struct v
 static bool fold_slice(struct fold *fold, struct op *op)
 {
 	struct module *module = fold->module;
-	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS), *size = attr_get(op, KEY_STATIC_SIZES), *stride = attr_get(op, KEY_STATIC_STRIDES);
+	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS);
+	const struct attr *size = attr_get(op, KEY_STATIC_SIZES);
+	const struct attr *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
 		return report_view(fold, op, "an offset, size or stride is not static");
-	struct view view = sliced(fold, op, fold_view(op->operand[0]), offset->integers, size->integers, stride->integers);
+	struct view view = sliced(fold, op, fold_view(op->operand[0]), offset->integers,
+	        size->integers, stride->integers);
 	if (op->result[0]->type->rank != view.rank)
 		view = reduce_rank(module, &view, op->result[0]->type);
 	fold_set_view(fold, op->result[0], view);
 	return true;
 }
 
-static bool place_all(struct module *module, struct view *view, const int64_t *offset, const int64_t *stride, const int64_t *shape)
+static bool place_all(struct module *module, struct view *view, const int64_t *offset,
+        const int64_t *stride, const int64_t *shape)
 {
 	for (int r = 0; r < view->rank; r++)
 		if (!view_place(module, view, r, offset[r], stride[r], shape[r]))
@@ -250,7 +284,8 @@ static bool place_all(struct module *module, struct view *view, const int64_t *o
 }
 
 /* `part` at `offset` in a tensor that shows `rest` elsewhere. */
-static struct view insert(struct fold *fold, const struct op *op, struct view part, struct view rest, const int64_t *offset, const int64_t *stride, const int64_t *shape)
+static struct view insert(struct fold *fold, const struct op *op, struct view part,
+        struct view rest, const int64_t *offset, const int64_t *stride, const int64_t *shape)
 {
 	struct module *module = fold->module;
 	struct view placed = part;
@@ -271,11 +306,14 @@ static struct view insert(struct fold *fold, const struct op *op, struct view pa
 }
 
 /* A part of rank below the whole's gets dims of extent 1 where the sizes say so. */
-static struct view raise_rank(struct module *module, const struct view *view, int rank, const int64_t *size)
+static struct view raise_rank(
+        struct module *module, const struct view *view, int rank, const int64_t *size)
 {
-	int *dim = ARENA_ARRAY(module->arena, int, rank), d = 0;
+	int *dim = ARENA_ARRAY(module->arena, int, rank);
+	int d = 0;
 	for (int r = 0; r < rank; r++) {
-		bool given = d < view->rank && view_extent(view, d) == size[r] && (size[r] != 1 || view->rank - d >= rank - r);
+		bool given = d < view->rank && view_extent(view, d) == size[r] &&
+		        (size[r] != 1 || view->rank - d >= rank - r);
 		dim[r] = given ? d++ : -1;
 	}
 	return view_permute(module, view, rank, dim, size);
@@ -283,7 +321,9 @@ static struct view raise_rank(struct module *module, const struct view *view, in
 
 static bool fold_insert(struct fold *fold, struct op *op)
 {
-	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS), *size = attr_get(op, KEY_STATIC_SIZES), *stride = attr_get(op, KEY_STATIC_STRIDES);
+	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS);
+	const struct attr *size = attr_get(op, KEY_STATIC_SIZES);
+	const struct attr *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
 		return report_view(fold, op, "an offset, size or stride is not static");
 	const struct type *type = op->result[0]->type;
@@ -293,22 +333,27 @@ static bool fold_insert(struct fold *fold, struct op *op)
 			return report_view(fold, op, "strides other than 1 are not supported");
 	if (part.rank != type->rank)
 		part = raise_rank(fold->module, &part, type->rank, size->integers);
-	fold_set_view(fold, op->result[0], insert(fold, op, part, *fold_view(op->operand[1]), offset->integers, stride->integers, type->shape));
+	fold_set_view(fold, op->result[0],
+	        insert(fold, op, part, *fold_view(op->operand[1]), offset->integers,
+	                stride->integers, type->shape));
 	return true;
 }
 
 /* A border of negative width takes elements away. */
-static bool cut_borders(struct fold *fold, const struct op *op, struct view *view, const int64_t *low, const int64_t *high, const int64_t *stride)
+static bool cut_borders(struct fold *fold, const struct op *op, struct view *view,
+        const int64_t *low, const int64_t *high, const int64_t *stride)
 {
 	struct arena *arena = fold->module->arena;
-	int64_t *offset = ARENA_ARRAY(arena, int64_t, view->rank), *size = ARENA_ARRAY(arena, int64_t, view->rank);
+	int64_t *offset = ARENA_ARRAY(arena, int64_t, view->rank);
+	int64_t *size = ARENA_ARRAY(arena, int64_t, view->rank);
 	bool cuts = false;
 	for (int r = 0; r < view->rank; r++) {
 		offset[r] = low[r] < 0 ? -low[r] : 0;
 		size[r] = view_extent(view, r) - offset[r] + (high[r] < 0 ? high[r] : 0);
 		cuts = cuts || low[r] < 0 || high[r] < 0;
 		if (size[r] < 1)
-			return report_view(fold, op, "a negative width takes away all that there is");
+			return report_view(
+			        fold, op, "a negative width takes away all that there is");
 	}
 	if (cuts)
 		*view = sliced(fold, op, view, offset, size, stride);
@@ -317,14 +362,16 @@ static bool cut_borders(struct fold *fold, const struct op *op, struct view *vie
 
 static bool fold_pad(struct fold *fold, struct op *op)
 {
-	const struct attr *low = attr_get(op, KEY_STATIC_LOW), *high = attr_get(op, KEY_STATIC_HIGH);
+	const struct attr *low = attr_get(op, KEY_STATIC_LOW);
+	const struct attr *high = attr_get(op, KEY_STATIC_HIGH);
 	const struct type *type = op->result[0]->type;
 	struct node border;
 	if (!all_static(low) || !all_static(high))
 		return report_view(fold, op, "a width is not static");
 	if (!fold_constant(fold, op->region[0]->last->operand[0], &border))
 		return false;
-	int64_t *offset = ARENA_ARRAY(fold->module->arena, int64_t, type->rank), *ones = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
+	int64_t *offset = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
+	int64_t *ones = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
 	struct view part = *fold_view(op->operand[0]);
 	for (int r = 0; r < type->rank; r++) {
 		ones[r] = 1;
@@ -369,16 +416,19 @@ static bool fold_concat(struct fold *fold, struct op *op)
 		return report_view(fold, op, "there is no such dim");
 	if (equal_parts(op, dim) && concat_equal(fold, op, dim))
 		return true;
-	int64_t *offset = ARENA_ARRAY(module->arena, int64_t, type->rank), *stride = ARENA_ARRAY(module->arena, int64_t, type->rank);
+	int64_t *offset = ARENA_ARRAY(module->arena, int64_t, type->rank);
+	int64_t *stride = ARENA_ARRAY(module->arena, int64_t, type->rank);
 	for (int r = 0; r < type->rank; r++)
 		stride[r] = 1;
-	struct node zero = {.kind = NODE_CONSTANT, .type = type_scalar(type)};
+	struct node zero = { .kind = NODE_CONSTANT, .type = type_scalar(type) };
 	struct view all = view_of_constant(module, type, zero);
 	for (int i = 0; i < op->operands; i++) {
-		all = insert(fold, op, *fold_view(op->operand[i]), all, offset, stride, type->shape);
+		all = insert(
+		        fold, op, *fold_view(op->operand[i]), all, offset, stride, type->shape);
 		offset[dim] += op->operand[i]->type->shape[dim];
 	}
-	if (view_is_covered(&(struct view){all.element, all.rank, all.first, all.extent, all.pieces - 1, all.piece}))
+	if (view_is_covered(&(struct view){
+	            all.element, all.rank, all.first, all.extent, all.pieces - 1, all.piece }))
 		all.pieces--;
 	fold_set_view(fold, op->result[0], all);
 	return true;
@@ -391,11 +441,20 @@ static bool skip(struct fold *fold, struct op *op)
 }
 
 static bool (*const folds[OP_COUNT])(struct fold *fold, struct op *op) = {
-	[OP_GENERIC] = fold_generic,         [OP_CONSTANT] = fold_constant_op, [OP_TENSOR_EMPTY] = fold_empty,
-	[OP_TENSOR_CAST] = fold_cast,        [OP_TENSOR_SPLAT] = fold_splat,   [OP_TENSOR_FROM] = fold_splat,
-	[OP_TENSOR_COLLAPSE] = fold_collapse, [OP_TENSOR_EXPAND] = fold_expand, [OP_TENSOR_SLICE] = fold_slice,
-	[OP_TENSOR_INSERT] = fold_insert,    [OP_TENSOR_PAD] = fold_pad,       [OP_TENSOR_CONCAT] = fold_concat,
-	[OP_ASSERT] = skip,                  [OP_RETURN] = skip,
+	[OP_GENERIC] = fold_generic,
+	[OP_CONSTANT] = fold_constant_op,
+	[OP_TENSOR_EMPTY] = fold_empty,
+	[OP_TENSOR_CAST] = fold_cast,
+	[OP_TENSOR_SPLAT] = fold_splat,
+	[OP_TENSOR_FROM] = fold_splat,
+	[OP_TENSOR_COLLAPSE] = fold_collapse,
+	[OP_TENSOR_EXPAND] = fold_expand,
+	[OP_TENSOR_SLICE] = fold_slice,
+	[OP_TENSOR_INSERT] = fold_insert,
+	[OP_TENSOR_PAD] = fold_pad,
+	[OP_TENSOR_CONCAT] = fold_concat,
+	[OP_ASSERT] = skip,
+	[OP_RETURN] = skip,
 };
 
 static void mark_operands(struct op *op, void *context)
@@ -462,8 +521,11 @@ static bool fold_op(struct fold *fold, struct op *op)
 			return report_view(fold, op, "an operand without elements");
 	for (int r = 0; r < op->results; r++)
 		if (op->result[r]->type->kind == TYPE_TENSOR && !is_static(op->result[r]->type))
-			return report_view(fold, op, text_format(fold->module->arena, "result of type %s", op->result[r]->type->text));
-	bool scalar = op->results == 1 && op->result[0]->type->kind != TYPE_TENSOR && (op_info[op->code].levels & LEVEL_BODY);
+			return report_view(fold, op,
+			        text_format(fold->module->arena, "result of type %s",
+			                op->result[r]->type->text));
+	bool scalar = op->results == 1 && op->result[0]->type->kind != TYPE_TENSOR &&
+	        (op_info[op->code].levels & LEVEL_BODY);
 	if (scalar)
 		return true;
 	if (!folds[op->code])
@@ -472,13 +534,16 @@ static bool fold_op(struct fold *fold, struct op *op)
 	return folds[op->code](fold, op);
 }
 
-/* A result is the kernel that makes it, under the declared shape; other views are copied where they were formed.  uses -1: already a result. */
-static struct value *returned_value(struct fold *fold, const struct op *ret, int index, const struct type *type)
+/* A result is the kernel that makes it, under the declared shape; other views are copied where
+ * they were formed.  uses -1: already a result. */
+static struct value *returned_value(
+        struct fold *fold, const struct op *ret, int index, const struct type *type)
 {
 	struct view view = view_merge(fold->module, fold_view(ret->operand[index]));
 	struct value *root = view.piece[0].root;
 	fold->before = ret->operand[index]->def ? ret->operand[index]->def : ret->parent->first;
-	bool direct = view_is_identity(&view) && root->def && root->def->code == OP_KERNEL && (root->type == type || root->uses >= 0);
+	bool direct = view_is_identity(&view) && root->def && root->def->code == OP_KERNEL &&
+	        (root->type == type || root->uses >= 0);
 	if (!direct)
 		root = fold_materialize(fold, ret->location, &view).piece[0].root;
 	root->type = type;
@@ -531,7 +596,8 @@ static bool has_kernels(const struct block *body)
 static bool only_kernels(struct module *module, const struct block *body)
 {
 	for (const struct op *op = body->first; op; op = op->next) {
-		bool view = op->code == OP_GENERIC || (op->code >= OP_TENSOR_EXPAND && op->code <= OP_TENSOR_FROM);
+		bool view = op->code == OP_GENERIC ||
+		        (op->code >= OP_TENSOR_EXPAND && op->code <= OP_TENSOR_FROM);
 		if (!view)
 			continue;
 		diag_error(module->diag, op->location, "%s beside kernels", op_info[op->code].name);
@@ -548,12 +614,13 @@ bool fold_views(struct pass_context *context, struct module *module)
 	(void)context;
 	struct op *main = module_main(module);
 	struct block *block = main->region[0];
-	struct fold fold = {.module = module};
+	struct fold fold = { .module = module };
 	for (int i = 0; i < block->arguments; i++) {
 		if (is_empty(block->argument[i]->type))
-			continue;                     /* only a concat may name it */
+			continue; /* only a concat may name it */
 		if (!is_static(block->argument[i]->type)) {
-			diag_error(module->diag, main->location, "argument %d of main has type %s", i, block->argument[i]->type->text);
+			diag_error(module->diag, main->location, "argument %d of main has type %s",
+			        i, block->argument[i]->type->text);
 			return diag_note(module->diag, "arguments must be tensors of static shape");
 		}
 		fold_set_view(&fold, block->argument[i], view_of_root(module, block->argument[i]));

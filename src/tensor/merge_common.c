@@ -1,6 +1,7 @@
-/* Kernels that compute the same from the same operands become one; copies of a whole tensor to the same addresses vanish.
- * Exact.  One pass in program order, so that operands are already merged when a kernel is looked up; linear in the number of kernels.
- * Two results of main are never merged: each keeps a kernel of its own. */
+/* Kernels that compute the same from the same operands become one; copies of a whole tensor to
+ * the same addresses vanish. Exact.  One pass in program order, so that operands are already
+ * merged when a kernel is looked up; linear in the number of kernels. Two results of main are
+ * never merged: each keeps a kernel of its own. */
 #include "ir/kernel_signature.h"
 #include "tensor/merge.h"
 #include "tensor/tensor_passes.h"
@@ -8,7 +9,7 @@
 struct merge {
 	struct module *module;
 	struct map seen;
-	int values;               /* numbered so far */
+	int values; /* numbered so far */
 };
 
 enum { FREE = 0, RETURNED = 1 };
@@ -70,7 +71,7 @@ static void clear(struct op *op, void *context)
 
 void merge_block(struct module *module, struct block *block)
 {
-	struct merge merge = {.module = module, .seen = map_new(module->arena)};
+	struct merge merge = { .module = module, .seen = map_new(module->arena) };
 	ir_walk(block, clear, NULL);
 	for (int i = 0; i < block->arguments; i++) {
 		block->argument[i]->data = NULL;

@@ -1,12 +1,14 @@
-/* Fills in stream.name and stream.role of main's arguments and results and checks those that are there.
- * Arguments: argN, input.  Results: resultN, output.  A name that was taken before gets a number.  A result of role `state` keeps its name:
- * it names the state argument that its row is written to, and needs stream.axis and stream.position (the input that holds the position).  Exact. */
+/* Fills in stream.name and stream.role of main's arguments and results and checks those that are
+ * there. Arguments: argN, input.  Results: resultN, output.  A name that was taken before gets a
+ * number.  A result of role `state` keeps its name: it names the state argument that its row is
+ * written to, and needs stream.axis and stream.position (the input that holds the position).
+ * Exact. */
 #include "tensor/tensor_passes.h"
 #include <string.h>
 
 struct port {
 	const char *name, *role;
-	const struct attr *attributes;    /* dictionary; may be NULL */
+	const struct attr *attributes; /* dictionary; may be NULL */
 };
 
 struct ports {
@@ -24,7 +26,8 @@ static const char *text_of(const struct attr *dictionary, enum attr_key key)
 
 static bool known_role(const char *role, bool result)
 {
-	static const char *const arguments[] = {"weight", "input", "state", NULL}, *const results[] = {"output", "state", NULL};
+	static const char *const arguments[] = { "weight", "input", "state", NULL };
+	static const char *const results[] = { "output", "state", NULL };
 	for (const char *const *known = result ? results : arguments; *known; known++)
 		if (!strcmp(*known, role))
 			return true;
@@ -40,11 +43,19 @@ static bool read_ports(struct ports *ports, enum attr_key list, int count, bool 
 	for (int i = 0; i < count; i++) {
 		const struct attr *attributes = all && i < all->count ? all->items[i].value : NULL;
 		const char *role = text_of(attributes, KEY_STREAM_ROLE);
-		ports->port[i] = (struct port){text_of(attributes, KEY_STREAM_NAME), role ? role : result ? "output" : "input", attributes};
+		ports->port[i] = (struct port){ text_of(attributes, KEY_STREAM_NAME),
+			role             ? role
+			        : result ? "output"
+			                 : "input",
+			attributes };
 		if (known_role(ports->port[i].role, result))
 			continue;
-		diag_error(module->diag, ports->main->location, "%s %d of main has stream.role \"%s\"", result ? "result" : "argument", i, role);
-		return diag_note(module->diag, result ? "known roles: output, state" : "known roles: weight, input, state");
+		diag_error(module->diag, ports->main->location,
+		        "%s %d of main has stream.role \"%s\"", result ? "result" : "argument", i,
+		        role);
+		return diag_note(module->diag,
+		        result ? "known roles: output, state"
+		               : "known roles: weight, input, state");
 	}
 	return true;
 }
@@ -68,23 +79,27 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 			bool given = text_of(port->attributes, KEY_STREAM_NAME) != NULL;
 			if (given != (pass == 0) || (result && !strcmp(port->role, "state")))
 				continue;
-			port->name = free_name(module, &taken, given ? port->name : text_format(module->arena, "%s%d", prefix, i));
+			port->name = free_name(module, &taken,
+			        given ? port->name : text_format(module->arena, "%s%d", prefix, i));
 			map_set(&taken, port->name, port);
 		}
 }
 
 static const struct attr *port_attr(struct module *module, const struct port *port)
 {
-	const struct attr *attr = attr_with(module, port->attributes, KEY_STREAM_NAME, attr_string(module, port->name));
+	const struct attr *attr = attr_with(
+	        module, port->attributes, KEY_STREAM_NAME, attr_string(module, port->name));
 	return attr_with(module, attr, KEY_STREAM_ROLE, attr_string(module, port->role));
 }
 
 static void write_ports(const struct ports *ports, enum attr_key list)
 {
-	const struct attr **items = ARENA_ARRAY(ports->module->arena, const struct attr *, ports->count);
+	const struct attr **items =
+	        ARENA_ARRAY(ports->module->arena, const struct attr *, ports->count);
 	for (int i = 0; i < ports->count; i++)
 		items[i] = port_attr(ports->module, &ports->port[i]);
-	attr_set(ports->module, ports->main, list, ports->count ? attr_array(ports->module, ports->count, items) : NULL);
+	attr_set(ports->module, ports->main, list,
+	        ports->count ? attr_array(ports->module, ports->count, items) : NULL);
 }
 
 static const struct port *find_port(const struct ports *ports, const char *name, const char *role)
@@ -100,12 +115,21 @@ static bool check_state(const struct ports *arguments, const struct ports *resul
 	const struct port *result = &results->port[index];
 	struct diag *diag = results->module->diag;
 	if (!find_port(arguments, result->name, "state")) {
-		diag_error(diag, results->main->location, "result %d of main has role state, but no argument of role state is named \"%s\"", index, result->name ? result->name : "");
-		return diag_note(diag, "give the result the stream.name of the state that it continues");
+		diag_error(diag, results->main->location,
+		        "result %d of main has role state, but no argument of role state is named "
+		        "\"%s\"",
+		        index, result->name ? result->name : "");
+		return diag_note(
+		        diag, "give the result the stream.name of the state that it continues");
 	}
-	if (!attr_item(result->attributes, KEY_STREAM_AXIS) || !find_port(arguments, text_of(result->attributes, KEY_STREAM_POSITION), "input")) {
-		diag_error(diag, results->main->location, "result %d of main (state \"%s\") lacks stream.axis or stream.position", index, result->name);
-		return diag_note(diag, "stream.axis is the dim that grows, stream.position the stream.name of the input that holds the position");
+	if (!attr_item(result->attributes, KEY_STREAM_AXIS) ||
+	        !find_port(arguments, text_of(result->attributes, KEY_STREAM_POSITION), "input")) {
+		diag_error(diag, results->main->location,
+		        "result %d of main (state \"%s\") lacks stream.axis or stream.position",
+		        index, result->name);
+		return diag_note(diag,
+		        "stream.axis is the dim that grows, stream.position the stream.name of the "
+		        "input that holds the position");
 	}
 	return true;
 }
@@ -113,9 +137,11 @@ static bool check_state(const struct ports *arguments, const struct ports *resul
 bool name_arguments(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	struct ports arguments = {.module = module, .main = module_main(module)}, results = arguments;
+	struct ports arguments = { .module = module, .main = module_main(module) };
+	struct ports results = arguments;
 	const struct type *type = attr_get(arguments.main, KEY_FUNCTION_TYPE)->type;
-	if (!read_ports(&arguments, KEY_ARG_ATTRS, type->inputs, false) || !read_ports(&results, KEY_RES_ATTRS, type->outputs, true))
+	if (!read_ports(&arguments, KEY_ARG_ATTRS, type->inputs, false) ||
+	        !read_ports(&results, KEY_RES_ATTRS, type->outputs, true))
 		return false;
 	make_unique(&arguments, "arg", false);
 	make_unique(&results, "result", true);

@@ -1,16 +1,24 @@
-/* A softmax in one pass over its scores.  As exported, the exponentials of a row wait until the row's maximum is known, so all its scores wait on chip.  Here the maximum runs: with m the
- * maximum of the scores so far, a score s gives the exponential e' = exp(s - m) and the factor f = exp(m before s - m) by which what was summed before is scaled, and every sum over the
- * exponentials becomes a <- a f + (its term with e').  At the end of the row m is the row's maximum, and the sums are what they were.
- * One of e' and f is always 1, the other exp(-|s - m before s|): so a scan (kernel.h) gives just that number, negative where the score is above the maximum before it and f is meant.
- * The running maximum begins with the least finite number, not with minus infinity: then scores of minus infinity in front of the first other one give e' = 0 and f = 1, never the
- * difference of two infinities.
- * Where: the exponentials are read by sums only, each term has them as one factor, and all walk the row in one loop.  --softmax auto: only where many scores would wait.
- * Needs: fused kernels.  Guarantees: what it changes needs no score twice.  Reassociating: the same real number, rounded elsewhere.  Ends: each step removes an exponential of a maximum. */
+/* A softmax in one pass over its scores.  As exported, the exponentials of a row wait until the
+ * row's maximum is known, so all its scores wait on chip.  Here the maximum runs: with m the
+ * maximum of the scores so far, a score s gives the exponential e' = exp(s - m) and the factor f
+ * = exp(m before s - m) by which what was summed before is scaled, and every sum over the
+ * exponentials becomes a <- a f + (its term with e').  At the end of the row m is the row's
+ * maximum, and the sums are what they were. One of e' and f is always 1, the other exp(-|s - m
+ * before s|): so a scan (kernel.h) gives just that number, negative where the score is above the
+ * maximum before it and f is meant. The running maximum begins with the least finite number, not
+ * with minus infinity: then scores of minus infinity in front of the first other one give e' = 0
+ * and f = 1, never the difference of two infinities.
+ * Where: the exponentials are read by sums only, each term has them as one factor, and all walk
+ * the row in one loop.  --softmax auto: only where many scores would wait. Needs: fused kernels.
+ * Guarantees: what it changes needs no score twice.  Reassociating: the same real number,
+ * rounded elsewhere.  Ends: each step removes an exponential of a maximum. */
 #include "tensor/tensor_passes.h"
 #include "tensor/softmax.h"
 #include <float.h>
 
-#define RESCALE_CYCLES 3         /* --softmax auto: scaling costs a multiplier for each lane of the sums, and a score may take no more than about so many cycles for it */
+/* --softmax auto: scaling costs a multiplier for each lane of the sums, and a score may take no
+ * more than about so many cycles for it */
+#define RESCALE_CYCLES 3
 
 struct readers {
 	VEC(struct op *) op;
@@ -27,7 +35,8 @@ static bool is_linear(const struct body *body, int number, int operand)
 	const struct node *node = &body->node[number];
 	if (node->kind != NODE_OP || node->code != OP_MULF)
 		return is_operand(node, operand);
-	return is_linear(body, node->argument[0], operand) != is_linear(body, node->argument[1], operand);
+	return is_linear(body, node->argument[0], operand) !=
+	        is_linear(body, node->argument[1], operand);
 }
 
 static int uses_of(const struct body *body, int operand)
@@ -37,7 +46,9 @@ static int uses_of(const struct body *body, int operand)
 		const struct node *node = &body->node[n];
 		for (int a = 0; node->kind == NODE_OP && a < body_arguments(node); a++)
 			uses += is_operand(&body->node[node->argument[a]], operand);
-		uses += node->kind == NODE_OP && node->code == OP_ACTIVE && node->integer == operand ? 2 : 0;
+		uses += node->kind == NODE_OP && node->code == OP_ACTIVE && node->integer == operand
+		        ? 2
+		        : 0;
 	}
 	return uses;
 }
@@ -45,12 +56,20 @@ static int uses_of(const struct body *body, int operand)
 /* A sum along the row whose every term is linear in the exponentials. */
 static bool is_sum(const struct softmax *softmax, const struct op *reader, int operand)
 {
-	const struct kernel *kernel = reader->kernel, *row = softmax->op->kernel;
-	int term, loop = softmax_row_loop(kernel);
-	if (loop < 0 || kernel->ordered || kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->type != row->type || !access_is_plain(&kernel->operand[operand]))
+	const struct kernel *kernel = reader->kernel;
+	const struct kernel *row = softmax->op->kernel;
+	int term;
+	int loop = softmax_row_loop(kernel);
+	if (loop < 0 || kernel->ordered || kernel_combine(kernel, &term) != OP_ADDF ||
+	        kernel->init != 0 || kernel->type != row->type ||
+	        !access_is_plain(&kernel->operand[operand]))
 		return false;
-	bool whole = kernel->loop[loop].extent == row->loop[softmax->loop].extent && !kernel->loop[loop].run_time == !row->loop[softmax->loop].run_time;
-	return whole && is_linear(&kernel->update, term, operand) && uses_of(&kernel->update, operand) == 1 && kernel->operand[operand].stride[loop] == row->result.stride[softmax->loop] && !body_uses_operand(&kernel->post, operand);
+	bool whole = kernel->loop[loop].extent == row->loop[softmax->loop].extent &&
+	        !kernel->loop[loop].run_time == !row->loop[softmax->loop].run_time;
+	return whole && is_linear(&kernel->update, term, operand) &&
+	        uses_of(&kernel->update, operand) == 1 &&
+	        kernel->operand[operand].stride[loop] == row->result.stride[softmax->loop] &&
+	        !body_uses_operand(&kernel->post, operand);
 }
 
 /* All readers of the exponentials; false: one of them needs them as they are. */
@@ -70,16 +89,20 @@ static bool find_sums(struct arena *arena, const struct softmax *softmax, struct
 	return uses > 0 && uses == value->uses;
 }
 
-/* The product with values that memory holds, among the sums; *operand: where it reads the exponentials.  NULL: none. */
-static const struct op *product_of(const struct softmax *softmax, const struct readers *sums, int *operand)
+/* The product with values that memory holds, among the sums; *operand: where it reads the
+ * exponentials.  NULL: none. */
+static const struct op *product_of(
+        const struct softmax *softmax, const struct readers *sums, int *operand)
 {
 	for (size_t i = 0; i < sums->op.count; i++) {
-		const struct op *op = sums->op.data[i], *found = NULL;
+		const struct op *op = sums->op.data[i];
+		const struct op *found = NULL;
 		for (int j = 0; j < op->operands; j++) {
 			const struct op *def = op->operand[j]->def;
 			if (op->operand[j] == softmax->op->result[0])
 				*operand = j;
-			else if (!kernel_is_post_operand(op->kernel, j) && (!def || def->code == OP_LAYER_SELECT))
+			else if (!kernel_is_post_operand(op->kernel, j) &&
+			        (!def || def->code == OP_LAYER_SELECT))
 				found = op;
 		}
 		if (found)
@@ -92,14 +115,18 @@ static const struct op *product_of(const struct softmax *softmax, const struct r
 static bool shares_values(const struct op *product, int operand, int loop)
 {
 	for (int j = 0; j < product->operands; j++)
-		if (j != operand && product->kernel->operand[j].stride[loop] && !kernel_is_post_operand(product->kernel, j))
+		if (j != operand && product->kernel->operand[j].stride[loop] &&
+		        !kernel_is_post_operand(product->kernel, j))
 			return false;
-	return product->kernel->operand[operand].stride[loop] && !product->kernel->loop[loop].reduction;
+	return product->kernel->operand[operand].stride[loop] &&
+	        !product->kernel->loop[loop].reduction;
 }
 
-/* Values are read from memory once, so the scores of all rows that share them are made together and wait together.  A sum is scaled and added to once for each score of its row: those of the
+/* Values are read from memory once, so the scores of all rows that share them are made together
+ * and wait together.  A sum is scaled and added to once for each score of its row: those of the
  * other rows that share values are the time that this has. */
-static bool is_profitable(const struct pass_context *context, const struct softmax *softmax, const struct readers *sums)
+static bool is_profitable(const struct pass_context *context, const struct softmax *softmax,
+        const struct readers *sums)
 {
 	const struct kernel *row = softmax->op->kernel;
 	int operand = 0;
@@ -107,11 +134,16 @@ static bool is_profitable(const struct pass_context *context, const struct softm
 	const struct op *product = product_of(softmax, sums, &operand);
 	for (int l = 0; product && l < product->kernel->loops; l++)
 		rows *= shares_values(product, operand, l) ? product->kernel->loop[l].extent : 1;
-	int latency = platform_operator(context->platform, OP_MULF, row->type).latency + platform_operator(context->platform, OP_ADDF, row->type).latency;
-	return product && rows * row->loop[softmax->loop].extent * type_bits(row->type) / 8 > SOFTMAX_BUFFERED_MOST && latency <= RESCALE_CYCLES * rows;
+	int latency = platform_operator(context->platform, OP_MULF, row->type).latency +
+	        platform_operator(context->platform, OP_ADDF, row->type).latency;
+	return product &&
+	        rows * row->loop[softmax->loop].extent * type_bits(row->type) / 8 >
+	        SOFTMAX_BUFFERED_MOST &&
+	        latency <= RESCALE_CYCLES * rows;
 }
 
-static bool is_wanted(const struct pass_context *context, const struct softmax *softmax, const struct readers *sums)
+static bool is_wanted(const struct pass_context *context, const struct softmax *softmax,
+        const struct readers *sums)
 {
 	switch ((enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)) {
 	case SOFTMAX_AUTO: return is_profitable(context, softmax, sums);
@@ -125,13 +157,16 @@ static bool is_wanted(const struct pass_context *context, const struct softmax *
 /* --- order */
 
 /* Cuts the kernel's loops over the exponentials where the product's begin. */
-static void cut_loops(struct module *module, struct op *op, const struct access *access, const struct op *product, int operand)
+static void cut_loops(struct module *module, struct op *op, const struct access *access,
+        const struct op *product, int operand)
 {
 	const int64_t *at = product->kernel->operand[operand].stride;
 	for (int l = 0; l < op->kernel->loops; l++)
 		for (int p = 0; p < product->kernel->loops; p++) {
 			int64_t own = access->stride[l];
-			if (own > 0 && at[p] > own && at[p] % own == 0 && at[p] < own * op->kernel->loop[l].extent && kernel_split_loop(module, op, l, at[p] / own)) {
+			if (own > 0 && at[p] > own && at[p] % own == 0 &&
+			        at[p] < own * op->kernel->loop[l].extent &&
+			        kernel_split_loop(module, op, l, at[p] / own)) {
 				l = -1;
 				break;
 			}
@@ -139,10 +174,12 @@ static void cut_loops(struct module *module, struct op *op, const struct access 
 }
 
 /* 0: outside the row; 1: along it; 2: rows that share values. */
-static int loop_role(const struct kernel *kernel, const struct access *access, int loop, const struct op *product, int operand)
+static int loop_role(const struct kernel *kernel, const struct access *access, int loop,
+        const struct op *product, int operand)
 {
 	for (int p = 0; p < product->kernel->loops && !kernel->loop[loop].reduction; p++)
-		if (product->kernel->operand[operand].stride[p] == access->stride[loop] && shares_values(product, operand, p))
+		if (product->kernel->operand[operand].stride[p] == access->stride[loop] &&
+		        shares_values(product, operand, p))
 			return 2;
 	return kernel->loop[loop].reduction;
 }
@@ -155,12 +192,14 @@ static void permute(struct module *module, struct access *access, const int *fro
 	access->stride = stride;
 }
 
-/* Lists the loops of a kernel of one operand, which lies as the exponentials do, as the product best walks them: rows that share values innermost. */
+/* Lists the loops of a kernel of one operand, which lies as the exponentials do, as the product
+ * best walks them: rows that share values innermost. */
 static void order_loops(struct module *module, struct op *op, const struct op *product, int operand)
 {
 	struct kernel *kernel = op->kernel;
 	cut_loops(module, op, &kernel->operand[0], product, operand);
-	int count = 0, *from = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
+	int count = 0;
+	int *from = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
 	struct loop *loop = ARENA_ARRAY(module->arena, struct loop, kernel->loops + 1);
 	for (int place = 0; place <= 2; place++)
 		for (int l = 0; l < kernel->loops; l++)
@@ -176,34 +215,49 @@ static void order_loops(struct module *module, struct op *op, const struct op *p
 
 /* --- the scan and the sums */
 
-enum { GREATER = 2, LESS = 4 };      /* MLIR's numbers of ordered comparisons */
+enum { GREATER = 2, LESS = 4 }; /* MLIR's numbers of ordered comparisons */
 
 static int compare(struct module *module, struct body *body, int predicate, int left, int right)
 {
-	return body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_CMPF, .type = type_integer(module, 1), .argument = {left, right}, .integer = predicate});
+	return body_add(module, body,
+	        (struct node){ .kind = NODE_OP,
+	                .code = OP_CMPF,
+	                .type = type_integer(module, 1),
+	                .argument = { left, right },
+	                .integer = predicate });
 }
 
-static int real_constant(struct module *module, struct body *body, const struct type *type, double number)
+static int real_constant(
+        struct module *module, struct body *body, const struct type *type, double number)
 {
-	return body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .real = number});
+	return body_add(
+	        module, body, (struct node){ .kind = NODE_CONSTANT, .type = type, .real = number });
 }
 
-/* e = exp(-|score - maximum before it|), as -e where the score is above; then not 0, since the sign must be seen. */
+/* e = exp(-|score - maximum before it|), as -e where the score is above; then not 0, since the
+ * sign must be seen. */
 static void write_steps(struct module *module, struct body *body, const struct type *type)
 {
-	int before = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = type}), score = body_operand(module, body, type, 0);
+	int before =
+	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = type });
+	int score = body_operand(module, body, type, 0);
 	int above = compare(module, body, GREATER, score, before);
-	int distance = body_op(module, body, OP_ABSF, type, body_op(module, body, OP_SUBF, type, score, before, 0), 0, 0);
-	int step = body_op(module, body, OP_EXP, type, body_op(module, body, OP_NEGF, type, distance, 0, 0), 0, 0);
-	int seen = body_op(module, body, OP_MAXIMUMF, type, step, real_constant(module, body, type, FLT_MIN), 0);
-	body->result = body_op(module, body, OP_SELECT, type, above, body_op(module, body, OP_NEGF, type, seen, 0, 0), step);
+	int distance = body_op(module, body, OP_ABSF, type,
+	        body_op(module, body, OP_SUBF, type, score, before, 0), 0, 0);
+	int step = body_op(module, body, OP_EXP, type,
+	        body_op(module, body, OP_NEGF, type, distance, 0, 0), 0, 0);
+	int seen = body_op(module, body, OP_MAXIMUMF, type, step,
+	        real_constant(module, body, type, FLT_MIN), 0);
+	body->result = body_op(module, body, OP_SELECT, type, above,
+	        body_op(module, body, OP_NEGF, type, seen, 0, 0), step);
 }
 
 static struct op *add_scan(struct module *module, const struct softmax *softmax)
 {
 	const struct kernel *from = softmax->op->kernel;
 	const char *name = text_format(module->arena, "%s_online_max", from->name);
-	struct op *op = kernel_new(module, softmax->op->location, name, from->loops, 1, &softmax->op->operand[softmax->score], softmax->op->result[0]->type);
+	struct op *op = kernel_new(module, softmax->op->location, name, from->loops, 1,
+	        &softmax->op->operand[softmax->score], softmax->op->result[0]->type);
 	struct kernel *kernel = op->kernel;
 	for (int l = 0; l < from->loops; l++)
 		kernel->loop[l] = from->loop[l];
@@ -212,39 +266,49 @@ static struct op *add_scan(struct module *module, const struct softmax *softmax)
 	kernel->result = access_copy(module, &from->result, from->loops);
 	kernel->init = -FLT_MAX;
 	kernel->scan = true;
-	int before = body_add(module, &kernel->update, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
-	kernel->update.result = body_op(module, &kernel->update, OP_MAXIMUMF, kernel->type, before, body_operand(module, &kernel->update, kernel->type, 0), 0);
+	int before = body_add(module, &kernel->update,
+	        (struct node){ .kind = NODE_ACCUMULATOR, .type = kernel->type });
+	kernel->update.result = body_op(module, &kernel->update, OP_MAXIMUMF, kernel->type, before,
+	        body_operand(module, &kernel->update, kernel->type, 0), 0);
 	write_steps(module, &kernel->post, kernel->type);
 	op_insert_before(softmax->op, op);
 	return op;
 }
 
 /* The sum so far is scaled before a term is added. */
-static void scale_sum(struct module *module, const struct softmax *softmax, struct op *sum, struct value *steps)
+static void scale_sum(
+        struct module *module, const struct softmax *softmax, struct op *sum, struct value *steps)
 {
 	struct kernel *kernel = sum->kernel;
 	const struct type *type = kernel->type;
-	struct body from = kernel->update, *body = &kernel->update;
-	int operand = 0, *node = ARENA_ARRAY(module->arena, int, sum->operands + 1);
+	struct body from = kernel->update;
+	struct body *body = &kernel->update;
+	int operand = 0;
+	int *node = ARENA_ARRAY(module->arena, int, sum->operands + 1);
 	for (int j = 0; j < sum->operands; j++) {
 		operand = sum->operand[j] == softmax->op->result[0] ? j : operand;
 		node[j] = -1;
 	}
 	kernel_combine(kernel, &from.result);
-	*body = (struct body){0};
-	int step = body_operand(module, body, type, operand), one = real_constant(module, body, type, 1);
+	*body = (struct body){ 0 };
+	int step = body_operand(module, body, type, operand);
+	int one = real_constant(module, body, type, 1);
 	int above = compare(module, body, LESS, step, real_constant(module, body, type, 0));
-	int factor = body_op(module, body, OP_SELECT, type, above, body_op(module, body, OP_NEGF, type, step, 0, 0), one);
+	int factor = body_op(module, body, OP_SELECT, type, above,
+	        body_op(module, body, OP_NEGF, type, step, 0, 0), one);
 	node[operand] = body_op(module, body, OP_SELECT, type, above, one, step);
-	int before = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = type});
+	int before =
+	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = type });
 	int scaled = body_op(module, body, OP_MULF, type, before, factor, 0);
-	int term = body_rewrite(module, body, &from, (struct body_map){.operand = node, .accumulator = -1});
+	int term = body_rewrite(
+	        module, body, &from, (struct body_map){ .operand = node, .accumulator = -1 });
 	body->result = body_op(module, body, OP_ADDF, type, scaled, term, 0);
 	body_remove_dead(module, body);
 	sum->operand[operand] = steps;
 }
 
-static void rewrite_softmax(struct module *module, struct softmax *softmax, const struct readers *sums)
+static void rewrite_softmax(
+        struct module *module, struct softmax *softmax, const struct readers *sums)
 {
 	struct op *steps = add_scan(module, softmax);
 	int operand = 0;
@@ -262,15 +326,17 @@ static void rewrite_softmax(struct module *module, struct softmax *softmax, cons
 		op_remove(softmax->maxima);
 }
 
-static void rewrite_softmaxes(struct pass_context *context, struct module *module, struct block *block)
+static void rewrite_softmaxes(
+        struct pass_context *context, struct module *module, struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		struct softmax softmax;
-		struct readers sums = {0};
+		struct readers sums = { 0 };
 		next = op->next;
 		if (op->code == OP_FOR)
 			rewrite_softmaxes(context, module, op->region[0]);
-		if (softmax_match(op, &softmax) && find_sums(module->arena, &softmax, &sums) && is_wanted(context, &softmax, &sums))
+		if (softmax_match(op, &softmax) && find_sums(module->arena, &softmax, &sums) &&
+		        is_wanted(context, &softmax, &sums))
 			rewrite_softmax(module, &softmax, &sums);
 	}
 }

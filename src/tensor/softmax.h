@@ -1,15 +1,17 @@
-/* A softmax as it is exported: the maximum of a row of scores, and the exponentials of what they are less than it. */
+/* A softmax as it is exported: the maximum of a row of scores, and the exponentials of what they
+ * are less than it. */
 #ifndef STC_SOFTMAX_H
 #define STC_SOFTMAX_H
 #include "ir/kernel_edit.h"
 
-#define SOFTMAX_BUFFERED_MOST 8192  /* bytes; --softmax auto: fewer scores than this may wait for their maximum */
+/* bytes; --softmax auto: fewer scores than this may wait for their maximum */
+#define SOFTMAX_BUFFERED_MOST 8192
 
 struct softmax {
-	struct op *op;            /* the exponentials: elementwise exp(scores - maxima) */
+	struct op *op; /* the exponentials: elementwise exp(scores - maxima) */
 	struct op *maxima;
-	int score;                /* its operand; the other one is the maximum */
-	int loop;                 /* its loop along the row */
+	int score; /* its operand; the other one is the maximum */
+	int loop;  /* its loop along the row */
 };
 
 /* Are these the exponentials of a softmax?  Else false. */

@@ -1,18 +1,22 @@
-/* Takes a costly post body (division, elementary functions) out of a contraction, into an elementwise kernel of its own.
- * The contraction is as wide as its weights need; its post body runs once per result and would be built just as wide, to be idle nearly always.
- * Needs: fused kernels.  Guarantees: a reduction of many points to many results has no costly operation in its post body.  Exact. */
+/* Takes a costly post body (division, elementary functions) out of a contraction, into an
+ * elementwise kernel of its own. The contraction is as wide as its weights need; its post body
+ * runs once per result and would be built just as wide, to be idle nearly always. Needs: fused
+ * kernels.  Guarantees: a reduction of many points to many results has no costly operation in
+ * its post body.  Exact. */
 #include "platform/platform.h"
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 
 #define MANY_POINTS 16
 #define MANY_RESULTS 64
-#define COSTLY_LATENCY 12     /* cycles: division and everything beyond it */
+#define COSTLY_LATENCY 12 /* cycles: division and everything beyond it */
 
 static bool is_costly(const struct platform *platform, const struct body *body)
 {
 	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && platform_operator(platform, body->node[n].code, body->node[n].type).latency >= COSTLY_LATENCY)
+		if (body->node[n].kind == NODE_OP &&
+		        platform_operator(platform, body->node[n].code, body->node[n].type)
+		                        .latency >= COSTLY_LATENCY)
 			return true;
 	return false;
 }
@@ -30,9 +34,12 @@ static void split_block(struct pass_context *context, struct module *module, str
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			split_block(context, module, op->region[0]);
-		if (op->code != OP_KERNEL || !op->kernel->post.count || op->kernel->scan || body_uses_counters(&op->kernel->post) || !is_costly(context->platform, &op->kernel->post))
+		if (op->code != OP_KERNEL || !op->kernel->post.count || op->kernel->scan ||
+		        body_uses_counters(&op->kernel->post) ||
+		        !is_costly(context->platform, &op->kernel->post))
 			continue;
-		if (points(op->kernel, true) >= MANY_POINTS && points(op->kernel, false) >= MANY_RESULTS)
+		if (points(op->kernel, true) >= MANY_POINTS &&
+		        points(op->kernel, false) >= MANY_RESULTS)
 			kernel_split_epilogue(module, op);
 	}
 }

@@ -1,13 +1,15 @@
-/* Every gather becomes a kernel of its own that only copies rows: at stream level it is an indexed DMA.
- * Needs: kernels on root tensors.  Guarantees: a kernel with a gathered operand copies it and does nothing else; its index loops come first, and the
- * rest of its loops walk one contiguous row.  Exact. */
+/* Every gather becomes a kernel of its own that only copies rows: at stream level it is an
+ * indexed DMA. Needs: kernels on root tensors.  Guarantees: a kernel with a gathered operand
+ * copies it and does nothing else; its index loops come first, and the rest of its loops walk
+ * one contiguous row.  Exact. */
 #include "tensor/tensor_passes.h"
 #include "ir/kernel_edit.h"
 
 /* Loops of the copy: those of the index, then those of the row with the largest stride first. */
 static int order_loops(const struct kernel *kernel, int table, int *order)
 {
-	const struct access *row = &kernel->operand[table], *index = &kernel->operand[row->index_operand];
+	const struct access *row = &kernel->operand[table];
+	const struct access *index = &kernel->operand[row->index_operand];
 	int count = 0;
 	for (int l = 0; l < kernel->loops; l++)
 		if (index->stride[l])
@@ -26,7 +28,8 @@ static int order_loops(const struct kernel *kernel, int table, int *order)
 
 static bool contiguous_row(const struct kernel *kernel, int table, const int *order, int count)
 {
-	const struct access *row = &kernel->operand[table], *index = &kernel->operand[row->index_operand];
+	const struct access *row = &kernel->operand[table];
+	const struct access *index = &kernel->operand[row->index_operand];
 	int64_t expected = 1;
 	for (int i = count - 1; i >= 0 && !index->stride[order[i]]; i--) {
 		if (row->stride[order[i]] != expected)
@@ -46,20 +49,24 @@ static bool split_one(struct module *module, struct op *op, int table, int seria
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
 	int count = order_loops(kernel, table, order);
 	if (!contiguous_row(kernel, table, order, count)) {
-		diag_error(module->diag, op->location, "a gather of rows that are not contiguous in the table");
-		return diag_note(module->diag, "rows of consecutive elements are supported: table[index, …]");
+		diag_error(module->diag, op->location,
+		        "a gather of rows that are not contiguous in the table");
+		return diag_note(module->diag,
+		        "rows of consecutive elements are supported: table[index, …]");
 	}
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, count + 1);
 	for (int i = 0; i < count; i++)
 		shape[i] = kernel->loop[order[i]].extent;
 	const struct type *scalar = type_scalar(op->operand[table]->type);
 	const struct type *tensor = type_shaped(module, TYPE_TENSOR, count, shape, scalar);
-	struct value *operand[2] = {op->operand[row->index_operand], op->operand[table]};
-	struct op *copy = kernel_new(module, op->location, text_format(module->arena, "%s_rows%d", kernel->name, serial), count, 2, operand, tensor);
+	struct value *operand[2] = { op->operand[row->index_operand], op->operand[table] };
+	struct op *copy = kernel_new(module, op->location,
+	        text_format(module->arena, "%s_rows%d", kernel->name, serial), count, 2, operand,
+	        tensor);
 	struct kernel *to = copy->kernel;
 	int64_t pitch = 1;
 	for (int i = count - 1; i >= 0; i--) {
-		to->loop[i] = (struct loop){.extent = shape[i]};
+		to->loop[i] = (struct loop){ .extent = shape[i] };
 		to->operand[0].stride[i] = kernel->operand[row->index_operand].stride[order[i]];
 		to->operand[1].stride[i] = row->stride[order[i]];
 		to->result.stride[i] = pitch;
@@ -70,10 +77,12 @@ static bool split_one(struct module *module, struct op *op, int table, int seria
 	to->operand[1].index_operand = 0;
 	to->operand[1].index_stride = row->index_stride;
 	to->operand[1].index_limit = row->index_limit;
-	to->update.result = body_add(module, &to->update, (struct node){.kind = NODE_OPERAND, .type = scalar, .integer = 1});
+	to->update.result = body_add(module, &to->update,
+	        (struct node){ .kind = NODE_OPERAND, .type = scalar, .integer = 1 });
 	op_insert_before(op, copy);
 	op->operand[table] = copy->result[0];
-	struct access plain = {.stride = ARENA_ARRAY(module->arena, int64_t, kernel->loops + 1), .index_operand = -1};
+	struct access plain = { .stride = ARENA_ARRAY(module->arena, int64_t, kernel->loops + 1),
+		.index_operand = -1 };
 	for (int i = 0; i < count; i++)
 		plain.stride[order[i]] = to->result.stride[i];
 	*row = plain;
@@ -83,7 +92,8 @@ static bool split_one(struct module *module, struct op *op, int table, int seria
 static bool split_block(struct module *module, struct block *block, int *serial)
 {
 	for (struct op *op = block->first; op; op = op->next) {
-		if (op->region[0] && op->code == OP_FOR && !split_block(module, op->region[0], serial))
+		if (op->region[0] && op->code == OP_FOR &&
+		        !split_block(module, op->region[0], serial))
 			return false;
 		if (op->code != OP_KERNEL || kernel_is_gather(op))
 			continue;

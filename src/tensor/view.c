@@ -46,7 +46,8 @@ int64_t view_extent(const struct view *view, int dim)
 static struct view view_of_shape(struct module *module, const struct type *type)
 {
 	struct arena *arena = module->arena;
-	struct view view = {.element = type_scalar(type), .rank = type->kind == TYPE_TENSOR ? type->rank : 0};
+	struct view view = { .element = type_scalar(type),
+		.rank = type->kind == TYPE_TENSOR ? type->rank : 0 };
 	view.first = ARENA_ARRAY(arena, int, view.rank + 1);
 	view.extent = ARENA_ARRAY(arena, int64_t, view.rank);
 	view.piece = ARENA_ARRAY(arena, struct piece, 1);
@@ -81,10 +82,11 @@ struct view view_of_constant(struct module *module, const struct type *type, str
 	return view;
 }
 
-struct view view_permute(struct module *module, const struct view *view, int rank, const int *dim, const int64_t *extent)
+struct view view_permute(struct module *module, const struct view *view, int rank, const int *dim,
+        const int64_t *extent)
 {
 	struct arena *arena = module->arena;
-	struct view result = {.element = view->element, .rank = rank, .pieces = view->pieces};
+	struct view result = { .element = view->element, .rank = rank, .pieces = view->pieces };
 	result.first = ARENA_ARRAY(arena, int, rank + 1);
 	int most = view_digits(view) + rank;
 	result.extent = ARENA_ARRAY(arena, int64_t, most);
@@ -98,7 +100,8 @@ struct view view_permute(struct module *module, const struct view *view, int ran
 				result.piece[p].high[digits] = extent[r];
 			result.extent[digits++] = extent[r];
 		}
-		for (int d = dim[r] < 0 ? 0 : view->first[dim[r]]; dim[r] >= 0 && d < view->first[dim[r] + 1]; d++) {
+		for (int d = dim[r] < 0 ? 0 : view->first[dim[r]];
+		        dim[r] >= 0 && d < view->first[dim[r] + 1]; d++) {
 			for (int p = 0; p < view->pieces; p++)
 				copy_digit(&result.piece[p], digits, &view->piece[p], d);
 			result.extent[digits++] = view->extent[d];
@@ -108,7 +111,8 @@ struct view view_permute(struct module *module, const struct view *view, int ran
 	return result;
 }
 
-struct view view_collapse(struct module *module, const struct view *view, int groups, const int *first)
+struct view view_collapse(
+        struct module *module, const struct view *view, int groups, const int *first)
 {
 	struct view result = view_copy(module, view);
 	result.rank = groups;
@@ -184,7 +188,8 @@ bool piece_is_total(const struct view *view, const struct piece *piece)
 	return true;
 }
 
-/* Drops pieces that hold nowhere, those behind one that holds everywhere, and digits of extent 1. */
+/* Drops pieces that hold nowhere, those behind one that holds everywhere, and digits of extent
+ * 1. */
 static void clean(struct view *view)
 {
 	int kept = 0;
@@ -209,23 +214,26 @@ struct box {
 static int cut_range(int64_t low, int64_t high, int64_t inner, struct box box[3])
 {
 	int boxes = 0;
-	int64_t first = low / inner, last = high / inner;
+	int64_t first = low / inner;
+	int64_t last = high / inner;
 	if (first == last) {
-		box[0] = (struct box){{first, low - first * inner}, {first + 1, high - first * inner}};
+		box[0] = (struct box){ { first, low - first * inner },
+			{ first + 1, high - first * inner } };
 		return 1;
 	}
 	if (low % inner) {
-		box[boxes++] = (struct box){{first, low % inner}, {first + 1, inner}};
+		box[boxes++] = (struct box){ { first, low % inner }, { first + 1, inner } };
 		first++;
 	}
 	if (first < last)
-		box[boxes++] = (struct box){{first, 0}, {last, inner}};
+		box[boxes++] = (struct box){ { first, 0 }, { last, inner } };
 	if (high % inner)
-		box[boxes++] = (struct box){{last, 0}, {last + 1, high % inner}};
+		box[boxes++] = (struct box){ { last, 0 }, { last + 1, high % inner } };
 	return boxes;
 }
 
-static struct piece cut_piece(struct module *module, const struct piece *piece, int digits, int digit, int64_t inner, struct box box)
+static struct piece cut_piece(struct module *module, const struct piece *piece, int digits,
+        int digit, int64_t inner, struct box box)
 {
 	struct piece cut = piece_new(module, piece, digits + 1);
 	for (int d = 0; d < digits; d++)
@@ -242,12 +250,14 @@ static struct piece cut_piece(struct module *module, const struct piece *piece, 
 static void cut_digit(struct module *module, struct view *view, int digit, int64_t inner)
 {
 	int digits = view_digits(view);
-	VEC(struct piece) pieces = {0};
+	VEC(struct piece) pieces = { 0 };
 	for (int p = 0; p < view->pieces; p++) {
 		struct box box[3];
-		int boxes = cut_range(view->piece[p].low[digit], view->piece[p].high[digit], inner, box);
+		int boxes = cut_range(
+		        view->piece[p].low[digit], view->piece[p].high[digit], inner, box);
 		for (int b = 0; b < boxes; b++)
-			VEC_PUSH(module->arena, &pieces, cut_piece(module, &view->piece[p], digits, digit, inner, box[b]));
+			VEC_PUSH(module->arena, &pieces,
+			        cut_piece(module, &view->piece[p], digits, digit, inner, box[b]));
 	}
 	view->piece = pieces.data;
 	view->pieces = (int)pieces.count;
@@ -309,7 +319,8 @@ struct view view_merge(struct module *module, const struct view *view)
 	return copy;
 }
 
-bool view_expand(struct module *module, struct view *view, int dims, const int *source, const int64_t *extent)
+bool view_expand(struct module *module, struct view *view, int dims, const int *source,
+        const int64_t *extent)
 {
 	struct view copy = view_copy(module, view);
 	for (int r = 0; r < copy.rank; r++)
@@ -384,7 +395,8 @@ static bool slice_dim(struct view *view, int dim, int64_t offset, int64_t count,
 	return count == 1;
 }
 
-bool view_slice(struct module *module, struct view *view, int dim, int64_t offset, int64_t count, int64_t step)
+bool view_slice(struct module *module, struct view *view, int dim, int64_t offset, int64_t count,
+        int64_t step)
 {
 	if (offset == 0 && step == 1 && count == view_extent(view, dim))
 		return true;
@@ -400,7 +412,8 @@ bool view_slice(struct module *module, struct view *view, int dim, int64_t offse
 /* Gives a data dim without digits one of extent 1, so that it can be placed. */
 static void insert_digit(struct module *module, struct view *view, int dim, int64_t extent)
 {
-	int digits = view_digits(view), at = view->first[dim];
+	int digits = view_digits(view);
+	int at = view->first[dim];
 	for (int p = 0; p < view->pieces; p++) {
 		struct piece old = view->piece[p];
 		view->piece[p] = piece_new(module, &old, digits + 1);
@@ -418,7 +431,8 @@ static void insert_digit(struct module *module, struct view *view, int dim, int6
 		view->first[r]++;
 }
 
-bool view_place(struct module *module, struct view *view, int dim, int64_t offset, int64_t step, int64_t extent)
+bool view_place(struct module *module, struct view *view, int dim, int64_t offset, int64_t step,
+        int64_t extent)
 {
 	int64_t size = view_extent(view, dim);
 	if (offset == 0 && size == extent)
@@ -466,7 +480,8 @@ static bool align_dim(struct module *module, struct view *left, struct view *rig
 
 bool view_overlay(struct module *module, struct view *front, const struct view *back)
 {
-	struct view left = view_copy(module, front), right = view_copy(module, back);
+	struct view left = view_copy(module, front);
+	struct view right = view_copy(module, back);
 	for (int r = 0; r < left.rank; r++)
 		if (!align_dim(module, &left, &right, r))
 			return false;
@@ -486,7 +501,8 @@ bool view_is_plain(const struct view *view, int dim)
 	if (view->first[dim + 1] - digit > 1)
 		return false;
 	for (int p = 0; p < view->pieces && view->first[dim + 1] > digit; p++)
-		if (view->piece[p].low[digit] > 0 || view->piece[p].high[digit] < view->extent[digit])
+		if (view->piece[p].low[digit] > 0 ||
+		        view->piece[p].high[digit] < view->extent[digit])
 			return false;
 	return true;
 }
@@ -498,7 +514,8 @@ bool view_is_constant(const struct view *view)
 
 bool view_is_identity(const struct view *view)
 {
-	if (view->pieces != 1 || !view->piece[0].root || view->piece[0].offset || !piece_is_total(view, &view->piece[0]))
+	if (view->pieces != 1 || !view->piece[0].root || view->piece[0].offset ||
+	        !piece_is_total(view, &view->piece[0]))
 		return false;
 	int64_t stride = 1;
 	for (int d = view_digits(view) - 1; d >= 0; d--) {
@@ -519,7 +536,8 @@ static bool disjoint(const struct view *view, const struct piece *left, const st
 
 bool view_is_covered(const struct view *view)
 {
-	int64_t all = 1, held = 0;
+	int64_t all = 1;
+	int64_t held = 0;
 	for (int d = 0; d < view_digits(view); d++)
 		all *= view->extent[d];
 	for (int p = 0; p < view->pieces; p++) {

@@ -26,7 +26,8 @@ static inline const char *messages(struct fixture *f)
 
 static inline struct module *read_module(struct fixture *f, const struct text *source)
 {
-	struct module *module = import_mlir(f->arena, &f->guard, &f->diag, "converters", source->data, source->size);
+	struct module *module = import_mlir(
+	        f->arena, &f->guard, &f->diag, "converters", source->data, source->size);
 	if (!module || !ir_verify(module))
 		fail_msg("%s\n%s", messages(f), source->data);
 	return module;
@@ -34,7 +35,7 @@ static inline struct module *read_module(struct fixture *f, const struct text *s
 
 static inline bool lower(struct fixture *f, struct module *module)
 {
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c")};
+	struct pass_context context = { .platform = platform_load(f->arena, &f->diag, "u55c") };
 	bool good = true;
 	for (int p = pass_find("make_processes"); good && p <= pass_find("size_fifos"); p++)
 		good = passes[p].run(&context, module) && ir_verify(module);
@@ -44,7 +45,7 @@ static inline bool lower(struct fixture *f, struct module *module)
 /* Elements 0, 1, 2 … so that an element says where it comes from. */
 static inline struct tensor counted(struct fixture *f, const struct type *type)
 {
-	struct tensor tensor = {type, arena_alloc(f->arena, tensor_bytes(type))};
+	struct tensor tensor = { type, arena_alloc(f->arena, tensor_bytes(type)) };
 	float *data = tensor.data;
 	for (int64_t i = 0; i < type_elements(type); i++)
 		data[i] = (float)i;
@@ -60,7 +61,8 @@ static inline struct module *marked(struct module *module, bool as_replay)
 }
 
 /* A converter of its own for the pair, lowered; the words that come out before and after that. */
-static inline struct module *run_pair(struct fixture *f, uint64_t seed, const struct convert_pair *pair, struct tensor *before, struct tensor *after)
+static inline struct module *run_pair(struct fixture *f, uint64_t seed,
+        const struct convert_pair *pair, struct tensor *before, struct tensor *after)
 {
 	struct text text = text_new(f->arena);
 	convert_module(f->module, 1, pair, &text);
@@ -79,7 +81,11 @@ static inline int64_t replay_elements(const struct module *module)
 		if (strstr(attr_text_or(op, KEY_SYM_NAME, ""), "_replay"))
 			for (const struct op *in = op->region[0]->first; in; in = in->next)
 				if (in->code == OP_ALLOCA)
-					return type_elements(in->result[0]->type) * (in->result[0]->type->element->kind == TYPE_VECTOR ? type_elements(in->result[0]->type->element) : 1);
+					return type_elements(in->result[0]->type) *
+					        (in->result[0]->type->element->kind == TYPE_VECTOR
+					                        ? type_elements(in->result[0]
+					                                          ->type->element)
+					                        : 1);
 	return -1;
 }
 

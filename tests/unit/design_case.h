@@ -1,7 +1,8 @@
-/* Shared by the tests of what is emitted: a module taken to hardware level, and random numbers for its inputs. */
+/* Shared by the tests of what is emitted: a module taken to hardware level, and random numbers
+ * for its inputs. */
 #ifndef DESIGN_CASE_H
 #define DESIGN_CASE_H
-#define _GNU_SOURCE           /* mkdtemp */
+#define _GNU_SOURCE /* mkdtemp */
 #include "base/data.h"
 #include "base/random.h"
 #include "pipeline/passes.h"
@@ -29,7 +30,7 @@ struct design_case {
 	struct module *module;
 	int inputs, results;
 	struct tensor input[TENSORS_MOST], result[TENSORS_MOST];
-	const char *folder;       /* temporary; removed by case_finish */
+	const char *folder; /* temporary; removed by case_finish */
 };
 
 static inline const char *case_messages(struct design_case *c)
@@ -40,19 +41,20 @@ static inline const char *case_messages(struct design_case *c)
 	return text.data;
 }
 
-/* Its arena, and its guard: a broken invariant fails the test.  A macro, since it is left in the caller's frame. */
-#define CASE_BEGIN(c) \
-	do { \
-		(c)->arena = arena_new(&(c)->guard); \
-		(c)->diag.arena = (c)->arena; \
-		if (setjmp((c)->guard.leave)) \
-			fail_msg("broken invariant: %s", (c)->guard.message); \
+/* Its arena, and its guard: a broken invariant fails the test.  A macro, since it is left in the
+ * caller's frame. */
+#define CASE_BEGIN(c)                                                                              \
+	do {                                                                                       \
+		(c)->arena = arena_new(&(c)->guard);                                               \
+		(c)->diag.arena = (c)->arena;                                                      \
+		if (setjmp((c)->guard.leave))                                                      \
+			fail_msg("broken invariant: %s", (c)->guard.message);                      \
 	} while (0)
 
 /* The case has begun. */
 static inline struct pass_context case_import(struct design_case *c, const char *text)
 {
-	struct pass_context context = {.platform = platform_load(c->arena, &c->diag, "u55c")};
+	struct pass_context context = { .platform = platform_load(c->arena, &c->diag, "u55c") };
 	c->module = import_mlir(c->arena, &c->guard, &c->diag, "test.mlir", text, strlen(text));
 	if (!c->module || !context.platform)
 		fail_msg("%s", case_messages(c));
@@ -71,7 +73,9 @@ static inline void case_fill(struct design_case *c, const struct tensor *tensor)
 	union scalar value;
 	for (int64_t i = 0; i < type_elements(tensor->type); i++) {
 		int64_t number = (int64_t)(case_random() % 2001) - 1000;
-		value = scalar_constant(scalar, (double)number / 500.0, scalar->kind == TYPE_INTEGER && scalar->width > 8 ? llabs(number) % 4 : number);
+		value = scalar_constant(scalar, (double)number / 500.0,
+		        scalar->kind == TYPE_INTEGER && scalar->width > 8 ? llabs(number) % 4
+		                                                          : number);
 		union scalar cell;
 		scalar_fill(scalar, &cell, value, 1);
 		scalar_write(scalar, &cell, tensor->data, i, 1, 1);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* `from`, which must be there, replaced by `to`, once. */
-static inline const char *edited(struct arena *arena, const char *text, const char *from, const char *to)
+static inline const char *edited(
+        struct arena *arena, const char *text, const char *from, const char *to)
 {
 	const char *at = strstr(text, from);
 	assert_non_null(at);

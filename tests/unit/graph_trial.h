@@ -1,5 +1,6 @@
-/* A random graph or model taken through the passes, and what is checked on the way.  Shared by the tests of values and of emitted C++.
- * STC_RANDOM_KEEP names a file that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed. */
+/* A random graph or model taken through the passes, and what is checked on the way.  Shared by
+ * the tests of values and of emitted C++. STC_RANDOM_KEEP names a file that is given the text of
+ * a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed. */
 #ifndef GRAPH_TRIAL_H
 #define GRAPH_TRIAL_H
 #include "random_types.h"
@@ -18,9 +19,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define TOLERANCE 1e-5            /* of the largest element, for passes that reorder sums */
-#define PERTURBATION 0x1p-21f    /* what ill-conditioned graphs do with this much of noise in the inputs … */
-#define CONDITION 16              /* … times this is allowed too */
+#define TOLERANCE 1e-5 /* of the largest element, for passes that reorder sums */
+/* what ill-conditioned graphs do with this much of noise in the inputs … */
+#define PERTURBATION 0x1p-21f
+#define CONDITION 16 /* … times this is allowed too */
 
 struct graph_trial {
 	uint64_t seed;
@@ -31,11 +33,12 @@ struct graph_trial {
 	struct text source;
 	const char *stage, *failure;
 	int inputs, results;
-	struct tensor *input, *shaken;            /* of the function as imported; the same with noise */
-	struct tensor *start, *shaken_start;      /* results as imported */
-	struct tensor *before;                    /* results before the pass */
+	/* of the function as imported; the same with noise */
+	struct tensor *input, *shaken;
+	struct tensor *start, *shaken_start; /* results as imported */
+	struct tensor *before;               /* results before the pass */
 	bool refused;
-	struct text emitted;                      /* C++, if asked for */
+	struct text emitted; /* C++, if asked for */
 };
 
 static inline int64_t number_from(const char *variable, int64_t otherwise)
@@ -75,17 +78,20 @@ static inline void make_inputs(struct graph_trial *t)
 	t->shaken = ARENA_ARRAY(t->arena, struct tensor, t->inputs + 1);
 	for (int i = 0; i < t->inputs; i++) {
 		const struct type *type = body->argument[i]->type;
-		t->input[i] = t->shaken[i] = (struct tensor){type, arena_alloc(t->arena, tensor_bytes(type))};
+		t->input[i] = t->shaken[i] =
+		        (struct tensor){ type, arena_alloc(t->arena, tensor_bytes(type)) };
 		if (type_is_real(type->element))
 			t->shaken[i].data = arena_alloc(t->arena, tensor_bytes(type));
 		for (int64_t k = 0; k < type_elements(type); k++) {
 			if (!type_is_real(type->element)) {
-				((int64_t *)t->input[i].data)[k] = (int64_t)(next_number(&state) % 3);
+				((int64_t *)t->input[i].data)[k] =
+				        (int64_t)(next_number(&state) % 3);
 				continue;
 			}
 			float number = (float)((int)(next_number(&state) % 2001) - 900) / 1000.0f;
 			((float *)t->input[i].data)[k] = number;
-			((float *)t->shaken[i].data)[k] = number * (1 + (float)((int)(next_number(&state) % 3) - 1) * PERTURBATION);
+			((float *)t->shaken[i].data)[k] = number *
+			        (1 + (float)((int)(next_number(&state) % 3) - 1) * PERTURBATION);
 		}
 	}
 }
@@ -105,9 +111,10 @@ struct distance {
 
 static inline struct distance distance(const struct tensor *left, const struct tensor *right)
 {
-	struct distance d = {0, 0};
+	struct distance d = { 0, 0 };
 	for (int64_t i = 0; i < type_elements(left->type); i++) {
-		double a = (double)((const float *)left->data)[i], b = (double)((const float *)right->data)[i];
+		double a = (double)((const float *)left->data)[i],
+		       b = (double)((const float *)right->data)[i];
 		double apart = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b);
 		d.most = apart <= d.most ? d.most : isnan(apart) ? INFINITY : apart;
 		d.scale = isfinite(a) ? fmax(d.scale, fabs(a)) : d.scale;
@@ -115,7 +122,8 @@ static inline struct distance distance(const struct tensor *left, const struct t
 	return d;
 }
 
-static inline bool compare(struct graph_trial *t, int result, const struct tensor *after, enum numeric_class numeric)
+static inline bool compare(
+        struct graph_trial *t, int result, const struct tensor *after, enum numeric_class numeric)
 {
 	const struct tensor *before = &t->before[result];
 	size_t bytes = tensor_bytes(before->type);
@@ -125,9 +133,15 @@ static inline bool compare(struct graph_trial *t, int result, const struct tenso
 		return true;
 	if (!type_is_real(type_scalar(before->type)))
 		return broken(t, "result %d has other integers", result);
-	struct distance moved = distance(before, after), noise = distance(&t->start[result], &t->shaken_start[result]);
-	double allowed = numeric == NUMERIC_EXACT ? 0 : TOLERANCE * moved.scale + CONDITION * noise.most;
-	return moved.most <= allowed || broken(t, "result %d is off by %.3g where %.3g is allowed (its largest element: %.3g)", result, moved.most, allowed, moved.scale);
+	struct distance moved = distance(before, after),
+	                noise = distance(&t->start[result], &t->shaken_start[result]);
+	double allowed =
+	        numeric == NUMERIC_EXACT ? 0 : TOLERANCE * moved.scale + CONDITION * noise.most;
+	return moved.most <= allowed ||
+	        broken(t,
+	                "result %d is off by %.3g where %.3g is allowed (its largest element: "
+	                "%.3g)",
+	                result, moved.most, allowed, moved.scale);
 }
 
 static inline bool check_values(struct graph_trial *t, enum numeric_class numeric)
@@ -146,24 +160,30 @@ static inline bool check_text(struct graph_trial *t)
 {
 	struct text first = text_new(t->arena), second = text_new(t->arena);
 	ir_print(t->module, &first);
-	struct module *again = import_mlir(t->arena, &t->guard, &t->diag, "dump", first.data, first.size);
+	struct module *again =
+	        import_mlir(t->arena, &t->guard, &t->diag, "dump", first.data, first.size);
 	if (!again)
-		return broken(t, "its text cannot be read back: line %d: %s", t->diag.entry[0].location.line, first_message(t));
+		return broken(t, "its text cannot be read back: line %d: %s",
+		        t->diag.entry[0].location.line, first_message(t));
 	ir_print(again, &second);
-	return (first.size == second.size && !memcmp(first.data, second.data, first.size)) || broken(t, "print, read, print differ");
+	return (first.size == second.size && !memcmp(first.data, second.data, first.size)) ||
+	        broken(t, "print, read, print differ");
 }
 
 /* What a model may ask for that is not supported, by part of its message. */
 static inline bool is_refusal(const struct graph_trial *t)
 {
-	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather of rows that are not contiguous", "which no kernel reads", "memory ports,", "of one die of"};
+	static const char *const known[] = { "a gather from a tensor that a kernel computes",
+		"a gather of rows that are not contiguous", "which no kernel reads",
+		"memory ports,", "of one die of" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (t->diag.count && strstr(t->diag.entry[0].message, known[i]))
 			return true;
 	return false;
 }
 
-static inline bool run_pass(struct graph_trial *t, struct pass_context *context, const struct pass *pass)
+static inline bool run_pass(
+        struct graph_trial *t, struct pass_context *context, const struct pass *pass)
 {
 	t->stage = t->guard.stage = pass->name;
 	if (!pass->run(context, t->module)) {
@@ -180,7 +200,8 @@ static inline bool run_pass(struct graph_trial *t, struct pass_context *context,
 static inline bool start(struct graph_trial *t, bool every)
 {
 	t->stage = t->guard.stage = "import";
-	t->module = import_mlir(t->arena, &t->guard, &t->diag, "graph", t->source.data, t->source.size);
+	t->module =
+	        import_mlir(t->arena, &t->guard, &t->diag, "graph", t->source.data, t->source.size);
 	if (!t->module || !ir_verify(t->module))
 		return broken(t, "%s", first_message(t));
 	make_inputs(t);
@@ -208,7 +229,8 @@ static inline void keep(const struct graph_trial *t)
 		write_bytes(path, t->source.data, t->source.size);
 }
 
-/* Odd seeds: tensors and views; even seeds: models, of several element types where 4 does not divide the seed.  STC_RANDOM_FILE: that file, whatever the seed. */
+/* Odd seeds: tensors and views; even seeds: models, of several element types where 4 does not
+ * divide the seed.  STC_RANDOM_FILE: that file, whatever the seed. */
 static inline void write_source(struct graph_trial *t)
 {
 	const char *path = getenv("STC_RANDOM_FILE"), *reason;
@@ -226,20 +248,25 @@ static inline void write_source(struct graph_trial *t)
 		random_model(t->seed, 2 + (int)(t->seed % 9), &t->source);
 }
 
-/* All passes; `every`: the text and the values are checked after each, else the values are only those of hardware level. */
+/* All passes; `every`: the text and the values are checked after each, else the values are only
+ * those of hardware level. */
 static inline bool run_passes(struct graph_trial *t, const struct platform *platform, bool every)
 {
-	struct pass_context context = {.platform = platform};
-	context.choices.value[CHOICE_SOFTMAX] = 1 + (t->seed % 4 < 2 ? SOFTMAX_ONLINE : SOFTMAX_AUTO);      /* rows of the models are short: running where it is asked for */
+	struct pass_context context = { .platform = platform };
+	/* rows of the models are short: running where it is asked for */
+	context.choices.value[CHOICE_SOFTMAX] =
+	        1 + (t->seed % 4 < 2 ? SOFTMAX_ONLINE : SOFTMAX_AUTO);
 	bool fine = start(t, every);
 	for (int p = 0; fine && p < pass_count; p++)
-		fine = run_pass(t, &context, &passes[p]) && (!every || (check_text(t) && check_values(t, passes[p].numeric)));
+		fine = run_pass(t, &context, &passes[p]) &&
+		        (!every || (check_text(t) && check_values(t, passes[p].numeric)));
 	if (fine && !every)
 		t->before = evaluate(t, t->input);
 	return fine && t->before;
 }
 
-/* `after`, if not NULL, is what else the module of hardware level is for; it may fail as a pass may. */
+/* `after`, if not NULL, is what else the module of hardware level is for; it may fail as a pass
+ * may. */
 static inline bool trial_run(struct graph_trial *t, bool every, bool (*after)(struct graph_trial *))
 {
 	write_source(t);
@@ -247,7 +274,8 @@ static inline bool trial_run(struct graph_trial *t, bool every, bool (*after)(st
 	if (setjmp(t->guard.leave))
 		broken(t, "%s", t->guard.message);
 	else
-		fine = run_passes(t, platform_load(t->arena, &t->diag, "u55c"), every) && (!after || after(t));
+		fine = run_passes(t, platform_load(t->arena, &t->diag, "u55c"), every) &&
+		        (!after || after(t));
 	return fine;
 }
 

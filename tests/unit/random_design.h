@@ -5,7 +5,8 @@
 #include "random_model.h"
 
 /* c->module is NULL where a pass refuses it.  c->arena is the caller's to free. */
-static inline const struct platform *random_design_of(struct design_case *c, uint64_t seed, void (*make)(uint64_t seed, int steps, struct text *out), int first_passes)
+static inline const struct platform *random_design_of(struct design_case *c, uint64_t seed,
+        void (*make)(uint64_t seed, int steps, struct text *out), int first_passes)
 {
 	memset(c, 0, sizeof *c);
 	c->arena = arena_new(&c->guard);
@@ -14,7 +15,7 @@ static inline const struct platform *random_design_of(struct design_case *c, uin
 		fail_msg("seed %d: %s", (int)seed, c->guard.message);
 	struct text text = text_new(c->arena);
 	make(seed, 2 + (int)(seed % 9), &text);
-	struct pass_context context = {.platform = platform_load(c->arena, &c->diag, "u55c")};
+	struct pass_context context = { .platform = platform_load(c->arena, &c->diag, "u55c") };
 	c->module = import_mlir(c->arena, &c->guard, &c->diag, "random.mlir", text.data, text.size);
 	for (int i = 0; c->module && i < first_passes; i++)
 		if (!passes[i].run(&context, c->module))
@@ -22,7 +23,8 @@ static inline const struct platform *random_design_of(struct design_case *c, uin
 	return context.platform;
 }
 
-static inline const struct platform *random_design(struct design_case *c, uint64_t seed, int first_passes)
+static inline const struct platform *random_design(
+        struct design_case *c, uint64_t seed, int first_passes)
 {
 	return random_design_of(c, seed, seed % 2 ? random_graph : random_model, first_passes);
 }

@@ -1,4 +1,5 @@
-/* Random models as MLIR text, from a seed: elementwise operations, reductions, windows, gathers and every kind of view, over small tensors. */
+/* Random models as MLIR text, from a seed: elementwise operations, reductions, windows, gathers
+ * and every kind of view, over small tensors. */
 #ifndef RANDOM_GRAPH_H
 #define RANDOM_GRAPH_H
 #include "base/random.h"
@@ -103,18 +104,23 @@ static void add_empty(struct graph *g, int value, struct shape shape)
 
 static void graph_unary(struct graph *g)
 {
-	static const char *const body[] = {"math.tanh %a : f32", "arith.negf %a : f32", "arith.mulf %a, %half : f32", "arith.maximumf %a, %zero : f32"};
+	static const char *const body[] = { "math.tanh %a : f32", "arith.negf %a : f32",
+		"arith.mulf %a, %half : f32", "arith.maximumf %a, %zero : f32" };
 	int from = graph_pick(g), rank = g->shape[from].rank, to = graph_add(g, g->shape[from]);
 	const char *type = shape_type(g, g->shape[from]), *map = map_identity(g, rank, rank);
 	add_empty(g, to, g->shape[from]);
-	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%v%d : %s) outs(%%e%d : %s) {\n  ^bb0(%%a: f32, %%o: f32):\n    %%r = %s\n    linalg.yield %%r : f32\n  } -> %s\n",
-	         to, map, map, iterators(g, rank, 0), from, type, to, type, body[graph_next(g, 4)], type);
+	text_add(g->out,
+	        "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%v%d : %s) "
+	        "outs(%%e%d : %s) {\n  ^bb0(%%a: f32, %%o: f32):\n    %%r = %s\n    linalg.yield "
+	        "%%r : f32\n  } -> %s\n",
+	        to, map, map, iterators(g, rank, 0), from, type, to, type, body[graph_next(g, 4)],
+	        type);
 }
 
 /* Two values of one shape; if there are none, a value with itself, or a row of it broadcast. */
 static void graph_binary(struct graph *g)
 {
-	static const char *const code[] = {"arith.addf", "arith.subf", "arith.mulf"};
+	static const char *const code[] = { "arith.addf", "arith.subf", "arith.mulf" };
 	int left = graph_pick(g), right = left;
 	for (int tries = 0; tries < 8 && right == left; tries++) {
 		int other = graph_pick(g);
@@ -126,8 +132,12 @@ static void graph_binary(struct graph *g)
 	int rank = g->shape[left].rank, to = graph_add(g, g->shape[left]);
 	const char *type = shape_type(g, g->shape[left]), *map = map_identity(g, rank, rank);
 	add_empty(g, to, g->shape[left]);
-	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%s, %s, %s], %s} ins(%%v%d, %%v%d : %s, %s) outs(%%e%d : %s) {\n  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%r = %s %%a, %%b : f32\n    linalg.yield %%r : f32\n  } -> %s\n",
-	         to, map, map, map, iterators(g, rank, 0), left, right, type, type, to, type, code[graph_next(g, 3)], type);
+	text_add(g->out,
+	        "  %%v%d = linalg.generic {indexing_maps = [%s, %s, %s], %s} ins(%%v%d, %%v%d : "
+	        "%s, %s) outs(%%e%d : %s) {\n  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%r = %s "
+	        "%%a, %%b : f32\n    linalg.yield %%r : f32\n  } -> %s\n",
+	        to, map, map, map, iterators(g, rank, 0), left, right, type, type, to, type,
+	        code[graph_next(g, 3)], type);
 }
 
 /* Sum or maximum over the last dim. */
@@ -143,10 +153,15 @@ static void graph_reduce(struct graph *g)
 	int to = graph_add(g, shape);
 	const char *type = shape_type(g, shape);
 	add_empty(g, to, shape);
-	text_add(g->out, "  %%f%d = linalg.fill ins(%%%s : f32) outs(%%e%d : %s) -> %s\n", to, sum ? "zero" : "low", to, type, type);
-	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%v%d : %s) outs(%%f%d : %s) {\n  ^bb0(%%a: f32, %%o: f32):\n    %%r = %s %%a, %%o : f32\n    linalg.yield %%r : f32\n  } -> %s\n",
-	         to, map_identity(g, rank, rank), map_identity(g, rank, rank - 1), iterators(g, rank - 1, 1), from, shape_type(g, g->shape[from]), to, type,
-	         sum ? "arith.addf" : "arith.maximumf", type);
+	text_add(g->out, "  %%f%d = linalg.fill ins(%%%s : f32) outs(%%e%d : %s) -> %s\n", to,
+	        sum ? "zero" : "low", to, type, type);
+	text_add(g->out,
+	        "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%v%d : %s) "
+	        "outs(%%f%d : %s) {\n  ^bb0(%%a: f32, %%o: f32):\n    %%r = %s %%a, %%o : f32\n    "
+	        "linalg.yield %%r : f32\n  } -> %s\n",
+	        to, map_identity(g, rank, rank), map_identity(g, rank, rank - 1),
+	        iterators(g, rank - 1, 1), from, shape_type(g, g->shape[from]), to, type,
+	        sum ? "arith.addf" : "arith.maximumf", type);
 }
 
 /* A new last dim by broadcast, times a row of numbers that is an index. */
@@ -160,10 +175,17 @@ static void graph_broadcast(struct graph *g)
 	int to = graph_add(g, shape), rank = shape.rank;
 	const char *type = shape_type(g, shape);
 	add_empty(g, to, shape);
-	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%v%d : %s) outs(%%e%d : %s) {\n  ^bb0(%%a: f32, %%o: f32):\n", to,
-	         map_identity(g, rank, rank - 1), map_identity(g, rank, rank), iterators(g, rank, 0), from, shape_type(g, g->shape[from]), to, type);
+	text_add(g->out,
+	        "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%v%d : %s) "
+	        "outs(%%e%d : %s) {\n  ^bb0(%%a: f32, %%o: f32):\n",
+	        to, map_identity(g, rank, rank - 1), map_identity(g, rank, rank),
+	        iterators(g, rank, 0), from, shape_type(g, g->shape[from]), to, type);
 	if (graph_next(g, 2))
-		text_add(g->out, "    %%i = linalg.index %d : index\n    %%c = arith.index_cast %%i : index to i64\n    %%f = arith.sitofp %%c : i64 to f32\n    %%r = arith.addf %%a, %%f : f32\n    linalg.yield %%r : f32\n", (int)graph_next(g, (uint64_t)rank));
+		text_add(g->out,
+		        "    %%i = linalg.index %d : index\n    %%c = arith.index_cast %%i : index "
+		        "to i64\n    %%f = arith.sitofp %%c : i64 to f32\n    %%r = arith.addf "
+		        "%%a, %%f : f32\n    linalg.yield %%r : f32\n",
+		        (int)graph_next(g, (uint64_t)rank));
 	else
 		text_add(g->out, "    linalg.yield %%a : f32\n");
 	text_add(g->out, "  } -> %s\n", type);
@@ -172,7 +194,7 @@ static void graph_broadcast(struct graph *g)
 static void graph_transpose(struct graph *g)
 {
 	int from = graph_pick(g);
-	struct shape shape = g->shape[from], order = {.rank = shape.rank};
+	struct shape shape = g->shape[from], order = { .rank = shape.rank };
 	for (int r = 0; r < shape.rank; r++)
 		order.extent[r] = r;
 	for (int r = shape.rank - 1; r > 0; r--) {
@@ -185,7 +207,10 @@ static void graph_transpose(struct graph *g)
 		shape.extent[r] = g->shape[from].extent[order.extent[r]];
 	int to = graph_add(g, shape);
 	add_empty(g, to, shape);
-	text_add(g->out, "  %%v%d = linalg.transpose ins(%%v%d : %s) outs(%%e%d : %s) permutation = [%s]\n", to, from, shape_type(g, g->shape[from]), to, shape_type(g, shape), shape_dims(g, order));
+	text_add(g->out,
+	        "  %%v%d = linalg.transpose ins(%%v%d : %s) outs(%%e%d : %s) permutation = [%s]\n",
+	        to, from, shape_type(g, g->shape[from]), to, shape_type(g, shape),
+	        shape_dims(g, order));
 }
 
 /* Cuts dim 0 in two, or joins dims 0 and 1. */
@@ -204,7 +229,8 @@ static void graph_reshape(struct graph *g)
 	if (expand)
 		shape.extent[1] = factor;
 	int to = graph_add(g, shape);
-	text_add(g->out, "  %%v%d = tensor.%s_shape %%v%d [[0, 1]", to, expand ? "expand" : "collapse", from);
+	text_add(g->out, "  %%v%d = tensor.%s_shape %%v%d [[0, 1]", to,
+	        expand ? "expand" : "collapse", from);
 	for (int r = 2; r < (expand ? shape.rank : old.rank); r++)
 		text_add(g->out, ", [%d]", r);
 	text_add(g->out, "]");
@@ -222,17 +248,20 @@ static void graph_slice(struct graph *g)
 		stride.extent[r] = 1 + (graph_next(g, 4) == 0);
 		offset.extent[r] = graph_next(g, 2) ? 0 : (int64_t)graph_next(g, (uint64_t)extent);
 		int64_t most = (extent - offset.extent[r] - 1) / stride.extent[r] + 1;
-		shape.extent[r] = graph_next(g, 4) ? most : 1 + (int64_t)graph_next(g, (uint64_t)most);
+		shape.extent[r] =
+		        graph_next(g, 4) ? most : 1 + (int64_t)graph_next(g, (uint64_t)most);
 	}
 	int to = graph_add(g, shape);
-	text_add(g->out, "  %%v%d = tensor.extract_slice %%v%d[%s] [%s] [%s] : %s to %s\n", to, from, shape_dims(g, offset), shape_dims(g, shape), shape_dims(g, stride),
-	         shape_type(g, g->shape[from]), shape_type(g, shape));
+	text_add(g->out, "  %%v%d = tensor.extract_slice %%v%d[%s] [%s] [%s] : %s to %s\n", to,
+	        from, shape_dims(g, offset), shape_dims(g, shape), shape_dims(g, stride),
+	        shape_type(g, g->shape[from]), shape_type(g, shape));
 }
 
 /* A value beside itself, or beside another that differs along one dim only. */
 static void graph_concat(struct graph *g)
 {
-	int left = graph_pick(g), right = left, dim = (int)graph_next(g, (uint64_t)g->shape[left].rank);
+	int left = graph_pick(g), right = left,
+	    dim = (int)graph_next(g, (uint64_t)g->shape[left].rank);
 	for (int tries = 0; tries < 12 && right == left; tries++) {
 		int other = graph_pick(g);
 		bool fits = g->shape[other].rank == g->shape[left].rank;
@@ -245,7 +274,9 @@ static void graph_concat(struct graph *g)
 	if (shape_elements(shape) > 400)
 		return;
 	int to = graph_add(g, shape);
-	text_add(g->out, "  %%v%d = tensor.concat dim(%d) %%v%d, %%v%d : (%s, %s) -> %s\n", to, dim, left, right, shape_type(g, g->shape[left]), shape_type(g, g->shape[right]), shape_type(g, shape));
+	text_add(g->out, "  %%v%d = tensor.concat dim(%d) %%v%d, %%v%d : (%s, %s) -> %s\n", to, dim,
+	        left, right, shape_type(g, g->shape[left]), shape_type(g, g->shape[right]),
+	        shape_type(g, shape));
 }
 
 static void graph_pad(struct graph *g)
@@ -260,17 +291,21 @@ static void graph_pad(struct graph *g)
 		shape.extent[r] += low.extent[r] + high.extent[r];
 	}
 	int to = graph_add(g, shape);
-	text_add(g->out, "  %%v%d = tensor.pad %%v%d low[%s] high[%s] {\n  ^bb0(", to, from, shape_dims(g, low), shape_dims(g, high));
+	text_add(g->out, "  %%v%d = tensor.pad %%v%d low[%s] high[%s] {\n  ^bb0(", to, from,
+	        shape_dims(g, low), shape_dims(g, high));
 	for (int r = 0; r < shape.rank; r++)
 		text_add(g->out, "%s%%i%d: index", r ? ", " : "", r);
-	text_add(g->out, "):\n    tensor.yield %%%s : f32\n  } : %s to %s\n", graph_next(g, 2) ? "zero" : "half", shape_type(g, g->shape[from]), shape_type(g, shape));
+	text_add(g->out, "):\n    tensor.yield %%%s : f32\n  } : %s to %s\n",
+	        graph_next(g, 2) ? "zero" : "half", shape_type(g, g->shape[from]),
+	        shape_type(g, shape));
 }
 
 /* A corner of a value replaced by the other corner of it. */
 static void graph_insert(struct graph *g)
 {
 	int from = graph_pick(g);
-	struct shape whole = g->shape[from], part = whole, offset = whole, ones = whole, zeros = whole;
+	struct shape whole = g->shape[from], part = whole, offset = whole, ones = whole,
+	             zeros = whole;
 	for (int r = 0; r < whole.rank; r++) {
 		part.extent[r] = 1 + (int64_t)graph_next(g, (uint64_t)whole.extent[r]);
 		offset.extent[r] = whole.extent[r] - part.extent[r];
@@ -278,8 +313,13 @@ static void graph_insert(struct graph *g)
 		zeros.extent[r] = 0;
 	}
 	int corner = graph_add(g, part), to = graph_add(g, whole);
-	text_add(g->out, "  %%v%d = tensor.extract_slice %%v%d[%s] [%s] [%s] : %s to %s\n", corner, from, shape_dims(g, zeros), shape_dims(g, part), shape_dims(g, ones), shape_type(g, whole), shape_type(g, part));
-	text_add(g->out, "  %%v%d = tensor.insert_slice %%v%d into %%v%d[%s] [%s] [%s] : %s into %s\n", to, corner, from, shape_dims(g, offset), shape_dims(g, part), shape_dims(g, ones), shape_type(g, part), shape_type(g, whole));
+	text_add(g->out, "  %%v%d = tensor.extract_slice %%v%d[%s] [%s] [%s] : %s to %s\n", corner,
+	        from, shape_dims(g, zeros), shape_dims(g, part), shape_dims(g, ones),
+	        shape_type(g, whole), shape_type(g, part));
+	text_add(g->out,
+	        "  %%v%d = tensor.insert_slice %%v%d into %%v%d[%s] [%s] [%s] : %s into %s\n", to,
+	        corner, from, shape_dims(g, offset), shape_dims(g, part), shape_dims(g, ones),
+	        shape_type(g, part), shape_type(g, whole));
 }
 
 /* Sums of windows over dim 0: o[i, …] = Σ k  v[i + k, …] * w[k]. */
@@ -294,12 +334,17 @@ static void graph_window(struct graph *g)
 	int to = graph_add(g, shape);
 	const char *type = shape_type(g, shape), *dims = map_dims(g, rank + 1);
 	add_empty(g, to, shape);
-	text_add(g->out, "  %%f%d = linalg.fill ins(%%zero : f32) outs(%%e%d : %s) -> %s\n", to, to, type, type);
+	text_add(g->out, "  %%f%d = linalg.fill ins(%%zero : f32) outs(%%e%d : %s) -> %s\n", to, to,
+	        type, type);
 	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%sd0 + d%d", to, dims, rank);
 	for (int r = 1; r < rank; r++)
 		text_add(g->out, ", d%d", r);
-	text_add(g->out, ")>, %sd%d)>, %s], %s} ins(%%v%d, %%window : %s, tensor<2xf32>) outs(%%f%d : %s) {\n  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%p = arith.mulf %%a, %%b : f32\n    %%r = arith.addf %%o, %%p : f32\n    linalg.yield %%r : f32\n  } -> %s\n",
-	         dims, rank, map_identity(g, rank + 1, rank), iterators(g, rank, 1), from, shape_type(g, g->shape[from]), to, type, type);
+	text_add(g->out,
+	        ")>, %sd%d)>, %s], %s} ins(%%v%d, %%window : %s, tensor<2xf32>) outs(%%f%d : %s) "
+	        "{\n  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%p = arith.mulf %%a, %%b : f32\n   "
+	        " %%r = arith.addf %%o, %%p : f32\n    linalg.yield %%r : f32\n  } -> %s\n",
+	        dims, rank, map_identity(g, rank + 1, rank), iterators(g, rank, 1), from,
+	        shape_type(g, g->shape[from]), to, type, type);
 }
 
 /* o[i, …] = v[rows[i], …] */
@@ -312,31 +357,48 @@ static void graph_gather(struct graph *g)
 	int to = graph_add(g, shape);
 	const char *type = shape_type(g, shape);
 	add_empty(g, to, shape);
-	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%rows : tensor<3xi64>) outs(%%e%d : %s) {\n  ^bb0(%%a: i64, %%o: f32):\n", to,
-	         map_identity(g, rank, 1), map_identity(g, rank, rank), iterators(g, rank, 0), to, type);
+	text_add(g->out,
+	        "  %%v%d = linalg.generic {indexing_maps = [%s, %s], %s} ins(%%rows : "
+	        "tensor<3xi64>) outs(%%e%d : %s) {\n  ^bb0(%%a: i64, %%o: f32):\n",
+	        to, map_identity(g, rank, 1), map_identity(g, rank, rank), iterators(g, rank, 0),
+	        to, type);
 	bool computed = graph_next(g, 2);
 	if (computed)
-		text_add(g->out, "    %%two = arith.constant 2 : i64\n    %%h = arith.divsi %%a, %%two : i64\n");
+		text_add(g->out,
+		        "    %%two = arith.constant 2 : i64\n    %%h = arith.divsi %%a, %%two : "
+		        "i64\n");
 	text_add(g->out, "    %%i0 = arith.index_cast %%%s : i64 to index\n", computed ? "h" : "a");
 	for (int r = 1; r < rank; r++)
 		text_add(g->out, "    %%i%d = linalg.index %d : index\n", r, r);
 	text_add(g->out, "    %%r = tensor.extract %%v%d[", from);
 	for (int r = 0; r < rank; r++)
 		text_add(g->out, "%s%%i%d", r ? ", " : "", r);
-	text_add(g->out, "] : %s\n    linalg.yield %%r : f32\n  } -> %s\n", shape_type(g, g->shape[from]), type);
+	text_add(g->out, "] : %s\n    linalg.yield %%r : f32\n  } -> %s\n",
+	        shape_type(g, g->shape[from]), type);
 }
 
 /* Text of a model with up to `steps` operations; its results are the last values. */
 static inline void random_graph(uint64_t seed, int steps, struct text *out)
 {
 	static void (*const step[])(struct graph *) = {
-		graph_unary, graph_binary, graph_binary, graph_reduce, graph_broadcast, graph_transpose, graph_reshape,
-		graph_slice, graph_concat, graph_pad, graph_insert, graph_window, graph_gather,
+		graph_unary,
+		graph_binary,
+		graph_binary,
+		graph_reduce,
+		graph_broadcast,
+		graph_transpose,
+		graph_reshape,
+		graph_slice,
+		graph_concat,
+		graph_pad,
+		graph_insert,
+		graph_window,
+		graph_gather,
 	};
-	struct graph g = {.state = seed * 0x9E3779B97F4A7C15u + 1, .out = out, .arguments = 3};
+	struct graph g = { .state = seed * 0x9E3779B97F4A7C15u + 1, .out = out, .arguments = 3 };
 	struct text body = text_new(out->arena), *whole = out;
 	for (int i = 0; i < g.arguments; i++) {
-		struct shape shape = {.rank = 1 + (int)graph_next(&g, 3)};
+		struct shape shape = { .rank = 1 + (int)graph_next(&g, 3) };
 		for (int r = 0; r < shape.rank; r++)
 			shape.extent[r] = 2 + (int64_t)graph_next(&g, 5);
 		graph_add(&g, shape);
@@ -351,7 +413,10 @@ static inline void random_graph(uint64_t seed, int steps, struct text *out)
 	text_add(whole, ") -> (");
 	for (int i = 0; i < results; i++)
 		text_add(whole, "%s%s", i ? ", " : "", shape_type(&g, g.shape[g.values - 1 - i]));
-	text_add(whole, ") {\n  %%zero = arith.constant 0.0 : f32\n  %%half = arith.constant 0.5 : f32\n  %%low = arith.constant 0xFF800000 : f32\n%s  return ", body.data ? body.data : "");
+	text_add(whole,
+	        ") {\n  %%zero = arith.constant 0.0 : f32\n  %%half = arith.constant 0.5 : f32\n  "
+	        "%%low = arith.constant 0xFF800000 : f32\n%s  return ",
+	        body.data ? body.data : "");
 	for (int i = 0; i < results; i++)
 		text_add(whole, "%s%%v%d", i ? ", " : "", g.values - 1 - i);
 	text_add(whole, " : ");

@@ -11,7 +11,7 @@ struct fixture {
 	struct guard guard;
 	struct diag diag;
 	struct module *module;
-	struct graph random;      /* only its numbers */
+	struct graph random; /* only its numbers */
 };
 
 static inline struct fixture *begin(uint64_t seed)

@@ -1,5 +1,6 @@
-/* Converters between random types, lowered to processes: the words that come out, in their order, are those of the reader's type by its definition, and those of
- * the evaluator; the buffer is as large as walk_reorder says. */
+/* Converters between random types, lowered to processes: the words that come out, in their
+ * order, are those of the reader's type by its definition, and those of the evaluator; the
+ * buffer is as large as walk_reorder says. */
 #include "convert_case.h"
 #include "lowering/lowering_passes.h"
 #include "predict/resource.h"
@@ -9,22 +10,32 @@
 #include "itensor/element_sequence.h"
 
 /* The definition: tiles at map(i * step), a tile row-major. */
-static void expect_words(struct fixture *f, const struct type *tensor, const struct type *stream, const float *words, uint64_t seed)
+static void expect_words(struct fixture *f, const struct type *tensor, const struct type *stream,
+        const float *words, uint64_t seed)
 {
 	struct walk walk = itensor_walk(f->arena, stream);
-	int64_t *counter = ARENA_ARRAY(f->arena, int64_t, walk.loops + 1), offset[CONVERT_RANK + 1], lanes = stream_lanes(stream), w = 0;
+	int64_t *counter = ARENA_ARRAY(f->arena, int64_t, walk.loops + 1);
+	int64_t offset[CONVERT_RANK + 1];
+	int64_t lanes = stream_lanes(stream);
+	int64_t w = 0;
 	do {
 		walk_at(walk, counter, offset);
 		for (int64_t lane = 0; lane < lanes; lane++, w++) {
-			int64_t rest = lane, at[CONVERT_RANK + 1], address = 0;
+			int64_t rest = lane;
+			int64_t at[CONVERT_RANK + 1];
+			int64_t address = 0;
 			for (int r = walk.rank - 1; r >= 0; r--) {
 				at[r] = offset[r] + rest % walk.tile[r];
 				rest /= walk.tile[r];
 			}
 			for (int r = 0; r < walk.rank; r++)
-				address = walk.rank == tensor->rank ? address * tensor->shape[r] + at[r] : at[0];
+				address = walk.rank == tensor->rank
+				        ? address * tensor->shape[r] + at[r]
+				        : at[0];
 			if (words[w] != (float)address)
-				fail_msg("seed %d: element %d is %g, not %d: %s of %s", (int)seed, (int)w, (double)words[w], (int)address, stream->text, tensor->text);
+				fail_msg("seed %d: element %d is %g, not %d: %s of %s", (int)seed,
+				        (int)w, (double)words[w], (int)address, stream->text,
+				        tensor->text);
 		}
 	} while (walk_next(walk, counter));
 	assert_int_equal(w, stream_elements(stream));
@@ -34,18 +45,25 @@ static int64_t block_words(const struct module *module)
 {
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_BLOCK_CHANNEL)
-			return type_elements(op->result[0]->type->element) * (op->result[0]->type->element->element->kind == TYPE_VECTOR ? type_elements(op->result[0]->type->element->element) : 1);
+			return type_elements(op->result[0]->type->element) *
+			        (op->result[0]->type->element->element->kind == TYPE_VECTOR
+			                        ? type_elements(
+			                                  op->result[0]->type->element->element)
+			                        : 1);
 	return -1;
 }
 
 /* The same pair through a ring instead, where that is better. */
-static bool run_ring(struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
+static bool run_ring(
+        struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
 {
 	struct line_buffer line_buffer = line_buffer_between(f->arena, pair.from, pair.to);
-	struct tensor before, after;
+	struct tensor before;
+	struct tensor after;
 	if (!line_buffer_is_better(&line_buffer, &pair.box))
 		return false;
-	pair.box = (struct box){.elements = line_buffer.words * stream_lanes(pair.from), .halves = 1};
+	pair.box = (struct box){ .elements = line_buffer.words * stream_lanes(pair.from),
+		.halves = 1 };
 	pair.line_buffer = true;
 	run_pair(f, seed, &pair, &before, &after);
 	assert_memory_equal(wanted->data, before.data, tensor_bytes(before.type));
@@ -55,9 +73,11 @@ static bool run_ring(struct fixture *f, uint64_t seed, struct convert_pair pair,
 }
 
 /* The same pair through memory. */
-static bool run_cut(struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
+static bool run_cut(
+        struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
 {
-	struct tensor before, after;
+	struct tensor before;
+	struct tensor after;
 	if (!pair.line_buffer)
 		pair.box = box_between(f->arena, pair.tensor, pair.from, pair.to, 0);
 	if (pair.box.why)
@@ -65,7 +85,8 @@ static bool run_cut(struct fixture *f, uint64_t seed, struct convert_pair pair, 
 	pair.spilled = true;
 	run_pair(f, seed, &pair, &before, &after);
 	if (memcmp(wanted->data, after.data, tensor_bytes(after.type)))
-		fail_msg("seed %d: %s to %s through memory", (int)seed, pair.from->text, pair.to->text);
+		fail_msg("seed %d: %s to %s through memory", (int)seed, pair.from->text,
+		        pair.to->text);
 	return true;
 }
 
@@ -74,13 +95,21 @@ static void test_random_pairs(void **state)
 	(void)state;
 	const char *mode = getenv("STC_TEST_MODE");
 	uint64_t count = mode && !strcmp(mode, "long") ? 20000 : 600;
-	int shared = 0, words = 0, runs = 0, parts = 0, rings = 0, cuts = 0, agains = 0;
+	int shared = 0;
+	int words = 0;
+	int runs = 0;
+	int parts = 0;
+	int rings = 0;
+	int cuts = 0;
+	int agains = 0;
 	for (uint64_t seed = 1; seed <= count; seed++) {
 		struct fixture *f = begin(seed);
 		struct convert_pair pair = convert_random(&f->random, f->module);
 		if (pair.box.why)
-			fail_msg("seed %d: %s: %s to %s", (int)seed, pair.box.why, pair.from->text, pair.to->text);
-		struct tensor before, after;
+			fail_msg("seed %d: %s: %s to %s", (int)seed, pair.box.why, pair.from->text,
+			        pair.to->text);
+		struct tensor before;
+		struct tensor after;
 		struct module *module = run_pair(f, seed, &pair, &before, &after);
 		int64_t again = replay_elements(module);
 		if (again < 0)
@@ -89,33 +118,49 @@ static void test_random_pairs(void **state)
 		agains += again > 0;
 		expect_words(f, pair.tensor, pair.to, before.data, seed);
 		assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
-		struct walk from = walk_normal(f->arena, itensor_walk(f->arena, pair.from)), to = walk_normal(f->arena, itensor_walk(f->arena, pair.to));
+		struct walk from = walk_normal(f->arena, itensor_walk(f->arena, pair.from));
+		struct walk to = walk_normal(f->arena, itensor_walk(f->arena, pair.to));
 		struct reorder reorder = walk_reorder(f->arena, from, to);
 		parts += reorder.why != NULL;
 		if (!reorder.why && from.rank == to.rank)
-			assert_int_equal(type_packed_bytes(type_scalar(pair.tensor), pair.box.elements * pair.box.halves), reorder.bytes);
+			assert_int_equal(type_packed_bytes(type_scalar(pair.tensor),
+			                         pair.box.elements * pair.box.halves),
+			        reorder.bytes);
 		shared += pair.box.shared > 0;
 		int64_t word = box_word(&pair.box);
 		words += word > 1;
-		runs += word > 1 && word < (pair.box.fill.lanes > pair.box.drain.lanes ? pair.box.fill.lanes : pair.box.drain.lanes);
+		runs += word > 1 &&
+		        word < (pair.box.fill.lanes > pair.box.drain.lanes ? pair.box.fill.lanes
+		                                                           : pair.box.drain.lanes);
 		rings += run_ring(f, seed, pair, &before);
 		cuts += run_cut(f, seed, pair, &before);
 		end(f);
 	}
-	print_message("%d pairs, %d with shared loops, %d in words, %d of which in parts of a side's, %d of other data or addresses, %d in rings, %d through memory, %d sent again\n", (int)count, shared, words, runs, parts, rings, cuts, agains);
-	assert_true(shared > (int)count / 10 && words > (int)count / 20 && runs > (int)count / 40 && parts > (int)count / 20 && rings > (int)count / 40 && cuts > (int)count / 2 && agains > (int)count / 60);
+	print_message(
+	        "%d pairs, %d with shared loops, %d in words, %d of which in parts of a side's, %d "
+	        "of other data or addresses, %d in rings, %d through memory, %d sent again\n",
+	        (int)count, shared, words, runs, parts, rings, cuts, agains);
+	assert_true(shared > (int)count / 10 && words > (int)count / 20 && runs > (int)count / 40 &&
+	        parts > (int)count / 20 && rings > (int)count / 40 && cuts > (int)count / 2 &&
+	        agains > (int)count / 60);
 }
 
 /* Overlapping tiles: k - 1 rows and k words of each channel are held, not the tensor. */
 static void test_windows(void **state)
 {
 	(void)state;
-	int streams = 0, exact = 0;
+	int streams = 0;
+	int exact = 0;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct fixture *f = begin(seed);
-		int64_t k = convert_number(&f->random, 1, 4), stride = convert_number(&f->random, 1, k), channels = convert_number(&f->random, 1, 3), times = convert_number(&f->random, 1, 3);
-		struct convert_pair pair = convert_window(&f->random, f->module, k, stride, channels, times);
-		if (pair.box.why) {                   /* a word is read before the iterations of its position could take it */
+		int64_t k = convert_number(&f->random, 1, 4);
+		int64_t stride = convert_number(&f->random, 1, k);
+		int64_t channels = convert_number(&f->random, 1, 3);
+		int64_t times = convert_number(&f->random, 1, 3);
+		struct convert_pair pair =
+		        convert_window(&f->random, f->module, k, stride, channels, times);
+		/* a word is read before the iterations of its position could take it */
+		if (pair.box.why) {
 			assert_string_equal(pair.box.why, "it does not stream");
 			end(f);
 			continue;
@@ -123,7 +168,8 @@ static void test_windows(void **state)
 		int64_t most = ((k - 1) * pair.tensor->shape[1] + k) * pair.tensor->shape[2];
 		assert_true(pair.box.elements <= most);
 		exact += pair.box.elements == most;
-		struct tensor before, after;
+		struct tensor before;
+		struct tensor after;
 		run_pair(f, seed, &pair, &before, &after);
 		expect_words(f, pair.tensor, pair.to, before.data, seed);
 		if (memcmp(before.data, after.data, tensor_bytes(after.type)))
@@ -132,7 +178,9 @@ static void test_windows(void **state)
 		streams++;
 		end(f);
 	}
-	print_message("%d of 300 windows in a ring, %d of them of k - 1 rows and k words, the others smaller\n", streams, exact);
+	print_message("%d of 300 windows in a ring, %d of them of k - 1 rows and k words, the "
+	              "others smaller\n",
+	        streams, exact);
 	assert_true(streams > 200 && exact > 50);
 }
 
@@ -141,9 +189,13 @@ static void test_rectangle(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){8, 8}, type_float(f->module, 32));
-	struct convert_order from = {3, {2, 8, 4}, {4, 1, 1}, {0, 0}, {1, 0, 1}}, to = {3, {2, 4, 8}, {4, 1, 1}, {0, 0}, {1, 1, 0}};
-	struct box box = box_between(f->arena, tensor, convert_type(f->module, tensor, &from, 1, 1, false), convert_type(f->module, tensor, &to, 1, 1, true), BOX_LEAST);
+	const struct type *tensor = type_shaped(
+	        f->module, TYPE_TENSOR, 2, (int64_t[]){ 8, 8 }, type_float(f->module, 32));
+	struct convert_order from = { 3, { 2, 8, 4 }, { 4, 1, 1 }, { 0, 0 }, { 1, 0, 1 } };
+	struct convert_order to = { 3, { 2, 4, 8 }, { 4, 1, 1 }, { 0, 0 }, { 1, 1, 0 } };
+	struct box box =
+	        box_between(f->arena, tensor, convert_type(f->module, tensor, &from, 1, 1, false),
+	                convert_type(f->module, tensor, &to, 1, 1, true), BOX_LEAST);
 	assert_null(box.why);
 	assert_int_equal(box.shared, 1);
 	assert_int_equal(box.elements, 32);
@@ -153,29 +205,44 @@ static void test_rectangle(void **state)
 #define TOKENS 8
 #define COLUMNS 256
 
-/* [columns / lanes] of every token: words of so many columns of a token, all tokens before the next columns. */
+/* [columns / lanes] of every token: words of so many columns of a token, all tokens before the
+ * next columns. */
 static const struct type *token_words(struct fixture *f, int64_t lanes)
 {
-	static const struct run_time_trip tokens = {.symbol = "n", .tile = 1, .most = TOKENS};
-	const struct run_time_trip *run_time[2] = {NULL, &tokens};
-	int64_t shape[2] = {1, lanes}, trip[2] = {COLUMNS / lanes, TOKENS}, step[2] = {lanes, 1}, rows[6] = {0, 1, 0, 1, 0, 0};
-	return type_canonical(f->module, type_shaped(f->module, TYPE_VECTOR, 2, shape, type_float(f->module, 32)), 2, arena_copy(f->arena, trip, sizeof trip),
-			      arena_copy(f->arena, run_time, sizeof run_time), arena_copy(f->arena, step, sizeof step), 2, arena_copy(f->arena, rows, sizeof rows));
+	static const struct run_time_trip tokens = { .symbol = "n", .tile = 1, .most = TOKENS };
+	const struct run_time_trip *run_time[2] = { NULL, &tokens };
+	int64_t shape[2] = { 1, lanes };
+	int64_t trip[2] = { COLUMNS / lanes, TOKENS };
+	int64_t step[2] = { lanes, 1 };
+	int64_t rows[6] = { 0, 1, 0, 1, 0, 0 };
+	return type_canonical(f->module,
+	        type_shaped(f->module, TYPE_VECTOR, 2, shape, type_float(f->module, 32)), 2,
+	        arena_copy(f->arena, trip, sizeof trip),
+	        arena_copy(f->arena, run_time, sizeof run_time),
+	        arena_copy(f->arena, step, sizeof step), 2,
+	        arena_copy(f->arena, rows, sizeof rows));
 }
 
-/* Moves a launch of `count` tokens through one side, box after box; what passes are the numbers of the words in `order`, which `kept` holds between. */
-static int64_t pass_boxes(const struct box *box, const struct box_side *side, int64_t count, int64_t (*kept)[TOKENS * COLUMNS], int64_t *words, bool fill)
+/* Moves a launch of `count` tokens through one side, box after box; what passes are the numbers
+ * of the words in `order`, which `kept` holds between. */
+static int64_t pass_boxes(const struct box *box, const struct box_side *side, int64_t count,
+        int64_t (*kept)[TOKENS * COLUMNS], int64_t *words, bool fill)
 {
-	int64_t at[8] = {0}, number = 0, turn = 0;
+	int64_t at[8] = { 0 };
+	int64_t number = 0;
+	int64_t turn = 0;
 	for (bool more = true; more;) {
-		int64_t place = side->first, trip = 0;
+		int64_t place = side->first;
+		int64_t trip = 0;
 		for (int l = 0; l < side->loops; l++)
 			place += at[l] * side->step[l];
 		for (int64_t lane = 0; lane < side->lanes; lane++, number++)
-			*(fill ? &kept[turn][place + side->lane[lane]] : &words[number]) = fill ? words[number] : kept[turn][place + side->lane[lane]];
+			*(fill ? &kept[turn][place + side->lane[lane]] : &words[number]) =
+			        fill ? words[number] : kept[turn][place + side->lane[lane]];
 		int l = side->loops - 1;
 		for (; l >= 0; l--) {
-			trip = side->run_time[l] ? side->trip[l] / side->run_time[l]->most * count : side->trip[l];
+			trip = side->run_time[l] ? side->trip[l] / side->run_time[l]->most * count
+			                         : side->trip[l];
 			if (++at[l] < trip)
 				break;
 			at[l] = 0;
@@ -186,24 +253,33 @@ static int64_t pass_boxes(const struct box *box, const struct box_side *side, in
 	return number;
 }
 
-/* Where few words may come in a turn of the shared loops, a box is for several turns; what comes out of it is the same. */
+/* Where few words may come in a turn of the shared loops, a box is for several turns; what comes
+ * out of it is the same. */
 static void test_boxes_of_few_words(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){TOKENS, COLUMNS}, type_float(f->module, 32));
-	struct box box = box_between(f->arena, tensor, token_words(f, 4), token_words(f, 8), BOX_LEAST);
+	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2,
+	        (int64_t[]){ TOKENS, COLUMNS }, type_float(f->module, 32));
+	struct box box =
+	        box_between(f->arena, tensor, token_words(f, 4), token_words(f, 8), BOX_LEAST);
 	assert_null(box.why);
 	assert_int_equal(box.shared, 1);
 	assert_int_equal(box.elements, 16 * 4 * TOKENS);
-	int64_t (*kept)[TOKENS * COLUMNS] = calloc(COLUMNS, sizeof *kept), in[TOKENS * COLUMNS], out[TOKENS * COLUMNS];
+	int64_t(*kept)[TOKENS * COLUMNS] = calloc(COLUMNS, sizeof *kept);
+	int64_t in[TOKENS * COLUMNS];
+	int64_t out[TOKENS * COLUMNS];
 	for (int64_t count = 1; count <= TOKENS; count++) {
-		for (int64_t n = 0; n < count * COLUMNS; n++)          /* words of four columns, all tokens before the next */
-			in[n] = n / 4 % count * COLUMNS + n / 4 / count * 4 + n % 4;
-		assert_int_equal(pass_boxes(&box, &box.fill, count, kept, in, true), count * COLUMNS);
-		assert_int_equal(pass_boxes(&box, &box.drain, count, kept, out, false), count * COLUMNS);
+		/* words of four columns, all tokens before the next */
 		for (int64_t n = 0; n < count * COLUMNS; n++)
-			assert_int_equal(out[n], n / 8 % count * COLUMNS + n / 8 / count * 8 + n % 8);
+			in[n] = n / 4 % count * COLUMNS + n / 4 / count * 4 + n % 4;
+		assert_int_equal(
+		        pass_boxes(&box, &box.fill, count, kept, in, true), count * COLUMNS);
+		assert_int_equal(
+		        pass_boxes(&box, &box.drain, count, kept, out, false), count * COLUMNS);
+		for (int64_t n = 0; n < count * COLUMNS; n++)
+			assert_int_equal(
+			        out[n], n / 8 % count * COLUMNS + n / 8 / count * 8 + n % 8);
 	}
 	free(kept);
 	end(f);
@@ -212,39 +288,58 @@ static void test_boxes_of_few_words(void **state)
 #define TILES 4
 #define TILE 4
 
-/* Rows of two heads, eight numbers each, a tile of tokens after the other; a reader that takes those of tokens first … first + tokens - 1 in every turn, in words of so many lanes. */
-static const struct type *row_words(struct fixture *f, const struct type *tensor, bool turns, int64_t first, int64_t tokens, int64_t lanes)
+/* Rows of two heads, eight numbers each, a tile of tokens after the other; a reader that takes
+ * those of tokens first … first + tokens - 1 in every turn, in words of so many lanes. */
+static const struct type *row_words(struct fixture *f, const struct type *tensor, bool turns,
+        int64_t first, int64_t tokens, int64_t lanes)
 {
-	int64_t writer[4] = {TILES, 2, TILE, 8 / lanes}, reader[4] = {TILES, 2, 3, tokens * 8 / lanes}, step[4] = {1, 1, 1, 1}, rows[5] = {0};
+	int64_t writer[4] = { TILES, 2, TILE, 8 / lanes };
+	int64_t reader[4] = { TILES, 2, 3, tokens * 8 / lanes };
+	int64_t step[4] = { 1, 1, 1, 1 };
+	int64_t rows[5] = { 0 };
 	rows[0] = turns ? 0 : TILE * 8;
 	rows[1] = TILES * TILE * 8;
 	rows[2] = turns ? 0 : 8;
 	rows[3] = lanes;
 	rows[4] = first * 8;
-	const struct type *word = type_shaped(f->module, TYPE_VECTOR, 1, &lanes, type_scalar(tensor));
+	const struct type *word =
+	        type_shaped(f->module, TYPE_VECTOR, 1, &lanes, type_scalar(tensor));
 	return type_canonical(f->module, word, 4, turns ? reader : writer, NULL, step, 1, rows);
 }
 
-/* A converter that waits for no later tile gives the own one in its place, before it is lowered and after. */
+/* A converter that waits for no later tile gives the own one in its place, before it is lowered
+ * and after. */
 static void test_causal_tiles(void **state)
 {
 	(void)state;
-	const struct { int64_t first, tokens, from, to; } cases[] = {{0, 16, 8, 16}, {0, 16, 4, 8}, {4, 8, 8, 8}, {6, 2, 8, 8}, {8, 8, 2, 8}};
+	const struct {
+		int64_t first, tokens, from, to;
+	} cases[] = { { 0, 16, 8, 16 }, { 0, 16, 4, 8 }, { 4, 8, 8, 8 }, { 6, 2, 8, 8 },
+		{ 8, 8, 2, 8 } };
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct fixture *f = begin(c);
-		struct convert_pair pair = {.tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){2, TILES * TILE * 8}, type_float(f->module, 32)), .causal = ", causal = array<i64: 4, 32>"};
-		struct tensor before, after;
+		struct convert_pair pair = { .tensor = type_shaped(f->module, TYPE_TENSOR, 2,
+			                             (int64_t[]){ 2, TILES * TILE * 8 },
+			                             type_float(f->module, 32)),
+			.causal = ", causal = array<i64: 4, 32>" };
+		struct tensor before;
+		struct tensor after;
 		pair.from = row_words(f, pair.tensor, false, 0, TILES * TILE, cases[c].from);
-		pair.to = row_words(f, pair.tensor, true, cases[c].first, cases[c].tokens, cases[c].to);
+		pair.to = row_words(
+		        f, pair.tensor, true, cases[c].first, cases[c].tokens, cases[c].to);
 		pair.box = box_between(f->arena, pair.tensor, pair.from, pair.to, 0);
 		pair.box.halves = 1;
 		run_pair(f, c, &pair, &before, &after);
 		assert_memory_equal(before.data, after.data, tensor_bytes(before.type));
 		const float *words = before.data;
 		for (int64_t n = 0, each = cases[c].tokens * 8; n < TILES * 2 * 3 * each; n++) {
-			int64_t turn = n / (6 * each), head = n / (3 * each) % 2, token = cases[c].first + n % each / 8, tile = token / TILE;
+			int64_t turn = n / (6 * each);
+			int64_t head = n / (3 * each) % 2;
+			int64_t token = cases[c].first + n % each / 8;
+			int64_t tile = token / TILE;
 			tile = tile < turn ? tile : turn;
-			assert_int_equal((int64_t)words[n], (head * TILES * TILE + tile * TILE + token % TILE) * 8 + n % 8);
+			assert_int_equal((int64_t)words[n],
+			        (head * TILES * TILE + tile * TILE + token % TILE) * 8 + n % 8);
 		}
 		end(f);
 	}
@@ -254,37 +349,54 @@ static void test_causal_tiles(void **state)
 static const struct type *parts_of(struct fixture *f, const struct type *type, int *narrow)
 {
 	int64_t lanes = stream_lanes(type);
-	const struct type *half = lanes % 2 == 0 && convert_number(&f->random, 0, 1) ? type_regroup(f->module, type, lanes / 2) : NULL;
+	const struct type *half = lanes % 2 == 0 && convert_number(&f->random, 0, 1)
+	        ? type_regroup(f->module, type, lanes / 2)
+	        : NULL;
 	*narrow += half != NULL;
 	return half ? half : type;
 }
 
-/* Several readers of one buffer, one after the other: whole tensors, or a box a turn of loops that all of them share. */
+/* Several readers of one buffer, one after the other: whole tensors, or a box a turn of loops
+ * that all of them share. */
 static void test_random_buffers(void **state)
 {
 	(void)state;
-	int shared = 0, narrow = 0;
+	int shared = 0;
+	int narrow = 0;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct fixture *f = begin(seed);
 		struct convert_writer writer = convert_random_writer(&f->random, f->module);
 		struct convert_pair pair[4];
-		int readers = (int)convert_number(&f->random, 1, 4), loops = -1;
+		int readers = (int)convert_number(&f->random, 1, 4);
+		int loops = -1;
 		for (int r = 0; r < readers; r++) {
 			bool plain = !r && convert_number(&f->random, 0, 1);
-			pair[r] = (struct convert_pair){.tensor = writer.tensor, .from = writer.type};
-			pair[r].to = plain ? parts_of(f, writer.type, &narrow) : convert_random_reader(&f->random, f->module, &writer, true);
-			pair[r].box = box_between(f->arena, writer.tensor, writer.type, pair[r].to, BOX_LEAST);
+			pair[r] = (struct convert_pair){ .tensor = writer.tensor,
+				.from = writer.type };
+			pair[r].to = plain
+			        ? parts_of(f, writer.type, &narrow)
+			        : convert_random_reader(&f->random, f->module, &writer, true);
+			pair[r].box = box_between(
+			        f->arena, writer.tensor, writer.type, pair[r].to, BOX_LEAST);
 			if (!plain)
-				loops = loops < 0 || pair[r].box.shared == loops ? pair[r].box.shared : 0;
+				loops = loops < 0 || pair[r].box.shared == loops
+				        ? pair[r].box.shared
+				        : 0;
 		}
-		pair[0].box = box_between(f->arena, writer.tensor, writer.type, pair[0].to, loops > 0 ? loops : 0);
+		pair[0].box = box_between(
+		        f->arena, writer.tensor, writer.type, pair[0].to, loops > 0 ? loops : 0);
 		struct text text = text_new(f->arena);
 		buffer_module(f->module, readers, pair, &text);
 		struct module *module = read_module(f, &text);
-		struct tensor input = counted(f, writer.tensor), before[4], after[4];
+		struct tensor input = counted(f, writer.tensor);
+		struct tensor before[4];
+		struct tensor after[4];
 		assert_true(eval_module(module, f->arena, 1, &input, before));
 		bool good = lower(f, module);
-		if (!good && loops > 0 && (strstr(messages(f), "would need another buffer") || strstr(messages(f), "a buffer of"))) {      /* the same number of loops, but other ones */
+		/* the same number of loops, but other ones */
+		if (!good && loops > 0 &&
+		        (strstr(messages(f), "would need another buffer") ||
+		                strstr(messages(f), "a buffer of"))) {
 			end(f);
 			continue;
 		}
@@ -292,16 +404,19 @@ static void test_random_buffers(void **state)
 			fail_msg("seed %d: %s", (int)seed, messages(f));
 		for (int r = 0; r < readers; r++) {
 			expect_words(f, writer.tensor, pair[r].to, before[r].data, seed);
-			assert_memory_equal(before[r].data, after[r].data, tensor_bytes(after[r].type));
+			assert_memory_equal(
+			        before[r].data, after[r].data, tensor_bytes(after[r].type));
 		}
 		shared += loops > 0;
 		end(f);
 	}
-	print_message("%d with shared loops, %d give parts of words while they are filled\n", shared, narrow);
+	print_message("%d with shared loops, %d give parts of words while they are filled\n",
+	        shared, narrow);
 	assert_true(shared > 20 && narrow > 20);
 }
 
-/* Chunks, concat, join, reassociate and a buffer: halves of every row exchanged, beside the rows of the transpose. */
+/* Chunks, concat, join, reassociate and a buffer: halves of every row exchanged, beside the rows
+ * of the transpose. */
 static void test_routes(void **state)
 {
 	(void)state;
@@ -309,38 +424,61 @@ static void test_routes(void **state)
 	struct text source = text_new(f->arena);
 	assert_true(routes_module(&source));
 	struct module *module = read_module(f, &source);
-	struct tensor input = counted(f, type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){4, 8}, type_float(f->module, 32))), result[2];
+	struct tensor input = counted(f,
+	        type_shaped(
+	                f->module, TYPE_TENSOR, 2, (int64_t[]){ 4, 8 }, type_float(f->module, 32)));
+	struct tensor result[2];
 	assert_true(eval_module(module, f->arena, 1, &input, &result[0]));
 	assert_true(lower(f, module) && eval_module(module, f->arena, 1, &input, &result[1]));
 	for (int i = 0; i < 2; i++)
-		for (int w = 0; w < 16; w++)          /* a word: two neighbours of a row, halves exchanged, then two of the reader that walks columns first */
+		/* a word: two neighbours of a row, halves exchanged, then two of the reader that
+		 * walks columns first */
+		for (int w = 0; w < 16; w++)
 			for (int lane = 0; lane < 4; lane++) {
-				int swapped = w / 4 * 8 + (w % 4 * 2 + 4) % 8 + lane, column = w % 4 * 8 + w / 4 * 2 + lane - 2;
-				assert_true(((float *)result[i].data)[w * 4 + lane] == (float)(lane < 2 ? swapped : column));
+				int swapped = w / 4 * 8 + (w % 4 * 2 + 4) % 8 + lane;
+				int column = w % 4 * 8 + w / 4 * 2 + lane - 2;
+				assert_true(((float *)result[i].data)[w * 4 + lane] ==
+				        (float)(lane < 2 ? swapped : column));
 			}
 	end(f);
 }
 
-/* A vector that is summed up, divided by the sum, multiplied by a matrix, and added to the result: three readers, each after the one before it. */
+/* A vector that is summed up, divided by the sum, multiplied by a matrix, and added to the
+ * result: three readers, each after the one before it. */
 static const char residual[] =
-	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ik = affine_map<(i, k) -> (i, k)>\n"
-	"func.func @main(%x: tensor<1024xf32>, %w: tensor<1024x1024xf32>) -> tensor<1024xf32> {\n"
-	"  %zero = arith.constant 0.0 : f32\n  %one = arith.constant 1.0 : f32\n  %e = tensor.empty() : tensor<1024xf32>\n  %s = tensor.empty() : tensor<f32>\n"
-	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>\n"
-	"  %h = linalg.generic {indexing_maps = [#i, #i], iterator_types = [\"parallel\"]} ins(%x : tensor<1024xf32>) outs(%e : tensor<1024xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
-	"  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} ins(%h : tensor<1024xf32>) outs(%fs : tensor<f32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
-	"  %n = linalg.generic {indexing_maps = [#i, #none, #i], iterator_types = [\"parallel\"]} ins(%h, %sum : tensor<1024xf32>, tensor<f32>) outs(%e : tensor<1024xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %c = arith.addf %b, %one : f32\n    %r = arith.divf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#ik, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%w, %n : tensor<1024x1024xf32>, tensor<1024xf32>) outs(%fe : tensor<1024xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %q = arith.mulf %a, %b : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
-	"  %z = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = [\"parallel\"]} ins(%y, %h : tensor<1024xf32>, tensor<1024xf32>) outs(%e : tensor<1024xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
-	"  return %z : tensor<1024xf32>\n}\n";
+        "#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> "
+        "(i)>\n#k = affine_map<(i, k) -> (k)>\n#ik = affine_map<(i, k) -> (i, k)>\n"
+        "func.func @main(%x: tensor<1024xf32>, %w: tensor<1024x1024xf32>) -> tensor<1024xf32> {\n"
+        "  %zero = arith.constant 0.0 : f32\n  %one = arith.constant 1.0 : f32\n  %e = "
+        "tensor.empty() : tensor<1024xf32>\n  %s = tensor.empty() : tensor<f32>\n"
+        "  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = "
+        "linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>\n"
+        "  %h = linalg.generic {indexing_maps = [#i, #i], iterator_types = [\"parallel\"]} ins(%x "
+        ": tensor<1024xf32>) outs(%e : tensor<1024xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> "
+        "tensor<1024xf32>\n"
+        "  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} "
+        "ins(%h : tensor<1024xf32>) outs(%fs : tensor<f32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : "
+        "f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
+        "  %n = linalg.generic {indexing_maps = [#i, #none, #i], iterator_types = [\"parallel\"]} "
+        "ins(%h, %sum : tensor<1024xf32>, tensor<f32>) outs(%e : tensor<1024xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32, %o: f32):\n    %c = arith.addf %b, %one : f32\n    %r = "
+        "arith.divf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#ik, #k, #row], iterator_types = [\"parallel\", "
+        "\"reduction\"]} ins(%w, %n : tensor<1024x1024xf32>, tensor<1024xf32>) outs(%fe : "
+        "tensor<1024xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32, %o: f32):\n    %q = arith.mulf %a, %b : f32\n    %r = arith.addf "
+        "%o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
+        "  %z = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = [\"parallel\"]} "
+        "ins(%y, %h : tensor<1024xf32>, tensor<1024xf32>) outs(%e : tensor<1024xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r "
+        ": f32\n  } -> tensor<1024xf32>\n"
+        "  return %z : tensor<1024xf32>\n}\n";
 
 /* Numbers around 0 for all inputs. */
-static void scattered(struct fixture *f, const struct module *module, int inputs, struct tensor *input)
+static void scattered(
+        struct fixture *f, const struct module *module, int inputs, struct tensor *input)
 {
 	const struct attr *list = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs; i++) {
@@ -356,16 +494,21 @@ static struct module *streams_of(struct fixture *f, const char *text, struct pas
 	struct text source = text_new(f->arena);
 	text_add(&source, "%s", text);
 	struct module *module = read_module(f, &source);
-	*context = (struct pass_context){.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	*context = (struct pass_context){ .platform = platform_load(f->arena, &f->diag, "u55c"),
+		.choices.value = {
+		        [CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity") } };
 	for (int p = 0; module->level != LEVEL_STREAM; p++)
 		assert_true(passes[p].run(context, module));
 	return module;
 }
 
 /* From streams to processes with FIFOs, which give the same bits. */
-static void expect_processes_agree(struct fixture *f, struct module *module, struct pass_context *context, int inputs)
+static void expect_processes_agree(
+        struct fixture *f, struct module *module, struct pass_context *context, int inputs)
 {
-	struct tensor *input = ARENA_ARRAY(f->arena, struct tensor, inputs), before, after;
+	struct tensor *input = ARENA_ARRAY(f->arena, struct tensor, inputs);
+	struct tensor before;
+	struct tensor after;
 	scattered(f, module, inputs, input);
 	assert_true(eval_module(module, f->arena, inputs, input, &before));
 	for (int p = pass_first(LEVEL_STREAM); p <= pass_find("size_fifos"); p++)
@@ -384,15 +527,18 @@ static void test_buffer_is_chosen(void **state)
 	int buffers = 0;
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_BUFFER) {
-			assert_memory_equal(attr_get(op, KEY_SERVICE_ROUNDS)->integers, ((int64_t[]){0, 1, 2}), 3 * sizeof(int64_t));
+			assert_memory_equal(attr_get(op, KEY_SERVICE_ROUNDS)->integers,
+			        ((int64_t[]){ 0, 1, 2 }), 3 * sizeof(int64_t));
 			buffers++;
 		}
 	assert_int_equal(buffers, 1);
 	expect_processes_agree(f, module, &context, 2);
 	int64_t behind = 0;
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
-		if (op->code == OP_FIFO && !strncmp(attr_text_or(op, KEY_NAME, ""), "s_buffer", 8)) {
-			assert_true(op->result[0]->type->depth <= 32);      /* the vector is held once */
+		if (op->code == OP_FIFO &&
+		        !strncmp(attr_text_or(op, KEY_NAME, ""), "s_buffer", 8)) {
+			/* the vector is held once */
+			assert_true(op->result[0]->type->depth <= 32);
 			behind++;
 		}
 	assert_int_equal(behind, 3);
@@ -402,33 +548,53 @@ static void test_buffer_is_chosen(void **state)
 static bool has_process(const struct module *module, const char *name)
 {
 	for (const struct op *op = module->op->region[0]->first; op; op = op->next) {
-		const char *behind = strchr(attr_text_or(op, KEY_SYM_NAME, ""), '_');    /* a process is called pN_NAME */
+		/* a process is called pN_NAME */
+		const char *behind = strchr(attr_text_or(op, KEY_SYM_NAME, ""), '_');
 		if (behind && text_same(behind + 1, name))
 			return true;
 	}
 	return false;
 }
 
-/* A fork drops what its readers do not want: no process of its own does, whose FIFO would hold it. */
+/* A fork drops what its readers do not want: no process of its own does, whose FIFO would hold
+ * it. */
 static void test_fork_drops(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
 	struct text text = text_new(f->arena);
-	const char *all = "!stream.itensor<f32, [2, 3], [3, 1], affine_map<(d0, d1) -> (d0 + d1)>>", *part = "!stream.itensor<f32, [2, 1], [3, 1], affine_map<(d0, d1) -> (d0 + d1 + 1)>>";
-	text_add(&text, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<6xf32>):\n"
-	         "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, tensor = tensor<6xf32>} : (tensor<6xf32>) -> %s\n"
-	         "%%2:2 = \"stream.fork\"(%%1) {tensor = tensor<6xf32>} : (%s) -> (%s, %s)\n"
-	         "%%3 = \"stream.chunk\"(%%2#1) {high = array<i64: 2, 2>, low = array<i64: 0, 1>, tensor = tensor<6xf32>} : (%s) -> %s\n"
-	         "%%4 = \"stream.reassociate\"(%%3) {tensor = tensor<2xf32>} : (%s) -> !stream.itensor<f32, [2], [1], affine_map<(d0) -> (d0)>>\n"
-	         "\"stream.store\"(%%2#0) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 0>, tensor = tensor<6xf32>} : (%s) -> ()\n"
-	         "\"stream.store\"(%%4) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 1>, tensor = tensor<2xf32>} : (!stream.itensor<f32, [2], [1], affine_map<(d0) -> (d0)>>) -> ()\n"
-	         "\"func.return\"() : () -> ()\n}) {function_type = (tensor<6xf32>) -> (), stream.inputs = [{name = \"x\", role = \"input\", type = tensor<6xf32>}], "
-	         "stream.outputs = [{name = \"y\", role = \"output\", type = tensor<6xf32>}, {name = \"z\", role = \"output\", type = tensor<2xf32>}], sym_name = \"main\"} : () -> ()\n"
-	         "}) {stream.level = \"stream\"} : () -> ()\n", all, all, all, all, all, part, part, all);
+	const char *all = "!stream.itensor<f32, [2, 3], [3, 1], affine_map<(d0, d1) -> (d0 + d1)>>";
+	const char *part =
+	        "!stream.itensor<f32, [2, 1], [3, 1], affine_map<(d0, d1) -> (d0 + d1 + 1)>>";
+	text_add(&text,
+	        "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<6xf32>):\n"
+	        "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, tensor = "
+	        "tensor<6xf32>} : (tensor<6xf32>) -> %s\n"
+	        "%%2:2 = \"stream.fork\"(%%1) {tensor = tensor<6xf32>} : (%s) -> (%s, %s)\n"
+	        "%%3 = \"stream.chunk\"(%%2#1) {high = array<i64: 2, 2>, low = array<i64: 0, 1>, "
+	        "tensor = tensor<6xf32>} : (%s) -> %s\n"
+	        "%%4 = \"stream.reassociate\"(%%3) {tensor = tensor<2xf32>} : (%s) -> "
+	        "!stream.itensor<f32, [2], [1], affine_map<(d0) -> (d0)>>\n"
+	        "\"stream.store\"(%%2#0) {operand_segment_sizes = array<i32: 1, 0, 0>, result = "
+	        "array<i64: 0>, tensor = tensor<6xf32>} : (%s) -> ()\n"
+	        "\"stream.store\"(%%4) {operand_segment_sizes = array<i32: 1, 0, 0>, result = "
+	        "array<i64: 1>, tensor = tensor<2xf32>} : (!stream.itensor<f32, [2], [1], "
+	        "affine_map<(d0) -> (d0)>>) -> ()\n"
+	        "\"func.return\"() : () -> ()\n}) {function_type = (tensor<6xf32>) -> (), "
+	        "stream.inputs = [{name = \"x\", role = \"input\", type = tensor<6xf32>}], "
+	        "stream.outputs = [{name = \"y\", role = \"output\", type = tensor<6xf32>}, {name "
+	        "= \"z\", role = \"output\", type = tensor<2xf32>}], sym_name = \"main\"} : () -> "
+	        "()\n"
+	        "}) {stream.level = \"stream\"} : () -> ()\n",
+	        all, all, all, all, all, part, part, all);
 	struct module *module = read_module(f, &text);
-	struct tensor input = counted(f, type_shaped(f->module, TYPE_TENSOR, 1, (int64_t[]){6}, type_float(f->module, 32))), before[2], after[2];
-	assert_true(eval_module(module, f->arena, 1, &input, before) && lower(f, module) && eval_module(module, f->arena, 1, &input, after));
+	struct tensor input = counted(f,
+	        type_shaped(
+	                f->module, TYPE_TENSOR, 1, (int64_t[]){ 6 }, type_float(f->module, 32)));
+	struct tensor before[2];
+	struct tensor after[2];
+	assert_true(eval_module(module, f->arena, 1, &input, before) && lower(f, module) &&
+	        eval_module(module, f->arena, 1, &input, after));
 	assert_false(has_process(module, "chunk"));
 	for (int i = 0; i < 2; i++) {
 		assert_memory_equal(before[i].data, after[i].data, tensor_bytes(after[i].type));
@@ -437,23 +603,39 @@ static void test_fork_drops(void **state)
 	end(f);
 }
 
-/* tanh, a product that holds all its sums because the vector comes once, and a norm of it that is multiplied and added to it. */
+/* tanh, a product that holds all its sums because the vector comes once, and a norm of it that
+ * is multiplied and added to it. */
 static const char on_chip_bytes[] =
-	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ki = affine_map<(i, k) -> (k, i)>\n"
-	"func.func @main(%x: tensor<512xf32>, %w: tensor<512x512xf32>, %b: tensor<512xf32>) -> tensor<512xf32> {\n"
-	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<512xf32>\n  %s = tensor.empty() : tensor<f32>\n"
-	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<512xf32>) -> tensor<512xf32>\n"
-	"  %h = linalg.generic {indexing_maps = [#i, #i], iterator_types = [\"parallel\"]} ins(%x : tensor<512xf32>) outs(%e : tensor<512xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
-	"  %y0 = linalg.generic {indexing_maps = [#ki, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%w, %h : tensor<512x512xf32>, tensor<512xf32>) outs(%fe : tensor<512xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = [\"parallel\"]} ins(%y0, %b : tensor<512xf32>, tensor<512xf32>) outs(%e : tensor<512xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.addf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
-	"  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} ins(%y : tensor<512xf32>) outs(%fs : tensor<f32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
-	"  %n = linalg.generic {indexing_maps = [#i, #none, #i], iterator_types = [\"parallel\"]} ins(%y, %sum : tensor<512xf32>, tensor<f32>) outs(%e : tensor<512xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.divf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
-	"  return %n : tensor<512xf32>\n}\n";
+        "#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> "
+        "(i)>\n#k = affine_map<(i, k) -> (k)>\n#ki = affine_map<(i, k) -> (k, i)>\n"
+        "func.func @main(%x: tensor<512xf32>, %w: tensor<512x512xf32>, %b: tensor<512xf32>) -> "
+        "tensor<512xf32> {\n"
+        "  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<512xf32>\n  %s = "
+        "tensor.empty() : tensor<f32>\n"
+        "  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = "
+        "linalg.fill ins(%zero : f32) outs(%e : tensor<512xf32>) -> tensor<512xf32>\n"
+        "  %h = linalg.generic {indexing_maps = [#i, #i], iterator_types = [\"parallel\"]} ins(%x "
+        ": tensor<512xf32>) outs(%e : tensor<512xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> "
+        "tensor<512xf32>\n"
+        "  %y0 = linalg.generic {indexing_maps = [#ki, #k, #row], iterator_types = [\"parallel\", "
+        "\"reduction\"]} ins(%w, %h : tensor<512x512xf32>, tensor<512xf32>) outs(%fe : "
+        "tensor<512xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf "
+        "%o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = [\"parallel\"]} "
+        "ins(%y0, %b : tensor<512xf32>, tensor<512xf32>) outs(%e : tensor<512xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.addf %a, %c : f32\n    linalg.yield %r "
+        ": f32\n  } -> tensor<512xf32>\n"
+        "  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} "
+        "ins(%y : tensor<512xf32>) outs(%fs : tensor<f32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : "
+        "f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
+        "  %n = linalg.generic {indexing_maps = [#i, #none, #i], iterator_types = [\"parallel\"]} "
+        "ins(%y, %sum : tensor<512xf32>, tensor<f32>) outs(%e : tensor<512xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.divf %a, %c : f32\n    linalg.yield %r "
+        ": f32\n  } -> tensor<512xf32>\n"
+        "  return %n : tensor<512xf32>\n}\n";
 
 static void count_accumulator_drains(struct op *op, void *context)
 {
@@ -462,7 +644,8 @@ static void count_accumulator_drains(struct op *op, void *context)
 	*served += op->code == OP_BUFFER && is_drained_by_writer(f->arena, op);
 }
 
-/* Sums that are held until the last term are the buffer of those who read them: one array, and the norm's two passes. */
+/* Sums that are held until the last term are the buffer of those who read them: one array, and
+ * the norm's two passes. */
 static void test_sums_are_the_buffer(void **state)
 {
 	(void)state;
@@ -470,37 +653,62 @@ static void test_sums_are_the_buffer(void **state)
 	struct pass_context context;
 	struct module *module = streams_of(f, on_chip_bytes, &context);
 	int served = 0;
-	ir_walk(module_main(module)->region[0], count_accumulator_drains, (void *[]){f, &served});
+	ir_walk(module_main(module)->region[0], count_accumulator_drains, (void *[]){ f, &served });
 	assert_int_equal(served, 1);
 	expect_processes_agree(f, module, &context, 3);
 	assert_false(has_process(module, "buffer"));
 	end(f);
 }
 
-/* Two layers: rows over what is left of them without the sums of their squares, a product, tanh, a product back, and the rows added.  The second product holds all its sums. */
-#define HEAD(wide) \
-	"#ij = affine_map<(i, j) -> (i, j)>\n#i = affine_map<(i, j) -> (i)>\n" \
-	"func.func @main(%h0: tensor<16x128xf32>, %v0: tensor<128x1024xf32>, %w0: tensor<1024x128xf32>, %v1: tensor<128x" wide "xf32>, %w1: tensor<" wide "x128xf32>) -> tensor<16x128xf32> {\n" \
-	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<16x128xf32>\n  %u1024 = tensor.empty() : tensor<16x1024xf32>\n  %u512 = tensor.empty() : tensor<16x512xf32>\n  %s = tensor.empty() : tensor<16xf32>\n" \
-	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n" \
-	"  %fu1024 = linalg.fill ins(%zero : f32) outs(%u1024 : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n" \
-	"  %fu512 = linalg.fill ins(%zero : f32) outs(%u512 : tensor<16x512xf32>) -> tensor<16x512xf32>\n"
-#define LAYER(l, next, wide) \
-	"  %s" l " = linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%h" l " : tensor<16x128xf32>) outs(%fs : tensor<16xf32>) {\n" \
-	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<16xf32>\n" \
-	"  %c" l " = linalg.generic {indexing_maps = [#ij, #i, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%h" l ", %s" l " : tensor<16x128xf32>, tensor<16xf32>) outs(%fs : tensor<16xf32>) {\n" \
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %q = arith.subf %a, %b : f32\n    %t = arith.mulf %q, %q : f32\n    %r = arith.addf %o, %t : f32\n    linalg.yield %r : f32\n  } -> tensor<16xf32>\n" \
-	"  %n" l " = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%h" l ", %c" l " : tensor<16x128xf32>, tensor<16xf32>) outs(%e : tensor<16x128xf32>) {\n" \
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.divf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<16x128xf32>\n" \
-	"  %p" l " = linalg.matmul ins(%n" l ", %v" l " : tensor<16x128xf32>, tensor<128x" wide "xf32>) outs(%fu" wide " : tensor<16x" wide "xf32>) -> tensor<16x" wide "xf32>\n" \
-	"  %t" l " = linalg.tanh ins(%p" l " : tensor<16x" wide "xf32>) outs(%u" wide " : tensor<16x" wide "xf32>) -> tensor<16x" wide "xf32>\n" \
-	"  %d" l " = linalg.matmul ins(%t" l ", %w" l " : tensor<16x" wide "xf32>, tensor<" wide "x128xf32>) outs(%fe : tensor<16x128xf32>) -> tensor<16x128xf32>\n" \
-	"  %h" next " = linalg.add ins(%d" l ", %h" l " : tensor<16x128xf32>, tensor<16x128xf32>) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n"
+/* Two layers: rows over what is left of them without the sums of their squares, a product, tanh,
+ * a product back, and the rows added.  The second product holds all its sums. */
+#define HEAD(wide)                                                                                 \
+	"#ij = affine_map<(i, j) -> (i, j)>\n#i = affine_map<(i, j) -> (i)>\n"                     \
+	"func.func @main(%h0: tensor<16x128xf32>, %v0: tensor<128x1024xf32>, %w0: "                \
+	"tensor<1024x128xf32>, %v1: tensor<128x" wide "xf32>, %w1: tensor<" wide                   \
+	"x128xf32>) -> tensor<16x128xf32> {\n"                                                     \
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<16x128xf32>\n  "       \
+	"%u1024 = tensor.empty() : tensor<16x1024xf32>\n  %u512 = tensor.empty() : "               \
+	"tensor<16x512xf32>\n  %s = tensor.empty() : tensor<16xf32>\n"                             \
+	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>\n  %fe " \
+	"= linalg.fill ins(%zero : f32) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n"     \
+	"  %fu1024 = linalg.fill ins(%zero : f32) outs(%u1024 : tensor<16x1024xf32>) -> "          \
+	"tensor<16x1024xf32>\n"                                                                    \
+	"  %fu512 = linalg.fill ins(%zero : f32) outs(%u512 : tensor<16x512xf32>) -> "             \
+	"tensor<16x512xf32>\n"
+#define LAYER(l, next, wide)                                                                       \
+	"  %s" l " = linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", "  \
+	"\"reduction\"]} ins(%h" l " : tensor<16x128xf32>) outs(%fs : tensor<16xf32>) {\n"         \
+	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q " \
+	": f32\n    linalg.yield %r : f32\n  } -> tensor<16xf32>\n"                                \
+	"  %c" l " = linalg.generic {indexing_maps = [#ij, #i, #i], iterator_types = "             \
+	"[\"parallel\", \"reduction\"]} ins(%h" l ", %s" l                                         \
+	" : tensor<16x128xf32>, tensor<16xf32>) outs(%fs : tensor<16xf32>) {\n"                    \
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %q = arith.subf %a, %b : f32\n    %t = "          \
+	"arith.mulf %q, %q : f32\n    %r = arith.addf %o, %t : f32\n    linalg.yield %r : f32\n  " \
+	"} -> tensor<16xf32>\n"                                                                    \
+	"  %n" l " = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = "            \
+	"[\"parallel\", \"parallel\"]} ins(%h" l ", %c" l                                          \
+	" : tensor<16x128xf32>, tensor<16xf32>) outs(%e : tensor<16x128xf32>) {\n"                 \
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.divf %a, %b : f32\n    linalg.yield "  \
+	"%r : f32\n  } -> tensor<16x128xf32>\n"                                                    \
+	"  %p" l " = linalg.matmul ins(%n" l ", %v" l " : tensor<16x128xf32>, tensor<128x" wide    \
+	"xf32>) outs(%fu" wide " : tensor<16x" wide "xf32>) -> tensor<16x" wide "xf32>\n"          \
+	"  %t" l " = linalg.tanh ins(%p" l " : tensor<16x" wide "xf32>) outs(%u" wide              \
+	" : tensor<16x" wide "xf32>) -> tensor<16x" wide "xf32>\n"                                 \
+	"  %d" l " = linalg.matmul ins(%t" l ", %w" l " : tensor<16x" wide "xf32>, tensor<" wide   \
+	"x128xf32>) outs(%fe : tensor<16x128xf32>) -> tensor<16x128xf32>\n"                        \
+	"  %h" next " = linalg.add ins(%d" l ", %h" l                                              \
+	" : tensor<16x128xf32>, tensor<16x128xf32>) outs(%e : tensor<16x128xf32>) -> "             \
+	"tensor<16x128xf32>\n"
 
-static const char layers[] = HEAD("1024") LAYER("0", "1", "1024") LAYER("1", "2", "1024") "  return %h2 : tensor<16x128xf32>\n}\n";
-static const char blocks[] = HEAD("512") LAYER("0", "1", "1024") LAYER("1", "2", "512") "  return %h2 : tensor<16x128xf32>\n}\n";
+static const char layers[] = HEAD("1024") LAYER("0", "1", "1024")
+        LAYER("1", "2", "1024") "  return %h2 : tensor<16x128xf32>\n}\n";
+static const char blocks[] = HEAD("512") LAYER("0", "1", "1024")
+        LAYER("1", "2", "512") "  return %h2 : tensor<16x128xf32>\n}\n";
 
-/* What a layer hands on comes from its last sums in the order that the next layer's readers want: no buffer turns it. */
+/* What a layer hands on comes from its last sums in the order that the next layer's readers
+ * want: no buffer turns it. */
 static void test_drain_order(void **state)
 {
 	(void)state;
@@ -512,7 +720,8 @@ static void test_drain_order(void **state)
 		yield = op->code == OP_FOR ? op->region[0]->last : yield;
 	assert_non_null(yield);
 	const struct op *convert = yield->operand[0]->def;
-	assert_true(convert->code == OP_CONVERT && attr_get(convert, KEY_IN_PRODUCER) && convert->operand[0]->def->code == OP_KERNEL);
+	assert_true(convert->code == OP_CONVERT && attr_get(convert, KEY_IN_PRODUCER) &&
+	        convert->operand[0]->def->code == OP_KERNEL);
 	assert_int_equal(attr_integer_or(convert, KEY_BUFFER_ELEMENTS, -1), 0);
 	assert_true(convert->operand[0]->type != convert->result[0]->type);
 	expect_processes_agree(f, module, &context, 5);
@@ -529,31 +738,35 @@ static void count_reordered(struct op *op, void *context)
 	struct turned *turned = context;
 	turned->buffers += op->code == OP_BUFFER && !is_drained_by_writer(turned->arena, op);
 	turned->served += op->code == OP_BUFFER && is_drained_by_writer(turned->arena, op);
-	turned->whole += op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0) >= 16 * 128;
+	turned->whole += op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	        attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0) >= 16 * 128;
 }
 
 static struct turned agree_and_count(struct fixture *f, const char *text)
 {
 	struct pass_context context;
 	struct module *module = streams_of(f, text, &context);
-	struct turned turned = {.arena = f->arena};
+	struct turned turned = { .arena = f->arena };
 	ir_walk(module_main(module)->region[0], count_reordered, &turned);
 	expect_processes_agree(f, module, &context, 5);
 	return turned;
 }
 
-/* What a layer hands on lies where the next layer keeps it: in the sums, whose readers are served before the next are added up.  Nothing is fed back through a ring, and the linear program knows that
- * the kernel that is first and last begins twice. */
+/* What a layer hands on lies where the next layer keeps it: in the sums, whose readers are
+ * served before the next are added up.  Nothing is fed back through a ring, and the linear
+ * program knows that the kernel that is first and last begins twice. */
 static void test_layers_share_an_array(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
 	struct pass_context context;
 	struct module *module = streams_of(f, layers, &context);
-	struct on_chip_bytes on_chip = on_chip_bytes_of_block(f->arena, module_main(module)->region[0]);
+	struct on_chip_bytes on_chip =
+	        on_chip_bytes_of_block(f->arena, module_main(module)->region[0]);
 	assert_true(!on_chip.buffers && on_chip.sums >= 16 * 128 * 4);
 	assert_true(make_processes(&context, module));
-	assert_true(!has_process(module, "buffer") && !has_process(module, "layer_enter") && !has_process(module, "layer_leave"));
+	assert_true(!has_process(module, "buffer") && !has_process(module, "layer_enter") &&
+	        !has_process(module, "layer_leave"));
 	struct fifo_network *n = fifo_collect(f->arena, &context, module);
 	int64_t *depth = ARENA_ARRAY(f->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
@@ -563,8 +776,9 @@ static void test_layers_share_an_array(void **state)
 	end(f);
 }
 
-/* Rows are in one array for all who read them, each in its own order: for sums, for a norm that works again for every block of a product, and to be added at the end.  What a layer takes lies in a
- * buffer, what a block takes from the one before in the sums there. */
+/* Rows are in one array for all who read them, each in its own order: for sums, for a norm that
+ * works again for every block of a product, and to be added at the end.  What a layer takes lies
+ * in a buffer, what a block takes from the one before in the sums there. */
 static void test_readers_have_their_orders(void **state)
 {
 	(void)state;
@@ -576,25 +790,33 @@ static void test_readers_have_their_orders(void **state)
 	end(f);
 }
 
-/* Converters of one half for several turns, and kernels behind them whose results come several times. */
+/* Converters of one half for several turns, and kernels behind them whose results come several
+ * times. */
 static void count_single(struct op *op, void *context)
 {
 	int *count = context;
-	const struct op *behind = op->code == OP_CONVERT && attr_integer_or(op, KEY_SHARED_LOOPS, 0) && attr_integer_or(op, KEY_HALVES, 2) == 1 ? op->next : NULL;
+	const struct op *behind = op->code == OP_CONVERT &&
+	                attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	                attr_integer_or(op, KEY_HALVES, 2) == 1
+	        ? op->next
+	        : NULL;
 	while (behind && behind->code != OP_KERNEL)
 		behind = behind->next;
 	count[0] += behind != NULL;
-	count[1] += behind && !kernel_has_reduction(behind->kernel) && stream_elements(behind->result[0]->type) > type_elements(attr_get(behind, KEY_TENSOR)->type);
+	count[1] += behind && !kernel_has_reduction(behind->kernel) &&
+	        stream_elements(behind->result[0]->type) >
+	                type_elements(attr_get(behind, KEY_TENSOR)->type);
 }
 
-/* Sums of a block go whole words at a time into one half, which is read again and again: behind it tanh is computed for each time that a number is read. */
+/* Sums of a block go whole words at a time into one half, which is read again and again: behind
+ * it tanh is computed for each time that a number is read. */
 static void test_functions_behind_blocks(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
 	struct pass_context context;
 	struct module *module = streams_of(f, layers, &context);
-	int count[2] = {0, 0};
+	int count[2] = { 0, 0 };
 	ir_walk(module_main(module)->region[0], count_single, count);
 	assert_true(count[0] == 1 && count[1] == 1);
 	expect_processes_agree(f, module, &context, 5);
@@ -603,28 +825,39 @@ static void test_functions_behind_blocks(void **state)
 
 /* Two matrices, each added to its transpose. */
 static const char transposes[] =
-	"#id = affine_map<(b, i, j) -> (b, i, j)>\n#tr = affine_map<(b, i, j) -> (b, j, i)>\n"
-	"func.func @main(%x: tensor<2x256x256xf32>) -> tensor<2x256x256xf32> {\n  %e = tensor.empty() : tensor<2x256x256xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%x : tensor<2x256x256xf32>) outs(%e : tensor<2x256x256xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> tensor<2x256x256xf32>\n"
-	"  %z = linalg.generic {indexing_maps = [#id, #tr, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%y, %y : tensor<2x256x256xf32>, tensor<2x256x256xf32>) outs(%e : tensor<2x256x256xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<2x256x256xf32>\n  return %z : tensor<2x256x256xf32>\n}\n";
+        "#id = affine_map<(b, i, j) -> (b, i, j)>\n#tr = affine_map<(b, i, j) -> (b, j, i)>\n"
+        "func.func @main(%x: tensor<2x256x256xf32>) -> tensor<2x256x256xf32> {\n  %e = "
+        "tensor.empty() : tensor<2x256x256xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", "
+        "\"parallel\", \"parallel\"]} ins(%x : tensor<2x256x256xf32>) outs(%e : "
+        "tensor<2x256x256xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> "
+        "tensor<2x256x256xf32>\n"
+        "  %z = linalg.generic {indexing_maps = [#id, #tr, #id], iterator_types = [\"parallel\", "
+        "\"parallel\", \"parallel\"]} ins(%y, %y : tensor<2x256x256xf32>, tensor<2x256x256xf32>) "
+        "outs(%e : tensor<2x256x256xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r "
+        ": f32\n  } -> tensor<2x256x256xf32>\n  return %z : tensor<2x256x256xf32>\n}\n";
 
 static void count_shared(struct op *op, void *context)
 {
 	int *count = context;
-	count[0] += op->code == OP_CONVERT && attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_SPILLED);
-	count[1] += op->code == OP_CONVERT && attr_get(op, KEY_SPILLED) && !attr_integer_or(op, KEY_SHARED_LOOPS, 0);
+	count[0] += op->code == OP_CONVERT && attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	        !attr_get(op, KEY_SPILLED);
+	count[1] += op->code == OP_CONVERT && attr_get(op, KEY_SPILLED) &&
+	        !attr_integer_or(op, KEY_SHARED_LOOPS, 0);
 }
 
-/* A buffer of a matrix that no die has room for goes through memory, however much the budget allows, and both matrices as a whole. */
+/* A buffer of a matrix that no die has room for goes through memory, however much the budget
+ * allows, and both matrices as a whole. */
 static void test_no_die_has_room(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
 	struct pass_context context;
 	struct module *module = streams_of(f, transposes, &context);
-	int before[2] = {0, 0}, after[2] = {0, 0};
+	int before[2] = { 0, 0 };
+	int after[2] = { 0, 0 };
 	ir_walk(module_main(module)->region[0], count_shared, before);
 	struct platform small = *context.platform;
 	for (int d = 0; d < small.dies; d++) {
@@ -642,19 +875,26 @@ static void test_no_die_has_room(void **state)
 
 /* tanh of a vector, which a product reads again for every block of its results. */
 static const char read_again[] =
-	"func.func @main(%x: tensor<1x63xf32>, %w: tensor<63x4096xf32>) -> tensor<1x4096xf32> {\n"
-	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<1x63xf32>\n  %s = tensor.empty() : tensor<1x4096xf32>\n"
-	"  %f = linalg.fill ins(%zero : f32) outs(%s : tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
-	"  %t = linalg.tanh ins(%x : tensor<1x63xf32>) outs(%e : tensor<1x63xf32>) -> tensor<1x63xf32>\n"
-	"  %y = linalg.matmul ins(%t, %w : tensor<1x63xf32>, tensor<63x4096xf32>) outs(%f : tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
-	"  return %y : tensor<1x4096xf32>\n}\n";
+        "func.func @main(%x: tensor<1x63xf32>, %w: tensor<63x4096xf32>) -> tensor<1x4096xf32> {\n"
+        "  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<1x63xf32>\n  %s = "
+        "tensor.empty() : tensor<1x4096xf32>\n"
+        "  %f = linalg.fill ins(%zero : f32) outs(%s : tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
+        "  %t = linalg.tanh ins(%x : tensor<1x63xf32>) outs(%e : tensor<1x63xf32>) -> "
+        "tensor<1x63xf32>\n"
+        "  %y = linalg.matmul ins(%t, %w : tensor<1x63xf32>, tensor<63x4096xf32>) outs(%f : "
+        "tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
+        "  return %y : tensor<1x4096xf32>\n}\n";
 
 static void count_consumer_buffers(struct op *op, void *context)
 {
-	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "local_buffer") ? memory_bytes(op) : 0;
+	*(int64_t *)context += op->code == OP_ALLOCA &&
+	                text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "local_buffer")
+	        ? memory_bytes(op)
+	        : 0;
 }
 
-/* What a kernel must have as a whole before it begins is in an array of its own, not in two processes' before it. */
+/* What a kernel must have as a whole before it begins is in an array of its own, not in two
+ * processes' before it. */
 static void test_reader_keeps(void **state)
 {
 	(void)state;
@@ -675,24 +915,43 @@ static void test_reader_keeps(void **state)
 
 /* A vector, its norm multiplied by weights and by a wide matrix and back, and the vector added. */
 static const char norm_again[] =
-	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ik = affine_map<(i, k) -> (i, k)>\n#ki = affine_map<(i, k) -> (k, i)>\n"
-	"func.func @main(%x: tensor<639xf32>, %g: tensor<639xf32>, %w: tensor<4096x639xf32>, %v: tensor<4096x639xf32>) -> tensor<639xf32> {\n"
-	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<639xf32>\n  %b = tensor.empty() : tensor<4096xf32>\n  %s = tensor.empty() : tensor<f32>\n"
-	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
-	"  %fb = linalg.fill ins(%zero : f32) outs(%b : tensor<4096xf32>) -> tensor<4096xf32>\n"
-	"  %h = linalg.tanh ins(%x : tensor<639xf32>) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
-	"  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} ins(%h : tensor<639xf32>) outs(%fs : tensor<f32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
-	"  %n = linalg.generic {indexing_maps = [#i, #none, #i, #i], iterator_types = [\"parallel\"]} ins(%h, %sum, %g : tensor<639xf32>, tensor<f32>, tensor<639xf32>) outs(%e : tensor<639xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %d: f32, %o: f32):\n    %q = arith.divf %a, %c : f32\n    %r = arith.mulf %q, %d : f32\n    linalg.yield %r : f32\n  } -> tensor<639xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#ik, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%w, %n : tensor<4096x639xf32>, tensor<639xf32>) outs(%fb : tensor<4096xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<4096xf32>\n"
-	"  %u = linalg.generic {indexing_maps = [#ki, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%v, %y : tensor<4096x639xf32>, tensor<4096xf32>) outs(%fe : tensor<639xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<639xf32>\n"
-	"  %z = linalg.add ins(%u, %h : tensor<639xf32>, tensor<639xf32>) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
-	"  return %z : tensor<639xf32>\n}\n";
+        "#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> "
+        "(i)>\n#k = affine_map<(i, k) -> (k)>\n#ik = affine_map<(i, k) -> (i, k)>\n#ki = "
+        "affine_map<(i, k) -> (k, i)>\n"
+        "func.func @main(%x: tensor<639xf32>, %g: tensor<639xf32>, %w: tensor<4096x639xf32>, %v: "
+        "tensor<4096x639xf32>) -> tensor<639xf32> {\n"
+        "  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<639xf32>\n  %b = "
+        "tensor.empty() : tensor<4096xf32>\n  %s = tensor.empty() : tensor<f32>\n"
+        "  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = "
+        "linalg.fill ins(%zero : f32) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
+        "  %fb = linalg.fill ins(%zero : f32) outs(%b : tensor<4096xf32>) -> tensor<4096xf32>\n"
+        "  %h = linalg.tanh ins(%x : tensor<639xf32>) outs(%e : tensor<639xf32>) -> "
+        "tensor<639xf32>\n"
+        "  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} "
+        "ins(%h : tensor<639xf32>) outs(%fs : tensor<f32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : "
+        "f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
+        "  %n = linalg.generic {indexing_maps = [#i, #none, #i, #i], iterator_types = "
+        "[\"parallel\"]} ins(%h, %sum, %g : tensor<639xf32>, tensor<f32>, tensor<639xf32>) outs(%e "
+        ": tensor<639xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %d: f32, %o: f32):\n    %q = arith.divf %a, %c : f32\n    %r = "
+        "arith.mulf %q, %d : f32\n    linalg.yield %r : f32\n  } -> tensor<639xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#ik, #k, #row], iterator_types = [\"parallel\", "
+        "\"reduction\"]} ins(%w, %n : tensor<4096x639xf32>, tensor<639xf32>) outs(%fb : "
+        "tensor<4096xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf "
+        "%o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<4096xf32>\n"
+        "  %u = linalg.generic {indexing_maps = [#ki, #k, #row], iterator_types = [\"parallel\", "
+        "\"reduction\"]} ins(%v, %y : tensor<4096x639xf32>, tensor<4096xf32>) outs(%fe : "
+        "tensor<639xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf "
+        "%o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<639xf32>\n"
+        "  %z = linalg.add ins(%u, %h : tensor<639xf32>, tensor<639xf32>) outs(%e : "
+        "tensor<639xf32>) -> tensor<639xf32>\n"
+        "  return %z : tensor<639xf32>\n}\n";
 
-/* The norm is not kept for every block of the matrix: it is computed again from the vector, which waits anyway. */
+/* The norm is not kept for every block of the matrix: it is computed again from the vector,
+ * which waits anyway. */
 static void test_norm_is_repeated(void **state)
 {
 	(void)state;
@@ -702,7 +961,9 @@ static void test_norm_is_repeated(void **state)
 	int buffers = 0;
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
 		assert_true(op->code != OP_CONVERT);
-		buffers += op->code == OP_BUFFER && op->results == 3 && stream_elements(op->result[1]->type) > 639 && stream_elements(op->result[1]->type) % 639 == 0;
+		buffers += op->code == OP_BUFFER && op->results == 3 &&
+		        stream_elements(op->result[1]->type) > 639 &&
+		        stream_elements(op->result[1]->type) % 639 == 0;
 	}
 	assert_int_equal(buffers, 1);
 	expect_processes_agree(f, module, &context, 4);
@@ -715,22 +976,41 @@ static void test_wrong_buffers(void **state)
 	static const struct {
 		const char *attributes, *message;
 	} wrong[] = {
-		{"buffer_elements = 3 : i64, halves = 1 : i64, shared_loops = 0 : i64", "a buffer of 3 elements"},
-		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = 1 : i64", "do not share 1 loops"},
-		{"buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = -7 : i64", "do not share -7 loops"},
-		{"buffer_elements = 8 : i64, halves = 2 : i64, shared_loops = 0 : i64", "2 buffer copies, of which 1 can be used at once"},
-		{"buffer_elements = 8 : i64, halves = 0 : i64, shared_loops = 0 : i64", "0 buffer copies"},
-		{"buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, in_producer", "does not accumulate all words of"},
+		{ "buffer_elements = 3 : i64, halves = 1 : i64, shared_loops = 0 : i64",
+		        "a buffer of 3 elements" },
+		{ "buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = 1 : i64",
+		        "do not share 1 loops" },
+		{ "buffer_elements = 8 : i64, halves = 1 : i64, shared_loops = -7 : i64",
+		        "do not share -7 loops" },
+		{ "buffer_elements = 8 : i64, halves = 2 : i64, shared_loops = 0 : i64",
+		        "2 buffer copies, of which 1 can be used at once" },
+		{ "buffer_elements = 8 : i64, halves = 0 : i64, shared_loops = 0 : i64",
+		        "0 buffer copies" },
+		{ "buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, "
+		  "in_producer",
+		        "does not accumulate all words of" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);
 		struct text text = text_new(f->arena);
-		text_add(&text, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<2x4xf32>):\n"
-		         "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, tensor = tensor<2x4xf32>} : (tensor<2x4xf32>) -> !stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>\n"
-		         "%%2 = \"stream.convert\"(%%1) {%s, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>) -> !stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>\n"
-		         "\"stream.store\"(%%2) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 0>, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>) -> ()\n"
-		         "\"func.return\"() : () -> ()\n}) {function_type = (tensor<2x4xf32>) -> (), stream.inputs = [{name = \"x\", role = \"input\", type = tensor<2x4xf32>}], stream.outputs = [{name = \"y\", role = \"output\", type = tensor<2x4xf32>}], sym_name = \"main\"} : () -> ()\n"
-		         "}) {stream.level = \"stream\"} : () -> ()\n", wrong[i].attributes);
+		text_add(&text,
+		        "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<2x4xf32>):\n"
+		        "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, "
+		        "tensor = tensor<2x4xf32>} : (tensor<2x4xf32>) -> !stream.itensor<f32, [2, "
+		        "4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>\n"
+		        "%%2 = \"stream.convert\"(%%1) {%s, tensor = tensor<2x4xf32>} : "
+		        "(!stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>) "
+		        "-> !stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, "
+		        "d0)>>\n"
+		        "\"stream.store\"(%%2) {operand_segment_sizes = array<i32: 1, 0, 0>, "
+		        "result = array<i64: 0>, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, "
+		        "[4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>) -> ()\n"
+		        "\"func.return\"() : () -> ()\n}) {function_type = (tensor<2x4xf32>) -> "
+		        "(), stream.inputs = [{name = \"x\", role = \"input\", type = "
+		        "tensor<2x4xf32>}], stream.outputs = [{name = \"y\", role = \"output\", "
+		        "type = tensor<2x4xf32>}], sym_name = \"main\"} : () -> ()\n"
+		        "}) {stream.level = \"stream\"} : () -> ()\n",
+		        wrong[i].attributes);
 		struct module *module = read_module(f, &text);
 		assert_false(lower(f, module));
 		if (!strstr(messages(f), wrong[i].message))
@@ -741,6 +1021,16 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_causal_tiles), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_drain_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_functions_behind_blocks), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs),
+		cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_causal_tiles),
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle),
+		cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops),
+		cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_drain_order),
+		cmocka_unit_test(test_layers_share_an_array),
+		cmocka_unit_test(test_readers_have_their_orders),
+		cmocka_unit_test(test_functions_behind_blocks),
+		cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps),
+		cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,30 +1,33 @@
-/* The time simulator against a slow one that steps through every cycle: random networks of frozen and flushing loops, rings and memory ports that share channels. */
+/* The time simulator against a slow one that steps through every cycle: random networks of
+ * frozen and flushing loops, rings and memory ports that share channels. */
 #include "design_case.h"
 #include "predict/timing.h"
 #include "simulate/cycle_sim.h"
 
-#define PARTS 65536           /* of a cycle */
+#define PARTS 65536 /* of a cycle */
 #define PROCESSES_MOST 6
 #define CHANNELS_MOST 10
 #define PORTS_MOST 6
 #define ACCESSES_MOST 8
-#define WORDS_MOST 4096       /* through one channel, or bursts of a port */
-#define QUIET 4000            /* cycles after which nothing will move any more */
+#define WORDS_MOST 4096 /* through one channel, or bursts of a port */
+#define QUIET 4000      /* cycles after which nothing will move any more */
 
 enum kind { TAKE, PUSH, LOAD, STORE };
 enum when { ALWAYS, EVEN, FIRST_ROW, WHENS };
 
 struct use {
 	enum kind kind;
-	int at;                   /* channel or port */
+	int at; /* channel or port */
 	enum when when;
-	int muls;                 /* after a take or a load, before a push or a store */
-	int address;              /* 0: in a row; 1: every other word; 2: not known when the loop begins */
+	int muls; /* after a take or a load, before a push or a store */
+	/* 0: in a row; 1: every other word; 2: not known when the loop begins */
+	int address;
 	int64_t stage;
 };
 
 struct pipe {
-	int64_t repeats, rows, columns, interval, depth;   /* repeats: of the loop around, where it holds nothing else */
+	/* repeats: of the loop around, where it holds nothing else */
+	int64_t repeats, rows, columns, interval, depth;
 	int accesses;
 	struct use access[ACCESSES_MOST];
 };
@@ -58,7 +61,8 @@ struct port_state {
 struct process_state {
 	int64_t ready, launch, repeat, start, cycle, began;
 	int pipe;
-	int phase;                /* 0 before, 1 in the pipe, 2 its words arrive, 3 after the loops, 4 ended */
+	/* 0 before, 1 in the pipe, 2 its words arrive, 3 after the loops, 4 ended */
+	int phase;
 	int64_t done[ACCESSES_MOST + 1], times[ACCESSES_MOST + 1][WORDS_MOST];
 	int64_t end;
 };
@@ -77,7 +81,9 @@ struct slow {
 
 static bool holds(enum when when, const struct pipe *pipe, int64_t iteration)
 {
-	return when == ALWAYS || (when == EVEN ? iteration % pipe->columns % 2 == 0 : iteration / pipe->columns % pipe->rows == 0);
+	return when == ALWAYS ||
+	        (when == EVEN ? iteration % pipe->columns % 2 == 0
+	                      : iteration / pipe->columns % pipe->rows == 0);
 }
 
 static int64_t iterations(const struct pipe *pipe)
@@ -88,7 +94,9 @@ static int64_t iterations(const struct pipe *pipe)
 /* Words in a row. */
 static int64_t run_of(const struct port_state *port)
 {
-	return port->access->address || port->access->when != ALWAYS ? 1 : port->pipe->rows * port->pipe->columns;
+	return port->access->address || port->access->when != ALWAYS
+	        ? 1
+	        : port->pipe->rows * port->pipe->columns;
 }
 
 static int64_t bursts_a_run(const struct slow *s, const struct port_state *port)
@@ -104,7 +112,8 @@ static int64_t bursts_of(const struct slow *s, const struct port_state *port)
 static int64_t length_of(const struct slow *s, const struct port_state *port, int64_t burst)
 {
 	int64_t each = bursts_a_run(s, port);
-	return burst % each == each - 1 ? run_of(port) - (each - 1) * s->platform->burst : s->platform->burst;
+	return burst % each == each - 1 ? run_of(port) - (each - 1) * s->platform->burst
+	                                : s->platform->burst;
 }
 
 static void post(struct port_state *port, int64_t time)
@@ -125,7 +134,8 @@ static int64_t cycle_of(int64_t parts)
 
 static int64_t arrival(const struct slow *s, const struct port_state *port, int64_t burst)
 {
-	return cycle_of(port->start[burst] + length_of(s, port, burst) * s->word) + s->platform->memory_latency;
+	return cycle_of(port->start[burst] + length_of(s, port, burst) * s->word) +
+	        s->platform->memory_latency;
 }
 
 /* Requests of this cycle, in the order of ports. */
@@ -137,7 +147,8 @@ static void serve(struct slow *s)
 		while (port->granted < port->posted && port->request[port->granted] == s->now) {
 			int64_t wanted = s->now * PARTS;
 			port->start[port->granted] = wanted > *free ? wanted : *free;
-			*free = port->start[port->granted] + length_of(s, port, port->granted) * s->word;
+			*free = port->start[port->granted] +
+			        length_of(s, port, port->granted) * s->word;
 			port->granted++;
 			s->moved = s->now;
 		}
@@ -152,7 +163,9 @@ static bool word_is_there(struct slow *s, struct port_state *port)
 		return s->now >= cycle_of(port->next);
 	if (write ? before >= port->granted : port->used >= port->granted)
 		return false;
-	port->next = !write ? port->start[port->used] : before >= 0 ? arrival(s, port, before) * PARTS : 0;
+	port->next = !write   ? port->start[port->used]
+	        : before >= 0 ? arrival(s, port, before) * PARTS
+	                      : 0;
 	port->left = length_of(s, port, port->used);
 	return s->now >= cycle_of(port->next);
 }
@@ -163,7 +176,9 @@ static bool can(struct slow *s, const struct use *access)
 	if (access->kind == TAKE)
 		return s->popped[c] < s->pushed[c] && s->push[c][s->popped[c]] < s->now;
 	if (access->kind == PUSH)
-		return s->pushed[c] < s->depth[c] || (s->pushed[c] - s->depth[c] < s->popped[c] && s->pop[c][s->pushed[c] - s->depth[c]] < s->now);
+		return s->pushed[c] < s->depth[c] ||
+		        (s->pushed[c] - s->depth[c] < s->popped[c] &&
+		                s->pop[c][s->pushed[c] - s->depth[c]] < s->now);
 	return word_is_there(s, &s->port[c]);
 }
 
@@ -213,7 +228,8 @@ static int list_frozen(const struct pipe *pipe, int64_t cycle, const struct use 
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct use *access = &pipe->access[i];
 		int64_t at = cycle - access->stage;
-		if (at >= 0 && at % pipe->interval == 0 && at / pipe->interval < iterations(pipe) && holds(access->when, pipe, at / pipe->interval))
+		if (at >= 0 && at % pipe->interval == 0 && at / pipe->interval < iterations(pipe) &&
+		        holds(access->when, pipe, at / pipe->interval))
 			list[count++] = access;
 	}
 	return count;
@@ -221,7 +237,7 @@ static int list_frozen(const struct pipe *pipe, int64_t cycle, const struct use 
 
 static bool step_frozen(struct slow *s, struct process_state *p, const struct pipe *pipe, bool ask)
 {
-	const struct use *list[ACCESSES_MOST] = {0};
+	const struct use *list[ACCESSES_MOST] = { 0 };
 	if (p->cycle == (iterations(pipe) - 1) * pipe->interval + pipe->depth)
 		return true;
 	int count = list_frozen(pipe, p->cycle, list);
@@ -249,11 +265,19 @@ static int stages_of(const struct pipe *pipe, int64_t *stage)
 	return count;
 }
 
-static bool pass_group(struct slow *s, struct process_state *p, const struct pipe *pipe, int group, int groups, const int64_t *stage, bool ask)
+static bool pass_group(struct slow *s, struct process_state *p, const struct pipe *pipe, int group,
+        int groups, const int64_t *stage, bool ask)
 {
-	const struct use *list[ACCESSES_MOST] = {0};
-	int64_t j = p->done[group], count = 0, room = group + 1 < groups ? (stage[group + 1] - stage[group] + pipe->interval - 1) / pipe->interval : 0;
-	if (j == iterations(pipe) || (group && (j >= p->done[group - 1] || p->times[group - 1][j] + stage[group] - stage[group - 1] > s->now)))
+	const struct use *list[ACCESSES_MOST] = { 0 };
+	int64_t j = p->done[group];
+	int64_t count = 0;
+	int64_t room = group + 1 < groups
+	        ? (stage[group + 1] - stage[group] + pipe->interval - 1) / pipe->interval
+	        : 0;
+	if (j == iterations(pipe) ||
+	        (group &&
+	                (j >= p->done[group - 1] ||
+	                        p->times[group - 1][j] + stage[group] - stage[group - 1] > s->now)))
 		return false;
 	if (j && p->times[group][j - 1] + pipe->interval > s->now)
 		return false;
@@ -262,7 +286,8 @@ static bool pass_group(struct slow *s, struct process_state *p, const struct pip
 			list[count++] = &pipe->access[i];
 	if (ask)
 		ask_all(s, list, (int)count);
-	if (ask || (group + 1 < groups && j - room >= p->done[group + 1]) || !can_all(s, list, (int)count))
+	if (ask || (group + 1 < groups && j - room >= p->done[group + 1]) ||
+	        !can_all(s, list, (int)count))
 		return false;
 	for (int i = 0; i < count; i++)
 		make(s, list[i]);
@@ -272,14 +297,16 @@ static bool pass_group(struct slow *s, struct process_state *p, const struct pip
 }
 
 /* true: the last iteration has left. */
-static bool step_flushing(struct slow *s, struct process_state *p, const struct pipe *pipe, bool ask)
+static bool step_flushing(
+        struct slow *s, struct process_state *p, const struct pipe *pipe, bool ask)
 {
 	int64_t stage[ACCESSES_MOST + 1];
 	int groups = stages_of(pipe, stage);
 	for (int group = groups - 1; group >= 0; group--)
 		pass_group(s, p, pipe, group, groups, stage, ask);
 	int64_t total = iterations(pipe);
-	return p->done[groups - 1] == total && s->now == p->times[groups - 1][total - 1] + pipe->depth - stage[groups - 1];
+	return p->done[groups - 1] == total &&
+	        s->now == p->times[groups - 1][total - 1] + pipe->depth - stage[groups - 1];
 }
 
 static void begin_pipe(struct slow *s, struct process_state *p, const struct pipe *pipe)
@@ -297,7 +324,8 @@ static void begin_pipe(struct slow *s, struct process_state *p, const struct pip
 		port->pipe = pipe;
 		port->posted = port->granted = port->used = 0;
 		port->left = 0;
-		while (is_ahead(port) && port->posted < s->platform->outstanding && port->posted < bursts_of(s, port))
+		while (is_ahead(port) && port->posted < s->platform->outstanding &&
+		        port->posted < bursts_of(s, port))
 			post(port, s->now + access->stage);
 	}
 }
@@ -306,7 +334,9 @@ static bool has_arrived(struct slow *s, const struct pipe *pipe)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct port_state *port = &s->port[pipe->access[i].at];
-		if (pipe->access[i].kind == STORE && port->posted && (port->granted < port->posted || arrival(s, port, port->posted - 1) > s->now))
+		if (pipe->access[i].kind == STORE && port->posted &&
+		        (port->granted < port->posted ||
+		                arrival(s, port, port->posted - 1) > s->now))
 			return false;
 	}
 	return true;
@@ -356,7 +386,8 @@ static void step(struct slow *s, int number, bool ask)
 		if (s->n->process[number].pipes > 1 && ++p->repeat < s->n->process[number].repeats)
 			continue;
 		p->phase = 3;
-		p->ready += (s->n->process[number].pipes > 1 ? LOOP_CYCLES : 0) + PROCESS_CYCLES - PROCESS_CYCLES / 2;
+		p->ready += (s->n->process[number].pipes > 1 ? LOOP_CYCLES : 0) + PROCESS_CYCLES -
+		        PROCESS_CYCLES / 2;
 	}
 }
 
@@ -411,16 +442,18 @@ static struct pipe *some_pipe(struct network *n, int process)
 
 static void add_channel(struct network *n)
 {
-	int writer = (int)number(0, n->processes - 1), reader = (int)number(0, n->processes - 1);
+	int writer = (int)number(0, n->processes - 1);
+	int reader = (int)number(0, n->processes - 1);
 	bool back = number(0, 9) == 0;
 	if (writer == reader || (writer > reader && !back))
 		return;
-	struct pipe *from = some_pipe(n, writer), *to = some_pipe(n, reader);
+	struct pipe *from = some_pipe(n, writer);
+	struct pipe *to = some_pipe(n, reader);
 	if (from->accesses > 4 || to->accesses > 4)
 		return;
 	enum when when = (enum when)number(0, WHENS - 1);
-	add_access(to, (struct use){TAKE, n->channels, when, (int)number(0, 1), 0, 0});
-	add_access(from, (struct use){PUSH, n->channels, when, (int)number(0, 1), 0, 0});
+	add_access(to, (struct use){ TAKE, n->channels, when, (int)number(0, 1), 0, 0 });
+	add_access(from, (struct use){ PUSH, n->channels, when, (int)number(0, 1), 0, 0 });
 	n->depth[n->channels++] = number(1, 8);
 }
 
@@ -430,15 +463,20 @@ static void add_port(struct network *n)
 	bool write = number(0, 1);
 	if (pipe->accesses > 6)
 		return;
-	add_access(pipe, (struct use){write ? STORE : LOAD, n->ports, write ? (enum when)number(0, WHENS - 1) : ALWAYS, 0, (int)number(0, 2), 0});
+	add_access(pipe,
+	        (struct use){ write ? STORE : LOAD, n->ports,
+	                write ? (enum when)number(0, WHENS - 1) : ALWAYS, 0, (int)number(0, 2),
+	                0 });
 	n->port[n->ports].write = write;
 	n->port[n->ports++].memory = (int)number(0, 1);
 }
 
-/* When each access is made: the body is a chain in which the last word read is multiplied and sent on. */
+/* When each access is made: the body is a chain in which the last word read is multiplied and
+ * sent on. */
 static void schedule(struct pipe *pipe, const struct platform *platform)
 {
-	int64_t ready = 0, multiply = platform->cost[OP_MULF].latency;
+	int64_t ready = 0;
+	int64_t multiply = platform->cost[OP_MULF].latency;
 	for (int i = 0; i < pipe->accesses; i++) {
 		struct use *access = &pipe->access[i];
 		int64_t when = access->when == ALWAYS ? 0 : platform->cost[OP_CMPI].latency;
@@ -446,7 +484,9 @@ static void schedule(struct pipe *pipe, const struct platform *platform)
 		int64_t from = reads ? 0 : ready + access->muls * multiply;
 		access->stage = from > when ? from : when;
 		if (reads)
-			ready = access->stage + (access->kind == TAKE ? 1 : platform->memory_latency) + access->muls * multiply;
+			ready = access->stage +
+			        (access->kind == TAKE ? 1 : platform->memory_latency) +
+			        access->muls * multiply;
 		int64_t end = reads ? ready : access->stage + 1;
 		pipe->depth = end > pipe->depth ? end : pipe->depth;
 	}
@@ -454,14 +494,23 @@ static void schedule(struct pipe *pipe, const struct platform *platform)
 
 static struct network random_network(const struct platform *platform)
 {
-	struct network n = {.processes = (int)number(2, PROCESSES_MOST), .launches = number(1, 3), .gap = number(0, 5), .overlap = number(0, 1)};
-	int64_t rows = number(1, 4), columns = number(1, 8), repeats = number(1, 3);
+	struct network n = { .processes = (int)number(2, PROCESSES_MOST),
+		.launches = number(1, 3),
+		.gap = number(0, 5),
+		.overlap = number(0, 1) };
+	int64_t rows = number(1, 4);
+	int64_t columns = number(1, 8);
+	int64_t repeats = number(1, 3);
 	for (int i = 0; i < n.processes; i++) {
 		n.process[i].flushes = number(0, 1);
 		n.process[i].pipes = (int)number(1, 2);
 		n.process[i].repeats = repeats;
 		for (int j = 0; j < n.process[i].pipes; j++)
-			n.process[i].pipe[j] = (struct pipe){.repeats = n.process[i].pipes > 1 ? 1 : repeats, .rows = rows, .columns = columns, .interval = number(1, 3)};
+			n.process[i].pipe[j] =
+			        (struct pipe){ .repeats = n.process[i].pipes > 1 ? 1 : repeats,
+				        .rows = rows,
+				        .columns = columns,
+				        .interval = number(1, 3) };
 	}
 	for (int64_t i = number(1, CHANNELS_MOST); i > 0; i--)
 		add_channel(&n);
@@ -478,66 +527,96 @@ static struct network random_network(const struct platform *platform)
 static void print_when(struct text *out, enum when when, int i)
 {
 	if (when == EVEN)
-		text_add(out, "%%r%d = \"arith.remsi\"(%%j, %%two) : (index, index) -> index\n%%w%d = \"arith.cmpi\"(%%r%d, %%c0) {predicate = 0 : i64} : (index, index) -> i1\n", i, i, i);
+		text_add(out,
+		        "%%r%d = \"arith.remsi\"(%%j, %%two) : (index, index) -> index\n%%w%d = "
+		        "\"arith.cmpi\"(%%r%d, %%c0) {predicate = 0 : i64} : (index, index) -> "
+		        "i1\n",
+		        i, i, i);
 	else if (when == FIRST_ROW)
-		text_add(out, "%%w%d = \"arith.cmpi\"(%%i, %%c0) {predicate = 0 : i64} : (index, index) -> i1\n", i);
+		text_add(out,
+		        "%%w%d = \"arith.cmpi\"(%%i, %%c0) {predicate = 0 : i64} : (index, index) "
+		        "-> i1\n",
+		        i);
 }
 
 static void print_muls(struct text *out, const char **word, int count, int i, struct arena *arena)
 {
 	for (int k = 0; k < count; k++) {
 		const char *name = text_format(arena, "%%m%d_%d", i, k);
-		text_add(out, "%s = \"arith.mulf\"(%s, %s) : (f32, f32) -> f32\n", name, *word, *word);
+		text_add(out, "%s = \"arith.mulf\"(%s, %s) : (f32, f32) -> f32\n", name, *word,
+		        *word);
 		*word = name;
 	}
 }
 
-static const char *print_address(struct text *out, const struct pipe *pipe, const struct use *access, int i, struct arena *arena)
+static const char *print_address(struct text *out, const struct pipe *pipe,
+        const struct use *access, int i, struct arena *arena)
 {
 	const char *name = text_format(arena, "%%a%d", i);
 	if (access->address == 2)
 		text_add(out, "%s = \"arith.remsi\"(%%j, %%two) : (index, index) -> index\n", name);
 	else
-		text_add(out, "%s = \"affine.apply\"(%%i, %%j) {map = affine_map<(d0, d1) -> (d0 * %lld + d1 * %d)>} : (index, index) -> index\n", name,
-			 (long long)(pipe->columns * (access->address + 1)), access->address + 1);
+		text_add(out,
+		        "%s = \"affine.apply\"(%%i, %%j) {map = affine_map<(d0, d1) -> (d0 * %lld "
+		        "+ d1 * %d)>} : (index, index) -> index\n",
+		        name, (long long)(pipe->columns * (access->address + 1)),
+		        access->address + 1);
 	return name;
 }
 
 #define FIFO "!stream.fifo<f32, %lld>"
-static void print_access(struct text *out, const struct network *n, const struct pipe *pipe, int i, const char **word, struct arena *arena)
+static void print_access(struct text *out, const struct network *n, const struct pipe *pipe, int i,
+        const char **word, struct arena *arena)
 {
 	const struct use *access = &pipe->access[i];
 	const char *when = access->when == ALWAYS ? "%t" : text_format(arena, "%%w%d", i);
-	long long depth = access->kind == TAKE || access->kind == PUSH ? (long long)n->depth[access->at] : 0;
+	long long depth =
+	        access->kind == TAKE || access->kind == PUSH ? (long long)n->depth[access->at] : 0;
 	print_when(out, access->when, i);
 	const char *sent = *word;
 	if (access->kind == PUSH || access->kind == STORE)
 		print_muls(out, &sent, access->muls, i, arena);
-	const char *address = access->kind == LOAD || access->kind == STORE ? print_address(out, pipe, access, i, arena) : "", *name = text_format(arena, "%%x%d", i);
+	const char *address = access->kind == LOAD || access->kind == STORE
+	        ? print_address(out, pipe, access, i, arena)
+	        : "";
+	const char *name = text_format(arena, "%%x%d", i);
 	if (access->kind == TAKE)
-		text_add(out, "%s = \"stream.pop\"(%s, %%f%d) : (i1, " FIFO ") -> f32\n", name, when, access->at, depth);
+		text_add(out, "%s = \"stream.pop\"(%s, %%f%d) : (i1, " FIFO ") -> f32\n", name,
+		        when, access->at, depth);
 	if (access->kind == PUSH)
-		text_add(out, "\"stream.push\"(%s, %s, %%f%d) : (i1, f32, " FIFO ") -> ()\n", when, sent, access->at, depth);
+		text_add(out, "\"stream.push\"(%s, %s, %%f%d) : (i1, f32, " FIFO ") -> ()\n", when,
+		        sent, access->at, depth);
 	if (access->kind == LOAD)
-		text_add(out, "%s = \"memref.load\"(%%p%d, %s) : (memref<?xf32>, index) -> f32\n", name, access->at, address);
+		text_add(out, "%s = \"memref.load\"(%%p%d, %s) : (memref<?xf32>, index) -> f32\n",
+		        name, access->at, address);
 	if (access->kind == STORE && access->when != ALWAYS)
-		text_add(out, "\"stream.write\"(%s, %s, %%p%d, %s) : (i1, f32, memref<?xf32>, index) -> ()\n", when, sent, access->at, address);
+		text_add(out,
+		        "\"stream.write\"(%s, %s, %%p%d, %s) : (i1, f32, memref<?xf32>, index) -> "
+		        "()\n",
+		        when, sent, access->at, address);
 	else if (access->kind == STORE)
-		text_add(out, "\"memref.store\"(%s, %%p%d, %s) : (f32, memref<?xf32>, index) -> ()\n", sent, access->at, address);
+		text_add(out,
+		        "\"memref.store\"(%s, %%p%d, %s) : (f32, memref<?xf32>, index) -> ()\n",
+		        sent, access->at, address);
 	if (access->kind == TAKE || access->kind == LOAD) {
 		*word = name;
 		print_muls(out, word, access->muls, i, arena);
 	}
 }
 
-static void print_pipe(struct text *out, const struct network *n, const struct pipe *pipe, struct arena *arena)
+static void print_pipe(
+        struct text *out, const struct network *n, const struct pipe *pipe, struct arena *arena)
 {
 	const char *word = "%z";
-	text_add(out, "\"scf.for\"(%%c0, %%rows, %%c1) ({\n^bb0(%%i: index):\n\"scf.for\"(%%c0, %%columns, %%c1) ({\n^bb0(%%j: index):\n");
+	text_add(out,
+	        "\"scf.for\"(%%c0, %%rows, %%c1) ({\n^bb0(%%i: index):\n\"scf.for\"(%%c0, "
+	        "%%columns, %%c1) ({\n^bb0(%%j: index):\n");
 	for (int i = 0; i < pipe->accesses; i++)
 		print_access(out, n, pipe, i, &word, arena);
-	text_add(out, "\"scf.yield\"() : () -> ()\n}) {stream.pipeline = %lld : i64} : (index, index, index) -> ()\n\"scf.yield\"() : () -> ()\n}) : (index, index, index) -> ()\n",
-		 (long long)pipe->interval);
+	text_add(out,
+	        "\"scf.yield\"() : () -> ()\n}) {stream.pipeline = %lld : i64} : (index, index, "
+	        "index) -> ()\n\"scf.yield\"() : () -> ()\n}) : (index, index, index) -> ()\n",
+	        (long long)pipe->interval);
 }
 
 static bool touches(const struct network *n, int process, bool port, int number_of)
@@ -545,7 +624,8 @@ static bool touches(const struct network *n, int process, bool port, int number_
 	for (int j = 0; j < n->process[process].pipes; j++)
 		for (int i = 0; i < n->process[process].pipe[j].accesses; i++) {
 			const struct use *access = &n->process[process].pipe[j].access[i];
-			if (access->at == number_of && port == (access->kind == LOAD || access->kind == STORE))
+			if (access->at == number_of &&
+			        port == (access->kind == LOAD || access->kind == STORE))
 				return true;
 		}
 	return false;
@@ -574,7 +654,8 @@ static void print_list(struct text *out, const struct network *n, int process, i
 		}
 }
 
-static void print_process(struct text *out, const struct network *n, int process, struct arena *arena)
+static void print_process(
+        struct text *out, const struct network *n, int process, struct arena *arena)
 {
 	int pipes = n->process[process].pipes;
 	text_add(out, "\"func.func\"() ({\n^bb0(");
@@ -583,19 +664,29 @@ static void print_process(struct text *out, const struct network *n, int process
 	const struct {
 		const char *name;
 		int64_t value;
-	} constants[] = {{"c0", 0}, {"c1", 1}, {"two", 2}, {"rows", n->process[process].pipe[0].rows}, {"columns", n->process[process].pipe[0].columns}, {"repeats", n->process[process].repeats}};
+	} constants[] = { { "c0", 0 }, { "c1", 1 }, { "two", 2 },
+		{ "rows", n->process[process].pipe[0].rows },
+		{ "columns", n->process[process].pipe[0].columns },
+		{ "repeats", n->process[process].repeats } };
 	for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
-		text_add(out, "%%%s = \"arith.constant\"() {value = %lld : index} : () -> index\n", constants[i].name, (long long)constants[i].value);
-	text_add(out, "%%t = \"arith.constant\"() {value = true} : () -> i1\n%%z = \"arith.constant\"() {value = 0.0 : f32} : () -> f32\n");
+		text_add(out, "%%%s = \"arith.constant\"() {value = %lld : index} : () -> index\n",
+		        constants[i].name, (long long)constants[i].value);
+	text_add(out,
+	        "%%t = \"arith.constant\"() {value = true} : () -> i1\n%%z = \"arith.constant\"() "
+	        "{value = 0.0 : f32} : () -> f32\n");
 	text_add(out, "\"scf.for\"(%%c0, %%repeats, %%c1) ({\n^bb0(%%k: index):\n");
 	for (int j = 0; j < pipes; j++)
 		print_pipe(out, n, &n->process[process].pipe[j], arena);
-	text_add(out, "\"scf.yield\"() : () -> ()\n}) : (index, index, index) -> ()\n\"func.return\"() : () -> ()\n}) {arg_attrs = [");
+	text_add(out,
+	        "\"scf.yield\"() : () -> ()\n}) : (index, index, index) -> ()\n\"func.return\"() : "
+	        "() -> ()\n}) {arg_attrs = [");
 	print_list(out, n, process, 3);
 	text_add(out, "], function_type = (");
 	print_list(out, n, process, 1);
-	text_add(out, ") -> (), stream.die = 0 : i64, stream.process, stream.style = \"%s\", sym_name = \"k%d\", sym_visibility = \"private\"} : () -> ()\n",
-		 n->process[process].flushes ? "flp" : "stp", process);
+	text_add(out,
+	        ") -> (), stream.die = 0 : i64, stream.process, stream.style = \"%s\", sym_name = "
+	        "\"k%d\", sym_visibility = \"private\"} : () -> ()\n",
+	        n->process[process].flushes ? "flp" : "stp", process);
 }
 
 static const char *print_network(const struct network *n, struct arena *arena)
@@ -606,7 +697,8 @@ static const char *print_network(const struct network *n, struct arena *arena)
 		text_add(&out, "%s%%p%d: memref<?xf32>", i ? ", " : "", i);
 	text_add(&out, "):\n");
 	for (int i = 0; i < n->channels; i++)
-		text_add(&out, "%%f%d = \"stream.fifo\"() {name = \"f%d\"} : () -> " FIFO "\n", i, i, (long long)n->depth[i]);
+		text_add(&out, "%%f%d = \"stream.fifo\"() {name = \"f%d\"} : () -> " FIFO "\n", i,
+		        i, (long long)n->depth[i]);
 	for (int i = 0; i < n->processes; i++) {
 		text_add(&out, "\"func.call\"(");
 		print_list(&out, n, i, 0);
@@ -616,12 +708,17 @@ static const char *print_network(const struct network *n, struct arena *arena)
 	}
 	text_add(&out, "\"func.return\"() : () -> ()\n}) {arg_attrs = [");
 	for (int i = 0; i < n->ports; i++)
-		text_add(&out, "%s{stream.buffer = \"b%d\", stream.channel = %d : i64, stream.direction = \"%s\", stream.port = \"m%d\"}", i ? ", " : "", i, n->port[i].memory,
-			 n->port[i].write ? "write" : "read", i);
+		text_add(&out,
+		        "%s{stream.buffer = \"b%d\", stream.channel = %d : i64, stream.direction = "
+		        "\"%s\", stream.port = \"m%d\"}",
+		        i ? ", " : "", i, n->port[i].memory, n->port[i].write ? "write" : "read",
+		        i);
 	text_add(&out, "], function_type = (");
 	for (int i = 0; i < n->ports; i++)
 		text_add(&out, "%smemref<?xf32>", i ? ", " : "");
-	text_add(&out, ") -> (), stream.buffers = [], stream.inputs = [], stream.outputs = [], sym_name = \"main\"} : () -> ()\n");
+	text_add(&out,
+	        ") -> (), stream.buffers = [], stream.inputs = [], stream.outputs = [], sym_name = "
+	        "\"main\"} : () -> ()\n");
 	for (int i = 0; i < n->processes; i++)
 		print_process(&out, n, i, arena);
 	text_add(&out, "}) {stream.level = \"hardware\"} : () -> ()\n");
@@ -647,7 +744,8 @@ static void check_samples(const struct cycle_result *flow)
 	for (int i = 0; i < flow->channels; i++) {
 		int64_t most = 0;
 		for (int j = 0; j < flow->samples; j++)
-			most = flow->channel[i].occupancy[j] > most ? flow->channel[i].occupancy[j] : most;
+			most = flow->channel[i].occupancy[j] > most ? flow->channel[i].occupancy[j]
+			                                            : most;
 		assert_true(most <= flow->channel[i].most && most >= flow->channel[i].most - 1);
 	}
 	for (int i = 0; i < flow->ports; i++) {
@@ -658,7 +756,7 @@ static void check_samples(const struct cycle_result *flow)
 	}
 	for (int i = 0; i < flow->processes; i++) {
 		const struct cycle_process_result *process = &flow->process[i];
-		int64_t sum[CAUSES] = {0};
+		int64_t sum[CAUSES] = { 0 };
 		for (int cause = 0; cause < CAUSES; cause++)
 			for (int j = 0; j < flow->samples; j++)
 				sum[cause] += process->waited[cause][j];
@@ -672,7 +770,8 @@ static void check_samples(const struct cycle_result *flow)
 
 static int deadlocks, contended, remedies;
 
-static void compare(const struct slow *s, const struct cycle_result *flow, enum cycle_outcome outcome)
+static void compare(
+        const struct slow *s, const struct cycle_result *flow, enum cycle_outcome outcome)
 {
 	bool ended = all_ended(s);
 	assert_int_equal(outcome, ended ? CYCLE_DONE : CYCLE_DEADLOCK);
@@ -690,11 +789,15 @@ static void compare(const struct slow *s, const struct cycle_result *flow, enum 
 }
 
 /* With the depth that is called the least all processes end, with one less they do not. */
-static void check_remedies(struct cycle_network *network, const struct slow *s, const struct cycle_result *flow)
+static void check_remedies(
+        struct cycle_network *network, const struct slow *s, const struct cycle_result *flow)
 {
-	struct cycle_options options = {.launches = s->n->launches, .gap = s->n->gap, .overlap = s->n->overlap};
+	struct cycle_options options = {
+		.launches = s->n->launches, .gap = s->n->gap, .overlap = s->n->overlap
+	};
 	for (int i = 0; i < flow->cycle; i++) {
-		int64_t depth[CHANNELS_MOST], needed = flow->wait[i].needed;
+		int64_t depth[CHANNELS_MOST];
+		int64_t needed = flow->wait[i].needed;
 		struct cycle_result other;
 		for (int c = 0; c < s->n->channels; c++)
 			depth[c] = flow->channel[c].depth;
@@ -703,7 +806,8 @@ static void check_remedies(struct cycle_network *network, const struct slow *s, 
 		if (!flow->wait[i].room)
 			continue;
 		remedies += needed > 0;
-		assert_int_equal(cycle_run(network, &options, &other), needed ? CYCLE_DONE : CYCLE_DEADLOCK);
+		assert_int_equal(
+		        cycle_run(network, &options, &other), needed ? CYCLE_DONE : CYCLE_DEADLOCK);
 		depth[flow->wait[i].channel] = needed - 1;
 		assert_true(needed <= 1 || cycle_run(network, &options, &other) == CYCLE_DEADLOCK);
 	}
@@ -724,13 +828,24 @@ static void check_network(const struct platform *platform, const struct network 
 		struct slow *s = ARENA_NEW(arena, struct slow);
 		s->n = n;
 		s->platform = platform;
-		s->word = (int64_t)(4 / (platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz) * PARTS + 0.5);
+		s->word = (int64_t)(4 /
+		                (platform->channel_gbps * platform->channel_efficiency * 1e3 /
+		                        platform->clock_mhz) *
+		                PARTS +
+		        0.5);
 		for (int i = 0; i < n->channels; i++) {
 			depth[i] = round == 1 ? number(0, 4) : n->depth[i];
 			s->depth[i] = depth[i] ? depth[i] : WORDS_MOST;
 		}
 		run_slow(s);
-		struct cycle_options options = {.arena = arena, .launches = n->launches, .gap = n->gap, .overlap = n->overlap, .samples = 32, .depth = round == 1 ? depth : NULL, .path = round == 2, .remedy = round < 2};
+		struct cycle_options options = { .arena = arena,
+			.launches = n->launches,
+			.gap = n->gap,
+			.overlap = n->overlap,
+			.samples = 32,
+			.depth = round == 1 ? depth : NULL,
+			.path = round == 2,
+			.remedy = round < 2 };
 		compare(s, &flow, cycle_run(network, &options, &flow));
 		if (options.remedy)
 			check_remedies(network, s, &flow);
@@ -745,7 +860,7 @@ static void same_as_cycle_by_cycle(void **state)
 	const char *mode = getenv("STC_TEST_MODE");
 	int count = mode && !strcmp(mode, "long") ? 5000 : 300;
 	struct guard guard;
-	struct diag diag = {0};
+	struct diag diag = { 0 };
 	(void)state;
 	struct arena *arena = arena_new(&guard);
 	diag.arena = arena;
@@ -759,13 +874,15 @@ static void same_as_cycle_by_cycle(void **state)
 		struct network n = random_network(&platform);
 		check_network(&platform, &n);
 	}
-	print_message("%d networks, %d runs that do not end, %d depths that end one, %d networks whose ports contend\n", count, deadlocks, remedies, contended);
+	print_message("%d networks, %d runs that do not end, %d depths that end one, %d networks "
+	              "whose ports contend\n",
+	        count, deadlocks, remedies, contended);
 	assert_true(deadlocks > 0 && remedies > 0 && contended > 0);
 	arena_free(arena);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_cycle_by_cycle)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_cycle_by_cycle) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

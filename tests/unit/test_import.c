@@ -1,4 +1,5 @@
-/* The reader: what it makes of models and dumps, that dumps of every level come back byte for byte, and what it says about bad input. */
+/* The reader: what it makes of models and dumps, that dumps of every level come back byte for
+ * byte, and what it says about bad input. */
 #include "import/import.h"
 
 #include <dirent.h>
@@ -36,7 +37,7 @@ static struct text load(struct arena *arena, const char *path)
 
 static void open_session(struct session *session)
 {
-	*session = (struct session){.guard = {.reason = GUARD_NONE}};
+	*session = (struct session){ .guard = { .reason = GUARD_NONE } };
 	session->arena = arena_new(&session->guard);
 	assert_non_null(session->arena);
 	session->diag = ARENA_NEW(session->arena, struct diag);
@@ -46,7 +47,8 @@ static void open_session(struct session *session)
 static void import_text(struct session *session, const char *file, const char *text, size_t size)
 {
 	open_session(session);
-	session->module = import_mlir(session->arena, &session->guard, session->diag, file, text, size);
+	session->module =
+	        import_mlir(session->arena, &session->guard, session->diag, file, text, size);
 }
 
 static const char *messages(struct session *session)
@@ -60,7 +62,8 @@ static void import_file(struct session *session, const char *name)
 {
 	open_session(session);
 	struct text text = load(session->arena, text_format(session->arena, INPUTS "%s", name));
-	session->module = import_mlir(session->arena, &session->guard, session->diag, name, text.data, text.size);
+	session->module = import_mlir(
+	        session->arena, &session->guard, session->diag, name, text.data, text.size);
 	if (!session->module)
 		fail_msg("%s", messages(session));
 }
@@ -102,7 +105,8 @@ static void test_model(void **unused)
 	assert_int_equal(session.module->level, LEVEL_TENSOR);
 	assert_int_equal(body->arguments, 11);
 	assert_string_equal(body->argument[0]->type->text, "tensor<1x3x16x16xf32>");
-	assert_string_equal(function_argument_attr(main_function, 1, KEY_STREAM_ROLE)->text, "weight");
+	assert_string_equal(
+	        function_argument_attr(main_function, 1, KEY_STREAM_ROLE)->text, "weight");
 	assert_int_equal(count_ops(body, OP_ASSERT), 0);
 	assert_int_equal(count_ops(body, OP_TENSOR_PAD), 2);
 	assert_true(count_ops(body, OP_GENERIC) > 15);
@@ -120,10 +124,14 @@ static void test_named_operations_become_generic(void **unused)
 	import_file(&session, "named_ops.mlir");
 	const struct op *main_function = module_main(session.module);
 	assert_true(count_ops(main_function->region[0], OP_GENERIC) >= 12);
-	assert_string_equal(function_argument_attr(main_function, 2, KEY_STREAM_NAME)->text, "arg2");
-	assert_string_equal(function_argument_attr(main_function, 2, KEY_STREAM_ROLE)->text, "input");
-	assert_string_equal(function_result_attr(main_function, 1, KEY_STREAM_NAME)->text, "result1");
-	assert_string_equal(function_result_attr(main_function, 1, KEY_STREAM_ROLE)->text, "output");
+	assert_string_equal(
+	        function_argument_attr(main_function, 2, KEY_STREAM_NAME)->text, "arg2");
+	assert_string_equal(
+	        function_argument_attr(main_function, 2, KEY_STREAM_ROLE)->text, "input");
+	assert_string_equal(
+	        function_result_attr(main_function, 1, KEY_STREAM_NAME)->text, "result1");
+	assert_string_equal(
+	        function_result_attr(main_function, 1, KEY_STREAM_ROLE)->text, "output");
 	assert_null(strstr(print(&session), "fastmath"));
 	arena_free(session.arena);
 }
@@ -131,8 +139,8 @@ static void test_named_operations_become_generic(void **unused)
 static void test_constants(void **unused)
 {
 	(void)unused;
-	static const float weights[] = {1, 2, 3, 4};
-	static const unsigned char bits[] = {1, 0, 1};
+	static const float weights[] = { 1, 2, 3, 4 };
+	static const unsigned char bits[] = { 1, 0, 1 };
 	struct session session;
 	import_file(&session, "resources.mlir");
 	const struct op *blob = find_op(module_main(session.module)->region[0], OP_CONSTANT);
@@ -153,8 +161,11 @@ static void test_constants(void **unused)
 static void test_empty_argument(void **unused)
 {
 	(void)unused;
-	static const char text[] = "func.func @f(%c: tensor<1x0x4xf32>, %n: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> {\n"
-		"  %0 = tensor.concat dim(1) %c, %n : (tensor<1x0x4xf32>, tensor<1x1x4xf32>) -> tensor<1x1x4xf32>\n  return %0 : tensor<1x1x4xf32>\n}\n";
+	static const char text[] =
+	        "func.func @f(%c: tensor<1x0x4xf32>, %n: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> "
+	        "{\n"
+	        "  %0 = tensor.concat dim(1) %c, %n : (tensor<1x0x4xf32>, tensor<1x1x4xf32>) -> "
+	        "tensor<1x1x4xf32>\n  return %0 : tensor<1x1x4xf32>\n}\n";
 	struct session session;
 	import_text(&session, "f.mlir", text, strlen(text));
 	assert_non_null(session.module);
@@ -165,8 +176,10 @@ static void test_locations(void **unused)
 {
 	(void)unused;
 	static const char text[] = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
-		"  %0 = math.exp %a : tensor<4xf32> loc(fused[\"layer\"(\"model.py\":12:3), \"other.py\":1:1])\n"
-		"  %1 = math.exp %0 : tensor<4xf32> loc(callsite(\"x.py\":7:1 at \"y.py\":8:1))\n  return %1 : tensor<4xf32>\n}\n";
+	                           "  %0 = math.exp %a : tensor<4xf32> "
+	                           "loc(fused[\"layer\"(\"model.py\":12:3), \"other.py\":1:1])\n"
+	                           "  %1 = math.exp %0 : tensor<4xf32> loc(callsite(\"x.py\":7:1 "
+	                           "at \"y.py\":8:1))\n  return %1 : tensor<4xf32>\n}\n";
 	struct session session;
 	import_text(&session, "f.mlir", text, strlen(text));
 	assert_non_null(session.module);
@@ -181,7 +194,8 @@ static void test_locations(void **unused)
 /* What was printed by us reads back to the same bytes. */
 static void check_dump(const char *name, const char *original, enum level level)
 {
-	struct session session, again;
+	struct session session;
+	struct session again;
 	import_file(&session, name);
 	assert_int_equal(session.module->level, level);
 	const char *first = print(&session);
@@ -190,7 +204,9 @@ static void check_dump(const char *name, const char *original, enum level level)
 		fail_msg("%s", messages(&again));
 	assert_string_equal(print(&again), first);
 	if (original)
-		assert_string_equal(first, load(session.arena, text_format(session.arena, INPUTS "%s", original)).data);
+		assert_string_equal(first,
+		        load(session.arena, text_format(session.arena, INPUTS "%s", original))
+		                .data);
 	arena_free(session.arena);
 	arena_free(again.arena);
 }
@@ -220,27 +236,42 @@ static void check_refused(const char *text, size_t size, const char *message)
 static void test_scan(void **unused)
 {
 	(void)unused;
-	static const char in_strings[] = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> attributes {stream.note = \"((((\"} { // ((((\n  return %a : tensor<4xf32>\n}\n";
-	static const struct { const char *text, *message; } foreign[] = {
-		{"# Title\n\n100 %", "bad.mlir:1:1: error: this is no MLIR text: it begins with '# Title'\nnote: accepted is MLIR text with one function, as `streamtensor export MODEL -o FOLDER` writes it"},
-		{"// x\n\n  import torch  \n", "bad.mlir:3:3: error: this is no MLIR text: it begins with 'import torch'"},
-		{"#include <a>\n", "it begins with '#include <a>'"},
-		{"\"\"\"A module.\"\"\"", "it begins with '\"\"\"A module.\"\"\"'"},
-		{"{\"schema\": 1, \"design\": 1, \"tool\": 2}", "it begins with '{\"schema\": 1, \"design\":'"},
-		{"%PDF-1.5\n%x", "it begins with '%PDF-1.5'"},
-		{"<!doctype html>", "it begins with '<!doctype html>'"},
-		{"PK\x03\x04", "it begins with 'PK'"},
-		{"\xef\xbb\xbfmodule {}", "it begins with the byte 0xEF"},
+	static const char in_strings[] =
+	        "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> attributes {stream.note = "
+	        "\"((((\"} { // ((((\n  return %a : tensor<4xf32>\n}\n";
+	static const struct {
+		const char *text, *message;
+	} foreign[] = {
+		{ "# Title\n\n100 %",
+		        "bad.mlir:1:1: error: this is no MLIR text: it begins with '# "
+		        "Title'\nnote: accepted is MLIR text with one function, as `streamtensor "
+		        "export MODEL -o FOLDER` writes it" },
+		{ "// x\n\n  import torch  \n",
+		        "bad.mlir:3:3: error: this is no MLIR text: it begins with 'import "
+		        "torch'" },
+		{ "#include <a>\n", "it begins with '#include <a>'" },
+		{ "\"\"\"A module.\"\"\"", "it begins with '\"\"\"A module.\"\"\"'" },
+		{ "{\"schema\": 1, \"design\": 1, \"tool\": 2}",
+		        "it begins with '{\"schema\": 1, \"design\":'" },
+		{ "%PDF-1.5\n%x", "it begins with '%PDF-1.5'" },
+		{ "<!doctype html>", "it begins with '<!doctype html>'" },
+		{ "PK\x03\x04", "it begins with 'PK'" },
+		{ "\xef\xbb\xbfmodule {}", "it begins with the byte 0xEF" },
 	};
 	char deep[700];
 	memset(deep, '(', sizeof deep);
-	check_refused("", 0, "bad.mlir:1:1: error: the file is empty\nnote: accepted is MLIR text with one function, as `streamtensor export MODEL -o FOLDER` writes it");
+	check_refused("", 0,
+	        "bad.mlir:1:1: error: the file is empty\nnote: accepted is MLIR text with one "
+	        "function, as `streamtensor export MODEL -o FOLDER` writes it");
 	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
 		check_refused(foreign[i].text, strlen(foreign[i].text), foreign[i].message);
-	check_refused("\x7f" "ELF\x02\x01\x01\0", 8, "bad.mlir:1:1: error: this is no MLIR text: it begins with the byte 0x7F");
+	check_refused("\x7f"
+	              "ELF\x02\x01\x01\0",
+	        8, "bad.mlir:1:1: error: this is no MLIR text: it begins with the byte 0x7F");
 	check_refused("module {\n \0}", 12, "bad.mlir:2:2: error: a NUL byte");
 	check_refused("ML\xefR\x01", 5, "bytecode");
-	check_refused(deep, sizeof deep - 1, "bad.mlir:1:257: error: brackets are nested deeper than 256");
+	check_refused(deep, sizeof deep - 1,
+	        "bad.mlir:1:257: error: brackets are nested deeper than 256");
 	check_refused("\"unclosed", 9, "bad.mlir:1:10: error:");
 	struct session session;
 	import_text(&session, "f.mlir", in_strings, strlen(in_strings));
@@ -254,8 +285,10 @@ static void check_golden(const char *name)
 	struct session session;
 	open_session(&session);
 	struct text text = load(session.arena, text_format(session.arena, ERRORS "%s", name));
-	struct text expect = load(session.arena, text_format(session.arena, ERRORS "%.*s.expect", (int)(strlen(name) - 5), name));
-	session.module = import_mlir(session.arena, &session.guard, session.diag, name, text.data, text.size);
+	struct text expect = load(session.arena,
+	        text_format(session.arena, ERRORS "%.*s.expect", (int)(strlen(name) - 5), name));
+	session.module = import_mlir(
+	        session.arena, &session.guard, session.diag, name, text.data, text.size);
 	assert_null(session.module);
 	const char *found = messages(&session);
 	if (session.diag->count == 0 || !strstr(expect.data, found))

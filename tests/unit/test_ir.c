@@ -1,4 +1,5 @@
-/* The IR: types, text that MLIR accepts and that reads back to the same bytes, kernels' bodies, the verifier, copies. */
+/* The IR: types, text that MLIR accepts and that reads back to the same bytes, kernels' bodies,
+ * the verifier, copies. */
 #include "import/import.h"
 #include "ir/kernel.h"
 #include "ir/sliding_window.h"
@@ -35,30 +36,36 @@ static void begin(struct fixture *fixture, enum level level)
 
 static const struct type *tensor(struct fixture *fixture, int64_t rows, int64_t columns)
 {
-	return type_shaped(fixture->module, TYPE_TENSOR, 2, (int64_t[]){rows, columns}, fixture->f32);
+	return type_shaped(
+	        fixture->module, TYPE_TENSOR, 2, (int64_t[]){ rows, columns }, fixture->f32);
 }
 
-static struct op *add_function(struct fixture *fixture, const char *name, int inputs, const struct type *const *input, int outputs, const struct type *const *output)
+static struct op *add_function(struct fixture *fixture, const char *name, int inputs,
+        const struct type *const *input, int outputs, const struct type *const *output)
 {
 	struct module *module = fixture->module;
 	struct op *function = op_new(module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL);
 	op_append(module_body(module), function);
 	struct block *body = block_new(module, function, 0);
 	attr_set(module, function, KEY_SYM_NAME, attr_string(module, name));
-	attr_set(module, function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, inputs, input, outputs, output)));
+	attr_set(module, function, KEY_FUNCTION_TYPE,
+	        attr_type(module, type_function(module, inputs, input, outputs, output)));
 	for (int i = 0; i < inputs; i++)
 		block_add_argument(module, body, input[i]);
 	return function;
 }
 
-static struct op *add(struct fixture *fixture, struct block *block, enum op_code code, int operands, struct value *const *operand, const struct type *result)
+static struct op *add(struct fixture *fixture, struct block *block, enum op_code code, int operands,
+        struct value *const *operand, const struct type *result)
 {
-	struct op *op = op_new(fixture->module, code, NOWHERE, operands, operand, result ? 1 : 0, &result);
+	struct op *op =
+	        op_new(fixture->module, code, NOWHERE, operands, operand, result ? 1 : 0, &result);
 	op_append(block, op);
 	return op;
 }
 
-static struct value *constant(struct fixture *fixture, struct block *block, const struct attr *value)
+static struct value *constant(
+        struct fixture *fixture, struct block *block, const struct attr *value)
 {
 	struct op *op = add(fixture, block, OP_CONSTANT, 0, NULL, value->type);
 	attr_set(fixture->module, op, KEY_VALUE, value);
@@ -67,39 +74,52 @@ static struct value *constant(struct fixture *fixture, struct block *block, cons
 
 static int operand_node(struct fixture *fixture, struct body *body, int operand)
 {
-	return body_add(fixture->module, body, (struct node){.kind = NODE_OPERAND, .type = fixture->f32, .integer = operand});
+	return body_add(fixture->module, body,
+	        (struct node){ .kind = NODE_OPERAND, .type = fixture->f32, .integer = operand });
 }
 
-static int op_node(struct fixture *fixture, struct body *body, enum op_code code, int left, int right)
+static int op_node(
+        struct fixture *fixture, struct body *body, enum op_code code, int left, int right)
 {
-	return body_add(fixture->module, body, (struct node){.kind = NODE_OP, .code = code, .type = fixture->f32, .argument = {left, right}});
+	return body_add(fixture->module, body,
+	        (struct node){ .kind = NODE_OP,
+	                .code = code,
+	                .type = fixture->f32,
+	                .argument = { left, right } });
 }
 
 /* y[8, 32] = max(0, x[8, 16] · w[32, 16]); x is only read for its first 12 columns. */
-static struct op *add_matmul(struct fixture *fixture, struct block *block, struct value *x, struct value *w)
+static struct op *add_matmul(
+        struct fixture *fixture, struct block *block, struct value *x, struct value *w)
 {
-	struct op *op = kernel_new(fixture->module, NOWHERE, "k3", 3, 2, (struct value *[]){x, w}, tensor(fixture, 8, 32));
+	struct op *op = kernel_new(fixture->module, NOWHERE, "k3", 3, 2, (struct value *[]){ x, w },
+	        tensor(fixture, 8, 32));
 	op_append(block, op);
 	struct kernel *kernel = op->kernel;
 	kernel->loop[0].extent = 8;
 	kernel->loop[1].extent = 32;
-	kernel->loop[2] = (struct loop){.extent = 16, .reduction = true};
+	kernel->loop[2] = (struct loop){ .extent = 16, .reduction = true };
 	kernel->operand[0].stride[0] = 16;
 	kernel->operand[0].stride[2] = 1;
 	kernel->operand[0].guards = 1;
 	kernel->operand[0].guard = ARENA_NEW(fixture->arena, struct guard_range);
-	*kernel->operand[0].guard = (struct guard_range){.loop = 2, .low = 0, .high = 12};
+	*kernel->operand[0].guard = (struct guard_range){ .loop = 2, .low = 0, .high = 12 };
 	kernel->operand[1].stride[1] = 16;
 	kernel->operand[1].stride[2] = 1;
 	kernel->result.stride[0] = 32;
 	kernel->result.stride[1] = 1;
-	struct body *update = &kernel->update, *post = &kernel->post;
-	int left = operand_node(fixture, update, 0), right = operand_node(fixture, update, 1);
+	struct body *update = &kernel->update;
+	struct body *post = &kernel->post;
+	int left = operand_node(fixture, update, 0);
+	int right = operand_node(fixture, update, 1);
 	int product = op_node(fixture, update, OP_MULF, left, right);
-	struct node accumulator = {.kind = NODE_ACCUMULATOR, .type = fixture->f32};
-	update->result = op_node(fixture, update, OP_ADDF, body_add(fixture->module, update, accumulator), product);
-	int zero = body_add(fixture->module, post, (struct node){.kind = NODE_CONSTANT, .type = fixture->f32});
-	post->result = op_node(fixture, post, OP_MAXIMUMF, body_add(fixture->module, post, accumulator), zero);
+	struct node accumulator = { .kind = NODE_ACCUMULATOR, .type = fixture->f32 };
+	update->result = op_node(
+	        fixture, update, OP_ADDF, body_add(fixture->module, update, accumulator), product);
+	int zero = body_add(fixture->module, post,
+	        (struct node){ .kind = NODE_CONSTANT, .type = fixture->f32 });
+	post->result = op_node(
+	        fixture, post, OP_MAXIMUMF, body_add(fixture->module, post, accumulator), zero);
 	int term;
 	kernel->combine = kernel_combine(kernel, &term);
 	return op;
@@ -108,7 +128,8 @@ static struct op *add_matmul(struct fixture *fixture, struct block *block, struc
 static struct op *make_tensor(struct fixture *fixture)
 {
 	begin(fixture, LEVEL_TENSOR);
-	const struct type *input[] = {tensor(fixture, 8, 16), tensor(fixture, 32, 16)}, *output = tensor(fixture, 8, 32);
+	const struct type *input[] = { tensor(fixture, 8, 16), tensor(fixture, 32, 16) };
+	const struct type *output = tensor(fixture, 8, 32);
 	struct op *main = add_function(fixture, "main", 2, input, 1, &output);
 	struct block *body = main->region[0];
 	struct op *kernel = add_matmul(fixture, body, body->argument[0], body->argument[1]);
@@ -119,10 +140,12 @@ static struct op *make_tensor(struct fixture *fixture)
 static const struct type *stream(struct fixture *fixture, int64_t trips)
 {
 	struct module *module = fixture->module;
-	const struct type *word = type_shaped(module, TYPE_VECTOR, 1, (int64_t[]){4}, fixture->f32);
+	const struct type *word =
+	        type_shaped(module, TYPE_VECTOR, 1, (int64_t[]){ 4 }, fixture->f32);
 	int64_t *row = affine_rows(fixture->arena, 1, 1);
 	row[0] = 1;
-	return type_itensor(module, word, 1, &trips, (int64_t[]){4}, (struct affine_map){1, 1, row});
+	return type_itensor(
+	        module, word, 1, &trips, (int64_t[]){ 4 }, (struct affine_map){ 1, 1, row });
 }
 
 /* A load whose stream is forked and stored twice. */
@@ -130,50 +153,60 @@ static struct op *make_stream(struct fixture *fixture)
 {
 	begin(fixture, LEVEL_STREAM);
 	struct module *module = fixture->module;
-	const struct type *input = tensor(fixture, 8, 16), *words = stream(fixture, 32);
+	const struct type *input = tensor(fixture, 8, 16);
+	const struct type *words = stream(fixture, 32);
 	struct op *main = add_function(fixture, "main", 1, &input, 0, NULL);
 	struct block *body = main->region[0];
 	struct op *load = add(fixture, body, OP_LOAD, 1, body->argument, words);
 	attr_set(module, load, KEY_TENSOR, attr_type(module, input));
-	struct op *fork = op_new(module, OP_FORK, NOWHERE, 1, load->result, 2, (const struct type *[]){words, words});
+	struct op *fork = op_new(module, OP_FORK, NOWHERE, 1, load->result, 2,
+	        (const struct type *[]){ words, words });
 	op_append(body, fork);
 	attr_set(module, fork, KEY_TENSOR, attr_type(module, input));
 	for (int i = 0; i < 2; i++) {
 		struct op *store = add(fixture, body, OP_STORE, 1, &fork->result[i], NULL);
-		attr_set(module, store, KEY_RESULT, attr_integers(module, 1, (int64_t[]){i}));
+		attr_set(module, store, KEY_RESULT, attr_integers(module, 1, (int64_t[]){ i }));
 	}
 	add(fixture, body, OP_RETURN, 0, NULL, NULL);
 	return load;
 }
 
 struct design {
-	struct op *main, *source, *sink;     /* functions */
-	struct op *loop, *push;              /* of the source */
+	struct op *main, *source, *sink; /* functions */
+	struct op *loop, *push;          /* of the source */
 	struct op *fifo, *call;
 };
 
 /* for i < 8, pipelined: push or take */
-static struct op *add_process(struct fixture *fixture, const char *name, const struct type *port, const struct type *fifo, struct op **access, struct op **loop)
+static struct op *add_process(struct fixture *fixture, const char *name, const struct type *port,
+        const struct type *fifo, struct op **access, struct op **loop)
 {
 	struct module *module = fixture->module;
-	struct op *process = add_function(fixture, name, 2, (const struct type *[]){port, fifo}, 0, NULL);
+	struct op *process =
+	        add_function(fixture, name, 2, (const struct type *[]){ port, fifo }, 0, NULL);
 	attr_set(module, process, KEY_STREAM_PROCESS, attr_unit(module));
 	attr_set(module, process, KEY_STREAM_STYLE, attr_string(module, "stp"));
 	attr_set(module, process, KEY_SYM_VISIBILITY, attr_string(module, "private"));
 	struct block *body = process->region[0];
-	struct value *bound[3], *yes = constant(fixture, body, attr_bool(module, true));
+	struct value *bound[3];
+	struct value *yes = constant(fixture, body, attr_bool(module, true));
 	for (int i = 0; i < 3; i++)
-		bound[i] = constant(fixture, body, attr_typed_integer(module, (int64_t[]){0, 8, 1}[i], fixture->index));
+		bound[i] = constant(fixture, body,
+		        attr_typed_integer(module, (int64_t[]){ 0, 8, 1 }[i], fixture->index));
 	*loop = add(fixture, body, OP_FOR, 3, bound, NULL);
 	attr_set(module, *loop, KEY_STREAM_PIPELINE, attr_integer(module, 1));
 	struct block *inner = block_new(module, *loop, 0);
 	struct value *i = block_add_argument(module, inner, fixture->index);
 	if (!strcmp(name, "source")) {
-		struct op *word = add(fixture, inner, OP_MEMREF_LOAD, 2, (struct value *[]){body->argument[0], i}, fixture->f32);
-		*access = add(fixture, inner, OP_PUSH, 3, (struct value *[]){yes, word->result[0], body->argument[1]}, NULL);
+		struct op *word = add(fixture, inner, OP_MEMREF_LOAD, 2,
+		        (struct value *[]){ body->argument[0], i }, fixture->f32);
+		*access = add(fixture, inner, OP_PUSH, 3,
+		        (struct value *[]){ yes, word->result[0], body->argument[1] }, NULL);
 	} else {
-		*access = add(fixture, inner, OP_POP, 2, (struct value *[]){yes, body->argument[1]}, fixture->f32);
-		add(fixture, inner, OP_MEMREF_STORE, 3, (struct value *[]){(*access)->result[0], body->argument[0], i}, NULL);
+		*access = add(fixture, inner, OP_POP, 2,
+		        (struct value *[]){ yes, body->argument[1] }, fixture->f32);
+		add(fixture, inner, OP_MEMREF_STORE, 3,
+		        (struct value *[]){ (*access)->result[0], body->argument[0], i }, NULL);
 	}
 	add(fixture, inner, OP_YIELD, 0, NULL, NULL);
 	add(fixture, body, OP_RETURN, 0, NULL, NULL);
@@ -184,19 +217,24 @@ static struct design make_hardware(struct fixture *fixture)
 {
 	begin(fixture, LEVEL_HARDWARE);
 	struct module *module = fixture->module;
-	const struct type *port = type_shaped(module, TYPE_MEMREF, 1, (int64_t[]){-1}, fixture->f32);
+	const struct type *port =
+	        type_shaped(module, TYPE_MEMREF, 1, (int64_t[]){ -1 }, fixture->f32);
 	const struct type *fifo = type_channel(module, TYPE_FIFO, fixture->f32, 64);
 	struct design design;
-	design.main = add_function(fixture, "main", 2, (const struct type *[]){port, port}, 0, NULL);
-	struct op *take, *loop;
+	design.main =
+	        add_function(fixture, "main", 2, (const struct type *[]){ port, port }, 0, NULL);
+	struct op *take;
+	struct op *loop;
 	design.source = add_process(fixture, "source", port, fifo, &design.push, &design.loop);
 	design.sink = add_process(fixture, "sink", port, fifo, &take, &loop);
 	struct block *body = design.main->region[0];
 	design.fifo = add(fixture, body, OP_FIFO, 0, NULL, fifo);
 	attr_set(module, design.fifo, KEY_NAME, attr_string(module, "words"));
 	for (int i = 0; i < 2; i++) {
-		design.call = add(fixture, body, OP_CALL, 2, (struct value *[]){body->argument[i], design.fifo->result[0]}, NULL);
-		attr_set(module, design.call, KEY_CALLEE, attr_symbol(module, i ? "sink" : "source"));
+		design.call = add(fixture, body, OP_CALL, 2,
+		        (struct value *[]){ body->argument[i], design.fifo->result[0] }, NULL);
+		attr_set(module, design.call, KEY_CALLEE,
+		        attr_symbol(module, i ? "sink" : "source"));
 	}
 	add(fixture, body, OP_RETURN, 0, NULL, NULL);
 	return design;
@@ -238,7 +276,8 @@ static void expect_mlir_accepts(const char *text, const char *file)
 	fputs(text, out);
 	fclose(out);
 	char command[4096];
-	snprintf(command, sizeof command, "mlir-opt-19 --irdl-file=%s %s > %s.out", IRDL, file, file);
+	snprintf(command, sizeof command, "mlir-opt-19 --irdl-file=%s %s > %s.out", IRDL, file,
+	        file);
 	assert_int_equal(system(command), 0);
 }
 
@@ -247,7 +286,8 @@ static void expect_round_trip(const char *text)
 {
 	struct fixture again;
 	begin(&again, LEVEL_TENSOR);
-	again.module = import_mlir(again.arena, &again.guard, &again.diag, "dump.mlir", text, strlen(text));
+	again.module = import_mlir(
+	        again.arena, &again.guard, &again.diag, "dump.mlir", text, strlen(text));
 	struct text messages = text_new(again.arena);
 	diag_print(&again.diag, &messages);
 	if (!again.module)
@@ -307,31 +347,46 @@ static void hardware_text(void **state)
 static void number_text(void **state)
 {
 	(void)state;
-	static const double number[] = {0.0, -0.0, 1.0, -1.5, 0.1f, 1e-5f, 1e20f, 3.4028234663852886e38, 1.401298464324817e-45, 16777217, INFINITY, -INFINITY, NAN};
-	static const float numbers[] = {1.0f, 2.5f, -0.0f, 1e-30f}, same[] = {0.5f, 0.5f, 0.5f};
-	static const unsigned char flags[] = {1, 0, 1, 1, 0, 0, 0, 1, 1};
-	static const int64_t integers[] = {-1, 7};
+	static const double number[] = { 0.0, -0.0, 1.0, -1.5, 0.1f, 1e-5f, 1e20f,
+		3.4028234663852886e38, 1.401298464324817e-45, 16777217, INFINITY, -INFINITY, NAN };
+	static const float numbers[] = { 1.0f, 2.5f, -0.0f, 1e-30f };
+	static const float same[] = { 0.5f, 0.5f, 0.5f };
+	static const unsigned char flags[] = { 1, 0, 1, 1, 0, 0, 0, 1, 1 };
+	static const int64_t integers[] = { -1, 7 };
 	struct fixture fixture;
 	begin(&fixture, LEVEL_TENSOR);
 	struct module *module = fixture.module;
 	struct block *body = add_function(&fixture, "main", 0, NULL, 0, NULL)->region[0];
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
 		for (int width = 32; width <= 64; width += 32)
-			constant(&fixture, body, attr_float(module, width == 32 ? (double)(float)number[i] : number[i], type_float(module, width)));
+			constant(&fixture, body,
+			        attr_float(module,
+			                width == 32 ? (double)(float)number[i] : number[i],
+			                type_float(module, width)));
 	constant(&fixture, body, attr_float(module, -INFINITY, type_float(module, 16)));
 	constant(&fixture, body, attr_float(module, INFINITY, type_bfloat(module)));
 	constant(&fixture, body, attr_float(module, 0.0999755859375, type_float(module, 16)));
 	constant(&fixture, body, attr_typed_integer(module, INT64_MIN, type_integer(module, 64)));
 	constant(&fixture, body, attr_typed_integer(module, -3, type_integer(module, 8)));
 	constant(&fixture, body, attr_bool(module, true));
-	struct { int64_t count; const struct type *element; const void *data; size_t bytes; } dense[] = {
-		{4, fixture.f32, numbers, sizeof numbers}, {3, fixture.f32, same, sizeof same}, {9, type_integer(module, 1), flags, sizeof flags},
-		{2, type_integer(module, 64), integers, sizeof integers}, {2, fixture.index, integers, sizeof integers}, {1, fixture.f32, numbers + 1, 4},
-		{0, fixture.f32, numbers, 0},
+	struct {
+		int64_t count;
+		const struct type *element;
+		const void *data;
+		size_t bytes;
+	} dense[] = {
+		{ 4, fixture.f32, numbers, sizeof numbers },
+		{ 3, fixture.f32, same, sizeof same },
+		{ 9, type_integer(module, 1), flags, sizeof flags },
+		{ 2, type_integer(module, 64), integers, sizeof integers },
+		{ 2, fixture.index, integers, sizeof integers },
+		{ 1, fixture.f32, numbers + 1, 4 },
+		{ 0, fixture.f32, numbers, 0 },
 	};
 	for (size_t i = 0; i < sizeof dense / sizeof *dense; i++) {
-		const struct type *type = type_shaped(module, TYPE_TENSOR, 1, &dense[i].count, dense[i].element);
-		struct attr attr = {.kind = ATTR_DENSE, .type = type, .bytes = dense[i].bytes};
+		const struct type *type =
+		        type_shaped(module, TYPE_TENSOR, 1, &dense[i].count, dense[i].element);
+		struct attr attr = { .kind = ATTR_DENSE, .type = type, .bytes = dense[i].bytes };
 		attr.data = arena_copy(fixture.arena, dense[i].data, dense[i].bytes);
 		constant(&fixture, body, arena_copy(fixture.arena, &attr, sizeof attr));
 	}
@@ -354,12 +409,15 @@ static void attribute_text(void **state)
 	add(&fixture, main->region[0], OP_RETURN, 0, NULL, NULL);
 	attr_set_named(module, main, "stream.z", attr_unit(module));
 	attr_set_named(module, main, "stream.b", attr_string(module, "a \"quote\", a \\ and \n"));
-	struct named items[] = {{"z", attr_unit(module)}, {"odd name", attr_integers(module, 0, NULL)}};
+	struct named items[] = { { "z", attr_unit(module) },
+		{ "odd name", attr_integers(module, 0, NULL) } };
 	attr_set_named(module, main, "stream.a", attr_dictionary(module, 2, items));
 	attr_set_named(module, main, "stream.gone", attr_unit(module));
 	attr_set_named(module, main, "stream.gone", NULL);
 	const char *text = printed(&fixture);
-	assert_non_null(strstr(text, "stream.a = {\"odd name\" = array<i64>, z}, stream.b = \"a \\22quote\\22, a \\5C and \\0A\", stream.z,"));
+	assert_non_null(strstr(text,
+	        "stream.a = {\"odd name\" = array<i64>, z}, stream.b = \"a \\22quote\\22, a \\5C "
+	        "and \\0A\", stream.z,"));
 	assert_null(strstr(text, "gone"));
 	check_text(&fixture, "test_ir_attributes.mlir");
 }
@@ -369,13 +427,14 @@ static void affine_text(void **state)
 	(void)state;
 	struct arena *arena = arena_new(NULL);
 	int64_t *row = affine_rows(arena, 3, 4);
-	const int64_t rows[] = {4, 1, 0, 5, -1, 0, -3, -2, 0, 0, 0, 0, -4, -1, 1, 0};
+	const int64_t rows[] = { 4, 1, 0, 5, -1, 0, -3, -2, 0, 0, 0, 0, -4, -1, 1, 0 };
 	memcpy(row, rows, sizeof rows);
-	struct affine_map map = {3, 4, row};
+	struct affine_map map = { 3, 4, row };
 	struct text text = text_new(arena);
 	affine_print(map, &text);
-	assert_string_equal(text.data, "(d0, d1, d2) -> (d0 * 4 + d1 + 5, -d0 - d2 * 3 - 2, 0, d0 * -4 - d1 + d2)");
-	const int64_t at[] = {10, 3, 2};
+	assert_string_equal(text.data,
+	        "(d0, d1, d2) -> (d0 * 4 + d1 + 5, -d0 - d2 * 3 - 2, 0, d0 * -4 - d1 + d2)");
+	const int64_t at[] = { 10, 3, 2 };
 	assert_int_equal(affine_apply(map, 0, at), 48);
 	assert_int_equal(affine_apply(map, 1, at), -18);
 	struct affine_map other = map;
@@ -399,8 +458,12 @@ static void types(void **state)
 	assert_true(type_elements(tensor(&fixture, INT64_MAX, 3)) == INT64_MAX);
 	assert_ptr_equal(type_scalar(stream(&fixture, 2)), fixture.f32);
 	assert_int_equal(itensor_tiles(stream(&fixture, 32)->itensor), 32);
-	assert_string_equal(stream(&fixture, 32)->text, "!stream.itensor<vector<4xf32>, [32], [4], affine_map<(d0) -> (d0)>>");
-	assert_string_equal(type_function(module, 0, NULL, 2, (const struct type *[]){fixture.f32, fixture.index})->text, "() -> (f32, index)");
+	assert_string_equal(stream(&fixture, 32)->text,
+	        "!stream.itensor<vector<4xf32>, [32], [4], affine_map<(d0) -> (d0)>>");
+	assert_string_equal(type_function(module, 0, NULL, 2,
+	                            (const struct type *[]){ fixture.f32, fixture.index })
+	                            ->text,
+	        "() -> (f32, index)");
 	assert_int_equal(type_bits(fixture.index), 64);
 	assert_true(type_is_real(type_bfloat(module)) && !type_is_real(type_integer(module, 1)));
 	arena_free(fixture.arena);
@@ -434,16 +497,19 @@ static void bodies(void **state)
 	struct op *op = make_tensor(&fixture);
 	struct module *module = fixture.module;
 	struct kernel *kernel = op->kernel;
-	int term = -1, count = kernel->update.count;
+	int term = -1;
+	int count = kernel->update.count;
 	assert_int_equal(kernel_combine(kernel, &term), OP_ADDF);
 	assert_int_equal(kernel->update.node[term].code, OP_MULF);
-	assert_int_equal(operand_node(&fixture, &kernel->update, 1), 1);                     /* shared */
+	/* shared */
+	assert_int_equal(operand_node(&fixture, &kernel->update, 1), 1);
 	assert_int_equal(kernel->update.count, count);
 	assert_true(body_uses_accumulator(&kernel->post) && !body_uses_operand(&kernel->post, 0));
-	struct body both = {0};
-	int first = body_import(module, &both, &kernel->update, (int[]){4, 5}, -1);
+	struct body both = { 0 };
+	int first = body_import(module, &both, &kernel->update, (int[]){ 4, 5 }, -1);
 	both.result = body_import(module, &both, &kernel->post, NULL, first);
-	assert_true(body_uses_operand(&both, 4) && body_uses_operand(&both, 5) && !body_uses_operand(&both, 0));
+	assert_true(body_uses_operand(&both, 4) && body_uses_operand(&both, 5) &&
+	        !body_uses_operand(&both, 0));
 	operand_node(&fixture, &both, 9);
 	int before = both.count;
 	body_remove_dead(module, &both);
@@ -455,7 +521,8 @@ static void bodies(void **state)
 	clone->update.node[0].integer = 7;
 	assert_int_equal(kernel->operand[0].stride[0], 16);
 	assert_int_equal(kernel->update.node[0].integer, 0);
-	kernel->update.result = op_node(&fixture, &kernel->update, OP_ADDF, kernel->update.result, kernel->update.result);
+	kernel->update.result = op_node(
+	        &fixture, &kernel->update, OP_ADDF, kernel->update.result, kernel->update.result);
 	assert_int_equal(kernel_combine(kernel, &term), OP_NONE);
 	arena_free(fixture.arena);
 }
@@ -471,7 +538,8 @@ static void uses(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	struct op *load = make_stream(&fixture), *fork = load->next;
+	struct op *load = make_stream(&fixture);
+	struct op *fork = load->next;
 	struct block *body = module_body(fixture.module);
 	ir_count_uses(body);
 	ir_count_uses(body);
@@ -487,58 +555,157 @@ static void uses(void **state)
 
 typedef void kernel_change(struct fixture *fixture, struct op *op);
 
-static void far_stride(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[1].stride[1] = 17; }
-static void low_offset(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->result.offset = -1; }
-static void huge_stride(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[1].stride[1] = INT64_MAX; }
-static void high_guard(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[0].guard->high = 17; }
-static void guard_loop(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[0].guard->loop = 3; }
-static void last_guard(struct fixture *fixture, struct op *op) { (void)fixture; *op->kernel->operand[0].guard = (struct guard_range){.loop = 2, .low = 0, .high = 1, .last = true}; }
-static void bad_gather(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[0].index_operand = 1; }
-static void no_extent(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->loop[0].extent = 0; }
-static void reduced_result(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->result.stride[2] = 1; }
-static void later_argument(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->update.node[2].argument[0] = 3; }
-static void no_operand(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->update.node[0].integer = 2; }
-static void mixed_types(struct fixture *fixture, struct op *op) { op->kernel->update.node[2].type = type_float(fixture->module, 64); }
-static void no_update(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->update.count = 0; }
-static void wrong_op(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->update.node[2].code = OP_GENERIC; }
-static void post_operand(struct fixture *fixture, struct op *op) { op->kernel->post.result = operand_node(fixture, &op->kernel->post, 0); }
-static void bad_lanes(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->scheduled = true; op->kernel->lanes = 3; }
-static void bad_name(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->name = "a b"; }
-static void early_use(struct fixture *fixture, struct op *op) { (void)fixture; op->operand[0] = op->result[0]; }
+static void far_stride(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->operand[1].stride[1] = 17;
+}
+static void low_offset(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->result.offset = -1;
+}
+static void huge_stride(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->operand[1].stride[1] = INT64_MAX;
+}
+static void high_guard(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->operand[0].guard->high = 17;
+}
+static void guard_loop(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->operand[0].guard->loop = 3;
+}
+static void last_guard(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	*op->kernel->operand[0].guard =
+	        (struct guard_range){ .loop = 2, .low = 0, .high = 1, .last = true };
+}
+static void bad_gather(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->operand[0].index_operand = 1;
+}
+static void no_extent(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->loop[0].extent = 0;
+}
+static void reduced_result(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->result.stride[2] = 1;
+}
+static void later_argument(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->update.node[2].argument[0] = 3;
+}
+static void no_operand(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->update.node[0].integer = 2;
+}
+static void mixed_types(struct fixture *fixture, struct op *op)
+{
+	op->kernel->update.node[2].type = type_float(fixture->module, 64);
+}
+static void no_update(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->update.count = 0;
+}
+static void wrong_op(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->update.node[2].code = OP_GENERIC;
+}
+static void post_operand(struct fixture *fixture, struct op *op)
+{
+	op->kernel->post.result = operand_node(fixture, &op->kernel->post, 0);
+}
+static void bad_lanes(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->scheduled = true;
+	op->kernel->lanes = 3;
+}
+static void bad_name(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->kernel->name = "a b";
+}
+static void early_use(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op->operand[0] = op->result[0];
+}
 static void second_main(struct fixture *fixture, struct op *op)
 {
 	(void)op;
-	add(fixture, add_function(fixture, "other", 0, NULL, 0, NULL)->region[0], OP_RETURN, 0, NULL, NULL);
+	add(fixture, add_function(fixture, "other", 0, NULL, 0, NULL)->region[0], OP_RETURN, 0,
+	        NULL, NULL);
 }
 static void wrong_level(struct fixture *fixture, struct op *op)
 {
 	op_insert_before(op, op_new(fixture->module, OP_FIFO, NOWHERE, 0, NULL, 1, &fixture->f32));
 }
-static void wrong_count(struct fixture *fixture, struct op *op) { op_set_operands(fixture->module, op->next, 0, NULL); }
+static void wrong_count(struct fixture *fixture, struct op *op)
+{
+	op_set_operands(fixture->module, op->next, 0, NULL);
+}
 static void wrong_scalar(struct fixture *fixture, struct op *op)
 {
-	struct value *index = constant(fixture, op->parent, attr_typed_integer(fixture->module, 1, fixture->index));
+	struct value *index = constant(
+	        fixture, op->parent, attr_typed_integer(fixture->module, 1, fixture->index));
 	op_remove(index->def);
 	op_insert_before(op, index->def);
-	op_insert_before(op, op_new(fixture->module, OP_NEGF, NOWHERE, 1, &index, 1, &fixture->index));
+	op_insert_before(
+	        op, op_new(fixture->module, OP_NEGF, NOWHERE, 1, &index, 1, &fixture->index));
 }
-static void no_terminator(struct fixture *fixture, struct op *op) { (void)fixture; op_remove(op->next); }
+static void no_terminator(struct fixture *fixture, struct op *op)
+{
+	(void)fixture;
+	op_remove(op->next);
+}
 
 static void bad_kernels(void **state)
 {
 	(void)state;
-	static const struct { kernel_change *change; const char *message; } cases[] = {
-		{far_stride, "operand 1 is addressed from 0 to 542, but has 512 elements"}, {low_offset, "the result is addressed from -1"},
-		{huge_stride, "the addresses of operand 1 overflow"}, {high_guard, "operand 0 has a guard 0 to 17 outside loop 2"},
-		{guard_loop, "outside loop 3"}, {last_guard, "operand 0 is read in the last iteration of loop 2, which has a static trip count"}, {bad_gather, "operand 0 is gathered with operand 1"}, {no_extent, "loop 0 has extent 0"},
-		{reduced_result, "depends on the reduction loop 2"}, {later_argument, "update, node 2: an argument does not come before it"},
-		{no_operand, "update, node 0: there is no such operand"}, {mixed_types, "update, node 2: the operands and the result have different types"},
-		{no_update, "update does not give a value of type f32"}, {wrong_op, "does not belong to the body of a kernel"},
-		{post_operand, "post reads operand 0, which depends on a reduction loop"}, {bad_lanes, "3 lanes without a last loop"},
-		{bad_name, "the name is no identifier"}, {early_use, "operand 0 is used before it is defined"},
-		{second_main, "the module has 2 public functions"}, {wrong_level, "does not belong to the tensor level"},
-		{wrong_count, "the types are not those of the function's results"}, {wrong_scalar, "the result is no float"},
-		{no_terminator, "its body does not end in func.return"},
+	static const struct {
+		kernel_change *change;
+		const char *message;
+	} cases[] = {
+		{ far_stride, "operand 1 is addressed from 0 to 542, but has 512 elements" },
+		{ low_offset, "the result is addressed from -1" },
+		{ huge_stride, "the addresses of operand 1 overflow" },
+		{ high_guard, "operand 0 has a guard 0 to 17 outside loop 2" },
+		{ guard_loop, "outside loop 3" },
+		{ last_guard,
+		        "operand 0 is read in the last iteration of loop 2, which has a static "
+		        "trip count" },
+		{ bad_gather, "operand 0 is gathered with operand 1" },
+		{ no_extent, "loop 0 has extent 0" },
+		{ reduced_result, "depends on the reduction loop 2" },
+		{ later_argument, "update, node 2: an argument does not come before it" },
+		{ no_operand, "update, node 0: there is no such operand" },
+		{ mixed_types, "update, node 2: the operands and the result have different types" },
+		{ no_update, "update does not give a value of type f32" },
+		{ wrong_op, "does not belong to the body of a kernel" },
+		{ post_operand, "post reads operand 0, which depends on a reduction loop" },
+		{ bad_lanes, "3 lanes without a last loop" },
+		{ bad_name, "the name is no identifier" },
+		{ early_use, "operand 0 is used before it is defined" },
+		{ second_main, "the module has 2 public functions" },
+		{ wrong_level, "does not belong to the tensor level" },
+		{ wrong_count, "the types are not those of the function's results" },
+		{ wrong_scalar, "the result is no float" },
+		{ no_terminator, "its body does not end in func.return" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture fixture;
@@ -550,14 +717,20 @@ static void bad_kernels(void **state)
 static void bad_streams(void **state)
 {
 	(void)state;
-	static const struct { int64_t trips; const char *message; } cases[] = {
-		{0, "trip count 0 is 0, not positive"}, {INT64_MAX / 2, "the bits of all tiles overflow"}, {8, "a stream has 0 readers where one is expected"},
+	static const struct {
+		int64_t trips;
+		const char *message;
+	} cases[] = {
+		{ 0, "trip count 0 is 0, not positive" },
+		{ INT64_MAX / 2, "the bits of all tiles overflow" },
+		{ 8, "a stream has 0 readers where one is expected" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture fixture;
 		struct op *load = make_stream(&fixture);
 		const struct type *type = stream(&fixture, cases[i].trips);
-		struct op *other = op_new(fixture.module, OP_LOAD, NOWHERE, 1, load->operand, 1, &type);
+		struct op *other =
+		        op_new(fixture.module, OP_LOAD, NOWHERE, 1, load->operand, 1, &type);
 		attr_set(fixture.module, other, KEY_TENSOR, attr_get(load, KEY_TENSOR));
 		op_insert_before(load, other);
 		expect_invalid(&fixture, cases[i].message);
@@ -568,20 +741,27 @@ typedef void design_change(struct fixture *fixture, struct design *design);
 
 static void two_pushes(struct fixture *fixture, struct design *design)
 {
-	struct op *again = op_new(fixture->module, OP_PUSH, NOWHERE, 3, design->push->operand, 0, NULL);
+	struct op *again =
+	        op_new(fixture->module, OP_PUSH, NOWHERE, 3, design->push->operand, 0, NULL);
 	op_insert_before(design->push->next, again);
 }
 static void inner_loop(struct fixture *fixture, struct design *design)
 {
-	struct op *loop = op_new(fixture->module, OP_FOR, NOWHERE, 3, design->loop->operand, 0, NULL);
+	struct op *loop =
+	        op_new(fixture->module, OP_FOR, NOWHERE, 3, design->loop->operand, 0, NULL);
 	block_add_argument(fixture->module, block_new(fixture->module, loop, 0), fixture->index);
 	op_append(loop->region[0], op_new(fixture->module, OP_YIELD, NOWHERE, 0, NULL, 0, NULL));
 	op_insert_before(design->push, loop);
 }
-static void no_push(struct fixture *fixture, struct design *design) { (void)fixture; op_remove(design->push); }
+static void no_push(struct fixture *fixture, struct design *design)
+{
+	(void)fixture;
+	op_remove(design->push);
+}
 static void started_twice(struct fixture *fixture, struct design *design)
 {
-	struct op *call = op_new(fixture->module, OP_CALL, NOWHERE, 2, design->call->operand, 0, NULL);
+	struct op *call =
+	        op_new(fixture->module, OP_CALL, NOWHERE, 2, design->call->operand, 0, NULL);
 	attr_set(fixture->module, call, KEY_CALLEE, attr_symbol(fixture->module, "sink"));
 	op_insert_before(design->call, call);
 }
@@ -591,18 +771,29 @@ static void no_process(struct fixture *fixture, struct design *design)
 }
 static void swapped(struct fixture *fixture, struct design *design)
 {
-	op_set_operands(fixture->module, design->call, 2, (struct value *[]){design->call->operand[1], design->call->operand[0]});
+	op_set_operands(fixture->module, design->call, 2,
+	        (struct value *[]){ design->call->operand[1], design->call->operand[0] });
 }
-static void other_start(struct fixture *fixture, struct design *design) { (void)fixture; design->loop->operand[0] = design->loop->operand[2]; }
+static void other_start(struct fixture *fixture, struct design *design)
+{
+	(void)fixture;
+	design->loop->operand[0] = design->loop->operand[2];
+}
 
 static void bad_designs(void **state)
 {
 	(void)state;
-	static const struct { design_change *change; const char *message; } cases[] = {
-		{two_pushes, "a pipelined loop accesses a FIFO twice"}, {inner_loop, "does not belong in a pipelined loop"},
-		{no_push, "'words' is written by 0 processes and read by 1"}, {started_twice, "is started 2 times"},
-		{no_process, "there is no function 'nobody'"}, {swapped, "the types are not those of the arguments of 'sink'"},
-		{other_start, "counts from 0 by 1"},
+	static const struct {
+		design_change *change;
+		const char *message;
+	} cases[] = {
+		{ two_pushes, "a pipelined loop accesses a FIFO twice" },
+		{ inner_loop, "does not belong in a pipelined loop" },
+		{ no_push, "'words' is written by 0 processes and read by 1" },
+		{ started_twice, "is started 2 times" },
+		{ no_process, "there is no function 'nobody'" },
+		{ swapped, "the types are not those of the arguments of 'sink'" },
+		{ other_start, "counts from 0 by 1" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture fixture;
@@ -612,25 +803,42 @@ static void bad_designs(void **state)
 	}
 }
 
-/* Layer 0 sees `rows` rows, layer 1 all.  Row r is read at the key fresh + r; keys lie in tiles, of which those before the gap are always read. */
+/* Layer 0 sees `rows` rows, layer 1 all.  Row r is read at the key fresh + r; keys lie in tiles,
+ * of which those before the gap are always read. */
 static void check_lookback(struct fixture *fixture, int64_t tile, int64_t fresh, int64_t rows)
 {
-	const int64_t most = 40, unskipped_rows = (fresh + tile - 1) / tile * tile - fresh, seen[2] = {rows, SLIDING_WINDOW_ALL};
-	const char *name = sliding_window_add(fixture->module, (struct sliding_window){.symbol = "n", .tile = tile, .unskipped_rows = unskipped_rows, .most = most, .layers = 2, .rows = seen});
-	const struct run_time_trip trip = {.symbol = name, .plus = fresh, .tile = tile, .most = (most + fresh + tile - 1) / tile};
+	const int64_t most = 40;
+	const int64_t unskipped_rows = (fresh + tile - 1) / tile * tile - fresh;
+	const int64_t seen[2] = { rows, SLIDING_WINDOW_ALL };
+	const char *name = sliding_window_add(fixture->module,
+	        (struct sliding_window){ .symbol = "n",
+	                .tile = tile,
+	                .unskipped_rows = unskipped_rows,
+	                .most = most,
+	                .layers = 2,
+	                .rows = seen });
+	const struct run_time_trip trip = { .symbol = name,
+		.plus = fresh,
+		.tile = tile,
+		.most = (most + fresh + tile - 1) / tile };
 	struct sliding_window sliding_window;
 	assert_true(sliding_window_named(fixture->module, name, &sliding_window));
 	assert_string_equal(sliding_window_symbol(fixture->module, name), "n");
 	for (int64_t n = -2; n < most + 3; n++) {
-		int64_t there = n < 0 ? 0 : n < most ? n : most, out = sliding_window_rows_skipped(&sliding_window, 0, n), value = sliding_window_value(&sliding_window, 0, n);
-		int64_t head = sliding_window_gap_start(&sliding_window, &trip), turns = run_time_count(&trip, value);
+		int64_t there = n < 0 ? 0 : n < most ? n : most;
+		int64_t out = sliding_window_rows_skipped(&sliding_window, 0, n);
+		int64_t value = sliding_window_value(&sliding_window, 0, n);
+		int64_t head = sliding_window_gap_start(&sliding_window, &trip);
+		int64_t turns = run_time_count(&trip, value);
 		assert_int_equal(value + out, there);
 		assert_int_equal(sliding_window_value(&sliding_window, 1, n), there);
 		for (int64_t row = 0; row < there; row++) {
-			int64_t point = (fresh + row) / tile, turn = point < head ? point : point - out / tile;
+			int64_t point = (fresh + row) / tile;
+			int64_t turn = point < head ? point : point - out / tile;
 			bool read = point < head || (point >= head + out / tile && turn < turns);
 			assert_true(read || row < there - rows);
-			assert_false(read && point >= head && (point + 1) * tile - fresh <= there - rows);
+			assert_false(read && point >= head &&
+			        (point + 1) * tile - fresh <= there - rows);
 		}
 	}
 }
@@ -645,20 +853,30 @@ static void lookbacks(void **state)
 			for (int64_t rows = 0; rows < 30; rows += 7)
 				check_lookback(&fixture, tile, fresh, rows);
 	const int64_t rows = 5;
-	const char *near = sliding_window_add(fixture.module, (struct sliding_window){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows});
-	assert_string_equal(near, sliding_window_add(fixture.module, (struct sliding_window){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows}));
+	const char *near = sliding_window_add(fixture.module,
+	        (struct sliding_window){
+	                .symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows });
+	assert_string_equal(near,
+	        sliding_window_add(fixture.module,
+	                (struct sliding_window){
+	                        .symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows }));
 	struct sliding_window joined;
-	assert_true(sliding_window_named(fixture.module, sliding_window_of_layers(fixture.module, 3, (const char *[]){near, "m", near}), &joined));
-	assert_true(joined.layers == 3 && joined.rows[0] == 5 && joined.rows[1] == SLIDING_WINDOW_ALL && joined.rows[2] == 5);
+	assert_true(sliding_window_named(fixture.module,
+	        sliding_window_of_layers(fixture.module, 3, (const char *[]){ near, "m", near }),
+	        &joined));
+	assert_true(joined.layers == 3 && joined.rows[0] == 5 &&
+	        joined.rows[1] == SLIDING_WINDOW_ALL && joined.rows[2] == 5);
 	int layers;
 	assert_int_equal(sliding_window_rows_least(&joined, &layers), 5);
 	assert_true(layers == 2 && sliding_window_fraction(&joined) == 19.0 / 27);
-	assert_string_equal(sliding_window_of_layers(fixture.module, 2, (const char *[]){"m", "m"}), "m");
-	assert_null(sliding_window_of_layers(fixture.module, 2, (const char *[]){near, "other"}));
+	assert_string_equal(
+	        sliding_window_of_layers(fixture.module, 2, (const char *[]){ "m", "m" }), "m");
+	assert_null(sliding_window_of_layers(fixture.module, 2, (const char *[]){ near, "other" }));
 	arena_free(fixture.arena);
 }
 
-/* A copy in one arena with the original shares attributes; neither sees what is set on the other. */
+/* A copy in one arena with the original shares attributes; neither sees what is set on the
+ * other. */
 static void copies_beside(void **state)
 {
 	(void)state;
@@ -681,13 +899,19 @@ static void formats(void **state)
 	(void)state;
 	struct arena *arena = arena_new(NULL);
 	char expected[200];
-	const int64_t numbers[] = {0, 7, -10, INT64_MAX, INT64_MIN};
+	const int64_t numbers[] = { 0, 7, -10, INT64_MAX, INT64_MIN };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		long long number = numbers[i];
-		snprintf(expected, sizeof expected, "<%s%c%% %d %ld %lld %zu>", "", 'c', (int)number, (long)number, number, (size_t)number);
-		assert_string_equal(text_format(arena, "<%s%c%% %d %ld %lld %zu>", "", 'c', (int)number, (long)number, number, (size_t)number), expected);
-		snprintf(expected, sizeof expected, "%d %05lld%%%.3s|%8s|%g", (int)number, number, "abcd", "e", 0.5);
-		assert_string_equal(text_format(arena, "%d %05lld%%%.3s|%8s|%g", (int)number, number, "abcd", "e", 0.5), expected);
+		snprintf(expected, sizeof expected, "<%s%c%% %d %ld %lld %zu>", "", 'c',
+		        (int)number, (long)number, number, (size_t)number);
+		assert_string_equal(text_format(arena, "<%s%c%% %d %ld %lld %zu>", "", 'c',
+		                            (int)number, (long)number, number, (size_t)number),
+		        expected);
+		snprintf(expected, sizeof expected, "%d %05lld%%%.3s|%8s|%g", (int)number, number,
+		        "abcd", "e", 0.5);
+		assert_string_equal(text_format(arena, "%d %05lld%%%.3s|%8s|%g", (int)number,
+		                            number, "abcd", "e", 0.5),
+		        expected);
 	}
 	assert_string_equal(text_format(arena, "%s", ""), "");
 	arena_free(arena);
@@ -696,12 +920,22 @@ static void formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(affine_text),   cmocka_unit_test(types),         cmocka_unit_test(dialect_file),
-		cmocka_unit_test(bodies),        cmocka_unit_test(uses),          cmocka_unit_test(tensor_text),
-		cmocka_unit_test(stream_text),   cmocka_unit_test(hardware_text), cmocka_unit_test(number_text),
-		cmocka_unit_test(attribute_text), cmocka_unit_test(bad_kernels),  cmocka_unit_test(bad_streams),
-		cmocka_unit_test(bad_designs),   cmocka_unit_test(lookbacks),
-		cmocka_unit_test(copies_beside), cmocka_unit_test(formats),
+		cmocka_unit_test(affine_text),
+		cmocka_unit_test(types),
+		cmocka_unit_test(dialect_file),
+		cmocka_unit_test(bodies),
+		cmocka_unit_test(uses),
+		cmocka_unit_test(tensor_text),
+		cmocka_unit_test(stream_text),
+		cmocka_unit_test(hardware_text),
+		cmocka_unit_test(number_text),
+		cmocka_unit_test(attribute_text),
+		cmocka_unit_test(bad_kernels),
+		cmocka_unit_test(bad_streams),
+		cmocka_unit_test(bad_designs),
+		cmocka_unit_test(lookbacks),
+		cmocka_unit_test(copies_beside),
+		cmocka_unit_test(formats),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

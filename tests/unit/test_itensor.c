@@ -1,4 +1,5 @@
-/* itensor types against enumeration: equality, listing, the buffer between two types; and the command with types that are ill-formed. */
+/* itensor types against enumeration: equality, listing, the buffer between two types; and the
+ * command with types that are ill-formed. */
 #include "random_model.h"
 #include "driver/command_line.h"
 #include "pipeline/session.h"
@@ -39,14 +40,19 @@ static const struct type *finish(struct fixture *f, const struct draft *draft)
 		one = one && draft->tile[r] == 1;
 	}
 	const struct type *scalar = type_float(f->module, 32);
-	const struct type *tile = one && number(f, 0, 1) ? scalar : type_shaped(f->module, TYPE_VECTOR, draft->rank, draft->tile, scalar);
-	return type_itensor_run_time(f->module, tile, &(struct itensor){draft->loops, draft->trip, draft->step, draft->run_time, {draft->loops, draft->rank, rows}});
+	const struct type *tile = one && number(f, 0, 1)
+	        ? scalar
+	        : type_shaped(f->module, TYPE_VECTOR, draft->rank, draft->tile, scalar);
+	return type_itensor_run_time(f->module, tile,
+	        &(struct itensor){ draft->loops, draft->trip, draft->step, draft->run_time,
+	                { draft->loops, draft->rank, rows } });
 }
 
 /* Any loops: repeated, strided, overlapping, backwards, along two dims. */
 static struct draft any_draft(struct fixture *f)
 {
-	struct draft draft = {.rank = (int)number(f, 1, RANK_MOST), .loops = (int)number(f, 0, 4)};
+	struct draft draft = { .rank = (int)number(f, 1, RANK_MOST),
+		.loops = (int)number(f, 0, 4) };
 	for (int r = 0; r < draft.rank; r++) {
 		draft.tile[r] = number(f, 1, 2);
 		draft.offset[r] = number(f, 0, 2) ? 0 : number(f, 0, 2);
@@ -82,11 +88,13 @@ static void insert_loop(struct draft *draft, int at, int64_t trip, int64_t step)
 }
 
 /* Box tiles walked in a random order of loops: what kernels make. */
-static struct draft box_draft(struct fixture *f, int rank, const int64_t *tile, const int64_t *tiles)
+static struct draft box_draft(
+        struct fixture *f, int rank, const int64_t *tile, const int64_t *tiles)
 {
-	struct draft draft = {.rank = rank};
+	struct draft draft = { .rank = rank };
 	for (int r = 0; r < rank; r++) {
-		int64_t left = tiles[r], outer = left % 2 == 0 && number(f, 0, 1) ? 2 : 1;
+		int64_t left = tiles[r];
+		int64_t outer = left % 2 == 0 && number(f, 0, 1) ? 2 : 1;
 		draft.tile[r] = tile[r];
 		int first = (int)number(f, 0, draft.loops);
 		insert_loop(&draft, first, left / outer, tile[r]);
@@ -100,16 +108,22 @@ static struct draft box_draft(struct fixture *f, int rank, const int64_t *tile, 
 	return draft;
 }
 
-/* The same sequence in disguise: unit loops put in, loops split, factors moved between step and map. */
+/* The same sequence in disguise: unit loops put in, loops split, factors moved between step and
+ * map. */
 static struct draft disguise(struct fixture *f, struct draft draft)
 {
 	for (int times = (int)number(f, 1, 4); times > 0 && draft.loops < LOOPS_MOST - 1; times--) {
-		int at = (int)number(f, 0, draft.loops), kind = (int)number(f, 0, 2);
+		int at = (int)number(f, 0, draft.loops);
+		int kind = (int)number(f, 0, 2);
 		if (kind == 0 || at == draft.loops) {
 			insert_loop(&draft, at, 1, number(f, 1, 3));
 			draft.row[at][number(f, 0, draft.rank - 1)] = number(f, 0, 3);
 		} else if (kind == 1) {
-			int64_t outer = draft.run_time[at] ? 1 : draft.trip[at] % 2 == 0 ? 2 : draft.trip[at] % 3 == 0 ? 3 : 1, inner = draft.trip[at] / outer;
+			int64_t outer = draft.run_time[at] ? 1
+			        : draft.trip[at] % 2 == 0  ? 2
+			        : draft.trip[at] % 3 == 0  ? 3
+			                                   : 1;
+			int64_t inner = draft.trip[at] / outer;
 			insert_loop(&draft, at, outer, draft.step[at] * inner);
 			memcpy(draft.row[at], draft.row[at + 1], sizeof draft.row[at]);
 			draft.trip[at + 1] = inner;
@@ -139,7 +153,9 @@ static struct draft backwards(struct draft draft)
 /* Some trip counts become known at run time only. */
 static struct draft with_run_time(struct fixture *f, struct draft draft)
 {
-	static const struct run_time_trip trips[] = {{.symbol = "s", .tile = 1, .most = 4}, {.symbol = "s", .plus = 1, .tile = 2, .most = 3}, {.symbol = "t", .tile = 1, .most = 3}};
+	static const struct run_time_trip trips[] = { { .symbol = "s", .tile = 1, .most = 4 },
+		{ .symbol = "s", .plus = 1, .tile = 2, .most = 3 },
+		{ .symbol = "t", .tile = 1, .most = 3 } };
 	for (int l = 0; l < draft.loops; l++)
 		if (!number(f, 0, 2)) {
 			draft.run_time[l] = &trips[number(f, 0, 2)];
@@ -150,9 +166,13 @@ static struct draft with_run_time(struct fixture *f, struct draft draft)
 
 static struct draft change(struct fixture *f, struct draft draft)
 {
-	int at = draft.loops ? (int)number(f, 0, draft.loops - 1) : 0, r = (int)number(f, 0, draft.rank - 1);
+	int at = draft.loops ? (int)number(f, 0, draft.loops - 1) : 0;
+	int r = (int)number(f, 0, draft.rank - 1);
 	switch (draft.loops ? number(f, 0, 4) : 4) {
-	case 0: draft.trip[at]++; draft.run_time[at] = NULL; break;
+	case 0:
+		draft.trip[at]++;
+		draft.run_time[at] = NULL;
+		break;
 	case 1: draft.step[at]++; break;
 	case 2: draft.row[at][r]++; break;
 	case 3: draft.tile[r]++; break;
@@ -189,10 +209,13 @@ static struct tiles enumerate_at(struct fixture *f, const struct type *type, int
 	for (int i = 0; i < order->dims; i++) {
 		const struct run_time_trip *run_time = order->run_time ? order->run_time[i] : NULL;
 		int64_t symbol = run_time && run_time->symbol[0] == 's' ? s : t;
-		trip[i] = run_time && symbol != AT_MOST ? (symbol + run_time->plus + run_time->tile - 1) / run_time->tile : order->trip[i];
+		trip[i] = run_time && symbol != AT_MOST
+		        ? (symbol + run_time->plus + run_time->tile - 1) / run_time->tile
+		        : order->trip[i];
 	}
-	struct tiles tiles = {.rank = order->map.results, .type = type};
-	int64_t at[LOOPS_MOST] = {0}, scaled[LOOPS_MOST];
+	struct tiles tiles = { .rank = order->map.results, .type = type };
+	int64_t at[LOOPS_MOST] = { 0 };
+	int64_t scaled[LOOPS_MOST];
 	for (int i = 0; i < order->dims; i++)
 		if (!trip[i])
 			return tiles;
@@ -220,17 +243,20 @@ static bool same_tiles(const struct tiles *a, const struct tiles *b)
 	bool same = a->rank == b->rank && a->offset.count == b->offset.count;
 	for (int r = 0; same && r < a->rank; r++)
 		same = extent(a, r) == extent(b, r);
-	return same && !memcmp(a->offset.data, b->offset.data, a->offset.count * sizeof *a->offset.data);
+	return same &&
+	        !memcmp(a->offset.data, b->offset.data, a->offset.count * sizeof *a->offset.data);
 }
 
 static bool judged_same(struct fixture *f, const struct type *left, const struct type *right)
 {
-	return walk_same(walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
+	return walk_same(walk_normal(f->arena, itensor_walk(f->arena, left)),
+	        walk_normal(f->arena, itensor_walk(f->arena, right)));
 }
 
 static int64_t pair_count(void)
 {
-	const char *wanted = getenv("STC_ITENSOR_PAIRS"), *mode = getenv("STC_TEST_MODE");
+	const char *wanted = getenv("STC_ITENSOR_PAIRS");
+	const char *mode = getenv("STC_TEST_MODE");
 	if (wanted)
 		return strtoll(wanted, NULL, 10);
 	return mode && !strcmp(mode, "long") ? 1000000 : 24000;
@@ -239,20 +265,29 @@ static int64_t pair_count(void)
 static void test_equality(void **state)
 {
 	(void)state;
-	int64_t pairs = pair_count(), equal = 0, refused = 0;
+	int64_t pairs = pair_count();
+	int64_t equal = 0;
+	int64_t refused = 0;
 	for (int64_t seed = 1; seed <= pairs; seed++) {
 		struct fixture *f = begin((uint64_t)seed);
-		struct draft draft = any_draft(f), other = seed % 3 == 0 ? disguise(f, draft) : seed % 3 == 1 ? change(f, draft) : any_draft(f);
-		const struct type *left = finish(f, &draft), *right = finish(f, &other);
+		struct draft draft = any_draft(f);
+		struct draft other = seed % 3 == 0 ? disguise(f, draft)
+		        : seed % 3 == 1            ? change(f, draft)
+		                                   : any_draft(f);
+		const struct type *left = finish(f, &draft);
+		const struct type *right = finish(f, &other);
 		if (itensor_fault(f->arena, left) || itensor_fault(f->arena, right)) {
 			refused++;
 		} else {
-			struct tiles a = enumerate(f, left), b = enumerate(f, right);
+			struct tiles a = enumerate(f, left);
+			struct tiles b = enumerate(f, right);
 			bool truth = same_tiles(&a, &b);
 			if (seed % 3 == 0 && !truth)
-				fail_msg("seed %d: the disguise of %s is another sequence: %s", (int)seed, left->text, right->text);
+				fail_msg("seed %d: the disguise of %s is another sequence: %s",
+				        (int)seed, left->text, right->text);
 			if (judged_same(f, left, right) != truth)
-				fail_msg("seed %d: %s and %s are %s", (int)seed, left->text, right->text, truth ? "the same" : "not the same");
+				fail_msg("seed %d: %s and %s are %s", (int)seed, left->text,
+				        right->text, truth ? "the same" : "not the same");
 			equal += truth;
 		}
 		end(f);
@@ -267,21 +302,34 @@ static void test_mismatch(void **state)
 	(void)state;
 	for (int64_t seed = 1; seed <= 2000; seed++) {
 		struct fixture *f = begin((uint64_t)seed);
-		struct draft draft = any_draft(f), other = change(f, draft);
-		const struct type *left = finish(f, &draft), *right = finish(f, &other);
-		struct tiles a = enumerate(f, left), b = enumerate(f, right);
-		size_t rank = (size_t)a.rank, at = 0, tiles = a.offset.count / rank, others = b.offset.count / rank;
+		struct draft draft = any_draft(f);
+		struct draft other = change(f, draft);
+		const struct type *left = finish(f, &draft);
+		const struct type *right = finish(f, &other);
+		struct tiles a = enumerate(f, left);
+		struct tiles b = enumerate(f, right);
+		size_t rank = (size_t)a.rank;
+		size_t at = 0;
+		size_t tiles = a.offset.count / rank;
+		size_t others = b.offset.count / rank;
 		bool shaped = true, same = same_tiles(&a, &b);
 		for (int r = 0; r < a.rank; r++)
 			shaped = shaped && extent(&a, r) == extent(&b, r);
-		while (shaped && at < tiles && at < others && !memcmp(a.offset.data + at * rank, b.offset.data + at * rank, rank * sizeof *a.offset.data))
+		while (shaped && at < tiles && at < others &&
+		        !memcmp(a.offset.data + at * rank, b.offset.data + at * rank,
+		                rank * sizeof *a.offset.data))
 			at++;
-		struct sequence_mismatch sequence_mismatch = walk_mismatch(f->arena, walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
+		struct sequence_mismatch sequence_mismatch =
+		        walk_mismatch(f->arena, walk_normal(f->arena, itensor_walk(f->arena, left)),
+		                walk_normal(f->arena, itensor_walk(f->arena, right)));
 		assert_true(sequence_mismatch.found == !same);
 		if (!same) {
 			assert_int_equal(sequence_mismatch.tile, at);
-			assert_true((sequence_mismatch.left == NULL) == (at >= tiles) && (sequence_mismatch.right == NULL) == (at >= others));
-			assert_true(!sequence_mismatch.left || !memcmp(sequence_mismatch.left, a.offset.data + at * rank, rank * sizeof *a.offset.data));
+			assert_true((sequence_mismatch.left == NULL) == (at >= tiles) &&
+			        (sequence_mismatch.right == NULL) == (at >= others));
+			assert_true(!sequence_mismatch.left ||
+			        !memcmp(sequence_mismatch.left, a.offset.data + at * rank,
+			                rank * sizeof *a.offset.data));
 		}
 		end(f);
 	}
@@ -289,7 +337,7 @@ static void test_mismatch(void **state)
 
 /* --- converters --- */
 
-#define SIDE 96           /* coordinates are below this */
+#define SIDE 96 /* coordinates are below this */
 
 static int cell_of(int rank, const int64_t *coordinate)
 {
@@ -300,17 +348,22 @@ static int cell_of(int rank, const int64_t *coordinate)
 }
 
 /* Marks the elements of tiles [first, last); the box of marked coordinates' count. */
-static int64_t mark(const struct tiles *tiles, size_t first, size_t last, char *cells, int64_t *shape)
+static int64_t mark(
+        const struct tiles *tiles, size_t first, size_t last, char *cells, int64_t *shape)
 {
-	char seen[RANK_MOST][SIDE] = {{0}};
-	int64_t elements = 1, box = 1;
+	char seen[RANK_MOST][SIDE] = { { 0 } };
+	int64_t elements = 1;
+	int64_t box = 1;
 	for (int r = 0; r < tiles->rank; r++)
 		elements *= extent(tiles, r);
 	for (size_t t = first; t < last; t++)
 		for (int64_t e = 0; e < elements; e++) {
-			int64_t coordinate[RANK_MOST], rest = e;
+			int64_t coordinate[RANK_MOST];
+			int64_t rest = e;
 			for (int r = tiles->rank - 1; r >= 0; r--) {
-				coordinate[r] = tiles->offset.data[t * (size_t)tiles->rank + (size_t)r] + rest % extent(tiles, r);
+				coordinate[r] =
+				        tiles->offset.data[t * (size_t)tiles->rank + (size_t)r] +
+				        rest % extent(tiles, r);
 				rest /= extent(tiles, r);
 				seen[r][coordinate[r]] = 1;
 			}
@@ -325,14 +378,19 @@ static int64_t mark(const struct tiles *tiles, size_t first, size_t last, char *
 	return box;
 }
 
-/* Elements of the largest block where both sides are cut into `parts`, or 0 if one reads what the other did not write. */
-static int64_t block_of(struct fixture *f, const struct tiles *a, const struct tiles *b, size_t parts, int64_t *shape)
+/* Elements of the largest block where both sides are cut into `parts`, or 0 if one reads what
+ * the other did not write. */
+static int64_t block_of(struct fixture *f, const struct tiles *a, const struct tiles *b,
+        size_t parts, int64_t *shape)
 {
-	size_t left = a->offset.count / (size_t)a->rank, right = b->offset.count / (size_t)b->rank, size = 1;
+	size_t left = a->offset.count / (size_t)a->rank;
+	size_t right = b->offset.count / (size_t)b->rank;
+	size_t size = 1;
 	int64_t largest = 0;
 	for (int r = 0; r < a->rank; r++)
 		size *= SIDE;
-	char *write = arena_alloc(f->arena, size), *read = arena_alloc(f->arena, size);
+	char *write = arena_alloc(f->arena, size);
+	char *read = arena_alloc(f->arena, size);
 	if (left % parts || right % parts)
 		return 0;
 	for (size_t p = 0; p < parts; p++) {
@@ -349,9 +407,12 @@ static int64_t block_of(struct fixture *f, const struct tiles *a, const struct t
 }
 
 /* The smallest of all buffers that hold a part, twice where there are several; *at: the parts. */
-static int64_t least_of(struct fixture *f, const struct tiles *a, const struct tiles *b, int64_t full, int64_t *at)
+static int64_t least_of(
+        struct fixture *f, const struct tiles *a, const struct tiles *b, int64_t full, int64_t *at)
 {
-	int64_t least = full, shape[RANK_MOST], tiles = (int64_t)a->offset.count / a->rank;
+	int64_t least = full;
+	int64_t shape[RANK_MOST];
+	int64_t tiles = (int64_t)a->offset.count / a->rank;
 	for (int64_t parts = 2; parts <= tiles; parts++) {
 		int64_t block = block_of(f, a, b, (size_t)parts, shape);
 		if (block && block * 2 <= least) {
@@ -362,26 +423,35 @@ static int64_t least_of(struct fixture *f, const struct tiles *a, const struct t
 	return least;
 }
 
-/* The buffer holds what each shared step writes and reads; no cut into parts allows a smaller one. */
-static void check_reorder(struct fixture *f, const struct type *left, const struct type *right, int64_t *made)
+/* The buffer holds what each shared step writes and reads; no cut into parts allows a smaller
+ * one. */
+static void check_reorder(
+        struct fixture *f, const struct type *left, const struct type *right, int64_t *made)
 {
-	struct tiles a = enumerate(f, left), b = enumerate(f, right);
-	struct walk from = walk_normal(f->arena, itensor_walk(f->arena, left)), to = walk_normal(f->arena, itensor_walk(f->arena, right));
+	struct tiles a = enumerate(f, left);
+	struct tiles b = enumerate(f, right);
+	struct walk from = walk_normal(f->arena, itensor_walk(f->arena, left));
+	struct walk to = walk_normal(f->arena, itensor_walk(f->arena, right));
 	if (a.rank != b.rank || walk_same(from, to))
 		return;
 	struct reorder reorder = walk_reorder(f->arena, from, to);
-	int64_t shape[RANK_MOST], full = block_of(f, &a, &b, 1, shape);
+	int64_t shape[RANK_MOST];
+	int64_t full = block_of(f, &a, &b, 1, shape);
 	if ((full == 0) != (reorder.why != NULL))
-		fail_msg("%s and %s: %s", left->text, right->text, reorder.why ? reorder.why : "the data differ");
+		fail_msg("%s and %s: %s", left->text, right->text,
+		        reorder.why ? reorder.why : "the data differ");
 	if (reorder.why)
 		return;
-	int64_t elements = 1, at = 0, least = least_of(f, &a, &b, full, &at);
+	int64_t elements = 1;
+	int64_t at = 0;
+	int64_t least = least_of(f, &a, &b, full, &at);
 	for (int r = 0; r < a.rank; r++)
 		elements *= reorder.shape[r];
 	assert_int_equal(reorder.halves, reorder.shared ? 2 : 1);
 	assert_int_equal(reorder.bytes, elements * 4 * reorder.halves);
 	if (elements * reorder.halves != least)
-		fail_msg("%s and %s: %d elements, %d parts would need %d", left->text, right->text, (int)(elements * reorder.halves), (int)at, (int)least);
+		fail_msg("%s and %s: %d elements, %d parts would need %d", left->text, right->text,
+		        (int)(elements * reorder.halves), (int)at, (int)least);
 	made[reorder.shared > 0]++;
 }
 
@@ -389,7 +459,8 @@ static void check_reorder(struct fixture *f, const struct type *left, const stru
 
 static int by_size(const void *left, const void *right)
 {
-	double a = *(const double *)left, b = *(const double *)right;
+	double a = *(const double *)left;
+	double b = *(const double *)right;
 	return (a > b) - (a < b);
 }
 
@@ -400,9 +471,11 @@ static int cells_of(const struct tiles *tiles, size_t t, int *cell)
 	for (int r = 0; r < tiles->rank; r++)
 		count *= (int)extent(tiles, r);
 	for (int e = 0; e < count; e++) {
-		int64_t coordinate[RANK_MOST], rest = e;
+		int64_t coordinate[RANK_MOST];
+		int64_t rest = e;
 		for (int r = tiles->rank - 1; r >= 0; r--) {
-			coordinate[r] = tiles->offset.data[t * (size_t)tiles->rank + (size_t)r] + rest % extent(tiles, r);
+			coordinate[r] = tiles->offset.data[t * (size_t)tiles->rank + (size_t)r] +
+			        rest % extent(tiles, r);
 			rest /= extent(tiles, r);
 		}
 		cell[e] = cell_of(tiles->rank, coordinate);
@@ -410,15 +483,21 @@ static int cells_of(const struct tiles *tiles, size_t t, int *cell)
 	return count;
 }
 
-/* The most elements that wait at once where every tile is read as soon as its last element has been written, and an element goes with its last reader.
- * 0: an element is written twice. */
+/* The most elements that wait at once where every tile is read as soon as its last element has
+ * been written, and an element goes with its last reader. 0: an element is written twice. */
 static int64_t live_minimum(struct fixture *f, const struct tiles *a, const struct tiles *b)
 {
-	size_t cells = 1, writes = a->offset.count / (size_t)a->rank, reads = b->offset.count / (size_t)b->rank;
+	size_t cells = 1;
+	size_t writes = a->offset.count / (size_t)a->rank;
+	size_t reads = b->offset.count / (size_t)b->rank;
 	for (int r = 0; r < a->rank; r++)
 		cells *= SIDE;
-	int64_t *written = ARENA_ARRAY(f->arena, int64_t, cells), *last = ARENA_ARRAY(f->arena, int64_t, cells), most = 0, reached = 0;
-	int cell[64], count = 0;
+	int64_t *written = ARENA_ARRAY(f->arena, int64_t, cells);
+	int64_t *last = ARENA_ARRAY(f->arena, int64_t, cells);
+	int64_t most = 0;
+	int64_t reached = 0;
+	int cell[64];
+	int count = 0;
 	for (size_t t = 0; t < writes; t++)
 		for (int e = (count = cells_of(a, t, cell)) - 1; e >= 0; e--) {
 			if (written[cell[e]])
@@ -442,36 +521,50 @@ static int64_t live_minimum(struct fixture *f, const struct tiles *a, const stru
 static void test_live_minimum(void **state)
 {
 	(void)state;
-	int64_t pairs = pair_count() / 24, count = 0, exact = 0, rings = 0;
+	int64_t pairs = pair_count() / 24;
+	int64_t count = 0;
+	int64_t exact = 0;
+	int64_t rings = 0;
 	double *ratio = calloc((size_t)pairs + 1, sizeof *ratio);
 	for (int64_t pair = 1; pair <= pairs; pair++) {
 		struct fixture *f = begin((uint64_t)pair + 900000);
 		int rank = (int)number(f, 1, 2);
-		int64_t tile[2] = {number(f, 1, 2), number(f, 1, 2)}, tiles[2] = {number(f, 8, 16), number(f, 8, 16)};
-		struct draft left = box_draft(f, rank, tile, tiles), right = box_draft(f, rank, tile, tiles);
-		const struct type *writer = finish(f, &left), *reader = finish(f, &right);
-		struct walk from = walk_normal(f->arena, itensor_walk(f->arena, writer)), to = walk_normal(f->arena, itensor_walk(f->arena, reader));
-		struct tiles a = enumerate(f, writer), b = enumerate(f, reader);
+		int64_t tile[2] = { number(f, 1, 2), number(f, 1, 2) };
+		int64_t tiles[2] = { number(f, 8, 16), number(f, 8, 16) };
+		struct draft left = box_draft(f, rank, tile, tiles);
+		struct draft right = box_draft(f, rank, tile, tiles);
+		const struct type *writer = finish(f, &left);
+		const struct type *reader = finish(f, &right);
+		struct walk from = walk_normal(f->arena, itensor_walk(f->arena, writer));
+		struct walk to = walk_normal(f->arena, itensor_walk(f->arena, reader));
+		struct tiles a = enumerate(f, writer);
+		struct tiles b = enumerate(f, reader);
 		int64_t least = live_minimum(f, &a, &b);
 		if (least && !walk_same(from, to)) {
 			struct reorder reorder = walk_reorder(f->arena, from, to);
 			int64_t made = reorder.bytes / 4 / reorder.halves;
-			const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, rank, (int64_t[]){tile[0] * tiles[0], tile[1] * tiles[1]}, type_float(f->module, 32));
+			const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, rank,
+			        (int64_t[]){ tile[0] * tiles[0], tile[1] * tiles[1] },
+			        type_float(f->module, 32));
 			struct box box = box_between(f->arena, tensor, writer, reader, BOX_LEAST);
-			struct line_buffer line_buffer = line_buffer_between(f->arena, writer, reader);
+			struct line_buffer line_buffer =
+			        line_buffer_between(f->arena, writer, reader);
 			if (line_buffer_is_better(&line_buffer, &box)) {
 				made = line_buffer.words * box.fill.lanes;
 				rings++;
 			}
 			if (made < least)
-				fail_msg("%s and %s: %d elements, %d live at once", writer->text, reader->text, (int)made, (int)least);
+				fail_msg("%s and %s: %d elements, %d live at once", writer->text,
+				        reader->text, (int)made, (int)least);
 			exact += made == least;
 			ratio[count++] = (double)made / (double)least;
 		}
 		end(f);
 	}
 	qsort(ratio, (size_t)count, sizeof *ratio, by_size);
-	print_message("%d pairs, %d of them in rings, none below the live minimum, %d equal to it, median %.3f of it, 90 %% up to %.2f (of two halves, one)\n", (int)count, (int)rings, (int)exact, ratio[count / 2], ratio[count * 9 / 10]);
+	print_message("%d pairs, %d of them in rings, none below the live minimum, %d equal to it, "
+	              "median %.3f of it, 90 %% up to %.2f (of two halves, one)\n",
+	        (int)count, (int)rings, (int)exact, ratio[count / 2], ratio[count * 9 / 10]);
 	assert_true(count > pairs / 4 && ratio[count / 2] <= 1.1);
 	free(ratio);
 }
@@ -479,40 +572,58 @@ static void test_live_minimum(void **state)
 static void test_reorder(void **state)
 {
 	(void)state;
-	int64_t pairs = pair_count() / 16, made[2] = {0};
+	int64_t pairs = pair_count() / 16;
+	int64_t made[2] = { 0 };
 	for (int64_t pair = 1; pair <= pairs; pair++) {
 		struct fixture *f = begin((uint64_t)pair);
 		int rank = (int)number(f, 1, 2);
-		int64_t tile[2] = {number(f, 1, 2), number(f, 1, 2)}, tiles[2] = {number(f, 1, 6), number(f, 1, 6)};
-		struct draft left = box_draft(f, rank, tile, tiles), right = box_draft(f, rank, tile, tiles);
+		int64_t tile[2] = { number(f, 1, 2), number(f, 1, 2) };
+		int64_t tiles[2] = { number(f, 1, 6), number(f, 1, 6) };
+		struct draft left = box_draft(f, rank, tile, tiles);
+		struct draft right = box_draft(f, rank, tile, tiles);
 		check_reorder(f, finish(f, &left), finish(f, &right), made);
 		end(f);
 	}
 	assert_true(made[0] > pairs / 15 && made[1] > pairs / 15);
-	print_message("%d pairs, %d buffers that share no loop, %d that do, none larger than needed\n", (int)pairs, (int)made[0], (int)made[1]);
+	print_message(
+	        "%d pairs, %d buffers that share no loop, %d that do, none larger than needed\n",
+	        (int)pairs, (int)made[0], (int)made[1]);
 }
 
-/* A buffer is possible if and only if both sides cover the same elements, whatever the loops.  It is as small as can be, but where elements that are sent
- * several times happen to make parts that no loop makes. */
+/* A buffer is possible if and only if both sides cover the same elements, whatever the loops.
+ * It is as small as can be, but where elements that are sent several times happen to make parts
+ * that no loop makes. */
 static void test_coverage(void **state)
 {
 	(void)state;
-	int64_t pairs = pair_count() / 8, covered = 0, chance = 0;
+	int64_t pairs = pair_count() / 8;
+	int64_t covered = 0;
+	int64_t chance = 0;
 	for (int64_t pair = 1; pair <= pairs; pair++) {
 		struct fixture *f = begin((uint64_t)pair);
-		struct draft draft = any_draft(f), other = backwards(draft);
+		struct draft draft = any_draft(f);
+		struct draft other = backwards(draft);
 		draft = pair % 2 ? change(f, draft) : draft;
-		const struct type *left = finish(f, &draft), *right = finish(f, &other);
-		bool fine = draft.rank < 3 && !itensor_fault(f->arena, left) && !itensor_fault(f->arena, right) && !judged_same(f, left, right);
+		const struct type *left = finish(f, &draft);
+		const struct type *right = finish(f, &other);
+		bool fine = draft.rank < 3 && !itensor_fault(f->arena, left) &&
+		        !itensor_fault(f->arena, right) && !judged_same(f, left, right);
 		if (fine) {
-			struct tiles a = enumerate(f, left), b = enumerate(f, right);
-			struct reorder reorder = walk_reorder(f->arena, walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
-			int64_t shape[RANK_MOST], full = block_of(f, &a, &b, 1, shape), elements = reorder.halves;
+			struct tiles a = enumerate(f, left);
+			struct tiles b = enumerate(f, right);
+			struct reorder reorder = walk_reorder(f->arena,
+			        walk_normal(f->arena, itensor_walk(f->arena, left)),
+			        walk_normal(f->arena, itensor_walk(f->arena, right)));
+			int64_t shape[RANK_MOST];
+			int64_t full = block_of(f, &a, &b, 1, shape);
+			int64_t elements = reorder.halves;
 			if ((full == 0) != (reorder.why != NULL))
-				fail_msg("%s and %s: %s", left->text, right->text, reorder.why ? reorder.why : "the data differ");
+				fail_msg("%s and %s: %s", left->text, right->text,
+				        reorder.why ? reorder.why : "the data differ");
 			for (int r = 0; !reorder.why && r < a.rank; r++)
 				elements *= reorder.shape[r];
-			int64_t parts, least = full ? least_of(f, &a, &b, full, &parts) : 0;
+			int64_t parts;
+			int64_t least = full ? least_of(f, &a, &b, full, &parts) : 0;
 			assert_true(elements <= full && (reorder.why || elements >= least));
 			chance += !reorder.why && elements > least;
 			covered += !reorder.why;
@@ -520,7 +631,8 @@ static void test_coverage(void **state)
 		end(f);
 	}
 	assert_true(covered > pairs / 50 && chance * 500 <= covered);
-	print_message("%d pairs, %d cover the same, %d of them could share parts by chance\n", (int)pairs, (int)covered, (int)chance);
+	print_message("%d pairs, %d cover the same, %d of them could share parts by chance\n",
+	        (int)pairs, (int)covered, (int)chance);
 }
 
 /* --- run-time trip counts: equal if and only if equal at every value of the symbols --- */
@@ -529,7 +641,8 @@ static bool same_everywhere(struct fixture *f, const struct type *left, const st
 {
 	for (int64_t s = 1; s <= 4; s++)
 		for (int64_t t = 1; t <= 3; t++) {
-			struct tiles a = enumerate_at(f, left, s, t), b = enumerate_at(f, right, s, t);
+			struct tiles a = enumerate_at(f, left, s, t);
+			struct tiles b = enumerate_at(f, right, s, t);
 			if (!same_tiles(&a, &b))
 				return false;
 		}
@@ -537,35 +650,46 @@ static bool same_everywhere(struct fixture *f, const struct type *left, const st
 }
 
 /* Where a buffer is offered, both sides move the same elements at every value. */
-static bool check_run_time_reorder(struct fixture *f, const struct type *left, const struct type *right)
+static bool check_run_time_reorder(
+        struct fixture *f, const struct type *left, const struct type *right)
 {
-	struct walk from = walk_normal(f->arena, itensor_walk(f->arena, left)), to = walk_normal(f->arena, itensor_walk(f->arena, right));
+	struct walk from = walk_normal(f->arena, itensor_walk(f->arena, left));
+	struct walk to = walk_normal(f->arena, itensor_walk(f->arena, right));
 	int64_t shape[RANK_MOST];
-	if (from.rank != to.rank || from.rank == 3 || walk_same(from, to) || walk_reorder(f->arena, from, to).why)
+	if (from.rank != to.rank || from.rank == 3 || walk_same(from, to) ||
+	        walk_reorder(f->arena, from, to).why)
 		return false;
 	for (int64_t s = 0; s <= 4; s++)
 		for (int64_t t = 0; t <= 3; t++) {
-			struct tiles a = enumerate_at(f, left, s, t), b = enumerate_at(f, right, s, t);
+			struct tiles a = enumerate_at(f, left, s, t);
+			struct tiles b = enumerate_at(f, right, s, t);
 			if (a.offset.count + b.offset.count && !block_of(f, &a, &b, 1, shape))
-				fail_msg("%s and %s: other data at s = %d, t = %d", left->text, right->text, (int)s, (int)t);
+				fail_msg("%s and %s: other data at s = %d, t = %d", left->text,
+				        right->text, (int)s, (int)t);
 		}
 	return true;
 }
 
-/* A reader that asks for the same tiles so often as the extent says: there is a buffer if it asks at least once. */
+/* A reader that asks for the same tiles so often as the extent says: there is a buffer if it
+ * asks at least once. */
 static void test_run_time_again(void **state)
 {
 	(void)state;
-	static const struct run_time_trip trips[] = {{.symbol = "s", .tile = 1, .most = 4}, {.symbol = "s", .plus = 1, .tile = 2, .most = 3}, {.symbol = "t", .plus = 1, .tile = 1, .most = 3}};
-	int64_t pairs = pair_count() / 16, offered = 0;
+	static const struct run_time_trip trips[] = { { .symbol = "s", .tile = 1, .most = 4 },
+		{ .symbol = "s", .plus = 1, .tile = 2, .most = 3 },
+		{ .symbol = "t", .plus = 1, .tile = 1, .most = 3 } };
+	int64_t pairs = pair_count() / 16;
+	int64_t offered = 0;
 	for (int64_t seed = 1; seed <= pairs; seed++) {
 		struct fixture *f = begin((uint64_t)seed + 8000000);
-		struct draft draft = any_draft(f), other = draft;
+		struct draft draft = any_draft(f);
+		struct draft other = draft;
 		const struct run_time_trip *trip = &trips[number(f, 0, 2)];
 		int at = (int)number(f, 0, other.loops);
 		insert_loop(&other, at, trip->most, 1);
 		other.run_time[at] = trip;
-		const struct type *left = finish(f, &draft), *right = finish(f, &other);
+		const struct type *left = finish(f, &draft);
+		const struct type *right = finish(f, &other);
 		if (!itensor_fault(f->arena, left) && !itensor_fault(f->arena, right)) {
 			bool has = check_run_time_reorder(f, left, right);
 			assert_false(has && !trip->plus);
@@ -580,24 +704,34 @@ static void test_run_time_again(void **state)
 static void test_run_time(void **state)
 {
 	(void)state;
-	int64_t pairs = pair_count() / 4, equal = 0, offered = 0;
+	int64_t pairs = pair_count() / 4;
+	int64_t equal = 0;
+	int64_t offered = 0;
 	for (int64_t seed = 1; seed <= pairs; seed++) {
 		struct fixture *f = begin((uint64_t)seed + 7000000);
-		struct draft draft = with_run_time(f, any_draft(f)), other = seed % 3 == 0 ? disguise(f, draft) : seed % 3 == 1 ? change(f, draft) : backwards(draft);
-		const struct type *left = finish(f, &draft), *right = finish(f, &other);
+		struct draft draft = with_run_time(f, any_draft(f));
+		struct draft other = seed % 3 == 0 ? disguise(f, draft)
+		        : seed % 3 == 1            ? change(f, draft)
+		                                   : backwards(draft);
+		const struct type *left = finish(f, &draft);
+		const struct type *right = finish(f, &other);
 		if (!itensor_fault(f->arena, left) && !itensor_fault(f->arena, right)) {
 			bool truth = same_everywhere(f, left, right);
 			if (seed % 3 == 0 && !truth)
-				fail_msg("seed %d: the disguise of %s is another sequence: %s", (int)seed, left->text, right->text);
+				fail_msg("seed %d: the disguise of %s is another sequence: %s",
+				        (int)seed, left->text, right->text);
 			if (judged_same(f, left, right) != truth)
-				fail_msg("seed %d: %s and %s are %s", (int)seed, left->text, right->text, truth ? "the same" : "not the same");
+				fail_msg("seed %d: %s and %s are %s", (int)seed, left->text,
+				        right->text, truth ? "the same" : "not the same");
 			equal += truth;
 			offered += check_run_time_reorder(f, left, right);
 		}
 		end(f);
 	}
 	assert_true(equal > pairs / 5 && equal < pairs * 2 / 3 && offered > pairs / 50);
-	print_message("%d pairs with run-time trip counts, %d equal, none judged wrong; %d buffers\n", (int)pairs, (int)equal, (int)offered);
+	print_message(
+	        "%d pairs with run-time trip counts, %d equal, none judged wrong; %d buffers\n",
+	        (int)pairs, (int)equal, (int)offered);
 }
 
 /* --- the command --- */
@@ -622,24 +756,35 @@ static const char *ran(const char *left, const char *right, bool json)
 	return answer;
 }
 
-/* Blocks of keys, as many as there are; of each, words of four keys of four heads, which the reader takes `again` times. */
+/* Blocks of keys, as many as there are; of each, words of four keys of four heads, which the
+ * reader takes `again` times. */
 static const struct type *key_words(struct fixture *f, bool bound, int64_t again)
 {
-	static const struct run_time_trip blocks = {.symbol = "n", .tile = 1, .most = 8};
-	const struct run_time_trip *run_time[4] = {bound ? &blocks : NULL, NULL, NULL, NULL};
-	int64_t shape[3] = {1, 1, 4}, trip[4] = {8, 32, again, 4}, step[4] = {1, 4, 1, 1}, rows[15] = {1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0};
-	return type_canonical(f->module, type_shaped(f->module, TYPE_VECTOR, 3, shape, type_float(f->module, 32)), 4, arena_copy(f->arena, trip, sizeof trip), arena_copy(f->arena, run_time, sizeof run_time),
-			      arena_copy(f->arena, step, sizeof step), 3, arena_copy(f->arena, rows, sizeof rows));
+	static const struct run_time_trip blocks = { .symbol = "n", .tile = 1, .most = 8 };
+	const struct run_time_trip *run_time[4] = { bound ? &blocks : NULL, NULL, NULL, NULL };
+	int64_t shape[3] = { 1, 1, 4 };
+	int64_t trip[4] = { 8, 32, again, 4 };
+	int64_t step[4] = { 1, 4, 1, 1 };
+	int64_t rows[15] = { 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0 };
+	return type_canonical(f->module,
+	        type_shaped(f->module, TYPE_VECTOR, 3, shape, type_float(f->module, 32)), 4,
+	        arena_copy(f->arena, trip, sizeof trip),
+	        arena_copy(f->arena, run_time, sizeof run_time),
+	        arena_copy(f->arena, step, sizeof step), 3,
+	        arena_copy(f->arena, rows, sizeof rows));
 }
 
-/* Of few words in a turn, a box within blocks whose number is known at run time is for several turns; where nothing is, it is for one. */
+/* Of few words in a turn, a box within blocks whose number is known at run time is for several
+ * turns; where nothing is, it is for one. */
 static void test_boxes_in_blocks(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 3, (int64_t[]){8, 4, 128}, type_float(f->module, 32));
+	const struct type *tensor = type_shaped(
+	        f->module, TYPE_TENSOR, 3, (int64_t[]){ 8, 4, 128 }, type_float(f->module, 32));
 	for (int bound = 0; bound < 2; bound++) {
-		struct box box = box_between(f->arena, tensor, key_words(f, bound, 1), key_words(f, bound, 2), BOX_LEAST);
+		struct box box = box_between(f->arena, tensor, key_words(f, bound, 1),
+		        key_words(f, bound, 2), BOX_LEAST);
 		assert_null(box.why);
 		assert_int_equal(box.elements, (bound ? 4 : 1) * 16);
 		assert_int_equal(box.halves, 2);
@@ -650,77 +795,124 @@ static void test_boxes_in_blocks(void **state)
 static void test_command(void **state)
 {
 	(void)state;
-	assert_string_equal(ran(WIDE, NULL, false), "[0,0]\n[4,0]\n[0,2]\n[4,2]\n[0,4]\n[4,4]\n[0,6]\n[4,6]\n");
-	assert_string_equal(ran("<f32,[2,2],[1,3],affine_map<(d0,d1)->(d1)>>", NULL, true), "{\"tiles\":4,\"offsets\":[[0],[3],[0],[3]]}\n");
+	assert_string_equal(
+	        ran(WIDE, NULL, false), "[0,0]\n[4,0]\n[0,2]\n[4,2]\n[0,4]\n[4,4]\n[0,6]\n[4,6]\n");
+	assert_string_equal(ran("<f32,[2,2],[1,3],affine_map<(d0,d1)->(d1)>>", NULL, true),
+	        "{\"tiles\":4,\"offsets\":[[0],[3],[0],[3]]}\n");
 	assert_string_equal(ran(WIDE, WIDE, false), "{\"equal\":true}\n");
-	assert_string_equal(ran(WIDE, AGAIN, false), "{\"equal\":false,\"buffer_shape\":[8,2],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n");
-	assert_string_equal(ran(ROWS, WIDE, false), "{\"equal\":false,\"buffer_shape\":[8,8],\"halves\":1,\"shared_loops\":0,\"bytes\":256}\n");
-	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<i32,[8],[1],affine_map<(d0)->(d0)>>", false),
-			    "{\"equal\":false,\"buffer_shape\":null,\"why\":\"element type f32 against i32\"}\n");
-	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<f32,[7],[1],affine_map<(d0)->(d0)>>", false),
-			    "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: dim 0 covers [0, 8) against [0, 7)\"}\n");
-	assert_string_equal(ran("<f32,[2],[1],affine_map<(d0)->(d0,d0)>>", "<f32,[2,2],[1,1],affine_map<(d0,d1)->(d0,d1)>>", false),
-			    "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: other elements are left out\"}\n");
+	assert_string_equal(ran(WIDE, AGAIN, false),
+	        "{\"equal\":false,\"buffer_shape\":[8,2],\"halves\":2,\"shared_loops\":1,\"bytes\":"
+	        "128}\n");
+	assert_string_equal(ran(ROWS, WIDE, false),
+	        "{\"equal\":false,\"buffer_shape\":[8,8],\"halves\":1,\"shared_loops\":0,\"bytes\":"
+	        "256}\n");
+	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>",
+	                            "<i32,[8],[1],affine_map<(d0)->(d0)>>", false),
+	        "{\"equal\":false,\"buffer_shape\":null,\"why\":\"element type f32 against "
+	        "i32\"}\n");
+	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>",
+	                            "<f32,[7],[1],affine_map<(d0)->(d0)>>", false),
+	        "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: dim 0 covers [0, "
+	        "8) against [0, 7)\"}\n");
+	assert_string_equal(ran("<f32,[2],[1],affine_map<(d0)->(d0,d0)>>",
+	                            "<f32,[2,2],[1,1],affine_map<(d0,d1)->(d0,d1)>>", false),
+	        "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: other elements "
+	        "are left out\"}\n");
 }
 
 /* Words of a tile, ranges and run-time trip counts, as they are spelt. */
 static void test_spelling(void **state)
 {
 	(void)state;
-	static const struct { const char *left, *right, *answer; } pairs[] = {
-		{"<[vector<4x2xf32>,2],[3],[2],affine_map<(d0)->(0,d0)>>", "<vector<1x2xf32>,[3,4],[2,1],affine_map<(d0,d1)->(d1,d0)>>", "{\"equal\":true}\n"},
-		{"<[vector<2x4xf32>,1],[2],[4],affine_map<(d0)->(0,d0)>>", "<f32,[2,2,4],[4,1,1],affine_map<(d0,d1,d2)->(d1,d0+d2)>>", "{\"equal\":true}\n"},
-		{"<[vector<4x2xf32>,8],[3],[2],affine_map<(d0)->(0,d0)>>", "<vector<4x2xf32>,[3],[2],affine_map<(d0)->(0,d0)>>", "{\"equal\":true}\n"},
-		{"<f32,[4,[3,8]],[1,2],affine_map<(d0,d1)->(d0,d1)>>", "<f32,[4,5],[1,2],affine_map<(d0,d1)->(d0,d1+6)>>", "{\"equal\":true}\n"},
-		{"<f32,[{symbol=\"s\",most=8},4],[4,1],affine_map<(d0,d1)->(d0+d1)>>", "<f32,[{symbol=\"s\",plus=0,tile=1,most=8},2,2],[4,2,1],affine_map<(d0,d1,d2)->(d0+d1+d2)>>", "{\"equal\":true}\n"},
-		{"<f32,[{symbol=\"s\",most=8}],[1],affine_map<(d0)->(d0)>>", "<f32,[{symbol=\"t\",most=8}],[1],affine_map<(d0)->(d0)>>",
-		 "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: run-time trip counts lead elsewhere\"}\n"},
-		{"<f32,[{symbol=\"s\",most=8},4],[1,1],affine_map<(d0,d1)->(d0,d1)>>", "<f32,[4,{symbol=\"s\",most=8}],[1,1],affine_map<(d0,d1)->(d1,d0)>>",
-		 "{\"equal\":false,\"buffer_shape\":[8,4],\"halves\":1,\"shared_loops\":0,\"bytes\":128}\n"},
-		{"<vector<16xf32>,[{symbol=\"s\",tile=16,most=8}],[16],affine_map<(d0)->(d0)>>", "<[vector<16xf32>,4],[{symbol=\"s\",tile=16,most=8}],[16],affine_map<(d0)->(d0)>>",
-		 "{\"equal\":false,\"buffer_shape\":[16],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n"},
-		{"<f32,[40,6],[1,1],affine_map<(d0,d1)->(d0+d1)>>", "<vector<6xf32>,[40],[1],affine_map<(d0)->(d0)>>",
-		 "{\"equal\":false,\"buffer_shape\":[6],\"halves\":2,\"shared_loops\":1,\"bytes\":48}\n"},
+	static const struct {
+		const char *left, *right, *answer;
+	} pairs[] = {
+		{ "<[vector<4x2xf32>,2],[3],[2],affine_map<(d0)->(0,d0)>>",
+		        "<vector<1x2xf32>,[3,4],[2,1],affine_map<(d0,d1)->(d1,d0)>>",
+		        "{\"equal\":true}\n" },
+		{ "<[vector<2x4xf32>,1],[2],[4],affine_map<(d0)->(0,d0)>>",
+		        "<f32,[2,2,4],[4,1,1],affine_map<(d0,d1,d2)->(d1,d0+d2)>>",
+		        "{\"equal\":true}\n" },
+		{ "<[vector<4x2xf32>,8],[3],[2],affine_map<(d0)->(0,d0)>>",
+		        "<vector<4x2xf32>,[3],[2],affine_map<(d0)->(0,d0)>>",
+		        "{\"equal\":true}\n" },
+		{ "<f32,[4,[3,8]],[1,2],affine_map<(d0,d1)->(d0,d1)>>",
+		        "<f32,[4,5],[1,2],affine_map<(d0,d1)->(d0,d1+6)>>", "{\"equal\":true}\n" },
+		{ "<f32,[{symbol=\"s\",most=8},4],[4,1],affine_map<(d0,d1)->(d0+d1)>>",
+		        "<f32,[{symbol=\"s\",plus=0,tile=1,most=8},2,2],[4,2,1],affine_map<(d0,d1,"
+		        "d2)->(d0+d1+d2)>>",
+		        "{\"equal\":true}\n" },
+		{ "<f32,[{symbol=\"s\",most=8}],[1],affine_map<(d0)->(d0)>>",
+		        "<f32,[{symbol=\"t\",most=8}],[1],affine_map<(d0)->(d0)>>",
+		        "{\"equal\":false,\"buffer_shape\":null,\"why\":\"different data: run-time "
+		        "trip counts lead elsewhere\"}\n" },
+		{ "<f32,[{symbol=\"s\",most=8},4],[1,1],affine_map<(d0,d1)->(d0,d1)>>",
+		        "<f32,[4,{symbol=\"s\",most=8}],[1,1],affine_map<(d0,d1)->(d1,d0)>>",
+		        "{\"equal\":false,\"buffer_shape\":[8,4],\"halves\":1,\"shared_loops\":0,"
+		        "\"bytes\":128}\n" },
+		{ "<vector<16xf32>,[{symbol=\"s\",tile=16,most=8}],[16],affine_map<(d0)->(d0)>>",
+		        "<[vector<16xf32>,4],[{symbol=\"s\",tile=16,most=8}],[16],affine_map<(d0)->"
+		        "(d0)>>",
+		        "{\"equal\":false,\"buffer_shape\":[16],\"halves\":2,\"shared_loops\":1,"
+		        "\"bytes\":128}\n" },
+		{ "<f32,[40,6],[1,1],affine_map<(d0,d1)->(d0+d1)>>",
+		        "<vector<6xf32>,[40],[1],affine_map<(d0)->(d0)>>",
+		        "{\"equal\":false,\"buffer_shape\":[6],\"halves\":2,\"shared_loops\":1,"
+		        "\"bytes\":48}\n" },
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
 		assert_string_equal(ran(pairs[i].left, pairs[i].right, false), pairs[i].answer);
-	assert_string_equal(ran("<[vector<2x4xf32>,4],[[1,3]],[4],affine_map<(d0)->(0,d0)>>", NULL, false), "[0,4]\n[1,4]\n[0,8]\n[1,8]\n");
+	assert_string_equal(
+	        ran("<[vector<2x4xf32>,4],[[1,3]],[4],affine_map<(d0)->(0,d0)>>", NULL, false),
+	        "[0,4]\n[1,4]\n[0,8]\n[1,8]\n");
 }
 
 static void test_ill_formed(void **state)
 {
 	(void)state;
-	static const struct { const char *type, *message; } wrong[] = {
-		{"", "is no itensor type"},
-		{"<>", "0 parameters instead of four"},
-		{"<f32, [8], 3 garbage>", "type:1:13: error: not a type"},
-		{"<f32,[8],[1],affine_map<(d0)[s0]->(d0+s0)>>", "has symbols"},
-		{"<f32,[8,1],[1],affine_map<(d0)->(d0)>>", "2 trip counts and 1 step"},
-		{"<f32,[8],[1],affine_map<(d0,d1)->(d0)>>", "1 trip count and 2 map dims"},
-		{"<f32,[-8],[1],affine_map<(d0)->(d0)>>", "trip count 0 is -8"},
-		{"<f32,[8],[0],affine_map<(d0)->(d0)>>", "step 0 is 0"},
-		{"<f32,[8],[1],affine_map<(d0)->(d0 - 1)>>", "out of range"},
-		{"<f32,[8],[1],affine_map<(d0)->(d0 mod 3)>>", "not linear"},
-		{"<vector<4xf32>,[8],[1],affine_map<(d0)->(d0,0)>>", "rank 1 and the map has 2 results"},
-		{"<tensor<4xf32>,[8],[1],affine_map<(d0)->(d0)>>", "neither a number nor a vector"},
-		{"<tensor<?xf32>,[8],[1],affine_map<(d0)->(d0)>>", "dynamic extent"},
-		{"<f32,[4294967296,4294967296],[1,1],affine_map<(d0,d1)->(0)>>", "the number of tiles overflows"},
-		{"<f32,[4],[9223372036854775807],affine_map<(d0)->(d0)>>", "beyond 2^48"},
-		{"<f32,[[3,3]],[1],affine_map<(d0)->(d0)>>", "the range 0, from 3 to 2"},
-		{"<f32,[[-1,3]],[1],affine_map<(d0)->(d0)>>", "the range 0, from -1 to 2"},
-		{"<f32,[[1,2,3]],[1],affine_map<(d0)->(d0)>>", "no pair of 64-bit numbers"},
-		{"<f32,[[9223372036854775806,9223372036854775807]],[3],affine_map<(d0)->(d0)>>", "begins beyond 2^48"},
-		{"<[vector<4x6xf32>,4],[1],[1],affine_map<(d0)->(d0,0)>>", "words of 4 elements do not cut"},
-		{"<[vector<4x6xf32>,0],[1],[1],affine_map<(d0)->(d0,0)>>", "words of 0 elements do not cut"},
-		{"<[vector<4x6xf32>,48],[1],[1],affine_map<(d0)->(d0,0)>>", "words of 48 elements do not cut"},
-		{"<[f32,1],[1],[1],affine_map<(d0)->(d0)>>", "words of 1 elements do not cut"},
-		{"<[vector<4xf32>],[1],[1],affine_map<(d0)->(d0)>>", "no pair of a vector and the elements of a word"},
-		{"<f32,[{symbol=\"s\"}],[1],affine_map<(d0)->(d0)>>", "trip count 0"},
-		{"<f32,[{symbol=\"s t\",most=4}],[1],affine_map<(d0)->(d0)>>", "trip count 0"},
-		{"<f32,[{symbol=\"s\",most=4,more=1}],[1],affine_map<(d0)->(d0)>>", "trip count 0"},
-		{"<f32,[{symbol=\"s\",most=0}],[1],affine_map<(d0)->(d0)>>", "trip count 0 is 0"},
-		{"<f32,[{symbol=\"s\",most=4,tile=0}],[1],affine_map<(d0)->(d0)>>", "the tile of trip count 0 is 0"},
-		{"<f32,[4],[99999999999999999999],affine_map<(d0)->(d0)>>", "out of range"},
+	static const struct {
+		const char *type, *message;
+	} wrong[] = {
+		{ "", "is no itensor type" },
+		{ "<>", "0 parameters instead of four" },
+		{ "<f32, [8], 3 garbage>", "type:1:13: error: not a type" },
+		{ "<f32,[8],[1],affine_map<(d0)[s0]->(d0+s0)>>", "has symbols" },
+		{ "<f32,[8,1],[1],affine_map<(d0)->(d0)>>", "2 trip counts and 1 step" },
+		{ "<f32,[8],[1],affine_map<(d0,d1)->(d0)>>", "1 trip count and 2 map dims" },
+		{ "<f32,[-8],[1],affine_map<(d0)->(d0)>>", "trip count 0 is -8" },
+		{ "<f32,[8],[0],affine_map<(d0)->(d0)>>", "step 0 is 0" },
+		{ "<f32,[8],[1],affine_map<(d0)->(d0 - 1)>>", "out of range" },
+		{ "<f32,[8],[1],affine_map<(d0)->(d0 mod 3)>>", "not linear" },
+		{ "<vector<4xf32>,[8],[1],affine_map<(d0)->(d0,0)>>",
+		        "rank 1 and the map has 2 results" },
+		{ "<tensor<4xf32>,[8],[1],affine_map<(d0)->(d0)>>",
+		        "neither a number nor a vector" },
+		{ "<tensor<?xf32>,[8],[1],affine_map<(d0)->(d0)>>", "dynamic extent" },
+		{ "<f32,[4294967296,4294967296],[1,1],affine_map<(d0,d1)->(0)>>",
+		        "the number of tiles overflows" },
+		{ "<f32,[4],[9223372036854775807],affine_map<(d0)->(d0)>>", "beyond 2^48" },
+		{ "<f32,[[3,3]],[1],affine_map<(d0)->(d0)>>", "the range 0, from 3 to 2" },
+		{ "<f32,[[-1,3]],[1],affine_map<(d0)->(d0)>>", "the range 0, from -1 to 2" },
+		{ "<f32,[[1,2,3]],[1],affine_map<(d0)->(d0)>>", "no pair of 64-bit numbers" },
+		{ "<f32,[[9223372036854775806,9223372036854775807]],[3],affine_map<(d0)->(d0)>>",
+		        "begins beyond 2^48" },
+		{ "<[vector<4x6xf32>,4],[1],[1],affine_map<(d0)->(d0,0)>>",
+		        "words of 4 elements do not cut" },
+		{ "<[vector<4x6xf32>,0],[1],[1],affine_map<(d0)->(d0,0)>>",
+		        "words of 0 elements do not cut" },
+		{ "<[vector<4x6xf32>,48],[1],[1],affine_map<(d0)->(d0,0)>>",
+		        "words of 48 elements do not cut" },
+		{ "<[f32,1],[1],[1],affine_map<(d0)->(d0)>>", "words of 1 elements do not cut" },
+		{ "<[vector<4xf32>],[1],[1],affine_map<(d0)->(d0)>>",
+		        "no pair of a vector and the elements of a word" },
+		{ "<f32,[{symbol=\"s\"}],[1],affine_map<(d0)->(d0)>>", "trip count 0" },
+		{ "<f32,[{symbol=\"s t\",most=4}],[1],affine_map<(d0)->(d0)>>", "trip count 0" },
+		{ "<f32,[{symbol=\"s\",most=4,more=1}],[1],affine_map<(d0)->(d0)>>",
+		        "trip count 0" },
+		{ "<f32,[{symbol=\"s\",most=0}],[1],affine_map<(d0)->(d0)>>", "trip count 0 is 0" },
+		{ "<f32,[{symbol=\"s\",most=4,tile=0}],[1],affine_map<(d0)->(d0)>>",
+		        "the tile of trip count 0 is 0" },
+		{ "<f32,[4],[99999999999999999999],affine_map<(d0)->(d0)>>", "out of range" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		const char *found = ran(wrong[i].type, NULL, false);
@@ -735,42 +927,73 @@ static void test_tiles_of_rows_of_words(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){16, 16}, type_float(f->module, 32)), *word = type_shaped(f->module, TYPE_VECTOR, 2, (int64_t[]){1, 8}, type_float(f->module, 32));
-	const struct type *from = type_canonical(f->module, word, 2, (int64_t[]){16, 2}, NULL, (int64_t[]){1, 8}, 2, (int64_t[]){1, 0, 0, 0, 1, 0});
-	const struct type *to = type_canonical(f->module, word, 3, (int64_t[]){12, 16, 2}, NULL, (int64_t[]){1, 1, 8}, 2, (int64_t[]){0, 1, 0, 0, 0, 0, 1, 0});
-	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 64}));
+	const struct type *tensor = type_shaped(
+	        f->module, TYPE_TENSOR, 2, (int64_t[]){ 16, 16 }, type_float(f->module, 32));
+	const struct type *word = type_shaped(
+	        f->module, TYPE_VECTOR, 2, (int64_t[]){ 1, 8 }, type_float(f->module, 32));
+	const struct type *from = type_canonical(f->module, word, 2, (int64_t[]){ 16, 2 }, NULL,
+	        (int64_t[]){ 1, 8 }, 2, (int64_t[]){ 1, 0, 0, 0, 1, 0 });
+	const struct type *to = type_canonical(f->module, word, 3, (int64_t[]){ 12, 16, 2 }, NULL,
+	        (int64_t[]){ 1, 1, 8 }, 2, (int64_t[]){ 0, 1, 0, 0, 0, 0, 1, 0 });
+	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to,
+	        attr_integers(f->module, 2, (const int64_t[]){ 4, 64 }));
 	assert_null(causal_buffer.why);
 	assert_int_equal(causal_buffer.pitch, 64);
 	assert_int_equal(causal_buffer.drain.trip[causal_buffer.part], 4);
-	assert_int_equal(causal_buffer.shared, 0);        /* tiles are the outermost loop of a turn */
-	assert_non_null(causal_buffer_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 32})).why);
+	/* tiles are the outermost loop of a turn */
+	assert_int_equal(causal_buffer.shared, 0);
+	assert_non_null(causal_buffer_between(
+	        f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){ 4, 32 }))
+	                .why);
 	end(f);
 }
 
-/* Of one head tiles of keys lie next to each other: each of its queries takes all again, which loops in any order say, so that over tiles of queries counts as the outermost. */
+/* Of one head tiles of keys lie next to each other: each of its queries takes all again, which
+ * loops in any order say, so that over tiles of queries counts as the outermost. */
 static void test_tiles_of_one_head(void **state)
 {
-	static const struct run_time_trip tiles = {.symbol = "n", .tile = 8, .most = 4}, each = {.symbol = "n", .tile = 1, .most = 8};
+	static const struct run_time_trip tiles = { .symbol = "n", .tile = 8, .most = 4 };
+	static const struct run_time_trip each = { .symbol = "n", .tile = 1, .most = 8 };
 	(void)state;
 	struct fixture *f = begin(1);
-	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){32, 16}, type_float(f->module, 32)), *word = type_shaped(f->module, TYPE_VECTOR, 2, (int64_t[]){1, 8}, type_float(f->module, 32));
-	const struct run_time_trip *fill[3] = {&tiles, &each, NULL}, *drain[6] = {&tiles, NULL, &each, &tiles, &each, NULL};
-	const struct type *from = type_canonical(f->module, word, 3, (int64_t[]){4, 8, 2}, fill, (int64_t[]){8, 1, 8}, 2, (int64_t[]){1, 1, 0, 0, 0, 0, 1, 0});
-	const struct type *to = type_canonical(f->module, word, 6, (int64_t[]){4, 2, 8, 4, 8, 2}, drain, (int64_t[]){1, 1, 1, 8, 1, 8}, 2, (int64_t[]){0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0});
-	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 128}));
+	const struct type *tensor = type_shaped(
+	        f->module, TYPE_TENSOR, 2, (int64_t[]){ 32, 16 }, type_float(f->module, 32));
+	const struct type *word = type_shaped(
+	        f->module, TYPE_VECTOR, 2, (int64_t[]){ 1, 8 }, type_float(f->module, 32));
+	const struct run_time_trip *fill[3] = { &tiles, &each, NULL };
+	const struct run_time_trip *drain[6] = { &tiles, NULL, &each, &tiles, &each, NULL };
+	const struct type *from = type_canonical(f->module, word, 3, (int64_t[]){ 4, 8, 2 }, fill,
+	        (int64_t[]){ 8, 1, 8 }, 2, (int64_t[]){ 1, 1, 0, 0, 0, 0, 1, 0 });
+	const struct type *to = type_canonical(f->module, word, 6, (int64_t[]){ 4, 2, 8, 4, 8, 2 },
+	        drain, (int64_t[]){ 1, 1, 1, 8, 1, 8 }, 2,
+	        (int64_t[]){ 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0 });
+	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to,
+	        attr_integers(f->module, 2, (const int64_t[]){ 4, 128 }));
 	assert_null(causal_buffer.why);
 	assert_true(run_time_same(causal_buffer.valid_tiles, &tiles));
 	int64_t words = 1;
 	for (int i = 0; i < causal_buffer.drain.loops; i++)
 		words *= causal_buffer.drain.trip[i];
-	assert_int_equal(words, 2 * 8 * 32 * 2);  /* of a turn: of each query of both, all keys */
+	assert_int_equal(words, 2 * 8 * 32 * 2); /* of a turn: of each query of both, all keys */
 	end(f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tiles_of_one_head), cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_mismatch), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
+		cmocka_unit_test(test_tiles_of_one_head),
+		cmocka_unit_test(test_equality),
+		cmocka_unit_test(test_run_time),
+		cmocka_unit_test(test_run_time_again),
+		cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_reorder),
+		cmocka_unit_test(test_live_minimum),
+		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_tiles_of_rows_of_words),
+		cmocka_unit_test(test_boxes_in_blocks),
+		cmocka_unit_test(test_command),
+		cmocka_unit_test(test_spelling),
+		cmocka_unit_test(test_ill_formed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,19 +28,19 @@ static double rsqrt_double(double x)
 }
 
 static const struct bound bounds[] = {
-	{"exp", st_exp, exp, 1.0, 0, true},
-	{"log", st_log, log, 1.0, 0, true},
-	{"tanh", st_tanh, tanh, 2.0, 0, true},
-	{"erf", st_erf, erf, 2.0, 0, true},
-	{"rsqrt", st_rsqrt, rsqrt_double, 1.0, 0, true},
-	{"sqrt", st_sqrt, sqrt, 0.5, 0, true},
-	{"sin", st_sin, sin, 1.0, 0, true},
-	{"cos", st_cos, cos, 1.0, 0, true},
-	{"sin near", st_sin, sin, 1.0, 131072.0f, true},
-	{"cos near", st_cos, cos, 1.0, 131072.0f, true},
-	{"floor", st_floor, floor, 0.0, 0, false},
-	{"ceil", st_ceil, ceil, 0.0, 0, false},
-	{"round_even", st_round_even, rint, 0.0, 0, false},
+	{ "exp", st_exp, exp, 1.0, 0, true },
+	{ "log", st_log, log, 1.0, 0, true },
+	{ "tanh", st_tanh, tanh, 2.0, 0, true },
+	{ "erf", st_erf, erf, 2.0, 0, true },
+	{ "rsqrt", st_rsqrt, rsqrt_double, 1.0, 0, true },
+	{ "sqrt", st_sqrt, sqrt, 0.5, 0, true },
+	{ "sin", st_sin, sin, 1.0, 0, true },
+	{ "cos", st_cos, cos, 1.0, 0, true },
+	{ "sin near", st_sin, sin, 1.0, 131072.0f, true },
+	{ "cos near", st_cos, cos, 1.0, 131072.0f, true },
+	{ "floor", st_floor, floor, 0.0, 0, false },
+	{ "ceil", st_ceil, ceil, 0.0, 0, false },
+	{ "round_even", st_round_even, rint, 0.0, 0, false },
 };
 
 static double flush(double x)
@@ -86,7 +86,7 @@ static double worst(const struct bound *bound, uint32_t stride)
 			most = error;
 			if (error > bound->ulp) {
 				print_message("%s(%a) = %a is %g ulp off\n", bound->name, (double)x,
-					      (double)bound->function(x), error);
+				        (double)bound->function(x), error);
 				return most;
 			}
 		}
@@ -111,8 +111,10 @@ static void check_range(const struct bound *bound, float low, float high, uint32
 	for (uint32_t bits = st_bits(low); bits <= st_bits(high); bits += stride) {
 		float x = st_float(bits);
 
-		assert_true(distance(bound->function(x), bound->reference((double)x)) <= bound->ulp);
-		assert_true(distance(bound->function(-x), bound->reference((double)-x)) <= bound->ulp);
+		assert_true(
+		        distance(bound->function(x), bound->reference((double)x)) <= bound->ulp);
+		assert_true(
+		        distance(bound->function(-x), bound->reference((double)-x)) <= bound->ulp);
 	}
 }
 
@@ -183,22 +185,51 @@ struct pair {
 
 static void test_pairs(void **state)
 {
-	const float nan = NAN, inf = INFINITY;
+	const float nan = NAN;
+	const float inf = INFINITY;
 	const struct pair pairs[] = {
-		{st_maximum, 1, 2, 2},          {st_maximum, nan, 2, nan},      {st_maximum, 2, nan, nan},
-		{st_maximum, -0.0f, 0.0f, 0.0f}, {st_maximum, 0.0f, -0.0f, 0.0f}, {st_maximum, -inf, -3, -3},
-		{st_minimum, 1, 2, 1},          {st_minimum, nan, 2, nan},      {st_minimum, 2, nan, nan},
-		{st_minimum, -0.0f, 0.0f, -0.0f}, {st_minimum, 0.0f, -0.0f, -0.0f}, {st_minimum, inf, 3, 3},
-		{st_maxnum, nan, 2, 2},         {st_maxnum, 2, nan, 2},         {st_maxnum, nan, nan, nan},
-		{st_maxnum, -0.0f, 0.0f, 0.0f}, {st_minnum, nan, 2, 2},         {st_minnum, 2, nan, 2},
-		{st_minnum, -5, -4, -5},        {st_div, 1, 3, 1.0f / 3.0f},    {st_div, 1, 0, inf},
-		{st_pow, nan, 0, 1},            {st_pow, 1, nan, 1},            {st_pow, -1, inf, 1},
-		{st_pow, -2, 3, -8},            {st_pow, -2, 2, 4},             {st_pow, -2, 0.5f, nan},
-		{st_pow, 0, -1, inf},           {st_pow, -0.0f, -1, -inf},      {st_pow, -0.0f, 3, -0.0f},
-		{st_pow, 0.5f, inf, 0},         {st_pow, 0.5f, -inf, inf},      {st_pow, -inf, 3, -inf},
-		{st_pow, inf, -1, 0},           {st_pow, 10, 39, inf},          {st_pow, 10, -39, 0},
-		{st_pow, -inf, -0.5f, 0},       {st_peak, -3, 2, 3},            {st_peak, 1, -inf, inf},
-		{st_peak, nan, inf, nan},       {st_peak, 2, -nan, nan},        {st_peak, -0.0f, -0.0f, 0},
+		{ st_maximum, 1, 2, 2 },
+		{ st_maximum, nan, 2, nan },
+		{ st_maximum, 2, nan, nan },
+		{ st_maximum, -0.0f, 0.0f, 0.0f },
+		{ st_maximum, 0.0f, -0.0f, 0.0f },
+		{ st_maximum, -inf, -3, -3 },
+		{ st_minimum, 1, 2, 1 },
+		{ st_minimum, nan, 2, nan },
+		{ st_minimum, 2, nan, nan },
+		{ st_minimum, -0.0f, 0.0f, -0.0f },
+		{ st_minimum, 0.0f, -0.0f, -0.0f },
+		{ st_minimum, inf, 3, 3 },
+		{ st_maxnum, nan, 2, 2 },
+		{ st_maxnum, 2, nan, 2 },
+		{ st_maxnum, nan, nan, nan },
+		{ st_maxnum, -0.0f, 0.0f, 0.0f },
+		{ st_minnum, nan, 2, 2 },
+		{ st_minnum, 2, nan, 2 },
+		{ st_minnum, -5, -4, -5 },
+		{ st_div, 1, 3, 1.0f / 3.0f },
+		{ st_div, 1, 0, inf },
+		{ st_pow, nan, 0, 1 },
+		{ st_pow, 1, nan, 1 },
+		{ st_pow, -1, inf, 1 },
+		{ st_pow, -2, 3, -8 },
+		{ st_pow, -2, 2, 4 },
+		{ st_pow, -2, 0.5f, nan },
+		{ st_pow, 0, -1, inf },
+		{ st_pow, -0.0f, -1, -inf },
+		{ st_pow, -0.0f, 3, -0.0f },
+		{ st_pow, 0.5f, inf, 0 },
+		{ st_pow, 0.5f, -inf, inf },
+		{ st_pow, -inf, 3, -inf },
+		{ st_pow, inf, -1, 0 },
+		{ st_pow, 10, 39, inf },
+		{ st_pow, 10, -39, 0 },
+		{ st_pow, -inf, -0.5f, 0 },
+		{ st_peak, -3, 2, 3 },
+		{ st_peak, 1, -inf, inf },
+		{ st_peak, nan, inf, nan },
+		{ st_peak, 2, -nan, nan },
+		{ st_peak, -0.0f, -0.0f, 0 },
 	};
 
 	(void)state;
@@ -206,7 +237,8 @@ static void test_pairs(void **state)
 		float got = pairs[i].function(pairs[i].a, pairs[i].b);
 
 		if (distance(got, (double)pairs[i].want) > 0)
-			fail_msg("pair %zu: f(%g, %g) = %g", i, (double)pairs[i].a, (double)pairs[i].b, (double)got);
+			fail_msg("pair %zu: f(%g, %g) = %g", i, (double)pairs[i].a,
+			        (double)pairs[i].b, (double)got);
 	}
 }
 
@@ -217,36 +249,75 @@ struct special {
 
 static void test_specials(void **state)
 {
-	const float nan = NAN, inf = INFINITY, tiny = 1e-40f;
+	const float nan = NAN;
+	const float inf = INFINITY;
+	const float tiny = 1e-40f;
 	const struct special specials[] = {
-		{st_exp, 0, 1},         {st_exp, -0.0f, 1},     {st_exp, inf, inf},       {st_exp, -inf, 0},
-		{st_exp, 100, inf},     {st_exp, -100, 0},      {st_exp, nan, nan},       {st_exp, tiny, 1},
-		{st_exp, 1e30f, inf},   {st_exp, -1e30f, 0},    {st_exp, 1, 2.71828183f}, {st_log, 1, 0},
-		{st_log, 0, -inf},      {st_log, -0.0f, -inf},  {st_log, tiny, -inf},     {st_log, -1, nan},
-		{st_log, inf, inf},     {st_tanh, -0.0f, -0.0f}, {st_tanh, inf, 1},       {st_tanh, -inf, -1},
-		{st_tanh, tiny, 0},     {st_erf, -0.0f, -0.0f}, {st_erf, inf, 1},         {st_erf, -inf, -1},
-		{st_rsqrt, 0, inf},     {st_rsqrt, -0.0f, -inf}, {st_rsqrt, inf, 0},      {st_rsqrt, -1, nan},
-		{st_rsqrt, 4, 0.5f},    {st_sqrt, -0.0f, -0.0f}, {st_sqrt, inf, inf},     {st_sqrt, -1, nan},
-		{st_sqrt, tiny, 0},     {st_sin, -0.0f, -0.0f}, {st_sin, inf, nan},       {st_cos, -inf, nan},
-		{st_cos, 0, 1},         {st_sin, -tiny, -0.0f}, {st_sin, nan, nan},       {st_floor, -0.5f, -1},
-		{st_ceil, -0.5f, -0.0f}, {st_floor, -0.0f, -0.0f}, {st_round_even, 2.5f, 2}, {st_round_even, -0.5f, -0.0f},
-		{st_round_even, inf, inf},
+		{ st_exp, 0, 1 },
+		{ st_exp, -0.0f, 1 },
+		{ st_exp, inf, inf },
+		{ st_exp, -inf, 0 },
+		{ st_exp, 100, inf },
+		{ st_exp, -100, 0 },
+		{ st_exp, nan, nan },
+		{ st_exp, tiny, 1 },
+		{ st_exp, 1e30f, inf },
+		{ st_exp, -1e30f, 0 },
+		{ st_exp, 1, 2.71828183f },
+		{ st_log, 1, 0 },
+		{ st_log, 0, -inf },
+		{ st_log, -0.0f, -inf },
+		{ st_log, tiny, -inf },
+		{ st_log, -1, nan },
+		{ st_log, inf, inf },
+		{ st_tanh, -0.0f, -0.0f },
+		{ st_tanh, inf, 1 },
+		{ st_tanh, -inf, -1 },
+		{ st_tanh, tiny, 0 },
+		{ st_erf, -0.0f, -0.0f },
+		{ st_erf, inf, 1 },
+		{ st_erf, -inf, -1 },
+		{ st_rsqrt, 0, inf },
+		{ st_rsqrt, -0.0f, -inf },
+		{ st_rsqrt, inf, 0 },
+		{ st_rsqrt, -1, nan },
+		{ st_rsqrt, 4, 0.5f },
+		{ st_sqrt, -0.0f, -0.0f },
+		{ st_sqrt, inf, inf },
+		{ st_sqrt, -1, nan },
+		{ st_sqrt, tiny, 0 },
+		{ st_sin, -0.0f, -0.0f },
+		{ st_sin, inf, nan },
+		{ st_cos, -inf, nan },
+		{ st_cos, 0, 1 },
+		{ st_sin, -tiny, -0.0f },
+		{ st_sin, nan, nan },
+		{ st_floor, -0.5f, -1 },
+		{ st_ceil, -0.5f, -0.0f },
+		{ st_floor, -0.0f, -0.0f },
+		{ st_round_even, 2.5f, 2 },
+		{ st_round_even, -0.5f, -0.0f },
+		{ st_round_even, inf, inf },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof specials / sizeof *specials; ++i) {
 		float got = specials[i].function(specials[i].x);
 
-		if (distance(got, (double)specials[i].want) > 0 || !signbit(got) != !signbit(specials[i].want))
+		if (distance(got, (double)specials[i].want) > 0 ||
+		        !signbit(got) != !signbit(specials[i].want))
 			if (!isnan(got) || !isnan(specials[i].want))
-				fail_msg("special %zu: f(%g) = %g", i, (double)specials[i].x, (double)got);
+				fail_msg("special %zu: f(%g) = %g", i, (double)specials[i].x,
+				        (double)got);
 	}
 }
 
 static void check_nearest(float x, int32_t width)
 {
-	const double most = ldexp(1.0, width - 1) - 1.0, near = rint((double)x);
-	const int32_t want = isnan(x) ? 0 : (int32_t)fmin(fmax(near, -most), most), got = st_nearest(x, width);
+	const double most = ldexp(1.0, width - 1) - 1.0;
+	const double near = rint((double)x);
+	const int32_t want = isnan(x) ? 0 : (int32_t)fmin(fmax(near, -most), most);
+	const int32_t got = st_nearest(x, width);
 
 	if (got != want)
 		fail_msg("nearest of %d bits: f(%.9g) = %d, not %d", width, (double)x, got, want);
@@ -261,7 +332,8 @@ static void test_nearest(void **state)
 			check_nearest(st_float((uint32_t)pattern), width);
 		for (int32_t half = -1030; half <= 1030; ++half)
 			for (uint32_t near = 0; near < 3; ++near)
-				check_nearest(st_float(st_bits(0.5f * (float)half) + near - 1u), width);
+				check_nearest(
+				        st_float(st_bits(0.5f * (float)half) + near - 1u), width);
 		check_nearest(INFINITY, width);
 		check_nearest(-INFINITY, width);
 	}
@@ -282,13 +354,18 @@ static void test_float_narrow(void **state)
 
 static void check_narrow(float x, float narrow)
 {
-	const float a = st_flush(x), b = st_flush(narrow), want = flushed(a * b), got = st_mul_narrow(x, narrow);
+	const float a = st_flush(x);
+	const float b = st_flush(narrow);
+	const float want = flushed(a * b);
+	const float got = st_mul_narrow(x, narrow);
 
 	if (st_bits(got) != st_bits(want) && !(isnan(got) && isnan(want)))
-		fail_msg("%.9g * %.9g = %.9g, not %.9g", (double)x, (double)narrow, (double)got, (double)want);
+		fail_msg("%.9g * %.9g = %.9g, not %.9g", (double)x, (double)narrow, (double)got,
+		        (double)want);
 }
 
-/* A sample of all floats by a sample of all halves, of integers of 17 bits, and of powers of two that overflow and underflow. */
+/* A sample of all floats by a sample of all halves, of integers of 17 bits, and of powers of two
+ * that overflow and underflow. */
 static void test_narrow(void **state)
 {
 	uint32_t random = 1;
@@ -310,7 +387,8 @@ static void test_narrow(void **state)
 	check_narrow(3.0f, -INFINITY);
 }
 
-/* The same bits everywhere: a checksum (FNV-1a) over results, whatever compiler, flags and machine. */
+/* The same bits everywhere: a checksum (FNV-1a) over results, whatever compiler, flags and
+ * machine. */
 static void test_checksum(void **state)
 {
 	uint32_t sum = 2166136261u;
@@ -331,9 +409,16 @@ static void test_checksum(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_dense), cmocka_unit_test(test_reduction),
-		cmocka_unit_test(test_pow),      cmocka_unit_test(test_powi),  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_specials), cmocka_unit_test(test_nearest), cmocka_unit_test(test_float_narrow), cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_dense),
+		cmocka_unit_test(test_reduction),
+		cmocka_unit_test(test_pow),
+		cmocka_unit_test(test_powi),
+		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_specials),
+		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_float_narrow),
+		cmocka_unit_test(test_narrow),
 		cmocka_unit_test(test_checksum),
 	};
 

@@ -1,4 +1,5 @@
-/* .npy files: what NumPy writes is read, what is damaged is refused, and no bytes at all make the reader go astray. */
+/* .npy files: what NumPy writes is read, what is damaged is refused, and no bytes at all make
+ * the reader go astray. */
 #include "base/guard.h"
 #include "base/npy.h"
 
@@ -30,12 +31,12 @@ static struct text file_of(struct arena *arena, int version, const char *header,
 {
 	struct text file = text_new(arena);
 	size_t size = strlen(header);
-	const char lead[] = {(char)version, 0, (char)(size & 0xff), (char)(size >> 8), 0, 0};
+	const char lead[] = { (char)version, 0, (char)(size & 0xff), (char)(size >> 8), 0, 0 };
 	text_add_bytes(&file, "\x93NUMPY", 6);
 	text_add_bytes(&file, lead, version == 1 ? 4 : 6);
 	text_add_bytes(&file, header, size);
 	for (size_t i = 0; i < data; i++)
-		text_add_bytes(&file, &(char){(char)i}, 1);
+		text_add_bytes(&file, &(char){ (char)i }, 1);
 	return file;
 }
 
@@ -55,7 +56,8 @@ static void accepts(int version, const char *header, size_t data, const char *dt
 static void reads_what_numpy_writes(void **state)
 {
 	(void)state;
-	accepts(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }     \n", 24, "f4", 2);
+	accepts(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }     \n", 24, "f4",
+	        2);
 	accepts(2, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }\n", 24, "i8", 1);
 	accepts(3, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }\n", 1, "b1", 0);
 	accepts(1, "{'shape': (0, 7), 'descr': '<f2', 'fortran_order': False}", 0, "f2", 2);
@@ -81,19 +83,28 @@ static void refuses_damage(void **state)
 	refuses_one(4, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 4, "version");
 	refuses_one(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", 4, "type");
 	refuses_one(1, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, "type");
-	refuses_one(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "type");
+	refuses_one(
+	        1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "type");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", 16, "Fortran");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", 4, "shape");
-	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }", 4, "shape");
-	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", 0, "too few");
+	refuses_one(1,
+	        "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }", 4,
+	        "shape");
+	refuses_one(1,
+	        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", 0,
+	        "too few");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 7, "too few");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 5, "after");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, }", 4, "header");
-	refuses_one(1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4, "header");
+	refuses_one(1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4,
+	        "header");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)", 4, "header");
 	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", 4, "header");
 	refuses_one(1, "", 4, "header");
-	refuses_one(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}", 4, "shape");
+	refuses_one(1,
+	        "{'descr': '<f4', 'fortran_order': False, 'shape': "
+	        "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
+	        4, "shape");
 }
 
 static void refuses_short_files(void **state)
@@ -101,7 +112,8 @@ static void refuses_short_files(void **state)
 	(void)state;
 	struct case_npy c;
 	start(&c);
-	struct text file = file_of(c.arena, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 4);
+	struct text file =
+	        file_of(c.arena, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 4);
 	for (size_t size = 0; size < file.size; size++) {
 		char *part = text_copy(c.arena, file.data, size);
 		c.diag.count = 0;
@@ -146,7 +158,8 @@ static void survives_mutation(void **state)
 	uint64_t seed = 7;
 	struct case_npy c;
 	start(&c);
-	struct text file = file_of(c.arena, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24);
+	struct text file = file_of(
+	        c.arena, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24);
 	static const char marks[] = "(){}',: 0123456789<>|fiub\xff";
 	int taken = 0;
 	for (int i = 0; i < MUTATIONS; i++) {
@@ -168,8 +181,11 @@ static void survives_mutation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_what_numpy_writes), cmocka_unit_test(refuses_damage),    cmocka_unit_test(refuses_short_files),
-		cmocka_unit_test(reads_what_it_writes),    cmocka_unit_test(survives_mutation),
+		cmocka_unit_test(reads_what_numpy_writes),
+		cmocka_unit_test(refuses_damage),
+		cmocka_unit_test(refuses_short_files),
+		cmocka_unit_test(reads_what_it_writes),
+		cmocka_unit_test(survives_mutation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#define PARSE(session, ...) parse(session, (char *const[]){(char *)(uintptr_t)"stc", __VA_ARGS__, NULL})
+#define PARSE(session, ...)                                                                        \
+	parse(session, (char *const[]){ (char *)(uintptr_t)"stc", __VA_ARGS__, NULL })
 #define WORD(text) ((char *)(uintptr_t)(text))
 
 static const struct command *chosen;
@@ -21,7 +22,8 @@ static bool parse(struct session *session, char *const *arguments)
 		count++;
 	session->diag.count = 0;
 	memset(&session->options, 0, sizeof session->options);
-	return options_parse(session->arena, &session->diag, count, arguments, &session->options, &chosen);
+	return options_parse(
+	        session->arena, &session->diag, count, arguments, &session->options, &chosen);
 }
 
 static const char *error(const struct session *session)
@@ -32,7 +34,8 @@ static const char *error(const struct session *session)
 static void options_are_read(void **state)
 {
 	struct session *s = *state;
-	assert_true(PARSE(s, WORD("compile"), WORD("x.mlir"), WORD("--platform=u280"), WORD("-o"), WORD("d"), WORD("--on-chip-memory"), WORD("4M"), WORD("--progress")));
+	assert_true(PARSE(s, WORD("compile"), WORD("x.mlir"), WORD("--platform=u280"), WORD("-o"),
+	        WORD("d"), WORD("--on-chip-memory"), WORD("4M"), WORD("--progress")));
 	assert_string_equal(chosen->name, "compile");
 	assert_string_equal(s->options.file, "x.mlir");
 	assert_string_equal(s->options.platform, "u280");
@@ -55,24 +58,28 @@ static void wrong_options_are_refused(void **state)
 	assert_non_null(strstr(s->diag.entry[0].note, "--output;"));
 	assert_false(PARSE(s, WORD("chek"), WORD("x")));
 	assert_non_null(strstr(s->diag.entry[0].note, "'check'"));
-	assert_false(PARSE(s, WORD("check"), WORD("x"), WORD("--platform"), WORD("u55c")));   /* not an option of check */
+	/* not an option of check */
+	assert_false(PARSE(s, WORD("check"), WORD("x"), WORD("--platform"), WORD("u55c")));
 	assert_false(PARSE(s, WORD("compile"), WORD("x"), WORD("-o")));
 	assert_string_equal(error(s), "option '-o' lacks its value");
 	assert_false(PARSE(s, WORD("compile"), WORD("-o"), WORD("d")));
 	assert_string_equal(error(s), "compile lacks its FILE");
 	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("b")));
 	assert_false(PARSE(s, WORD("platforms"), WORD("b")));
-	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"), WORD("99999999999999999999")));
-	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"), WORD("9223372036854775807K")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"),
+	        WORD("99999999999999999999")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"),
+	        WORD("9223372036854775807K")));
 	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip-memory"), WORD("-4")));
-	assert_true(parse(s, (char *const[]){WORD("stc"), NULL}) == false);
+	assert_true(parse(s, (char *const[]){ WORD("stc"), NULL }) == false);
 	assert_string_equal(error(s), "no command");
 }
 
 static void help_comes_from_the_table(void **state)
 {
 	struct session *s = *state;
-	struct text all = text_new(s->arena), one = text_new(s->arena);
+	struct text all = text_new(s->arena);
+	struct text one = text_new(s->arena);
 	options_help(&all, NULL);
 	for (int i = 0; i < command_count; i++)
 		assert_non_null(strstr(all.data, commands[i].name));
@@ -97,7 +104,8 @@ static void the_guard_ends_a_session(void **state)
 {
 	struct session *s = *state;
 	assert_int_equal(session_guarded(s, break_invariant), STC_INTERNAL);
-	assert_non_null(strstr(s->last_words, "internal error in some_pass: kernel k3 lost its loops"));
+	assert_non_null(
+	        strstr(s->last_words, "internal error in some_pass: kernel k3 lost its loops"));
 	assert_int_equal(session_guarded(s, ask_for_too_much), STC_REFUSED);
 	assert_non_null(strstr(s->last_words, "out of memory"));
 }
@@ -113,7 +121,8 @@ static void the_pipeline_is_one_chain(void **state)
 		level = passes[i].produced;
 	}
 	assert_int_equal(level, LEVEL_HARDWARE);
-	assert_int_equal(pass_first(LEVEL_STREAM), pass_last(LEVEL_TENSOR) + 2);      /* between them: the pass that leads there */
+	/* between them: the pass that leads there */
+	assert_int_equal(pass_first(LEVEL_STREAM), pass_last(LEVEL_TENSOR) + 2);
 	assert_int_equal(pass_last(LEVEL_HARDWARE), pass_count - 1);
 }
 
@@ -122,7 +131,9 @@ static void the_pipeline_is_one_chain(void **state)
 static void write_model(const char *name)
 {
 	FILE *file = fopen(name, "w");
-	fputs("func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n  %0 = math.exp %a : tensor<4x4xf32>\n  return %0 : tensor<4x4xf32>\n}\n", file);
+	fputs("func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n  %0 = math.exp %a : "
+	      "tensor<4x4xf32>\n  return %0 : tensor<4x4xf32>\n}\n",
+	        file);
 	fclose(file);
 }
 
@@ -135,7 +146,7 @@ static void change_exp(struct op *op, void *context)
 
 static bool harm_values(struct session *session)
 {
-	static const struct pass harmful = {.name = "harmful", .numeric = NUMERIC_APPROXIMATING};
+	static const struct pass harmful = { .name = "harmful", .numeric = NUMERIC_APPROXIMATING };
 	assert_true(load_module(session, session->options.file));
 	struct stress *stress = stress_begin(session);
 	ir_walk(module_body(session->module), change_exp, NULL);
@@ -145,7 +156,7 @@ static bool harm_values(struct session *session)
 
 static bool harm_nothing(struct session *session)
 {
-	static const struct pass idle = {.name = "idle", .numeric = NUMERIC_EXACT};
+	static const struct pass idle = { .name = "idle", .numeric = NUMERIC_EXACT };
 	assert_true(load_module(session, session->options.file));
 	stress_check(session, stress_begin(session), &idle);
 	return true;
@@ -214,11 +225,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(options_are_read, open_session, close_session),
-		cmocka_unit_test_setup_teardown(wrong_options_are_refused, open_session, close_session),
-		cmocka_unit_test_setup_teardown(help_comes_from_the_table, open_session, close_session),
-		cmocka_unit_test_setup_teardown(the_guard_ends_a_session, open_session, close_session),
+		cmocka_unit_test_setup_teardown(
+		        wrong_options_are_refused, open_session, close_session),
+		cmocka_unit_test_setup_teardown(
+		        help_comes_from_the_table, open_session, close_session),
+		cmocka_unit_test_setup_teardown(
+		        the_guard_ends_a_session, open_session, close_session),
 		cmocka_unit_test(the_pipeline_is_one_chain),
-		cmocka_unit_test_setup_teardown(stress_finds_changed_values, open_session, close_session),
+		cmocka_unit_test_setup_teardown(
+		        stress_finds_changed_values, open_session, close_session),
 		cmocka_unit_test(the_api_compiles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The result folder: whole or not at all; and packed weights, against the segments that the module describes. */
+/* The result folder: whole or not at all; and packed weights, against the segments that the
+ * module describes. */
 #include "design_case.h"
 #include "base/json.h"
 #include "base/blake2.h"
@@ -28,14 +29,18 @@ static const char *read_text(struct design_case *c, const char *path)
 }
 
 static const char *const network =
-	"#ik = affine_map<(i, j, k) -> (i, k)>\n#jk = affine_map<(i, j, k) -> (j, k)>\n#ij = affine_map<(i, j, k) -> (i, j)>\n"
-	"func.func @main(%x: tensor<2x32xf32>, %w: tensor<64x32xf32> {stream.name = \"w\", stream.role = \"weight\"}) -> tensor<2x64xf32> {\n"
-	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<2x64xf32>\n"
-	"  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x64xf32>) -> tensor<2x64xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#ik, #jk, #ij], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}\n"
-	"      ins(%x, %w : tensor<2x32xf32>, tensor<64x32xf32>) outs(%f : tensor<2x64xf32>) {\n"
-	"  ^bb0(%a: f32, %c: f32, %acc: f32):\n    %m = arith.mulf %a, %c : f32\n    %s = arith.addf %acc, %m : f32\n    linalg.yield %s : f32\n"
-	"  } -> tensor<2x64xf32>\n  return %y : tensor<2x64xf32>\n}\n";
+        "#ik = affine_map<(i, j, k) -> (i, k)>\n#jk = affine_map<(i, j, k) -> (j, k)>\n#ij = "
+        "affine_map<(i, j, k) -> (i, j)>\n"
+        "func.func @main(%x: tensor<2x32xf32>, %w: tensor<64x32xf32> {stream.name = \"w\", "
+        "stream.role = \"weight\"}) -> tensor<2x64xf32> {\n"
+        "  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<2x64xf32>\n"
+        "  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x64xf32>) -> tensor<2x64xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#ik, #jk, #ij], iterator_types = [\"parallel\", "
+        "\"parallel\", \"reduction\"]}\n"
+        "      ins(%x, %w : tensor<2x32xf32>, tensor<64x32xf32>) outs(%f : tensor<2x64xf32>) {\n"
+        "  ^bb0(%a: f32, %c: f32, %acc: f32):\n    %m = arith.mulf %a, %c : f32\n    %s = "
+        "arith.addf %acc, %m : f32\n    linalg.yield %s : f32\n"
+        "  } -> tensor<2x64xf32>\n  return %y : tensor<2x64xf32>\n}\n";
 
 static struct output *begin(struct design_case *c, const char *target)
 {
@@ -45,11 +50,11 @@ static struct output *begin(struct design_case *c, const char *target)
 
 static bool write_all(struct design_case *c, struct output *output, struct weights *weights)
 {
-	const struct phases phases = {1, &(struct phase){NULL, c->module}};
+	const struct phases phases = { 1, &(struct phase){ NULL, c->module } };
 	struct text manifest = text_new(c->arena);
 	emit_manifest(&phases, "net", emit_top_name(c->arena, "net"), weights != NULL, &manifest);
-	return write_code(output, &phases, platform_load(c->arena, &c->diag, "u55c"), "net") && pack_weights(output, c->module, weights, NULL) &&
-	       write_manifest(output, &manifest);
+	return write_code(output, &phases, platform_load(c->arena, &c->diag, "u55c"), "net") &&
+	        pack_weights(output, c->module, weights, NULL) && write_manifest(output, &manifest);
 }
 
 static void test_replaced_or_refused(void **state)
@@ -57,7 +62,8 @@ static void test_replaced_or_refused(void **state)
 	(void)state;
 	struct design_case c;
 	case_start(&c, network);
-	const char *target = text_format(c.arena, "%s/design", c.folder), *mark = text_format(c.arena, "%s/mark", target);
+	const char *target = text_format(c.arena, "%s/design", c.folder);
+	const char *mark = text_format(c.arena, "%s/mark", target);
 	struct output *output = begin(&c, text_format(c.arena, "%s/", target));
 	assert_non_null(output);
 	assert_true(write_all(&c, output, NULL));
@@ -92,7 +98,8 @@ static void test_empty_or_linked(void **state)
 	(void)state;
 	struct design_case c;
 	case_start(&c, network);
-	const char *target = text_format(c.arena, "%s/design", c.folder), *link = text_format(c.arena, "%s/link", c.folder);
+	const char *target = text_format(c.arena, "%s/design", c.folder);
+	const char *link = text_format(c.arena, "%s/link", c.folder);
 	assert_int_equal(mkdir(target, 0777) || symlink("design", link), 0);
 	for (int round = 0; round < 2; round++) {
 		struct stat status;
@@ -118,7 +125,8 @@ static void test_stop(void **state)
 	struct design_case c;
 	case_start(&c, network);
 	volatile sig_atomic_t stop = 0;
-	struct output *output = output_begin(c.arena, &c.diag, text_format(c.arena, "%s/design", c.folder), &stop);
+	struct output *output =
+	        output_begin(c.arena, &c.diag, text_format(c.arena, "%s/design", c.folder), &stop);
 	assert_true(output && write_all(&c, output, NULL));
 	stop = 1;
 	assert_false(output_commit(output));
@@ -132,7 +140,8 @@ static void test_no_room(void **state)
 {
 	(void)state;
 	struct design_case c;
-	struct rlimit before, small = {1000, RLIM_INFINITY};
+	struct rlimit before;
+	struct rlimit small = { 1000, RLIM_INFINITY };
 	case_start(&c, network);
 	struct output *output = begin(&c, text_format(c.arena, "%s/design", c.folder));
 	getrlimit(RLIMIT_FSIZE, &before);
@@ -152,7 +161,8 @@ static void test_no_room(void **state)
 static const char *write_weights(struct design_case *c, const float *data, size_t bytes)
 {
 	struct text text = text_new(c->arena);
-	const char *header = text_format(c->arena, "{\"w\":{\"dtype\":\"F32\",\"shape\":[64,32],\"data_offsets\":[0,%zu]}}", bytes);
+	const char *header = text_format(c->arena,
+	        "{\"w\":{\"dtype\":\"F32\",\"shape\":[64,32],\"data_offsets\":[0,%zu]}}", bytes);
 	const char *path = text_format(c->arena, "%s/w.safetensors", c->folder);
 	uint64_t size = strlen(header);
 	text_add_bytes(&text, (const char *)&size, 8);
@@ -163,19 +173,24 @@ static const char *write_weights(struct design_case *c, const float *data, size_
 }
 
 /* Every image element is the host element that the segment names, or 0. */
-static void check_image(const struct attr *buffer, const float *image, size_t bytes, const float *host)
+static void check_image(
+        const struct attr *buffer, const float *image, size_t bytes, const float *host)
 {
 	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 	for (int s = 0; s < segments->count; s++) {
-		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES);
-		int64_t total = 1, offset = attr_item(segment, KEY_OFFSET)->integer;
+		const struct attr *segment = segments->items[s].value;
+		const struct attr *trips = attr_item(segment, KEY_TRIPS);
+		const struct attr *strides = attr_item(segment, KEY_STRIDES);
+		int64_t total = 1;
+		int64_t offset = attr_item(segment, KEY_OFFSET)->integer;
 		bool weight = text_same(attr_item(segment, KEY_ROLE)->text, "weight");
 		for (int d = 0; d < trips->count; d++)
 			total *= trips->integers[d];
 		assert_true((size_t)(offset + total) * 4 <= bytes);
 		assert_int_equal(attr_item(segment, KEY_CONDITIONS)->count, 0);
 		for (int64_t n = 0; n < total; n++) {
-			int64_t from = attr_item(segment, KEY_BASE)->integer, rest = n;
+			int64_t from = attr_item(segment, KEY_BASE)->integer;
+			int64_t rest = n;
 			for (int d = trips->count - 1; d >= 0; d--) {
 				from += rest % trips->integers[d] * strides->integers[d];
 				rest /= trips->integers[d];
@@ -194,18 +209,22 @@ static void test_packed_weights(void **state)
 	case_start(&c, network);
 	for (int i = 0; i < 64 * 32; i++)
 		data[i] = (float)(i + 1);
-	struct weights *weights = weights_open(c.arena, &c.diag, write_weights(&c, data, sizeof data));
-	const char *target = text_format(c.arena, "%s/design", c.folder), *reason;
+	struct weights *weights =
+	        weights_open(c.arena, &c.diag, write_weights(&c, data, sizeof data));
+	const char *target = text_format(c.arena, "%s/design", c.folder);
+	const char *reason;
 	struct output *output = begin(&c, target);
 	assert_true(weights && output && write_all(&c, output, weights) && output_commit(output));
 	const char *manifest = read_text(&c, text_format(c.arena, "%s/manifest.json", target));
-	const struct json *json = json_parse(c.arena, manifest, strlen(manifest), NULL), *files = json_get(json, "files");
+	const struct json *json = json_parse(c.arena, manifest, strlen(manifest), NULL);
+	const struct json *files = json_get(json, "files");
 	assert_non_null(files);
 	assert_non_null(json_get(files, "hls/net.cpp"));
 	for (const struct json *file = files->first; file; file = file->next) {
 		size_t size;
 		char hex[65];
-		const char *text = file_read(c.arena, text_format(c.arena, "%s/%s", target, file->name), &size, &reason);
+		const char *text = file_read(
+		        c.arena, text_format(c.arena, "%s/%s", target, file->name), &size, &reason);
 		assert_non_null(text);
 		blake2_hex(text, size, hex);
 		assert_string_equal(hex, file->text);
@@ -214,10 +233,14 @@ static void test_packed_weights(void **state)
 	for (int b = 0; b < buffers->count; b++) {
 		size_t size;
 		const struct attr *buffer = buffers->items[b].value;
-		const char *path = text_format(c.arena, "%s/weights/%s.bin", target, attr_item(buffer, KEY_NAME)->text), *image = file_read(c.arena, path, &size, &reason);
+		const char *path = text_format(
+		        c.arena, "%s/weights/%s.bin", target, attr_item(buffer, KEY_NAME)->text);
+		const char *image = file_read(c.arena, path, &size, &reason);
 		if (!image)
 			continue;
-		assert_int_equal(size, attr_item(buffer, KEY_WORDS)->integer * type_bits(attr_item(buffer, KEY_WORD)->type) / 8);
+		assert_int_equal(size,
+		        attr_item(buffer, KEY_WORDS)->integer *
+		                type_bits(attr_item(buffer, KEY_WORD)->type) / 8);
 		check_image(buffer, (const float *)(const void *)image, size, data);
 		checked++;
 	}
@@ -229,12 +252,15 @@ static void test_packed_weights(void **state)
 static void test_hash(void **state)
 {
 	(void)state;
-	char hex[65], million[1000];
+	char hex[65];
+	char million[1000];
 	struct blake2 hash;
 	blake2_hex("", 0, hex);
-	assert_string_equal(hex, "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
+	assert_string_equal(
+	        hex, "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
 	blake2_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, hex);
-	assert_string_equal(hex, "5f7a93da9c5621583f22e49e8e91a40cbba37536622235a380f434b9f68e49c4");
+	assert_string_equal(
+	        hex, "5f7a93da9c5621583f22e49e8e91a40cbba37536622235a380f434b9f68e49c4");
 	memset(million, 'a', sizeof million);
 	blake2_start(&hash);
 	for (size_t done = 0, part = 1; done < 1000000; part = part % 777 + 1) {
@@ -243,13 +269,19 @@ static void test_hash(void **state)
 		done += size;
 	}
 	blake2_end(&hash, hex);
-	assert_string_equal(hex, "0741850f36cba4259628355d1073e24ddb9ca0e1bfac36fd39ae5dc2101e23a4");
+	assert_string_equal(
+	        hex, "0741850f36cba4259628355d1073e24ddb9ca0e1bfac36fd39ae5dc2101e23a4");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replaced_or_refused), cmocka_unit_test(test_empty_or_linked), cmocka_unit_test(test_stop), cmocka_unit_test(test_no_room), cmocka_unit_test(test_packed_weights), cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_replaced_or_refused),
+		cmocka_unit_test(test_empty_or_linked),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_packed_weights),
+		cmocka_unit_test(test_hash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

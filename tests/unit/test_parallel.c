@@ -1,4 +1,5 @@
-/* Work side by side: each piece is done once, whatever others do, and what one of them cannot do is the caller's to know. */
+/* Work side by side: each piece is done once, whatever others do, and what one of them cannot do
+ * is the caller's to know. */
 #include "base/guard.h"
 #include "base/parallel.h"
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #define TASKS 100
 
 struct piece {
-	struct guard *guard;      /* left; NULL: none is */
+	struct guard *guard; /* left; NULL: none is */
 	int number, done, sum;
 	pthread_t thread;
 };
@@ -35,14 +36,15 @@ static void add_up(void *data, struct arena *scratch)
 static void too_large(void *data, struct arena *scratch)
 {
 	((struct piece *)data)->done++;
-	arena_alloc(scratch, SIZE_MAX);   /* the arena itself refuses it: a sanitizer aborts where malloc is asked for too much */
+	/* the arena itself refuses it: a sanitizer aborts where malloc is asked for too much */
+	arena_alloc(scratch, SIZE_MAX);
 }
 
 static void begin(struct piece *piece, struct task *task)
 {
 	for (int i = 0; i < TASKS; i++) {
-		piece[i] = (struct piece){.number = i};
-		task[i] = (struct task){add_up, &piece[i]};
+		piece[i] = (struct piece){ .number = i };
+		task[i] = (struct task){ add_up, &piece[i] };
 	}
 }
 
@@ -58,7 +60,7 @@ static bool run(struct guard *guard, int count, const struct task *task)
 static void all_are_done_once(void **state)
 {
 	(void)state;
-	struct guard guard = {0};
+	struct guard guard = { 0 };
 	struct piece piece[TASKS];
 	struct task task[TASKS];
 	for (int count = 0; count <= TASKS; count += count < 3 ? 1 : 97) {
@@ -72,10 +74,11 @@ static void all_are_done_once(void **state)
 	}
 }
 
-/* number: of the job that leaves; the caller's own, by its guard, or one for which memory is out. */
+/* number: of the job that leaves; the caller's own, by its guard, or one for which memory is
+ * out. */
 static void leave_at(int number, const char *message)
 {
-	struct guard guard = {0};
+	struct guard guard = { 0 };
 	struct piece piece[TASKS];
 	struct task task[TASKS];
 	begin(piece, task);

@@ -62,14 +62,18 @@ static void u55c_has_its_figures(void **state)
 	arena_free(f.arena);
 }
 
-/* LUTs and DSPs of a die are as many at any clock; registers, memories and wires to the next die are more where the period is as long as a crowded design's. */
+/* LUTs and DSPs of a die are as many at any clock; registers, memories and wires to the next die
+ * are more where the period is as long as a crowded design's. */
 static void a_slower_clock_leaves_room(void **state)
 {
 	struct fixture f;
 	(void)state;
 	begin(&f);
-	const struct platform *p = platform_load(f.arena, &f.diag, "u55c"), *nearly = platform_slower(f.arena, p, 251), *slower = platform_slower(f.arena, p, 250);
-	struct resources usual = platform_uncrowded(p, 1), most = platform_uncrowded(slower, 1);
+	const struct platform *p = platform_load(f.arena, &f.diag, "u55c");
+	const struct platform *nearly = platform_slower(f.arena, p, 251);
+	const struct platform *slower = platform_slower(f.arena, p, 250);
+	struct resources usual = platform_uncrowded(p, 1);
+	struct resources most = platform_uncrowded(slower, 1);
 	assert_int_equal(platform_uncrowded(nearly, 1).uram, usual.uram);
 	assert_int_equal(nearly->crossing_wires, p->crossing_wires);
 	assert_int_equal(slower->memory_latency, 84);
@@ -90,9 +94,10 @@ static void like_takes_the_rest(void **state)
 	const struct platform *p = platform_load(f.arena, &f.diag, "xc7z020");
 	assert_non_null(p);
 	assert_int_equal(p->dies, 1);
-	assert_int_equal(p->cost[OP_MULF].latency, 3);        /* its own */
-	assert_int_equal(p->cost[OP_SELECT].lut, 16);         /* the U55C's */
-	assert_int_equal(p->cost[OP_LOG].latency, 9 * 3 + 13 * 4 + 1 + p->cost[OP_SITOFP].latency);    /* composed of its own */
+	assert_int_equal(p->cost[OP_MULF].latency, 3); /* its own */
+	assert_int_equal(p->cost[OP_SELECT].lut, 16);  /* the U55C's */
+	/* composed of its own */
+	assert_int_equal(p->cost[OP_LOG].latency, 9 * 3 + 13 * 4 + 1 + p->cost[OP_SITOFP].latency);
 	arena_free(f.arena);
 }
 
@@ -144,17 +149,19 @@ static void channels_cost_what_they_hold(void **state)
 	begin(&f);
 	const struct platform *p = platform_load(f.arena, &f.diag, "u55c");
 	struct module *module = module_new(f.arena, &f.guard, &f.diag, LEVEL_HARDWARE);
-	const struct type *f32 = type_float(module, 32), *word = type_shaped(module, TYPE_VECTOR, 1, (int64_t[]){16}, f32);
+	const struct type *f32 = type_float(module, 32);
+	const struct type *word = type_shaped(module, TYPE_VECTOR, 1, (int64_t[]){ 16 }, f32);
 	struct op *fifo = channel(module, type_channel(module, TYPE_FIFO, word, 32), OP_FIFO);
 	assert_int_equal(memory_cost(p, fifo).bram18, 0);
 	assert_int_equal(memory_cost(p, fifo).lut, 512 + p->fifo_word_lut);
 	assert_int_equal(memory_bytes(fifo), 32 * 64);
 	struct op *deep = channel(module, type_channel(module, TYPE_FIFO, f32, 512), OP_FIFO);
 	assert_int_equal(memory_cost(p, deep).bram18, 1);
-	const struct type *block = type_shaped(module, TYPE_MEMREF, 1, (int64_t[]){1024}, f32);
-	struct op *blocks = channel(module, type_channel(module, TYPE_BLOCKS, block, 2), OP_BLOCK_CHANNEL);
+	const struct type *block = type_shaped(module, TYPE_MEMREF, 1, (int64_t[]){ 1024 }, f32);
+	struct op *blocks =
+	        channel(module, type_channel(module, TYPE_BLOCKS, block, 2), OP_BLOCK_CHANNEL);
 	attr_set(module, blocks, KEY_STREAM_STORAGE, attr_string(module, "bram"));
-	assert_int_equal(memory_cost(p, blocks).bram18, 4);       /* 2048 words of 32 bits */
+	assert_int_equal(memory_cost(p, blocks).bram18, 4); /* 2048 words of 32 bits */
 	attr_set(module, blocks, KEY_STREAM_PARTITION, attr_integer(module, 4));
 	assert_int_equal(memory_of(p, blocks).banks, 4);
 	assert_int_equal(memory_of(p, blocks).depth, 512);
@@ -164,19 +171,26 @@ static void channels_cost_what_they_hold(void **state)
 
 static void too_much_is_named(void **state)
 {
-	int64_t have, need;
+	int64_t have;
+	int64_t need;
 	(void)state;
-	struct resources has = {.lut = 10, .ff = 10, .dsp = 10, .bram18 = 10, .uram = 10};
+	struct resources has = { .lut = 10, .ff = 10, .dsp = 10, .bram18 = 10, .uram = 10 };
 	assert_null(resources_exceeded(has, has, &have, &need));
-	assert_string_equal(resources_exceeded((struct resources){.uram = 11}, has, &have, &need), "URAM blocks");
+	assert_string_equal(resources_exceeded((struct resources){ .uram = 11 }, has, &have, &need),
+	        "URAM blocks");
 	assert_int_equal(need - have, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_platform_loads), cmocka_unit_test(u55c_has_its_figures), cmocka_unit_test(a_slower_clock_leaves_room), cmocka_unit_test(like_takes_the_rest),
-		cmocka_unit_test(operators_follow_the_width), cmocka_unit_test(memories_have_true_shapes), cmocka_unit_test(channels_cost_what_they_hold),
+		cmocka_unit_test(every_platform_loads),
+		cmocka_unit_test(u55c_has_its_figures),
+		cmocka_unit_test(a_slower_clock_leaves_room),
+		cmocka_unit_test(like_takes_the_rest),
+		cmocka_unit_test(operators_follow_the_width),
+		cmocka_unit_test(memories_have_true_shapes),
+		cmocka_unit_test(channels_cost_what_they_hold),
 		cmocka_unit_test(too_much_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* The runtime's C API on one small design with an input, a position, a state and a weight that is given at run time: numbers, states, and what is refused. */
-#define _GNU_SOURCE           /* mkdtemp */
+/* The runtime's C API on one small design with an input, a position, a state and a weight that
+ * is given at run time: numbers, states, and what is refused. */
+#define _GNU_SOURCE /* mkdtemp */
 #include "stc_runtime.h"
 #include "base/data.h"
 #include "base/guard.h"
@@ -18,34 +19,41 @@
 #include "edited_text.h"
 
 #define MUTATIONS 1500
-#define NO_CARD "xrt:0"       /* refused once the design has been read and checked: nothing is compiled */
+/* refused once the design has been read and checked: nothing is compiled */
+#define NO_CARD "xrt:0"
 
 /* y = x w + sum of the rows of s; row p of s = 2 x. */
 static const char model[] =
-	"#id = affine_map<(i, j) -> (i, j)>\n"
-	"#column = affine_map<(i, j) -> (j, i)>\n"
-	"#zero = affine_map<(i, j) -> (0, i)>\n"
-	"func.func @main(%x: tensor<1x8xf32> {stream.name = \"x\", stream.role = \"input\"}, %p: tensor<1xi64> {stream.name = \"p\", stream.role = \"input\"},\n"
-	"                %s: tensor<4x8xf32> {stream.name = \"s\", stream.role = \"state\"}, %w: tensor<8x8xf32> {stream.name = \"w\", stream.role = \"weight\"})\n"
-	"    -> (tensor<1x8xf32> {stream.name = \"y\", stream.role = \"output\"},\n"
-	"        tensor<1x8xf32> {stream.name = \"s\", stream.role = \"state\", stream.axis = 0 : i64, stream.position = \"p\"}) {\n"
-	"  %c0 = arith.constant 0.0 : f32\n"
-	"  %two = arith.constant 2.0 : f32\n"
-	"  %e = tensor.empty() : tensor<1x8xf32>\n"
-	"  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1x8xf32>) -> tensor<1x8xf32>\n"
-	"  %m = linalg.matmul ins(%x, %w : tensor<1x8xf32>, tensor<8x8xf32>) outs(%z : tensor<1x8xf32>) -> tensor<1x8xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#column, #zero], iterator_types = [\"parallel\", \"reduction\"]} ins(%s : tensor<4x8xf32>) outs(%m : tensor<1x8xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32):\n"
-	"    %t = arith.addf %b, %a : f32\n"
-	"    linalg.yield %t : f32\n"
-	"  } -> tensor<1x8xf32>\n"
-	"  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%x : tensor<1x8xf32>) outs(%e : tensor<1x8xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32):\n"
-	"    %t = arith.mulf %a, %two : f32\n"
-	"    linalg.yield %t : f32\n"
-	"  } -> tensor<1x8xf32>\n"
-	"  return %y, %r : tensor<1x8xf32>, tensor<1x8xf32>\n"
-	"}\n";
+        "#id = affine_map<(i, j) -> (i, j)>\n"
+        "#column = affine_map<(i, j) -> (j, i)>\n"
+        "#zero = affine_map<(i, j) -> (0, i)>\n"
+        "func.func @main(%x: tensor<1x8xf32> {stream.name = \"x\", stream.role = \"input\"}, %p: "
+        "tensor<1xi64> {stream.name = \"p\", stream.role = \"input\"},\n"
+        "                %s: tensor<4x8xf32> {stream.name = \"s\", stream.role = \"state\"}, %w: "
+        "tensor<8x8xf32> {stream.name = \"w\", stream.role = \"weight\"})\n"
+        "    -> (tensor<1x8xf32> {stream.name = \"y\", stream.role = \"output\"},\n"
+        "        tensor<1x8xf32> {stream.name = \"s\", stream.role = \"state\", stream.axis = 0 : "
+        "i64, stream.position = \"p\"}) {\n"
+        "  %c0 = arith.constant 0.0 : f32\n"
+        "  %two = arith.constant 2.0 : f32\n"
+        "  %e = tensor.empty() : tensor<1x8xf32>\n"
+        "  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<1x8xf32>) -> tensor<1x8xf32>\n"
+        "  %m = linalg.matmul ins(%x, %w : tensor<1x8xf32>, tensor<8x8xf32>) outs(%z : "
+        "tensor<1x8xf32>) -> tensor<1x8xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#column, #zero], iterator_types = [\"parallel\", "
+        "\"reduction\"]} ins(%s : tensor<4x8xf32>) outs(%m : tensor<1x8xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32):\n"
+        "    %t = arith.addf %b, %a : f32\n"
+        "    linalg.yield %t : f32\n"
+        "  } -> tensor<1x8xf32>\n"
+        "  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", "
+        "\"parallel\"]} ins(%x : tensor<1x8xf32>) outs(%e : tensor<1x8xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32):\n"
+        "    %t = arith.mulf %a, %two : f32\n"
+        "    linalg.yield %t : f32\n"
+        "  } -> tensor<1x8xf32>\n"
+        "  return %y, %r : tensor<1x8xf32>, tensor<1x8xf32>\n"
+        "}\n";
 
 static struct {
 	struct guard guard;
@@ -88,7 +96,8 @@ static int set_up(void **state)
 	put_file(source, model, sizeof model - 1);
 	struct stc_session *session = stc_session_new();
 	assert_int_equal(stc_session_set(session, "output", all.design), STC_OK);
-	assert_int_equal(stc_session_set(session, "parallelism-search", "intensity"), STC_OK);     /* tests below edit what it writes */
+	/* tests below edit what it writes */
+	assert_int_equal(stc_session_set(session, "parallelism-search", "intensity"), STC_OK);
 	if (stc_session_compile(session, source) != STC_OK)
 		fail_msg("%s", stc_session_messages(session));
 	stc_session_free(session);
@@ -152,7 +161,7 @@ static void runs_and_keeps_its_state(void **unused)
 {
 	(void)unused;
 	static float zero[4][8];
-	float state[4][8] = {{0}};
+	float state[4][8] = { { 0 } };
 	stc_design *design = open_cpu();
 	assert_int_equal(stc_design_input(design, "w", all.weight, sizeof all.weight), 0);
 	expect_state(design, zero);
@@ -180,7 +189,8 @@ static void two_designs_are_independent(void **unused)
 {
 	(void)unused;
 	static float zero[4][8];
-	stc_design *one = open_cpu(), *two = open_cpu();
+	stc_design *one = open_cpu();
+	stc_design *two = open_cpu();
 	assert_int_equal(stc_design_input(one, "w", all.weight, sizeof all.weight), 0);
 	assert_int_equal(stc_design_input(two, "w", all.weight, sizeof all.weight), 0);
 	launch(one, 7, 2);
@@ -202,8 +212,9 @@ static void expect_error(int status, const stc_design *design, const char *part)
 static void says_what_is_wrong(void **unused)
 {
 	(void)unused;
-	float data[64] = {0};
-	double host, device;
+	float data[64] = { 0 };
+	double host;
+	double device;
 	struct stc_tensor tensor;
 	stc_design *design = open_cpu();
 	expect_error(stc_design_launch(design), design, "x, p, w");
@@ -230,7 +241,7 @@ static void says_what_is_wrong(void **unused)
 static void accepts_valid_positions(void **unused)
 {
 	(void)unused;
-	float x[8] = {0};
+	float x[8] = { 0 };
 	stc_design *design = open_cpu();
 	assert_int_equal(stc_design_input(design, "w", all.weight, sizeof all.weight), 0);
 	assert_int_equal(stc_design_input(design, "x", x, sizeof x), 0);
@@ -244,22 +255,30 @@ static void accepts_valid_positions(void **unused)
 	stc_design_close(design);
 }
 
-/* A last token takes the place of the row before it, so a launch that reads that row is refused until it is there again. */
+/* A last token takes the place of the row before it, so a launch that reads that row is refused
+ * until it is there again. */
 static void takes_a_last_token_once(void **unused)
 {
 	(void)unused;
-	float x[8] = {0}, state[32] = {0};
-	int64_t last = 4, before = 3, first = 0;
+	float x[8] = { 0 };
+	float state[32] = { 0 };
+	int64_t last = 4;
+	int64_t before = 3;
+	int64_t first = 0;
 	stc_design *design = open_cpu();
 	assert_int_equal(stc_design_input(design, "w", all.weight, sizeof all.weight), 0);
 	assert_int_equal(stc_design_input(design, "x", x, sizeof x), 0);
 	for (int again = 0; again < 4; again++) {
 		assert_int_equal(stc_design_input(design, "p", &last, sizeof last), 0);
 		assert_int_equal(stc_design_launch(design), 0);
-		expect_error(stc_design_launch(design), design, "'p' is 4 again, which overwrites the cache row before it\nnote: accepted are 0 to 3");
+		expect_error(stc_design_launch(design), design,
+		        "'p' is 4 again, which overwrites the cache row before it\nnote: accepted "
+		        "are 0 to 3");
 		assert_int_equal(stc_design_input(design, "p", &first, sizeof first), 0);
 		assert_int_equal(stc_design_launch(design), 0);
-		assert_int_equal(stc_design_input(design, "p", again == 0 ? &before : &last, sizeof last), 0);
+		assert_int_equal(
+		        stc_design_input(design, "p", again == 0 ? &before : &last, sizeof last),
+		        0);
 		if (again == 0)
 			assert_int_equal(stc_design_launch(design), 0);
 		else if (again == 1)
@@ -272,11 +291,13 @@ static void takes_a_last_token_once(void **unused)
 	stc_design_close(design);
 }
 
-static void expect_refused(const char *folder, const char *device, const char *cache, const char *part)
+static void expect_refused(
+        const char *folder, const char *device, const char *cache, const char *part)
 {
 	stc_design *design = (stc_design *)&all;
 	char error[4096] = "";
-	assert_int_not_equal(stc_design_open(folder, device, cache, &design, error, sizeof error), 0);
+	assert_int_not_equal(
+	        stc_design_open(folder, device, cache, &design, error, sizeof error), 0);
 	assert_null(design);
 	if (!strstr(error, part))
 		fail_msg("'%s' does not hold '%s'", error, part);
@@ -290,7 +311,8 @@ static void refuses_what_is_no_design(void **unused)
 	expect_refused(all.design, "gpu", all.cache, "unknown device 'gpu'");
 	expect_refused(all.design, "cpu:x", all.cache, "unknown device 'cpu:x'");
 	expect_refused(all.design, NO_CARD, all.cache, "XILINX_XRT");
-	expect_refused(all.design, "cpu", join(all.folder, "m.mlir"), "cannot keep compiled designs");
+	expect_refused(
+	        all.design, "cpu", join(all.folder, "m.mlir"), "cannot keep compiled designs");
 }
 
 static void refuses_a_missing_compiler(void **unused)
@@ -301,11 +323,13 @@ static void refuses_a_missing_compiler(void **unused)
 	setenv("CXX", "false", 1);
 	expect_refused(all.design, "cpu", all.cache, "'false' does not say its version");
 	const char *script = join(all.folder, "c++");
-	static const char text[] = "#!/bin/sh\n[ \"$2\" != -Q ] || exit 0\necho this is the last line\nexit 3\n";
+	static const char text[] =
+	        "#!/bin/sh\n[ \"$2\" != -Q ] || exit 0\necho this is the last line\nexit 3\n";
 	put_file(script, text, sizeof text - 1);
 	assert_int_equal(chmod(script, 0700), 0);
 	setenv("CXX", script, 1);
-	expect_refused(all.design, "cpu", all.cache, "ends with status 3\nnote: its last lines:\nthis is the last line");
+	expect_refused(all.design, "cpu", all.cache,
+	        "ends with status 3\nnote: its last lines:\nthis is the last line");
 	unsetenv("CXX");
 }
 
@@ -316,9 +340,11 @@ static void refuses_changed_files(void **unused)
 	const char *path = join(all.design, "hls/link.cfg");
 	char *data = get_file(path, &size);
 	put_file(path, data, size - 1);
-	expect_refused(all.design, NO_CARD, all.cache, "link.cfg: is not the file that manifest.json lists");
+	expect_refused(all.design, NO_CARD, all.cache,
+	        "link.cfg: is not the file that manifest.json lists");
 	assert_int_equal(unlink(path), 0);
-	expect_refused(all.design, NO_CARD, all.cache, "link.cfg: is listed in manifest.json but cannot be read");
+	expect_refused(all.design, NO_CARD, all.cache,
+	        "link.cfg: is listed in manifest.json but cannot be read");
 	put_file(path, data, size);
 	expect_refused(all.design, NO_CARD, all.cache, "XILINX_XRT");
 }
@@ -328,7 +354,8 @@ static void refuses_edited(const char *from, const char *to, const char *part)
 {
 	size_t size;
 	const char *path = join(all.design, "manifest.json");
-	const char *data = get_file(path, &size), *text = edited(all.arena, data, from, to);
+	const char *data = get_file(path, &size);
+	const char *text = edited(all.arena, data, from, to);
 	put_file(path, text, strlen(text));
 	expect_refused(all.design, NO_CARD, all.cache, part);
 	put_file(path, data, size);
@@ -341,13 +368,16 @@ static void refuses_edited_manifests(void **unused)
 	refuses_edited("\"schema\":1", "\"schema\":7", "not the manifest of a design");
 	refuses_edited("{", "[", "is no JSON");
 	refuses_edited("\"offset\":72,", "\"offset\":73,", "'x' that reaches beyond");
-	refuses_edited("\"base\":0,\"trips\":[16,4]", "\"base\":1,\"trips\":[16,4]", "'w' that reaches beyond");
-	refuses_edited("\"base\":0,\"trips\":[16,4]", "\"base\":-1,\"trips\":[16,4]", "'w' that reaches beyond");
+	refuses_edited("\"base\":0,\"trips\":[16,4]", "\"base\":1,\"trips\":[16,4]",
+	        "'w' that reaches beyond");
+	refuses_edited("\"base\":0,\"trips\":[16,4]", "\"base\":-1,\"trips\":[16,4]",
+	        "'w' that reaches beyond");
 	refuses_edited("\"strides\":[4,1]", "\"strides\":[5,1]", "reaches beyond");
 	refuses_edited("\"trips\":[16,4]", "\"trips\":[16,-4]", "'w' that reaches beyond");
 	refuses_edited("\"trips\":[16,4]", "\"trips\":[16]", "damaged segment");
 	refuses_edited("\"bytes\":320", "\"bytes\":32", "reaches beyond");
-	refuses_edited("\"name\":\"w\",\"role\":\"weight\",\"offset\"", "\"name\":\"q\",\"role\":\"weight\",\"offset\"", "no input or output");
+	refuses_edited("\"name\":\"w\",\"role\":\"weight\",\"offset\"",
+	        "\"name\":\"q\",\"role\":\"weight\",\"offset\"", "no input or output");
 	refuses_edited("\"argument\":1", "\"argument\":9", "damaged port");
 	refuses_edited("\"argument\":1", "\"argument\":0", "damaged port");
 	refuses_edited("\"buffer\":\"w", "\"buffer\":\"v", "without a buffer");
@@ -364,7 +394,8 @@ static void survives_mutated_manifests(void **unused)
 	uint64_t seed = 11;
 	size_t size;
 	const char *path = join(all.design, "manifest.json");
-	char *data = get_file(path, &size), *copy = arena_alloc(all.arena, size);
+	char *data = get_file(path, &size);
+	char *copy = arena_alloc(all.arena, size);
 	size_t figures = (size_t)(strstr(data, "\"files\"") - data);
 	for (int i = 0; i < MUTATIONS; i++) {
 		memcpy(copy, data, size);
@@ -375,7 +406,9 @@ static void survives_mutated_manifests(void **unused)
 		put_file(path, copy, size);
 		stc_design *design;
 		char error[4096] = "";
-		assert_int_not_equal(stc_design_open(all.design, NO_CARD, all.cache, &design, error, sizeof error), 0);
+		assert_int_not_equal(stc_design_open(all.design, NO_CARD, all.cache, &design, error,
+		                             sizeof error),
+		        0);
 		assert_true(*error);
 	}
 	put_file(path, data, size);
@@ -384,11 +417,16 @@ static void survives_mutated_manifests(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_and_keeps_its_state),   cmocka_unit_test(two_designs_are_independent),     cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(runs_and_keeps_its_state),
+		cmocka_unit_test(two_designs_are_independent),
+		cmocka_unit_test(says_what_is_wrong),
 		cmocka_unit_test(accepts_valid_positions),
 		cmocka_unit_test(takes_a_last_token_once),
-		cmocka_unit_test(refuses_what_is_no_design),  cmocka_unit_test(refuses_a_missing_compiler), cmocka_unit_test(refuses_changed_files),
-		cmocka_unit_test(refuses_edited_manifests),   cmocka_unit_test(survives_mutated_manifests),
+		cmocka_unit_test(refuses_what_is_no_design),
+		cmocka_unit_test(refuses_a_missing_compiler),
+		cmocka_unit_test(refuses_changed_files),
+		cmocka_unit_test(refuses_edited_manifests),
+		cmocka_unit_test(survives_mutated_manifests),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

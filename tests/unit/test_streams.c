@@ -1,5 +1,5 @@
-/* The order in which elements flow, against enumeration: what a type denotes, its normal forms, regrouped words, the ports of scheduled kernels;
- * and the depths of FIFOs. */
+/* The order in which elements flow, against enumeration: what a type denotes, its normal forms,
+ * regrouped words, the ports of scheduled kernels; and the depths of FIFOs. */
 #include "random_model.h"
 #include "fifo/fifo_passes.h"
 #include "pipeline/passes.h"
@@ -35,10 +35,16 @@ static const struct type *random_tensor(struct fixture *f)
 /* Any tiles in any order: repeated, strided, over the edge. */
 static const struct type *random_stream(struct fixture *f, const struct type *tensor)
 {
-	static const int64_t widths[] = {1, 2, 4, 8};
+	static const int64_t widths[] = { 1, 2, 4, 8 };
 	bool linear = number(f, 0, 3) == 0;
-	int results = linear ? 1 : tensor->rank, dims = (int)number(f, 0, 4), lane_dim = (int)number(f, 0, results - 1);
-	int64_t lanes = widths[number(f, 0, 3)], trip[4], step[4], shape[RANK_MOST], *rows = affine_rows(f->arena, dims, results);
+	int results = linear ? 1 : tensor->rank;
+	int dims = (int)number(f, 0, 4);
+	int lane_dim = (int)number(f, 0, results - 1);
+	int64_t lanes = widths[number(f, 0, 3)];
+	int64_t trip[4];
+	int64_t step[4];
+	int64_t shape[RANK_MOST];
+	int64_t *rows = affine_rows(f->arena, dims, results);
 	for (int i = 0; i < dims; i++) {
 		trip[i] = number(f, 1, 4);
 		step[i] = number(f, 0, 1) ? 1 : number(f, 1, 4);
@@ -49,8 +55,11 @@ static const struct type *random_stream(struct fixture *f, const struct type *te
 		shape[r] = r == lane_dim ? lanes : 1;
 		rows[r * (dims + 1) + dims] = number(f, 0, 2);
 	}
-	const struct type *scalar = type_scalar(tensor), *tile = lanes == 1 ? scalar : type_shaped(f->module, TYPE_VECTOR, results, shape, scalar);
-	return type_itensor(f->module, tile, dims, trip, step, (struct affine_map){dims, results, rows});
+	const struct type *scalar = type_scalar(tensor);
+	const struct type *tile =
+	        lanes == 1 ? scalar : type_shaped(f->module, TYPE_VECTOR, results, shape, scalar);
+	return type_itensor(
+	        f->module, tile, dims, trip, step, (struct affine_map){ dims, results, rows });
 }
 
 /* The next point of a box, lexicographically; false after the last. */
@@ -78,23 +87,34 @@ static int64_t address_at(const struct type *tensor, int results, const int64_t 
 	return address;
 }
 
-/* The definition of an itensor: tiles at map(i * step), i in lexicographic order, a tile row-major. */
-static struct elements denoted(struct fixture *f, const struct type *tensor, const struct type *stream)
+/* The definition of an itensor: tiles at map(i * step), i in lexicographic order, a tile
+ * row-major. */
+static struct elements denoted(
+        struct fixture *f, const struct type *tensor, const struct type *stream)
 {
-	struct elements elements = {0};
+	struct elements elements = { 0 };
 	const struct itensor *order = stream->itensor;
-	int64_t at[8] = {0}, scaled[8], coordinate[RANK_MOST + 1], lanes = stream_lanes(stream);
+	int64_t at[8] = { 0 };
+	int64_t scaled[8];
+	int64_t coordinate[RANK_MOST + 1];
+	int64_t lanes = stream_lanes(stream);
 	do {
 		for (int i = 0; i < order->dims; i++)
 			scaled[i] = at[i] * order->step[i];
 		for (int64_t lane = 0; lane < lanes; lane++) {
 			int64_t rest = lane;
 			for (int r = order->map.results - 1; r >= 0; r--) {
-				int64_t extent = lanes == 1 ? 1 : stream->element->shape[stream->element->rank == order->map.results ? r : 0];
+				int64_t extent = lanes == 1
+				        ? 1
+				        : stream->element->shape[stream->element->rank ==
+				                                  order->map.results
+				                          ? r
+				                          : 0];
 				coordinate[r] = affine_apply(order->map, r, scaled) + rest % extent;
 				rest /= extent;
 			}
-			VEC_PUSH(f->arena, &elements.address, address_at(tensor, order->map.results, coordinate));
+			VEC_PUSH(f->arena, &elements.address,
+			        address_at(tensor, order->map.results, coordinate));
 		}
 	} while (advance(order->dims, order->trip, at));
 	return elements;
@@ -102,8 +122,8 @@ static struct elements denoted(struct fixture *f, const struct type *tensor, con
 
 static struct elements walked(struct fixture *f, struct sequence sequence)
 {
-	struct elements elements = {0};
-	int64_t at[9] = {0};
+	struct elements elements = { 0 };
+	int64_t at[9] = { 0 };
 	do {
 		for (int64_t lane = 0; lane < sequence.lanes; lane++) {
 			int64_t address = sequence.offset + lane * sequence.lane_stride;
@@ -124,7 +144,9 @@ static struct elements walked(struct fixture *f, struct sequence sequence)
 
 static bool equal(struct elements left, struct elements right)
 {
-	return left.address.count == right.address.count && !memcmp(left.address.data, right.address.data, left.address.count * sizeof *left.address.data);
+	return left.address.count == right.address.count &&
+	        !memcmp(left.address.data, right.address.data,
+	                left.address.count * sizeof *left.address.data);
 }
 
 static void test_sequence_of_type(void **state)
@@ -133,7 +155,8 @@ static void test_sequence_of_type(void **state)
 	int padded = 0;
 	for (uint64_t seed = 1; seed <= 3000; seed++) {
 		struct fixture *f = begin(seed);
-		const struct type *tensor = random_tensor(f), *stream = random_stream(f, tensor);
+		const struct type *tensor = random_tensor(f);
+		const struct type *stream = random_stream(f, tensor);
 		struct sequence sequence = sequence_of_type(f->arena, tensor, stream);
 		struct elements truth = denoted(f, tensor, stream);
 		assert_int_equal(sequence_words(sequence), itensor_tiles(stream->itensor));
@@ -153,8 +176,11 @@ static void test_sequence_of_type(void **state)
 static const struct type *canonical(struct fixture *f, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	int results = order->map.results, width = order->dims + 1;
-	int64_t trip[8], step[8], *rows = affine_rows(f->arena, order->dims, results);
+	int results = order->map.results;
+	int width = order->dims + 1;
+	int64_t trip[8];
+	int64_t step[8];
+	int64_t *rows = affine_rows(f->arena, order->dims, results);
 	for (int r = 0; r < results; r++)
 		for (int i = 0; i < width; i++)
 			rows[r * width + i] = affine_at(order->map, r, i);
@@ -162,7 +188,8 @@ static const struct type *canonical(struct fixture *f, const struct type *stream
 		trip[i] = order->trip[i];
 		step[i] = order->step[i];
 	}
-	return type_canonical(f->module, stream->element, order->dims, trip, NULL, step, results, rows);
+	return type_canonical(
+	        f->module, stream->element, order->dims, trip, NULL, step, results, rows);
 }
 
 /* Equal normal forms if and only if equal sequences, where nothing is padding. */
@@ -172,15 +199,20 @@ static void test_same(void **state)
 	int same = 0;
 	for (uint64_t seed = 1; seed <= 5000; seed++) {
 		struct fixture *f = begin(seed);
-		const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){number(f, 1, 3), 4}, type_float(f->module, 32));
+		const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2,
+		        (int64_t[]){ number(f, 1, 3), 4 }, type_float(f->module, 32));
 		struct sequence sequence[2];
-		const struct type *stream = random_stream(f, tensor), *other = random_stream(f, tensor);
+		const struct type *stream = random_stream(f, tensor);
+		const struct type *other = random_stream(f, tensor);
 		if (number(f, 0, 3) == 0)
-			other = stream_lanes(stream) > 1 ? type_regroup(f->module, stream, 1) : canonical(f, stream);
+			other = stream_lanes(stream) > 1 ? type_regroup(f->module, stream, 1)
+			                                 : canonical(f, stream);
 		sequence[0] = sequence_of_type(f->arena, tensor, stream);
 		sequence[1] = sequence_of_type(f->arena, tensor, other);
-		bool judged = sequence_same(sequence_flat(f->arena, sequence[0]), sequence_flat(f->arena, sequence[1]));
-		bool truth = equal(walked(f, sequence[0]), walked(f, sequence[1])), padding = sequence[0].conditions || sequence[1].conditions;
+		bool judged = sequence_same(
+		        sequence_flat(f->arena, sequence[0]), sequence_flat(f->arena, sequence[1]));
+		bool truth = equal(walked(f, sequence[0]), walked(f, sequence[1])),
+		     padding = sequence[0].conditions || sequence[1].conditions;
 		if (judged != (truth && !padding))
 			fail_msg("seed %d: judged %d, true %d", (int)seed, judged, truth);
 		same += judged;
@@ -195,7 +227,9 @@ static void test_canonical(void **state)
 	int merged = 0;
 	for (uint64_t seed = 1; seed <= 3000; seed++) {
 		struct fixture *f = begin(seed);
-		const struct type *tensor = random_tensor(f), *stream = random_stream(f, tensor), *form = canonical(f, stream);
+		const struct type *tensor = random_tensor(f);
+		const struct type *stream = random_stream(f, tensor);
+		const struct type *form = canonical(f, stream);
 		if (!equal(denoted(f, tensor, stream), denoted(f, tensor, form)))
 			fail_msg("seed %d: %s became %s", (int)seed, stream->text, form->text);
 		assert_ptr_equal(canonical(f, form), form);
@@ -212,19 +246,25 @@ static void test_canonical(void **state)
 static void test_regroup(void **state)
 {
 	(void)state;
-	int wider = 0, narrower = 0;
+	int wider = 0;
+	int narrower = 0;
 	for (uint64_t seed = 1; seed <= 6000; seed++) {
 		struct fixture *f = begin(seed);
-		const struct type *tensor = random_tensor(f), *stream = canonical(f, random_stream(f, tensor));
+		const struct type *tensor = random_tensor(f);
+		const struct type *stream = canonical(f, random_stream(f, tensor));
 		int64_t lanes = (int64_t)1 << number(f, 0, 4);
-		const struct type *other = lanes == stream_lanes(stream) ? NULL : type_regroup(f->module, stream, lanes);
+		const struct type *other = lanes == stream_lanes(stream)
+		        ? NULL
+		        : type_regroup(f->module, stream, lanes);
 		if (other) {
 			assert_int_equal(stream_lanes(other), lanes);
 			if (!equal(denoted(f, tensor, stream), denoted(f, tensor, other)))
-				fail_msg("seed %d: %s became %s", (int)seed, stream->text, other->text);
+				fail_msg("seed %d: %s became %s", (int)seed, stream->text,
+				        other->text);
 			*(lanes > stream_lanes(stream) ? &wider : &narrower) += 1;
 		}
-		assert_true(other || lanes >= stream_lanes(stream));          /* words always fall apart */
+		/* words always fall apart */
+		assert_true(other || lanes >= stream_lanes(stream));
 		end(f);
 	}
 	assert_true(wider > 50 && narrower > 500);
@@ -239,7 +279,7 @@ struct port_walk {
 	const struct schedule *schedule;
 	const struct access *access;
 	bool parallel_only;
-	int64_t counter[16];      /* of the parts */
+	int64_t counter[16]; /* of the parts */
 };
 
 static bool is_lane_part(const struct schedule *schedule, int part)
@@ -264,7 +304,8 @@ static const struct guard_range *guard_of(const struct port_walk *w, int loop)
 	return NULL;
 }
 
-/* The rule of docs/ir.md: inside the guard, and every loop inside the innermost used one, the lane loop aside, at its first value. */
+/* The rule of docs/ir.md: inside the guard, and every loop inside the innermost used one, the
+ * lane loop aside, at its first value. */
 static bool moves_here(const struct port_walk *w)
 {
 	int innermost = -1;
@@ -272,7 +313,8 @@ static bool moves_here(const struct port_walk *w)
 		const struct schedule_part *part = &w->schedule->part[i];
 		const struct guard_range *guard = guard_of(w, part->source);
 		int64_t trip = guard ? guard->high - guard->low : part->trip;
-		if (!is_lane_part(w->schedule, i) && w->access->stride[part->source] && trip > 1 && !(w->parallel_only && w->kernel->loop[part->source].reduction))
+		if (!is_lane_part(w->schedule, i) && w->access->stride[part->source] && trip > 1 &&
+		        !(w->parallel_only && w->kernel->loop[part->source].reduction))
 			innermost = i;
 	}
 	for (int i = 0; i < w->schedule->parts; i++) {
@@ -280,7 +322,8 @@ static bool moves_here(const struct port_walk *w)
 		const struct guard_range *guard = guard_of(w, part->source);
 		if (guard && (w->counter[i] < guard->low || w->counter[i] >= guard->high))
 			return false;
-		bool passed_by = i > innermost || (w->parallel_only && w->kernel->loop[part->source].reduction);
+		bool passed_by = i > innermost ||
+		        (w->parallel_only && w->kernel->loop[part->source].reduction);
 		if (passed_by && w->counter[i] != (guard ? guard->low : 0))
 			return false;
 	}
@@ -290,8 +333,9 @@ static bool moves_here(const struct port_walk *w)
 /* Elements that the port takes or makes when the parts run in order, a word at a time. */
 static struct elements port_elements(struct port_walk *w, int64_t lanes)
 {
-	struct elements elements = {0};
-	int64_t trip[16], last = w->schedule->parts - 1;
+	struct elements elements = { 0 };
+	int64_t trip[16];
+	int64_t last = w->schedule->parts - 1;
 	for (int i = 0; i < w->schedule->parts; i++)
 		trip[i] = is_lane_part(w->schedule, i) ? 1 : w->schedule->part[i].trip;
 	do {
@@ -304,7 +348,9 @@ static struct elements port_elements(struct port_walk *w, int64_t lanes)
 			bool padding = false;
 			for (int l = 0; l < w->kernel->loops; l++) {
 				address += w->access->stride[l] * loop_counter(w, l);
-				padding = padding || (w->access->stride[l] && loop_counter(w, l) >= w->kernel->loop[l].extent);
+				padding = padding ||
+				        (w->access->stride[l] &&
+				                loop_counter(w, l) >= w->kernel->loop[l].extent);
 			}
 			VEC_PUSH(w->f->arena, &elements.address, padding ? PADDING : address);
 		}
@@ -314,20 +360,27 @@ static struct elements port_elements(struct port_walk *w, int64_t lanes)
 	return elements;
 }
 
-static int check_ports(struct fixture *f, struct op *op, const struct schedule *schedule, uint64_t seed)
+static int check_ports(
+        struct fixture *f, struct op *op, const struct schedule *schedule, uint64_t seed)
 {
 	int checked = 0;
 	for (int j = -1; j < op->operands; j++) {
 		const struct access *access = j < 0 ? &op->kernel->result : &op->kernel->operand[j];
 		const struct type *tensor = j < 0 ? op->result[0]->type : op->operand[j]->type;
-		const struct type *type = schedule_port_type(f->module, op->kernel, schedule, j, tensor, NULL);
+		const struct type *type =
+		        schedule_port_type(f->module, op->kernel, schedule, j, tensor, NULL);
 		assert_non_null(type);
 		if (access->index_operand >= 0)
 			continue;
-		struct port_walk w = {.f = f, .op = op, .kernel = op->kernel, .schedule = schedule, .access = access};
+		struct port_walk w = { .f = f,
+			.op = op,
+			.kernel = op->kernel,
+			.schedule = schedule,
+			.access = access };
 		w.parallel_only = j < 0 || kernel_is_post_operand(op->kernel, j);
 		if (!equal(port_elements(&w, stream_lanes(type)), denoted(f, tensor, type)))
-			fail_msg("seed %d: kernel %s, port %d: %s", (int)seed, op->kernel->name, j, type->text);
+			fail_msg("seed %d: kernel %s, port %d: %s", (int)seed, op->kernel->name, j,
+			        type->text);
 		checked++;
 	}
 	return checked;
@@ -344,7 +397,8 @@ static void check_cover(const struct kernel *kernel, const struct schedule *sche
 				last += (schedule->part[i].trip - 1) * schedule->part[i].step;
 				lane = lane || is_lane_part(schedule, i);
 			}
-		assert_true(lane && schedule->padded ? last >= kernel->loop[l].extent - 1 : last == kernel->loop[l].extent - 1);
+		assert_true(lane && schedule->padded ? last >= kernel->loop[l].extent - 1
+		                                     : last == kernel->loop[l].extent - 1);
 	}
 }
 
@@ -355,7 +409,7 @@ static struct fixture *model_at(uint64_t seed, int steps, const char *last)
 	random_model(seed, steps, &source);
 	f->module = import_mlir(f->arena, &f->guard, &f->diag, "model", source.data, source.size);
 	assert_non_null(f->module);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c")};
+	struct pass_context context = { .platform = platform_load(f->arena, &f->diag, "u55c") };
 	for (int p = 0; p <= pass_find(last); p++)
 		if (!passes[p].run(&context, f->module)) {
 			end(f);
@@ -374,16 +428,21 @@ static int64_t points(const struct op *op)
 
 static struct schedule random_plan(struct fixture *f, const struct op *op, bool free)
 {
-	enum operand_location *operand_location = ARENA_ARRAY(f->arena, enum operand_location, op->operands + 1);
+	enum operand_location *operand_location =
+	        ARENA_ARRAY(f->arena, enum operand_location, op->operands + 1);
 	for (int j = 0; j < op->operands; j++)
-		operand_location[j] = free ? LOCATION_PACKED : (enum operand_location)number(f, 0, 2);
-	return schedule_kernel(f->module, op, operand_location, free || number(f, 0, 1), (int64_t)1 << number(f, 0, 6));
+		operand_location[j] =
+		        free ? LOCATION_PACKED : (enum operand_location)number(f, 0, 2);
+	return schedule_kernel(f->module, op, operand_location, free || number(f, 0, 1),
+	        (int64_t)1 << number(f, 0, 6));
 }
 
 static void test_ports(void **state)
 {
 	(void)state;
-	int checked = 0, wide = 0, padded = 0;
+	int checked = 0;
+	int wide = 0;
+	int padded = 0;
 	for (uint64_t seed = 1; seed <= 80; seed++) {
 		struct fixture *f = model_at(seed, 6, "split_epilogues");
 		if (!f)
@@ -392,7 +451,9 @@ static void test_ports(void **state)
 			if (op->code != OP_KERNEL || points(op) > 10000)
 				continue;
 			int term;
-			op->kernel->combine = kernel_has_reduction(op->kernel) ? kernel_combine(op->kernel, &term) : OP_NONE;
+			op->kernel->combine = kernel_has_reduction(op->kernel)
+			        ? kernel_combine(op->kernel, &term)
+			        : OP_NONE;
 			for (int variant = 0; variant < 3; variant++) {
 				struct schedule schedule = random_plan(f, op, variant == 0);
 				check_cover(op->kernel, &schedule);
@@ -412,37 +473,56 @@ static struct op *product(struct fixture *f, int64_t tokens, int64_t rows)
 {
 	enum { COLUMNS = 2 };
 	const struct type *real = type_float(f->module, 32);
-	const int64_t shape[][2] = {{tokens, COLUMNS}, {rows, COLUMNS}, {tokens, rows}}, stride[][3] = {{COLUMNS, 0, 1}, {0, COLUMNS, 1}, {rows, 1, 0}};
-	struct block *block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
+	const int64_t shape[][2] = { { tokens, COLUMNS }, { rows, COLUMNS }, { tokens, rows } };
+	const int64_t stride[][3] = { { COLUMNS, 0, 1 }, { 0, COLUMNS, 1 }, { rows, 1, 0 } };
+	struct block *block =
+	        block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
 	struct value *operand[2];
 	for (int j = 0; j < 2; j++)
-		operand[j] = block_add_argument(f->module, block, type_shaped(f->module, TYPE_TENSOR, 2, shape[j], real));
-	struct op *op = kernel_new(f->module, NOWHERE, "head", 3, 2, operand, type_shaped(f->module, TYPE_TENSOR, 2, shape[2], real));
+		operand[j] = block_add_argument(
+		        f->module, block, type_shaped(f->module, TYPE_TENSOR, 2, shape[j], real));
+	struct op *op = kernel_new(f->module, NOWHERE, "head", 3, 2, operand,
+	        type_shaped(f->module, TYPE_TENSOR, 2, shape[2], real));
 	struct kernel *kernel = op->kernel;
 	kernel->loop[0].extent = tokens;
 	kernel->loop[1].extent = rows;
-	kernel->loop[2] = (struct loop){.extent = COLUMNS, .reduction = true};
+	kernel->loop[2] = (struct loop){ .extent = COLUMNS, .reduction = true };
 	for (int j = 0; j < 3; j++)
-		memcpy(j < 2 ? kernel->operand[j].stride : kernel->result.stride, stride[j], sizeof stride[j]);
-	int x = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 0}), term;
-	int w = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 1});
-	int before = body_add(f->module, &kernel->update, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
-	int times = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_MULF, .type = real, .argument = {x, w}});
-	kernel->update.result = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_ADDF, .type = real, .argument = {before, times}});
+		memcpy(j < 2 ? kernel->operand[j].stride : kernel->result.stride, stride[j],
+		        sizeof stride[j]);
+	int x = body_add(f->module, &kernel->update,
+	        (struct node){ .kind = NODE_OPERAND, .type = real, .integer = 0 });
+	int term;
+	int w = body_add(f->module, &kernel->update,
+	        (struct node){ .kind = NODE_OPERAND, .type = real, .integer = 1 });
+	int before = body_add(f->module, &kernel->update,
+	        (struct node){ .kind = NODE_ACCUMULATOR, .type = real });
+	int times = body_add(f->module, &kernel->update,
+	        (struct node){
+	                .kind = NODE_OP, .code = OP_MULF, .type = real, .argument = { x, w } });
+	kernel->update.result = body_add(f->module, &kernel->update,
+	        (struct node){ .kind = NODE_OP,
+	                .code = OP_ADDF,
+	                .type = real,
+	                .argument = { before, times } });
 	kernel->combine = kernel_combine(kernel, &term);
 	return op;
 }
 
-/* A vocabulary that no width divides is padded, however many tokens there are: otherwise the widest product would have one lane. */
+/* A vocabulary that no width divides is padded, however many tokens there are: otherwise the
+ * widest product would have one lane. */
 static void test_padded_widths(void **state)
 {
 	(void)state;
-	static const enum operand_location operand_location[] = {LOCATION_ON_CHIP, LOCATION_PACKED};
+	static const enum operand_location operand_location[] = { LOCATION_ON_CHIP,
+		LOCATION_PACKED };
 	for (int64_t tokens = 1; tokens <= 33; tokens++)
 		for (int64_t lanes = 16; lanes <= 64; lanes *= 2) {
 			struct fixture *f = begin(1);
-			struct op *op = product(f, tokens, 16 * lanes + 1 + 2 * (7 * tokens % lanes));
-			struct schedule schedule = schedule_kernel(f->module, op, operand_location, true, lanes);
+			struct op *op =
+			        product(f, tokens, 16 * lanes + 1 + 2 * (7 * tokens % lanes));
+			struct schedule schedule =
+			        schedule_kernel(f->module, op, operand_location, true, lanes);
 			assert_true(schedule.padded);
 			assert_int_equal(schedule.lanes, lanes);
 			check_cover(op->kernel, &schedule);
@@ -452,22 +532,29 @@ static void test_padded_widths(void **state)
 		}
 }
 
-/* A number of words without a small divisor is padded too: otherwise all sums would be held, not as many as additions need. */
+/* A number of words without a small divisor is padded too: otherwise all sums would be held, not
+ * as many as additions need. */
 static void test_padded_sums(void **state)
 {
 	(void)state;
-	static const enum operand_location operand_location[] = {LOCATION_ON_CHIP, LOCATION_PACKED};
-	static const int64_t words[] = {131, 1187, 2 * 509, 250};
+	static const enum operand_location operand_location[] = { LOCATION_ON_CHIP,
+		LOCATION_PACKED };
+	static const int64_t words[] = { 131, 1187, 2 * 509, 250 };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		for (int stored = 0; stored < 2; stored++) {
 			struct fixture *f = begin(1);
 			struct op *op = product(f, 1, 128 * words[i]);
-			struct schedule schedule = schedule_kernel(f->module, op, operand_location, stored, 128);
+			struct schedule schedule =
+			        schedule_kernel(f->module, op, operand_location, stored, 128);
 			int64_t sums = schedule.part[schedule.parts - 2].trip;
 			check_cover(op->kernel, &schedule);
 			check_ports(f, op, &schedule, (uint64_t)i);
 			assert_int_equal(schedule.padded, stored && words[i] != 250);
-			assert_int_equal(sums, words[i] == 250 ? 10 : stored ? 8 : words[i] == 2 * 509 ? 509 : words[i]);
+			assert_int_equal(sums,
+			        words[i] == 250               ? 10
+			                : stored              ? 8
+			                : words[i] == 2 * 509 ? 509
+			                                      : words[i]);
 			end(f);
 		}
 }
@@ -477,26 +564,44 @@ static struct pass_context begin_text(struct fixture *f, const char *text, size_
 {
 	f->module = import_mlir(f->arena, &f->guard, &f->diag, "text", text, size);
 	assert_non_null(f->module);
-	return (struct pass_context){.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	return (struct pass_context){ .platform = platform_load(f->arena, &f->diag, "u55c"),
+		.choices.value = {
+		        [CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity") } };
 }
 
 /* --- converters --- */
 
-/* Sums of each head: those of the first half turned, and added to the second's and to the sum of all heads. */
+/* Sums of each head: those of the first half turned, and added to the second's and to the sum of
+ * all heads. */
 static const char split_in_halves[] =
-	"#in = affine_map<(h, i, j, k) -> (h, i, j, k)>\n#sum = affine_map<(h, i, j, k) -> (h, i, j)>\n#all = affine_map<(h, i, j) -> (h, i, j)>\n#turned = affine_map<(h, i, j) -> (h, j, i)>\n#ij = affine_map<(h, i, j) -> (i, j)>\n"
-	"func.func @main(%x: tensor<8x8x8x4xf32>) -> tensor<4x8x8xf32> {\n  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<8x8x8xf32>\n  %f = tensor.empty() : tensor<4x8x8xf32>\n"
-	"  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8x8xf32>) -> tensor<8x8x8xf32>\n"
-	"  %h = linalg.generic {indexing_maps = [#in, #sum], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]} ins(%x : tensor<8x8x8x4xf32>) outs(%z : tensor<8x8x8xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = arith.addf %o, %a : f32\n    linalg.yield %r : f32\n  } -> tensor<8x8x8xf32>\n"
-	"  %n = tensor.empty() : tensor<8x8xf32>\n  %d = linalg.fill ins(%zero : f32) outs(%n : tensor<8x8xf32>) -> tensor<8x8xf32>\n"
-	"  %t = linalg.generic {indexing_maps = [#all, #ij], iterator_types = [\"reduction\", \"parallel\", \"parallel\"]} ins(%h : tensor<8x8x8xf32>) outs(%d : tensor<8x8xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = arith.addf %o, %a : f32\n    linalg.yield %r : f32\n  } -> tensor<8x8xf32>\n"
-	"  %l = tensor.extract_slice %h[0, 0, 0] [4, 8, 8] [1, 1, 1] : tensor<8x8x8xf32> to tensor<4x8x8xf32>\n"
-	"  %u = tensor.extract_slice %h[4, 0, 0] [4, 8, 8] [1, 1, 1] : tensor<8x8x8xf32> to tensor<4x8x8xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#turned, #all, #ij, #all], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%l, %u, %t : tensor<4x8x8xf32>, tensor<4x8x8xf32>, tensor<8x8xf32>) outs(%f : tensor<4x8x8xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    %q = arith.addf %r, %c : f32\n    linalg.yield %q : f32\n  } -> tensor<4x8x8xf32>\n"
-	"  return %y : tensor<4x8x8xf32>\n}\n";
+        "#in = affine_map<(h, i, j, k) -> (h, i, j, k)>\n#sum = affine_map<(h, i, j, k) -> (h, i, "
+        "j)>\n#all = affine_map<(h, i, j) -> (h, i, j)>\n#turned = affine_map<(h, i, j) -> (h, j, "
+        "i)>\n#ij = affine_map<(h, i, j) -> (i, j)>\n"
+        "func.func @main(%x: tensor<8x8x8x4xf32>) -> tensor<4x8x8xf32> {\n  %zero = arith.constant "
+        "0.0 : f32\n  %e = tensor.empty() : tensor<8x8x8xf32>\n  %f = tensor.empty() : "
+        "tensor<4x8x8xf32>\n"
+        "  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8x8xf32>) -> tensor<8x8x8xf32>\n"
+        "  %h = linalg.generic {indexing_maps = [#in, #sum], iterator_types = [\"parallel\", "
+        "\"parallel\", \"parallel\", \"reduction\"]} ins(%x : tensor<8x8x8x4xf32>) outs(%z : "
+        "tensor<8x8x8xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = arith.addf %o, %a : f32\n    linalg.yield %r : f32\n  "
+        "} -> tensor<8x8x8xf32>\n"
+        "  %n = tensor.empty() : tensor<8x8xf32>\n  %d = linalg.fill ins(%zero : f32) outs(%n : "
+        "tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+        "  %t = linalg.generic {indexing_maps = [#all, #ij], iterator_types = [\"reduction\", "
+        "\"parallel\", \"parallel\"]} ins(%h : tensor<8x8x8xf32>) outs(%d : tensor<8x8xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = arith.addf %o, %a : f32\n    linalg.yield %r : f32\n  "
+        "} -> tensor<8x8xf32>\n"
+        "  %l = tensor.extract_slice %h[0, 0, 0] [4, 8, 8] [1, 1, 1] : tensor<8x8x8xf32> to "
+        "tensor<4x8x8xf32>\n"
+        "  %u = tensor.extract_slice %h[4, 0, 0] [4, 8, 8] [1, 1, 1] : tensor<8x8x8xf32> to "
+        "tensor<4x8x8xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#turned, #all, #ij, #all], iterator_types = "
+        "[\"parallel\", \"parallel\", \"parallel\"]} ins(%l, %u, %t : tensor<4x8x8xf32>, "
+        "tensor<4x8x8xf32>, tensor<8x8xf32>) outs(%f : tensor<4x8x8xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    %q = "
+        "arith.addf %r, %c : f32\n    linalg.yield %q : f32\n  } -> tensor<4x8x8xf32>\n"
+        "  return %y : tensor<4x8x8xf32>\n}\n";
 
 /* A converter holds no heads that its reader does not want. */
 static void test_converter_holds_what_is_wanted(void **state)
@@ -504,7 +609,8 @@ static void test_converter_holds_what_is_wanted(void **state)
 	(void)state;
 	struct fixture *f = begin(1);
 	struct pass_context context = begin_text(f, split_in_halves, sizeof split_in_halves - 1);
-	int p = 0, converters = 0;
+	int p = 0;
+	int converters = 0;
 	for (; f->module->level != LEVEL_STREAM; p++)
 		assert_true(passes[p].run(&context, f->module));
 	for (struct op *op = module_main(f->module)->region[0]->first; op; op = op->next)
@@ -513,8 +619,12 @@ static void test_converter_holds_what_is_wanted(void **state)
 			converters++;
 		}
 	assert_int_equal(converters, 1);
-	const struct type *type = attr_item(attr_get(module_main(f->module), KEY_STREAM_INPUTS)->items[0].value, KEY_TYPE)->type;
-	struct tensor input = {type, arena_alloc(f->arena, tensor_bytes(type))}, before, after;
+	const struct type *type = attr_item(
+	        attr_get(module_main(f->module), KEY_STREAM_INPUTS)->items[0].value, KEY_TYPE)
+	                                  ->type;
+	struct tensor input = { type, arena_alloc(f->arena, tensor_bytes(type)) };
+	struct tensor before;
+	struct tensor after;
 	for (int64_t e = 0; e < type_elements(type); e++)
 		((float *)input.data)[e] = (float)(e * 7919 % 1001);
 	assert_true(eval_module(f->module, f->arena, 1, &input, &before));
@@ -527,35 +637,46 @@ static void test_converter_holds_what_is_wanted(void **state)
 
 /* --- depths --- */
 
-/* A reduction beside the value it is subtracted from: the short way must hold what the long way takes in first. */
+/* A reduction beside the value it is subtracted from: the short way must hold what the long way
+ * takes in first. */
 static const char softmax[] =
-	"#id = affine_map<(d0, d1) -> (d0, d1)>\n#row = affine_map<(d0, d1) -> (d0)>\n"
-	"func.func @main(%x: tensor<2x512xf32>) -> tensor<2x512xf32> {\n"
-	"  %low = arith.constant 0xFF800000 : f32\n  %e = tensor.empty() : tensor<2x512xf32>\n  %v = tensor.empty() : tensor<2xf32>\n"
-	"  %f = linalg.fill ins(%low : f32) outs(%v : tensor<2xf32>) -> tensor<2xf32>\n"
-	"  %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%x : tensor<2x512xf32>) outs(%e : tensor<2x512xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = math.exp %a : f32\n    linalg.yield %r : f32\n  } -> tensor<2x512xf32>\n"
-	"  %m = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%t : tensor<2x512xf32>) outs(%f : tensor<2xf32>) {\n"
-	"  ^bb0(%a: f32, %o: f32):\n    %r = arith.maximumf %a, %o : f32\n    linalg.yield %r : f32\n  } -> tensor<2xf32>\n"
-	"  %y = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%t, %m : tensor<2x512xf32>, tensor<2xf32>) outs(%e : tensor<2x512xf32>) {\n"
-	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.subf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<2x512xf32>\n"
-	"  return %y : tensor<2x512xf32>\n}\n";
+        "#id = affine_map<(d0, d1) -> (d0, d1)>\n#row = affine_map<(d0, d1) -> (d0)>\n"
+        "func.func @main(%x: tensor<2x512xf32>) -> tensor<2x512xf32> {\n"
+        "  %low = arith.constant 0xFF800000 : f32\n  %e = tensor.empty() : tensor<2x512xf32>\n  %v "
+        "= tensor.empty() : tensor<2xf32>\n"
+        "  %f = linalg.fill ins(%low : f32) outs(%v : tensor<2xf32>) -> tensor<2xf32>\n"
+        "  %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", "
+        "\"parallel\"]} ins(%x : tensor<2x512xf32>) outs(%e : tensor<2x512xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = math.exp %a : f32\n    linalg.yield %r : f32\n  } -> "
+        "tensor<2x512xf32>\n"
+        "  %m = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", "
+        "\"reduction\"]} ins(%t : tensor<2x512xf32>) outs(%f : tensor<2xf32>) {\n"
+        "  ^bb0(%a: f32, %o: f32):\n    %r = arith.maximumf %a, %o : f32\n    linalg.yield %r : "
+        "f32\n  } -> tensor<2xf32>\n"
+        "  %y = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = [\"parallel\", "
+        "\"parallel\"]} ins(%t, %m : tensor<2x512xf32>, tensor<2xf32>) outs(%e : "
+        "tensor<2x512xf32>) {\n"
+        "  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.subf %a, %b : f32\n    linalg.yield %r "
+        ": f32\n  } -> tensor<2x512xf32>\n"
+        "  return %y : tensor<2x512xf32>\n}\n";
 
 static bool runs(struct fixture *f)
 {
 	int count = eval_inputs(f->module);
-	struct tensor *input = ARENA_ARRAY(f->arena, struct tensor, count), *result = ARENA_ARRAY(f->arena, struct tensor, eval_results(f->module));
+	struct tensor *input = ARENA_ARRAY(f->arena, struct tensor, count);
+	struct tensor *result = ARENA_ARRAY(f->arena, struct tensor, eval_results(f->module));
 	const struct attr *list = attr_get(module_main(f->module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < count; i++) {
 		const struct type *type = attr_item(list->items[i].value, KEY_TYPE)->type;
-		input[i] = (struct tensor){type, arena_alloc(f->arena, tensor_bytes(type))};
+		input[i] = (struct tensor){ type, arena_alloc(f->arena, tensor_bytes(type)) };
 	}
 	return eval_module(f->module, f->arena, count, input, result);
 }
 
 static void set_depth(struct fixture *f, struct op *fifo, int64_t depth)
 {
-	fifo->result[0]->type = type_channel(f->module, TYPE_FIFO, fifo->result[0]->type->element, depth);
+	fifo->result[0]->type =
+	        type_channel(f->module, TYPE_FIFO, fifo->result[0]->type->element, depth);
 }
 
 /* Every FIFO that stayed long, cut to 2: somewhere on the two ways the design must then stop. */
@@ -567,7 +688,8 @@ static void test_long_fifos_are_needed(void **state)
 	for (int p = 0; p <= pass_find("size_fifos"); p++)
 		assert_true(passes[p].run(&context, f->module));
 	assert_true(runs(f));
-	int stops = 0, goes_on = 0;
+	int stops = 0;
+	int goes_on = 0;
 	for (struct op *op = module_main(f->module)->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO)
 			continue;
@@ -589,36 +711,45 @@ static void test_long_fifos_are_needed(void **state)
 
 struct channel {
 	int writer, reader;
-	int64_t whole, depth;     /* before and after size_fifos */
+	int64_t whole, depth; /* before and after size_fifos */
 	bool blocks, back;
 };
 
-#define STAGES 64             /* most nests of a process */
+#define STAGES 64 /* most nests of a process */
 
 struct network {
 	struct channel channel[1024];
 	int channels;
-	int calls;                /* a process that does its nests one after the other has a place for each: call * STAGES + nest */
+	/* a process that does its nests one after the other has a place for each: call * STAGES
+	 * + nest */
+	int calls;
 };
 
-static bool contains(const struct block *block, enum op_code code, int operand, const struct value *argument)
+static bool contains(
+        const struct block *block, enum op_code code, int operand, const struct value *argument)
 {
 	for (const struct op *op = block->first; op; op = op->next)
-		if ((op->code == code && op->operand[operand] == argument) || (op->region[0] && contains(op->region[0], code, operand, argument)))
+		if ((op->code == code && op->operand[operand] == argument) ||
+		        (op->region[0] && contains(op->region[0], code, operand, argument)))
 			return true;
 	return false;
 }
 
 static bool uses(const struct op *loop, const struct value *argument)
 {
-	return contains(loop->region[0], OP_PUSH, 2, argument) || contains(loop->region[0], OP_POP, 1, argument);
+	return contains(loop->region[0], OP_PUSH, 2, argument) ||
+	        contains(loop->region[0], OP_POP, 1, argument);
 }
 
-/* The nest of the process, or of its layer loop, that alone uses the channel; -1: there is no such nest.  What is in front of the layers is in the first nest, what is behind them in the last. */
+/* The nest of the process, or of its layer loop, that alone uses the channel; -1: there is no
+ * such nest.  What is in front of the layers is in the first nest, what is behind them in the
+ * last. */
 static int nest_of(const struct block *body, const struct value *argument)
 {
 	const struct op *layers = NULL;
-	int loops = 0, found = -1, used = 0;
+	int loops = 0;
+	int found = -1;
+	int used = 0;
 	bool behind = false;
 	for (const struct op *op = body->first; op; op = op->next) {
 		if (op->code != OP_FOR)
@@ -644,7 +775,9 @@ static int nest_of(const struct block *body, const struct value *argument)
 static bool in_stages(const struct block *body)
 {
 	for (int a = 0; a < body->arguments; a++)
-		if (body->argument[a]->type->kind == TYPE_BLOCKS || (body->argument[a]->type->kind == TYPE_FIFO && nest_of(body, body->argument[a]) < 0))
+		if (body->argument[a]->type->kind == TYPE_BLOCKS ||
+		        (body->argument[a]->type->kind == TYPE_FIFO &&
+		                nest_of(body, body->argument[a]) < 0))
 			return false;
 	return true;
 }
@@ -656,19 +789,24 @@ static void read_network(struct fixture *f, struct network *n)
 		bool channel = op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL;
 		if (channel) {
 			op->result[0]->id = n->channels;
-			n->channel[n->channels] = (struct channel){-1, -1, n->channel[n->channels].whole, op->result[0]->type->depth, op->code == OP_BLOCK_CHANNEL, attr_get(op, KEY_STREAM_LAYER_FEEDBACK)};
+			n->channel[n->channels] =
+			        (struct channel){ -1, -1, n->channel[n->channels].whole,
+				        op->result[0]->type->depth, op->code == OP_BLOCK_CHANNEL,
+				        attr_get(op, KEY_STREAM_LAYER_FEEDBACK) };
 			n->channels++;
 		}
 		if (op->code != OP_CALL)
 			continue;
-		const struct block *body = module_find(f->module, attr_text_or(op, KEY_CALLEE, ""))->region[0];
+		const struct block *body =
+		        module_find(f->module, attr_text_or(op, KEY_CALLEE, ""))->region[0];
 		for (int a = 0; a < op->operands; a++) {
 			struct value *value = op->operand[a];
 			if (!value->def)
 				continue;
 			struct channel *c = &n->channel[value->id];
 			const struct value *inside = body->argument[a];
-			int place = n->calls * STAGES + (in_stages(body) ? nest_of(body, inside) : 0);
+			int place =
+			        n->calls * STAGES + (in_stages(body) ? nest_of(body, inside) : 0);
 			if (contains(body, OP_PUSH, 2, inside))
 				c->writer = place;
 			if (contains(body, OP_POP, 1, inside))
@@ -692,17 +830,21 @@ static bool reaches(const struct network *n, int from, int to, int except, bool 
 		bool cut = channel->depth < channel->whole;
 		if (c == except || channel->back || channel->blocks)
 			continue;
-		if ((channel->reader == from && reaches(n, channel->writer, to, except, seen)) || (cut && channel->writer == from && reaches(n, channel->reader, to, except, seen)))
+		if ((channel->reader == from && reaches(n, channel->writer, to, except, seen)) ||
+		        (cut && channel->writer == from &&
+		                reaches(n, channel->reader, to, except, seen)))
 			return true;
 	}
 	return false;
 }
 
-/* A writer of a FIFO that was cut may wait for its reader; then the reader must not wait for the writer some other way. */
+/* A writer of a FIFO that was cut may wait for its reader; then the reader must not wait for the
+ * writer some other way. */
 static void test_no_cycle_of_waits(void **state)
 {
 	(void)state;
-	int cut = 0, kept = 0;
+	int cut = 0;
+	int kept = 0;
 	for (uint64_t seed = 2; seed <= 60; seed += 2) {
 		struct fixture *f = model_at(seed, 5, "make_processes");
 		if (!f)
@@ -713,7 +855,9 @@ static void test_no_cycle_of_waits(void **state)
 			if (op->code == OP_FIFO || op->code == OP_BLOCK_CHANNEL)
 				n->channel[n->channels++].whole = op->result[0]->type->depth;
 		n->channels = 0;
-		struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_FIFO] = 1 + FIFO_STRATEGY_SAFE}};
+		struct pass_context context = { .platform =
+			                                platform_load(f->arena, &f->diag, "u55c"),
+			.choices.value = { [CHOICE_FIFO] = 1 + FIFO_STRATEGY_SAFE } };
 		assert_true(size_fifos(&context, f->module));
 		read_network(f, n);
 		for (int c = 0; c < n->channels; c++) {
@@ -727,7 +871,9 @@ static void test_no_cycle_of_waits(void **state)
 			bool *seen = ARENA_ARRAY(f->arena, bool, (n->calls + 1) * STAGES);
 			cut++;
 			if (reaches(n, channel->reader, channel->writer, c, seen))
-				fail_msg("seed %d: channel %d is short, but its reader waits for its writer", (int)seed, c);
+				fail_msg("seed %d: channel %d is short, but its reader waits for "
+				         "its writer",
+				        (int)seed, c);
 		}
 		end(f);
 	}
@@ -737,8 +883,16 @@ static void test_no_cycle_of_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_sequence_of_type),
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_canonical),
+		cmocka_unit_test(test_regroup),
+		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_padded_widths),
+		cmocka_unit_test(test_padded_sums),
+		cmocka_unit_test(test_converter_holds_what_is_wanted),
+		cmocka_unit_test(test_long_fifos_are_needed),
+		cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The token model against the simulator on random designs: cycles with the depths as built, words of every channel, processes alone, and the latest schedule. */
+/* The token model against the simulator on random designs: cycles with the depths as built,
+ * words of every channel, processes alone, and the latest schedule. */
 #include "random_design.h"
 #include "predict/token.h"
 #include "simulate/cycle_sim.h"
@@ -6,8 +7,8 @@
 
 #define DESIGNS 80
 #define DESIGNS_LONG 1000
-#define CLOSE 0.03            /* of the simulated cycles … */
-#define CLOSE_SHARE 0.99      /* … for this share of the designs */
+#define CLOSE 0.03       /* of the simulated cycles … */
+#define CLOSE_SHARE 0.99 /* … for this share of the designs */
 
 struct compared {
 	int designs, close, refused;
@@ -30,9 +31,11 @@ static const int64_t *built_depths(struct arena *arena, const struct token_netwo
 }
 
 /* Alone, a process takes what its words allow at best; so it never ends later than among others. */
-static void check_isolated(struct arena *arena, const struct token_network *network, const struct token_result *bounded)
+static void check_isolated(struct arena *arena, const struct token_network *network,
+        const struct token_result *bounded)
 {
-	struct token_result alone = token_run(arena, network, &(struct token_options){.mode = TOKEN_ISOLATED});
+	struct token_result alone =
+	        token_run(arena, network, &(struct token_options){ .mode = TOKEN_ISOLATED });
 	assert_true(alone.ended);
 	for (size_t i = 0; i < network->processes.count; i++)
 		assert_true(alone.end[i] <= bounded->end[i]);
@@ -40,11 +43,14 @@ static void check_isolated(struct arena *arena, const struct token_network *netw
 		assert_int_equal(alone.flow[i].words, bounded->flow[i].words);
 }
 
-/* Without limits the latest schedule takes as long as the earliest: both are the longest way through the same precedences. */
+/* Without limits the latest schedule takes as long as the earliest: both are the longest way
+ * through the same precedences. */
 static void check_latest(struct arena *arena, const struct token_network *network)
 {
-	struct token_result early = token_run(arena, network, &(struct token_options){.mode = TOKEN_EARLIEST});
-	struct token_result late = token_run(arena, network, &(struct token_options){.mode = TOKEN_LATEST, .end = early.end});
+	struct token_result early =
+	        token_run(arena, network, &(struct token_options){ .mode = TOKEN_EARLIEST });
+	struct token_result late = token_run(
+	        arena, network, &(struct token_options){ .mode = TOKEN_LATEST, .end = early.end });
 	assert_true(early.ended && late.ended);
 	assert_true(late.cycles <= early.cycles + early.cycles / 100 + 2);
 	for (size_t i = 0; i < network->channels.count; i++)
@@ -60,10 +66,13 @@ static void compare(uint64_t seed, struct compared *all)
 		arena_free(c.arena);
 		return;
 	}
-	struct token_network *network = token_network_new(c.arena, platform, c.module, (struct token_detail){.stretches = TOKEN_STRETCHES});
+	struct token_network *network = token_network_new(
+	        c.arena, platform, c.module, (struct token_detail){ .stretches = TOKEN_STRETCHES });
 	struct cycle_result flow;
 	assert_non_null(network);
-	struct token_result model = token_run(c.arena, network, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = built_depths(c.arena, network)});
+	struct token_result model = token_run(c.arena, network,
+	        &(struct token_options){
+	                .mode = TOKEN_EARLIEST, .depth = built_depths(c.arena, network) });
 	assert_int_equal(cycle_simulate(c.arena, platform, c.module, INT64_MAX, &flow), CYCLE_DONE);
 	assert_true(model.ended);
 	for (int i = 0; i < flow.channels; i++)
@@ -74,7 +83,8 @@ static void compare(uint64_t seed, struct compared *all)
 	all->designs++;
 	all->close += error <= CLOSE;
 	if (error > CLOSE && getenv("STC_TOKEN_LIST"))
-		printf("seed %d: model %lld, simulated %lld\n", (int)seed, (long long)model.cycles, (long long)flow.cycles);
+		printf("seed %d: model %lld, simulated %lld\n", (int)seed, (long long)model.cycles,
+		        (long long)flow.cycles);
 	if (error > all->worst) {
 		all->worst = error;
 		all->worst_seed = seed;
@@ -84,11 +94,13 @@ static void compare(uint64_t seed, struct compared *all)
 
 static void against_the_simulator(void **state)
 {
-	struct compared all = {0};
+	struct compared all = { 0 };
 	(void)state;
 	for (int seed = 1; seed <= designs(); seed++)
 		compare((uint64_t)seed, &all);
-	printf("%d designs (%d do not fit): %d within %g %%, the worst, seed %d, off by %.2f %%\n", all.designs, all.refused, all.close, 100 * CLOSE, (int)all.worst_seed, 100 * all.worst);
+	printf("%d designs (%d do not fit): %d within %g %%, the worst, seed %d, off by %.2f %%\n",
+	        all.designs, all.refused, all.close, 100 * CLOSE, (int)all.worst_seed,
+	        100 * all.worst);
 	assert_true(all.close >= CLOSE_SHARE * all.designs);
 }
 
@@ -96,18 +108,32 @@ static void against_the_simulator(void **state)
 
 #define LOOP(counter, trips) "\"scf.for\"(%c0, %" trips ", %c1) ({\n^bb0(%" counter ": index):\n"
 #define CLOSE_LOOP "\"scf.yield\"() : () -> ()\n}) : (index, index, index) -> ()\n"
-#define HEAD_ONLY "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0:\n\"func.call\"() {callee = @p} : () -> ()\n\"func.return\"() : () -> ()\n" \
-	"}) {sym_name = \"main\", function_type = () -> (), stream.buffers = [], stream.inputs = [], stream.outputs = []} : () -> ()\n" \
+#define HEAD_ONLY                                                                                  \
+	"\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0:\n\"func.call\"() {callee = @p} : () "  \
+	"-> ()\n\"func.return\"() : () -> ()\n"                                                    \
+	"}) {sym_name = \"main\", function_type = () -> (), stream.buffers = [], stream.inputs = " \
+	"[], stream.outputs = []} : () -> ()\n"                                                    \
 	"\"func.func\"() ({\n^bb0:\n"
-#define HEAD HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c5", "5") NUMBER("c7", "7") NUMBER("c6", "6") LOOP("i", "c5") LOOP("j", "c7") LOOP("k", "c6")
+#define HEAD                                                                                       \
+	HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c5", "5") NUMBER("c7", "7")          \
+	        NUMBER("c6", "6") LOOP("i", "c5") LOOP("j", "c7") LOOP("k", "c6")
 #define TAIL CLOSE_LOOP CLOSE_LOOP CLOSE_LOOP END
-#define END "\"func.return\"() : () -> ()\n}) {sym_name = \"p\", sym_visibility = \"private\", stream.process, stream.die = 0 : i64, " \
-	"stream.style = \"stp\", function_type = () -> ()} : () -> ()\n}) {stream.level = \"hardware\"} : () -> ()\n"
-#define TEST(name, predicate, left, right) "%" name " = \"arith.cmpi\"(%" left ", %" right ") {predicate = " predicate " : i64} : (index, index) -> i1\n"
-#define NUMBER(name, value) "%" name " = \"arith.constant\"() {value = " value " : index} : () -> index\n"
-#define BOTH(name, left, right) "%" name " = \"arith.andi\"(%" left ", %" right ") : (i1, i1) -> i1\n"
-#define EITHER(name, left, right) "%" name " = \"arith.ori\"(%" left ", %" right ") : (i1, i1) -> i1\n"
-#define SUM(name, left, right) "%" name " = \"arith.addi\"(%" left ", %" right ") : (index, index) -> index\n"
+#define END                                                                                        \
+	"\"func.return\"() : () -> ()\n}) {sym_name = \"p\", sym_visibility = \"private\", "       \
+	"stream.process, stream.die = 0 : i64, "                                                   \
+	"stream.style = \"stp\", function_type = () -> ()} : () -> ()\n}) {stream.level = "        \
+	"\"hardware\"} : () -> ()\n"
+#define TEST(name, predicate, left, right)                                                         \
+	"%" name " = \"arith.cmpi\"(%" left ", %" right ") {predicate = " predicate                \
+	" : i64} : (index, index) -> i1\n"
+#define NUMBER(name, value)                                                                        \
+	"%" name " = \"arith.constant\"() {value = " value " : index} : () -> index\n"
+#define BOTH(name, left, right)                                                                    \
+	"%" name " = \"arith.andi\"(%" left ", %" right ") : (i1, i1) -> i1\n"
+#define EITHER(name, left, right)                                                                  \
+	"%" name " = \"arith.ori\"(%" left ", %" right ") : (i1, i1) -> i1\n"
+#define SUM(name, left, right)                                                                     \
+	"%" name " = \"arith.addi\"(%" left ", %" right ") : (index, index) -> index\n"
 
 static const struct op *loop_of(const struct block *block)
 {
@@ -120,9 +146,10 @@ static const struct op *loop_of(const struct block *block)
 /* digits: shared by all, so that one of another condition would be seen. */
 static void count_pattern(struct map *digits, const char *text)
 {
-	struct design_case c = {0};
-	struct token_loop loop[] = {{.trips = 5}, {.trips = 7}, {.trips = 6}};
-	struct token_pattern pattern, again;
+	struct design_case c = { 0 };
+	struct token_loop loop[] = { { .trips = 5 }, { .trips = 7 }, { .trips = 6 } };
+	struct token_pattern pattern;
+	struct token_pattern again;
 	CASE_BEGIN(&c);
 	case_import(&c, text);
 	const struct block *body = module_body(c.module)->last->region[0];
@@ -154,39 +181,56 @@ static void count_pattern(struct map *digits, const char *text)
 
 static void patterns(void **state)
 {
-	struct guard guard = {0};
+	struct guard guard = { 0 };
 	struct arena *arena = arena_new(&guard);
 	struct map digits = map_new(arena);
 	(void)state;
 	count_pattern(&digits, HEAD NUMBER("z", "0") TEST("t", "0", "k", "z") TAIL);
-	count_pattern(&digits, HEAD NUMBER("z", "3") TEST("a", "2", "j", "z") TEST("b", "5", "i", "z") BOTH("t", "a", "b") TAIL);
-	count_pattern(&digits, HEAD NUMBER("z", "5") SUM("s", "i", "k") TEST("t", "2", "s", "z") TAIL);
-	count_pattern(&digits, HEAD NUMBER("z", "4") SUM("s", "j", "k") TEST("a", "4", "s", "z") TEST("b", "1", "i", "z") BOTH("t", "a", "b") TAIL);
-	count_pattern(&digits, HEAD NUMBER("z", "2") TEST("a", "0", "j", "z") TEST("b", "0", "k", "z") EITHER("t", "a", "b") TAIL);
+	count_pattern(&digits,
+	        HEAD NUMBER("z", "3") TEST("a", "2", "j", "z") TEST("b", "5", "i", "z")
+	                BOTH("t", "a", "b") TAIL);
+	count_pattern(
+	        &digits, HEAD NUMBER("z", "5") SUM("s", "i", "k") TEST("t", "2", "s", "z") TAIL);
+	count_pattern(&digits,
+	        HEAD NUMBER("z", "4") SUM("s", "j", "k") TEST("a", "4", "s", "z")
+	                TEST("b", "1", "i", "z") BOTH("t", "a", "b") TAIL);
+	count_pattern(&digits,
+	        HEAD NUMBER("z", "2") TEST("a", "0", "j", "z") TEST("b", "0", "k", "z")
+	                EITHER("t", "a", "b") TAIL);
 	count_pattern(&digits, HEAD NUMBER("z", "3") TEST("t", "0", "k", "z") TAIL);
 	count_pattern(&digits, HEAD NUMBER("z", "3") TEST("t", "2", "k", "z") TAIL);
 	count_pattern(&digits, HEAD NUMBER("z", "3") TEST("t", "0", "j", "z") TAIL);
-	count_pattern(&digits, HEAD NUMBER("z", "2") SUM("s", "j", "k") TEST("a", "0", "s", "z") TEST("b", "0", "k", "z") EITHER("t", "a", "b") TAIL);
+	count_pattern(&digits,
+	        HEAD NUMBER("z", "2") SUM("s", "j", "k") TEST("a", "0", "s", "z")
+	                TEST("b", "0", "k", "z") EITHER("t", "a", "b") TAIL);
 	arena_free(arena);
 }
 
 /* --- how much is written out */
 
-#define ITERATIONS(count) HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c2", "2") NUMBER("n", count) LOOP("i", "n") PIPELINE("a") PIPELINE("b") CLOSE_LOOP END
-#define PIPELINE(counter) LOOP(counter, "c2") "\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n"
+#define ITERATIONS(count)                                                                          \
+	HEAD_ONLY NUMBER("c0", "0") NUMBER("c1", "1") NUMBER("c2", "2") NUMBER("n", count)         \
+	        LOOP("i", "n") PIPELINE("a") PIPELINE("b") CLOSE_LOOP END
+#define PIPELINE(counter)                                                                          \
+	LOOP(counter, "c2")                                                                        \
+	"\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> "   \
+	"()\n"
 
 /* Each turn has two pipelined loops, each of which is two steps. */
 static bool is_modelled(const char *text)
 {
-	struct design_case c = {0};
+	struct design_case c = { 0 };
 	CASE_BEGIN(&c);
 	const struct pass_context context = case_import(&c, text);
-	bool modelled = token_network_new(c.arena, context.platform, c.module, (struct token_detail){.stretches = 1}) != NULL;
+	bool modelled = token_network_new(c.arena, context.platform, c.module,
+	                        (struct token_detail){ .stretches = 1 }) != NULL;
 	arena_free(c.arena);
 	return modelled;
 }
 
-/* What some layers do not show of a prompt is walked in all of them: in 16 layers, 8 tiles of tokens and 512 blocks of numbers between two products one process takes 262,144 steps and a few more. */
+/* What some layers do not show of a prompt is walked in all of them: in 16 layers, 8 tiles of
+ * tokens and 512 blocks of numbers between two products one process takes 262,144 steps and a
+ * few more. */
 static void turns(void **state)
 {
 	(void)state;
@@ -197,6 +241,7 @@ static void turns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(patterns), cmocka_unit_test(turns), cmocka_unit_test(against_the_simulator)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(patterns), cmocka_unit_test(turns),
+		cmocka_unit_test(against_the_simulator) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

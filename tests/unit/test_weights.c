@@ -1,4 +1,5 @@
-/* The safetensors reader: what is in a file is found; every way of being wrong has its own refusal. */
+/* The safetensors reader: what is in a file is found; every way of being wrong has its own
+ * refusal. */
 #include "design_case.h"
 #include "import/weights.h"
 
@@ -56,7 +57,7 @@ static const char *write_file(struct fixture *f, const char *name, const char *h
 	text_add_bytes(&text, (const char *)&size, 8);
 	text_add(&text, "%s", header);
 	for (size_t i = 0; i < bytes; i++)
-		text_add_bytes(&text, &(char){(char)i}, 1);
+		text_add_bytes(&text, &(char){ (char)i }, 1);
 	return write_bytes(f, name, text.data, text.size);
 }
 
@@ -73,7 +74,8 @@ static void expect_refusal(struct fixture *f, const char *words)
 	struct text text = text_new(f->arena);
 	diag_print(&f->diag, &text);
 	if (f->diag.count != 1 || !strstr(text.data, words))
-		fail_msg("expected one refusal with \"%s\":\n%s", words, text.data ? text.data : "(none)");
+		fail_msg("expected one refusal with \"%s\":\n%s", words,
+		        text.data ? text.data : "(none)");
 }
 
 static void refused(struct fixture *f, const char *header, size_t bytes, const char *words)
@@ -82,21 +84,28 @@ static void refused(struct fixture *f, const char *header, size_t bytes, const c
 	expect_refusal(f, words);
 }
 
-static const struct type *tensor(struct fixture *f, const struct type *scalar, int rank, int64_t a, int64_t b)
+static const struct type *tensor(
+        struct fixture *f, const struct type *scalar, int rank, int64_t a, int64_t b)
 {
-	return type_shaped(f->module, TYPE_TENSOR, rank, (const int64_t[]){a, b}, scalar);
+	return type_shaped(f->module, TYPE_TENSOR, rank, (const int64_t[]){ a, b }, scalar);
 }
 
 static void test_found(void **state)
 {
 	struct fixture *f = *state;
-	const char *header = "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[24,40]},"
-			     "\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"none\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[24,24]}}  ";
+	const char *header =
+	        "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"I64\",\"shape\":[2],"
+	        "\"data_offsets\":[24,40]},"
+	        "\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"none\":{"
+	        "\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[24,24]}}  ";
 	assert_true(opens(f, write_file(f, "model.safetensors", header, 40)));
 	assert_int_equal(weights_count(f->weights), 3);
-	const struct weight *a = weights_find(f->weights, "a", tensor(f, type_float(f->module, 32), 2, 2, 3));
-	const struct weight *b = weights_find(f->weights, "b", tensor(f, type_integer(f->module, 64), 1, 2, 0));
-	assert_true(a && b && weights_find(f->weights, "none", tensor(f, type_float(f->module, 32), 2, 0, 4)));
+	const struct weight *a =
+	        weights_find(f->weights, "a", tensor(f, type_float(f->module, 32), 2, 2, 3));
+	const struct weight *b =
+	        weights_find(f->weights, "b", tensor(f, type_integer(f->module, 64), 1, 2, 0));
+	assert_true(a && b &&
+	        weights_find(f->weights, "none", tensor(f, type_float(f->module, 32), 2, 0, 4)));
 	assert_int_equal(*(const char *)a->data, 0);
 	assert_int_equal(*(const char *)b->data, 24);
 	weights_release(a->data, 1 << 12);
@@ -136,18 +145,29 @@ static void test_malformed(void **state)
 	refused(f, "{\"a\":", 0, "is no JSON object");
 	refused(f, "[1]", 0, "is no JSON object");
 	refused(f, "{\"a\":1}", 0, "unknown dtype");
-	refused(f, "{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown dtype F31");
+	refused(f, "{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+	        "unknown dtype F31");
 	refused(f, "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, "has no shape");
-	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "impossible shape");
-	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2.5],\"data_offsets\":[0,8]}}", 8, "impossible shape");
-	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}", 8, "impossible shape");
+	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8,
+	        "impossible shape");
+	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2.5],\"data_offsets\":[0,8]}}", 8,
+	        "impossible shape");
+	refused(f,
+	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]"
+	        "}}",
+	        8, "impossible shape");
 	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "has no data_offsets");
-	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "has no data_offsets");
-	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, "takes 12 bytes, not 8");
-	refused(f, "{" A "}", 7, "is truncated: tensor \"a\" ends at byte 8 of the data, which has 7");
+	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8,
+	        "has no data_offsets");
+	refused(f, "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8,
+	        "takes 12 bytes, not 8");
+	refused(f, "{" A "}", 7,
+	        "is truncated: tensor \"a\" ends at byte 8 of the data, which has 7");
 	refused(f, "{" A "}", 9, "the last 1 bytes belong to no tensor");
-	refused(f, "{" A ",\"b\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[7,9]}}", 9, "tensors \"a\" and \"b\" overlap");
-	refused(f, "{" A ",\"b\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[9,11]}}", 11, "1 bytes before tensor \"b\" belong to no tensor");
+	refused(f, "{" A ",\"b\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[7,9]}}", 9,
+	        "tensors \"a\" and \"b\" overlap");
+	refused(f, "{" A ",\"b\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[9,11]}}", 11,
+	        "1 bytes before tensor \"b\" belong to no tensor");
 	refused(f, "{" A "," A "}", 8, "there are two tensors \"a\"");
 }
 
@@ -155,13 +175,16 @@ static void test_several_files(void **state)
 {
 	struct fixture *f = *state;
 	write_file(f, "one.safetensors", "{" A "}", 8);
-	write_file(f, "two.safetensors", "{\"b\":{\"dtype\":\"I8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
+	write_file(f, "two.safetensors",
+	        "{\"b\":{\"dtype\":\"I8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
 	const char *name = "model.safetensors.index.json";
-	const char *good = "{\"metadata\":{},\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}}";
+	const char *good = "{\"metadata\":{},\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two."
+	                   "safetensors\"}}";
 	assert_true(opens(f, write_bytes(f, name, good, strlen(good))));
 	assert_int_equal(weights_count(f->weights), 2);
 	assert_true(opens(f, f->folder));
-	const char *swapped = "{\"weight_map\":{\"b\":\"one.safetensors\",\"a\":\"two.safetensors\"}}";
+	const char *swapped =
+	        "{\"weight_map\":{\"b\":\"one.safetensors\",\"a\":\"two.safetensors\"}}";
 	assert_false(opens(f, write_bytes(f, name, swapped, strlen(swapped))));
 	expect_refusal(f, "tensor \"b\" is not in one.safetensors");
 	const char *outside = "{\"weight_map\":{\"a\":\"../one.safetensors\"}}";
