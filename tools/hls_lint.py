@@ -363,7 +363,7 @@ def pipeline_body(loops):
             for s in loop.body
         )
     ]
-    return piped[0] if piped else loops[-1] if loops else None
+    return next(iter([*piped, *reversed(loops)]), None)
 
 
 def dependences(process, body, write, argument, conditions):
@@ -396,13 +396,10 @@ def dependences(process, body, write, argument, conditions):
             None,
         )
         local = variable(process.source, s.tokens)
-        targets = (
-            [local.name]
-            if local
-            else [s.tokens[0].text]
-            if cut
-            else [t.text for t in s.tokens if t.kind == "name"]
-        )
+        if local or cut:
+            targets = [local.name if local else s.tokens[0].text]
+        else:
+            targets = [t.text for t in s.tokens if t.kind == "name"]
         for target in targets:
             taint[target] = taint.get(target, set()) | influence
     return of(argument).union(*(of(tokens) for tokens, _ in conditions))
@@ -458,7 +455,10 @@ def loop_range(source, loop):
         return None
     low = source.evaluate(parts[0][init.index("=") + 1 :])
     high = source.evaluate(parts[1][2:])
-    by = -1 if "--" in step else 1 if "++" in step else source.evaluate(parts[2][2:])
+    if "--" in step or "++" in step:
+        by = -1 if "--" in step else 1
+    else:
+        by = source.evaluate(parts[2][2:])
     if None in (low, high, by) or by == 0 or test[1] == "!=":
         return name, None
     if "-=" in step:

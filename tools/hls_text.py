@@ -372,13 +372,9 @@ class Function:
 
     def branch(self, i, end):
         statement, after = self.statement(i, end)
-        body = (
-            statement.body
-            if statement and statement.kind == "block"
-            else [statement]
-            if statement
-            else []
-        )
+        body = [statement] if statement else []
+        if statement and statement.kind == "block":
+            body = statement.body
         return body, after
 
     def walk(self, statements=None, loops=(), conditions=()):

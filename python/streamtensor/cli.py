@@ -163,12 +163,12 @@ def _add_context(command) -> None:
     )
 
 
-def _add_prefill_chunk(command) -> None:
+def _add_prefill_chunk(command, with_w4a8: str = "") -> None:
     command.add_argument(
         "--prefill-chunk",
         type=int,
         metavar="N",
-        help="maximum prompt tokens per launch (default 16; w4a8: 8 or 32 by board; 1: no prefill)",
+        help=f"maximum prompt tokens per launch (default 16{with_w4a8})",
     )
 
 
@@ -181,7 +181,10 @@ def _add_phase(command, both: bool = False) -> None:
         help=help + "; both: one kernel with shared weights and KV cache" if both else help,
     )
     _add_context(command)
-    _add_prefill_chunk(command)
+    _add_prefill_chunk(
+        command,
+        "; w4a8 with both phases: 32 on boards with 32 memory ports, else 8" if both else "",
+    )
 
 
 def _add_batch(command) -> None:
@@ -340,7 +343,7 @@ def _add_generate(commands, name: str) -> None:
         help="tokens decoded per launch, fed back on the device (default 16; 1 when sampling)",
     )
     _add_context(command)
-    _add_prefill_chunk(command)
+    _add_prefill_chunk(command, "; w4a8: 1, which means no prefill")
     _add_argmax(command)
     _add_quant(command)
     _add_quant_method(command)
@@ -532,6 +535,11 @@ def _uses_engine(options) -> bool:
     return Scheme.parse(options.quant or "fp32").uses_engine
 
 
+def _first_set(options) -> str | None:
+    """The name of the first option that is set."""
+    return next((name for name, value in options if value), None)
+
+
 def _check_quant_method(options) -> None:
     """Checks --quant-method and --calibration against each other and against --quant."""
     from .quantize import Scheme
@@ -545,20 +553,15 @@ def _check_quant_method(options) -> None:
             "--quant-method gptq needs a calibration text",
             "--calibration FILE names it; --quant-method rtn needs none",
         )
-    given = (
-        "--calibration"
-        if options.calibration
-        else "--quant-method"
-        if options.quant_method
-        else None
-    )
-    if given and not (options.quant and Scheme.parse(options.quant).weight):
+    methods = (("--calibration", options.calibration), ("--quant-method", options.quant_method))
+    option = _first_set(methods)
+    if option and not (options.quant and Scheme.parse(options.quant).weight):
         raise Error(
-            f"{given} has no effect with --quant {options.quant or 'fp32'}",
+            f"{option} has no effect with --quant {options.quant or 'fp32'}",
             "accepted are w4a8 and w8a8, whose weights are integers",
         )
-    if given and getattr(options, "no_weights", False):
-        raise Error(f"{given} and --no-weights contradict each other", "accepted is one of them")
+    if option and getattr(options, "no_weights", False):
+        raise Error(f"{option} and --no-weights contradict each other", "accepted is one of them")
 
 
 def _calibrated(options, model, progress: Progress) -> dict | None:
@@ -693,15 +696,15 @@ def _check_text(options) -> None:
             raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
         raise Error("--stop is empty", "accepted is a text that ends the answer")
-    about_text = (
-        "--stop" if options.stop else "--no-chat-template" if options.no_chat_template else None
+    about_text = _first_set(
+        (("--stop", options.stop), ("--no-chat-template", options.no_chat_template))
     )
     if about_text and options.prompt is None:
         raise Error(
             f"{about_text} has no effect with --prompt-ids, which use no tokenizer",
             "accepted is --prompt TEXT",
         )
-    about_sampling = "--top-k" if options.top_k else "--top-p" if options.top_p < 1 else None
+    about_sampling = _first_set((("--top-k", options.top_k), ("--top-p", options.top_p < 1)))
     if about_sampling and not options.temperature:
         raise Error(
             f"{about_sampling} has no effect with --temperature 0 (greedy decoding)",

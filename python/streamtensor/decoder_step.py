@@ -164,9 +164,14 @@ def _mask_padding(hidden: list, places: list, starts, others) -> list:
     ]
     if others.numel() == 1:
         early[0] = None
-    return [
-        new if old is None else old if new is None else old | new for old, new in zip(hidden, early)
-    ]
+    return [_either(old, new) for old, new in zip(hidden, early)]
+
+
+def _either(one, other):
+    """The union of two masks, each of which may be None."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one | other
 
 
 def _select_last_token(hidden, tokens):

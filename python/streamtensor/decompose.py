@@ -162,26 +162,30 @@ def _trace_parts(nodes: dict) -> dict | None:
     )
     parts = {}
     for (key, node), own in zip(nodes.items(), tensors):
-        given = [next(inputs) for _ in own]
+        placeholders = [next(inputs) for _ in own]
         made = [next(results) for _ in _pytree.tree_leaves(node.meta["val"])]
-        parts[key] = given, sorted(_nodes_between(made, set(given)), key=places.__getitem__), made
+        parts[key] = (
+            placeholders,
+            sorted(_nodes_between(made, set(placeholders)), key=places.__getitem__),
+            made,
+        )
     return parts
 
 
-def _nodes_between(results: list, given: set) -> set:
-    """The nodes that compute the results from the given placeholders."""
+def _nodes_between(results: list, placeholders: set) -> set:
+    """The nodes that compute the results from the placeholders."""
     found, left = set(), list(results)
     while left:
         node = left.pop()
-        if node not in found and node not in given:
+        if node not in found and node not in placeholders:
             found.add(node)
             left += node.all_input_nodes
     return found
 
 
 def _replace(graph, node, part) -> None:
-    given, inner, made = part
-    stands = dict(zip(given, _operands(node)))
+    placeholders, inner, made = part
+    stands = dict(zip(placeholders, _operands(node)))
     with graph.inserting_before(node):
         for each in inner:
             stands[each] = graph.node_copy(each, stands.__getitem__)

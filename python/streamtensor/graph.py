@@ -358,13 +358,9 @@ def _check_types(program) -> None:
             if isinstance(value, torch.Tensor)
         ]
         strange = next((each for each in types if each not in ELEMENTS.values()), None)
-        says = (
-            f"gives {strange}"
-            if strange
-            else "works with complex numbers"
-            if node.target is torch.ops.aten.stft.default
-            else None
-        )
+        says = f"gives {strange}" if strange else None
+        if not strange and node.target is torch.ops.aten.stft.default:
+            says = "works with complex numbers"
         if says:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(

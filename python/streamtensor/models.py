@@ -85,7 +85,8 @@ class Model:
                 end = json.loads(path.read_text()).get("eos_token_id", end)
             except (ValueError, AttributeError) as error:
                 raise Error(f"{path}: not a generation configuration: {error}") from error
-        ids = list(end) if isinstance(end, (list, tuple)) else [] if end is None else [end]
+        end = [] if end is None else end
+        ids = list(end) if isinstance(end, (list, tuple)) else [end]
         if not all(isinstance(token, int) for token in ids):
             raise Error(
                 f"{path}: eos_token_id {json.dumps(end)} is no token",

@@ -195,11 +195,11 @@ def _scatter_by_mask(x, index, source, adds: bool):
 
 def _scattered(x, dim, index, source, adds=False):
     dim %= x.ndim
-    for other, given in enumerate(index.shape):
-        if other != dim and given < x.shape[other]:
-            rest = x.narrow(other, given, x.shape[other] - given)
+    for other, extent in enumerate(index.shape):
+        if other != dim and extent < x.shape[other]:
+            rest = x.narrow(other, extent, x.shape[other] - extent)
             return torch.cat(
-                [_scattered(x.narrow(other, 0, given), dim, index, source, adds), rest], other
+                [_scattered(x.narrow(other, 0, extent), dim, index, source, adds), rest], other
             )
     source = source[tuple(map(slice, index.shape))]
     return _scatter_by_mask(

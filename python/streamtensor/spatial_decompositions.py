@@ -296,12 +296,9 @@ def _adaptive_largest(x, output_size):
     mask = torch.ones((), dtype=torch.bool)
     for dim, count in enumerate(output_size):
         inside = _bins(x.shape[dim - dims], count)
-        mask = mask & inside.reshape(
-            [
-                count if at == dim else x.shape[dim - dims] if at == dims + dim else 1
-                for at in range(2 * dims)
-            ]
-        )
+        shape = [1] * (2 * dims)
+        shape[dim], shape[dims + dim] = count, x.shape[dim - dims]
+        mask = mask & inside.reshape(shape)
     images = x.reshape(*x.shape[:-dims], *[1] * dims, *x.shape[-dims:])
     equal = (mask & (images == values.reshape(*values.shape, *[1] * dims))).flatten(-dims)
     return values, first_true(equal)
@@ -353,7 +350,7 @@ def _col2im(x, output_size, kernel_size, dilation, padding, stride):
         list(stride),
         list(padding),
         list(dilation),
-        [size - given for size, given in zip(output_size, least)],
+        [size - extent for size, extent in zip(output_size, least)],
         1,
     )
     return found.reshape(*x.shape[:-2], channels, *output_size)

@@ -262,13 +262,8 @@ class RandomWeights:
 
     def _deviation(self, name: str, shape: torch.Size) -> float:
         layer = name.split(".")[-2]
-        scale = (
-            self.POSITION
-            if layer == "wpe"
-            else self.EMBEDDING
-            if layer in ("wte", "embed_tokens")
-            else self.MATRIX
-        )
+        embeddings = dict(wpe=self.POSITION, wte=self.EMBEDDING, embed_tokens=self.EMBEDDING)
+        scale = embeddings.get(layer, self.MATRIX)
         # Module classes disagree on which extent is the fan-in, and that of an embedding is its
         # row: the smaller extent is a fair choice for all.
         return scale * min(shape[0], shape[1:].numel()) ** -0.5

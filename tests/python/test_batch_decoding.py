@@ -55,7 +55,7 @@ class Phases:
         self.sides["prefill"].values = self.sides["decode"].values
         self.late = late
 
-    def choose(self, phase):
+    def select_phase(self, phase):
         self.side = self.sides[phase]
 
     def write(self, name, value):

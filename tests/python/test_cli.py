@@ -465,8 +465,7 @@ def test_help_speaks_of_what_the_command_takes(run):
     }
     assert (
         "both" not in said["export"]
-        and "both phases with --quant w4a8: 32 where the board has 32 memory ports, else 8"
-        in said["compile"]
+        and "w4a8 with both phases: 32 on boards with 32 memory ports, else 8" in said["compile"]
     )
 
 

@@ -322,15 +322,11 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
     # a function that phases of one token call, or what tells one loop which comes next
     shared = "datapath" if tokens == 1 else "nests"
     assert (f"_pe2_{shared}(" in text) == ("spatial" not in options)
-    products = (
-        2
-        if "spatial" in options
-        else int(options[-1])
-        if "--products-per-dsp" in options
-        else 2
-        if tokens == 1 or options[-2:] == ("--tokens-per-cycle", "1")
-        else 4
-    )
+    products = 4
+    if "spatial" in options or tokens == 1 or options[-2:] == ("--tokens-per-cycle", "1"):
+        products = 2
+    if "spatial" not in options and "--products-per-dsp" in options:
+        products = int(options[-1])
     # of all tokens abreast that share the joined weights
     sums = {int(count) for count in re.findall(r"\bdot(\d+)_i8x128_i4x128\(", text)}
     assert (
