@@ -204,7 +204,8 @@ def test_least_budget(case, tmp_path):
     parts = [
         int(number)
         for number in re.search(
-            r"converters (\d+), buffers (\d+), sums (\d+), FIFOs of two words (\d+)", refused.stderr
+            r"converters (\d+), shared buffers (\d+), accumulators (\d+), FIFOs of two words (\d+)",
+            refused.stderr,
         ).groups()
     ]
     assert refused.returncode == 1 and sum(parts) == least
