@@ -53,7 +53,7 @@ static bool work(struct session *session)
 	if (session->options.version)
 		version_text(&session->out);
 	else if (session->options.help)
-		options_help(&session->out, line.command);
+		options_help(&session->out, line.command, session->options.help_expert);
 	else
 		return line.command->run(session);
 	return true;

@@ -48,118 +48,23 @@ const struct command commands[] = {
 };
 const int command_count = sizeof commands / sizeof *commands;
 
-#define OPTION(name, letter, metavar, help, commands, kind, member)                                \
-	{ name, letter, metavar, help, commands, kind, offsetof(struct options, member) }
-static const struct option table[] = {
-	OPTION("output", 'o', "DIR",
-	        "where the design goes; with --to or --stop-after: the file for the module's text; "
-	        "explore: the file of its state",
-	        DESIGN, OPTION_TEXT, output),
-	OPTION("platform", 0, "NAME",
-	        "target: a name that `stc platforms` lists, or a .json file (default u55c; "
-	        "platforms: all)",
-	        DESIGN | SIMULATE | CHOICES_COMMAND | PLATFORMS, OPTION_TEXT, platform),
-	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight",
-	        COMPILE | RUN, OPTION_TEXT, weights),
-	OPTION("quant", 0, "SCHEME",
-	        "numbers of few bits: w4a8, w8a8, bf16 or fp32; also "
-	        "w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)",
-	        DESIGN, OPTION_TEXT, quant),
-	OPTION("effort", 'O', "1|2|3",
-	        "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 "
-	        "minutes, for a whole design of one phase",
-	        COMPILE, OPTION_COUNT, effort),
+#define OPTION(name, letter, metavar, group, level, commands, kind, member, help)                  \
+	{ name, letter, metavar, help, GROUP_##group, LEVEL_##level, commands, kind,               \
+		offsetof(struct options, member) },
 #define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning)          \
-	OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), \
-	        OPTION_COUNT, choices.value[CHOICE_##code]),
+	OPTION(name, 0, metavar, SEARCH, EXPERT,                                                   \
+	        DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT,             \
+	        choices.value[CHOICE_##code], meaning)
 #define WORD(code, name, metavar, words, meaning)                                                  \
-	OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),
+	OPTION(name, 0, metavar, SEARCH, EXPERT, DESIGN, OPTION_WORD,                              \
+	        choices.value[CHOICE_##code], meaning)
+static const struct option table[] = {
+#include "driver/options.def"
 #include "options/choices.def"
+};
+#undef OPTION
 #undef COUNT
 #undef WORD
-	OPTION("fix-kernel", 0, "KERNEL:lanes=COUNT",
-	        "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas; with "
-	        "--second-phase: of the first phase",
-	        DESIGN, OPTION_LIST, fix),
-	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", DESIGN, OPTION_TEXT,
-	        limit[LIMIT_DSP]),
-	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", DESIGN, OPTION_TEXT, limit[LIMIT_LUT]),
-	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", DESIGN, OPTION_TEXT,
-	        limit[LIMIT_BRAM]),
-	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", DESIGN, OPTION_TEXT, limit[LIMIT_URAM]),
-	OPTION("target-ms", 0, "MS",
-	        "a launch takes no longer: a design that takes the fewest DSP slices that do; with "
-	        "--second-phase: about the first phase",
-	        DESIGN, OPTION_TEXT, target_ms),
-	OPTION("trial", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE,
-	        OPTION_TEXT, point),
-	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)",
-	        EXPLORE, OPTION_COUNT, trials),
-	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG,
-	        resume),
-	OPTION("dump-fifo-lp", 0, "FILE",
-	        "write the linear program of FIFO depths as text; - prints it", COMPILE,
-	        OPTION_TEXT, lp),
-	OPTION("second-phase", 0, "FILE",
-	        "a second phase of the same model, such as prefill beside decode: one kernel runs "
-	        "either, on the same states and weights",
-	        COMPILE, OPTION_TEXT, with),
-	OPTION("phase", 0, "NAME",
-	        "of a design of several phases: which to run (default: the first)", RUN | SIMULATE,
-	        OPTION_TEXT, phase),
-	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir",
-	        COMPILE, OPTION_TEXT, dump_dir),
-	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)",
-	        COMPILE, OPTION_TEXT, from),
-	OPTION("stop-after", 0, "PASS", "stop after this pass and print the module", COMPILE,
-	        OPTION_TEXT, stop_after),
-	OPTION("to", 0, "LEVEL", "stop at level tensor, stream or hardware and print the module",
-	        COMPILE, OPTION_TEXT, to),
-	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN,
-	        OPTION_LIST, in),
-	OPTION("out", 0, "NAME=FILE",
-	        "where a result goes: its name or resultN; a state's name: all of it", RUN,
-	        OPTION_LIST, out),
-	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN,
-	        OPTION_TEXT, device),
-	OPTION("json", 0, NULL, "print the result as JSON",
-	        SIMULATE | ITENSOR | CHOICES_COMMAND | PLATFORMS, OPTION_FLAG, json),
-	OPTION("max-iterations", 0, "COUNT",
-	        "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many "
-	        "to size FIFOs)",
-	        DESIGN | SIMULATE, OPTION_COUNT, events),
-	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)",
-	        SIMULATE, OPTION_COUNT, launches),
-	OPTION("tokens", 0, "COUNT",
-	        "text tokens of the launch, where the design chooses them itself and each reads "
-	        "what the one before chose; run: their input's files hold several; simulate: where "
-	        "it counts tokens the first steps read a prompt of --extent tokens=COUNT",
-	        RUN | SIMULATE, OPTION_COUNT, tokens),
-	OPTION("overlap-launches", 0, NULL,
-	        "a process begins its next launch as soon as it has ended one, before the others "
-	        "have",
-	        SIMULATE, OPTION_FLAG, overlap),
-	OPTION("channel-depth", 0, "NAME=COUNT",
-	        "simulate a channel with another depth; 0: as deep as it takes", SIMULATE,
-	        OPTION_LIST, depth),
-	OPTION("extent", 0, "NAME=COUNT",
-	        "simulate with this value of an input that is a run-time extent (default: its "
-	        "most)",
-	        SIMULATE, OPTION_LIST, extent),
-	OPTION("samples", 0, "COUNT",
-	        "with --json: points over time of every process, channel and port", SIMULATE,
-	        OPTION_COUNT, samples),
-	OPTION("trace", 0, "FILE",
-	        "write what happens over time: FILE.json for Perfetto and Chrome, FILE.vcd for "
-	        "waveform viewers",
-	        SIMULATE, OPTION_TEXT, trace),
-	OPTION("progress", 0, NULL, "say on standard error which stage begins",
-	        DESIGN | RUN | SIMULATE, OPTION_FLAG, progress),
-	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
-	OPTION("version", 0, NULL,
-	        "print the versions of the tool, MLIR and the design format, and end", 0,
-	        OPTION_FLAG, version),
-};
 #define OPTIONS ((int)(sizeof table / sizeof *table))
 
 /* Of two options that are given, one would do nothing. */
@@ -398,6 +303,7 @@ bool options_parse(struct arena *arena, struct diag *diag, int count, char *cons
 			return false;
 		}
 	}
+	options->help = options->help || options->help_expert;
 	if (options->help || options->version)
 		return true;
 	if (!*command) {
@@ -431,6 +337,9 @@ bool options_agree(struct diag *diag, const struct options *options, const struc
 
 /* --- help --- */
 
+static const char *const group_name[OPTION_GROUPS] = { "target", "numbers", "search", "limits",
+	"output" };
+
 static void help_option(struct text *out, const struct option *option)
 {
 	struct text left = text_new(out->arena);
@@ -438,26 +347,46 @@ static void help_option(struct text *out, const struct option *option)
 		text_add(&left, "-%c, ", option->letter);
 	text_add(&left, "--%s%s%s", option->name, option->metavar ? " " : "",
 	        option->metavar ? option->metavar : "");
-	text_add(out, "  %-22s %s\n", left.data, option->help);
+	text_add(out, "  %-26s %s\n", left.data, option->help);
 }
 
-static void help_options(struct text *out, const struct command *command)
+static void help_group(struct text *out, const struct command *command, enum option_group group,
+        enum option_level level)
 {
-	text_add(out, "\noptions:\n");
+	bool begun = false;
+	for (int i = 0; i < OPTIONS; i++) {
+		if (table[i].group != group || table[i].level > level ||
+		        !applies(&table[i], command))
+			continue;
+		if (!begun)
+			text_add(out, "\n%s:\n", group_name[group]);
+		begun = true;
+		help_option(out, &table[i]);
+	}
+}
+
+static void help_options(struct text *out, const struct command *command, enum option_level level)
+{
+	int hidden = 0;
+	for (int group = 0; group < OPTION_GROUPS; group++)
+		help_group(out, command, (enum option_group)group, level);
 	for (int i = 0; i < OPTIONS; i++)
-		if (applies(&table[i], command))
-			help_option(out, &table[i]);
+		hidden += table[i].level > level && applies(&table[i], command);
+	if (hidden)
+		text_add(out, "\n`stc %s --help-expert` lists %d more options\n", command->name,
+		        hidden);
 }
 
-void options_help(struct text *out, const struct command *command)
+void options_help(struct text *out, const struct command *command, bool expert)
 {
+	enum option_level level = expert ? LEVEL_EXPERT : LEVEL_EVERYDAY;
 	if (command) {
 		const char *open = command->operand_needed ? " " : " [";
 		const char *close = command->operand_needed ? "" : "]";
 		text_add(out, "usage: stc %s%s%s%s [OPTION …]\n\n%s\n", command->name,
 		        command->operand ? open : "", command->operand ? command->operand : "",
 		        command->operand ? close : "", command->help);
-		help_options(out, command);
+		help_options(out, command, level);
 		return;
 	}
 	text_add(out,
@@ -469,5 +398,5 @@ void options_help(struct text *out, const struct command *command)
 		        commands[i].operand ? commands[i].operand : "");
 		text_add(out, "  %-22s %s\n", left.data, commands[i].help);
 	}
-	help_options(out, NULL);
+	help_options(out, NULL, level);
 }

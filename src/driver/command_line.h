@@ -17,10 +17,25 @@ struct command {
 
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST, OPTION_WORD };
 
+/* What an option is about; the help prints a heading for each. */
+enum option_group {
+	GROUP_TARGET,
+	GROUP_NUMBERS,
+	GROUP_SEARCH,
+	GROUP_LIMITS,
+	GROUP_OUTPUT,
+	OPTION_GROUPS
+};
+
+/* Expert options are printed by --help-expert alone. */
+enum option_level { LEVEL_EVERYDAY, LEVEL_EXPERT };
+
 struct option {
 	const char *name;
 	char letter; /* 0: none */
 	const char *metavar, *help;
+	enum option_group group;
+	enum option_level level;
 	unsigned commands;
 	enum option_kind kind;
 	size_t offset; /* in struct options */
@@ -37,7 +52,8 @@ bool option_set(struct diag *diag, struct options *options, const struct command
         const char *name, const char *value);
 /* false after a diagnostic: of two options that are given, one would do nothing. */
 bool options_agree(struct diag *diag, const struct options *options, const struct command *command);
-void options_help(struct text *out, const struct command *command); /* NULL: of the program */
+/* command: NULL: of the program.  expert: with the expert options. */
+void options_help(struct text *out, const struct command *command, bool expert);
 const struct command *command_find(const char *name);
 
 bool command_compile(struct session *session);

@@ -89,7 +89,7 @@ bool command_help(struct session *session)
 		diag_error(&session->diag, NOWHERE, "unknown command '%s'", name);
 		return diag_note(&session->diag, "`stc --help` lists all");
 	}
-	options_help(&session->out, command);
+	options_help(&session->out, command, session->options.help_expert);
 	return true;
 }
 

@@ -30,7 +30,7 @@ struct options {
 	int64_t tokens;    /* of a launch that is run or simulated; 0: not said */
 	int64_t samples;   /* points over time; 0: none */
 	const char *trace; /* file for a simulation over time */
-	bool progress, help, version, json, overlap;
+	bool progress, help, help_expert, version, json, overlap;
 	struct option_list {
 		const char **data;
 		size_t count, capacity;

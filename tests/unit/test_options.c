@@ -80,12 +80,19 @@ static void help_comes_from_the_table(void **state)
 	struct session *s = *state;
 	struct text all = text_new(s->arena);
 	struct text one = text_new(s->arena);
-	options_help(&all, NULL);
+	struct text expert = text_new(s->arena);
+	options_help(&all, NULL, false);
 	for (int i = 0; i < command_count; i++)
 		assert_non_null(strstr(all.data, commands[i].name));
-	options_help(&one, command_find("compile"));
+	options_help(&one, command_find("compile"), false);
 	assert_non_null(strstr(one.data, "-o, --output DIR"));
 	assert_null(strstr(one.data, "--version"));
+	assert_null(strstr(one.data, "--dump-dir"));
+	assert_non_null(strstr(one.data, "\ntarget:\n"));
+	assert_non_null(strstr(one.data, "--help-expert` lists"));
+	options_help(&expert, command_find("compile"), true);
+	assert_non_null(strstr(expert.data, "--dump-dir DIR"));
+	assert_null(strstr(expert.data, "--help-expert` lists"));
 }
 
 static bool break_invariant(struct session *session)
