@@ -18,6 +18,7 @@ CORE = Path(os.environ.get("STC", ROOT / "build" / "stc")).parent
 ANY = "…"  # in an output: any text; as a line of its own: any lines
 
 sys.path.insert(0, str(ROOT / "tools"))
+import attr_table  # noqa: E402
 import op_table  # noqa: E402
 
 from streamtensor import cli  # noqa: E402
@@ -164,14 +165,29 @@ def test_op_table_is_that_of_the_code():
     assert page.count("\n| `") > 80
 
 
+def test_attribute_table_is_that_of_the_code():
+    page = (ROOT / "docs/ir.md").read_text()
+    text = (ROOT / "src/ir/attrs.def").read_text()
+    assert attr_table.page_with_table(page, text) == page, "run tools/attr_table.py --write"
+    codes = {code for _, code, *_ in attr_table.keys(text)}
+    assert len(codes) == len(re.findall(r"^KEY\(", text, re.M)) > 150
+    written, read = attr_table.users()["STREAM_DIE"]
+    assert written == {"floorplan", "process_builder"} and "link" in read
+
+
 def test_keys_of_reports_are_those_of_the_code():
     """Members of the whole: two blanks in front."""
     written = {
         key
-        for name in ("report_json", "report_launches", "report_layer", "phases")
+        for name in (
+            "report/report_json",
+            "report/report_launches",
+            "report/report_layer",
+            "explore/phases",
+        )
         for key in re.findall(
             r'(?:"|\\n)  \\"(\w+)\\": ',
-            (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0],
+            (ROOT / f"src/{name}.c").read_text().partition("report_timing")[0],
         )
     }
     written -= {"fits"}  # of `kernel`
