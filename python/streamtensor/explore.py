@@ -241,7 +241,7 @@ def open_study(folder: Path, task: Task, resume: bool):
     for key, value in task.identity().items():
         if study.user_attrs.get(key, value) != value:
             raise Error(
-                f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} "
+                f"{folder / STORAGE} is of another exploration: its {key.removesuffix('s')} "
                 f"is '{study.user_attrs[key]}', not '{value}'",
                 "the same input and options as before; or another folder",
             )

@@ -42,7 +42,7 @@ def test_trials_front_and_page(tmp_path, capsys):
     trials = trials_of(folder)
     complete = [trial for trial in trials if trial.values]
     assert len(trials) == 12 and len(complete) >= 6
-    assert trials[0].params["search"] == "joint" and len(table) >= 2
+    assert trials[0].params["parallelism-search"] == "joint" and len(table) >= 2
     page = (folder / "report.html").read_text()
     assert (
         page.count("<svg") >= 2
@@ -85,7 +85,7 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     assert cli.main(other) == 1
     assert "its model is" in capsys.readouterr().err
     assert cli.main([*WORDS, "--resume", "--max-dsp", "50%", "-o", str(folder)]) == 1
-    assert "its wish is ''" in capsys.readouterr().err
+    assert "its constraint is ''" in capsys.readouterr().err
     broken = tmp_path / "broken"
     broken.mkdir()
     for text in ("no journal\n", "no journal", "{}\n", "[]\n", '{"op_code": 0}\n'):
@@ -194,8 +194,8 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
         cli.main([*WORDS, "--resume", "--fix-kernel", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
     )
     assert (
-        "its wish is '--target-ms 0.06 --fix-kernel k0:lanes=32', not '--fix-kernel k0:lanes=4'"
-        in capsys.readouterr().err
+        "its constraint is '--target-ms 0.06 --fix-kernel k0:lanes=32', not '--fix-kernel "
+        "k0:lanes=4'" in capsys.readouterr().err
     )
     assert (
         cli.main(
@@ -234,8 +234,8 @@ def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
 
 def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
     space = [
-        {"name": "lanes", "default": 1024, "candidates": [1024]},
-        {"name": "search", "default": "joint", "candidates": ["joint"]},
+        {"name": "kernel-lanes", "default": 1024, "candidates": [1024]},
+        {"name": "parallelism-search", "default": "joint", "candidates": ["joint"]},
         {"name": "clock", "default": 300, "candidates": [250, 300]},
     ]
 
@@ -319,7 +319,7 @@ def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
             )
         with distributed.Client(address) as client:
             client.wait_for_workers(2, timeout=60)
-        counted, told = [], explore.Live.done
+        counted, told = [], explore.LiveTable.done
 
         def done(live, count):
             counted.append(count)
@@ -327,7 +327,7 @@ def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
                 running[1].kill()
             told(live, count)
 
-        monkeypatch.setattr(explore.Live, "done", done)
+        monkeypatch.setattr(explore.LiveTable, "done", done)
         assert (
             cli.main(
                 [
@@ -399,7 +399,7 @@ def test_no_scheduler_is_told_and_nothing_left(tmp_path, capsys):
 
 def test_the_choices_are_the_compilers():
     help_text = subprocess.run(
-        [core.find_file(core.COMPILER), "compile", "--help"], capture_output=True, text=True
+        [core.find_file(core.COMPILER), "compile", "--help-expert"], capture_output=True, text=True
     ).stdout
     for choice in explore.search_space("u55c"):
         assert (

@@ -280,7 +280,7 @@ def test_draws_itself(design, tmp_path):
     assert bool(page.all("rect", **{"class": "group"})) == any(
         "layers" in p for p in graph["processes"]
     )
-    assert bool(page.all("path", **{"class": "edge ring"})) == any(
+    assert bool(page.all("path", **{"class": "edge layer_feedback"})) == any(
         "enter" in p["name"] for p in graph["processes"]
     )
     headings = [found["id"] for found in page.all("h2")]
@@ -416,7 +416,7 @@ def test_a_deadlock_is_the_answer(tmp_path):
     assert (
         page.drawn()
         and "it stops" in page.text
-        and "waits for space in" in page.text
+        and "waits for room in" in page.text
         and "tokens/s" not in page.text
     )
 

@@ -105,7 +105,9 @@ def test_a_state_of_something_else_is_refused(tmp_path):
     explore(PERCEPTRON, state, "--trials", 2)
     assert "its model is" in explore(MLP, state, "--resume", fails=True)
     assert "its quant is" in explore(PERCEPTRON, state, "--resume", "--quant", "w8a8", fails=True)
-    assert "its wish is" in explore(PERCEPTRON, state, "--resume", "--max-dsp", 300, fails=True)
+    assert "its constraint is" in explore(
+        PERCEPTRON, state, "--resume", "--max-dsp", 300, fails=True
+    )
     kept = state.read_text()
     for text, part in [
         ("{", "no JSON"),
@@ -331,7 +333,7 @@ def test_a_point_is_the_design_that_was_tried(tmp_path):
         )
         assert (
             done.returncode == refused
-            and ("its wish is '--max-dsp 500', not '--max-dsp 100'" in done.stderr) == refused
+            and ("its constraint is '--max-dsp 500', not '--max-dsp 100'" in done.stderr) == refused
         ), done.stderr
 
 
