@@ -56,7 +56,7 @@ def main():
     if not modules:
         sys.exit("bench: error: no modules; name some, or put them under tests/models")
     options = ["--quant", asked.quant] if asked.quant else []
-    print(f"{'module':40} {'seconds':>8} {'of CPU':>8} {'engine':>8} {'peak MiB':>9}")
+    print(f"{'module':40} {'seconds':>8} {'CPU':>8} {'no sim':>8} {'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for module in modules:
             runs = [compile_once(module, options, Path(folder) / f"run{i}") for i in range(RUNS)]

@@ -1,6 +1,5 @@
-"""A conversation with one design: keys and values of what was said stay in its memory, so a turn
-reads
-only what is new.
+"""A conversation with one design: the KV cache stays in its memory, so each turn of the
+conversation reads only new tokens.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""A PyTorch module becomes a design, and the design is called in its place."""
+"""Compiles a PyTorch module into a design and calls the design in its place."""
 
 import sys
 

@@ -61,7 +61,8 @@ def build(
             mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
             mlir.write_text(lowered.text)
             write(weights, tensors, tensors, tensors.__getitem__)
-            core.compile_design(mlir, weights, platform, folder, quant=quant, origin=lowered.origin)
+            source = core.Source(mlir, lowered.origin)
+            core.compile_design([source], weights, (platform, quant), folder)
         return Design(folder, lowered.inputs, lowered.results, keep=keep)
     except BaseException:
         if keep:

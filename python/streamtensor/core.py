@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import Error
 
@@ -44,38 +45,33 @@ def find_file(file: str) -> Path:
     )
 
 
+class Source(NamedTuple):
+    """An MLIR file, and the PyTorch op that a line of it comes from, for error messages."""
+
+    mlir: Path
+    origin: Callable[[int], str | None] = lambda _: None
+
+
 def compile_design(
-    mlir: Path,
+    sources: list[Source],
     weights: Path | None,
-    platform: str,
+    target: tuple[str, str | None],
     output: Path,
     stage: Callable[[str], None] = lambda _: None,
-    quant: str | None = None,
-    origin: Callable[[int], str | None] = lambda _: None,
-    second: Path | None = None,
-    second_origin: Callable[[int], str | None] = lambda _: None,
 ) -> None:
     """Runs `stc compile`; `stage` is called with the name of each stage as it begins.
 
-    origin: maps a line of `mlir` to the PyTorch op it comes from, which error messages about that
-    line name. second: a second phase of the same model.
+    sources: one phase, or two of the same model. target: platform and quantization scheme.
     """
-    command = [
-        find_file(COMPILER),
-        "compile",
-        mlir,
-        "--platform",
-        platform,
-        "-o",
-        output,
-        "--progress",
-    ]
+    platform, quant = target
+    command = [find_file(COMPILER), "compile", sources[0].mlir, "--platform", platform]
+    command += ["-o", output, "--progress"]
     if weights:
         command += ["--weights", weights]
     if quant:
         command += ["--quant", quant]
-    if second:
-        command += ["--second-phase", second]
+    for source in sources[1:]:
+        command += ["--second-phase", source.mlir]
     messages = []
     with subprocess.Popen(
         list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
@@ -89,16 +85,17 @@ def compile_design(
             raise
     if process.returncode:
         text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
-        text = _name_torch_op(text, mlir, origin)
-        raise CompileError(_name_torch_op(text, second, second_origin) if second else text)
+        for source in sources:
+            text = _name_torch_op(text, source)
+        raise CompileError(text)
 
 
-def _name_torch_op(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
-    found = re.search(re.escape(str(mlir)) + r":(\d+)", text)
-    operation = found and origin(int(found[1]))
+def _name_torch_op(text: str, source: Source) -> str:
+    found = re.search(re.escape(str(source.mlir)) + r":(\d+)", text)
+    operation = found and source.origin(int(found[1]))
     if not operation:
         return text
-    first, *rest = text.replace(str(mlir), mlir.name).splitlines(keepends=True)
+    first, *rest = text.replace(str(source.mlir), source.mlir.name).splitlines(keepends=True)
     return "".join([first, f"note: it comes from PyTorch's {operation}\n", *rest])
 
 

@@ -182,16 +182,12 @@ def compile_phases(
         steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
         if values:
             _write_weights(model, steps, Path(work), progress, integers)
-        second = dict(second=names[1], second_origin=steps[1].origin) if len(steps) > 1 else {}
         core.compile_design(
-            names[0],
+            [core.Source(path, step.origin) for path, step in zip(names, steps)],
             Path(work) / WEIGHTS if values else None,
-            platform,
+            (platform, quant),
             output,
             progress.stage,
-            quant,
-            steps[0].origin,
-            **second,
         )
     return {shape.phase: step for shape, step in zip(shapes, steps)}
 
