@@ -11,11 +11,8 @@ from typing import NamedTuple
 from .errors import Error
 
 LIBRARY, COMPILER = "libstreamtensor.so", "stc"
-_PLACES = (
-    ".",
-    "bin",
-    "lib",
-)  # subfolders of a core: a build folder is flat, an installed core is not
+# subfolders of a core: a build folder is flat, an installed core is not
+_PLACES = (".", "bin", "lib")
 
 
 class CompileError(Error):

@@ -114,9 +114,8 @@ class _GraphRunner:
         except Error as error:
             if not self._options["fallback"]:
                 raise
-            reason = "; ".join(
-                str(error).splitlines()[:2]
-            )  # the second line may name the PyTorch op
+            # the second line may name the PyTorch op
+            reason = "; ".join(str(error).splitlines()[:2])
             warnings.warn(
                 f"streamtensor: a graph runs in PyTorch: {reason}", FallbackWarning, stacklevel=2
             )

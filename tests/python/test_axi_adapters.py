@@ -1,5 +1,5 @@
-"""Which memory ports share an adapter in designs at full width, and what that leaves the slices of
-a unit.
+"""Which memory ports share an adapter in designs at full width, and what that leaves the PEs of
+an engine.
 """
 
 import json
@@ -115,8 +115,8 @@ def test_keys_that_one_channel_can_bring_leave_the_slices_to_values(
 def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_path, monkeypatch):
     """Of up to 32 tokens, counted, keys of GPT-2 medium come through four ports side by side, and
     those of every second head through four others, and so do values: each four ride with a loader
-    of four slices, and the other fourteen, which have the rows that not all slices have, with none.
-    Tiles are small, and sixteen results come at once. There are 30 slices, which read next to
+    of four PEs, and the other fourteen, which have the rows that not all PEs have, with none.
+    Tiles are small, and sixteen results come at once. There are 30 PEs, which read next to
     nothing but their rows, and of one token with little between the phases of a layer; each chain
     of them has its own scales.
     """
@@ -201,9 +201,9 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
 
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
-    """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to
-    four loaders of two ports, all of which ride with one loader of eight slices, and so are values.
-    There are 30 slices, and products of attention share multipliers in pairs.
+    """Gemma's one head of keys has more words than a PE has of weights: they are dealt out to
+    four loaders of two ports, all of which ride with one loader of eight PEs, and so are values.
+    There are 30 PEs, and products of attention share multipliers in pairs.
     """
     compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 1")
     monkeypatch.setitem(
@@ -257,7 +257,7 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
 
 
 def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path, monkeypatch):
-    """Two slices of each port of Gemma's unit take turns: what was brought ahead stands in as many
+    """Two PEs of each port of Gemma's unit take turns: what was brought ahead stands in as many
     words as every die has memory for, of URAMs and block RAMs.
     """
     compile_with(monkeypatch, tmp_path / "stc", "--pes-per-port 2 --clock 250")
@@ -295,7 +295,7 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
 
 
 def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monkeypatch):
-    """Rows of GPT-2 medium's products are no whole number for 60 slices: products begin with
+    """Rows of GPT-2 medium's products are no whole number for 60 PEs: products begin with
     different ones, so that their last rows come through different loaders. The adapter of scales,
     which are whole rows, brings no rows of states.
     """
@@ -338,7 +338,7 @@ def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monke
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
-    """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales,
+    """Keys and values of GPT-2 medium come through 32 ports: one for each PE and the scales,
     what is left on the adapter of small operands, so that no channel has two of them to bring.
     """
     monkeypatch.setitem(
@@ -406,8 +406,8 @@ def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_pat
 
 def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_built, tmp_path):
     """Every fourth word of GPT-2 medium's keys has a loader and four ports, and so have values: one
-    port rides with each slice and the scales, so that no channel brings two, and what is left
-    travels word by word. Block RAMs of the memory die are the adapters', and the first six slices,
+    port rides with each PE and the scales, so that no channel brings two, and what is left
+    travels word by word. Block RAMs of the memory die are the adapters', and the first six PEs,
     which have the rows that not all have, have a loader.
     """
     model = models.load("gpt2-medium", search=False)

@@ -73,7 +73,7 @@ def test_the_emitted_text_computes_what_the_evaluator_says(
     assert done.returncode == 0 and done.stdout.endswith(": the same\n"), (
         done.stdout + done.stderr[-2000:]
     )
-    # queries, keys and values in one loop of a slice, and both products of the gate; the head, and
+    # queries, keys and values in one loop of a PE, and both products of the gate; the head, and
     # its definition
     if (name, kind) == ("qwen2.5-0.5b", "decode"):
         assert len(re.findall(r"\bp\d+_pe0_datapath\(", text_of(tmp_path / "design"))) == 6

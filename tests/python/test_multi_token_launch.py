@@ -267,8 +267,8 @@ def test_a_design_without_a_choice_takes_one_token(core_built, tmp_path):
 
 
 def test_an_odd_vocabulary_is_searched_as_its_logits_come(core_built, tmp_path):
-    """Words of four logits leave the unit, the last of them padded; the choice is that of a design
-    that hands the logits out.
+    """Words of four logits leave the engine, the last of them padded; the choice is that of a
+    design that hands the logits out.
     """
     case = small_case(tmp_path / "gpt2", "gpt2", CONTEXT, vocab_size=509)
     found = []

@@ -296,8 +296,8 @@ def test_a_network_with_an_embedding_of_bytes(core_built, numbers, tmp_path):
 def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
     core_built, tmp_path, tokens, options
 ):
-    """Phases with rows that no number of slices divides, with more groups than one, with padding,
-    and fewer rows than slices; tokens in one tile or in several, or each its own.
+    """Phases with rows that no number of PEs divides, with more groups than one, with padding,
+    and fewer rows than PEs; tokens in one tile or in several, or each its own.
     """
 
     class Network(nn.Module):
@@ -343,7 +343,7 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
         if re.fullmatch(r"engine\d+", buffer["name"])
     ]
     layers = [layer.weight.shape for layer in (module.up, module.gate, module.down, module.head)]
-    # of the rows that a slice has, and none of padding, but for one row of the first slices alone
+    # of the rows that a PE has, and none of padding, but for one row of the first PEs alone
     for buffer in weights:
         slice_, slices = int(buffer["name"][6:]), len(weights)
         assert buffer["bytes"] == 64 * sum(
@@ -353,8 +353,8 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(
 
 
 def test_joined_phases_of_a_prompt_have_rows_that_slices_do_not_divide(core_built, tmp_path):
-    """Two products of the same numbers, worked on in the same loops, of 21 rows a slice, which the
-    last six slices have not.
+    """Two products of the same numbers, worked on in the same loops, of 21 rows a PE, which the
+    last six PEs have not.
     """
     module, x = seeded(lambda: Gated(1024, 330, 130)), random(32, 1024)
     design = compile_module(module, x, "w4a8", tmp_path)
@@ -401,7 +401,7 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
 
 @pytest.mark.parametrize("tokens, kept", [(48, True), (12, False)])
 def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens, kept):
-    """Behind the first of them, of several tiles, a slice has the groups still: it takes none, and
+    """Behind the first of them, of several tiles, a PE has the groups still: it takes none, and
     a product of few rows, for which tokens would come too slowly, is not padded.
     """
 
@@ -616,7 +616,7 @@ def report_of_fewer_multipliers(folder, part, of):
 
 def test_kernels_beside_two_tiles_have_more_multipliers(core_built, tmp_path):
     """A layer of two to four tiles begins when the one before is over, so what stands between
-    phases may take up to 79 % with the unit, not 76; here of a card with three quarters of them.
+    phases may take up to 79 % with the engine, not 76; here of a card with three quarters of them.
     """
     assert (
         float(
@@ -628,7 +628,7 @@ def test_kernels_beside_two_tiles_have_more_multipliers(core_built, tmp_path):
 
 def test_a_way_is_rated_again_when_it_is_built(core_built, tmp_path):
     """With three fifths of them a die is crowded, and the first way that leaves room ends with
-    kernels far narrower than it was rated with: fewer slices are quicker, at the same clock.
+    kernels far narrower than it was rated with: fewer PEs are quicker, at the same clock.
     """
     report = report_of_fewer_multipliers(tmp_path, 3, 5)
     assert (
@@ -638,8 +638,8 @@ def test_a_way_is_rated_again_when_it_is_built(core_built, tmp_path):
 
 
 def test_what_stands_outside_of_layers_keeps_pace(core_built, tmp_path):
-    """A tile of tokens is embedded while the unit works on one of a layer, if that is asked for; by
-    itself the search gives the room to others.
+    """A tile of tokens is embedded while the engine works on one of a layer, if that is asked for;
+    by itself the search gives the room to others.
     """
     case = small_case(tmp_path / "model", "gpt2", 160, 32, n_positions=160, n_embd=512, n_head=8)
     (tmp_path / "model.mlir").write_text(
@@ -672,7 +672,7 @@ def test_what_stands_outside_of_layers_keeps_pace(core_built, tmp_path):
 
 
 def test_a_prompt_of_five_tiles_keeps_the_unit_at_work(core_built, tmp_path):
-    """Cycles of the unit's products alone, and what is in their way in so narrow a model: FIFOs
+    """Cycles of the engine's products alone, and what is in their way in so narrow a model: FIFOs
     that are too short make it 2.9 times as many, sums that wait for those before them to be
     collected 2.8.
     """
@@ -699,8 +699,8 @@ def test_a_prompt_of_five_tiles_keeps_the_unit_at_work(core_built, tmp_path):
 
 @pytest.mark.parametrize("outputs", [1030, 1536, 4099])
 def test_results_ride_on_an_adapter_of_the_unit(core_built, tmp_path, outputs):
-    """Where what is not the unit's is little it goes in words as wide as the unit's, of which the
-    last need not be full, so that no adapter is left to it alone.
+    """Where what is not the engine's is little it goes in words as wide as the engine's, of which
+    the last need not be full, so that no adapter is left to it alone.
     """
     module, x = seeded(lambda: nn.Linear(256, outputs, bias=False)), random(1, 256)
     design = compile_module(module_of(module), x, "w4a8", tmp_path)
@@ -816,7 +816,7 @@ def model_of(folder, family, context, tokens=None):
             max_position_embeddings=context,
             head_dim=HEADS[family],
         )
-    # layers that choose between two masks, and keys and values from the unit
+    # layers that choose between two masks, and keys and values from the engine
     if family == "gemma3":
         return small_case(
             folder,
@@ -951,7 +951,7 @@ def test_a_language_model_decodes_as_the_arithmetic_says(
 
 
 def engine_job_order(design):
-    """A letter for each tile that the unit takes, by the phase that it is for; loops count once."""
+    """A letter for each tile that the engine takes, by the phase that it is for; loops count once."""
     feed = next(
         part
         for part in (design / "design.mlir").read_text().split('"func.func"')
@@ -1179,7 +1179,7 @@ def test_a_prompt_in_chunks_through_external_memory(
     core_built, family, tokens, on_chip, cuts, slices, tmp_path, monkeypatch
 ):
     """Keys that come back from external memory come when all tiles are there; ports for that leave
-    fewer slices, and words of the results of eight are narrow.
+    fewer PEs, and words of the results of eight are narrow.
     """
     compile_with(monkeypatch, tmp_path / "stc", f"--on-chip-memory {on_chip}")
     case = model_of(tmp_path / "model", family, 160, tokens)
@@ -1281,7 +1281,7 @@ def test_words_of_rows_come_from_loaders_in_turn(
 def test_words_of_a_port_are_dealt_to_two_slices(
     core_built, family, options, ports, home, seed, tmp_path, monkeypatch
 ):
-    """Each takes half of the tokens abreast. Loaders deal out the words of slices that find room on
+    """Each takes half of the tokens abreast. Loaders deal out the words of PEs that find room on
     the memory's die, and those of the others are dealt out on another: there is one FIFO of each on
     the way then.
     """
@@ -1307,7 +1307,7 @@ def test_words_of_a_port_are_dealt_to_two_slices(
 
 @pytest.mark.parametrize("dealt, parts", [(1, 3), (2, 2)])
 def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, tmp_path, monkeypatch):
-    """Of sixteen groups slices keep two, so a product does all rows of a group before the next and
+    """Of sixteen groups PEs keep two, so a product does all rows of a group before the next and
     gives everything at the end. Where keys and values have rows enough, queries are made in parts,
     the first before values and the others behind them, of groups that the feed has kept: layers go
     around, so its loops of a tile are there for each of four tiles in the first layer and in those
@@ -1404,7 +1404,7 @@ def test_few_rows_of_keys_and_values_are_in_a_block_with_their_queries(
 def test_a_head_of_an_odd_number_of_rows_is_collected_in_words_of_other_phases(
     core_built, tmp_path
 ):
-    """83 rows of each slice, two in a turn: every other phase has an even number of them."""
+    """83 rows of each PE, two in a turn: every other phase has an even number of them."""
     case = small_case(
         tmp_path / "model", "gpt2", 64, 32, n_positions=64, n_embd=384, n_head=6, vocab_size=12 * 83
     )
@@ -1471,7 +1471,7 @@ def test_layers_take_words_as_wide_as_they_give(core_built, tmp_path):
     ids=["one datapath", "converters of four bits"],
 )
 def test_counted_tokens_of_small_layers_are_programs(core_built, tmp_path, hidden, inner, shown):
-    """All phases of the unit count the same tokens: what stands for their loops is a function,
+    """All phases of the engine count the same tokens: what stands for their loops is a function,
     which knows no number that it is not given. Of an odd number of columns weights of four bits
     come one a word, and wait in arrays that have a name of their own.
     """
