@@ -951,7 +951,7 @@ def test_a_language_model_decodes_as_the_arithmetic_says(
 
 
 def engine_job_order(design):
-    """A letter for each tile that the engine takes, by the phase that it is for; loops count once."""
+    """A letter per tile that the engine takes, by the job that it is for; loops count once."""
     feed = next(
         part
         for part in (design / "design.mlir").read_text().split('"func.func"')
