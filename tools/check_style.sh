@@ -87,6 +87,17 @@ full_rooms()
 # Needs the objects of a build; where there is none, the build has failed before.
 call_circles() { python3 tools/call_graph.py "${BUILD:-build}"; }
 
+# The formatter decides, of the version that tools/setup.sh installs.
+unformatted()
+{
+	git ls-files src runtime include fuzz tests/unit | grep -E '\.[ch]$' | xargs clang-format-19 --dry-run 2>&1 |
+		grep 'Wclang-format-violations' | cut -d: -f1 | sort | uniq -c
+	.venv/bin/ruff format --check --quiet python bench tools tests/python examples || echo "ruff format: python bench tools tests/python examples"
+	.venv/bin/ruff check --quiet python bench tools tests/python examples
+}
+
+counted_rules() { .venv/bin/python tools/style_rules.py; }
+
 mentions_outside() { tree | xargs -r -d '\n' grep -I -n -E "$outside"; }
 
 trailing_space() { tree | grep -E '\.(c|h|def|cpp|py|sh|md)$' | xargs -r -d '\n' grep -n -E '[ 	]+$'; }
@@ -96,6 +107,8 @@ banned_calls | rule "only src/base/arena.c allocates; the library neither exits 
 include_direction | rule "includes go one way, down the table of rooms in tools/check_style.sh"
 full_rooms | rule "no room of src/ with more than 30 .c files"
 call_circles | rule "no circle of calls between rooms, none of more than ten files (tools/call_graph.py)"
+unformatted | rule "clang-format and ruff change nothing"
+counted_rules | rule "no count of tools/style_counts.json rises"
 mentions_outside | rule "the tree names nothing outside itself"
 trailing_space | rule "no white space at the end of a line"
 

@@ -554,15 +554,21 @@ static void step_ragged(struct model *m)
 	{                                                                                          \
 		graph_##step(&m->graph);                                                           \
 	}
+/* clang-format off */
 MODEL_STEP(binary)
 MODEL_STEP(transpose)
 MODEL_STEP(reshape)
 MODEL_STEP(slice)
-MODEL_STEP(concat) MODEL_STEP(pad) MODEL_STEP(insert) MODEL_STEP(window) MODEL_STEP(broadcast)
-        MODEL_STEP(reduce)
+MODEL_STEP(concat)
+MODEL_STEP(pad)
+MODEL_STEP(insert)
+MODEL_STEP(window)
+MODEL_STEP(broadcast)
+MODEL_STEP(reduce)
 #undef MODEL_STEP
+/* clang-format on */
 
-                static void model_results(struct model *m, struct text *out, const char *body)
+static void model_results(struct model *m, struct text *out, const char *body)
 {
 	struct graph *g = &m->graph;
 	int count = g->values < 3 ? g->values : 1 + (int)graph_next(g, 3);
