@@ -221,7 +221,7 @@ def test_an_exploration_without_a_design_says_why(tmp_path):
     state = tmp_path / "state.json"
     message = explore(MLP, state, "--trials", 2, "--max-dsp", 1, fails=True)
     assert (
-        "none of 2 trials is a design" in message
+        "none of 2 trials gives a design" in message
         and "--max-dsp 1 cannot be met: the smallest design found takes" in message
     )
     assert len(json.loads(state.read_text())["trials"]) == 2
