@@ -114,7 +114,7 @@ def test_a_state_of_something_else_is_refused(tmp_path):
         ("{}", "lacks"),
         (kept.replace('"dsp": ', '"dsp": -'), "trial 0 is damaged"),
         (kept.replace('"energy_mj"', '"energy"'), "trial 0 is damaged"),
-        (kept.replace('"asked": {}', '"asked": {"dsp": "x"}'), "damaged"),
+        (kept.replace('"requested": {}', '"requested": {"kernel-dsp": "x"}'), "damaged"),
     ]:
         state.write_text(text)
         assert part in explore(PERCEPTRON, state, "--resume", fails=True)
