@@ -1,11 +1,10 @@
+#include "ir/converter.h"
 #include "converter/consumer_buffer.h"
 #include "converter/lower_box.h"
 
 static bool is_whole_tensor_buffer(const struct op *op)
 {
-	return op && op->code == OP_CONVERT && !attr_get(op, KEY_SPILLED) &&
-	        !attr_get(op, KEY_LINE_BUFFER) && !attr_get(op, KEY_IN_PRODUCER) &&
-	        !attr_get(op, KEY_CAUSAL) && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
+	return op && converter_is_reorder(op) && !converter_shared_loops(op) &&
 	        op->operand[0]->def && op->operand[0]->def->parent == op->parent;
 }
 

@@ -1,3 +1,4 @@
+#include "ir/converter.h"
 #include "converter/drain_order.h"
 #include "converter/consumer_buffer.h"
 #include "converter/accumulator_drain.h"
@@ -29,8 +30,8 @@ struct drain_order drain_order_of(struct arena *arena, const struct op *kernel)
 {
 	struct drain_order drain_order = { 0 };
 	for (const struct op *op = kernel->next; op && !drain_order.convert; op = op->next)
-		if (op->code == OP_CONVERT && op->operand[0] == kernel->result[0] &&
-		        attr_get(op, KEY_IN_PRODUCER))
+		if (converter_form(op) == CONVERTER_IN_PRODUCER &&
+		        op->operand[0] == kernel->result[0])
 			drain_order.convert = op;
 	if (drain_order.convert &&
 	        !match_drain_box(arena, kernel, attr_get(drain_order.convert, KEY_TENSOR)->type,

@@ -1,3 +1,4 @@
+#include "ir/converter.h"
 #include "converter/layer_carry.h"
 
 /* The kernel whose result the layer hands on, in its own order or in another one that it can
@@ -5,7 +6,7 @@
 static const struct op *maker_of(const struct op *loop, int number)
 {
 	const struct op *def = loop->region[0]->last->operand[number]->def;
-	if (def && def->code == OP_CONVERT && attr_get(def, KEY_IN_PRODUCER))
+	if (def && converter_form(def) == CONVERTER_IN_PRODUCER)
 		def = def->operand[0]->def;
 	return def && def->code == OP_KERNEL && def->parent == loop->region[0] ? def : NULL;
 }

@@ -3,6 +3,7 @@
  * loops; with two halves both sides work at once.
  * What puts rows of a launch in another order has nothing to do where there is one: its words
  * pass by the block then, and none waits for the last. */
+#include "ir/converter.h"
 #include "ir/workload.h"
 #include "ir/launch_tokens.h"
 #include "converter/replay_buffer.h"
@@ -218,11 +219,11 @@ static bool lower_causal_buffer(struct design *design, const struct op *op)
 
 bool lower_convert(struct design *design, const struct op *op, bool crossing)
 {
-	if (attr_get(op, KEY_CAUSAL))
+	if (converter_form(op) == CONVERTER_CAUSAL)
 		return lower_causal_buffer(design, op);
 	struct module *module = design->module;
 	struct replay_buffer replay_buffer;
-	if (!crossing && attr_get(op, KEY_REPLAY) &&
+	if (!crossing && converter_form(op) == CONVERTER_REPLAY &&
 	        replay_buffer_of(module->arena, op, &replay_buffer)) {
 		lower_replay_buffer(design, op, &replay_buffer);
 		return true;
@@ -230,8 +231,7 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
 	const struct type *from = op->operand[0]->type;
 	const struct type *to = op->result[0]->type;
-	struct box box = box_between(
-	        module->arena, tensor, from, to, (int)attr_integer_or(op, KEY_SHARED_LOOPS, 0));
+	struct box box = box_between(module->arena, tensor, from, to, converter_shared_loops(op));
 	if (!box_is_right(design, op, to, &box, crossing))
 		return false;
 	int64_t halves = attr_integer_or(op, KEY_HALVES, box.halves);

@@ -1,3 +1,4 @@
+#include "ir/converter.h"
 #include "converter/replay_buffer.h"
 #include "itensor/walk.h"
 
@@ -46,8 +47,7 @@ static bool measure_replay(struct replay_buffer *replay_buffer)
 bool replay_buffer_of(
         struct arena *arena, const struct op *convert, struct replay_buffer *replay_buffer)
 {
-	if (attr_get(convert, KEY_SPILLED) || attr_get(convert, KEY_LINE_BUFFER) ||
-	        attr_get(convert, KEY_IN_PRODUCER) || attr_get(convert, KEY_CAUSAL))
+	if (!converter_is_reorder(convert))
 		return false;
 	struct walk from = walk_normal(arena, itensor_walk(arena, convert->operand[0]->type));
 	replay_buffer->walk = walk_normal(arena, itensor_walk(arena, convert->result[0]->type));

@@ -18,6 +18,7 @@
  * there are: the next layer takes in the slot's last turn what was made in its first.
  *     q0 | q1 | a0 q2 | b0 a1 q3 | c0 b1 a2 Q0 | c1 b2 a3 Q1 | c2 b3 A0 Q2 | c3 B0 A1 Q3 | C0 …
  * What a group waits for then was always begun before it, so an order that ends remains one. */
+#include "ir/converter.h"
 #include "ir/launch_tokens.h"
 #include "itensor/box.h"
 #include "engine/engine.h"
@@ -78,9 +79,8 @@ static bool converter_keeps_tiles(
 	struct box box = box_between(arena, attr_get(op, KEY_TENSOR)->type, op->operand[0]->type,
 	        result->type, BOX_LEAST);
 	int64_t trips = 1;
-	if (box.why || !box.shared || box.shared != attr_integer_or(op, KEY_SHARED_LOOPS, 0) ||
-	        attr_get(op, KEY_LINE_BUFFER) || attr_get(op, KEY_IN_PRODUCER) ||
-	        attr_get(op, KEY_SPILLED))
+	if (box.why || !box.shared || box.shared != converter_shared_loops(op) ||
+	        (op->code == OP_CONVERT && !converter_is_reorder(op)))
 		return false;
 	for (int l = 0; l < box.shared && !walks_tiles(s->tiles, trips); l++) {
 		if (!may_walk(s, l, box.fill.run_time[l]))
@@ -116,7 +116,7 @@ static bool padding_keeps_tiles(const struct tile_search *s, const struct value 
 /* What comes back from external memory comes when all tiles are there (lower_spill.c). */
 static bool is_causal_buffer(const struct op *op)
 {
-	return op->code == OP_CONVERT && attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED);
+	return converter_form(op) == CONVERTER_CAUSAL;
 }
 
 /* All tiles come in every tile's turn, but those that are hidden from it need not be there

@@ -1,5 +1,6 @@
 /* Stream level: a stream is the literal sequence of its words, so a type that does not say what
  * its op sends or takes shows as a wrong number or count. */
+#include "ir/converter.h"
 #include "evaluate/eval_level.h"
 #include <string.h>
 
@@ -208,7 +209,7 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 	const struct tensor *tensor =
 	        receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
 	const struct attr *causal_tiles =
-	        attr_get(op, KEY_SPILLED) ? NULL : attr_get(op, KEY_CAUSAL);
+	        converter_form(op) == CONVERTER_CAUSAL ? attr_get(op, KEY_CAUSAL) : NULL;
 	return tensor &&
 	        (causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor));
 }

@@ -2,6 +2,7 @@
  * load and store a memory port. Needs: streams with one reader each.  Guarantees: docs/ir.md,
  * hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
  * (the argument stands at stream_fifo).  Exact. */
+#include "ir/converter.h"
 #include "lowering/lowering_passes.h"
 #include "platform/platform.h"
 #include "converter/drain_order.h"
@@ -13,6 +14,19 @@ static bool from_outside(const struct op *op)
 	return (from->def ? from->def->parent : from->block) != op->parent;
 }
 
+static bool lower_converter(struct design *design, const struct op *op)
+{
+	switch (converter_form(op)) {
+	case CONVERTER_SPILLED: return lower_spill(design, op, from_outside(op));
+	case CONVERTER_LINE_BUFFER: return lower_line_buffer(design, op);
+	case CONVERTER_IN_PRODUCER: return check_drain_order(design, op);
+	default:
+		/* The consumer fills the buffer itself where it can: then no process stands here. */
+		return is_in_consumer(design->module->arena, op) ||
+		        lower_convert(design, op, from_outside(op));
+	}
+}
+
 static bool lower_block(struct design *design, const struct block *block)
 {
 	bool good = true;
@@ -21,14 +35,8 @@ static bool lower_block(struct design *design, const struct block *block)
 		lower_last_chunk_gate(design, op);
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
-		else if (op->code == OP_CONVERT && attr_get(op, KEY_SPILLED))
-			good = lower_spill(design, op, from_outside(op));
-		else if (op->code == OP_CONVERT && attr_get(op, KEY_LINE_BUFFER))
-			good = lower_line_buffer(design, op);
-		else if (op->code == OP_CONVERT && attr_get(op, KEY_IN_PRODUCER))
-			good = check_drain_order(design, op);
-		else if (op->code == OP_CONVERT && !is_in_consumer(design->module->arena, op))
-			good = lower_convert(design, op, from_outside(op));
+		else if (op->code == OP_CONVERT)
+			good = lower_converter(design, op);
 		else if (op->code == OP_BUFFER)
 			good = lower_buffer(design, op);
 		else if (op->code == OP_PAD_TOKENS)

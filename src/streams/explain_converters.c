@@ -1,3 +1,4 @@
+#include "ir/converter.h"
 #include "streams/explain_converters.h"
 #include "itensor/itensor.h"
 #include "streams/stream_builder.h"
@@ -143,7 +144,8 @@ static void add_explanation(struct op *op, void *context)
 		{ key_name(KEY_FROM), attr_string(module, op->operand[0]->type->text) },
 		{ key_name(KEY_TO), attr_string(module, op->result[0]->type->text) },
 		{ key_name(KEY_BYTES), attr_integer(module, converter_bytes(op)) },
-		{ key_name(KEY_SPILLED), attr_bool(module, attr_get(op, KEY_SPILLED) != NULL) },
+		{ key_name(KEY_SPILLED),
+		        attr_bool(module, converter_form(op) == CONVERTER_SPILLED) },
 		{ key_name(KEY_AVOIDED_BY),
 		        attr_string(module, remedy(module->arena, op, writer)) },
 	};

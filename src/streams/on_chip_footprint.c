@@ -1,3 +1,4 @@
+#include "ir/converter.h"
 #include "streams/on_chip_footprint.h"
 #include "itensor/box.h"
 #include "predict/resource.h"
@@ -35,7 +36,8 @@ static void add_op(struct op *op, void *context)
 	struct on_chip_bytes *on_chip_bytes = context;
 	if (op->code == OP_CONVERT) {
 		VEC_PUSH(on_chip_bytes->arena, &on_chip_bytes->converter, op);
-		on_chip_bytes->converters += attr_get(op, KEY_SPILLED) ? 0 : converter_bytes(op);
+		on_chip_bytes->converters +=
+		        converter_form(op) == CONVERTER_SPILLED ? 0 : converter_bytes(op);
 	}
 	if (op->code == OP_BUFFER && !is_drained_by_writer(on_chip_bytes->arena, op) &&
 	        !layer_carry_in_producer(on_chip_bytes->arena, op))
@@ -59,7 +61,7 @@ int64_t on_chip_budget(const struct pass_context *context)
  * it: only whole tensors are cut. */
 static bool can_be_spilled(const struct op *convert)
 {
-	return !attr_get(convert, KEY_SPILLED) && !attr_integer_or(convert, KEY_SHARED_LOOPS, 0) &&
+	return converter_form(convert) != CONVERTER_SPILLED && !converter_shared_loops(convert) &&
 	        converter_bytes(convert);
 }
 
@@ -85,9 +87,9 @@ struct on_chip_bytes on_chip_bytes_of_block(struct arena *arena, struct block *b
 static bool fits_a_die(
         struct arena *arena, const struct platform *platform, const struct op *convert)
 {
-	struct box box = box_between(arena, attr_get(convert, KEY_TENSOR)->type,
-	        convert->operand[0]->type, convert->result[0]->type,
-	        (int)attr_integer_or(convert, KEY_SHARED_LOOPS, 0));
+	struct box box =
+	        box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type,
+	                convert->result[0]->type, converter_shared_loops(convert));
 	int64_t word = box.why ? 1 : box_word(&box);
 	int64_t bits = word * type_bits(type_scalar(convert->result[0]->type));
 	int64_t words = box.why
@@ -95,7 +97,7 @@ static bool fits_a_die(
 	        : attr_integer_or(convert, KEY_HALVES, box.halves) * box.elements / word;
 	struct resources needed = storage_cost(
 	        storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
-	bool fits = box.why || attr_get(convert, KEY_LINE_BUFFER);
+	bool fits = box.why || converter_form(convert) == CONVERTER_LINE_BUFFER;
 	for (int d = 0; d < platform->dies && !fits; d++) {
 		struct resources room = platform_uncrowded(platform, d);
 		fits = needed.bram18 <= room.bram18 && needed.uram <= room.uram;
@@ -115,7 +117,7 @@ struct op *unplaceable_converter(
 	for (size_t i = 0; i < on_chip_bytes->converter.count; i++) {
 		struct op *op = on_chip_bytes->converter.data[i];
 		bool whole = can_be_spilled(op) ||
-		        (!attr_get(op, KEY_SPILLED) && converter_bytes(op) &&
+		        (converter_form(op) != CONVERTER_SPILLED && converter_bytes(op) &&
 		                !whole_box(on_chip_bytes->arena, op).why);
 		if (whole && !fits_a_die(on_chip_bytes->arena, platform, op))
 			return op;
@@ -126,7 +128,7 @@ struct op *unplaceable_converter(
 void spill_converter(struct module *module, struct on_chip_bytes *on_chip_bytes, struct op *convert)
 {
 	on_chip_bytes->converters -= converter_bytes(convert);
-	if (attr_integer_or(convert, KEY_SHARED_LOOPS, 0)) {
+	if (converter_shared_loops(convert)) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
 		        attr_integer(module, whole_box(module->arena, convert).elements));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));

@@ -4,6 +4,7 @@
  * several times, is filled nearly as slowly as it is read: it needs two halves.  Where the
  * kernel works behind the converter instead, as often as its reader takes each number, the words
  * go straight into the block, so fast that one half is enough, and there is no FIFO. */
+#include "ir/converter.h"
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
 #include "streams/explain_converters.h"
@@ -39,8 +40,8 @@ static bool has_single_reader(const struct value *value)
 static bool passes_on(const struct op *op, bool converted)
 {
 	return op->code == OP_CAST ||
-	        (converted && op->code == OP_CONVERT && !attr_get(op, KEY_IN_PRODUCER) &&
-	                !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED));
+	        (converted &&
+	                (converter_is_reorder(op) || converter_form(op) == CONVERTER_LINE_BUFFER));
 }
 
 /* What casts, and converters where they may go, make of it in this block. */
@@ -148,7 +149,7 @@ static bool match_move(struct buffer_move *t)
 {
 	const struct op *convert = t->convert;
 	struct op *op = t->op = convert->operand[0]->def;
-	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) ||
+	if (!converter_shared_loops(convert) || converter_form(convert) == CONVERTER_SPILLED ||
 	        !op || op->parent != convert->parent || !is_plain(op) ||
 	        !has_single_reader(op->result[0]))
 		return false;

@@ -2,6 +2,7 @@
  * needed where all that the kernel takes can come several times as well: from a buffer that has
  * it until later anyway, or, a vector of weights, from memory.  So the norm in front of a
  * feed-forward layer is computed again for every block of its outputs. */
+#include "ir/converter.h"
 #include "streams/recompute_kernels.h"
 #include "streams/recompute_reordered.h"
 #include "streams/share_buffers.h"
@@ -140,8 +141,8 @@ static bool match_trial(struct module *module, struct op *convert, struct recomp
 	const struct type *to = convert->result[0]->type;
 	int64_t bytes = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) *
 	        ((type_bits(type_scalar(to)) + 7) / 8);
-	if (bytes < LEAST_BYTES || attr_integer_or(convert, KEY_SHARED_LOOPS, 0) ||
-	        attr_get(convert, KEY_LINE_BUFFER) ||
+	if (bytes < LEAST_BYTES || converter_shared_loops(convert) ||
+	        converter_form(convert) == CONVERTER_LINE_BUFFER ||
 	        type_without_replay(module, to) != op->result[0]->type)
 		return false;
 	r->times = to->itensor->trip[0];

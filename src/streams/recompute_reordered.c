@@ -3,6 +3,7 @@
  * take it, what it takes comes in that order from the array that has it until later anyway
  * (share_buffer.c).  The other operands are vectors: of those a converter keeps a copy each.
  * Tried, and kept where the array then serves the kernel; else everything is as it was. */
+#include "ir/converter.h"
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
 #include "streams/recompute_reordered.h"
@@ -34,9 +35,7 @@ struct reorder_trial {
 
 static bool is_reorder_buffer(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
-	        !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) &&
-	        !attr_get(op, KEY_SPILLED);
+	return converter_holds_tensor(op);
 }
 
 static int64_t tensor_bytes_of(const struct value *stream)

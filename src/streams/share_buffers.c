@@ -6,6 +6,7 @@
  * and serving B later costs no cycle.  Worth it where two readers or more come late: one alone
  * needs a FIFO as large as the buffer.  Where the writer holds the tensor anyway, it serves the
  * readers itself (accumulator_drain.c), and one late reader is enough. */
+#include "ir/converter.h"
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
 #include "streams/recompute_kernels.h"
@@ -73,8 +74,8 @@ static bool waits_for_all(const struct op *op, int operand)
 {
 	if (op->code == OP_KERNEL)
 		return kernel_waits_for_all(op->kernel, operand);
-	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
-	        !attr_get(op, KEY_CAUSAL);
+	return op->code == OP_CONVERT && !converter_shared_loops(op) &&
+	        converter_form(op) != CONVERTER_CAUSAL;
 }
 
 /* Does the first word of the stream need something that has waited for all words of reader A? */
@@ -214,9 +215,7 @@ static bool is_one_block(const struct value *value, const struct stream_readers 
 /* A converter that holds all, for readers in the same block. */
 static bool is_reorder_buffer(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) &&
-	        !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) &&
-	        op->operand[0]->type->kind == TYPE_ITENSOR;
+	return converter_holds_tensor(op) && op->operand[0]->type->kind == TYPE_ITENSOR;
 }
 
 /* Readers, those of casts in their place; those of converters as well.  Returns how many of
@@ -329,7 +328,7 @@ static bool plan_ordered_buffer(
 static struct op *accumulator_holder(const struct value *value)
 {
 	struct op *def = value->def;
-	if (def && def->code == OP_CONVERT && attr_get(def, KEY_IN_PRODUCER))
+	if (def && converter_form(def) == CONVERTER_IN_PRODUCER)
 		def = def->operand[0]->def;
 	return def && kernel_holds_result(def) ? def : NULL;
 }
