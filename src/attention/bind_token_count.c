@@ -1,28 +1,33 @@
-/* Rows of a launch that are not there.  An argument with `stream.token_count` names the input
- * that says how many of its rows, along `stream.axis`, count; with a unit every loop over them
- * is bound by that number, from the argument on and back to what only such loops read, so that
- * one token costs one token's work. What a bound loop is not alone with, the rows in front of a
- * cache's, is filled up with rows of zeros; masks hide those from the rows that count. Rows go
- * in tiles as the unit takes them (ir/launch_tokens.h): each bound loop becomes two.
- * Needs: fused kernels, contractions in a unit.  Guarantees: a loop over rows is bound wherever
- * its tensor is.  Exact for all that results keep. */
+/* Bounds all loops over the tokens of a launch by their number at run time.
+ * An argument with `stream.token_count` names the input that says how many of its rows, along
+ * `stream.axis`, are valid tokens.
+ * Before: for token in 0 .. most
+ * After:  for tile in 0 .. ceil(n / tile); for token in 0 .. min(n, tile)
+ * Forwards from the argument every loop over tokens is bound; backwards, so is what only bound
+ * loops read.  Where a tensor is read as a whole, as a KV cache's new rows, it is padded with rows
+ * of zeros (OP_PAD_TOKENS), which masks hide.
+ * Needs: fused kernels; contractions in the engine.
+ * Guarantees: a loop over tokens is bound wherever its tensor has valid rows only.
+ * Exact for all rows that results keep.
+ * Ends: each operation is visited once in each direction. */
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "ir/kernel_edit.h"
 #include "attention/attention_passes.h"
 
-/* points of a kernel that is made twice, once for rows that are there */
+/* Points of a kernel that may be duplicated, once for valid rows only. */
 #define COPIED_MOST 65536
 
 struct binder {
 	struct module *module;
 	struct op *main;
 	const char *symbol;
-	int64_t most; /* rows */
+	int64_t most; /* tokens of the compiled extent */
 	bool failed;
 };
 
-/* At value->data: elements between two rows; NULL: all of it is there. */
+/* Elements between two rows of a value whose rows beyond the count are invalid; 0: all are valid.
+ * It is the `data` of the value. */
 static int64_t pitch_of(const struct value *value)
 {
 	return value->data ? *(const int64_t *)value->data : 0;
@@ -50,7 +55,7 @@ static void report_unbindable(struct binder *b, const struct op *op, const char 
 
 /* ---- loops */
 
-/* The loop that walks all rows; -1: none does. */
+/* The loop that walks all rows of the operand, or of the result (operand -1); -1: none. */
 static int row_loop(const struct binder *b, const struct op *op, int operand, int64_t pitch)
 {
 	const struct access *access =
@@ -62,6 +67,7 @@ static int row_loop(const struct binder *b, const struct op *op, int operand, in
 	return -1;
 }
 
+/* Is the loop bound by the token count? */
 static bool is_bound(const struct binder *b, const struct loop *loop)
 {
 	return loop->run_time && text_same(loop->run_time->symbol, b->symbol);
@@ -75,7 +81,7 @@ static int bound_loop(const struct binder *b, const struct op *op)
 	return -1;
 }
 
-static void bind(struct binder *b, struct op *op, int loop)
+static void bind_kernel_loop(struct binder *b, struct op *op, int loop)
 {
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){ .symbol = b->symbol, .tile = 1, .most = b->most };
@@ -88,9 +94,9 @@ static void bind(struct binder *b, struct op *op, int loop)
 		set_pitch(b, op->result[0], op->kernel->result.stride[loop]);
 }
 
-/* ---- forwards: what is read is not there */
+/* ---- forwards: readers of values with invalid rows */
 
-/* The value with zeros for the rows that are not there; made once. */
+/* The value with zeros in the invalid rows; all readers share it. */
 static struct value *padded(struct binder *b, const struct op *reader, struct value *value)
 {
 	int axis = token_axis(value->type, pitch_of(value), b->most);
@@ -101,15 +107,15 @@ static struct value *padded(struct binder *b, const struct op *reader, struct va
 	}
 	if (first->code == OP_PAD_TOKENS && first->operand[0] == value)
 		return first->result[0];
-	struct op *fill =
+	struct op *pad =
 	        op_new(b->module, OP_PAD_TOKENS, reader->location, 1, &value, 1, &value->type);
-	attr_set(b->module, fill, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
-	attr_set(b->module, fill, KEY_AXIS, attr_integer(b->module, axis));
-	op_insert_before(first, fill);
-	return fill->result[0];
+	attr_set(b->module, pad, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
+	attr_set(b->module, pad, KEY_AXIS, attr_integer(b->module, axis));
+	op_insert_before(first, pad);
+	return pad->result[0];
 }
 
-/* Does the access reach rows beyond the first? */
+/* Does the access read rows other than the first? */
 static bool reaches_rows(const struct binder *b, const struct op *op, int operand, int64_t pitch)
 {
 	const struct access *access = &op->kernel->operand[operand];
@@ -131,11 +137,11 @@ static void bind_kernel(struct binder *b, struct op *op)
 		int loop = row_loop(b, op, j, pitch);
 		int bound = bound_loop(b, op);
 		if (loop >= 0 && (bound < 0 || bound == loop))
-			bind(b, op, loop);
+			bind_kernel_loop(b, op, loop);
 		else if (loop >= 0 || reaches_rows(b, op, j, pitch))
 			op->operand[j] = padded(b, op, op->operand[j]);
 	}
-	int loop = bound_loop(b, op); /* later cuts may have moved it */
+	int loop = bound_loop(b, op); /* a cut for another operand may have moved it */
 	if (loop >= 0 && !op->kernel->loop[loop].reduction)
 		set_pitch(b, op->result[0], op->kernel->result.stride[loop]);
 }
@@ -158,18 +164,20 @@ static void bind_contraction(struct binder *b, struct op *op)
 	set_pitch(b, op->result[0], contract.outputs);
 }
 
-/* The row that a result of main is, in a stack of layers too. */
+/* The value of one layer that a result of main is; the result itself where there is no loop over
+ * layers. */
 static struct value *row_of(struct value *value)
 {
 	if (!value->def || value->def->code != OP_LAYER_EXTRACT)
 		return value;
 	const struct value *stack = value->def->operand[0];
-	const struct op *last = stack->def && stack->def->code == OP_FOR
-	        ? stack->def->region[0]->last->operand[stack->index]->def
-	        : NULL;
+	if (!stack->def || stack->def->code != OP_FOR)
+		return value;
+	const struct op *last = stack->def->region[0]->last->operand[stack->index]->def;
 	return last && last->code == OP_INSERT_LAYER ? last->operand[0] : value;
 }
 
+/* Sets stream.dims of a result of main: dim `axis` has as many rows as there are tokens. */
 static void set_result_dims(struct binder *b, int result, const struct type *type, int axis)
 {
 	const struct attr *old = attr_get(b->main, KEY_RES_ATTRS);
@@ -202,7 +210,8 @@ static void bind_results(struct binder *b, struct op *last)
 
 static void bind_block(struct binder *b, struct block *block);
 
-static void bind_loop(struct binder *b, struct op *op)
+/* A loop over layers. */
+static void bind_layers(struct binder *b, struct op *op)
 {
 	struct block *body = op->region[0];
 	for (int i = 0; i < op->results; i++)
@@ -225,7 +234,7 @@ static void bind_block(struct binder *b, struct block *block)
 		else if (op->code == OP_CONTRACT)
 			bind_contraction(b, op);
 		else if (op->code == OP_FOR)
-			bind_loop(b, op);
+			bind_layers(b, op);
 		else if (op->code == OP_LAYER_SELECT)
 			op->result[0]->data = op->operand[1]->data;
 		else if (op->code == OP_RETURN)
@@ -233,8 +242,9 @@ static void bind_block(struct binder *b, struct block *block)
 	}
 }
 
-/* ---- backwards: what only bound loops read need not be made */
+/* ---- backwards: producers of what only bound loops read */
 
+/* A use of a value, as an operand of op. */
 struct use {
 	struct op *op;
 	int operand;
@@ -254,18 +264,21 @@ static void note_use(struct op *op, void *context)
 			VEC_PUSH(uses->arena, &uses->list, ((struct use){ op, j }));
 }
 
-/* Elements between the rows that a bound loop reads, of a pick those that are read of what it
- * picks; 0: it reads all, or the same for every row. */
+/* Elements between the rows that a bound loop reads by this use; 0: it reads all, or the same for
+ * every row.  A layer select reads what is read of its result. */
 static int64_t rows_read(const struct binder *b, const struct use *use)
 {
 	if (use->op->code == OP_LAYER_SELECT)
 		return pitch_of(use->op->result[0]);
 	int loop = use->op->code == OP_KERNEL ? bound_loop(b, use->op) : -1;
-	const struct access *access = loop < 0 ? NULL : &use->op->kernel->operand[use->operand];
-	return access && !access_guard(access, loop) ? access->stride[loop] : 0;
+	if (loop < 0)
+		return 0;
+	const struct access *access = &use->op->kernel->operand[use->operand];
+	return access_guard(access, loop) ? 0 : access->stride[loop];
 }
 
-static struct op *copy_of(struct binder *b, struct op *op)
+/* A copy of the kernel for valid rows only. */
+static struct op *copy_kernel(struct binder *b, struct op *op)
 {
 	struct kernel *kernel = kernel_clone(b->module, op->kernel, op->operands);
 	kernel->name = text_format(b->module->arena, "%s_valid", kernel->name);
@@ -284,8 +297,9 @@ static int64_t points_of(const struct kernel *kernel)
 	return points;
 }
 
-/* Binds what makes the rows; where others want all of them, a copy of it. */
-static void bind_maker(struct binder *b, struct op *op)
+/* Binds the kernel that produces rows which bound loops read; where other loops read all rows, a
+ * copy of it for the bound ones. */
+static void bind_producer(struct binder *b, struct op *op)
 {
 	struct uses uses = { .value = op->result[0], .arena = b->module->arena };
 	ir_walk(b->main->region[0], note_use, &uses);
@@ -303,22 +317,23 @@ static void bind_maker(struct binder *b, struct op *op)
 		        b, op, "are read by some kernels, while others read the padding too");
 		return;
 	}
-	struct op *maker = bound < uses.list.count ? copy_of(b, op) : op;
+	struct op *producer = bound < uses.list.count ? copy_kernel(b, op) : op;
 	for (size_t i = 0; i < uses.list.count; i++)
 		if (rows_read(b, &uses.list.data[i]) == pitch)
-			uses.list.data[i].op->operand[uses.list.data[i].operand] = maker->result[0];
-	kernel_cut_loops(b->module, maker, -1, pitch, b->most);
-	int loop = row_loop(b, maker, -1, pitch);
+			uses.list.data[i].op->operand[uses.list.data[i].operand] =
+			        producer->result[0];
+	kernel_cut_loops(b->module, producer, -1, pitch, b->most);
+	int loop = row_loop(b, producer, -1, pitch);
 	if (loop < 0)
-		report_unbindable(b, maker, "are not traversed completely by their producer");
+		report_unbindable(b, producer, "are not traversed completely by their producer");
 	else
-		bind(b, maker, loop);
-	if (maker != op)
-		bind_maker(b, op); /* other loops may be bound as well */
+		bind_kernel_loop(b, producer, loop);
+	if (producer != op)
+		bind_producer(b, op); /* other loops may be bound as well */
 }
 
-/* Elements between the rows that all who use the value read; 0: some read all. */
-static int64_t rows_wanted(const struct binder *b, const struct value *value)
+/* Elements between the rows if all uses of the value read valid ones only; 0: some read all. */
+static int64_t rows_read_by_all(const struct binder *b, const struct value *value)
 {
 	struct uses uses = { .value = value, .arena = b->module->arena };
 	ir_walk(b->main->region[0], note_use, &uses);
@@ -328,50 +343,52 @@ static int64_t rows_wanted(const struct binder *b, const struct value *value)
 	return pitch;
 }
 
-static bool can_bind(const struct binder *b, const struct op *maker, int64_t pitch)
+static bool can_bind(const struct binder *b, const struct op *producer, int64_t pitch)
 {
-	return maker && maker->code == OP_KERNEL && row_loop(b, maker, -1, pitch) >= 0 &&
-	        rows_wanted(b, maker->result[0]) == pitch;
+	return producer && producer->code == OP_KERNEL && row_loop(b, producer, -1, pitch) >= 0 &&
+	        rows_read_by_all(b, producer->result[0]) == pitch;
 }
 
-/* Where the pick is all that reads what it picks from, none of that need be made whole. */
-static void bind_pick(struct binder *b, struct op *pick)
+/* If bound loops alone read the selected tensor, and the select alone the tensors of the layers,
+ * these need valid rows only. */
+static void bind_layer_select(struct binder *b, struct op *layer_select)
 {
-	if (pitch_of(pick->result[0]))
+	if (pitch_of(layer_select->result[0]))
 		return;
-	int64_t pitch = rows_wanted(b, pick->result[0]);
-	set_pitch(b, pick->result[0], pitch); /* so much is read of what it picks from */
-	for (int j = 1; j < pick->operands && pitch; j++)
-		if (!can_bind(b, pick->operand[j]->def, pitch))
+	int64_t pitch = rows_read_by_all(b, layer_select->result[0]);
+	set_pitch(b, layer_select->result[0], pitch); /* rows_read() of its operands uses it */
+	for (int j = 1; j < layer_select->operands && pitch; j++)
+		if (!can_bind(b, layer_select->operand[j]->def, pitch))
 			pitch = 0;
-	set_pitch(b, pick->result[0], pitch);
+	set_pitch(b, layer_select->result[0], pitch);
 }
 
-static void bind_back(struct binder *b, struct block *block)
+static void bind_producers(struct binder *b, struct block *block)
 {
 	for (struct op *op = block->last; op && !b->failed; op = op->previous) {
 		if (op->code == OP_FOR)
-			bind_back(b, op->region[0]);
+			bind_producers(b, op->region[0]);
 		if (op->code == OP_LAYER_SELECT)
-			bind_pick(b, op);
+			bind_layer_select(b, op);
 		if (op->code == OP_KERNEL)
-			bind_maker(b, op);
+			bind_producer(b, op);
 	}
 }
 
 /* ---- tiles */
 
+/* Splits a bound loop into one over tiles and one over the tokens of a tile. */
 static void tile_loop(struct binder *b, struct op *op, int loop)
 {
-	struct launch_tokens rows = launch_tokens_of(b->module->arena, b->symbol, b->most);
+	struct launch_tokens tokens = launch_tokens_of(b->module->arena, b->symbol, b->most);
 	op->kernel->loop[loop].run_time = NULL;
-	if (rows.tiles && rows.each && !kernel_split_loop(b->module, op, loop, rows.tile)) {
+	if (tokens.tiles && tokens.each && !kernel_split_loop(b->module, op, loop, tokens.tile)) {
 		report_unbindable(b, op, "share a loop with a concat");
 		return;
 	}
-	op->kernel->loop[loop].run_time = rows.tiles ? rows.tiles : rows.each;
-	if (rows.tiles && rows.each)
-		op->kernel->loop[loop + 1].run_time = rows.each;
+	op->kernel->loop[loop].run_time = tokens.tiles ? tokens.tiles : tokens.each;
+	if (tokens.tiles && tokens.each)
+		op->kernel->loop[loop + 1].run_time = tokens.each;
 }
 
 static void tile_block(struct binder *b, struct block *block)
@@ -385,6 +402,7 @@ static void tile_block(struct binder *b, struct block *block)
 	}
 }
 
+/* Notes that an argument has only as many valid rows as there are tokens. */
 static void bind_argument(struct binder *b, int number)
 {
 	const struct attr *rows = function_argument_attr(b->main, number, KEY_STREAM_TOKEN_COUNT);
@@ -413,7 +431,7 @@ bool bind_token_count(struct pass_context *context, struct module *module)
 	if (!b.symbol)
 		return true;
 	bind_block(&b, body);
-	bind_back(&b, body);
+	bind_producers(&b, body);
 	tile_block(&b, body);
 	ir_clear_data(body);
 	return !b.failed;

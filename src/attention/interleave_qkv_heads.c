@@ -1,26 +1,31 @@
-/* Queries, keys and values that one product makes come in the order in which attention wants
- * them.  Where attention is cut into parts (partition_kv_heads.c), each part walks its own
- * heads, and all begin when the first head of each is there; in the order of the weight's rows
- * that of the last part comes late, and keys behind all queries.  So the product's rows are put
- * in another order:
- *     slices (queries, keys, values) × parts × heads of a part   →   chunks of heads × slices × heads of a chunk × parts
- * and what is made of them number by number or head by head, up to what the parts read, works in
- * that order as well. Needs: fused kernels, contractions in a unit, states in parts.
- * Guarantees: nothing but that order.  Exact. */
+/* Interleaves the heads of a packed query/key/value product for partitioned attention.
+ * Before: rows of the weight [query, key, value][partition][head]
+ * After:  rows of the weight [chunk of heads][query, key, value][head][partition]
+ * Each partition (partition_kv_heads.c) walks its own heads, and all of them start when the first
+ * head of each is computed.  In the weight's order the first head of the last partition is late, and
+ * keys follow all queries.  Kernels from the product to the partitions, elementwise or head by head,
+ * work in the new order as well.
+ * Needs: fused kernels, contractions in the engine, partitioned KV caches.
+ * Guarantees: nothing but the order of these rows and loops changes.
+ * Exact.
+ * Ends: each product is reordered at most once. */
 #include "ir/contract.h"
 #include "image/quantized.h"
 #include "ir/kernel_edit.h"
 #include "attention/attention_passes.h"
 
-/* of heads: with more the last keys come later, which short contexts wait for */
+/* Chunks of the heads.  With more, the last keys are computed later: short contexts would wait. */
 #define CHUNKS 2
 
-/* at value->data: how heads lie in a value that has them in the new order */
-struct layout {
-	int64_t inner, projections; /* numbers of a head; runs of all heads */
+/* How heads lie in a value [projections][heads][inner] that gets the new order; it is the `data` of
+ * the value. */
+struct head_layout {
+	int64_t inner;       /* numbers of a head */
+	int64_t projections; /* queries, keys, values, or fewer of them */
 };
 
-struct use {
+/* A kernel that works in the new order, and the operand by which it was found. */
+struct head_reader {
 	struct op *op;
 	int operand;
 };
@@ -28,10 +33,11 @@ struct use {
 struct interleaver {
 	struct module *module;
 	struct op *main;
-	int64_t inner, projections;   /* numbers of a head of the product; queries, keys, values */
-	int64_t parts, heads, chunks; /* heads: of a part */
-	VEC(struct value *) values;   /* in the order in which they were found */
-	VEC(struct use) kernels; /* that take such values, by the first operand that was found */
+	int64_t inner, projections; /* of the product */
+	int64_t parts;              /* partitions */
+	int64_t heads, chunks;      /* of a partition */
+	VEC(struct value *) values; /* that get the new order, the product's result first */
+	VEC(struct head_reader) kernels;
 };
 
 static bool is_part(const struct op *op)
@@ -44,7 +50,7 @@ static int64_t heads_of(const struct interleaver *w)
 	return w->parts * w->heads;
 }
 
-/* The only loop that walks all heads of each of some slices: `stride` numbers a step; -1: none. */
+/* The only loop that walks all heads, `inner` numbers each, of one or more projections; -1: none. */
 static int loop_over(const struct interleaver *w, const struct kernel *kernel,
         const struct access *access, int64_t inner)
 {
@@ -58,7 +64,8 @@ static int loop_over(const struct interleaver *w, const struct kernel *kernel,
 	return found < kernel->loops ? found : -1;
 }
 
-/* The product that a value's heads come from; its own heads are `inner` numbers each. */
+/* The contraction from which the value is computed head by head; NULL: there is none.  *inner:
+ * numbers of a head of the value, then of the contraction. */
 static struct op *product_of(const struct interleaver *w, const struct value *value, int64_t *inner)
 {
 	struct op *op = value->def;
@@ -80,41 +87,44 @@ static struct op *product_of(const struct interleaver *w, const struct value *va
 	return NULL;
 }
 
-/* ---- what is put in order */
+/* ---- kernels that get the new order */
 
+/* Do the loops other than this one stay within a step of it, and within a head? */
 static bool stays_within(
         const struct kernel *kernel, const struct access *access, int loop, int64_t inner)
 {
 	int64_t rest = 0;
 	int64_t own = access->stride[loop];
 	for (int l = 0; l < kernel->loops; l++)
-		rest += l == loop ? 0 : access->stride[l] * (kernel->loop[l].extent - 1);
+		if (l != loop)
+			rest += access->stride[l] * (kernel->loop[l].extent - 1);
 	return access_is_plain(access) && rest >= 0 && rest < (own < inner ? own : inner);
 }
 
 static void add_value(
         struct interleaver *w, struct value *value, int64_t inner, int64_t projections)
 {
-	struct layout *layout = ARENA_NEW(w->module->arena, struct layout);
-	*layout = (struct layout){ inner, projections };
+	struct head_layout *layout = ARENA_NEW(w->module->arena, struct head_layout);
+	*layout = (struct head_layout){ inner, projections };
 	value->data = layout;
 	VEC_PUSH(w->module->arena, &w->values, value);
 }
 
-/* A kernel of all heads can work in the new order, and gives its result in it; false: it does
- * not walk them, or has a reason for its own order. */
-static bool follows(struct interleaver *w, struct op *op, int operand)
+/* Can the kernel work in the new order?  It is noted then, and so is its result.  false: it does
+ * not walk all heads by one free loop. */
+static bool can_reorder(struct interleaver *w, struct op *op, int operand)
 {
 	if (op->code != OP_KERNEL || is_part(op))
 		return false;
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
-	const struct layout *layout = op->operand[operand]->data;
+	const struct head_layout *layout = op->operand[operand]->data;
 	int64_t run = layout->inner * heads_of(w);
 	int loop = loop_over(w, kernel, access, layout->inner);
-	if (loop < 0 || !stays_within(kernel, access, loop, layout->inner) ||
-	        access->offset % run || kernel->loop[loop].reduction ||
-	        kernel->loop[loop].run_time || kernel_is_guarded(op, loop))
+	if (loop < 0 || !stays_within(kernel, access, loop, layout->inner))
+		return false;
+	if (access->offset % run || kernel->loop[loop].reduction || kernel->loop[loop].run_time ||
+	        kernel_is_guarded(op, loop))
 		return false;
 	int64_t projections = access->stride[loop] * kernel->loop[loop].extent / run;
 	int64_t inner = kernel->result.stride[loop] * (layout->inner / access->stride[loop]);
@@ -124,13 +134,14 @@ static bool follows(struct interleaver *w, struct op *op, int operand)
 		return false;
 	if (!op->result[0]->data) {
 		add_value(w, op->result[0], inner, projections);
-		VEC_PUSH(w->module->arena, &w->kernels, ((struct use){ op, operand }));
+		VEC_PUSH(w->module->arena, &w->kernels, ((struct head_reader){ op, operand }));
 	}
 	return true;
 }
 
-/* false: something asks for the product's own order. */
-static bool spread(struct interleaver *w, const struct op *product)
+/* Collects all values and kernels that get the new order.  false: a reader of the product needs the
+ * present one. */
+static bool reach_readers(struct interleaver *w, const struct op *product)
 {
 	int readers = 0;
 	add_value(w, product->result[0], w->inner, w->projections);
@@ -138,61 +149,69 @@ static bool spread(struct interleaver *w, const struct op *product)
 		for (struct op *op = product->parent->first; op; op = op->next)
 			for (int j = 0; j < op->operands; j++)
 				readers += op->operand[j] == w->values.data[i] &&
-				        follows(w, op, j) && !i;
+				        can_reorder(w, op, j) && !i;
 	return readers == product->result[0]->uses;
 }
 
 /* ---- the weights' rows */
 
-/* a loop of an image: elements of the image between two of its points */
-struct run {
-	int64_t at, trip, stride;
+/* A loop over the memory image of a weight. */
+struct image_loop {
+	int64_t at; /* elements of the image between two iterations */
+	int64_t trip;
+	int64_t stride; /* elements of the source between two iterations */
 };
 
-struct runs {
-	VEC(struct run) list;
+struct image_loops {
+	VEC(struct image_loop) list;
 };
 
-/* false: a loop does not come apart there. */
-static bool cut_runs(struct arena *arena, struct runs *runs, int64_t at)
+/* Loops of a segment as they are gathered. */
+struct segment_loops {
+	int64_t *trip, *stride;
+	int count;
+};
+
+/* Splits the loop that crosses `at` elements of the image.  false: it cannot be split there. */
+static bool split_image_loops(struct arena *arena, struct image_loops *loops, int64_t at)
 {
-	struct runs cut = { 0 };
-	for (size_t i = 0; i < runs->list.count; i++) {
-		struct run run = runs->list.data[i];
+	struct image_loops cut = { 0 };
+	for (size_t i = 0; i < loops->list.count; i++) {
+		struct image_loop run = loops->list.data[i];
 		if (run.at < at && at < run.at * run.trip) {
 			if (at % run.at || run.at * run.trip % at)
 				return false;
 			VEC_PUSH(arena, &cut.list,
-			        ((struct run){
+			        ((struct image_loop){
 			                at, run.at * run.trip / at, run.stride * (at / run.at) }));
 			run.trip = at / run.at;
 		}
 		VEC_PUSH(arena, &cut.list, run);
 	}
-	*runs = cut;
+	*loops = cut;
 	return true;
 }
 
-static int add_runs(const struct runs *runs, int64_t low, int64_t high, int64_t *trip,
-        int64_t *stride, int count)
+/* Appends the loops whose iterations are low ... high - 1 elements apart. */
+static void append_loops(
+        const struct image_loops *loops, int64_t low, int64_t high, struct segment_loops *to)
 {
-	for (size_t i = 0; i < runs->list.count; i++) {
-		const struct run *run = &runs->list.data[i];
+	for (size_t i = 0; i < loops->list.count; i++) {
+		const struct image_loop *run = &loops->list.data[i];
 		if (run->at < low || run->at >= high)
 			continue;
-		trip[count] = run->trip;
-		stride[count++] = run->stride;
+		to->trip[to->count] = run->trip;
+		to->stride[to->count++] = run->stride;
 	}
-	return count;
 }
 
-/* The same numbers in the order of the product's new rows; `size` of them are those of a row in
- * a group. */
+/* Reorders the rows of a packed weight; size: numbers of a row in a group.  false: its loops cannot
+ * be split at heads. */
 static bool reorder_rows(const struct interleaver *w, struct quantized *weight, int64_t size)
 {
 	struct arena *arena = w->module->arena;
 	struct segment *from = &weight->from;
-	struct runs runs = { 0 };
+	struct image_loops loops = { 0 };
 	const int64_t inner = size * w->inner;
 	const int64_t chunk = inner * (w->heads / w->chunks);
 	const int64_t part = inner * w->heads;
@@ -206,29 +225,31 @@ static bool reorder_rows(const struct interleaver *w, struct quantized *weight, 
 	int64_t at = segment_elements(from);
 	for (int i = 0; i < from->dims; i++) {
 		at /= from->trip[i];
-		VEC_PUSH(arena, &runs.list, ((struct run){ at, from->trip[i], from->stride[i] }));
+		VEC_PUSH(arena, &loops.list,
+		        ((struct image_loop){ at, from->trip[i], from->stride[i] }));
 	}
 	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
-		if (!cut_runs(arena, &runs, cuts[i]))
+		if (!split_image_loops(arena, &loops, cuts[i]))
 			return false;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, runs.list.count + 1);
-	int64_t *stride = ARENA_ARRAY(arena, int64_t, runs.list.count + 1);
-	from->dims = 0;
+	struct segment_loops to = { .trip = ARENA_ARRAY(arena, int64_t, loops.list.count + 1),
+		.stride = ARENA_ARRAY(arena, int64_t, loops.list.count + 1) };
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-		from->dims = add_runs(&runs, order[i].low, order[i].high, trip, stride, from->dims);
-	from->trip = trip;
-	from->stride = stride;
+		append_loops(&loops, order[i].low, order[i].high, &to);
+	from->dims = to.count;
+	from->trip = to.trip;
+	from->stride = to.stride;
 	return true;
 }
 
+/* The weight (side 0) or its scales (side 1) in a layer, an argument of main. */
 static struct value *argument_of(const struct op *product, int side, int layer)
 {
 	struct value *value = product->operand[2 + side];
-	return value->def && value->def->code == OP_LAYER_SELECT ? value->def->operand[1 + layer]
-	                                                         : value;
+	bool selected = value->def && value->def->code == OP_LAYER_SELECT;
+	return selected ? value->def->operand[1 + layer] : value;
 }
 
-/* Weights and scales of all layers.  do_it false: can it be done? */
+/* Reorders weights and scales of all layers (do_it), or only tells whether that is possible. */
 static bool reorder_weights(const struct interleaver *w, const struct op *product, bool do_it)
 {
 	struct contract contract;
@@ -238,14 +259,14 @@ static bool reorder_weights(const struct interleaver *w, const struct op *produc
 	int layers = pick && pick->code == OP_LAYER_SELECT ? pick->operands - 1 : 1;
 	for (int i = 0; i < 2 * layers; i++) {
 		const struct value *argument = argument_of(product, i % 2, i / 2);
-		const struct quantized *old = argument->def || argument->uses > 1
-		        ? NULL
-		        : quantized_read(w->module->arena,
-		                  function_argument_attr(
-		                          w->main, argument->index, KEY_STREAM_DERIVED_FROM));
-		struct quantized reordered = old ? *old : (struct quantized){ 0 };
-		if (!old || old->from.conditions || old->shared * old->block > 1 ||
-		        !reorder_rows(w, &reordered, contract.size))
+		if (argument->def || argument->uses > 1)
+			return false;
+		const struct quantized *old = quantized_read(w->module->arena,
+		        function_argument_attr(w->main, argument->index, KEY_STREAM_DERIVED_FROM));
+		if (!old || old->from.conditions || old->shared * old->block > 1)
+			return false;
+		struct quantized reordered = *old;
+		if (!reorder_rows(w, &reordered, contract.size))
 			return false;
 		if (do_it)
 			function_set_argument_attr(w->module, w->main, argument->index,
@@ -265,8 +286,8 @@ static int loop_of(
 	return -1;
 }
 
-/* What is taken of the product itself lies in the new order; loops over chunks, slices, heads,
- * parts, or -1. */
+/* Sets the access to the product's result in the new order; loop: those over chunks, projections,
+ * heads and partitions, or -1. */
 static void reorder_access(const struct interleaver *w, struct access *access, const int loop[4])
 {
 	int64_t head = w->parts * w->inner;
@@ -278,23 +299,26 @@ static void reorder_access(const struct interleaver *w, struct access *access, c
 			access->stride[loop[i]] = pitch[i];
 }
 
-/* The loops of a kernel in the new order. */
-static void reorder(struct interleaver *w, const struct use *use, const struct value *product)
+/* Brings the loops of a kernel into the new order. */
+static void reorder_kernel(
+        struct interleaver *w, const struct head_reader *use, const struct value *product)
 {
 	struct module *module = w->module;
 	struct op *op = use->op;
-	const struct layout *layout = op->operand[use->operand]->data;
-	const struct layout *result = op->result[0]->data;
-	bool chunks = w->chunks > 1, heads = w->heads > w->chunks;
+	const struct head_layout *layout = op->operand[use->operand]->data;
+	const struct head_layout *result = op->result[0]->data;
+	bool chunks = w->chunks > 1;
+	bool heads = w->heads > w->chunks;
 	kernel_cut_loops(module, op, use->operand, layout->inner, heads_of(w));
 	const struct access *access = &op->kernel->operand[use->operand];
 	int first = loop_of(op->kernel, access, layout->inner, heads_of(w));
 	int part = first + chunks + heads;
 	int chunk = chunks ? first : -1;
 	int head = heads ? first + chunks : -1;
-	int projection = result->projections > 1
-	        ? loop_of(op->kernel, access, layout->inner * heads_of(w), result->projections)
-	        : -1;
+	int projection = -1;
+	if (result->projections > 1)
+		projection = loop_of(
+		        op->kernel, access, layout->inner * heads_of(w), result->projections);
 	kernel_split_loop(module, op, first, w->heads);
 	if (chunks && heads)
 		kernel_split_loop(module, op, first + 1, w->heads / w->chunks);
@@ -310,10 +334,11 @@ static void reorder(struct interleaver *w, const struct use *use, const struct v
 			        (const int[4]){ chunk, projection, head, part });
 }
 
-/* ---- which products */
+/* ---- products to reorder */
 
-/* The heads of one part, as a kernel of it walks them. */
-static bool find_heads(struct interleaver *w, const struct op *op, int operand, int64_t *inner)
+/* Takes partitions and heads from the outermost loop of a partition's kernel over its operand.
+ * false: the operand is not such a tensor of heads. */
+static bool set_heads(struct interleaver *w, const struct op *op, int operand, int64_t *inner)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
@@ -332,11 +357,12 @@ static bool find_heads(struct interleaver *w, const struct op *op, int operand, 
 	return w->parts > 1 && elements == w->parts * *inner * w->heads;
 }
 
+/* Reorders the product from which a partition's operand is computed, if that is possible. */
 static void interleave(struct module *module, struct op *main, const struct op *op, int operand)
 {
 	struct interleaver w = { .module = module, .main = main };
 	struct contract contract;
-	if (!find_heads(&w, op, operand, &w.inner))
+	if (!set_heads(&w, op, operand, &w.inner))
 		return;
 	const struct op *product = product_of(&w, op->operand[operand], &w.inner);
 	if (!product || product->parent != op->parent || product->result[0]->data ||
@@ -345,11 +371,11 @@ static void interleave(struct module *module, struct op *main, const struct op *
 	w.projections = contract.outputs / (w.inner * heads_of(&w));
 	if (w.projections < 2 || w.inner < 2 ||
 	        contract.outputs != w.projections * w.inner * heads_of(&w) ||
-	        !spread(&w, product) || !reorder_weights(&w, product, false))
+	        !reach_readers(&w, product) || !reorder_weights(&w, product, false))
 		return;
 	reorder_weights(&w, product, true);
 	for (size_t i = 0; i < w.kernels.count; i++)
-		reorder(&w, &w.kernels.data[i], product->result[0]);
+		reorder_kernel(&w, &w.kernels.data[i], product->result[0]);
 }
 
 static void interleave_block(struct module *module, struct op *main, const struct block *block)

@@ -1,11 +1,13 @@
+/* Abstract evaluation of kernel bodies and tensor elements: integers are computed, of reals only
+ * zero, minus infinity and "may change" are told apart. */
 #include "attention/mask_analysis.h"
 #include "ir/kernel_edit.h"
 #include <string.h>
 
-static const struct abstract_value nothing = { KNOWN_NOTHING, 0, NULL },
-                                   changed = { KNOWN_VARIES, 0, NULL },
-                                   low = { KNOWN_MINUS_INFINITY, 0, NULL },
-                                   zero = { KNOWN_ZERO, 0, NULL };
+static const struct abstract_value nothing = { KNOWN_NOTHING, 0, NULL };
+static const struct abstract_value changed = { KNOWN_VARIES, 0, NULL };
+static const struct abstract_value low = { KNOWN_MINUS_INFINITY, 0, NULL };
+static const struct abstract_value zero = { KNOWN_ZERO, 0, NULL };
 
 static struct abstract_value integer_of(int64_t integer)
 {
@@ -39,26 +41,32 @@ static bool both(struct abstract_value a, struct abstract_value b, enum known kn
 	return a.known == known && b.known == known;
 }
 
+/* By the predicate of the comparison: eq, ne, slt, sle, sgt, sge. */
 static struct abstract_value compare(int64_t predicate, int64_t a, int64_t b)
 {
 	const bool holds[6] = { a == b, a != b, a<b, a <= b, a> b, a >= b };
 	return predicate < 6 ? integer_of(holds[predicate]) : nothing;
 }
 
+static struct abstract_value integer_from(const struct value *base, int64_t integer)
+{
+	return (struct abstract_value){ KNOWN_INTEGER, integer, base };
+}
+
+/* An operation on two integers, each relative to its base. */
 static struct abstract_value of_integers(
         const struct node *node, struct abstract_value a, struct abstract_value b)
 {
 	bool same = a.base == b.base;
 	switch (node->code) {
 	case OP_ADDI:
-		return a.base && b.base ? nothing
-		                        : (struct abstract_value){ KNOWN_INTEGER,
-			                          a.integer + b.integer, a.base ? a.base : b.base };
+		if (a.base && b.base)
+			return nothing;
+		return integer_from(a.base ? a.base : b.base, a.integer + b.integer);
 	case OP_SUBI:
-		return same ? integer_of(a.integer - b.integer)
-		        : b.base
-		        ? nothing
-		        : (struct abstract_value){ KNOWN_INTEGER, a.integer - b.integer, a.base };
+		if (same)
+			return integer_of(a.integer - b.integer);
+		return b.base ? nothing : integer_from(a.base, a.integer - b.integer);
 	case OP_MULI: return a.base || b.base ? nothing : integer_of(a.integer * b.integer);
 	case OP_CMPI: return same ? compare(node->integer, a.integer, b.integer) : nothing;
 	case OP_ANDI: return same && !a.base ? integer_of(a.integer & b.integer) : nothing;
@@ -67,11 +75,14 @@ static struct abstract_value of_integers(
 	}
 }
 
-/* A truth value that decides alone. */
+/* Is this operand enough to know the result: 0 of an and, 1 of an or? */
 static bool decides(const struct node *node, struct abstract_value a)
 {
-	return a.known == KNOWN_INTEGER && !a.base &&
-	        (node->code == OP_ANDI ? !a.integer : node->code == OP_ORI && a.integer);
+	if (a.known != KNOWN_INTEGER || a.base)
+		return false;
+	if (node->code == OP_ANDI)
+		return !a.integer;
+	return node->code == OP_ORI && a.integer;
 }
 
 static bool preserves_value(enum op_code code)
@@ -79,35 +90,59 @@ static bool preserves_value(enum op_code code)
 	return code == OP_EXTF || code == OP_EXTSI || code == OP_INDEX_CAST;
 }
 
-/* Numbers are taken as finite, where they are not known to be infinite. */
+/* Is the result 0?  Unknown numbers are taken as finite. */
+static bool gives_zero(enum op_code code, struct abstract_value a, struct abstract_value b)
+{
+	switch (code) {
+	case OP_SITOFP:
+	case OP_ROUND_SATURATE:
+	case OP_TRUNCF: return a.known == KNOWN_ZERO;
+	case OP_EXP: return a.known == KNOWN_MINUS_INFINITY;
+	case OP_ADDF:
+	case OP_ADDI: return both(a, b, KNOWN_ZERO);
+	case OP_MULF:
+	case OP_MULI: return either(a, b, KNOWN_ZERO) && !either(a, b, KNOWN_MINUS_INFINITY);
+	case OP_DIVF: return a.known == KNOWN_ZERO && b.known == KNOWN_NOTHING;
+	default: return false;
+	}
+}
+
+/* Is the result minus infinity?  Unknown numbers are taken as finite. */
+static bool gives_minus_infinity(
+        enum op_code code, struct abstract_value a, struct abstract_value b)
+{
+	if (code == OP_ADDF)
+		return either(a, b, KNOWN_MINUS_INFINITY);
+	return code == OP_SUBF && a.known == KNOWN_MINUS_INFINITY && b.known == KNOWN_NOTHING;
+}
+
+/* Is the result the accumulator, as the other operand is neutral? */
+static bool gives_accumulator(enum op_code code, struct abstract_value a, struct abstract_value b)
+{
+	if (!either(a, b, KNOWN_ACCUMULATOR))
+		return false;
+	if (code == OP_MAXIMUMF || code == OP_MAXNUMF)
+		return either(a, b, KNOWN_MINUS_INFINITY);
+	return (code == OP_ADDF || code == OP_ADDI || code == OP_ABSMAX) &&
+	        either(a, b, KNOWN_ZERO);
+}
+
 static struct abstract_value of_reals(
         const struct node *node, struct abstract_value a, struct abstract_value b)
 {
 	enum op_code code = node->code;
-	bool adds = code == OP_ADDF || code == OP_ADDI,
-	     multiplies = code == OP_MULF || code == OP_MULI,
-	     largest = code == OP_MAXIMUMF || code == OP_MAXNUMF;
-	if (preserves_value(code) ||
-	        (a.known == KNOWN_ZERO &&
-	                (code == OP_SITOFP || code == OP_ROUND_SATURATE || code == OP_TRUNCF)))
+	if (preserves_value(code))
 		return a;
-	if (code == OP_EXP && a.known == KNOWN_MINUS_INFINITY)
+	if (gives_zero(code, a, b))
 		return zero;
-	if ((adds && both(a, b, KNOWN_ZERO)) ||
-	        (multiplies && either(a, b, KNOWN_ZERO) && !either(a, b, KNOWN_MINUS_INFINITY)) ||
-	        (code == OP_DIVF && a.known == KNOWN_ZERO && b.known == KNOWN_NOTHING))
-		return zero;
-	if ((code == OP_ADDF && either(a, b, KNOWN_MINUS_INFINITY)) ||
-	        (code == OP_SUBF && a.known == KNOWN_MINUS_INFINITY && b.known == KNOWN_NOTHING))
+	if (gives_minus_infinity(code, a, b))
 		return low;
-	if (either(a, b, KNOWN_ACCUMULATOR) &&
-	        ((adds && either(a, b, KNOWN_ZERO)) ||
-	                (largest && either(a, b, KNOWN_MINUS_INFINITY)) ||
-	                (code == OP_ABSMAX && either(a, b, KNOWN_ZERO))))
+	if (gives_accumulator(code, a, b))
 		return (struct abstract_value){ .known = KNOWN_ACCUMULATOR };
 	return either(a, b, KNOWN_VARIES) ? changed : nothing;
 }
 
+/* A select. */
 static struct abstract_value chosen(
         struct abstract_value when, struct abstract_value yes, struct abstract_value no)
 {
@@ -120,7 +155,10 @@ static struct abstract_value chosen(
 
 static struct abstract_value real_of(double real)
 {
-	return real == 0 ? zero : real < 0 && real * 0.5 == real ? low : nothing;
+	if (real == 0)
+		return zero;
+	bool infinite = real * 0.5 == real;
+	return real < 0 && infinite ? low : nothing;
 }
 
 static struct abstract_value node_number(const struct kernel *kernel, const struct node *node,
@@ -160,7 +198,7 @@ struct abstract_value known_of_body(struct arena *arena, const struct kernel *ke
 
 /* ---- elements of tensors */
 
-/* Whole numbers of a byte, and floats. */
+/* An element of a constant of i1, i8 or f32. */
 static struct abstract_value dense_element(const struct op *op, int64_t address)
 {
 	const struct attr *value = attr_get(op, KEY_VALUE);
@@ -178,7 +216,8 @@ static struct abstract_value dense_element(const struct op *op, int64_t address)
 	return real_of(real);
 }
 
-/* The point of the loops at which a kernel makes this element; false: no or several such points. */
+/* The only point of the loops at which a kernel stores this element; false: there is none, or there
+ * are several. */
 static bool point_of(const struct kernel *kernel, int64_t address, int64_t *counter)
 {
 	int64_t rest = address - kernel->result.offset;
@@ -204,7 +243,8 @@ static bool point_of(const struct kernel *kernel, int64_t address, int64_t *coun
 	return !rest;
 }
 
-static bool is_before(const struct op *op, int operand)
+/* Is the operand the same as an earlier one of the select? */
+static bool is_repeated(const struct op *op, int operand)
 {
 	for (int j = 1; j < operand; j++)
 		if (op->operand[j] == op->operand[operand])
@@ -212,14 +252,14 @@ static bool is_before(const struct op *op, int operand)
 	return false;
 }
 
-/* What holds in every layer. */
-static struct abstract_value picked_element(
+/* An element that is the same in all layers. */
+static struct abstract_value selected_element(
         struct arena *arena, const struct op *op, int64_t address)
 {
 	struct abstract_value all = known_of_element(arena, op->operand[1], address);
 	for (int j = 2; j < op->operands; j++) {
 		struct abstract_value one = all;
-		if (!is_before(op, j))
+		if (!is_repeated(op, j))
 			one = known_of_element(arena, op->operand[j], address);
 		if (one.known != all.known || one.integer != all.integer || one.base != all.base)
 			return nothing;
@@ -232,15 +272,15 @@ struct abstract_value known_of_element(
 {
 	const struct op *op = value->def;
 	const struct type *scalar = type_scalar(value->type);
-	if (!op)
-		return value->type->kind == TYPE_TENSOR && type_elements(value->type) == 1 &&
-		                scalar->kind == TYPE_INTEGER
-		        ? (struct abstract_value){ KNOWN_INTEGER, 0, value }
-		        : nothing;
+	if (!op) {
+		bool is_number = value->type->kind == TYPE_TENSOR &&
+		        type_elements(value->type) == 1 && scalar->kind == TYPE_INTEGER;
+		return is_number ? integer_from(value, 0) : nothing;
+	}
 	if (op->code == OP_CONSTANT)
 		return dense_element(op, address);
 	if (op->code == OP_LAYER_SELECT)
-		return picked_element(arena, op, address);
+		return selected_element(arena, op, address);
 	if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) || op->kernel->result.guards)
 		return nothing;
 	const struct kernel *kernel = op->kernel;

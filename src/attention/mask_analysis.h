@@ -1,36 +1,39 @@
-/* What is known of a number without its data: for masks, which follow from positions alone, and
- * for what they hide. */
+/* Evaluates kernels without data: masks follow from positions alone, and so does what they hide.
+ * Each number is abstracted to one of the kinds below. */
 #ifndef STC_HIDDEN_H
 #define STC_HIDDEN_H
 #include "ir/kernel.h"
 
 enum known {
-	KNOWN_NOTHING,        /* it is what it is */
-	KNOWN_VARIES,         /* may be another number */
+	KNOWN_NOTHING,        /* any number, but the same whatever later tiles have */
+	KNOWN_VARIES,         /* may change with the numbers of later tiles */
 	KNOWN_MINUS_INFINITY, /* minus infinity */
 	KNOWN_ZERO,
-	KNOWN_ACCUMULATOR, /* the accumulator as it was */
+	KNOWN_ACCUMULATOR, /* the accumulator, unchanged */
 	KNOWN_INTEGER,     /* base + integer */
 };
 
 struct abstract_value {
 	enum known known;
-	int64_t integer;          /* a truth value is 0 or 1 */
-	const struct value *base; /* an input of one integer, or NULL */
+	int64_t integer;          /* of KNOWN_INTEGER; a truth value is 0 or 1 */
+	const struct value *base; /* an argument of one integer; NULL: 0 */
 };
 
-/* At one point of a kernel: its counters, and what is known of its operands and its accumulator. */
+/* One point of a kernel. */
 struct kernel_point {
-	const int64_t *counter;
-	const struct abstract_value *operand;
-	struct abstract_value sum;
+	const int64_t *counter;               /* [loops] */
+	const struct abstract_value *operand; /* [operands] */
+	struct abstract_value sum;            /* the accumulator */
 };
 
+/* Do the guards let the access read at these counters? */
 bool access_inside(const struct access *access, const int64_t *counter);
+/* Element that is accessed at these counters. */
 int64_t access_address(const struct access *access, int loops, const int64_t *counter);
+/* The result of the body at a point. */
 struct abstract_value known_of_body(struct arena *arena, const struct kernel *kernel,
         const struct body *body, const struct kernel_point *kernel_point);
-/* One element of a tensor that kernels make of positions. */
+/* One element of a tensor; kernels that compute it are evaluated. */
 struct abstract_value known_of_element(
         struct arena *arena, const struct value *value, int64_t address);
 #endif

@@ -1,17 +1,23 @@
-/* What a unit gives in tiles of tokens, and takes again after elementwise work alone, goes group
- * by group: the scales of a tile are found in the order in which it takes them. The sums of a
- * tile come a word of all its tokens after the other (ir/contract.h), so groups are there long
- * before rows are; what lies between then holds groups, and the next phase begins with the first
- * one.  Where a row is looked at as a whole, as a norm does, tokens go on one after the other.
- * Needs: contractions in a unit, rows bound.  Guarantees: nothing but the order that the kernels
- * of such scales list.  Exact. */
+/* Computes activation scales group by group where their input comes from the engine in tiles.
+ * Before: loops [tile][token][group] of a scale kernel
+ * After:  loops [tile][group][token]
+ * The engine delivers the sums of a tile as words of one output of all tokens (ir/contract.h), so a
+ * group of all tokens is complete long before a row of one token.  With elementwise kernels only
+ * between two jobs, these then buffer groups and not rows, and the next job starts with the first
+ * group.  Where a whole row is needed, as by a norm, the order stays token by token.
+ * Needs: contractions in the engine, token loops bound.
+ * Guarantees: only the loop order of such scale kernels changes.
+ * Exact.
+ * Ends: each contraction is visited once. */
 #include "ir/contract.h"
 #include "ir/kernel_edit.h"
 #include "attention/attention_passes.h"
 
-#define DEEP 4 /* kernels between two phases, at most */
+/* Kernels between two jobs, at most. */
+#define KERNELS_BETWEEN_MOST 4
 
-static bool walks(const struct kernel *kernel, const struct access *access)
+/* Do several loops move the access, so that it is more than a number for each row? */
+static bool walks_matrix(const struct kernel *kernel, const struct access *access)
 {
 	int loops = 0;
 	for (int l = 0; l < kernel->loops; l++)
@@ -19,33 +25,33 @@ static bool walks(const struct kernel *kernel, const struct access *access)
 	return loops > 1;
 }
 
-/* Is it made of sums of the unit, number by number?  What has a number for each row is not: a
- * row was looked at for it. */
-static bool comes_in_groups(const struct value *value, int deep)
+/* Is the value an elementwise function of results of the engine?  An operand with one number for
+ * each row says no: its producer read whole rows. */
+static bool comes_in_groups(const struct value *value, int kernels)
 {
 	const struct op *op = value->def;
 	bool found = false;
 	if (op && op->code == OP_CONTRACT)
 		return attr_integer_or(op, KEY_TOKENS, 1) > 1;
 	if (op && op->code == OP_KERNEL && op->kernel->tile_outermost)
-		return true; /* heads of a tile come one after the other */
-	if (!deep || !op || op->code != OP_KERNEL || kernel_has_reduction(op->kernel))
+		return true; /* it produces a tile head by head */
+	if (!kernels || !op || op->code != OP_KERNEL || kernel_has_reduction(op->kernel))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
-		bool made = op->operand[j]->def &&
+		bool computed = op->operand[j]->def &&
 		        (op->operand[j]->def->code == OP_KERNEL ||
 		                op->operand[j]->def->code == OP_CONTRACT);
-		if (made &&
-		        (!walks(op->kernel, &op->kernel->operand[j]) ||
-		                !comes_in_groups(op->operand[j], deep - 1)))
+		if (computed &&
+		        (!walks_matrix(op->kernel, &op->kernel->operand[j]) ||
+		                !comes_in_groups(op->operand[j], kernels - 1)))
 			return false;
-		found = found || made;
+		found = found || computed;
 	}
 	return found;
 }
 
-/* The loop over the tokens of a tile: all of them that are `groups` numbers apart; -1: there is
- * none. */
+/* The loop over the tokens of a tile, `groups` scales apart; a loop over all tokens is split.  -1:
+ * there is none. */
 static int tokens_of_tile(
         struct module *module, struct op *op, int64_t tokens, int64_t tile, int64_t groups)
 {
@@ -61,6 +67,7 @@ static int tokens_of_tile(
 	return -1;
 }
 
+/* Moves that loop innermost among the parallel loops of the contraction's scale kernel. */
 static void order_scales(struct module *module, const struct op *contraction)
 {
 	struct op *op = contraction->operand[1]->def;
@@ -68,9 +75,10 @@ static void order_scales(struct module *module, const struct op *contraction)
 	INVARIANT(module->guard, contract_of(contraction, &contract),
 	        "a contraction whose operands do not fit together");
 	int64_t tile = token_tile(contract.tokens, contract.token_symbol);
-	if (contract.tokens == tile || !op || op->code != OP_KERNEL || !op->kernel->ordered ||
-	        op->operands != 1 || !access_is_plain(op->kernel->operand) ||
-	        !comes_in_groups(op->operand[0], DEEP))
+	if (contract.tokens == tile || !op || op->code != OP_KERNEL || !op->kernel->ordered)
+		return;
+	if (op->operands != 1 || !access_is_plain(op->kernel->operand) ||
+	        !comes_in_groups(op->operand[0], KERNELS_BETWEEN_MOST))
 		return;
 	int token = tokens_of_tile(module, op, contract.tokens, tile, contract.groups);
 	int last = token;

@@ -1,37 +1,42 @@
-/* A token sees none that comes after it.  Attention takes keys and values of all tokens for
- * every tile of queries, and what masks hide of later tiles has no weight; so it need not wait
- * for them. A mask follows from positions, so what a kernel makes at each point of a later
- * tile's key can be followed without data (attention/mask_analysis.h): scores are minus infinity
- * there whatever the key is, exponentials 0, and a maximum or a sum stays as it was.  Where
- * nothing that a layer makes can change, keys and values of later tiles may be any numbers:
- * converters give those of the tile at hand in their place (converter/causal_buffer.h).
- * Needs: attention in tiles.  Guarantees: operands whose later tiles are hidden say so
- * (`later`).  Exact for finite numbers. */
+/* Finds operands of attention whose later tiles of keys a causal mask hides.
+ * Before: every tile of queries waits for keys and values of all tiles
+ * After:  `causal_pitch` on the access: a causal buffer may send those of tile min(u, t) as tile u
+ *         in iteration t (converter/causal_buffer.h)
+ * A mask follows from positions, so the kernels are followed for the keys of later tiles without
+ * data (attention/mask_analysis.h): their scores are minus infinity whatever the key is, their
+ * exponentials 0, and a maximum or a sum stays as it is.  If no result of the layer can change,
+ * keys and values of later tiles may be any numbers.
+ * Needs: attention in tiles.
+ * Guarantees: accesses whose later tiles are hidden have a causal_pitch, all or none of a block.
+ * Exact for finite numbers.
+ * Ends: each operation is followed once, at POINTS_MOST points at most. */
 #include "ir/contract.h"
 #include "attention/mask_analysis.h"
 #include "ir/kernel_edit.h"
 #include "attention/attention_passes.h"
 
-#define POINTS_MOST (1 << 20) /* of a kernel that are looked at */
+/* Points of a kernel that are evaluated at most. */
+#define POINTS_MOST (1 << 20)
 
-/* A value with a number for every key: what of it later tiles' keys make. */
-struct keyed {
-	enum known known;
-	int64_t stride, tile_stride; /* elements between keys; between tiles of queries */
-	int64_t span;                /* keys, those of earlier launches too */
+/* A value with a number for every key; it is the `data` of the value. */
+struct causal_keys {
+	enum known known;    /* what it has for keys of later tiles */
+	int64_t stride;      /* elements between keys */
+	int64_t tile_stride; /* elements between tiles of queries */
+	int64_t span;        /* keys, with those of the KV cache */
 };
 
 struct causal_analysis {
 	struct module *module;
-	struct arena *arena; /* of one kernel */
-	int64_t tokens, tile;
-	VEC(struct access *) access;
-	VEC(int64_t) pitch;
-	bool failed;
+	struct arena *arena;         /* for the analysis of one kernel */
+	int64_t tokens, tile;        /* of the launch; of a tile */
+	VEC(struct access *) access; /* to what causal buffers may send */
+	VEC(int64_t) pitch;          /* of each access: elements between tiles */
+	bool failed;                 /* some result depends on keys of later tiles */
 };
 
-/* The key that a point of a kernel is about: Σ factor[l] * counter[l] + first, of this launch
- * where that is below its tokens. */
+/* The number of the key at a point of a kernel, Σ factor[l] * counter[l] + first; it is one of this
+ * launch if it is less than `tokens`. */
 struct key {
 	int64_t *factor, first;
 	bool known;
@@ -45,7 +50,7 @@ static bool key_same(const struct key *left, const struct key *right, int loops)
 	return same;
 }
 
-/* false: another operand is about another key. */
+/* Takes the first key, compares others with it.  false: another operand has another key. */
 static bool key_agrees(struct key *key, struct key own, int loops)
 {
 	if (!key->known)
@@ -59,33 +64,32 @@ static int64_t guarded_trip(const struct access *access, const struct kernel *ke
 	return guard ? guard->high - guard->low : kernel->loop[loop].extent;
 }
 
-/* Rows that are filled up are their maker's. */
-static const struct op *maker_of(const struct op *op, int operand)
+/* The operation that computes the operand, before padding. */
+static const struct op *producer_of(const struct op *op, int operand)
 {
-	const struct op *maker = op->operand[operand]->def;
-	return maker && maker->code == OP_PAD_TOKENS ? maker->operand[0]->def : maker;
+	const struct op *producer = op->operand[operand]->def;
+	return producer && producer->code == OP_PAD_TOKENS ? producer->operand[0]->def : producer;
 }
 
-/* Is the operand one that a tiled kernel makes, of which every tile takes all? */
+/* Is the operand the result of a tiled kernel, all of which every tile of queries reads? */
 static bool is_shared_by_tiles(const struct causal_analysis *h, const struct op *op, int operand)
 {
-	const struct op *maker = maker_of(op, operand);
+	const struct op *producer = producer_of(op, operand);
 	int64_t tiles = h->tokens / h->tile;
-	return maker && maker->parent == op->parent && maker->code == OP_KERNEL &&
-	        maker->kernel->tile_outermost && maker->kernel->loop[0].extent == tiles &&
+	return producer && producer->parent == op->parent && producer->code == OP_KERNEL &&
+	        producer->kernel->tile_outermost && producer->kernel->loop[0].extent == tiles &&
 	        op->kernel->loop[0].extent == tiles && !op->kernel->operand[operand].stride[0] &&
-	        maker->kernel->result.stride[0] > 0 &&
-	        maker->kernel->result.stride[0] % h->tile == 0;
+	        producer->kernel->result.stride[0] > 0 &&
+	        producer->kernel->result.stride[0] % h->tile == 0;
 }
 
-/* A row of a tensor of rows: the loops that walk less than all rows, or that guards keep within
- * them. */
+/* The key of a shared operand is its row.  false: a loop walks parts of rows together with rows. */
 static bool key_of_shared(
         const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
-	int64_t each = maker_of(op, operand)->kernel->result.stride[0] / h->tile;
+	int64_t each = producer_of(op, operand)->kernel->result.stride[0] / h->tile;
 	int64_t all = each * h->tokens;
 	*key = (struct key){ .factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1),
 		.first = access->offset % all / each,
@@ -95,18 +99,21 @@ static bool key_of_shared(
 		key->factor[l] = 0;
 		if (stride % all == 0 && !access_guard(access, l))
 			continue;
-		if (stride < each ? stride * guarded_trip(access, kernel, l) > each
-		                  : stride % each != 0)
+		bool inside_row = stride < each;
+		if (inside_row && stride * guarded_trip(access, kernel, l) > each)
+			return false;
+		if (!inside_row && stride % each != 0)
 			return false;
 		key->factor[l] = stride / each;
 	}
 	return true;
 }
 
+/* The key of an operand that has a number for each key, for the tile of queries at hand. */
 static bool key_of_keyed(
         const struct causal_analysis *h, const struct op *op, int operand, struct key *key)
 {
-	const struct keyed *keyed = op->operand[operand]->data;
+	const struct causal_keys *keyed = op->operand[operand]->data;
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
 	int64_t all = keyed->stride * keyed->span;
@@ -125,8 +132,10 @@ static bool key_of_keyed(
 			return false;
 		if (stride % all == 0)
 			continue;
-		if (stride < keyed->stride ? reach > keyed->stride
-		                           : stride % keyed->stride || reach > all)
+		bool inside_key = stride < keyed->stride;
+		if (inside_key && reach > keyed->stride)
+			return false;
+		if (!inside_key && (stride % keyed->stride || reach > all))
 			return false;
 		key->factor[l] = stride / keyed->stride;
 	}
@@ -136,13 +145,15 @@ static bool key_of_keyed(
 
 /* ---- points */
 
+/* The points of a kernel that are evaluated. */
 struct points {
-	bool *walked; /* [loops] whose counters the body's numbers may depend on */
-	/* [operands] all of whose loops are walked: their elements are asked for */
-	bool *followed;
+	bool *walked;   /* [loops]: may the result depend on the counter without data? */
+	bool *followed; /* [operands]: all their loops are walked, so elements are evaluated */
 };
 
-static bool walks(const struct kernel *kernel, const struct access *access, const bool *walked)
+/* Does the set of walked loops determine the address? */
+static bool is_determined(
+        const struct kernel *kernel, const struct access *access, const bool *walked)
 {
 	bool all = access->index_operand < 0;
 	for (int l = 0; l < kernel->loops; l++)
@@ -150,7 +161,7 @@ static bool walks(const struct kernel *kernel, const struct access *access, cons
 	return all;
 }
 
-/* Operands whose first element is known without data are masks, as a rule. */
+/* An operand whose first element is known without data is taken as a mask: its loops are walked. */
 static struct points points_of(
         const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
@@ -170,15 +181,16 @@ static struct points points_of(
 		}
 	}
 	for (int j = 0; j < op->operands; j++)
-		points.followed[j] = walks(kernel, &kernel->operand[j], points.walked);
+		points.followed[j] = is_determined(kernel, &kernel->operand[j], points.walked);
 	return points;
 }
 
-static struct abstract_value operand_number(const struct causal_analysis *h, const struct op *op,
+/* What is known of the operand at this point. */
+static struct abstract_value operand_at(const struct causal_analysis *h, const struct op *op,
         int operand, const struct points *points, const int64_t *counter)
 {
 	const struct access *access = &op->kernel->operand[operand];
-	const struct keyed *keyed = op->operand[operand]->data;
+	const struct causal_keys *keyed = op->operand[operand]->data;
 	if (keyed)
 		return (struct abstract_value){ .known = keyed->known };
 	if (is_shared_by_tiles(h, op, operand))
@@ -189,14 +201,15 @@ static struct abstract_value operand_number(const struct causal_analysis *h, con
 	        h->arena, op->operand[operand], access_address(access, op->kernel->loops, counter));
 }
 
-static struct abstract_value at_point(const struct causal_analysis *h, const struct op *op,
+/* What is known of the kernel's result at this point. */
+static struct abstract_value result_at(const struct causal_analysis *h, const struct op *op,
         const struct points *points, const int64_t *counter)
 {
 	const struct kernel *kernel = op->kernel;
 	struct abstract_value *operand =
 	        ARENA_ARRAY(h->arena, struct abstract_value, op->operands + 1);
 	for (int j = 0; j < op->operands; j++)
-		operand[j] = operand_number(h, op, j, points, counter);
+		operand[j] = operand_at(h, op, j, points, counter);
 	struct kernel_point kernel_point = {
 		.counter = counter, .operand = operand, .sum = { .known = KNOWN_ACCUMULATOR }
 	};
@@ -208,6 +221,7 @@ static struct abstract_value at_point(const struct causal_analysis *h, const str
 	return known_of_body(h->arena, kernel, &kernel->post, &kernel_point);
 }
 
+/* Counts the walked loops on.  false: that was the last point. */
 static bool next_point(const struct kernel *kernel, const bool *walked, int64_t *counter)
 {
 	for (int l = kernel->loops - 1; l >= 0; l--) {
@@ -220,8 +234,7 @@ static bool next_point(const struct kernel *kernel, const bool *walked, int64_t 
 	return false;
 }
 
-/* What the kernel makes of the keys of later tiles, all of them: nothing, where that is not
- * always the same. */
+/* What the kernel's result is for keys of all later tiles; KNOWN_NOTHING: it differs. */
 static enum known known_of_masked_keys(
         const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
@@ -241,8 +254,9 @@ static enum known known_of_masked_keys(
 			at += key->factor[l] * counter[l];
 		if (at >= h->tokens || at / h->tile <= counter[0])
 			continue;
-		enum known one = at_point(h, op, &points, counter).known;
-		all = first || one == KNOWN_VARIES || all == one ? one : KNOWN_NOTHING;
+		enum known one = result_at(h, op, &points, counter).known;
+		bool agrees = first || one == KNOWN_VARIES || all == one;
+		all = agrees ? one : KNOWN_NOTHING;
 		first = false;
 	} while (all != KNOWN_VARIES && next_point(kernel, points.walked, counter));
 	return all;
@@ -250,9 +264,8 @@ static enum known known_of_masked_keys(
 
 /* ---- the layer */
 
-/* The key of all operands that have one; false: they differ, or some has it in a way that is not
- * followed. */
-static bool find_key(const struct causal_analysis *h, const struct op *op, struct key *key)
+/* The key of all operands that have one.  false: they differ, or one of them is not understood. */
+static bool key_of_operands(const struct causal_analysis *h, const struct op *op, struct key *key)
 {
 	struct key own;
 	*key = (struct key){ 0 };
@@ -269,9 +282,9 @@ static bool find_key(const struct causal_analysis *h, const struct op *op, struc
 	return true;
 }
 
-/* How the keys lie in the result.  false: in none. */
-static bool keys_lie(const struct causal_analysis *h, const struct op *op, const struct key *key,
-        struct keyed *keyed)
+/* How the keys lie in the result.  false: the result does not have a number for each key. */
+static bool result_keys(const struct causal_analysis *h, const struct op *op, const struct key *key,
+        struct causal_keys *keyed)
 {
 	const struct kernel *kernel = op->kernel;
 	int64_t last = key->first;
@@ -293,6 +306,7 @@ static bool keys_lie(const struct causal_analysis *h, const struct op *op, const
 	        !kernel->result.guards && !kernel->result.offset;
 }
 
+/* Is the kernel a reduction over keys? */
 static bool sums_keys(const struct kernel *kernel, const struct key *key)
 {
 	for (int l = 0; l < kernel->loops; l++)
@@ -301,26 +315,29 @@ static bool sums_keys(const struct kernel *kernel, const struct key *key)
 	return false;
 }
 
+/* Notes the shared operands, to which a causal buffer may send. */
 static void note_causal_operands(struct causal_analysis *h, struct op *op)
 {
 	for (int j = 0; j < op->operands; j++)
 		if (!op->operand[j]->data && is_shared_by_tiles(h, op, j)) {
 			VEC_PUSH(h->module->arena, &h->access, &op->kernel->operand[j]);
 			VEC_PUSH(h->module->arena, &h->pitch,
-			        maker_of(op, j)->kernel->result.stride[0]);
+			        producer_of(op, j)->kernel->result.stride[0]);
 		}
 }
 
+/* May numbers for keys of later tiles change? */
 static bool is_free(const struct value *value)
 {
-	const struct keyed *keyed = value->data;
+	const struct causal_keys *keyed = value->data;
 	return keyed && keyed->known == KNOWN_VARIES;
 }
 
-/* What of its operands is a number for every key; of these, what may change. */
-static bool reads(const struct causal_analysis *h, const struct op *op, bool *free)
+/* Does the operation read a value with a number for every key?  *free: one that may change. */
+static bool reads_keys(const struct causal_analysis *h, const struct op *op, bool *free)
 {
-	bool tile_outermost = op->code == OP_KERNEL && op->kernel->tile_outermost, keys = false;
+	bool tile_outermost = op->code == OP_KERNEL && op->kernel->tile_outermost;
+	bool keys = false;
 	for (int j = 0; j < op->operands; j++) {
 		bool shared =
 		        tile_outermost && !op->operand[j]->data && is_shared_by_tiles(h, op, j);
@@ -330,28 +347,30 @@ static bool reads(const struct causal_analysis *h, const struct op *op, bool *fr
 	return keys;
 }
 
-static void follow(struct causal_analysis *h, struct op *op)
+/* Follows keys of later tiles through one operation. */
+static void follow_op(struct causal_analysis *h, struct op *op)
 {
 	struct key key;
-	struct keyed *keyed = ARENA_NEW(h->module->arena, struct keyed);
-	bool free = false, keys = reads(h, op, &free),
-	     known = keys && op->code == OP_KERNEL && op->kernel->tile_outermost &&
-	        find_key(h, op, &key);
-	if (!known) {
+	struct causal_keys *keyed = ARENA_NEW(h->module->arena, struct causal_keys);
+	bool free = false;
+	bool keys = reads_keys(h, op, &free);
+	bool tiled = op->code == OP_KERNEL && op->kernel->tile_outermost;
+	if (!keys || !tiled || !key_of_operands(h, op, &key)) {
 		h->failed = h->failed || free;
 		return;
 	}
 	keyed->known = known_of_masked_keys(h, op, &key);
-	bool lie = !sums_keys(op->kernel, &key) && keys_lie(h, op, &key, keyed);
-	h->failed = h->failed || (keyed->known == KNOWN_VARIES && !lie);
+	bool has_keys = !sums_keys(op->kernel, &key) && result_keys(h, op, &key, keyed);
+	h->failed = h->failed || (keyed->known == KNOWN_VARIES && !has_keys);
 	note_causal_operands(h, op);
-	if (lie &&
-	        (keyed->known == KNOWN_VARIES || keyed->known == KNOWN_MINUS_INFINITY ||
-	                keyed->known == KNOWN_ZERO))
+	bool useful = keyed->known == KNOWN_VARIES || keyed->known == KNOWN_MINUS_INFINITY ||
+	        keyed->known == KNOWN_ZERO;
+	if (has_keys && useful)
 		op->result[0]->data = keyed;
 }
 
-static bool find_tokens(struct causal_analysis *h, const struct block *block)
+/* Takes tokens and tile from the first contraction of several tokens. */
+static bool set_tokens(struct causal_analysis *h, const struct block *block)
 {
 	struct contract contract;
 	for (const struct op *op = block->first; op; op = op->next)
@@ -369,12 +388,12 @@ static void skip_in_block(struct module *module, struct block *block)
 	for (struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
 			skip_in_block(module, op->region[0]);
-	if (!find_tokens(&h, block))
+	if (!set_tokens(&h, block))
 		return;
 	ir_clear_data(block);
 	for (struct op *op = block->first; op && !h.failed; op = op->next) {
 		h.arena = arena_within(module->arena);
-		follow(&h, op);
+		follow_op(&h, op);
 		arena_free(h.arena);
 	}
 	ir_clear_data(block);

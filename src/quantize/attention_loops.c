@@ -1,12 +1,12 @@
-/* Loops of the kernels of attention on bytes: which parts of a product's loops they walk, keys
- * in blocks. */
+/* Loops of the kernels of attention on bytes.  Each kernel walks parts of the loops of the f32
+ * product that it replaces; the loop over keys becomes blocks and the keys of a block:
+ *     key: 0 .. extent   ->   block: 0 .. blocks, key of the block: 0 .. block */
 #include "base/number.h"
 #include "quantize/quantize_attention.h"
 
-/* keys that may be lanes, where the rows of a launch fill them */
+/* keys that may be lanes; no more than divide the rows of a launch */
 #define KEYS_PER_RUN_MOST 16
-/* rows of a launch that a key, or several at once, may serve before the next come; their sums
- * wait side by side then */
+/* Tokens of a launch for which a row of the cache is loaded once: each has a sum in flight. */
 #define FEW_ROWS 8
 
 void loop_map_add(struct loop_map *loop_map, int source, int64_t trip, int64_t step, bool reduction)
@@ -56,6 +56,19 @@ void loop_map_add_tokens(const struct attention *a, const struct contraction *c,
 			        loop_map, c->token[t], kernel->loop[c->token[t]].extent, 1, false);
 }
 
+struct loop_map loop_map_reduce_block(
+        struct quantizer *q, const struct attention *a, const struct loop_map *loop_map)
+{
+	struct loop_map reduced = *loop_map;
+	reduced.mapped_loop = arena_copy(q->module->arena, loop_map->mapped_loop,
+	        sizeof *loop_map->mapped_loop * (size_t)loop_map->count);
+	for (int i = 0; i < loop_map->count; i++) {
+		struct mapped_loop *loop = &reduced.mapped_loop[i];
+		loop->reduction = loop->source == a->values.key && loop->step < a->keys.block;
+	}
+	return reduced;
+}
+
 struct loop_map loop_map_none(struct quantizer *q, const struct op *op)
 {
 	return (struct loop_map){ .mapped_loop = ARENA_ARRAY(q->module->arena, struct mapped_loop,
@@ -90,12 +103,12 @@ void loop_map_row_major(const struct loop_map *loop_map, int64_t *stride)
 	}
 }
 
-struct op *loop_map_kernel(struct quantizer *q, struct op *at, const char *suffix,
-        const struct loop_map *loop_map, int operands, struct value *const *operand,
-        const struct type *scalar)
+struct op *loop_map_kernel(struct quantizer *q, const struct loop_map *loop_map,
+        const struct type *scalar, struct kernel_spec spec)
 {
-	struct op *op = quantize_kernel(q, at, at->kernel->name, suffix, loop_map->count, operands,
-	        operand, loop_map_type(q->module, loop_map, scalar));
+	spec.loops = loop_map->count;
+	spec.result = loop_map_type(q->module, loop_map, scalar);
+	struct op *op = quantize_kernel(q, &spec);
 	for (int i = 0; i < loop_map->count; i++)
 		op->kernel->loop[i] = (struct loop){ loop_map->mapped_loop[i].trip,
 			loop_map->mapped_loop[i].reduction, loop_map->mapped_loop[i].run_time };
@@ -135,7 +148,7 @@ void loop_map_stride_over(struct quantizer *q, const struct loop_map *as,
 	for (int i = 0; i < loop_map->count; i++) {
 		const struct mapped_loop *mapped_loop = &loop_map->mapped_loop[i];
 		to[i] = 0;
-		/* the outermost part of the same loop whose steps are no longer */
+		/* the outermost part of the same loop whose step is not larger */
 		for (int e = as->count - 1; e >= 0; e--)
 			if (as->mapped_loop[e].source == mapped_loop->source &&
 			        as->mapped_loop[e].step <= mapped_loop->step)

@@ -1,12 +1,12 @@
-/* Between scores and values of bytes, probabilities have a scale for each block of keys; so may
- * the maximum.  Exponentials are taken from the largest score up to the end of their block, as a
- * running maximum has it, and the sums of a block are added to those before it, scaled by what
- * that maximum has risen:
- *     m_b = max(m_(b-1), scores of block b);  e = exp(score - m_b);  f_b = exp(m_(b-1) - m_b);  sum <- sum * f_b + Σ e;  value <- value * f_b + (float)(Σ p' * v') * s_p
- * A score waits for those of its block then, not for all of its row; the factor is one for a
- * block, and not in the chain of exponentials (online_softmax.c has it there, where there are no
- * blocks). The running maximum begins with the least finite number: a block of minus infinities
- * gives zeros, and nothing is the difference of two infinities. */
+/* Softmax of attention on bytes with a maximum that runs from block to block of keys.
+ *     maximum, exponentials, sum over all keys
+ *         ->  block_max, online_max, factor, exponential, block_sum, sum, where for block b
+ *     m_b = max(m_(b-1), scores of block b)     e = exp(score - m_b)     f_b = exp(m_(b-1) - m_b)
+ *     sum <- sum * f_b + Σ e                    value <- value * f_b + (float)(Σ p' * v') * s_p
+ * An exponential then waits for the scores of its block, not for all of its row.  The factor is
+ * one number for a block, outside the chain of exponentials; online_softmax.c has it inside,
+ * where there are no blocks.  The running maximum begins with the least finite number: a block of
+ * minus infinities gives zeros, and no difference of two infinities occurs. */
 #include "quantize/quantize_attention.h"
 #include "tensor/softmax.h"
 #include <float.h>
@@ -15,12 +15,15 @@
 struct online_max {
 	struct quantizer *q;
 	const struct attention *a;
-	struct loop_map blocks; /* of all tokens: what there is one number for */
-	/* the exponentials: kernels are put in front of it, and named after it */
-	struct op *at;
+	struct loop_map keys;    /* one number for each token and key: how tensors lie */
+	struct loop_map blocks;  /* one number for each token and block */
+	struct loop_map loops;   /* loops in which the exponentials are computed */
+	struct loop_map running; /* loops in which blocks are a reduction */
+	struct op *at;           /* the exponentials: new kernels are named after them */
 	const struct type *real;
 };
 
+/* Is the value read by no kernels but these two? */
 static bool is_read_by(const struct value *value, const struct op *reader, const struct op *other)
 {
 	for (const struct op *op = value->def->next; op; op = op->next)
@@ -30,19 +33,20 @@ static bool is_read_by(const struct value *value, const struct op *reader, const
 	return true;
 }
 
-/* Rows that share values, whose scores are made together. */
+/* Query rows (tokens times query heads) that read the same values; their scores are computed at
+ * the same time. */
 static int64_t rows_sharing_values(const struct attention *a)
 {
 	const struct kernel *kernel = a->values.op->kernel;
 	int64_t rows = 1;
 	for (int l = 0; l < kernel->loops; l++)
-		rows *= kernel->operand[a->values.x].stride[l] &&
-		                !kernel->operand[a->values.past].stride[l]
-		        ? kernel->loop[l].extent
-		        : 1;
+		if (kernel->operand[a->values.x].stride[l] &&
+		        !kernel->operand[a->values.past].stride[l])
+			rows *= kernel->loop[l].extent;
 	return rows;
 }
 
+/* As --softmax says; by itself for one token whose buffer of scores would be too large. */
 static bool is_wanted(const struct quantizer *q, const struct attention *a)
 {
 	switch (q->softmax) {
@@ -57,7 +61,8 @@ static bool is_wanted(const struct quantizer *q, const struct attention *a)
 	return false;
 }
 
-/* Where the product reads the sum of the exponentials, behind its own; -1: not so, or not once. */
+/* The operand by which the product's post body reads the sum of the exponentials; -1: it does not
+ * read it, or not exactly once. */
 static int sum_operand(const struct attention *a)
 {
 	const struct op *values = a->values.op;
@@ -69,10 +74,8 @@ static int sum_operand(const struct attention *a)
 	if (found < 0 || found == values->operands ||
 	        !kernel_is_post_operand(values->kernel, found))
 		return -1;
-	return access_is_plain(&values->kernel->operand[found]) &&
-	                !values->kernel->operand[found].offset
-	        ? found
-	        : -1;
+	const struct access *access = &values->kernel->operand[found];
+	return access_is_plain(access) && !access->offset ? found : -1;
 }
 
 bool softmax_is_online(const struct quantizer *q, const struct attention *a)
@@ -97,54 +100,61 @@ bool softmax_is_online(const struct quantizer *q, const struct attention *a)
 	        is_wanted(q, a);
 }
 
-/* A block's sum, or its maximum, of what has a number for each key. */
-static struct value *of_block(const struct online_max *r, const struct loop_map *loop_map,
-        const char *suffix, struct value *from, const int64_t *stride, int64_t offset,
-        enum op_code combine, double init)
+/* What a kernel computes of the keys of a block. */
+struct block_reduction {
+	const char *suffix;
+	enum op_code combine;
+	double init;
+};
+
+/* A number for each token and block, of numbers for each key. */
+static struct value *of_block(const struct online_max *r, const struct block_reduction *reduction,
+        struct value *from, const struct access *access)
 {
 	struct module *module = r->q->module;
-	struct loop_map inside = *loop_map;
-	inside.mapped_loop = arena_copy(module->arena, loop_map->mapped_loop,
-	        sizeof *loop_map->mapped_loop * (size_t)loop_map->count);
-	for (int i = 0; i < loop_map->count; i++)
-		inside.mapped_loop[i].reduction =
-		        loop_map->mapped_loop[i].source == r->a->values.key &&
-		        loop_map->mapped_loop[i].step < r->a->keys.block;
-	struct op *op = loop_map_kernel(r->q, r->at, suffix, &inside, 1, &from, r->real);
+	struct loop_map inside = loop_map_reduce_block(r->q, r->a, &r->keys);
+	struct op *op = loop_map_kernel(r->q, &inside, r->real,
+	        (struct kernel_spec){ .at = r->at,
+	                .suffix = reduction->suffix,
+	                .operands = 1,
+	                .operand = &from });
 	struct body *body = &op->kernel->update;
-	for (int i = 0; i < loop_map->count; i++)
-		op->kernel->operand[0].stride[i] = stride[i];
-	op->kernel->operand[0].offset = offset;
-	op->kernel->init = init;
+	for (int i = 0; i < r->keys.count; i++)
+		op->kernel->operand[0].stride[i] = access->stride[i];
+	op->kernel->operand[0].offset = access->offset;
+	op->kernel->init = reduction->init;
 	int before =
 	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = r->real });
-	body->result = body_op(
-	        module, body, combine, r->real, before, body_operand(module, body, r->real, 0), 0);
+	body->result = body_op(module, body, reduction->combine, r->real, before,
+	        body_operand(module, body, r->real, 0), 0);
 	return op->result[0];
 }
 
-/* A kernel in these loops; its operands have a number for each token and block. */
-static struct op *block_kernel(const struct online_max *r, const struct loop_map *loop_map,
-        const char *suffix, int operands, struct value *const *operand, const struct type *result)
+/* A kernel in the loops `running`; its operands have a number for each token and block. */
+static struct op *block_kernel(
+        const struct online_max *r, struct kernel_spec spec, const struct type *result)
 {
-	struct op *op = loop_map_kernel(r->q, r->at, suffix, loop_map, operands, operand, r->real);
+	spec.at = r->at;
+	struct op *op = loop_map_kernel(r->q, &r->running, r->real, spec);
 	op->result[0]->type = result;
-	for (int j = 0; j < operands; j++)
-		loop_map_stride_over(r->q, &r->blocks, loop_map, op->kernel->operand[j].stride);
+	for (int j = 0; j < op->operands; j++)
+		loop_map_stride_over(r->q, &r->blocks, &r->running, op->kernel->operand[j].stride);
 	op->kernel->ordered = true;
 	return op;
 }
 
-/* For each block, the maximum up to its end; or, as a factor, what it has risen by. */
-static struct value *running_maximum(const struct online_max *r, const struct loop_map *loop_map,
-        struct value *maxima, bool factor)
+/* A number for each token and block: the maximum up to the end of the block; or the factor
+ * exp(old maximum - new maximum). */
+static struct value *running_maximum(const struct online_max *r, struct value *maxima, bool factor)
 {
 	struct module *module = r->q->module;
 	const struct type *real = r->real;
-	struct op *op = block_kernel(
-	        r, loop_map, factor ? "factor" : "online_max", 1, &maxima, maxima->type);
+	const struct kernel_spec spec = {
+		.suffix = factor ? "factor" : "online_max", .operands = 1, .operand = &maxima
+	};
+	struct op *op = block_kernel(r, spec, maxima->type);
 	struct kernel *kernel = op->kernel;
-	loop_map_stride_over(r->q, &r->blocks, loop_map, kernel->result.stride);
+	loop_map_stride_over(r->q, &r->blocks, &r->running, kernel->result.stride);
 	kernel->scan = true;
 	kernel->init = -FLT_MAX;
 	struct body *body[2] = { &kernel->update, &kernel->post };
@@ -162,19 +172,20 @@ static struct value *running_maximum(const struct online_max *r, const struct lo
 	return op->result[0];
 }
 
-/* Of what lies over the parts as they are, in the loops. */
-static struct value *exponentials(const struct online_max *r, const struct loop_map *loop_map,
-        const struct loop_map *loops, struct value *scores, const struct access *access,
-        struct value *maxima)
+/* exp(score - running maximum), stored in the order of `keys`. */
+static struct value *exponentials(const struct online_max *r, struct value *scores,
+        const struct access *access, struct value *maxima)
 {
 	struct module *module = r->q->module;
 	struct value *operand[2] = { scores, maxima };
-	struct op *op = loop_map_kernel(r->q, r->at, "exponential", loops, 2, operand, r->real);
+	struct op *op = loop_map_kernel(r->q, &r->loops, r->real,
+	        (struct kernel_spec){
+	                .at = r->at, .suffix = "exponential", .operands = 2, .operand = operand });
 	struct body *body = &op->kernel->update;
-	loop_map_store_as(r->q, loop_map, loops, op);
-	loop_map_walk(loops, access->stride, op->kernel->operand[0].stride);
+	loop_map_store_as(r->q, &r->keys, &r->loops, op);
+	loop_map_walk(&r->loops, access->stride, op->kernel->operand[0].stride);
 	op->kernel->operand[0].offset = access->offset;
-	loop_map_stride_over(r->q, &r->blocks, loops, op->kernel->operand[1].stride);
+	loop_map_stride_over(r->q, &r->blocks, &r->loops, op->kernel->operand[1].stride);
 	op->kernel->ordered = true;
 	int difference = body_op(module, body, OP_SUBF, r->real,
 	        body_operand(module, body, r->real, 0), body_operand(module, body, r->real, 1), 0);
@@ -182,20 +193,21 @@ static struct value *exponentials(const struct online_max *r, const struct loop_
 	return op->result[0];
 }
 
-/* The sum over all keys, where the product looks for it. */
-static void sum_blocks(const struct online_max *r, const struct loop_map *loop_map,
-        struct value *sums, struct value *factor)
+/* The sum over all keys, sum <- sum * factor + sum of the block, becomes the product's operand. */
+static void sum_blocks(const struct online_max *r, struct value *sums, struct value *factor)
 {
 	struct module *module = r->q->module;
 	struct op *values = r->a->values.op;
 	int place = sum_operand(r->a);
 	struct value *operand[2] = { sums, factor };
-	struct op *op = block_kernel(r, loop_map, "sum", 2, operand, values->operand[place]->type);
+	const struct kernel_spec spec = { .suffix = "sum", .operands = 2, .operand = operand };
+	struct op *op = block_kernel(r, spec, values->operand[place]->type);
 	struct body *body = &op->kernel->update;
-	for (int i = 0; i < loop_map->count; i++)
-		op->kernel->result.stride[i] = loop_map->mapped_loop[i].reduction
-		        ? 0
-		        : values->kernel->operand[place].stride[loop_map->mapped_loop[i].source];
+	const int64_t *stride = values->kernel->operand[place].stride;
+	for (int i = 0; i < r->running.count; i++) {
+		const struct mapped_loop *loop = &r->running.mapped_loop[i];
+		op->kernel->result.stride[i] = loop->reduction ? 0 : stride[loop->source];
+	}
 	int before =
 	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = r->real });
 	int scaled = body_op(
@@ -207,6 +219,8 @@ static void sum_blocks(const struct online_max *r, const struct loop_map *loop_m
 
 void attention_softmax(struct quantizer *q, struct attention *a)
 {
+	static const struct block_reduction block_max = { "block_max", OP_MAXIMUMF, -INFINITY };
+	static const struct block_reduction block_sum = { "block_sum", OP_ADDF, 0 };
 	struct op *values = a->values.op;
 	struct contraction c = keys_query(q, &a->values);
 	struct online_max r = { .q = q,
@@ -217,20 +231,19 @@ void attention_softmax(struct quantizer *q, struct attention *a)
 	struct value *scores = a->softmax_kernel.data[0].op->operand[0];
 	a->online_max = true;
 	r.blocks = probability_blocks(q, a, &c, false);
-	struct loop_map loop_map = probability_loop_map(q, a, &c);
-	struct loop_map loops = probability_loops(q, a, &c);
-	struct loop_map blocks = probability_blocks(q, a, &c, true);
-	int64_t *from = ARENA_ARRAY(q->module->arena, int64_t, loop_map.count);
-	int64_t *own = ARENA_ARRAY(q->module->arena, int64_t, loop_map.count);
-	loop_map_walk(&loop_map, x->stride, from);
-	loop_map_stride_over(q, &loop_map, &loop_map, own);
-	struct value *maxima = of_block(
-	        &r, &loop_map, "block_max", scores, from, x->offset, OP_MAXIMUMF, -INFINITY);
-	struct value *online_max = running_maximum(&r, &blocks, maxima, false);
-	a->factor = running_maximum(&r, &blocks, maxima, true);
-	struct value *exponential = exponentials(&r, &loop_map, &loops, scores, x, online_max);
-	sum_blocks(&r, &blocks,
-	        of_block(&r, &loop_map, "block_sum", exponential, own, 0, OP_ADDF, 0), a->factor);
+	r.keys = probability_loop_map(q, a, &c);
+	r.loops = probability_loops(q, a, &c);
+	r.running = probability_blocks(q, a, &c, true);
+	struct access from = access_empty(q->module, r.keys.count); /* of the scores */
+	struct access own = access_empty(q->module, r.keys.count);  /* of the exponentials */
+	from.offset = x->offset;
+	loop_map_walk(&r.keys, x->stride, from.stride);
+	loop_map_stride_over(q, &r.keys, &r.keys, own.stride);
+	struct value *maxima = of_block(&r, &block_max, scores, &from);
+	struct value *online_max = running_maximum(&r, maxima, false);
+	a->factor = running_maximum(&r, maxima, true);
+	struct value *exponential = exponentials(&r, scores, x, online_max);
+	sum_blocks(&r, of_block(&r, &block_sum, exponential, &own), a->factor);
 	x->offset = 0;
 	values->operand[a->values.x] = exponential;
 	for (size_t i = a->softmax_kernel.count; i-- > 0;)

@@ -1,20 +1,22 @@
-/* A factor that is the same for all that a contraction adds up is multiplied into its sums: Σ_k
- * (r x[k]) w[n, k] = r Σ_k x[k] w[n, k].  A norm's 1/rms is known when the whole vector has
- * come; without it numbers are rounded as they come, and the contraction does not wait.
- * Of rounded numbers as well: the scale of a group is r times as large, and x / s the same but
- * for its last bits. Only where the factor comes of a reduction, and nothing but quantised
- * contractions reads the product.  Of one token the sums are multiplied.  Several tokens' sums
- * are ended one after the other anyway, and would have a number each to wait for: there the
- * scales are (quantize_activation.c), of so many tokens that they come in tiles, and where the
- * factor comes of two reductions one behind the other, a mean and a variance: the second looks
- * at the numbers while they are rounded. */
+/* Moves a factor that all terms of a contraction share from its activations to its sums:
+ *     Σ_k (r x[k]) w[n, k]  ->  r Σ_k x[k] w[n, k]
+ * The 1/rms of a norm is known only when the whole vector has been read; without it activations
+ * are rounded as they arrive and the contraction starts at once.  Rounding commutes with it: the
+ * scale of a group is r times as large, and x / s the same but for its last bits.
+ * One token: its sums are multiplied.  Several tokens, enough for tiles: sums would need a number
+ * per token, so the activation scales are multiplied (quantize_activation.c).  That is done where
+ * the factor follows two dependent reductions, a mean and a variance: the second one then overlaps
+ * with the rounding.
+ * Only where the factor is the result of a reduction and quantized contractions alone read the
+ * product. */
 #include "ir/workload.h"
 #include "quantize/quantize.h"
 
 struct factor {
-	struct op *op; /* a product, without a reduction */
-	int operand;
-	int product; /* node of the update that multiplies by it */
+	struct op *op;    /* the elementwise kernel that multiplies by it */
+	int operand;      /* the factor */
+	int product;      /* node of the update that multiplies by it */
+	bool into_scales; /* of several tokens: into their scales; else behind the sums of one */
 };
 
 static int times_used(const struct body *body, int node)
@@ -26,7 +28,8 @@ static int times_used(const struct body *body, int node)
 	return times;
 }
 
-/* The leaf of operand j among the factors of `node`; -1: none.  *product: what multiplies by it. */
+/* The node of that operand among the factors of `node`; -1: none.  *product: the node that
+ * multiplies by it. */
 static int find_leaf(const struct body *body, int node, int operand, int *product)
 {
 	const struct node *at = &body->node[node];
@@ -43,7 +46,8 @@ static int find_leaf(const struct body *body, int node, int operand, int *produc
 	return found;
 }
 
-static bool find_factor(struct op *op, int operand, struct factor *factor)
+/* Is the operand, the result of a reduction, a factor of the kernel's result? */
+static bool match_factor(struct op *op, int operand, struct factor *factor)
 {
 	const struct body *update = &op->kernel->update;
 	const struct op *def = op->operand[operand]->def;
@@ -55,24 +59,27 @@ static bool find_factor(struct op *op, int operand, struct factor *factor)
 	return leaf >= 0 && factor->product >= 0 && times_used(update, leaf) == 1;
 }
 
-/* Does this use of the product, as operand `through`, let the factor go behind the sums, or into
- * the scales of several tokens?  Then where it is found there. */
-static bool reads_sums(struct quantizer *q, const struct factor *factor, struct op *reader,
-        int through, bool several, struct access *access)
+/* Does this reader of the product, by its operand `through`, allow the factor to be moved?
+ * *access: how the reader's loops walk the factor then. */
+static bool reader_allows(struct quantizer *q, const struct factor *factor, struct op *reader,
+        int through, struct access *access)
 {
 	struct contraction c;
 	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) ||
 	        !contraction_bits(q, reader) || c.x != through)
 		return false;
 	contraction_scheme(q, &c);
-	if (several ? contraction_tokens(&c) <= FEW_TOKENS || c.digits > 1 ||
-	                        !contraction_fits_engine(q, &c)
-	            : contraction_tokens(&c) > 1)
+	int64_t tokens = contraction_tokens(&c);
+	if (!factor->into_scales && tokens > 1)
+		return false;
+	if (factor->into_scales &&
+	        (tokens <= FEW_TOKENS || c.digits > 1 || !contraction_fits_engine(q, &c)))
 		return false;
 	return access_compose(
 	        q->module, factor->op->kernel, factor->operand, reader->kernel, c.x, access);
 }
 
+/* Removes the multiplication by the factor. */
 static void leave_out(struct module *module, const struct factor *factor)
 {
 	struct body *update = &factor->op->kernel->update;
@@ -88,7 +95,8 @@ static void leave_out(struct module *module, const struct factor *factor)
 	kernel_tidy(module, factor->op);
 }
 
-static bool defer_norm_factor(struct quantizer *q, const struct factor *factor, bool several)
+/* Moves the factor if all readers allow it. */
+static bool defer_norm_factor(struct quantizer *q, const struct factor *factor)
 {
 	const struct value *result = factor->op->result[0];
 	struct value *by = factor->op->operand[factor->operand];
@@ -100,7 +108,7 @@ static bool defer_norm_factor(struct quantizer *q, const struct factor *factor, 
 			struct access access;
 			if (op->operand[j] != result)
 				continue;
-			if (!reads_sums(q, factor, op, j, several, &access))
+			if (!reader_allows(q, factor, op, j, &access))
 				return false;
 			uses++;
 			VEC_PUSH(q->module->arena, &readers, op);
@@ -108,27 +116,30 @@ static bool defer_norm_factor(struct quantizer *q, const struct factor *factor, 
 		}
 	if (!uses || uses != result->uses)
 		return false;
-	const struct deferred_factor late = { result, by,
+	const struct deferred_factor deferred = { result, by,
 		kernel_clone(q->module, factor->op->kernel, factor->op->operands),
 		factor->operand };
-	if (several)
-		VEC_PUSH(q->module->arena, &q->deferred_factors, late);
-	for (size_t i = 0; i < readers.count && !several; i++)
+	if (factor->into_scales)
+		VEC_PUSH(q->module->arena, &q->deferred_factors, deferred);
+	for (size_t i = 0; i < readers.count && !factor->into_scales; i++)
 		kernel_join_sum(q->module, readers.data[i], OP_MULF, by, accesses.data[i]);
 	leave_out(q->module, factor);
 	return true;
 }
 
-/* One factor of a kernel: operands are renumbered by it. */
-static void sink_one(struct quantizer *q, struct op *op)
+/* Moves one factor of a kernel at most: that renumbers its operands. */
+static void defer_one_factor(struct quantizer *q, struct op *op)
 {
 	struct factor factor;
-	for (int j = 0; j < op->operands; j++)
-		if (find_factor(op, j, &factor) &&
-		        (defer_norm_factor(q, &factor, false) ||
-		                (kernel_mean_of(op->operand[j]->def) &&
-		                        defer_norm_factor(q, &factor, true))))
+	for (int j = 0; j < op->operands; j++) {
+		if (!match_factor(op, j, &factor))
+			continue;
+		if (defer_norm_factor(q, &factor))
 			return;
+		factor.into_scales = true;
+		if (kernel_mean_of(op->operand[j]->def) && defer_norm_factor(q, &factor))
+			return;
+	}
 }
 
 void defer_norm_factors(struct quantizer *q)
@@ -138,5 +149,5 @@ void defer_norm_factors(struct quantizer *q)
 	for (struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_KERNEL && !kernel_has_reduction(op->kernel) &&
 		        op->kernel->type == type_float(q->module, 32))
-			sink_one(q, op);
+			defer_one_factor(q, op);
 }

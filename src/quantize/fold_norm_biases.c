@@ -1,13 +1,14 @@
-/* A vector that is added to what a contraction reads is multiplied by the weight once, offline:
- * Σ_k (x[k] + v[k]) w[n, k] + b[n] = Σ_k x[k] w[n, k] + b'[n], with b'[n] = b[n] + Σ_k v[k] w[n,
- * k] and w as it is rounded.  v is not rounded to a byte any more.  So is the bias of a
- * LayerNorm; what is left of it are products, whose factors may go behind the sums
- * (defer_norm_factors.c).
- * Only where nothing but contractions that are quantised and add a bias of their own reads the
- * sum: so no vector more is brought, and a head without one is as it was. */
+/* Folds a vector added to activations, as the bias of a LayerNorm, into the biases of the
+ * contractions that read them; the packer computes the product offline:
+ *     Σ_k (x[k] + v[k]) w[n, k] + b[n]  ->  Σ_k x[k] w[n, k] + b'[n]
+ *     b'[n] = b[n] + Σ_k v[k] w[n, k]
+ * with w as it is rounded; v itself is not rounded to bytes any more.  What is left of the norm are
+ * products, whose factors may be moved behind the sums (defer_norm_factors.c).
+ * Only where all readers are quantized contractions that add a bias of their own: so no vector is
+ * loaded that was not before, and a head without bias stays as it is. */
 #include "quantize/quantize.h"
 
-/* x + v of an elementwise kernel. */
+/* An elementwise kernel with the result x + v. */
 struct bias_source {
 	struct op *op;
 	int vector;      /* operand v */
@@ -15,15 +16,16 @@ struct bias_source {
 	int64_t numbers; /* of v */
 };
 
-/* A contraction that reads it. */
+/* A contraction that reads the result. */
 struct bias_consumer {
 	struct op *op;
 	int bias; /* operand b */
 	struct value *weight;
 	struct value *folded_bias; /* b' */
-	struct quantized from;
+	struct quantized from;     /* how the packer makes b' */
 };
 
+/* Uses of operand `operand`, or of other leaves of that kind, in the body. */
 static int node_uses(const struct body *body, enum node_kind kind, int operand)
 {
 	int uses = 0;
@@ -36,21 +38,22 @@ static int node_uses(const struct body *body, enum node_kind kind, int operand)
 	return uses;
 }
 
-/* Loops walk v as they walk the last dim of the result, and no other. */
+/* Do the loops walk v exactly as they walk the last dim of the result? */
 static bool lies_as_rows(const struct kernel *kernel, const struct access *access, int64_t numbers)
 {
 	bool rows = access_is_plain(access) && !access->offset && !kernel->result.offset;
 	for (int l = 0; rows && l < kernel->loops; l++) {
 		int64_t stride = kernel->result.stride[l];
 		int64_t extent = kernel->loop[l].extent;
-		bool inside = stride * extent <= numbers && stride == access->stride[l],
-		     outside = stride % numbers == 0 && !access->stride[l];
+		bool inside = stride * extent <= numbers && stride == access->stride[l];
+		bool outside = stride % numbers == 0 && !access->stride[l];
 		rows = extent == 1 || inside || outside;
 	}
 	return rows;
 }
 
-static bool find_bias_source(const struct quantizer *q, struct op *op, struct bias_source *before)
+/* Is the kernel an x + v with a weight v that it reads once? */
+static bool match_bias_source(const struct quantizer *q, struct op *op, struct bias_source *before)
 {
 	const struct body *update = &op->kernel->update;
 	const struct node *last = &update->node[update->result];
@@ -68,7 +71,7 @@ static bool find_bias_source(const struct quantizer *q, struct op *op, struct bi
 	return false;
 }
 
-/* The operand that is added to the sum, and to nothing else; -1: none. */
+/* The operand b that is added to the sum and used for nothing else; -1: none. */
 static int own_bias(const struct quantizer *q, const struct op *op)
 {
 	const struct body *post = &op->kernel->post;
@@ -88,8 +91,7 @@ static int own_bias(const struct quantizer *q, const struct op *op)
 	return -1;
 }
 
-/* Do the contraction's outputs walk the bias as they walk the rows of the weight, of which there
- * are as many? */
+/* Is there one number of the bias for each row of the weight, walked alike? */
 static bool walks_bias(const struct contraction *c, int axis, int bias, int64_t pitch)
 {
 	const struct kernel *kernel = c->op->kernel;
@@ -103,7 +105,8 @@ static bool walks_bias(const struct contraction *c, int axis, int bias, int64_t 
 	return walks;
 }
 
-/* All of the weight by rows [outputs][groups][numbers of a group]. */
+/* Describes the weight to the packer as [outputs][groups][numbers of a group]; the last group may
+ * be short. */
 static void order_rows(struct quantizer *q, const struct contraction *c, int axis,
         const int64_t pitch[2], struct quantized *from)
 {
@@ -136,8 +139,8 @@ static void order_rows(struct quantizer *q, const struct contraction *c, int axi
 	}
 }
 
-/* Through its operand `through`. */
-static bool find_bias_consumer(struct quantizer *q, const struct bias_source *before,
+/* Is `reader`, by its operand `through`, a contraction whose bias can take in v? */
+static bool match_bias_consumer(struct quantizer *q, const struct bias_source *before,
         struct op *reader, int through, struct bias_consumer *consumer)
 {
 	struct contraction c;
@@ -147,8 +150,9 @@ static bool find_bias_consumer(struct quantizer *q, const struct bias_source *be
 	const struct type *type = reader->operand[c.w]->type;
 	int axis = contraction_axis(&c);
 	int bias = own_bias(q, reader);
-	if (axis < 0 || bias < 0 || type->rank != 2 || type->shape[axis] != before->numbers ||
-	        c.digits != 1 || c.digit[0].x != 1 ||
+	if (axis < 0 || bias < 0 || type->rank != 2 || type->shape[axis] != before->numbers)
+		return false;
+	if (c.digits != 1 || c.digit[0].x != 1 ||
 	        reader->kernel->operand[c.x].offset % before->numbers)
 		return false;
 	const int64_t pitch[2] = { type->shape[1], 1 };
@@ -171,8 +175,9 @@ static bool find_bias_consumer(struct quantizer *q, const struct bias_source *be
 	return walks_bias(&c, axis, bias, pitch[1 - axis]);
 }
 
-/* Products with slices of one weight have one. */
-static struct value *moved_of(struct quantizer *q, const struct bias_consumer *consumer, int at)
+/* The argument b' of consumer `at`: contractions with parts of one weight and bias share it. */
+static struct value *folded_bias_of(
+        struct quantizer *q, const struct bias_consumer *consumer, int at)
 {
 	const struct value *own = consumer[at].op->operand[consumer[at].bias];
 	for (int i = 0; i < at; i++)
@@ -182,6 +187,7 @@ static struct value *moved_of(struct quantizer *q, const struct bias_consumer *c
 	return add_weight(q, &consumer[at].from, "bias", own->type);
 }
 
+/* Changes the biases of all readers, if all are such contractions. */
 static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before)
 {
 	const struct value *result = before->op->result[0];
@@ -192,7 +198,7 @@ static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before
 			struct bias_consumer reader;
 			if (op->operand[j] != result)
 				continue;
-			if (!find_bias_consumer(q, before, op, j, &reader))
+			if (!match_bias_consumer(q, before, op, j, &reader))
 				return false;
 			uses++;
 			VEC_PUSH(q->module->arena, &consumer, reader);
@@ -200,7 +206,7 @@ static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before
 	if (!uses || uses != result->uses)
 		return false;
 	for (size_t i = 0; i < consumer.count; i++)
-		consumer.data[i].folded_bias = moved_of(q, consumer.data, (int)i);
+		consumer.data[i].folded_bias = folded_bias_of(q, consumer.data, (int)i);
 	for (size_t i = 0; i < consumer.count; i++)
 		consumer.data[i].op->operand[consumer.data[i].bias] = consumer.data[i].folded_bias;
 	return true;
@@ -214,7 +220,7 @@ void fold_norm_biases(struct quantizer *q)
 		struct bias_source before;
 		if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) ||
 		        op->kernel->type != type_float(q->module, 32) ||
-		        !find_bias_source(q, op, &before) || !fold_norm_bias(q, &before))
+		        !match_bias_source(q, op, &before) || !fold_norm_bias(q, &before))
 			continue;
 		op->kernel->update.result = before.rest;
 		kernel_tidy(q->module, op);

@@ -1,8 +1,11 @@
-/* Which kernels are sums of products with a weight. */
+/* Matches kernels that are contractions with a weight, post(Σ x * w), and describes their loops:
+ * those of tokens (they move x only), of outputs (w only) and of the reduction (both). */
 #include "quantize/quantize.h"
 
-#define GROUP 128 /* activations, where a whole row of weights has one scale */
+/* Activations that share a scale where a whole row of weights has one. */
+#define GROUP 128
 
+/* Is the kernel a sum, from 0, of products of two operands? */
 static bool is_product_of_operands(const struct kernel *kernel, int *x, int *w)
 {
 	int term;
@@ -22,9 +25,10 @@ static bool is_product_of_operands(const struct kernel *kernel, int *x, int *w)
 	return true;
 }
 
-/* The reduction in the order in which x lies; loops that continue each other on both sides are
- * one. */
-static bool find_digits(struct arena *arena, const struct kernel *kernel, struct contraction *c)
+/* The digits of the reduction by falling stride of x; loops that continue each other in both x
+ * and w are merged. */
+static bool reduction_digits(
+        struct arena *arena, const struct kernel *kernel, struct contraction *c)
 {
 	c->digit = ARENA_ARRAY(arena, struct digit, kernel->loops + 2);
 	for (int l = 0; l < kernel->loops; l++) {
@@ -39,25 +43,27 @@ static bool find_digits(struct arena *arena, const struct kernel *kernel, struct
 			c->digit[at] = c->digit[at - 1];
 		c->digit[at] = digit;
 	}
-	int kept = 0;
+	int count = 0;
 	for (int i = 0; i < c->digits; i++) {
-		struct digit *last = &c->digit[kept - 1];
+		struct digit *last = &c->digit[count - 1];
 		struct digit next = c->digit[i];
-		if (kept && last->x == next.x * next.extent && last->w == next.w * next.extent)
+		if (count && last->x == next.x * next.extent && last->w == next.w * next.extent)
 			*last = (struct digit){ last->extent * next.extent, next.x, next.w };
 		else
-			c->digit[kept++] = next;
+			c->digit[count++] = next;
 	}
-	c->digits = kept;
-	return kept > 0;
+	c->digits = count;
+	return count > 0;
 }
 
-static bool find_parallel(struct arena *arena, const struct kernel *kernel, struct contraction *c)
+/* Divides the parallel loops into tokens and outputs; none may move both. */
+static bool parallel_loops(struct arena *arena, const struct kernel *kernel, struct contraction *c)
 {
 	c->token = ARENA_ARRAY(arena, int, kernel->loops + 1);
 	c->output = ARENA_ARRAY(arena, int, kernel->loops + 1);
 	for (int l = 0; l < kernel->loops; l++) {
-		bool x = kernel->operand[c->x].stride[l], w = kernel->operand[c->w].stride[l];
+		bool x = kernel->operand[c->x].stride[l];
+		bool w = kernel->operand[c->w].stride[l];
 		if (kernel->loop[l].reduction)
 			continue;
 		if (x && w)
@@ -76,8 +82,7 @@ static bool find_parallel(struct arena *arena, const struct kernel *kernel, stru
 	return c->outputs > 0;
 }
 
-/* Operands of the post body may be anything that does not depend on where the last loop of
- * outputs is cut. */
+/* May the last output loop be cut?  Nothing may depend on its counter. */
 static bool post_fits(const struct op *op, int last)
 {
 	for (int j = 0; j < op->operands; j++)
@@ -104,7 +109,7 @@ bool contraction_match(const struct quantizer *q, struct op *op, struct contract
 	if (!access_is_plain(&kernel->operand[c->x]) || !access_is_plain(&kernel->operand[c->w]))
 		return false;
 	struct arena *arena = q->module->arena;
-	return find_digits(arena, kernel, c) && find_parallel(arena, kernel, c) &&
+	return reduction_digits(arena, kernel, c) && parallel_loops(arena, kernel, c) &&
 	        post_fits(op, c->output[c->outputs - 1]);
 }
 
@@ -113,9 +118,9 @@ bool is_weight(const struct quantizer *q, const struct value *value)
 	if (value->def || value->block != q->main->region[0] ||
 	        type_scalar(value->type) != type_float(q->module, 32))
 		return false;
-	const struct attr *role = value->index < attr_get(q->main, KEY_ARG_ATTRS)->count
-	        ? function_argument_attr(q->main, value->index, KEY_STREAM_ROLE)
-	        : NULL;
+	if (value->index >= attr_get(q->main, KEY_ARG_ATTRS)->count)
+		return false; /* an argument that this pass added */
+	const struct attr *role = function_argument_attr(q->main, value->index, KEY_STREAM_ROLE);
 	return role && text_same(role->text, "weight");
 }
 

@@ -1,12 +1,14 @@
-/* Weights of few bits (`--quant`): contractions with a weight become integer ones, gathered
- * tables become rows of bytes.
- *     y[n] = Σ_k x[k] * w[n, k]     becomes, for groups g of the reduction,
- *     s[g] = max |x| / 127, 1 for zeros;  q = clamp(round half even(x / s));  d[n, g] = Σ q * w' in integers;  y[n] = Σ_g in order: (float)d * (s[g] * s'[n, g])
- * w' and s' are arguments that the packer makes from w (stream.derived_from), and so is a bias
- * that takes in that of a norm (fold_norm_biases.c).  Whatever else follows the sum stays as it
- * is. Needs: fused kernels, no rolled layers.  Guarantees: a weight that only quantised kernels
- * read is no argument any more.  Approximating: the error is that of the rounding, at most half
- * a scale for each number.  Ends because it visits every kernel once. */
+/* Quantizes weights to few bits and the KV cache to bytes, as --quant says.
+ * Before: y[n] = Σ_k x[k] * w[n, k] in f32
+ * After, for groups g of the reduction:
+ *         s[g] = max |x| / 127, 1 for zeros;     q = clamp(round half even(x / s))
+ *         d[n, g] = Σ q * w' in integers;        y[n] = Σ_g in order: (float)d * (s[g] * s'[n, g])
+ *         w' and s' are arguments that the packer makes from w (stream.derived_from).
+ *         Gathered tables become rows of integers with a scale; what follows a sum stays f32.
+ * Needs: fused kernels, no rolled layers.
+ * Guarantees: a weight that only quantized kernels read is no argument of main any more.
+ * Approximating: each number is off by at most half a scale.
+ * Ends: it visits every kernel once. */
 #include "tensor/tensor_passes.h"
 #include "quantize/quantize_passes.h"
 #include "quantize/quantize.h"

@@ -1,122 +1,146 @@
-/* What the files of quantise share. */
+/* What the files of the quantize pass share: the state of the pass (struct quantizer), the form
+ * in which a contraction with a weight is matched (struct contraction), and how arguments and
+ * kernels are added. */
 #ifndef STC_QUANTISE_H
 #define STC_QUANTISE_H
 #include "image/quantized.h"
 #include "ir/kernel_edit.h"
 #include "options/pass_context.h"
 
-/* Numbers that a group of quantised activations was made from: kernels that read the same ones
- * share it. */
+/* The quantized form of one activation tensor.  Contractions that read the same numbers in the
+ * same order share it. */
 struct activation {
-	struct value *x;
-	const char *key; /* how it is walked */
-	struct value *q, *scale;
+	struct value *x; /* the f32 activations */
+	const char *key; /* text of the order in which x is read, and of its groups */
+	struct value *q; /* the int8 numbers; NULL: the form is not quantized */
+	struct value *scale;
 };
 
-/* of numbers of several tokens, which their scales have in place of the numbers */
+/* A factor per token that was left out of the activations and goes into their scales. */
 struct deferred_factor {
-	const struct value *x; /* without it */
+	const struct value *x; /* the activations without the factor */
 	struct value *by;
-	const struct kernel *from; /* the kernel that multiplied by it */
-	int operand;               /* of that */
+	const struct kernel *from; /* the kernel that multiplied by it, as it was */
+	int operand;               /* the operand of `from` that is the factor */
 };
 
-struct rotated_mask { /* a mask whose numbers are in the order of a state */
+/* A mask whose entries were reordered from the attention's keys to the rows of the cache. */
+struct rotated_mask {
 	struct value *from, *to;
 };
 
 struct quantizer {
 	struct module *module;
 	struct op *main;
-	const struct quant_scheme *scheme;
+	const struct quant_scheme *scheme; /* what --quant asks for */
 	enum softmax_form softmax;
-	bool for_engine;       /* contractions are for a unit: all outputs are one block */
-	const struct op *head; /* the last contraction */
-	struct map names;      /* of arguments */
+	bool for_engine;       /* the shared matmul engine runs contractions: one output block */
+	const struct op *head; /* the last contraction: the logits */
+	struct map names;      /* names of main's arguments that are taken */
 	VEC(struct activation) activations;
 	VEC(struct deferred_factor) deferred_factors;
 	VEC(struct rotated_mask) rotated_masks;
-	VEC(const struct attr *) attributes; /* of arguments that were added */
-	int made;                            /* kernels that were replaced */
+	VEC(const struct attr *) attributes; /* of the arguments added to main, in order */
+	int made;                            /* operations replaced so far */
 };
 
-/* One loop of the reduction, as both sides walk it. */
+/* One loop of the reduction, a digit of its mixed-radix index: its extent, and its strides in
+ * the activations x and in the weight w. */
 struct digit {
 	int64_t extent, x, w;
 };
 
-/* result = post(Σ x * w): a weight, and what it is multiplied by. */
+/* result = post(Σ x * w), w a weight. */
 struct contraction {
 	struct op *op;
 	int x, w; /* operands */
-	int bits;
-	int64_t group;  /* numbers of the reduction that are added as integers; 0: all */
-	bool row_scale; /* one weight scale for all of them */
-	bool per_token; /* one activation scale for all of them */
-	bool grouped;   /* a unit takes a group of all tokens after another */
-	int digits;     /* the reduction, outermost first: [digits] */
-	struct digit *digit;
-	/* parallel loops that x walks; that w walks, the one that is contiguous in the result
-	 * last */
+	int bits; /* of a quantized weight */
+	/* numbers of the reduction whose products are added as integers; 0: all of them */
+	int64_t group;
+	bool row_scale; /* one weight scale for all groups of a row */
+	bool per_token; /* one activation scale for all groups of a token */
+	bool grouped;   /* the engine takes a group of all tokens before the next group */
+	int digits;
+	struct digit *digit; /* the reduction, outermost first: [digits] */
+	/* numbers of parallel loops: those that move x, and those that move w, where the loop
+	 * that is contiguous in the result is last */
 	int tokens, outputs;
-	int *token, *output;
+	int *token, *output; /* loops of op: [tokens], [outputs] */
 };
 
+/* Is the value an f32 argument of main with stream.role "weight"? */
 bool is_weight(const struct quantizer *q, const struct value *value);
-/* false: not a contraction with a weight. */
+/* Matches a kernel as a contraction.  false: it is none with a weight. */
 bool contraction_match(const struct quantizer *q, struct op *op, struct contraction *c);
-/* Of the weight that the contraction would have; 0: it is left as it is. */
+/* Bits that the contraction's weight gets; 0: it stays in floating point. */
 int contraction_bits(const struct quantizer *q, const struct op *op);
-/* Bits, group and scales as --quant says. */
+/* Sets bits, group and scales of the contraction as --quant says. */
 void contraction_scheme(const struct quantizer *q, struct contraction *c);
-/* The dim of the weight that the reduction runs along, in one digit or in several that count it;
- * -1: along none alone. */
+/* The dim of the weight that the whole reduction covers, in one digit or in several; -1: no
+ * single dim. */
 int contraction_axis(const struct contraction *c);
+/* Points of the contraction's token loops. */
 int64_t contraction_tokens(const struct contraction *c);
-/* In place of c->op; false, and nothing is changed: it has a form that is left in floating
+/* Replaces c->op by quantized kernels.  false: nothing is changed, the form stays in floating
  * point. */
 bool quantize_contraction(struct quantizer *q, struct contraction *c);
-/* May it be a phase of a unit, for several tokens?  Then its result is brought into the order of
- * [tokens][outputs], and what follows the sum becomes a kernel of its own. */
+/* Can this contraction of several tokens be a job of the engine? */
 bool contraction_fits_engine(const struct quantizer *q, const struct contraction *c);
+/* Brings the result into the order [tokens][outputs] and what follows the sum into a kernel of
+ * its own, as the engine needs it. */
 void contraction_plain(struct quantizer *q, struct contraction *c);
-/* A bias of what only contractions with a bias read becomes a part of theirs. */
+/* Folds a bias added to the activations into the biases of the contractions that read them. */
 void fold_norm_biases(struct quantizer *q);
-/* Factors of what contractions read that are the same for all that they add up go behind the
- * sums of one token, or into the scales of several. */
+/* Moves a factor that all terms of a sum share from the activations to the sum (one token) or to
+ * the activation scales (several tokens). */
 void defer_norm_factors(struct quantizer *q);
+/* Stores weights of rank 2 and more as bf16. */
 void quantize_weights_bf16(struct quantizer *q);
-/* The kernel's bodies read operands of bf16, where half[j], as the f32 that they stand for. */
+/* Widens operands in the kernel's bodies to f32: those j with half[j] are bf16. */
 void widen_operands(struct module *module, struct op *op, const bool *half);
-/* Keys and values: as bytes; as bf16. */
+/* Stores the KV cache as bytes with f16 scales; as bf16. */
 void quantize_kv_cache(struct quantizer *q);
 void quantize_kv_cache_bf16(struct quantizer *q);
+/* Stores gathered tables as rows of integers with one scale each.  false: op reads none. */
 bool quantize_embeddings(struct quantizer *q, struct op *op);
-/* Does the reduction fall into runs of c->group along its digits?  Then the outer digits count
- * groups and the inner ones walk a group. */
+/* The reduction cut into groups: the outer digits count groups, the inner ones walk a group. */
 struct grouping {
 	int outer, inner;
 	struct digit *digit; /* outer, then inner */
 	int64_t groups, size;
 };
+/* false: the reduction does not fall into groups of c->group along its digits. */
 bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to);
-/* The quantised activations of a contraction, [token extents …, groups, size of a group], and
- * their scales, without the last dim.  .q NULL: it has a form that is not quantised.  A
- * reduction that does not fall into groups is copied to one that does, filled up with zeros. */
+/* The quantized activations of a contraction: q is [token extents ..., groups, size of a group]
+ * and scale has the same shape without the last dim.  A reduction that does not fall into groups
+ * is copied to one that does, padded with zeros.  q NULL: the form is not quantized. */
 struct activation activation_of(struct quantizer *q, const struct contraction *c);
 
-/* max |x| over the reduction, divided by `most`; ones: 1 where that is 0. */
+/* Bodies of a scale kernel: max |x| over the reduction, divided by `most`.  ones: 1 where that
+ * is 0, so that it can be divided by. */
 void quantize_scale(struct module *module, struct kernel *kernel, double most, bool ones);
-/* Operand 0 over operand 1, which is of type `scale`, as an integer within +-limit. */
+/* Body of a rounding kernel: operand 0 over operand 1, of type `scale`, as an integer within
+ * +-limit. */
 void quantize_round(
         struct module *module, struct kernel *kernel, const struct type *scale, int limit);
 
-/* Made from a weight of main: all of it in its own order, no runs. */
+/* How an argument is made from a weight of main: to begin with all of it in its own order,
+ * without runs. */
 struct quantized from_weight(const struct quantizer *q, const struct value *weight);
+/* Adds an argument to main, named after the source of `from` and the suffix. */
 struct value *add_weight(struct quantizer *q, const struct quantized *from, const char *suffix,
         const struct type *type);
-/* A kernel before `at`. */
-struct op *quantize_kernel(struct quantizer *q, struct op *at, const char *name, const char *suffix,
-        int loops, int operands, struct value *const *operand, const struct type *result);
+/* A kernel to be made; loops, strides and bodies are set afterwards. */
+struct kernel_spec {
+	struct op *at; /* it is inserted before this operation */
+	/* it is called NAME_SUFFIX; name NULL: the name of the kernel `at` */
+	const char *name, *suffix;
+	int loops;
+	int operands;
+	struct value *const *operand;
+	const struct type *result;
+};
+struct op *quantize_kernel(struct quantizer *q, const struct kernel_spec *spec);
+/* Removes weights of main that nothing reads and sets the attributes of the added arguments. */
 void finish_arguments(struct quantizer *q);
 #endif

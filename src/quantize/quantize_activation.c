@@ -1,9 +1,14 @@
-/* Activations to bytes, with one scale for each group of the reduction. */
+/* Activations as bytes, with one scale for each group of the reduction:
+ *     x  ->  s = max |x| / 127 over the group, 1 for zeros;  q = round(x / s)
+ * Contractions that read the same activations in the same order share these kernels.  Where the
+ * reduction does not fall into groups, x is first copied to one run padded with zeros. */
 #include "quantize/quantize.h"
 #include <string.h>
 
-#define MOST 127 /* what OP_ROUND_SATURATE gives of a byte */
+/* OP_ROUND_SATURATE gives bytes of -127 ... 127. */
+#define MOST 127
 
+/* From the innermost digit outwards: a digit that crosses the end of a group is split in two. */
 bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to)
 {
 	struct digit *reversed = ARENA_ARRAY(arena, struct digit, c->digits + 2);
@@ -41,18 +46,23 @@ bool group_digits(struct arena *arena, const struct contraction *c, struct group
 	return size == group;
 }
 
-/* The value, as the kernels here walk it: tokens, then digits. */
-struct walk {
+/* A value as the kernels here walk it: by the token loops of the contraction, then by digits. */
+struct activation_walk {
 	struct value *value;
 	int64_t offset;
 	int64_t *token; /* stride of each token loop */
+	int digits;
+	const struct digit *digit; /* extent, and stride x in the value */
 };
 
-static struct walk walk_of(struct quantizer *q, const struct contraction *c)
+static struct activation_walk walk_of(struct quantizer *q, const struct contraction *c)
 {
 	const struct access *access = &c->op->kernel->operand[c->x];
-	struct walk walk = { c->op->operand[c->x], access->offset,
-		ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1) };
+	struct activation_walk walk = { .value = c->op->operand[c->x],
+		.offset = access->offset,
+		.token = ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1),
+		.digits = c->digits,
+		.digit = c->digit };
 	for (int t = 0; t < c->tokens; t++)
 		walk.token[t] = access->stride[c->token[t]];
 	return walk;
@@ -63,6 +73,7 @@ static int64_t token_extent(const struct contraction *c, int t)
 	return c->op->kernel->loop[c->token[t]].extent;
 }
 
+/* A tensor [token extents ..., groups, size]; dims of 0 are left out. */
 static const struct type *token_type(struct quantizer *q, const struct contraction *c,
         const struct type *scalar, int64_t groups, int64_t size)
 {
@@ -79,8 +90,8 @@ static const struct type *token_type(struct quantizer *q, const struct contracti
 	return type_shaped(q->module, TYPE_TENSOR, rank, shape, scalar);
 }
 
-/* Row-major strides over the first loops, reductions left out. */
-static void lie_row_major(const struct kernel *kernel, int loops, int64_t *stride)
+/* Row-major strides over the first loops; reductions have stride 0. */
+static void set_row_major(const struct kernel *kernel, int loops, int64_t *stride)
 {
 	int64_t pitch = 1;
 	for (int l = loops - 1; l >= 0; l--) {
@@ -89,29 +100,29 @@ static void lie_row_major(const struct kernel *kernel, int loops, int64_t *strid
 	}
 }
 
-/* Loops of tokens and digits; operand 0 walks the value, the result lies row-major. */
+/* A kernel before the contraction with loops of tokens and digits; operand 0 walks the value, the
+ * result is row-major. */
 static struct op *walking_kernel(struct quantizer *q, const struct contraction *c,
-        const struct walk *walk, const char *suffix, int digits, const struct digit *digit,
-        int operands, struct value *const *operand, const struct type *result)
+        const struct activation_walk *walk, struct kernel_spec spec)
 {
-	int loops = c->tokens + digits;
-	struct op *op = quantize_kernel(
-	        q, c->op, c->op->kernel->name, suffix, loops, operands, operand, result);
+	spec.at = c->op;
+	spec.loops = c->tokens + walk->digits;
+	struct op *op = quantize_kernel(q, &spec);
 	struct kernel *kernel = op->kernel;
 	for (int t = 0; t < c->tokens; t++) {
 		kernel->loop[t].extent = token_extent(c, t);
 		kernel->operand[0].stride[t] = walk->token[t];
 	}
-	for (int i = 0; i < digits; i++) {
-		kernel->loop[c->tokens + i].extent = digit[i].extent;
-		kernel->operand[0].stride[c->tokens + i] = digit[i].x;
+	for (int i = 0; i < walk->digits; i++) {
+		kernel->loop[c->tokens + i].extent = walk->digit[i].extent;
+		kernel->operand[0].stride[c->tokens + i] = walk->digit[i].x;
 	}
 	kernel->operand[0].offset = walk->offset;
-	lie_row_major(kernel, loops, kernel->result.stride);
+	set_row_major(kernel, spec.loops, kernel->result.stride);
 	return op;
 }
 
-/* Does the weight walk the reduction as one run? */
+/* Is the reduction one run of addresses of the weight? */
 static bool is_run(const struct contraction *c)
 {
 	for (int i = 1; i < c->digits; i++)
@@ -120,42 +131,51 @@ static bool is_run(const struct contraction *c)
 	return true;
 }
 
-/* A copy in which the reduction is one run for the activations as well, filled up with zeros to
- * whole groups: returns that run. */
-static struct digit straighten(struct quantizer *q, const struct contraction *c, struct walk *walk)
+/* Copies the value by its walk and walks the copy instead, where the reduction is `run`, one
+ * digit.  Returns the copy. */
+static struct op *copy_walk(struct quantizer *q, const struct contraction *c,
+        struct activation_walk *walk, const char *suffix, const struct digit *run)
 {
-	struct arena *arena = q->module->arena;
+	const struct type *scalar = type_float(q->module, 32);
+	struct op *copy = walking_kernel(q, c, walk,
+	        (struct kernel_spec){ .suffix = suffix,
+	                .operands = 1,
+	                .operand = &walk->value,
+	                .result = token_type(q, c, scalar, 0, run->extent) });
+	copy->kernel->update.result = body_operand(q->module, &copy->kernel->update, scalar, 0);
+	*walk = (struct activation_walk){ .value = copy->result[0],
+		.token = arena_copy(q->module->arena, copy->kernel->result.stride,
+		        sizeof(int64_t) * (size_t)(c->tokens + 1)),
+		.digits = 1,
+		.digit = run };
+	return copy;
+}
+
+/* Copies the activations so that the reduction is one run, padded with zeros to whole groups;
+ * returns that run. */
+static struct digit *straighten(
+        struct quantizer *q, const struct contraction *c, struct activation_walk *walk)
+{
 	int64_t elements = 1;
 	for (int i = 0; i < c->digits; i++)
 		elements *= c->digit[i].extent;
-	struct digit all = { elements, 1, c->digit[c->digits - 1].w };
-	const struct type *scalar = type_float(q->module, 32);
-	if (c->digits > 1) {
-		struct op *copy = walking_kernel(q, c, walk, "run", c->digits, c->digit, 1,
-		        &walk->value, token_type(q, c, scalar, 0, elements));
-		copy->kernel->update.result =
-		        body_operand(q->module, &copy->kernel->update, scalar, 0);
-		*walk = (struct walk){ copy->result[0], 0,
-			arena_copy(arena, copy->kernel->result.stride,
-			        sizeof(int64_t) * (size_t)(c->tokens + 1)) };
-	} else {
-		all.x = c->digit[0].x;
-	}
+	struct digit *run = ARENA_NEW(q->module->arena, struct digit);
+	*run = (struct digit){ elements, 1, c->digit[c->digits - 1].w };
+	if (c->digits > 1)
+		copy_walk(q, c, walk, "run", run);
+	else
+		run->x = c->digit[0].x;
 	int64_t padded = (elements + c->group - 1) / c->group * c->group;
 	if (padded > elements) {
-		struct digit full = { padded, all.x, all.w };
-		struct op *fill = walking_kernel(q, c, walk, "padded", 1, &full, 1, &walk->value,
-		        token_type(q, c, scalar, 0, padded));
+		struct digit full = { padded, run->x, run->w };
+		walk->digit = &full;
+		walk->digits = 1;
+		*run = (struct digit){ padded, 1, run->w };
+		struct op *fill = copy_walk(q, c, walk, "padded", run);
 		access_add_guard(q->module, &fill->kernel->operand[0],
 		        (struct guard_range){ .loop = c->tokens, .low = 0, .high = elements });
-		fill->kernel->update.result =
-		        body_operand(q->module, &fill->kernel->update, scalar, 0);
-		*walk = (struct walk){ fill->result[0], 0,
-			arena_copy(arena, fill->kernel->result.stride,
-			        sizeof(int64_t) * (size_t)(c->tokens + 1)) };
-		all = (struct digit){ padded, 1, all.w };
 	}
-	return all;
+	return run;
 }
 
 static int real_constant(struct module *module, struct body *body, double real)
@@ -165,15 +185,14 @@ static int real_constant(struct module *module, struct body *body, double real)
 	                .kind = NODE_CONSTANT, .type = type_float(module, 32), .real = real });
 }
 
-/* max |x| over the inner loops; then over `most`, and 1 for zeros. */
 void quantize_scale(struct module *module, struct kernel *kernel, double most, bool ones)
 {
 	const struct type *scalar = type_float(module, 32);
 	struct body *update = &kernel->update;
 	struct body *post = &kernel->post;
-	int sofar =
+	int before =
 	        body_add(module, update, (struct node){ .kind = NODE_ACCUMULATOR, .type = scalar });
-	update->result = body_op(module, update, OP_ABSMAX, scalar, sofar,
+	update->result = body_op(module, update, OP_ABSMAX, scalar, before,
 	        body_operand(module, update, scalar, 0), 0);
 	int largest =
 	        body_add(module, post, (struct node){ .kind = NODE_ACCUMULATOR, .type = scalar });
@@ -191,7 +210,7 @@ void quantize_scale(struct module *module, struct kernel *kernel, double most, b
 	}
 }
 
-/* Times the scale's reciprocal, which all lanes share. */
+/* Multiplies by the reciprocal of the scale: one division for all lanes of a word. */
 void quantize_round(
         struct module *module, struct kernel *kernel, const struct type *scale, int limit)
 {
@@ -215,7 +234,9 @@ void quantize_round(
 	}
 }
 
-static const char *key_of(struct quantizer *q, const struct contraction *c, const struct walk *walk)
+/* Text of all that the quantized form depends on, besides the value itself. */
+static const char *key_of(
+        struct quantizer *q, const struct contraction *c, const struct activation_walk *walk)
 {
 	struct text text = text_new(q->module->arena);
 	text_add(&text, "%lld %lld%s", (long long)walk->offset, (long long)c->group,
@@ -238,7 +259,7 @@ static struct activation *find_activation(
 	return NULL;
 }
 
-/* The loops over groups run outside those over tokens. */
+/* Moves the first `outer` loops over groups outside those over tokens. */
 static void groups_first(
         struct quantizer *q, const struct contraction *c, struct kernel *kernel, int outer)
 {
@@ -255,18 +276,20 @@ static void groups_first(
 	}
 }
 
+/* The kernel max |x| / 127; the first `outer` digits count groups. */
 static struct value *make_scale(struct quantizer *q, const struct contraction *c,
-        const struct walk *walk, const struct grouping *grouping, int outer)
+        const struct activation_walk *walk, int64_t groups, int outer)
 {
-	int digits = grouping->outer + grouping->inner;
-	const struct type *type =
-	        token_type(q, c, type_float(q->module, 32), outer ? grouping->groups : 0, 0);
-	struct op *op =
-	        walking_kernel(q, c, walk, "scale", digits, grouping->digit, 1, &walk->value, type);
+	struct op *op = walking_kernel(q, c, walk,
+	        (struct kernel_spec){ .suffix = "scale",
+	                .operands = 1,
+	                .operand = (struct value *[]){ walk->value },
+	                .result = token_type(
+	                        q, c, type_float(q->module, 32), outer ? groups : 0, 0) });
 	struct kernel *kernel = op->kernel;
 	for (int l = c->tokens + outer; l < kernel->loops; l++)
 		kernel->loop[l].reduction = true;
-	lie_row_major(kernel, kernel->loops, kernel->result.stride);
+	set_row_major(kernel, kernel->loops, kernel->result.stride);
 	kernel->ordered = true;
 	if (c->grouped)
 		groups_first(q, c, kernel, outer);
@@ -274,36 +297,45 @@ static struct value *make_scale(struct quantizer *q, const struct contraction *c
 	return op->result[0];
 }
 
+/* The kernel round(x / scale), [token extents ..., groups, size]. */
 static struct value *make_integers(struct quantizer *q, const struct contraction *c,
-        const struct walk *walk, const struct grouping *grouping, int outer, struct value *scale)
+        const struct activation_walk *walk, const struct grouping *grouping, struct value *scale)
 {
-	struct value *operand[2] = { walk->value, scale };
-	const struct type *type =
-	        token_type(q, c, type_integer(q->module, 8), grouping->groups, grouping->size);
-	struct op *op = walking_kernel(q, c, walk, "q", grouping->outer + grouping->inner,
-	        grouping->digit, 2, operand, type);
-	lie_row_major(op->kernel, c->tokens + outer, op->kernel->operand[1].stride);
+	struct op *op = walking_kernel(q, c, walk,
+	        (struct kernel_spec){ .suffix = "q",
+	                .operands = 2,
+	                .operand = (struct value *[]){ walk->value, scale },
+	                .result = token_type(q, c, type_integer(q->module, 8), grouping->groups,
+	                        grouping->size) });
+	int outer = c->per_token ? 0 : grouping->outer;
+	set_row_major(op->kernel, c->tokens + outer, op->kernel->operand[1].stride);
 	quantize_round(q->module, op->kernel, type_float(q->module, 32), MOST);
 	return op->result[0];
 }
 
-/* The scales, each times its token's factor: the numbers came without it. */
+/* Multiplies the scales by the factor of their token, which was left out of the activations. */
 static struct value *apply_deferred_factor(struct quantizer *q, const struct contraction *c,
         const struct deferred_factor *factor, struct value *scale)
 {
-	const struct walk walk = { scale, 0,
-		ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1) };
+	struct digit groups = { type_elements(scale->type), 1, 0 };
+	for (int t = 0; t < c->tokens; t++)
+		groups.extent /= token_extent(c, t);
+	const struct activation_walk walk = { .value = scale,
+		.token = ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1),
+		.digits = 1,
+		.digit = &groups };
 	struct value *operand[2] = { scale, factor->by };
 	struct access access;
 	bool found = access_compose(
 	        q->module, factor->from, factor->operand, c->op->kernel, c->x, &access);
 	INVARIANT(q->module->guard, found, "a factor that was found before");
-	struct digit groups = { type_elements(scale->type), 1, 0 };
-	for (int t = 0; t < c->tokens; t++)
-		groups.extent /= token_extent(c, t);
-	struct op *op = walking_kernel(q, c, &walk, "factor", 1, &groups, 2, operand, scale->type);
+	struct op *op = walking_kernel(q, c, &walk,
+	        (struct kernel_spec){ .suffix = "factor",
+	                .operands = 2,
+	                .operand = operand,
+	                .result = scale->type });
 	struct kernel *kernel = op->kernel;
-	lie_row_major(kernel, kernel->loops, kernel->operand[0].stride);
+	set_row_major(kernel, kernel->loops, kernel->operand[0].stride);
 	kernel->operand[1].offset = access.offset;
 	for (int t = 0; t < c->tokens; t++)
 		kernel->operand[1].stride[t] = access.stride[c->token[t]];
@@ -317,7 +349,7 @@ static struct value *apply_deferred_factor(struct quantizer *q, const struct con
 
 struct activation activation_of(struct quantizer *q, const struct contraction *c)
 {
-	struct walk walk = walk_of(q, c);
+	struct activation_walk walk = walk_of(q, c);
 	struct activation made = { .x = walk.value, .key = key_of(q, c, &walk) };
 	struct grouping grouping;
 	const struct activation *known = find_activation(q, made.x, made.key);
@@ -328,17 +360,18 @@ struct activation activation_of(struct quantizer *q, const struct contraction *c
 		return *known;
 	if (!whole) {
 		struct contraction straight = *c;
-		struct digit run = straighten(q, c, &walk);
-		straight.digit = &run;
+		straight.digit = straighten(q, c, &walk);
 		straight.digits = 1;
 		whole = group_digits(q->module->arena, &straight, &grouping);
 		INVARIANT(q->module->guard, whole,
 		        "a run of %lld numbers that is not whole groups of %lld",
-		        (long long)run.extent, (long long)c->group);
+		        (long long)straight.digit->extent, (long long)c->group);
 	}
+	walk.digit = grouping.digit;
+	walk.digits = grouping.outer + grouping.inner;
 	int outer = c->per_token ? 0 : grouping.outer;
-	made.scale = make_scale(q, c, &walk, &grouping, outer);
-	made.q = make_integers(q, c, &walk, &grouping, outer, made.scale);
+	made.scale = make_scale(q, c, &walk, grouping.groups, outer);
+	made.q = make_integers(q, c, &walk, &grouping, made.scale);
 	for (size_t i = 0; i < q->deferred_factors.count; i++)
 		if (q->deferred_factors.data[i].x == c->op->operand[c->x])
 			made.scale = apply_deferred_factor(

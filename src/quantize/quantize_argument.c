@@ -1,4 +1,5 @@
-/* Arguments of main that take the place of the model's weights. */
+/* Arguments of main that replace the model's weights.  Each is described by how the packer makes
+ * it from a weight (stream.derived_from); weights that nothing reads then are removed. */
 #include "quantize/quantize.h"
 #include <string.h>
 
@@ -44,24 +45,23 @@ struct value *add_weight(struct quantizer *q, const struct quantized *from, cons
 	return block_add_argument(module, q->main->region[0], type);
 }
 
-struct op *quantize_kernel(struct quantizer *q, struct op *at, const char *name, const char *suffix,
-        int loops, int operands, struct value *const *operand, const struct type *result)
+struct op *quantize_kernel(struct quantizer *q, const struct kernel_spec *spec)
 {
-	struct op *op = kernel_new(q->module, at->location,
-	        text_format(q->module->arena, "%s_%s", name, suffix), loops, operands, operand,
-	        result);
-	op_insert_before(at, op);
+	const char *base = spec->name ? spec->name : spec->at->kernel->name;
+	const char *name = text_format(q->module->arena, "%s_%s", base, spec->suffix);
+	struct op *op = kernel_new(q->module, spec->at->location, name, spec->loops, spec->operands,
+	        spec->operand, spec->result);
+	op_insert_before(spec->at, op);
 	return op;
 }
 
-/* Weights that nothing reads any more go; the arguments that were added are described. */
 void finish_arguments(struct quantizer *q)
 {
 	struct module *module = q->module;
 	struct block *block = q->main->region[0];
 	const struct attr *old = attr_get(q->main, KEY_ARG_ATTRS);
-	int kept = 0;
-	int given = block->arguments - (int)q->attributes.count;
+	int count = 0;
+	int old_count = block->arguments - (int)q->attributes.count;
 	const struct attr **attributes =
 	        ARENA_ARRAY(module->arena, const struct attr *, block->arguments + 1);
 	const struct type **types =
@@ -69,17 +69,19 @@ void finish_arguments(struct quantizer *q)
 	ir_count_uses(block);
 	for (int i = 0; i < block->arguments; i++) {
 		struct value *argument = block->argument[i];
-		if (i < given && !argument->uses && is_weight(q, argument))
+		if (i < old_count && !argument->uses && is_weight(q, argument))
 			continue;
-		attributes[kept] = i < given ? old->items[i].value : q->attributes.data[i - given];
-		types[kept] = argument->type;
-		block->argument[kept++] = argument;
+		attributes[count] =
+		        i < old_count ? old->items[i].value : q->attributes.data[i - old_count];
+		types[count] = argument->type;
+		block->argument[count++] = argument;
 	}
-	block->arguments = kept;
-	for (int i = 0; i < kept; i++)
+	block->arguments = count;
+	for (int i = 0; i < count; i++)
 		block->argument[i]->index = i;
 	const struct type *type = attr_get(q->main, KEY_FUNCTION_TYPE)->type;
-	attr_set(module, q->main, KEY_ARG_ATTRS, attr_array(module, kept, attributes));
+	attr_set(module, q->main, KEY_ARG_ATTRS, attr_array(module, count, attributes));
 	attr_set(module, q->main, KEY_FUNCTION_TYPE,
-	        attr_type(module, type_function(module, kept, types, type->outputs, type->output)));
+	        attr_type(
+	                module, type_function(module, count, types, type->outputs, type->output)));
 }

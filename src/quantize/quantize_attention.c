@@ -1,8 +1,10 @@
-/* What the kernels of attention on bytes do with the rows of keys and values: those of a launch
- * are rounded; a product reads these or the past ones, and ends as it did in f32. */
+/* How the kernels of attention on bytes handle rows of keys and values:
+ *     rows of this launch, f32  ->  bytes and an f16 scale each
+ *     select(active(fresh), fresh, past) in a product  ->  accesses to both in the new loops
+ *     post body of the f32 product  ->  the same at the end of the new kernel */
 #include "quantize/quantize_attention.h"
 
-/* ---- those of this launch */
+/* ---- rows of this launch */
 
 static const struct type *outer_type(
         struct module *module, const struct cache *cache, const struct type *scalar)
@@ -10,18 +12,19 @@ static const struct type *outer_type(
 	return type_shaped(module, TYPE_TENSOR, cache->axis + 1, cache->fresh->type->shape, scalar);
 }
 
-/* Loops over rows and, if `inner`, over the numbers of a row; operands and result lie row-major. */
-static struct op *row_kernel(struct quantizer *q, struct op *at, const struct cache *cache,
-        const char *name, const char *suffix, bool inner, int operands,
-        struct value *const *operand, const struct type *result)
+/* A kernel over the rows and, if `inner`, over the numbers of a row; operands and result are
+ * row-major. */
+static struct op *row_kernel(
+        struct quantizer *q, const struct cache *cache, bool inner, struct kernel_spec spec)
 {
-	struct op *op = quantize_kernel(q, at, name, suffix, 1 + inner, operands, operand, result);
+	spec.loops = 1 + inner;
+	struct op *op = quantize_kernel(q, &spec);
 	struct kernel *kernel = op->kernel;
-	kernel->loop[0].extent = type_elements(cache->fresh->type) / cache->inner;
-	for (int j = 0; j < operands; j++)
-		kernel->operand[j].stride[0] =
-		        type_elements(operand[j]->type) / kernel->loop[0].extent;
-	kernel->result.stride[0] = type_elements(result) / kernel->loop[0].extent;
+	int64_t rows = type_elements(cache->fresh->type) / cache->inner;
+	kernel->loop[0].extent = rows;
+	for (int j = 0; j < op->operands; j++)
+		kernel->operand[j].stride[0] = type_elements(op->operand[j]->type) / rows;
+	kernel->result.stride[0] = type_elements(spec.result) / rows;
 	if (inner) {
 		kernel->loop[1].extent = cache->inner;
 		kernel->operand[0].stride[1] = 1;
@@ -30,7 +33,7 @@ static struct op *row_kernel(struct quantizer *q, struct op *at, const struct ca
 	return op;
 }
 
-/* As f16, at most the largest of these; 1 for what is 0 then. */
+/* Operand 0 as f16, clamped to the largest finite one; 1 where that is 0. */
 static void half_body(struct module *module, struct body *body)
 {
 	const struct type *real = type_float(module, 32);
@@ -57,28 +60,43 @@ void attention_rows(struct quantizer *q, struct cache *cache, struct op *at)
 {
 	struct module *module = q->module;
 	const char *name = text_format(module->arena, "%s_row", at->kernel->name);
-	const struct type *real = type_float(module, 32);
-	struct op *largest = row_kernel(q, at, cache, name, "absmax", true, 1, &cache->fresh,
-	        outer_type(module, cache, real));
+	struct op *largest = row_kernel(q, cache, true,
+	        (struct kernel_spec){ .at = at,
+	                .name = name,
+	                .suffix = "absmax",
+	                .operands = 1,
+	                .operand = &cache->fresh,
+	                .result = outer_type(module, cache, type_float(module, 32)) });
 	largest->kernel->loop[1].reduction = true;
 	largest->kernel->result.stride[1] = 0;
 	quantize_scale(module, largest->kernel, STATE_MOST, false);
-	struct op *scale = row_kernel(q, at, cache, name, "scale", false, 1, largest->result,
-	        outer_type(module, cache, type_float(module, 16)));
+	struct op *scale = row_kernel(q, cache, false,
+	        (struct kernel_spec){ .at = at,
+	                .name = name,
+	                .suffix = "scale",
+	                .operands = 1,
+	                .operand = largest->result,
+	                .result = outer_type(module, cache, type_float(module, 16)) });
 	half_body(module, &scale->kernel->update);
 	struct value *operand[2] = { cache->fresh, scale->result[0] };
 	const struct type *bytes = type_shaped(module, TYPE_TENSOR, cache->fresh->type->rank,
 	        cache->fresh->type->shape, type_integer(module, 8));
-	struct op *rounded = row_kernel(q, at, cache, name, "q", true, 2, operand, bytes);
+	struct op *rounded = row_kernel(q, cache, true,
+	        (struct kernel_spec){ .at = at,
+	                .name = name,
+	                .suffix = "q",
+	                .operands = 2,
+	                .operand = operand,
+	                .result = bytes });
 	quantize_round(module, rounded->kernel, type_float(module, 16), STATE_MOST);
 	cache->scale = scale->result[0];
 	cache->q = rounded->result[0];
 }
 
-/* ---- as operands */
+/* ---- rows as operands */
 
-/* The one row of a launch is told by its number, so that words of keys may hold it and past
- * ones; where a launch has several, a guard tells them. */
+/* A launch with one row: it is recognized by the number of its key, so that a word of keys may
+ * hold it and past ones.  Several rows are recognized by a guard. */
 static bool is_single(const struct keys *keys)
 {
 	return keys->fresh == 1;
@@ -94,46 +112,51 @@ int64_t keys_fresh_blocks(const struct keys *keys)
 	return keys->fresh % keys->block ? 0 : keys->fresh / keys->block;
 }
 
-/* Rows of the state; in front of them, what stands in the place of those of this launch, unless
- * they are whole blocks. */
-void rows_past(struct quantizer *q, const struct attention *a, const struct cache *cache,
-        const struct product *p, const struct loop_map *loop_map, bool scales, struct access *to)
+/* The stride in the cache of a loop of the product. */
+static int64_t past_stride(const struct cache_read *r, int source)
 {
-	const struct access *past = &p->op->kernel->operand[p->past];
-	int64_t inner = scales ? 1 : cache->inner;
-	int64_t above = cache->inner * a->keys.past;
-	for (int i = 0; i < loop_map->count; i++) {
-		int source = loop_map->mapped_loop[i].source;
-		int64_t stride = past->stride[source];
-		if (source == p->key)
-			stride = inner;
-		else if (stride && stride % above == 0)
-			stride = stride / above * inner * a->keys.rows;
-		else if (scales)
-			stride = 0;
-		to->stride[i] = stride * loop_map->mapped_loop[i].step;
-	}
-	to->offset = keys_first(&a->keys) * inner;
-	for (int i = 0; i < loop_map->count && keys_fresh_blocks(&a->keys); i++)
-		if (loop_map->mapped_loop[i].source == p->key &&
-		        loop_map->mapped_loop[i].step == a->keys.block)
-			access_add_guard(q->module, to,
-			        (struct guard_range){ .loop = i,
-			                .low = keys_fresh_blocks(&a->keys),
-			                .high = a->keys.blocks });
+	const struct keys *keys = &r->a->keys;
+	int64_t stride = r->p->op->kernel->operand[r->p->past].stride[source];
+	int64_t inner = r->scales ? 1 : r->cache->inner;
+	int64_t above = r->cache->inner * keys->past;
+	if (source == r->p->key)
+		return inner;
+	if (stride && stride % above == 0)
+		return stride / above * inner * keys->rows;
+	return r->scales ? 0 : stride;
 }
 
-/* A guard of the product's, part by part; of the keys' blocks it takes some whole, or it lies
- * inside the first. */
+/* Keys of this launch read the free rows in front of the past ones, whose content is not used,
+ * unless they are whole blocks: then a guard leaves these out. */
+void rows_past(const struct cache_read *r, struct access *to)
+{
+	const struct keys *keys = &r->a->keys;
+	const struct loop_map *loop_map = r->loop_map;
+	for (int i = 0; i < loop_map->count; i++)
+		to->stride[i] = past_stride(r, loop_map->mapped_loop[i].source) *
+		        loop_map->mapped_loop[i].step;
+	to->offset = keys_first(keys) * (r->scales ? 1 : r->cache->inner);
+	for (int i = 0; i < loop_map->count && keys_fresh_blocks(keys); i++)
+		if (loop_map->mapped_loop[i].source == r->p->key &&
+		        loop_map->mapped_loop[i].step == keys->block)
+			access_add_guard(r->q->module, to,
+			        (struct guard_range){ .loop = i,
+			                .low = keys_fresh_blocks(keys),
+			                .high = keys->blocks });
+}
+
+/* Adds a guard of the product to an access in the new loops.  In the keys it covers whole blocks
+ * or lies inside the first block. */
 static void add_guard(struct quantizer *q, const struct loop_map *loop_map,
         struct guard_range guard, struct access *to)
 {
 	for (int i = 0; i < loop_map->count; i++) {
 		const struct mapped_loop *mapped_loop = &loop_map->mapped_loop[i];
-		bool outer = mapped_loop->step > 1;
-		int64_t high = outer ? (guard.high + mapped_loop->step - 1) / mapped_loop->step
-		        : guard.high < mapped_loop->trip ? guard.high
-		                                         : mapped_loop->trip;
+		int64_t high = guard.high;
+		if (mapped_loop->step > 1)
+			high = (guard.high + mapped_loop->step - 1) / mapped_loop->step;
+		else if (high > mapped_loop->trip)
+			high = mapped_loop->trip;
 		if (mapped_loop->source == guard.loop &&
 		        (guard.low > 0 || high < mapped_loop->trip))
 			access_add_guard(q->module, to,
@@ -141,30 +164,33 @@ static void add_guard(struct quantizer *q, const struct loop_map *loop_map,
 	}
 }
 
-/* count: of the keys that the parts walk, the first ones are of this launch. */
-void rows_fresh(struct quantizer *q, const struct attention *a, const struct cache *cache,
-        const struct product *p, const struct loop_map *loop_map, bool scales, struct access *to,
-        int64_t count)
+/* The stride of a loop of the product in the rows of this launch. */
+static int64_t fresh_stride(const struct cache_read *r, int source)
 {
-	for (int i = 0; i < loop_map->count; i++) {
-		const struct mapped_loop *mapped_loop = &loop_map->mapped_loop[i];
-		int64_t stride = mapped_loop->source == p->key && a->keys.fresh == 1
-		        ? 0
-		        : cache->stride[mapped_loop->source];
-		if (scales)
-			stride = mapped_loop->source != p->key &&
-			                stride * p->op->kernel->loop[mapped_loop->source].extent <=
-			                        cache->inner
-			        ? 0
-			        : stride / cache->inner;
-		to->stride[i] = stride * mapped_loop->step;
-	}
-	if (!is_single(&a->keys))
-		add_guard(q, loop_map,
-		        (struct guard_range){ .loop = p->key, .low = 0, .high = count }, to);
-	for (int i = 0; i < loop_map->count && a->keys.fresh_last; i++)
-		if (loop_map->mapped_loop[i].source == p->key && loop_map->mapped_loop[i].run_time)
-			access_add_guard(q->module, to,
+	bool is_key = source == r->p->key;
+	int64_t stride = r->cache->stride[source];
+	if (is_key && is_single(&r->a->keys))
+		stride = 0;
+	if (!r->scales)
+		return stride;
+	int64_t extent = r->p->op->kernel->loop[source].extent;
+	bool inside_row = !is_key && stride * extent <= r->cache->inner;
+	return inside_row ? 0 : stride / r->cache->inner;
+}
+
+void rows_fresh(const struct cache_read *r, struct access *to, int64_t count)
+{
+	const struct loop_map *loop_map = r->loop_map;
+	for (int i = 0; i < loop_map->count; i++)
+		to->stride[i] = fresh_stride(r, loop_map->mapped_loop[i].source) *
+		        loop_map->mapped_loop[i].step;
+	if (!is_single(&r->a->keys))
+		add_guard(r->q, loop_map,
+		        (struct guard_range){ .loop = r->p->key, .low = 0, .high = count }, to);
+	for (int i = 0; i < loop_map->count && r->a->keys.fresh_last; i++)
+		if (loop_map->mapped_loop[i].source == r->p->key &&
+		        loop_map->mapped_loop[i].run_time)
+			access_add_guard(r->q->module, to,
 			        (struct guard_range){
 			                .loop = i, .low = 0, .high = 1, .last = true });
 }
@@ -178,15 +204,15 @@ int rows_key(struct quantizer *q, struct body *body, const struct loop_map *loop
 	return body_affine(q->module, body, loop_map->count, factor, 0);
 }
 
-int rows_are_fresh(struct quantizer *q, const struct attention *a, struct body *body,
-        const struct loop_map *loop_map, int key, int fresh)
+int rows_are_fresh(const struct cache_read *r, struct body *body, int fresh)
 {
-	struct module *module = q->module;
-	if (!is_single(&a->keys))
+	struct module *module = r->q->module;
+	const struct keys *keys = &r->a->keys;
+	if (!is_single(keys))
 		return body_active(module, body, fresh);
-	int number = rows_key(q, body, loop_map, key);
-	int own = a->keys.fresh_last ? keys_past(q, &a->keys, body, fresh + 1)
-	                             : body_integer(module, body, type_index(module), 0);
+	int number = rows_key(r->q, body, r->loop_map, r->p->key);
+	int own = keys->fresh_last ? keys_past(r->q, keys, body, fresh + 1)
+	                           : body_integer(module, body, type_index(module), 0);
 	struct node same = { .kind = NODE_OP,
 		.code = OP_CMPI,
 		.type = type_integer(module, 1),
@@ -194,20 +220,18 @@ int rows_are_fresh(struct quantizer *q, const struct attention *a, struct body *
 	return body_add(module, body, same);
 }
 
-/* The row of this launch where it is one of these, else that of the past. */
-static int choose_row(struct module *module, struct body *body, const struct type *type, int past,
-        int fresh, int choice)
+/* Node: operand past + 1, the launch's row, where `choice` holds, else operand past. */
+static int choose_row(
+        struct module *module, struct body *body, const struct type *type, int past, int choice)
 {
 	return body_op(module, body, OP_SELECT, type, choice,
-	        body_operand(module, body, type, fresh), body_operand(module, body, type, past));
+	        body_operand(module, body, type, past + 1), body_operand(module, body, type, past));
 }
 
-void rows_walk(struct quantizer *q, const struct attention *a, const struct cache *cache,
-        const struct product *p, const struct loop_map *loop_map, bool scales,
-        struct kernel *kernel, int past)
+void rows_walk(const struct cache_read *r, struct kernel *kernel, int past)
 {
-	rows_past(q, a, cache, p, loop_map, scales, &kernel->operand[past]);
-	rows_fresh(q, a, cache, p, loop_map, scales, &kernel->operand[past + 1], a->keys.fresh);
+	rows_past(r, &kernel->operand[past]);
+	rows_fresh(r, &kernel->operand[past + 1], r->a->keys.fresh);
 }
 
 void rows_sum(struct module *module, struct body *body, int choice)
@@ -215,10 +239,9 @@ void rows_sum(struct module *module, struct body *body, int choice)
 	const struct type *byte = type_integer(module, 8);
 	const struct type *sum = type_integer(module, 32);
 	int x = body_op(module, body, OP_EXTSI, sum, body_operand(module, body, byte, 0), 0, 0);
-	int row = body_op(module, body, OP_EXTSI, sum,
-	        choice >= 0 ? choose_row(module, body, byte, 1, 2, choice)
-	                    : body_operand(module, body, byte, 1),
-	        0, 0);
+	int chosen = choice >= 0 ? choose_row(module, body, byte, 1, choice)
+	                         : body_operand(module, body, byte, 1);
+	int row = body_op(module, body, OP_EXTSI, sum, chosen, 0, 0);
 	int accumulator =
 	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = sum });
 	body->result = body_op(module, body, OP_ADDI, sum, accumulator,
@@ -228,52 +251,60 @@ void rows_sum(struct module *module, struct body *body, int choice)
 int rows_scale(struct module *module, struct body *body, int past, int choice)
 {
 	return body_op(module, body, OP_EXTF, type_float(module, 32),
-	        choose_row(module, body, type_float(module, 16), past, past + 1, choice), 0, 0);
+	        choose_row(module, body, type_float(module, 16), past, choice), 0, 0);
 }
 
-int post_operands(const struct op *old, int first, struct value **operand, int *renamed)
+/* ---- the end of the f32 product */
+
+struct epilogue epilogue_of(
+        struct quantizer *q, const struct op *old, const struct loop_map *loop_map)
 {
-	for (int j = 0; j < old->operands; j++) {
-		renamed[j] = first;
-		if (body_uses_operand(&old->kernel->post, j))
-			operand[first++] = old->operand[j];
+	return (struct epilogue){ old, loop_map,
+		ARENA_ARRAY(q->module->arena, int, old->operands + 1) };
+}
+
+int post_operands(const struct epilogue *e, int first, struct value **operand)
+{
+	for (int j = 0; j < e->old->operands; j++) {
+		e->renamed[j] = first;
+		if (body_uses_operand(&e->old->kernel->post, j))
+			operand[first++] = e->old->operand[j];
 	}
 	return first;
 }
 
-void post_walk(struct quantizer *q, const struct op *old, const struct loop_map *loop_map,
-        const int *renamed, struct kernel *kernel)
+void post_walk(struct quantizer *q, const struct epilogue *e, struct kernel *kernel)
 {
-	for (int j = 0; j < old->operands; j++) {
-		const struct access *from = &old->kernel->operand[j];
-		struct access *to = &kernel->operand[renamed[j]];
-		if (!body_uses_operand(&old->kernel->post, j))
+	for (int j = 0; j < e->old->operands; j++) {
+		const struct access *from = &e->old->kernel->operand[j];
+		struct access *to = &kernel->operand[e->renamed[j]];
+		if (!body_uses_operand(&e->old->kernel->post, j))
 			continue;
-		loop_map_walk(loop_map, from->stride, to->stride);
+		loop_map_walk(e->loop_map, from->stride, to->stride);
 		to->offset = from->offset;
 		for (int g = 0; g < from->guards; g++)
-			add_guard(q, loop_map, from->guard[g], to);
+			add_guard(q, e->loop_map, from->guard[g], to);
 	}
 }
 
-int post_body(struct module *module, struct body *body, const struct op *old,
-        const struct loop_map *loop_map, const int *renamed, int sum)
+int post_body(struct module *module, const struct epilogue *e, struct body *body, int sum)
 {
-	const struct kernel *kernel = old->kernel;
+	const struct kernel *kernel = e->old->kernel;
+	const struct loop_map *loop_map = e->loop_map;
 	struct body moved = { 0 };
 	int *index = ARENA_ARRAY(module->arena, int, kernel->loops);
 	int64_t *factor = ARENA_ARRAY(module->arena, int64_t, loop_map->count);
 	if (!kernel->post.count)
 		return sum;
-	moved.result = body_import(module, &moved, &kernel->post, renamed, -1);
+	moved.result = body_import(module, &moved, &kernel->post, e->renamed, -1);
 	for (int l = 0; l < kernel->loops; l++) {
-		for (int i = 0; i < loop_map->count; i++)
-			factor[i] = loop_map->mapped_loop[i].source == l
-			        ? loop_map->mapped_loop[i].step
-			        : 0;
-		index[l] = body_uses_counter(&moved, l)
-		        ? body_affine(module, body, loop_map->count, factor, 0)
-		        : -1;
+		for (int i = 0; i < loop_map->count; i++) {
+			const struct mapped_loop *loop = &loop_map->mapped_loop[i];
+			factor[i] = loop->source == l ? loop->step : 0;
+		}
+		index[l] = -1;
+		if (body_uses_counter(&moved, l))
+			index[l] = body_affine(module, body, loop_map->count, factor, 0);
 	}
 	return body_rewrite(
 	        module, body, &moved, (struct body_map){ .index = index, .accumulator = sum });

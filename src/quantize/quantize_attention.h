@@ -1,10 +1,12 @@
-/* The kernels of attention on bytes: what their files share. */
+/* Toolkit of attention on a KV cache of bytes: the loops of its kernels (struct loop_map), how
+ * they read rows of keys and values (struct cache_read), and how they end as the f32 product did
+ * (struct epilogue). */
 #ifndef STC_QUANTISE_ATTENTION_H
 #define STC_QUANTISE_ATTENTION_H
 #include "quantize/quantize_kv_cache.h"
 
-/* Loops of a kernel that is made from another: loop i walks `step` points of loop `source` at
- * once. */
+/* Loops of a kernel that replaces another one.  Each walks a part of a loop of the original:
+ * `trip` iterations of `step` points of loop `source`. */
 struct loop_map {
 	int count;
 	struct mapped_loop {
@@ -15,40 +17,44 @@ struct loop_map {
 	} *mapped_loop;
 };
 
-/* None yet; there is room for those of op's loops in parts. */
+/* An empty map with room for the loops of op, some of them in parts. */
 struct loop_map loop_map_none(struct quantizer *q, const struct op *op);
 void loop_map_add(
         struct loop_map *loop_map, int source, int64_t trip, int64_t step, bool reduction);
-/* Blocks of keys, as many as there are at run time; the keys of one. */
+/* A copy whose loops over the keys of one block are reductions. */
+struct loop_map loop_map_reduce_block(
+        struct quantizer *q, const struct attention *a, const struct loop_map *loop_map);
+/* Adds the loop over blocks of keys, as many as the run time has; the loops over the keys of one
+ * block. */
 void loop_map_add_blocks(struct quantizer *q, const struct keys *keys, struct loop_map *loop_map,
         int source, bool reduction);
 void loop_map_add_block(const struct keys *keys, struct loop_map *loop_map, int source);
-/* Where the maximum runs from block to block: the tokens that share values, or the others.  Else
- * all are others. */
+/* Adds the token loops.  With a running maximum: those of tokens that share values (share), or
+ * the others (!share).  Without: all of them count as the others. */
 void loop_map_add_tokens(const struct attention *a, const struct contraction *c,
         struct loop_map *loop_map, bool share);
-/* Loops of the product other than the keys' and the one that is added up, which walk the rows of
- * the past, or do not. */
+/* Adds the loops of the product other than the keys', the reduction and `but`: those that move
+ * the rows of the cache (past), or those that do not. */
 void loop_map_add_others(const struct product *p, struct loop_map *loop_map, int but, bool past);
-/* The strides of an access, part by part. */
+/* Converts strides by loop of the original kernel to strides by mapped loop. */
 void loop_map_walk(const struct loop_map *loop_map, const int64_t *stride, int64_t *to);
-/* A tensor of the parallel parts, and row-major strides over them. */
+/* A tensor type with a dim for each parallel mapped loop, and row-major strides over it. */
 const struct type *loop_map_type(
         struct module *module, const struct loop_map *loop_map, const struct type *scalar);
 void loop_map_row_major(const struct loop_map *loop_map, int64_t *stride);
-/* How the parts walk what lies row-major over the parallel parts `as`. */
+/* Strides of the loops in a tensor that is row-major over the parallel loops of `as`. */
 void loop_map_stride_over(struct quantizer *q, const struct loop_map *as,
         const struct loop_map *loop_map, int64_t *to);
-/* The result lies row-major over the parts `as`, whatever the order of the loops. */
+/* Lets op store its result row-major over the loops `as`, whatever its own loop order. */
 void loop_map_store_as(struct quantizer *q, const struct loop_map *as,
         const struct loop_map *loop_map, struct op *op);
-/* A kernel in front of `at`, named after it; its result lies row-major over the parallel parts. */
-struct op *loop_map_kernel(struct quantizer *q, struct op *at, const char *suffix,
-        const struct loop_map *loop_map, int operands, struct value *const *operand,
-        const struct type *scalar);
-/* Of the probabilities: tokens, then keys in blocks; the same without the keys of a block; and
- * the loops in which they are made: where the maximum runs, a key serves all tokens that share
- * its values. */
+/* A kernel with these loops; its result of that scalar is row-major over the parallel ones.
+ * Loops and result of `spec` are set here. */
+struct op *loop_map_kernel(struct quantizer *q, const struct loop_map *loop_map,
+        const struct type *scalar, struct kernel_spec spec);
+/* Loops over the probabilities: tokens, then keys in blocks; the same without the keys of a
+ * block (reduced: the blocks are a reduction); and the loops in which they are computed, where
+ * with a running maximum a key is used by all tokens that share its values. */
 struct loop_map probability_loop_map(
         struct quantizer *q, const struct attention *a, const struct contraction *c);
 struct loop_map probability_blocks(
@@ -56,41 +62,57 @@ struct loop_map probability_blocks(
 struct loop_map probability_loops(
         struct quantizer *q, const struct attention *a, const struct contraction *c);
 
-/* What x walks, as a contraction with a weight has it: tokens, and the numbers that are added
- * up. */
+/* The product's operand x described as if the rows were a weight: its token loops and its
+ * reduction. */
 struct contraction keys_query(struct quantizer *q, const struct product *p);
-/* Few rows share a key as query heads do; of many, all keys of a head come for each. */
+/* Does one loaded row multiply all tokens and query heads that read it?  So with few tokens; with
+ * many, all keys of a head are walked for each token. */
 bool keys_are_shared(const struct keys *keys);
-/* Keys of a run that are all of this launch, or all of the past. */
+/* Keys that are read at once: all of them rows of this launch, or all of the cache. */
 int64_t keys_per_run(const struct keys *keys);
 
-/* How the parts walk the rows of the state, or their scales; those of this launch, which of the
- * keys are the first `count`; both, as operands past and past + 1. */
-void rows_past(struct quantizer *q, const struct attention *a, const struct cache *cache,
-        const struct product *p, const struct loop_map *loop_map, bool scales, struct access *to);
-void rows_fresh(struct quantizer *q, const struct attention *a, const struct cache *cache,
-        const struct product *p, const struct loop_map *loop_map, bool scales, struct access *to,
-        int64_t count);
-void rows_walk(struct quantizer *q, const struct attention *a, const struct cache *cache,
-        const struct product *p, const struct loop_map *loop_map, bool scales,
-        struct kernel *kernel, int past);
-/* Nodes: the number of the key at hand; whether its row is one of this launch, which operand
- * `fresh` has then (and operand fresh + 1 how many past ones there are, if it comes behind
- * them); the scale of the row that `choice` says. */
+/* Rows of keys or values, or their scales, as the loops of a kernel read them.  The rows of the
+ * cache are one operand, those of this launch the next one. */
+struct cache_read {
+	struct quantizer *q;
+	const struct attention *a;
+	const struct cache *cache;
+	const struct product *p; /* the f32 product of these rows */
+	const struct loop_map *loop_map;
+	bool scales; /* the scales rather than the bytes */
+};
+
+/* Sets the access to the rows of the cache; to those of this launch, which are the first `count`
+ * of the keys that the loops walk; to both, as operands past and past + 1. */
+void rows_past(const struct cache_read *r, struct access *to);
+void rows_fresh(const struct cache_read *r, struct access *to, int64_t count);
+void rows_walk(const struct cache_read *r, struct kernel *kernel, int past);
+/* Node: the number of the key that the loops are at. */
 int rows_key(struct quantizer *q, struct body *body, const struct loop_map *loop_map, int key);
-int rows_are_fresh(struct quantizer *q, const struct attention *a, struct body *body,
-        const struct loop_map *loop_map, int key, int fresh);
+/* Node: whether the key's row is one of this launch, which are operand `fresh`; operand
+ * fresh + 1 is the number of past rows if the launch's row comes last. */
+int rows_are_fresh(const struct cache_read *r, struct body *body, int fresh);
+/* Node: the scale of the row that `choice` selects of operands past and past + 1, as f32. */
 int rows_scale(struct module *module, struct body *body, int past, int choice);
-/* acc + x * row, in integers: operands x, past, and fresh where some rows are of this launch.
- * choice: whether it is one of them; -1: none is. */
+/* The body acc + x * row in integers: x is operand 0, rows of the cache operand 1 and of this
+ * launch operand 2.  choice: node that says whether it is one of these; -1: none is. */
 void rows_sum(struct module *module, struct body *body, int choice);
 
-/* Adds what the post body of the product reads, from operand `first` on; returns how many there
- * are then. */
-int post_operands(const struct op *old, int first, struct value **operand, int *renamed);
-void post_walk(struct quantizer *q, const struct op *old, const struct loop_map *loop_map,
-        const int *renamed, struct kernel *kernel);
-/* The product's own post body on a sum; counters are those of the parts. */
-int post_body(struct module *module, struct body *body, const struct op *old,
-        const struct loop_map *loop_map, const int *renamed, int sum);
+/* The post body of the f32 product `old`, at the end of a kernel with other loops. */
+struct epilogue {
+	const struct op *old;
+	const struct loop_map *loop_map; /* loops of the new kernel */
+	int *renamed;                    /* by operand of old: the operand of the new kernel */
+};
+
+/* An epilogue of `old` whose operands are not numbered yet. */
+struct epilogue epilogue_of(
+        struct quantizer *q, const struct op *old, const struct loop_map *loop_map);
+/* Appends what the post body reads to the operands, from number `first` on; returns the number of
+ * operands then. */
+int post_operands(const struct epilogue *e, int first, struct value **operand);
+/* Sets the accesses to these operands. */
+void post_walk(struct quantizer *q, const struct epilogue *e, struct kernel *kernel);
+/* Node: the post body applied to the node `sum`. */
+int post_body(struct module *module, const struct epilogue *e, struct body *body, int sum);
 #endif

@@ -1,6 +1,8 @@
-/* Matrices and tables of the model as bf16; everything is computed in f32 as before. */
+/* Stores matrices and tables of the model as bf16; arithmetic stays f32.
+ *     reader(w: f32)  ->  reader(extend(w.bf16: bf16)) */
 #include "quantize/quantize.h"
 
+/* A copy of the body in which operands j with half[j] are extended to f32. */
 static struct body widened(
         struct module *module, const struct op *op, const struct body *from, const bool *half)
 {
@@ -24,11 +26,12 @@ void widen_operands(struct module *module, struct op *op, const bool *half)
 		op->kernel->post = widened(module, op, &op->kernel->post, half);
 }
 
-/* Readers multiply by the number that the bits stand for. */
+/* Lets all kernels that read the weight read the bf16 argument instead. */
 static void widen_readers(struct quantizer *q, const struct value *weight, struct value *half)
 {
 	for (struct op *op = q->main->region[0]->first; op; op = op->next) {
-		bool *reads = ARENA_ARRAY(q->module->arena, bool, op->operands + 1), any = false;
+		bool *reads = ARENA_ARRAY(q->module->arena, bool, op->operands + 1);
+		bool any = false;
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
 			reads[j] = op->operand[j] == weight;
 			any = any || reads[j];
@@ -54,7 +57,7 @@ void quantize_weights_bf16(struct quantizer *q)
 {
 	struct module *module = q->module;
 	struct block *block = q->main->region[0];
-	for (int i = 0, given = block->arguments; i < given; i++) {
+	for (int i = 0, count = block->arguments; i < count; i++) {
 		const struct value *weight = block->argument[i];
 		if (!is_weight(q, weight) || weight->type->rank < 2 ||
 		        !only_kernels_read(q, weight))

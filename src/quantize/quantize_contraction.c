@@ -1,15 +1,20 @@
-/* A contraction with a weight: sums of integer products for each group, and what scales and adds
- * them. */
+/* Replaces a contraction with a weight by kernels on integers.
+ *     post(Σ_k x * w)  ->  sums:   d[n, g] = Σ q * w' over group g, in i32
+ *                          scaled: post(Σ_g (float)d * (s * s'))
+ * Loops run in the order in which the weight layout in memory, so it is read once as a stream:
+ * outputs, blocks of outputs, groups, outputs of a block, tokens, numbers of a group. */
 #include "ir/contract.h"
 #include "base/number.h"
 #include "ir/launch_tokens.h"
 #include "quantize/quantize.h"
 
-/* outputs whose sums are added side by side: an addition takes up to 7 cycles, at up to 8 sums a
- * cycle */
+/* Outputs of a block, whose f32 sums are in flight at the same time: at least the latency of an
+ * addition (7 cycles) times the sums that come in a cycle (8). */
 #define BLOCK_MOST 64
+/* Smaller blocks than this: a rest of the outputs is split off instead. */
 #define BLOCK_LEAST 8
-#define BLOCK_TOKENS 8 /* with several tokens, their sums stand side by side as well */
+/* Outputs of a block with several tokens, each of which has a sum in flight. */
+#define BLOCK_TOKENS 8
 
 /* Outputs first … first + count - 1 of the contraction's last output loop. */
 struct part {
@@ -17,12 +22,13 @@ struct part {
 	int64_t block; /* outputs in a block */
 };
 
+/* The contraction while it is replaced. */
 struct lowering {
 	struct quantizer *q;
 	const struct contraction *c;
 	struct activation x;
-	int64_t groups, size;
-	struct part part;
+	int64_t groups, size; /* of the reduction; numbers of a group */
+	struct part part;     /* the outputs at hand */
 	struct value *weight, *scale, *sums;
 };
 
@@ -58,8 +64,8 @@ static int64_t *pitches(struct arena *arena, int count, const int64_t *extent)
 
 /* ---- weights */
 
-/* The numbers of the weight in the order in which they are used: outputs, blocks, groups, the
- * outputs of a block, the numbers of a group. */
+/* Describes the weight to the packer in the order in which the kernels use it: outputs, blocks,
+ * groups, outputs of a block, numbers of a group. */
 static void source_order(struct lowering *l, struct segment *from)
 {
 	struct arena *arena = l->q->module->arena;
@@ -129,6 +135,7 @@ int contraction_axis(const struct contraction *c)
 	return -1;
 }
 
+/* Adds the arguments with the integers and with the scales of the part's outputs. */
 static void add_weights(struct lowering *l)
 {
 	struct module *module = l->q->module;
@@ -151,14 +158,17 @@ static void add_weights(struct lowering *l)
 
 /* ---- kernels */
 
-/* Loops of both kernels: outputs but the last, blocks, groups, the outputs of a block, tokens;
- * the sums lie with the last two exchanged. */
+/* Loops of both kernels: outputs but the last, blocks, groups, outputs of a block, tokens.  The
+ * sums are stored with the last two exchanged. */
 struct nest {
-	int outputs, tokens;            /* output loops without the last */
-	int block, group, token, inner; /* their places; token: of the first */
+	int outputs; /* output loops but the last */
+	int tokens;  /* token loops */
+	/* numbers of loops: over blocks, groups, the first token loop, outputs of a block */
+	int block, group, token, inner;
 	int loops;
 };
 
+/* inner_first: outputs of a block outside tokens, else inside. */
 static struct nest nest_of(const struct contraction *c, bool inner_first)
 {
 	struct nest nest = { .outputs = c->outputs - 1, .tokens = c->tokens };
@@ -182,8 +192,8 @@ static void set_loops(struct lowering *l, const struct nest *nest, struct kernel
 	kernel->ordered = true;
 }
 
-/* Strides over what lies in the order: outputs, blocks, groups, outputs of a block, `each`
- * numbers for each; scales may serve all groups. */
+/* Strides in the packed weight [outputs][blocks][groups][outputs of a block][each]; each 1: in its
+ * scales, which may be the same for all groups. */
 static void walk_weights(struct lowering *l, const struct nest *nest, const struct kernel *kernel,
         int64_t each, int64_t *stride)
 {
@@ -201,7 +211,7 @@ static void walk_weights(struct lowering *l, const struct nest *nest, const stru
 	}
 }
 
-/* Strides over [tokens …, groups, each]; a scale for all groups: groups 0. */
+/* Strides in [tokens ..., groups, each]; groups 1: no stride, one scale for all groups. */
 static void walk_activations(const struct nest *nest, const struct kernel *kernel, int64_t groups,
         int64_t each, int64_t *stride)
 {
@@ -214,52 +224,57 @@ static void walk_activations(const struct nest *nest, const struct kernel *kerne
 	}
 }
 
-/* The sums lie as they are made: outputs, blocks, groups, tokens, outputs of a block. */
+/* Strides in the sums [outputs][blocks][groups][tokens ...][outputs of a block]. */
 static void walk_sums(
         struct lowering *l, const struct nest *nest, const struct kernel *kernel, int64_t *stride)
 {
-	struct nest lie = nest_of(l->c, false);
-	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, lie.loops);
-	int *place = ARENA_ARRAY(l->q->module->arena, int, lie.loops);
-	for (int i = 0; i < lie.loops; i++)
-		place[i] = i == lie.inner ? nest->inner
-		        : i >= lie.token  ? nest->token + i - lie.token
-		                          : i;
-	for (int i = 0; i < lie.loops; i++)
+	struct nest stored = nest_of(l->c, false);
+	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, stored.loops);
+	int *place = ARENA_ARRAY(l->q->module->arena, int, stored.loops);
+	for (int i = 0; i < stored.loops; i++)
+		place[i] = i < stored.token ? i : nest->token + i - stored.token;
+	place[stored.inner] = nest->inner;
+	for (int i = 0; i < stored.loops; i++)
 		extent[i] = kernel->loop[place[i]].extent;
-	const int64_t *pitch = pitches(l->q->module->arena, lie.loops, extent);
-	for (int i = 0; i < lie.loops; i++)
+	const int64_t *pitch = pitches(l->q->module->arena, stored.loops, extent);
+	for (int i = 0; i < stored.loops; i++)
 		stride[place[i]] = pitch[i];
 }
 
 static const struct type *sums_type(struct lowering *l)
 {
-	struct nest lie = nest_of(l->c, false);
-	struct kernel shape = { .loop = ARENA_ARRAY(l->q->module->arena, struct loop, lie.loops) };
-	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, lie.loops);
-	set_loops(l, &lie, &shape);
-	for (int i = 0; i < lie.loops; i++)
+	struct nest stored = nest_of(l->c, false);
+	struct kernel shape = { .loop = ARENA_ARRAY(
+		                        l->q->module->arena, struct loop, stored.loops) };
+	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, stored.loops);
+	set_loops(l, &stored, &shape);
+	for (int i = 0; i < stored.loops; i++)
 		extent[i] = shape.loop[i].extent;
 	return type_shaped(
-	        l->q->module, TYPE_TENSOR, lie.loops, extent, type_integer(l->q->module, 32));
+	        l->q->module, TYPE_TENSOR, stored.loops, extent, type_integer(l->q->module, 32));
 }
 
-/* d = Σ q * w over the numbers of a group. */
+/* The kernel d = Σ q * w' over the numbers of a group. */
 static void make_sums(struct lowering *l)
 {
 	struct module *module = l->q->module;
 	struct nest nest = nest_of(l->c, true);
 	struct value *operand[2] = { l->x.q, l->weight };
-	int lane = nest.loops;
-	struct op *op = quantize_kernel(l->q, l->c->op, l->c->op->kernel->name,
-	        l->part.first ? "sums_rest" : "sums", nest.loops + 1, 2, operand, sums_type(l));
+	int number = nest.loops; /* the loop over a group */
+	const struct kernel_spec spec = { .at = l->c->op,
+		.suffix = l->part.first ? "sums_rest" : "sums",
+		.loops = nest.loops + 1,
+		.operands = 2,
+		.operand = operand,
+		.result = sums_type(l) };
+	struct op *op = quantize_kernel(l->q, &spec);
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
-	kernel->loop[lane] = (struct loop){ .extent = l->size, .reduction = true };
+	kernel->loop[number] = (struct loop){ .extent = l->size, .reduction = true };
 	walk_activations(&nest, kernel, l->groups, l->size, kernel->operand[0].stride);
 	walk_weights(l, &nest, kernel, l->size, kernel->operand[1].stride);
 	walk_sums(l, &nest, kernel, kernel->result.stride);
-	kernel->operand[0].stride[lane] = kernel->operand[1].stride[lane] = 1;
+	kernel->operand[0].stride[number] = kernel->operand[1].stride[number] = 1;
 	struct body *body = &kernel->update;
 	const struct type *sum = type_integer(module, 32);
 	int left = body_op(module, body, OP_EXTSI, sum,
@@ -273,7 +288,7 @@ static void make_sums(struct lowering *l)
 	l->sums = op->result[0];
 }
 
-/* An access of the contraction's parallel loops. */
+/* Converts an access of the contraction, by its parallel loops, to the new loops. */
 static void walk_parallel(
         struct lowering *l, const struct nest *nest, const struct access *from, struct access *to)
 {
@@ -297,7 +312,23 @@ static void walk_parallel(
 		                .high = from->guard[g].high });
 }
 
-/* y = Σ_g d * (s * s'), then what follows the sum. */
+/* The body acc + (float)d * (s * s'). */
+static void scale_sums(struct module *module, struct body *body)
+{
+	const struct type *real = type_float(module, 32);
+	int sum = body_op(module, body, OP_SITOFP, real,
+	        body_operand(module, body, type_integer(module, 32), 0), 0, 0);
+	int own = body_op(module, body, OP_EXTF, real,
+	        body_operand(module, body, type_float(module, 16), 2), 0, 0);
+	int scale =
+	        body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), own, 0);
+	int accumulator =
+	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = real });
+	body->result = body_op(module, body, OP_ADDF, real, accumulator,
+	        body_op(module, body, OP_MULF, real, sum, scale, 0), 0);
+}
+
+/* The kernel y = Σ_g (float)d * (s * s'), then what follows the sum. */
 static struct op *make_result(
         struct lowering *l, const struct type *type, const struct access *result)
 {
@@ -315,8 +346,13 @@ static struct op *make_result(
 		if (body_uses_operand(&old->kernel->post, j))
 			operand[operands++] = old->operand[j];
 	}
-	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name,
-	        l->part.first ? "scaled_rest" : "scaled", nest.loops, operands, operand, type);
+	const struct kernel_spec spec = { .at = l->c->op,
+		.suffix = l->part.first ? "scaled_rest" : "scaled",
+		.loops = nest.loops,
+		.operands = operands,
+		.operand = operand,
+		.result = type };
+	struct op *op = quantize_kernel(l->q, &spec);
 	struct kernel *kernel = op->kernel;
 	set_loops(l, &nest, kernel);
 	kernel->loop[nest.group].reduction = true;
@@ -330,18 +366,7 @@ static struct op *make_result(
 			        l, &nest, &old->kernel->operand[j], &kernel->operand[renamed[j]]);
 	walk_parallel(l, &nest, result, &kernel->result);
 	kernel->result.offset = 0;
-	const struct type *real = type_float(module, 32);
-	struct body *body = &kernel->update;
-	int sum = body_op(module, body, OP_SITOFP, real,
-	        body_operand(module, body, type_integer(module, 32), 0), 0, 0);
-	int own = body_op(module, body, OP_EXTF, real,
-	        body_operand(module, body, type_float(module, 16), 2), 0, 0);
-	int scale =
-	        body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), own, 0);
-	int accumulator =
-	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = real });
-	body->result = body_op(module, body, OP_ADDF, real, accumulator,
-	        body_op(module, body, OP_MULF, real, sum, scale, 0), 0);
+	scale_sums(module, &kernel->update);
 	if (old->kernel->post.count)
 		kernel->post.result =
 		        body_import(module, &kernel->post, &old->kernel->post, renamed, -1);
@@ -350,9 +375,9 @@ static struct op *make_result(
 
 /* ---- outputs that do not fall into blocks */
 
-/* The parallel loops in the order of the result, with `count` points of the last output loop:
- * how a part's result lies. */
-static const struct type *part_type(struct lowering *l, struct access *lies)
+/* The type of a part's result, dims in the order of the contraction's result, and how the
+ * contraction's loops walk it. */
+static const struct type *part_type(struct lowering *l, struct access *layout)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	struct arena *arena = l->q->module->arena;
@@ -371,15 +396,15 @@ static const struct type *part_type(struct lowering *l, struct access *lies)
 	for (int i = 0; i < count; i++)
 		extent[i] = order[i] == last_output(l) ? l->part.count : extent_of(l, order[i]);
 	const int64_t *pitch = pitches(arena, count, extent);
-	*lies = access_empty(l->q->module, kernel->loops);
+	*layout = access_empty(l->q->module, kernel->loops);
 	for (int i = 0; i < count; i++)
-		lies->stride[order[i]] = pitch[i];
+		layout->stride[order[i]] = pitch[i];
 	return type_shaped(l->q->module, TYPE_TENSOR, count, extent, kernel->type);
 }
 
-/* Two parts, one after the other along the last output loop. */
-static struct op *join(struct lowering *l, const struct part *part, struct op *const *made,
-        const struct access *lies)
+/* The kernel that concatenates two parts along the last output loop. */
+static struct op *concatenate(struct lowering *l, const struct part *part, struct op *const *made,
+        const struct access *layout)
 {
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
@@ -388,8 +413,13 @@ static struct op *join(struct lowering *l, const struct part *part, struct op *c
 	int *place = ARENA_ARRAY(module->arena, int, old->kernel->loops + 1);
 	for (int i = 0; i < old->kernel->loops; i++)
 		place[i] = old->kernel->loop[i].reduction ? -1 : loops++;
-	struct op *op = quantize_kernel(l->q, l->c->op, old->kernel->name, "parts", loops, 2,
-	        operand, old->result[0]->type);
+	const struct kernel_spec spec = { .at = l->c->op,
+		.suffix = "parts",
+		.loops = loops,
+		.operands = 2,
+		.operand = operand,
+		.result = old->result[0]->type };
+	struct op *op = quantize_kernel(l->q, &spec);
 	struct kernel *kernel = op->kernel;
 	for (int i = 0; i < old->kernel->loops; i++) {
 		if (place[i] < 0)
@@ -397,7 +427,7 @@ static struct op *join(struct lowering *l, const struct part *part, struct op *c
 		kernel->loop[place[i]].extent = old->kernel->loop[i].extent;
 		kernel->result.stride[place[i]] = old->kernel->result.stride[i];
 		for (int p = 0; p < 2; p++)
-			kernel->operand[p].stride[place[i]] = lies[p].stride[i];
+			kernel->operand[p].stride[place[i]] = layout[p].stride[i];
 	}
 	int last = place[last_output(l)];
 	for (int p = 0; p < 2; p++) {
@@ -423,16 +453,43 @@ static struct op *make_part(
 	return make_result(l, type, result);
 }
 
-/* May this be a phase of a unit (engine/map_contractions.c)? */
+/* Can the contraction be a job of the engine (engine/map_contractions.c)? */
 static bool is_for_engine(const struct lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
-	return l->q->for_engine && plain && l->c->outputs == 1 &&
-	        (contraction_tokens(l->c) == 1 || contraction_fits_engine(l->q, l->c)) &&
-	        !l->c->row_scale && !l->q->scheme->per_token &&
-	        l->c->bits == l->q->scheme->weight && l->size * l->c->bits == ENGINE_WORD_BITS &&
+	bool tokens_fit = contraction_tokens(l->c) == 1 || contraction_fits_engine(l->q, l->c);
+	bool weights_fit = l->c->bits == l->q->scheme->weight &&
+	        l->size * l->c->bits == ENGINE_WORD_BITS && !l->c->row_scale &&
+	        !l->q->scheme->per_token;
+	return l->q->for_engine && plain && l->c->outputs == 1 && tokens_fit && weights_fit &&
 	        kernel->result.stride[last_output(l)] == 1;
+}
+
+/* Makes the kernels for all outputs; where these do not fall into large blocks, the rest of
+ * them is made with a block size of its own. */
+static struct op *make_kernels(struct lowering *l)
+{
+	const struct op *old = l->c->op;
+	int64_t outputs = extent_of(l, last_output(l));
+	int64_t most = contraction_tokens(l->c) > 1 ? BLOCK_TOKENS : BLOCK_MOST;
+	int64_t rest = outputs % most;
+	int64_t block = power_of_two_in(outputs, most);
+	bool for_engine = is_for_engine(l);
+	if (!for_engine && block < most && block < BLOCK_LEAST && outputs > most) {
+		struct op *made[2];
+		struct part part[2] = { { 0, outputs - rest, most },
+			{ outputs - rest, rest, power_of_two_in(rest, most) } };
+		struct access layout[2];
+		for (int p = 0; p < 2; p++) {
+			l->part = part[p];
+			const struct type *own = part_type(l, &layout[p]);
+			made[p] = make_part(l, own, &layout[p]);
+		}
+		return concatenate(l, part, made, layout);
+	}
+	l->part = (struct part){ 0, outputs, for_engine ? outputs : block };
+	return make_part(l, old->result[0]->type, &old->kernel->result);
 }
 
 bool quantize_contraction(struct quantizer *q, struct contraction *c)
@@ -448,29 +505,8 @@ bool quantize_contraction(struct quantizer *q, struct contraction *c)
 	const struct type *type = l.x.q->type;
 	l.groups = type->shape[type->rank - 2];
 	l.size = type->shape[type->rank - 1];
-	int64_t outputs = extent_of(&l, last_output(&l));
-	int64_t most = contraction_tokens(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST;
-	int64_t rest = outputs % most;
-	int64_t block = power_of_two_in(outputs, most);
-	struct op *made[2];
-	if (is_for_engine(&l)) {
-		l.part = (struct part){ 0, outputs, outputs };
-		made[0] = make_part(&l, c->op->result[0]->type, &c->op->kernel->result);
-	} else if (block < most && block < BLOCK_LEAST && outputs > most) {
-		struct part part[2] = { { 0, outputs - rest, most },
-			{ outputs - rest, rest, power_of_two_in(rest, most) } };
-		struct access lies[2];
-		for (int p = 0; p < 2; p++) {
-			l.part = part[p];
-			const struct type *own = part_type(&l, &lies[p]);
-			made[p] = make_part(&l, own, &lies[p]);
-		}
-		made[0] = join(&l, part, made, lies);
-	} else {
-		l.part = (struct part){ 0, outputs, block };
-		made[0] = make_part(&l, c->op->result[0]->type, &c->op->kernel->result);
-	}
-	ir_replace(q->main->region[0], c->op->result[0], made[0]->result[0]);
+	struct op *made = make_kernels(&l);
+	ir_replace(q->main->region[0], c->op->result[0], made->result[0]);
 	op_remove(c->op);
 	return true;
 }

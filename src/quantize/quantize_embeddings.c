@@ -1,7 +1,8 @@
-/* Rows of a gathered table as bytes with a scale for each row. */
+/* Stores gathered tables, as embeddings, as rows of integers with one f16 scale for each row:
+ *     table[index, :]  ->  (float)q[index, :] * (float)scale[index] */
 #include "quantize/quantize.h"
 
-/* A weight of rows that are read whole: rows, and numbers in each. */
+/* Is operand j a weight [rows, numbers] of which the index selects a row? */
 static bool is_table(
         const struct quantizer *q, const struct op *op, int j, int64_t *rows, int64_t *numbers)
 {
@@ -15,6 +16,7 @@ static bool is_table(
 	return access->index_stride == *numbers && *numbers > 1;
 }
 
+/* The argument with the integers, or with the scales. */
 static struct value *table_argument(
         struct quantizer *q, const struct value *table, int64_t numbers, bool scales)
 {
@@ -25,14 +27,35 @@ static struct value *table_argument(
 	from.bits = q->scheme->embedding;
 	from.axis = 1;
 	from.group = numbers;
-	const struct type *type = scales
-	        ? type_shaped(module, TYPE_TENSOR, 1, &rows, type_float(module, 16))
-	        : type_shaped(module, TYPE_TENSOR, 2, table->type->shape,
-	                  type_integer(module, q->scheme->embedding));
-	return add_weight(q, &from, scales ? "scale" : "q", type);
+	if (scales)
+		return add_weight(q, &from, "scale",
+		        type_shaped(module, TYPE_TENSOR, 1, &rows, type_float(module, 16)));
+	return add_weight(q, &from, "q",
+	        type_shaped(module, TYPE_TENSOR, 2, table->type->shape,
+	                type_integer(module, q->scheme->embedding)));
 }
 
-/* Operand j becomes the bytes, a new one their scale; both are gathered by the same index. */
+/* Replaces operand j in the body by (float)j * (float)scale; the scale is the last operand. */
+static void scale_table_rows(struct module *module, struct op *op, int j, int bits)
+{
+	const struct type *real = type_float(module, 32);
+	struct kernel *kernel = op->kernel;
+	int count = op->operands;
+	struct body body = { 0 };
+	int *map = ARENA_ARRAY(module->arena, int, count);
+	for (int i = 0; i < count; i++)
+		map[i] = -1;
+	int integers = body_op(module, &body, OP_SITOFP, real,
+	        body_operand(module, &body, type_integer(module, bits), j), 0, 0);
+	int scale = body_op(module, &body, OP_EXTF, real,
+	        body_operand(module, &body, type_float(module, 16), count - 1), 0, 0);
+	map[j] = body_op(module, &body, OP_MULF, real, integers, scale, 0);
+	body.result = body_rewrite(module, &body, &kernel->update,
+	        (struct body_map){ .operand = map, .accumulator = -1 });
+	kernel->update = body;
+}
+
+/* Operand j becomes the integers, an added operand their scale; both use the same index. */
 static void quantize_table(struct quantizer *q, struct op *op, int j, int64_t numbers)
 {
 	struct module *module = q->module;
@@ -52,19 +75,7 @@ static void quantize_table(struct quantizer *q, struct op *op, int j, int64_t nu
 	access[count - 1].index_stride = 1;
 	op_set_operands(module, op, count, operand);
 	kernel->operand = access;
-	const struct type *real = type_float(module, 32);
-	struct body body = { 0 };
-	int *map = ARENA_ARRAY(module->arena, int, count);
-	for (int i = 0; i < count; i++)
-		map[i] = -1;
-	int bytes = body_op(module, &body, OP_SITOFP, real,
-	        body_operand(module, &body, type_integer(module, q->scheme->embedding), j), 0, 0);
-	int scale = body_op(module, &body, OP_EXTF, real,
-	        body_operand(module, &body, type_float(module, 16), count - 1), 0, 0);
-	map[j] = body_op(module, &body, OP_MULF, real, bytes, scale, 0);
-	body.result = body_rewrite(module, &body, &kernel->update,
-	        (struct body_map){ .operand = map, .accumulator = -1 });
-	kernel->update = body;
+	scale_table_rows(module, op, j, q->scheme->embedding);
 }
 
 bool quantize_embeddings(struct quantizer *q, struct op *op)

@@ -1,9 +1,9 @@
-/* A contraction of several tokens in the form in which a unit takes it: its result
- * [tokens][outputs] in order, and what follows the sum, or moves it, a kernel of its own. */
+/* Brings a contraction of several tokens into the form that the shared matmul engine runs:
+ *     post(Σ x * w) in any layout  ->  s[tokens][outputs] = Σ x * w;  post or copy of s */
 #include "ir/contract.h"
 #include "quantize/quantize.h"
 
-/* Loops that walk the tensor as one would. */
+/* Do these loops walk one run of addresses, as a single loop would? */
 static bool is_run(
         const struct kernel *kernel, const struct access *access, int count, const int *loop)
 {
@@ -28,14 +28,15 @@ bool contraction_fits_engine(const struct quantizer *q, const struct contraction
 	bool fixed = true;
 	for (int l = 0; l < kernel->loops; l++)
 		fixed = fixed && !kernel->loop[l].run_time;
-	return q->for_engine && fixed && c->tokens && c->bits == q->scheme->weight &&
-	        c->group * c->bits == ENGINE_WORD_BITS && !c->row_scale && !c->per_token &&
+	bool weights_fit = c->bits == q->scheme->weight && c->group * c->bits == ENGINE_WORD_BITS &&
+	        !c->row_scale && !c->per_token;
+	return q->for_engine && fixed && c->tokens && weights_fit &&
 	        access_is_plain(&kernel->result) &&
 	        is_run(kernel, &kernel->operand[c->x], c->tokens, c->token) &&
 	        is_run(kernel, &kernel->operand[c->w], c->outputs, c->output);
 }
 
-/* The address in [tokens][outputs], by parallel loop. */
+/* Strides in a tensor [tokens][outputs], by parallel loop. */
 static int64_t *plain_strides(struct quantizer *q, const struct contraction *c)
 {
 	const struct kernel *kernel = c->op->kernel;
@@ -52,6 +53,7 @@ static int64_t *plain_strides(struct quantizer *q, const struct contraction *c)
 	return stride;
 }
 
+/* Does the contraction have that form already? */
 static bool is_plain(const struct contraction *c, const int64_t *stride)
 {
 	const struct kernel *kernel = c->op->kernel;
@@ -62,9 +64,9 @@ static bool is_plain(const struct contraction *c, const int64_t *stride)
 	return plain;
 }
 
-/* What follows the sum, and if that is nothing the sum itself, as a kernel that reads
- * [tokens][outputs]. */
-static struct op *split_moves(
+/* Splits off what follows the sum, or a copy if nothing does, as a kernel that reads
+ * [tokens][outputs] and stores where the contraction did. */
+static struct op *split_layout_change(
         struct quantizer *q, const struct contraction *c, const int64_t *stride)
 {
 	struct kernel *kernel = c->op->kernel;
@@ -83,7 +85,7 @@ static struct op *split_moves(
 	return after;
 }
 
-/* One loop of tokens, one of outputs, then the reduction. */
+/* The sum with one loop of tokens, one of outputs, then the reduction. */
 static struct op *make_plain(
         struct quantizer *q, const struct contraction *c, const int64_t shape[2])
 {
@@ -129,7 +131,7 @@ void contraction_plain(struct quantizer *q, struct contraction *c)
 	struct contraction plain = { 0 };
 	if (is_plain(c, stride))
 		return;
-	struct op *after = split_moves(q, c, stride);
+	struct op *after = split_layout_change(q, c, stride);
 	bool matches = contraction_match(q, c->op, &split);
 	struct op *op = matches ? make_plain(q, &split, shape) : NULL;
 	INVARIANT(q->module->guard, op && contraction_match(q, op, &plain),

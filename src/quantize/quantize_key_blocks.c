@@ -1,13 +1,19 @@
-/* The kernels between scores and values: they walk blocks of keys, and keys that are not there
- * change nothing. */
+/* The kernels between scores and values, once keys are padded to whole blocks: which value the
+ * padding has at each of them, and their new loops.
+ *     key: 0 .. extent  ->  block: 0 .. blocks, key of the block: 0 .. block
+ * Scores of padding are minus infinity, so its exponentials are 0 and change no sum. */
 #include "ir/sliding_window.h"
 #include "quantize/quantize_kv_cache.h"
 
-/* What stands beyond the last key. */
-/* LOW: minus infinity */
-enum beyond { BEYOND_NOTHING, BEYOND_LOW, BEYOND_ZERO, BEYOND_UNKNOWN };
+/* What a value has for keys beyond the last one. */
+enum beyond {
+	BEYOND_NOTHING, /* the value has no numbers for keys */
+	BEYOND_LOW,     /* minus infinity */
+	BEYOND_ZERO,
+	BEYOND_UNKNOWN
+};
 
-/* A value that has a number for each key. */
+/* A value with a number for each key; it is the `data` of the value. */
 struct keyed {
 	enum beyond beyond;
 	int64_t stride; /* between keys */
@@ -34,7 +40,8 @@ const struct type *keys_type(
 	return NULL;
 }
 
-static bool mark(struct quantizer *q, const struct attention *a, struct value *value,
+/* Notes that the value has a number for each key.  false: padding it is not possible. */
+static bool set_keyed(struct quantizer *q, const struct attention *a, struct value *value,
         enum beyond beyond, int64_t stride)
 {
 	struct keyed *keyed = ARENA_NEW(q->module->arena, struct keyed);
@@ -44,8 +51,7 @@ static bool mark(struct quantizer *q, const struct attention *a, struct value *v
 	        keys_type(q->module, value->type, stride, a->keys.extent, a->keys.extent);
 }
 
-/* The loop that walks the keys of every keyed operand; -1: none does, or not the same, or in
- * part. */
+/* The loop that walks all keys of every keyed operand; -1: there is no such single loop. */
 static int key_loop(const struct attention *a, const struct op *op)
 {
 	int key = -1;
@@ -72,13 +78,14 @@ static int key_loop(const struct attention *a, const struct op *op)
 	return key;
 }
 
+/* What a node computes of padding; known: by node, the arguments come before it. */
 static enum beyond beyond_node(
         const struct op *op, const struct node *node, const enum beyond *known)
 {
-	if (node->kind == NODE_OPERAND)
-		return keyed_of(op->operand[node->integer])
-		        ? keyed_of(op->operand[node->integer])->beyond
-		        : BEYOND_NOTHING;
+	if (node->kind == NODE_OPERAND) {
+		const struct keyed *keyed = keyed_of(op->operand[node->integer]);
+		return keyed ? keyed->beyond : BEYOND_NOTHING;
+	}
 	enum beyond argument[3] = { BEYOND_NOTHING, BEYOND_NOTHING, BEYOND_NOTHING };
 	enum beyond left;
 	enum beyond right;
@@ -106,6 +113,7 @@ static enum beyond beyond_node(
 	return BEYOND_UNKNOWN;
 }
 
+/* What the body gives at node `result`. */
 static enum beyond beyond_body(struct arena *arena, const struct op *op, int result)
 {
 	const struct body *body = &op->kernel->update;
@@ -115,9 +123,9 @@ static enum beyond beyond_body(struct arena *arena, const struct op *op, int res
 	return known[result];
 }
 
-/* A reduction over the keys that does not see what is beyond: a maximum of what is low there, a
- * sum of what is 0 there. */
-static bool reduces(struct arena *arena, const struct op *op)
+/* Does a reduction over the keys ignore padding?  So the maximum of numbers that are minus
+ * infinity there, and the sum of numbers that are 0. */
+static bool ignores_padding(struct arena *arena, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	int term;
@@ -130,15 +138,15 @@ static bool reduces(struct arena *arena, const struct op *op)
 	        (combine == OP_ADDF && beyond == BEYOND_ZERO && kernel->init == 0);
 }
 
-/* One kernel that reads numbers of keys. */
-static bool follow(struct quantizer *q, struct attention *a, struct op *op)
+/* Notes one kernel that reads keyed values.  false: it cannot be padded. */
+static bool follow_kernel(struct quantizer *q, struct attention *a, struct op *op)
 {
 	struct kernel *kernel = op->kernel;
 	int key = op->code == OP_KERNEL ? key_loop(a, op) : -1;
 	if (key < 0 || kernel->ordered || body_has(&kernel->update, OP_INDEX) ||
 	        kernel->result.guards)
 		return false;
-	/* rows of this launch and of the past, or it is not matched as such */
+	/* it reads rows by guards: the product with values, if it is matched as such */
 	if (kernel_is_guarded(op, key)) {
 		bool first = !a->values.op;
 		a->values.op = op;
@@ -146,35 +154,38 @@ static bool follow(struct quantizer *q, struct attention *a, struct op *op)
 	}
 	VEC_PUSH(q->module->arena, &a->softmax_kernel, ((struct softmax_kernel){ op, key }));
 	if (kernel->loop[key].reduction)
-		return reduces(q->module->arena, op);
+		return ignores_padding(q->module->arena, op);
 	if (kernel_has_reduction(kernel) || kernel->result.offset)
 		return false;
-	return mark(q, a, op->result[0], beyond_body(q->module->arena, op, kernel->update.result),
+	return set_keyed(q, a, op->result[0],
+	        beyond_body(q->module->arena, op, kernel->update.result),
 	        kernel->result.stride[key]);
 }
 
-/* Does the sum of products take the probabilities as what is 0 beyond the last key? */
+/* Is the only keyed operand of the product with values 0 in padding? */
 static bool ends_in_zeros(const struct attention *a)
 {
 	const struct op *op = a->values.op;
-	int keyed = 0;
-	for (int j = 0; op && j < op->operands; j++)
-		keyed += keyed_of(op->operand[j])
-		        ? keyed_of(op->operand[j])->beyond == BEYOND_ZERO ? 1 : 2
-		        : 0;
-	return keyed == 1;
+	int operands = 0;
+	for (int j = 0; op && j < op->operands; j++) {
+		const struct keyed *keyed = keyed_of(op->operand[j]);
+		if (keyed && keyed->beyond != BEYOND_ZERO)
+			return false;
+		operands += keyed != NULL;
+	}
+	return operands == 1;
 }
 
 bool keys_follow(struct quantizer *q, struct attention *a)
 {
 	struct op *scores = a->scores.op;
-	bool good = mark(
+	bool good = set_keyed(
 	        q, a, scores->result[0], BEYOND_LOW, scores->kernel->result.stride[a->scores.key]);
 	for (struct op *op = scores->next; good && op; op = op->next) {
 		bool reads = false;
 		for (int j = 0; j < op->operands; j++)
 			reads = reads || keyed_of(op->operand[j]);
-		good = !reads || follow(q, a, op);
+		good = !reads || follow_kernel(q, a, op);
 	}
 	good = good && ends_in_zeros(a);
 	scores->result[0]->data = good ? scores->result[0]->data : NULL;
@@ -183,9 +194,9 @@ bool keys_follow(struct quantizer *q, struct attention *a)
 	return good;
 }
 
-/* ---- the row of this launch */
+/* ---- the row of this launch after those of the past */
 
-/* Its loop over the keys alone moves it, from the first one on, over one number each. */
+/* Has the operand exactly one number per key, moved by loop `key` only? */
 static bool is_mask(const struct attention *a, const struct op *op, int operand, int key)
 {
 	const struct access *access = &op->kernel->operand[operand];
@@ -207,26 +218,27 @@ bool keys_can_rotate_masks(const struct attention *a)
 		good = j == scores->past || j == scores->fresh ||
 		        !scores->op->kernel->operand[j].stride[scores->key] ||
 		        is_mask(a, scores->op, j, scores->key);
-	for (size_t i = 0; good && i < a->softmax_kernel.count; i++)
-		for (int j = 0; good && j < a->softmax_kernel.data[i].op->operands; j++)
-			good = keyed_of(a->softmax_kernel.data[i].op->operand[j]) ||
-			        !a->softmax_kernel.data[i]
-			                 .op->kernel->operand[j]
-			                 .stride[a->softmax_kernel.data[i].key];
+	for (size_t i = 0; good && i < a->softmax_kernel.count; i++) {
+		const struct softmax_kernel *softmax = &a->softmax_kernel.data[i];
+		for (int j = 0; good && j < softmax->op->operands; j++)
+			good = keyed_of(softmax->op->operand[j]) ||
+			        !softmax->op->kernel->operand[j].stride[softmax->key];
+	}
 	return good;
 }
 
 int keys_past(struct quantizer *q, const struct keys *keys, struct body *body, int count)
 {
 	const struct type *index = type_index(q->module);
-	int given = body_op(q->module, body, OP_INDEX_CAST, index,
+	int symbol = body_op(q->module, body, OP_INDEX_CAST, index,
 	        body_operand(q->module, body, type_scalar(keys->count->type), count), 0, 0);
-	return body_op(q->module, body, OP_MAXSI, index, given,
+	return body_op(q->module, body, OP_MAXSI, index, symbol,
 	        body_integer(q->module, body, index, 0), 0);
 }
 
-/* In the order of the state: number n was the one of key n + 1, that of the row at hand the
- * first.  One for all layers. */
+/* A copy of the mask in the order of the cache, for all layers:
+ *     mask[0] is of the launch's row, mask[n + 1] of past row n
+ *     rotated[n] = mask[n + 1] for past rows, rotated[past] = mask[0] */
 static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, struct value *mask)
 {
 	struct module *module = q->module;
@@ -235,8 +247,14 @@ static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, s
 		if (q->rotated_masks.data[i].from == mask)
 			return q->rotated_masks.data[i].to;
 	struct value *operand[3] = { mask, mask, keys->count };
-	struct op *op = quantize_kernel(
-	        q, mask->def->next, mask->def->kernel->name, "rotated", 1, 3, operand, mask->type);
+	const struct kernel_spec spec = { .at = mask->def->next,
+		.name = mask->def->kernel->name,
+		.suffix = "rotated",
+		.loops = 1,
+		.operands = 3,
+		.operand = operand,
+		.result = mask->type };
+	struct op *op = quantize_kernel(q, &spec);
 	struct kernel *kernel = op->kernel;
 	struct body *body = &kernel->update;
 	kernel->loop[0].extent = keys->extent;
@@ -272,10 +290,13 @@ const struct run_time_trip *keys_trip(struct quantizer *q, const struct keys *ke
 	if (!keys->trip)
 		return NULL;
 	struct run_time_trip *trip = ARENA_NEW(q->module->arena, struct run_time_trip);
-	const char *symbol = sliding_window_in_tiles(q->module, keys->trip->symbol, keys->block,
-	        keys->fresh_last ? 0
-	                         : (keys->fresh + keys->block - 1) / keys->block * keys->block -
-	                        keys->fresh);
+	int64_t fresh_blocks = (keys->fresh + keys->block - 1) / keys->block;
+	/* past rows in a block with fresh ones: a sliding window never skips that block */
+	int64_t unskipped = 0;
+	if (!keys->fresh_last)
+		unskipped = fresh_blocks * keys->block - keys->fresh;
+	const char *symbol =
+	        sliding_window_in_tiles(q->module, keys->trip->symbol, keys->block, unskipped);
 	*trip = (struct run_time_trip){ .symbol = symbol,
 		.plus = keys->trip->plus,
 		.tile = keys->block,
@@ -293,11 +314,12 @@ void keys_spread(const struct keys *keys, int64_t stride, int loops, struct acce
 	access->offset = access->offset / above * room + access->offset % above;
 }
 
-struct value *keys_fill(struct quantizer *q, const struct attention *a, struct op *op, int operand,
-        int key, struct access *access)
+struct value *keys_fill(
+        struct quantizer *q, const struct attention *a, struct op *op, int operand, int key)
 {
 	struct module *module = q->module;
 	const struct kernel *from = op->kernel;
+	struct access *access = &op->kernel->operand[operand];
 	int loops = 0;
 	int *source = ARENA_ARRAY(module->arena, int, from->loops + 1);
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, from->loops + 1);
@@ -308,34 +330,40 @@ struct value *keys_fill(struct quantizer *q, const struct attention *a, struct o
 			source[loops++] = l;
 		}
 	const struct type *scalar = type_scalar(op->operand[operand]->type);
-	struct op *copy = quantize_kernel(q, op, from->name,
-	        text_format(module->arena, "padded%d", operand), loops, 1, &op->operand[operand],
-	        type_shaped(module, TYPE_TENSOR, loops, shape, scalar));
+	const struct kernel_spec spec = { .at = op,
+		.suffix = text_format(module->arena, "padded%d", operand),
+		.loops = loops,
+		.operands = 1,
+		.operand = &op->operand[operand],
+		.result = type_shaped(module, TYPE_TENSOR, loops, shape, scalar) };
+	struct op *copy = quantize_kernel(q, &spec);
+	struct access *read = &copy->kernel->operand[0];
 	struct access filled = access_empty(module, from->loops);
 	int64_t pitch = 1;
 	for (int i = loops - 1; i >= 0; i--) {
 		copy->kernel->loop[i].extent = shape[i];
-		copy->kernel->operand[0].stride[i] = access->stride[source[i]];
+		read->stride[i] = access->stride[source[i]];
 		copy->kernel->result.stride[i] = filled.stride[source[i]] = pitch;
 		pitch *= shape[i];
 		if (source[i] == key)
-			access_add_guard(module, &copy->kernel->operand[0],
+			access_add_guard(module, read,
 			        (struct guard_range){
 			                .loop = i, .low = 0, .high = a->keys.extent });
 		for (int g = 0; g < access->guards; g++)
 			if (access->guard[g].loop == source[i])
-				access_add_guard(module, &copy->kernel->operand[0],
+				access_add_guard(module, read,
 				        (struct guard_range){ .loop = i,
 				                .low = access->guard[g].low,
 				                .high = access->guard[g].high });
 	}
-	copy->kernel->operand[0].offset = access->offset;
+	read->offset = access->offset;
 	copy->kernel->update.result = body_operand(module, &copy->kernel->update, scalar, 0);
 	*access = filled;
 	return copy->result[0];
 }
 
-static void block_kernel(
+/* Lets a kernel of the softmax walk blocks of keys in padded tensors. */
+static void block_softmax_kernel(
         struct quantizer *q, const struct attention *a, const struct softmax_kernel *softmax_kernel)
 {
 	struct op *op = softmax_kernel->op;
@@ -347,8 +375,7 @@ static void block_kernel(
 			keys_spread(keys, keyed_of(op->operand[j])->stride, kernel->loops,
 			        &kernel->operand[j]);
 		else if (kernel->operand[j].stride[softmax_kernel->key])
-			op->operand[j] =
-			        keys_fill(q, a, op, j, softmax_kernel->key, &kernel->operand[j]);
+			op->operand[j] = keys_fill(q, a, op, j, softmax_kernel->key);
 	}
 	const struct keyed *made = keyed_of(op->result[0]);
 	if (padded && made) {
@@ -370,7 +397,7 @@ void keys_block(struct quantizer *q, const struct attention *a)
 {
 	const struct product *values = &a->values;
 	for (size_t i = 0; i < a->softmax_kernel.count; i++)
-		block_kernel(q, a, &a->softmax_kernel.data[i]);
+		block_softmax_kernel(q, a, &a->softmax_kernel.data[i]);
 	keys_spread(&a->keys, keyed_of(values->op->operand[values->x])->stride,
 	        values->op->kernel->loops, &values->op->kernel->operand[values->x]);
 }

@@ -1,39 +1,37 @@
-/* Keys and values as bytes (`kv=i8`): a state of rows becomes one of integers within +-119 and
- * one of f16 scales, a scale for each row of a head.
- *     s = max |row| / 119 as f16, 1 for zeros;  row' = clamp(round half even(row / s))
- * Rows are rounded where they are made, and attention sees the rounded ones of this launch as
- * well.  Products are of integers:
- *     score = Σ_g (float)(Σ q' * k') * (s_q * s_k)         the query in groups of 128 numbers
- *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys (fewer where a launch has a few tokens, or one and wide rows)
- * The maximum of the scores may run from group to group of keys (blockwise_softmax.c).
- * States of another form stay as they are.  A state's rows lie `stream.lead` rows behind its
- * beginning: the rows of a launch come before those of the past in attention, and with room for
- * them there the keys of a block lie one after the other, whatever lies in that room.  The row
- * of a launch of one token, of which others are counted at run time, comes behind them instead,
- * where it will lie: the last block alone waits for it, and a layer that looks back only so far
- * has no block for it and rows that it does not see. */
+/* Stores the KV cache as bytes (kv=i8): a cache of f32 rows becomes one of integers within +-119
+ * and one of f16 scales, one for each row of a head.
+ *     s = max |row| / 119 as f16, 1 for zeros;     row' = clamp(round half even(row / s))
+ * The launch's own rows are rounded where they are made, and its attention reads the rounded ones.
+ *     score = Σ_g (float)(Σ q' * k') * (s_q * s_k)   q in groups of 128 numbers
+ *     value = Σ_b (float)(Σ p' * v') * s_p           p = probability * s_v, in blocks of 128 keys
+ * Blocks are smaller where a launch has few tokens, or one token and wide rows.  The maximum of
+ * the scores may run from block to block (blockwise_softmax.c).
+ * Rows of the cache begin at row `stream.lead`: attention has the launch's rows first, and with
+ * free rows in that place the keys of a block are contiguous, whatever the free rows contain.  If
+ * the number of past rows is known at run time only, the single row of a launch of one token
+ * comes last instead, where it will be stored: only the last block waits for it, and a layer with
+ * a sliding window needs no block for it.  Caches of another form stay as they are. */
 #include "ir/workload.h"
 #include "ir/sliding_window.h"
 #include "ir/kernel_signature.h"
 #include "quantize/quantize_kv_cache.h"
 
-/* keys that share a scale of the probabilities, at least: for each block a scale is made, and
- * each sum of values scaled */
+/* Least keys of a block: each block costs a scale, and a scaling of each sum of values. */
 #define BLOCK_LEAST 32
-/* of rows of more than a group of numbers, where a launch has one token */
+/* Keys of a block for one token whose rows have more than STATE_GROUP numbers. */
 #define WIDE_BLOCK 64
 
+/* Is the value an f32 argument of main with stream.role "state"? */
 static bool is_f32_state(const struct quantizer *q, const struct value *value)
 {
-	const struct attr *role = value->def || value->block != q->main->region[0]
-	        ? NULL
-	        : function_argument_attr(q->main, value->index, KEY_STREAM_ROLE);
+	if (value->def || value->block != q->main->region[0])
+		return false;
+	const struct attr *role = function_argument_attr(q->main, value->index, KEY_STREAM_ROLE);
 	return role && text_same(role->text, "state") &&
 	        type_scalar(value->type) == type_float(q->module, 32);
 }
 
-/* The operand that stands where its own guard says, else `otherwise`: select(active(j), j,
- * otherwise).  -1: another form. */
+/* Matches select(active(j), j, otherwise); returns j, or -1. */
 static int guarded_operand(
         const struct body *body, const struct node *choice, const struct node **otherwise)
 {
@@ -42,13 +40,13 @@ static int guarded_operand(
 	const struct node *active = &body->node[choice->argument[0]];
 	const struct node *operand = &body->node[choice->argument[1]];
 	*otherwise = &body->node[choice->argument[2]];
-	return active->kind == NODE_OP && active->code == OP_ACTIVE &&
-	                operand->kind == NODE_OPERAND && active->integer == operand->integer
-	        ? (int)operand->integer
-	        : -1;
+	bool matches = active->kind == NODE_OP && active->code == OP_ACTIVE &&
+	        operand->kind == NODE_OPERAND && active->integer == operand->integer;
+	return matches ? (int)operand->integer : -1;
 }
 
-/* x * (a where a is read, else b): the operands of the term. */
+/* Matches Σ x * select(active(a), a, b or 0), where a and b are the rows of the cache and of the
+ * launch in either order. */
 static bool product_operands(const struct quantizer *q, const struct op *op, struct product *p)
 {
 	const struct kernel *kernel = op->kernel;
@@ -64,9 +62,11 @@ static bool product_operands(const struct quantizer *q, const struct op *op, str
 	const struct node *rest;
 	const struct node *nothing = NULL;
 	int yes = guarded_operand(body, choice, &rest);
-	int no = yes < 0                     ? -1
-	        : rest->kind == NODE_OPERAND ? (int)rest->integer
-	                                     : guarded_operand(body, rest, &nothing);
+	int no = -1;
+	if (yes >= 0 && rest->kind == NODE_OPERAND)
+		no = (int)rest->integer;
+	else if (yes >= 0)
+		no = guarded_operand(body, rest, &nothing);
 	if (x->kind != NODE_OPERAND || no < 0 ||
 	        (nothing && (nothing->kind != NODE_CONSTANT || nothing->real != 0.0)))
 		return false;
@@ -80,6 +80,8 @@ static bool product_operands(const struct quantizer *q, const struct op *op, str
 	return is_f32_state(q, op->operand[p->past]);
 }
 
+/* Matches the loops: the launch's rows are read by a guard for the first keys, those of the cache
+ * for the rest, and one loop is the reduction. */
 static bool product_loops(const struct kernel *kernel, struct product *p)
 {
 	const struct access *past = &kernel->operand[p->past];
@@ -93,7 +95,8 @@ static bool product_loops(const struct kernel *kernel, struct product *p)
 	for (int l = 0; l < kernel->loops; l++) {
 		if (kernel->loop[l].reduction && p->reduction >= 0)
 			return false;
-		p->reduction = kernel->loop[l].reduction ? l : p->reduction;
+		if (kernel->loop[l].reduction)
+			p->reduction = l;
 		if (kernel->loop[l].run_time && l != p->key)
 			return false;
 	}
@@ -119,7 +122,7 @@ bool keys_guard_splits(const struct keys *keys, struct guard_range guard)
 	return guard.low == 0 && (guard.high <= keys->block || guard.high % keys->block == 0);
 }
 
-/* Is whether the operand is read asked for by choices alone? */
+/* Is active(operand) used as the condition of selects only? */
 static bool only_in_selects(const struct body *body, int operand)
 {
 	for (int n = 0; n < body->count; n++)
@@ -130,22 +133,24 @@ static bool only_in_selects(const struct body *body, int operand)
 	return !is_active(&body->node[body->result], operand);
 }
 
-/* The operand that is read for the keys in front of those for which operand j is, up to the last
- * one; -1: none is.  Then j stands wherever this one does not. */
-static int read_before(const struct op *op, const struct product *p, const struct keys *keys, int j)
+/* Operand j is guarded to the last keys: the operand guarded to all keys before them, so that
+ * active(j) is not active(that operand); -1: there is none. */
+static int complement_operand(
+        const struct op *op, const struct product *p, const struct keys *keys, int j)
 {
-	const struct guard_range *late = access_guard(&op->kernel->operand[j], p->key);
+	const struct guard_range *last = access_guard(&op->kernel->operand[j], p->key);
 	for (int i = 0; i < op->operands; i++) {
 		const struct access *access = &op->kernel->operand[i];
 		const struct guard_range *guard = access_guard(access, p->key);
-		if (guard && access->guards == 1 && guard->low == 0 && guard->high == late->low &&
-		        late->high == keys->extent && body_uses_operand(&op->kernel->post, i) &&
+		if (guard && access->guards == 1 && guard->low == 0 && guard->high == last->low &&
+		        last->high == keys->extent && body_uses_operand(&op->kernel->post, i) &&
 		        keys_guard_splits(keys, *guard))
 			return i;
 	}
 	return -1;
 }
 
+/* Does the post body ask for active(j) where the guard of j does not consist of blocks? */
 static bool must_swap_select(
         const struct op *op, const struct product *p, const struct keys *keys, int j)
 {
@@ -154,24 +159,24 @@ static bool must_swap_select(
 	        !keys_guard_splits(keys, *guard) && uses_active(&op->kernel->post, j);
 }
 
-/* What the post body reads of some keys only is cut into blocks like the rows, or can be filled
- * up with zeros. */
-static bool product_post(const struct op *op, const struct product *p, const struct keys *keys)
+/* Can what the post body reads be cut into blocks of keys, or padded with zeros? */
+static bool post_can_be_blocked(
+        const struct op *op, const struct product *p, const struct keys *keys)
 {
 	for (int j = 0; j < op->operands; j++) {
 		const struct access *access = &op->kernel->operand[j];
-		bool swaps = must_swap_select(op, p, keys, j);
-		if (access->index_operand >= 0 ||
-		        (swaps &&
-		                (access->guards > 1 || read_before(op, p, keys, j) < 0 ||
-		                        !only_in_selects(&op->kernel->post, j))))
+		if (access->index_operand >= 0)
+			return false;
+		if (must_swap_select(op, p, keys, j) &&
+		        (access->guards > 1 || complement_operand(op, p, keys, j) < 0 ||
+		                !only_in_selects(&op->kernel->post, j)))
 			return false;
 	}
 	return true;
 }
 
-/* A choice of what is read for late keys becomes one of what is read for those in front of them,
- * whose range blocks cut: where late ones are filled up, they no longer tell. */
+/* select(active(j), a, b) -> select(active(i), b, a), where i is the complement of j.  Operand j is
+ * padded to whole blocks, so its guard no longer tells the keys apart; that of i does. */
 static void swap_selects(struct quantizer *q, const struct product *p, const struct keys *keys)
 {
 	struct op *op = p->op;
@@ -179,7 +184,7 @@ static void swap_selects(struct quantizer *q, const struct product *p, const str
 	for (int j = 0; j < op->operands; j++) {
 		if (!must_swap_select(op, p, keys, j))
 			continue;
-		int before = read_before(op, p, keys, j);
+		int before = complement_operand(op, p, keys, j);
 		post->node = arena_copy(
 		        q->module->arena, post->node, sizeof *post->node * (size_t)post->count);
 		for (int n = 0; n < post->count; n++) {
@@ -197,6 +202,7 @@ static void swap_selects(struct quantizer *q, const struct product *p, const str
 	}
 }
 
+/* Matches the product of an operand with rows of a cache and of this launch. */
 static bool match_product(const struct quantizer *q, struct op *op, struct product *p)
 {
 	const struct kernel *kernel = op->kernel;
@@ -206,9 +212,9 @@ static bool match_product(const struct quantizer *q, struct op *op, struct produ
 	        product_loops(kernel, p);
 }
 
-/* ---- states */
+/* ---- caches */
 
-/* Do the strides walk rows of `inner` numbers along `key`, whole blocks of `rows` rows outside? */
+/* Do the strides walk a tensor [...][rows][inner], the rows by loop `key`? */
 static bool walks_rows(
         const struct kernel *kernel, const int64_t *stride, int key, int64_t inner, int64_t rows)
 {
@@ -219,8 +225,22 @@ static bool walks_rows(
 	return stride[key] == inner || rows == 1;
 }
 
-/* The product's strides in `row`, which is what its operand reads, or a copy of that part of it.
- * NULL: it is something else. */
+/* The copy's loop whose stride in its operand divides `own` and that covers `points` points of it;
+ * -1: none. */
+static int copy_loop(const struct kernel *copy, int64_t own, int64_t points)
+{
+	int found = -1;
+	for (int m = 0; own > 0 && points > 1 && m < copy->loops; m++) {
+		int64_t stride = copy->operand[0].stride[m];
+		if (stride > 0 && own % stride == 0 &&
+		        own * points <= stride * copy->loop[m].extent)
+			found = m;
+	}
+	return found;
+}
+
+/* By loop of the product: strides in `row`, which is the product's operand with the launch's rows,
+ * or a copy of the part that it reads.  NULL: it is something else. */
 static const int64_t *row_strides(
         struct arena *arena, const struct product *p, const struct value *row)
 {
@@ -238,40 +258,46 @@ static const int64_t *row_strides(
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t own = read->stride[l];
 		int64_t points = l == p->key ? read->guard->high : kernel->loop[l].extent;
-		int inside = -1;
-		for (int m = 0; own > 0 && points > 1 && m < copy->loops; m++)
-			if (copy->operand[0].stride[m] > 0 &&
-			        own % copy->operand[0].stride[m] == 0 &&
-			        own * points <= copy->operand[0].stride[m] * copy->loop[m].extent)
-				inside = m;
+		int inside = copy_loop(copy, own, points);
 		if (own && points > 1 && inside < 0)
 			return NULL;
-		stride[l] = inside < 0
-		        ? 0
-		        : own / copy->operand[0].stride[inside] * copy->result.stride[inside];
+		stride[l] = 0;
+		if (inside >= 0)
+			stride[l] =
+			        own / copy->operand[0].stride[inside] * copy->result.stride[inside];
 	}
 	return stride;
 }
 
-static bool find_cache(const struct quantizer *q, const struct product *p, const struct keys *keys,
+/* The result of main that is the next value of the state `name`; -1: none. */
+static int state_result(const struct quantizer *q, const struct attr *name)
+{
+	const struct op *last = q->main->region[0]->last;
+	int result = -1;
+	for (int r = 0; name && r < last->operands; r++) {
+		const struct attr *other = function_result_attr(q->main, r, KEY_STREAM_NAME);
+		if (other && text_same(other->text, name->text) &&
+		        function_result_attr(q->main, r, KEY_STREAM_POSITION))
+			result = r;
+	}
+	return result;
+}
+
+/* Is the product's past operand a cache that only it reads, and to which main appends the product's
+ * fresh rows? */
+static bool match_cache(const struct quantizer *q, const struct product *p, const struct keys *keys,
         struct cache *cache)
 {
 	const struct op *last = q->main->region[0]->last;
 	const struct access *read = &p->op->kernel->operand[p->past];
 	cache->past = p->op->operand[p->past];
 	cache->argument = cache->past->index;
-	const struct attr *name = function_argument_attr(q->main, cache->argument, KEY_STREAM_NAME);
-	cache->result = -1;
-	for (int r = 0; name && r < last->operands; r++) {
-		const struct attr *other = function_result_attr(q->main, r, KEY_STREAM_NAME);
-		if (other && text_same(other->text, name->text) &&
-		        function_result_attr(q->main, r, KEY_STREAM_POSITION))
-			cache->result = r;
-	}
-	const struct attr *axis = cache->result < 0
-	        ? NULL
-	        : function_result_attr(q->main, cache->result, KEY_STREAM_AXIS);
-	if (!axis || cache->past->uses != 1)
+	cache->result =
+	        state_result(q, function_argument_attr(q->main, cache->argument, KEY_STREAM_NAME));
+	if (cache->result < 0 || cache->past->uses != 1)
+		return false;
+	const struct attr *axis = function_result_attr(q->main, cache->result, KEY_STREAM_AXIS);
+	if (!axis)
 		return false;
 	cache->fresh = last->operand[cache->result];
 	cache->stride = row_strides(q->module->arena, p, cache->fresh);
@@ -289,9 +315,9 @@ static bool find_cache(const struct quantizer *q, const struct product *p, const
 	        walks_rows(p->op->kernel, cache->stride, p->key, cache->inner, keys->fresh);
 }
 
-/* A launch of many tokens begins with a block of its own keys, which as a prompt's first are all
- * that there are: so no more than these fill, if that is no short block. One token waits for
- * what is left to do with the last block, and of wide rows few keys come at a time. */
+/* Keys of a block, for rows of so many numbers.  Many tokens: a first block of a prompt has no
+ * other keys than the launch's own, so no more than these fill, down to BLOCK_LEAST.  One token:
+ * the work on the last block is on the critical path, and wide rows arrive slowly. */
 static int64_t block_of(const struct keys *keys, int64_t numbers)
 {
 	int64_t block = keys->fresh == 1 && numbers > STATE_GROUP ? WIDE_BLOCK : STATE_GROUP;
@@ -311,7 +337,8 @@ static struct keys keys_of(const struct quantizer *q, const struct product *p)
 	keys.block = block_of(&keys, kernel->operand[p->past].stride[p->key]);
 	keys.blocks = (keys.extent + keys.block - 1) / keys.block;
 	keys.lead = q->scheme->lead ? q->scheme->lead : keys.fresh;
-	/* then for whatever the rows of a launch, up to so many */
+	/* scheme->lead is set for a design with two phases: it suits launches of up to that many
+	 * tokens */
 	keys.shared_by_phases = q->scheme->lead;
 	keys.rows = keys.shared_by_phases ? keys.lead + keys.past + STATE_GROUP - 1
 	                                  : keys_first(&keys) + keys.block * keys.blocks;
@@ -327,6 +354,7 @@ static bool keys_same(const struct keys *left, const struct keys *right)
 	        run_time_same(left->trip, right->trip);
 }
 
+/* Can the keys be cut into blocks, at run time as well? */
 static bool keys_fit(const struct keys *keys)
 {
 	return keys_guard_splits(keys, (struct guard_range){ .high = keys->fresh }) &&
@@ -339,8 +367,9 @@ static bool rows_fit(const struct attention *a)
 	return a->scores.op->kernel->loop[a->scores.reduction].extent == a->k.inner;
 }
 
-/* ---- main */
+/* ---- arguments and results of main */
 
+/* Sets item `index` of an attribute that is a list. */
 static void set_item(struct module *module, struct op *op, enum attr_key list, int index,
         const struct attr *value)
 {
@@ -353,7 +382,7 @@ static void set_item(struct module *module, struct op *op, enum attr_key list, i
 	attr_set(module, op, list, attr_array(module, count, items));
 }
 
-/* stream.dims of a state that is read in whole blocks. */
+/* Attribute stream.dims of a cache that is read in whole blocks of rows. */
 static const struct attr *blocked_dims(
         struct quantizer *q, const struct keys *keys, int rank, int axis)
 {
@@ -376,11 +405,12 @@ static const struct attr *blocked_dims(
 	if (keys->shared_by_phases)
 		items[count++] = (struct named){ key_name(KEY_MAX_WORD), attr_integer(module, 1) };
 	for (int d = 0; d < rank; d++)
-		dim[d] =
-		        d == axis ? attr_dictionary(module, count, items) : attr_string(module, "");
+		dim[d] = attr_string(module, "");
+	dim[axis] = attr_dictionary(module, count, items);
 	return attr_array(module, rank, dim);
 }
 
+/* The type of the cache of bytes, or of its scales. */
 static const struct type *cache_type(struct module *module, const struct cache *cache,
         const struct type *like, int64_t rows, bool scales)
 {
@@ -412,6 +442,7 @@ static const struct attr *result_attr(
 	return attr_with(module, attr, KEY_STREAM_PAST, attr_integer(module, a->keys.past));
 }
 
+/* Turns the argument into bytes and adds one for their scales. */
 static void make_state(struct quantizer *q, const struct attention *a, struct cache *cache)
 {
 	struct module *module = q->module;
@@ -427,7 +458,7 @@ static void make_state(struct quantizer *q, const struct attention *a, struct ca
 	        argument_attr(q, a, cache, name, old->rank));
 }
 
-/* Main returns what its last operation has. */
+/* Sets the result types of main to those of its return. */
 static void set_output_types(struct module *module, struct op *function)
 {
 	const struct op *last = function->region[0]->last;
@@ -441,6 +472,7 @@ static void set_output_types(struct module *module, struct op *function)
 	                type_function(module, type->inputs, type->input, last->operands, types)));
 }
 
+/* Returns the launch's rows as bytes, and their scales as an added result. */
 static void make_result(struct quantizer *q, const struct attention *a, const struct cache *cache)
 {
 	struct module *module = q->module;
@@ -459,15 +491,16 @@ static void make_result(struct quantizer *q, const struct attention *a, const st
 	set_output_types(module, q->main);
 }
 
-static bool find_attention(struct quantizer *q, struct op *op, struct attention *a)
+/* Matches an attention from its product with keys on.  false: it stays as it is. */
+static bool match_attention(struct quantizer *q, struct op *op, struct attention *a)
 {
 	*a = (struct attention){ 0 };
 	if (op->code != OP_KERNEL || !match_product(q, op, &a->scores) ||
 	        a->scores.reduction == a->scores.key)
 		return false;
 	a->keys = keys_of(q, &a->scores);
-	if (!keys_fit(&a->keys) || !product_post(op, &a->scores, &a->keys) ||
-	        !find_cache(q, &a->scores, &a->keys, &a->k) || !rows_fit(a) || !keys_follow(q, a))
+	if (!keys_fit(&a->keys) || !post_can_be_blocked(op, &a->scores, &a->keys) ||
+	        !match_cache(q, &a->scores, &a->keys, &a->k) || !rows_fit(a) || !keys_follow(q, a))
 		return false;
 	if (!match_product(q, a->values.op, &a->values) || a->values.reduction != a->values.key)
 		return false;
@@ -476,8 +509,9 @@ static bool find_attention(struct quantizer *q, struct op *op, struct attention 
 		a->keys.fresh_last = true;
 		a->keys.lead = 0;
 	}
-	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) &&
-	        find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument;
+	return keys_same(&a->keys, &other) &&
+	        post_can_be_blocked(a->values.op, &a->values, &a->keys) &&
+	        match_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument;
 }
 
 static void quantize_attention(struct quantizer *q, struct attention *a)
@@ -503,9 +537,9 @@ static void quantize_attention(struct quantizer *q, struct attention *a)
 
 /* ---- bf16 */
 
-/* Rows are rounded where they are made; what reads them, or the state, computes in f32 as
- * before. */
-static void halve(struct quantizer *q, const struct product *p, const struct cache *cache)
+/* Rounds the launch's rows to bf16 where they are made, and lets the product extend them and the
+ * cache to f32. */
+static void store_as_bf16(struct quantizer *q, const struct product *p, const struct cache *cache)
 {
 	struct module *module = q->module;
 	struct op *op = p->op;
@@ -513,11 +547,15 @@ static void halve(struct quantizer *q, const struct product *p, const struct cac
 	const struct type *row = cache->fresh->type;
 	const struct type *past = cache->past->type;
 	const struct type *half = type_bfloat(module);
-	const int64_t elements = type_elements(row);
 	struct value *from = cache->fresh;
-	struct op *rounded = quantize_kernel(q, op, op->kernel->name, "row_bf16", 1, 1, &from,
-	        type_shaped(module, TYPE_TENSOR, row->rank, row->shape, half));
-	rounded->kernel->loop[0].extent = elements;
+	const struct kernel_spec spec = { .at = op,
+		.suffix = "row_bf16",
+		.loops = 1,
+		.operands = 1,
+		.operand = &from,
+		.result = type_shaped(module, TYPE_TENSOR, row->rank, row->shape, half) };
+	struct op *rounded = quantize_kernel(q, &spec);
+	rounded->kernel->loop[0].extent = type_elements(row);
 	rounded->kernel->operand[0].stride[0] = rounded->kernel->result.stride[0] = 1;
 	struct body *body = &rounded->kernel->update;
 	body->result = body_op(module, body, OP_TRUNCF, half,
@@ -545,8 +583,8 @@ void quantize_kv_cache_bf16(struct quantizer *q)
 		if (op->code != OP_KERNEL || !match_product(q, op, &p))
 			continue;
 		keys = keys_of(q, &p);
-		if (find_cache(q, &p, &keys, &cache))
-			halve(q, &p, &cache);
+		if (match_cache(q, &p, &keys, &cache))
+			store_as_bf16(q, &p, &cache);
 	}
 }
 
@@ -559,9 +597,9 @@ void quantize_kv_cache(struct quantizer *q)
 		struct attention a;
 		struct op *before = op->previous;
 		next = op->next;
-		if (!find_attention(q, op, &a))
+		if (!match_attention(q, op, &a))
 			continue;
-		quantize_attention(q, &a); /* what follows may have gone */
+		quantize_attention(q, &a); /* removes operations after op, too */
 		next = before ? before->next : block->first;
 	}
 }
