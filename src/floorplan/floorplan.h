@@ -1,7 +1,7 @@
 /* Which die each process stands on, as a problem of its own: items with needs, edges with
  * widths, dies in a row. */
-#ifndef STC_PLACE_H
-#define STC_PLACE_H
+#ifndef STC_FLOORPLAN_H
+#define STC_FLOORPLAN_H
 #include "predict/resource.h"
 
 struct floorplan_item {

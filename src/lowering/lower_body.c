@@ -226,8 +226,9 @@ static struct value *sums_of_rows(struct lowering *l, int term, bool parallel)
 {
 	const struct kernel *kernel = l->kernel;
 	struct dot_products dot_products;
-	if (match_dot_products(kernel, kernel->loops - 2, kernel->loops - 1, kernel->row_unroll,
-	            kernel->lanes, !parallel, &dot_products))
+	struct unrolled_loops unrolled = { kernel->loops - 2, kernel->loops - 1, kernel->row_unroll,
+		kernel->lanes, !parallel };
+	if (match_dot_products(kernel, &unrolled, &dot_products))
 		return parallel ? sums_across(l, &dot_products) : sums_in_pairs(l, &dot_products);
 	return parallel ? row_terms(l, term) : row_trees(l, term);
 }

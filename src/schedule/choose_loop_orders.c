@@ -1,9 +1,8 @@
-/* Chooses the loop orders of all kernels together, so that what stays on chip is small:
- * re-ordering buffers between kernels whose orders differ, sums held because a reduction is not
- * innermost, and words held because paths meet again.  The lane loop, the number of lanes, the
- * cycles of each kernel and the words that it reads from memory stay those of the heuristic
- * (schedule_kernel.c), whose orders are one of the choices. Effort: --loop-order-budget costs
- * are computed at most. */
+/* Chooses the loop orders of all kernels jointly for the least memory on chip: reorder buffers
+ * between kernels whose orders differ, accumulators of reductions that are not innermost, and FIFOs
+ * where paths meet. Lane loop, lanes, cycles of each kernel and its words from memory stay those of
+ * the heuristic (schedule_kernel.c), whose orders are one of the options. Ends: --loop-order-budget
+ * bounds the number of costs that are computed. */
 #include "ir/kernel_edit.h"
 #include "schedule/search_cache.h"
 #include "schedule/tensor_sources.h"
@@ -12,7 +11,7 @@ struct chooser {
 	struct streams *streams;
 	struct loop_order_graph graph;
 	const struct parallelism *parallelism;
-	struct schedule *first; /* [kernels] the heuristic's */
+	struct schedule *first; /* [kernels] the heuristic's schedules */
 };
 
 static int count_ops(const struct block *block, enum op_code code)
@@ -44,8 +43,7 @@ static void add_kernels(struct chooser *c, const struct block *block)
 	}
 }
 
-/* What comes out of the rolled layer flows in the order in which layers hand it on: it is the
- * same value. */
+/* A result of the rolled layer has the order in which layers hand it over: it is the same value. */
 static const struct value *loop_yielded(const struct value *value)
 {
 	return value->def && value->def->code == OP_FOR
@@ -106,14 +104,14 @@ static void add_ports(struct chooser *c, int k)
 	kernel->value = value_of(c, result);
 	struct loop_order_value *value = &c->graph.value[kernel->value];
 	value->stored = tensor_source_of(result)->stored;
-	/* a row of a state is stored in its natural order */
+	/* a row of a state is stored in row-major order */
 	if (tensor_source_of(result)->row)
 		VEC_PUSH(c->graph.arena, &value->reader,
 		        ((struct loop_order_reader){
 		                -1, wanted_row(c, value, order_of_tensor(result->type)) }));
 }
 
-/* Those who take numbers in a fixed order: a unit, and what fills rows up. */
+/* Adds readers with a fixed order: the matmul engine, and the padding of rows. */
 static void add_contractions(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -134,7 +132,7 @@ static void add_contractions(struct chooser *c, const struct block *block)
 	}
 }
 
-/* What comes out of the layers and is stored. */
+/* Marks results of the layers that are stored. */
 static void add_stored(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next)

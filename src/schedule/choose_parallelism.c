@@ -1,27 +1,28 @@
-/* How many lanes each kernel may have, and how many memory ports its largest operand.
+/* Chooses the lanes of each kernel and the memory ports of its largest operand.
  *
- * By intensity (after HIDA, arXiv 2311.03379): decode is bound by reading weights once, so the
- * kernel that would read longest gets twice the ports, again and again, until the ports are
- * spent.  A kernel that uses each weight for several tokens needs lanes rather than ports.  If
- * the operators then exceed the budget of DSPs, every width is halved until they fit.  The joint
- * search (parallelism_search.c) begins there.  default-tile gives all kernels the lanes of one
- * port, as the published heuristic gives all loops one tile (arXiv 2509.13694). */
+ * By intensity (after HIDA, arXiv 2311.03379): decode is bound by reading each weight once, so the
+ * kernel that would read longest gets twice the ports, repeatedly, until all ports are used. A
+ * kernel that uses each weight for several tokens needs lanes rather than ports. If the operators
+ * exceed the DSP budget, all lanes are halved until they fit. The joint search
+ * (parallelism_search.c) starts from this choice. default-tile gives all kernels the lanes of one
+ * port, as the published heuristic gives all loops one tile size (arXiv 2509.13694). */
 #include "ir/workload.h"
 #include "base/closest_name.h"
 #include "ir/launch_tokens.h"
 #include "schedule/search_cache.h"
 #include "ir/kernel_edit.h"
 
-#define LANES 16 /* f32 in a port */
+#define LANES 16 /* f32 elements in a word of a memory port */
 /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSED_LANES 64
 #define REUSE 4
-#define BULK_ELEMENTS 4096    /* fewer share a port */
-#define BULK_WITH_ENGINE 8192 /* the same beside a unit, whose slices want the ports, */
-#define BULK_PIGGYBACK 65536  /* and where what shares rides on an adapter of it */
-/* an elementwise kernel may use this part of the operators' DSPs */
+#define BULK_ELEMENTS 4096    /* a smaller operand shares a port */
+#define BULK_WITH_ENGINE 8192 /* the same with a matmul engine, whose PEs need the ports */
+/* the same where small operands share the AXI adapter of the engine's weights */
+#define BULK_PIGGYBACK 65536
+/* an elementwise kernel may use 1/KERNEL_SHARE of the DSP budget */
 #define KERNEL_SHARE 20
-/* a reduction that streams no weights this part: each of its words is a whole sum */
+/* a reduction without a bulk operand may use 1/TREE_SHARE: each of its words is a whole sum */
 #define TREE_SHARE 4
 
 int64_t parallelism_points(const struct op *op, int operand, bool used)
@@ -81,7 +82,8 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 	return dsp;
 }
 
-/* A reduction over the lanes ends in one number: its post body stands once. */
+/* DSPs of a kernel. A reduction over the lanes ends in one element per word, so its post body
+ * exists once. */
 static int64_t kernel_dsp(
         struct streams *streams, const struct op *op, const struct parallelism *parallelism)
 {
@@ -119,7 +121,7 @@ static int64_t cycles_of(const struct candidate *candidate, const struct paralle
 	return candidate->elements / candidate->port_lanes / parallelism->ports;
 }
 
-/* Gives the slowest reader twice the ports while there are any. */
+/* Doubles the ports of the slowest reader while there are ports. */
 static void spend_ports(struct parallelism_table *w)
 {
 	struct candidate *candidate = w->candidate;
@@ -151,7 +153,7 @@ static void spend_ports(struct parallelism_table *w)
 	}
 }
 
-/* A kernel whose loops are listed needs no more lanes than the sums that it reads arrive in. */
+/* Limits the lanes of a kernel that reads integer sums to the number in which they arrive. */
 static void match_consumer_rate(struct parallelism_table *w, int i)
 {
 	const struct op *maker = parallelism_sums_of(w->kernel[i]);
@@ -198,7 +200,7 @@ static void by_intensity(struct parallelism_table *w)
 	halve_lanes(w);
 }
 
-/* One width for all. */
+/* --parallelism-search uniform: the same lanes for all kernels. */
 static void by_default_tile(struct parallelism_table *w)
 {
 	for (int i = 0; i < w->count; i++)
@@ -206,14 +208,19 @@ static void by_default_tile(struct parallelism_table *w)
 	halve_lanes(w);
 }
 
-/* Operands with ports of their own; where there are more than ports, the smallest share. */
+static int64_t least_bulk_elements(const struct op *main)
+{
+	if (operands_share_weight_port(main))
+		return BULK_PIGGYBACK;
+	return has_contraction(main->region[0]) ? BULK_WITH_ENGINE : BULK_ELEMENTS;
+}
+
+/* Chooses the bulk operands; if there are more than ports, the smallest ones share a port. */
 static void find_candidates(struct parallelism_table *w)
 {
 	struct arena *arena = w->streams->module->arena;
 	const struct op *main = module_main(w->streams->module);
-	int64_t least = operands_share_weight_port(main) ? BULK_PIGGYBACK
-	        : has_contraction(main->region[0])       ? BULK_WITH_ENGINE
-	                                                 : BULK_ELEMENTS;
+	int64_t least = least_bulk_elements(main);
 	int bulk = 0;
 	for (int i = 0; i < w->count; i++) {
 		w->candidate[i] = kernel_is_gather(w->kernel[i])
@@ -239,7 +246,7 @@ static void find_candidates(struct parallelism_table *w)
 			.ports = 1 };
 }
 
-/* The widest option within the widths that were found. */
+/* The last option within the lanes and ports of the initial choice. */
 static int option_near(
         const struct parallelism_kernel *kernel, const struct parallelism *parallelism)
 {
@@ -251,7 +258,7 @@ static int option_near(
 	return best;
 }
 
-/* Designs that are tried one after the other ask for the same now and then. */
+/* Fit trials build many designs with the same search problem, so its answer is cached. */
 static void search_joint(struct map *search_cache, const struct parallelism_space *space,
         int64_t points, int *choice)
 {
@@ -304,10 +311,10 @@ static bool fixes_are_known(struct parallelism_table *w)
 	return true;
 }
 
-/* --- phases */
+/* --- prefill and decode */
 
-/* The weight that the kernel reads through ports of its own, in an order that its maker has
- * listed; of a rolled layer the first one's.  NULL: none. */
+/* Name of the weight that an ordered kernel reads through ports of its own, in a rolled layer that
+ * of the first layer; NULL: none. */
 static const char *bulk_name(const struct candidate *candidate)
 {
 	const struct op *op = candidate->op;

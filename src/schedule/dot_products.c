@@ -1,6 +1,7 @@
+/* Finds sums of products of narrow integers that can be packed in pairs into DSPs. */
 #include "schedule/dot_products.h"
 
-#define NARROW_FACTOR 8 /* bits of a factor at most: two products then share a multiplier */
+#define NARROW_FACTOR 8 /* most bits of a factor, so that two products share a multiplier */
 
 static bool depends_on(const struct kernel *kernel, int number, int loop)
 {
@@ -15,7 +16,8 @@ static bool depends_on(const struct kernel *kernel, int number, int loop)
 	return depends;
 }
 
-/* The number that is extended to a factor of the product; -1: it is none of few bits. */
+/* The node that is sign-extended to a factor of the product; -1: it is not an extension of a narrow
+ * integer. */
 static int factor_of(const struct body *body, int extension)
 {
 	const struct node *node = &body->node[extension];
@@ -27,9 +29,14 @@ static int factor_of(const struct body *body, int extension)
 	        : -1;
 }
 
-bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t row_unroll,
-        int64_t lanes, bool tree, struct dot_products *dot_products)
+bool match_dot_products(const struct kernel *kernel, const struct unrolled_loops *unrolled,
+        struct dot_products *dot_products)
 {
+	int64_t row_unroll = unrolled->row_unroll;
+	int64_t lanes = unrolled->lanes;
+	/* the parallel loop, which one factor alone depends on, and the loop of the terms */
+	int parallel = unrolled->tree ? unrolled->row : unrolled->lane;
+	int terms = unrolled->tree ? unrolled->lane : unrolled->row;
 	const struct body *body = &kernel->update;
 	int term;
 	int factor[2];
@@ -41,20 +48,21 @@ bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t 
 		return false;
 	for (int a = 0; a < 2; a++) {
 		factor[a] = factor_of(body, product->argument[a]);
-		if (factor[a] < 0 || !depends_on(kernel, factor[a], tree ? lane : row))
+		if (factor[a] < 0 || !depends_on(kernel, factor[a], terms))
 			return false;
 	}
-	bool apart[2] = { depends_on(kernel, factor[0], tree ? row : lane),
-		depends_on(kernel, factor[1], tree ? row : lane) };
-	if (apart[0] == apart[1])
+	bool varies[2] = { depends_on(kernel, factor[0], parallel),
+		depends_on(kernel, factor[1], parallel) };
+	if (varies[0] == varies[1])
 		return false;
-	*dot_products = (struct dot_products){ .common = factor[apart[0]],
-		.own = factor[apart[1]],
-		.dot_count = tree ? row_unroll / 2 : 1 };
-	if (!dot_plan(&dot_products->dot, tree || lanes % 2 == 0 ? 2 : 1, 1,
-	            tree ? lanes : row_unroll, body->node[dot_products->common].type->width,
+	*dot_products = (struct dot_products){ .common = factor[varies[0]],
+		.own = factor[varies[1]],
+		.dot_count = unrolled->tree ? row_unroll / 2 : 1 };
+	int sums = unrolled->tree || lanes % 2 == 0 ? 2 : 1;
+	if (!dot_plan(&dot_products->dot, sums, 1, unrolled->tree ? lanes : row_unroll,
+	            body->node[dot_products->common].type->width,
 	            body->node[dot_products->own].type->width))
 		return false;
-	dot_products->dot.columns = tree ? 0 : lanes;
+	dot_products->dot.columns = unrolled->tree ? 0 : lanes;
 	return true;
 }

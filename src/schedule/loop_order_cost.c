@@ -1,27 +1,25 @@
-/* What a choice of orders costs in bytes.
+/* The cost of a choice of loop orders, in bytes on chip.
  *
- * Converters: one for each order that readers of a value ask for and its writer does not give.
- * Accumulators: as the options say. FIFOs: where paths from one value meet again, the shorter
- * one waits.  How long is told in parts of the value: a kernel whose outermost reduction runs
- * inside P trips of loops that use the operand has taken 1/P of it before it gives anything, a
- * converter of P blocks as well; along a path the largest part counts, since blocks follow each
- * other through it.  An operand that is ahead of another of the same kernel is held for that
- * part. */
+ * Converters: one for each order that readers of a value want and its producer does not give.
+ * Accumulators: as the options say. FIFOs: where paths from one value meet again, the shorter one
+ * waits for the longer one. A path's lag is counted in parts of the value: a kernel whose outermost
+ * reduction is inside P iterations of loops that use the operand has read 1/P of it before its
+ * first result, and a converter of P blocks delays it as much; along a path the largest part
+ * counts, since blocks are pipelined. An operand that arrives before another one of the same kernel
+ * is buffered for that part. */
 #include "schedule/loop_orders.h"
 #include "schedule/tensor_sources.h"
 
-/* in larger graphs the words held at meetings are not part of the cost */
+/* in larger graphs the words buffered where paths meet are not part of the cost */
 #define FIFO_KERNELS 96
-/* what waits is told from above, and one buffer may serve several readers: it counts less than
- * what is surely there */
+/* FIFO bytes count 3/4: the lag is an upper bound, and one buffer may serve several readers */
 #define BUFFERED_QUARTERS 3
-/* what the two processes of a converter are worth: with few bytes between them, the fewer
- * converters the better */
+/* what the two processes of a converter cost in bytes, so that fewer converters win */
 #define CONVERTER_BYTES 256
 
-struct found { /* what loop_order_fifos has found */
+struct found { /* Result of loop_order_fifos. */
 	int64_t bytes;
-	bool all; /* else there are more */
+	bool all; /* false: there are more bytes than these */
 };
 
 static const struct loop_order_option *chosen(
@@ -71,8 +69,8 @@ int64_t loop_order_bytes(const struct loop_order_value *value, int written, int 
 	return buffer_between(value, written, wanted)->needed.elements * value->bytes;
 }
 
-/* Of the converter that reader i of a value needs, of what is written in this order; 0 where an
- * earlier reader asks for the same order. */
+/* Bytes of the converter that reader i of a value needs if it is written in order `from`; 0 where
+ * an earlier reader wants the same order. */
 static int64_t converter_from(const struct loop_order_graph *graph, const int *choice,
         const struct loop_order_value *value, int from, size_t i)
 {
@@ -112,8 +110,8 @@ static bool can_drain_as(const struct loop_order_value *value, const struct orde
 	        (!value->stored || elements_sent(order) == value->elements);
 }
 
-/* How badly a row serves the readers: by the orders that they do not get, and then by the
- * readers, each of which waits for all of the value.  `made`: one more wants the maker's own. */
+/* How badly an order suits the readers: first by the orders that need a converter, then by the
+ * readers that wait for the whole value. made: one more reader wants the producer's own order. */
 static int count_unsatisfied(const struct loop_order_graph *graph, const int *choice,
         const struct loop_order_value *value, int from, bool made)
 {
@@ -128,24 +126,24 @@ static int count_unsatisfied(const struct loop_order_graph *graph, const int *ch
 	return orders * most + readers;
 }
 
-/* A kernel's result that it hands on to the next layer as well. */
+/* Is it a kernel's result that the layer also hands to the next one? */
 static bool is_carried(const struct loop_order_graph *graph, const struct loop_order_value *value)
 {
 	const struct loop_order_kernel *maker = &graph->kernel[value->writer];
 	return maker->carried >= 0 && value == &graph->value[maker->value];
 }
 
-/* What is handed on to the next layer has another order than its maker's only where nobody takes
- * it from the maker itself. */
+/* A value that is handed to the next layer can have another order than its producer's only if
+ * nobody reads it from the producer directly. */
 static bool may_reorder(const struct loop_order_graph *graph, const struct loop_order_value *value)
 {
 	const struct loop_order_value *made = &graph->value[graph->kernel[value->writer].value];
 	return value == made || (!made->reader.count && !made->stored);
 }
 
-/* A writer that holds its result gives it in the order that serves its readers best: its own, or
- * what a reader wants, if that is an order of its words, where all readers want all of it.
- * choose_drain_order.c asks the same of types. */
+/* The order in which a producer that holds all sums drains them: the one that suits its readers
+ * best among its own and those that readers want, if all readers want all of it.
+ * choose_drain_order.c decides the same from types. */
 static int drain_row(const struct loop_order_graph *graph, const int *choice,
         const struct loop_order_value *value, int own)
 {
@@ -189,46 +187,56 @@ int64_t loop_order_converters(const struct loop_order_graph *graph, const int *c
 	return converters_from(graph, choice, value, loop_order_written(graph, choice, value));
 }
 
-/* How far an operand is behind the fork, when it is behind its converter; -1: it does not come
- * from there.  row: only the readers of the fork's value that want this order look at it, behind
- * their converter; -1: all. */
-static inline int64_t lag_behind(const struct loop_order_graph *graph,
-        const struct loop_order_option *option, const struct loop_order_fork *fork, int source,
-        int j, int row, const int64_t *lag)
+/* Walks the paths from a fork. */
+struct fork_walk {
+	const struct loop_order_graph *graph;
+	const int *choice;
+	const struct loop_order_fork *fork;
+	struct loop_order_fork_cache *cache;
+	/* only the readers that share the converter to this order count, and lags are measured
+	 * from that converter; -1: all readers, from the fork's value */
+	int row;
+};
+
+/* Lag of an operand behind the fork, after its converter; -1: it does not depend on the fork. */
+static inline int64_t operand_lag(
+        const struct fork_walk *w, const struct loop_order_option *option, int source, int j)
 {
-	bool shares = source == fork->value && row >= 0;
-	if (source < 0 || lag[source] < 0 || (shares && option->operand[j] != row))
+	const int64_t *lag = w->cache->lag;
+	bool shares = source == w->fork->value && w->row >= 0;
+	if (source < 0 || lag[source] < 0 || (shares && option->operand[j] != w->row))
 		return -1;
-	int64_t back = shares
-	        ? 0
-	        : buffer_between(&graph->value[source], graph->written[source], option->operand[j])
-	                  ->delayed_part;
-	return back > lag[source] ? back : lag[source];
+	if (shares)
+		return lag[source];
+	const struct loop_order_buffer *buffer = buffer_between(
+	        &w->graph->value[source], w->graph->written[source], option->operand[j]);
+	return buffer->delayed_part > lag[source] ? buffer->delayed_part : lag[source];
 }
 
-/* What comes from the fork through its kernel i, and what that one's operands hold meanwhile. */
-static void meet_paths(const struct loop_order_graph *graph, const int *choice,
-        const struct loop_order_fork *fork, struct loop_order_fork_cache *cache, int i, int row)
+/* Computes the lag of kernel i of the fork, and the bytes that its operands buffer meanwhile. */
+static void meet_paths(const struct fork_walk *w, int i)
 {
-	int k = fork->kernel[i];
+	const struct loop_order_graph *graph = w->graph;
+	struct loop_order_fork_cache *cache = w->cache;
+	int k = w->fork->kernel[i];
 	const struct loop_order_kernel *kernel = &graph->kernel[k];
-	const struct loop_order_option *option = chosen(graph, choice, k);
+	const struct loop_order_option *option = chosen(graph, w->choice, k);
 	struct loop_order_buffered *buffered = cache->buffered + i * graph->ports;
 	struct loop_order_buffered *first = buffered;
 	int64_t start = -1;
 	int64_t ready = -1;
-	int64_t *behind = graph->scratch + graph->kernels * graph->ports;
+	int64_t *lag = graph->scratch + graph->kernels * graph->ports;
 	for (int j = 0; j < kernel->operands; j++) {
-		behind[j] = lag_behind(graph, option, fork, kernel->source[j], j, row, cache->lag);
-		if (behind[j] < 0 || kernel->post_operand[j])
+		lag[j] = operand_lag(w, option, kernel->source[j], j);
+		if (lag[j] < 0 || kernel->post_operand[j])
 			continue;
-		start = behind[j] > start ? behind[j] : start;
+		start = lag[j] > start ? lag[j] : start;
 		ready = option->lag[j] > ready ? option->lag[j] : ready;
 	}
 	ready = start > ready ? start : ready;
 	for (int j = 0; j < kernel->operands; j++) {
 		int64_t until = kernel->post_operand[j] ? ready : start;
-		if (behind[j] < 0 || behind[j] >= until)
+		if (lag[j] < 0 || lag[j] >= until)
 			continue;
 		const struct loop_order_value *value = &graph->value[kernel->source[j]];
 		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes *
@@ -237,11 +245,11 @@ static void meet_paths(const struct loop_order_graph *graph, const int *choice,
 	}
 	cache->holds_sums[i] = (int)(buffered - first);
 	for (int j = 0; j < kernel->operands; j++)
-		ready = kernel->post_operand[j] && behind[j] > ready ? behind[j] : ready;
+		ready = kernel->post_operand[j] && lag[j] > ready ? lag[j] : ready;
 	cache->lag[kernel->value] = ready;
 }
 
-static void find_words(const struct kernel *kernel, const struct schedule *schedule,
+static void set_word_lanes(const struct kernel *kernel, const struct schedule *schedule,
         struct loop_order_value *value)
 {
 	int64_t stride = schedule->lanes > 1
@@ -255,11 +263,11 @@ static void make_buffers(struct loop_order_graph *graph, const struct schedule *
 {
 	for (int v = 0; v < graph->values; v++) {
 		struct loop_order_value *value = &graph->value[v];
-		/* what a layer hands to the next one has its maker's orders */
+		/* what a layer hands to the next one has the orders of its producer */
 		if (value->writer >= 0) {
 			value->written = graph->value[graph->kernel[value->writer].value].written;
-			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer],
-			        value);
+			set_word_lanes(graph->kernel[value->writer].op->kernel,
+			        &first[value->writer], value);
 		}
 		value->arena = graph->arena;
 		value->buffer = ARENA_ARRAY(graph->arena, struct loop_order_buffer *,
@@ -284,7 +292,7 @@ static bool read_after(const struct loop_order_value *value, int kernel)
 	return false;
 }
 
-/* Is the result of kernel k all that is left of what was reached? */
+/* Is the result of kernel k the only value left on the paths? */
 static bool meets_in(const struct loop_order_graph *graph, const bool *reached, int k)
 {
 	for (int v = 0; v < graph->values; v++)
@@ -366,8 +374,8 @@ static bool take_asked(int *asked, int now)
 	return same;
 }
 
-/* The first kernel of a fork that is asked for something else than it was. */
-static int first_asked_anew(const struct loop_order_graph *graph, const int *choice,
+/* The first kernel of a fork whose option or order has changed. */
+static int first_changed_kernel(const struct loop_order_graph *graph, const int *choice,
         const struct loop_order_fork *fork, const int *asked)
 {
 	int i = 0;
@@ -386,23 +394,25 @@ static bool reads_moved(
 	return false;
 }
 
-/* From the fork's value, or (row) from the converter that some of its readers share; -1: none. */
+/* Lags of all values on the paths; row: as in struct fork_walk. */
 static const struct loop_order_fork_cache *fork_lags(const struct loop_order_graph *graph,
         const int *choice, const struct loop_order_fork *fork, int row)
 {
 	struct loop_order_fork_cache *cache = &fork->cache[row + 1];
+	const struct fork_walk walk = { graph, choice, fork, cache, row };
 	bool *moved = graph->moved;
 	if (!cache->asked)
 		begin_fork_cache(graph, fork, cache);
 	moved[fork->value] =
 	        !take_asked(&cache->asked[2 * fork->kernels], graph->written[fork->value]);
-	int first = moved[fork->value] ? 0 : first_asked_anew(graph, choice, fork, cache->asked);
+	int first =
+	        moved[fork->value] ? 0 : first_changed_kernel(graph, choice, fork, cache->asked);
 	for (int i = first; i < fork->kernels; i++) {
 		const struct loop_order_kernel *kernel = &graph->kernel[fork->kernel[i]];
 		int64_t before = cache->lag[kernel->value];
 		bool same = take_asked(&cache->asked[2 * i], choice[fork->kernel[i]]);
 		if (!same || reads_moved(graph, kernel))
-			meet_paths(graph, choice, fork, cache, i, row);
+			meet_paths(&walk, i);
 		moved[kernel->value] =
 		        !take_asked(&cache->asked[2 * i + 1], graph->written[kernel->value]) ||
 		        cache->lag[kernel->value] != before;
@@ -413,7 +423,8 @@ static const struct loop_order_fork_cache *fork_lags(const struct loop_order_gra
 	return cache;
 }
 
-/* The bytes by which what is held is more than at the forks before. */
+/* Records the largest buffer of each operand over all forks; returns the bytes that this fork
+ * adds. */
 static int64_t add_buffered(const struct loop_order_graph *graph,
         const struct loop_order_fork *fork, const struct loop_order_fork_cache *cache,
         int64_t *buffered)
@@ -433,7 +444,7 @@ static int64_t add_buffered(const struct loop_order_graph *graph,
 	return more;
 }
 
-/* Is reader i the second one behind a converter? */
+/* Is reader i the second one of a converter? Then the converter is a fork, too. */
 static bool shares_converter(const struct loop_order_graph *graph, const int *choice,
         const struct loop_order_value *value, size_t i)
 {
@@ -459,7 +470,7 @@ static int64_t count_fork(const struct loop_order_graph *graph, const int *choic
 	return bytes;
 }
 
-/* Stops at `enough`; *all: it did not. */
+/* Stops when the bytes reach `enough`; *all: it did not stop. */
 static int64_t count_fifos(
         const struct loop_order_graph *graph, const int *choice, int64_t enough, bool *all)
 {
@@ -484,7 +495,7 @@ int64_t loop_order_fifos(const struct loop_order_graph *graph, const int *choice
 	return found ? found->bytes : 0;
 }
 
-/* Only what holds the whole tensor can go through memory (spill_to_budget.c). */
+/* Only a converter that holds the whole tensor can be spilled to memory (spill_to_budget.c). */
 static bool can_be_spilled(const struct loop_order_graph *graph, const int *choice,
         const struct loop_order_value *value, size_t i)
 {
@@ -493,11 +504,11 @@ static bool can_be_spilled(const struct loop_order_graph *graph, const int *choi
 	               ->needed.blocks == 1;
 }
 
-/* The largest converters that can be cut. */
+/* Bytes of the largest converters that can be spilled. */
 static int64_t spilled_bytes(const struct loop_order_graph *graph, const int *choice)
 {
 	int64_t sum = 0;
-	int64_t largest[LOOP_ORDER_SPILLS + 1]; /* largest first */
+	int64_t largest[LOOP_ORDER_SPILLS + 1]; /* in decreasing order */
 	int most = graph->spills < LOOP_ORDER_SPILLS ? graph->spills : LOOP_ORDER_SPILLS;
 	int count = 0;
 	for (int v = 0; most && v < graph->values; v++)

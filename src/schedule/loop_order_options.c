@@ -1,11 +1,10 @@
-/* The schedules that a kernel may have.
+/* Lists the possible schedules of a kernel for the search for loop orders.
  *
- * Its loops fall into digits where a neighbour's loops over the same tensor begin or end, so
- * that both can walk alike; the lane loop also where enough independent accumulators are inside.
- * Every permutation of the digits, with those of one loop in the order of counting but for one
- * pair of a reduction that may be in any order, is an option if it needs no more cycles and no
- * more words from memory than the heuristic's plan.
- * Options that no neighbour can tell apart are one. */
+ * Loops are split where a neighbour's loops over the same tensor begin or end, so that both can
+ * have one order; the lane loop also where enough independent accumulators are inside. Every
+ * permutation of these split loops (digits) is an option if it takes no more cycles and no more
+ * words from memory than the heuristic's schedule. The digits of one loop keep their order, except
+ * for one pair of a reduction. Options that no neighbour can tell apart are merged. */
 #include "ir/workload.h"
 #include "schedule/loop_orders.h"
 #include "options/pass_context.h"
@@ -14,12 +13,12 @@
 struct digits {
 	struct loop_order_graph *graph;
 	struct loop_order_kernel *kernel;
-	const struct schedule *first; /* the heuristic's */
+	const struct schedule *first; /* the heuristic's schedule */
 	int latency, interval;
-	int64_t *words; /* [operands]: taken from memory under the first plan */
+	int64_t *words; /* [operands]: words read from memory under `first` */
 	int count;
 	struct schedule_part digit[ORDER_LOOPS]; /* outermost first; permuted in place */
-	/* digits of one loop that stand in another order than counting: at most once */
+	/* number of digit pairs of one reduction in swapped order: at most one */
 	int reordered;
 	VEC(struct loop_order_option) options;
 };
@@ -82,8 +81,8 @@ static bool holds_result(const struct kernel *kernel, const struct schedule *sch
 	                !kernel->loop[schedule->part[schedule->parts - 1].source].reduction);
 }
 
-/* What is in memory comes again for each tile of tokens (state_order.c): what is wanted of it is
- * wanted of one tile. */
+/* A tensor in memory is read once per token tile (state_order.c), so its order is that of one
+ * tile. */
 static struct order order_of_tile(const struct kernel *kernel, struct order order)
 {
 	if (!kernel->tile_outermost || !order.loops || order.loop[0].stride ||
@@ -154,8 +153,8 @@ static bool is_allowed(const struct digits *d, const struct schedule *schedule)
 	return true;
 }
 
-/* Digits of one loop that stand next to each other in their own order are one loop again. */
-static struct schedule joined(const struct digits *d, struct schedule_part *part)
+/* Merges adjacent digits of one loop that are in their own order into one loop. */
+static struct schedule merge_digits(const struct digits *d, struct schedule_part *part)
 {
 	struct schedule schedule = { .part = part,
 		.lanes = d->first->lanes,
@@ -175,18 +174,19 @@ static struct schedule joined(const struct digits *d, struct schedule_part *part
 	return schedule;
 }
 
-/* Outer digits of its own loop that digit i would stand outside of; those of any reduction where
- * terms come in order. */
+/* Counts outer digits of the same loop that digit i would move outside of; for a sequential
+ * reduction those of any reduction loop. */
 static int overtakes(const struct digits *d, int placed, int i)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
 	int count = 0;
-	bool sequential = kernel_is_sequential(kernel),
-	     may_turn = kernel->loop[d->digit[i].source].reduction && !sequential;
+	bool sequential = kernel_is_sequential(kernel);
+	bool may_swap = kernel->loop[d->digit[i].source].reduction && !sequential;
 	for (int e = placed; e < i; e++) {
 		bool bound = sequential && kernel->loop[d->digit[e].source].reduction &&
 		        kernel->loop[d->digit[i].source].reduction;
-		count += d->digit[e].source == d->digit[i].source || bound ? may_turn ? 1 : 2 : 0;
+		if (d->digit[e].source == d->digit[i].source || bound)
+			count += may_swap ? 1 : 2;
 	}
 	return count;
 }
@@ -195,12 +195,12 @@ static void permute(struct digits *d, int placed)
 {
 	if (placed == d->count) {
 		struct schedule_part part[ORDER_LOOPS];
-		struct schedule schedule = joined(d, part);
+		struct schedule schedule = merge_digits(d, part);
 		if (is_allowed(d, &schedule))
 			add_option(d, &schedule);
 		return;
 	}
-	/* rotations keep what is not placed in its own order */
+	/* moving by rotation keeps the digits that are not yet placed in their order */
 	for (int i = placed; i < d->count; i++) {
 		struct schedule_part next = d->digit[i];
 		int reordered = overtakes(d, placed, i);
@@ -224,7 +224,7 @@ static void add_digit(struct digits *d, int source, int64_t trip, int64_t step)
 		d->digit[d->count++] = (struct schedule_part){ source, trip, step };
 }
 
-/* Those of the loop over tiles stay outermost. */
+/* Digits of the token tile loop, which stay outermost. */
 static int outer_digits(const struct digits *d)
 {
 	int count = 0;
@@ -241,7 +241,7 @@ static int trips_of_splits(const struct loop_order_splits *splits, int loops)
 	return digits;
 }
 
-/* false: more loops than an order has. */
+/* false: there are more loops than an order can have. */
 static bool find_digits(struct digits *d, const struct loop_order_splits *splits)
 {
 	const struct kernel *kernel = d->kernel->op->kernel;
@@ -261,7 +261,7 @@ static bool find_digits(struct digits *d, const struct loop_order_splits *splits
 	return true;
 }
 
-/* Cycles between two iterations, as the search for widths counts on them
+/* Cycles between two iterations, as the search for parallelism assumes them
  * (parallelism_options.c). */
 static int interval_counted(const struct digits *d, const struct schedule *first)
 {

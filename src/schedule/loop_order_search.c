@@ -1,7 +1,8 @@
-/* Searches the product of all kernels' options: descent from the heuristic's orders and from
- * random ones, kernel by kernel, then by all readers of a value at once, then by pairs that
- * share one; deterministic, and bounded by the number of points whose cost is computed.  A
- * kernel's change is priced by the values that it touches; FIFOs are priced whole. */
+/* Searches the options of all kernels for the choice with the least bytes on chip: descent from the
+ * heuristic's orders and from random ones, kernel by kernel, then all readers of a value at once,
+ * then a kernel with its neighbours. Deterministic, and bounded by the number of costs that are
+ * computed. A kernel's move is priced by the values that it touches; FIFOs are always priced
+ * completely. */
 #include "base/random.h"
 #include "schedule/loop_orders.h"
 #include <string.h>
@@ -13,10 +14,10 @@ struct descent {
 	int64_t points; /* left */
 	uint64_t random;
 	int *choice;        /* [kernels] */
-	int64_t now, fifos; /* its cost, and the part of it that is FIFOs' */
+	int64_t now, fifos; /* cost of `choice`, and the part of it that is FIFOs */
 };
 
-/* Everything but FIFOs that kernel k's option is part of; where edges are cut, everything but
+/* All costs except FIFOs that depend on the option of kernel k; with spills, all costs except
  * FIFOs. */
 static int64_t neighbourhood(const struct descent *descent, int k)
 {
@@ -88,7 +89,8 @@ static bool improve_all(struct descent *descent)
 	return better;
 }
 
-/* Kernel k's best option of those that want this order of operand j. */
+/* Moves kernel k to its best option among those that want this order of operand j; false: there is
+ * none. */
 static bool take_order(struct descent *descent, int k, int j, int row)
 {
 	const struct loop_order_kernel *kernel = &descent->graph->kernel[k];
@@ -112,8 +114,8 @@ static bool take_order(struct descent *descent, int k, int j, int row)
 	return best >= 0;
 }
 
-/* All kernels that read a value want it in one order, and those that read what they make follow:
- * kept if all of it together is better. */
+/* Moves all readers of a value to one order and lets the readers of their results adapt; kept if
+ * the cost falls. */
 static bool improve_readers(
         struct descent *descent, const struct loop_order_value *value, int row, int *saved)
 {
@@ -155,8 +157,7 @@ static bool improve_values(struct descent *descent, int *saved)
 	return better;
 }
 
-/* Another option for one kernel, and what its neighbours make of it: kept if all of it together
- * is better. */
+/* Moves one kernel to another option and lets its neighbours adapt; kept if the cost falls. */
 static bool improve_neighbourhood(struct descent *descent, int k, int *saved)
 {
 	const struct loop_order_graph *graph = descent->graph;
@@ -184,7 +185,7 @@ static bool improve_neighbourhood(struct descent *descent, int k, int *saved)
 	return false;
 }
 
-/* around: by pairs as well, which takes many points. */
+/* neighbourhood: also tries kernels with their neighbours, which takes many points. */
 static void descend(struct descent *descent, bool neighbourhood, int *saved)
 {
 	bool better = true;
@@ -196,8 +197,7 @@ static void descend(struct descent *descent, bool neighbourhood, int *saved)
 	}
 }
 
-/* Half of the points for starts, from the heuristic's orders and from random ones; the rest for
- * the best of them. */
+/* Half of the points go to the starts, the rest to the best of them. */
 void loop_order_search(const struct loop_order_graph *graph, int64_t points, int *choice)
 {
 	struct descent descent = { .graph = graph, .random = RANDOM_SEED, .points = points / 2 };

@@ -1,6 +1,6 @@
-/* Where loops may be cut so that neighbours over one tensor can walk alike: a loop over
- * addresses s, 2s … e·s of a tensor is cut at b where a loop of another kernel over the same
- * tensor begins or ends, and its cuts count for the other tensors that it runs over. */
+/* Finds where loops may be split so that kernels can walk a shared tensor in one order. A loop over
+ * addresses s, 2s, ... e*s of a tensor is split at b if a loop of another kernel over the same
+ * tensor begins or ends there; its splits carry over to the other tensors that it walks. */
 #include "ir/kernel_edit.h"
 #include "schedule/loop_orders.h"
 
@@ -14,7 +14,7 @@ struct bounds {
 
 struct cutter {
 	const struct loop_order_graph *graph;
-	const struct schedule *first;      /* [kernels] */
+	const struct schedule *first;      /* [kernels] the heuristic's schedules */
 	struct loop_order_splits **splits; /* [kernels][loops] */
 	struct bounds *bounds;             /* [values] */
 };
@@ -54,8 +54,8 @@ static void add_split(const struct cutter *c, int k, int loop, int64_t at, int m
 	splits->at[i] = at;
 }
 
-/* The heuristic cuts the lane loop so that enough accumulators are inside; that is nobody else's
- * business. */
+/* The heuristic splits the lane loop to have enough accumulators inside; such a split does not
+ * carry over to neighbours. */
 static void split_as_first(const struct cutter *c, int k)
 {
 	const struct schedule *schedule = &c->first[k];
@@ -74,8 +74,8 @@ static void add_bound(struct bounds *bounds, int64_t at)
 		bounds->at[bounds->count++] = at;
 }
 
-/* A port of one loop walks its tensor in one order whatever its cuts. */
-static bool walks_alone(const struct kernel *kernel, const struct access *access)
+/* A port with a single loop walks its tensor in one order however that loop is split. */
+static bool has_one_loop(const struct kernel *kernel, const struct access *access)
 {
 	int loops = 0;
 	for (int l = 0; l < kernel->loops; l++)
@@ -87,7 +87,7 @@ static void bounds_of(const struct cutter *c, int k, const struct access *access
         struct bounds *bounds)
 {
 	const struct kernel *kernel = c->graph->kernel[k].op->kernel;
-	if (walks_alone(kernel, access))
+	if (has_one_loop(kernel, access))
 		return;
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t stride = access->stride[l];
@@ -113,7 +113,7 @@ static void cut_at(
 				        LOOP_ORDER_DIGITS - 1);
 }
 
-/* What a layer hands to the next one is the same tensor as what its last kernel makes. */
+/* What a layer hands to the next one is the same tensor as its last kernel's result. */
 static struct bounds *bounds_on(const struct cutter *c, int value)
 {
 	int writer = c->graph->value[value].writer;
@@ -145,12 +145,12 @@ struct loop_order_splits **loop_order_find_splits(
 	for (int k = 0; k < graph->kernels; k++)
 		c.splits[k] = ARENA_ARRAY(graph->arena, struct loop_order_splits,
 		        graph->kernel[k].op->kernel->loops + 1);
-	/* words are cuts for direct neighbours only */
+	/* words are bounds for direct neighbours only */
 	for (int round = 0; round < ROUNDS; round++)
 		for (int step = 0; step < 2 * graph->kernels; step++)
 			for_ports(&c, step % graph->kernels, step >= graph->kernels,
 			        round == ROUNDS - 1);
-	/* … and for those behind a kernel that only passes them on */
+	/* and for neighbours of an elementwise kernel between them */
 	for (int step = 0; step < 2 * graph->kernels; step++)
 		if (step >= graph->kernels || !kernel_has_reduction(graph->kernel[step].op->kernel))
 			for_ports(&c, step % graph->kernels, step >= graph->kernels, false);

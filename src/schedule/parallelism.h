@@ -1,200 +1,223 @@
-/* The choice of lanes and memory ports of all kernels: what choose_parallelism.c collects,
- * parallelism_budget.c limits, build_parallelism_space.c and parallelism_options.c fill,
- * parallelism_model.c prices in closed form and parallelism_search.c and parallelism_baseline.c
- * search. */
-#ifndef STC_WIDTHS_H
-#define STC_WIDTHS_H
+/* The joint choice of lanes, row unroll and memory ports of all kernels. choose_parallelism.c
+ * collects the kernels, parallelism_budget.c subtracts what the matmul engine needs,
+ * parallelism_space.c and parallelism_options.c build the search space, parallelism_model.c
+ * estimates the cycles of a launch in closed form, and parallelism_search.c and
+ * parallelism_baseline.c search. */
+#ifndef STC_PARALLELISM_H
+#define STC_PARALLELISM_H
 #include "schedule/tensor_sources.h"
 
-/* What a kernel may read much of: the operand that has memory ports of its own. */
+/* The operand of a kernel that is large enough for memory ports of its own (its bulk operand). */
 struct candidate {
 	const struct op *op;
-	int operand;        /* -1: none */
+	int operand;        /* -1: the kernel has no bulk operand */
 	int64_t port_lanes; /* elements in a word of a memory port */
 	int64_t elements, reuse;
-	bool frozen; /* more ports do not help, or are not to be had */
+	bool frozen; /* more ports do not help, or cannot be had */
 };
 
-/* All kernels of the module, in order: a row of each array. */
+/* All kernels of the module in program order: row k of each array belongs to kernel k. */
 struct parallelism_table {
 	struct streams *streams;
 	int count;
 	const struct op **kernel;
 	struct candidate *candidate;
 	struct parallelism *parallelism;
-	int ports;        /* that may be given to bulk operands beyond their first */
-	int64_t dsp, lut; /* budgets */
-	/* of the unit that contractions share, and tokens that each takes a cycle; 0: there is
-	 * none */
+	int ports;        /* memory ports for bulk operands beyond the first port of each */
+	int64_t dsp, lut; /* budgets of the kernels */
+	/* processing elements of the matmul engine and tokens that each takes a cycle; 0: there is
+	 * no engine */
 	int pes, tokens_per_cycle;
 };
 
-/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most
- * and to an eighth of it; with several tokens once, where a prompt begins; how it goes on
- * decides what is done with the room that is left. Where some layers look back only so many
- * rows, launches of layers that all do so and of such that all see the most stand for them in
- * place of these two. Where a launch is of as many tokens as a number says: of one, its other
- * loops at half of their most, and of all, where a prompt begins. */
-enum parallelism_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_WINDOW, EXTENT_NONE, EXTENT_ONE };
+/* The run-time extents at which a launch is priced: values of the launch scalars that bound loops.
+ * Without a token count that is EXTENT_MOST and EXTENT_EIGHTH, or EXTENT_WINDOW in place of the
+ * latter where some layers have a sliding window; with several tokens EXTENT_NONE; with a run-time
+ * token count EXTENT_ONE and EXTENT_NONE. */
+enum parallelism_extent {
+	EXTENT_MOST,   /* every loop runs to its most */
+	EXTENT_EIGHTH, /* to an eighth of it */
+	EXTENT_WINDOW, /* to the rows of the smallest sliding window */
+	EXTENT_NONE,   /* all tokens of a launch, and no past: a prompt begins */
+	EXTENT_ONE,    /* one token, and other loops to half of their most */
+};
+/* most extents at which a launch is priced */
 #define PARALLELISM_PRICED 2
-#define BLOCK_HANDOVER 3 /* cycles in which a converter hands a block on */
+#define BLOCK_HANDOVER 3 /* cycles that a converter takes to pass from one block to the next */
 
-/* When of its work a kernel takes and gives. */
+/* How a kernel's reads and writes are spread over its cycles; all values are fractions of 0 to 1
+ * unless they say cycles. */
 struct parallelism_timing {
-	double first; /* the part of its cycles before its first result */
-	/* [operands] the part of the operand that it takes before its first result */
+	double first; /* part of its cycles before its first result */
+	/* [operands] part of the operand that it reads before its first result */
 	double *need;
-	/* [operands] the part of its cycles after which it takes nothing new of it */
+	/* [operands] part of its cycles after which it reads no new element of the operand */
 	double *taken;
-	/* the part of its operands that is put in another order first, since sums are formed in
-	 * turns */
+	/* part of its operands that a converter reorders first, because sums are interleaved */
 	double buffered;
-	/* cycles where rows that take turns come in wider words: a row's numbers follow each
-	 * other then, and its parts are put together block by block; 0: it forms no sums of rows
-	 * in turns */
+	/* cycles if interleaved rows arrive in wider words: the elements of a row then follow each
+	 * other, and its partial sums are combined block by block; 0: it does not sum interleaved
+	 * rows */
 	double split;
-	/* cycles where a converter stands in front, which hands on what is inside the reduction;
-	 * 0: it sums up whole words, or nothing */
+	/* cycles if a converter in front of it hands over the elements inside the reduction; 0: it
+	 * sums up whole words, or nothing */
 	double handover;
 };
 
-/* One width of a kernel and what it costs; times are of one layer. */
+/* One choice of parallelism for a kernel and what it costs; cycles are those of one layer. */
 struct parallelism_option {
 	struct parallelism parallelism;
-	int64_t lanes, row_unroll; /* of its plan */
-	int64_t out, *in;          /* numbers in a word of its result; [operands] of an operand */
+	int64_t lanes, row_unroll; /* of its schedule */
+	/* elements in a word of the result; [operands] in a word of each operand */
+	int64_t out, *in;
 	/* at its own pace: iterations, or words from memory */
 	double cycles[PARALLELISM_PRICED];
-	/* in which the words of a state arrive that a loader reads ahead of it, a layer at most */
+	/* cycles in which a loader that prefetches, by a layer at most, reads its words of a
+	 * state */
 	double prefetch[PARALLELISM_PRICED];
-	double depth; /* cycles through its pipeline */
-	/* cycles in which the loader that small operands share serves it */
+	double depth; /* cycles of latency through its pipeline */
+	/* cycles of the shared loader of small operands that it needs */
 	double shared[PARALLELISM_PRICED];
 	struct parallelism_timing timing[PARALLELISM_PRICED];
 	int64_t dsp, lut;
 };
 
-/* A phase of a shared unit, between a kernel and one of its operands; all 0: none.  Phases are
- * worked on one after the other, in the order of the program. */
+/* A job of the matmul engine, standing between a kernel and one of its operands; all 0: none. The
+ * engine does its jobs one after the other in program order. */
 struct parallelism_job {
 	int number; /* from 1 */
-	int run;    /* number of the first phase that takes the same numbers */
-	/* of the numbers that it takes before it begins: a tile, or a group of one */
+	int run;    /* number of the first job that reads the same input */
+	/* part of its input that must have arrived before it begins: a token tile, or one group of
+	 * a tile */
 	double part;
-	double tile; /* of its cycles, those of a tile */
-	/* cycles of the phases in front of it and behind it that take the same numbers: a tile
-	 * of all is done before the next */
+	double tile; /* part of its cycles that one token tile takes */
+	/* cycles of the jobs before it and after it that read the same input: the engine finishes a
+	 * tile of all of them before the next tile */
 	double before, after;
-	double first, cycles; /* until its first result, and its last, from there on */
-	double block;         /* cycles until the first block of a tile's rows is summed up */
-	double sums;          /* cycles in which slices work on it */
-	/* of `first`, what it does with the last numbers; where it works on them as they come,
-	 * else 0 */
+	double first, cycles; /* cycles from its start to its first result, and to its last */
+	double block;         /* cycles until the first block of rows of a tile is summed up */
+	double sums;          /* cycles in which the PEs work on it */
+	/* of `first`, the cycles after the last element of its input, where the engine works on the
+	 * input as it arrives; else 0 */
 	double last;
-	/* the part of its results that come together, the last ones; cycles in which they do */
+	/* part of its results that come as a burst at its end, and the cycles of that burst */
 	double burst_part, collect_cycles;
-	/* cycles on the way, which the next phase does not wait for: it is worked on in the same
-	 * loops */
+	/* pipeline cycles that the next job does not wait for, because both share one loop nest */
 	double transit;
 };
 
 struct parallelism_part {
-	double low, high; /* of the source's numbers, in row-major order */
+	double low, high; /* range within the source's elements, in row-major order, as fractions */
 };
 
 struct parallelism_buffered {
-	/* of all: 1, or a block of keys; 0: it comes as it is made */
+	/* part of the operand that the reorder buffer holds: 1, or a block of keys; 0: no buffer */
 	double part[PARALLELISM_PRICED];
 };
 
 struct parallelism_kernel {
 	const struct op *op;
 	int operands;
-	/* [operands] the kernel that makes it, or what a unit makes it of; -1: memory */
+	/* [operands] the producing kernel; through the engine, the kernel that produces its input;
+	 * -1: memory */
 	int *source;
-	struct parallelism_job *job; /* [operands] */
-	/* [operands] the same, where a launch is of one token */
+	/* [operands] the engine job between the source and this kernel */
+	struct parallelism_job *job;
+	/* [operands] the same in a launch of one token */
 	struct parallelism_job *single;
-	/* [operands] of what the source makes, from where to where it is read */
+	/* [operands] the part of the source's result that is read */
 	struct parallelism_part *part;
-	/* [operands] made in another order: nothing of it comes before so much is there */
+	/* [operands] the reorder buffer in front of the operand: nothing leaves it before it is
+	 * full */
 	struct parallelism_buffered *buffered;
-	bool *post_operand; /* [operands] read after the reduction */
-	/* words of so many rows of its result take turns, each of so many numbers; 0: none do */
+	bool *post_operand; /* [operands] read only after the reduction */
+	/* words of `interleave` rows of its result alternate, and a row has `row` elements; 0: rows
+	 * are not interleaved */
 	int64_t interleave, row;
-	bool interleaved, sums; /* rows of an operand take turns; it sums up */
-	bool *carried;          /* [operands] made by the layer before, */
-	int *entry;             /* [operands] and for the first one by this kernel; -1: none */
-	int loop;               /* the rolled loop that it stands in; -1: none */
-	int follows;            /* the kernel whose rows its lanes must be; -1: none */
-	/* that kernel works on an equal part of the same state instead, or on the same numbers:
-	 * they have one width */
+	/* interleaved: an operand has interleaved rows; sums: the kernel has a reduction */
+	bool interleaved, sums;
+	bool *carried; /* [operands] produced by the previous layer */
+	/* [operands] of a carried operand, the kernel that produces it for the first layer; -1:
+	 * none */
+	int *entry;
+	int loop;    /* row of the rolled loop that contains it; -1: none */
+	int follows; /* the kernel whose row unroll limits its lanes; -1: none */
+	/* it works on an equal part of the same state as that kernel, or on the same input: both
+	 * get the same parallelism */
 	bool same_parallelism;
-	int options; /* in the order of growing widths; at least one */
+	int options; /* at least one, in order of growing parallelism */
 	struct parallelism_option *option;
-	const int *follow; /* [options of the one that it follows] its own then */
+	/* [options of the kernel that it follows] its own option for each of them */
+	const int *follow;
 };
 
 struct parallelism_loop {
-	int first, end; /* its kernels */
+	int first, end; /* its kernels: first <= k < end */
 	int64_t layers;
-	/* cycles of the unit in a layer, where layers follow each other without a break; else 0 */
+	/* cycles of the engine in a layer where layers overlap; else 0 */
 	double engine_cycles;
 };
 
 struct parallelism_budget {
 	int64_t dsp, lut;
-	int ports; /* of operands that have their own */
+	int ports; /* of bulk operands, all ports together */
 };
 
-/* The last numbers of a kernel or a phase, which come all at once and not evenly with the
+/* The last results of a kernel or a job, where they come as a burst and not evenly with the
  * others. */
 struct parallelism_burst {
-	double part, begin; /* of its numbers; when they begin to come.  0: evenly */
+	/* part of its results in the burst, and the cycle at which the burst begins; part 0: no
+	 * burst */
+	double part, begin;
 };
 
-/* when a phase gave its first result and its last; in the layer that is walked */
+/* when a job of the given layer has produced its first result, and its last */
 struct parallelism_job_done {
 	int64_t layer;
 	double begin, end;
 };
 
-/* words of a slice in all phases so far; when the last of them was worked on */
+/* words per PE that all jobs so far have read, and the cycles at which the last job ran */
 struct parallelism_weights_taken {
 	double words, begin, end;
 };
 
-/* of a converter that puts a block of several rows together; all 0: words go on as they are */
+/* A converter that de-interleaves a block of several rows; all 0: words pass unchanged. */
 struct parallelism_interleaved {
-	double pace;            /* cycles that it lets nobody be quicker than */
-	double filled, drained; /* in which it takes a block, and gives it */
+	double pace;            /* least cycles that it imposes on both of its neighbours */
+	double filled, drained; /* cycles in which it is filled with a block, and drained */
 };
 
-struct parallelism_input { /* of the option at hand, at the extents at hand */
-	/* the kernel that makes it; the same in the first layer.  -1: memory */
+struct parallelism_input { /* An operand of the selected option, at one extent. */
+	/* the kernel that produces it, and that which does so in the first layer; -1: memory */
 	int source, entry;
-	bool enters, post_operand; /* enters: by `entry` */
-	bool parted;               /* not all of it is read */
-	/* it comes as the kernel makes it, in every layer, and nothing stands between */
+	bool enters, post_operand; /* enters: the first layer reads it from `entry` */
+	bool parted;               /* only a part of the source's result is read */
+	/* it comes directly from `source` in every layer: no engine job, converter or part of it */
 	bool plain;
-	const struct parallelism_job *job; /* NULL: no unit stands between */
+	const struct parallelism_job *job; /* NULL: it does not come through the engine */
 	struct parallelism_part part;
-	double need, left; /* left: cycles after the last of it */
-	/* by a converter: the part of it that it holds, and cycles on the way */
+	/* need: as in parallelism_timing; left: cycles of the kernel after the operand's last
+	 * element */
+	double need, left;
+	/* of its converter: the part that it holds, and latency in cycles */
 	double buffered, transit;
 	struct parallelism_interleaved interleaved;
 };
 
-struct parallelism_state {              /* of a kernel in the walk at hand */
-	double begin, end;              /* of the first result, of the last */
-	double before;                  /* when it ended the layer before */
-	double arrived;                 /* when what was read ahead for it had arrived */
+struct parallelism_state {              /* A kernel during the walk over the layers. */
+	double begin, end;              /* cycle of its first result, and of its last */
+	double before;                  /* cycle at which its previous layer ended */
+	double arrived;                 /* cycle at which its prefetched words had arrived */
 	struct parallelism_burst burst; /* of its results */
 };
 
-struct parallelism_step {                              /* a kernel, the same */
+/* A kernel with its selected option, at one extent. */
+struct parallelism_step {
 	double cycles, first, depth, shared, prefetch; /* first: cycles before its first result */
-	int inputs, laid; /* that a kernel makes; 1 + the option, 0: none is */
+	/* inputs: operands that a kernel produces; laid: 1 + the option that this row describes, 0:
+	 * none */
+	int inputs, laid;
 	struct parallelism_input *input;
 };
 
@@ -206,142 +229,155 @@ struct parallelism_space {
 	struct parallelism_kernel *kernel;
 	struct parallelism_loop *loop;
 	struct parallelism_budget budget;
-	int extents; /* that differ: 1, or all */
+	int extents; /* extents that are priced: 1, or PARALLELISM_PRICED */
 	enum parallelism_extent extent[PARALLELISM_PRICED];
-	double weight[PARALLELISM_PRICED]; /* of its time in that of a launch */
-	/* beside a unit of one token: attention may take words of WORD_BITS, else kernels need
-	 * the room that they would take */
+	double weight[PARALLELISM_PRICED]; /* of an extent's cycles in the cycles of a launch */
+	/* decode of one token with an engine: words of attention may have WORD_BITS; elsewhere half
+	 * of that, since kernels need the area */
 	bool single_token;
-	/* operators are worth a part of the best time so far, not of that of the widths given,
-	 * which may be many times slower */
+	/* operators are priced relative to the best cycles so far, not to those of the initial
+	 * choice, which may be many times slower */
 	bool prices_by_best;
-	/* memory is not short: of layers that follow each other without a break, what stands in
-	 * front of them and behind them is made quicker */
+	/* on-chip memory is not short: where layers overlap, kernels before the first layer and
+	 * after the last one are made faster */
 	bool speeds_up_ends;
-	/* the last of the extents counts only where the first one's time stays as it is */
+	/* the last extent counts only as long as the cycles of the first extent stay as they are */
 	bool improves_long_extent;
-	const char *token_symbol; /* the number of tokens of a launch; NULL: always all */
-	/* --prologue paced: cycles that what stands in front of layers and behind them takes for
-	 * all tokens of a launch, at most; else 0 */
+	/* symbol of the number of tokens of a launch; NULL: always all tokens */
+	const char *token_symbol;
+	/* --prologue paced: most cycles that a kernel before or after the layers takes for all
+	 * tokens of a launch; else 0 */
 	double pace;
-	bool few_tokens; /* of those the unit takes all together, group by group */
-	/* cycles in which memory brings what a slice takes in one, beside a unit of one token;
+	/* the tokens are few: the engine takes all of them together, group by group */
+	bool few_tokens;
+	/* cycles in which memory delivers what a PE consumes in one, in decode of one token;
 	 * else 0 */
 	double weight_load_cycles;
-	double prefetched_words; /* so many words of a slice are read ahead at most */
-	/* the unit takes several tokens a cycle: what stands between two of its phases is busy
-	 * nearly as long */
+	double prefetched_words; /* most words per PE that are prefetched */
+	/* the engine takes several tokens a cycle: the stage of kernels between two of its jobs is
+	 * busy nearly as long as the engine */
 	bool stages;
-	double slack;           /* part of its cycles that each kernel is slower than it says */
-	bool prefetches_states; /* FIFOs hold what a layer reads of states */
-	/* blocks of keys are read one after the other, each for all heads */
+	/* margin: each kernel is assumed slower than its estimate by this part of its cycles */
+	double slack;
+	bool prefetches_states; /* prefetch FIFOs hold all that a layer reads of states */
+	/* blocks of keys are the outermost loop of attention, around the heads */
 	bool blocks_first;
-	/* cycles in which memory brings what a layer reads of states, where that comes beside
+	/* cycles in which memory delivers what a layer reads of states, where that competes with
 	 * the weights; else 0 */
 	double states[PARALLELISM_PRICED];
-	int64_t window_rows; /* rows that layers see which look back the fewest */
-	/* bytes that a layer reads of states, the mean, where they all come through one channel
+	int64_t window_rows; /* rows that the layers with the smallest sliding window see */
+	/* mean bytes that a layer reads of states, where all of them come through one channel
 	 * (state_order.c); else 0 */
 	double piggyback_bytes;
-	bool wide_states; /* ports side by side bring their words (state_order.c) */
-	/* the loader that small operands share has words as wide as a port */
+	/* several ports in parallel deliver the words of a state (state_order.c) */
+	bool wide_states;
+	/* the shared loader of small operands has words as wide as a memory port */
 	bool full_words;
 	struct parallelism_state *state;         /* scratch of the model: [kernels] */
-	struct parallelism_weights_taken *taken; /* [phases of the layers that are walked] */
-	struct parallelism_step *step;           /* [PARALLELISM_PRICED][kernels] */
-	int jobs;                                /* of the unit */
-	struct parallelism_job_done *done;       /* [phases + 1] */
+	struct parallelism_weights_taken *taken; /* scratch: [jobs of the layers that are walked] */
+	struct parallelism_step *step;           /* scratch: [PARALLELISM_PRICED][kernels] */
+	int jobs;                                /* of the engine */
+	struct parallelism_job_done *done;       /* scratch: [jobs + 1] */
 };
 
 struct parallelism_cost {
-	double cycles; /* of a launch; of all extents, as they are weighted */
+	double cycles; /* of a launch: the weighted sum over the extents */
 	int64_t dsp, lut;
 	int ports;
 };
 
-/* Points of the loops that an operand uses, or of those outside the reduction that it does not. */
+/* Product of the extents of the loops that index the operand (used), or of the parallel loops that
+ * do not index it. */
 int64_t parallelism_points(const struct op *op, int operand, bool used);
-/* The listed kernel whose integer sums a listed kernel reads: what that takes from memory, their
- * scales, is little beside what their maker takes.  NULL: it reads none. */
+/* The producer of the integer sums that a kernel with listed loops rescales. Such a kernel reads
+ * only their scales from memory, which are small. NULL: it reads no such sums. */
 const struct op *parallelism_sums_of(const struct op *op);
-/* Ports, DSPs and LUTs of a unit's slices are not the kernels'.  Other readers keep a port each:
- * most of the time, the unit is what waits for memory. */
+/* Subtracts the engine's ports, DSPs and LUTs from the budgets of the table. Other bulk readers
+ * keep one port each, because a design with an engine is mostly bound by the engine's memory
+ * ports. */
 void parallelism_reserve_engine(struct parallelism_table *w, const struct block *block);
 struct parallelism_space *build_parallelism_space(
         const struct parallelism_table *w, const struct block *block);
-/* What another phase of the same kernel has for the same weight, so that it is read in the same
- * order; NULL: free. */
+/* What another phase (prefill or decode) has chosen for the kernel of the same weight, so that both
+ * read the weight in the same order; NULL: free. */
 const struct fixed_parallelism *parallelism_of_phase(
         const struct streams *streams, const struct candidate *candidate);
-/* One operator of a body; a product of extended integers is as narrow as they were.  narrow:
- * products with an extended half are priced as the one multiplier that they take
- * (ir/narrow_product.h); of one token they are as all others, so that what they leave is left:
- * wider kernels would crowd the memory die. */
+/* Cost of one operator of a body; a product of sign-extended integers costs as much as their narrow
+ * product. narrow: a float product with an extended half is priced as the one multiplier that it
+ * takes (ir/narrow_product.h). Decode of one token prices it in full, since wider kernels would
+ * crowd the die next to memory. */
 struct operator_cost parallelism_node_cost(const struct platform *platform, const struct body *body,
         const struct node *node, bool narrow);
-/* Turns of a loop of at most `most` at an extent. */
+/* Iterations at an extent of a loop that has `most` iterations at most. */
 int64_t parallelism_iterations(const struct parallelism_space *space,
         const struct run_time_trip *run_time, int64_t most, enum parallelism_extent extent);
-/* Is it over blocks of keys, as many as there are at run time? */
+/* Does the loop run over blocks of keys whose number is known at run time? */
 bool parallelism_walks_keys(const struct loop *loop);
-/* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the
- * kernel cannot have. */
+/* Fills the options of all kernels; false after a diagnostic: --fix-kernel asks for a parallelism
+ * that the kernel cannot have. */
 bool parallelism_options(struct streams *streams, struct parallelism_space *space,
         const struct candidate *candidate);
-/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but
- * for its number.  slices: of the unit; abreast: tokens that each takes a cycle; single: a
+/* The value as a kernel produces it: if it comes out of the engine, the engine's input. Fills `job`
+ * except for its number; all 0 if there is no job. pes, tokens_per_cycle: of the engine; single: a
  * launch of one token. */
 const struct value *parallelism_through_engine(const struct value *value, int pes,
         int tokens_per_cycle, bool single, struct parallelism_job *job);
-/* The first contraction that takes the same numbers, a tile of which is done in all before the
- * next one. */
+/* The first of the contractions that read the same input as this one. */
 const struct op *parallelism_same_input_job(const struct op *op);
-/* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
+/* Sets which operands need a reorder buffer, from the default schedules of the kernels. */
 void parallelism_buffering(struct streams *streams, const struct parallelism_space *space);
-/* Sets which results' rows take turns, and who reads them. */
+/* Sets which results have interleaved rows, and which kernels read them. */
 void parallelism_interleave_rows(const struct parallelism_space *space);
-/* Sets the scratch of the model, which is one thread's. */
+/* Allocates the scratch of the model, which belongs to one thread. */
 void parallelism_scratch(struct parallelism_space *space, struct arena *arena, int kernels);
-/* Cycles of a launch and what it takes of the board, in closed form. */
+/* Cycles of a launch and resources, in closed form. */
 struct parallelism_cost parallelism_total_cost(
         const struct parallelism_space *space, const int *choice);
-/* The same, where nothing of the space has changed since it was last asked. */
+/* The same, if nothing of the space has changed since the last call with this scratch. */
 struct parallelism_cost parallelism_cost_cached(
         const struct parallelism_space *space, const int *choice);
-/* Its parts: all but the cycles, which take next to nothing to tell; the cycles at each extent,
- * as they are weighted. */
+/* Its parts: the resources, which cost next to nothing to compute; and the weighted cycles at one
+ * extent. */
 struct parallelism_cost parallelism_resources(
         const struct parallelism_space *space, const int *choice);
 double parallelism_cycles_cached(
         const struct parallelism_space *space, const int *choice, int extent);
-/* The objective of these widths; where it is not below the bound, infinite, which is told
- * sooner: what is over a budget needs no cycles. */
+/* The objective of a choice, or infinity if it is not below `bound`: a choice that exceeds a budget
+ * is rejected before its cycles are computed. */
 double parallelism_price(
         const struct parallelism_space *space, const int *choice, double reference, double bound);
-/* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */
+/* Price of a cost, smaller is better: cycles / reference + a small price of the resources + a large
+ * one if the budget is exceeded. */
 double parallelism_objective(const struct parallelism_space *space,
         const struct parallelism_cost *cost, double reference);
-/* Sets the options of kernels that follow another. */
+/* Sets the options of kernels that follow another kernel. */
 void parallelism_follow(const struct parallelism_space *space, int *choice);
-/* The narrowest option of a kernel that takes no longer than so many cycles, with one part in
- * `share` of the budget at most; else the fastest that is within that. */
+/* The option with the least parallelism that takes no more than `cycles` at the extent and at most
+ * 1/share of the budget; if there is none, the fastest within that share. */
 int parallelism_of_pace(const struct parallelism_space *space, int number, int extent,
         double cycles, int64_t share);
-/* A pace for each stage between two phases, beginning with one for all; returns the points left. */
-int64_t parallelism_stages(const struct parallelism_space *space, int64_t points, double pace,
-        int64_t share, double reference, int *choice);
-/* All kernels of a stage, or its slower ones, at another pace, kept where that is better than
- * `now`; returns the points left. */
+/* A limit for kernels: most cycles in a layer, and 1/share of the board's operators. */
+struct parallelism_pace {
+	double cycles;
+	int64_t share;
+};
+
+/* Searches a pace (most cycles of a kernel in a layer) for each stage between two engine jobs,
+ * beginning with `pace` for all; returns the points left. */
+int64_t parallelism_stages(const struct parallelism_space *space, int64_t points,
+        struct parallelism_pace pace, double reference, int *choice);
+/* Tries other paces for all kernels of a stage, or for its slower ones, and keeps those that price
+ * below `now`; returns the points left. */
 int64_t parallelism_quicken(const struct parallelism_space *space, int64_t points, double reference,
         int *choice, double *now);
-/* The stage of each kernel; returns how many there are.  ring: a layer begins in the stage in
- * which the one before ends. */
+/* Sets the stage of each kernel and returns the number of stages. ring: a layer begins in the stage
+ * in which the previous layer ends. */
 int parallelism_find_stages(const struct parallelism_space *space, bool ring, int *of);
-/* Where phases take turns tile by tile: stages that are late in their slot are made quicker, as
- * far as the board has room. */
+/* Where engine jobs form a wavefront over token tiles: makes stages faster that would make the
+ * engine wait, as far as the budget allows. */
 void parallelism_fit_wavefront(const struct parallelism_space *space, int *choice);
-/* Each looks at no more than `points` points, begins at choice[kernels] and leaves there the
- * best that it found.  Deterministic. */
+/* The searches: each prices at most `points` choices, begins at choice[kernels] and leaves there
+ * the best that it found. Deterministic. */
 void parallelism_joint(const struct parallelism_space *space, int64_t points, int *choice);
 void parallelism_neighbour(const struct parallelism_space *space, int64_t points, int *choice);
 #endif

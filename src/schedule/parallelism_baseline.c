@@ -1,10 +1,10 @@
-/* Published searches, to compare with: nearest neighbours of a Pareto set, as ScaleHLS does for
+/* A published search to compare with: nearest neighbours of a Pareto front, as ScaleHLS uses for
  * the loops of a kernel (arXiv 2107.11673). */
 #include "base/random.h"
 #include "schedule/parallelism.h"
 #include <string.h>
 
-#define SAMPLES 32 /* random points at first */
+#define SAMPLES 32 /* random points to start with */
 
 struct point {
 	int *choice;
@@ -17,7 +17,8 @@ struct neighbours {
 	const struct parallelism_space *space;
 	int64_t points; /* left */
 	uint64_t random;
-	VEC(struct point) front; /* none is better than another in both cycles and DSP slices */
+	/* Pareto front: no point is better than another in both cycles and DSPs */
+	VEC(struct point) front;
 };
 
 static bool is_better(const struct point *left, const struct point *right)
@@ -35,8 +36,9 @@ static bool is_beaten(const struct neighbours *n, const struct point *point)
 	return false;
 }
 
-/* Most points are beaten before all of their cycles are told. */
-static void consider(struct neighbours *n, int *choice)
+/* Adds a choice to the front unless it is dominated. Most choices are dominated before all of their
+ * extents are priced. */
+static void add_to_front(struct neighbours *n, int *choice)
 {
 	parallelism_follow(n->space, choice);
 	struct parallelism_cost cost = parallelism_resources(n->space, choice);
@@ -45,7 +47,7 @@ static void consider(struct neighbours *n, int *choice)
 		.fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut &&
 		        cost.ports <= budget->ports };
 	bool beaten = is_beaten(n, &point);
-	size_t kept = 0;
+	size_t remaining = 0;
 	n->points--;
 	for (int e = 0; e < n->space->extents && !beaten; e++) {
 		point.cycles += parallelism_cycles_cached(n->space, choice, e);
@@ -55,15 +57,15 @@ static void consider(struct neighbours *n, int *choice)
 		return;
 	for (size_t i = 0; i < n->front.count; i++)
 		if (!is_better(&point, &n->front.data[i]))
-			n->front.data[kept++] = n->front.data[i];
-	n->front.count = kept;
+			n->front.data[remaining++] = n->front.data[i];
+	n->front.count = remaining;
 	point.choice =
 	        arena_copy(n->space->arena, choice, sizeof *choice * (size_t)n->space->kernels);
 	VEC_PUSH(n->space->arena, &n->front, point);
 }
 
-/* One step in each dimension. */
-static void expand(struct neighbours *n, const int *from, int *choice)
+/* Considers all choices one option away in one kernel. */
+static void add_neighbours(struct neighbours *n, const int *from, int *choice)
 {
 	size_t size = sizeof *choice * (size_t)n->space->kernels;
 	for (int k = 0; k < n->space->kernels; k++)
@@ -74,7 +76,7 @@ static void expand(struct neighbours *n, const int *from, int *choice)
 				continue;
 			memcpy(choice, from, size);
 			choice[k] = o;
-			consider(n, choice);
+			add_to_front(n, choice);
 		}
 }
 
@@ -84,7 +86,7 @@ static bool expand_next(struct neighbours *n, int *choice)
 		if (n->front.data[i].expanded)
 			continue;
 		n->front.data[i].expanded = true;
-		expand(n, n->front.data[i].choice, choice);
+		add_neighbours(n, n->front.data[i].choice, choice);
 		return true;
 	}
 	return false;
@@ -94,12 +96,12 @@ void parallelism_neighbour(const struct parallelism_space *space, int64_t points
 {
 	struct neighbours n = { .space = space, .points = points, .random = RANDOM_SEED };
 	int *next = ARENA_ARRAY(space->arena, int, space->kernels + 1);
-	consider(&n, next);
+	add_to_front(&n, next);
 	for (int sample = 0; sample < SAMPLES && n.points > 0; sample++) {
 		for (int k = 0; k < space->kernels; k++)
 			next[k] =
 			        (int)(random_next(&n.random) % (uint64_t)space->kernel[k].options);
-		consider(&n, next);
+		add_to_front(&n, next);
 	}
 	while (n.points > 0 && expand_next(&n, next)) {
 	}

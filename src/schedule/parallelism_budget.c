@@ -1,42 +1,48 @@
-/* What the unit that contractions share leaves to the kernels beside it: memory ports, DSPs and
- * LUTs. */
+/* Subtracts the matmul engine's memory ports, DSPs and LUTs from the budgets of the other
+ * kernels. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "ir/launch_tokens.h"
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
 
-/* hundredths of the DSPs that a unit's slices and the kernels beside it may have: what crowds a
- * die is tried with less (fit_crowded_die.c) */
+/* percent of the board's DSPs for the engine's PEs and the kernels together; if that crowds a die,
+ * fit_crowded_die.c tries less */
 #define ENGINE_DSP_SHARE 79
-#define ENGINE_LUT_SHARE 64 /* of the LUTs the same */
-/* with several tokens a cycle, where all that stands beside the slices is busy as long as they
- * are */
+#define ENGINE_LUT_SHARE 64 /* percent of the LUTs */
+/* percent of the DSPs with several tokens a cycle, where the kernels are busy as long as the PEs */
 #define TOKENS_SHARE 76
-/* where these are two to four tiles, whose layers follow each other with a break
- * (engine_job_order.c): the unit waits for it */
+/* the same with two to four token tiles, whose layers do not overlap (engine_job_order.c), so that
+ * the engine waits for the kernels */
 #define TILES_SHARE 79
-/* of the LUTs then, since words are put in other orders on the way; */
+/* percent of the LUTs with several tokens a cycle, since converters need LUTs too */
 #define TOKENS_LUT_SHARE 52
-/* and where many tokens are counted, in tiles: most of what puts them in order counts too, in a
- * few bits; */
+/* the same with a run-time number of tiles: its converters are part of the count already */
 #define COUNTED_LUT_SHARE 55
-/* of the DSPs where several tokens come one by one, and one alone waits for what stands between
- * two phases of the unit; */
+/* percent of the DSPs with several tokens one by one: each waits for the kernels between two
+ * jobs */
 #define FEW_SHARE 72
-#define FEW_LUT_SHARE 52 /* of the LUTs then */
-/* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
+#define FEW_LUT_SHARE 52 /* percent of the LUTs then */
+/* memory ports that are neither PEs' nor share an AXI bundle with theirs (bundle_ports.c), about */
 #define UNSHARED_PORTS 3
-#define UNSHARED_PORTS_PIGGYBACK 1 /* and where all words do */
+/* the same where all small operands share the engine's bundles */
+#define UNSHARED_PORTS_PIGGYBACK 1
 
-/* Bits of its weights; 0: there is none. */
+static int engine_weight_bits(const struct block *block);
+
+static int op_weight_bits(const struct op *op)
+{
+	if (op->code == OP_FOR)
+		return engine_weight_bits(op->region[0]);
+	return op->code == OP_CONTRACT ? type_scalar(op->operand[2]->type)->width : 0;
+}
+
+/* Bits of an element of the engine's weights; 0: there is no engine. */
 static int engine_weight_bits(const struct block *block)
 {
 	int bits = 0;
 	for (const struct op *op = block->first; op && !bits; op = op->next)
-		bits = op->code == OP_FOR         ? engine_weight_bits(op->region[0])
-		        : op->code == OP_CONTRACT ? type_scalar(op->operand[2]->type)->width
-		                                  : 0;
+		bits = op_weight_bits(op);
 	return bits;
 }
 

@@ -1,43 +1,55 @@
-/* What a shared unit does between two kernels, for the search for widths: nothing comes out
- * before all that it takes of a tile of tokens is in. And where what one kernel makes is taken
- * in another order: a converter holds all of it then, which no pace hides. */
+/* Models what the parallelism search needs to know about data that is not streamed: an engine job
+ * between two kernels gives nothing before its token tile has arrived, and a converter between two
+ * kernels of different orders holds the whole tensor. */
 #include "engine/engine_cost.h"
 #include "ir/kernel_edit.h"
 #include "ir/contract.h"
 #include "schedule/parallelism.h"
 #include <math.h>
 
-/* cycles through a slice, and to who collects its results; the next phase begins behind them */
+/* cycles of latency through a PE and the collection of its results; the next job starts after it */
 #define THROUGH 50
-/* rows of a slice that are summed side by side, about (plan_engine.c) */
+/* rows of a PE that are summed in parallel, about (plan_engine.c) */
 #define BLOCK 12
 
-/* Of a tile, that its tokens take. */
-static double words_of(const struct contract *contract, int64_t tokens, int tokens_per_cycle)
+/* The engine as a launch uses it. */
+struct engine_launch {
+	int pes;
+	int tokens_per_cycle; /* of each PE */
+	int64_t tokens;       /* of the launch */
+};
+
+/* Words of a token tile: the engine takes tokens_per_cycle tokens in each. */
+static double words_of(
+        const struct engine_launch *launch, const struct contract *contract, int64_t tokens)
 {
-	return (double)((token_tile(tokens, contract->token_symbol) + tokens_per_cycle - 1) /
-	        tokens_per_cycle);
+	int64_t tile = token_tile(tokens, contract->token_symbol);
+	return (double)((tile + launch->tokens_per_cycle - 1) / launch->tokens_per_cycle);
 }
 
-static double sums_of(
-        const struct contract *contract, int64_t tokens, int pes, int tokens_per_cycle)
+static double rows_of(const struct engine_launch *launch, const struct contract *contract)
 {
-	double tiles = (double)tokens / (double)token_tile(tokens, contract->token_symbol);
-	return (double)((contract->outputs + pes - 1) / pes) * (double)contract->groups * tiles *
-	        words_of(contract, tokens, tokens_per_cycle);
+	return (double)((contract->outputs + launch->pes - 1) / launch->pes);
 }
 
-static double cycles_of(
-        const struct contract *contract, int64_t tokens, int pes, int tokens_per_cycle)
+static double sums_of(const struct engine_launch *launch, const struct contract *contract)
 {
-	double sums = sums_of(contract, tokens, pes, tokens_per_cycle);
-	double words = (double)tokens * (double)contract->outputs / (double)contract->lanes;
+	double tiles =
+	        (double)launch->tokens / (double)token_tile(launch->tokens, contract->token_symbol);
+	return rows_of(launch, contract) * (double)contract->groups * tiles *
+	        words_of(launch, contract, launch->tokens);
+}
+
+static double cycles_of(const struct engine_launch *launch, const struct contract *contract)
+{
+	double sums = sums_of(launch, contract);
+	double words = (double)launch->tokens * (double)contract->outputs / (double)contract->lanes;
 	return sums > words ? sums : words;
 }
 
-/* Cycles of the phases of the same numbers in front of it, or behind it. */
+/* Cycles of the other jobs with the same input, before this one or after it. */
 static double cycles_of_neighbours(
-        const struct op *op, bool before, int64_t tokens, int pes, int tokens_per_cycle)
+        const struct engine_launch *launch, const struct op *op, bool before)
 {
 	double cycles = 0;
 	struct contract contract;
@@ -45,7 +57,7 @@ static double cycles_of_neighbours(
 		if (at->code != OP_CONTRACT || !contract_of(at, &contract))
 			continue;
 		if (at != op && (before || contract.same_input))
-			cycles += cycles_of(&contract, tokens, pes, tokens_per_cycle);
+			cycles += cycles_of(launch, &contract);
 		if (at != op && !before && !contract.same_input)
 			break;
 		if (before && !contract.same_input)
@@ -62,7 +74,7 @@ const struct op *parallelism_same_input_job(const struct op *op)
 	return first;
 }
 
-/* Does what it takes come group by group (order_scales_by_group.c)? */
+/* Does its input arrive group by group (order_scales_by_group.c)? */
 static bool takes_groups(const struct op *op, const struct contract *contract)
 {
 	const struct op *scale = op->operand[1]->def;
@@ -70,41 +82,48 @@ static bool takes_groups(const struct op *op, const struct contract *contract)
 	for (int l = 0; scale && scale->code == OP_KERNEL && scale->kernel->ordered &&
 	        l < scale->kernel->loops;
 	        l++)
-		last = scale->kernel->loop[l].reduction || scale->kernel->loop[l].extent == 1 ? last
-		                                                                              : l;
+		if (!scale->kernel->loop[l].reduction && scale->kernel->loop[l].extent > 1)
+			last = l;
 	return last >= 0 && contract->groups > 1 &&
 	        scale->kernel->result.stride[last] == contract->groups;
 }
 
-/* Tokens of one tile: the first block works on groups as they come, the others when all are
- * there; where all rows are one block its results come with the last group. */
-static void few_through_engine(const struct contract *contract, double rows, double block,
-        int64_t tokens, int tokens_per_cycle, struct parallelism_job *job)
+/* Are all rows of a PE summed in one block? */
+static bool is_single_block(const struct engine_launch *launch, const struct contract *contract)
 {
-	double words = words_of(contract, tokens, tokens_per_cycle);
+	return contract->single_block ||
+	        engine_single_block(rows_of(launch, contract), contract->groups,
+	                words_of(launch, contract, contract->tokens));
+}
+
+/* A single tile: the first block of rows is computed as groups arrive, the others when all groups
+ * are there. If all rows are one block, results come with the last group. */
+static void few_through_engine(const struct engine_launch *launch, const struct contract *contract,
+        double block, struct parallelism_job *job)
+{
+	double rows = rows_of(launch, contract);
+	double words = words_of(launch, contract, launch->tokens);
 	double sums = rows * (double)contract->groups * words;
-	double collected = (double)tokens * (double)contract->outputs / (double)contract->lanes;
+	double collected =
+	        (double)launch->tokens * (double)contract->outputs / (double)contract->lanes;
 	job->last = block * words;
-	if (!contract->single_block &&
-	        !engine_single_block(rows, contract->groups,
-	                words_of(contract, contract->tokens, tokens_per_cycle)))
+	if (!is_single_block(launch, contract))
 		return;
 	job->last = words;
 	job->first = sums - rows * words;
 	job->cycles = job->first + (collected > rows * words ? collected : rows * words);
 }
 
-/* Several tiles, or one token of as many: where all rows of one are one block, its results come
- * with the last group, and those of the last tile when the phase is over. */
-static void tiles_through_engine(const struct contract *contract, double rows, int64_t tokens,
-        int tokens_per_cycle, struct parallelism_job *job)
+/* Several tiles: if all rows are one block, the results of a tile come with its last group, and
+ * those of the last tile when the job ends. */
+static void tiles_through_engine(const struct engine_launch *launch,
+        const struct contract *contract, struct parallelism_job *job)
 {
-	double words = words_of(contract, tokens, tokens_per_cycle);
-	double collected =
-	        job->tile * (double)tokens * (double)contract->outputs / (double)contract->lanes;
-	if (!contract->single_block &&
-	        !engine_single_block(rows, contract->groups,
-	                words_of(contract, contract->tokens, tokens_per_cycle)))
+	double rows = rows_of(launch, contract);
+	double words = words_of(launch, contract, launch->tokens);
+	double collected = job->tile * (double)launch->tokens * (double)contract->outputs /
+	        (double)contract->lanes;
+	if (!is_single_block(launch, contract))
 		return;
 	job->first = rows * (double)(contract->groups - 1) * words;
 	job->burst_part = job->tile;
@@ -130,30 +149,25 @@ const struct value *parallelism_through_engine(const struct value *value, int pe
 		made = loop_yield_of(made->def->operand[0]);
 	if (!made->def || made->def->code != OP_CONTRACT || !contract_of(made->def, &contract))
 		return made;
-	double rows = (double)((contract.outputs + pes - 1) / pes);
+	const struct engine_launch launch = { pes, tokens_per_cycle, single ? 1 : contract.tokens };
+	double rows = rows_of(&launch, &contract);
 	double block = rows < BLOCK ? rows : BLOCK;
-	int64_t tokens = single ? 1 : contract.tokens;
-	job->tile = job->part = (double)token_tile(tokens, contract.token_symbol) / (double)tokens;
-	if ((tokens > token_tile(tokens, contract.token_symbol) || contract.token_symbol) &&
-	        takes_groups(made->def, &contract))
+	int64_t tile = token_tile(launch.tokens, contract.token_symbol);
+	job->tile = job->part = (double)tile / (double)launch.tokens;
+	if ((launch.tokens > tile || contract.token_symbol) && takes_groups(made->def, &contract))
 		job->part /= (double)contract.groups;
-	job->before = cycles_of_neighbours(made->def, true, tokens, pes, tokens_per_cycle);
-	job->after = cycles_of_neighbours(made->def, false, tokens, pes, tokens_per_cycle);
-	job->first =
-	        block * (double)contract.groups * words_of(&contract, tokens, tokens_per_cycle);
-	job->cycles = cycles_of(&contract, tokens, pes, tokens_per_cycle);
-	job->sums = sums_of(&contract, tokens, pes, tokens_per_cycle);
-	job->block = job->sums * job->tile /
-	        (contract.single_block ||
-	                                engine_single_block(rows, contract.groups,
-	                                        words_of(&contract, contract.tokens,
-	                                                tokens_per_cycle))
-	                        ? 1
-	                        : ceil(rows / ENGINE_BLOCK_MOST));
+	job->before = cycles_of_neighbours(&launch, made->def, true);
+	job->after = cycles_of_neighbours(&launch, made->def, false);
+	job->first = block * (double)contract.groups * words_of(&launch, &contract, launch.tokens);
+	job->cycles = cycles_of(&launch, &contract);
+	job->sums = sums_of(&launch, &contract);
+	job->block = job->sums * job->tile;
+	if (!is_single_block(&launch, &contract))
+		job->block /= ceil(rows / ENGINE_BLOCK_MOST);
 	if (contract.token_symbol && contract.tokens == token_tile(contract.tokens, true))
-		few_through_engine(&contract, rows, block, tokens, tokens_per_cycle, job);
+		few_through_engine(&launch, &contract, block, job);
 	if (contract.tokens > token_tile(contract.tokens, contract.token_symbol))
-		tiles_through_engine(&contract, rows, tokens, tokens_per_cycle, job);
+		tiles_through_engine(&launch, &contract, job);
 	if (contract.tokens == 1) {
 		job->last = block + THROUGH;
 		job->first += THROUGH;
@@ -165,8 +179,8 @@ const struct value *parallelism_through_engine(const struct value *value, int pe
 	return loop_yield_of(made->def->operand[0]);
 }
 
-/* The outermost loop that walks a tensor: elements between its points, and whether no other's
- * are further apart.  but: a loop that does not count; -1: all do. */
+/* The outermost loop that walks a tensor: its stride in elements, and whether no other loop has a
+ * larger one. */
 struct outer_loops {
 	int64_t stride;
 	bool largest;
@@ -187,27 +201,28 @@ static struct outer_loops outer_of(
 	return outer_loops;
 }
 
-/* A unit takes and gives tokens in their order. */
+/* Must all of the tensor be buffered between writer and reader? The engine reads and writes tokens
+ * in order. */
 static bool is_whole(struct outer_loops writer, struct outer_loops reader)
 {
 	return !(writer.largest && reader.largest) && writer.stride != reader.stride;
 }
 
-/* What puts a part in another order holds all that it is a part of (itensor/box.h). */
+/* Is only a part read? Its converter holds the whole block that it belongs to (itensor/box.h). */
 static bool is_some(const struct parallelism_part *part)
 {
 	return part->low > 0 || part->high < 1;
 }
 
-/* Of an elementwise kernel nobody has said in which order it works: the search for orders
- * follows those around it. */
+/* Does the search for loop orders still choose its order? An elementwise kernel follows its
+ * neighbours. */
 static bool is_free(const struct op *op)
 {
 	return op->code == OP_KERNEL && !op->kernel->ordered && !kernel_has_reduction(op->kernel) &&
 	        !kernel_is_gather(op);
 }
 
-/* The loop over blocks of keys, as many as there are at run time; -1: there is none. */
+/* The loop over blocks of keys with a run-time count; -1: there is none. */
 static int block_loop(const struct kernel *kernel)
 {
 	int loop = kernel->loops - 1;
@@ -216,8 +231,8 @@ static int block_loop(const struct kernel *kernel)
 	return loop;
 }
 
-/* Where both walk the same blocks of keys, the search for orders puts these outermost, and what
- * is in another order within one waits for its end. */
+/* Where both kernels walk the same blocks of keys, the search for loop orders makes these
+ * outermost, and a converter holds a single block. */
 static bool set_block_buffered(const struct parallelism_space *space,
         struct parallelism_kernel *kernel, int j, const struct schedule *schedule,
         const struct schedule *reader)

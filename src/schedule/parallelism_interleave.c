@@ -1,7 +1,7 @@
-/* Whose words take turns.  A kernel that reads a state reads each word once, in the order of
- * memory, so all rows that want it take it in turn: the heads of queries that share a head of
- * keys.  What it gives for them comes in turn as well, and so does what kernels make of that
- * number by number.  In the order of memory the words of a row are one loop apart then. */
+/* Finds results whose rows are interleaved. A kernel that reads a state reads each word once, in
+ * memory order, and uses it for all rows that need it in turn: the query heads that share a key
+ * head. Its results are interleaved in the same way, and so are those of elementwise kernels that
+ * read them. */
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
 
@@ -10,7 +10,7 @@ static bool is_inside(const struct kernel *kernel, const struct access *state, i
 	return !state->stride[loop] && kernel->result.stride[loop] && !kernel->loop[loop].reduction;
 }
 
-/* The loop that its result's neighbours are along; -1: none. */
+/* The loop along which the result is contiguous; -1: none. */
 static int row_loop(const struct kernel *kernel)
 {
 	int found = -1;

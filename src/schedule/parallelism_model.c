@@ -1,26 +1,26 @@
-/* The time of a launch in closed form, from the widths of all kernels.
+/* Estimates the cycles of a launch in closed form from the parallelism of all kernels.
  *
- * A kernel begins when what it reads begins to flow.  It gives its first result when it has
- * taken of each operand what that needs, its last one no sooner than its own work takes, and no
- * sooner than what is left to do after an operand's last word.  A rolled layer is walked three
- * times, each begun by what the one before hands on, and a kernel never before it has ended the
- * last layer: what the third adds to the second is what every further layer adds.  Where the
- * unit goes on with the next layer while one ends (engine_job_order.c), a further one takes what
- * the unit or the slowest kernel takes.  The loader that small operands share serves them in
- * program order. Buffers have room, and no two ports share a channel. */
+ * A kernel starts when its operands start to arrive. Its first result comes when it has read what
+ * that needs of each operand; its last one no sooner than its own work takes, and no sooner than
+ * the work left after an operand's last word. A rolled layer is walked three times: each walk
+ * starts from what the previous layer hands over, and a kernel starts only after it has ended the
+ * previous layer. What the third walk adds to the second is what every further layer adds. Where
+ * layers overlap in the engine (engine_job_order.c), a further layer takes the cycles of the
+ * engine or of the slowest kernel. The shared loader of small operands serves them in program
+ * order. FIFOs are assumed deep enough, and no two ports share a memory channel. */
 #include "schedule/parallelism.h"
 #include <math.h>
 
 #define WALKED 3       /* layers */
-#define PARSIMONY 0.02 /* all of the board's operators are worth so much of the time, */
-/* or so much where attention takes a block of keys after the other, whose time is told to a
- * hundredth */
-#define PARSIMONY_TOLD 0.01
-#define OVERFLOW 100.0 /* what does not fit is worse than any time */
-/* a kernel that stands between two tiles' phases takes so many times its cycles: a sum's last
- * turn, casts, and what it waits for others as slow */
+#define PARSIMONY 0.02 /* price of all operators of the board, as a part of the reference time */
+/* the same where attention walks block by block: its estimate is more precise */
+#define PARSIMONY_BLOCKS 0.01
+#define OVERFLOW 100.0 /* a choice that exceeds a budget is worse than any time */
+/* a kernel between the jobs of two token tiles takes so many times its cycles: combining partial
+ * sums, casts, and waiting for kernels of the same pace */
 #define WAVEFRONT_FACTOR 1.1
-#define THROUGH_CONVERTER 24 /* cycles of a word on its way, which a unit of one token waits for */
+/* cycles of latency through a converter, which decode of one token waits for */
+#define THROUGH_CONVERTER 24
 
 static double larger(double left, double right)
 {
@@ -40,20 +40,21 @@ struct walk {
 	const struct parallelism_space *space;
 	struct parallelism_step *step;
 	const int *choice;
-	int extent;                /* of those priced */
-	double loader_time;        /* the shared loader's cycles so far */
-	double busy;               /* until when the unit is */
-	double weights;            /* cycles that memory took for those of its phases so far */
-	double weight_load_cycles; /* when it has brought them */
-	double words;              /* of a slice in them; */
-	int taken;                 /* phases */
-	double run;                /* since when it works on the numbers at hand … */
-	int run_number;            /* … of these phases */
+	int extent;                /* index of the extent */
+	double loader_time;        /* cycles of the shared loader so far */
+	double busy;               /* cycle until which the engine is busy */
+	double weights;            /* cycles of memory for the weights of all jobs so far */
+	double weight_load_cycles; /* cycle at which memory has delivered them */
+	double words;              /* words per PE of these weights */
+	int taken;                 /* jobs of which `taken` has a row */
+	/* cycle at which the current run of jobs with one input started */
+	double run;
+	int run_number; /* number of the first job of that run */
 	int64_t run_layer;
-	int64_t layer; /* that is walked, from 1 */
+	int64_t layer; /* current layer, from 1 */
 };
 
-/* When the unit had taken so many words. */
+/* Cycle at which the engine had read so many words per PE, interpolated within a job. */
 static double taken_by(const struct walk *walk, double words)
 {
 	int i = walk->taken - 1;
@@ -67,7 +68,8 @@ static double taken_by(const struct walk *walk, double words)
 	        (words - before) / (taken[i].words - before) * (taken[i].end - taken[i].begin);
 }
 
-/* When memory has brought the words of a phase, so many ahead of the unit at most. */
+/* Cycle at which memory has delivered the weights of a job, prefetched by a limited number of
+ * words. */
 static double load_weights(
         struct walk *walk, const struct parallelism_job *job, double start, double last)
 {
@@ -87,9 +89,10 @@ static double load_weights(
 	return walk->weight_load_cycles;
 }
 
-/* A phase begins when those that it works on have begun to come and the one before it is over,
- * and ends no sooner than its work on the last part of them.  Of one token the unit goes on
- * while the last rows are collected. */
+/* Sets *begin and *end to the first and last result of a job, from those of its input. A job starts
+ * when its input has begun to arrive and the job before it has ended, and ends no sooner than its
+ * work on the last part of the input. In decode of one token the engine starts the next job while
+ * the last rows are still collected. */
 static void through_engine(
         struct walk *walk, const struct parallelism_job *job, double *begin, double *end)
 {
@@ -117,26 +120,36 @@ static void through_engine(
 	*end = done->end;
 }
 
-/* Numbers come in order, evenly but for the last ones. */
-static inline void through_part(const struct parallelism_input *input, double *begin, double *end,
-        struct parallelism_burst *burst)
+/* When the elements of an operand arrive: the first, the last, and the burst at their end. */
+struct arrival {
+	double begin, end;
+	struct parallelism_burst burst;
+};
+
+/* Cuts an arrival down to the part of the source that is read: elements come in row-major
+ * order, evenly except for the final burst. */
+static inline void through_part(const struct parallelism_input *input, struct arrival *arrival)
 {
 	const struct parallelism_part *part = &input->part;
-	double all = *end - *begin;
+	struct parallelism_burst *burst = &arrival->burst;
+	double all = arrival->end - arrival->begin;
 	if (!input->parted) {
 		burst->part = burst->part < 1 ? burst->part : 1;
 		return;
 	}
-	burst->part = part->high < 1                   ? 0
-	        : burst->part < part->high - part->low ? burst->part / (part->high - part->low)
-	                                               : 1;
-	*end = *begin + part->high * all;
-	*begin += part->low * all;
+	if (part->high < 1)
+		burst->part = 0;
+	else if (burst->part < part->high - part->low)
+		burst->part /= part->high - part->low;
+	else
+		burst->part = 1;
+	arrival->end = arrival->begin + part->high * all;
+	arrival->begin += part->low * all;
 }
 
-/* Where words of several rows take turns and the reader's are of another width, a converter puts
- * a block of all these rows together before it hands it on.  In front of a kernel that sums up
- * one stands at any width, or the words are those of its state. */
+/* The converter between a source with interleaved rows and a reader whose words differ from them:
+ * it collects a block of all these rows before it hands it on. In front of a reduction there is one
+ * for any word, unless the words are those of its state. */
 static struct parallelism_interleaved interleaved_between(const struct walk *walk,
         const struct parallelism_kernel *kernel, const struct parallelism_option *option,
         int operand)
@@ -160,9 +173,9 @@ static struct parallelism_interleaved interleaved_between(const struct walk *wal
 		return (struct parallelism_interleaved){ 0 };
 	double filled = interleave * larger(in, out) / out;
 	double drained = interleave * larger(in, out) / in;
-	double taken = written->cycles[walk->extent] * (1 + BLOCK_HANDOVER / filled);
-	double given = option->cycles[walk->extent] * (1 + BLOCK_HANDOVER / drained);
-	return (struct parallelism_interleaved){ larger(taken, given), filled, drained };
+	double write = written->cycles[walk->extent] * (1 + BLOCK_HANDOVER / filled);
+	double read = option->cycles[walk->extent] * (1 + BLOCK_HANDOVER / drained);
+	return (struct parallelism_interleaved){ larger(write, read), filled, drained };
 }
 
 static struct parallelism_input input_of(const struct walk *walk,
@@ -189,7 +202,8 @@ static struct parallelism_input input_of(const struct walk *walk,
 	return input;
 }
 
-/* What the walks of all layers ask, side by side: a kernel's options and operands lie far apart. */
+/* Copies the selected option and the inputs of kernel k into one compact row, because the walk
+ * reads them for every layer and a kernel's own data is scattered. */
 static void lay_out(const struct walk *walk, int k)
 {
 	const struct parallelism_space *space = walk->space;
@@ -216,21 +230,21 @@ static void lay_out(const struct walk *walk, int k)
 	walk->step[k] = step;
 }
 
-/* When a kernel may begin, has all for its first result, and has it behind its reduction; when
- * it ends at the earliest. */
+/* When a kernel can start, has all operands of its first result, and has the operands that it reads
+ * after its reduction; tail: when it ends at the earliest, before its latency. */
 struct reading {
 	double start, ready, post_operand, tail;
 	struct parallelism_burst burst;
 };
 
-/* It begins and ends so, and those of `last` come together. */
-static inline void read_numbers(const struct parallelism_step *step,
-        const struct parallelism_input *input, double begin, double end,
-        struct parallelism_burst last, struct reading *r)
+static inline void read_arrival(const struct parallelism_step *step,
+        const struct parallelism_input *input, const struct arrival *arrival, struct reading *r)
 {
+	struct parallelism_burst last = arrival->burst;
+	double begin = arrival->begin;
 	r->start = larger(r->start, begin);
-	r->ready = larger(r->ready, begin + input->need * (end - begin));
-	r->tail = larger(r->tail, end + input->left);
+	r->ready = larger(r->ready, begin + input->need * (arrival->end - begin));
+	r->tail = larger(r->tail, arrival->end + input->left);
 	if (last.part <= 0)
 		return;
 	double rest = last.begin + last.part * step->cycles;
@@ -245,10 +259,9 @@ static inline void read_plain(const struct parallelism_state *made,
         const struct parallelism_step *step, const struct parallelism_input *input,
         struct reading *r)
 {
-	read_numbers(step, input, made->begin, made->end,
-	        (struct parallelism_burst){
-	                made->burst.part < 1 ? made->burst.part : 1, made->burst.begin },
-	        r);
+	struct arrival arrival = { made->begin, made->end, made->burst };
+	arrival.burst.part = made->burst.part < 1 ? made->burst.part : 1;
+	read_arrival(step, input, &arrival, r);
 }
 
 static inline void read_input(struct walk *walk, const struct parallelism_step *step,
@@ -259,25 +272,23 @@ static inline void read_input(struct walk *walk, const struct parallelism_step *
 	if (source < 0)
 		return;
 	const struct parallelism_state *made = &walk->space->state[source];
-	double begin = made->begin;
-	double end = made->end;
-	struct parallelism_burst last = made->burst;
+	struct arrival arrival = { made->begin, made->end, made->burst };
 	if (input->job && !enters) {
-		through_engine(walk, input->job, &begin, &end);
-		last = (struct parallelism_burst){ input->job->burst_part,
-			end - input->job->collect_cycles };
+		through_engine(walk, input->job, &arrival.begin, &arrival.end);
+		arrival.burst = (struct parallelism_burst){ input->job->burst_part,
+			arrival.end - input->job->collect_cycles };
 	}
-	through_part(input, &begin, &end, &last);
-	begin += input->buffered * (end - begin) + input->transit;
-	end += input->transit;
-	begin += input->interleaved.filled;
-	end += input->interleaved.drained;
+	through_part(input, &arrival);
+	arrival.begin += input->buffered * (arrival.end - arrival.begin) + input->transit;
+	arrival.end += input->transit;
+	arrival.begin += input->interleaved.filled;
+	arrival.end += input->interleaved.drained;
 	if (input->post_operand) {
-		r->post_operand = larger(r->post_operand, begin);
-		r->tail = larger(r->tail, end);
+		r->post_operand = larger(r->post_operand, arrival.begin);
+		r->tail = larger(r->tail, arrival.end);
 		return;
 	}
-	read_numbers(step, input, begin, end, last, r);
+	read_arrival(step, input, &arrival, r);
 }
 
 static void walk_kernels(struct walk *walk, int first, int end, bool first_layer)
@@ -296,7 +307,7 @@ static void walk_kernels(struct walk *walk, int first, int end, bool first_layer
 		}
 		state->burst =
 		        (struct parallelism_burst){ r.burst.part, r.burst.begin + step->depth };
-		/* the room for it is free when the layer before has begun */
+		/* the prefetch FIFO has room as soon as the previous layer has started to read */
 		if (step->prefetch > 0) {
 			state->arrived = larger(state->arrived, state->begin) + step->prefetch;
 			r.tail = larger(r.tail, state->arrived);
@@ -324,24 +335,24 @@ static double overlap_cycles(const struct walk *walk, const struct parallelism_l
 	return cycles;
 }
 
-/* What is made in front of layers is kept for all of them, by converters that give nothing
- * before they are full; where layers follow each other without a break, the first one alone
- * waits for that. */
+/* Values from before the layers are held in converters that give nothing until they are full. Where
+ * layers overlap, only the first layer waits for that. */
 static void wait_for_front(const struct walk *walk, const struct parallelism_loop *loop)
 {
 	double full = 0;
 	for (int k = loop->first; k < loop->end; k++)
 		for (int j = 0; j < walk->step[k].inputs; j++) {
 			const struct parallelism_input *input = &walk->step[k].input[j];
-			bool kept =
+			bool is_before =
 			        !input->enters && input->source >= 0 && input->source < loop->first;
-			full = kept ? larger(full, walk->space->state[input->source].end) : full;
+			full = is_before ? larger(full, walk->space->state[input->source].end)
+			                 : full;
 		}
 	for (int k = loop->first; k < loop->end; k++)
 		walk->space->state[k].before = full;
 }
 
-/* Layers beyond those walked only move what follows. */
+/* Walks the first layers of a rolled loop; further layers only shift what follows. */
 static void walk_loop(struct walk *walk, const struct parallelism_loop *loop)
 {
 	const struct parallelism_space *space = walk->space;
@@ -385,7 +396,7 @@ static bool is_laid_out(const struct walk *walk, int k)
 	return walk->step[k].laid == 1 + walk->choice[k] && !walk->space->kernel[k].interleaved;
 }
 
-/* anew: the space may have changed since it was last asked. */
+/* anew: fill all rows again, because the space may have changed since the last call. */
 static double cycles_at(
         const struct parallelism_space *space, const int *choice, int extent, bool anew)
 {
@@ -454,9 +465,15 @@ struct parallelism_cost parallelism_cost_cached(
 	return cost_of(space, choice, false);
 }
 
-static double over(double need, double have)
+/* need / have, where a budget of 0 counts as 1 */
+static double part_of(double need, double have)
 {
-	return need > have ? (need - have) / (have > 0 ? have : 1) : 0;
+	return need / (have > 0 ? have : 1);
+}
+
+static double part_over(double need, double have)
+{
+	return need > have ? part_of(need - have, have) : 0;
 }
 
 double parallelism_objective(const struct parallelism_space *space,
@@ -467,12 +484,13 @@ double parallelism_objective(const struct parallelism_space *space,
 	double lut = (double)cost->lut;
 	double all_dsp = (double)budget->dsp;
 	double all_lut = (double)budget->lut;
-	double missing = over(dsp, all_dsp) + over(lut, all_lut) + over(cost->ports, budget->ports);
-	double used = dsp / (all_dsp > 0 ? all_dsp : 1) + lut / (all_lut > 0 ? all_lut : 1) +
-	        (double)cost->ports / (budget->ports > 0 ? budget->ports : 1);
-	return cost->cycles / reference +
-	        (space->blocks_first ? PARSIMONY_TOLD : PARSIMONY) / 3 * used +
-	        (missing > 0 ? OVERFLOW * (1 + missing) : 0);
+	double missing = part_over(dsp, all_dsp) + part_over(lut, all_lut) +
+	        part_over(cost->ports, budget->ports);
+	double used =
+	        part_of(dsp, all_dsp) + part_of(lut, all_lut) + part_of(cost->ports, budget->ports);
+	double parsimony = space->blocks_first ? PARSIMONY_BLOCKS : PARSIMONY;
+	double price = cost->cycles / reference + parsimony / 3 * used;
+	return missing > 0 ? price + OVERFLOW * (1 + missing) : price;
 }
 
 double parallelism_price(

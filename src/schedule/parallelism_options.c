@@ -1,8 +1,8 @@
-/* The widths that a kernel may have, each with its time and its operators in closed form.
+/* Lists the parallelism options of each kernel with their cycles and operators in closed form.
  *
- * Asked for 1, 2, 4 … lanes, the scheduler gives a kernel some; each different answer is an
- * option, with as many memory ports as the words of its bulk operand fill, or fewer. A kernel
- * whose words from memory arrive slower than it takes them is as slow as they are. */
+ * The scheduler is asked for at most 1, 2, 4, ... lanes; each different schedule is an option,
+ * with as many memory ports as the words of its bulk operand fill, or fewer. A kernel that reads
+ * memory takes no less than its words need to arrive. */
 #include "ir/kernel_edit.h"
 #include "ports/memory_image.h"
 #include "platform/dot_cost.h"
@@ -11,16 +11,17 @@
 #include "schedule/parallelism.h"
 #include <string.h>
 
+/* Builds the options of one kernel. */
 struct option_builder {
 	struct streams *streams;
 	struct parallelism_space *space;
 	struct parallelism_kernel *kernel;
 	const struct candidate *candidate;
-	const struct fixed_parallelism *fixed; /* NULL: free */
+	const struct fixed_parallelism *fixed; /* --fix-kernel or the other phase; NULL: free */
 	int64_t most_lanes;
 	int most_ports;
 	VEC(struct parallelism_option) options;
-	int64_t below, above; /* widths next to a fixed one that there is not; 0: none */
+	int64_t below, above; /* lanes next to fixed ones that are not possible; 0: none */
 };
 
 /* --- operators of a body */
@@ -46,7 +47,7 @@ struct operator_cost parallelism_node_cost(const struct platform *platform, cons
 	return platform_product(platform, bits > other ? bits : other);
 }
 
-/* Numbers in a word of what is walked in these strides. */
+/* Elements in a word of a port with these strides. */
 static int64_t lanes_along(const int64_t *stride, const struct schedule *schedule)
 {
 	int64_t lanes = 1;
@@ -60,7 +61,7 @@ static int64_t lanes_of(const struct kernel *kernel, const struct schedule *sche
 	return lanes_along(kernel->operand[operand].stride, schedule);
 }
 
-/* Which nodes differ from lane to lane?  The others are computed once for a word. */
+/* Which nodes differ from lane to lane? The others are computed once per word. */
 static const bool *wide_nodes(
         struct option_builder *m, const struct body *body, const struct schedule *schedule)
 {
@@ -77,16 +78,18 @@ static const bool *wide_nodes(
 	return wide;
 }
 
-/* Are products formed in pairs?  Adds what that takes. */
+/* Are products packed in pairs into DSPs (dot_products.h)? Adds what they take. */
 static bool add_products(struct option_builder *m, const struct schedule *schedule,
         struct parallelism_option *option)
 {
+	const struct schedule_part *inner = &schedule->part[schedule->parts - 1];
 	const struct kernel *kernel = m->kernel->op->kernel;
 	struct dot_products dot_products;
-	if (schedule->row_unroll < 2 ||
-	        !match_dot_products(kernel, schedule->part[schedule->parts - 2].source,
-	                schedule->part[schedule->parts - 1].source, schedule->row_unroll,
-	                schedule->lanes, schedule_is_tree(kernel, schedule), &dot_products))
+	if (schedule->row_unroll < 2)
+		return false;
+	struct unrolled_loops unrolled = { inner[-1].source, inner->source, schedule->row_unroll,
+		schedule->lanes, schedule_is_tree(kernel, schedule) };
+	if (!match_dot_products(kernel, &unrolled, &dot_products))
 		return false;
 	struct operator_cost cost = dot_cost(m->space->platform, &dot_products.dot);
 	struct operator_cost add = platform_operator(m->space->platform, OP_ADDI, kernel->type);
@@ -96,9 +99,9 @@ static bool add_products(struct option_builder *m, const struct schedule *schedu
 	return true;
 }
 
+/* Adds the operators of a body; wide_instances: of those that differ from lane to lane. */
 static void add_body(struct option_builder *m, const struct body *body,
-        const struct schedule *schedule, int64_t lanes, int64_t interval,
-        struct parallelism_option *option)
+        const struct schedule *schedule, int64_t wide_instances, struct parallelism_option *option)
 {
 	const bool *wide = wide_nodes(m, body, schedule);
 	bool paired = body == &m->kernel->op->kernel->update && add_products(m, schedule, option);
@@ -110,7 +113,7 @@ static void add_body(struct option_builder *m, const struct body *body,
 			continue;
 		struct operator_cost cost = parallelism_node_cost(
 		        m->space->platform, body, &body->node[n], m->space->stages);
-		int64_t instances = wide[n] ? (lanes + interval - 1) / interval : 1;
+		int64_t instances = wide[n] ? wide_instances : 1;
 		option->dsp += instances * cost.dsp;
 		option->lut += instances * cost.lut;
 	}
@@ -131,7 +134,7 @@ static double body_depth(struct option_builder *m, const struct body *body)
 	return body->count ? ready[body->result] : 0;
 }
 
-/* --- times of a plan */
+/* --- cycles of a schedule */
 
 static double iterations(const struct schedule *schedule)
 {
@@ -139,6 +142,11 @@ static double iterations(const struct schedule *schedule)
 	for (int i = 0; i < schedule_loops(schedule); i++)
 		product *= (double)schedule->part[i].trip;
 	return product;
+}
+
+static bool is_between(int64_t number, int64_t low, int64_t high)
+{
+	return number > low && number < high;
 }
 
 int64_t parallelism_iterations(const struct parallelism_space *space,
@@ -154,11 +162,10 @@ int64_t parallelism_iterations(const struct parallelism_space *space,
 	case EXTENT_EIGHTH: return (most + 7) / 8;
 	case EXTENT_ONE: return rows ? run_time_count(run_time, 1) : (most + 1) / 2;
 	case EXTENT_NONE:
-		/* a prompt has all rows of a launch */
-		return rows ? most
-		        : run_time_count(run_time, 0) > 0 && run_time_count(run_time, 0) < most
-		        ? run_time_count(run_time, 0)
-		        : most;
+		/* a prompt has all tokens of a launch */
+		return rows || !is_between(run_time_count(run_time, 0), 0, most)
+		        ? most
+		        : run_time_count(run_time, 0);
 	}
 	return most;
 }
@@ -179,7 +186,7 @@ static double part_at(const struct parallelism_space *space, const struct kernel
 	return part;
 }
 
-/* The part of all iterations after which the loops that `counts` have run through for the first
+/* The part of all iterations after which the loops of `counts` have completed for the first
  * time. */
 static double part_after(const struct schedule *schedule, const bool *counts)
 {
@@ -235,8 +242,9 @@ static bool walks_tokens(const struct option_builder *m, const struct kernel *ke
 	return run_time && text_same(run_time->symbol, m->space->token_symbol);
 }
 
-/* The plan with as many rows as a launch has.  A unit of few gives each number of all rows
- * before the next, and what is between its phases follows that: rows come innermost. */
+/* The schedule at an extent of the token count. With few tokens the engine produces each element
+ * for all tokens before the next one, and the kernels between its jobs follow that: token loops are
+ * innermost. */
 static struct schedule schedule_of_tokens(struct option_builder *m, const struct kernel *kernel,
         const struct schedule *schedule, enum parallelism_extent extent)
 {
@@ -259,7 +267,7 @@ static struct schedule schedule_of_tokens(struct option_builder *m, const struct
 	return reordered;
 }
 
-/* The plan as the search for orders leaves it: blocks of keys come one after the other. */
+/* The schedule that the search for loop orders will choose: blocks of keys outermost. */
 static struct schedule schedule_of_blocks(
         struct option_builder *m, const struct kernel *kernel, const struct schedule *schedule)
 {
@@ -300,7 +308,7 @@ static double elements_taken(const struct op *op, const struct schedule *schedul
 	        (double)lanes_of(op->kernel, schedule, operand);
 }
 
-/* Of the tensor, that it takes at all. */
+/* Elements of the tensor that it reads at least once. */
 static double elements_once(const struct op *op, int operand)
 {
 	double elements = 1;
@@ -311,8 +319,8 @@ static double elements_once(const struct op *op, int operand)
 	return elements;
 }
 
-/* The part of what is taken that is sent where a launch has fewer rows; for every row of a group
- * of numbers nothing is sent again (emit_streams.c). */
+/* The part of the operand's elements that is sent when a launch has fewer tokens. In an order of
+ * groups nothing is repeated per token (emit_streams.c). */
 static double part_sent(const struct option_builder *m, const struct schedule *schedule,
         int operand, enum parallelism_extent extent)
 {
@@ -321,21 +329,20 @@ static double part_sent(const struct option_builder *m, const struct schedule *s
 	double part = 1;
 	for (int i = 0; m->space->token_symbol && i < schedule_loops(schedule); i++) {
 		int loop = schedule->part[i].source;
-		bool still = !kernel->operand[operand].stride[loop],
-		     rows = walks_tokens(m, kernel, schedule, i);
-		int64_t turns = !rows ? schedule->part[i].trip
-		        : still && moved
-		        ? 1
-		        : parallelism_iterations(m->space, kernel->loop[loop].run_time,
-		                  schedule->part[i].trip, extent);
-		part *= (double)turns / (double)schedule->part[i].trip;
+		bool still = !kernel->operand[operand].stride[loop];
+		int64_t sent = schedule->part[i].trip;
+		if (walks_tokens(m, kernel, schedule, i))
+			sent = still && moved
+			        ? 1
+			        : parallelism_iterations(m->space, kernel->loop[loop].run_time,
+			                  schedule->part[i].trip, extent);
+		part *= (double)sent / (double)schedule->part[i].trip;
 		moved = moved || !still;
 	}
 	return part;
 }
 
-/* The loader of operands without ports of their own gives full words, where their order has
- * such. */
+/* Cycles of the shared loader for an operand without ports of its own: it delivers full words. */
 static double shared_cycles(struct option_builder *m, const enum operand_location *operand_location,
         const struct schedule *schedule, int operand, enum parallelism_extent extent)
 {
@@ -351,7 +358,7 @@ static double shared_cycles(struct option_builder *m, const enum operand_locatio
 	return elements > lanes ? elements / lanes : 1;
 }
 
-/* Ports side by side that bring the words of a state (state_order.c). */
+/* Memory ports that together deliver the words of a state (state_order.c). */
 static int state_ports(const struct option_builder *m, const struct schedule *schedule, int operand)
 {
 	const struct op *op = m->kernel->op;
@@ -365,8 +372,8 @@ static int state_ports(const struct option_builder *m, const struct schedule *sc
 	return (int)ports;
 }
 
-/* Cycles that the words of a port take; what is laid out offline is read as often as it is
- * taken, a state once. */
+/* Cycles that memory takes for the words of an operand: a packed one is read as often as it is
+ * needed, a state once. */
 static double memory_cycles(struct option_builder *m, const enum operand_location *operand_location,
         const struct schedule *schedule, int operand, int ports)
 {
@@ -407,22 +414,20 @@ static bool words_fit(
 	        most * (schedule->row_unroll > 1 ? 8 : 1);
 }
 
-/* What brings its words and takes them away: a FIFO of 16 or 32 has a LUT a bit, and often there
- * is another behind a process that changes the width. */
+/* LUTs of the FIFOs of its words: a FIFO of depth 16 or 32 takes a LUT per bit, and often a data
+ * width converter with a second FIFO follows. */
 static int64_t words_lut(const struct op *op, const struct schedule *schedule)
 {
-	int64_t bits = (schedule->row_unroll > 1 && !schedule_is_tree(op->kernel, schedule)
-	                               ? 1
-	                               : schedule->row_unroll) *
-	        (schedule_is_tree(op->kernel, schedule) ? 1 : schedule->lanes) *
-	        type_bits(op->kernel->type);
+	bool tree = schedule_is_tree(op->kernel, schedule);
+	int64_t elements = tree ? schedule->row_unroll : schedule->lanes;
+	int64_t bits = elements * type_bits(op->kernel->type);
 	for (int j = 0; j < op->operands; j++)
 		bits += lanes_of(op->kernel, schedule, j) *
 		        type_bits(type_scalar(op->operand[j]->type));
 	return bits * 3 / 2;
 }
 
-/* A process stands on one die. */
+/* A process must fit on one die. */
 static bool fits_die(const struct platform *platform, const struct parallelism_option *option)
 {
 	for (int d = 0; d < platform->dies; d++)
@@ -431,8 +436,8 @@ static bool fits_die(const struct platform *platform, const struct parallelism_o
 	return false;
 }
 
-/* Cycles between iterations.  Of many tokens an order in turns would hold a tile of numbers, so
- * it is not counted on. */
+/* Cycles between iterations. With several tokens interleaved sums would hold a tile of elements, so
+ * they are not assumed. */
 static int64_t interval_of(struct option_builder *m, const struct schedule *schedule)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -441,7 +446,7 @@ static int64_t interval_of(struct option_builder *m, const struct schedule *sche
 	int latency = schedule_chain_latency(m->space->platform, m->space->arena, kernel);
 	int interval = schedule_interval(kernel, schedule, latency);
 	struct schedule reordered;
-	/* beside no unit a kernel of few points is not turned */
+	/* without an engine, a kernel of few results keeps its loop order */
 	bool counted = schedule_is_tree(kernel, schedule) || m->space->single_token;
 	if (m->space->stages || interval == 1 || !counted ||
 	        !schedule_interleaved(m->space->arena, kernel, schedule, &reordered))
@@ -450,7 +455,7 @@ static int64_t interval_of(struct option_builder *m, const struct schedule *sche
 	return best < interval ? best : interval;
 }
 
-/* Beside a unit of several tokens rows come in turns. */
+/* Cycles for combining partial sums; none with several tokens, whose rows are interleaved. */
 static double drain_cycles_of(struct option_builder *m, const struct schedule *schedule)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -461,21 +466,21 @@ static double drain_cycles_of(struct option_builder *m, const struct schedule *s
 	        m->space->single_token);
 }
 
-/* Of the words of a sum, and of its parts, which are put together by trees; beside a unit of one
- * token, that waits for them. */
+/* Latency of the adder trees over the words of a sum and over its partial sums. It is counted in
+ * decode of one token, which waits for it. */
 static double tree_depth(const struct option_builder *m, const struct schedule *schedule)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
 	int latency = schedule_chain_latency(m->space->platform, m->space->arena, kernel);
-	int64_t numbers = kernel_has_reduction(kernel)
-	        ? schedule_partial_sums(kernel, schedule, latency) *
-	                (schedule_is_tree(kernel, schedule) ? schedule->lanes : 1)
+	int64_t lanes = schedule_is_tree(kernel, schedule) ? schedule->lanes : 1;
+	int64_t terms = kernel_has_reduction(kernel)
+	        ? schedule_partial_sums(kernel, schedule, latency) * lanes
 	        : 1;
-	return m->space->single_token ? (double)(schedule_tree_levels(numbers) * latency) : 0;
+	return m->space->single_token ? (double)(schedule_tree_levels(terms) * latency) : 0;
 }
 
-/* Where sums are formed in turns what they are of comes in that order: in attention of each
- * block of keys, else of all. */
+/* Interleaved sums need their terms in that order, so a converter holds them: in attention a block
+ * of keys, else all. */
 static void hold_reordered(const struct option_builder *m, const struct kernel *kernel,
         const struct schedule *schedule, struct parallelism_option *option)
 {
@@ -491,7 +496,7 @@ static void hold_reordered(const struct option_builder *m, const struct kernel *
 	}
 }
 
-/* Cycles at the pace of a converter that hands on what is inside the reduction. */
+/* Cycles at the pace of a converter that delivers the elements inside the reduction. */
 static void hand_over_rows(const struct kernel *kernel, const struct schedule *schedule,
         struct parallelism_option *option)
 {
@@ -506,7 +511,7 @@ static void hand_over_rows(const struct kernel *kernel, const struct schedule *s
 		option->timing[e].handover = option->cycles[e] * (1 + BLOCK_HANDOVER / words);
 }
 
-/* The same where they come in wider words. */
+/* Cycles if these elements come in wider words, row by row. */
 static void split_rows(const struct option_builder *m, const struct kernel *kernel,
         const struct schedule *schedule, struct parallelism_option *option)
 {
@@ -516,8 +521,9 @@ static void split_rows(const struct option_builder *m, const struct kernel *kern
 	int64_t parts = 1;
 	for (int i = 0; i < schedule_loops(schedule); i++) {
 		const struct loop *loop = &kernel->loop[schedule->part[i].source];
-		*(parallelism_walks_keys(loop) ? &blocks : &sums) *=
-		        loop->reduction ? 1 : schedule->part[i].trip;
+		if (loop->reduction)
+			continue;
+		*(parallelism_walks_keys(loop) ? &blocks : &sums) *= schedule->part[i].trip;
 	}
 	while (parts < latency)
 		parts *= 2;
@@ -527,6 +533,56 @@ static void split_rows(const struct option_builder *m, const struct kernel *kern
 		                                          schedule_combine_cycles(schedule->lanes,
 		                                                  parts, sums, latency))) *
 		        part_at(m->space, kernel, schedule, m->space->extent[e]);
+}
+
+/* Sets the cycles of an option, from its iterations and from memory. */
+static void set_cycles(struct option_builder *m, const enum operand_location *operand_location,
+        const struct schedule *schedule, int64_t interval, struct parallelism_option *option)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	double cycles = iterations(schedule) * (double)interval + drain_cycles_of(m, schedule);
+	double prefetch = 0;
+	for (int j = 0; j < m->kernel->operands; j++) {
+		int ports = j == m->candidate->operand ? option->parallelism.ports : 1;
+		double memory = memory_cycles(m, operand_location, schedule, j, ports);
+		bool is_prefetched =
+		        operand_location[j] == LOCATION_ROW_MAJOR && m->space->prefetches_states;
+		double *limit = is_prefetched ? &prefetch : &cycles;
+		*limit = memory > *limit ? memory : *limit;
+		for (int e = 0; e < PARALLELISM_PRICED; e++)
+			option->shared[e] += shared_cycles(
+			        m, operand_location, schedule, j, m->space->extent[e]);
+	}
+	for (int e = 0; e < PARALLELISM_PRICED; e++) {
+		double part = part_at(m->space, kernel, schedule, m->space->extent[e]);
+		option->cycles[e] = cycles * part;
+		/* with prefetch, the shared loader only has to keep up on average */
+		if (option->shared[e] > option->cycles[e] && !m->space->prefetches_states)
+			option->cycles[e] = option->shared[e];
+		option->prefetch[e] = prefetch * part;
+	}
+}
+
+/* Sets the cycles at which an option of decode of one token reads and writes in other orders.
+ * listed: its interval in the listed loop order. */
+static void set_reordering(struct option_builder *m, const struct schedule *schedule,
+        int64_t interval, int64_t listed, struct parallelism_option *option)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	bool tree = schedule_is_tree(kernel, schedule);
+	if (!m->space->single_token)
+		return;
+	if (interval < listed)
+		hold_reordered(m, kernel, schedule, option);
+	if (interval < listed && tree)
+		split_rows(m, kernel, schedule, option);
+	if (kernel_has_reduction(kernel) && !tree)
+		hand_over_rows(kernel, schedule, option);
+}
+
+static int64_t ceil_div(int64_t number, int64_t by)
+{
+	return (number + by - 1) / by;
 }
 
 static void add_option(struct option_builder *m, const enum operand_location *operand_location,
@@ -549,49 +605,22 @@ static void add_option(struct option_builder *m, const enum operand_location *op
 	        ? schedule_interval(kernel, schedule,
 	                  schedule_chain_latency(m->space->platform, arena, kernel))
 	        : 1;
-	double cycles = iterations(schedule) * (double)interval + drain_cycles_of(m, schedule);
-	double prefetch = 0;
-	for (int j = 0; j < m->kernel->operands; j++) {
-		double memory = memory_cycles(
-		        m, operand_location, schedule, j, j == m->candidate->operand ? ports : 1);
-		double *takes =
-		        operand_location[j] == LOCATION_ROW_MAJOR && m->space->prefetches_states
-		        ? &prefetch
-		        : &cycles;
-		*takes = memory > *takes ? memory : *takes;
-		for (int e = 0; e < PARALLELISM_PRICED; e++)
-			option.shared[e] += shared_cycles(
-			        m, operand_location, schedule, j, m->space->extent[e]);
-	}
-	for (int e = 0; e < PARALLELISM_PRICED; e++) {
-		double part = part_at(m->space, kernel, schedule, m->space->extent[e]);
-		double own = cycles * part;
-		/* ahead, it takes the loader's time only */
-		option.cycles[e] = option.shared[e] > own && !m->space->prefetches_states
-		        ? option.shared[e]
-		        : own;
-		option.prefetch[e] = prefetch * part;
-	}
-	add_body(m, &kernel->update, schedule, schedule->lanes * schedule->row_unroll, interval,
-	        &option);
-	add_body(m, &kernel->post, schedule, tree ? schedule->row_unroll : schedule->lanes,
-	        tree ? 1 : interval, &option);
+	int64_t updates = ceil_div(schedule->lanes * schedule->row_unroll, interval);
+	int64_t posts = tree ? schedule->row_unroll : ceil_div(schedule->lanes, interval);
+	set_cycles(m, operand_location, schedule, interval, &option);
+	add_body(m, &kernel->update, schedule, updates, &option);
+	add_body(m, &kernel->post, schedule, posts, &option);
 	option.lut += words_lut(m->kernel->op, schedule);
 	if (m->options.count && !fits_die(m->space->platform, &option))
 		return;
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) +
 	        tree_depth(m, schedule) + LOOP_CYCLES + PROCESS_CYCLES;
 	add_times(m, kernel, schedule, &option);
-	if (m->space->single_token && interval < listed)
-		hold_reordered(m, kernel, schedule, &option);
-	if (m->space->single_token && interval < listed && tree)
-		split_rows(m, kernel, schedule, &option);
-	if (m->space->single_token && kernel_has_reduction(kernel) && !tree)
-		hand_over_rows(kernel, schedule, &option);
+	set_reordering(m, schedule, interval, listed, &option);
 	VEC_PUSH(arena, &m->options, option);
 }
 
-/* Ports that the words of the bulk operand fill. */
+/* Memory ports that the words of the bulk operand fill. */
 static int ports_of(struct option_builder *m, const struct schedule *schedule)
 {
 	int bulk = m->candidate->operand;
@@ -599,7 +628,9 @@ static int ports_of(struct option_builder *m, const struct schedule *schedule)
 		return 1;
 	int64_t own = lanes_of(m->kernel->op->kernel, schedule, bulk) *
 	        type_bits(type_scalar(m->kernel->op->operand[bulk]->type)) / PORT_BITS;
-	return own < 1 ? 1 : own < m->most_ports ? (int)own : m->most_ports;
+	if (own < 1)
+		return 1;
+	return own < m->most_ports ? (int)own : m->most_ports;
 }
 
 static bool is_fixed_to(const struct option_builder *m, const struct schedule *schedule)
@@ -644,8 +675,8 @@ static void add_options(struct option_builder *m)
 	m->kernel->option = m->options.data;
 }
 
-/* The unit waits for what stands in front of layers, tile by tile, and behind them for the last
- * tile's part: options that do not keep pace, where others do. */
+/* --prologue paced: the engine waits for the kernels before the layers at every tile, and for those
+ * after them at the last one. Drops options that do not keep pace, unless none does. */
 static void drop_slow(const struct parallelism_space *space, int number)
 {
 	struct parallelism_kernel *kernel = &space->kernel[number];
@@ -656,7 +687,7 @@ static void drop_slow(const struct parallelism_space *space, int number)
 	kernel->options -= first;
 }
 
-/* A gather moves rows: it has no operators to choose. */
+/* A gather moves rows and has no operators, so it has one option. */
 static void add_gather(struct option_builder *m)
 {
 	struct parallelism_option *option = ARENA_NEW(m->space->arena, struct parallelism_option);
@@ -706,9 +737,9 @@ static bool is_within(const struct parallelism_kernel *kernel, const struct para
 	        : own->lanes <= leader->row_unroll;
 }
 
-/* A kernel that takes the sums of another as they come, or is as wide as another: its option for
- * each of the other's. */
-static void follow(struct parallelism_space *space, struct parallelism_kernel *kernel)
+/* For each option of the leader, the widest own option that does not exceed it: of a kernel that
+ * reads the leader's sums, or shares its parallelism. */
+static void set_follower_options(struct parallelism_space *space, struct parallelism_kernel *kernel)
 {
 	const struct parallelism_kernel *leader = &space->kernel[kernel->follows];
 	int *own = ARENA_ARRAY(space->arena, int, leader->options + 1);
@@ -728,30 +759,31 @@ bool parallelism_options(
 			.space = space,
 			.kernel = &space->kernel[k],
 			.candidate = &candidate[k] };
-		const struct fixed_parallelism *phase =
+		const struct fixed_parallelism *other_phase =
 		        parallelism_of_phase(streams, &candidate[k]);
-		const struct fixed_parallelism *given =
+		const struct fixed_parallelism *by_user =
 		        fixed_parallelism_of(choices, m.kernel->op->kernel->name);
-		m.fixed = given ? given : phase;
+		m.fixed = by_user ? by_user : other_phase;
 		m.most_lanes = choice_count(choices, CHOICE_LANES);
 		m.most_ports = (int)choice_count(choices, CHOICE_PORTS);
 		if (kernel_is_gather(m.kernel->op))
 			add_gather(&m);
 		else
 			add_options(&m);
-		/* it cannot: the weight is packed once more */
-		if (!m.kernel->options && !given && phase) {
+		/* the other phase's choice is not possible here: the weight gets a packed copy of
+		 * its own */
+		if (!m.kernel->options && !by_user && other_phase) {
 			m.fixed = NULL;
 			add_options(&m);
 		}
 		if (!m.kernel->options)
 			return cannot_be(&m);
-		if (!given)
+		if (!by_user)
 			drop_slow(space, k);
 	}
 	for (int k = 0; k < space->kernels; k++)
 		if (space->kernel[k].follows >= 0)
-			follow(space, &space->kernel[k]);
+			set_follower_options(space, &space->kernel[k]);
 	parallelism_buffering(streams, space);
 	parallelism_interleave_rows(space);
 	return true;

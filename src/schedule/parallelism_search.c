@@ -1,10 +1,12 @@
-/* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those
- * of nearest neighbours and those of one pace (beside a unit of several tokens, one for each
- * stage), kernel by kernel to the option that helps most, then pairs that hand on to each other,
- * then any, so that what one kernel gives up serves another; where that gains nothing any more,
- * from anywhere.  Every step is priced by the closed form; deterministic, and bounded by the
- * number of prices.  Never worse than the widths given, nor than nearest neighbours with a fifth
- * of the points. */
+/* Searches the parallelism of all kernels jointly; deterministic, and bounded by the number of
+ * choices that are priced.
+ *
+ * Descent starts from the initial choice, from the least parallelism, from the best of nearest
+ * neighbours and from one common pace (with several tokens a pace for each stage). It moves one
+ * kernel at a time to the option that helps most, then pairs of producer and consumer, then random
+ * pairs, so that one kernel gives up operators that another one uses; where that gains nothing it
+ * restarts. The result is never worse than the initial choice, nor than nearest neighbours with a
+ * fifth of the points. */
 #include "base/parallel.h"
 #include "base/random.h"
 #include "schedule/parallelism.h"
@@ -12,48 +14,47 @@
 #include <string.h>
 
 #define SPREAD 0x9e3779b97f4a7c15u
-#define PRICED_BITS 14            /* some 4,000 prices are asked for from one start */
-#define PRICED (1 << PRICED_BITS) /* prices that are kept */
+#define PRICED_BITS 14            /* one start asks for some 4,000 prices */
+#define PRICED (1 << PRICED_BITS) /* entries of the price cache */
 #define STARTS 4
-/* each takes one part in so many of the points; exchanges take the rest */
+/* each start gets 1/share of the points; exchanges get the rest */
 static const int start_share[STARTS] = { 8, 8, 4, 4 };
-/* where stages of few rows have a pace each, which is looked for last */
+/* the same with few tokens and a pace for each stage, which the last start searches */
 static const int staged_share[STARTS] = { 16, 16, 16, 2 };
-#define PACES 64   /* that are looked at, */
-#define FASTER 0.8 /* each so much shorter than the one before */
-/* of the board's operators that a kernel takes at a pace, one part in 1, 2, 4 … so many */
+#define PACES 64   /* number of paces that are tried, */
+#define FASTER 0.8 /* each shorter than the one before by this factor */
+/* a kernel takes at most 1/1, 1/2, 1/4, ... of the board's operators */
 #define SHARE_MOST 64
-#define FOLLOWING 4 /* kernels that may answer a change of one */
-#define GIVEN_UP 24 /* steps of others for one of the slowest kernels, at most, */
-/* which take more than one part in so many of what the slowest takes */
+#define FOLLOWING 4 /* kernels that may adapt to the change of one */
+#define GIVEN_UP 24 /* most steps that other kernels give up for the slowest ones */
+/* kernels count as slow if they take at least 1/SLOW_PART of the slowest one's cycles */
 #define SLOW_PART 2
-#define TRADED 4       /* steps of others for one of any kernel, at most; */
-#define TRADES_SHARE 8 /* of the points, one part in so many is for that, */
-#define TRADES_MORE 2  /* or so many times as many again beside tiles, */
-/* if that leaves so much of the cycles at most: where tokens are counted, of one token's */
+#define TRADED 4       /* most steps that other kernels give up for a step of any kernel */
+#define TRADES_SHARE 8 /* 1/TRADES_SHARE of the points is for such trades */
+#define TRADES_MORE 2  /* with token tiles, so many times the points in addition */
+/* trades with token tiles must reduce the cycles to this part at least */
 #define TRADES_LEAVE 0.98
-/* and of as many more, one part in so many is for what is waited for in front of layers and
- * behind them */
+/* 1/ENDS_SHARE of the points in addition is for kernels before and after the layers */
 #define ENDS_SHARE 8
-/* of the slowest kernel's pace, the least that is tried behind a long past */
+/* part of the slowest kernel's pace that is tried first at the last extent */
 #define LONG_EXTENT_LEAST 0.125
-/* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
+/* restart after so many exchanges per kernel without a gain */
 #define STALE 16
 
 struct descent {
 	const struct parallelism_space *space;
 	int64_t points;   /* left */
-	double reference; /* cycles that count as 1 */
+	double reference; /* cycles that count as a price of 1 */
 	uint64_t random;
 	int *choice, *tried;   /* [kernels] */
-	double now;            /* the objective of `choice` */
-	struct priced *priced; /* [PRICED] prices that were asked for before */
+	double now;            /* the price of `choice` */
+	struct priced *priced; /* [PRICED] cache of prices, by a hash of the choice */
 };
 
 struct priced {
-	int *choice; /* [kernels]; NULL: none */
+	int *choice; /* [kernels]; NULL: the entry is empty */
 	double price;
-	bool least; /* it is no less than that */
+	bool least; /* `price` is a lower bound */
 };
 
 static struct priced *priced_of(const struct descent *s, const int *choice)
@@ -64,8 +65,8 @@ static struct priced *priced_of(const struct descent *s, const int *choice)
 	return &s->priced[hash >> (64 - PRICED_BITS)];
 }
 
-/* Infinite where it is not below the bound.  A search comes to some choices more than once,
- * mostly with a lower bound. */
+/* The price of a choice, infinity if it is not below the bound. A search often asks for a choice
+ * again, mostly with a lower bound. */
 static double price(struct descent *s, int *choice, double bound)
 {
 	parallelism_follow(s->space, choice);
@@ -89,7 +90,7 @@ static void copy_choice(const struct descent *s, int *to, const int *from)
 	memcpy(to, from, sizeof *to * (size_t)s->space->kernels);
 }
 
-/* The best option of one kernel, the others as they are in `choice`. */
+/* Moves kernel k in `choice` to its best option, with all others unchanged. */
 static bool improve(struct descent *s, int k, int *choice, double *now)
 {
 	int best = choice[k];
@@ -116,15 +117,16 @@ static bool is_free(const struct descent *s, int k)
 	return s->space->kernel[k].options > 1 && s->space->kernel[k].follows < 0;
 }
 
-/* Points that kernel k was looked at with, and would be again. */
+/* Spends the points that trying kernel k takes. */
 static void spend_left(struct descent *s, int k)
 {
 	int64_t points = s->space->kernel[k].options - 1;
 	s->points -= points < s->points ? points : s->points;
 }
 
-/* Where nothing has changed since a kernel was looked at, the answer is known; it costs its
- * points all the same, so that what is found does not go with what is remembered. */
+/* Improves one kernel at a time until none gains. If nothing has changed since a kernel was tried
+ * the answer is known, but its points are spent all the same, so that the result does not depend on
+ * the cache. */
 static void descend(struct descent *s)
 {
 	int kernels = s->space->kernels;
@@ -146,7 +148,7 @@ static void descend(struct descent *s)
 	}
 }
 
-/* One kernel elsewhere, and what some others make of it; kept if all of it together is better. */
+/* Moves a random kernel to a random option and lets some others adapt; kept if the price falls. */
 static bool exchange(struct descent *s, const int *free, int count, int *saved)
 {
 	int k = free[random_next(&s->random) % (uint64_t)count];
@@ -168,8 +170,8 @@ static bool exchange(struct descent *s, const int *free, int count, int *saved)
 	return true;
 }
 
-/* Down from the choice at hand; true: that ends lower than the one that is saved, else this is
- * taken again. */
+/* Descends from the current choice; false: that does not end below `before`, and the saved choice
+ * is restored. */
 static bool descend_below(struct descent *s, double before, const int *saved)
 {
 	descend(s);
@@ -180,7 +182,8 @@ static bool descend_below(struct descent *s, double before, const int *saved)
 	return false;
 }
 
-/* Where only several kernels together would gain: down from anywhere, kept if that ends lower. */
+/* Restarts from random options, for gains that need several kernels to change; kept if it ends
+ * lower. */
 static bool restart(struct descent *s, const int *free, int count, int *saved)
 {
 	double before = s->now;
@@ -191,8 +194,8 @@ static bool restart(struct descent *s, const int *free, int count, int *saved)
 	return descend_below(s, before, saved);
 }
 
-/* Kernels that hand on to each other are as fast as the slower one: each option of one with the
- * best of the other, along every edge. */
+/* A producer and a consumer run at the pace of the slower one: tries each option of one with the
+ * best option of the other, along every edge. */
 static bool improve_pair(struct descent *s, int k, int other, int *saved)
 {
 	for (int o = 0; o < s->space->kernel[k].options && s->points > 0; o++) {
@@ -232,8 +235,6 @@ static bool is_within(const struct parallelism_option *option,
 	return option->dsp <= budget->dsp / share && option->lut <= budget->lut / share;
 }
 
-/* The narrowest option that takes no longer; where none is as fast, or not with one part in
- * `share` of the board, the fastest. */
 int parallelism_of_pace(
         const struct parallelism_space *space, int number, int extent, double cycles, int64_t share)
 {
@@ -256,14 +257,12 @@ static double slowest(const struct parallelism_space *space, int extent)
 	return pace;
 }
 
-/* Kernels that hand on to each other are as fast as the slowest, so one alone gains nothing: all
- * take the same pace, the best that there is room for; and those for which it is dear stay
- * behind. */
+/* Gives all kernels one pace, since kernels that stream into each other run at that of the slowest:
+ * the best pace that fits. The share limits kernels for which the pace is too expensive. */
 static void same_pace(struct descent *s)
 {
 	double best = INFINITY;
-	double best_pace = 0;
-	int64_t best_share = 1;
+	struct parallelism_pace best_pace = { 0, 1 };
 	int *found = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
 	for (int extent = s->space->stages ? s->space->extents - 1 : 0; extent < s->space->extents;
 	        extent++)
@@ -277,19 +276,18 @@ static void same_pace(struct descent *s)
 				if (now >= best)
 					continue;
 				best = now;
-				best_pace = pace;
-				best_share = share;
+				best_pace = (struct parallelism_pace){ pace, share };
 				copy_choice(s, found, s->tried);
 			}
 		}
 	copy_choice(s, s->choice, found);
 	if (s->space->stages && s->points > 0)
-		s->points = parallelism_stages(
-		        s->space, s->points, best_pace, best_share, s->reference, s->choice);
+		s->points =
+		        parallelism_stages(s->space, s->points, best_pace, s->reference, s->choice);
 }
 
-/* The widths given, which are in s->choice; the narrowest, those of nearest neighbours, those of
- * one pace. */
+/* Sets the choice of a start: 0: the initial one, 1: the least parallelism, 2: nearest neighbours,
+ * 3: one pace. */
 static void begin(struct descent *s, int start)
 {
 	if (start == 1)
@@ -303,8 +301,8 @@ static void begin(struct descent *s, int start)
 	s->points -= points;
 }
 
-/* One kernel of a stage alone is no quicker than the others, so stages are tried as a whole, and
- * what that leaves too wide is made narrower. */
+/* Speeds up whole stages, since one kernel of a stage gains nothing alone; descent then shrinks
+ * what is faster than needed. */
 static void quicken(struct descent *s)
 {
 	double before = INFINITY;
@@ -316,17 +314,20 @@ static void quicken(struct descent *s)
 	}
 }
 
-/* What does not fit, in parts of the board. */
+static double part_over(int64_t need, int64_t have)
+{
+	return need > have ? (double)(need - have) / (double)(have + 1) : 0;
+}
+
+/* By how much a choice exceeds the budgets, as parts of the board. */
 static double missing(const struct descent *s, const struct parallelism_cost *cost)
 {
 	const struct parallelism_budget *budget = &s->space->budget;
-	double dsp = (double)(cost->dsp - budget->dsp) / (double)(budget->dsp + 1);
-	double lut = (double)(cost->lut - budget->lut) / (double)(budget->lut + 1);
-	return (dsp > 0 ? dsp : 0) + (lut > 0 ? lut : 0);
+	return part_over(cost->dsp, budget->dsp) + part_over(cost->lut, budget->lut);
 }
 
-/* A step that a kernel gives up, not the one that it is for: the fewest cycles for what it
- * leaves. */
+/* Moves one kernel other than `taker` down by one option: the one that costs the fewest cycles for
+ * the resources it frees. */
 static bool give_up(struct descent *s, int *choice, int taker, struct parallelism_cost *now)
 {
 	struct parallelism_cost best_cost = *now;
@@ -362,7 +363,7 @@ static double cycles_of(const struct descent *s, int k)
 	return s->space->kernel[k].option[s->choice[k]].cycles[s->space->extents - 1];
 }
 
-/* A step more for the slowest kernel and all that are nearly as slow. */
+/* Moves the slowest kernel up by one option, and all that are nearly as slow. */
 static void quicken_slowest(struct descent *s)
 {
 	double pace = 0;
@@ -375,8 +376,8 @@ static void quicken_slowest(struct descent *s)
 	parallelism_follow(s->space, s->choice);
 }
 
-/* Where the board is full, nothing that is slow gets quicker but by what others give up: as much
- * as it needs, where all of it together is better. */
+/* When the board is full, makes the slowest kernels faster and others slower until it fits; kept if
+ * the price falls. */
 static bool make_room(struct descent *s, int *saved)
 {
 	double before = s->now;
@@ -390,8 +391,8 @@ static bool make_room(struct descent *s, int *saved)
 	return descend_below(s, before, saved);
 }
 
-/* A step more for one kernel and, `together`, what is as slow: each is no slower then.  false:
- * it has none, or nothing else is as slow. */
+/* Moves kernel `taker` up by one option and, `jointly`, all kernels of the same pace to its new
+ * one. false: it has no further option, or no other kernel has its pace. */
 static bool step_up(const struct descent *s, int taker, bool jointly, int *choice)
 {
 	const struct parallelism_kernel *kernel = &s->space->kernel[taker];
@@ -411,7 +412,8 @@ static bool step_up(const struct descent *s, int taker, bool jointly, int *choic
 	return found;
 }
 
-/* Where the board is full, that step, for which others give up what it needs. */
+/* When the board is full, makes such a step and lets others give up what it needs; kept if the
+ * price falls. */
 static bool trade(struct descent *s, int taker, bool jointly, int *saved)
 {
 	double before = parallelism_cost_cached(s->space, s->choice).cycles;
@@ -442,8 +444,8 @@ static void trade_all(struct descent *s, int *saved)
 	}
 }
 
-/* What is left out of the closed form beside tiles may be worth as much as little that is
- * gained, and a die gets crowded for it. */
+/* Trades with token tiles are kept only if they gain more than what the model leaves out, because
+ * they crowd a die. */
 static void trade_with_tiles(struct descent *s, int *saved)
 {
 	int *before = arena_copy(
@@ -457,7 +459,7 @@ static void trade_with_tiles(struct descent *s, int *saved)
 	s->now = now;
 }
 
-/* --- behind a long past */
+/* --- the last extent: a long past */
 
 static struct parallelism_cost cost_at(const struct descent *s, int extent, const int *choice)
 {
@@ -468,8 +470,8 @@ static struct parallelism_cost cost_at(const struct descent *s, int extent, cons
 	return parallelism_cost_cached(&only, choice);
 }
 
-/* No kernel slower than this there, where an option is as fast; true: there is room, the launch
- * is quicker there and no slower where a prompt begins. */
+/* Limits the cycles of all kernels at the last extent to `pace`, where an option allows it; true:
+ * the choice fits, is faster at that extent and no slower at the first one. */
 static bool reach_long_pace(struct descent *s, double pace, int *saved)
 {
 	const int last = PARALLELISM_PRICED - 1;
@@ -488,8 +490,8 @@ static bool reach_long_pace(struct descent *s, double pace, int *saved)
 	return better;
 }
 
-/* Where a prompt begins attention has few keys; kernels that wait for it behind a long past take
- * the room that is left, all together, since each is as fast as the slowest. */
+/* At the first extent, where a prompt begins, attention has few keys. The remaining area speeds up
+ * the kernels that are slow with a long past, all of them at once. */
 static void improve_long_extent(struct descent *s, int *saved)
 {
 	double pace = 0;
@@ -503,11 +505,11 @@ static void improve_long_extent(struct descent *s, int *saved)
 		;
 }
 
-/* One of the beginnings, which look at nothing of each other. */
+/* One start of the search; starts are independent and run in parallel. */
 struct start {
 	const struct descent *descent;
 	int number;
-	int64_t points; /* before, and left */
+	int64_t points; /* before the search, and left after it */
 	int *choice;
 	double now;
 };
@@ -515,7 +517,7 @@ struct start {
 static void search_start(void *data, struct arena *scratch)
 {
 	struct start *start = data;
-	struct parallelism_space own = *start->descent->space; /* with scratch of its own */
+	struct parallelism_space own = *start->descent->space; /* a copy with scratch of its own */
 	own.arena = scratch;
 	parallelism_scratch(&own, scratch, own.kernels);
 	struct descent s = { .space = &own,
@@ -530,7 +532,7 @@ static void search_start(void *data, struct arena *scratch)
 	start->now = s.now;
 }
 
-/* Side by side; the best is kept if it is better. */
+/* Runs all starts in parallel and keeps the best result if it is below *best. */
 static void search_starts(
         struct descent *s, const int *share, int64_t points, double *best, int *choice)
 {
@@ -555,8 +557,8 @@ static void search_starts(
 	}
 }
 
-/* The widths given may be many times slower than the best so far, and what operators are worth
- * is a part of the time. */
+/* Prices operators relative to the best cycles so far: the initial choice may be many times
+ * slower. */
 static void refer_to_best(struct descent *s)
 {
 	s->reference = parallelism_total_cost(s->space, s->choice).cycles;
@@ -565,14 +567,22 @@ static void refer_to_best(struct descent *s)
 	s->now = price(s, s->choice, INFINITY);
 }
 
-/* Of such layers only what stands in front of the first one and behind the last one is waited
- * for: chains of kernels, each of which alone is no quicker than the others. */
+/* Do layers overlap? Then only the kernels before the first layer and after the last one are waited
+ * for: chains in which no kernel gains alone. */
 static bool layers_overlap(const struct parallelism_space *space)
 {
 	for (int l = 0; l < space->loops; l++)
 		if (space->loop[l].engine_cycles > 0)
 			return true;
 	return false;
+}
+
+/* With few tokens, points that the exchanges leave for trades. */
+static int64_t trade_points(const struct descent *s, int64_t points)
+{
+	if (!s->space->few_tokens || s->points <= 0)
+		return 0;
+	return s->points < points / TRADES_SHARE ? s->points : points / TRADES_SHARE;
 }
 
 void parallelism_joint(const struct parallelism_space *space, int64_t points, int *choice)
@@ -600,17 +610,15 @@ void parallelism_joint(const struct parallelism_space *space, int64_t points, in
 	quicken(&s);
 	while (space->stages && s.points > 0 && make_room(&s, saved))
 		;
-	int64_t kept = !space->few_tokens || s.points <= 0 ? 0
-	        : s.points < points / TRADES_SHARE         ? s.points
-	                                                   : points / TRADES_SHARE;
-	s.points -= kept;
+	int64_t reserved = trade_points(&s, points);
+	s.points -= reserved;
 	descend_pairs(&s, saved);
 	for (int failed = 0; count > 1 && s.points > 0;) {
 		bool better = (failed < STALE * count ? exchange : restart)(&s, free, count, saved);
 		failed = better ? 0 : failed + 1;
 	}
-	s.points += kept;
-	if (kept)
+	s.points += reserved;
+	if (reserved)
 		trade_all(&s, saved);
 	if (space->stages && !space->few_tokens) {
 		s.points += TRADES_MORE * points;

@@ -1,5 +1,5 @@
-/* The space that widths are searched in: what each kernel reads and of whom, the loops that they
- * stand in, at which extents a launch is priced. */
+/* Builds the search space for parallelism: what each kernel reads and from which kernel, the rolled
+ * loops, and the run-time extents at which a launch is priced. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "ir/contract.h"
@@ -8,11 +8,11 @@
 #include "ir/kernel_edit.h"
 #include "schedule/parallelism.h"
 
-/* of the unit's cycles for a layer, which are a tile's of four: what takes no longer for all
- * tokens keeps pace with their tiles */
+/* a kernel outside the layers keeps pace with token tiles if it takes at most this part of the
+ * engine's cycles for a layer, which are those of a tile of four */
 #define KEEPS_PACE 0.25
-/* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks
- * and FIFOs that nobody counts */
+/* margin of decode of one token for casts, forks and FIFOs that the model leaves out, since the
+ * engine waits for them */
 #define SLACK 0.04
 
 static struct parallelism_part part_read(const struct op *op, int operand)
@@ -35,8 +35,8 @@ static struct parallelism_part part_read(const struct op *op, int operand)
 	              : (struct parallelism_part){ 0, 1 };
 }
 
-/* Parts of a state are worked on side by side: what one alone is quicker gains nothing.  The
- * kernel's number, or that of the first that is a part of the same one. */
+/* Kernels on parts of one state (KV partitions) run in parallel, so making one of them faster gains
+ * nothing: all follow the first. Returns the first one's number, or k. */
 static int first_part(const struct parallelism_table *w, int k)
 {
 	const struct attr *whole = attr_get(w->kernel[k], KEY_KV_PARTITION_OF);
@@ -47,9 +47,9 @@ static int first_part(const struct parallelism_table *w, int k)
 	return first;
 }
 
-/* A quantiser's two kernels read the same numbers, in the same order if they are equally wide:
- * else what puts them in order for one does it again for the other.  The first one's number; -1:
- * it is no such. */
+/* The two kernels of a quantizer read the same input. With equal parallelism they share one reorder
+ * buffer. Returns the number of the kernel that computes the scale; -1: op is not the second kernel
+ * of such a pair. */
 static int scale_of(const struct parallelism_table *w, const struct op *op)
 {
 	const struct op *scale =
@@ -68,9 +68,9 @@ static bool reads(const struct op *op, const struct value *value)
 	return false;
 }
 
-/* A variance that only scales have a use for (defer_norm_factors.c) is found while others work
- * on the same numbers, which it would hold up: it is as wide as their mean.  The mean's number;
- * -1: it is no such. */
+/* A variance that only scales use (defer_norm_factors.c) is computed while others read the same
+ * input. It gets the parallelism of their mean, so that it does not delay them. Returns the mean's
+ * number; -1: op is no such variance. */
 static int mean_of(const struct parallelism_table *w, const struct op *op)
 {
 	const struct op *mean = w->tokens_per_cycle > 1 ? kernel_mean_of(op) : NULL;
@@ -80,8 +80,7 @@ static int mean_of(const struct parallelism_table *w, const struct op *op)
 	return pair ? mean->result[0]->id : -1;
 }
 
-/* What a rolled layer's first pass has in place of a value that the layer before hands on; its
- * maker's number, -1: no kernel. */
+/* Number of the kernel that produces a carried value for the first layer; -1: no kernel does. */
 static int entry_of(const struct value *carried)
 {
 	const struct op *loop = carried->block->parent;
@@ -101,10 +100,10 @@ static void add_kernel(
 	*kernel = (struct parallelism_kernel){ .op = op,
 		.operands = op->operands,
 		.loop = loop,
-		.follows = twin >= 0 ? twin
-		        : sums       ? sums->result[0]->id
-		                     : -1,
+		.follows = twin,
 		.same_parallelism = twin >= 0 };
+	if (twin < 0 && sums)
+		kernel->follows = sums->result[0]->id;
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->job = ARENA_ARRAY(space->arena, struct parallelism_job, op->operands + 1);
 	kernel->single = ARENA_ARRAY(space->arena, struct parallelism_job, op->operands + 1);
@@ -161,7 +160,7 @@ static int count_loops(const struct block *block)
 	return count;
 }
 
-/* Phases of the unit are numbered in the order of the program. */
+/* Numbers the engine's jobs in program order. */
 static int number_jobs(const struct block *block, int count)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -173,7 +172,7 @@ static int number_jobs(const struct block *block, int count)
 	return count;
 }
 
-/* What kernels read of states in a layer, or outside, at an extent. */
+/* Bytes of states that kernels read in a layer, or outside the layers, at an extent. */
 static double bytes_at(const struct parallelism_table *w, const struct parallelism_space *space,
         enum parallelism_extent extent)
 {
@@ -209,7 +208,7 @@ static bool reads_state(const struct parallelism_table *w, const struct op *op)
 	return false;
 }
 
-/* The outermost of its loops that has several points. */
+/* The outermost of its loops with several iterations. */
 static const struct loop *outermost(const struct kernel *kernel)
 {
 	int l = 0;
@@ -218,8 +217,7 @@ static const struct loop *outermost(const struct kernel *kernel)
 	return &kernel->loop[l];
 }
 
-/* Does no loop stand around the blocks of keys of what reads a state, in the order that its
- * maker has listed? */
+/* Are blocks of keys the outermost loop of all ordered kernels that read a state? */
 static bool blocks_come_first(const struct parallelism_table *w)
 {
 	bool found = false;
@@ -234,8 +232,8 @@ static bool blocks_come_first(const struct parallelism_table *w)
 	return found;
 }
 
-/* Loops over rows of which some layers see only the last ones; the first that is found.  false:
- * there is none. */
+/* Finds the first loop over a sliding window: rows of which some layers see only the last ones.
+ * false: there is none. */
 static bool find_lookback(const struct parallelism_table *w, struct sliding_window *sliding_window)
 {
 	for (int k = 0; k < w->count; k++)
@@ -250,7 +248,8 @@ static bool find_lookback(const struct parallelism_table *w, struct sliding_wind
 	return false;
 }
 
-/* As many layers look back the fewest rows as that extent counts. */
+/* Prices a launch at the smallest sliding window and at the full past, weighted by the number of
+ * layers of each kind. */
 static void extents_of_layers(const struct parallelism_table *w, struct parallelism_space *space)
 {
 	struct sliding_window sliding_window;
@@ -275,7 +274,7 @@ static double piggybacked_bytes(
 	        : 0;
 }
 
-/* One token waits for what memory brings. */
+/* Decode of one token is bound by memory: sets the cycles in which weights and states arrive. */
 static void wait_for_memory(const struct parallelism_table *w, struct parallelism_space *space)
 {
 	double rate = platform_channel_rate(space->platform);
@@ -288,7 +287,8 @@ static void wait_for_memory(const struct parallelism_table *w, struct parallelis
 		        bytes_at(w, space, space->extent[e]) / space->platform->ports / rate;
 }
 
-/* A token that is made counts as much as one of a prompt, which a launch reads with others. */
+/* Sets the extents and their weights. A generated token counts as much as a token of a prompt, of
+ * which a launch reads many. */
 static void choose_extents(const struct parallelism_table *w, struct parallelism_space *space,
         const struct block *block)
 {
@@ -298,28 +298,32 @@ static void choose_extents(const struct parallelism_table *w, struct parallelism
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
 			bound = bound || w->kernel[k]->kernel->loop[l].run_time;
 	space->extents = space->token_symbol || (bound && tokens <= 1) ? PARALLELISM_PRICED : 1;
-	space->extent[0] = space->token_symbol ? EXTENT_ONE
-	        : tokens > 1                   ? EXTENT_NONE
-	                                       : EXTENT_MOST;
-	space->extent[1] = space->token_symbol ? EXTENT_NONE
-	        : tokens > 1                   ? EXTENT_MOST
-	                                       : EXTENT_EIGHTH;
+	if (space->token_symbol) {
+		space->extent[0] = EXTENT_ONE;
+		space->extent[1] = EXTENT_NONE;
+	} else {
+		space->extent[0] = tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
+		space->extent[1] = tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
+	}
 	const struct choices *choices = &w->streams->context->choices;
 	space->single_token = w->pes && !space->stages && !space->token_symbol && tokens <= 1;
-	/* what may crowd a die; narrower ones are found as well where it does */
+	/* this may crowd a die, but then fit_crowded_die.c finds a smaller choice */
 	space->prices_by_best =
 	        space->single_token && !choices->value[CHOICE_DSP] && !choices->value[CHOICE_LUT];
-	/* FIFOs in front of what is quicker hold more */
+	/* FIFOs in front of faster kernels need more memory */
 	space->speeds_up_ends = !choices->value[CHOICE_ON_CHIP];
-	/* of more, it would leave no room for what puts tokens in order */
+	/* with more tiles it would use the area that reordering tokens needs */
 	space->improves_long_extent = bound && !space->token_symbol && space->stages &&
 	        layers_drain_between(engine_tokens(block, NULL));
-	for (int e = 0; e < space->extents; e++)
-		space->weight[e] =
-		        space->token_symbol ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
+	for (int e = 0; e < space->extents; e++) {
+		int64_t launch_tokens = e ? tokens : 1;
+		space->weight[e] = 1.0 /
+		        (space->token_symbol ? (double)launch_tokens : (double)space->extents);
+	}
 }
 
-/* Tiles that phases take turns with until the next layer's (engine_job_order.c). */
+/* Are there few enough token tiles that the engine starts the next layer while one ends
+ * (engine_job_order.c)? */
 static bool layers_overlap(const struct parallelism_table *w, const struct block *block)
 {
 	const char *rows = NULL;

@@ -1,8 +1,9 @@
-/* Beside a unit kernels stand in stages, each between two of its phases: a norm, attention, an
- * activation.  Within a stage they hand on to each other, so all are as fast as the slowest;
- * stages wait for each other through the unit alone, and what one has to be quick for, another
- * need not be.  So each stage has a pace of its own: one is made quicker and another slower, as
- * long as that helps. */
+/* Chooses a pace for each stage of kernels between two jobs of the matmul engine.
+ *
+ * A norm, attention or an activation is such a stage. Its kernels stream into each other, so all
+ * of them run at the pace of the slowest. Stages are coupled only through the engine, so one may
+ * have to be fast while another need not. One stage is made faster and another slower as long as
+ * that lowers the price. */
 #include "schedule/parallelism.h"
 #include <string.h>
 
@@ -11,20 +12,19 @@ static const double quicker[QUICKER] = { 0.5, 0.64, 0.8, 1.25, 2 };
 #define SLOWER 4
 static const double slower[SLOWER] = { 1.25, 1.6, 2, 3 };
 
-#define STEPS 6        /* paces that a stage is tried at, each half of the one before, */
-#define STEP_SLOWEST 2 /* from so many times its slowest kernel's on */
+#define STEPS 6        /* paces that are tried for a stage, each half of the one before, */
+#define STEP_SLOWEST 2 /* starting at so many times the pace of its slowest kernel */
 
 struct stages {
 	const struct parallelism_space *space;
-	int count, *of; /* [kernels] */
-	/* [count] cycles that a kernel of the stage may take in a layer */
+	int count, *of; /* [kernels] stage of each */
+	                /* [count] most cycles that a kernel of the stage takes in a layer */
 	double *pace;
-	/* of the board's operators that one kernel may take at a pace, one part in so many */
-	int64_t share;
+	int64_t share; /* one kernel takes at most 1/share of the board's operators */
 	int *tried;
 };
 
-/* The kernel whose numbers a phase takes that this one reads; -1: it reads none. */
+/* The kernel that feeds the engine job whose result this kernel reads; -1: it reads none. */
 static int job_read(const struct parallelism_kernel *kernel)
 {
 	for (int j = 0; j < kernel->operands; j++)
@@ -33,7 +33,7 @@ static int job_read(const struct parallelism_kernel *kernel)
 	return -1;
 }
 
-/* Phases of the same numbers begin one stage: queries, keys and values meet in attention. */
+/* Jobs with the same input start one stage: queries, keys and values meet in attention. */
 int parallelism_find_stages(const struct parallelism_space *space, bool ring, int *of)
 {
 	int *begun = ARENA_ARRAY(space->arena, int, space->kernels + 1);
@@ -57,8 +57,8 @@ int parallelism_find_stages(const struct parallelism_space *space, bool ring, in
 
 static double price(struct stages *s, int64_t *points, double reference)
 {
-	/* at the extent of several tokens, where a launch may be of one: then none is left
-	 * behind the others */
+	/* at the extent of several tokens; at that of one token no kernel would be slower than the
+	 * others */
 	for (int k = 0; k < s->space->kernels; k++)
 		s->tried[k] = parallelism_of_pace(
 		        s->space, k, s->space->extents - 1, s->pace[s->of[k]], s->share);
@@ -68,55 +68,68 @@ static double price(struct stages *s, int64_t *points, double reference)
 	return parallelism_objective(s->space, &cost, reference);
 }
 
-/* One stage at another pace, alone or with a second that gives up some of its own: the best of
- * all. */
+/* Another pace for a stage, and one for a second stage (-1: none). */
+struct pace_move {
+	int first, second;
+	double first_factor, second_factor;
+};
+
+static double price_move(
+        struct stages *s, const struct pace_move *move, int64_t *points, double reference)
+{
+	double first = s->pace[move->first];
+	double second = move->second < 0 ? 0 : s->pace[move->second];
+	s->pace[move->first] *= move->first_factor;
+	if (move->second >= 0)
+		s->pace[move->second] *= move->second_factor;
+	double found = price(s, points, reference);
+	s->pace[move->first] = first;
+	if (move->second >= 0)
+		s->pace[move->second] = second;
+	return found;
+}
+
+/* Applies the best move if it prices below *now; it either changes one stage, or makes a second
+ * one slower in exchange.  false: none is better. */
 static bool improve(struct stages *s, int64_t *points, double reference, double *now, int *choice)
 {
-	int best = -1;
-	int other = -1;
-	double factor = 1;
-	double rest = 1;
-	for (int a = 0; a < s->count; a++)
+	struct pace_move best = { -1, -1, 1, 1 };
+	struct pace_move move;
+	for (move.first = 0; move.first < s->count; move.first++)
 		for (int f = 0; f < QUICKER; f++)
-			for (int b = -1; b < s->count; b++)
-				for (int g = 0; g < (b < 0 ? 1 : SLOWER) && b != a && *points > 0;
-				        g++) {
-					double first = s->pace[a];
-					double second = b < 0 ? 0 : s->pace[b];
-					s->pace[a] *= quicker[f];
-					if (b >= 0)
-						s->pace[b] *= slower[g];
-					double found = price(s, points, reference);
-					s->pace[a] = first;
-					if (b >= 0)
-						s->pace[b] = second;
+			for (move.second = -1; move.second < s->count; move.second++) {
+				int factors = move.second < 0 ? 1 : SLOWER;
+				if (move.second == move.first)
+					continue;
+				for (int g = 0; g < factors && *points > 0; g++) {
+					move.first_factor = quicker[f];
+					move.second_factor = slower[g];
+					double found = price_move(s, &move, points, reference);
 					if (found >= *now)
 						continue;
 					*now = found;
+					best = move;
 					memcpy(choice, s->tried,
 					        sizeof *choice * (size_t)s->space->kernels);
-					best = a;
-					other = b;
-					factor = quicker[f];
-					rest = slower[g];
 				}
-	if (best >= 0)
-		s->pace[best] *= factor;
-	if (other >= 0)
-		s->pace[other] *= rest;
-	return best >= 0;
+			}
+	if (best.first >= 0)
+		s->pace[best.first] *= best.first_factor;
+	if (best.second >= 0)
+		s->pace[best.second] *= best.second_factor;
+	return best.first >= 0;
 }
 
-int64_t parallelism_stages(const struct parallelism_space *space, int64_t points, double pace,
-        int64_t share, double reference, int *choice)
+int64_t parallelism_stages(const struct parallelism_space *space, int64_t points,
+        struct parallelism_pace pace, double reference, int *choice)
 {
-	struct stages s = { .space = space, .share = share };
+	struct stages s = { .space = space, .share = pace.share };
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.pace = ARENA_ARRAY(space->arena, double, space->jobs + 2);
 	s.count = parallelism_find_stages(space, false, s.of);
 	for (int i = 0; i < s.count; i++)
-		s.pace[i] = pace;
+		s.pace[i] = pace.cycles;
 	double now = price(&s, &points, reference);
 	memcpy(choice, s.tried, sizeof *choice * (size_t)space->kernels);
 	while (points > 0 && improve(&s, &points, reference, &now, choice))
@@ -124,9 +137,9 @@ int64_t parallelism_stages(const struct parallelism_space *space, int64_t points
 	return points;
 }
 
-/* Which kernels of a stage take another pace: all, those that are slower, or those whose work
- * does not grow with a run-time extent.  Attention is too dear to be as quick as what stands in
- * front of it. */
+/* Which kernels of a stage get another pace: all, those that are slower, or those whose work does
+ * not grow with a run-time extent (attention is too expensive to be as fast as the kernels before
+ * it). */
 enum quicken_mode { QUICKEN_ALL, QUICKEN_SLOWER, QUICKEN_STEADY, QUICKEN_MODES };
 
 static bool is_steady(const struct parallelism_option *option)
@@ -134,30 +147,42 @@ static bool is_steady(const struct parallelism_option *option)
 	return option->cycles[0] == option->cycles[PARALLELISM_PRICED - 1];
 }
 
-static bool is_quickened(const struct stages *s, int k, int stage, enum quicken_mode way,
-        double pace, const int *choice)
+/* A change of the pace of some kernels of a stage. */
+struct pace_change {
+	int stage;
+	enum quicken_mode mode;
+	double pace;
+};
+
+static bool is_quickened(
+        const struct stages *s, const struct pace_change *change, int k, const int *choice)
 {
 	const struct parallelism_option *now = &s->space->kernel[k].option[choice[k]];
-	return s->of[k] == stage && (way != QUICKEN_SLOWER || now->cycles[0] > pace) &&
-	        (way != QUICKEN_STEADY || is_steady(now));
+	if (s->of[k] != change->stage)
+		return false;
+	switch (change->mode) {
+	case QUICKEN_SLOWER: return now->cycles[0] > change->pace;
+	case QUICKEN_STEADY: return is_steady(now);
+	default: return true;
+	}
 }
 
-static void set_pace(
-        const struct stages *s, int stage, double pace, enum quicken_mode way, int *choice)
+static void set_pace(const struct stages *s, const struct pace_change *change, int *choice)
 {
 	for (int k = 0; k < s->space->kernels; k++)
-		if (is_quickened(s, k, stage, way, pace, choice))
-			choice[k] = parallelism_of_pace(s->space, k, 0, pace, 1);
+		if (is_quickened(s, change, k, choice))
+			choice[k] = parallelism_of_pace(s->space, k, 0, change->pace, 1);
 	parallelism_follow(s->space, choice);
 }
 
-/* Of the slowest kernel that may take another. */
-static double pace_of(const struct stages *s, int stage, enum quicken_mode way, const int *choice)
+/* Cycles of the slowest kernel that may get another pace. */
+static double pace_of(const struct stages *s, int stage, enum quicken_mode mode, const int *choice)
 {
+	struct pace_change change = { .stage = stage,
+		.mode = mode == QUICKEN_SLOWER ? QUICKEN_ALL : mode };
 	double pace = 1;
 	for (int k = 0; k < s->space->kernels; k++)
-		if (is_quickened(
-		            s, k, stage, way == QUICKEN_SLOWER ? QUICKEN_ALL : way, 0, choice) &&
+		if (is_quickened(s, &change, k, choice) &&
 		        s->space->kernel[k].option[choice[k]].cycles[0] > pace)
 			pace = s->space->kernel[k].option[choice[k]].cycles[0];
 	return pace;
@@ -170,16 +195,17 @@ int64_t parallelism_quicken(const struct parallelism_space *space, int64_t point
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.count = parallelism_find_stages(space, space->single_token, s.of);
-	int ways = space->single_token ? QUICKEN_MODES : QUICKEN_STEADY;
+	int modes = space->single_token ? QUICKEN_MODES : QUICKEN_STEADY;
 	for (int stage = 0; stage < s.count; stage++) {
 		double pace[QUICKEN_MODES];
-		for (int way = 0; way < QUICKEN_MODES; way++)
-			pace[way] = pace_of(&s, stage, (enum quicken_mode)way, choice);
-		for (int step = 0; step < ways * STEPS && points > 0; step++) {
-			int way = step % ways;
+		for (int mode = 0; mode < QUICKEN_MODES; mode++)
+			pace[mode] = pace_of(&s, stage, (enum quicken_mode)mode, choice);
+		for (int step = 0; step < modes * STEPS && points > 0; step++) {
+			int mode = step % modes;
+			struct pace_change change = { stage, (enum quicken_mode)mode,
+				pace[mode] * STEP_SLOWEST / (double)(1 << step / modes) };
 			memcpy(s.tried, choice, sizeof *choice * (size_t)space->kernels);
-			set_pace(&s, stage, pace[way] * STEP_SLOWEST / (double)(1 << step / ways),
-			        (enum quicken_mode)way, s.tried);
+			set_pace(&s, &change, s.tried);
 			struct parallelism_cost cost = parallelism_cost_cached(space, s.tried);
 			double found = parallelism_objective(space, &cost, reference);
 			points--;

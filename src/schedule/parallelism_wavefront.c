@@ -1,37 +1,38 @@
-/* Where tiles of tokens take turns, a group of phases works on a tile one slot behind the group
- * before it (engine_job_order.c).  A stage between them has what is left of the slot: it begins
- * when the first rows of the tile come, and the unit has to find the tile's last numbers when it
- * needs them.
- *     slot:     … | c0 b1 a2 | c1 b2 a3 | …         what stands between b and c works on tile 1 beside a2, and c1 must not wait
- * A stage that is later than that makes every tile of every layer late, so it is made quicker.
- * What waits for all of a tile in its order, such as a norm, goes through it kernel by kernel;
- * what comes group by group, such as an activation, is as fast as its slowest kernel.  Attention
- * has a slot more. */
+/* Makes stages faster where engine jobs form a wavefront over token tiles.
+ *
+ * Each group of jobs works on a tile one slot after the group before it (engine_job_order.c). A
+ * stage between two groups has the rest of the slot: it starts when the first rows of the tile
+ * arrive, and must deliver the tile's last elements before the engine needs them.
+ *     slot:   ... | c0 b1 a2 | c1 b2 a3 | ...
+ * The stage between b and c works on tile 1 while the engine does a2; if it is late, c1 waits.
+ * A late stage delays every tile of every layer, so it is made faster. A stage that reorders a
+ * whole tile, such as a norm, delays it kernel by kernel; one that works group by group, such as
+ * an activation, is as fast as its slowest kernel. Attention has one slot more. */
 #include "ir/contract.h"
 #include "schedule/parallelism.h"
 #include <string.h>
 
-/* cycles of its pipelines, and of rows that are collected meanwhile */
+/* cycles of a stage's pipelines and of collecting rows meanwhile */
 #define THROUGH 400
-#define QUICKER 0.5 /* times its cycles, each time that a stage is late */
-/* of a slot, that what stands in front of layers or behind them takes for a tile at most: the
- * unit's order waits for three tiles of the first layer, and nothing else is left behind the
- * last */
+#define QUICKER 0.5 /* factor on its cycles, each time that a stage is late */
+/* of a slot: the most that a kernel before or after the layers takes for a tile. The engine waits
+ * for three tiles before the first layer, and for the last one after the last layer. */
 #define END_PART 0.17
-/* for which it may have so many times the operators that the search may */
+/* factor on the operator budget for these kernels */
 #define END_MORE 1.01
 
 struct wavefront {
 	const struct parallelism_space *space;
-	int extent, stages, *of; /* of several tokens; [kernels] the stage of each */
+	int extent, stages, *of; /* extent: that of several tokens; of: [kernels] stage of each */
 	double tiles;            /* of a launch */
-	double slot;             /* cycles of the unit on a tile of all phases */
-	/* [phases + 1] of those of a run, by the number of its first phase */
+	double slot;             /* cycles of the engine for one tile in all jobs */
+	/* [jobs + 1] cycles for one tile of all jobs with one input, by the number of the first
+	 * job */
 	double *work;
-	/* [stages] when the first rows that all of it waits for come, in its slot */
+	/* [stages] cycle within its slot at which all of the first rows have arrived */
 	double *begin;
-	double *room; /* [stages] behind that */
-	bool *whole;  /* [stages] in which all of a tile is put in another order */
+	double *room; /* [stages] cycle by which it must be done */
+	bool *whole;  /* [stages] does it reorder a whole tile? */
 };
 
 static void measure_jobs(struct wavefront *s)
@@ -49,8 +50,8 @@ static void measure_jobs(struct wavefront *s)
 		}
 }
 
-/* A kernel reads what a phase made of `source`: so its stage begins with the phase, and that of
- * the source ends there. */
+/* Kernel k reads the result of a job that reads `source`: the stage of k starts with the job, and
+ * the stage of the source ends there. */
 static void note_job(struct wavefront *s, int k, int source, const struct parallelism_job *job)
 {
 	double begin = job->before * job->tile + job->block;
@@ -90,7 +91,7 @@ static double slowest_of(const struct wavefront *s, int stage, const int *choice
 	return slowest;
 }
 
-/* Cycles of a stage on a tile: rows go on as soon as they are there, so each kernel adds what is
+/* Cycles of a stage for one tile: rows stream on at once, so each kernel adds only the cycles
  * before its first result. */
 static double stage_cycles(const struct wavefront *s, int stage, const int *choice)
 {
@@ -104,7 +105,7 @@ static double stage_cycles(const struct wavefront *s, int stage, const int *choi
 	return first + slowest_of(s, stage, choice) / s->tiles;
 }
 
-/* Kernels of a stage that take no more than `pace`, each as narrow as that allows. */
+/* Gives each kernel of a stage the least parallelism that takes no more than `pace` cycles. */
 static void set_pace(const struct wavefront *s, int stage, double pace, int *choice)
 {
 	for (int k = 0; k < s->space->kernels; k++)
@@ -113,7 +114,7 @@ static void set_pace(const struct wavefront *s, int stage, double pace, int *cho
 	parallelism_follow(s->space, choice);
 }
 
-static bool is_late(const struct wavefront *s, int stage, const int *choice)
+static bool is_over_slot(const struct wavefront *s, int stage, const int *choice)
 {
 	return s->room[stage] > 0 && s->begin[stage] > 0 &&
 	        s->begin[stage] + stage_cycles(s, stage, choice) + THROUGH > s->room[stage];
@@ -127,7 +128,7 @@ static bool fits(const struct parallelism_space *space, const int *choice, doubl
 	        cost.ports <= space->budget.ports;
 }
 
-/* Makes another stage that has time for it slower, for its room; false: none has. */
+/* Makes another stage slower that has time for it, to free its operators; false: there is none. */
 static bool make_room(const struct wavefront *s, int but, int *choice)
 {
 	const struct parallelism_space *space = s->space;
@@ -137,7 +138,7 @@ static bool make_room(const struct wavefront *s, int but, int *choice)
 			continue;
 		memcpy(tried, choice, sizeof *choice * (size_t)space->kernels);
 		set_pace(s, stage, slowest_of(s, stage, choice) / QUICKER, tried);
-		if (is_late(s, stage, tried) ||
+		if (is_over_slot(s, stage, tried) ||
 		        parallelism_resources(space, tried).dsp >=
 		                parallelism_resources(space, choice).dsp)
 			continue;
@@ -147,7 +148,7 @@ static bool make_room(const struct wavefront *s, int but, int *choice)
 	return false;
 }
 
-/* false: there is no room for it, or nothing is quicker. */
+/* false: the budget does not allow it, or no option is faster. */
 static bool quicken(const struct wavefront *s, int stage, int *choice)
 {
 	const struct parallelism_space *space = s->space;
@@ -175,16 +176,16 @@ static bool reads_job(const struct parallelism_kernel *kernel)
 	return false;
 }
 
-/* Kernels that make what layers begin with, or work on what they end with. */
+/* Kernels that produce the input of the first layer, or work on the result of the last one. */
 static bool *find_ends(const struct parallelism_space *space)
 {
 	bool *ends = ARENA_ARRAY(space->arena, bool, space->kernels + 1);
 	for (int k = space->kernels - 1; k >= 0; k--)
 		for (int j = 0; j < space->kernel[k].operands; j++) {
 			const struct parallelism_kernel *kernel = &space->kernel[k];
-			int source = kernel->loop >= 0 ? kernel->entry[j]
-			        : ends[k]              ? kernel->source[j]
-			                               : -1;
+			int source = ends[k] ? kernel->source[j] : -1;
+			if (kernel->loop >= 0)
+				source = kernel->entry[j];
 			if (source >= 0 && space->kernel[source].loop < 0)
 				ends[source] = true;
 		}
@@ -230,10 +231,10 @@ void parallelism_fit_wavefront(const struct parallelism_space *space, int *choic
 	s.work = ARENA_ARRAY(space->arena, double, space->jobs + 1);
 	measure_jobs(&s);
 	measure_stages(&s);
-	bool turns = s.tiles > WAVEFRONT_TILES_LEAST && s.tiles <= WAVEFRONT_TILES_MOST;
-	for (int stage = 0; turns && stage < s.stages; stage++)
-		while (is_late(&s, stage, choice) && quicken(&s, stage, choice))
+	bool is_wavefront = s.tiles > WAVEFRONT_TILES_LEAST && s.tiles <= WAVEFRONT_TILES_MOST;
+	for (int stage = 0; is_wavefront && stage < s.stages; stage++)
+		while (is_over_slot(&s, stage, choice) && quicken(&s, stage, choice))
 			;
-	if (turns)
+	if (is_wavefront)
 		quicken_ends(&s, choice);
 }

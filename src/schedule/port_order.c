@@ -13,7 +13,8 @@ static void push_loop(struct order *order, int64_t trip, int64_t stride)
 		order->loop[order->loops++] = (struct order_loop){ trip, stride };
 }
 
-/* Loops inside the last one that the operand uses send nothing again. */
+/* Number of outer parts that matter for the order: loops inside the last one that the operand uses
+ * repeat nothing. */
 static int used_parts(const struct kernel *kernel, const struct schedule *schedule,
         const struct access *access, bool parallel_only)
 {
@@ -82,8 +83,8 @@ bool order_same(const struct order *left, const struct order *right)
 bool order_of_words(const struct order *order, int64_t lanes, int64_t stride)
 {
 	const struct order_loop *last = order->loops ? &order->loop[order->loops - 1] : NULL;
-	bool again = last && !order->loop[0].stride;
-	return !again &&
+	bool is_repeated = last && !order->loop[0].stride;
+	return !is_repeated &&
 	        (lanes == 1 || (last && last->stride == stride && last->trip % lanes == 0));
 }
 
@@ -93,9 +94,9 @@ static void add_raw(struct order *order, int64_t trip, int64_t stride)
 		order->loop[order->loops++] = (struct order_loop){ trip, stride };
 }
 
-/* Loops that both sides walk together, strip-mined where one is coarser: both begin with the
- * same loops then.  Returns how many. */
-static int share(struct order *left, struct order *right)
+/* Strip-mines the loops that both orders have in common, where one is coarser than the other, so
+ * that both begin with the same loops; returns how many these are. */
+static int share_outer_loops(struct order *left, struct order *right)
 {
 	struct order from = *left;
 	struct order to = *right;
@@ -124,7 +125,7 @@ static int share(struct order *left, struct order *right)
 	return shared;
 }
 
-/* The elements that the loops from `first` on reach, as loops in the order of their strides. */
+/* The elements that the loops from `first` on reach, as loops sorted by stride. */
 static struct order reached(const struct order *order, int first)
 {
 	struct order sorted = { 0 };
@@ -150,8 +151,8 @@ static int64_t product(const struct order *order, int first, int end)
 	return trips;
 }
 
-/* Does `to` walk a part of what `from` walks, in the same order?  Loop by loop: what it leaves
- * out is dropped on the way. */
+/* Does `to` walk a part of what `from` walks, in the same order? The reader then drops the rest;
+ * tested loop by loop. */
 static bool is_part(const struct order *from, const struct order *to)
 {
 	int64_t rest = to->offset - from->offset;
@@ -184,7 +185,7 @@ struct order_buffer order_buffer(const struct order *from, const struct order *t
 		return (struct order_buffer){ 0, 1 };
 	if (from->offset != to->offset || from->loops == ORDER_LOOPS || to->loops == ORDER_LOOPS)
 		return best;
-	int shared = share(&left, &right);
+	int shared = share_outer_loops(&left, &right);
 	for (int k = 0; k <= shared; k++) {
 		struct order a = reached(&left, k);
 		struct order b = reached(&right, k);

@@ -1,14 +1,16 @@
-/* A plan applied: the scheduled kernel, its initiation interval and the words that it takes. */
+/* Applies a schedule to a kernel, and computes what follows from it: initiation interval, partial
+ * sums and their cost, and words read. */
 #include "schedule/kernel_schedule.h"
 #include <math.h>
 
-#define PARTS_OPERATORS 32 /* partial sums are put together by so many operators at most; */
-/* that takes a pipeline of its own, so they save more cycles than this each time; */
+#define PARTS_OPERATORS 32 /* most operators that combine partial sums */
+/* cycles that partial sums must save each time, since combining them takes a pipeline of its own */
 #define PARTS_CYCLES 128
-/* where the terms of a point are counted at run time: a block of keys is a word of so many
- * numbers that a term in four cycles is quick, and its adders are shared then */
+/* partial sums of a reduction with a run-time trip count: a block of keys is so wide a word that
+ * one term in four cycles is fast enough, and its adders are then shared */
 #define DYNAMIC_PARTS 2
-/* and it is done no more often, since models of time write these loops out */
+/* most results whose partial sums are combined after the reduction, because the models of time
+ * enumerate these loops */
 #define PARTS_NESTS 256
 
 bool schedule_is_lane(const struct schedule *schedule, int part)
@@ -32,7 +34,8 @@ bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedu
 	        kernel->loop[schedule->part[schedule->parts - 1].source].reduction;
 }
 
-/* Cycles between two updates of one accumulator, at one update a cycle. */
+/* Cycles between two updates of one accumulator, at one update a cycle. carried: some loop
+ * reduces. */
 static int64_t update_distance(
         const struct kernel *kernel, const struct schedule *schedule, bool *carried)
 {
@@ -53,7 +56,6 @@ static int64_t update_distance(
 	return distance;
 }
 
-/* Latency of the operations between the accumulator and the update's result. */
 int schedule_chain_latency(
         const struct platform *platform, struct arena *arena, const struct kernel *kernel)
 {
@@ -71,15 +73,16 @@ int schedule_chain_latency(
 	return latency[body->result] > 0 ? latency[body->result] : 1;
 }
 
-/* May each of several partial results begin with what the whole begins with?  A largest or
- * smallest number may count it several times. */
+/* May each partial result start with the initial value of the whole? A maximum or minimum may count
+ * it several times. */
 static bool starts_anywhere(const struct kernel *kernel)
 {
 	return (kernel->combine == OP_ADDF && kernel->init == 0) ||
 	        kernel->combine == OP_MAXIMUMF || kernel->combine == OP_MINIMUMF;
 }
 
-/* Words of the post body come when the parts are put together, those of the update before. */
+/* The post body reads its words when partial sums are combined, the update before that: do they use
+ * different operands? */
 static bool bodies_are_separate(const struct kernel *kernel)
 {
 	for (int n = 0; n < kernel->post.count; n++)
@@ -89,10 +92,10 @@ static bool bodies_are_separate(const struct kernel *kernel)
 	return !body_has(&kernel->update, OP_INDEX);
 }
 
-/* Cycles, points of the loops outside the reductions, those of other loops inside, which have a
- * sum each, and numbers in a word of sums. */
+/* Iterations of the loops inside the outermost reduction; of those outside; of the parallel loops
+ * inside, which have one sum each; and elements in a word of sums. */
 struct sums {
-	int64_t inside, outside, turns, width;
+	int64_t inside, outside, iterations, width;
 };
 
 static struct sums sums_of(const struct kernel *kernel, const struct schedule *schedule)
@@ -107,13 +110,14 @@ static struct sums sums_of(const struct kernel *kernel, const struct schedule *s
 		}
 		inside = inside || (reduction && schedule->part[i].trip > 1);
 		*(inside ? &sums.inside : &sums.outside) *= schedule->part[i].trip;
-		sums.turns *= inside && !reduction ? schedule->part[i].trip : 1;
+		sums.iterations *= inside && !reduction ? schedule->part[i].trip : 1;
 	}
 	return sums;
 }
 
-/* One loop around the reductions, which alone stand inside: the parts are put together while the
- * next point's terms come (lower_double_buffered.c), and cost no cycle. */
+/* Is there one loop directly outside the reductions, and only reductions inside? The partial sums
+ * of one result are then combined while the next result's terms arrive (lower_double_buffered.c),
+ * which costs no cycles. */
 static bool is_fixed_double_buffered(
         const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
@@ -125,7 +129,7 @@ static bool is_fixed_double_buffered(
 		outer++;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[schedule->part[i].source];
-		/* there may be no terms, or fewer than parts */
+		/* there may be no terms, or fewer than partial sums */
 		bool counted = loop->run_time && (loop->run_time->plus < 1 || i == nest - 1);
 		if (i < outer ? loop->run_time || (schedule->part[i].trip > 1) != (i == outer - 1)
 		              : !loop->reduction || counted)
@@ -135,10 +139,12 @@ static bool is_fixed_double_buffered(
 	        !body_uses_counters(&kernel->post);
 }
 
-/* The loops of a nest so far. */
+/* What has been seen of a loop nest so far. */
 struct nest_scan {
-	int last, counted, reductions; /* last: of several points outside the reductions */
-	int64_t inner;                 /* turns of the innermost reduction; 0: it is counted */
+	/* last: innermost parallel loop with several iterations outside the reductions */
+	int last, counted, reductions;
+	/* iterations of the innermost reduction; 0: counted at run time */
+	int64_t inner;
 	bool wrong;
 };
 
@@ -158,7 +164,7 @@ static void scan_loop(struct nest_scan *seen, const struct loop *loop, int sourc
 	seen->reductions++;
 }
 
-/* What follows a sum comes for each of them, as they do. */
+/* Does the post body read new elements for each result? */
 static bool post_changes(const struct kernel *kernel, int last)
 {
 	for (int n = 0; n < kernel->post.count; n++)
@@ -183,8 +189,8 @@ bool schedule_is_dynamic_buffered(
 		scan_loop(&seen, &loop, source, columns);
 		columns = columns || (seen.reductions && !loop.reduction && loop.extent > 1);
 	}
-	bool apart = seen.inner ? seen.inner % parts == 0 : seen.reductions == 1;
-	return kernel->tile_outermost && parts > 1 && seen.last >= 0 && seen.counted && apart &&
+	bool is_spaced = seen.inner ? seen.inner % parts == 0 : seen.reductions == 1;
+	return kernel->tile_outermost && parts > 1 && seen.last >= 0 && seen.counted && is_spaced &&
 	        !seen.wrong && post_changes(kernel, seen.last);
 }
 
@@ -195,28 +201,29 @@ static bool is_double_buffered(
 	        schedule_is_dynamic_buffered(kernel, schedule, parts);
 }
 
-/* So many parts, or fewer: a term goes to the part that the innermost reduction's counter says.
- * Where another reduction stands around that one, its turns have to be whole rounds of the
- * parts, or the last term of a part and its next one, in the outer reduction's next turn, are
- * nearer than a round.  Loops that are counted at run time may have one turn. */
+/* The most partial sums, at most `parts`, for which two updates of one of them have the needed
+ * distance. A term goes to the partial sum given by the innermost reduction's index modulo the
+ * number of them. If another reduction encloses that one, its trip count must be a multiple of
+ * that number, or the last term of one outer iteration and the first one of the next are too
+ * close. Loops with a run-time trip count may have one iteration. */
 static int64_t partial_sum_spacing(
         const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
-	int64_t turns = 0;
-	/* of the innermost reduction, 0 until it is seen; of loops between it and the one at
-	 * hand */
+	int64_t iterations = 0;
+	/* of loops between the innermost reduction and loop i */
 	int64_t between = 1;
 	for (int i = schedule_loops(schedule) - 1; i >= 0; i--) {
 		const struct loop *loop = &kernel->loop[schedule->part[i].source];
 		int64_t trip = loop->run_time ? 1 : schedule->part[i].trip;
 		if (trip == 1 && !loop->run_time)
 			continue;
-		if (!turns)
-			turns = loop->reduction ? trip : 0;
+		if (!iterations)
+			iterations = loop->reduction ? trip : 0;
 		else if (!loop->reduction)
 			between *= trip;
 		else
-			while (parts > 1 && turns % parts && (between - 1) * turns < parts)
+			while (parts > 1 && iterations % parts &&
+			        (between - 1) * iterations < parts)
 				parts /= 2;
 	}
 	return parts;
@@ -260,14 +267,15 @@ int64_t schedule_combine_cycles(int64_t lanes, int64_t parts, int64_t sums, int 
 }
 
 int64_t schedule_drain_cycles(
-        const struct kernel *kernel, const struct schedule *schedule, int latency, bool told)
+        const struct kernel *kernel, const struct schedule *schedule, int latency, bool exact)
 {
 	int64_t parts = schedule_partial_sums(kernel, schedule, latency);
-	int64_t lanes = told && schedule_is_tree(kernel, schedule) ? schedule->lanes : 1;
+	int64_t lanes = exact && schedule_is_tree(kernel, schedule) ? schedule->lanes : 1;
 	if (parts <= 1 || is_double_buffered(kernel, schedule, parts))
 		return 0;
 	struct sums sums = sums_of(kernel, schedule);
-	return sums.outside * schedule_combine_cycles(lanes, parts, told ? sums.turns : 1, latency);
+	return sums.outside *
+	        schedule_combine_cycles(lanes, parts, exact ? sums.iterations : 1, latency);
 }
 
 int schedule_interval(const struct kernel *kernel, const struct schedule *schedule, int latency)
@@ -287,30 +295,29 @@ bool schedule_interleaved(struct arena *arena, const struct kernel *kernel,
 	        !(!kernel->scan && kernel->loop[schedule->part[first].source].reduction &&
 	                schedule->part[first].trip > 1))
 		first++;
-	int around = first - 1;
-	while (around >= 0 && schedule->part[around].trip == 1)
-		around--;
-	if (around < 0 || first == loops || kernel->ordered ||
-	        kernel->loop[schedule->part[around].source].run_time)
+	int outer = first - 1;
+	while (outer >= 0 && schedule->part[outer].trip == 1)
+		outer--;
+	if (outer < 0 || first == loops || kernel->ordered ||
+	        kernel->loop[schedule->part[outer].source].run_time)
 		return false;
 	*interleaved = *schedule;
 	interleaved->part =
 	        arena_copy(arena, schedule->part, sizeof *schedule->part * (size_t)schedule->parts);
-	for (int i = around; i + 1 < loops; i++)
+	for (int i = outer; i + 1 < loops; i++)
 		interleaved->part[i] = schedule->part[i + 1];
-	interleaved->part[loops - 1] = schedule->part[around];
+	interleaved->part[loops - 1] = schedule->part[outer];
 	return true;
 }
 
-/* Words popped: once a point of the loops down to the innermost one that the operand uses. */
 int64_t schedule_words(const struct kernel *kernel, const struct schedule *schedule, int operand)
 {
 	const struct access *access = &kernel->operand[operand];
-	bool late = kernel_is_post_operand(kernel, operand);
+	bool is_post = kernel_is_post_operand(kernel, operand);
 	int64_t words = 1;
 	int64_t all = 1;
 	for (int i = 0; i < schedule_loops(schedule); i++) {
-		if (late && kernel->loop[schedule->part[i].source].reduction)
+		if (is_post && kernel->loop[schedule->part[i].source].reduction)
 			continue;
 		all *= schedule->part[i].trip;
 		words = access->stride[schedule->part[i].source] && schedule->part[i].trip > 1
@@ -324,7 +331,7 @@ static void apply_access(struct arena *arena, const struct schedule *schedule,
         const struct access *from, struct access *to)
 {
 	*to = *from;
-	to->causal_pitch = 0; /* the converter in front says so */
+	to->causal_pitch = 0; /* the converter in front of the kernel has it */
 	to->stride = ARENA_ARRAY(arena, int64_t, schedule->parts + 1);
 	for (int i = 0; i < schedule->parts; i++)
 		to->stride[i] = from->stride[schedule->part[i].source] * schedule->part[i].step;
@@ -337,7 +344,7 @@ static void apply_access(struct arena *arena, const struct schedule *schedule,
 	}
 }
 
-/* The counter of an unscheduled loop, from the counters of its parts. */
+/* The index of an unscheduled loop, from the indices of its parts. */
 static int counter(
         struct module *module, struct body *body, const struct schedule *schedule, int source)
 {
@@ -390,7 +397,7 @@ static struct body apply_body(
 	return to;
 }
 
-/* Of a reduction along padded words, what is padded is the number that it starts with. */
+/* Replaces the padding of the last word of a reduction by the initial value. */
 static void drop_padding(struct module *module, const struct schedule *schedule,
         const struct kernel *from, struct kernel *to)
 {
@@ -415,7 +422,7 @@ static void drop_padding(struct module *module, const struct schedule *schedule,
 	        (struct node){ .kind = NODE_CONSTANT,
 	                .type = type,
 	                .integer = kernel_init_integer(to->init) });
-	int kept = body_add(module, body,
+	int term_or_start = body_add(module, body,
 	        (struct node){ .kind = NODE_OP,
 	                .code = OP_SELECT,
 	                .type = type,
@@ -425,7 +432,7 @@ static void drop_padding(struct module *module, const struct schedule *schedule,
 	        (struct node){ .kind = NODE_OP,
 	                .code = combine,
 	                .type = type,
-	                .argument = { acc, kept } });
+	                .argument = { acc, term_or_start } });
 	body_remove_dead(module, body);
 }
 

@@ -1,12 +1,13 @@
-/* Chooses a kernel's schedule.
+/* Chooses the schedule of a single kernel.
  *
- * Lane loop: the loop that is contiguous in the result and in every operand that cannot be laid
- * out freely; parallel before reduction (a reduction over lanes is an adder tree), wide before
- * narrow.  Only its last part, `lanes` points, runs at once. Order without reduction: the
- * result's row-major order, so that producers and consumers agree whenever their layouts do.
- * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest
- * of the lane loop - reductions - loops that re-use the largest operand - interleave - lanes.
- * Padded row_unroll of a contraction unit come in its order.  Interleave: at least 8 independent
+ * Lane loop: contiguous in the result and in every operand that cannot be laid out freely; a
+ * parallel loop before a reduction (whose lanes are an adder tree), many lanes before few. Only its
+ * innermost part of `lanes` points is unrolled.
+ * Order without a reduction: the result's row-major order, so that producers and consumers agree
+ * if their layouts do.
+ * Order with a reduction: loops of the largest operand (so that each of its words is read once),
+ * rest of the lane loop, reductions, loops that reuse the largest operand, interleave, lanes.
+ * Padded rows from the matmul engine keep its order. Interleave: at least 8 independent
  * accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
 #include "ir/workload.h"
 #include "base/number.h"
@@ -17,13 +18,16 @@
 #include "schedule/kernel_schedule.h"
 
 #define INTERLEAVE 8
-/* of a sum: a loop outside of them may run inside, since all that waits for it is little */
+/* most terms of a sum for which a loop outside the sums may move inside, since little waits for
+ * it */
 #define FEW_TERMS 4
-/* trips without a small divisor would hold many times the sums that are needed: they are padded
- * where that is little */
+/* trip counts without a small divisor would need many times the accumulators: they are padded, if
+ * they are so many times larger */
 #define PAD_FROM 16
-#define TREE_WHOLE 128 /* a reduction this short is one word: no accumulation after the tree */
-#define TREE_FROM 16   /* … unless the kernel is kept narrower than this */
+/* a reduction of at most so many elements is one word, without accumulation after the adder
+ * tree, */
+#define TREE_WHOLE 128
+#define TREE_FROM 16   /* unless the kernel is limited to fewer lanes than this */
 #define WORD_LANES 128 /* 4096 bits of f32 */
 
 struct scheduler {
@@ -36,7 +40,7 @@ struct scheduler {
 	struct schedule schedule;
 };
 
-/* Is the loop one that selects row_unroll of a gather, or strides over a gathered table? */
+/* Does the loop select rows of a gather, or stride over a gathered table? */
 static bool gathered(const struct scheduler *p, int loop)
 {
 	for (int j = 0; j < p->op->operands; j++) {
@@ -51,8 +55,8 @@ static bool gathered(const struct scheduler *p, int loop)
 	return false;
 }
 
-/* Does the loop run across an operand on chip whose own order ends in a run-time extent?  Words
- * along it would be another order, and a buffer. */
+/* Does the loop cross an operand on chip whose own order ends in a run-time extent? Words along it
+ * would need a reorder buffer. */
 static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 {
 	const struct access *access = &p->kernel->operand[operand];
@@ -63,7 +67,8 @@ static bool crosses_run_time(const struct scheduler *p, int operand, int loop)
 	return false;
 }
 
-/* 2: contiguous everywhere; 1: some operand on chip is read with a stride; 0: not possible. */
+/* 2: contiguous everywhere; 1: some operand on chip is read with a stride; 0: it cannot be the lane
+ * loop. */
 static int fitness(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
@@ -83,7 +88,7 @@ static int fitness(const struct scheduler *p, int loop)
 		        (schedule_data_dim(p->op->operand[j]->type, stride,
 		                 kernel->loop[loop].extent, &coefficient) < 0 ||
 		                coefficient != 1))
-			return 0; /* a tile is contiguous along its dim */
+			return 0; /* a tile is contiguous along its dimension */
 		if (stride == 0 || stride == 1 || p->operand_location[j] == LOCATION_PACKED)
 			continue;
 		fit = 1;
@@ -91,8 +96,8 @@ static int fitness(const struct scheduler *p, int loop)
 	return fit;
 }
 
-/* May the loop be padded?  The padding of the result is dropped by its stores, and every operand
- * that runs along the loop is padded in memory. */
+/* May the loop be padded? The stores of the result drop its padding, and every operand that varies
+ * along the loop is padded in memory. */
 static bool can_pad(const struct scheduler *p, int loop)
 {
 	if (!p->is_only_stored || p->kernel->loop[loop].reduction)
@@ -105,10 +110,10 @@ static bool can_pad(const struct scheduler *p, int loop)
 	return true;
 }
 
-/* A contraction unit gives row_unroll in words, the last of each padded.  How wide are they that
- * the loop may take?  In a largest or smallest integer a number may count twice, so that what is
- * padded can be the one that the reduction starts with; integers also need no partial results
- * (schedule_partial_sums).  0: none. */
+/* Lanes of a reduction that reads rows of the matmul engine as they come, the last word of each
+ * row padded; 0: this does not apply. In an integer maximum or minimum an element may count
+ * twice, so the padding can be the initial value; integers also need no partial sums
+ * (schedule_partial_sums). */
 static int64_t dropping_lanes(const struct scheduler *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
@@ -131,8 +136,8 @@ static int64_t dropping_lanes(const struct scheduler *p, int loop)
 	return lanes;
 }
 
-/* Blocks of a run-time extent, of which one follows the other: their words come as wide as what
- * is read of a state is. */
+/* Does it walk blocks of a run-time extent? Their words then have the width in which the state is
+ * read. */
 static bool walks_blocks(const struct kernel *kernel)
 {
 	bool found = false;
@@ -158,7 +163,9 @@ static int64_t lanes_of(const struct scheduler *p, int loop, bool *padded)
 	*padded = lanes < 16 && lanes < most && l->extent > 16 * most && can_pad(p, loop);
 	int64_t dropping = dropping_lanes(p, loop);
 	*padded |= lanes < dropping;
-	return lanes < dropping ? dropping : *padded ? most : lanes;
+	if (lanes < dropping)
+		return dropping;
+	return *padded ? most : lanes;
 }
 
 static int choose_lane(struct scheduler *p)
@@ -190,7 +197,8 @@ static void add_part(struct scheduler *p, int source, int64_t trip, int64_t step
 	        (struct schedule_part){ .source = source, .trip = trip, .step = step };
 }
 
-/* Parallel loops, largest stride of the result first; stable.  That of tiles stands before all. */
+/* Parallel loops by decreasing stride of the result; stable. Excludes the loop of token tiles,
+ * which stays outermost. */
 static int result_order(const struct scheduler *p, int *order)
 {
 	int count = 0;
@@ -207,7 +215,7 @@ static int result_order(const struct scheduler *p, int *order)
 	return count;
 }
 
-/* The operand whose elements per lane step cost most: the one that the order should read once. */
+/* The operand with the most elements, preferring memory, which the order should read once. */
 static int largest_operand(const struct scheduler *p)
 {
 	int best = -1;
@@ -263,8 +271,8 @@ static int64_t interleave(int64_t trips, int64_t already)
 	return trips;
 }
 
-/* As a contraction unit gives row_unroll: a tile of them after the other, in each a word of
- * every row before the next word. */
+/* The order of rows from the matmul engine: tile by tile, and in a tile one word of every row
+ * before the next word. */
 static void order_rows(struct scheduler *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
@@ -278,9 +286,8 @@ static void order_rows(struct scheduler *p, int lane)
 		add_part(p, order[i], i ? kernel->loop[order[i]].extent : tile, 1);
 }
 
-/* The innermost loop of those that the sums walk, where these are of few real terms: additions
- * to the same one are apart then, and beside a unit of one token nobody waits for them.  -1:
- * none. */
+/* The innermost parallel loop if the sums have few real terms: moved inside, it separates the
+ * additions to one sum, and in decode of one token nothing waits for them. -1: none. */
 static int loop_inside(const struct scheduler *p, const int *order, int count, int lane)
 {
 	const struct kernel *kernel = p->kernel;
@@ -318,8 +325,8 @@ static void order_reduction(struct scheduler *p, int lane)
 	int64_t inner = 1;
 	if (lane_parallel) {
 		trips = (kernel->loop[lane].extent + p->schedule.lanes - 1) / p->schedule.lanes;
-		/* of `inner`; a multiple of more could pad by whole outer trips, which no port
-		 * can name */
+		/* of `inner`; a larger multiple could pad by whole outer iterations, for which no
+		 * port type exists */
 		int64_t least = (INTERLEAVE + reuse - 1) / reuse;
 		p->schedule.padded = p->schedule.padded ||
 		        (can_pad(p, lane) && trips > PAD_FROM * least &&

@@ -1,17 +1,19 @@
-/* The schedule of a kernel whose maker has listed its loops in the order in which they should
- * run (kernel.h, `ordered`): only widths are chosen. If the last loop is a reduction it is the
- * lane loop, and the loop along which the result is contiguous gives row_unroll: several sums
- * side by side, of words that lie one after the other.  Otherwise the latter gives the lanes;
- * where words hold several points of the innermost reduction of integers one after the other,
- * that one gives row_unroll: terms that are added at once.  So a kernel that has the same loops
- * as the maker of its operand, and lanes for its row_unroll, takes its words just as they come. */
+/* Schedules an ordered kernel: its loops keep the listed order (kernel.h, `ordered`), and only
+ * lanes and row unroll are chosen.
+ *
+ * If the last loop is a reduction it is the lane loop, and the loop along which the result is
+ * contiguous is unrolled by rows: several sums at once, of words that are contiguous. Otherwise the
+ * contiguous loop gives the lanes; where a word holds several terms of an innermost integer
+ * reduction, that one is unrolled: terms that are added at once. So a kernel with the same loops as
+ * the producer of its operand, and lanes in place of its rows, reads the producer's words as they
+ * come. */
 #include "ir/workload.h"
 #include "base/number.h"
 #include "ir/kernel_edit.h"
 #include "options/pass_context.h"
 #include "schedule/kernel_schedule.h"
 
-/* Is the loop contiguous wherever it is used? */
+/* Does the loop have stride 0 or 1 in the result and in all operands? */
 static bool contiguous(const struct op *op, int loop)
 {
 	bool fits = op->kernel->result.stride[loop] <= 1;
@@ -20,7 +22,7 @@ static bool contiguous(const struct op *op, int loop)
 	return fits && !op->kernel->loop[loop].run_time && !kernel_is_guarded(op, loop);
 }
 
-/* Of what has lanes. */
+/* Bits of the widest element that varies along the lanes. */
 static int64_t widest_bits(const struct op *op, int lane)
 {
 	int64_t bits = op->kernel->result.stride[lane] ? type_bits(op->kernel->type) : 1;
@@ -31,8 +33,8 @@ static int64_t widest_bits(const struct op *op, int lane)
 	return bits;
 }
 
-/* Rows: contiguous in the result; whatever also runs along the lanes has its row_unroll behind
- * each other. */
+/* Can the rows be unrolled? They are contiguous in the result, and an operand that also varies
+ * along the lanes has its rows one after the other. */
 static bool rows_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
@@ -50,8 +52,8 @@ static bool rows_fit(const struct op *op, int row, int lane)
 	return true;
 }
 
-/* Terms at once, before whole parallel lanes: whatever runs along both has the terms' lanes
- * behind each other. */
+/* Can terms of a reduction be unrolled outside whole parallel lanes? An operand that varies along
+ * both has the lanes of one term after those of the other. */
 static bool terms_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
@@ -89,10 +91,9 @@ static struct schedule schedule_rows(
 		.row_unroll = 1 };
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t words = lane < 0
-	        ? 1
-	        : (engine_is_single_token(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op, lane);
-	int64_t most = most_lanes < words ? most_lanes : words;
+	int64_t word_bits = engine_is_single_token(op) ? WORD_BITS : WORD_BITS / 2;
+	int64_t word = lane < 0 ? 1 : word_bits / widest_bits(op, lane);
+	int64_t most = most_lanes < word ? most_lanes : word;
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		schedule.lanes = power_of_two_in(kernel->loop[lane].extent, most);
 	if (row_unroll && schedule.lanes > 1 && schedule.lanes == kernel->loop[lane].extent &&
@@ -100,7 +101,8 @@ static struct schedule schedule_rows(
 		schedule.row_unroll =
 		        power_of_two_in(kernel->loop[row].extent, most_lanes / schedule.lanes);
 	for (int l = 0; l < kernel->loops; l++) {
-		int64_t step = l == lane ? schedule.lanes : l == row ? schedule.row_unroll : 1;
+		int64_t step = l == row ? schedule.row_unroll : 1;
+		step = l == lane ? schedule.lanes : step;
 		if (kernel->loop[l].extent > step || step == 1)
 			schedule.part[schedule.parts++] = (struct schedule_part){
 				.source = l, .trip = kernel->loop[l].extent / step, .step = step

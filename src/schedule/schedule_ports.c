@@ -1,11 +1,11 @@
-/* The ports of a kernel under a plan: the order in which a port's elements flow, as loops over
- * linear addresses and as a type. */
+/* Computes the ports of a scheduled kernel: the order in which a port's elements flow, as loops
+ * over linear addresses and as an itensor type. */
 #include "schedule/kernel_schedule.h"
 #include "itensor/element_sequence.h"
 
-/* One iteration dim of a port. */
+/* One iteration dimension of a port. */
 struct port_dim {
-	int64_t trip, step; /* step in the loop's counter */
+	int64_t trip, step; /* step of the loop's index */
 	int source;
 	const struct run_time_trip *run_time;
 };
@@ -14,15 +14,15 @@ struct port {
 	const struct access *access;
 	struct port_dim *dim;
 	int dims;
-	int64_t offset;  /* with the guards' low ends */
+	int64_t offset;  /* includes the lower bounds of guards */
 	int lane_source; /* -1: scalar */
 	int64_t lanes;
-	int row_source; /* -1: no rows side by side, or of one number each */
-	int64_t rows;   /* of `lanes` numbers each */
+	int row_source; /* -1: no row unroll, or of scalars */
+	int64_t rows;   /* rows of `lanes` elements each */
 };
 
-/* Of a run-time loop, the part from `low` on; a guard that ends earlier covers what is always
- * there. */
+/* Trip count of a run-time loop that is guarded from `low` on; NULL: fixed, as in a guard that ends
+ * before the run-time part. */
 static const struct run_time_trip *run_time_from(
         struct arena *arena, const struct loop *loop, int64_t low, int64_t trip)
 {
@@ -32,6 +32,33 @@ static const struct run_time_trip *run_time_from(
 	part->plus -= low * part->tile;
 	part->most -= low;
 	return part;
+}
+
+/* The dimension of a part of the schedule within its guard, whose lower bound moves the port. */
+static struct port_dim guarded_dim(struct arena *arena, const struct kernel *kernel,
+        const struct schedule_part *part, struct port *port)
+{
+	int64_t low = 0;
+	int64_t trip = part->trip;
+	for (int g = 0; g < port->access->guards; g++)
+		if (port->access->guard[g].loop == part->source) {
+			low = port->access->guard[g].low;
+			trip = port->access->guard[g].high - low;
+		}
+	port->offset += low * port->access->stride[part->source];
+	return (struct port_dim){ trip, part->step, part->source,
+		run_time_from(arena, &kernel->loop[part->source], low, trip) };
+}
+
+/* The loops over padded rows become a loop over tiles and one within a tile. */
+static void add_row_dims(struct arena *arena, struct port *port, const struct schedule_part *part,
+        const struct row_predicate *row_predicate)
+{
+	const struct run_time_trip *count[2];
+	int counts = schedule_token_counts(arena, row_predicate, count);
+	for (int c = 0; c < counts; c++)
+		port->dim[port->dims++] = (struct port_dim){ count[c]->most,
+			part->step * count[c]->tile / row_predicate->step, part->source, count[c] };
 }
 
 static struct port port_of(struct arena *arena, const struct kernel *kernel,
@@ -50,8 +77,6 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel,
 	for (int i = 0; i < schedule->parts; i++) {
 		const struct schedule_part *part = &schedule->part[i];
 		int64_t stride = port.access->stride[part->source];
-		int64_t trip = part->trip;
-		int64_t low = 0;
 		if (schedule_is_lane(schedule, i)) {
 			port.lane_source = stride ? part->source : -1;
 			port.lanes = stride ? part->trip : 1;
@@ -63,26 +88,13 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel,
 		}
 		if (parallel_only && kernel->loop[part->source].reduction)
 			continue;
-		for (int g = 0; g < port.access->guards; g++)
-			if (port.access->guard[g].loop == part->source) {
-				low = port.access->guard[g].low;
-				trip = port.access->guard[g].high - low;
-			}
-		port.offset += low * stride;
-		const struct run_time_trip *run_time =
-		        run_time_from(arena, &kernel->loop[part->source], low, trip);
 		int64_t weight = row_predicate ? row_predicate->weight[i] : 0;
-		const struct run_time_trip *count[2];
-		/* all loops of the rows as those of tiles, and of turns in a tile */
-		for (int c = 0;
-		        weight == 1 && c < schedule_token_counts(arena, row_predicate, count); c++)
-			port.dim[port.dims++] = (struct port_dim){ count[c]->most,
-				part->step * count[c]->tile / row_predicate->step, part->source,
-				count[c] };
+		struct port_dim dim = guarded_dim(arena, kernel, part, &port);
+		if (weight == 1)
+			add_row_dims(arena, &port, part, row_predicate);
 		if (!weight)
-			port.dim[port.dims++] =
-			        (struct port_dim){ trip, part->step, part->source, run_time };
-		if (stride && trip > 1)
+			port.dim[port.dims++] = dim;
+		if (stride && dim.trip > 1)
 			used = port.dims;
 	}
 	if (row && port.lane_source < 0) {
@@ -112,8 +124,8 @@ int schedule_data_dim(
 	return -1;
 }
 
-/* The row of the map that a dim of the port moves, and how: coefficient * step addresses of that
- * data dim a trip.  false: it does not stay inside one. */
+/* Fills the map's column of dimension i of the port: which data dimension it moves along, and by
+ * how much per iteration. false: it does not stay within one. */
 static bool fill_dim(const struct type *tensor, struct port *port, int i, int64_t *rows)
 {
 	struct port_dim *dim = &port->dim[i];
@@ -122,7 +134,7 @@ static bool fill_dim(const struct type *tensor, struct port *port, int i, int64_
 	int d = schedule_data_dim(tensor, stride * dim->step, dim->trip, &moved);
 	if (d < 0)
 		return false;
-	/* the loop's own stride stays in the data dim as well */
+	/* the loop's own stride is a multiple of the data dimension's pitch as well */
 	bool whole = moved % dim->step == 0;
 	rows[d * (port->dims + 1) + i] = whole ? moved / dim->step : moved;
 	dim->step = whole ? dim->step : 1;
@@ -147,8 +159,8 @@ static bool stays_inside(const struct type *tensor, const struct port *port, con
 	return true;
 }
 
-/* The data dim of the rows, where it is not that of the lanes; else they lie one after the other
- * in the lanes' dim. */
+/* The data dimension of the rows if it differs from that of the lanes; -1: they are contiguous
+ * along the lanes, which then include them. */
 static int find_row_dim(const struct type *tensor, struct port *port, int lane_dim)
 {
 	int64_t coefficient = 0;
@@ -161,7 +173,8 @@ static int find_row_dim(const struct type *tensor, struct port *port, int lane_d
 	return -1;
 }
 
-/* loose: words may reach over the tensor's edge, or be rows side by side. */
+/* Fills the affine map of a port; false: it needs linear addresses. loose: words may exceed the
+ * tensor's edge, or hold several rows. */
 static bool fill_rows(const struct kernel *kernel, const struct type *tensor, struct port *port,
         bool loose, int64_t *rows, int *lane_dim)
 {
@@ -199,7 +212,7 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	int row_dim = -1;
 	int64_t *rows = affine_rows(arena, port.dims, results ? results : 1);
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
-	/* linear addresses */
+	/* a one-dimensional map of linear addresses */
 	if (!results ||
 	        !fill_rows(kernel, tensor, &port, schedule->padded || schedule->row_unroll > 1,
 	                rows, &lane_dim)) {
@@ -228,7 +241,8 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	}
 	int64_t *shape = ARENA_ARRAY(arena, int64_t, results + 1);
 	for (int r = 0; r < results; r++)
-		shape[r] = r == lane_dim ? port.lanes : r == row_dim ? port.rows : 1;
+		shape[r] = r == row_dim ? port.rows : 1;
+	shape[lane_dim] = port.lanes;
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile =
 	        port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);

@@ -1,7 +1,7 @@
-/* Rows of zeros that need not come.  An operand whose maker fills its rows up (stream.fill) has,
- * of a launch of few rows, zeros in most turns of the loops that walk them; a plan that walks
- * the rows in order can leave these turns out.  A turn of several rows is left out where none of
- * them came; ir/launch_tokens.h says which come: tiles of min(n, tile) rows. */
+/* Finds the iterations in which padded rows can be skipped. An operand that its producer pads to a
+ * fixed number of rows (stream.pad_tokens) consists mostly of zeros in a launch of few tokens. A
+ * schedule that walks the rows in order can leave out the iterations without any token;
+ * ir/launch_tokens.h says which rows exist: tiles of min(n, tile) rows. */
 #include "ir/launch_tokens.h"
 #include "ir/kernel_edit.h"
 #include "schedule/kernel_schedule.h"
@@ -30,8 +30,8 @@ int schedule_token_counts(struct arena *arena, const struct row_predicate *row_p
 	return counts;
 }
 
-/* Rows that a turn of the part moves on, as many as parts of `inside` rows further in walk; 0:
- * it walks none.  -1: it walks them in another way. */
+/* Rows by which an iteration of the part advances, if the parts inside it cover `inside` rows; 0:
+ * it does not move along the rows; -1: it moves along them in another way. */
 static int64_t tokens_moved(const struct op *op, const struct schedule *schedule, int part,
         int operand, int axis, int64_t inside)
 {

@@ -22,7 +22,7 @@ static void add_numbers(struct blake2 *hash, int count, const int *number)
 	blake2_add(hash, number, sizeof *number * (size_t)count);
 }
 
-/* --- widths */
+/* --- parallelism */
 
 static void add_job(struct blake2 *hash, const struct parallelism_job *job)
 {
@@ -35,7 +35,7 @@ static void add_job(struct blake2 *hash, const struct parallelism_job *job)
 	add_reals(hash, sizeof numbers / sizeof *numbers, numbers);
 }
 
-/* Extents that the search looks at. */
+/* Extents that the search prices. */
 static int extents_of(const struct parallelism_space *space)
 {
 	return space->improves_long_extent ? PARALLELISM_PRICED : space->extents;
@@ -116,7 +116,7 @@ struct search_key parallelism_search_key(
 	return search_key;
 }
 
-/* --- orders */
+/* --- loop orders */
 
 static void add_order(struct blake2 *hash, const struct order *order)
 {
@@ -178,7 +178,7 @@ struct search_key loop_order_search_key(const struct loop_order_graph *graph, in
 	return search_key;
 }
 
-/* --- answers */
+/* --- the cache */
 
 bool search_cache_lookup(
         const struct map *search_cache, const struct search_key *search_key, int count, int *choice)

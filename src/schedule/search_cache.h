@@ -1,12 +1,12 @@
-/* What searches have answered, by the problem that they were given: designs that are tried one
- * after the other pose many of the same. */
-#ifndef STC_ANSWERS_H
-#define STC_ANSWERS_H
+/* Caches the answers of the parallelism and loop order searches by a hash of their problem, because
+ * fit trials build many designs that share them. */
+#ifndef STC_SEARCH_CACHE_H
+#define STC_SEARCH_CACHE_H
 #include "base/map.h"
 #include "schedule/loop_orders.h"
 #include "schedule/parallelism.h"
 
-/* All that the answer depends on, as a hash. */
+/* Hash of everything that the answer depends on. */
 struct search_key {
 	char hex[65];
 };
@@ -14,7 +14,8 @@ struct search_key {
 struct search_key parallelism_search_key(
         const struct parallelism_space *space, int64_t points, const int *choice);
 struct search_key loop_order_search_key(const struct loop_order_graph *graph, int64_t points);
-/* answers: hash → choice[count]; NULL: none are kept. */
+/* The cache maps a hash to choice[count]; NULL: there is no cache. lookup: false if the answer is
+ * not cached. */
 bool search_cache_lookup(const struct map *search_cache, const struct search_key *search_key,
         int count, int *choice);
 void search_cache_store(struct map *search_cache, const struct search_key *search_key, int count,

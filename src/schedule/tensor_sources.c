@@ -1,13 +1,13 @@
-/* Where the elements of a tensor value come from while streams are made, and what follows from
- * that for the schedules of kernels. */
+/* Computes where operands of kernels come from, and the orders in which memory and the matmul
+ * engine deliver tensors. */
 #include "ports/memory_image.h"
 #include "schedule/tensor_sources.h"
 #include "ir/launch_tokens.h"
 #include "ir/workload.h"
 
-/* elements of a tensor that is kept on chip rather than read again */
+/* most elements of a tensor that is cached on chip rather than read repeatedly */
 #define ON_CHIP_MAX_ELEMENTS 16384
-/* elements that would be read again, from which on it is: a row for each of some tokens */
+/* least elements that caching it saves: below that it is read repeatedly */
 #define REREAD_MIN_ELEMENTS 16384
 
 struct tensor_source *tensor_source_of(const struct value *value)
@@ -27,7 +27,7 @@ const struct value *loop_yield_of(const struct value *value)
 const struct type *stream_tensor(const struct value *stream)
 {
 	const struct value *value = stream;
-	/* carried by a rolled layer: what goes in has the same tensor */
+	/* carried by a rolled layer: its initial value has the same tensor */
 	while (!value->def) {
 		const struct op *loop = value->block->parent;
 		value = loop->operand[2 + value->index];
@@ -42,11 +42,11 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 	return natural_order_to(module, tensor, NULL, PORT_BITS);
 }
 
-/* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip`
- * says; in words of at most `word`. */
+/* stream.dims of dimension d: `most` tiles of `tile` points beginning with `first`, or a run-time
+ * number of them (trip); words have at most `word` points. */
 struct points {
 	int64_t first, tile, most, word;
-	const struct run_time_trip *trip, *each; /* each: of what lies in a tile */
+	const struct run_time_trip *trip, *each; /* each: run-time number of points in a tile */
 };
 
 static struct points points_of(struct arena *arena, const struct attr *dims, int d, int64_t extent)
@@ -57,7 +57,10 @@ static struct points points_of(struct arena *arena, const struct attr *dims, int
 	struct run_time_trip trip = { .tile = 1, .most = extent };
 	if (!dim || (dim->kind == ATTR_STRING && !*dim->text))
 		return points;
-	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
+	if (dim->kind == ATTR_STRING)
+		trip.symbol = dim->text;
+	else if (symbol)
+		trip.symbol = symbol->text;
 	if (dim->kind == ATTR_DICTIONARY) {
 		points = (struct points){ attr_item(dim, KEY_FIRST)->integer,
 			attr_item(dim, KEY_TILE)->integer, attr_item(dim, KEY_MOST)->integer,
@@ -77,7 +80,6 @@ static struct points points_of(struct arena *arena, const struct attr *dims, int
 	return points;
 }
 
-/* The first `count` of `wide` columns, and the constants. */
 int64_t *narrowed_rows(struct arena *arena, int results, const int64_t *rows, int wide, int count)
 {
 	int64_t *narrow = affine_rows(arena, count, results);
@@ -89,11 +91,13 @@ int64_t *narrowed_rows(struct arena *arena, int results, const int64_t *rows, in
 	return narrow;
 }
 
-/* Points of the dim outside the last one that are in a word as well, of which it has all. */
+/* Rows of the second-last dimension that fit a word in addition, where the word holds complete
+ * rows. */
 static int64_t word_rows(const struct points *points, int64_t extent, int64_t most)
 {
 	int64_t rows = 1;
-	int64_t last = points->tile > 1 ? points->tile : points->trip ? 1 : points->most;
+	int64_t last = points->trip ? 1 : points->most;
+	last = points->tile > 1 ? points->tile : last;
 	most = most < points->word ? most : points->word;
 	while (2 * rows <= most && last % (2 * rows) == 0 && points->first % (2 * rows) == 0 &&
 	        extent % (2 * rows) == 0)
@@ -130,7 +134,8 @@ const struct type *natural_order_to(
 	const struct run_time_trip **run_time =
 	        ARENA_ARRAY(module->arena, const struct run_time_trip *, wide + 1);
 	for (int d = 0; d < rank; d++) {
-		int64_t word = shape[d] = d == rank - 1 ? lanes : d == rank - 2 ? more : 1;
+		int64_t word = d == rank - 2 ? more : 1;
+		word = shape[d] = d == rank - 1 ? lanes : word;
 		points = points_of(module->arena, dims, d, tensor->shape[d]);
 		rows[d * (wide + 1) + wide] = points.first;
 		if (points.tile > 1) {
@@ -159,9 +164,9 @@ enum operand_location *operand_locations(struct arena *arena, const struct op *k
 	        ARENA_ARRAY(arena, enum operand_location, kernel->operands + 1);
 	for (int j = 0; j < kernel->operands; j++) {
 		const struct tensor_source *tensor_source = tensor_source_of(kernel->operand[j]);
-		operand_location[j] = tensor_source->kind != SOURCE_MEMORY ? LOCATION_ON_CHIP
-		        : tensor_source->ordered                           ? LOCATION_ROW_MAJOR
-		                                                           : LOCATION_PACKED;
+		operand_location[j] = tensor_source->ordered ? LOCATION_ROW_MAJOR : LOCATION_PACKED;
+		if (tensor_source->kind != SOURCE_MEMORY)
+			operand_location[j] = LOCATION_ON_CHIP;
 	}
 	return operand_location;
 }
@@ -177,7 +182,6 @@ bool is_cached_on_chip(double elements, double once)
 	return once <= ON_CHIP_MAX_ELEMENTS && elements - once >= REREAD_MIN_ELEMENTS;
 }
 
-/* Words of results that the slices can give in turns. */
 int64_t contract_result_lanes(
         const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
@@ -215,15 +219,15 @@ struct order order_of_group_operand(const struct streams *s, const struct op *op
 	return contract.tokens > 1 ? order_of_loops(4, loop) : order_of_tensor(tensor);
 }
 
-/* In layers, of all contractions. */
 int64_t weights_bits(const struct block *block, bool layer)
 {
 	int64_t bits = 0;
 	for (const struct op *op = block->first; op; op = op->next)
-		bits += op->code == OP_FOR                 ? weights_bits(op->region[0], true)
-		        : layer && op->code == OP_CONTRACT ? type_elements(op->operand[2]->type) *
-		                type_bits(type_scalar(op->operand[2]->type))
-		                                           : 0;
+		if (op->code == OP_FOR)
+			bits += weights_bits(op->region[0], true);
+		else if (layer && op->code == OP_CONTRACT)
+			bits += type_elements(op->operand[2]->type) *
+			        type_bits(type_scalar(op->operand[2]->type));
 	return bits;
 }
 

@@ -1,6 +1,10 @@
-/* In which order a kernel gives what it holds until its last term: the one that serves its
- * readers best.  The sums lie in an array anyway, so any order is free; what a layer hands to
- * the next one is such a result as well, and then flows in that order through the ring. */
+/* Chooses the order in which a kernel drains the sums that it holds until its last term.
+ *
+ * The sums are in an array, so any order is free: the one that leaves the fewest readers with a
+ * reorder buffer is best. A value that a layer hands to the next one is such a result too, and then
+ * flows in that order through the layer feedback.
+ * Before: kernel -> stream in loop order -> reorder buffer -> reader
+ * After:  kernel, drained in the reader's order -> reader */
 #include "converter/drain_order.h"
 #include "schedule/port_order.h"
 #include "streams/choose_drain_order.h"
@@ -25,7 +29,7 @@ static bool same_order(
 	return left == right || sequence_same(sequence_of(c, left), sequence_of(c, right));
 }
 
-/* A store takes what it gets. */
+/* A store accepts any order. */
 static bool takes_any(const struct drain_chooser *c, size_t i)
 {
 	return attr_get(c->demand.data[i], KEY_ANY_ORDER);
@@ -36,16 +40,16 @@ static const struct type *wanted(const struct drain_chooser *c, size_t i)
 	return c->demand.data[i]->result[0]->type;
 }
 
-/* How badly a stream of this type serves the readers: by the orders that they do not get, and
- * then by the readers.  All words come at once, at the end, so each such order holds nearly all
- * of them, even where its converter takes them by blocks: in front of it they wait. */
+/* How badly a stream of this type suits the readers: first by the orders that need a converter,
+ * then by the readers. All words come in a burst at the end, so even a converter that works block
+ * by block holds nearly all of them: they wait in front of it. */
 static size_t count_unsatisfied(const struct drain_chooser *c, const struct type *from)
 {
 	size_t orders = 0;
 	size_t readers = 0;
 	for (size_t i = 0; i < c->demand.count; i++) {
-		bool satisfied = takes_any(c, i) || same_order(c, from, wanted(c, i)),
-		     known = satisfied;
+		bool satisfied = takes_any(c, i) || same_order(c, from, wanted(c, i));
+		bool known = satisfied;
 		for (size_t e = 0; e < i; e++)
 			known = known || same_order(c, wanted(c, e), wanted(c, i));
 		orders += !known;
@@ -54,7 +58,7 @@ static size_t count_unsatisfied(const struct drain_chooser *c, const struct type
 	return orders * (c->demand.count + 1) + readers;
 }
 
-/* As loops over the tensor's linear addresses, in words of so many neighbours. */
+/* The order as loops over the tensor's linear addresses, in words of `lanes` adjacent elements. */
 static const struct type *linear_type(
         struct module *module, const struct order *order, int64_t lanes, const struct type *scalar)
 {
@@ -77,7 +81,7 @@ static const struct type *linear_type(
 	        trip, NULL, step, 1, rows);
 }
 
-/* Where a store is among the readers, each element has to come once. */
+/* Is each element sent once? A store among the readers needs that. */
 static bool comes_once(const struct drain_chooser *c, const struct type *type)
 {
 	bool once = itensor_tiles(type->itensor) * stream_lanes(type) == type_elements(c->tensor);
@@ -87,7 +91,8 @@ static bool comes_once(const struct drain_chooser *c, const struct type *type)
 	return once || !stored;
 }
 
-/* What the reader wants, in words as wide as the writer's; NULL: that is no order of its words. */
+/* The order that reader i wants, in words as wide as the producer's; NULL: the kernel cannot drain
+ * it. */
 static const struct type *order_for(const struct drain_chooser *c, size_t i)
 {
 	if (takes_any(c, i))
@@ -103,7 +108,7 @@ static const struct type *order_for(const struct drain_chooser *c, size_t i)
 		return NULL;
 	if (stream_lanes(type) != words.lanes)
 		type = type_regroup(c->module, type, words.lanes);
-	if (!type && words.lane_stride <= 1) /* words that cross a dim of the reader's */
+	if (!type && words.lane_stride <= 1) /* words that cross a dimension of the reader's type */
 		type = linear_type(c->module, &order, words.lanes, type_scalar(c->tensor));
 	return type && type != own && comes_once(c, type) &&
 	                can_drain_in_order(c->module->arena, c->writer, c->tensor, type)
@@ -111,8 +116,8 @@ static const struct type *order_for(const struct drain_chooser *c, size_t i)
 	        : NULL;
 }
 
-/* A reader of some of the words drops the others on the way, which costs nothing: then all come
- * in the writer's order. */
+/* Do all readers want all elements? If one reads a part in the producer's order, it drops the rest,
+ * which costs nothing: then the order stays. */
 static bool all_take_all(const struct drain_chooser *c)
 {
 	int64_t own = itensor_tiles(c->writer->result[0]->type->itensor) *
@@ -124,7 +129,7 @@ static bool all_take_all(const struct drain_chooser *c)
 	return all;
 }
 
-/* NULL: the writer's own. */
+/* NULL: the producer's own order. */
 static const struct type *best_order(const struct drain_chooser *c)
 {
 	if (!kernel_holds_result(c->writer) || !all_take_all(c))
@@ -174,7 +179,7 @@ struct value *choose_drain_order(
 	return type ? drain_as(&c, from, type) : from;
 }
 
-/* The kernel that makes what the loop yields as `carried` and hands it to nobody else, or NULL. */
+/* The kernel that produces a carried value and streams it to no other reader, or NULL. */
 static struct op *maker_of(const struct op *loop, int carried)
 {
 	const struct op *demand = loop->region[0]->last->operand[carried]->def;

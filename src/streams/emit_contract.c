@@ -1,11 +1,11 @@
-/* A phase of a contraction unit at stream level.  The unit takes a tile of tokens group after
- * group, all tokens' of each, and gives its sums word after word of their rows, in the same way:
- * so what stands between two phases of few tokens takes numbers as they come. */
+/* Emits a contraction, a job of the matmul engine, at stream level. The engine reads a tile of
+ * tokens group by group, each group for all tokens, and produces its results word by word for all
+ * tokens, in the same order: so kernels between two jobs of few tokens need no reorder buffers. */
 #include "ir/contract.h"
 #include "streams/stream_builder.h"
 
-/* Tiles of tokens, the words of a row, the tokens of a tile; a row's last word may reach over
- * the edge. */
+/* Order of results: token tiles, words of a row, tokens of a tile. The last word of a row may
+ * exceed the tensor's edge. */
 static const struct type *tiled_order(const struct streams *s, const struct contract *contract,
         const struct type *tensor, int64_t lanes)
 {
@@ -35,7 +35,7 @@ static const struct type *in_words_of(
 	return type;
 }
 
-/* Row-major words; the last may reach over the edge. */
+/* Row-major words, of which the last one may exceed the tensor's edge. */
 static const struct type *padded_order(
         struct module *module, const struct type *tensor, int64_t lanes)
 {
@@ -52,7 +52,7 @@ static const struct type *padded_order(
 	        &step, rank, rows);
 }
 
-/* Its only reader is a reduction that takes padded words (schedule_kernel.c). */
+/* Is its only reader a reduction that accepts padded words (schedule_kernel.c)? */
 static bool is_taken_padded(const struct streams *s, const struct op *old, int64_t lanes)
 {
 	int readers = 0;
@@ -70,7 +70,7 @@ static bool is_taken_padded(const struct streams *s, const struct op *old, int64
 	return readers == 1 && padded == 1;
 }
 
-/* All of one row where padding at its end is dropped by all readers. */
+/* Type of the result; padding at the end of a single row is allowed if all readers drop it. */
 static const struct type *result_type(
         struct streams *s, const struct contract *contract, const struct op *old)
 {
@@ -97,8 +97,8 @@ static void add_tensors(
 		operand[(*count)++] = tensor_source->argument[i];
 }
 
-/* Tiles of tokens, groups, the tokens of a tile: a slice works on a group of all of them while
- * the next one comes. */
+/* Order of an operand with several tokens: token tiles, groups, tokens of a tile, because a PE
+ * works on one group of all tokens while the next group arrives. */
 static const struct type *grouped_order(struct module *module, const struct contract *contract,
         const struct type *tensor, int64_t lanes)
 {
@@ -118,13 +118,19 @@ static const struct type *grouped_order(struct module *module, const struct cont
 	const struct run_time_trip **run_time =
 	        ARENA_ARRAY(module->arena, const struct run_time_trip *, wide);
 	int columns = inner - axis + 2;
-	/* the tiles stand first, the tokens of one last */
+	/* tiles are the outermost loop, tokens of a tile the innermost one */
 	for (int d = axis; d <= inner; d++) {
-		bool tiles = d == axis, tokens = d == inner;
-		run_time[dims] = tiles ? launch.tiles : tokens ? launch.each : NULL;
-		trip[dims] = tiles ? contract->tokens / launch.tile
-		        : tokens   ? launch.tile
-		                   : tensor->shape[d];
+		bool tiles = d == axis;
+		bool tokens = d == inner;
+		trip[dims] = tensor->shape[d];
+		if (tokens) {
+			run_time[dims] = launch.each;
+			trip[dims] = launch.tile;
+		}
+		if (tiles) {
+			run_time[dims] = launch.tiles;
+			trip[dims] = contract->tokens / launch.tile;
+		}
 		step[dims] = tiles ? launch.tile : 1;
 		rows[(tokens ? axis : d) * columns + dims++] = 1;
 	}
@@ -136,7 +142,8 @@ static const struct type *grouped_order(struct module *module, const struct cont
 	        dims, trip, run_time, step, rank, rows);
 }
 
-/* A token's numbers after another's, or by groups where tokens share the weights. */
+/* Order of an operand: row-major for one token, else by groups, because tokens share the
+ * weights. */
 static const struct type *operand_order(struct module *module, const struct contract *contract,
         const struct type *tensor, int64_t lanes)
 {

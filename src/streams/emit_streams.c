@@ -1,4 +1,5 @@
-/* Kernels, gathers and loads of make_streams. */
+/* Emits kernels, gathers and loads at stream level, and a demand for each operand: a placeholder
+ * converter to the type that the operand needs, which resolve_streams.c replaces. */
 #include "ir/launch_tokens.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
@@ -12,7 +13,7 @@ static struct value *emit_load(struct streams *s, const struct tensor_source *te
         const struct type *type, int ports)
 {
 	struct module *module = s->module;
-	/* the same words were asked for before */
+	/* a load of the same words exists already */
 	for (struct op *op = s->block->first; op; op = op->next)
 		if (op->code == OP_LOAD && op->result[0]->type == type &&
 		        op->operand[op->operands - 1] ==
@@ -35,7 +36,7 @@ static struct value *emit_load(struct streams *s, const struct tensor_source *te
 	return load->result[0];
 }
 
-/* A wish: a converter that resolve_streams turns into what is really needed. */
+/* A demand for `stream` in another type. */
 static struct value *demand(
         struct streams *s, struct value *stream, const struct type *tensor, const struct type *type)
 {
@@ -45,7 +46,7 @@ static struct value *demand(
 	return value;
 }
 
-/* The stream of a layer's own choice; all of them flow every layer. */
+/* Selects each layer's own stream by the layer counter; all of the streams flow in every layer. */
 static struct value *emit_layer_mux(
         struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
 {
@@ -61,7 +62,7 @@ static struct value *emit_layer_mux(
 	return value;
 }
 
-/* Elements that the words of the stream have: all; of loops that do not stand still. */
+/* Elements that a stream sends, with or without the repetitions of its replay loops. */
 static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool with_replay)
 {
 	for (int i = 0; i < order->dims; i++)
@@ -69,9 +70,9 @@ static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool wi
 	return lanes;
 }
 
-/* Without the loops that send words again: where those are a few for every row of a launch, they
- * would be short bursts, and where a vector comes again and again, its loader would be what
- * everything waits for.  A converter that holds them serves. */
+/* The type without replay loops that a load should not repeat: in a launch of several tokens they
+ * would be short bursts, and for a vector that is repeated the loader would be the bottleneck. A
+ * converter replays the words from its buffer. */
 static const struct type *type_sent_once(struct module *module, const struct type *type)
 {
 	const struct itensor *order = type->itensor;
@@ -118,12 +119,11 @@ struct value *demand_stream(struct streams *s, const struct tensor_source *tenso
 		return demand(s,
 		        emit_load(s, tensor_source, state_order(s, tensor_source, type), 1),
 		        tensor_source->tensor, type);
-	int64_t most = 512 / type_bits(type_scalar(type));
+	int64_t most = PORT_BITS / type_bits(type_scalar(type));
 	int64_t lanes = stream_lanes(type);
 	const struct type *once = type_sent_once(s->module, type);
-	const struct type *narrow = lanes > most * (ports ? ports : 1)
-	        ? type_regroup(s->module, once, most * (ports ? ports : 1))
-	        : once;
+	most *= ports ? ports : 1;
+	const struct type *narrow = lanes > most ? type_regroup(s->module, once, most) : once;
 	if (!tensor_source->is_launch_input || !narrow->itensor->run_time)
 		return demand(
 		        s, emit_load(s, tensor_source, narrow, ports), tensor_source->tensor, type);
@@ -145,6 +145,15 @@ void append_producer(struct streams *s, const struct op *old, struct op *op)
 	tensor_source->stream = op->result[0];
 }
 
+/* Memory ports of a bulk operand: as many as its words fill. */
+static int bulk_ports(const struct parallelism *parallelism, const struct type *type)
+{
+	int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / PORT_BITS;
+	if (own < 1)
+		return 1;
+	return own < parallelism->ports ? (int)own : parallelism->ports;
+}
+
 bool emit_kernel(struct streams *s, const struct op *old)
 {
 	const struct parallelism *parallelism = &s->parallelism[old->result[0]->id];
@@ -161,11 +170,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		        module, kernel, schedule, j, old->operand[j]->type, row_predicate[j]);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type",
 		        kernel->name, j);
-		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
-		int ports = j != parallelism->bulk ? 0
-		        : own < 1                  ? 1
-		        : own < parallelism->ports ? (int)own
-		                                   : parallelism->ports;
+		int ports = j == parallelism->bulk ? bulk_ports(parallelism, type) : 0;
 		operand[j] = row_predicate[j]
 		        ? demand_padded(s, old->operand[j]->def, row_predicate[j],
 		                  kernel->operand[j].causal_pitch, type)
@@ -190,7 +195,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	return true;
 }
 
-/* What stream.dims would say of rows that a run-time count bounds; NULL: none are. */
+/* stream.dims of gathered rows whose number is a run-time count; NULL: it is fixed. */
 static const struct attr *gathered_dims(
         struct module *module, const struct kernel *kernel, const struct type *tensor)
 {
@@ -221,7 +226,7 @@ bool emit_gather(struct streams *s, const struct op *old)
 	const struct type *tensor = old->result[0]->type;
 	const struct type *order =
 	        natural_order_to(module, tensor, gathered_dims(module, kernel, tensor), PORT_BITS);
-	/* rows of one element */
+	/* rows of a single element */
 	bool scalar = !kernel->loops || kernel->operand[1].stride[kernel->loops - 1] != 1;
 	int64_t pitch = kernel->operand[1].index_stride;
 	int64_t offset = kernel->operand[1].offset;

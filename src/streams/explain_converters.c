@@ -1,3 +1,4 @@
+/* Names each converter's writer and readers, and finds what would make it unnecessary. */
 #include "ir/converter.h"
 #include "streams/explain_converters.h"
 #include "itensor/itensor.h"
@@ -27,7 +28,7 @@ static const char *op_name(const struct op *op)
 	                             : op_info[op->code].name + sizeof "stream." - 1;
 }
 
-/* A load by the name of what it reads. */
+/* A load is named after the input that it reads. */
 static const char *load_name(const struct module *module, const struct op *load)
 {
 	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
@@ -44,9 +45,9 @@ static const char *writer_name(const struct module *module, const struct value *
 		stream = stream->def->operand[0];
 	if (!stream->def)
 		return "the previous layer";
-	return stream->def->code == OP_LOAD   ? load_name(module, stream->def)
-	        : stream->def->code == OP_FOR ? "the last layer"
-	                                      : op_name(stream->def);
+	if (stream->def->code == OP_LOAD)
+		return load_name(module, stream->def);
+	return stream->def->code == OP_FOR ? "the last layer" : op_name(stream->def);
 }
 
 static void find_readers(struct op *op, void *context)
@@ -95,7 +96,7 @@ static bool is_replay_loop(const struct walk *walk, int loop)
 	return true;
 }
 
-/* The first loops that differ say what would have to change. */
+/* What would avoid the converter: the first loops that differ between both orders say it. */
 static const char *remedy(struct arena *arena, const struct op *convert, const char *writer)
 {
 	struct walk from = element_walk(arena, convert->operand[0]->type);

@@ -1,15 +1,16 @@
+/* Rewrites the loops of an elementwise kernel for another order of its results. */
 #include "streams/kernel_reordered.h"
 #include "streams/stream_builder.h"
 
-/* The loops of a type as digits of a kernel's loops. */
+/* The loops of a type, as splits (digits) of a kernel's loops. */
 struct loop_digits {
 	const struct kernel *from;
 	int count, most;
 	int64_t *trip, *step;
-	int *source; /* -1: all comes again */
+	int *source; /* -1: a replay loop, in which all operands repeat */
 };
 
-static bool push(struct loop_digits *d, int64_t trip, int source, int64_t step)
+static bool push_digit(struct loop_digits *d, int64_t trip, int source, int64_t step)
 {
 	if (d->count == d->most)
 		return false;
@@ -19,22 +20,23 @@ static bool push(struct loop_digits *d, int64_t trip, int source, int64_t step)
 	return true;
 }
 
-/* A loop that runs over several of the kernel's falls apart; false: it is no digit of them. */
+/* Adds the digits of a loop, several if it runs over several of the kernel's loops; false: it is
+ * not made of their digits. */
 static bool add_digits(struct loop_digits *d, int64_t trip, int64_t stride)
 {
 	const int64_t *own = d->from->result.stride;
 	int l = d->from->loops - 1;
 	if (trip == 1 || !stride)
-		return trip == 1 || push(d, trip, -1, 0);
+		return trip == 1 || push_digit(d, trip, -1, 0);
 	while (l >= 0 && (!own[l] || stride % own[l] || stride >= own[l] * d->from->loop[l].extent))
 		l--;
 	if (l < 0)
 		return false;
 	int64_t inside = own[l] * d->from->loop[l].extent / stride;
 	if (trip <= inside)
-		return push(d, trip, l, stride / own[l]);
+		return push_digit(d, trip, l, stride / own[l]);
 	return trip % inside == 0 && add_digits(d, trip / inside, stride * inside) &&
-	        push(d, inside, l, stride / own[l]);
+	        push_digit(d, inside, l, stride / own[l]);
 }
 
 static struct access reordered_access(

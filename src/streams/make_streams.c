@@ -39,7 +39,7 @@ static struct tensor_source *memory_source(
 	return tensor_source;
 }
 
-/* One entry of stream.inputs or stream.outputs. */
+/* An entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function,
         int index, bool result, const struct type *type)
 {
@@ -87,7 +87,7 @@ static const struct attr *signature_entry(struct module *module, const struct op
 	return attr_dictionary(module, count, items);
 }
 
-/* The new main: the old arguments, then the tensors that were constants. */
+/* Starts the new main: its arguments are the old ones, then the tensors that were constants. */
 static void start_function(struct streams *s, struct op *old)
 {
 	struct module *module = s->module;
@@ -125,8 +125,7 @@ static void start_function(struct streams *s, struct op *old)
 	        attr_array(module, (int)inputs.count, inputs.data));
 }
 
-/* Of a table that is only gathered from a launch reads some rows: their elements stand in the
- * table's entry. */
+/* Records how many elements a launch reads of tables that are only gathered from. */
 static void note_gathered(struct streams *s)
 {
 	struct module *module = s->module;
@@ -171,7 +170,7 @@ static void finish_function(struct streams *s, const struct op *old)
 	note_gathered(s);
 }
 
-/* Who reads each tensor: kernels and loops, or only results of main. */
+/* Records for each tensor whether kernels and loops read it, or only results of main. */
 static void mark_readers(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -188,7 +187,8 @@ static void mark_readers(struct streams *s, const struct block *block)
 	}
 }
 
-/* How each kernel accumulates: a loop of sums may be the lane loop. */
+/* Sets the operator with which each kernel accumulates, which decides whether a reduction can be
+ * the lane loop. */
 static void mark_combines(const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -202,7 +202,7 @@ static void mark_combines(const struct block *block)
 	}
 }
 
-/* A pick among streams: the different ones, and which of them each layer takes. */
+/* A layer select among streams: lists the different streams, and which of them each layer reads. */
 static void mark_layer_mux(struct streams *s, const struct op *op)
 {
 	struct tensor_source *tensor_source = new_tensor_source(s, op->result[0], SOURCE_LAYER_MUX);
@@ -221,7 +221,7 @@ static void mark_layer_mux(struct streams *s, const struct op *op)
 	}
 }
 
-/* Flows that are known before any op is emitted: picks. */
+/* Sets the sources of layer selects, which are known before any op is emitted. */
 static void mark_layer_selects(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -258,8 +258,9 @@ static bool is_row(const struct streams *s, int result)
 	return function_result_attr(module_main(s->module), result, KEY_STREAM_POSITION);
 }
 
-/* Which results of main a carried stack of layers becomes, as rows of states or as they are: one
- * per layer; where a layer's is wanted several times, the one after `skip` others.  NULL: none. */
+/* The results of main to which a carried stack of layers is stored, as rows of a state or as they
+ * are: one per layer. If a layer is stored several times, the one after `skip` others; NULL: there
+ * is none. */
 static const struct attr *stack_results(
         struct streams *s, const struct op *loop, int carried, bool rows, int skip)
 {
@@ -285,7 +286,7 @@ static const struct attr *stack_results(
 	return any ? attr_integers(s->module, (int)layers, result) : NULL;
 }
 
-/* Tensors that become rows of a state. */
+/* Marks tensors that are stored as rows of a state. */
 static void mark_rows(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -302,7 +303,7 @@ static void mark_rows(struct streams *s, const struct block *block)
 	}
 }
 
-/* Writes a flow to results of main; a state's row also needs its position. */
+/* Stores a tensor to results of main; a row of a state also needs its position. */
 static bool emit_store(struct streams *s, struct tensor_source *tensor_source,
         const struct attr *results, struct location location)
 {
@@ -313,7 +314,7 @@ static bool emit_store(struct streams *s, struct tensor_source *tensor_source,
 	first = (int)results->integers[first];
 	const struct op *old = module_main(module);
 	const struct attr *at = function_result_attr(old, first, KEY_STREAM_POSITION);
-	/* a row's words must not reach over the state's axis */
+	/* a row's words must not exceed the state's axis */
 	bool as_made = tensor_source->kind == SOURCE_STREAM && !at;
 	const struct type *type = as_made
 	        ? tensor_source->stream->type
@@ -384,8 +385,8 @@ static int64_t constant_of(const struct value *value)
 	return number ? number->integer : 0;
 }
 
-/* What is carried has one type in the loop and outside: words in just this one, not in one that
- * denotes the same. */
+/* The stream that a loop carries: it has exactly this type inside and outside the loop, not another
+ * type with the same words. */
 static struct value *demand_carried(
         struct streams *s, const struct tensor_source *tensor_source, const struct type *type)
 {
@@ -422,7 +423,7 @@ static bool emit_loop(struct streams *s, struct op *old)
 	if (!emit_block(s, old->region[0]))
 		return false;
 	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
-	/* what a layer makes is what the next one takes */
+	/* the type of what a layer produces is that of what the next one reads */
 	for (int i = 0; i < streams; i++) {
 		struct tensor_source *out =
 		        tensor_source_of(old->region[0]->last->operand[streamed[i]]);
@@ -498,7 +499,7 @@ static bool emit_block(struct streams *s, struct block *old)
 	return true;
 }
 
-/* An input that bounds loops is read once a launch, for all. */
+/* Reads an input that bounds loops, once per launch. */
 static void emit_extent(struct streams *s, const struct op *old, const char *symbol,
         struct location location, struct map *done)
 {
@@ -529,7 +530,7 @@ static void emit_extents(
 	}
 }
 
-/* The inputs that say how many rows of a result go into its state. */
+/* Reads the inputs that say how many rows of a result are stored in its state. */
 static void emit_token_counts(struct streams *s, const struct op *old, struct map *done)
 {
 	for (int r = 0; r < s->results->operands; r++) {

@@ -1,9 +1,11 @@
-/* A prompt may come in several launches, of which only the last one's results are asked for.
- * The input that counts rows says one more than there may be, then all are there and others
- * follow: what nothing needs but results without rows is left out, the head of a language model
- * above all, and what chooses the row that it is for. Needs: streams with one reader each, rows
- * bound.  Guarantees: such ops have the attribute `final`, and so have such outputs; none of
- * them is in a layer. */
+/* Marks ops that only the last chunk of a prompt needs.
+ *
+ * A prompt may be read in several launches (chunks), and only the last one's results are wanted.
+ * Before: every launch computes the head of the language model
+ * After:  a launch whose token count is one more than the most possible computes all tokens, knows
+ *         that more chunks follow, and skips the ops and outputs marked last_chunk_only
+ * Needs: streams with one reader each, token count bound. Guarantees: marked ops produce only
+ * results without token rows, and none is in a layer. Exact. Ends: two passes over main. */
 #include "ir/launch_tokens.h"
 #include "streams/streams_passes.h"
 
@@ -18,7 +20,7 @@ static bool has_tokens(const struct value *value, const char *counter)
 	return rows;
 }
 
-/* A state is for launches to come. */
+/* States are stored in every launch. */
 static bool is_state(const struct op *main, const struct op *store)
 {
 	const struct attr *results = attr_get(store, KEY_RESULT);
@@ -33,14 +35,13 @@ static bool is_state(const struct op *main, const struct op *store)
 	return state;
 }
 
-/* Kernels, and words of other widths in front of them, may take rows of which their readers
- * leave one. */
+/* Kernels, and casts in front of them, may read token rows of which their readers use one. */
 static bool may_take_tokens(const struct op *op)
 {
 	return op->code == OP_KERNEL || op->code == OP_CAST;
 }
 
-/* Are its results streams whose readers are final?  The data of such is set. */
+/* Are all of its results streams that only marked ops read? value->data is set for such streams. */
 static bool is_last_chunk_only(const struct op *main, const struct op *op, const char *counter)
 {
 	bool last_chunk = op->code == OP_STORE
@@ -56,7 +57,7 @@ static bool is_last_chunk_only(const struct op *main, const struct op *op, const
 	return last_chunk;
 }
 
-/* Backwards: readers come behind what they read. */
+/* Walks backwards, since readers follow what they read; returns the marked contractions. */
 static int count_contractions(const struct op *main, const char *counter)
 {
 	int contractions = 0;

@@ -1,3 +1,4 @@
+/* Counts on-chip memory at stream level, and spills converters. */
 #include "ir/converter.h"
 #include "streams/on_chip_footprint.h"
 #include "itensor/box.h"
@@ -19,8 +20,8 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 	return elements * ((type_bits(scalar) + 7) / 8);
 }
 
-/* One sum, or sets of partial ones, for each point of the parallel loops inside the outermost
- * reduction; none is kept where only the lanes are reduced. */
+/* Accumulators of a kernel: one sum, or copies of its partial sums, for each iteration of the
+ * parallel loops inside the outermost reduction; none if only the lanes are reduced. */
 static int64_t accumulator_count(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
@@ -57,8 +58,8 @@ int64_t on_chip_budget(const struct pass_context *context)
 	return choice_resolve(&context->choices, context->platform, CHOICE_ON_CHIP);
 }
 
-/* A block that both sides walk within one outer iteration would need memory traffic in step with
- * it: only whole tensors are cut. */
+/* Only a converter that holds the whole tensor can be spilled: a block within an outer iteration
+ * would need memory traffic in lockstep with it. */
 static bool can_be_spilled(const struct op *convert)
 {
 	return converter_form(convert) != CONVERTER_SPILLED && !converter_shared_loops(convert) &&
@@ -83,7 +84,7 @@ struct on_chip_bytes on_chip_bytes_of_block(struct arena *arena, struct block *b
 	return on_chip_bytes;
 }
 
-/* Has a die room for its buffer, before the die is crowded? */
+/* Does the buffer fit a die without crowding it? */
 static bool fits_a_die(
         struct arena *arena, const struct platform *platform, const struct op *convert)
 {

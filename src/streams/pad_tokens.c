@@ -1,11 +1,12 @@
-/* stream.fill between kernels: rows of a launch, of which there may be fewer than a stream's
- * type says, filled up where a reader walks all, dropped where it walks those that are there. */
+/* Emits stream.pad_tokens between kernels. A launch may have fewer tokens than a stream's type
+ * says: zeros are added where a reader walks all rows, and dropped where it walks only those that
+ * exist. */
 #include "ir/kernel_edit.h"
 #include "process/process_builder.h"
 #include "streams/stream_builder.h"
 #include "ir/launch_tokens.h"
 
-/* The same words, all of them. */
+/* The same type with all run-time trip counts at their most. */
 const struct type *full_extent_type(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
@@ -30,7 +31,7 @@ struct value *emit_token_padding(
 	return op->result[0];
 }
 
-/* Tile by tile: its first counted loop outermost. */
+/* The type with its first run-time loop outermost, so that it is walked tile by tile. */
 static const struct type *tile_outermost_type(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
@@ -46,7 +47,8 @@ static const struct type *tile_outermost_type(struct module *module, const struc
 	while (!order->run_time[first])
 		first++;
 	for (int i = 0; i < dims; i++) {
-		int from = !i ? first : i <= first ? i - 1 : i;
+		int from = i <= first ? i - 1 : i;
+		from = i ? from : first;
 		trip[i] = order->trip[from];
 		step[i] = order->step[from];
 		run_time[i] = order->run_time[from];
@@ -57,7 +59,7 @@ static const struct type *tile_outermost_type(struct module *module, const struc
 	        module, stream->element, dims, trip, run_time, step, order->map.results, rows);
 }
 
-/* The rows that come. */
+/* A demand for the rows that exist. */
 static struct value *valid_tokens(struct streams *s, const struct op *fill, bool by_tile)
 {
 	const struct tensor_source *tensor_source = tensor_source_of(fill->operand[0]);
@@ -72,7 +74,7 @@ static struct value *valid_tokens(struct streams *s, const struct op *fill, bool
 struct value *demand_padded(struct streams *s, const struct op *fill,
         const struct row_predicate *row_predicate, bool by_tile, const struct type *type)
 {
-	/* a word of several tiles waits for all of them */
+	/* a word of several tiles needs all of them */
 	by_tile = by_tile && row_predicate->step <= row_predicate->rows.tile;
 	struct tensor_source filled = { .kind = SOURCE_STREAM, .tensor = fill->result[0]->type };
 	struct value *some = valid_tokens(s, fill, by_tile);
@@ -83,7 +85,7 @@ struct value *demand_padded(struct streams *s, const struct op *fill,
 	return demand_stream(s, &filled, type, 0);
 }
 
-/* Does a reader walk all rows, as they are filled up? */
+/* Does a reader walk all rows, padding included? */
 static bool all_are_read(const struct streams *s, const struct op *fill, const struct block *block)
 {
 	bool all = false;
@@ -100,7 +102,7 @@ static bool all_are_read(const struct streams *s, const struct op *fill, const s
 
 bool emit_pad_tokens(struct streams *s, const struct op *old)
 {
-	if (!all_are_read(s, old, old->parent)) /* its readers have their own */
+	if (!all_are_read(s, old, old->parent)) /* each reader has padding of its own */
 		return true;
 	struct value *some = valid_tokens(s, old, false);
 	const struct type *type = full_extent_type(s->module, some->type);

@@ -1,9 +1,12 @@
-/* A product has all words of a block in its sums until the last term, and gives them in as many
- * cycles as there are; an elementwise kernel takes the numbers one by one, so a FIFO of wide
- * words stands between them, and the converter behind it, which turns the block and sends it
- * several times, is filled nearly as slowly as it is read: it needs two halves.  Where the
- * kernel works behind the converter instead, as often as its reader takes each number, the words
- * go straight into the block, so fast that one half is enough, and there is no FIFO. */
+/* Moves an elementwise kernel behind the converter that replays its result by blocks.
+ *
+ * A matmul holds all words of a block in its accumulators until the last term and drains them in as
+ * many cycles. An elementwise kernel reads them element by element, so a FIFO of wide words is
+ * between both, and the converter behind the kernel, which reorders the block and sends it several
+ * times, is filled nearly as slowly as it is read: it needs two halves.
+ * Before: matmul -> deep FIFO -> kernel -> converter, two halves -> reader
+ * After:  matmul -> converter, one half -> kernel, computed for each repetition -> reader
+ * The block is then filled so fast that one half is enough. */
 #include "ir/converter.h"
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
@@ -12,11 +15,11 @@
 #include "streams/recompute_kernels.h"
 #include "streams/kernel_reordered.h"
 
-/* words that are read of a block for each that is written into it: so small a part of the time
- * nobody has a half to work at */
+/* least words read of a block per word written: filling then takes so small a part of the time that
+ * a second half is not needed */
 #define QUICK 32
 
-struct source { /* of an operand whose type changes */
+struct source { /* what an operand with a new type is read from */
 	struct value *from;
 	struct box box;
 	int halves;
@@ -24,10 +27,10 @@ struct source { /* of an operand whose type changes */
 
 struct buffer_move {
 	struct module *module;
-	/* the converter; what its readers read: itself, or a cast behind it; the kernel */
+	/* the converter; what its readers read: itself or the cast after it; the kernel */
 	struct op *convert, *last, *op;
 	struct kernel *kernel;    /* in the converter's order */
-	const struct type **type; /* [operands], then the result's */
+	const struct type **type; /* [operands], then that of the result */
 	struct source *source;    /* [operands] */
 };
 
@@ -44,7 +47,7 @@ static bool passes_on(const struct op *op, bool converted)
 	                (converter_is_reorder(op) || converter_form(op) == CONVERTER_LINE_BUFFER));
 }
 
-/* What casts, and converters where they may go, make of it in this block. */
+/* The value in this block from which casts, and if allowed converters, produce this one. */
 static struct value *source_below(struct value *value, const struct block *block, bool converted)
 {
 	while (value->def && value->def->parent == block && passes_on(value->def, converted))
@@ -54,10 +57,10 @@ static struct value *source_below(struct value *value, const struct block *block
 
 static int64_t iterations_of(const struct box *box)
 {
-	int64_t turns = 1;
+	int64_t iterations = 1;
 	for (int l = 0; l < box->shared; l++)
-		turns *= box->fill.trip[l];
-	return turns;
+		iterations *= box->fill.trip[l];
+	return iterations;
 }
 
 static int64_t words_of(const struct box *box, const struct box_side *side)
@@ -68,8 +71,8 @@ static int64_t words_of(const struct box *box, const struct box_side *side)
 	return words;
 }
 
-/* Does the block hold just what the kernel has in its sums, and goes it in while next to nothing
- * is read? */
+/* Does the block hold exactly the kernel's accumulators, and is it filled while next to nothing is
+ * read? */
 static bool arrives_in_burst(const struct op *writer, const struct box *box)
 {
 	if (!writer || writer->code != OP_KERNEL || !box->shared)
@@ -107,7 +110,8 @@ static bool find_source(struct buffer_move *t, int operand)
 	return true;
 }
 
-/* Some operands come from products, and all together need no larger blocks than the result. */
+/* Finds the sources of all operands; true: some are matmuls, and all blocks together are no larger
+ * than that of the result. */
 static bool find_sources(struct buffer_move *t)
 {
 	int64_t bytes = 0;
@@ -135,7 +139,7 @@ static bool is_plain(const struct op *op)
 	return plain;
 }
 
-/* The same words, however the types say it. */
+/* Do both types denote the same words? */
 static bool are_same(const struct buffer_move *t, const struct type *one, const struct type *other)
 {
 	struct arena *arena = t->module->arena;
@@ -172,14 +176,14 @@ static bool match_move(struct buffer_move *t)
 static void drop_reader(struct value *value, const struct op *op, int operand)
 {
 	struct stream_readers *readers = stream_readers(value);
-	size_t kept = 0;
+	size_t remaining = 0;
 	for (size_t i = 0; i < readers->list.count; i++)
 		if (readers->list.data[i].op != op || readers->list.data[i].operand != operand)
-			readers->list.data[kept++] = readers->list.data[i];
-	readers->list.count = kept;
+			readers->list.data[remaining++] = readers->list.data[i];
+	readers->list.count = remaining;
 }
 
-/* The operand comes by a converter of its own; what brought it goes, where nobody else reads it. */
+/* Reads the operand through a converter of its own, and removes what nobody reads any more. */
 static void read_by_block(struct buffer_move *t, int operand)
 {
 	struct module *module = t->module;

@@ -1,9 +1,9 @@
-/* Elementwise kernels behind the block of a converter instead of in front of it. */
-#ifndef STC_REPEAT_BOXES_H
-#define STC_REPEAT_BOXES_H
+/* Moves elementwise kernels from in front of a block converter to behind it. */
+#ifndef STC_RECOMPUTE_AFTER_CONVERTER_H
+#define STC_RECOMPUTE_AFTER_CONVERTER_H
 #include "streams/stream_builder.h"
 
-/* while forks are placed, after plan_shared_buffers and before recompute_kernels */
+/* Runs while forks are placed, after plan_shared_buffers and before recompute_kernels. */
 void recompute_after_converter(struct module *module, struct block *block);
 
 #endif

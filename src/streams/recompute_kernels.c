@@ -1,16 +1,19 @@
-/* A converter that keeps the result of an elementwise kernel, to send it several times, is not
- * needed where all that the kernel takes can come several times as well: from a buffer that has
- * it until later anyway, or, a vector of weights, from memory.  So the norm in front of a
- * feed-forward layer is computed again for every block of its outputs. */
+/* Recomputes an elementwise kernel instead of replaying its result.
+ *
+ * Before: buffered value -> kernel -> replay buffer -> reader
+ * After:  buffered value, read several times -> kernel, computed as often -> reader
+ * Possible if all operands can be sent several times: one from a buffer that holds it anyway,
+ * vectors of weights from memory. So the norm in front of a feed-forward layer is computed for
+ * every block of its outputs. Tried and undone where no buffer serves the kernel. */
 #include "ir/converter.h"
 #include "streams/recompute_kernels.h"
 #include "streams/recompute_reordered.h"
 #include "streams/share_buffers.h"
 #include "converter/accumulator_drain.h"
 
-#define LEAST_BYTES 1024 /* of a converter: less is not worth work */
-/* that each reader makes of a number, so that the vectors that come again are next to nothing of
- * what it reads */
+#define LEAST_BYTES 1024 /* least bytes of the converter */
+/* least results that each reader computes from an element, so that the repeated vectors are next to
+ * nothing of what it reads */
 #define LEAST_POINTS 64
 
 bool is_replay_dim(const struct itensor *order, int loop)
@@ -21,7 +24,6 @@ bool is_replay_dim(const struct itensor *order, int loop)
 	return true;
 }
 
-/* The same loops behind `first` more, or without so many. */
 const struct type *shift_loops(struct module *module, const struct type *stream, int first,
         int64_t times, const struct run_time_trip *trips)
 {
@@ -60,8 +62,8 @@ const struct type *type_without_replay(struct module *module, const struct type 
 struct recompute_trial {
 	struct module *module;
 	struct op *convert, *op; /* the kernel */
-	struct value *source;    /* that a buffer has */
-	struct op *cast;         /* brings its words in turns */
+	struct value *source;    /* operand that a buffer holds */
+	struct op *cast;         /* reads it from the buffer, repeated */
 	int64_t times;
 };
 
@@ -93,7 +95,7 @@ bool is_reused_enough(const struct stream_readers *readers)
 	return enough;
 }
 
-/* What the words of a vector of weights come from, or NULL. */
+/* The load of a vector of weights, or NULL. */
 static struct op *load_of(const struct op *op, int operand)
 {
 	struct op *def = op->operand[operand]->def;
@@ -102,8 +104,8 @@ static struct op *load_of(const struct op *op, int operand)
 	        : NULL;
 }
 
-/* The value that a buffer has for the kernel, whose words come straight or by a cast for it
- * alone. */
+/* The buffered value that the kernel reads, directly or by a cast of its own; NULL: there is
+ * none. */
 static struct value *buffered(const struct op *op, int operand)
 {
 	struct value *from = op->operand[operand];
@@ -116,7 +118,7 @@ static struct value *buffered(const struct op *op, int operand)
 	return deferred ? from : NULL;
 }
 
-/* All operands come once for the whole result, from memory, or, one of them, from a buffer. */
+/* Can all operands be sent several times? One comes from a buffer, the others from memory. */
 static bool can_be_replayed(struct recompute_trial *r)
 {
 	for (int j = 0; j < r->op->operands; j++) {
@@ -183,8 +185,8 @@ static void replace_reader(const struct value *value, const struct op *from, str
 			readers->list.data[i] = (struct reader){ to, 0 };
 }
 
-/* The buffer's words for the kernel, as a cast that says in which turns they are wanted:
- * share_buffer.c takes it out. */
+/* Inserts a cast of the buffer's words that repeats them for the kernel; share_buffer
+ * (share_buffers.c) takes the cast out. */
 static void cast_source(struct recompute_trial *r, int operand)
 {
 	struct op *op = r->op;
@@ -202,13 +204,13 @@ static void cast_source(struct recompute_trial *r, int operand)
 	op->operand[operand] = r->cast->result[0];
 }
 
-/* What was before. */
+/* What a trial changes, to undo it. */
 struct saved_trial {
 	struct kernel *kernel;
 	const struct type *result, **load;
 	struct value **operand;
 	void *readers;
-	struct reader *list; /* of the source */
+	struct reader *list; /* readers of the source */
 };
 
 static struct saved_trial save_trial(const struct recompute_trial *r)

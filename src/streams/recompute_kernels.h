@@ -1,19 +1,20 @@
-/* An elementwise kernel whose result is read several times works several times where that keeps
- * less. */
-#ifndef STC_REPEAT_KERNELS_H
-#define STC_REPEAT_KERNELS_H
+/* Computes an elementwise kernel several times where that needs less memory than replaying its
+ * result. */
+#ifndef STC_RECOMPUTE_KERNELS_H
+#define STC_RECOMPUTE_KERNELS_H
 #include "streams/share_buffers.h"
 #include "streams/stream_builder.h"
 
-/* every reader makes many products of each number */
+/* Does every reader compute many products of each element? */
 bool is_reused_enough(const struct stream_readers *readers);
-/* while forks are placed, after plan_shared_buffers */
+/* Runs while forks are placed, after plan_shared_buffers. */
 void recompute_kernels(struct module *module, struct block *block);
-/* without the outermost loop, if that sends the same again; else NULL */
+/* The type without its outermost loop, if that is a replay loop; else NULL. */
 const struct type *type_without_replay(struct module *module, const struct type *stream);
-/* At each point of the loop the words come again. */
+/* Does every iteration of the loop repeat the same words? */
 bool is_replay_dim(const struct itensor *order, int loop);
-/* The same loops behind `first` more, of `times` turns, or without so many. */
+/* The same loops inside `first` more, of `times` iterations; first < 0: without so many outer
+ * loops. */
 const struct type *shift_loops(struct module *module, const struct type *stream, int first,
         int64_t times, const struct run_time_trip *trips);
 #endif

@@ -1,8 +1,10 @@
-/* A converter that turns the result of an elementwise kernel for readers that take it again and
- * again holds the whole of it; where the kernel works in that order instead, as often as they
- * take it, what it takes comes in that order from the array that has it until later anyway
- * (share_buffer.c).  The other operands are vectors: of those a converter keeps a copy each.
- * Tried, and kept where the array then serves the kernel; else everything is as it was. */
+/* Recomputes an elementwise kernel in its readers' order instead of reordering its result.
+ *
+ * Before: array -> kernel -> reorder buffer of the whole tensor -> readers, several times
+ * After:  array, read in the readers' order -> kernel, computed as often -> readers
+ * The array holds the large operand anyway (share_buffers.c); the other operands are vectors, of
+ * which a converter keeps a copy each. Tried, and undone where the array does not serve the
+ * kernel. */
 #include "ir/converter.h"
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
@@ -10,27 +12,27 @@
 #include "streams/stream_builder.h"
 #include "streams/kernel_reordered.h"
 
-#define LEAST_BYTES 4096 /* of a converter: less is not worth work */
-/* all vectors together are at most one part in so many of the result */
+#define LEAST_BYTES 4096 /* least bytes of the converter */
+/* all vectors together are at most 1/VECTORS_MOST of the result */
 #define VECTORS_MOST 8
 
 struct type_change {
 	struct value *value;
-	void *readers; /* before */
+	void *readers; /* before the change */
 };
 
 struct reorder_trial {
 	struct module *module;
-	/* the kernel, the converter, and what its readers read: itself, or a cast behind it */
+	/* the kernel; the converter; what its readers read: itself or the cast after it */
 	struct op *op, *convert, *last;
 	struct kernel *kernel;    /* in the new order */
-	const struct type **type; /* [operands], then the result's */
-	int source;               /* operand */
-	struct value *array;      /* what is read again */
+	const struct type **type; /* [operands], then that of the result */
+	int source;               /* index of the large operand */
+	struct value *array;      /* what the kernel rereads */
 	int changes;
-	struct type_change *type_change; /* [2 * operands + 2] to be undone */
+	struct type_change *type_change; /* [2 * operands + 2] changes to undo */
 	int made;
-	struct op **fresh; /* [operands + 1] ops that are new */
+	struct op **fresh; /* [operands + 1] new ops */
 };
 
 static bool is_reorder_buffer(const struct op *op)
@@ -44,20 +46,20 @@ static int64_t tensor_bytes_of(const struct value *stream)
 	return type_elements(tensor) * ((type_bits(type_scalar(tensor)) + 7) / 8);
 }
 
-/* What stands below casts and whole converters of the block. */
+/* The value in the block from which reorder buffers and, if `all`, casts produce this one. */
 static struct value *source_below(struct value *value, const struct block *block, bool all)
 {
 	while (value->def && value->def->parent == block &&
 	        (is_reorder_buffer(value->def) || (all && value->def->code == OP_CAST))) {
-		bool turned = value->def->code == OP_CONVERT;
+		bool is_reordered = value->def->code == OP_CONVERT;
 		value = value->def->operand[0];
-		if (turned && !all)
+		if (is_reordered && !all)
 			break;
 	}
 	return value;
 }
 
-/* One operand is as large as the result, the others are vectors. */
+/* Finds the large operand: one is as large as the result, the others are vectors. */
 static bool find_source(struct reorder_trial *t)
 {
 	const struct op *op = t->op;
@@ -94,8 +96,8 @@ static bool match_trial(struct reorder_trial *t)
 	if (stream_readers(op->result[0])->list.count != 1 || !readers ||
 	        tensor_bytes_of(op->result[0]) < LEAST_BYTES)
 		return false;
-	bool behind = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST;
-	t->last = behind ? readers->list.data[0].op : t->convert;
+	bool is_cast = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST;
+	t->last = is_cast ? readers->list.data[0].op : t->convert;
 	t->kernel = stream_readers(t->last->result[0]) && find_source(t)
 	        ? kernel_reordered(t->module, op, t->last->result[0]->type)
 	        : NULL;
@@ -109,8 +111,8 @@ static void note_change(struct reorder_trial *t, struct value *value)
 	t->type_change[t->changes++] = (struct type_change){ value, value->data };
 }
 
-/* The value is read by `to` instead of `from`, or by both lists' rest where one of them is no
- * reader. */
+/* Replaces a reader of the value by another one; either may be empty, so that one is only added or
+ * removed. */
 static void change_reader(
         struct reorder_trial *t, struct value *value, struct reader from, struct reader to)
 {
@@ -125,7 +127,7 @@ static void change_reader(
 	value->data = list;
 }
 
-/* Operand j comes by an op of its own from `from`. */
+/* Operand j is read through a new op from `from`. */
 static void read_through(struct reorder_trial *t, int j, enum op_code code, struct value *from)
 {
 	struct module *module = t->module;
@@ -141,7 +143,7 @@ static void read_through(struct reorder_trial *t, int j, enum op_code code, stru
 	t->op->operand[j] = fresh->result[0];
 }
 
-/* A vector again and again, from a copy. */
+/* Reads a vector repeatedly from a copy in a converter. */
 static bool buffer_vector(struct reorder_trial *t, int j)
 {
 	struct value *from = source_below(t->op->operand[j], t->op->parent, false);
@@ -204,14 +206,14 @@ static bool is_read(const struct op *op)
 	        stream_readers(op->result[0])->list.count;
 }
 
-/* Casts and converters that nobody reads now. */
+/* Removes casts and converters without readers. */
 static void remove_unread(struct reorder_trial *t, struct value *value, struct op **next)
 {
 	struct op *def = value->def;
 	if (!def || (def->code != OP_CAST && def->code != OP_CONVERT) || is_read(def))
 		return;
 	struct value *from = def->operand[0];
-	t->changes = 0; /* the turn is kept: nothing is undone any more */
+	t->changes = 0; /* the trial is accepted, so nothing is undone any more */
 	change_reader(t, from, (struct reader){ def, 0 }, (struct reader){ 0 });
 	*next = *next == def ? def->next : *next;
 	op_remove(def);

@@ -1,14 +1,13 @@
-/* Elementwise kernels that work again in their readers' order. */
-#ifndef STC_REPEAT_TURNED_H
-#define STC_REPEAT_TURNED_H
+/* Recomputes elementwise kernels in the order of their readers. */
+#ifndef STC_RECOMPUTE_REORDERED_H
+#define STC_RECOMPUTE_REORDERED_H
 #include "ir/ir.h"
 
-/* The converter behind an elementwise kernel goes if the kernel can work in the converter's
- * order, and what it takes is in an array that is read in that order.  next: an op behind, which
- * may go too. */
+/* Removes the reorder buffer behind an elementwise kernel, if the kernel can work in its readers'
+ * order and its operands come from an array in that order. next: an op that follows, which is
+ * advanced if it is removed. false: nothing has changed. */
 bool recompute_reordered(
         struct module *module, const struct block *all, struct op *convert, struct op **next);
-/* of every cast that brings words again (attribute `again`): is there an array that they come
- * from? */
+/* Is there an array for every cast that rereads words (attribute reads_shared_buffer)? */
 bool replays_are_buffered(const struct block *block);
 #endif

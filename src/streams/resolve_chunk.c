@@ -1,18 +1,23 @@
-/* A wish for part of a stream in the stream's own order: the words outside the part are dropped
- * on the way (stream.chunk), and nothing is held. The stream's loops are split into digits; a
- * wanted loop walks a range of one digit, and a digit without a wanted loop stays where the
- * offset says; of a loop that sends the same again the first turns are taken. */
+/* Satisfies a demand for a part of a stream that is in the stream's own order: the other words are
+ * dropped by stream.chunk, and nothing is buffered.
+ *
+ * The stream's loops are split into digits. A wanted loop walks a range of one digit, and a digit
+ * without a wanted loop stays where the offset says; of a replay loop the first iterations are
+ * taken. */
 #include "itensor/box.h"
 #include "streams/stream_builder.h"
 
 #define DIGITS_MOST 16
 
+/* A split of one of the stream's loops, and the range of it that is kept. */
+struct digit {
+	int loop;
+	int64_t trip, stride, low, high;
+};
+
 struct chunk {
 	int digits;
-	struct digit {
-		int loop; /* of the stream */
-		int64_t trip, stride, low, high;
-	} digit[DIGITS_MOST];
+	struct digit digit[DIGITS_MOST];
 };
 
 static const struct run_time_trip *run_time_of(struct sequence sequence, int loop)
@@ -20,20 +25,22 @@ static const struct run_time_trip *run_time_of(struct sequence sequence, int loo
 	return sequence.run_time ? sequence.run_time[loop] : NULL;
 }
 
-static bool add_digit(
-        struct chunk *chunk, int loop, int64_t trip, int64_t stride, int64_t wanted, int64_t *rest)
+/* Adds a digit of which `wanted` iterations are kept; they begin where the rest of the offset says,
+ * which they reduce. */
+static bool add_digit(struct chunk *chunk, struct digit digit, int64_t wanted, int64_t *rest)
 {
-	/* of what is left some is a wider step of a loop that runs inside */
-	int64_t low = *rest / stride % trip;
-	*rest -= low * stride;
-	if (chunk->digits == DIGITS_MOST || low + wanted > trip)
+	/* a part of the rest may be a wider step of a loop further inside */
+	digit.low = *rest / digit.stride % digit.trip;
+	digit.high = digit.low + wanted;
+	*rest -= digit.low * digit.stride;
+	if (chunk->digits == DIGITS_MOST || digit.high > digit.trip)
 		return false;
-	chunk->digit[chunk->digits++] = (struct digit){ loop, trip, stride, low, low + wanted };
+	chunk->digit[chunk->digits++] = digit;
 	return true;
 }
 
-/* A wanted loop that walks points of one of the stream's loops with all that is inside it
- * becomes two: those, and the rest. */
+/* Splits a wanted loop that runs over one of the stream's loops and everything inside it into two:
+ * the part along that loop, and the rest. */
 static void split_wanted(struct arena *arena, struct sequence *want, int w, int64_t stride)
 {
 	if (w == want->dims || run_time_of(*want, w) || want->stride[w] >= stride ||
@@ -47,10 +54,12 @@ static void split_wanted(struct arena *arena, struct sequence *want, int w, int6
 	        ARENA_ARRAY(arena, const struct run_time_trip *, want->dims + 1);
 	for (int i = 0; i <= want->dims; i++) {
 		int from = i > w ? i - 1 : i;
-		trips[i] = i == w ? trip : i == w + 1 ? want->trip[w] / trip : want->trip[from];
+		trips[i] = i == w ? trip : want->trip[from];
+
 		strides[i] = i == w ? stride : want->stride[from];
 		run_time[i] = run_time_of(*want, from);
 	}
+	trips[w + 1] = want->trip[w] / trip;
 	want->trip = trips;
 	want->stride = strides;
 	want->run_time = run_time;
@@ -72,13 +81,13 @@ static bool find_chunk(
 		int64_t above = stride * have.trip[l];
 		if (stride < 0 || chunk->digits == DIGITS_MOST || (!stride && run_time_of(have, l)))
 			return false;
-		if (!stride) { /* of what is sent again, the first times */
-			bool again = w < want.dims && !want.stride[w];
-			if (again && (run_time_of(want, w) || want.trip[w] > have.trip[l]))
+		if (!stride) { /* of repeated words the first repetitions */
+			bool is_replay = w < want.dims && !want.stride[w];
+			if (is_replay && (run_time_of(want, w) || want.trip[w] > have.trip[l]))
 				return false;
-			chunk->digit[chunk->digits++] =
-			        (struct digit){ l, have.trip[l], 0, 0, again ? want.trip[w] : 1 };
-			w += again;
+			chunk->digit[chunk->digits++] = (struct digit){ l, have.trip[l], 0, 0,
+				is_replay ? want.trip[w] : 1 };
+			w += is_replay;
 			continue;
 		}
 		if (!run_time_of(have, l))
@@ -90,23 +99,23 @@ static bool find_chunk(
 			        want.trip[w] == have.trip[l];
 			if (!run_time_same(run_time_of(have, l), run_time_of(want, w)) ||
 			        (run_time_of(have, l) && !whole))
-				/* a run-time trip count is no digit of another */
+				/* a run-time trip count cannot be split */
 				return false;
-			if (above % want.stride[w] ||
-			        !add_digit(chunk, l, above / want.stride[w], want.stride[w],
-			                want.trip[w], &rest))
+			const struct digit digit = {
+				.loop = l, .trip = above / want.stride[w], .stride = want.stride[w]
+			};
+			if (above % want.stride[w] || !add_digit(chunk, digit, want.trip[w], &rest))
 				return false;
 			above = want.stride[w];
 		}
-		if (above > stride &&
-		        (run_time_of(have, l) ||
-		                !add_digit(chunk, l, above / stride, stride, 1, &rest)))
+		const struct digit digit = { .loop = l, .trip = above / stride, .stride = stride };
+		if (above > stride && (run_time_of(have, l) || !add_digit(chunk, digit, 1, &rest)))
 			return false;
 	}
 	return w == want.dims && !rest;
 }
 
-/* The same words, counted by the chunk's digits. */
+/* The same words with the loops split into the chunk's digits. */
 static const struct type *split_type(struct module *module, const struct type *stream,
         struct sequence have, const struct chunk *chunk)
 {
@@ -137,17 +146,17 @@ static const struct type *split_type(struct module *module, const struct type *s
 	return type_itensor_run_time(module, stream->element, &split);
 }
 
-static struct value *insert(struct module *module, struct op *before, enum op_code code,
-        struct value *from, const struct type *tensor, const struct type *type)
+struct op *insert_stream_op(
+        const struct insertion *at, enum op_code code, struct value *from, const struct type *type)
 {
-	struct op *op = op_new(module, code, before->location, 1, &from, 1, &type);
-	set_stream_tensor(module, op, tensor);
-	op_insert_before(before, op);
-	return op->result[0];
+	struct op *op = op_new(at->module, code, at->before->location, 1, &from, 1, &type);
+	set_stream_tensor(at->module, op, at->tensor);
+	op_insert_before(at->before, op);
+	return op;
 }
 
 struct part {
-	const struct type *words, *type; /* what is cut, what is left: in words of one width */
+	const struct type *words, *type; /* before and after the chunk, in words of one width */
 	struct chunk chunk;
 };
 
@@ -165,7 +174,7 @@ static bool find_part(struct module *module, const struct type *tensor, const st
 {
 	int64_t lanes = stream_lanes(type);
 	int64_t most = stream_lanes(from);
-	/* what is dropped need not be made narrow first */
+	/* words that are dropped need not be made narrow first */
 	const struct type *wide = most > lanes ? type_regroup(module, type, most) : NULL;
 	if (wide && find_in_words(module, tensor, from, wide, part))
 		return true;
@@ -180,11 +189,11 @@ bool is_chunk(struct module *module, const struct type *tensor, const struct typ
 	return find_part(module, tensor, from, type, &part);
 }
 
-struct value *chunk_to(struct module *module, struct op *before, struct value *from,
-        const struct type *tensor, const struct type *type)
+struct value *chunk_to(const struct insertion *at, struct value *from, const struct type *type)
 {
+	struct module *module = at->module;
 	struct part part;
-	if (!find_part(module, tensor, from->type, type, &part))
+	if (!find_part(module, at->tensor, from->type, type, &part))
 		return NULL;
 	const struct chunk *chunk = &part.chunk;
 	int64_t low[DIGITS_MOST];
@@ -194,19 +203,19 @@ struct value *chunk_to(struct module *module, struct op *before, struct value *f
 		high[i] = chunk->digit[i].high;
 	}
 	const struct type *split = split_type(
-	        module, part.words, sequence_of_type(module->arena, tensor, part.words), chunk);
-	struct value *value = part.words == from->type
-	        ? from
-	        : insert(module, before, OP_CAST, from, tensor, part.words);
-	value = split == part.words ? value
-	                            : insert(module, before, OP_REASSOCIATE, value, tensor, split);
-	value = insert(module, before, OP_CHUNK, value, tensor, part.type);
+	        module, part.words, sequence_of_type(module->arena, at->tensor, part.words), chunk);
+	struct value *value = from;
+	if (part.words != from->type)
+		value = insert_stream_op(at, OP_CAST, value, part.words)->result[0];
+	if (split != part.words)
+		value = insert_stream_op(at, OP_REASSOCIATE, value, split)->result[0];
+	value = insert_stream_op(at, OP_CHUNK, value, part.type)->result[0];
 	attr_set(module, value->def, KEY_LOW, attr_integers(module, chunk->digits, low));
 	attr_set(module, value->def, KEY_HIGH, attr_integers(module, chunk->digits, high));
-	return part.type == type ? value : insert(module, before, OP_CAST, value, tensor, type);
+	return part.type == type ? value : insert_stream_op(at, OP_CAST, value, type)->result[0];
 }
 
-/* Addresses from the first element of all loops from `loop` on to the last. */
+/* Distance in addresses from the first element of the loops from `loop` on to the last one. */
 static int64_t reach_from(struct sequence sequence, int loop)
 {
 	int64_t reach = (sequence.lanes - 1) * sequence.lane_stride;
@@ -223,9 +232,9 @@ static bool goes_forward(struct sequence sequence)
 	return forward;
 }
 
-/* The stream's outermost loop without its first turns, and only so many. */
+/* The stream's outermost loop from iteration `first` on, `count` iterations. */
 static const struct type *iterations_type(
-        struct module *module, const struct type *stream, int64_t first, int64_t turns)
+        struct module *module, const struct type *stream, int64_t first, int64_t count)
 {
 	const struct itensor *order = stream->itensor;
 	int results = order->map.results;
@@ -234,7 +243,7 @@ static const struct type *iterations_type(
 	int64_t *step = ARENA_ARRAY(module->arena, int64_t, dims);
 	int64_t *rows = affine_rows(module->arena, dims, results);
 	for (int l = 0; l < dims; l++) {
-		trip[l] = l ? order->trip[l] : turns;
+		trip[l] = l ? order->trip[l] : count;
 		step[l] = order->step[l];
 	}
 	for (int r = 0; r < results; r++) {
@@ -254,9 +263,10 @@ static int64_t box_holds(struct module *module, const struct type *tensor, const
 	return box.why ? INT64_MAX : box.elements * box.halves;
 }
 
-struct value *chunk_wanted(struct module *module, struct op *before, struct value *from,
-        const struct type *tensor, const struct type *type)
+struct value *chunk_wanted(const struct insertion *at, struct value *from, const struct type *type)
 {
+	struct module *module = at->module;
+	const struct type *tensor = at->tensor;
 	struct sequence have = sequence_of_type(module->arena, tensor, from->type);
 	struct sequence want = sequence_of_type(module->arena, tensor, type);
 	if (!have.dims || run_time_of(have, 0) || !goes_forward(have) || !goes_forward(want) ||
@@ -268,6 +278,6 @@ struct value *chunk_wanted(struct module *module, struct op *before, struct valu
 		return NULL;
 	const struct type *part = iterations_type(module, from->type, first, last - first + 1);
 	return box_holds(module, tensor, part, type) < box_holds(module, tensor, from->type, type)
-	        ? chunk_to(module, before, from, tensor, part)
+	        ? chunk_to(at, from, part)
 	        : NULL;
 }

@@ -1,9 +1,9 @@
-/* The last step of make_streams: each wish (a stream wanted in some type) becomes
- *     nothing      where the types denote the same words (a cast, where a loop carries them),
- *     a cast       where the elements come in the same order in words of another width,
- *     a chunk      where it is part of the stream in the stream's order,
+/* Resolves each demand (a stream wanted in some type) into the cheapest op:
+ *     nothing      if both types denote the same words (a cast, where a loop carries them),
+ *     a cast       if the elements come in the same order in words of another width,
+ *     a chunk      if it is a part of the stream in the stream's order,
  *     a converter  otherwise, shared by all readers that want the same type,
- * and a stream with several readers gets a fork. */
+ * and gives a stream with several readers a fork or a shared buffer. */
 #include "itensor/line_buffer.h"
 #include "converter/causal_buffer.h"
 #include "streams/share_buffers.h"
@@ -11,7 +11,7 @@
 #include "streams/recompute_kernels.h"
 #include "streams/choose_drain_order.h"
 
-#define SHARED_LEAST (8 * 4096) /* bits of a converter */
+#define SHARED_LEAST (8 * 4096) /* least bits of a converter that is worth sharing */
 
 static bool is_demand(const struct op *op)
 {
@@ -33,20 +33,26 @@ static void collect_demands(struct module *module, struct block *block)
 	}
 }
 
-static struct op *insert(struct module *module, struct op *before, enum op_code code,
-        struct value *from, const struct type *tensor, const struct type *type)
+static struct value *cast_to(
+        const struct insertion *at, struct value *from, const struct type *type)
 {
-	struct op *op = op_new(module, code, before->location, 1, &from, 1, &type);
-	set_stream_tensor(module, op, tensor);
-	op_insert_before(before, op);
-	return op;
+	return from->type == type ? from : insert_stream_op(at, OP_CAST, from, type)->result[0];
 }
 
-static struct value *cast_to(struct module *module, struct op *before, struct value *from,
-        const struct type *tensor, const struct type *type)
+/* A demand, and where the ops that satisfy it are inserted. */
+struct request {
+	struct op *demand;
+	struct insertion at;
+	const struct type *type;
+	const struct attr *causal; /* NULL: it is not */
+};
+
+static struct request request_of(struct module *module, struct op *demand, struct op *before)
 {
-	return from->type == type ? from
-	                          : insert(module, before, OP_CAST, from, tensor, type)->result[0];
+	return (struct request){ .demand = demand,
+		.at = { module, before, attr_get(demand, KEY_TENSOR)->type },
+		.type = demand->result[0]->type,
+		.causal = attr_get(demand, KEY_CAUSAL) };
 }
 
 static struct block *home(const struct value *value)
@@ -54,8 +60,8 @@ static struct block *home(const struct value *value)
 	return value->def ? value->def->parent : value->block;
 }
 
-/* The same order in the widest words of which `wanted` lanes are a multiple; NULL: it has wider
- * ones already. */
+/* The same order in the widest words whose lanes divide `wanted`; NULL: its words are at least as
+ * wide. */
 static const struct type *grown(struct module *module, const struct type *type, int64_t wanted)
 {
 	const struct type *wider = NULL;
@@ -64,30 +70,32 @@ static const struct type *grown(struct module *module, const struct type *type, 
 	return wider;
 }
 
-/* A converter from `from` in its own type to `type`; words of equal width on both sides where
- * the order allows it.  One that takes a tile and then gives all takes it in words as wide as
- * may be. */
-static struct value *convert_to(struct module *module, struct op *before, struct value *from,
-        const struct type *tensor, const struct type *type, const struct attr *causal,
-        bool crossing)
+/* Inserts a converter from `from` to the demanded type, with words of equal width on both sides if
+ * the order allows it. A causal one gets words as wide as possible, because it reads a tile and
+ * then sends all of it. */
+static struct value *convert_to(const struct request *request, struct value *from, bool crossing)
 {
+	struct module *module = request->at.module;
+	const struct type *tensor = request->at.tensor;
+	const struct type *type = request->type;
+	const struct attr *causal = request->causal;
 	int64_t wide = stream_lanes(from->type);
 	int64_t wanted = stream_lanes(type);
 	const struct type *in = from->type;
 	const struct type *out = type;
-	const struct type *wider = wide >= wanted ? NULL
-	        : causal                          ? grown(module, in, wanted)
-	                                          : type_regroup(module, in, wanted);
+	const struct type *wider = NULL;
+	if (wide < wanted)
+		wider = causal ? grown(module, in, wanted) : type_regroup(module, in, wanted);
 	if (wide > wanted && type_regroup(module, type, wide))
 		out = type_regroup(module, type, wide);
 	else if (wider)
 		in = wider;
-	/* what comes from outside a rolled layer is cast there */
-	struct op *outside = before;
-	while (outside->parent != home(from))
-		outside = outside->parent->parent;
-	struct value *words = cast_to(module, outside, from, tensor, in);
-	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
+	/* a stream from outside a rolled layer is cast outside */
+	struct insertion outside = request->at;
+	while (outside.before->parent != home(from))
+		outside.before = outside.before->parent->parent;
+	struct value *words = cast_to(&outside, from, in);
+	struct op *convert = insert_stream_op(&request->at, OP_CONVERT, words, out);
 	struct line_buffer line_buffer = line_buffer_between(module->arena, in, out);
 	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
 	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text,
@@ -111,10 +119,10 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 		attr_set(module, convert, KEY_CAUSAL, causal);
 	}
-	return cast_to(module, before, convert->result[0], tensor, type);
+	return cast_to(&request->at, convert->result[0], type);
 }
 
-/* The same elements, padding included, in words of another width. */
+/* Do both types have the same elements, padding included, in words of different width? */
 static bool is_cast(struct module *module, const struct type *from, const struct type *to)
 {
 	int64_t have = stream_lanes(from);
@@ -123,37 +131,33 @@ static bool is_cast(struct module *module, const struct type *from, const struct
 	                   : have < want && type_regroup(module, to, have) == from;
 }
 
-/* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this
+/* The stream of an earlier reader, cast to the demanded type; NULL: no earlier one has this
  * order. */
 static struct value *cast_of_earlier(
-        struct module *module, const struct demand_list *readers, size_t i, struct op *before)
+        const struct request *request, const struct demand_list *readers, size_t i)
 {
-	struct op *demand = readers->data[i];
-	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
-	const struct type *type = demand->result[0]->type;
 	for (size_t e = 0; e < i; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (earlier &&
-		        !attr_get(demand, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) &&
-		        readers->data[e]->parent == demand->parent &&
-		        is_cast(module, earlier->type, type))
-			return cast_to(module, before, earlier, tensor, type);
+		if (earlier && !request->causal == !attr_get(readers->data[e], KEY_CAUSAL) &&
+		        readers->data[e]->parent == request->demand->parent &&
+		        is_cast(request->at.module, earlier->type, request->type))
+			return cast_to(&request->at, earlier, request->type);
 	}
 	return NULL;
 }
 
-/* The words for reader i; a converter stands before `before`. */
+/* The stream for reader i; a converter is inserted before `before`. */
 static struct value *satisfy(struct module *module, struct value *from,
         const struct demand_list *readers, size_t i, struct op *before)
 {
-	struct op *demand = readers->data[i];
-	const struct type *tensor = attr_get(demand, KEY_TENSOR)->type;
-	const struct type *type = demand->result[0]->type;
-	bool crossing = home(from) != demand->parent;
+	const struct request request = request_of(module, readers->data[i], before);
+	const struct type *tensor = request.at.tensor;
+	const struct type *type = request.type;
+	bool crossing = home(from) != request.demand->parent;
 	if (!crossing && from->type == type)
 		return from;
 	if (!crossing && is_cast(module, from->type, type))
-		return cast_to(module, before, from, tensor, type);
+		return cast_to(&request.at, from, type);
 	struct sequence have =
 	        sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
 	struct sequence want =
@@ -161,17 +165,15 @@ static struct value *satisfy(struct module *module, struct value *from,
 	if (!crossing && sequence_same(have, want))
 		return stream_lanes(from->type) == stream_lanes(type)
 		        ? from
-		        : cast_to(module, before, from, tensor, type);
-	struct value *part = crossing ? NULL : chunk_to(module, before, from, tensor, type);
-	part = part ? part : cast_of_earlier(module, readers, i, before);
+		        : cast_to(&request.at, from, type);
+	struct value *part = crossing ? NULL : chunk_to(&request.at, from, type);
+	part = part ? part : cast_of_earlier(&request, readers, i);
 	if (part)
 		return part;
-	struct value *wanted = crossing || attr_get(demand, KEY_CAUSAL)
-	        ? NULL
-	        : chunk_wanted(module, before, from, tensor, type);
+	struct value *wanted =
+	        crossing || request.causal ? NULL : chunk_wanted(&request.at, from, type);
 	return wanted ? satisfy(module, wanted, readers, i, before)
-	              : convert_to(module, before, from, tensor, type, attr_get(demand, KEY_CAUSAL),
-	                        crossing);
+	              : convert_to(&request, from, crossing);
 }
 
 static void rename_operands(struct block *block)
@@ -206,7 +208,7 @@ static bool reads_any(const struct op *op, const struct value *const *value, siz
 	return false;
 }
 
-/* Does what reads `last` need something of what reads `first`? */
+/* Do readers of `last` depend on readers of `first`? */
 static bool depends_on(struct module *module, const struct op *first, const struct op *last)
 {
 	VEC(const struct value *) reached = { 0 };
@@ -222,8 +224,8 @@ static bool depends_on(struct module *module, const struct op *first, const stru
 	return false;
 }
 
-/* A reader whose converter sends what reader i wants as well, and something else: the most of
- * all.  Readers that wait for each other have a converter each. */
+/* The reader whose converter sends the most, including all that reader i wants; i: there is none.
+ * Readers that depend on each other need converters of their own. */
 static size_t reader_of_more(struct module *module, const struct value *from,
         const struct demand_list *readers, size_t i)
 {
@@ -257,8 +259,8 @@ static struct value *stream_for_same_type(const struct demand_list *readers, siz
 	return NULL;
 }
 
-/* A reader of a few bytes that takes them from another one's converter waits for all that this
- * sends and saves next to nothing. */
+/* Is the buffer large enough to share another reader's converter? The reader waits for all words
+ * that this sends. */
 static bool is_worth_sharing(struct module *module, const struct value *from,
         const struct type *tensor, const struct type *type)
 {
@@ -266,8 +268,8 @@ static bool is_worth_sharing(struct module *module, const struct value *from,
 	return box.why || box.elements * type_bits(type_scalar(tensor)) >= SHARED_LEAST;
 }
 
-/* What a converter sends is a part of what another one sends: of words that are sent again the
- * first turns, or what a reader of all takes too. */
+/* The stream for reader i as a part of another reader's converter: the first repetitions of it, or
+ * some of its words; NULL: there is none. */
 static struct value *part_of_other(
         struct module *module, struct value *from, const struct demand_list *readers, size_t i)
 {
@@ -283,21 +285,20 @@ static struct value *part_of_other(
 	struct value *answer = stream_for_same_type(readers, more);
 	answer = answer ? answer : satisfy(module, from, readers, more, demand);
 	readers->data[more]->result[0]->data = answer;
-	return chunk_to(module, demand, answer, tensor, type);
+	return chunk_to(&(struct insertion){ module, demand, tensor }, answer, type);
 }
 
-/* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends
- * this one its words as well, if they are the first of those or some of them. */
+/* The stream as a part of an earlier reader's converter in the same layer, which holds words from
+ * outside the layer; NULL: there is none. */
 static struct value *part_of_earlier(
         struct module *module, const struct demand_list *readers, size_t i)
 {
-	struct op *demand = readers->data[i];
+	const struct request request = request_of(module, readers->data[i], readers->data[i]);
 	struct value *part = NULL;
 	for (size_t e = 0; e < i && !part; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (readers->data[e]->parent == demand->parent)
-			part = chunk_to(module, demand, earlier, attr_get(demand, KEY_TENSOR)->type,
-			        demand->result[0]->type);
+		if (readers->data[e]->parent == request.demand->parent)
+			part = chunk_to(&request.at, earlier, request.type);
 	}
 	return part;
 }
@@ -314,13 +315,13 @@ static void satisfy_all(struct module *module, struct value *from)
 		struct op *demand = readers->data[i];
 		bool crossing = home(from) != demand->parent;
 		struct value *answer = stream_for_same_type(readers, i);
-		answer = answer    ? answer
-		        : crossing ? part_of_earlier(module, readers, i)
-		                   : part_of_other(module, drained, readers, i);
+		if (!answer)
+			answer = crossing ? part_of_earlier(module, readers, i)
+			                  : part_of_other(module, drained, readers, i);
 		answer = answer ? answer : satisfy(module, drained, readers, i, demand);
+		const struct request request = request_of(module, demand, demand);
 		demand->result[0]->data = attr_get(demand, KEY_LOOP_CARRIED)
-		        ? cast_to(module, demand, answer, attr_get(demand, KEY_TENSOR)->type,
-		                  demand->result[0]->type)
+		        ? cast_to(&request.at, answer, request.type)
 		        : answer;
 	}
 	from->data = NULL;
@@ -340,7 +341,7 @@ static void satisfy_block(struct module *module, struct block *block)
 	}
 }
 
-/* Readers of each stream; then a fork where there are several, or a buffer. */
+/* Collects the readers of each stream, which then get a fork or a buffer. */
 static void collect_uses(struct module *module, struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
@@ -399,7 +400,7 @@ static void fork_block(struct module *module, struct block *block)
 		        r++)
 			fork_value(module, op->result[r], op->next);
 		next = op->next;
-		/* its writer serves the readers itself */
+		/* the producer drains for its readers directly */
 		if (op->code == OP_CONVERT && !is_used(op))
 			op_remove(op);
 	}

@@ -1,11 +1,14 @@
-/* Several readers of one stream at different times.  A fork gives each a FIFO, and each FIFO
- * whose reader comes late holds the whole tensor.  Where readers are strictly ordered, one
- * buffer serves them all: reader B comes after reader A if B cannot begin before A has taken
- * every word, because a word that B needs first depends on a result for which something waited
- * for all of A's (a sum over the vector, a whole converter).  Then the order of service is known
- * and serving B later costs no cycle.  Worth it where two readers or more come late: one alone
- * needs a FIFO as large as the buffer.  Where the writer holds the tensor anyway, it serves the
- * readers itself (accumulator_drain.c), and one late reader is enough. */
+/* Shares one buffer among the readers of a stream that read it one after the other.
+ *
+ * A fork gives each reader a FIFO, and that of a late reader holds the whole tensor.
+ * Before: producer -> fork -> FIFO -> reader A;  long FIFO -> reader B;  long FIFO -> reader C
+ * After:  producer -> buffer, which serves A, B and C in rounds
+ * Reader B comes after reader A if B cannot start before A has read every word, because a word
+ * that B needs first depends on a result that waits for all of A's (a sum over the vector, a
+ * converter of the whole). The order of service is then known, and costs no cycle. It pays with
+ * two late readers, since one needs a FIFO as large as the buffer. A producer that holds the
+ * tensor in accumulators serves the readers itself (accumulator_drain.c), which pays with one late
+ * reader. */
 #include "ir/converter.h"
 #include "itensor/box.h"
 #include "streams/share_buffers.h"
@@ -13,15 +16,15 @@
 #include "converter/accumulator_drain.h"
 #include "streams/stream_builder.h"
 
-#define SHORT_WORDS 32 /* a FIFO of so many words costs next to nothing */
-/* from so many on a writer that holds them serves its readers: another nest takes some cycles to
- * begin */
+#define SHORT_WORDS 32 /* words of a FIFO that costs next to nothing */
+/* least bytes for which a producer that holds them serves its readers, since another loop nest
+ * takes some cycles to start */
 #define DRAIN_MIN_BYTES 1024
 
 struct reader_search {
 	struct module *module;
-	int *seen;   /* [values] number of the search that saw it last */
-	bool *below; /* [values] depends on reader A */
+	int *seen;   /* [values] number of the search that visited it last */
+	bool *below; /* [values] does it depend on reader A? */
 	int number;
 	const struct op *early; /* reader A */
 	int early_operand;
@@ -40,12 +43,13 @@ static int64_t guarded_trip(
 	return trip;
 }
 
-/* Has the kernel taken all words of the operand when it makes its first result?  A parallel loop
- * outside or at the innermost loop that takes words says no. */
+/* Has the kernel read all words of the operand before its first result? No, if there is a parallel
+ * loop outside or at the innermost loop that reads words. */
 static bool kernel_waits_for_all(const struct kernel *kernel, int operand)
 {
 	const struct access *access = &kernel->operand[operand];
-	bool inside = true, deferred = kernel_is_post_operand(kernel, operand);
+	bool inside = true;
+	bool deferred = kernel_is_post_operand(kernel, operand);
 	int64_t low;
 	for (int l = kernel->loops - 1 - (kernel->lanes > 1); l >= 0; l--) {
 		if (deferred && kernel->loop[l].reduction)
@@ -78,8 +82,8 @@ static bool waits_for_all(const struct op *op, int operand)
 	        converter_form(op) != CONVERTER_CAUSAL;
 }
 
-/* Does the first word of the stream need something that has waited for all words of reader A? */
-static bool completes(struct reader_search *s, const struct value *stream)
+/* Does the first word of the stream depend on something that waits for all words of reader A? */
+static bool needs_completed(struct reader_search *s, const struct value *stream)
 {
 	const struct op *def = stream->def;
 	if (stream->type->kind != TYPE_ITENSOR || !def || s->seen[stream->id] == s->number)
@@ -88,14 +92,16 @@ static bool completes(struct reader_search *s, const struct value *stream)
 	for (int j = 0; j < def->operands; j++) {
 		if (def->code == OP_KERNEL && !kernel_begins_with(def->kernel, j))
 			continue;
-		bool all = waits_for_all(def, j), own = def == s->early && j == s->early_operand;
-		if (all ? own || s->below[def->operand[j]->id] : completes(s, def->operand[j]))
+		bool all = waits_for_all(def, j);
+		bool own = def == s->early && j == s->early_operand;
+		if (all ? own || s->below[def->operand[j]->id]
+		        : needs_completed(s, def->operand[j]))
 			return true;
 	}
 	return false;
 }
 
-/* Does every turn of the outermost loop take words of its own? */
+/* Does every iteration of the outermost loop read words of its own? */
 static bool uses_outermost(const struct kernel *kernel, int operand)
 {
 	int l = 0;
@@ -104,10 +110,10 @@ static bool uses_outermost(const struct kernel *kernel, int operand)
 	return l < kernel->loops && kernel->operand[operand].stride[l];
 }
 
-/* Does the word come by a converter that has all of a turn of the first loop first, and needs
- * what depends on A?  Elementwise kernels behind it change no order. */
+/* Does the stream come from a converter that buffers all words of an outermost iteration and
+ * depends on A? Elementwise kernels after it keep the order. */
 static bool arrives_by_block(
-        const struct reader_search *s, const struct value *stream, int64_t turns)
+        const struct reader_search *s, const struct value *stream, int64_t iterations)
 {
 	const struct op *def = stream->def;
 	bool any = false;
@@ -117,17 +123,17 @@ static bool arrives_by_block(
 		if (def->code == OP_CAST ||
 		        (def->code == OP_KERNEL && !kernel_has_reduction(def->kernel) &&
 		                uses_outermost(def->kernel, j)))
-			any = arrives_by_block(s, def->operand[j], turns);
+			any = arrives_by_block(s, def->operand[j], iterations);
 	if (any || def->code != OP_CONVERT || attr_integer_or(def, KEY_SHARED_LOOPS, 0) != 1)
 		return any;
 	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]),
 	        def->operand[0]->type, def->result[0]->type, 1);
-	return !box.why && turns % box.fill.trip[0] == 0;
+	return !box.why && iterations % box.fill.trip[0] == 0;
 }
 
-/* The kernel sums up over its outermost loop, so its first result needs a word of the last turn,
- * and with it the last word in front of the converter, for which every kernel before has taken
- * all. */
+/* Does the kernel reduce over its outermost loop? Its first result then needs a word of the last
+ * iteration, and with it the last word before the converter, for which every kernel before has read
+ * everything. */
 static bool needs_last_block(const struct reader_search *s, const struct op *op, int operand)
 {
 	const struct kernel *kernel = op->kernel;
@@ -139,7 +145,7 @@ static bool needs_last_block(const struct reader_search *s, const struct op *op,
 	        arrives_by_block(s, op->operand[operand], kernel->loop[outer].extent);
 }
 
-/* Must everything that reads words of `late` wait until A has taken all of its own? */
+/* Must every op that reads words of this reader wait until A has read all of its own? */
 static bool comes_after(struct reader_search *s, const struct reader *deferred)
 {
 	const struct op *op = deferred->op;
@@ -155,7 +161,7 @@ static bool comes_after(struct reader_search *s, const struct reader *deferred)
 		s->number++;
 		if (at_end && needs_last_block(s, op, j))
 			return true;
-		if (all ? s->below[op->operand[j]->id] : completes(s, op->operand[j]))
+		if (all ? s->below[op->operand[j]->id] : needs_completed(s, op->operand[j]))
 			return true;
 	}
 	return false;
@@ -169,7 +175,7 @@ static bool depends_on(const struct reader_search *s, const struct op *op)
 	return false;
 }
 
-/* Everything in the block that depends on the reader. */
+/* Marks everything in the block that depends on the reader. */
 static void begin_reader_search(struct reader_search *s, const struct reader *early)
 {
 	s->early = early->op;
@@ -179,8 +185,8 @@ static void begin_reader_search(struct reader_search *s, const struct reader *ea
 			s->below[op->result[r]->id] = op == early->op || depends_on(s, op);
 }
 
-/* The phase of each reader: after those that it must follow, not before those that it depends
- * on.  Returns how many come late. */
+/* Sets the service round of each reader: after those that it must follow, not before those that it
+ * depends on. Returns the number of late readers. */
 static int find_service_rounds(
         struct reader_search *s, const struct stream_readers *readers, int64_t *service_round)
 {
@@ -189,9 +195,12 @@ static int find_service_rounds(
 		begin_reader_search(s, &readers->list.data[a]);
 		for (size_t b = a + 1; b < readers->list.count; b++) {
 			const struct reader *reader = &readers->list.data[b];
-			int64_t least = comes_after(s, reader) ? service_round[a] + 1
-			        : depends_on(s, reader->op)    ? service_round[a]
-			                                       : 0;
+			int64_t least = 0;
+			if (comes_after(s, reader))
+				least = service_round[a] + 1;
+			else if (depends_on(s, reader->op))
+				least = service_round[a];
+
 			service_round[b] = least > service_round[b] ? least : service_round[b];
 		}
 		deferred += service_round[a] > 0;
@@ -199,7 +208,7 @@ static int find_service_rounds(
 	return deferred;
 }
 
-/* All readers and all that lies between them stand in the block of the value. */
+/* Are all readers, and all ops between them, in the block of the value? */
 static bool is_one_block(const struct value *value, const struct stream_readers *readers)
 {
 	const struct block *home = value->def ? value->def->parent : value->block;
@@ -212,34 +221,34 @@ static bool is_one_block(const struct value *value, const struct stream_readers 
 	return true;
 }
 
-/* A converter that holds all, for readers in the same block. */
+/* Does the converter hold a whole tensor, for readers in the same block? */
 static bool is_reorder_buffer(const struct op *op)
 {
 	return converter_holds_tensor(op) && op->operand[0]->type->kind == TYPE_ITENSOR;
 }
 
-/* Readers, those of casts in their place; those of converters as well.  Returns how many of
- * these there are. */
-static int see_through(struct reader_search *s, const struct stream_readers *from, bool converters,
-        struct stream_readers *to)
+/* Lists readers, with casts replaced by their readers, and converters too if `converters`; returns
+ * the number of converters. */
+static int list_final_readers(struct reader_search *s, const struct stream_readers *from,
+        bool converters, struct stream_readers *to)
 {
 	int seen = 0;
 	for (size_t i = 0; i < from->list.count; i++) {
 		struct reader reader = from->list.data[i];
 		bool reordered = converters && is_reorder_buffer(reader.op);
-		const struct stream_readers *behind =
+		const struct stream_readers *next =
 		        reader.op->code == OP_CAST || reordered ? reader.op->result[0]->data : NULL;
-		if (behind)
-			seen += (reordered && behind->list.count) +
-			        see_through(s, behind, converters && !reordered, to);
+		if (next)
+			seen += (reordered && next->list.count) +
+			        list_final_readers(s, next, converters && !reordered, to);
 		else
 			VEC_PUSH(s->module->arena, &to->list, reader);
 	}
 	return seen;
 }
 
-/* As they stand in the block: one that depends on another comes after it.  Casts that several
- * readers share had mixed them. */
+/* The readers in the order of the block, so that one that depends on another follows it; casts that
+ * several readers share had mixed them up. */
 static struct stream_readers ordered_readers(
         struct reader_search *s, const struct stream_readers *from)
 {
@@ -251,7 +260,7 @@ static struct stream_readers ordered_readers(
 	return to;
 }
 
-/* Does the reader want words of the writer's or of another width, once or in turns? */
+/* Can the reader be served: its words have the producer's or another width, once or repeatedly? */
 static bool lanes_fit(struct module *module, const struct type *left, const struct type *right)
 {
 	right = type_without_replay(module, right) ? type_without_replay(module, right) : right;
@@ -269,7 +278,7 @@ static int64_t stream_bytes(const struct type *stream)
 	        ((type_bits(type_scalar(stream)) + 7) / 8);
 }
 
-/* Does the writer have the whole tensor until its end, in words that no reader wants wider? */
+/* Does the producer hold the whole tensor until its end, in words that no reader wants wider? */
 static bool is_in_accumulators(const struct value *value, const struct stream_readers *readers)
 {
 	bool parts = value->def && kernel_holds_result(value->def);
@@ -286,8 +295,8 @@ static const struct type *wanted_by(const struct stream_readers *readers, size_t
 	return readers->list.data[i].op->operand[readers->list.data[i].operand]->type;
 }
 
-/* What the readers of a phase get: words as wide as the first of them wants.  What passes while
- * the buffer is filled is no wider than what fills it. */
+/* What the readers of a round get: words as wide as the first of them wants; while the buffer is
+ * filled no wider than what fills it. */
 static const struct type *type_of_round(
         const struct value *value, const struct stream_readers *all, int64_t service_round)
 {
@@ -298,19 +307,19 @@ static const struct type *type_of_round(
 	return service_round || stream_lanes(type) < stream_lanes(value->type) ? type : value->type;
 }
 
-/* As they come, one after the other, all in the writer's order. */
+/* Plans a buffer for readers that all read in the producer's order. */
 static bool plan_ordered_buffer(
         struct reader_search *s, const struct value *value, struct stream_readers *readers)
 {
 	struct stream_readers all = { 0 };
-	see_through(s, readers, false, &all);
-	bool held = is_in_accumulators(value, &all);
-	size_t least = held ? 2 : 3;
+	list_final_readers(s, readers, false, &all);
+	bool in_producer = is_in_accumulators(value, &all);
+	size_t least = in_producer ? 2 : 3;
 	if (all.list.count < least || !is_one_block(value, &all))
 		return false;
 	all = ordered_readers(s, &all);
-	bool fit = (held ? stream_bytes(value->type) >= DRAIN_MIN_BYTES
-	                 : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
+	bool fit = (in_producer ? stream_bytes(value->type) >= DRAIN_MIN_BYTES
+	                        : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
 	for (size_t i = 0; i < all.list.count; i++)
 		fit = fit && lanes_fit(s->module, value->type, wanted_by(&all, i));
 	all.service_round = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
@@ -323,8 +332,8 @@ static bool plan_ordered_buffer(
 	return true;
 }
 
-/* The kernel that holds the whole of what comes, in its own order or, behind it, in another; or
- * NULL. */
+/* The kernel that holds the whole stream in its accumulators and sends it in its own or, by an
+ * in-producer converter, in another order; or NULL. */
 static struct op *accumulator_holder(const struct value *value)
 {
 	struct op *def = value->def;
@@ -333,7 +342,8 @@ static struct op *accumulator_holder(const struct value *value)
 	return def && kernel_holds_result(def) ? def : NULL;
 }
 
-/* What the phases want, one order each, in words no wider than those that come. */
+/* Sets the order that each round wants, in words no wider than those of the stream; false: readers
+ * of a round want different ones. */
 static bool find_round_types(struct reader_search *s, const struct value *value,
         struct stream_readers *all, bool drained)
 {
@@ -356,7 +366,7 @@ static bool find_round_types(struct reader_search *s, const struct value *value,
 	return true;
 }
 
-/* Is one array enough for the readers' orders? */
+/* Can one array serve all the orders of the readers? */
 static bool is_one_box(struct arena *arena, const struct type *tensor, const struct type *from,
         size_t readers, const struct type *const *type)
 {
@@ -377,7 +387,7 @@ static bool is_one_box(struct arena *arena, const struct type *tensor, const str
 	return true;
 }
 
-/* Converters, and FIFOs, that would hold all of it. */
+/* Number of converters and FIFOs that would each hold the whole tensor. */
 static int count_buffers(const struct stream_readers *all, int converters)
 {
 	int count = converters;
@@ -390,7 +400,7 @@ static int count_buffers(const struct stream_readers *all, int converters)
 	return count;
 }
 
-/* Each reader in its own order, from the array. */
+/* Plans a buffer that serves each reader in its own order. */
 static bool plan_reordered_buffer(
         struct reader_search *s, const struct value *value, struct stream_readers *readers)
 {
@@ -398,7 +408,7 @@ static bool plan_reordered_buffer(
 	struct arena *arena = s->module->arena;
 	const struct op *holder = accumulator_holder(value);
 	bool drained = holder && holder != value->def;
-	int converters = see_through(s, readers, true, &all);
+	int converters = list_final_readers(s, readers, true, &all);
 	bool reordered = drained;
 	for (size_t i = 0; i < all.list.count; i++)
 		reordered = reordered || !lanes_fit(s->module, value->type, wanted_by(&all, i));
@@ -489,19 +499,27 @@ static struct value *cast_to(
 	return cast->result[0];
 }
 
-/* sorted: the phase of each result; types: what it gives. */
+/* The results of a buffer, sorted by service round. */
+struct outputs {
+	int count;
+	int64_t *service_round;
+	const struct type **type;
+};
+
 static struct op *new_buffer(struct module *module, struct value *value, struct op *before,
-        int count, const int64_t *sorted, const struct type **types)
+        const struct outputs *outputs)
 {
 	const struct type *tensor = stream_tensor(value);
-	/* what a kernel gives in another order than its own comes from its sums */
-	if (sorted[0])
+	/* a kernel's result in another order than its own comes from its accumulators */
+	if (outputs->service_round[0])
 		value = accumulator_holder(value) ? accumulator_holder(value)->result[0] : value;
 	struct box box = box_between(module->arena, tensor, value->type, value->type, 0);
-	struct op *buffer = op_new(module, OP_BUFFER, before->location, 1, &value, count, types);
+	struct op *buffer = op_new(
+	        module, OP_BUFFER, before->location, 1, &value, outputs->count, outputs->type);
 	attr_set(module, buffer, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
 	attr_set(module, buffer, KEY_SHARED_LOOPS, attr_integer(module, 0));
-	attr_set(module, buffer, KEY_SERVICE_ROUNDS, attr_integers(module, count, sorted));
+	attr_set(module, buffer, KEY_SERVICE_ROUNDS,
+	        attr_integers(module, outputs->count, outputs->service_round));
 	set_stream_tensor(module, buffer, tensor);
 	op_insert_before(before, buffer);
 	return buffer;
@@ -515,7 +533,7 @@ static bool is_reader(const struct stream_readers *all, const struct op *op)
 	return false;
 }
 
-/* Casts and converters that only readers behind them had. */
+/* Removes casts and converters between the stream and its final readers. */
 static void remove_between(const struct stream_readers *direct, const struct stream_readers *all)
 {
 	for (size_t i = 0; i < direct->list.count; i++) {
@@ -534,17 +552,17 @@ void share_buffer(struct module *module, struct value *value, struct op *before)
 	const struct stream_readers *all = direct->deferred;
 	int count = (int)all->list.count;
 	int next = 0;
-	int64_t *sorted = ARENA_ARRAY(module->arena, int64_t, count);
 	int *result = ARENA_ARRAY(module->arena, int, count);
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, count);
+	struct outputs outputs = { count, ARENA_ARRAY(module->arena, int64_t, count),
+		ARENA_ARRAY(module->arena, const struct type *, count) };
 	for (int64_t p = 0; next < count; p++)
 		for (int i = 0; i < count; i++)
 			if (all->service_round[i] == p) {
 				result[i] = next;
-				types[next] = all->type[i];
-				sorted[next++] = p;
+				outputs.type[next] = all->type[i];
+				outputs.service_round[next++] = p;
 			}
-	struct op *buffer = new_buffer(module, value, before, count, sorted, types);
+	struct op *buffer = new_buffer(module, value, before, &outputs);
 	for (int i = 0; i < count; i++) {
 		const struct reader *reader = &all->list.data[i];
 		struct value **operand = &reader->op->operand[reader->operand];

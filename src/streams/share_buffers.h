@@ -1,19 +1,21 @@
-/* Where a stream's readers come at different times: one buffer instead of a fork and long FIFOs. */
-#ifndef STC_BUFFER_READERS_H
-#define STC_BUFFER_READERS_H
+/* Replaces a fork and long FIFOs by one buffer where a stream's readers read it one after the
+ * other. */
+#ifndef STC_SHARE_BUFFERS_H
+#define STC_SHARE_BUFFERS_H
 #include "options/pass_context.h"
 
 struct reader {
 	struct op *op;
 	int operand;
 };
-/* a stream, in program order; value->data while forks are placed */
+/* The readers of a stream in program order; value->data points to it while forks are placed. */
 struct stream_readers {
 	VEC(struct reader) list;
-	int64_t *service_round; /* [readers] when a buffer serves each */
-	/* [readers] then: what the buffer gives, a cast behind it aside */
+	int64_t *service_round; /* [readers] round in which a buffer serves each */
+	/* [readers] type that the buffer gives each, apart from a cast after it */
 	const struct type **type;
-	/* NULL: a fork is better.  Else the readers of a buffer, those of casts in their place */
+	/* the readers of a shared buffer, casts replaced by their readers; NULL: a fork is
+	 * better */
 	struct stream_readers *deferred;
 };
 
@@ -22,9 +24,9 @@ static inline struct stream_readers *stream_readers(const struct value *value)
 	return value->data;
 }
 
-/* decides for all streams of the block and below */
+/* Decides for all streams of the block and of blocks inside it. */
 void plan_shared_buffers(struct module *module, const struct block *block);
-/* is the op the one reader of its phase, when the array is full? */
+/* Is the op the only reader of its service round, after the array is full? */
 bool is_sole_round_reader(const struct value *array, const struct op *op);
 void share_buffer(struct module *module, struct value *value, struct op *before);
 #endif

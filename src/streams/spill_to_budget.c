@@ -1,13 +1,14 @@
-/* Keeps as much of the design fused on chip as the budget allows; what does not fit is cut: the
- * converter becomes a store DMA, a buffer in external memory and a load DMA.
- * All kernels of one design run side by side, so their buffers add up: starting a second fusion,
- * as the published greedy does when its C_max is reached, frees nothing here.  What helps is to
- * cut edges, largest buffer first, since each cut costs two memory ports whatever it saves. What
- * is larger than a die has room for is cut whatever the budget.
- * The budget counts converters, buffers with several readers, sums that kernels hold, and FIFOs
- * of two words; how deep FIFOs really are is decided later. Needs: streams.  Guarantees: all
- * that fits the budget (C_max: --on-chip-memory, else the platform's memory), or a diagnostic
- * says what the least would be.  Exact. */
+/* Spills converters to external memory until the design fits the on-chip memory budget.
+ *
+ * Before: writer -> converter (buffer on chip) -> readers
+ * After:  writer -> store DMA -> external memory -> load DMA -> readers
+ * All kernels of a design run at the same time, so their buffers add up: starting a second fusion
+ * group, as the published greedy algorithm does when C_max is reached, would free nothing. Each
+ * spill costs two memory ports, so the largest buffer goes first. A converter that fits no die is
+ * spilled whatever the budget.
+ * Needs: streams. Guarantees: the design fits the budget (C_max: --on-chip-memory, else the
+ * platform's memory), or a diagnostic states the least possible. Exact.
+ * Ends: each iteration spills one converter. */
 #include "streams/streams_passes.h"
 #include "streams/explain_converters.h"
 #include "streams/on_chip_footprint.h"

@@ -1,21 +1,23 @@
-/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal
- * parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few
- * tokens, or of tiles that are counted, words are as wide as the widest that a reader wants:
- * memory ports side by side bring them; and of one token twice as wide where that is a port on
- * each adapter, since channels that bring weights alone would be ready sooner than those that
- * bring rows of a state as well.  Where keys travel with small operands, values have as many
- * ports as half of the adapters. */
+/* Chooses the order and the word width in which a state (KV cache) is read: row-major, as it is
+ * stored.
+ *
+ * Where all readers want equal parts of its outermost extent, each reads its own (lower_loads.c).
+ * With an engine of few tokens, or of a run-time number of tiles, words are as wide as the widest
+ * that a reader wants, from several memory ports in parallel. With one token they are twice as wide
+ * if that gives each adapter one port, because channels of weights alone would finish before those
+ * that also have rows of a state. If keys share the small operands' channel, values use half of the
+ * adapters. */
 #include "ir/workload.h"
 #include "ir/sliding_window.h"
 #include "ports/port_interleave.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
 
-/* of a word of keys that come word by word with small operands: two ports of each part bring
- * more than their channel does */
+/* bits of a word of keys that share the small operands' channel: two ports for each part deliver
+ * more than the channel does */
 #define KEY_BITS 1024
 
-/* How many parts like this one the natural order has; 1: it is no such part.  number: which it
+/* Number of parts of this size in the row-major order; 1: it is no such part. number: which part it
  * is. */
 static int64_t parts_like(struct module *module, const struct type *tensor,
         const struct type *natural, const struct type *wanted, int64_t *number)
@@ -38,16 +40,17 @@ static int64_t parts_like(struct module *module, const struct type *tensor,
 	return have.trip[0] / extent;
 }
 
-/* All of it again for each tile of tokens, where a reader walks those outermost. */
+/* The type repeated for each token tile, if the reader walks tiles outermost. */
 static const struct type *with_replay(
         const struct streams *s, const struct type *type, const struct type *wanted)
 {
 	const struct itensor *want = wanted->itensor;
 	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles &&
 	        is_replay_dim(want, 0);
-	return tiles ? shift_loops(s->module, type, 1, s->tiles,
-	                       want->run_time ? want->run_time[0] : NULL)
-	             : type;
+	if (!tiles)
+		return type;
+	const struct run_time_trip *run_time = want->run_time ? want->run_time[0] : NULL;
+	return shift_loops(s->module, type, 1, s->tiles, run_time);
 }
 
 static const struct type *order_once(
@@ -84,7 +87,7 @@ const struct type *state_order(
 	return with_replay(s, order_once(s, tensor_source, wanted), wanted);
 }
 
-/* Of the word that a reader wants, as far as ports side by side bring it. */
+/* Bits of the words that parallel ports deliver for a reader. */
 static int64_t wide_bits(const struct streams *s, const struct type *wanted, int64_t widest)
 {
 	int64_t bits = PORT_BITS;
@@ -95,8 +98,8 @@ static int64_t wide_bits(const struct streams *s, const struct type *wanted, int
 	return bits;
 }
 
-/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted
- * tiles are narrow, and several loaders bring them in turn (port_interleave.c). */
+/* Can two halves of its heads be read one after the other (lower_loads.c)? Otherwise words of
+ * run-time tiles are narrow, and several loaders deliver them in turn (port_interleave.c). */
 static bool has_halves(const struct type *natural)
 {
 	const struct itensor *order = natural->itensor;
@@ -104,7 +107,8 @@ static bool has_halves(const struct type *natural)
 	        !(order->run_time && order->run_time[0]);
 }
 
-/* Readers that disagree read all of it. */
+/* Sets partitions and word bits of all states; readers that disagree about the partition read all
+ * of it. */
 static void mark_block(
         struct streams *s, const struct block *block, bool wide, bool counted, int64_t widest)
 {
@@ -122,35 +126,32 @@ static void mark_block(
 			int64_t number;
 			int64_t kv_partitions = parts_like(
 			        s->module, tensor_source->tensor, natural, wanted, &number);
-			int64_t bits = wide
-			        ? wide_bits(s, wanted,
-			                  !counted || has_halves(natural) ? widest
-			                                                  : FEW_PORTS * PORT_BITS)
-			        : 0;
-			tensor_source->kv_partitions = !tensor_source->kv_partitions ||
-			                tensor_source->kv_partitions == kv_partitions
-			        ? kv_partitions
-			        : 1;
+			int64_t most =
+			        !counted || has_halves(natural) ? widest : FEW_PORTS * PORT_BITS;
+			int64_t bits = wide ? wide_bits(s, wanted, most) : 0;
+			bool disagree = tensor_source->kv_partitions &&
+			        tensor_source->kv_partitions != kv_partitions;
+			tensor_source->kv_partitions = disagree ? 1 : kv_partitions;
 			tensor_source->bits =
 			        bits > tensor_source->bits ? bits : tensor_source->bits;
 		}
 	}
 }
 
-/* States whose words come through several ports, each once. */
+/* States whose words come through several ports, each listed once. */
 struct wide_states {
-	VEC(struct tensor_source *) flows;
-	int64_t ports; /* of all their parts */
+	VEC(struct tensor_source *) source;
+	int64_t ports; /* of all partitions together */
 	int64_t bits;  /* of the widest word */
 };
 
 static void note_wide(
         struct streams *s, struct tensor_source *tensor_source, struct wide_states *wide)
 {
-	for (size_t i = 0; i < wide->flows.count; i++)
-		if (wide->flows.data[i] == tensor_source)
+	for (size_t i = 0; i < wide->source.count; i++)
+		if (wide->source.data[i] == tensor_source)
 			return;
-	VEC_PUSH(s->module->arena, &wide->flows, tensor_source);
+	VEC_PUSH(s->module->arena, &wide->source, tensor_source);
 	wide->ports += tensor_source->kv_partitions * tensor_source->bits / PORT_BITS;
 	wide->bits = tensor_source->bits > wide->bits ? tensor_source->bits : wide->bits;
 }
@@ -166,7 +167,7 @@ static void find_wide(struct streams *s, const struct block *block, struct wide_
 	}
 }
 
-/* The part of a state that layers read, where some look back only so many rows: the mean of all. */
+/* The part of a state that layers read, the mean over layers with and without a sliding window. */
 static double part_read(const struct streams *s, const struct tensor_source *tensor_source)
 {
 	const struct itensor *order =
@@ -185,44 +186,44 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 {
 	double bits = 0;
 	for (size_t i = 0; i < count; i++)
-		bits += part_read(s, wide->flows.data[i]) *
-		        (double)(type_elements(wide->flows.data[i]->tensor) *
-		                type_bits(type_scalar(wide->flows.data[i]->tensor)));
+		bits += part_read(s, wide->source.data[i]) *
+		        (double)(type_elements(wide->source.data[i]->tensor) *
+		                type_bits(type_scalar(wide->source.data[i]->tensor)));
 	return (int64_t)bits;
 }
 
-/* Where one channel can bring the first half of them, keys, but not all, these travel word by
- * word (move_to_narrow_adapter in bundle_ports.c). */
+/* Can the channel of small operands deliver the first half of the states, keys, but not all of
+ * them? Keys then come word by word (move_to_narrow_adapter in bundle_ports.c). */
 static bool keys_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	int64_t unit = weights_bits(old->region[0], false) /
+	int64_t weights = weights_bits(old->region[0], false) /
 	        (s->context->platform->ports - NON_ENGINE_PORTS);
-	int64_t keys = states_bits(s, wide, wide->flows.count / 2);
-	return keys && operands_share_weight_port(old) && channel_has_time(unit, 0, keys) &&
-	        !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+	int64_t keys = states_bits(s, wide, wide->source.count / 2);
+	return keys && operands_share_weight_port(old) && channel_has_time(weights, 0, keys) &&
+	        !channel_has_time(weights, 0, states_bits(s, wide, wide->source.count));
 }
 
-/* Where it can bring all of them, few ports ask for as many words as its channel brings. */
+/* Can the channel deliver all of them? Few ports then ask for as many words as it delivers. */
 static bool all_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	return states_share_weight_port(s, old, states_bits(s, wide, wide->flows.count));
+	return states_share_weight_port(s, old, states_bits(s, wide, wide->source.count));
 }
 
 static void narrow_all(struct wide_states *wide)
 {
-	for (size_t i = 0; i < wide->flows.count; i++)
-		while (wide->flows.data[i]->bits > KEY_BITS)
-			wide->flows.data[i]->bits /= 2;
+	for (size_t i = 0; i < wide->source.count; i++)
+		while (wide->source.data[i]->bits > KEY_BITS)
+			wide->source.data[i]->bits /= 2;
 }
 
-/* Keys need few ports then, and values have half of the adapters. */
+/* Gives keys few ports and values half of the adapters. */
 static void spread_after_keys(struct wide_states *wide, int64_t ports, int64_t most)
 {
-	for (size_t i = 0; i < wide->flows.count; i++) {
-		struct tensor_source *tensor_source = wide->flows.data[i];
-		bool key = i < wide->flows.count / 2;
+	for (size_t i = 0; i < wide->source.count; i++) {
+		struct tensor_source *tensor_source = wide->source.data[i];
+		bool key = i < wide->source.count / 2;
 		while (key && tensor_source->bits > KEY_BITS)
 			tensor_source->bits /= 2;
 		while (!key && 2 * tensor_source->bits <= most &&
@@ -231,8 +232,8 @@ static void spread_after_keys(struct wide_states *wide, int64_t ports, int64_t m
 	}
 }
 
-/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides
- * with small operands. */
+/* Widens the words so that each PE loader's adapter, and that of the scales, has one port of a
+ * state; what is left shares the channel of small operands. */
 static void spread_over_adapters(struct streams *s, const struct op *old)
 {
 	struct wide_states wide = { 0 };
@@ -245,15 +246,15 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 	else if (keys_share_weight_port(s, old, &wide))
 		spread_after_keys(&wide, ports, most);
 	else if (2 * wide.ports <= ports && 2 * wide.bits <= most)
-		for (size_t i = 0; i < wide.flows.count; i++)
-			wide.flows.data[i]->bits *= 2;
+		for (size_t i = 0; i < wide.source.count; i++)
+			wide.source.data[i]->bits *= 2;
 }
 
 void mark_kv_partitions(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
-	bool counted = engine_has_run_time_tiles(block),
-	     wide = engine_takes_few_tokens(block) || counted;
+	bool counted = engine_has_run_time_tiles(block);
+	bool wide = engine_takes_few_tokens(block) || counted;
 	mark_block(
 	        s, block, wide, counted, engine_has_many_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
 	if (wide && !engine_has_many_tokens(block))

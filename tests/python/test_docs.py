@@ -175,6 +175,15 @@ def test_attribute_table_is_that_of_the_code():
     assert written == {"floorplan", "process_builder"} and "link" in read
 
 
+def test_docs_stay_short():
+    pages = {path: path.read_text() for path in (ROOT / "docs").glob("**/*.md")}
+    assert sum(len(text.encode()) for text in pages.values()) <= 120_000
+    for path in PAGES:
+        prose = re.sub(r"^(?:```.*?^```|[|].*?|    .*?)$", "", path.read_text(), flags=re.M | re.S)
+        for paragraph in re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose):
+            assert len(paragraph.split()) <= 120, f"{path.name}: {paragraph[:60]}"
+
+
 def test_keys_of_reports_are_those_of_the_code():
     """Members of the whole: two blanks in front."""
     written = {

@@ -210,7 +210,7 @@ def test_report_json_says_of_each_converter_what_report_txt_says(tmp_path):
             (folder / "design" / name).read_text() for name in ("report.txt", "report.json")
         )
         shown = re.findall(
-            r"(\d+) bytes (on chip|through memory) (\S+) -> (.*)\n +written as (.*)\n +read "
+            r"(\d+) bytes (on chip|spilled to memory) (\S+) -> (.*)\n +written as (.*)\n +read "
             r"as +(.*)\n +avoidable by (.*)",
             text,
         )
@@ -223,7 +223,7 @@ def test_report_json_says_of_each_converter_what_report_txt_says(tmp_path):
                 ", ".join(c["readers"]),
                 c["from"],
                 c["to"],
-                c["avoidable_by"],
+                c["avoided_by"],
             )
             for c in listed
         ]

@@ -299,7 +299,8 @@ static void test_stages(void **state)
 	};
 	space->budget.dsp = 40;
 	space->budget.lut = 1;
-	int64_t left = parallelism_stages(space, 1000, 200, 1, 400, choice);
+	int64_t left =
+	        parallelism_stages(space, 1000, (struct parallelism_pace){ 200, 1 }, 400, choice);
 	assert_int_equal(space->kernel[0].option[choice[0]].lanes, 16);
 	assert_int_equal(space->kernel[1].option[choice[1]].lanes, 2);
 	assert_true(left > 0 && left < 1000);
