@@ -185,7 +185,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     )
     # of a launch of one tile, all in one nest, and of more
     assert (
-        loader.count("{stream.layer}") == loader.count("{stream.layer_overlap, stream.layer}") == 1
+        loader.count("{stream.layer}") == loader.count("{stream.layer, stream.layer_overlap}") == 1
     )
     done = stc(
         "simulate", tmp_path / "design", "--json", "--extent", "positions=0", "--extent", "tokens=1"
