@@ -2,9 +2,9 @@
  * Before: rows of the weight [query, key, value][partition][head]
  * After:  rows of the weight [chunk of heads][query, key, value][head][partition]
  * Each partition (partition_kv_heads.c) walks its own heads, and all of them start when the first
- * head of each is computed.  In the weight's order the first head of the last partition is late, and
- * keys follow all queries.  Kernels from the product to the partitions, elementwise or head by head,
- * work in the new order as well.
+ * head of each is computed.  In the weight's order the first head of the last partition is late,
+ * and keys follow all queries.  Kernels from the product to the partitions, elementwise or head by
+ * head, work in the new order as well.
  * Needs: fused kernels, contractions in the engine, partitioned KV caches.
  * Guarantees: nothing but the order of these rows and loops changes.
  * Exact.
@@ -50,7 +50,7 @@ static int64_t heads_of(const struct interleaver *w)
 	return w->parts * w->heads;
 }
 
-/* The only loop that walks all heads, `inner` numbers each, of one or more projections; -1: none. */
+/* The only loop that walks all heads of one or more projections, `inner` numbers each; -1: none. */
 static int loop_over(const struct interleaver *w, const struct kernel *kernel,
         const struct access *access, int64_t inner)
 {

@@ -1,38 +1,42 @@
-/* Inside fuse_elementwise and split_by_consumer: two kernels made one, and how the loops of one
- * are seen by the other. */
+/* Toolkit of fuse_elementwise and split_by_consumer: how the loops of a consumer walk those of its
+ * producer, and the ways in which two kernels become one. */
 #ifndef STC_FUSE_H
 #define STC_FUSE_H
 #include "ir/kernel_edit.h"
 
-/* counter t of the producer = constant[t] + Σ factor[t * loops + l] * counter l of the consumer */
+/* Counters of the producer at a point of the consumer:
+ *     counter t = constant[t] + Σ_l factor[t * loops + l] * counter l of the consumer */
 struct composed {
 	int loops; /* of the consumer */
 	int64_t *factor, *constant;
-	bool once; /* no element is read twice (inside the guards) */
+	bool once; /* inside the guards no element is read twice */
 };
 
-/* How consumer's operand `operand` walks the producer's loops; may split loops of the consumer.
- * False if it is not affine. The producer has no reduction loops and writes every address once. */
+/* How an operand of the consumer walks the producer's loops; may split loops of the consumer.
+ * Needs a producer without reduction loops that stores every address once.  false: not affine. */
 bool fuse_compose(struct module *module, const struct op *producer, struct op *consumer,
         int operand, struct composed *composed);
 
-/* The producer's body is put in the place of the operand; false, and nothing is lost, if it does
- * not fit. */
+/* Computes the producer's body where the consumer read its result.  false: it does not fit, and the
+ * consumer computes the same as before. */
 bool fuse_inline(struct module *module, struct op *producer, struct op *consumer, int operand);
-/* The elementwise consumer becomes the post body of the producer, which has a reduction. */
+/* Makes an elementwise consumer the post body of the producer, a reduction.  false: nothing is
+ * changed. */
 bool fuse_epilogue(struct module *module, struct op *producer, struct op *consumer);
-/* `copy` puts the whole result of a kernel into another order: the kernel's other readers read
- * the copy instead.  False if one of them cannot; then nothing changed.  `readers` are all
- * readers of the kernel. */
+/* `copy` stores the whole result of a kernel in another order: lets all readers of the kernel
+ * (`reader`, the copy among them) read the copy instead.  false: one of them cannot, and nothing
+ * is changed. */
 bool fuse_layout(struct module *module, struct op *copy, int readers, struct op *const *reader);
 
-/* Two operands that are the two parts of a concat and read one tensor alike become one. */
+/* Merges two operands that are the two parts of a concat and read the same numbers. */
 bool fuse_parts(struct module *module, struct op *op);
-/* A loop of an elementwise kernel in each turn of which it computes the same; -1: none. */
+/* A loop of an elementwise kernel that computes the same in each iteration; -1: none. */
 int fuse_invariant_loop(struct module *module, const struct op *op);
-/* It becomes a kernel without the loop, which is returned; op is a copy of its result then. */
+/* Moves the computation to a kernel without the loop, which is returned; op becomes a copy of its
+ * result. */
 struct op *fuse_drop_loop(struct module *module, struct op *op, int loop);
 
-/* Result address = Σ stride * counter reaches each address once: digits by falling stride. */
+/* Does the kernel store each address of its result once?  Then order[count]: its parallel loops by
+ * falling stride. */
 bool fuse_digits(struct module *module, const struct op *op, int *order, int *count);
 #endif

@@ -1,5 +1,6 @@
-/* Addresses of a tensor as seen by the kernel that writes it and by one that reads it: both are
- * mixed radix numbers. */
+/* Addresses of a tensor as seen by the kernel that stores it and by one that reads it: both are
+ * mixed radix numbers whose digits are loops.  A loop of the reader inside one digit is a factor of
+ * that digit's counter; a loop across digits is split. */
 #include "fusion/fuse.h"
 #include <string.h>
 
@@ -27,6 +28,7 @@ bool fuse_digits(struct module *module, const struct op *op, int *order, int *co
 	return !kernel->result.offset && below == type_elements(op->result[0]->type);
 }
 
+/* Counters of a loop for which an access reads. */
 struct range {
 	int64_t low, count;
 };
@@ -34,55 +36,66 @@ struct range {
 static struct range range_of(const struct kernel *kernel, const struct access *access, int loop)
 {
 	const struct guard_range *guard = access_guard(access, loop);
-	return guard ? (struct range){ guard->low, guard->high - guard->low }
-	             : (struct range){ 0, kernel->loop[loop].extent };
+	if (guard)
+		return (struct range){ guard->low, guard->high - guard->low };
+	return (struct range){ 0, kernel->loop[loop].extent };
 }
 
-static int digit_of(const struct kernel *producer, const int *order, int digits, int64_t stride)
+/* A composition of two kernels in progress. */
+struct composition {
+	struct module *module;
+	const struct kernel *producer;
+	struct op *consumer;
+	int operand;
+	const int *order; /* loops of the producer by falling stride: [digits] */
+	int digits;
+	struct composed *composed;
+};
+
+/* The outermost digit whose stride is no larger than this one; -1: none. */
+static int digit_of(const struct composition *c, int64_t stride)
 {
-	for (int d = 0; d < digits; d++)
-		if (producer->result.stride[order[d]] <= stride)
+	for (int d = 0; d < c->digits; d++)
+		if (c->producer->result.stride[c->order[d]] <= stride)
 			return d;
 	return -1;
 }
 
-/* Splits the consumer's loop where it runs over the digit's end; false if that cannot be. */
-static bool split_at_digit(struct module *module, struct op *consumer, const struct access *access,
-        int loop, int64_t span)
+/* Splits the consumer's loop at the end of the digit.  false: it does not divide there. */
+static bool split_at_digit(const struct composition *c, int64_t stride, int loop, int64_t span)
 {
-	if (span % access->stride[loop])
-		return false;
-	return kernel_split_loop(module, consumer, loop, span / access->stride[loop]);
+	return span % stride == 0 && kernel_split_loop(c->module, c->consumer, loop, span / stride);
 }
 
-enum outcome { REFUSED, RETRY, DONE };
+/* NOT_AFFINE: give up; SPLIT: the consumer's loops have changed; PLACED: the factor is set. */
+enum outcome { NOT_AFFINE, SPLIT, PLACED };
 
-static enum outcome place_loop(struct module *module, const struct kernel *producer,
-        struct op *consumer, int operand, const int *order, int digits, int loop,
-        struct composed *composed)
+/* Finds the factor of one loop of the consumer. */
+static enum outcome place_loop(const struct composition *c, int loop)
 {
-	const struct access *access = &consumer->kernel->operand[operand];
+	const struct access *access = &c->consumer->kernel->operand[c->operand];
 	int64_t stride = access->stride[loop];
-	struct range range = range_of(consumer->kernel, access, loop);
+	struct range range = range_of(c->consumer->kernel, access, loop);
 	if (stride < 0)
-		return REFUSED;
+		return NOT_AFFINE;
 	if (stride == 0 || range.count == 1) {
-		composed->once &= range.count == 1;
-		return DONE;
+		c->composed->once &= range.count == 1;
+		return PLACED;
 	}
-	int digit = digit_of(producer, order, digits, stride);
-	if (digit < 0 || stride % producer->result.stride[order[digit]])
-		return REFUSED;
-	int64_t span = producer->result.stride[order[digit]] * producer->loop[order[digit]].extent;
+	int digit = digit_of(c, stride);
+	int own = digit < 0 ? -1 : c->order[digit];
+	if (own < 0 || stride % c->producer->result.stride[own])
+		return NOT_AFFINE;
+	int64_t span = c->producer->result.stride[own] * c->producer->loop[own].extent;
 	if (stride * (range.count - 1) >= span)
-		return split_at_digit(module, consumer, access, loop, span) ? RETRY : REFUSED;
-	composed->factor[order[digit] * composed->loops + loop] =
-	        stride / producer->result.stride[order[digit]];
-	return DONE;
+		return split_at_digit(c, stride, loop, span) ? SPLIT : NOT_AFFINE;
+	c->composed->factor[own * c->composed->loops + loop] =
+	        stride / c->producer->result.stride[own];
+	return PLACED;
 }
 
-/* Whether the loops in one digit reach each value once: by rising factor, each is larger than
- * all below together. */
+/* Do the loops in one digit reach each of its values at most once?  So if by rising factor each one
+ * is larger than the reach of all before it. */
 static bool digit_once(const struct kernel *consumer, const struct access *access,
         const int64_t *factor, int loops)
 {
@@ -106,8 +119,8 @@ static bool digit_once(const struct kernel *consumer, const struct access *acces
 	return true;
 }
 
-/* Constants of the digits, and whether no digit carries. */
-static bool finish(const struct kernel *producer, const struct op *consumer, int operand,
+/* Sets the constants of the digits.  false: a sum would carry into the next digit. */
+static bool set_constants(const struct kernel *producer, const struct op *consumer, int operand,
         struct composed *composed)
 {
 	const struct kernel *kernel = consumer->kernel;
@@ -145,6 +158,7 @@ bool fuse_compose(struct module *module, const struct op *producer, struct op *c
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops);
 	if (!fuse_digits(module, producer, order, &digits) || digits != kernel->loops)
 		return false;
+	struct composition c = { module, kernel, consumer, operand, order, digits, composed };
 	for (bool retry = true; retry;) {
 		int loops = consumer->kernel->loops;
 		*composed = (struct composed){ loops,
@@ -152,12 +166,11 @@ bool fuse_compose(struct module *module, const struct op *producer, struct op *c
 			ARENA_ARRAY(module->arena, int64_t, kernel->loops), true };
 		retry = false;
 		for (int l = 0; l < loops && !retry; l++) {
-			enum outcome outcome = place_loop(
-			        module, kernel, consumer, operand, order, digits, l, composed);
-			if (outcome == REFUSED)
+			enum outcome outcome = place_loop(&c, l);
+			if (outcome == NOT_AFFINE)
 				return false;
-			retry = outcome == RETRY;
+			retry = outcome == SPLIT;
 		}
 	}
-	return finish(kernel, consumer, operand, composed);
+	return set_constants(kernel, consumer, operand, composed);
 }

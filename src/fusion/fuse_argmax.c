@@ -1,12 +1,13 @@
-/* The index of the largest number, the first of equal ones: a reduction that finds the largest,
- * and a second one that finds where it is, become one that finds both.
- *
- * Before: m = max x[i]; y = min of (x[i] == m ? i : beyond).  The second can begin when the
- * first has ended, and all numbers wait for it: of logits, a vocabulary. After:  k = max of
- * key(x[i]) * 2^32 + (n - 1 - i); y = n - 1 - the low half of k.  key is the number's bits as an
- * integer that is ordered as the numbers are. Needs: fused kernels.  Guarantees: no such pair is
- * left.  Exact, but for NaN: the index of one is found, where there were none equal. Each
- * success removes a reader of a maximum, so it ends. */
+/* Fuses an argmax, exported as two reductions, into one.
+ * Before: m = max x[i];  y = min of (x[i] == m ? i : beyond)
+ * After:  k = max of key(x[i]) * 2^32 + (n - 1 - i);  y = n - 1 - (k mod 2^32)
+ * key: the bits of x as an integer with the order of the numbers.  Of equal numbers the first one
+ * wins.  The second reduction could only begin after the first, with all numbers (of logits a
+ * vocabulary) buffered.
+ * Needs: fused kernels.
+ * Guarantees: no such pair is left.
+ * Exact, but for NaN: the index of one is found, where no number equalled the maximum.
+ * Ends: each success removes a reader of a maximum. */
 #include "ir/kernel_edit.h"
 #include "fusion/fusion_passes.h"
 #include <math.h>

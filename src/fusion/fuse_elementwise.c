@@ -1,26 +1,23 @@
-/* Elementwise kernels join their neighbours, where that repeats no work worth a kernel.
- *
- *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
- *              copies, and loop counters as numbers, are inlined however often they are read;
- *   trivial:   one addition, product or negation of arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
- *   statistic: one addition or product of a tensor that others read as well with what a
- *   reduction has made of it (x - mean) is inlined in all its readers: done once, a second
- *              tensor would wait on chip beside the first;
- *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes
- *   its post body.
- *   turns:     what is the same in every turn of a loop is computed once, if all readers can read it there (fuse_drop_loop.c);
- *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
- *              result, and joins it.
- * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
+/* Fuses elementwise kernels with their neighbours where that repeats no work worth a kernel.
+ * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2)     After: one kernel, post = gelu(acc + bias)
+ * inline     a producer with one consumer that reads each element at most once; copies and loop
+ *            counters, however often they are read
+ * trivial    one cheap operation on arguments of main (1 + weight), into elementwise consumers
+ * statistic  one cheap operation on a tensor and a reduction of it (x - mean), into all readers:
+ *            a second tensor would be buffered besides x
+ * epilogue   the only consumer of a reduction, elementwise, as its post body
+ * invariant  what a loop computes in every iteration is computed once (fuse_invariant.c)
+ * layout     a copy that is a result of main takes over the readers of the original (fuse_layout.c)
+ * Needs: kernels, no rolled layers.   Guarantees: none of these rules applies any more.
  * Exact: every element is computed by the same operations in the same order.
- * Each success removes a kernel, so the scans end; a scan is linear in the number of kernels and
- * their operands. */
+ * Ends: each success removes a kernel; a scan is linear in kernels and operands. */
 #include "fusion/fuse.h"
 #include "ir/kernel_signature.h"
 #include "fusion/fusion_passes.h"
 
+/* The operations that read a value; they are the `data` of the value. */
 struct users {
-	VEC(struct op *) ops; /* each once */
+	VEC(struct op *) ops; /* each one once */
 };
 
 static struct users *users_of(const struct value *value)
@@ -32,10 +29,10 @@ static void add_user(struct module *module, struct op *op)
 {
 	for (int i = 0; i < op->operands; i++) {
 		struct users *users = users_of(op->operand[i]);
-		bool there = !users;
-		for (size_t u = users ? users->ops.count : 0; u > 0 && !there; u--)
-			there = users->ops.data[u - 1] == op;
-		if (!there)
+		bool known = !users;
+		for (size_t u = users ? users->ops.count : 0; u > 0 && !known; u--)
+			known = users->ops.data[u - 1] == op;
+		if (!known)
 			VEC_PUSH(module->arena, &users->ops, op);
 	}
 }
@@ -44,15 +41,16 @@ static void remove_user(const struct op *op)
 {
 	for (int i = 0; i < op->operands; i++) {
 		struct users *users = users_of(op->operand[i]);
-		size_t kept = 0;
+		size_t left = 0;
 		for (size_t u = 0; users && u < users->ops.count; u++)
 			if (users->ops.data[u] != op)
-				users->ops.data[kept++] = users->ops.data[u];
+				users->ops.data[left++] = users->ops.data[u];
 		if (users)
-			users->ops.count = kept;
+			users->ops.count = left;
 	}
 }
 
+/* How often op reads the value; *operand: the last operand that does. */
 static int reads(const struct op *op, const struct value *value, int *operand)
 {
 	int count = 0;
@@ -72,12 +70,13 @@ static bool is_index(const struct op *op, int operand)
 	return false;
 }
 
-/* Post bodies run once per result element, so there reduction loops do not count. */
+/* Does no loop read an element of the operand twice?  Post bodies run once for each result, so
+ * reduction loops do not count there. */
 static bool reads_once(const struct op *op, int operand)
 {
 	const struct kernel *kernel = op->kernel;
-	bool update = body_uses_operand(&kernel->update, operand),
-	     post = body_uses_operand(&kernel->post, operand);
+	bool update = body_uses_operand(&kernel->update, operand);
+	bool post = body_uses_operand(&kernel->post, operand);
 	for (int l = 0; l < kernel->loops; l++) {
 		const struct guard_range *guard = access_guard(&kernel->operand[operand], l);
 		bool single = guard && guard->high - guard->low == 1;
@@ -96,7 +95,8 @@ static bool has_gather(const struct op *op)
 	return false;
 }
 
-/* Whether windows overlap: tried on a copy, since composing may split loops. */
+/* Is each element read once although several loops move in one dim (windows of a convolution)?
+ * Tried on a copy, since composing may split loops. */
 static bool windows_are_disjoint(
         struct module *module, const struct op *producer, const struct op *consumer, int operand)
 {
@@ -109,6 +109,7 @@ static bool windows_are_disjoint(
 	return composed.once || (!update && reads_once(consumer, operand));
 }
 
+/* One addition, product or negation at most? */
 static bool is_cheap(const struct kernel *kernel)
 {
 	static const bool cheap[OP_COUNT] = {
@@ -122,7 +123,8 @@ static bool is_cheap(const struct kernel *kernel)
 	int operations = 0;
 	for (int i = 0; i < kernel->update.count; i++) {
 		const struct node *node = &kernel->update.node[i];
-		operations += node->kind != NODE_OP ? 0 : cheap[node->code] ? 1 : 2;
+		if (node->kind == NODE_OP)
+			operations += cheap[node->code] ? 1 : 2;
 	}
 	return operations <= 1;
 }
@@ -186,14 +188,14 @@ static bool is_op(const struct node *node, enum op_code code)
 	return node->kind == NODE_OP && node->code == code;
 }
 
-/* By a mask or by counters; a rectifier compares what it chooses. */
+/* Is the node a select by a mask or by counters?  (A rectifier selects by comparing floats.) */
 static bool is_masked_select(const struct body *body, int node)
 {
 	return is_op(&body->node[node], OP_SELECT) &&
 	        !is_op(&body->node[body->node[node].argument[0]], OP_CMPF);
 }
 
-/* Does it choose what a reduction alone reads, as one row of several? */
+/* Does it select elements, as one row of several, for a reduction that alone reads them? */
 static bool selects_row(const struct op *op)
 {
 	const struct users *users = users_of(op->result[0]);
@@ -203,7 +205,7 @@ static bool selects_row(const struct op *op)
 	        is_masked_select(&op->kernel->update, op->kernel->update.result);
 }
 
-/* Or is it a sum of what it chooses? */
+/* Or is it a sum of selected elements? */
 static bool sums_selected_rows(const struct op *op)
 {
 	const struct body *body = &op->kernel->update;
@@ -213,8 +215,8 @@ static bool sums_selected_rows(const struct op *op)
 	                is_masked_select(body, sum->argument[1]));
 }
 
-/* What makes the rows of which one is chosen stands by itself: the last of many layers would be
- * unlike the others. */
+/* Does the producer compute rows of which the consumer selects one?  It is not fused: the last
+ * layer would differ from the others, and layers could not be rolled. */
 static bool is_selected_row(const struct op *producer, const struct op *consumer)
 {
 	const struct type *made = producer->kernel->type;
@@ -225,7 +227,7 @@ static bool is_selected_row(const struct op *producer, const struct op *consumer
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
 {
 	int operand = -1;
-	/* a copy's turns were left out */
+	/* fuse_invariant.c has made this copy: inlining would undo it */
 	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL &&
 	        !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);
 	bool repeat = kernel_is_copy(producer) || is_counter(producer->kernel) || trivial;
@@ -288,7 +290,7 @@ static void set_users(struct op *op, void *context)
 		op->result[i]->data = ARENA_NEW(module->arena, struct users);
 }
 
-/* Can all readers take a copy of the result in? */
+/* Can a copy of the result be inlined in all readers? */
 static bool is_readable(struct module *module, const struct op *op)
 {
 	struct users *users = users_of(op->result[0]);
@@ -314,8 +316,9 @@ static bool try_drop_loop(struct module *module, struct op *op)
 	remove_user(op);
 	bool joined = fuse_parts(module, op);
 	int loop = fuse_invariant_loop(module, op);
-	struct op *once =
-	        loop >= 0 && is_readable(module, op) ? fuse_drop_loop(module, op, loop) : NULL;
+	struct op *once = NULL;
+	if (loop >= 0 && is_readable(module, op))
+		once = fuse_drop_loop(module, op, loop);
 	if (once) {
 		set_users(once, module);
 		add_user(module, once);
@@ -324,19 +327,20 @@ static bool try_drop_loop(struct module *module, struct op *op)
 	return joined || once;
 }
 
+/* Tries all rules on one kernel. */
 static bool fuse_kernel(struct module *module, struct op *op)
 {
 	struct users *users = users_of(op->result[0]);
 	size_t count = users->ops.count;
-	bool reduction = kernel_has_reduction(op->kernel), changed = false;
+	bool reduction = kernel_has_reduction(op->kernel);
+	bool changed = false;
 	if (!count)
 		return drop_kernel(op);
 	if (try_layout(module, op) || try_drop_loop(module, op))
 		return true;
-	if (count > 1 &&
-	        (reduction ||
-	                (!kernel_is_copy(op) && !is_counter(op->kernel) &&
-	                        !is_repeated(module, op))))
+	if (count > 1 && reduction)
+		return false;
+	if (count > 1 && !kernel_is_copy(op) && !is_counter(op->kernel) && !is_repeated(module, op))
 		return false;
 	struct op **consumers =
 	        arena_copy(module->arena, users->ops.data, sizeof *consumers * count);

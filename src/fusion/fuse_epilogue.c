@@ -1,4 +1,5 @@
-/* An elementwise consumer as the post body of the reduction that feeds it. */
+/* Makes an elementwise consumer the post body of the reduction that feeds it.
+ *     s = Σ x * w; y = f(s, b)  ->  y = post f(acc, b) of the same kernel */
 #include "fusion/fuse.h"
 
 /* Splits loops of `op`, walked with `stride`, wherever a stride of `other` falls inside one.
@@ -26,7 +27,7 @@ static bool split_like(struct module *module, struct op *op, int operand,
 	return true;
 }
 
-/* Consumer loop c is producer loop place[c]. */
+/* place[c]: the producer's loop that is loop c of the consumer. */
 static bool match_loops(const struct kernel *producer, const struct kernel *consumer,
         const int64_t *stride, int *place)
 {

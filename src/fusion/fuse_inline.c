@@ -1,29 +1,49 @@
-/* A producer's body in the place of an operand of its consumer. */
+/* Inlines a producer: its body in the place of an operand of its consumer.
+ *     p[i] = f(a[i]); c[j, i] = g(p[i])  ->  c[j, i] = g(f(a[i]))
+ * Accesses and guards of the producer are composed with the consumer's access to its result. */
 #include "fusion/fuse.h"
 #include <string.h>
+
+/* An inlining in progress.  The consumer gets the producer's operands after its own. */
+struct inlined {
+	struct op *producer, *consumer;
+	int operand; /* of the consumer: the producer's result */
+	int base;    /* number of the producer's first operand in the consumer */
+	const struct composed *composed;
+	struct access *access; /* of all operands, the consumer's first */
+};
 
 static int64_t ceiling(int64_t a, int64_t b)
 {
 	return a <= 0 ? -(-a / b) : (a + b - 1) / b;
 }
 
-static int64_t extent_inside(const struct kernel *consumer, const struct access *outer, int loop)
+/* The consumer's access to the producer's result. */
+static const struct access *outer_access(const struct inlined *in)
 {
-	const struct guard_range *guard = access_guard(outer, loop);
-	return guard ? guard->high - guard->low : consumer->loop[loop].extent;
+	return &in->access[in->operand];
 }
 
-/* The producer's guard low <= counter < high, as a range of one loop of the consumer. */
-static bool map_guard(struct module *module, const struct kernel *consumer,
-        const struct access *outer, const struct composed *composed, struct guard_range guard,
+/* Iterations of the consumer's loop in which it reads the producer's result. */
+static int64_t extent_inside(const struct inlined *in, int loop)
+{
+	const struct guard_range *guard = access_guard(outer_access(in), loop);
+	return guard ? guard->high - guard->low : in->consumer->kernel->loop[loop].extent;
+}
+
+/* Adds the producer's guard low <= counter < high as a range of one loop of the consumer.  false:
+ * it is not such a range. */
+static bool map_guard(struct module *module, const struct inlined *in, struct guard_range guard,
         struct access *access)
 {
+	const struct composed *composed = in->composed;
+	const struct access *outer = outer_access(in);
 	const int64_t *factor = composed->factor + guard.loop * composed->loops;
-	int main = -1;
+	int widest = -1;
 	for (int l = 0; l < composed->loops; l++)
-		if (factor[l] && (main < 0 || factor[l] > factor[main]))
-			main = l;
-	if (main < 0) {
+		if (factor[l] && (widest < 0 || factor[l] > factor[widest]))
+			widest = l;
+	if (widest < 0) {
 		bool holds = guard.low <= composed->constant[guard.loop] &&
 		        composed->constant[guard.loop] < guard.high;
 		if (!holds && composed->loops)
@@ -35,38 +55,45 @@ static bool map_guard(struct module *module, const struct kernel *consumer,
 	int64_t span = 1;
 	for (int l = 0; l < composed->loops; l++) {
 		const struct guard_range *range = access_guard(outer, l);
-		if (!factor[l] || l == main)
+		if (!factor[l] || l == widest)
 			continue;
 		least += factor[l] * (range ? range->low : 0);
-		span += factor[l] * (extent_inside(consumer, outer, l) - 1);
+		span += factor[l] * (extent_inside(in, l) - 1);
 	}
-	int64_t low = ceiling(guard.low - least, factor[main]);
-	int64_t high = ceiling(guard.high - least, factor[main]);
-	const struct guard_range *range = access_guard(outer, main);
+	int64_t low = ceiling(guard.low - least, factor[widest]);
+	int64_t high = ceiling(guard.high - least, factor[widest]);
+	const struct guard_range *range = access_guard(outer, widest);
 	int64_t first = range ? range->low : 0;
-	int64_t last = first + extent_inside(consumer, outer, main) - 1;
-	bool low_clean = low <= first || least + factor[main] * (low - 1) + span - 1 < guard.low;
-	/* the last that begins inside must end inside */
+	int64_t last = first + extent_inside(in, widest) - 1;
+	bool low_clean = low <= first || least + factor[widest] * (low - 1) + span - 1 < guard.low;
+	/* the last iteration that begins inside the range must end inside it */
 	int64_t top = high > last ? last : high - 1;
-	bool high_clean = top < first || least + factor[main] * top + span - 1 < guard.high;
+	bool high_clean = top < first || least + factor[widest] * top + span - 1 < guard.high;
 	if (!low_clean || !high_clean)
 		return false;
-	low = low < 0 ? 0 : low > last ? last + 1 : low;
-	high = high > last ? last + 1 : high;
+	if (low < 0)
+		low = 0;
+	if (low > last)
+		low = last + 1;
+	if (high > last)
+		high = last + 1;
 	if (low > first || high <= last)
 		access_add_guard(module, access,
 		        (struct guard_range){
-		                .loop = main, .low = low, .high = high < low ? low : high });
+		                .loop = widest, .low = low, .high = high < low ? low : high });
 	return true;
 }
 
-static bool map_access(struct module *module, const struct kernel *producer,
-        const struct kernel *consumer, const struct access *outer, const struct composed *composed,
-        const struct access *from, int base, struct access *access)
+/* Composes an access of the producer.  false: a guard cannot be written so. */
+static bool map_access(struct module *module, const struct inlined *in, const struct access *from,
+        struct access *access)
 {
+	const struct kernel *producer = in->producer->kernel;
+	const struct composed *composed = in->composed;
+	const struct access *outer = outer_access(in);
 	*access = access_empty(module, composed->loops);
 	access->offset = from->offset;
-	access->index_operand = from->index_operand < 0 ? -1 : from->index_operand + base;
+	access->index_operand = from->index_operand < 0 ? -1 : from->index_operand + in->base;
 	access->index_stride = from->index_stride;
 	access->index_limit = from->index_limit;
 	for (int t = 0; t < producer->loops; t++) {
@@ -78,7 +105,7 @@ static bool map_access(struct module *module, const struct kernel *producer,
 	for (int g = 0; g < outer->guards; g++)
 		access_add_guard(module, access, outer->guard[g]);
 	for (int g = 0; g < from->guards; g++)
-		if (!map_guard(module, consumer, outer, composed, from->guard[g], access))
+		if (!map_guard(module, in, from->guard[g], access))
 			return false;
 	return true;
 }
@@ -95,7 +122,7 @@ static bool same_guards(const struct access *left, const struct access *right)
 	return true;
 }
 
-/* Whether the value is only read where select(ACTIVE) picks it. */
+/* Is the operand read only as j in select(active(j), j, other)? */
 static bool only_selected(const struct body *body, int operand)
 {
 	for (int i = 0; i < body->count; i++) {
@@ -114,22 +141,17 @@ static bool only_selected(const struct body *body, int operand)
 	return !body->count || result->kind != NODE_OPERAND || result->integer != operand;
 }
 
-struct inlined {
-	struct op *producer, *consumer;
-	int operand, base; /* base: number of the producer's first operand in the consumer */
-	const struct composed *composed;
-	const struct access *access; /* all operands' */
-};
-
+/* Node: whether the consumer reads the producer's result at this point. */
 static int outer_active(struct module *module, struct body *body, const struct inlined *in)
 {
-	const struct access *outer = &in->access[in->operand];
+	const struct access *outer = outer_access(in);
 	for (int j = 0; j < in->producer->operands; j++)
 		if (same_guards(outer, &in->access[in->base + j]))
 			return body_active(module, body, in->base + j);
 	return body_guard_condition(module, body, outer);
 }
 
+/* Node: the producer's result. */
 static int producer_value(struct module *module, struct body *body, const struct inlined *in)
 {
 	const struct kernel *producer = in->producer->kernel;
@@ -150,6 +172,7 @@ static int producer_value(struct module *module, struct body *body, const struct
 	        module, body, &producer->update, (struct body_map){ operand, active, index, -1 });
 }
 
+/* A body of the consumer that computes the producer's result.  Where it was not read, it is 0. */
 static struct body inlined_body(
         struct module *module, const struct body *from, const struct inlined *in)
 {
@@ -186,17 +209,16 @@ bool fuse_inline(struct module *module, struct op *producer, struct op *consumer
 	int count = base + producer->operands;
 	struct access *access = ARENA_ARRAY(module->arena, struct access, count);
 	struct value **values = ARENA_ARRAY(module->arena, struct value *, count);
+	const struct inlined in = { producer, consumer, operand, base, &composed, access };
 	for (int j = 0; j < base; j++) {
 		values[j] = consumer->operand[j];
 		access[j] = kernel->operand[j];
 	}
 	for (int j = 0; j < producer->operands; j++) {
 		values[base + j] = producer->operand[j];
-		if (!map_access(module, producer->kernel, kernel, &kernel->operand[operand],
-		            &composed, &producer->kernel->operand[j], base, &access[base + j]))
+		if (!map_access(module, &in, &producer->kernel->operand[j], &access[base + j]))
 			return false;
 	}
-	struct inlined in = { producer, consumer, operand, base, &composed, access };
 	struct body update = inlined_body(module, &kernel->update, &in);
 	struct body post = inlined_body(module, &kernel->post, &in);
 	op_set_operands(module, consumer, count, values);

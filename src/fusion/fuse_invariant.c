@@ -1,11 +1,13 @@
-/* What is the same in every turn of a loop: two parts of a concat that are one tensor are read
- * as that tensor, and what an elementwise kernel computes in each turn from the same numbers it
- * computes once; a copy, which its readers take over, gives it in all turns.  So the two equal
- * halves of a rotary embedding's tables are half a table. */
+/* Computes once what a loop of an elementwise kernel computes in every iteration.
+ *     concat(t, t) read as two operands          ->  t read as one
+ *     c[j, i] = f(a[i]) for all j, i             ->  b[i] = f(a[i]); c[j, i] = b[i]
+ * The readers of c then read b.  So the two equal halves of a rotary embedding's tables become half
+ * a table. */
 #include "fusion/fuse.h"
 #include "ir/kernel_signature.h"
 #include <string.h>
 
+/* Do both operands read the same elements? */
 static bool same_place(const struct op *op, int a, int b)
 {
 	const struct access *left = &op->kernel->operand[a];
@@ -16,8 +18,8 @@ static bool same_place(const struct op *op, int a, int b)
 	                sizeof *left->stride * (size_t)op->kernel->loops);
 }
 
-/* One of them is active at every point. */
-static bool complete(const struct kernel *kernel, int a, int b)
+/* Is exactly one of them active at every point, a before b? */
+static bool are_complementary(const struct kernel *kernel, int a, int b)
 {
 	const struct access *first = &kernel->operand[a];
 	const struct access *second = &kernel->operand[b];
@@ -33,7 +35,7 @@ static bool is_node(const struct node *node, enum node_kind kind, enum op_code c
 	        node->integer == operand;
 }
 
-/* select(a is active, a, b), or the other way round. */
+/* Is the node select(active(a), a, b) or select(active(b), b, a)? */
 static bool is_part_select(const struct body *body, const struct node *node, int a, int b)
 {
 	if (node->kind != NODE_OP || node->code != OP_SELECT)
@@ -41,10 +43,11 @@ static bool is_part_select(const struct body *body, const struct node *node, int
 	const struct node *test = &body->node[node->argument[0]];
 	const struct node *yes = &body->node[node->argument[1]];
 	const struct node *no = &body->node[node->argument[2]];
-	return is_node(test, NODE_OP, OP_ACTIVE, a)
-	        ? is_node(yes, NODE_OPERAND, OP_NONE, a) && is_node(no, NODE_OPERAND, OP_NONE, b)
-	        : is_node(test, NODE_OP, OP_ACTIVE, b) && is_node(yes, NODE_OPERAND, OP_NONE, b) &&
-	                is_node(no, NODE_OPERAND, OP_NONE, a);
+	int first = is_node(test, NODE_OP, OP_ACTIVE, a) ? a : b;
+	int second = first == a ? b : a;
+	return is_node(test, NODE_OP, OP_ACTIVE, first) &&
+	        is_node(yes, NODE_OPERAND, OP_NONE, first) &&
+	        is_node(no, NODE_OPERAND, OP_NONE, second);
 }
 
 static bool is_part(const struct node *node, int a, int b)
@@ -65,7 +68,7 @@ static bool only_read_selected(const struct body *body, int a, int b)
 	return !is_part(&body->node[body->result], a, b);
 }
 
-/* Every choice between the parts becomes the first. */
+/* Replaces every select between the parts by the first of them, read everywhere. */
 static void join_parts(struct module *module, struct op *op, int a, int b)
 {
 	const struct body *from = &op->kernel->update;
@@ -91,7 +94,7 @@ bool fuse_parts(struct module *module, struct op *op)
 		return false;
 	for (int a = 0; a < op->operands; a++)
 		for (int b = 0; b < op->operands; b++)
-			if (a != b && same_place(op, a, b) && complete(op->kernel, a, b) &&
+			if (a != b && same_place(op, a, b) && are_complementary(op->kernel, a, b) &&
 			        only_read_selected(&op->kernel->update, a, b)) {
 				join_parts(module, op, a, b);
 				return true;
@@ -125,16 +128,15 @@ int fuse_invariant_loop(struct module *module, const struct op *op)
 	return -1;
 }
 
-/* Loop `loop` has one point; what stands above it in the result's addresses moves down. */
+/* Removes the loop from the result; strides outside it shrink. */
 static void drop_result_loop(struct module *module, struct op *op, int loop)
 {
 	struct kernel *kernel = op->kernel;
 	int64_t below = kernel->result.stride[loop];
 	int64_t trips = kernel->loop[loop].extent;
 	for (int l = 0; l < kernel->loops; l++)
-		kernel->result.stride[l] = kernel->result.stride[l] > below
-		        ? kernel->result.stride[l] / trips
-		        : kernel->result.stride[l];
+		if (kernel->result.stride[l] > below)
+			kernel->result.stride[l] /= trips;
 	kernel->loop[loop].extent = 1;
 	kernel_tidy(module, op);
 }
@@ -151,9 +153,9 @@ struct op *fuse_drop_loop(struct module *module, struct op *op, int loop)
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t stride = kernel->result.stride[l];
 		int64_t below = kernel->result.stride[loop];
-		access.stride[l] = l == loop ? 0
-		        : stride > below     ? stride / kernel->loop[loop].extent
-		                             : stride;
+		if (stride > below)
+			stride /= kernel->loop[loop].extent;
+		access.stride[l] = l == loop ? 0 : stride;
 	}
 	drop_result_loop(module, once, loop);
 	op_set_operands(module, op, 1, once->result);

@@ -1,9 +1,11 @@
-/* A copy of a whole result into another order takes over the result's readers.
- * Seen from them, the copy's inverse stands between: a copy kernel too, which is inlined like
- * any other. */
+/* Lets a copy of a whole result into another order take over the result's readers.
+ *     r = f(...); c = copy(r); g(r)  ->  r = f(...); c = copy(r); g(inverse copy of c)
+ * The inverse is a copy kernel too and is inlined in the readers; f then has c as its only reader,
+ * and the two can be fused. */
 #include "fusion/fuse.h"
 #include "ir/kernel_signature.h"
 
+/* Does the copy read all of its operand? */
 static bool reads_whole(struct module *module, const struct op *copy)
 {
 	const struct kernel *kernel = copy->kernel;
@@ -26,7 +28,7 @@ static struct op *inverse_of(struct module *module, const struct op *copy)
 	return inverse;
 }
 
-/* Reads the inverse in the place of every operand that is the copied value. */
+/* Inlines the inverse for every operand that is the copied value. */
 static bool read_inverse(
         struct module *module, struct op *inverse, struct op *reader, const struct value *copied)
 {
@@ -57,8 +59,8 @@ static bool can_read_inverse(struct module *module, struct op *inverse, const st
 
 bool fuse_layout(struct module *module, struct op *copy, int readers, struct op *const *reader)
 {
-	struct op *maker = copy->operand[0]->def;
-	if (!maker || maker->code != OP_KERNEL || !reads_whole(module, copy))
+	struct op *producer = copy->operand[0]->def;
+	if (!producer || producer->code != OP_KERNEL || !reads_whole(module, copy))
 		return false;
 	struct op *inverse = inverse_of(module, copy);
 	int digits;
@@ -70,7 +72,7 @@ bool fuse_layout(struct module *module, struct op *copy, int readers, struct op 
 		        !can_read_inverse(module, inverse, reader[r], copy->operand[0]))
 			return false;
 	op_remove(copy);
-	op_insert_before(maker->next, copy);
+	op_insert_before(producer->next, copy);
 	for (int r = 0; r < readers; r++)
 		if (reader[r] != copy)
 			read_inverse(module, inverse, reader[r], copy->operand[0]);

@@ -1,11 +1,13 @@
-/* 1 + tanh u is 2 / (1 + exp(-2u)), and x * (c / (1 + exp v)) is (x * c) / (1 + exp v): GELU in
- * its tanh form and SiLU then have one exponential, one addition and one division.  A tanh has
- * an exponential, a division and a polynomial for small arguments besides, which 1 + tanh needs
- * not: where tanh is near -1 the sum cancels, and the quotient keeps the digits that it loses.
- * Needs: fused kernels, so that the operations stand in one body.  Guarantees: no body adds 1 to
- * a tanh that nothing else reads, or multiplies by such a quotient. Approximating: the same real
- * number by other operations, within 2^-22 of what 1 + tanh is added to.  Ends: one walk over
- * each body. */
+/* Rewrites 1 + tanh u and products with its like, so that GELU (tanh form) and SiLU have one
+ * exponential, one addition and one division.
+ * Before: 1 + tanh u                       After: 2 / (1 + exp(-2u))
+ * Before: x (c / (1 + exp v))              After: (x c) / (1 + exp v)
+ * A tanh alone has an exponential, a division and a polynomial for small arguments.  1 + tanh u
+ * does not need the polynomial: near tanh u = -1 the sum cancels, the quotient keeps those digits.
+ * Needs: fused kernels, so that the operations are in one body.
+ * Guarantees: no body adds 1 to a tanh that is used once, or multiplies by such a quotient.
+ * Approximating: the same real number by other operations, within 2^-22 of the 1.
+ * Ends: one walk over each body. */
 #include "ir/kernel_edit.h"
 #include "fusion/fusion_passes.h"
 #include <math.h>

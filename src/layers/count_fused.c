@@ -1,6 +1,7 @@
-/* Says what a layer's intermediates take now that elementwise operators stand inside other kernels.
- * Needs: rolled layers.  Guarantees: the module's attribute stream.fused = bytes, kernels.
- * Exact: no op changes. */
+/* Counts the bytes of a layer's intermediate tensors after fusion.
+ * Before: a rolled module      After: the same, with the attribute stream.fused = bytes, kernels
+ * Needs: rolled layers.   Guarantees: nothing but the attribute.   Exact.
+ * Ends: one walk over the module. */
 #include "predict/intermediates.h"
 #include "layers/layers_passes.h"
 

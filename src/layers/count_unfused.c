@@ -1,8 +1,8 @@
-/* Says what a layer's intermediates take as long as every operator of the model is a kernel of
- * its own.  The layer is found in a copy that is rolled; the module itself is rolled after
- * fusion.
- * Needs: kernels.  Guarantees: the module's attribute stream.unfused = bytes, kernels.  Exact:
- * no op changes. */
+/* Counts the bytes of a layer's intermediate tensors while every operator is a kernel of its own.
+ * The layer is found in a copy that is rolled; the module itself is rolled after fusion.
+ * Before: kernels      After: the same, with the attribute stream.unfused = bytes, kernels
+ * Needs: kernels.   Guarantees: nothing but the attribute.   Exact.
+ * Ends: as roll_layers does. */
 #include "predict/intermediates.h"
 #include "layers/layers_passes.h"
 

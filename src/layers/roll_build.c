@@ -1,12 +1,12 @@
-/* The loop in the place of the layers: the first layer's kernels become its body. */
+/* Builds the loop that replaces the layers: the first layer's kernels become its body. */
 #include "layers/roll.h"
 #include <string.h>
 
 struct building {
 	struct roll *roll;
-	struct op *loop, *before; /* before: what comes after the layers */
+	struct op *loop, *before; /* before: the operation after the layers */
 	struct block *body;
-	struct value **layer_select; /* [picks] */
+	struct value **layer_select; /* [layer_selects] */
 	struct value **stack;        /* [period] block argument of the stack, or NULL */
 	struct value **stacks;       /* [period] the loop's result, or NULL */
 };
@@ -122,7 +122,7 @@ static void make_yield(struct building *b)
 	        op_new(roll->module, OP_YIELD, b->loop->location, count, operand, 0, NULL));
 }
 
-/* What a value of the layers is called after the loop. */
+/* The result of the loop that a value of the layers is after them. */
 static struct value *after_loop(struct building *b, struct value *value)
 {
 	struct roll *roll = b->roll;

@@ -1,5 +1,5 @@
-/* How the operands of equal layers relate: the same for all, from within, from the layer before,
- * or each its own. */
+/* Classifies the operands of equal layers: the same for all, from within the layer, from the layer
+ * before, or one for each layer. */
 #include "layers/roll.h"
 
 /* value->id: 1 + index of the kernel in program order, 0 for values from elsewhere. */
@@ -18,17 +18,18 @@ static struct value *operand_of(const struct roll *roll, int layer, int position
 	return roll_op(roll, layer, position)->operand[operand];
 }
 
-/* Position of the kernel that makes the value, if it is in that layer; else -1. */
+/* Position of the kernel in that layer whose result the value is; -1: there is none. */
 static int position_in(const struct roll *roll, const struct value *value, int layer)
 {
 	int position = kernel_index(value) - roll->start - layer * roll->period;
 	return layer >= 0 && position >= 0 && position < roll->period ? position : -1;
 }
 
-static bool all_at(
-        const struct roll *roll, int position, int operand, int from, int back, int expected)
+/* In all layers that have one `back` layers before: is the operand the result at position
+ * `expected` of that layer? */
+static bool all_at(const struct roll *roll, int position, int operand, int back, int expected)
 {
-	for (int layer = from; layer < roll->layers; layer++)
+	for (int layer = back; layer < roll->layers; layer++)
 		if (position_in(roll, operand_of(roll, layer, position, operand), layer - back) !=
 		        expected)
 			return false;
@@ -73,8 +74,9 @@ static bool classify_outside(struct roll *roll, int position, int operand, struc
 			return false;
 		same &= value[layer] == value[0];
 	}
-	*edge = (struct edge){ same ? EDGE_SAME : EDGE_LAYER_SELECT,
-		same ? 0 : layer_select_number(roll, value) };
+	*edge = (struct edge){ EDGE_SAME, 0 };
+	if (!same)
+		*edge = (struct edge){ EDGE_LAYER_SELECT, layer_select_number(roll, value) };
 	return true;
 }
 
@@ -92,11 +94,11 @@ static bool classify(struct roll *roll, int position, int operand, struct edge *
 	struct value *second = operand_of(roll, 1, position, operand);
 	int inside = position_in(roll, first, 0);
 	int before = position_in(roll, second, 0);
-	if (all_at(roll, position, operand, 0, 0, inside)) {
+	if (all_at(roll, position, operand, 0, inside)) {
 		*edge = (struct edge){ EDGE_INSIDE, inside };
 		return true;
 	}
-	if (is_outside(roll, first) && all_at(roll, position, operand, 1, 1, before)) {
+	if (is_outside(roll, first) && all_at(roll, position, operand, 1, before)) {
 		if (!same_types(roll, before, first->type))
 			return false;
 		*edge = (struct edge){ EDGE_CARRIED, carried_number(roll, before, first) };
@@ -113,8 +115,8 @@ static bool is_carried(const struct roll *roll, int position)
 	return false;
 }
 
-/* Values that the results of main take after the layers, other than what the last layer hands
- * on.  A kernel cannot: below tensor level a stack is memory. */
+/* Notes values of all layers that results of main need, other than what the last layer carries out.
+ * false: a kernel needs them; below tensor level such a stack is memory. */
 static bool mark_stacked(struct roll *roll)
 {
 	int end = roll->start + roll->layers * roll->period;

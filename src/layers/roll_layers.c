@@ -1,14 +1,14 @@
-/* Equal layers become the body of one scf.for.
- *
- * Layers are found by structure only: kernels with equal signatures (loops, accesses, bodies; no
- * names, no extents of a model) at a constant distance.  Of all periods the one that covers most
- * kernels is taken; the run usually reaches too far (a final norm looks like the next layer's
- * first kernels), so of the possible starts the one that carries fewest values is taken.
- * Operands of a layer: values made in it; values that all layers share; carried values of the
- * layer before (the hidden state); or one value per layer of equal type (weights, caches, a
- * choice between tables), read through stream.pick.  Results that are read after the layers are
- * collected in a stack by stream.insert_layer and taken out by stream.part.
- * Without at least two layers that hand on a value, nothing changes.  Exact. */
+/* Rolls equal layers into one scf.for.
+ * Before: kernels of layer 0, layer 1, ...     After: scf.for with the kernels of one layer
+ * Layers are found by structure only: kernels with equal signatures (loops, accesses, bodies) at a
+ * constant distance.  Of all periods the one that covers most kernels is taken, and of possible
+ * starts the one that carries fewest values (a final norm looks like a layer's first kernel).
+ * Operands: results within the layer; values that all layers share; values carried from the layer
+ * before (the hidden state); or one value per layer (weights, caches), read by stream.layer_select.
+ * Results read after the layers are collected by stream.insert_layer, read by stream.layer_extract.
+ * Needs: fused kernels.   Guarantees: without two layers that carry a value nothing changes.
+ * Exact.
+ * Ends: each candidate of period and start is tried once. */
 #include "ir/kernel_signature.h"
 #include "layers/layers_passes.h"
 #include "ir/kernel_edit.h"

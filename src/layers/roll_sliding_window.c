@@ -1,5 +1,5 @@
-/* Layers that look back differently far become one loop whose run-time extents have a value for
- * each layer. */
+/* Layers with different sliding windows in one loop: their run-time extents get a symbol that has a
+ * value for each layer. */
 #include "ir/sliding_window.h"
 #include "predict/timing.h"
 #include "layers/roll.h"
@@ -12,6 +12,7 @@ static const char *symbol_of_layers(const struct roll *roll, const char *const *
 	return symbol;
 }
 
+/* Bounds a run-time loop of the first layer for all layers. */
 static void join_loop(const struct roll *roll, int position, int loop)
 {
 	struct arena *arena = roll->module->arena;
@@ -26,9 +27,9 @@ static void join_loop(const struct roll *roll, int position, int loop)
 
 static const struct attr *dims_of(const struct op *main, const struct value *argument)
 {
-	return !argument->def && argument->block == main->region[0]
-	        ? function_argument_attr(main, argument->index, KEY_STREAM_DIMS)
-	        : NULL;
+	if (argument->def || argument->block != main->region[0])
+		return NULL;
+	return function_argument_attr(main, argument->index, KEY_STREAM_DIMS);
 }
 
 static void set_dim_symbol(
@@ -46,7 +47,7 @@ static void set_dim_symbol(
 	        attr_array(module, dims->count, item));
 }
 
-/* The states of a pick are read up to the same symbol. */
+/* Bounds the caches of a layer select by the same symbol as the loops that read them. */
 static void join_dims(struct roll *roll, const struct layer_select *layer_select)
 {
 	struct op *main = module_main(roll->module);

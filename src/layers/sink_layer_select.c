@@ -1,27 +1,30 @@
-/* Where layers pick between what two kernels in front of them make alike (the masks of sliding
- * and of other layers), one such kernel in the layers makes it of what they pick among what
- * these read. The results would wait on chip through all layers, whole, and the first layer for
- * the last of them: two masks of 128 tokens by 1,151 keys are 1.2 MB, and come a number a cycle.
- * Needs: rolled layers.  Guarantees: what layers pick on chip is small, or made in different
- * ways.  Exact: the same operations.  Ends: each turn takes a pick away, and what replaces it
- * picks among what was made earlier. */
+/* Moves a computation into the layers where each selects between results of equal kernels.
+ * Before: m0 = f(a0); m1 = f(a1); loop { m = select(m0, m1) }
+ * After:  loop { m = f(select(a0, a1)) }
+ * So the masks of layers with and without a sliding window are computed in each layer.  Before the
+ * loop both would be buffered as a whole through all layers, and the first layer would wait for
+ * the last of them.
+ * Needs: rolled layers.
+ * Guarantees: what layers select on chip is small, or computed in different ways.
+ * Exact: the same operations.
+ * Ends: each step removes a select; those that replace it select earlier results. */
 #include "ir/kernel_edit.h"
 #include "ir/kernel_signature.h"
 #include "layers/layers_passes.h"
 #include <string.h>
 
-/* bytes of a result from which on it pays: less waits for nobody, and the kernel would work in
- * every layer for it */
+/* Least bytes of a result: smaller ones are cheap to buffer, and the kernel runs in every layer. */
 #define SINK_BYTES_LEAST 65536
 
+/* A select that is replaced. */
 struct sink {
 	struct module *module;
 	struct op *loop, *layer_select;
-	const struct op *first; /* the kernel of the first layer */
-	bool *own;              /* [nodes of its body] constants that are another in some layer */
+	const struct op *first; /* the kernel of layer 0 */
+	bool *own;              /* [nodes of its body]: constants that differ between layers */
 };
 
-static const struct op *maker(const struct sink *s, int layer)
+static const struct op *producer(const struct sink *s, int layer)
 {
 	return s->layer_select->operand[1 + layer]->def;
 }
@@ -45,20 +48,23 @@ static bool is_storable(const struct node *node)
 	        (type->kind == TYPE_INTEGER && type->width >= 8 && type->width % 8 == 0);
 }
 
-/* The kernel without the constants that layers have of their own. */
+/* Signature of the kernel without the constants that differ between layers. */
 static const char *signature(const struct sink *s, const struct op *op)
 {
 	struct op bare = *op;
 	bare.kernel = kernel_clone(s->module, op->kernel, op->operands);
 	struct body *body = &bare.kernel->update;
 	for (int n = 0; n < body->count; n++)
-		if (s->own[n])
-			body->node[n].integer = 0, body->node[n].real = 0;
+		if (s->own[n]) {
+			body->node[n].integer = 0;
+			body->node[n].real = 0;
+		}
 	struct text text = text_new(s->module->arena);
 	kernel_signature(&bare, NULL, &text);
 	return text.data;
 }
 
+/* Notes constants that differ from those of layer 0.  false: the bodies differ otherwise, too. */
 static bool note_constants(const struct sink *s, const struct op *op)
 {
 	const struct body *body = &op->kernel->update;
@@ -89,25 +95,27 @@ static bool reads_alike(const struct sink *s, const struct op *op)
 	return true;
 }
 
+/* Are the selected values results of several kernels that are equal but for constants? */
 static bool are_alike(struct sink *s)
 {
-	bool several = false, alike = true;
-	s->first = maker(s, 0);
+	bool several = false;
+	bool alike = true;
+	s->first = producer(s, 0);
 	if (!is_sinkable(s, s->first) ||
 	        type_elements(s->first->result[0]->type) * type_bits(s->first->kernel->type) / 8 <
 	                SINK_BYTES_LEAST)
 		return false;
 	s->own = ARENA_ARRAY(s->module->arena, bool, s->first->kernel->update.count + 1);
 	for (int l = 1; l < layers_of(s) && alike; l++) {
-		several |= maker(s, l) != s->first;
-		alike = maker(s, l) == s->first ||
-		        (is_sinkable(s, maker(s, l)) && note_constants(s, maker(s, l)) &&
-		                reads_alike(s, maker(s, l)));
+		several |= producer(s, l) != s->first;
+		alike = producer(s, l) == s->first ||
+		        (is_sinkable(s, producer(s, l)) && note_constants(s, producer(s, l)) &&
+		                reads_alike(s, producer(s, l)));
 	}
 	const char *form = several && alike ? signature(s, s->first) : NULL;
 	for (int l = 1; l < layers_of(s) && several && alike; l++)
-		alike = maker(s, l) == s->first || maker(s, l) == maker(s, l - 1) ||
-		        text_same(form, signature(s, maker(s, l)));
+		alike = producer(s, l) == s->first || producer(s, l) == producer(s, l - 1) ||
+		        text_same(form, signature(s, producer(s, l)));
 	return several && alike;
 }
 
@@ -119,7 +127,7 @@ static struct op *first_after_selects(const struct block *body)
 	return op;
 }
 
-/* Of each layer its own; `value` has one for each. */
+/* The value of the current layer: a select of value[layers], an existing one if there is one. */
 static struct value *select_of_layers(const struct sink *s, struct value *const *value)
 {
 	struct block *body = s->loop->region[0];
@@ -141,6 +149,7 @@ static struct value *select_of_layers(const struct sink *s, struct value *const 
 	return layer_select->result[0];
 }
 
+/* A tensor constant with the number of the node. */
 static struct value *stored(const struct sink *s, const struct node *node)
 {
 	const int64_t one = 1;
@@ -161,14 +170,16 @@ static struct value *stored(const struct sink *s, const struct node *node)
 	return op->result[0];
 }
 
-/* A constant that layers have of their own; equal ones of several layers are one tensor. */
+/* A constant that differs between layers, as a select of tensors. */
 static struct value *constant_of_layers(const struct sink *s, int n)
 {
 	struct value **value = ARENA_ARRAY(s->module->arena, struct value *, layers_of(s));
 	for (int l = 0; l < layers_of(s); l++) {
 		for (int k = 0; k < l && !value[l]; k++)
-			value[l] = maker(s, k) == maker(s, l) ? value[k] : NULL;
-		value[l] = value[l] ? value[l] : stored(s, &maker(s, l)->kernel->update.node[n]);
+			if (producer(s, k) == producer(s, l))
+				value[l] = value[k];
+		if (!value[l])
+			value[l] = stored(s, &producer(s, l)->kernel->update.node[n]);
 	}
 	return select_of_layers(s, value);
 }
@@ -177,10 +188,11 @@ static struct value *operand_of_layers(const struct sink *s, int j)
 {
 	struct value **value = ARENA_ARRAY(s->module->arena, struct value *, layers_of(s));
 	for (int l = 0; l < layers_of(s); l++)
-		value[l] = maker(s, l)->operand[j];
+		value[l] = producer(s, l)->operand[j];
 	return select_of_layers(s, value);
 }
 
+/* Replaces the select by a kernel in the layers. */
 static void sink_select(struct sink *s)
 {
 	struct module *module = s->module;
@@ -214,8 +226,9 @@ static void sink_select(struct sink *s)
 	op_remove(s->layer_select);
 }
 
-/* The last one first: what several pick among comes in front of them, and is sunk once. */
-static bool sink_one(struct module *module, struct op *loop)
+/* Replaces the last such select of the loop, so that selects of its operands are shared.  false:
+ * there is none. */
+static bool sink_last_select(struct module *module, struct op *loop)
 {
 	for (struct op *op = loop->region[0]->last; op; op = op->previous) {
 		struct sink s = { .module = module, .loop = loop, .layer_select = op };
@@ -247,7 +260,7 @@ bool sink_layer_select(struct pass_context *context, struct module *module)
 	struct block *block = module_main(module)->region[0];
 	bool sunk = false;
 	for (struct op *op = block->first; op; op = op->next)
-		while (op->code == OP_FOR && sink_one(module, op))
+		while (op->code == OP_FOR && sink_last_select(module, op))
 			sunk = true;
 	if (sunk)
 		drop_unread(block);

@@ -1,26 +1,31 @@
-/* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that
- * dim's extent at run time ("" elsewhere).  Every loop that walks such a dim is bound by it,
- * through all kernels, so that no work is done beyond what is there; sizes, strides and layouts
- * stay those of compile time. Where a concat puts other elements in front, the bound grows by
- * their number; elements behind are refused. An argument's stream.window says that nothing
- * depends on rows older than so many tokens, the first one of the launch counted: these are left
- * out (ir/sliding_window.h). How many rows of an input count is bind_token_count.c's.
- * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all
- * that lies inside the extents. */
+/* Bounds loops by run-time extents of dims.
+ * An argument's stream.dims names, per dim, the input whose value is that dim's extent at run time
+ * ("" elsewhere).
+ * Before: for i in 0 .. extent      After: for i in 0 .. min(symbol + plus, extent)
+ * Every loop over such a dim is bound, through all kernels; sizes, strides and layouts remain those
+ * of compile time.  Where a concat has other elements before the dim, the bound grows by their
+ * number (`plus`); elements after it are an error.  stream.window: nothing depends on rows older
+ * than so many tokens, the launch's first included; these are skipped (ir/sliding_window.h).  The
+ * number of valid tokens of an input is bound by bind_token_count.c.
+ * Needs: kernels.
+ * Guarantees: no kernel reads a row beyond a run-time extent.
+ * Exact inside the extents.
+ * Ends: each operand is visited once. */
 #include "ir/sliding_window.h"
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>
 
-/* of a value's linear addresses: (address / stride) % extent counts only up to symbol + plus */
-struct digit {
+/* In a value's linear addresses, (address / stride) % extent is valid below symbol + plus only. */
+struct dynamic_digit {
 	int64_t stride, extent;
 	const char *symbol;
 	int64_t plus;
 };
 
-struct digits {
-	VEC(struct digit) list;
+/* All such digits of a value; it is the `data` of the value. */
+struct dynamic_digits {
+	VEC(struct dynamic_digit) list;
 };
 
 struct binder {
@@ -28,31 +33,33 @@ struct binder {
 	bool failed;
 };
 
-/* A symbol is an input of one integer. */
+/* Is it the name of an input of one integer? */
 static bool is_symbol(const struct op *main, const char *name)
 {
 	int number = function_argument_named(main, name);
-	const struct type *type = number < 0 ? NULL : main->region[0]->argument[number]->type;
-	const struct attr *role =
-	        number < 0 ? NULL : function_argument_attr(main, number, KEY_STREAM_ROLE);
-	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 &&
-	        type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
+	if (number < 0)
+		return false;
+	const struct type *type = main->region[0]->argument[number]->type;
+	const struct attr *role = function_argument_attr(main, number, KEY_STREAM_ROLE);
+	bool is_integer = type->kind == TYPE_TENSOR && type_elements(type) == 1 &&
+	        type_scalar(type)->kind == TYPE_INTEGER;
+	return is_integer && role && text_same(role->text, "input");
 }
 
-static struct digits *digits_of(struct binder *b, struct value *value)
+static struct dynamic_digits *digits_of(struct binder *b, struct value *value)
 {
 	if (!value->data)
-		value->data = ARENA_NEW(b->module->arena, struct digits);
+		value->data = ARENA_NEW(b->module->arena, struct dynamic_digits);
 	return value->data;
 }
 
-static void add_digit(struct binder *b, struct value *value, struct digit digit)
+static void add_digit(struct binder *b, struct value *value, struct dynamic_digit digit)
 {
-	struct digits *digits = digits_of(b, value);
+	struct dynamic_digits *digits = digits_of(b, value);
 	VEC_PUSH(b->module->arena, &digits->list, digit);
 }
 
-/* A window that all rows fit into changes nothing. */
+/* The symbol, or one of its own for a sliding window smaller than the extent. */
 static const char *symbol_of(
         struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
 {
@@ -71,6 +78,7 @@ static const char *symbol_of(
 	                .symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows });
 }
 
+/* Notes the run-time extents of an argument. */
 static void mark_argument(struct binder *b, struct op *main, int number)
 {
 	struct value *argument = main->region[0]->argument[number];
@@ -87,10 +95,10 @@ static void mark_argument(struct binder *b, struct op *main, int number)
 		        "\"\"");
 		return;
 	}
-	const struct attr **near =
+	const struct attr **symbols =
 	        ARENA_ARRAY(b->module->arena, const struct attr *, type->rank + 1);
 	for (int d = 0; d < type->rank; d++) {
-		const struct attr *name = near[d] = dims->items[d].value;
+		const struct attr *name = symbols[d] = dims->items[d].value;
 		if (name->kind != ATTR_STRING || !*name->text)
 			continue;
 		if (!is_symbol(main, name->text)) {
@@ -108,34 +116,38 @@ static void mark_argument(struct binder *b, struct op *main, int number)
 		for (int inner = d + 1; inner < type->rank; inner++)
 			stride *= type->shape[inner];
 		const char *symbol = symbol_of(b, main, number, name->text, type->shape[d]);
-		near[d] = attr_string(b->module, symbol);
+		symbols[d] = attr_string(b->module, symbol);
 		add_digit(b, argument,
-		        (struct digit){
+		        (struct dynamic_digit){
 		                .stride = stride, .extent = type->shape[d], .symbol = symbol });
 	}
-	function_set_argument_attr(
-	        b->module, main, number, KEY_STREAM_DIMS, attr_array(b->module, type->rank, near));
+	function_set_argument_attr(b->module, main, number, KEY_STREAM_DIMS,
+	        attr_array(b->module, type->rank, symbols));
 }
 
 /* The counters for which the operand is active. */
-static struct guard_range active(const struct kernel *kernel, const struct access *access, int loop)
+static struct guard_range active_range(
+        const struct kernel *kernel, const struct access *access, int loop)
 {
 	const struct guard_range *guard = access_guard(access, loop);
-	return guard ? *guard
-	             : (struct guard_range){ .loop = loop, .high = kernel->loop[loop].extent };
+	if (guard)
+		return *guard;
+	return (struct guard_range){ .loop = loop, .high = kernel->loop[loop].extent };
 }
 
-static bool walks(const struct op *op, int operand, const struct digit *digit, int loop)
+/* Does the loop walk exactly this digit of the operand? */
+static bool walks_digit(
+        const struct op *op, int operand, const struct dynamic_digit *digit, int loop)
 {
 	const struct access *access = &op->kernel->operand[operand];
-	struct guard_range range = active(op->kernel, access, loop);
+	struct guard_range range = active_range(op->kernel, access, loop);
 	int64_t first = access->offset + range.low * access->stride[loop];
 	return access->stride[loop] == digit->stride && range.high - range.low == digit->extent &&
 	        first / digit->stride % digit->extent == 0;
 }
 
 static bool report_dynamic_extent(
-        struct binder *b, const struct op *op, const struct digit *digit, const char *why)
+        struct binder *b, const struct op *op, const struct dynamic_digit *digit, const char *why)
 {
 	b->failed = true;
 	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s",
@@ -145,8 +157,8 @@ static bool report_dynamic_extent(
 	        "concat; without stream.dims the extent is static");
 }
 
-/* Rows that are left out lie behind all that guards tell apart. */
-static bool guards_in_front(const struct op *op, int loop, int64_t plus)
+/* Do all guards end before the rows that a sliding window may skip? */
+static bool guards_precede_window(const struct op *op, int loop, int64_t plus)
 {
 	int64_t extent = op->kernel->loop[loop].extent;
 	for (int j = 0; j < op->operands; j++) {
@@ -158,10 +170,10 @@ static bool guards_in_front(const struct op *op, int loop, int64_t plus)
 }
 
 static bool bind_loop(
-        struct binder *b, struct op *op, int operand, const struct digit *digit, int number)
+        struct binder *b, struct op *op, int operand, const struct dynamic_digit *digit, int number)
 {
 	struct loop *loop = &op->kernel->loop[number];
-	struct guard_range range = active(op->kernel, &op->kernel->operand[operand], number);
+	struct guard_range range = active_range(op->kernel, &op->kernel->operand[operand], number);
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){ .symbol = digit->symbol,
 		.plus = digit->plus + range.low,
@@ -172,24 +184,26 @@ static bool bind_loop(
 	if (loop->run_time && !run_time_same(loop->run_time, trip))
 		return report_dynamic_extent(b, op, digit, "meets another one in the same loop");
 	if (!text_same(sliding_window_symbol(b->module, digit->symbol), digit->symbol) &&
-	        !guards_in_front(op, number, trip->plus))
+	        !guards_precede_window(op, number, trip->plus))
 		return report_dynamic_extent(
 		        b, op, digit, "has a sliding window, and is traversed partially");
 	loop->run_time = trip;
 	return true;
 }
 
-static bool moves_inside(const struct kernel *kernel, const struct access *access,
-        const struct digit *digit, int loop)
+/* Does the loop walk a part of the digit? */
+static bool walks_part(const struct kernel *kernel, const struct access *access,
+        const struct dynamic_digit *digit, int loop)
 {
 	int64_t stride = access->stride[loop];
 	return stride && stride < digit->stride * digit->extent &&
 	        stride * (kernel->loop[loop].extent - 1) >= digit->stride;
 }
 
-/* A part of a concat whose parts are equally long at compile time has a loop over parts and one
- * over its rows, which would end for all parts where one has no more. */
-static void join_parts(struct binder *b, struct op *op, int operand, const struct digit *digit)
+/* Joins a loop over equal parts of a concat with the loop over the rows of a part: bound by one
+ * part's rows, the inner loop would end for the other parts as well. */
+static void join_parts(
+        struct binder *b, struct op *op, int operand, const struct dynamic_digit *digit)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
@@ -202,11 +216,12 @@ static void join_parts(struct binder *b, struct op *op, int operand, const struc
 	}
 }
 
-/* Other operands are read at the loop's points where this one is not. */
-static bool ends_for_others(const struct op *op, int operand, int loop)
+/* Does the loop also walk other operands at points where this one is not read? */
+static bool is_shared_loop(const struct op *op, int operand, int loop)
 {
 	const struct access *access = &op->kernel->operand[operand];
-	bool elsewhere = false, others = false;
+	bool elsewhere = false;
+	bool others = false;
 	for (int i = 0; i < access->guards; i++)
 		elsewhere |= access->guard[i].loop != loop;
 	for (int j = 0; j < op->operands; j++)
@@ -214,13 +229,14 @@ static bool ends_for_others(const struct op *op, int operand, int loop)
 	return elsewhere && others;
 }
 
-static void bind_operand(struct binder *b, struct op *op, int operand, const struct digit *digit)
+static void bind_operand(
+        struct binder *b, struct op *op, int operand, const struct dynamic_digit *digit)
 {
 	kernel_cut_loops(b->module, op, operand, digit->stride, digit->extent);
 	join_parts(b, op, operand, digit);
 	for (int l = 0; l < op->kernel->loops; l++)
-		if (walks(op, operand, digit, l)) {
-			if (ends_for_others(op, operand, l))
+		if (walks_digit(op, operand, digit, l)) {
+			if (is_shared_loop(op, operand, l))
 				report_dynamic_extent(
 				        b, op, digit, "bounds a loop over other elements as well");
 			else
@@ -228,7 +244,7 @@ static void bind_operand(struct binder *b, struct op *op, int operand, const str
 			return;
 		}
 	for (int l = 0; l < op->kernel->loops; l++)
-		if (moves_inside(op->kernel, &op->kernel->operand[operand], digit, l)) {
+		if (walks_part(op->kernel, &op->kernel->operand[operand], digit, l)) {
 			report_dynamic_extent(b, op, digit, "is traversed partially");
 			return;
 		}
@@ -237,7 +253,7 @@ static void bind_operand(struct binder *b, struct op *op, int operand, const str
 static void bind_kernel(struct binder *b, struct op *op)
 {
 	for (int j = 0; j < op->operands && !b->failed; j++) {
-		struct digits *digits = op->operand[j]->data;
+		struct dynamic_digits *digits = op->operand[j]->data;
 		for (size_t i = 0; digits && i < digits->list.count && !b->failed; i++)
 			bind_operand(b, op, j, &digits->list.data[i]);
 	}
@@ -246,16 +262,16 @@ static void bind_kernel(struct binder *b, struct op *op)
 		const struct loop *loop = &op->kernel->loop[l];
 		if (loop->run_time && !loop->reduction && op->kernel->result.stride[l])
 			add_digit(b, op->result[0],
-			        (struct digit){ op->kernel->result.stride[l], loop->extent,
+			        (struct dynamic_digit){ op->kernel->result.stride[l], loop->extent,
 			                loop->run_time->symbol, loop->run_time->plus });
 	}
 }
 
-/* What leaves main has the extents that its type says. */
+/* Results of main must have the extents of their types. */
 static void check_results(struct binder *b, const struct op *last)
 {
 	for (int i = 0; i < last->operands && !b->failed; i++) {
-		const struct digits *digits = last->operand[i]->data;
+		const struct dynamic_digits *digits = last->operand[i]->data;
 		if (digits && digits->list.count && last->operand[i]->def)
 			report_dynamic_extent(
 			        b, last, &digits->list.data[0], "reaches a result of main");

@@ -1,16 +1,18 @@
-/* The quotient of a softmax goes behind the product that it is a factor of: sum over t of (e_t /
- * s) v_t is (sum over t of e_t v_t) / s, where s is the sum of the e_t.  Then one quotient is
- * taken for each sum instead of one for each e_t, and the e_t need not wait on chip until s is
- * known. Only where e is an exponential and s the sum over the same e: both are positive, no e_t
- * / s is above 1, and so neither form overflows where the other does not. Needs: fused kernels.
- * Guarantees: no kernel divides exponentials by their sum where only products of sums read them.
- * Reassociating: the same real number, rounded elsewhere.  Ends: each step removes a kernel. */
+/* Moves the division of a softmax behind the product that it is a factor of.
+ * Before: Σ_t (e_t / s) v_t      After: (Σ_t e_t v_t) / s, where s = Σ_t e_t
+ * One division is done for each sum instead of one for each e_t, and the e_t need not be buffered
+ * until s is known.  Only where e is an exponential and s the sum of the same e: both are positive
+ * and e_t / s is at most 1, so neither form overflows where the other does not.
+ * Needs: fused kernels.
+ * Guarantees: no kernel divides exponentials by their sum if a sum of products alone reads them.
+ * Reassociating: the same real number, rounded elsewhere.
+ * Ends: each step removes a kernel. */
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 
 struct quotient {
-	struct op *op; /* divides operand `above` by operand `below` */
-	int numerator, denominator;
+	struct op *op;              /* the elementwise kernel that divides */
+	int numerator, denominator; /* its operands */
 };
 
 static const struct node *result_node(const struct body *body)
@@ -33,20 +35,23 @@ static bool is_sum_of(const struct value *sum, const struct value *value)
 {
 	const struct op *def = sum->def;
 	int term;
-	if (!def || def->code != OP_KERNEL || def->operands != 1 || def->operand[0] != value ||
-	        def->kernel->post.count || def->kernel->init != 0)
+	if (!def || def->code != OP_KERNEL || def->operands != 1 || def->operand[0] != value)
+		return false;
+	if (def->kernel->post.count || def->kernel->init != 0)
 		return false;
 	return kernel_combine(def->kernel, &term) == OP_ADDF &&
 	        def->kernel->update.node[term].kind == NODE_OPERAND &&
 	        !def->kernel->operand[0].guards;
 }
 
-static bool find_quotient(struct op *op, struct quotient *quotient)
+/* Is the kernel exponentials over their sum? */
+static bool match_quotient(struct op *op, struct quotient *quotient)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct node *last = result_node(&kernel->update);
-	if (kernel_has_reduction(kernel) || op->operands != 2 || !last || last->kind != NODE_OP ||
-	        last->code != OP_DIVF)
+	if (kernel_has_reduction(kernel) || op->operands != 2)
+		return false;
+	if (!last || last->kind != NODE_OP || last->code != OP_DIVF)
 		return false;
 	const struct node *numerator = &kernel->update.node[last->argument[0]];
 	const struct node *denominator = &kernel->update.node[last->argument[1]];
@@ -75,7 +80,7 @@ static bool is_factor(const struct kernel *kernel, int operand)
 		        kernel->update.node[n].integer == operand;
 	if (times != 1 || product->kind != NODE_OP || product->code != OP_MULF)
 		return false;
-	/* nothing but the product takes it */
+	/* nothing but the product may read it */
 	for (int n = 0; n < kernel->update.count; n++) {
 		const struct node *node = &kernel->update.node[n];
 		for (int a = 0;
@@ -106,8 +111,8 @@ static struct op *only_reader(const struct block *block, const struct value *val
 	return uses == 1 && value->uses == 1 && reader->code == OP_KERNEL ? reader : NULL;
 }
 
-static void sink(struct module *module, const struct quotient *quotient, struct op *product,
-        int operand, struct access divisor)
+static void defer_division(struct module *module, const struct quotient *quotient,
+        struct op *product, int operand, struct access divisor)
 {
 	product->operand[operand] = quotient->op->operand[quotient->numerator];
 	kernel_join_sum(
@@ -115,7 +120,7 @@ static void sink(struct module *module, const struct quotient *quotient, struct 
 	op_remove(quotient->op);
 }
 
-static void sink_block(struct module *module, struct block *block)
+static void defer_in_block(struct module *module, struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		struct quotient quotient;
@@ -123,15 +128,15 @@ static void sink_block(struct module *module, struct block *block)
 		int operand = 0;
 		next = op->next;
 		if (op->code == OP_FOR)
-			sink_block(module, op->region[0]);
-		if (op->code != OP_KERNEL || !find_quotient(op, &quotient))
+			defer_in_block(module, op->region[0]);
+		if (op->code != OP_KERNEL || !match_quotient(op, &quotient))
 			continue;
 		struct op *product = only_reader(block, op->result[0], &operand);
 		if (product && product->kernel->type == op->kernel->type &&
 		        is_factor(product->kernel, operand) &&
 		        access_compose(module, op->kernel, quotient.denominator, product->kernel,
 		                operand, &divisor))
-			sink(module, &quotient, product, operand, divisor);
+			defer_division(module, &quotient, product, operand, divisor);
 	}
 }
 
@@ -139,6 +144,6 @@ bool defer_softmax_division(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	ir_count_uses(module_main(module)->region[0]);
-	sink_block(module, module_main(module)->region[0]);
+	defer_in_block(module, module_main(module)->region[0]);
 	return true;
 }

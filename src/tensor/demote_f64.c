@@ -1,6 +1,9 @@
-/* 64-bit floats become 32-bit ones: values, constants, bodies, and main's signature where it has
- * them. Approximating: sums that PyTorch asks to be formed in f64 (variances) are formed in f32.
- * Conversions between the two vanish. Integers keep their width. */
+/* Turns 64-bit floats into 32-bit ones: values, constants, bodies and main's signature.
+ * Before: f64 sums, as PyTorch asks for in variances      After: f32 sums, no conversions
+ * Needs: kernels.
+ * Guarantees: no f64 is left; integers keep their width.
+ * Approximating: sums are formed in f32.
+ * Ends: each operation is visited once. */
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>
@@ -19,6 +22,7 @@ static bool is_wide(const struct type *type)
 	return scalar->kind == TYPE_FLOAT && scalar->width == 64;
 }
 
+/* Conversions between f64 and f32 vanish. */
 static void demote_body(struct module *module, struct body *body)
 {
 	struct body result = { 0 };

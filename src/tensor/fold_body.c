@@ -1,17 +1,19 @@
-/* The scalar region of a linalg.generic, as a body over inputs.  tensor.extract becomes an input
- * of its own: its indices are affine in the loops, except for at most one that a value selects
- * (a gather). */
+/* Imports the scalar region of a linalg.generic as a body over inputs.
+ *     ^bb0(%a, %b): ... linalg.yield %c  ->  a list of nodes that read inputs by number
+ * tensor.extract becomes an input of its own: its indices are affine in the loops, except for at
+ * most one that a value selects (a gather). */
 #include "tensor/fold.h"
 #include <string.h>
 
+/* The import of one result. */
 struct import {
 	struct fold *fold;
 	struct op *op;
 	struct nest *nest;
 	struct body *body;
-	int result;    /* number of the result that is imported */
-	int *input_of; /* [block arguments] input of the nest, or -1 */
-	bool reduction;
+	int result;     /* number of the result that is imported */
+	int *input_of;  /* [block arguments] input of the nest, or -1 */
+	bool reduction; /* some loop is a reduction */
 };
 
 static struct block *region(const struct import *import)
@@ -40,7 +42,7 @@ static bool report_body(const struct import *import, const struct op *op, const 
 	        "tensor.extract");
 }
 
-/* The input for an operand of the generic, made when it is first read. */
+/* The input for an operand of the generic; it is added when it is first read. */
 static int input_of_argument(struct import *import, int argument)
 {
 	struct arena *arena = import->fold->module->arena;
@@ -57,17 +59,24 @@ static int input_of_argument(struct import *import, int argument)
 	return import->input_of[argument];
 }
 
+/* Node of a scalar from outside the region, which must be a constant; -1: it is none. */
+static int import_constant(struct import *import, const struct value *value)
+{
+	struct node constant;
+	if (!fold_constant(import->fold, value, &constant))
+		return -1;
+	return body_add(import->fold->module, import->body, constant);
+}
+
+/* Node of a block argument of the region; -1: a diagnostic was given. */
 static int import_argument(struct import *import, const struct value *value)
 {
 	struct module *module = import->fold->module;
 	int inputs = generic_inputs(import->op);
 	int argument = value->index;
 	struct value *operand = import->op->operand[argument];
-	struct node constant;
 	if (operand->type->kind != TYPE_TENSOR)
-		return fold_constant(import->fold, operand, &constant)
-		        ? body_add(module, import->body, constant)
-		        : -1;
+		return import_constant(import, operand);
 	if (argument >= inputs && import->reduction) {
 		if (argument - inputs == import->result)
 			return body_add(module, import->body,
@@ -84,14 +93,11 @@ static int import_argument(struct import *import, const struct value *value)
 
 static int import_value(struct import *import, const struct value *value)
 {
-	struct node constant;
 	if (value->block == region(import))
 		return import_argument(import, value);
 	if (value->def && value->def->parent == region(import))
 		return value->id;
-	return fold_constant(import->fold, value, &constant)
-	        ? body_add(import->fold->module, import->body, constant)
-	        : -1;
+	return import_constant(import, value);
 }
 
 /* row += scale * value; false if the value is not affine in the loops. */
@@ -123,7 +129,7 @@ static bool affine_value(
 	        affine_value(import, def->operand[0], scale * constant.integer, row, depth + 1);
 }
 
-/* The input that a node reads unchanged, or -1. */
+/* The input whose value the node is, but for its integer type; -1: none. */
 static int plain_input(const struct body *body, int node)
 {
 	const struct node *n = &body->node[node];
@@ -132,6 +138,7 @@ static int plain_input(const struct body *body, int node)
 	return n->kind == NODE_OPERAND ? (int)n->integer : -1;
 }
 
+/* Marks the loops on which the body depends. */
 static void mark_loops(const struct import *import, const struct body *body, bool *used)
 {
 	for (int i = 0; i < body->count; i++) {
@@ -155,7 +162,7 @@ static int64_t *identity_rows(struct arena *arena, int loops)
 	return row;
 }
 
-/* A row number that is computed gets a kernel of its own; the input that reads it. */
+/* Makes a kernel for a computed index of a gather; returns the input that reads its result. */
 static int index_input(struct import *import, int node)
 {
 	struct module *module = import->fold->module;
@@ -250,7 +257,7 @@ static int import_op(struct import *import, struct op *op)
 	return folded >= 0 ? folded : body_add(module, import->body, node);
 }
 
-/* Live ops of the region have uses = 1. */
+/* Sets uses to 1 for the values of the region on which the result depends, else to 0. */
 static void mark_live(struct block *block, struct value *result)
 {
 	for (struct op *op = block->first; op; op = op->next)

@@ -1,5 +1,5 @@
-/* linalg.generic to a view (copies, transposes, broadcasts, fills) or to one kernel per live
- * result. */
+/* Folds a linalg.generic: copies, transposes, broadcasts and fills become views, anything else one
+ * kernel per live result. */
 #include "tensor/fold.h"
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool is_reduction(const struct op *op, int loop)
 	return kind->text && strstr(kind->text, "reduction");
 }
 
-/* The loop that a map row is, or -1. */
+/* The loop that a result of the map is; -1: it is something else. */
 static int single_loop(struct affine_map map, int result)
 {
 	int found = -1;
@@ -32,7 +32,8 @@ static int single_loop(struct affine_map map, int result)
 	return affine_constant(map, result) ? -1 : found;
 }
 
-static bool find_extents(const struct fold *fold, const struct op *op, struct nest *nest)
+/* Takes the extents of loops from the shapes of the operands. */
+static bool set_extents(const struct fold *fold, const struct op *op, struct nest *nest)
 {
 	for (int i = 0; i < op->operands; i++) {
 		struct affine_map map = generic_map(op, i);
@@ -66,9 +67,10 @@ static bool nest_of(const struct fold *fold, const struct op *op, struct nest *n
 	nest->reduction = ARENA_ARRAY(arena, bool, nest->loops);
 	for (int l = 0; l < nest->loops; l++)
 		nest->reduction[l] = is_reduction(op, l);
-	return find_extents(fold, op, nest);
+	return set_extents(fold, op, nest);
 }
 
+/* The neutral element of a combination. */
 static double neutral(enum op_code code)
 {
 	static const double value[OP_COUNT] = {
@@ -84,6 +86,7 @@ static double neutral(enum op_code code)
 	return value[code];
 }
 
+/* The operation that combines accumulator and term; OP_NONE: a bias cannot be combined last. */
 static enum op_code combine_of(struct module *module, const struct nest *nest)
 {
 	struct kernel kernel = { .loops = nest->loops,
@@ -97,7 +100,7 @@ static enum op_code combine_of(struct module *module, const struct nest *nest)
 	return code == OP_MINSI ? OP_NONE : code;
 }
 
-/* At the first reduction point the accumulator is the value of the initial tensor. */
+/* Lets the update read the initial tensor in place of the accumulator at the first point. */
 static void start_from(struct module *module, struct nest *nest, const struct type *type, int input)
 {
 	enum { EQ = 0 };
@@ -126,8 +129,8 @@ static void start_from(struct module *module, struct nest *nest, const struct ty
 	nest->update = body;
 }
 
-/* The initial value of a reduction: a constant, or (a bias) a tensor that is combined in after
- * the last point. */
+/* Sets the initial value of a reduction: a constant; or a tensor (a bias), which the post body
+ * combines after the last point. */
 static void set_init(struct fold *fold, const struct op *op, int operand, struct nest *nest)
 {
 	struct module *module = fold->module;
@@ -165,7 +168,8 @@ static bool has_reduction(const struct nest *nest)
 	return false;
 }
 
-/* Each loop is one result dim: the data dim that an input uses for it, or -1. */
+/* By loop: the data dim of the input that it walks, or -1.  false: a dim is walked by no single
+ * loop. */
 static bool copied_dims(const struct nest *nest, struct affine_map map, int *dim_of_loop)
 {
 	for (int l = 0; l < nest->loops; l++)
@@ -184,16 +188,18 @@ static bool copied_dims(const struct nest *nest, struct affine_map map, int *dim
 	return true;
 }
 
+/* Takes the index where a dim of the input has a constant one. */
 static bool slice_constants(struct module *module, struct affine_map map, struct view *view)
 {
 	for (int r = 0; r < map.results; r++)
 		if (single_loop(map, r) < 0 &&
-		        !view_slice(module, view, r, affine_constant(map, r), 1, 1))
+		        !view_slice(module, view, r,
+		                (struct view_range){ affine_constant(map, r), 1, 1 }))
 			return false;
 	return true;
 }
 
-/* A generic that only moves elements is a view. */
+/* Gives the result a view if the generic only moves elements.  false: it computes. */
 static bool fold_copy(struct fold *fold, struct op *op, int result, const struct nest *nest)
 {
 	struct module *module = fold->module;

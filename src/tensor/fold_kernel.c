@@ -1,28 +1,33 @@
-/* Nest to kernel: loops are split where the operands' digits begin, pieces become guarded operands.
- * An input that does not fit (windows over a padded tensor, digits that do not nest) is copied
- * to a tensor of its own first. */
+/* From a nest to a kernel: loops are split where digits of the operands begin, and pieces become
+ * guarded operands.
+ *     input[4 * i + j] of a dim [i, j]  ->  loops i, j with strides of their own
+ * An input that does not fit (windows over a padded tensor, digits that do not nest) is copied to a
+ * tensor of its own first. */
 #include "tensor/fold.h"
 #include <math.h>
 #include <string.h>
 
-struct units { /* ascending; each divides the next and the extent */
+/* Where an unsplit loop is split: ascending, each divides the next one and the extent. */
+struct units {
 	int64_t *unit;
 	int count;
 };
 
-struct split { /* the loops of the kernel */
+/* The loops of the kernel. */
+struct split {
 	int loops;
 	struct loop *loop;
 	int64_t *unit; /* [loops] weight in the unsplit counter */
 	int *parent;   /* [loops] unsplit loop */
 };
 
+/* The affine form of the loops that is the index in a data dim. */
 static int64_t *row_of(const struct nest *nest, const struct input *input, int dim)
 {
 	return input->row + dim * (nest->loops + 1);
 }
 
-/* The only loop of a row, -1 for a constant, -2 for a sum or a negative factor. */
+/* The only loop of a row; -1: a constant; -2: a sum, or a negative factor. */
 static int row_loop(const struct nest *nest, const int64_t *row)
 {
 	int found = -1;
@@ -36,17 +41,18 @@ static int row_loop(const struct nest *nest, const int64_t *row)
 	return found;
 }
 
-/* Rows of one loop become just that loop, constants vanish: the view takes over factors and
- * offsets. */
+/* Moves factor and offset of a row into the view, so that the row is one loop or 0.  false: the
+ * view does not allow it. */
 static bool settle_dim(struct module *module, const struct nest *nest, struct input *input, int dim)
 {
 	int64_t *row = row_of(nest, input, dim);
 	int loop = row_loop(nest, row);
 	if (dim == input->index_dim || loop == -2)
 		return view_is_plain(&input->view, dim);
-	int64_t count = loop < 0 ? 1 : nest->extent[loop];
-	int64_t step = loop < 0 ? 1 : row[loop];
-	if (!view_slice(module, &input->view, dim, row[nest->loops], count, step))
+	struct view_range range = { row[nest->loops], 1, 1 };
+	if (loop >= 0)
+		range = (struct view_range){ row[nest->loops], nest->extent[loop], row[loop] };
+	if (!view_slice(module, &input->view, dim, range))
 		return false;
 	row[nest->loops] = 0;
 	if (loop >= 0)
@@ -66,7 +72,7 @@ static void settle_input(struct fold *fold, const struct nest *nest, struct inpu
 	input->view = view_merge(fold->module, &input->view);
 }
 
-/* Adds units if the result still nests. */
+/* Merges units into the list.  false: they would not divide each other; nothing is changed. */
 static bool add_units(
         struct module *module, struct units *units, int64_t extent, int count, const int64_t *unit)
 {
@@ -106,7 +112,8 @@ static bool add_input_units(struct module *module, const struct nest *nest,
 	return true;
 }
 
-static struct units *collect_units(struct fold *fold, struct nest *nest)
+/* Units of all loops; inputs whose digits do not nest with those of others are copied. */
+static struct units *units_of_nest(struct fold *fold, struct nest *nest)
 {
 	struct units *units = ARENA_ARRAY(fold->module->arena, struct units, nest->loops);
 	for (size_t i = 0; i < nest->inputs.count; i++) {
@@ -145,17 +152,13 @@ static struct split split_loops(
 	return split;
 }
 
-static void add_digit(struct module *module, const struct view *view, const struct piece *piece,
-        int digit, int loop, struct access *access)
+/* Does the piece hold for some values of the digit only? */
+static bool is_partial(const struct view *view, const struct piece *piece, int digit)
 {
-	access->stride[loop] += piece->stride[digit];
-	if (piece->low[digit] > 0 || piece->high[digit] < view->extent[digit])
-		access_add_guard(module, access,
-		        (struct guard_range){ .loop = loop,
-		                .low = piece->low[digit],
-		                .high = piece->high[digit] });
+	return piece->low[digit] > 0 || piece->high[digit] < view->extent[digit];
 }
 
+/* Adds stride times the row to the access. */
 static void add_row(const struct nest *nest, const struct split *split, const int64_t *row,
         int64_t stride, struct access *access)
 {
@@ -164,6 +167,7 @@ static void add_row(const struct nest *nest, const struct split *split, const in
 		access->stride[l] += stride * row[split->parent[l]] * split->unit[l];
 }
 
+/* How the split loops walk a piece of an input. */
 static struct access access_of(struct module *module, const struct nest *nest,
         const struct split *split, const struct input *input, const struct piece *piece)
 {
@@ -182,101 +186,122 @@ static struct access access_of(struct module *module, const struct nest *nest,
 		}
 		if (loop == -2 && digit < end)
 			add_row(nest, split, row, piece->stride[digit], &access);
-		for (int l = 0; loop >= 0 && l < split->loops; l++)
-			if (split->parent[l] == loop)
-				add_digit(module, view, piece, digit++, l, &access);
+		for (int l = 0; loop >= 0 && l < split->loops; l++) {
+			if (split->parent[l] != loop)
+				continue;
+			access.stride[l] += piece->stride[digit];
+			if (is_partial(view, piece, digit))
+				access_add_guard(module, &access,
+				        (struct guard_range){ .loop = l,
+				                .low = piece->low[digit],
+				                .high = piece->high[digit] });
+			digit++;
+		}
 	}
 	return access;
 }
 
-struct operands {
+/* A kernel while it is made of a nest. */
+struct nest_kernel {
+	struct module *module;
+	const struct nest *nest;
+	struct split split;
+	int **number; /* [inputs][pieces]: operand of the kernel, -1 for constants */
 	VEC(struct value *) values;
 	VEC(struct access) accesses;
 };
 
-/* Operand numbers of an input's pieces, -1 for constants. */
-static int *add_operands(struct module *module, const struct nest *nest, const struct split *split,
-        const struct input *input, int *const *place, struct operands *operands)
+static struct access piece_access(const struct nest_kernel *k, int input, int piece)
 {
-	int *number = ARENA_ARRAY(module->arena, int, input->view.pieces);
-	for (int p = 0; p < input->view.pieces; p++) {
-		const struct piece *piece = &input->view.piece[p];
-		number[p] = -1;
-		if (!piece->root)
-			continue;
-		struct access access = access_of(module, nest, split, input, piece);
-		if (input->index_dim >= 0)
-			access.index_operand = place[input->index_input][0];
-		number[p] = (int)operands->values.count;
-		VEC_PUSH(module->arena, &operands->values, piece->root);
-		VEC_PUSH(module->arena, &operands->accesses, access);
-	}
-	return number;
+	const struct input *from = &k->nest->inputs.data[input];
+	return access_of(k->module, k->nest, &k->split, from, &from->view.piece[piece]);
 }
 
-/* Whether a piece holds: its operand's ACTIVE, or for a constant the ranges themselves. */
-static int condition(struct module *module, struct body *body, const struct nest *nest,
-        const struct split *split, const struct input *input, int p, const int *number)
+/* Makes operands of the pieces of an input; an index of a gather is an earlier input. */
+static void add_operands(struct nest_kernel *k, int number)
 {
-	if (number[p] >= 0)
-		return body_active(module, body, number[p]);
-	struct access access = access_of(module, nest, split, input, &input->view.piece[p]);
-	return body_guard_condition(module, body, &access);
+	const struct input *input = &k->nest->inputs.data[number];
+	k->number[number] = ARENA_ARRAY(k->module->arena, int, input->view.pieces);
+	for (int p = 0; p < input->view.pieces; p++) {
+		const struct piece *piece = &input->view.piece[p];
+		k->number[number][p] = -1;
+		if (!piece->root)
+			continue;
+		struct access access = piece_access(k, number, p);
+		if (input->index_dim >= 0)
+			access.index_operand = k->number[input->index_input][0];
+		k->number[number][p] = (int)k->values.count;
+		VEC_PUSH(k->module->arena, &k->values, piece->root);
+		VEC_PUSH(k->module->arena, &k->accesses, access);
+	}
+}
+
+/* Node: whether a piece holds, by its operand's ACTIVE, or for a constant by the ranges. */
+static int piece_holds(const struct nest_kernel *k, struct body *body, int input, int piece)
+{
+	if (k->number[input][piece] >= 0)
+		return body_active(k->module, body, k->number[input][piece]);
+	struct access access = piece_access(k, input, piece);
+	return body_guard_condition(k->module, body, &access);
 }
 
 static bool is_zero(const struct body *body, int node)
 {
 	const struct node *n = &body->node[node];
-	return n->kind == NODE_CONSTANT &&
-	        (type_is_real(n->type) ? n->real == 0 && !signbit(n->real) : n->integer == 0);
+	if (n->kind != NODE_CONSTANT)
+		return false;
+	if (type_is_real(n->type))
+		return n->real == 0 && !signbit(n->real);
+	return n->integer == 0;
 }
 
-static int piece_value(
-        struct module *module, struct body *body, const struct view *view, int p, const int *number)
+/* Node: the number that a piece has. */
+static int piece_value(const struct nest_kernel *k, struct body *body, int input, int piece)
 {
-	return number[p] < 0 ? body_add(module, body, view->piece[p].constant)
-	                     : body_operand(module, body, view->element, number[p]);
+	const struct view *view = &k->nest->inputs.data[input].view;
+	if (k->number[input][piece] < 0)
+		return body_add(k->module, body, view->piece[piece].constant);
+	return body_operand(k->module, body, view->element, k->number[input][piece]);
 }
 
-/* An operand reads 0 outside its guard, so a border of zeros needs no selection. */
-static int input_value(struct module *module, struct body *body, const struct nest *nest,
-        const struct split *split, const struct input *input, const int *number)
+/* Node: the number that an input has, selected from its pieces.  An operand reads 0 outside its
+ * guard, so a border of zeros needs no selection. */
+static int input_value(const struct nest_kernel *k, struct body *body, int input)
 {
-	const struct view *view = &input->view;
+	const struct view *view = &k->nest->inputs.data[input].view;
 	int last = view->pieces - 1;
 	int value = -1;
 	if (last >= 0 && view_is_covered(view))
-		value = piece_value(module, body, view, last--, number);
+		value = piece_value(k, body, input, last--);
 	else
-		value = body_integer(module, body, view->element, 0);
+		value = body_integer(k->module, body, view->element, 0);
 	for (int p = last; p >= 0; p--) {
-		int here = piece_value(module, body, view, p, number);
-		bool border = number[p] >= 0 && is_zero(body, value);
-		value = border ? here
-		               : body_op(module, body, OP_SELECT, view->element,
-		                         condition(module, body, nest, split, input, p, number),
-		                         here, value);
+		int own = piece_value(k, body, input, p);
+		bool border = k->number[input][p] >= 0 && is_zero(body, value);
+		if (!border)
+			own = body_op(k->module, body, OP_SELECT, view->element,
+			        piece_holds(k, body, input, p), own, value);
+		value = own;
 	}
 	return value;
 }
 
-static struct body body_of(struct module *module, const struct nest *nest,
-        const struct split *split, int *const *number, const struct body *from)
+/* A body of the nest by operands and split loops. */
+static struct body body_of(const struct nest_kernel *k, const struct body *from)
 {
+	struct module *module = k->module;
 	struct body body = { 0 };
 	if (!from->count)
 		return body;
-	int *operand = ARENA_ARRAY(module->arena, int, nest->inputs.count);
-	int *index = ARENA_ARRAY(module->arena, int, nest->loops);
-	for (size_t i = 0; i < nest->inputs.count; i++)
-		operand[i] = body_uses_operand(from, (int)i)
-		        ? input_value(module, &body, nest, split, &nest->inputs.data[i], number[i])
-		        : -1;
-	for (int l = 0; l < nest->loops; l++) {
-		int64_t *factor = ARENA_ARRAY(module->arena, int64_t, split->loops);
-		for (int s = 0; s < split->loops; s++)
-			factor[s] = split->parent[s] == l ? split->unit[s] : 0;
-		index[l] = body_affine(module, &body, split->loops, factor, 0);
+	int *operand = ARENA_ARRAY(module->arena, int, k->nest->inputs.count);
+	int *index = ARENA_ARRAY(module->arena, int, k->nest->loops);
+	for (size_t i = 0; i < k->nest->inputs.count; i++)
+		operand[i] = body_uses_operand(from, (int)i) ? input_value(k, &body, (int)i) : -1;
+	for (int l = 0; l < k->nest->loops; l++) {
+		int64_t *factor = ARENA_ARRAY(module->arena, int64_t, k->split.loops);
+		for (int s = 0; s < k->split.loops; s++)
+			factor[s] = k->split.parent[s] == l ? k->split.unit[s] : 0;
+		index[l] = body_affine(module, &body, k->split.loops, factor, 0);
 	}
 	body.result = body_rewrite(module, &body, from,
 	        (struct body_map){ .operand = operand, .index = index, .accumulator = -1 });
@@ -295,7 +320,7 @@ static struct access result_access(
 	return access;
 }
 
-/* Gathers read their row number as it is: an index that is not one whole tensor is copied first. */
+/* Copies indices of gathers that are not one whole tensor: a gather reads its index unchanged. */
 static void settle_indices(struct fold *fold, struct nest *nest)
 {
 	for (size_t i = 0; i < nest->inputs.count; i++) {
@@ -308,9 +333,9 @@ static void settle_indices(struct fold *fold, struct nest *nest)
 	}
 }
 
-/* Of more pieces than a kernel has operands the last half is made first, of the input that has
- * most.  False: all inputs are whole tensors. */
-static bool make_pieces(struct fold *fold, struct nest *nest)
+/* Copies the last half of the pieces of the input that has most, where a kernel would have too many
+ * operands.  false: all inputs are whole tensors. */
+static bool copy_half_of_pieces(struct fold *fold, struct nest *nest)
 {
 	struct view *most = &nest->inputs.data[0].view;
 	for (size_t i = 1; i < nest->inputs.count; i++)
@@ -333,10 +358,11 @@ struct value *fold_kernel(struct fold *fold, struct nest *nest)
 {
 	struct module *module = fold->module;
 	settle_indices(fold, nest);
-	struct units *units = collect_units(fold, nest);
-	struct split split = split_loops(module, nest, units);
-	struct operands operands = { 0 };
-	int **number = ARENA_ARRAY(module->arena, int *, nest->inputs.count);
+	struct units *units = units_of_nest(fold, nest);
+	struct nest_kernel k = { .module = module,
+		.nest = nest,
+		.split = split_loops(module, nest, units),
+		.number = ARENA_ARRAY(module->arena, int *, nest->inputs.count) };
 	for (size_t i = 0; i < nest->inputs.count; i++) {
 		struct input *input = &nest->inputs.data[i];
 		for (int r = 0; r < input->view.rank; r++) {
@@ -345,19 +371,19 @@ struct value *fold_kernel(struct fold *fold, struct nest *nest)
 				view_refine(module, &input->view, r, units[loop].count,
 				        units[loop].unit);
 		}
-		number[i] = add_operands(module, nest, &split, input, number, &operands);
+		add_operands(&k, (int)i);
 	}
-	if (operands.values.count > KERNEL_OPERANDS && make_pieces(fold, nest))
+	if (k.values.count > KERNEL_OPERANDS && copy_half_of_pieces(fold, nest))
 		return fold_kernel(fold, nest);
 	char *name = text_format(module->arena, "k%d", fold->kernels++);
-	struct op *op = kernel_new(module, nest->location, name, split.loops,
-	        (int)operands.values.count, operands.values.data, nest->result);
-	op->kernel->loop = split.loop;
-	op->kernel->operand = operands.accesses.data;
-	op->kernel->result = result_access(module, nest, &split);
+	struct op *op = kernel_new(module, nest->location, name, k.split.loops, (int)k.values.count,
+	        k.values.data, nest->result);
+	op->kernel->loop = k.split.loop;
+	op->kernel->operand = k.accesses.data;
+	op->kernel->result = result_access(module, nest, &k.split);
 	op->kernel->init = nest->init;
-	op->kernel->update = body_of(module, nest, &split, number, &nest->update);
-	op->kernel->post = body_of(module, nest, &split, number, &nest->post);
+	op->kernel->update = body_of(&k, &nest->update);
+	op->kernel->post = body_of(&k, &nest->post);
 	kernel_tidy(module, op);
 	op_insert_before(fold->before, op);
 	fold_set_view(fold, op->result[0], view_of_root(module, op->result[0]));

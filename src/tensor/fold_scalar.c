@@ -1,7 +1,7 @@
-/* Scalar simplification while bodies are imported.  Exact: conversions of constants, x to the
- * power 1, 2 (one product), a quotient by a power of two, as a product. Within rounding: powers
- * 3, 4 and -1 as products and quotients, 0.5 and -0.5 as roots (which differ from pow only at -0
- * and -infinity). */
+/* Simplifies scalar operations while bodies are imported.
+ * Exact: conversions of constants; x to the power 1 or 2; x / 2^n as x * 2^-n.
+ * Approximating: powers 3, 4 and -1 as products and quotients, 0.5 and -0.5 as roots (these differ
+ * from pow only at -0 and -infinity). */
 #include "tensor/fold.h"
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ static bool is_constant(const struct node *node)
 	return node->kind == NODE_CONSTANT;
 }
 
+/* The value as a signed integer of that width. */
 static int64_t wrap(int64_t value, int width)
 {
 	if (width >= 64)
@@ -24,6 +25,7 @@ static int64_t wrap(int64_t value, int width)
 	return width == 1 ? (value & 1) : (int64_t)low >> (64 - width);
 }
 
+/* A conversion of a constant; -1: not computed here. */
 static int convert(
         struct module *module, struct body *body, const struct node *node, const struct node *from)
 {
@@ -61,6 +63,7 @@ static int real_constant(
 	        module, body, (struct node){ .kind = NODE_CONSTANT, .type = type, .real = value });
 }
 
+/* A power with a constant exponent; -1: not simplified. */
 static int power(struct module *module, struct body *body, const struct type *type, int base,
         double exponent)
 {
@@ -83,8 +86,8 @@ static int power(struct module *module, struct body *body, const struct type *ty
 	return square;
 }
 
-/* x by a power of two is x times its reciprocal, rounded alike, where neither is subnormal in
- * the type; an f64 is later made an f32. */
+/* x / 2^n as x * 2^-n, which rounds alike where neither constant is subnormal in the type (an f64
+ * becomes an f32 by demote_f64); -1: another divisor. */
 static int quotient(struct module *module, struct body *body, const struct type *type, int dividend,
         double divisor)
 {
@@ -108,7 +111,7 @@ int fold_scalar(struct module *module, struct body *body, const struct node *nod
 	const struct node *right = &body->node[node->argument[1]];
 	if (!is_constant(right))
 		return -1;
-	return node->code == OP_DIVF
-	        ? quotient(module, body, node->type, node->argument[0], right->real)
-	        : power(module, body, node->type, node->argument[0], number_of(right));
+	if (node->code == OP_DIVF)
+		return quotient(module, body, node->type, node->argument[0], right->real);
+	return power(module, body, node->type, node->argument[0], number_of(right));
 }

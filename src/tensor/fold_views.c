@@ -1,15 +1,15 @@
-/* linalg on tensors -> kernels over linear addresses.
- *
- * Needs: main holds linalg.generic, tensor views and constants with static shapes.
- * Guarantees: main holds kernels, constant tensors that are not splats, and the return; every
- * operand of a kernel is an argument, a constant or a kernel's result; results of main are
- * kernel results of the declared types.  Dead code is gone. Views cost nothing: slices,
- * reshapes, transposes, broadcasts, concats, pads become offsets, strides and guards.  What does
- * not fit into strides over split loops (a window over a padded tensor) is copied by a kernel of
- * its own first.
- * Exact, but for the start of a reduction over a tensor (a convolution's bias), which is
- * combined in after the last point, and for powers with constant exponents (fold_scalar.c).
- * Linear in the number of ops. */
+/* Folds linalg on tensors into kernels over linear addresses.
+ * Before: linalg.generic, tensor views (slice, reshape, concat, pad, ...) and constants
+ * After:  kernels whose accesses have offsets, strides and guards; views cost nothing
+ * What does not fit into strides over split loops (a window over a padded tensor) is copied by a
+ * kernel of its own first.
+ * Needs: static shapes.
+ * Guarantees: main holds kernels, constant tensors that are not splats, and the return; operands of
+ * kernels are arguments, constants or results of kernels; results of main are results of kernels
+ * with the declared types; dead code is removed.
+ * Exact, but for a reduction that starts from a tensor (a convolution's bias), which is combined
+ * after the last point, and for powers with constant exponents (fold_scalar.c).
+ * Ends: linear in the number of operations. */
 #include "tensor/fold.h"
 #include "tensor/tensor_passes.h"
 #include <string.h>
@@ -30,6 +30,7 @@ void fold_set_view(struct fold *fold, struct value *value, struct view view)
 	value->data = arena_copy(fold->module->arena, &view, sizeof view);
 }
 
+/* The number of f16 or bf16 bits. */
 static double half_value(uint16_t bits, bool brain)
 {
 	if (brain) {
@@ -41,9 +42,9 @@ static double half_value(uint16_t bits, bool brain)
 	uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
 	uint32_t exponent = (bits >> 10) & 31;
 	uint32_t fraction = bits & 1023;
-	double magnitude = exponent == 0
-	        ? (double)fraction / 16777216.0
-	        : (double)(1024 + fraction) / 33554432.0 * (double)(1u << exponent);
+	double magnitude = (double)fraction / 16777216.0;
+	if (exponent)
+		magnitude = (double)(1024 + fraction) / 33554432.0 * (double)(1u << exponent);
 	return sign ? -magnitude : magnitude;
 }
 
@@ -116,7 +117,7 @@ static bool fold_constant_op(struct fold *fold, struct op *op)
 		return true;
 	bool one = value->kind == ATTR_DENSE && (value->splat || type_elements(type) == 1);
 	if (value->kind != ATTR_DENSE)
-		return report_view(fold, op, "the elements are not given here");
+		return report_view(fold, op, "the elements are not present here");
 	fold_set_view(fold, op->result[0],
 	        one ? view_of_constant(fold->module, type, constant_of_attr(value))
 	            : view_of_root(fold->module, op->result[0]));
@@ -156,7 +157,8 @@ static bool fold_splat(struct fold *fold, struct op *op)
 	return true;
 }
 
-/* A tensor of rank 0 is no group, however many dims of extent 1 the other side has. */
+/* Reads the attribute `reassociation`: group g has the dims first[g] … first[g + 1] - 1.  A tensor
+ * of rank 0 has no group, however many dims of extent 1 the other side has. */
 static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 {
 	const struct attr *reassociation = attr_get(op, KEY_REASSOCIATION);
@@ -182,7 +184,7 @@ static bool fold_collapse(struct fold *fold, struct op *op)
 	return true;
 }
 
-/* The view of an operand, copied to a tensor of its own when `fits` was false before. */
+/* The view of a copy, where the view itself does not fit. */
 static struct view materialize_operand(
         struct fold *fold, const struct op *op, const struct view *view)
 {
@@ -223,11 +225,16 @@ static bool all_static(const struct attr *list)
 	return list != NULL;
 }
 
-static bool slice_all(struct module *module, struct view *view, const int64_t *offset,
-        const int64_t *size, const int64_t *stride)
+/* A slice of a tensor, by dim. */
+struct slice {
+	const int64_t *offset, *size, *stride;
+};
+
+static bool slice_all(struct module *module, struct view *view, struct slice slice)
 {
 	for (int r = 0; r < view->rank; r++)
-		if (!view_slice(module, view, r, offset[r], size[r], stride[r]))
+		if (!view_slice(module, view, r,
+		            (struct view_range){ slice.offset[r], slice.size[r], slice.stride[r] }))
 			return false;
 	return true;
 }
@@ -247,13 +254,14 @@ static struct view reduce_rank(
 	return view_permute(module, view, type->rank, dim, type->shape);
 }
 
-static struct view sliced(struct fold *fold, const struct op *op, const struct view *view,
-        const int64_t *offset, const int64_t *size, const int64_t *stride)
+/* The slice, of a copy if need be. */
+static struct view sliced(
+        struct fold *fold, const struct op *op, const struct view *view, struct slice slice)
 {
 	struct view part = *view;
-	if (!slice_all(fold->module, &part, offset, size, stride)) {
+	if (!slice_all(fold->module, &part, slice)) {
 		part = materialize_operand(fold, op, view);
-		slice_all(fold->module, &part, offset, size, stride);
+		slice_all(fold->module, &part, slice);
 	}
 	return part;
 }
@@ -266,32 +274,38 @@ static bool fold_slice(struct fold *fold, struct op *op)
 	const struct attr *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
 		return report_view(fold, op, "an offset, size or stride is not static");
-	struct view view = sliced(fold, op, fold_view(op->operand[0]), offset->integers,
-	        size->integers, stride->integers);
+	struct view view = sliced(fold, op, fold_view(op->operand[0]),
+	        (struct slice){ offset->integers, size->integers, stride->integers });
 	if (op->result[0]->type->rank != view.rank)
 		view = reduce_rank(module, &view, op->result[0]->type);
 	fold_set_view(fold, op->result[0], view);
 	return true;
 }
 
-static bool place_all(struct module *module, struct view *view, const int64_t *offset,
-        const int64_t *stride, const int64_t *shape)
+/* Where a part lies in a larger tensor, by dim. */
+struct placement {
+	const int64_t *offset, *stride;
+	const int64_t *shape; /* of the larger tensor */
+};
+
+static bool place_all(struct module *module, struct view *view, struct placement at)
 {
 	for (int r = 0; r < view->rank; r++)
-		if (!view_place(module, view, r, offset[r], stride[r], shape[r]))
+		if (!view_place(module, view, r,
+		            (struct view_position){ at.offset[r], at.stride[r], at.shape[r] }))
 			return false;
 	return true;
 }
 
-/* `part` at `offset` in a tensor that shows `rest` elsewhere. */
-static struct view insert(struct fold *fold, const struct op *op, struct view part,
-        struct view rest, const int64_t *offset, const int64_t *stride, const int64_t *shape)
+/* A tensor with `part` at that place and `rest` elsewhere; views that do not fit are copied. */
+static struct view insert_part(struct fold *fold, const struct op *op, struct view part,
+        struct view rest, struct placement at)
 {
 	struct module *module = fold->module;
 	struct view placed = part;
-	if (!place_all(module, &placed, offset, stride, shape)) {
+	if (!place_all(module, &placed, at)) {
 		placed = materialize_operand(fold, op, &part);
-		place_all(module, &placed, offset, stride, shape);
+		place_all(module, &placed, at);
 	}
 	struct view merged = placed;
 	if (view_overlay(module, &merged, &rest))
@@ -300,21 +314,21 @@ static struct view insert(struct fold *fold, const struct op *op, struct view pa
 	if (view_overlay(module, &placed, &rest))
 		return placed;
 	part = materialize_operand(fold, op, &part);
-	place_all(module, &part, offset, stride, shape);
+	place_all(module, &part, at);
 	view_overlay(module, &part, &rest);
 	return part;
 }
 
-/* A part of rank below the whole's gets dims of extent 1 where the sizes say so. */
+/* Gives a part of lower rank than the whole dims of extent 1 where the sizes have them. */
 static struct view raise_rank(
         struct module *module, const struct view *view, int rank, const int64_t *size)
 {
 	int *dim = ARENA_ARRAY(module->arena, int, rank);
 	int d = 0;
 	for (int r = 0; r < rank; r++) {
-		bool given = d < view->rank && view_extent(view, d) == size[r] &&
+		bool present = d < view->rank && view_extent(view, d) == size[r] &&
 		        (size[r] != 1 || view->rank - d >= rank - r);
-		dim[r] = given ? d++ : -1;
+		dim[r] = present ? d++ : -1;
 	}
 	return view_permute(module, view, rank, dim, size);
 }
@@ -333,21 +347,23 @@ static bool fold_insert(struct fold *fold, struct op *op)
 			return report_view(fold, op, "strides other than 1 are not supported");
 	if (part.rank != type->rank)
 		part = raise_rank(fold->module, &part, type->rank, size->integers);
-	fold_set_view(fold, op->result[0],
-	        insert(fold, op, part, *fold_view(op->operand[1]), offset->integers,
-	                stride->integers, type->shape));
+	const struct placement at = { offset->integers, stride->integers, type->shape };
+	fold_set_view(
+	        fold, op->result[0], insert_part(fold, op, part, *fold_view(op->operand[1]), at));
 	return true;
 }
 
-/* A border of negative width takes elements away. */
+/* Removes elements where a border of the pad has a negative width. */
 static bool cut_borders(struct fold *fold, const struct op *op, struct view *view,
-        const int64_t *low, const int64_t *high, const int64_t *stride)
+        const int64_t *low, const int64_t *high)
 {
 	struct arena *arena = fold->module->arena;
 	int64_t *offset = ARENA_ARRAY(arena, int64_t, view->rank);
 	int64_t *size = ARENA_ARRAY(arena, int64_t, view->rank);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, view->rank);
 	bool cuts = false;
 	for (int r = 0; r < view->rank; r++) {
+		stride[r] = 1;
 		offset[r] = low[r] < 0 ? -low[r] : 0;
 		size[r] = view_extent(view, r) - offset[r] + (high[r] < 0 ? high[r] : 0);
 		cuts = cuts || low[r] < 0 || high[r] < 0;
@@ -356,7 +372,7 @@ static bool cut_borders(struct fold *fold, const struct op *op, struct view *vie
 			        fold, op, "a negative width takes away all that there is");
 	}
 	if (cuts)
-		*view = sliced(fold, op, view, offset, size, stride);
+		*view = sliced(fold, op, view, (struct slice){ offset, size, stride });
 	return true;
 }
 
@@ -377,10 +393,11 @@ static bool fold_pad(struct fold *fold, struct op *op)
 		ones[r] = 1;
 		offset[r] = low->integers[r] > 0 ? low->integers[r] : 0;
 	}
-	if (!cut_borders(fold, op, &part, low->integers, high->integers, ones))
+	if (!cut_borders(fold, op, &part, low->integers, high->integers))
 		return false;
 	struct view rest = view_of_constant(fold->module, type, border);
-	fold_set_view(fold, op->result[0], insert(fold, op, part, rest, offset, ones, type->shape));
+	const struct placement at = { offset, ones, type->shape };
+	fold_set_view(fold, op->result[0], insert_part(fold, op, part, rest, at));
 	return true;
 }
 
@@ -392,6 +409,7 @@ static bool equal_parts(const struct op *op, int dim)
 	return op->operands > 1 && op->operand[0]->type->shape[dim] > 1;
 }
 
+/* A concat of equal parts, as a digit over the parts.  false: the digits do not fit. */
 static bool concat_equal(struct fold *fold, struct op *op, int dim)
 {
 	struct module *module = fold->module;
@@ -423,8 +441,8 @@ static bool fold_concat(struct fold *fold, struct op *op)
 	struct node zero = { .kind = NODE_CONSTANT, .type = type_scalar(type) };
 	struct view all = view_of_constant(module, type, zero);
 	for (int i = 0; i < op->operands; i++) {
-		all = insert(
-		        fold, op, *fold_view(op->operand[i]), all, offset, stride, type->shape);
+		all = insert_part(fold, op, *fold_view(op->operand[i]), all,
+		        (struct placement){ offset, stride, type->shape });
 		offset[dim] += op->operand[i]->type->shape[dim];
 	}
 	if (view_is_covered(&(struct view){
@@ -434,7 +452,8 @@ static bool fold_concat(struct fold *fold, struct op *op)
 	return true;
 }
 
-static bool skip(struct fold *fold, struct op *op)
+/* Operations without a result to fold. */
+static bool fold_nothing(struct fold *fold, struct op *op)
 {
 	(void)fold, (void)op;
 	return true;
@@ -453,8 +472,8 @@ static bool (*const folds[OP_COUNT])(struct fold *fold, struct op *op) = {
 	[OP_TENSOR_INSERT] = fold_insert,
 	[OP_TENSOR_PAD] = fold_pad,
 	[OP_TENSOR_CONCAT] = fold_concat,
-	[OP_ASSERT] = skip,
-	[OP_RETURN] = skip,
+	[OP_ASSERT] = fold_nothing,
+	[OP_RETURN] = fold_nothing,
 };
 
 static void mark_operands(struct op *op, void *context)
@@ -464,7 +483,7 @@ static void mark_operands(struct op *op, void *context)
 		op->operand[i]->uses++;
 }
 
-/* uses > 0 of a result: something that reaches the return reads it. */
+/* Sets uses > 0 for the results that something reads from which the return depends. */
 static void mark_live(struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next)
@@ -499,12 +518,12 @@ static bool is_empty(const struct type *type)
 /* Parts without elements, such as an empty cache, add nothing to a concat. */
 static void drop_empty_parts(struct module *module, struct op *op)
 {
-	struct value **kept = ARENA_ARRAY(module->arena, struct value *, op->operands + 1);
+	struct value **part = ARENA_ARRAY(module->arena, struct value *, op->operands + 1);
 	int count = 0;
 	for (int i = 0; i < op->operands; i++)
 		if (!is_empty(op->operand[i]->type))
-			kept[count++] = op->operand[i];
-	op_set_operands(module, op, count, kept);
+			part[count++] = op->operand[i];
+	op_set_operands(module, op, count, part);
 }
 
 static bool fold_op(struct fold *fold, struct op *op)
@@ -534,8 +553,8 @@ static bool fold_op(struct fold *fold, struct op *op)
 	return folds[op->code](fold, op);
 }
 
-/* A result is the kernel that makes it, under the declared shape; other views are copied where
- * they were formed.  uses -1: already a result. */
+/* The kernel result that a result of main is, with the declared type; other views are copied where
+ * they were formed.  uses -1: it is a result of main already. */
 static struct value *returned_value(
         struct fold *fold, const struct op *ret, int index, const struct type *type)
 {
@@ -560,6 +579,7 @@ static void set_results(struct fold *fold, struct op *main, struct op *ret)
 	op_set_operands(fold->module, ret, ret->operands, result);
 }
 
+/* Does the operation stay in main? */
 static bool stays(const struct op *op)
 {
 	if (op->code == OP_CONSTANT)
@@ -567,7 +587,7 @@ static bool stays(const struct op *op)
 	return op->code == OP_RETURN || op->code == OP_KERNEL;
 }
 
-/* Dead kernels and everything that is a view by now go, last first. */
+/* Removes dead kernels and all operations that are views now, last first. */
 static void remove_folded(struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next)
@@ -584,7 +604,7 @@ static void remove_folded(struct block *block)
 	}
 }
 
-/* A dump of ours may already consist of kernels: then there is nothing to fold. */
+/* Does main consist of kernels already, as in a dump of a later pass?  Then nothing is folded. */
 static bool has_kernels(const struct block *body)
 {
 	for (const struct op *op = body->first; op; op = op->next)

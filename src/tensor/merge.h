@@ -1,4 +1,4 @@
-/* merge_common on one block, for passes that leave copies behind. */
+/* merge_common on one block, for passes that produce equal kernels. */
 #ifndef STC_MERGE_H
 #define STC_MERGE_H
 #include "ir/ir.h"

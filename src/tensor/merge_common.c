@@ -1,34 +1,39 @@
-/* Kernels that compute the same from the same operands become one; copies of a whole tensor to
- * the same addresses vanish. Exact.  One pass in program order, so that operands are already
- * merged when a kernel is looked up; linear in the number of kernels. Two results of main are
- * never merged: each keeps a kernel of its own. */
+/* Merges kernels that compute the same from the same operands, and removes copies of a whole tensor
+ * to the same addresses.
+ * Before: a = f(x); b = f(x)      After: a = f(x), all readers of b read a
+ * Needs: kernels.
+ * Guarantees: two results of main are never merged, each has a kernel of its own.
+ * Exact.
+ * Ends: one walk in program order, so operands are merged when a kernel is looked up. */
 #include "ir/kernel_signature.h"
 #include "tensor/merge.h"
 #include "tensor/tensor_passes.h"
 
 struct merge {
 	struct module *module;
-	struct map seen;
-	int values; /* numbered so far */
+	struct map seen; /* kernels by signature and operands */
+	int values;      /* values that have a number */
 };
 
+/* In value->uses: is the value a result of main? */
 enum { FREE = 0, RETURNED = 1 };
 
-static int number(struct merge *merge, struct value *value)
+static int value_number(struct merge *merge, struct value *value)
 {
 	if (!value->id)
 		value->id = ++merge->values;
 	return value->id;
 }
 
-/* value->data: what the value was replaced by. */
-static void follow(struct op *op)
+/* Reads replacing values; such a value is the `data` of the replaced one. */
+static void replace_operands(struct op *op)
 {
 	for (int i = 0; i < op->operands; i++)
 		if (op->operand[i]->data)
 			op->operand[i] = op->operand[i]->data;
 }
 
+/* Removes op, whose result is the value `by`.  false: both are results of main. */
 static bool replace(struct op *op, struct value *by)
 {
 	struct value *result = op->result[0];
@@ -51,7 +56,7 @@ static void merge_kernel(struct merge *merge, struct op *op)
 	struct text key = text_new(merge->module->arena);
 	kernel_signature(op, NULL, &key);
 	for (int i = 0; i < op->operands; i++)
-		text_add(&key, " %d", number(merge, op->operand[i]));
+		text_add(&key, " %d", value_number(merge, op->operand[i]));
 	struct op *same = map_get(&merge->seen, key.data);
 	if (!same)
 		map_set(&merge->seen, key.data, op);
@@ -82,7 +87,7 @@ void merge_block(struct module *module, struct block *block)
 	struct op *next;
 	for (struct op *op = block->first; op; op = next) {
 		next = op->next;
-		follow(op);
+		replace_operands(op);
 		if (op->code == OP_KERNEL)
 			merge_kernel(&merge, op);
 	}

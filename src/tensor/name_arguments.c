@@ -1,11 +1,17 @@
-/* Fills in stream.name and stream.role of main's arguments and results and checks those that are
- * there. Arguments: argN, input.  Results: resultN, output.  A name that was taken before gets a
- * number.  A result of role `state` keeps its name: it names the state argument that its row is
- * written to, and needs stream.axis and stream.position (the input that holds the position).
- * Exact. */
+/* Names the arguments and results of main (stream.name, stream.role), and checks those that are
+ * named.
+ * Before: arguments and results without attributes     After: argN, input; resultN, output
+ * A default name that is taken gets a number.  A result of role `state` names the state argument
+ * that its row is written to, and needs stream.axis and stream.position (the input that holds the
+ * position).
+ * Needs: a module as imported.
+ * Guarantees: names are unique, roles are known, each state result has its argument.
+ * Exact.
+ * Ends: each argument and result is visited twice. */
 #include "tensor/tensor_passes.h"
 #include <string.h>
 
+/* An argument or a result. */
 struct port {
 	const char *name, *role;
 	const struct attr *attributes; /* dictionary; may be NULL */
@@ -42,12 +48,10 @@ static bool read_ports(struct ports *ports, enum attr_key list, int count, bool 
 	ports->port = ARENA_ARRAY(module->arena, struct port, count);
 	for (int i = 0; i < count; i++) {
 		const struct attr *attributes = all && i < all->count ? all->items[i].value : NULL;
+		const char *standard = result ? "output" : "input";
 		const char *role = text_of(attributes, KEY_STREAM_ROLE);
 		ports->port[i] = (struct port){ text_of(attributes, KEY_STREAM_NAME),
-			role             ? role
-			        : result ? "output"
-			                 : "input",
-			attributes };
+			role ? role : standard, attributes };
 		if (known_role(ports->port[i].role, result))
 			continue;
 		diag_error(module->diag, ports->main->location,
@@ -68,7 +72,7 @@ static const char *free_name(struct module *module, const struct map *taken, con
 	return candidate;
 }
 
-/* Given names first, so that a default never takes one of them. */
+/* Names of the module first, so that a default never takes one of them. */
 static void make_unique(struct ports *ports, const char *prefix, bool result)
 {
 	struct module *module = ports->module;
@@ -76,11 +80,11 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < ports->count; i++) {
 			struct port *port = &ports->port[i];
-			bool given = text_of(port->attributes, KEY_STREAM_NAME) != NULL;
-			if (given != (pass == 0) || (result && !strcmp(port->role, "state")))
+			bool named = text_of(port->attributes, KEY_STREAM_NAME) != NULL;
+			if (named != (pass == 0) || (result && !strcmp(port->role, "state")))
 				continue;
 			port->name = free_name(module, &taken,
-			        given ? port->name : text_format(module->arena, "%s%d", prefix, i));
+			        named ? port->name : text_format(module->arena, "%s%d", prefix, i));
 			map_set(&taken, port->name, port);
 		}
 }

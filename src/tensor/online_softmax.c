@@ -1,25 +1,24 @@
-/* A softmax in one pass over its scores.  As exported, the exponentials of a row wait until the
- * row's maximum is known, so all its scores wait on chip.  Here the maximum runs: with m the
- * maximum of the scores so far, a score s gives the exponential e' = exp(s - m) and the factor f
- * = exp(m before s - m) by which what was summed before is scaled, and every sum over the
- * exponentials becomes a <- a f + (its term with e').  At the end of the row m is the row's
- * maximum, and the sums are what they were. One of e' and f is always 1, the other exp(-|s - m
- * before s|): so a scan (kernel.h) gives just that number, negative where the score is above the
- * maximum before it and f is meant. The running maximum begins with the least finite number, not
- * with minus infinity: then scores of minus infinity in front of the first other one give e' = 0
- * and f = 1, never the difference of two infinities.
- * Where: the exponentials are read by sums only, each term has them as one factor, and all walk
- * the row in one loop.  --softmax auto: only where many scores would wait. Needs: fused kernels.
- * Guarantees: what it changes needs no score twice.  Reassociating: the same real number,
- * rounded elsewhere.  Ends: each step removes an exponential of a maximum. */
+/* Computes a softmax in one pass over its scores, with a running maximum m.
+ * Before: m = max s;  e = exp(s - m);  a = Σ e v
+ * After:  for each score s: e' = exp(s - m), f = exp(m before s - m), a <- a f + e' v
+ * Scores then need not be buffered until the maximum of the row is known.  One of e' and f is 1,
+ * the other exp(-|s - m before s|): a scan (kernel.h) gives it, negative where it is f.  The
+ * maximum begins with the least finite number: so minus infinities before the first finite score
+ * give e' = 0 and f = 1, never the difference of two infinities.  Only where sums alone read the
+ * exponentials, as one factor of each term; --softmax auto: where many scores would be buffered.
+ * Needs: fused kernels.
+ * Guarantees: such a softmax reads each score once.
+ * Reassociating: the same real number, rounded elsewhere.
+ * Ends: each step removes an exponential of a maximum. */
 #include "tensor/tensor_passes.h"
 #include "tensor/softmax.h"
 #include <float.h>
 
-/* --softmax auto: scaling costs a multiplier for each lane of the sums, and a score may take no
- * more than about so many cycles for it */
+/* Cycles that the scaling of a sum may take for each score (--softmax auto); it costs a multiplier
+ * for each lane of the sums. */
 #define RESCALE_CYCLES 3
 
+/* Kernels that read the exponentials. */
 struct readers {
 	VEC(struct op *) op;
 };
@@ -39,6 +38,7 @@ static bool is_linear(const struct body *body, int number, int operand)
 	        is_linear(body, node->argument[1], operand);
 }
 
+/* Uses of the operand in the body; a test whether it is active counts as more than one. */
 static int uses_of(const struct body *body, int operand)
 {
 	int uses = 0;
@@ -46,14 +46,13 @@ static int uses_of(const struct body *body, int operand)
 		const struct node *node = &body->node[n];
 		for (int a = 0; node->kind == NODE_OP && a < body_arguments(node); a++)
 			uses += is_operand(&body->node[node->argument[a]], operand);
-		uses += node->kind == NODE_OP && node->code == OP_ACTIVE && node->integer == operand
-		        ? 2
-		        : 0;
+		if (node->kind == NODE_OP && node->code == OP_ACTIVE && node->integer == operand)
+			uses += 2;
 	}
 	return uses;
 }
 
-/* A sum along the row whose every term is linear in the exponentials. */
+/* Is the reader a sum along the row whose terms are linear in the exponentials? */
 static bool is_sum(const struct softmax *softmax, const struct op *reader, int operand)
 {
 	const struct kernel *kernel = reader->kernel;
@@ -72,8 +71,9 @@ static bool is_sum(const struct softmax *softmax, const struct op *reader, int o
 	        !body_uses_operand(&kernel->post, operand);
 }
 
-/* All readers of the exponentials; false: one of them needs them as they are. */
-static bool find_sums(struct arena *arena, const struct softmax *softmax, struct readers *sums)
+/* Collects all readers of the exponentials.  false: one of them is not such a sum. */
+static bool readers_are_sums(
+        struct arena *arena, const struct softmax *softmax, struct readers *sums)
 {
 	const struct value *value = softmax->op->result[0];
 	int uses = 0;
@@ -89,8 +89,8 @@ static bool find_sums(struct arena *arena, const struct softmax *softmax, struct
 	return uses > 0 && uses == value->uses;
 }
 
-/* The product with values that memory holds, among the sums; *operand: where it reads the
- * exponentials.  NULL: none. */
+/* Among the sums, the product with values in memory; *operand: its operand with the exponentials.
+ * NULL: there is none. */
 static const struct op *product_of(
         const struct softmax *softmax, const struct readers *sums, int *operand)
 {
@@ -111,7 +111,7 @@ static const struct op *product_of(
 	return NULL;
 }
 
-/* A loop of the product over exponentials that are multiplied with the same values. */
+/* Does the loop walk rows of exponentials that are multiplied with the same values? */
 static bool shares_values(const struct op *product, int operand, int loop)
 {
 	for (int j = 0; j < product->operands; j++)
@@ -122,9 +122,9 @@ static bool shares_values(const struct op *product, int operand, int loop)
 	        !product->kernel->loop[loop].reduction;
 }
 
-/* Values are read from memory once, so the scores of all rows that share them are made together
- * and wait together.  A sum is scaled and added to once for each score of its row: those of the
- * other rows that share values are the time that this has. */
+/* Are many scores buffered, and is there time to scale the sums?  Values are read from memory once,
+ * so the scores of all rows that share them are buffered at the same time.  A sum is scaled once
+ * for each score of its row; scores of the other rows come in between. */
 static bool is_profitable(const struct pass_context *context, const struct softmax *softmax,
         const struct readers *sums)
 {
@@ -133,7 +133,8 @@ static bool is_profitable(const struct pass_context *context, const struct softm
 	int64_t rows = 1;
 	const struct op *product = product_of(softmax, sums, &operand);
 	for (int l = 0; product && l < product->kernel->loops; l++)
-		rows *= shares_values(product, operand, l) ? product->kernel->loop[l].extent : 1;
+		if (shares_values(product, operand, l))
+			rows *= product->kernel->loop[l].extent;
 	int latency = platform_operator(context->platform, OP_MULF, row->type).latency +
 	        platform_operator(context->platform, OP_ADDF, row->type).latency;
 	return product &&
@@ -154,9 +155,9 @@ static bool is_wanted(const struct pass_context *context, const struct softmax *
 	return false;
 }
 
-/* --- order */
+/* ---- loop order */
 
-/* Cuts the kernel's loops over the exponentials where the product's begin. */
+/* Splits the kernel's loops over the exponentials at the strides of the product's loops. */
 static void cut_loops(struct module *module, struct op *op, const struct access *access,
         const struct op *product, int operand)
 {
@@ -173,15 +174,17 @@ static void cut_loops(struct module *module, struct op *op, const struct access 
 		}
 }
 
-/* 0: outside the row; 1: along it; 2: rows that share values. */
-static int loop_role(const struct kernel *kernel, const struct access *access, int loop,
+/* In the order from outside to inside. */
+enum loop_role { OUTSIDE_ROW, ALONG_ROW, SHARES_VALUES };
+
+static enum loop_role loop_role(const struct kernel *kernel, const struct access *access, int loop,
         const struct op *product, int operand)
 {
 	for (int p = 0; p < product->kernel->loops && !kernel->loop[loop].reduction; p++)
 		if (product->kernel->operand[operand].stride[p] == access->stride[loop] &&
 		        shares_values(product, operand, p))
-			return 2;
-	return kernel->loop[loop].reduction;
+			return SHARES_VALUES;
+	return kernel->loop[loop].reduction ? ALONG_ROW : OUTSIDE_ROW;
 }
 
 static void permute(struct module *module, struct access *access, const int *from, int loops)
@@ -192,8 +195,8 @@ static void permute(struct module *module, struct access *access, const int *fro
 	access->stride = stride;
 }
 
-/* Lists the loops of a kernel of one operand, which lies as the exponentials do, as the product
- * best walks them: rows that share values innermost. */
+/* Orders the loops of a kernel whose only operand lies as the exponentials do: rows that share
+ * values innermost, as the product reads them. */
 static void order_loops(struct module *module, struct op *op, const struct op *product, int operand)
 {
 	struct kernel *kernel = op->kernel;
@@ -201,9 +204,9 @@ static void order_loops(struct module *module, struct op *op, const struct op *p
 	int count = 0;
 	int *from = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
 	struct loop *loop = ARENA_ARRAY(module->arena, struct loop, kernel->loops + 1);
-	for (int place = 0; place <= 2; place++)
+	for (enum loop_role role = OUTSIDE_ROW; role <= SHARES_VALUES; role++)
 		for (int l = 0; l < kernel->loops; l++)
-			if (loop_role(kernel, &kernel->operand[0], l, product, operand) == place)
+			if (loop_role(kernel, &kernel->operand[0], l, product, operand) == role)
 				from[count++] = l;
 	for (int l = 0; l < kernel->loops; l++)
 		loop[l] = kernel->loop[from[l]];
@@ -213,7 +216,7 @@ static void order_loops(struct module *module, struct op *op, const struct op *p
 	kernel->ordered = true;
 }
 
-/* --- the scan and the sums */
+/* ---- the scan and the sums */
 
 enum { GREATER = 2, LESS = 4 }; /* MLIR's numbers of ordered comparisons */
 
@@ -234,8 +237,8 @@ static int real_constant(
 	        module, body, (struct node){ .kind = NODE_CONSTANT, .type = type, .real = number });
 }
 
-/* e = exp(-|score - maximum before it|), as -e where the score is above; then not 0, since the
- * sign must be seen. */
+/* Body: e = exp(-|score - maximum before it|), as -e where the score is the new maximum; at least
+ * FLT_MIN there, so that the sign is not lost. */
 static void write_steps(struct module *module, struct body *body, const struct type *type)
 {
 	int before =
@@ -246,12 +249,13 @@ static void write_steps(struct module *module, struct body *body, const struct t
 	        body_op(module, body, OP_SUBF, type, score, before, 0), 0, 0);
 	int step = body_op(module, body, OP_EXP, type,
 	        body_op(module, body, OP_NEGF, type, distance, 0, 0), 0, 0);
-	int seen = body_op(module, body, OP_MAXIMUMF, type, step,
+	int positive = body_op(module, body, OP_MAXIMUMF, type, step,
 	        real_constant(module, body, type, FLT_MIN), 0);
 	body->result = body_op(module, body, OP_SELECT, type, above,
-	        body_op(module, body, OP_NEGF, type, seen, 0, 0), step);
+	        body_op(module, body, OP_NEGF, type, positive, 0, 0), step);
 }
 
+/* The scan that replaces the exponentials. */
 static struct op *add_scan(struct module *module, const struct softmax *softmax)
 {
 	const struct kernel *from = softmax->op->kernel;
@@ -275,7 +279,7 @@ static struct op *add_scan(struct module *module, const struct softmax *softmax)
 	return op;
 }
 
-/* The sum so far is scaled before a term is added. */
+/* Changes a sum to acc * f + term with e'; f and e' follow from the scan's number. */
 static void scale_sum(
         struct module *module, const struct softmax *softmax, struct op *sum, struct value *steps)
 {
@@ -286,7 +290,8 @@ static void scale_sum(
 	int operand = 0;
 	int *node = ARENA_ARRAY(module->arena, int, sum->operands + 1);
 	for (int j = 0; j < sum->operands; j++) {
-		operand = sum->operand[j] == softmax->op->result[0] ? j : operand;
+		if (sum->operand[j] == softmax->op->result[0])
+			operand = j;
 		node[j] = -1;
 	}
 	kernel_combine(kernel, &from.result);
@@ -335,7 +340,8 @@ static void rewrite_softmaxes(
 		next = op->next;
 		if (op->code == OP_FOR)
 			rewrite_softmaxes(context, module, op->region[0]);
-		if (softmax_match(op, &softmax) && find_sums(module->arena, &softmax, &sums) &&
+		if (softmax_match(op, &softmax) &&
+		        readers_are_sums(module->arena, &softmax, &sums) &&
 		        is_wanted(context, &softmax, &sums))
 			rewrite_softmax(module, &softmax, &sums);
 	}

@@ -1,3 +1,4 @@
+/* Matching of the two kernels of a softmax. */
 #include "tensor/softmax.h"
 #include <math.h>
 
@@ -19,8 +20,8 @@ static bool is_operand(const struct node *node, int operand)
 	return node->kind == NODE_OPERAND && node->integer == operand;
 }
 
-/* exp(scores - maxima), and nothing else. */
-static bool find_exponential(struct op *op, struct softmax *softmax)
+/* Is the kernel exp(scores - maxima) and nothing else? */
+static bool match_exponential(struct op *op, struct softmax *softmax)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct body *body = &kernel->update;
@@ -40,7 +41,7 @@ static bool find_exponential(struct op *op, struct softmax *softmax)
 }
 
 /* Is `maxima` the maximum along one loop of these very scores, loop by loop? */
-static bool find_maxima(struct softmax *softmax)
+static bool match_maxima(struct softmax *softmax)
 {
 	const struct op *op = softmax->op;
 	const struct op *maxima = softmax->maxima;
@@ -65,5 +66,5 @@ static bool find_maxima(struct softmax *softmax)
 
 bool softmax_match(struct op *op, struct softmax *softmax)
 {
-	return op->code == OP_KERNEL && find_exponential(op, softmax) && find_maxima(softmax);
+	return op->code == OP_KERNEL && match_exponential(op, softmax) && match_maxima(softmax);
 }

@@ -1,15 +1,20 @@
-/* Takes a costly post body (division, elementary functions) out of a contraction, into an
- * elementwise kernel of its own. The contraction is as wide as its weights need; its post body
- * runs once per result and would be built just as wide, to be idle nearly always. Needs: fused
- * kernels.  Guarantees: a reduction of many points to many results has no costly operation in
- * its post body.  Exact. */
+/* Splits a costly post body (division, elementary functions) off a reduction.
+ * Before: y = exp(Σ x * w)      After: s = Σ x * w; y = exp(s)
+ * The reduction has the parallelism that its operands need; a post body runs once per result and
+ * would be built with the same parallelism, to idle nearly always.
+ * Needs: fused kernels.
+ * Guarantees: a reduction of many points to many results has no costly operation in its post body.
+ * Exact.
+ * Ends: each kernel is visited once. */
 #include "platform/platform.h"
 #include "ir/kernel_edit.h"
 #include "tensor/tensor_passes.h"
 
+/* Points of a reduction, and results, from which on its post body is split off. */
 #define MANY_POINTS 16
 #define MANY_RESULTS 64
-#define COSTLY_LATENCY 12 /* cycles: division and everything beyond it */
+/* Cycles of a costly operator: a division or a slower one. */
+#define COSTLY_LATENCY 12
 
 static bool is_costly(const struct platform *platform, const struct body *body)
 {
@@ -21,11 +26,13 @@ static bool is_costly(const struct platform *platform, const struct body *body)
 	return false;
 }
 
+/* Points of the reduction loops, or of the parallel ones. */
 static int64_t points(const struct kernel *kernel, bool reduction)
 {
 	int64_t product = 1;
 	for (int l = 0; l < kernel->loops; l++)
-		product *= kernel->loop[l].reduction == reduction ? kernel->loop[l].extent : 1;
+		if (kernel->loop[l].reduction == reduction)
+			product *= kernel->loop[l].extent;
 	return product;
 }
 

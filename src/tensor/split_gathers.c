@@ -1,7 +1,10 @@
-/* Every gather becomes a kernel of its own that only copies rows: at stream level it is an
- * indexed DMA. Needs: kernels on root tensors.  Guarantees: a kernel with a gathered operand
- * copies it and does nothing else; its index loops come first, and the rest of its loops walk
- * one contiguous row.  Exact. */
+/* Makes every gather a kernel that only copies rows: an indexed DMA at stream level.
+ * Before: k = f(table[index[i], j], ...)      After: rows = table[index[i], j]; k = f(rows, ...)
+ * Needs: kernels on whole tensors.
+ * Guarantees: a kernel with a gathered operand copies it and does nothing else; loops of the index
+ * come first, the others walk one contiguous row.
+ * Exact.
+ * Ends: each operand is visited once. */
 #include "tensor/tensor_passes.h"
 #include "ir/kernel_edit.h"
 
@@ -26,7 +29,8 @@ static int order_loops(const struct kernel *kernel, int table, int *order)
 	return count;
 }
 
-static bool contiguous_row(const struct kernel *kernel, int table, const int *order, int count)
+/* Do the loops other than the index's walk one contiguous row, without guards? */
+static bool is_contiguous_row(const struct kernel *kernel, int table, const int *order, int count)
 {
 	const struct access *row = &kernel->operand[table];
 	const struct access *index = &kernel->operand[row->index_operand];
@@ -42,13 +46,14 @@ static bool contiguous_row(const struct kernel *kernel, int table, const int *or
 	return !row->guards && !index->guards;
 }
 
-static bool split_one(struct module *module, struct op *op, int table, int serial)
+/* Splits off the gather by operand `table`.  false: a diagnostic was given. */
+static bool split_gather(struct module *module, struct op *op, int table, int serial)
 {
 	struct kernel *kernel = op->kernel;
 	struct access *row = &kernel->operand[table];
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops + 1);
 	int count = order_loops(kernel, table, order);
-	if (!contiguous_row(kernel, table, order, count)) {
+	if (!is_contiguous_row(kernel, table, order, count)) {
 		diag_error(module->diag, op->location,
 		        "a gather of rows that are not contiguous in the table");
 		return diag_note(module->diag,
@@ -101,7 +106,7 @@ static bool split_block(struct module *module, struct block *block, int *serial)
 		for (int j = 0; j < op->operands; j++) {
 			if (op->kernel->operand[j].index_operand < 0)
 				continue;
-			if (!split_one(module, op, j, (*serial)++))
+			if (!split_gather(module, op, j, (*serial)++))
 				return false;
 			any = true;
 		}

@@ -1,7 +1,9 @@
-/* The algebra of views: reshapes, slices, places and overlays on digits. */
+/* The algebra of views: each operation moves, cuts or joins digits, and changes the strides and
+ * ranges of all pieces accordingly. */
 #include "tensor/view.h"
 #include <string.h>
 
+/* A copy of the piece with room for that many digits, all 0. */
 static struct piece piece_new(struct module *module, const struct piece *like, int digits)
 {
 	struct piece piece = *like;
@@ -122,7 +124,7 @@ struct view view_collapse(
 	return result;
 }
 
-/* Neighbouring digits that every piece walks as one number. */
+/* Does every piece walk this digit and the next one as one number? */
 static bool can_merge(const struct view *view, int digit)
 {
 	int64_t inner = view->extent[digit + 1];
@@ -188,29 +190,35 @@ bool piece_is_total(const struct view *view, const struct piece *piece)
 	return true;
 }
 
-/* Drops pieces that hold nowhere, those behind one that holds everywhere, and digits of extent
- * 1. */
-static void clean(struct view *view)
+/* Drops pieces that hold nowhere, those after one that holds everywhere, and digits of extent 1. */
+static void tidy_view(struct view *view)
 {
-	int kept = 0;
+	int count = 0;
 	for (int p = 0; p < view->pieces; p++) {
 		if (piece_is_empty(view, &view->piece[p]))
 			continue;
-		view->piece[kept++] = view->piece[p];
+		view->piece[count++] = view->piece[p];
 		if (piece_is_total(view, &view->piece[p]))
 			break;
 	}
-	view->pieces = kept;
+	view->pieces = count;
 	for (int d = view_digits(view) - 1; d >= 0; d--)
 		if (view->extent[d] == 1)
 			remove_digit(view, d);
 }
 
-/* The parts [low, high) of a digit as boxes of (quotient, remainder) by `inner`: at most three. */
+/* A box of the (quotient, remainder) of a digit by the inner extent. */
 struct box {
 	int64_t low[2], high[2];
 };
 
+/* Where a digit is cut in two: the inner one gets the extent `inner`. */
+struct digit_cut {
+	int digit;
+	int64_t inner;
+};
+
+/* The range low … high - 1 of a digit as at most three such boxes; returns their number. */
 static int cut_range(int64_t low, int64_t high, int64_t inner, struct box box[3])
 {
 	int boxes = 0;
@@ -233,12 +241,13 @@ static int cut_range(int64_t low, int64_t high, int64_t inner, struct box box[3]
 }
 
 static struct piece cut_piece(struct module *module, const struct piece *piece, int digits,
-        int digit, int64_t inner, struct box box)
+        struct digit_cut at, struct box box)
 {
+	int digit = at.digit;
 	struct piece cut = piece_new(module, piece, digits + 1);
 	for (int d = 0; d < digits; d++)
 		copy_digit(&cut, d + (d > digit), piece, d);
-	cut.stride[digit] = piece->stride[digit] * inner;
+	cut.stride[digit] = piece->stride[digit] * at.inner;
 	cut.stride[digit + 1] = piece->stride[digit];
 	for (int k = 0; k < 2; k++) {
 		cut.low[digit + k] = box.low[k];
@@ -247,6 +256,7 @@ static struct piece cut_piece(struct module *module, const struct piece *piece, 
 	return cut;
 }
 
+/* Cuts a digit in two, and its range in each piece into boxes. */
 static void cut_digit(struct module *module, struct view *view, int digit, int64_t inner)
 {
 	int digits = view_digits(view);
@@ -257,7 +267,8 @@ static void cut_digit(struct module *module, struct view *view, int digit, int64
 		        view->piece[p].low[digit], view->piece[p].high[digit], inner, box);
 		for (int b = 0; b < boxes; b++)
 			VEC_PUSH(module->arena, &pieces,
-			        cut_piece(module, &view->piece[p], digits, digit, inner, box[b]));
+			        cut_piece(module, &view->piece[p], digits,
+			                (struct digit_cut){ digit, inner }, box[b]));
 	}
 	view->piece = pieces.data;
 	view->pieces = (int)pieces.count;
@@ -271,6 +282,7 @@ static void cut_digit(struct module *module, struct view *view, int digit, int64
 		view->first[r] += view->first[r] > digit;
 }
 
+/* Cuts the digit inside which the unit falls.  false: the unit does not divide it. */
 static bool refine_at(struct module *module, struct view *view, int dim, int64_t unit)
 {
 	int64_t below = 1;
@@ -315,7 +327,7 @@ struct view view_merge(struct module *module, const struct view *view)
 	struct view copy = view_copy(module, view);
 	for (int r = 0; r < copy.rank; r++)
 		merge_dim(&copy, r);
-	clean(&copy);
+	tidy_view(&copy);
 	return copy;
 }
 
@@ -364,8 +376,12 @@ static void slice_digit(struct view *view, int digit, int64_t offset, int64_t co
 	view->extent[digit] = count;
 }
 
-static bool slice_dim(struct view *view, int dim, int64_t offset, int64_t count, int64_t step)
+/* Slices from the outermost digit inwards, until a digit takes the rest of the slice. */
+static bool slice_dim(struct view *view, int dim, struct view_range range)
 {
+	int64_t offset = range.first;
+	int64_t count = range.count;
+	int64_t step = range.step;
 	int64_t inner = view_extent(view, dim);
 	for (int d = view->first[dim]; d < view->first[dim + 1]; d++) {
 		if (offset == 0 && step == 1 && count == inner)
@@ -395,21 +411,20 @@ static bool slice_dim(struct view *view, int dim, int64_t offset, int64_t count,
 	return count == 1;
 }
 
-bool view_slice(struct module *module, struct view *view, int dim, int64_t offset, int64_t count,
-        int64_t step)
+bool view_slice(struct module *module, struct view *view, int dim, struct view_range range)
 {
-	if (offset == 0 && step == 1 && count == view_extent(view, dim))
+	if (range.first == 0 && range.step == 1 && range.count == view_extent(view, dim))
 		return true;
 	struct view copy = view_copy(module, view);
 	merge_dim(&copy, dim);
-	if (!slice_dim(&copy, dim, offset, count, step))
+	if (!slice_dim(&copy, dim, range))
 		return false;
-	clean(&copy);
+	tidy_view(&copy);
 	*view = copy;
 	return true;
 }
 
-/* Gives a data dim without digits one of extent 1, so that it can be placed. */
+/* Gives a data dim an outermost digit of that extent and of stride 0. */
 static void insert_digit(struct module *module, struct view *view, int dim, int64_t extent)
 {
 	int digits = view_digits(view);
@@ -431,13 +446,13 @@ static void insert_digit(struct module *module, struct view *view, int dim, int6
 		view->first[r]++;
 }
 
-bool view_place(struct module *module, struct view *view, int dim, int64_t offset, int64_t step,
-        int64_t extent)
+bool view_place(struct module *module, struct view *view, int dim, struct view_position position)
 {
+	int64_t offset = position.offset;
 	int64_t size = view_extent(view, dim);
-	if (offset == 0 && size == extent)
+	if (offset == 0 && size == position.extent)
 		return true;
-	if (step != 1 && size > 1)
+	if (position.step != 1 && size > 1)
 		return false;
 	struct view copy = view_copy(module, view);
 	merge_dim(&copy, dim);
@@ -451,7 +466,7 @@ bool view_place(struct module *module, struct view *view, int dim, int64_t offse
 		copy.piece[p].high[digit] += offset;
 		copy.piece[p].offset -= offset * copy.piece[p].stride[digit];
 	}
-	copy.extent[digit] = extent;
+	copy.extent[digit] = position.extent;
 	*view = copy;
 	return true;
 }
@@ -468,6 +483,7 @@ void view_part(struct module *module, struct view *view, int dim, int part, int 
 	*view = copy;
 }
 
+/* Cuts both views so that the dim has the same digits in them. */
 static bool align_dim(struct module *module, struct view *left, struct view *right, int dim)
 {
 	int64_t *unit = ARENA_ARRAY(module->arena, int64_t, view_digits(left) + view_digits(right));
@@ -490,7 +506,7 @@ bool view_overlay(struct module *module, struct view *front, const struct view *
 	memcpy(piece + left.pieces, right.piece, sizeof *piece * (size_t)right.pieces);
 	left.piece = piece;
 	left.pieces += right.pieces;
-	clean(&left);
+	tidy_view(&left);
 	*front = left;
 	return true;
 }
@@ -526,6 +542,7 @@ bool view_is_identity(const struct view *view)
 	return stride == type_elements(view->piece[0].root->type);
 }
 
+/* Is there no element that both pieces hold? */
 static bool disjoint(const struct view *view, const struct piece *left, const struct piece *right)
 {
 	for (int d = 0; d < view_digits(view); d++)
@@ -537,17 +554,17 @@ static bool disjoint(const struct view *view, const struct piece *left, const st
 bool view_is_covered(const struct view *view)
 {
 	int64_t all = 1;
-	int64_t held = 0;
+	int64_t covered = 0;
 	for (int d = 0; d < view_digits(view); d++)
 		all *= view->extent[d];
 	for (int p = 0; p < view->pieces; p++) {
 		int64_t volume = 1;
 		for (int d = 0; d < view_digits(view); d++)
 			volume *= view->piece[p].high[d] - view->piece[p].low[d];
-		held += volume;
+		covered += volume;
 		for (int q = 0; q < p; q++)
 			if (!disjoint(view, &view->piece[p], &view->piece[q]))
 				return piece_is_total(view, &view->piece[view->pieces - 1]);
 	}
-	return held == all;
+	return covered == all;
 }
