@@ -9,7 +9,8 @@
 #include "converter/causal_buffer.h"
 #include "converter/lower_box.h"
 
-struct bypass {             /* the path of a single token's words */
+/* the path of a single token's words */
+struct bypass {
 	struct value *fifo; /* NULL: there is no bypass */
 	int64_t words;      /* words in an iteration of the shared loops */
 	/* bound of a loop: 1 with a single token, else 0 */

@@ -190,7 +190,8 @@ int engine_pe_pairs(const struct engine *engine);
 #define PROCESS_PAIRS_MOST (PAIRS_PER_PROCESS * PES_PER_PORT_MOST)
 /* Processes that multiply scales: one, or one for each chain of pairs_per_chain pairs. */
 int engine_scalers(const struct engine *engine);
-struct scaler_range { /* pairs that one of them has the scales for */
+/* pairs that one of them has the scales for */
+struct scaler_range {
 	int first, end;
 };
 

@@ -4,7 +4,8 @@
  * one op. */
 #include "engine/engine.h"
 
-struct pe_pair { /* PEs that share multipliers; `first` is the first of them */
+/* PEs that share multipliers; `first` is the first of them */
+struct pe_pair {
 	int first;
 	/* channels: [pes_per_pair] words of weights; products of scales; sums */
 	struct value **weights, *scale, *out;

@@ -180,7 +180,8 @@ static const struct attr *scale_segment(
 	return image_segment(engine->design, &place, &image, 0, SCALE_LANES);
 }
 
-struct outlet { /* FIFOs that take the words of a port in rotation */
+/* FIFOs that take the words of a port in rotation */
+struct outlet {
 	int fifos;
 	struct value **fifo;
 };
@@ -308,7 +309,8 @@ static bool ends_with_row(const struct engine *engine)
 	        port_words(engine, last, -1) * HEAD_SHARE >= cycles;
 }
 
-struct filling { /* a port's buffer, as far as it is filled */
+/* a port's buffer, as far as it is filled */
+struct filling {
 	const char *name;
 	const struct type *word;
 	int pe, first_pe; /* first PE of the port; first PE of its loader */

@@ -4,7 +4,8 @@
 #include "ir/launch_tokens.h"
 #include "process/process_builder.h"
 
-struct rows {            /* the words of a result, row-major */
+/* the words of a result, row-major */
+struct rows {
 	int64_t trip[3]; /* iterations above the axis, rows, words of one row */
 	int64_t lanes;
 	struct launch_tokens run_time; /* token count of the rows that are made */

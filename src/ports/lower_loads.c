@@ -20,7 +20,8 @@
  * layer's weights. */
 #define STALL_SHARE 4
 
-struct source { /* what a load reads: a tensor, or one per layer */
+/* what a load reads: a tensor, or one per layer */
+struct source {
 	int count;
 	int *input; /* [count] entries of stream.inputs */
 };

@@ -5,7 +5,8 @@
 #include "options/pass_context.h"
 #include "itensor/element_sequence.h"
 
-struct design { /* the hardware-level main under construction */
+/* the hardware-level main under construction */
+struct design {
 	struct pass_context *context;
 	struct module *module;
 	struct op *function;
