@@ -1,7 +1,9 @@
+/* Matches and emits drains of accumulators to the readers of a buffer (accumulator_drain.h). */
 #include "converter/accumulator_drain.h"
 #include "converter/consumer_buffer.h"
 
-/* The outermost loop of several points is a reduction, so no result is done before all are. */
+/* Does the kernel hold a sum for each word of its result until the last term? So it does if its
+ * outermost loop of several iterations is a reduction. */
 bool kernel_holds_result(const struct op *op)
 {
 	const struct kernel *kernel = op->code == OP_KERNEL ? op->kernel : NULL;
@@ -28,29 +30,29 @@ static bool keeps_order(struct arena *arena, const struct type *tensor, const st
 	return same;
 }
 
-/* Does each word of this side lie side by side in the box? */
-static bool is_side_by_side(const struct box_side *side)
+/* Are the elements of each word of this side consecutive in the box, aligned to words? */
+static bool has_dense_words(const struct box_side *side)
 {
-	bool beside = side->first % side->lanes == 0;
+	bool dense = side->first % side->lanes == 0;
 	for (int64_t l = 0; l < side->lanes; l++)
-		beside = beside && side->lane[l] == l;
+		dense = dense && side->lane[l] == l;
 	for (int l = 0; l < side->loops; l++)
-		beside = beside && side->step[l] % side->lanes == 0 && !side->run_time[l];
-	return beside;
+		dense = dense && side->step[l] % side->lanes == 0 && !side->run_time[l];
+	return dense;
 }
 
-/* A loop whose steps are less than a word goes over parts of words, then over words. */
+/* Is the loop one over words, one over parts of a word, or the product of both? */
 static bool splits_words(int64_t trip, int64_t step, int64_t word)
 {
 	return step % word == 0 ||
 	        (word % step == 0 && (word % (step * trip) == 0 || step * trip % word == 0));
 }
 
-static bool takes_parts(const struct box_side *drain, int64_t word)
+static bool takes_parts(const struct box_side *side, int64_t word)
 {
-	bool parts = word % drain->lanes == 0 && is_side_by_side(drain);
-	for (int l = 0; l < drain->loops; l++)
-		parts = parts && splits_words(drain->trip[l], drain->step[l], word);
+	bool parts = word % side->lanes == 0 && has_dense_words(side);
+	for (int l = 0; l < side->loops; l++)
+		parts = parts && splits_words(side->trip[l], side->step[l], word);
 	return parts;
 }
 
@@ -62,64 +64,65 @@ static bool same_strides(const int64_t *left, const int64_t *right, int loops)
 	return same;
 }
 
-/* All readers find the sums at the same places of the box. */
-static bool find_boxes(struct arena *arena, const struct op *writer, const struct type *tensor,
-        int readers, const struct type *const *type, struct accumulator_drain *accumulator_drain)
+/* Finds a box for each reader; all of them have the sums at the same positions. */
+static bool match_boxes(struct arena *arena, const struct op *writer, const struct type *tensor,
+        struct accumulator_drain *drain)
 {
 	const struct type *from = writer->result[0]->type;
 	int loops = writer->kernel->loops;
-	accumulator_drain->box = ARENA_ARRAY(arena, struct box, readers + 1);
+	int readers = drain->readers;
+	drain->box = ARENA_ARRAY(arena, struct box, readers + 1);
 	for (int r = 0; r < readers; r++) {
-		struct box *box = &accumulator_drain->box[r];
+		struct box *box = &drain->box[r];
 		int64_t *stride = ARENA_ARRAY(arena, int64_t, loops + 1);
-		*box = box_between(arena, tensor, from, type[r], 0);
+		*box = box_between(arena, tensor, from, drain->type[r], 0);
 		if (box->why ||
 		        box->elements != itensor_tiles(from->itensor) * stream_lanes(from) ||
-		        !is_side_by_side(&box->fill) ||
+		        !has_dense_words(&box->fill) ||
 		        !takes_parts(&box->drain, stream_lanes(from)) ||
 		        !kernel_strides(
 		                writer->kernel, &writer->kernel->result, &box->fill, stride))
 			return false;
 		if (r &&
-		        (box->fill.first != accumulator_drain->box[0].fill.first ||
-		                !same_strides(stride, accumulator_drain->stride, loops)))
+		        (box->fill.first != drain->box[0].fill.first ||
+		                !same_strides(stride, drain->stride, loops)))
 			return false;
-		accumulator_drain->stride = stride;
+		drain->stride = stride;
 	}
 	return true;
 }
 
 bool match_accumulator_drain(struct arena *arena, const struct op *writer,
-        const struct type *tensor, int readers, const struct type *const *type,
-        struct accumulator_drain *accumulator_drain)
+        const struct type *tensor, struct accumulator_drain *drain)
 {
 	if (!writer || !kernel_holds_result(writer))
 		return false;
-	accumulator_drain->type = type;
-	accumulator_drain->lanes = stream_lanes(writer->result[0]->type);
-	accumulator_drain->words = itensor_tiles(writer->result[0]->type->itensor);
-	return keeps_order(arena, tensor, writer->result[0]->type, readers, type) ||
-	        find_boxes(arena, writer, tensor, readers, type, accumulator_drain);
+	const struct type *from = writer->result[0]->type;
+	drain->lanes = stream_lanes(from);
+	drain->words = itensor_tiles(from->itensor);
+	return keeps_order(arena, tensor, from, drain->readers, drain->type) ||
+	        match_boxes(arena, writer, tensor, drain);
 }
 
 bool can_drain_accumulators(struct arena *arena, const struct op *writer, const struct type *tensor,
         int readers, const struct type *const *type)
 {
-	struct accumulator_drain accumulator_drain = { 0 };
-	return match_accumulator_drain(arena, writer, tensor, readers, type, &accumulator_drain);
+	struct accumulator_drain drain = { .readers = readers, .type = type };
+	return match_accumulator_drain(arena, writer, tensor, &drain);
 }
 
 static struct accumulator_drain drain_from_buffer(struct arena *arena, const struct op *buffer)
 {
-	struct accumulator_drain accumulator_drain = { .buffer = buffer };
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
 	for (int r = 0; r < buffer->results; r++)
 		type[r] = buffer->result[r]->type;
+	struct accumulator_drain drain = {
+		.buffer = buffer, .readers = buffer->results, .type = type
+	};
 	bool good = !attr_integer_or(buffer, KEY_SHARED_LOOPS, 0) &&
-	        match_accumulator_drain(arena, buffer->operand[0]->def,
-	                attr_get(buffer, KEY_TENSOR)->type, buffer->results, type,
-	                &accumulator_drain);
-	return good ? accumulator_drain : (struct accumulator_drain){ 0 };
+	        match_accumulator_drain(
+	                arena, buffer->operand[0]->def, attr_get(buffer, KEY_TENSOR)->type, &drain);
+	return good ? drain : (struct accumulator_drain){ 0 };
 }
 
 bool is_drained_by_writer(struct arena *arena, const struct op *buffer)
@@ -135,10 +138,11 @@ struct accumulator_drain accumulator_drain_of(struct arena *arena, const struct 
 	return (struct accumulator_drain){ 0 };
 }
 
-/* The loops of a reader around words, those over parts of a word as loops of their own. */
+/* The loops of a reader around words; those over parts of a word are loops of their own. */
 struct parts {
 	int loops;
-	int64_t *trip, *word, *part; /* words and parts of a word from one turn to the next */
+	/* words, and parts of a word, from one iteration to the next */
+	int64_t *trip, *word, *part;
 	int64_t first_word, first_part;
 };
 
@@ -184,40 +188,38 @@ static struct parts in_order(struct arena *arena, int64_t words, int64_t count)
 }
 
 static struct parts parts_for(
-        struct arena *arena, const struct accumulator_drain *accumulator_drain, int reader)
+        struct arena *arena, const struct accumulator_drain *drain, int reader)
 {
-	return accumulator_drain->stride
-	        ? parts_of(arena, &accumulator_drain->box[reader].drain, accumulator_drain->lanes)
-	        : in_order(arena, accumulator_drain->words,
-	                  accumulator_drain->lanes / stream_lanes(accumulator_drain->type[reader]));
+	return drain->stride
+	        ? parts_of(arena, &drain->box[reader].drain, drain->lanes)
+	        : in_order(arena, drain->words, drain->lanes / stream_lanes(drain->type[reader]));
 }
 
-int drain_word_nest(struct process *p, const struct accumulator_drain *accumulator_drain,
-        int reader, struct value **address)
+int drain_word_nest(struct process *p, const struct accumulator_drain *drain, int reader,
+        struct value **address)
 {
-	struct parts parts = parts_for(p->module->arena, accumulator_drain, reader);
+	struct parts parts = parts_for(p->module->arena, drain, reader);
 	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, parts.loops + 1);
 	int opened = process_nest(p, parts.loops, parts.trip, 1, counter);
 	*address = make_address(p, parts.loops, counter, parts.word, parts.first_word);
 	return opened;
 }
 
-/* Result `first` and those after it in the same phase; returns the next one. */
-static int drain_reader(struct process *p, const struct accumulator_drain *accumulator_drain,
-        struct value *array, int first)
+/* Pushes result `first` and those after it of the same service round; returns the next one. */
+static int drain_reader(
+        struct process *p, const struct accumulator_drain *drain, struct value *array, int first)
 {
 	struct arena *arena = p->module->arena;
-	const struct op *buffer = accumulator_drain->buffer;
+	const struct op *buffer = drain->buffer;
 	const struct attr *service_round = attr_get(buffer, KEY_SERVICE_ROUNDS);
-	struct parts parts = parts_for(arena, accumulator_drain, first);
+	struct parts parts = parts_for(arena, drain, first);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, parts.loops + 1);
 	int opened = process_nest(p, parts.loops, parts.trip, 1, counter);
 	int r = first;
 	struct value *word = make_load(
 	        p, array, make_address(p, parts.loops, counter, parts.word, parts.first_word));
-	if (stream_lanes(accumulator_drain->type[first]) < accumulator_drain->lanes)
-		word = make_op(p, OP_SPLIT_LANES,
-		        stream_word(p->module, accumulator_drain->type[first]), 2,
+	if (stream_lanes(drain->type[first]) < drain->lanes)
+		word = make_op(p, OP_SPLIT_LANES, stream_word(p->module, drain->type[first]), 2,
 		        (struct value *[]){ word,
 		                make_address(
 		                        p, parts.loops, counter, parts.part, parts.first_part) });
@@ -231,8 +233,8 @@ static int drain_reader(struct process *p, const struct accumulator_drain *accum
 }
 
 void emit_accumulator_drain(
-        struct process *p, const struct accumulator_drain *accumulator_drain, struct value *array)
+        struct process *p, const struct accumulator_drain *drain, struct value *array)
 {
-	for (int r = 0; r < accumulator_drain->buffer->results;)
-		r = drain_reader(p, accumulator_drain, array, r);
+	for (int r = 0; r < drain->buffer->results;)
+		r = drain_reader(p, drain, array, r);
 }

@@ -1,3 +1,4 @@
+/* Finds the loops by which a causal buffer is filled and read (causal_buffer.h). */
 #include "converter/causal_buffer.h"
 #include "itensor/element_sequence.h"
 
@@ -9,7 +10,7 @@ static void add_loop(
 	side->step[side->loops++] = step;
 }
 
-/* The same words, by loops that are yet to be added. */
+/* a side of the same words, without loops yet */
 static struct box_side empty_side(struct arena *arena, const struct box_side *from)
 {
 	struct box_side side = *from;
@@ -21,18 +22,20 @@ static struct box_side empty_side(struct arena *arena, const struct box_side *fr
 	return side;
 }
 
-/* The words of a tile: the first loop, of one trip, stands for the tiles. */
+/* The words of one tile: the first loop, of one iteration, stands for the loop over tiles. */
 static void fill_one_tile(struct arena *arena, struct causal_buffer *l)
 {
 	const struct box_side *from = &l->box.fill;
 	l->fill = empty_side(arena, from);
 	add_loop(&l->fill, 1, l->pitch, NULL);
-	for (int i = 0; i < from->loops; i++)
-		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i],
-		        i ? from->run_time[i] : NULL);
+	if (from->loops)
+		add_loop(&l->fill, from->trip[0] / l->tiles, from->step[0], NULL);
+	for (int i = 1; i < from->loops; i++)
+		add_loop(&l->fill, from->trip[i], from->step[i], from->run_time[i]);
 }
 
-/* The words of a turn, by loops of which one walks tiles alone. */
+/* The words of one iteration over tiles, by loops of which one walks tiles only. Returns NULL, or
+ * why there is no such loop. */
 static const char *drain_one_iteration(struct arena *arena, struct causal_buffer *l)
 {
 	const struct box_side from = l->box.drain;
@@ -76,7 +79,7 @@ static const char *drain_one_iteration(struct arena *arena, struct causal_buffer
 	                                               : NULL;
 }
 
-/* Words of a side that its loops from `first` on walk, from the first one of a tile on. */
+/* elements that the loops of a side from `first` on reach beyond the start of a tile */
 static int64_t reach_inside(const struct box_side *side, int first, int part)
 {
 	int64_t reach = 0;
@@ -87,7 +90,8 @@ static int64_t reach_inside(const struct box_side *side, int first, int part)
 	return reach;
 }
 
-/* Loops that walk what lies apart, with all tiles of it. */
+/* Outermost loops that both sides have and whose iterations do not overlap, with all tiles of an
+ * iteration. */
 static int loops_shared(const struct causal_buffer *l)
 {
 	const struct box_side *fill = &l->fill;
@@ -108,7 +112,8 @@ static int loops_shared(const struct causal_buffer *l)
 	return i;
 }
 
-/* Loops in front that send all again may stand in any order: that over tiles comes first. */
+/* Outermost loops that replay everything may stand in any order: moves the one over tiles to
+ * the front. */
 static void put_tiles_first(struct box_side *drain, const struct box_side *fill)
 {
 	int tiles = 0;

@@ -1,3 +1,4 @@
+/* Matches and emits reorder buffers that are folded into their consumer (consumer_buffer.h). */
 #include "ir/converter.h"
 #include "converter/consumer_buffer.h"
 #include "converter/lower_box.h"
@@ -8,7 +9,7 @@ static bool is_whole_tensor_buffer(const struct op *op)
 	        op->operand[0]->def && op->operand[0]->def->parent == op->parent;
 }
 
-/* The kernel takes nothing before the operand's first word, and goes over its words in one nest. */
+/* Is the operand's first word needed before everything else, and are its words read by one nest? */
 static bool begins_with(const struct kernel *kernel, int operand)
 {
 	const struct access *access = &kernel->operand[operand];
@@ -26,10 +27,16 @@ static int64_t trip_of(const struct kernel *kernel, const struct access *access,
 	return kernel->loop[loop].extent;
 }
 
+/* loops of a kernel's nest, without those over lanes and unrolled rows */
+static int nest_loops(const struct kernel *kernel)
+{
+	return kernel->loops - (kernel->lanes > 1) - (kernel->row_unroll > 1);
+}
+
 bool kernel_strides(const struct kernel *kernel, const struct access *access,
         const struct box_side *side, int64_t *stride)
 {
-	int loop = kernel->loops - 1 - (kernel->lanes > 1) - (kernel->row_unroll > 1);
+	int loop = nest_loops(kernel) - 1;
 	int at = side->loops;
 	int64_t rest = 1;
 	int64_t step = 0;
@@ -67,6 +74,7 @@ static bool try_operand(struct arena *arena, const struct op *op, int operand,
 		return false;
 	*consumer_buffer = (struct consumer_buffer){ .convert = convert,
 		.operand = operand,
+		.loops = nest_loops(op->kernel),
 		.stride = ARENA_ARRAY(arena, int64_t, op->kernel->loops + 1) };
 	consumer_buffer->box = box_between(arena, attr_get(convert, KEY_TENSOR)->type,
 	        convert->operand[0]->type, convert->result[0]->type, 0);
@@ -77,7 +85,8 @@ static bool try_operand(struct arena *arena, const struct op *op, int operand,
 	                &consumer_buffer->box.drain, consumer_buffer->stride);
 }
 
-/* One at most, the largest: what is filled one after the other would wait for each other. */
+/* Only one operand, the largest: several would be filled one after another, each waiting for the
+ * one before. */
 struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *kernel)
 {
 	struct consumer_buffer best = { 0 };
@@ -119,10 +128,12 @@ struct value *consumer_buffer_fill(struct process *p, const struct consumer_buff
 }
 
 struct value *consumer_buffer_word(struct process *p, const struct consumer_buffer *consumer_buffer,
-        struct value *array, struct value *const *counter, int loops, struct value *active)
+        struct value *array, struct value *const *counter, struct value *active)
 {
-	struct value *address = make_address(p, loops, counter, consumer_buffer->stride,
-	        consumer_buffer->box.drain.first / consumer_buffer->box.drain.lanes);
-	return make_load(
-	        p, array, active ? make_select(p, active, address, make_index(p, 0)) : address);
+	struct value *address =
+	        make_address(p, consumer_buffer->loops, counter, consumer_buffer->stride,
+	                consumer_buffer->box.drain.first / consumer_buffer->box.drain.lanes);
+	if (active)
+		address = make_select(p, active, address, make_index(p, 0));
+	return make_load(p, array, address);
 }

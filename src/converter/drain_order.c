@@ -1,3 +1,4 @@
+/* Matches and emits reorder buffers that are folded into their producer (drain_order.h). */
 #include "ir/converter.h"
 #include "converter/drain_order.h"
 #include "converter/consumer_buffer.h"

@@ -1,9 +1,10 @@
+/* Matches and emits buffers that layers pass to each other in place (layer_carry.h). */
 #include "ir/converter.h"
 #include "converter/layer_carry.h"
 
-/* The kernel whose result the layer hands on, in its own order or in another one that it can
- * give. */
-static const struct op *maker_of(const struct op *loop, int number)
+/* The kernel that produces what the layer passes to the next one, in its own order or in one that
+ * it can drain in; else NULL. */
+static const struct op *kernel_of_carried(const struct op *loop, int number)
 {
 	const struct op *def = loop->region[0]->last->operand[number]->def;
 	if (def && converter_form(def) == CONVERTER_IN_PRODUCER)
@@ -11,17 +12,19 @@ static const struct op *maker_of(const struct op *loop, int number)
 	return def && def->code == OP_KERNEL && def->parent == loop->region[0] ? def : NULL;
 }
 
-/* The buffer that is the only reader of what the layer begins with, or NULL. */
-static const struct op *buffer_of(const struct op *loop, int number)
+static bool is_whole_buffer(const struct op *op)
+{
+	return op->code == OP_BUFFER && !attr_integer_or(op, KEY_SHARED_LOOPS, 0);
+}
+
+/* the buffer that is the only reader of the layer's input, or NULL */
+static const struct op *buffer_of_carried(const struct op *loop, int number)
 {
 	const struct value *inside = loop->region[0]->argument[number + 1];
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == inside)
-				return op->code == OP_BUFFER &&
-				                !attr_integer_or(op, KEY_SHARED_LOOPS, 0)
-				        ? op
-				        : NULL;
+				return is_whole_buffer(op) ? op : NULL;
 	return NULL;
 }
 
@@ -34,8 +37,8 @@ static bool reads_any(const struct op *op, size_t count, struct value *const *be
 	return false;
 }
 
-/* Does the kernel need what becomes of the stream?  Then it begins with nothing of which the
- * stream's reader waits for the end. */
+/* Does the kernel need results of the stream? Then it starts after the stream's reader has
+ * everything. */
 static bool needs_stream(struct arena *arena, const struct op *kernel, struct value *stream)
 {
 	VEC(struct value *) below = { 0 };
@@ -57,9 +60,9 @@ static bool comes_after(const struct op *op, const struct op *first)
 static bool match_layer_carry(
         struct arena *arena, const struct op *loop, int number, struct layer_carry *layer_carry)
 {
-	const struct op *kernel = maker_of(loop, number);
+	const struct op *kernel = kernel_of_carried(loop, number);
 	const struct op *buffer =
-	        kernel && kernel_holds_result(kernel) ? buffer_of(loop, number) : NULL;
+	        kernel && kernel_holds_result(kernel) ? buffer_of_carried(loop, number) : NULL;
 	const struct value *inside = loop->region[0]->argument[number + 1];
 	if (!buffer || !comes_after(kernel, buffer) ||
 	        stream_lanes(inside->type) != stream_lanes(kernel->result[0]->type))
@@ -71,11 +74,12 @@ static bool match_layer_carry(
 			return false;
 	}
 	type[buffer->results] = inside->type;
-	*layer_carry = (struct layer_carry){
-		.loop = loop, .number = number, .accumulator_drain = { .buffer = buffer }
-	};
-	return match_accumulator_drain(arena, kernel, attr_get(buffer, KEY_TENSOR)->type,
-	        buffer->results + 1, type, &layer_carry->accumulator_drain);
+	*layer_carry = (struct layer_carry){ .loop = loop,
+		.number = number,
+		.accumulator_drain = {
+		        .buffer = buffer, .readers = buffer->results + 1, .type = type } };
+	return match_accumulator_drain(
+	        arena, kernel, attr_get(buffer, KEY_TENSOR)->type, &layer_carry->accumulator_drain);
 }
 
 bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
@@ -89,7 +93,8 @@ struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
 	const struct op *loop = kernel->parent->parent;
 	struct layer_carry layer_carry;
 	for (int i = 0; loop && loop->code == OP_FOR && i < loop->results; i++)
-		if (maker_of(loop, i) == kernel && match_layer_carry(arena, loop, i, &layer_carry))
+		if (kernel_of_carried(loop, i) == kernel &&
+		        match_layer_carry(arena, loop, i, &layer_carry))
 			return layer_carry;
 	return (struct layer_carry){ 0 };
 }

@@ -1,25 +1,27 @@
-/* What a layer hands to the next one and keeps there for several readers lies in one array: a
- * kernel that holds it until the last term serves the next layer's readers from its sums, before
- * it adds up that layer's.  No ring is needed then, and no second array. */
-#ifndef STC_CARRIED_H
-#define STC_CARRIED_H
+/* A loop-carried buffer: the tensor that a layer passes to the next one, and that a stream.buffer
+ * in the next layer holds for several readers, is one array. The kernel that produces it drains its
+ * sums to the next layer's readers before it adds up that layer's. So there is no feedback by FIFOs
+ * and no second array. */
+#ifndef STC_LAYER_CARRY_H
+#define STC_LAYER_CARRY_H
 #include "converter/accumulator_drain.h"
 
 struct layer_carry {
-	/* over layers; NULL: the kernel makes nothing that is carried so */
+	/* the loop over layers; NULL: the kernel makes nothing that is carried so */
 	const struct op *loop;
-	int number; /* of the values that it carries */
-	/* the buffer in the layer, and behind its results what is carried */
+	int number; /* number of the loop's carried value */
+	/* drain to the results of the buffer in the layer, followed by the carried value itself */
 	struct accumulator_drain accumulator_drain;
 };
 
 struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel);
 bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number);
-bool layer_carry_in_producer(struct arena *arena, const struct op *buffer); /* stream.buffer */
-/* in front of the layers */
+/* the buffer is a stream.buffer */
+bool layer_carry_in_producer(struct arena *arena, const struct op *buffer);
+/* before the layers: stores the first layer's input */
 void layer_carry_fill(
         struct process *p, const struct layer_carry *layer_carry, struct value *array);
-/* behind them */
+/* after them: pushes the result of the loop */
 void layer_carry_drain(
         struct process *p, const struct layer_carry *layer_carry, struct value *array);
 #endif

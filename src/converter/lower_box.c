@@ -1,12 +1,15 @@
+/* Addresses of a box in a process: words are written and read by loops of box_side. */
 #include "converter/lower_box.h"
 
 int side_loops(struct process *p, const struct side *side, struct value **counter)
 {
-	return process_nest_run_time(p, side->steps->loops - side->shared,
-	        side->steps->trip + side->shared, side->steps->run_time + side->shared, 1, counter);
+	return process_nest_run_time(p,
+	        (struct loop_bounds){ side->steps->loops - side->shared,
+	                side->steps->trip + side->shared, side->steps->run_time + side->shared },
+	        1, counter);
 }
 
-static struct value *address_of(
+static struct value *side_address(
         struct process *p, const struct side *side, struct value *const *counter)
 {
 	int inner = side->steps->loops - side->shared;
@@ -15,11 +18,9 @@ static struct value *address_of(
 	for (int i = 0; i < inner; i++) {
 		const struct run_time_trip *trip = side->steps->run_time[side->shared + i];
 		step[i] = side->steps->step[side->shared + i] / side->word;
-		point[i] = step[i]
-		        ? process_window_index(p, trip,
-		                  trip ? side->steps->trip[side->shared + i] / trip->most : 1,
-		                  counter[i])
-		        : NULL;
+		int64_t times = trip ? side->steps->trip[side->shared + i] / trip->most : 1;
+		if (step[i])
+			point[i] = process_window_index(p, trip, times, counter[i]);
 	}
 	return make_address(p, inner, point, step, side->steps->first / side->word);
 }
@@ -35,7 +36,7 @@ struct value *side_read(struct process *p, const struct side *side, struct value
         struct value *const *counter)
 {
 	int64_t lanes = side->steps->lanes;
-	struct value *address = address_of(p, side, counter);
+	struct value *address = side_address(p, side, counter);
 	if (side->word == lanes)
 		return make_load(p, array, address);
 	int64_t words = lanes / side->word;
@@ -49,7 +50,7 @@ void side_write(struct process *p, const struct side *side, struct value *array,
         struct value *const *counter, struct value *word)
 {
 	int64_t lanes = side->steps->lanes;
-	struct value *address = address_of(p, side, counter);
+	struct value *address = side_address(p, side, counter);
 	if (side->word == lanes) {
 		make_store(p, word, array, address);
 		return;
@@ -78,7 +79,7 @@ bool box_is_right(struct design *design, const struct op *op, const struct type 
 		return diag_note(
 		        diag, "a stream from outside the layer is buffered completely, shared = 0");
 	}
-	/* a window that is cut has all of the tensor in memory */
+	/* a spilled line buffer has the whole tensor in memory */
 	if (size == box->elements || (attr_get(op, KEY_LINE_BUFFER) && attr_get(op, KEY_SPILLED)))
 		return true;
 	diag_error(diag, op->location, "%s: a buffer of %lld elements", name, (long long)size);

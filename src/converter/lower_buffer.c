@@ -1,10 +1,9 @@
-/* A buffer with several readers: one process that fills a local array, passing words on as they
- * come to the readers of phase 0, and then serves phase after phase from the array, each once
- * for a turn of the shared loops.
- * Why it does not lock: make the FIFOs behind it as long as a phase; then the process never
- * waits for a reader, and what it waits for is its writer.  Any network that ends with such
- * FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no reader of a
- * phase waits, by another way, for a later one. */
+/* Lowers a buffer with several readers to one process: it fills a local array, passing words on to
+ * the readers of service round 0 as they come, and then reads the array for one round after
+ * another, once per iteration of the shared loops. Why it does not deadlock: let its output FIFOs
+ * hold a round; then the process never waits for a reader, only for its writer. Any network that
+ * ends with such FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no
+ * reader of a round waits, by another path, for a later round. */
 #include "converter/layer_carry.h"
 #include "converter/lower_box.h"
 
@@ -16,7 +15,7 @@ struct buffer {
 	struct value *array;
 };
 
-/* All readers find the elements at the same places. */
+/* Checks that all readers find the elements at the same positions; false after a diagnostic. */
 static bool check_boxes(struct design *design, const struct buffer *buffer)
 {
 	const struct op *op = buffer->op;
@@ -41,7 +40,7 @@ static bool check_boxes(struct design *design, const struct buffer *buffer)
 	return true;
 }
 
-/* Around words as wide as the writer's, or around parts of them. */
+/* opens the loops around words as wide as the writer's, or around parts of them */
 static int part_loops(
         struct process *p, const struct side *side, int64_t parts, struct value **counter)
 {
@@ -54,18 +53,19 @@ static int part_loops(
 		run_time[i] = side->steps->run_time[side->shared + i];
 	}
 	trip[inner] = parts;
-	return process_nest_run_time(p, inner + 1, trip, run_time, 1, counter);
+	return process_nest_run_time(
+	        p, (struct loop_bounds){ inner + 1, trip, run_time }, 1, counter);
 }
 
-/* Part `part` of the word. */
-static struct value *part_of(
+/* part `part` of the word; NULL: the whole word */
+static struct value *word_part(
         struct process *p, struct value *word, struct value *part, const struct type *type)
 {
 	struct value *operand[2] = { word, part };
 	return part ? make_op(p, OP_SPLIT_LANES, type, 2, operand) : word;
 }
 
-static void fill(struct process *p, const struct buffer *buffer)
+static void fill_buffer(struct process *p, const struct buffer *buffer)
 {
 	struct design *design = p->design;
 	const struct op *op = buffer->op;
@@ -84,7 +84,7 @@ static void fill(struct process *p, const struct buffer *buffer)
 	struct value *word =
 	        make_pop(p, first, process_argument(p, stream_fifo(design, op->operand[0]), "x"));
 	side_write(p, &side, buffer->array, counter, word);
-	word = part_of(p, word, part, stream_word(p->module, op->result[0]->type));
+	word = word_part(p, word, part, stream_word(p->module, op->result[0]->type));
 	for (int r = 0; r < op->results && !buffer->service_round->integers[r]; r++)
 		make_push(p, NULL, word,
 		        process_argument(p, stream_fifo(design, op->result[r]),
@@ -92,7 +92,8 @@ static void fill(struct process *p, const struct buffer *buffer)
 	process_close(p, opened);
 }
 
-/* Serves result `first` and those after it in the same phase; returns the next one. */
+/* Reads the array for result `first` and those after it of the same service round; returns the
+ * next one. */
 static int drain_round(struct process *p, const struct buffer *buffer, int first)
 {
 	const struct op *op = buffer->op;
@@ -108,7 +109,7 @@ static int drain_round(struct process *p, const struct buffer *buffer, int first
 	int opened = part_loops(p, &side, parts, counter);
 	int r = first;
 	struct value *word = side_read(p, &side, buffer->array, counter);
-	word = part_of(p, word, counter[side.steps->loops - side.shared],
+	word = word_part(p, word, counter[side.steps->loops - side.shared],
 	        stream_word(p->module, op->result[first]->type));
 	for (; r < op->results &&
 	        buffer->service_round->integers[r] == buffer->service_round->integers[first];
@@ -120,9 +121,9 @@ static int drain_round(struct process *p, const struct buffer *buffer, int first
 	return r;
 }
 
-/* The box of a reader; where it takes parts of the writer's words, in these words if that is no
- * other box. */
-static struct box box_of(
+/* The box of a reader. If it takes parts of the writer's words, the box is in whole words, if that
+ * makes it no larger. */
+static struct box reader_box(
         struct arena *arena, struct module *module, const struct op *op, int result)
 {
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
@@ -151,7 +152,7 @@ bool lower_buffer(struct design *design, const struct op *op)
 	int64_t lanes = widest;
 	buffer.word = lanes;
 	for (int r = 0; r < op->results; r++) {
-		buffer.box[r] = box_of(module->arena, module, op, r);
+		buffer.box[r] = reader_box(module->arena, module, op, r);
 		widest = stream_lanes(op->result[r]->type) > widest
 		        ? stream_lanes(op->result[r]->type)
 		        : widest;
@@ -170,7 +171,7 @@ bool lower_buffer(struct design *design, const struct op *op)
 	for (int i = 0; i < shared; i++)
 		process_loop_run_time(
 		        &p, buffer.box[0].fill.trip[i], buffer.box[0].fill.run_time[i]);
-	fill(&p, &buffer);
+	fill_buffer(&p, &buffer);
 	for (int r = 0; r < op->results;)
 		r = buffer.service_round->integers[r] ? drain_round(&p, &buffer, r) : r + 1;
 	process_close(&p, shared + (design->layers > 0));

@@ -1,7 +1,7 @@
-/* A converter whose reader's tiles overlap, as one process with a ring
- * (src/itensor/line_buffer.h).  Words are taken before the position that reads them first: those
- * of the innermost moving loop while the position is read, those of a carry in a loop before it.
- * One more word of the array takes what iterations store that take nothing. */
+/* Lowers a converter whose reader's windows overlap to one process with a ring of words
+ * (src/itensor/line_buffer.h). Words are popped before their first use: those that the innermost
+ * moving loop adds while the position is read, those of a carry before the loop over it. An
+ * extra word of the array takes what iterations store that pop nothing. */
 #include "itensor/line_buffer.h"
 #include "converter/lower_box.h"
 
@@ -12,14 +12,14 @@ struct ring {
 	struct value **counter; /* [loops] */
 };
 
-static struct value *slot(struct ring *r, struct value *word)
+static struct value *ring_address(struct ring *r, struct value *word)
 {
 	return make_divided(&r->p, OP_REMSI, word, r->line_buffer->words);
 }
 
-/* Number, in the writer's sequence, of word `turn` of those that are taken when loop `loop` goes
- * on. */
-static struct value *fresh_word(struct ring *r, int loop, struct value *turn)
+/* Position, in the writer's sequence, of word `number` of those that are popped when loop `loop`
+ * advances. */
+static struct value *fresh_word(struct ring *r, int loop, struct value *number)
 {
 	struct arena *arena = r->p.module->arena;
 	struct value **all = ARENA_ARRAY(arena, struct value *, loop + 2);
@@ -28,7 +28,7 @@ static struct value *fresh_word(struct ring *r, int loop, struct value *turn)
 		all[l] = r->counter[l];
 		step[l] = r->line_buffer->step[l];
 	}
-	all[loop + 1] = turn;
+	all[loop + 1] = number;
 	step[loop + 1] = 1;
 	return make_address(
 	        &r->p, loop + 2, all, step, r->line_buffer->first - r->line_buffer->carry[loop]);
@@ -36,10 +36,10 @@ static struct value *fresh_word(struct ring *r, int loop, struct value *turn)
 
 static void take_first(struct ring *r)
 {
-	struct value *turn;
-	int opened = process_nest(&r->p, 1, &r->line_buffer->first, 1, &turn);
-	struct value *word = turn ? turn : make_index(&r->p, 0);
-	make_store(&r->p, make_pop(&r->p, NULL, r->in), r->array, slot(r, word));
+	struct value *number;
+	int opened = process_nest(&r->p, 1, &r->line_buffer->first, 1, &number);
+	struct value *word = number ? number : make_index(&r->p, 0);
+	make_store(&r->p, make_pop(&r->p, NULL, r->in), r->array, ring_address(r, word));
 	process_close(&r->p, opened);
 }
 
@@ -47,45 +47,47 @@ static void store_when(struct ring *r, struct value *when, struct value *word)
 {
 	struct value *taken = make_pop(&r->p, when, r->in);
 	make_store(&r->p, taken, r->array,
-	        make_select(&r->p, when, slot(r, word), make_index(&r->p, r->line_buffer->words)));
+	        make_select(&r->p, when, ring_address(r, word),
+	                make_index(&r->p, r->line_buffer->words)));
 }
 
 static void take_carry(struct ring *r, int loop)
 {
-	struct value *turn;
-	int opened = process_nest(&r->p, 1, &r->line_buffer->carry[loop], 1, &turn);
-	store_when(r, make_compare(&r->p, 4, r->counter[loop], 0), fresh_word(r, loop, turn));
+	struct value *number;
+	int opened = process_nest(&r->p, 1, &r->line_buffer->carry[loop], 1, &number);
+	store_when(r, make_compare(&r->p, 4, r->counter[loop], 0), fresh_word(r, loop, number));
 	process_close(&r->p, opened);
 }
 
-/* Reads one position; the words that its innermost moving loop needs come meanwhile. */
+/* Reads one position, and meanwhile pops the words that the innermost moving loop adds to it. */
 static void read_position(struct ring *r)
 {
 	const struct line_buffer *w = r->line_buffer;
 	int inner = w->loops - w->outer;
 	int last = w->outer - 1;
-	int64_t *turns = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1);
+	int64_t *weight = ARENA_ARRAY(r->p.module->arena, int64_t, inner + 1);
 	int64_t points = 1;
 	int opened = process_nest(&r->p, inner, w->trip + w->outer, 1, r->counter + w->outer);
 	for (int i = inner - 1; i >= 0; i--) {
-		turns[i] = points;
+		weight[i] = points;
 		points *= w->trip[w->outer + i];
 	}
-	struct value *turn = make_address(&r->p, inner, r->counter + w->outer, turns, 0);
+	struct value *number = make_address(&r->p, inner, r->counter + w->outer, weight, 0);
 	struct value *when = make_and(&r->p, make_compare(&r->p, 4, r->counter[last], 0),
-	        make_compare(&r->p, 2, turn, w->carry[last]));
-	store_when(r, when, fresh_word(r, last, turn));
+	        make_compare(&r->p, 2, number, w->carry[last]));
+	store_when(r, when, fresh_word(r, last, number));
 	make_push(&r->p, NULL,
 	        make_load(&r->p, r->array,
-	                slot(r, make_address(&r->p, w->loops, r->counter, w->step, w->start))),
+	                ring_address(
+	                        r, make_address(&r->p, w->loops, r->counter, w->step, w->start))),
 	        r->out);
 	process_close(&r->p, opened);
 }
 
 static void drop_rest(struct ring *r)
 {
-	struct value *turn;
-	int opened = process_nest(&r->p, 1, &r->line_buffer->rest, 1, &turn);
+	struct value *number;
+	int opened = process_nest(&r->p, 1, &r->line_buffer->rest, 1, &number);
 	make_pop(&r->p, NULL, r->in);
 	process_close(&r->p, opened);
 }

@@ -1,18 +1,18 @@
-/* A converter that was cut: its box lies in external memory. One process writes it, another
- * reads it back in the reader's order.  The reader waits for a word that the writer sends after
- * its last burst; the writer waits, from the second layer on, for the word that the reader sends
- * after its last one. */
+/* Lowers a spilled converter: its box lies in external memory. One process writes it, another reads
+ * it in the reader's order. The reader waits for a token that the writer sends after its last
+ * burst; from the second layer on the writer waits for the token that the reader sends after its
+ * last word. */
 #include "converter/lower_box.h"
 
 struct spill {
 	const struct box_side *steps;
 	int64_t word;         /* elements of a memory word: a stream's word, or a part of it */
 	int parts;            /* loops over the parts of a stream's word */
-	int64_t *trip, *step; /* [parts]; step: elements of the box */
+	int64_t *trip, *step; /* [parts] step: elements of the box */
 	struct value *port, *fifo, *written, *read;
 };
 
-/* As many neighbours as both sides always move together, in a word that a port has. */
+/* the largest power of two of elements that both sides move together and that fits a port */
 static int64_t memory_word(const struct box *box, int64_t bits)
 {
 	int64_t most = box_word(box);
@@ -22,8 +22,8 @@ static int64_t memory_word(const struct box *box, int64_t bits)
 	return word;
 }
 
-/* The loops that walk the parts of a stream's word: a tile of several dims has one for each. */
-static void find_parts(struct arena *arena, struct spill *spill)
+/* Finds the loops over the parts of a stream's word: a tile of several dims has one for each. */
+static void split_word(struct arena *arena, struct spill *spill)
 {
 	const struct box_side *steps = spill->steps;
 	int64_t inner = spill->word;
@@ -48,11 +48,11 @@ static void find_parts(struct arena *arena, struct spill *spill)
 static struct spill spill_of(struct arena *arena, const struct box_side *steps, int64_t word)
 {
 	struct spill spill = { .steps = steps, .word = word };
-	find_parts(arena, &spill);
+	split_word(arena, &spill);
 	return spill;
 }
 
-/* Opens the loops over the words of the memory; the address of the one at hand. */
+/* opens the loops over memory words; returns the address of the current one */
 static struct value *open_words(struct process *p, const struct spill *spill, int *opened)
 {
 	struct arena *arena = p->module->arena;
@@ -69,16 +69,17 @@ static struct value *open_words(struct process *p, const struct spill *spill, in
 		pitch[i] = (part ? spill->step[i - steps->loops] : steps->step[i]) / spill->word;
 		run_time[i] = part ? NULL : steps->run_time[i];
 	}
-	*opened = process_nest_run_time(p, dims, trip, run_time, 1, counter);
-	for (int i = 0; i < dims; i++)
-		counter[i] = pitch[i]
-		        ? process_window_index(p, run_time[i],
-		                  run_time[i] ? trip[i] / run_time[i]->most : 1, counter[i])
-		        : NULL;
+	*opened =
+	        process_nest_run_time(p, (struct loop_bounds){ dims, trip, run_time }, 1, counter);
+	for (int i = 0; i < dims; i++) {
+		int64_t times = run_time[i] ? trip[i] / run_time[i]->most : 1;
+		counter[i] =
+		        pitch[i] ? process_window_index(p, run_time[i], times, counter[i]) : NULL;
+	}
 	return make_address(p, dims, counter, pitch, steps->first / spill->word);
 }
 
-/* A word on its own, after the nest: then all bursts of the nest are done. */
+/* sends a token after the nest, when all its bursts are done */
 static void send_token(struct process *p, struct value *token)
 {
 	process_loop(p, 1);
@@ -137,7 +138,7 @@ static void read_back(struct design *design, const struct spill *spill, bool onc
 	process_finish(&p);
 }
 
-/* The FIFO of one side in memory words: through a cast where the stream's words are wider. */
+/* The FIFO of one side in memory words: after or before a cast, if the stream's words are wider. */
 static struct value *side_fifo(
         struct design *design, const struct value *stream, const struct type *word, bool in)
 {
@@ -147,7 +148,10 @@ static struct value *side_fifo(
 	int64_t lanes = type_lanes(word);
 	struct value *narrow = design_fifo(design, "s_spill", word,
 	        itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
-	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, stream->type);
+	if (in)
+		add_cast(design, "cast", fifo, narrow, stream->type);
+	else
+		add_cast(design, "cast", narrow, fifo, stream->type);
 	return narrow;
 }
 
@@ -168,7 +172,8 @@ bool lower_spill(struct design *design, const struct op *op, bool crossing)
 	const struct type *word =
 	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
 	const char *name = text_format(arena, "spill%d", design->serial++);
-	design_buffer(design, name, word, box.elements / lanes, 0, NULL);
+	design_buffer(
+	        design, name, word, box.elements / lanes, attr_array(design->module, 0, NULL));
 	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens);
 	struct value *read = NULL;
 	if (layers && !crossing) {

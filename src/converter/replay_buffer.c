@@ -1,8 +1,9 @@
+/* Recognizes, marks and lowers converters that only replay words (replay_buffer.h). */
 #include "ir/converter.h"
 #include "converter/replay_buffer.h"
 #include "itensor/walk.h"
 
-#define DISTANCE 2 /* turns in which a stored word can be loaded */
+#define DISTANCE 2 /* iterations until a stored word can be loaded */
 
 static bool is_replay_loop(const struct walk *walk, int loop)
 {
@@ -12,7 +13,7 @@ static bool is_replay_loop(const struct walk *walk, int loop)
 	return true;
 }
 
-/* The same words once each. */
+/* the same walk without the loops that replay */
 static struct walk walk_without_replay(struct arena *arena, const struct walk *walk)
 {
 	struct walk to = walk_new(arena, *walk, walk->loops);
@@ -23,8 +24,8 @@ static struct walk walk_without_replay(struct arena *arena, const struct walk *w
 	return walk_normal(arena, to);
 }
 
-/* Words inside the outermost loop that sends them again are kept, so there are as many of them
- * in every launch. */
+/* Measures the buffer: words inside the outermost replay loop are held, so their number must not
+ * depend on the launch. false: no replay buffer. */
 static bool measure_replay(struct replay_buffer *replay_buffer)
 {
 	const struct walk *walk = &replay_buffer->walk;
@@ -84,7 +85,8 @@ void lower_replay_buffer(
 	attr_set(p.module, array->def, KEY_STREAM_DISTANCE,
 	        attr_integer(p.module, replay_buffer->distance));
 	process_layers(&p);
-	int opened = process_nest_run_time(&p, walk->loops, walk->trip, walk->run_time, 1, counter);
+	int opened = process_nest_run_time(
+	        &p, (struct loop_bounds){ walk->loops, walk->trip, walk->run_time }, 1, counter);
 	for (int l = walk->loops - 1; l >= replay_buffer->replay_loop; l--) {
 		bool repeats = is_replay_loop(walk, l);
 		stride[l] = repeats ? 0 : pitch;
@@ -95,7 +97,7 @@ void lower_replay_buffer(
 	struct value *word = make_pop(&p, first, in);
 	struct value *place = make_address(&p, walk->loops, counter, stride, 0);
 	struct value *now = make_select(&p, first, word, make_load(&p, array, place));
-	/* the same again where it is loaded, so that only what was taken has to have arrived */
+	/* replays store the word that they loaded, so a store depends on the pop only */
 	make_store(&p, now, array, place);
 	make_push(&p, NULL, now, out);
 	process_close(&p, opened + (design->layers > 0));

@@ -1,23 +1,23 @@
-/* A converter that changes no order: its reader wants some words again, a few at a time, before
- * the next ones come.  One process takes each word once, sends it on as it comes, and sends what
- * it keeps in the turns behind: nothing waits for a whole block, and no block is handed over. */
-#ifndef STC_AGAIN_H
-#define STC_AGAIN_H
+/* A converter that keeps the order and replays some words, a few at a time, before the next ones
+ * come. One process pops each word once, pushes it as it comes, and pushes the stored word in later
+ * iterations: nothing waits for a whole block. */
+#ifndef STC_REPLAY_BUFFER_H
+#define STC_REPLAY_BUFFER_H
 #include "itensor/itensor.h"
 #include "process/process_builder.h"
 
 struct replay_buffer {
-	struct walk walk; /* of the reader */
-	int replay_loop;  /* the first loop that sends words again */
-	int64_t words;    /* that are kept: those of the loops inside `outer` */
-	int64_t distance; /* turns between two of the same word, at least */
+	struct walk walk; /* the reader's walk */
+	int replay_loop;  /* the outermost loop that replays */
+	int64_t words;    /* words that are held: those of the loops inside replay_loop */
+	int64_t distance; /* least number of iterations between two uses of one word */
 };
 
-/* Says of converters that they are such (`again`).  Beside a unit of one token, which waits for
- * what hands a block on; elsewhere a block takes all that comes at once, and what else reads it
- * may wait for that. */
+/* Marks such converters with the attribute replay. Only with an engine of one token, which waits
+ * for blocks to be passed on; elsewhere a block takes all that comes at once, which other readers
+ * of the stream may wait for. */
 void mark_replay_buffers(struct module *module, struct block *block);
-/* false: it is another converter. */
+/* false: it is another converter */
 bool replay_buffer_of(
         struct arena *arena, const struct op *convert, struct replay_buffer *replay_buffer);
 void lower_replay_buffer(

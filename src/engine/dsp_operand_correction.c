@@ -1,11 +1,13 @@
-/* Tokens in pairs as the multipliers of slices want them: of each group the second of a pair,
- * less one where the first is negative (ir/dot.h).  Done once, in front of all slices. */
+/* Corrects the activations of tokens that share multipliers in pairs. A multiplier takes x0 and x1
+ * joined as x1 * 2^n + x0 (ir/dot.h). The second token of a pair comes less one in every element in
+ * which the first is negative, so that PEs join the two without an adder. One process does this for
+ * all PEs. */
 #include "engine/engine.h"
 
-#define PREDICATE_SLT 2 /* of arith.cmpi: signed */
+#define PREDICATE_SLT 2 /* predicate of arith.cmpi: signed less than */
 
 struct correction {
-	/* channel; array of a word: the token before; channels */
+	/* channel of groups; array of one word, the token before; channels to the chains */
 	struct value *in, *before, **out;
 	int chains;
 };

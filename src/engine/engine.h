@@ -1,250 +1,290 @@
-/* A contraction unit at hardware level: what plan_engine.c plans, and lower_engine.c,
- * lower_weight_loaders.c, lower_pe.c and lower_result_collector.c make processes of.
+/* The matmul engine at hardware level: one array of processing elements (PEs) that works on all
+ * contractions of the program, one after another. plan_engine.c plans it; lower_engine.c,
+ * lower_weight_loaders.c, lower_pe.c and lower_result_collector.c make its processes.
  *
- *   groups of numbers ── feed ──┬─► slices 0, 1 ─► slices 2, 3 ─► …       every slice: words of its memory port, products with the group, the sums of a block of rows
- *                               └─► slices k, k + 1 ─► …                          │
- *   their scales ── scale ──► every slice                                    collect: the rows of all slices in order
+ *   activations ──► feed ──┬── groups ──┬──► PEs 0, 1 ──► PEs 2, 3 ──► … ──┬──► collect ──► results
+ *                          │            └──► PEs k, k + 1 ──► …  ──────────┘    rows of all PEs,
+ *                          └── scales ─────► scale ──► every PE                 in order
+ *   weights ──► loader of each port ──► its PEs
+ *   scales of weights ──► loader ──► scale
  *
- * Output n of a phase is row (start + n) / slices of slice (start + n) mod slices; where a
- * port's words are dealt out to two slices, they are neighbours.  A slice takes its rows in
- * blocks: for each group, every row of the block, so that a sum has as many cycles as the block
- * has rows to be added to.  With several tokens it uses a word of weights for all of a tile,
- * `abreast` of them a cycle. As many neighbouring slices as a multiplier makes products are a
- * set; a process of slices has one, or several that keep the same groups. */
-#ifndef STC_UNIT_H
-#define STC_UNIT_H
+ * A job is one contraction: outputs = weights x activations, both quantized in groups of
+ * contract.size numbers along the reduction. A PE takes a word of weights (one group of one row)
+ * per cycle from its memory port, multiplies it with a group of activations, multiplies the integer
+ * sum with both scales and adds it to the f32 sum of the row.
+ *
+ * Output n of a job is row (start + n) / PEs of PE (start + n) mod PEs. PEs that share a port are
+ * neighbours. A PE works on its rows in blocks: for each group, on every row of the block, so that
+ * two additions to one sum are as many cycles apart as the block has rows. With several tokens a
+ * word of weights is used for all tokens of a tile, tokens_per_cycle of them per cycle. Neighbours
+ * that share multipliers are a pair (pes_per_pair PEs, ir/dot.h); a process has one pair, or
+ * several that hold the same groups. */
+#ifndef STC_ENGINE_H
+#define STC_ENGINE_H
 #include "ir/contract.h"
 #include "ir/datapath_sharing.h"
 #include "platform/platform.h"
 #include "ports/memory_image.h"
 
-#define JOB_ENDS_MOST 4 /* phases of one token that are worked on in the same loops */
+#define JOB_ENDS_MOST 4 /* jobs of one token whose rows are iterations of the same loops */
 struct job_end {
-	int64_t blocks, rows; /* it is the last of so many; rows that there are words of, */
-	int last_row_pes;     /* of which so many slices, the first, have the last one */
+	/* blocks up to its end; rows of the last block that memory has words of */
+	int64_t blocks, rows;
+	int last_row_pes; /* the first PEs, as many as this, have the last of these rows */
 };
 
 struct job {
 	const struct op *op;
 	struct contract contract;
-	int64_t layers;                /* of the rolled layer around it; 0: outside */
-	int64_t tiles, tile;           /* of tokens; tokens of a tile */
-	int64_t words;                 /* cycles that they take, abreast */
-	struct launch_tokens run_time; /* of the tokens */
-	const struct run_time_trip *words_run_time;
-	int64_t blocks, block; /* of a slice; rows of a block */
-	/* of the last block, that there are words of; those beyond are only there so that sums
-	 * are far enough apart */
+	int64_t layers;      /* of the rolled layer around it; 0: it is outside of all layers */
+	int64_t tiles, tile; /* tiles of the launch; tokens of a tile */
+	/* cycles for which a word of weights is used: tokens of a tile / tokens_per_cycle */
+	int64_t words;
+	struct launch_tokens run_time;              /* token count of a launch, if it is dynamic */
+	const struct run_time_trip *words_run_time; /* dynamic bound of words; NULL: fixed */
+	int64_t blocks, block;                      /* blocks of a PE; rows of a block */
+	/* rows of the last block that memory has words of; the others are padding, which keeps the
+	 * additions to a sum far enough apart */
 	int64_t rows;
-	/* slices, the first, that have the last of them; the others' memory has no words of it */
+	/* the first PEs, as many as this, have the last of the rows; memory has no words of it for
+	 * the others */
 	int last_row_pes;
-	/* slices, the first, that have no first row: so not the same ones bring most words of
-	 * all phases */
+	/* the first PEs, as many as this, have no first row: jobs start at different PEs so that no
+	 * port has the extra row of all jobs */
 	int start;
-	int end_count;                     /* of what is worked on in the same loops: parts, */
-	struct job_end end[JOB_ENDS_MOST]; /* the last block of each */
-	/* it takes no groups, since slices have those of the phase before it still */
+	/* jobs that are iterations of the same loops, for which the last blocks differ */
+	int end_count;
+	struct job_end end[JOB_ENDS_MOST]; /* last block of each of them */
+	/* it pops no groups: PEs still hold those of the job before */
 	bool reuses_activations;
-	/* and is worked on in the same loops, since its blocks have as many rows: between two
-	 * loops a pipeline drains */
+	/* and its rows are iterations of the same loops as that job's, since blocks have as many
+	 * rows: a pipeline drains between two loop nests */
 	bool shares_pipeline;
-	/* its rows stand behind those of the phase before it in the only block of both, which
-	 * has enough of them so (engine_job_stack.c) */
+	/* its rows follow those of the job before in one common block (engine_job_stack.c) */
 	bool rows_stacked;
-	/* blocks of all phases that take the same groups; of one, a slice keeps two groups */
+	/* blocks of all jobs that use the same groups; with one, a PE holds two groups only */
 	int64_t consumer_blocks;
-	/* attention begins with its first outputs, head by head: where it would give all at the
-	 * end, it is worked on in parts, a phase each, */
+	/* the job makes attention's queries, which attention takes head by head: such a job may be
+	 * split in parts, a job each, so that its first outputs come early */
 	bool queries;
-	/* which has so many rows of each slice before it; its own, 0: all that are left.  The
-	 * feed gives the groups again */
+	/* rows of each PE in the parts before this one; rows of this part, 0: all that are left.
+	 * The feed replays the groups for later parts */
 	int64_t part_first, part_rows;
-	/* tiles of all phases of its layer take turns, behind attention that waits for no later
-	 * tile */
+	/* the layer's tiles run as a wavefront behind attention that waits for no later tile */
 	bool behind_causal;
-	int stack; /* its number, or of those that are stacked the first one's */
-	/* the first phase of those that take turns tile by tile (engine_job_order.c) */
+	int stack; /* number of the job, or of the first one of its stack */
+	/* first job of the wavefront that it belongs to (engine_job_order.c) */
 	int wavefront;
-	/* and go on with the next layer's tiles while the last ones of this layer are worked on; */
+	/* the wavefront goes on with the next layer's tiles while the last tiles of this layer are
+	 * worked on */
 	bool layer_overlap;
-	int64_t lag; /* of a group's first phase then: tiles behind the first group */
+	/* with layer_overlap, for the first job of a group: tiles that it lags behind the first
+	 * group */
+	int64_t lag;
 };
 
 struct engine {
 	struct design *design;
-	/* memory ports for weights; slices that the words of one are dealt to, a row each, in
-	 * turn: */
+	/* memory ports for weights; PEs that share one, which take its words in rotation */
 	int ports, pes_per_port;
-	int pes, pes_per_pair; /* all; slices of a set */
-	/* sets of a process, at most; those whose processes hand groups on to each other */
+	int pes, pes_per_pair; /* all PEs; PEs that share multipliers */
+	/* pairs of a process at most; pairs whose processes pass groups on to each other */
 	int pairs_per_process, pairs_per_chain;
-	/* one process brings the words of the first `alone` ports, and one those of each
-	 * `together` behind them */
+	/* ports whose words the first loader process brings; ports of each other loader process */
 	int first_ports, ports_per_loader;
-	/* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
+	/* tokens that a PE multiplies per cycle; tokens of these that share a DSP */
 	int tokens_per_cycle, tokens_per_dsp;
-	int end_count_most; /* of the phases that are worked on in the same loops */
-	/* rows between phases of a block that some slice has no words of */
+	int end_count_most; /* the most jobs that are iterations of the same loops */
+	/* the most rows between two jobs of a block for which a PE has no words */
 	int gaps_most;
-	/* one token: a phase takes a group when it first works on it, else while it works on the
-	 * one before */
+	/* one token per launch: a PE pops a group when its first row needs it; else a
+	 * group ahead */
 	bool streams_groups;
-	VEC(struct job) jobs; /* in program order, which is the order of work */
-	/* words: the numbers of a group; an f32 for each slice of a set, for each token abreast */
+	/* in the order of work: program order, but for queries (engine_join_queries) */
+	VEC(struct job) jobs;
+	/* words: the int8 numbers of a group; an f32 per PE of a pair and token of a cycle */
 	const struct type *group, *real;
-	/* slots: groups that are kept, of all tokens of a tile */
+	/* groups that a PE holds of every token of a tile; rows of the largest block; the most
+	 * cycles for which a word is used */
 	int64_t group_slots, block_most, words_most;
-	int64_t distance;       /* cycles between two additions to one sum, at least */
-	struct value **weights; /* [slices] FIFOs */
-	/* [engine_scalers][dealt] FIFOs of scales, or of parts of their words */
+	int64_t distance;       /* least number of cycles between two additions to one sum */
+	struct value **weights; /* [PEs] FIFOs of words of weights */
+	/* [engine_scalers][pes_per_port] FIFOs of words of scales, or of parts of them */
 	struct value **scale_words;
-	/* [slices / products] FIFOs; of groups for the first set of each process */
+	/* [pairs] FIFOs: groups, for the first pair of each process; products of scales; sums */
 	struct value **input, **scale, **sums;
-	/* sums of tokens abreast come one token after another: */
+	/* sums of the tokens of a cycle reach the collector one token after another */
 	bool serializes_tokens;
-	struct value **collected; /* FIFOs of that, an f32 for each slice of a set; else `sums` */
-	/* [engine_scalers] FIFOs from the feed to where scales are handed out */
+	/* FIFOs of these, an f32 per PE of a pair; else the same as `sums` */
+	struct value **collected;
+	/* [engine_scalers] FIFOs of activation scales, from the feed to the scalers */
 	struct value **scales;
 };
 
-/* Calls `add` for every phase, or every tile of it, in the order of work: inside the loop over
- * the layers where it has one, and those over tiles. */
+/* Calls `add` for every job in the order of work, or for every tile of it, with the loops over
+ * layers and tiles open around it. */
 typedef void job_visitor(
         const struct engine *engine, struct process *p, const struct job *job, void *context);
 void engine_each_job(
         const struct engine *engine, struct process *p, job_visitor *add, void *context);
-/* The same, where what phases give is not told apart: joined ones are a phase of the blocks of
- * all. */
+/* The same for a process to which all results look alike: jobs that share loops are one job with
+ * the blocks of all. */
 void engine_each_pipeline(
         const struct engine *engine, struct process *p, job_visitor *add, void *context);
-/* Phases first … end - 1 take the same numbers, or the only one. */
+/* Jobs first … end - 1 have the same activations, or it is a single job. */
 typedef void job_group_visitor(
         const struct engine *engine, struct process *p, int first, int end, void *context);
-/* Those of one loop, over the layers where there are any; returns the phase behind them.  alone:
- * of a launch of one tile all phases of a layer are one group, since nobody asks which of them
- * is at work. */
-int engine_walk_loop(const struct engine *engine, struct process *p, int first, bool single_tile,
-        job_group_visitor *add, void *context);
-/* The same for what asks only how many words there are, not whose: a loop of all tiles and
- * phases of a layer, and where layers go on without a break such of single groups in front of it
- * and behind it. */
+/* A walk over the jobs of an engine while a process is built, and what it calls for each group.
+ * engine_walk_loop walks the jobs of one loop nest, over the layers where there are any, and
+ * returns the job after them. single_tile: a launch of one tile takes all jobs of a layer as one
+ * group, for processes that only count words. */
+struct job_walk {
+	const struct engine *engine;
+	struct process *p;
+	job_group_visitor *add;
+	void *context;
+};
+int engine_walk_loop(const struct job_walk *walk, int first, bool single_tile);
+/* A walk for processes that count words and need not know whose they are: one span for all tiles
+ * and jobs of a layer, and, where layers overlap, spans of single groups before and after it. */
 struct job_span {
-	int first, end; /* phases */
+	int first, end; /* jobs first … end - 1 */
 	int64_t tiles;
-	const struct run_time_trip *run_time; /* NULL: all are */
+	/* dynamic bound of the tiles; NULL: always all of them */
+	const struct run_time_trip *run_time;
 };
 typedef void job_span_visitor(struct process *p, struct job_span stretch, void *context);
 void engine_each_span(const struct engine *engine, struct process *p, int first,
         job_span_visitor *add, void *context);
-/* the phase behind those of one loop */
+/* the job after those of the loop nest that starts with `first` */
 int engine_loop_end(const struct engine *engine, int first);
+/* Puts queries in the group of keys and values where a wavefront allows it. */
 void engine_join_queries(struct engine *engine);
+/* Sets the wavefront of each job, and whether layers overlap in it. */
 void engine_find_wavefronts(struct engine *engine);
-/* Phases of the same numbers that have few rows each become one block. */
+/* Jobs of the same activations that have few rows each get one common block. */
 void engine_stack_jobs(struct engine *engine);
-/* the phase behind those that are stacked on `first` */
+/* the job after those that are stacked on `first` */
 int engine_stack_end(const struct engine *engine, int first);
-/* of the block of all of them */
+/* rows of a PE in the block of the whole stack */
 int64_t engine_stack_rows(const struct engine *engine, int first);
-/* of each slice, without those of parts before it */
+/* rows of each PE, without those of parts before this one */
 int64_t job_rows_per_pe(const struct engine *engine, const struct job *job);
 int64_t job_block_rows_least(const struct engine *engine, const struct job *job);
-/* Rows of a stack that memory has no words of for a slice, but those behind its last phase's and
- * in front of its first one's: at most GAPS_MOST. */
+/* Rows of a stack for which memory has no words of a PE, at most GAPS_MOST. Rows before the first
+ * job's and after the last job's are not among them. */
 #define GAPS_MOST (2 * (JOB_ENDS_MOST - 1))
 int engine_row_gaps(const struct engine *engine, int first, int pe, int64_t row[GAPS_MOST]);
-/* Its phases, if there are any: as many slices as the other ports leave room for, beside the one
- * for scales, and what each does of a phase. */
+/* Collects the jobs of a body and chooses the number of PEs (as many as the other memory ports
+ * leave room for, less one port for scales) and the blocks, parts and order of all jobs. */
 void plan_engine(struct engine *engine, const struct block *body);
+/* a process with a flushing pipeline */
 struct process engine_process(const struct engine *engine, const char *name);
-/* of marked loops; with several tokens they follow each other without a break */
+/* a process whose loops are one datapath; with several tokens these run without draining
+ * (stream.rewind) */
 struct process engine_datapath(const struct engine *engine, const char *name);
 int engine_pe_pairs(const struct engine *engine);
-/* of a process, or as many times more as slices share a port: what is kept and counted is there
- * once */
+/* Pairs of a process, times the PEs that share a port: buffers and counters exist once
+ * per process. */
 #define PAIRS_PER_PROCESS 3
 #define PROCESS_PAIRS_MOST (PAIRS_PER_PROCESS * PES_PER_PORT_MOST)
-/* Processes that hand scales out: one, or one for each pairs_per_chain. */
+/* Processes that multiply scales: one, or one for each chain of pairs_per_chain pairs. */
 int engine_scalers(const struct engine *engine);
-struct scaler_range { /* sets that one of them serves */
+/* pairs that one of them has the scales for */
+struct scaler_range {
 	int first, end;
 };
 
 struct scaler_range engine_scaler_range(const struct engine *engine, int scaler);
 struct value *engine_fifo(
         const struct engine *engine, const char *name, const struct type *word, int64_t depth);
-/* The process's channel of a phase, whose tiles may be worked on in several places; *known: NULL
- * until it is asked for. */
+/* The process's channel for a stream; *known is NULL until it is asked for, since tiles of a job
+ * may stand in several places. */
 struct value *engine_channel(
         struct process *p, struct value **known, struct value *stream, const char *name);
 int64_t job_lanes(const struct job *job); /* of a word of its result */
-/* its own, those of parts behind it, and as many as slices without a first row would have */
+/* outputs of this part and of those after it, counted from row 0 of PE 0: those that `start` skips
+ * count too */
 int64_t job_outputs(const struct engine *engine, const struct job *job);
 /* of the first part of its contraction */
 int job_number(const struct engine *engine, const struct job *job);
-int64_t engine_widest_result(const struct engine *engine); /* the most of all phases */
-/* Words of the result go over the rows of all slices, one row of each after another: after so
- * many rows of each a word begins with the first slice again. */
+/* lanes of the widest result of all jobs */
+int64_t engine_widest_result(const struct engine *engine);
+/* Words of a result go over one row of all PEs after another: after so many rows a word begins with
+ * PE 0 once more. */
 int64_t engine_rows_per_period(const struct engine *engine, int64_t lanes);
-/* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.
- * Those of all phases are one datapath; one of one token each has no loop over them, and returns
- * 3. */
+/* The open loops of a job, or of a tile of it, in a process: blocks, groups, rows of a block, words
+ * of tokens. The loops of all jobs are one datapath. If every job has one token, there is no loop
+ * over these. */
 #define ENGINE_LOOPS 4
-int engine_job_loops(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *counter[ENGINE_LOOPS]);
+struct job_nest {
+	const struct engine *engine;
+	struct process *p;
+	const struct job *job;
+	/* of block, group, row and word of tokens; NULL: no such loop */
+	struct value *counter[ENGINE_LOOPS];
+	int loops;
+};
+struct job_nest engine_open_job(
+        const struct engine *engine, struct process *p, const struct job *job);
+/* [tokens_per_cycle] arrays for groups of activations, or for their scales */
 struct value **engine_group_buffers(
         const struct engine *engine, struct process *p, const char *name, const struct type *word);
-/* Of a phase of one token, which works on what comes as it comes: the first block takes it, and
- * keeps it for the others.  next: NULL, or what comes goes there as well. */
-struct value *engine_stream_group(struct process *p, struct value *const *counter, struct value *in,
-        struct value *buffer, struct value *next);
-/* Of one with several, that takes them: takes the first group of a tile, all tokens, before the
- * loops of the tile … */
+/* Where a process takes groups of activations, or their scales, from. */
+struct group_source {
+	struct value *in;      /* channel */
+	struct value **buffer; /* [tokens_per_cycle] arrays that hold them */
+	struct value *next;    /* channel to the next process of the chain, or NULL */
+};
+/* With one token: pops the group with its first row, stores it for the other blocks and returns the
+ * number to multiply. */
+struct value *engine_stream_group(const struct job_nest *nest, const struct group_source *source);
+/* With several tokens: before the loops of a tile, pops the first group of all its tokens, unless
+ * the job reuses activations … */
 void engine_load_first_group(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *in, struct value *const *buffer, struct value *next);
-/* … and in them, while a group is worked on, the next one. */
-void engine_prefetch_group(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *const *counter, struct value *in, struct value *const *buffer,
-        struct value *next);
-/* Where the tokens of a word are kept, from the loops of a phase. */
-struct value *engine_group_address(const struct engine *engine, struct process *p,
-        const struct job *job, struct value *const *counter);
-/* Opens a loop of a datapath that phases share: a phase's own number of turns, or those that are
- * there.  there: NULL: all are. */
+        const struct group_source *source);
+/* … and inside them, pops the next group while PEs work on the current one. */
+void engine_prefetch_group(const struct job_nest *nest, const struct group_source *source);
+/* address of the current group's word of tokens, from the loops of a job */
+struct value *engine_group_address(const struct job_nest *nest);
+/* Opens a loop of a datapath that jobs share: `trips` iterations, or a dynamic bound. The number is
+ * not shared with other loops, so that jobs differ in constants only. */
 struct value *engine_loop(struct process *p, int64_t trips, const struct run_time_trip *run_time);
-/* The same over tokens of a word. */
+/* the same, over the tokens of a word */
 struct value *engine_token_loop(
         const struct engine *engine, struct process *p, const struct job *job);
-/* Tokens of a word: one, where that is all there are.  NULL: always as many. */
+/* Dynamic bound of the tokens of a word, where a launch may have one token only; NULL: the bound is
+ * fixed. */
 const struct run_time_trip *engine_token_run_time(
         struct process *p, const struct job *job, int64_t most);
-#define FIRST_GROUP_MARK 1 /* number of the datapath of engine_load_first_group */
-/* A word of weights, or of their scales: taken for the first token, and those behind it use the
- * same; for the rows that the slice has, or one that is read with it.  slice: -1: scales, of
- * all. */
-struct value *engine_pop_word(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *const *counter, int pe, struct value *fifo);
-/* the first of the slices whose words one process brings, in step; -1 of -1 */
+/* mark of the loops that engine_load_first_group opens, which are one datapath */
+#define FIRST_GROUP_MARK 1
+/* A word of weights or scales: popped for the first word of tokens, and used for the others too;
+ * in rows of which memory has none it is not popped, and its value unused. pe: -1: scales. */
+struct value *engine_pop_word(const struct job_nest *nest, int pe, struct value *fifo);
+/* first PE of those whose words one loader brings in step; -1 for -1 */
 int engine_loader_first_pe(const struct engine *engine, int pe);
-/* the port behind those whose words come with its own */
+/* the port after those of the same loader */
 int engine_loader_end_port(const struct engine *engine, int port);
-/* the first, which none of those that are loaded with it has; -1, scales: it is there */
+/* Does no PE of its loader have the first row? -1, scales: it is present. */
 bool job_lacks_first_row(const struct engine *engine, const struct job *job, int pe);
-/* of the last block, that the memory of this slice has words of; -1: that of scales */
+/* rows of the last block that memory has words of for this PE; -1: rows with scales */
 int64_t job_last_block_rows(const struct job *job, int pe);
-/* FIFOs of what memory brings: the words of weights, and those of scales. */
+/* Makes the loaders of weights and scales, and the FIFOs that they fill. */
 void lower_weight_loaders(struct engine *engine);
-/* Where tokens share multipliers in pairs: what stands between the feed and its chains of
- * slices. */
+/* Where two tokens share multipliers: the process between the feed and its chains of PEs that
+ * corrects operands (dsp_operand_correction.c). */
 void lower_operand_correction(const struct engine *engine, struct value *in, int chains,
         struct value *const *pairs_per_chain);
-/* The process of set `number`, and of some behind it; returns the set behind those. */
+/* Makes the process of pair `number` and of some pairs after it; returns the pair after those. */
 int lower_pe(const struct engine *engine, int number);
-/* Behind as many of them as a process has, from `number` on, where `serial`: phases of a layer
- * are of as many tokens. */
+/* Makes the process that puts sums of one process of PEs, from pair `number` on, in token order.
+ * Only where engine_can_serialize: all jobs of a layer have as many tokens. */
 void lower_token_serializer(const struct engine *engine, int number);
+/* Have all jobs of a loop nest tiles of as many tokens? */
 bool engine_can_serialize(const struct engine *engine);
+/* Makes the process that puts the rows of all PEs in order as words of the results. */
 void lower_result_collector(const struct engine *engine);
-/* is a word of some phase's result narrower than what a set gives? */
+/* Is a word of some job's result narrower than what a pair gives? */
 bool engine_has_narrow_results(const struct engine *engine);
 #endif

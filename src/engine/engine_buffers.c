@@ -1,32 +1,33 @@
-/* What a process of a contraction unit keeps of what comes to it, groups of numbers or their
- * scales: an array for each token abreast. With one token a group is taken when it is first
- * worked on.  With several those of a tile come group by group, the next one's while one is
- * worked on, a token in the first turn of a row; so the first group alone is waited for.  A
- * phase that does its rows in one block needs each group once, and keeps two. */
+/* Buffers of activations (groups, or their scales) in the processes of the matmul engine: an array
+ * for each token of a cycle. With one token a group is popped when its first row is worked on. With
+ * several, the next group of all tokens of a tile is popped while PEs work on the current one, a
+ * token in the first iteration of each row, so only the first group of a tile is waited for. A job
+ * with one block needs each group once and holds two; others hold all groups. */
 #include "engine/engine.h"
 
-/* fewer, stored and used in one loop, would be registers (bind_storage.c): of eight tokens
- * abreast as many LUTs again as a slice has */
+/* Below this depth, arrays that one loop stores and reads would become registers (bind_storage.c),
+ * which take more LUTs than LUTRAM. */
 #define LUTRAM_WORDS 17
 
-struct value *engine_stream_group(struct process *p, struct value *const *counter, struct value *in,
-        struct value *buffer, struct value *next)
+struct value *engine_stream_group(const struct job_nest *nest, const struct group_source *source)
 {
+	struct process *p = nest->p;
+	struct value *buffer = source->buffer[0];
 	const int64_t pitch = 1;
-	struct value *fresh = make_equal(p, counter[0], 0);
-	struct value *first = make_and(p, fresh, make_equal(p, counter[2], 0));
-	struct value *word = make_pop(p, first, in);
-	struct value *place = make_address(p, 1, &counter[1], &pitch, 0);
+	struct value *fresh = make_equal(p, nest->counter[0], 0);
+	struct value *first = make_and(p, fresh, make_equal(p, nest->counter[2], 0));
+	struct value *word = make_pop(p, first, source->in);
+	struct value *place = make_address(p, 1, &nest->counter[1], &pitch, 0);
 	struct value *now = make_select(p, fresh, word, make_load(p, buffer, place));
-	/* after the first block the same again, so that only what the first one stores has to
-	 * have arrived */
+	/* blocks after the first store the value they have read, so that a store depends on the
+	 * first block only */
 	make_store(p, now, buffer, place);
-	if (next)
-		make_push(p, first, word, next);
+	if (source->next)
+		make_push(p, first, word, source->next);
 	return now;
 }
 
-/* Behind the slots one that nobody reads: a token is stored there in all arrays but its own. */
+/* One word after all slots that nobody reads: a token is stored there in all arrays but its own. */
 static int64_t dummy_address(const struct engine *engine)
 {
 	return engine->group_slots * engine->words_most;
@@ -49,7 +50,7 @@ struct value **engine_group_buffers(
 	return array;
 }
 
-/* Where the tokens of a group are. */
+/* where the tokens of a group begin */
 static struct value *slot_of(
         const struct engine *engine, struct process *p, const struct job *job, struct value *group)
 {
@@ -62,34 +63,39 @@ static struct value *slot_of(
 	        : slot;
 }
 
-struct value *engine_group_address(const struct engine *engine, struct process *p,
-        const struct job *job, struct value *const *counter)
+struct value *engine_group_address(const struct job_nest *nest)
 {
-	struct value *part[2] = { slot_of(engine, p, job, counter[1]), counter[ENGINE_LOOPS - 1] };
+	struct value *part[2] = { slot_of(nest->engine, nest->p, nest->job, nest->counter[1]),
+		nest->counter[ENGINE_LOOPS - 1] };
 	const int64_t pitch[2] = { 1, 1 };
-	return make_address(p, 2, part, pitch, 0);
+	return make_address(nest->p, 2, part, pitch, 0);
 }
 
-/* Token `number` of a tile, in the slot that begins at `base`; NULL: the first. */
-static void store_token(const struct engine *engine, struct process *p, struct value *word,
-        struct value *const *buffer, struct value *number, struct value *base)
+/* addresses of the words of a slot that begins at `base`; NULL: the first slot */
+static struct value **word_addresses(
+        const struct engine *engine, struct process *p, struct value *base)
 {
 	const int64_t pitch = 1;
 	struct value **slot = ARENA_ARRAY(p->module->arena, struct value *, engine->words_most);
 	for (int64_t v = 0; v < engine->words_most; v++)
 		slot[v] = base ? make_address(p, 1, &base, &pitch, v) : make_index(p, v);
-	for (int q = 0; q < engine->tokens_per_cycle; q++) {
-		struct value *place = make_index(p, dummy_address(engine));
-		for (int64_t v = engine->words_most - 1; v >= 0; v--)
-			place = make_select(p,
-			        make_equal(p, number, v * engine->tokens_per_cycle + q), slot[v],
-			        place);
-		make_store(p, word, buffer[q], place);
-	}
+	return slot;
+}
+
+/* where array q stores token `number` of a tile: in one of the words of a slot, or where nobody
+ * reads */
+static struct value *token_address(const struct engine *engine, struct process *p,
+        struct value *const *slot, struct value *number, int q)
+{
+	struct value *place = make_index(p, dummy_address(engine));
+	for (int64_t v = engine->words_most - 1; v >= 0; v--)
+		place = make_select(
+		        p, make_equal(p, number, v * engine->tokens_per_cycle + q), slot[v], place);
+	return place;
 }
 
 void engine_load_first_group(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *in, struct value *const *buffer, struct value *next)
+        const struct group_source *source)
 {
 	if (job->reuses_activations)
 		return;
@@ -97,35 +103,51 @@ void engine_load_first_group(const struct engine *engine, struct process *p, con
 	attr_set(p->module, p->block->parent, KEY_STREAM_DATAPATH,
 	        attr_integer(p->module, FIRST_GROUP_MARK));
 	process_pipeline(p, 1);
-	struct value *word = make_pop(p, NULL, in);
-	store_token(engine, p, word, buffer, number, NULL);
-	if (next)
-		make_push(p, NULL, word, next);
+	struct value *word = make_pop(p, NULL, source->in);
+	struct value **slot = word_addresses(engine, p, NULL);
+	for (int q = 0; q < engine->tokens_per_cycle; q++)
+		make_store(p, word, source->buffer[q], token_address(engine, p, slot, number, q));
+	if (source->next)
+		make_push(p, NULL, word, source->next);
 	process_close(p, 1);
 }
 
-void engine_prefetch_group(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *const *counter, struct value *in, struct value *const *buffer,
-        struct value *next)
+/* number of tokens of the tile */
+static struct value *tile_tokens_of(const struct job_nest *nest)
 {
+	const struct job *job = nest->job;
+	struct value *token = nest->counter[ENGINE_LOOPS - 1];
+	struct value *tokens = job->run_time.each
+	        ? process_trip_count(nest->p, job->run_time.each, 1)
+	        : make_unshared_index(nest->p, job->tile);
+	/* with one token per cycle, in all jobs the bound of the loop over tokens */
+	if (token && nest->engine->tokens_per_cycle == 1)
+		return token->block->parent->operand[1];
+	return tokens;
+}
+
+void engine_prefetch_group(const struct job_nest *nest, const struct group_source *source)
+{
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
+	const struct job *job = nest->job;
+	struct value *const *counter = nest->counter;
 	const int64_t one = 1;
 	struct value *token = counter[ENGINE_LOOPS - 1];
-	struct value *tokens = job->run_time.each ? process_trip_count(p, job->run_time.each, 1)
-	                                          : make_unshared_index(p, job->tile);
-	/* in all phases the number that the loop over tokens ends at */
-	if (token && engine->tokens_per_cycle == 1)
-		tokens = token->block->parent->operand[1];
+	struct value *tokens = tile_tokens_of(nest);
+	int64_t prefetched = job->reuses_activations ? 0 : job->contract.groups - 1;
 	struct value *more = make_and(p, make_equal(p, counter[0], 0),
-	        make_below(p, counter[1],
-	                make_unshared_index(
-	                        p, job->reuses_activations ? 0 : job->contract.groups - 1)));
+	        make_below(p, counter[1], make_unshared_index(p, prefetched)));
 	struct value *when = make_and(p, make_and(p, more, make_below(p, counter[2], tokens)),
 	        token ? make_equal(p, token, 0) : NULL);
-	struct value *word = make_pop(p, when, in);
+	struct value *word = make_pop(p, when, source->in);
 	struct value *base = slot_of(engine, p, job, make_address(p, 1, &counter[1], &one, 1));
 	attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));
-	store_token(engine, p, word, buffer, counter[2],
-	        make_select(p, when, base, make_index(p, dummy_address(engine))));
-	if (next)
-		make_push(p, when, word, next);
+	struct value **slot = word_addresses(
+	        engine, p, make_select(p, when, base, make_index(p, dummy_address(engine))));
+	for (int q = 0; q < engine->tokens_per_cycle; q++)
+		make_store(
+		        p, word, source->buffer[q], token_address(engine, p, slot, counter[2], q));
+	if (source->next)
+		make_push(p, when, word, source->next);
 }

@@ -1,60 +1,61 @@
-/* The order in which a unit works on phases and tiles of tokens.
- * Phases of the same numbers are a group: a tile of all of them, then the next.  Groups that
- * take a tile from each other when it is there, tile by tile all the way, are a series: each is
- * a tile behind the one before it.  So while a norm, attention or an activation works on a tile
- * between two groups, the unit works on another tile.
+/* The order in which the matmul engine works on jobs and tiles of tokens. Jobs of the same
+ * activations are a group: the engine works on a tile of all of them, then on the next tile. Groups
+ * that pass tiles to each other one by one form a wavefront, in which each group lags one tile
+ * behind the group before it. So while a norm, attention or an activation works on a tile between
+ * two groups, the engine works on another tile.
  *     three groups a, b, c and four tiles:  a0 | a1 b0 | a2 b1 c0 | a3 b2 c1 | b3 c2 | c3
- * Where all groups of a layer are one series, and the next layer takes tile by tile what this
- * one hands on, the next layer begins while this one ends, and all groups always take turns:
+ * What stands between two bars is a step. If all groups of a layer form one wavefront and the next
+ * layer takes tile by tile what this one produces, layers overlap: the next layer's steps
+ * (capitals) begin while this layer's end.
  *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
- * Where a launch says how many tokens there are, slots stay, and what works on a tile that is
- * not there is left out.  Where attention cannot do without later tiles, it waits for keys and
- * values k of all, but for queries q of its own: others of these are made meanwhile (`apart`,
- * tile_tokens.c), and layers follow each other with a break.
+ * With a dynamic token count the steps stay, and work on a tile beyond the last one is left out.
+ * Attention that needs all tiles waits for keys and values k of all, but for queries q of its own
+ * tile only: other queries are made meanwhile (second_pass, tile_tokens.c), and layers do not
+ * overlap.
  *     k0 k1 k2 k3 | q0 | q1 | q2 a0 | q3 b0 a1 | c0 b1 a2 | c1 b2 a3 | c2 b3 | c3
- * Where it can (skip_causal_tiles.c), keys, queries and values are one group again, which takes
- * turns with the others and is ahead by one slot more (engine_join_queries).  What is furthest
- * behind comes first in a slot and the first group last, so it may be as many tiles behind as
- * there are: the next layer takes in the slot's last turn what was made in its first.
+ * Attention that needs no later tile (skip_causal_tiles.c) lets keys, queries and values be one
+ * group of the wavefront, one step further ahead (engine_join_queries). In a step the group that
+ * lags most comes first and the first group last, so a group may lag as many tiles as there are: at
+ * the end of the step the next layer takes what was made at its beginning.
  *     q0 | q1 | a0 q2 | b0 a1 q3 | c0 b1 a2 Q0 | c1 b2 a3 Q1 | c2 b3 A0 Q2 | c3 B0 A1 Q3 | C0 …
- * What a group waits for then was always begun before it, so an order that ends remains one. */
+ * All that a group waits for was begun before it, so the order cannot deadlock. */
 #include "ir/converter.h"
 #include "ir/launch_tokens.h"
 #include "itensor/box.h"
 #include "engine/engine.h"
 
-/* ---- which groups are a series */
+/* ---- which groups form a wavefront */
 
 struct seen {
 	const struct value *value;
-	bool tiles; /* all that was passed since keeps tiles apart */
+	bool tiles; /* everything between the value and here keeps tiles apart from each other */
 };
 
 struct tile_search {
 	const struct engine *engine;
-	int first, end; /* phases of the series so far */
+	int first, end; /* jobs of the wavefront so far */
 	int64_t tiles;
-	const struct run_time_trip *run_time; /* of the tiles; NULL: all */
-	/* the series goes on in the next layer: what a layer hands on comes tile by tile too */
+	const struct run_time_trip *run_time; /* dynamic bound of the tiles; NULL: always all */
+	/* the wavefront goes on in the next layer: a layer's inputs come tile by tile too */
 	bool layer_overlap;
-	bool behind_causal; /* keys of all tiles came in a tile's turn */
+	bool behind_causal; /* keys of all tiles come with every tile */
 	VEC(struct seen) seen;
 };
 
-/* Do the outermost of these loops together walk whole tiles? */
+/* Do the iterations of the outermost loops make whole tiles? */
 static bool walks_tiles(int64_t tiles, int64_t trips)
 {
 	return trips % tiles == 0;
 }
 
-/* May a loop be one of these?  Where tiles are counted they are the outermost, so that there are
- * as many as of tokens. */
+/* May a loop be one of those over tiles? With a dynamic token count only the outermost loop may,
+ * with the same bound as that of the tiles. */
 static bool may_walk(const struct tile_search *s, int loop, const struct run_time_trip *run_time)
 {
 	return s->run_time ? !loop && run_time_same(run_time, s->run_time) : !run_time;
 }
 
-/* The first so many parts of the result need no more than as many of the operand. */
+/* Is a kernel's result, tile by tile, made of the same tiles of an operand only? */
 static bool kernel_keeps_tiles(
         const struct tile_search *s, const struct kernel *kernel, int operand)
 {
@@ -90,7 +91,7 @@ static bool converter_keeps_tiles(
 	return walks_tiles(s->tiles, trips);
 }
 
-/* Words of an outermost part are all let through. */
+/* Does a chunk take all iterations of the loops over tiles? */
 static bool chunk_keeps_tiles(const struct tile_search *s, const struct op *op)
 {
 	const struct itensor *order = op->operand[0]->type->itensor;
@@ -106,21 +107,22 @@ static bool chunk_keeps_tiles(const struct tile_search *s, const struct op *op)
 	return walks_tiles(s->tiles, trips);
 }
 
-/* Rows are filled up in each tile. */
+/* Padding tokens fill up each tile on its own. */
 static bool padding_keeps_tiles(const struct tile_search *s, const struct value *result)
 {
 	const struct itensor *order = result->type->itensor;
 	return s->run_time && order->dims && order->run_time && may_walk(s, 0, order->run_time[0]);
 }
 
-/* What comes back from external memory comes when all tiles are there (lower_spill.c). */
+/* A causal buffer; but a spilled one comes back from external memory when all tiles are stored
+ * (lower_spill.c). */
 static bool is_causal_buffer(const struct op *op)
 {
 	return converter_form(op) == CONVERTER_CAUSAL;
 }
 
-/* All tiles come in every tile's turn, but those that are hidden from it need not be there
- * (causal_buffer.h). */
+/* The buffer replays all tiles for every tile, but does not wait for those that the causal mask
+ * hides (causal_buffer.h). */
 static bool comes_through_causal_buffer(const struct value *value)
 {
 	const struct op *op = value->def;
@@ -157,7 +159,7 @@ static bool op_keeps_tiles(struct tile_search *s, const struct value *result, in
 	}
 }
 
-static bool is_of_wavefront(const struct tile_search *s, const struct op *op)
+static bool in_wavefront(const struct tile_search *s, const struct op *op)
 {
 	for (int i = s->first; i < s->end; i++)
 		if (s->engine->jobs.data[i].op == op)
@@ -167,7 +169,7 @@ static bool is_of_wavefront(const struct tile_search *s, const struct op *op)
 
 static bool comes_in_tiles(struct tile_search *s, const struct value *value, bool tiles);
 
-/* What the layer before hands on, or what comes from outside of all layers. */
+/* Block arguments: a value that the layer before hands on, or one from outside of all layers. */
 static bool handed_in_tiles(struct tile_search *s, const struct value *value, bool tiles)
 {
 	const struct block *layer = s->engine->jobs.data[s->first].op->parent;
@@ -177,7 +179,8 @@ static bool handed_in_tiles(struct tile_search *s, const struct value *value, bo
 	return true;
 }
 
-/* Does nothing of a phase of the series stand between that waits for more than the tile at hand? */
+/* Does `value` depend on jobs of the wavefront only through ops that need no other tile than the
+ * current one? tiles: so far everything on the path to the user keeps tiles apart. */
 static bool comes_in_tiles(struct tile_search *s, const struct value *value, bool tiles)
 {
 	const struct op *op = value->def;
@@ -188,7 +191,7 @@ static bool comes_in_tiles(struct tile_search *s, const struct value *value, boo
 	if (!op || op->parent != s->engine->jobs.data[s->first].op->parent)
 		return handed_in_tiles(s, value, tiles);
 	if (op->code == OP_CONTRACT)
-		return tiles || !is_of_wavefront(s, op);
+		return tiles || !in_wavefront(s, op);
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j]->type->kind == TYPE_ITENSOR &&
 		        !comes_in_tiles(s, op->operand[j], tiles && op_keeps_tiles(s, value, j)))
@@ -205,8 +208,7 @@ static bool in_loop_of(const struct engine *engine, int i, int other)
 	        !attr_get(job[other].op, KEY_LAST_CHUNK_ONLY);
 }
 
-/* Does the phase behind phase i work on the same numbers, or on a tile as well that is the only
- * one? */
+/* Has the job after job i the same activations, or is it, like job i, of a single tile? */
 static bool shares_tile(const struct engine *engine, int i)
 {
 	const struct job *job = &engine->jobs.data[i];
@@ -236,9 +238,9 @@ static bool group_comes_in_tiles(struct tile_search *s, int first)
 	return true;
 }
 
-/* Are the phases of a loop one series that goes on from layer to layer?  The first tile of the
- * next layer takes turns with what is behind this layer's last tile, so no group is as many
- * tiles behind, but where it comes before that in a slot. */
+/* Do the jobs of a loop form one wavefront that goes on from layer to layer? The first tile of the
+ * next layer shares steps with what follows this layer's last tile. So a group's lag is below the
+ * number of tiles, or equal to it where the group comes first in a step. Sets the lags. */
 static bool overlaps_layers(const struct engine *engine, int first, int end)
 {
 	struct job *job = engine->jobs.data;
@@ -254,7 +256,8 @@ static bool overlaps_layers(const struct engine *engine, int first, int end)
 		if (!fits_wavefront(&job[i], tile_search.tiles) ||
 		        !group_comes_in_tiles(&tile_search, i))
 			return false;
-		lag += i == first ? 0 : tile_search.behind_causal ? ATTENTION_LAG_TILES : 1;
+		if (i > first)
+			lag += tile_search.behind_causal ? ATTENTION_LAG_TILES : 1;
 		job[i].lag = lag;
 	}
 	bool few = tile_search.run_time
@@ -263,9 +266,10 @@ static bool overlaps_layers(const struct engine *engine, int first, int end)
 	return job[first].layers > 1 && few && end > group_end(engine, first);
 }
 
-/* Where a tile's queries need not wait for the other tiles' keys (skip_causal_tiles.c), they
- * need not stand apart from these.  Scores are the first that attention makes, of queries and
- * keys: so values come last. One product may also make all three. */
+/* Puts queries in the group of keys and values, where attention to a tile needs no later tile's
+ * keys (skip_causal_tiles.c). Then all jobs of the layer are behind_causal. Queries come before
+ * values: scores, of queries and keys, are the first that attention makes. One packed contraction
+ * may also make all three. */
 static void join_queries(struct engine *engine, int first)
 {
 	struct job *job = engine->jobs.data;
@@ -346,15 +350,14 @@ static int wavefront_last(const struct engine *engine, int i)
 	return end;
 }
 
-/* One group: all its tiles. */
-static void walk_group(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context)
+/* all tiles of a group that is in no wavefront */
+static void walk_group(const struct job_walk *walk, int first, int end)
 {
-	const struct job *job = &engine->jobs.data[first];
+	const struct job *job = &walk->engine->jobs.data[first];
 	if (job->tiles > 1)
-		process_loop_run_time(p, job->tiles, job->run_time.tiles);
-	add(engine, p, first, end, context);
-	process_close(p, job->tiles > 1);
+		process_loop_run_time(walk->p, job->tiles, job->run_time.tiles);
+	walk->add(walk->engine, walk->p, first, end, walk->context);
+	process_close(walk->p, job->tiles > 1);
 }
 
 int engine_loop_end(const struct engine *engine, int first)
@@ -365,28 +368,24 @@ int engine_loop_end(const struct engine *engine, int first)
 	return end;
 }
 
-/* Groups that take turns: in slot n of a layer a group works on its tile n - lag, where there is
- * one. */
+/* Groups of a wavefront: in step n of a layer a group works on its tile n - lag, if that exists. */
 struct wavefront_schedule {
-	int groups, *begin;  /* and the phase behind them */
-	int64_t *lag, tiles; /* slots that a group is behind the first one */
-	bool counted;        /* some tiles may not be there, */
-	/* and the first group waits for nothing, while layers follow each other with a break */
+	int groups, *begin;  /* first job of each group, and the job after the last one */
+	int64_t *lag, tiles; /* steps by which a group lags behind the first one; tiles */
+	bool counted;        /* the number of tiles is dynamic */
+	/* the first group comes first in a step, since it waits for nothing; layers do
+	 * not overlap */
 	bool first_leads;
-	job_group_visitor *add;
-	void *context;
 };
 
 static struct wavefront_schedule wavefront_schedule_of(
-        const struct engine *engine, int first, int end, job_group_visitor *add, void *context)
+        const struct engine *engine, int first, int end)
 {
 	const struct job *job = engine->jobs.data;
 	struct arena *arena = engine->design->module->arena;
 	struct wavefront_schedule s = { .begin = ARENA_ARRAY(arena, int, end - first + 1),
 		.lag = ARENA_ARRAY(arena, int64_t, end - first),
-		.tiles = job[first].tiles,
-		.add = add,
-		.context = context };
+		.tiles = job[first].tiles };
 	s.counted = job[first].run_time.tiles;
 	s.first_leads = !job[first].layer_overlap &&
 	        (job[first].contract.second_pass || job[first].behind_causal);
@@ -409,7 +408,8 @@ static bool group_has_tile(const struct wavefront_schedule *s, int group, int64_
 	return step >= s->lag[group] && step - s->lag[group] < s->tiles;
 }
 
-/* In slots of a layer, and if `both` in those as many tiles later of the layer before. */
+/* Do the same groups have a tile in both steps? both: also in the steps `tiles` later, those of the
+ * layer before. */
 static bool steps_match(const struct wavefront_schedule *s, bool both, int64_t step, int64_t other)
 {
 	bool same = true;
@@ -421,7 +421,7 @@ static bool steps_match(const struct wavefront_schedule *s, bool both, int64_t s
 	return same;
 }
 
-/* Opens a loop of one turn, or of none where there is no such tile. */
+/* Opens a loop of one iteration, or of none where a launch has no such tile. */
 static int open_tile(struct process *p, const struct job *job, int64_t tile)
 {
 	struct run_time_trip *trip = job->run_time.tiles && tile > 0
@@ -437,52 +437,70 @@ static int open_tile(struct process *p, const struct job *job, int64_t tile)
 	return 1;
 }
 
-/* The n-th group of a slot.  Of counted tiles what is furthest behind comes first: attention is
- * often slower than the unit.  Where layers follow each other with a break, what waits for
- * nothing comes before it. */
+/* The n-th group of a step. With dynamic tiles the group that lags most comes first, since
+ * attention is often slower than the engine. If layers do not overlap, the first group, which waits
+ * for nothing, precedes it. */
 static int group_at(const struct wavefront_schedule *s, int n)
 {
 	int last = s->groups - 1;
-	return !s->counted ? n : !s->first_leads ? last - n : n ? last + 1 - n : 0;
+	if (!s->counted)
+		return n;
+	if (!s->first_leads)
+		return last - n;
+	return n ? last + 1 - n : 0;
 }
 
-static void walk_wavefront(const struct engine *engine, struct process *p,
-        const struct wavefront_schedule *s, int64_t from, int64_t end, bool both, int64_t before)
+/* steps from … end - 1 of a wavefront */
+struct wavefront_steps {
+	int64_t from, end;
+	/* together with the last tiles of the layer before */
+	bool overlap;
+	/* layers whose loops are closed */
+	int64_t layers_before;
+};
+
+/* Calls the visitor for a group's tile of this step, of this layer or of the one before. */
+static void walk_tile(const struct job_walk *walk, const struct wavefront_schedule *s,
+        const struct wavefront_steps *steps, int group, int64_t step)
 {
-	for (int64_t step = from, trips; step < end; step += trips) {
-		for (trips = 1; !s->counted && step + trips < end &&
-		        steps_match(s, both, step, step + trips);)
+	struct process *p = walk->p;
+	bool own = group_has_tile(s, group, step);
+	p->layers_before = steps->layers_before + (steps->overlap && own);
+	if (!own && !(steps->overlap && group_has_tile(s, group, step + s->tiles)))
+		return;
+	int opened = open_tile(p, &walk->engine->jobs.data[s->begin[group]],
+	        step - s->lag[group] + (own ? 0 : s->tiles));
+	walk->add(walk->engine, p, s->begin[group], s->begin[group + 1], walk->context);
+	process_close(p, opened);
+}
+
+static void walk_wavefront(const struct job_walk *walk, const struct wavefront_schedule *s,
+        struct wavefront_steps steps)
+{
+	for (int64_t step = steps.from, trips; step < steps.end; step += trips) {
+		for (trips = 1; !s->counted && step + trips < steps.end &&
+		        steps_match(s, steps.overlap, step, step + trips);)
 			trips++;
 		if (trips > 1)
-			process_loop(p, trips);
-		for (int n = 0; n < s->groups; n++) {
-			int g = group_at(s, n);
-			bool own = group_has_tile(s, g, step);
-			p->layers_before = before + (both && own);
-			if (!own && !(both && group_has_tile(s, g, step + s->tiles)))
-				continue;
-			int opened = open_tile(p, &engine->jobs.data[s->begin[g]],
-			        step - s->lag[g] + (own ? 0 : s->tiles));
-			s->add(engine, p, s->begin[g], s->begin[g + 1], s->context);
-			process_close(p, opened);
-		}
-		process_close(p, trips > 1);
+			process_loop(walk->p, trips);
+		for (int n = 0; n < s->groups; n++)
+			walk_tile(walk, s, &steps, group_at(s, n), step);
+		process_close(walk->p, trips > 1);
 	}
-	p->layers_before = 0;
+	walk->p->layers_before = 0;
 }
 
-static void walk_series_jobs(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context)
+static void walk_wavefront_jobs(const struct job_walk *walk, int first, int end)
 {
-	struct wavefront_schedule s = wavefront_schedule_of(engine, first, end, add, context);
+	struct wavefront_schedule s = wavefront_schedule_of(walk->engine, first, end);
 	if (s.groups == 1)
-		walk_group(engine, p, first, end, add, context);
+		walk_group(walk, first, end);
 	else
-		walk_wavefront(engine, p, &s, 0, wavefront_end(&s), false, 0);
+		walk_wavefront(walk, &s, (struct wavefront_steps){ .end = wavefront_end(&s) });
 }
 
-/* The loop over the layers of a phase, where there is one: where tiles go around in it, over
- * those behind the first. */
+/* Opens the loop over the layers of a job, if there is one. With overlapping layers it has an
+ * iteration less: the first layer's first steps precede it. */
 static void open_layers(struct process *p, const struct job *job, bool layer_overlap)
 {
 	p->design->layers = job->layers - layer_overlap;
@@ -498,105 +516,112 @@ static void close_layers(struct process *p)
 	p->layer = NULL;
 }
 
-static int open_final(struct process *p, const struct job *job)
+static int open_last_chunk(struct process *p, const struct job *job)
 {
 	design_begin(p->design, job->op);
 	return process_last_chunk(p);
 }
 
-static void close_final(struct process *p, int opened)
+static void close_last_chunk(struct process *p, int opened)
 {
 	process_close(p, opened);
 	design_begin(p->design, NULL);
 }
 
-static void walk_overlapped_layers(const struct engine *engine, struct process *p, int first,
-        int end, job_group_visitor *add, void *context)
+static void walk_overlapped_layers(const struct job_walk *walk, int first, int end)
 {
-	const struct job *job = &engine->jobs.data[first];
-	struct wavefront_schedule s = wavefront_schedule_of(engine, first, end, add, context);
-	walk_wavefront(engine, p, &s, 0, s.tiles, false, 0);
-	open_layers(p, job, true);
-	walk_wavefront(engine, p, &s, 0, s.tiles, true, 0);
-	close_layers(p);
-	walk_wavefront(engine, p, &s, s.tiles, wavefront_end(&s), false, job->layers - 1);
+	const struct job *job = &walk->engine->jobs.data[first];
+	struct wavefront_schedule s = wavefront_schedule_of(walk->engine, first, end);
+	walk_wavefront(walk, &s, (struct wavefront_steps){ .end = s.tiles });
+	open_layers(walk->p, job, true);
+	walk_wavefront(walk, &s, (struct wavefront_steps){ .end = s.tiles, .overlap = true });
+	close_layers(walk->p);
+	walk_wavefront(walk, &s,
+	        (struct wavefront_steps){ .from = s.tiles,
+	                .end = wavefront_end(&s),
+	                .layers_before = job->layers - 1 });
 }
 
-/* Tiles first … end - 1, as far as they are there. */
-static void add_tile_span(const struct engine *engine, struct process *p,
-        const struct wavefront_schedule *s, int g, int64_t first, int64_t end,
-        job_span_visitor *add, void *context)
+struct span_walk {
+	const struct engine *engine;
+	struct process *p;
+	job_span_visitor *add;
+	void *context;
+};
+
+/* a span of tiles first … end - 1, as far as the launch has them */
+static void add_tile_span(const struct span_walk *walk, const struct wavefront_schedule *s, int g,
+        int64_t first, int64_t end)
 {
-	const struct job *job = &engine->jobs.data[s->begin[g]];
-	struct run_time_trip *run_time =
-	        job->run_time.tiles ? ARENA_NEW(p->module->arena, struct run_time_trip) : NULL;
+	const struct job *job = &walk->engine->jobs.data[s->begin[g]];
+	struct run_time_trip *run_time = job->run_time.tiles
+	        ? ARENA_NEW(walk->p->module->arena, struct run_time_trip)
+	        : NULL;
 	if (run_time)
 		*run_time = (struct run_time_trip){ .symbol = job->run_time.tiles->symbol,
 			.plus = -job->tile * first,
 			.tile = job->tile,
 			.most = end - first };
 	if (first < end)
-		add(p, (struct job_span){ s->begin[g], s->begin[g + 1], end - first, run_time },
-		        context);
+		walk->add(walk->p,
+		        (struct job_span){ s->begin[g], s->begin[g + 1], end - first, run_time },
+		        walk->context);
 }
 
 void engine_each_span(const struct engine *engine, struct process *p, int first,
         job_span_visitor *add, void *context)
 {
+	const struct span_walk walk = { engine, p, add, context };
 	const struct job *job = &engine->jobs.data[first];
 	int end = engine_loop_end(engine, first);
-	int opened = open_final(p, job);
-	struct wavefront_schedule s = wavefront_schedule_of(engine, first, end, NULL, NULL);
+	int opened = open_last_chunk(p, job);
+	struct wavefront_schedule s = wavefront_schedule_of(engine, first, end);
 	for (int g = 0; job->layer_overlap && g < s.groups; g++)
-		add_tile_span(engine, p, &s, g, 0, s.tiles - s.lag[g], add, context);
+		add_tile_span(&walk, &s, g, 0, s.tiles - s.lag[g]);
 	open_layers(p, job, job->layer_overlap);
 	add(p, (struct job_span){ first, end, job->tiles, job->run_time.tiles }, context);
 	close_layers(p);
 	for (int g = 0; job->layer_overlap && g < s.groups; g++)
-		add_tile_span(engine, p, &s, g, s.tiles - s.lag[g], s.tiles, add, context);
-	close_final(p, opened);
+		add_tile_span(&walk, &s, g, s.tiles - s.lag[g], s.tiles);
+	close_last_chunk(p, opened);
 }
 
-typedef void job_walker(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context);
+typedef void job_walker(const struct job_walk *walk, int first, int end);
 
-/* A layer's phases, or its loop's. */
-static void walk_layer(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context)
+/* the jobs of a layer, or of a loop nest without layers */
+static void walk_layer(const struct job_walk *walk, int first, int end)
 {
-	for (int i = first; i < end; i = wavefront_last(engine, i))
-		walk_series_jobs(engine, p, i, wavefront_last(engine, i), add, context);
+	for (int i = first; i < end; i = wavefront_last(walk->engine, i))
+		walk_wavefront_jobs(walk, i, wavefront_last(walk->engine, i));
 }
 
-static void walk_layers(const struct engine *engine, struct process *p, int first, int end,
-        job_walker *walk, job_group_visitor *add, void *context)
+static void walk_layers(const struct job_walk *walk, int first, int end, job_walker *walk_jobs)
 {
-	open_layers(p, &engine->jobs.data[first], false);
-	walk(engine, p, first, end, add, context);
-	close_layers(p);
+	open_layers(walk->p, &walk->engine->jobs.data[first], false);
+	walk_jobs(walk, first, end);
+	close_layers(walk->p);
 }
 
-static void walk_one_group(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context)
+static void walk_one_group(const struct job_walk *walk, int first, int end)
 {
-	add(engine, p, first, end, context);
+	walk->add(walk->engine, walk->p, first, end, walk->context);
 }
 
-static void walk_tiles(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context)
+static void walk_tiles(const struct job_walk *walk, int first, int end)
 {
-	if (engine->jobs.data[first].layer_overlap)
-		walk_overlapped_layers(engine, p, first, end, add, context);
+	if (walk->engine->jobs.data[first].layer_overlap)
+		walk_overlapped_layers(walk, first, end);
 	else
-		walk_layers(engine, p, first, end, walk_layer, add, context);
+		walk_layers(walk, first, end, walk_layer);
 }
 
-/* All phases of a layer together where the launch has one tile, and then layer after layer
- * without a break; else as ever. */
-static void walk_single_tile(const struct engine *engine, struct process *p, int first, int end,
-        job_group_visitor *add, void *context)
+/* A launch of one tile: all jobs of a layer are one group, and layers follow each other directly.
+ * Launches of more tiles take the usual order. Both cases are in the program, with a dynamic bound
+ * of one iteration or none. */
+static void walk_single_tile(const struct job_walk *walk, int first, int end)
 {
-	const struct job *job = &engine->jobs.data[first];
+	struct process *p = walk->p;
+	const struct job *job = &walk->engine->jobs.data[first];
 	struct run_time_trip *single_tile = ARENA_NEW(p->module->arena, struct run_time_trip);
 	struct run_time_trip *more = ARENA_NEW(p->module->arena, struct run_time_trip);
 	*more = (struct run_time_trip){
@@ -605,32 +630,34 @@ static void walk_single_tile(const struct engine *engine, struct process *p, int
 	*single_tile = *more;
 	single_tile->remaining = true;
 	process_loop_run_time(p, 1, single_tile);
-	walk_layers(engine, p, first, end, walk_one_group, add, context);
+	walk_layers(walk, first, end, walk_one_group);
 	process_close(p, 1);
 	process_loop_run_time(p, 1, more);
-	walk_tiles(engine, p, first, end, add, context);
+	walk_tiles(walk, first, end);
 	process_close(p, 1);
 }
 
-int engine_walk_loop(const struct engine *engine, struct process *p, int first, bool single_tile,
-        job_group_visitor *add, void *context)
+int engine_walk_loop(const struct job_walk *walk, int first, bool single_tile)
 {
-	int end = engine_loop_end(engine, first);
-	int opened = open_final(p, &engine->jobs.data[first]);
-	(single_tile && engine->jobs.data[first].run_time.tiles ? walk_single_tile : walk_tiles)(
-	        engine, p, first, end, add, context);
-	close_final(p, opened);
+	const struct job *job = &walk->engine->jobs.data[first];
+	int end = engine_loop_end(walk->engine, first);
+	int opened = open_last_chunk(walk->p, job);
+	if (single_tile && job->run_time.tiles)
+		walk_single_tile(walk, first, end);
+	else
+		walk_tiles(walk, first, end);
+	close_last_chunk(walk->p, opened);
 	return end;
 }
 
 struct each {
 	job_visitor *add;
 	void *context;
-	/* phases that are joined are one, of the blocks of all */
+	/* jobs that share loops are one, with the blocks of all */
 	bool shares_pipeline;
 };
 
-static void join(const struct engine *engine, struct job *all, const struct job *job)
+static void append_job(const struct engine *engine, struct job *all, const struct job *job)
 {
 	if (job->rows_stacked) {
 		all->end[0] = (struct job_end){ 1, all->block + job->rows, job->last_row_pes };
@@ -644,7 +671,7 @@ static void join(const struct engine *engine, struct job *all, const struct job 
 	        (struct job_end){ all->blocks, last->rows, last->last_row_pes };
 }
 
-static void add_each(
+static void add_group_jobs(
         const struct engine *engine, struct process *p, int first, int end, void *context)
 {
 	const struct each *each = context;
@@ -654,15 +681,16 @@ static void add_each(
 		while (each->shares_pipeline && i + 1 < end &&
 		        (engine->jobs.data[i + 1].shares_pipeline ||
 		                engine->jobs.data[i + 1].rows_stacked))
-			join(engine, &all, &engine->jobs.data[++i]);
+			append_job(engine, &all, &engine->jobs.data[++i]);
 		each->add(engine, p, each->shares_pipeline ? &all : job, each->context);
 	}
 }
 
 static void walk_all(const struct engine *engine, struct process *p, struct each each)
 {
+	const struct job_walk walk = { engine, p, add_group_jobs, &each };
 	for (int first = 0; first < (int)engine->jobs.count;)
-		first = engine_walk_loop(engine, p, first, false, add_each, &each);
+		first = engine_walk_loop(&walk, first, false);
 }
 
 void engine_each_job(

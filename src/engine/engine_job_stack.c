@@ -1,12 +1,12 @@
-/* Phases of the same numbers that have few rows each become one block: keys and values beside
- * their queries.  Alone each would be padded until a sum has as many cycles as an addition
- * takes, and every group would come once for each of them.
- *     group 0: k k k q q … q v v v | group 1: k k k q q … q v v v | …        rows of a slice
- * Memory has their words in this order.  What takes sums gets the rows of the first phase, then
+/* Stacks jobs of the same activations that have few rows in one block: keys, queries and values. By
+ * itself each would be padded until its block has as many rows as an addition has cycles, and every
+ * group would come once for each job.
+ *     group 0: k k k q q … q v v v | group 1: k k k q q … q v v v | …        rows of a PE
+ * Memory has the words of weights in this order. Sums come out as all rows of the first job, then
  * those of the next. */
 #include "engine/engine.h"
 
-#define STACKED_SUMS 512 /* of a slice, for the words of a tile: so deep is a block RAM */
+#define STACKED_SUMS 512 /* sums of a PE for all words of a tile: the depth of a block RAM */
 
 int engine_stack_end(const struct engine *engine, int first)
 {
@@ -46,7 +46,8 @@ static bool shares_groups(const struct job *before, const struct job *job)
 	        job->tiles == before->tiles && job->contract.groups == before->contract.groups;
 }
 
-/* Those from `first` on that may share a block; *few: has one of them fewer rows than it takes? */
+/* The job after those from `first` on that may share a block. *few: one of them has fewer rows than
+ * a block needs. */
 static int stack_end(const struct engine *engine, int first, bool *few)
 {
 	const struct job *job = engine->jobs.data;

@@ -1,20 +1,20 @@
-/* Contractions as phases of one unit: the processes around its slices.
- * All that the unit reads from memory lies in the order of use, so its loaders run ahead,
- * whatever the phase at hand still waits for.  What a phase takes and gives passes through FIFOs
- * that hold all of it, and phases come in an order in which none waits for a later one
- * (engine_job_order.c); so the unit adds no cycle of waits. */
+/* Makes the processes of the matmul engine: the feed of activations, the multipliers of scales, and
+ * by other files of this folder loaders, PEs and the collector.
+ * All that the engine reads from memory is packed in the order of use, so its loaders prefetch,
+ * whatever the current job waits for. Activations and results pass through FIFOs that hold all of a
+ * job, and no job waits for a later one (engine_job_order.c); so the engine adds no wait cycles. */
 #include "ir/workload.h"
 #include "engine/engine.h"
 
-#define LINK_FIFO_WORDS 32  /* words of the FIFOs inside: one LUT a bit */
-#define SUM_FIFO_WORDS 512  /* words of sums: so deep is a block RAM */
-#define OTHERS_LEAST 2      /* adapters beside the slices': of scales and of small operands */
-#define GROUP_FIFO_WORDS 16 /* of those of groups: half a LUT a bit */
+#define LINK_FIFO_WORDS 32  /* depth of FIFOs inside of the engine: one LUT per bit */
+#define SUM_FIFO_WORDS 512  /* depth of FIFOs of sums: that of a block RAM */
+#define OTHERS_LEAST 2      /* AXI adapters besides the PEs': of scales and of small operands */
+#define GROUP_FIFO_WORDS 16 /* depth of FIFOs of groups: half a LUT per bit */
 
 struct process engine_process(const struct engine *engine, const char *name)
 {
 	struct process p = process_new(engine->design, name);
-	/* its next input may depend on what is in its pipeline */
+	/* a flushing pipeline: its next input may depend on results that are still in it */
 	attr_set(p.module, p.function, KEY_STREAM_STYLE, attr_string(p.module, "flp"));
 	return p;
 }
@@ -33,21 +33,23 @@ struct value *engine_loop(struct process *p, int64_t trips, const struct run_tim
 	                : process_loop_value(p, make_unshared_index(p, trips));
 }
 
-int engine_job_loops(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *counter[ENGINE_LOOPS])
+struct job_nest engine_open_job(
+        const struct engine *engine, struct process *p, const struct job *job)
 {
 	const int64_t trip[ENGINE_LOOPS] = { job->blocks, job->contract.groups, job->block,
 		job->words };
-	int loops = engine->words_most > 1 ? ENGINE_LOOPS : ENGINE_LOOPS - 1;
-	counter[ENGINE_LOOPS - 1] = NULL;
-	for (int i = 0; i < loops; i++) {
-		counter[i] =
+	struct job_nest nest = { .engine = engine,
+		.p = p,
+		.job = job,
+		.loops = engine->words_most > 1 ? ENGINE_LOOPS : ENGINE_LOOPS - 1 };
+	for (int i = 0; i < nest.loops; i++) {
+		nest.counter[i] =
 		        engine_loop(p, trip[i], i == ENGINE_LOOPS - 1 ? job->words_run_time : NULL);
 		if (!i)
 			process_mark(p, KEY_STREAM_DATAPATH);
 	}
 	process_pipeline(p, 1);
-	return loops;
+	return nest;
 }
 
 const struct run_time_trip *engine_token_run_time(
@@ -87,7 +89,7 @@ bool job_lacks_first_row(const struct engine *engine, const struct job *job, int
 	        job->start;
 }
 
-static bool some_lack_row(const struct engine *engine, int pe)
+static bool some_job_lacks_row(const struct engine *engine, int pe)
 {
 	bool some = false;
 	for (int i = 0; i < (int)engine->jobs.count; i++)
@@ -95,7 +97,7 @@ static bool some_lack_row(const struct engine *engine, int pe)
 	return some;
 }
 
-/* Has some phase a last block of fewer rows than the others there? */
+/* Has some job's last block fewer rows in memory than other blocks for this PE? */
 static bool has_short_rows(const struct engine *engine, int pe)
 {
 	for (int i = 0; i < (int)engine->jobs.count; i++)
@@ -104,58 +106,61 @@ static bool has_short_rows(const struct engine *engine, int pe)
 	return false;
 }
 
-static struct value *row_below_end(const struct engine *engine, struct process *p,
-        const struct job *job, struct value *const *counter, int pe)
+static struct value *row_below_end(const struct job_nest *nest, int pe)
 {
+	struct process *p = nest->p;
+	const struct job *job = nest->job;
 	struct value *rows = NULL;
-	for (int i = 0; i < engine->end_count_most; i++) {
+	for (int i = 0; i < nest->engine->end_count_most; i++) {
 		const struct job_end *end = &job->end[i < job->end_count ? i : 0];
-		struct value *last =
-		        make_equal_values(p, counter[0], make_unshared_index(p, end->blocks - 1));
+		struct value *last = make_equal_values(
+		        p, nest->counter[0], make_unshared_index(p, end->blocks - 1));
 		struct value *own =
 		        make_unshared_index(p, rows_of_pe(end->rows, end->last_row_pes, pe));
 		rows = make_select(p, last, own, rows ? rows : make_unshared_index(p, job->block));
 	}
-	return make_below(p, counter[2], rows);
+	return make_below(p, nest->counter[2], rows);
 }
 
-static struct value *row_from_start(const struct engine *engine, struct process *p,
-        const struct job *job, struct value *const *counter, int pe)
+static struct value *row_from_start(const struct job_nest *nest, int pe)
 {
+	struct process *p = nest->p;
 	const int64_t one[2] = { 1, 1 };
-	struct value *lacks = make_unshared_index(p, job_lacks_first_row(engine, job, pe));
-	struct value *place[2] = { counter[0], counter[2] };
+	struct value *lacks =
+	        make_unshared_index(p, job_lacks_first_row(nest->engine, nest->job, pe));
+	struct value *place[2] = { nest->counter[0], nest->counter[2] };
 	return make_below(p, lacks, make_address(p, 2, place, one, 1));
 }
 
-/* Some slices have no words of some rows between phases of a block. */
-static struct value *row_outside_gaps(const struct engine *engine, struct process *p,
-        const struct job *job, struct value *run_time, struct value *const *counter, int pe)
+/* false in the rows between two jobs of a stack for which memory has no words of this PE */
+static struct value *row_outside_gaps(const struct job_nest *nest, struct value *row_valid, int pe)
 {
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
 	int64_t gap[GAPS_MOST];
-	int gaps = engine_row_gaps(engine, job->stack, pe, gap);
+	int gaps = engine_row_gaps(engine, nest->job->stack, pe, gap);
 	for (int i = 0; pe >= 0 && i < engine->gaps_most; i++)
-		run_time = make_and(p, run_time,
-		        make_not_equal(p, counter[2],
+		row_valid = make_and(p, row_valid,
+		        make_not_equal(p, nest->counter[2],
 		                make_unshared_index(p, i < gaps ? gap[i] : engine->block_most)));
-	return run_time;
+	return row_valid;
 }
 
-struct value *engine_pop_word(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *const *counter, int pe, struct value *fifo)
+struct value *engine_pop_word(const struct job_nest *nest, int pe, struct value *fifo)
 {
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
 	int first = engine_loader_first_pe(engine, pe);
-	struct value *token = counter[ENGINE_LOOPS - 1];
-	struct value *run_time = make_and(p, token ? make_equal(p, token, 0) : NULL,
-	        has_short_rows(engine, first) ? row_below_end(engine, p, job, counter, first)
-	                                      : NULL);
-	bool lacks = some_lack_row(engine, first);
+	struct value *token = nest->counter[ENGINE_LOOPS - 1];
+	struct value *when = make_and(p, token ? make_equal(p, token, 0) : NULL,
+	        has_short_rows(engine, first) ? row_below_end(nest, first) : NULL);
+	bool lacks = some_job_lacks_row(engine, first);
 	if (lacks)
-		run_time = make_and(p, run_time, row_from_start(engine, p, job, counter, first));
-	run_time = row_outside_gaps(engine, p, job, run_time, counter, first);
-	struct value *word = make_pop(p, run_time, fifo);
-	/* of the rows beyond and before, nothing is used */
-	if (lacks || engine->gaps_most || (run_time && !token))
+		when = make_and(p, when, row_from_start(nest, first));
+	when = row_outside_gaps(nest, when, first);
+	struct value *word = make_pop(p, when, fifo);
+	/* the value of rows without words is not used */
+	if (lacks || engine->gaps_most || (when && !token))
 		attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));
 	return word;
 }
@@ -174,9 +179,9 @@ int engine_pe_pairs(const struct engine *engine)
 	return engine->pes / engine->pes_per_pair;
 }
 
-/* Each chain has its own where tokens of many tiles are counted and nearly every adapter is a
- * slice's: a pair of slices takes an f32 for each of its tokens, eight in all, and would take
- * their wires from the die on which scales are multiplied. */
+/* One process multiplies scales, or one per chain. The latter with dynamic tiles on several dies,
+ * when nearly every adapter is a PE's: a pair takes an f32 for each of its tokens per cycle, and
+ * these wires would all leave the die of a single process. */
 int engine_scalers(const struct engine *engine)
 {
 	const struct platform *platform = engine->design->context->platform;
@@ -218,10 +223,10 @@ int job_number(const struct engine *engine, const struct job *job)
 int64_t engine_widest_result(const struct engine *engine)
 {
 	int64_t widest = 0;
-	for (int i = 0; i < (int)engine->jobs.count; i++)
-		widest = job_lanes(&engine->jobs.data[i]) > widest
-		        ? job_lanes(&engine->jobs.data[i])
-		        : widest;
+	for (int i = 0; i < (int)engine->jobs.count; i++) {
+		int64_t lanes = job_lanes(&engine->jobs.data[i]);
+		widest = lanes > widest ? lanes : widest;
+	}
 	return widest;
 }
 
@@ -240,27 +245,39 @@ struct value *engine_channel(
 	return *known;
 }
 
-struct feed {
-	int chains, scalers;
-	struct value **chain, **scale;       /* channels of the process */
-	struct value **group, **group_scale; /* [phases] */
-	/* arrays: those of a tile, for other parts of a contraction; NULL: none has any */
-	struct value *buffer, *scale_buffer;
+/* An operand of all jobs that the feed passes to the PEs: groups, or their scales. */
+struct feed_source {
+	const char *name;
+	/* operand of the contraction */
+	int operand;
+	/* [jobs] channels; NULL until engine_channel is asked for one */
+	struct value **channel;
+	/* array of the words of a tile, for later parts of a job; NULL: no job has parts */
+	struct value *buffer;
 };
 
-/* What comes through a channel, or was kept of it. */
-static struct value *pop_or_replay(struct process *p, bool replays, bool records,
-        struct value **known, struct value *stream, const char *name, struct value *buffer,
-        struct value *place)
+struct feed {
+	int chains, scalers;
+	struct value **chain, **scale; /* channels of the process */
+	struct feed_source group, group_scale;
+};
+
+/* pops a word, or reads one that an earlier part of the same contraction has stored */
+static struct value *pop_or_replay(struct process *p, const struct feed_source *source,
+        const struct job *job, int number, struct value *place)
 {
-	struct value *word = replays ? make_load(p, buffer, place)
-	                             : make_pop(p, NULL, engine_channel(p, known, stream, name));
-	if (records && !replays)
-		make_store(p, word, buffer, place);
+	if (job->part_first)
+		return make_load(p, source->buffer, place);
+	struct value *channel = engine_channel(
+	        p, &source->channel[number], job->op->operand[source->operand], source->name);
+	struct value *word = make_pop(p, NULL, channel);
+	if (job->part_rows)
+		make_store(p, word, source->buffer, place);
 	return word;
 }
 
-/* The loops of a phase whose tiles are counted stand in several places, and are one datapath. */
+/* With dynamic tiles the loops of a job stand in several places: the mark makes them one
+ * datapath. */
 static void mark_job(
         const struct engine *engine, struct process *p, const struct job *job, int loops)
 {
@@ -283,26 +300,26 @@ static void feed_job(
 	struct value *counter[2] = { NULL };
 	int loops = 1;
 	if (job->contract.token_symbol)
-		loops = process_nest_run_time(p, 2, trip, bound, 1, counter);
+		loops = process_nest_run_time(
+		        p, (struct loop_bounds){ 2, trip, bound }, 1, counter);
 	else
 		counter[1] = process_loop(p, job->tile * job->contract.groups);
 	process_pipeline(p, 1);
 	mark_job(engine, p, job, loops);
 	const int64_t pitch[2] = { job->tile, 1 };
-	bool replays = job->part_first, records = job->part_rows;
-	struct value *place = replays || records ? make_address(p, 2, counter, pitch, 0) : NULL;
-	struct value *scale = pop_or_replay(p, replays, records, &feed->group_scale[number],
-	        job->op->operand[1], "s", feed->scale_buffer, place);
+	struct value *place = NULL;
+	if (job->part_first || job->part_rows)
+		place = make_address(p, 2, counter, pitch, 0);
+	struct value *scale = pop_or_replay(p, &feed->group_scale, job, number, place);
 	for (int i = 0; !job->reuses_activations && i < feed->scalers; i++)
 		make_push(p, NULL, scale, feed->scale[i]);
-	struct value *group = pop_or_replay(p, replays, records, &feed->group[number],
-	        job->op->operand[0], "x", feed->buffer, place);
+	struct value *group = pop_or_replay(p, &feed->group, job, number, place);
 	for (int i = 0; !job->reuses_activations && i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
 	process_close(p, loops);
 }
 
-/* Numbers of a tile that are given again. */
+/* the most words that later parts of a job replay */
 static int64_t replayed_words(const struct engine *engine)
 {
 	int64_t most = 0;
@@ -324,22 +341,27 @@ static void feed_chains(const struct engine *engine, int chains, struct value *c
 	for (int i = 0; i < feed.scalers; i++)
 		feed.scale[i] = process_argument(&p, engine->scales[i],
 		        i ? text_format(p.module->arena, "scale%d", i) : "scale");
-	feed.group = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count);
-	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count);
+	feed.group = (struct feed_source){ .name = "x",
+		.operand = 0,
+		.channel = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count) };
+	feed.group_scale = (struct feed_source){ .name = "s",
+		.operand = 1,
+		.channel = ARENA_ARRAY(p.module->arena, struct value *, engine->jobs.count) };
 	for (int i = 0; i < chains; i++)
 		feed.chain[i] = process_argument(&p, chain[i],
 		        text_format(p.module->arena, "pe%d",
 		                i * engine->pairs_per_chain * engine->pes_per_pair));
 	int64_t replays = replayed_words(engine);
-	feed.buffer = replays ? make_array(&p, "local_buffer", replays, engine->group, 1) : NULL;
-	feed.scale_buffer = replays
-	        ? make_array(&p, "scale_buffer", replays, type_float(p.module, 32), 1)
-	        : NULL;
+	if (replays) {
+		feed.group.buffer = make_array(&p, "local_buffer", replays, engine->group, 1);
+		feed.group_scale.buffer =
+		        make_array(&p, "scale_buffer", replays, type_float(p.module, 32), 1);
+	}
 	engine_each_job(engine, &p, feed_job, &feed);
 	process_finish(&p);
 }
 
-/* The first set of each chain is fed; the others get what the one before them hands on. */
+/* The feed sends groups to the first pair of each chain; a process passes them on to the next. */
 static void add_feed(const struct engine *engine)
 {
 	struct value **chain =
@@ -358,13 +380,14 @@ static void add_feed(const struct engine *engine)
 }
 
 struct scales {
-	/* words: [dealt], each with a scale for as many slices */
-	struct value **words, **out, **buffer, *in;
-	int pairs; /* sets of them */
+	/* channels: [pes_per_port] words with a scale per port each; [pairs] products */
+	struct value **words, **out;
+	struct group_source source;
+	int pairs; /* pairs that the process has scales for */
 };
 
-/* An f16 or f32 for each slice of a set. */
-static const struct type *word_of(const struct engine *engine, int bits)
+/* an f16 or f32 for each PE of a pair */
+static const struct type *pair_word(const struct engine *engine, int bits)
 {
 	const struct type *scalar = type_float(engine->design->module, bits);
 	const int64_t lanes = engine->pes_per_pair;
@@ -372,13 +395,13 @@ static const struct type *word_of(const struct engine *engine, int bits)
 	                 : scalar;
 }
 
-/* Those of a set: neighbours in a word, or one of each word, since these are dealt out as the
- * slices' are. */
-static struct value *scales_of(
+/* The scales of a pair: neighbours in one word, or one of each word if the PEs of a pair share a
+ * port, since words go to these in rotation. */
+static struct value *pair_scales(
         const struct engine *engine, struct process *p, struct value *const *word, int pair)
 {
 	struct value *part[PES_PER_PORT_MOST];
-	const struct type *half = word_of(engine, 16);
+	const struct type *half = pair_word(engine, 16);
 	if (engine->pes_per_port == 1 || engine->pes_per_pair == 1)
 		return make_op(p, OP_SPLIT_LANES, half, 2,
 		        (struct value *[2]){ word[pair % engine->pes_per_port],
@@ -389,46 +412,59 @@ static struct value *scales_of(
 	return make_op(p, OP_JOIN_LANES, half, engine->pes_per_port, part);
 }
 
+/* [tokens_per_cycle] scales of the current group of activations, for each PE of a pair */
+static struct value **activation_scales(
+        const struct job_nest *nest, const struct group_source *source, struct value *place)
+{
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
+	const struct type *real = pair_word(engine, 32);
+	struct value **scale =
+	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
+	for (int q = 0; q < engine->tokens_per_cycle; q++) {
+		scale[q] = engine->streams_groups ? engine_stream_group(nest, source)
+		                                  : make_load(p, source->buffer[q], place);
+		if (engine->pes_per_pair > 1)
+			scale[q] = make_op(p, OP_BROADCAST, real, 1, &scale[q]);
+	}
+	return scale;
+}
+
+/* scales of weights times scales of activations, for the tokens of a cycle */
+static struct value *scale_products(
+        const struct job_nest *nest, struct value *const *own, struct value *lanes)
+{
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
+	const struct type *real = pair_word(engine, 32);
+	struct value **product =
+	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
+	struct value *wide = make_op(p, OP_EXTF, real, 1, &lanes);
+	for (int q = 0; q < engine->tokens_per_cycle; q++)
+		product[q] = make_op(p, OP_MULF, real, 2, (struct value *[2]){ own[q], wide });
+	if (engine->tokens_per_cycle == 1)
+		return product[0];
+	return make_op(p, OP_JOIN_LANES, engine->real, engine->tokens_per_cycle, product);
+}
+
 static void scale_job(
         const struct engine *engine, struct process *p, const struct job *job, void *context)
 {
 	const struct scales *scales = context;
-	struct value *counter[ENGINE_LOOPS];
-	const struct type *real = word_of(engine, 32);
-	struct value **own =
-	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
-	struct value **product =
-	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
 	if (!engine->streams_groups)
-		engine_load_first_group(engine, p, job, scales->in, scales->buffer, NULL);
-	int loops = engine_job_loops(engine, p, job, counter);
+		engine_load_first_group(engine, p, job, &scales->source);
+	struct job_nest nest = engine_open_job(engine, p, job);
 	struct value *word[PES_PER_PORT_MOST];
-	struct value *place =
-	        engine->streams_groups ? NULL : engine_group_address(engine, p, job, counter);
+	struct value *place = engine->streams_groups ? NULL : engine_group_address(&nest);
 	for (int i = 0; i < engine->pes_per_port; i++)
-		word[i] = engine_pop_word(engine, p, job, counter, -1, scales->words[i]);
-	for (int q = 0; q < engine->tokens_per_cycle; q++) {
-		own[q] = engine->streams_groups
-		        ? engine_stream_group(p, counter, scales->in, scales->buffer[q], NULL)
-		        : make_load(p, scales->buffer[q], place);
-		own[q] = engine->pes_per_pair > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q])
-		                                  : own[q];
-	}
+		word[i] = engine_pop_word(&nest, -1, scales->words[i]);
+	struct value **own = activation_scales(&nest, &scales->source, place);
 	if (!engine->streams_groups)
-		engine_prefetch_group(engine, p, job, counter, scales->in, scales->buffer, NULL);
-	for (int i = 0; i < scales->pairs; i++) {
-		struct value *lanes = scales_of(engine, p, word, i);
-		struct value *wide = make_op(p, OP_EXTF, real, 1, &lanes);
-		for (int q = 0; q < engine->tokens_per_cycle; q++)
-			product[q] =
-			        make_op(p, OP_MULF, real, 2, (struct value *[2]){ own[q], wide });
-		make_push(p, NULL,
-		        engine->tokens_per_cycle > 1 ? make_op(p, OP_JOIN_LANES, engine->real,
-		                                               engine->tokens_per_cycle, product)
-		                                     : product[0],
+		engine_prefetch_group(&nest, &scales->source);
+	for (int i = 0; i < scales->pairs; i++)
+		make_push(p, NULL, scale_products(&nest, own, pair_scales(engine, p, word, i)),
 		        scales->out[i]);
-	}
-	process_close(p, loops);
+	process_close(p, nest.loops);
 }
 
 static void add_scaler(const struct engine *engine, struct value *const *words, int number)
@@ -445,13 +481,13 @@ static void add_scaler(const struct engine *engine, struct value *const *words, 
 	for (int i = of.first; i < of.end; i++)
 		scales.out[i - of.first] = process_argument(&p, engine->scale[i],
 		        text_format(p.module->arena, "pe%d", i * engine->pes_per_pair));
-	scales.buffer = engine_group_buffers(engine, &p, "scales", type_float(p.module, 32));
-	scales.in = process_argument(&p, engine->scales[number], "s");
+	scales.source.buffer = engine_group_buffers(engine, &p, "scales", type_float(p.module, 32));
+	scales.source.in = process_argument(&p, engine->scales[number], "s");
 	engine_each_pipeline(engine, &p, scale_job, &scales);
 	process_finish(&p);
 }
 
-static struct value **fifos(
+static struct value **add_pair_fifos(
         const struct engine *engine, const char *name, const struct type *word, int64_t depth)
 {
 	struct value **fifo =
@@ -461,8 +497,8 @@ static struct value **fifos(
 	return fifo;
 }
 
-/* Does a phase sum up its rows in fewer cycles than they are collected in, while the next
- * layer's phases do not wait for its last one? */
+/* Does a job make a block of sums in fewer cycles than these are collected in, while the next
+ * layer's jobs do not wait for its last one? */
 static bool sums_outrun(const struct engine *engine)
 {
 	bool outrun = false;
@@ -474,8 +510,8 @@ static bool sums_outrun(const struct engine *engine)
 	return outrun;
 }
 
-/* Words of sums that wait to be collected: a block's, or more, so that the unit goes on with a
- * phase of longer sums. */
+/* Depth of the FIFOs of sums: a block, or more, so that the engine goes on with a job of longer
+ * reductions while sums are collected. */
 static int64_t sum_fifo_depth(const struct engine *engine)
 {
 	int64_t block = engine->words_most * engine->block_most;
@@ -484,7 +520,7 @@ static int64_t sum_fifo_depth(const struct engine *engine)
 	return block < SUM_FIFO_WORDS && sums_outrun(engine) ? SUM_FIFO_WORDS : block;
 }
 
-/* A slice gives one row of a word of results at most. */
+/* A word of results takes at most one row of each PE. */
 static bool has_pes_for_results(const struct engine *engine)
 {
 	struct design *design = engine->design;
@@ -502,6 +538,44 @@ static bool has_pes_for_results(const struct engine *engine)
 	        engine->ports);
 }
 
+/* types and FIFOs between the processes of the engine, but for those of weights */
+static void add_fifos(struct engine *engine)
+{
+	struct module *module = engine->design->module;
+	const struct contract *first = &engine->jobs.data[0].contract;
+	const struct type *scalar = type_float(module, 32);
+	engine->group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
+	engine->input = ARENA_ARRAY(module->arena, struct value *, engine_pe_pairs(engine));
+	for (int i = 0; i < engine_pe_pairs(engine); i++)
+		if (i % engine->pairs_per_chain % engine->pairs_per_process == 0)
+			engine->input[i] =
+			        engine_fifo(engine, "s_groups", engine->group, GROUP_FIFO_WORDS);
+	const int64_t numbers = engine->pes_per_pair * engine->tokens_per_cycle;
+	engine->real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, scalar) : scalar;
+	engine->scale = add_pair_fifos(engine, "s_scale", engine->real, LINK_FIFO_WORDS);
+	engine->scales = ARENA_ARRAY(module->arena, struct value *, engine_scalers(engine));
+	for (int i = 0; i < engine_scalers(engine); i++)
+		engine->scales[i] = engine_fifo(engine, "s_scales", scalar, LINK_FIFO_WORDS);
+	engine->sums = add_pair_fifos(engine, "s_sums", engine->real, sum_fifo_depth(engine));
+	engine->collected = engine->serializes_tokens
+	        ? add_pair_fifos(engine, "s_token_sums", pair_word(engine, 32), LINK_FIFO_WORDS)
+	        : engine->sums;
+}
+
+/* all processes of the engine but the loaders */
+static void add_processes(const struct engine *engine)
+{
+	add_feed(engine);
+	for (int i = 0; i < engine_scalers(engine); i++)
+		add_scaler(engine, &engine->scale_words[i * engine->pes_per_port], i);
+	for (int i = 0; i < engine_pe_pairs(engine);)
+		i = lower_pe(engine, i);
+	for (int i = 0; engine->serializes_tokens && i < engine_pe_pairs(engine);
+	        i += engine->pairs_per_process)
+		lower_token_serializer(engine, i);
+	lower_result_collector(engine);
+}
+
 bool lower_engine(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
@@ -516,36 +590,9 @@ bool lower_engine(struct design *design, const struct block *body)
 			attr_set(module, design->function, KEY_STREAM_LAYER_OVERLAP,
 			        attr_unit(module));
 	int others = design->block->arguments;
-	const struct contract *first = &engine.jobs.data[0].contract;
-	engine.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
-	engine.input = ARENA_ARRAY(module->arena, struct value *, engine_pe_pairs(&engine));
-	for (int i = 0; i < engine_pe_pairs(&engine); i++)
-		engine.input[i] = i % engine.pairs_per_chain % engine.pairs_per_process
-		        ? NULL
-		        : engine_fifo(&engine, "s_groups", engine.group, GROUP_FIFO_WORDS);
-	const int64_t numbers = engine.pes_per_pair * engine.tokens_per_cycle;
-	engine.real = numbers > 1
-	        ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32))
-	        : type_float(module, 32);
-	engine.scale = fifos(&engine, "s_scale", engine.real, LINK_FIFO_WORDS);
-	engine.scales = ARENA_ARRAY(module->arena, struct value *, engine_scalers(&engine));
-	for (int i = 0; i < engine_scalers(&engine); i++)
-		engine.scales[i] =
-		        engine_fifo(&engine, "s_scales", type_float(module, 32), LINK_FIFO_WORDS);
-	engine.sums = fifos(&engine, "s_sums", engine.real, sum_fifo_depth(&engine));
-	engine.collected = engine.serializes_tokens
-	        ? fifos(&engine, "s_token_sums", word_of(&engine, 32), LINK_FIFO_WORDS)
-	        : engine.sums;
+	add_fifos(&engine);
 	lower_weight_loaders(&engine);
 	bundle_ports(design, others);
-	add_feed(&engine);
-	for (int i = 0; i < engine_scalers(&engine); i++)
-		add_scaler(&engine, &engine.scale_words[i * engine.pes_per_port], i);
-	for (int i = 0; i < engine_pe_pairs(&engine);)
-		i = lower_pe(&engine, i);
-	for (int i = 0; engine.serializes_tokens && i < engine_pe_pairs(&engine);
-	        i += engine.pairs_per_process)
-		lower_token_serializer(&engine, i);
-	lower_result_collector(&engine);
+	add_processes(&engine);
 	return true;
 }

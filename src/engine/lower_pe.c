@@ -1,25 +1,31 @@
-/* Slices of a contraction unit, in sets that share multipliers: a word of weights of each a
- * cycle, against the groups of numbers that they keep for a phase. */
+/* Makes the processes of PEs: per cycle a PE multiplies a word of weights with the groups of
+ * activations that the process holds, and adds the scaled sum to that of the row. At the last group
+ * it sends the sums of the block's rows to the collector. PEs that share multipliers (a pair) are
+ * one op. */
 #include "engine/engine.h"
 
-struct pe_pair { /* of slices that share multipliers */
+/* PEs that share multipliers; `first` is the first of them */
+struct pe_pair {
 	int first;
-	struct value **weights, *scale, *out; /* channels */
-	struct value *sums;                   /* array: those of the block */
+	/* channels: [pes_per_pair] words of weights; products of scales; sums */
+	struct value **weights, *scale, *out;
+	struct value *sums; /* array: the sums of a block */
 };
 
 struct pe_process {
-	int count; /* sets of the process */
+	int count; /* pairs of the process */
 	struct pe_pair pe_pair[PROCESS_PAIRS_MOST];
-	struct value *in, *next; /* channels; next: NULL for the last of its chain */
-	struct value **groups;   /* arrays: those of the phase, or of a tile of it, [abreast] */
+	/* groups of the job, or of a tile of it, and where they come from and go to; next: NULL for
+	 * the last process of its chain */
+	struct group_source source;
 };
 
-/* Σ x * w of a group, for each slice, for each token abreast. */
-static struct value *group_products(const struct engine *engine, struct process *p,
-        const struct job *job, struct value *const *counter, struct value *const *x,
-        const struct pe_pair *pe_pair)
+/* Σ x * w of a group as f32, for each PE of the pair and each token of a cycle. */
+static struct value *group_products(
+        const struct job_nest *nest, struct value *const *x, const struct pe_pair *pe_pair)
 {
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
 	const int tokens_per_dot = engine->tokens_per_dsp > 1 ? engine->tokens_per_cycle : 1;
 	const int words = engine->pes_per_pair;
 	const int dots = engine->tokens_per_cycle / tokens_per_dot;
@@ -32,8 +38,8 @@ static struct value *group_products(const struct engine *engine, struct process 
 	        ARENA_ARRAY(p->module->arena, struct value *, tokens_per_dot + words);
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, dots);
 	for (int i = 0; i < words; i++)
-		operand[tokens_per_dot + i] = engine_pop_word(
-		        engine, p, job, counter, pe_pair->first + i, pe_pair->weights[i]);
+		operand[tokens_per_dot + i] =
+		        engine_pop_word(nest, pe_pair->first + i, pe_pair->weights[i]);
 	for (int q = 0; q < dots; q++) {
 		for (int j = 0; j < tokens_per_dot; j++)
 			operand[j] = x[q * tokens_per_dot + j];
@@ -42,29 +48,29 @@ static struct value *group_products(const struct engine *engine, struct process 
 			attr_set(p->module, sum[q]->def, KEY_INPUT_WORDS,
 			        attr_integer(p->module, tokens_per_dot));
 	}
-	struct value *word = dots > 1
-	        ? make_op(p, OP_JOIN_LANES, type_shaped(p->module, TYPE_VECTOR, 1, &all, whole),
-	                  dots, sum)
-	        : sum[0];
+	struct value *word = sum[0];
+	if (dots > 1)
+		word = make_op(p, OP_JOIN_LANES,
+		        type_shaped(p->module, TYPE_VECTOR, 1, &all, whole), dots, sum);
 	return make_op(p, OP_SITOFP, engine->real, 1, &word);
 }
 
-/* Where the sum of a row and a token is. */
-static struct value *pe_sum_address(
-        const struct engine *engine, struct process *p, struct value *const *counter)
+/* address of the sum of the current row and word of tokens */
+static struct value *pe_sum_address(const struct job_nest *nest)
 {
-	struct value *of[2] = { counter[2], counter[ENGINE_LOOPS - 1] };
-	const int64_t pitch[2] = { engine->words_most, 1 };
-	return make_address(p, 2, of, pitch, 0);
+	struct value *of[2] = { nest->counter[2], nest->counter[ENGINE_LOOPS - 1] };
+	const int64_t pitch[2] = { nest->engine->words_most, 1 };
+	return make_address(nest->p, 2, of, pitch, 0);
 }
 
-/* first, last: group of the row. */
-static void add_pe_pair(const struct engine *engine, struct process *p, const struct job *job,
-        struct value *const *counter, struct value *const *x, const struct pe_pair *pe_pair,
-        struct value *first, struct value *last)
+/* first, last: is this the first, the last group of the row? */
+static void add_pe_pair(const struct job_nest *nest, struct value *const *x,
+        const struct pe_pair *pe_pair, struct value *first, struct value *last)
 {
-	struct value *row = pe_sum_address(engine, p, counter);
-	struct value *factor[2] = { group_products(engine, p, job, counter, x, pe_pair),
+	const struct engine *engine = nest->engine;
+	struct process *p = nest->p;
+	struct value *row = pe_sum_address(nest);
+	struct value *factor[2] = { group_products(nest, x, pe_pair),
 		make_pop(p, NULL, pe_pair->scale) };
 	struct value *term[2] = { make_select(p, first, make_number(p, 0, engine->real),
 		                          make_load(p, pe_pair->sums, row)),
@@ -77,24 +83,21 @@ static void add_pe_pair(const struct engine *engine, struct process *p, const st
 static void add_products(const struct engine *engine, struct process *p, const struct job *job,
         const struct pe_process *s)
 {
-	struct value *counter[ENGINE_LOOPS];
-	int loops = engine_job_loops(engine, p, job, counter);
-	struct value *group = counter[1];
+	struct job_nest nest = engine_open_job(engine, p, job);
+	struct value *group = nest.counter[1];
 	struct value *first = make_equal(p, group, 0);
 	struct value *last =
 	        make_equal_values(p, group, make_unshared_index(p, job->contract.groups - 1));
 	struct value **x = ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
-	struct value *place =
-	        engine->streams_groups ? NULL : engine_group_address(engine, p, job, counter);
+	struct value *place = engine->streams_groups ? NULL : engine_group_address(&nest);
 	for (int q = 0; q < engine->tokens_per_cycle; q++)
-		x[q] = engine->streams_groups
-		        ? engine_stream_group(p, counter, s->in, s->groups[q], s->next)
-		        : make_load(p, s->groups[q], place);
+		x[q] = engine->streams_groups ? engine_stream_group(&nest, &s->source)
+		                              : make_load(p, s->source.buffer[q], place);
 	if (!engine->streams_groups)
-		engine_prefetch_group(engine, p, job, counter, s->in, s->groups, s->next);
+		engine_prefetch_group(&nest, &s->source);
 	for (int i = 0; i < s->count; i++)
-		add_pe_pair(engine, p, job, counter, x, &s->pe_pair[i], first, last);
-	process_close(p, loops);
+		add_pe_pair(&nest, x, &s->pe_pair[i], first, last);
+	process_close(p, nest.loops);
 }
 
 static void add_job(
@@ -102,7 +105,7 @@ static void add_job(
 {
 	const struct pe_process *s = context;
 	if (!engine->streams_groups)
-		engine_load_first_group(engine, p, job, s->in, s->groups, s->next);
+		engine_load_first_group(engine, p, job, &s->source);
 	add_products(engine, p, job, context);
 }
 
@@ -112,12 +115,10 @@ static void add_operands(const struct engine *engine, struct process *p, struct 
 	struct arena *arena = p->module->arena;
 	*pe_pair = (struct pe_pair){ .first = number * engine->pes_per_pair,
 		.weights = ARENA_ARRAY(arena, struct value *, engine->pes_per_pair) };
+	int name = pe_pair->first % (engine->pes_per_pair * engine->pairs_per_process);
 	for (int i = 0; i < engine->pes_per_pair; i++)
 		pe_pair->weights[i] = process_argument(p, engine->weights[pe_pair->first + i],
-		        text_format(arena, "w%d",
-		                pe_pair->first %
-		                                (engine->pes_per_pair * engine->pairs_per_process) +
-		                        i));
+		        text_format(arena, "w%d", name + i));
 	pe_pair->scale = process_argument(p, engine->scale[number],
 	        only ? "scale" : text_format(arena, "scale%d", number % engine->pairs_per_process));
 }
@@ -133,16 +134,15 @@ int lower_pe(const struct engine *engine, int number)
 	struct pe_process s = {
 		.count = most < engine->pairs_per_process ? most : engine->pairs_per_process
 	};
-	s.in = process_argument(&p, engine->input[number], "x");
+	s.source.in = process_argument(&p, engine->input[number], "x");
 	for (int i = 0; i < s.count; i++)
 		add_operands(engine, &p, &s.pe_pair[i], number + i, s.count == 1);
-	s.next = s.count < left && s.count < all
-	        ? process_argument(&p, engine->input[number + s.count], "next_pe")
-	        : NULL;
+	if (s.count < left && s.count < all)
+		s.source.next = process_argument(&p, engine->input[number + s.count], "next_pe");
 	for (int i = 0; i < s.count; i++)
 		s.pe_pair[i].out = process_argument(&p, engine->sums[number + i],
 		        s.count == 1 ? "y" : text_format(arena, "y%d", i));
-	s.groups = engine_group_buffers(engine, &p, "groups", engine->group);
+	s.source.buffer = engine_group_buffers(engine, &p, "groups", engine->group);
 	for (int i = 0; i < s.count; i++) {
 		s.pe_pair[i].sums = make_array(&p, i ? text_format(arena, "sums%d", i) : "sums",
 		        engine->block_most * engine->words_most, engine->real, 1);

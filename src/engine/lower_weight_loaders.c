@@ -1,26 +1,28 @@
-/* A unit's weights and their scales: how they lie in memory, and the processes that bring them
- * in the order of use. */
+/* Weights and scales of the matmul engine: their order in memory, which is the order of use, and
+ * the processes that load them. */
 #include "predict/resource.h"
 #include "engine/engine.h"
 #include <string.h>
 
-/* of a slice: what its port delivers while the unit waits for numbers */
+/* words that are prefetched for a PE: what its port brings while the engine waits for
+ * activations */
 #define PREFETCH_WORDS 512
-#define PREFETCH_URAM 4096 /* the same, where there are URAMs, which have as many words */
-/* so many times of it where tiles of tokens use each word for longer than memory takes to bring
- * it: they are there when a head of one row begins, which takes a word a cycle; */
+#define PREFETCH_URAM 4096 /* the same on boards with URAMs, which are this deep */
+/* factor of that, where tiles use each word for longer than memory takes to bring it: a last job of
+ * one token, which takes a word per cycle, finds its words prefetched */
 #define PREFETCH_TILES 3
-/* of each slice that words are dealt to in turn, at least (floorplan_deepen_fifos.c) */
+/* words for each PE that shares a port, at least (floorplan_deepen_fifos.c) */
 #define PREFETCH_INTERLEAVED 1024
-#define DISTRIBUTOR_FIFO_WORDS 16 /* of a port whose words are dealt out on another die */
-/* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
+#define DISTRIBUTOR_FIFO_WORDS 16 /* for the words of a port that are distributed on another die */
+/* such a last job has at least one word of so many cycles; else the URAMs are worth more
+ * elsewhere */
 #define HEAD_SHARE 48
-/* f16 in a word of a port: the scales of as many slices as there are ports */
+/* f16 in a word of a port: a scale for each PE, if every port had one */
 #define SCALE_LANES 32
 #define IMAGE_LOOPS 4
 
-/* Of a port.  slice: the first of those that are brought together; -1: scales of all. */
-static int64_t words_of(const struct engine *engine, const struct job *job, int pe)
+/* words of a job in the buffer of a port. pe: the first PE of its loader; -1: scales, of all */
+static int64_t port_words(const struct engine *engine, const struct job *job, int pe)
 {
 	return job->contract.groups *
 	        ((job->blocks - 1) * job->block + job_last_block_rows(job, pe) -
@@ -28,14 +30,14 @@ static int64_t words_of(const struct engine *engine, const struct job *job, int 
 	        engine->pes_per_port;
 }
 
-/* Blocks of a phase that have as many rows each, from `row` on. */
+/* blocks of a job that have as many rows each, from row `row` of the block on */
 struct part {
 	int64_t first, blocks, row, rows;
 };
 
 #define WORD_PARTS 3
 
-/* Some blocks that are full, and the first and the last, which need not be. */
+/* the first and the last block, if they lack rows, and those between; returns how many parts */
 static int parts_of(
         const struct engine *engine, const struct job *job, int pe, struct part part[WORD_PARTS])
 {
@@ -46,129 +48,153 @@ static int parts_of(
 	int parts = 0;
 	if (head)
 		part[parts++] = (struct part){ 0, 1, lacks, job->block - lacks };
+	int64_t first_row = head ? 0 : lacks;
+	int64_t end_row = job->blocks == 1 ? rows : job->block;
 	if (job->blocks - head - tail > 0)
-		part[parts++] = (struct part){ head, job->blocks - head - tail, head ? 0 : lacks,
-			(job->blocks == 1 ? rows : job->block) - (head ? 0 : lacks) };
+		part[parts++] = (struct part){ head, job->blocks - head - tail, first_row,
+			end_row - first_row };
 	if (tail && rows > 0)
 		part[parts++] = (struct part){ job->blocks - 1, 1, 0, rows };
 	return parts;
 }
 
-/* Their words in the order of use, for each row a word of each slice that they are dealt to;
- * `each` numbers of the tensor for a row and group, `lanes` of a word, so far apart. */
+/* how the numbers of a tensor make the words of a port */
+struct word_layout {
+	/* numbers of one row and group */
+	int64_t each;
+	/* numbers of a word, and their distance in the tensor */
+	int64_t lanes, lane_stride;
+};
+
+/* The words in the order of use: block, group, row, and PE where several share the port. */
 static struct image image_in_order(const struct engine *engine, const struct job *job,
-        const struct part *part, int64_t each, int64_t lanes, int64_t lane_stride)
+        const struct part *part, struct word_layout word)
 {
 	struct arena *arena = engine->design->module->arena;
 	const int64_t trip[IMAGE_LOOPS] = { part->blocks, job->contract.groups, part->rows,
 		engine->pes_per_port };
 	const int64_t rows = engine->pes;
-	const int64_t stride[IMAGE_LOOPS] = { job->block * rows * each,
-		job->contract.outputs * each, rows * each, each };
+	const int64_t stride[IMAGE_LOOPS] = { job->block * rows * word.each,
+		job->contract.outputs * word.each, rows * word.each, word.each };
 	struct sequence order = { .dims = engine->pes_per_port > 1 ? IMAGE_LOOPS : IMAGE_LOOPS - 1,
 		.trip = arena_copy(arena, trip, sizeof trip),
 		.stride = arena_copy(arena, stride, sizeof stride),
-		.lanes = lanes,
-		.lane_stride = lane_stride };
+		.lanes = word.lanes,
+		.lane_stride = word.lane_stride };
 	order.offset = part->first * stride[0] + (job->part_first + part->row) * stride[2] -
-	        job->start * each;
+	        job->start * word.each;
 	return image_of(arena, order);
 }
 
 #define CONDITIONS 3
 
-/* Adds the condition that a row is below `rows`, times `sign`, where lanes are `lane` rows
- * apart. */
-static void add_row_below(const struct engine *engine, const struct job *job,
-        struct sequence *order, int64_t sign, int64_t lane, int64_t rows)
+/* condition: sign * (row * PEs + PE + lane * number of the lane) < rows */
+struct row_bound {
+	int64_t sign, lane, rows;
+};
+
+static void add_row_bound(const struct engine *engine, const struct job *job,
+        struct sequence *order, struct row_bound bound)
 {
 	if (!order->conditions)
 		order->condition = ARENA_ARRAY(
 		        engine->design->module->arena, int64_t, CONDITIONS *(IMAGE_LOOPS + 2));
 	int64_t *end = order->condition + order->conditions++ * (order->dims + 2);
-	*end++ = sign * job->block * engine->pes;
+	*end++ = bound.sign * job->block * engine->pes;
 	*end++ = 0;
-	*end++ = sign * engine->pes;
+	*end++ = bound.sign * engine->pes;
 	if (engine->pes_per_port > 1)
-		*end++ = sign;
-	*end++ = sign * lane;
-	*end = rows;
+		*end++ = bound.sign;
+	*end++ = bound.sign * bound.lane;
+	*end = bound.rows;
 }
 
-/* Rows that the part's lanes, the first of which are those of `slice`, have: those in front of
- * the first output and behind the last are padding. */
+/* the words of some blocks of a job in a port's buffer */
+struct buffer_part {
+	const struct part *part;
+	/* layer of the job's weights or scales; PE of the words, 0: scales */
+	int layer, pe;
+	/* elements of the buffer before them */
+	int64_t offset;
+};
+
+/* Lanes are padding before the job's first output and after its last one. lane: rows between two
+ * lanes; the first lane is that of at->pe. */
 static void add_row_bounds(const struct engine *engine, const struct job *job,
-        const struct part *part, struct sequence *order, int64_t lane, int pe)
+        const struct buffer_part *at, struct sequence *order, int64_t lane)
 {
-	int64_t before = (part->first * job->block + part->row) * engine->pes + pe;
-	add_row_below(engine, job, order, 1, lane, job_outputs(engine, job) - before);
+	int64_t before = (at->part->first * job->block + at->part->row) * engine->pes + at->pe;
+	add_row_bound(engine, job, order,
+	        (struct row_bound){ 1, lane, job_outputs(engine, job) - before });
 	if (before < job->start)
-		add_row_below(engine, job, order, -1, lane, before - job->start + 1);
+		add_row_bound(engine, job, order,
+		        (struct row_bound){ -1, lane, before - job->start + 1 });
 }
 
-/* Elements that a phase has for a group of a stack, and those of the whole stack; one that
- * stands alone has its words side by side. */
+/* In a stack, a group's words of all jobs lie together: `run` elements of this job within
+ * `run_pitch` of the whole stack. A job of its own has its words in sequence. */
 static void set_runs(const struct engine *engine, const struct job *job, int pe,
         int64_t row_elements, struct image *image)
 {
 	for (int i = job->stack, end = engine_stack_end(engine, job->stack);
 	        end - job->stack > 1 && i < end; i++)
-		image->run_pitch += words_of(engine, &engine->jobs.data[i], pe) /
+		image->run_pitch += port_words(engine, &engine->jobs.data[i], pe) /
 		        job->contract.groups * row_elements;
 	image->run = image->run_pitch
-	        ? words_of(engine, job, pe) / job->contract.groups * row_elements
+	        ? port_words(engine, job, pe) / job->contract.groups * row_elements
 	        : 0;
 }
 
-/* `layer`: of the phase's weights or scales; `offset`: where it begins in the port's buffer. */
-typedef const struct attr *segment_of(const struct engine *engine, const struct job *job,
-        const struct part *part, int layer, int pe, int64_t offset);
+typedef const struct attr *segment_of(
+        const struct engine *engine, const struct job *job, const struct buffer_part *at);
 
-/* A word of weights is one group of the slice's row, as long as there is such a row. */
-static const struct attr *weight_segment(const struct engine *engine, const struct job *job,
-        const struct part *part, int layer, int pe, int64_t offset)
+/* a word of weights: one group of a PE's row, as long as the PE has the row */
+static const struct attr *weight_segment(
+        const struct engine *engine, const struct job *job, const struct buffer_part *at)
 {
 	const struct contract *contract = &job->contract;
-	struct image image = image_in_order(engine, job, part, contract->size, contract->size, 1);
-	image.order.offset += pe * contract->size;
-	set_runs(engine, job, engine_loader_first_pe(engine, pe), contract->size, &image);
-	add_row_bounds(engine, job, part, &image.order, 0, pe);
-	return image_segment(engine->design, false, contract->weight[layer]->index, &image, 0,
-	        contract->size, offset);
+	struct image image = image_in_order(
+	        engine, job, at->part, (struct word_layout){ contract->size, contract->size, 1 });
+	image.order.offset += at->pe * contract->size;
+	set_runs(engine, job, engine_loader_first_pe(engine, at->pe), contract->size, &image);
+	add_row_bounds(engine, job, at, &image.order, 0);
+	const struct segment_place place = { .index = contract->weight[at->layer]->index,
+		.offset = at->offset };
+	return image_segment(engine->design, &place, &image, 0, contract->size);
 }
 
-/* A word of scales is one for each slice, or for each of those that are the same of their
- * port's. */
-static const struct attr *scale_segment(const struct engine *engine, const struct job *job,
-        const struct part *part, int layer, int pe, int64_t offset)
+/* a word of scales: one for each PE, or for the n-th PE of each port */
+static const struct attr *scale_segment(
+        const struct engine *engine, const struct job *job, const struct buffer_part *at)
 {
 	const struct contract *contract = &job->contract;
-	struct image image =
-	        image_in_order(engine, job, part, 1, SCALE_LANES, engine->pes_per_port);
+	struct image image = image_in_order(engine, job, at->part,
+	        (struct word_layout){ 1, SCALE_LANES, engine->pes_per_port });
 	set_runs(engine, job, -1, SCALE_LANES, &image);
-	add_row_bounds(engine, job, part, &image.order, engine->pes_per_port, 0);
+	add_row_bounds(engine, job, at, &image.order, engine->pes_per_port);
 	int64_t *lanes = image.order.condition + image.order.conditions++ * (image.order.dims + 2);
-	(void)pe;
 	lanes[image.order.dims] = 1;
 	lanes[image.order.dims + 1] = engine->ports;
-	return image_segment(engine->design, false, contract->scale[layer]->index, &image, 0,
-	        SCALE_LANES, offset);
+	const struct segment_place place = { .index = contract->scale[at->layer]->index,
+		.offset = at->offset };
+	return image_segment(engine->design, &place, &image, 0, SCALE_LANES);
 }
 
-struct outlet { /* FIFOs that words go to in turn */
+/* FIFOs that take the words of a port in rotation */
+struct outlet {
 	int fifos;
 	struct value **fifo;
 };
 
 struct words {
-	int ports;             /* side by side, whose words come in step; */
-	bool read;             /* they are read from memory, else they are FIFOs of what was */
-	int pe;                /* the first that they are for; -1: all */
+	int ports;             /* ports that are read in step */
+	bool read;             /* ports are memory; else FIFOs of words that were read */
+	int pe;                /* first PE of the ports; -1: scales of all */
 	struct value **port;   /* [ports] */
-	int parts;             /* of a port's words, */
+	int parts;             /* processes that get a part of each word */
 	struct outlet *outlet; /* [ports][parts] */
-	/* phase whose words begin at `base`; each layer's are `pitch` behind those of the one
-	 * before */
+	/* job whose words start at `base`; each layer's start `pitch` after those of the
+	 * layer before */
 	int first;
 	int64_t base, pitch;
 };
@@ -177,12 +203,12 @@ static int64_t words_between(const struct engine *engine, int pe, int first, int
 {
 	int64_t words = 0;
 	for (int i = first; i < end; i++)
-		words += words_of(engine, &engine->jobs.data[i], pe);
+		words += port_words(engine, &engine->jobs.data[i], pe);
 	return words;
 }
 
-/* What the processes that a scaler serves take of a word of scales. */
-static struct value *part_of(
+/* the lanes of a word of scales for the pairs of one scaler */
+static struct value *scaler_lanes(
         const struct engine *engine, struct process *p, struct value *word, struct scaler_range of)
 {
 	struct value **piece = ARENA_ARRAY(p->module->arena, struct value *, of.end - of.first);
@@ -199,12 +225,12 @@ static struct value *part_of(
 	        end - first, piece);
 }
 
-/* mine: [fifos] is it the turn of a FIFO? */
+/* rotation: [fifos] does the word go to this FIFO? */
 static void push_to_selected(struct process *p, const struct outlet *outlet, struct value *word,
-        struct value *const *mine)
+        struct value *const *selected)
 {
 	for (int i = 0; i < outlet->fifos; i++)
-		make_push(p, outlet->fifos > 1 ? mine[i] : NULL, word, outlet->fifo[i]);
+		make_push(p, outlet->fifos > 1 ? selected[i] : NULL, word, outlet->fifo[i]);
 }
 
 static bool interleaves_pes(const struct words *w)
@@ -215,9 +241,9 @@ static bool interleaves_pes(const struct words *w)
 	return most > 1;
 }
 
-/* Words of phases that follow each other in memory.  Those of all phases of a layer, layer after
- * layer, are read without a break; where the phases of tiles take turns memory has time, and all
- * loops are one datapath. */
+/* Loads the words of jobs that follow each other in memory. All jobs of a layer, layer after layer,
+ * are one loop nest. A wavefront's tiles come in several places, for which all loops are one
+ * datapath with a start address each. */
 static void add_words(
         const struct engine *engine, struct process *p, int first, int end, void *context)
 {
@@ -226,9 +252,10 @@ static void add_words(
 	int64_t all = words_between(engine, w->pe, first, end);
 	int64_t base = w->base + p->layers_before * w->pitch +
 	        words_between(engine, w->pe, w->first, first);
-	struct value *from = whole || !w->read ? NULL
-	        : p->layer                     ? make_address(p, 1, &p->layer, &w->pitch, base)
-	                                       : make_unshared_index(p, base);
+	struct value *from = NULL;
+	if (!whole && w->read)
+		from = p->layer ? make_address(p, 1, &p->layer, &w->pitch, base)
+		                : make_unshared_index(p, base);
 	struct value *counter[2] = { whole ? process_loop(p, all)
 		                           : process_loop_value(p, make_unshared_index(p, all)),
 		whole ? p->layer : from };
@@ -236,57 +263,59 @@ static void add_words(
 	if (!whole)
 		process_mark(p, KEY_STREAM_DATAPATH);
 	process_pipeline(p, 1);
-	struct value *mine[PES_PER_PORT_MOST];
-	struct value *selected = interleaves_pes(w)
+	struct value *selected[PES_PER_PORT_MOST];
+	struct value *rotation = interleaves_pes(w)
 	        ? make_divided(p, OP_REMSI, counter[0], engine->pes_per_port)
 	        : NULL;
-	for (int i = 0; selected && i < engine->pes_per_port; i++)
-		mine[i] = make_equal(p, selected, i);
+	for (int i = 0; rotation && i < engine->pes_per_port; i++)
+		selected[i] = make_equal(p, rotation, i);
 	struct value *address =
 	        w->read ? make_address(p, 2, counter, step, whole ? base : 0) : NULL;
 	for (int i = 0; i < w->ports; i++) {
 		struct value *word =
 		        w->read ? make_load(p, w->port[i], address) : make_pop(p, NULL, w->port[i]);
-		for (int k = 0; k < w->parts; k++)
-			push_to_selected(p, &w->outlet[i * w->parts + k],
-			        w->parts > 1
-			                ? part_of(engine, p, word, engine_scaler_range(engine, k))
-			                : word,
-			        mine);
+		for (int k = 0; k < w->parts; k++) {
+			struct value *part = word;
+			if (w->parts > 1)
+				part = scaler_lanes(
+				        engine, p, word, engine_scaler_range(engine, k));
+			push_to_selected(p, &w->outlet[i * w->parts + k], part, selected);
+		}
 	}
 	process_close(p, 1);
 }
 
-/* Phases of one loop: their words of one layer follow each other, then those of the next layer. */
+/* jobs of one loop nest: words of one layer follow each other, then those of the next layer */
 static void add_run(
         const struct engine *engine, struct process *p, struct words *words, int first, int end)
 {
 	int64_t layers = engine->jobs.data[first].layers;
 	words->first = first;
 	words->pitch = words_between(engine, words->pe, first, end);
-	engine_walk_loop(engine, p, first, true, add_words, words);
+	engine_walk_loop(&(struct job_walk){ engine, p, add_words, words }, first, true);
 	words->base += words->pitch * (layers ? layers : 1);
 }
 
-/* Has the last phase one token, those before it many, and is it worth mention beside them? */
+/* Has the last job one token, those before it many, and enough words to prefetch further? */
 static bool ends_with_row(const struct engine *engine)
 {
 	const struct job *last = &engine->jobs.data[engine->jobs.count - 1];
 	int64_t cycles = 0;
 	for (const struct job *job = engine->jobs.data; job < last; job++)
-		cycles += words_of(engine, job, -1) * job->words * job->tiles *
+		cycles += port_words(engine, job, -1) * job->words * job->tiles *
 		        (job->layers ? job->layers : 1);
 	return engine->tokens_per_cycle > ENGINE_BASE_LANES &&
 	        !engine->jobs.data[0].contract.token_symbol && last->tile == 1 &&
-	        words_of(engine, last, -1) * HEAD_SHARE >= cycles;
+	        port_words(engine, last, -1) * HEAD_SHARE >= cycles;
 }
 
-struct filling { /* a port's buffer, as far as it is filled */
+/* a port's buffer, as far as it is filled */
+struct filling {
 	const char *name;
 	const struct type *word;
-	int pe, first_pe; /* the port's first; the first of those that come in step with it */
+	int pe, first_pe; /* first PE of the port; first PE of its loader */
 	segment_of *segment;
-	/* so far; where a stack begins; of a group of it */
+	/* elements so far; where a stack starts; elements of a group of it so far */
 	int64_t elements, stack, above;
 	VEC(const struct attr *) segments;
 };
@@ -302,16 +331,18 @@ static void fill_job(
 	for (int n = 0, parts = parts_of(engine, job, f->first_pe, part); n < parts; n++) {
 		int64_t own = part[n].blocks * job->contract.groups * part[n].rows *
 		        engine->pes_per_port * type_elements(f->word);
+		const struct buffer_part where = { &part[n], job->contract.layers ? layer : 0,
+			f->pe, at };
 		VEC_PUSH(engine->design->module->arena, &f->segments,
-		        f->segment(engine, job, &part[n], job->contract.layers ? layer : 0, f->pe,
-		                at));
+		        f->segment(engine, job, &where));
 		at += own;
 		f->elements += own;
 	}
 	f->above += (f->elements - before) / job->contract.groups;
 }
 
-/* The words of all phases, layer by layer; as many as those that come in step with it have. */
+/* Fills the buffer with the words of all jobs, layer by layer, as many as the other ports of the
+ * loader have. */
 static void fill_buffer(const struct engine *engine, struct filling *f)
 {
 	for (int first = 0, end; first < (int)engine->jobs.count; first = end) {
@@ -321,17 +352,16 @@ static void fill_buffer(const struct engine *engine, struct filling *f)
 				fill_job(engine, f, &engine->jobs.data[i], layer);
 	}
 	design_buffer(engine->design, f->name, f->word, f->elements / type_elements(f->word),
-	        (int)f->segments.count, f->segments.data);
+	        attr_array(engine->design->module, (int)f->segments.count, f->segments.data));
 }
 
-/* Ports that read the words of all phases, or FIFOs of what they read, and those that they go
- * to. */
+/* a process that reads the words of all jobs from ports or from FIFOs, and what it fills */
 struct loader {
 	const char *name;
 	const struct type *word;
-	int number, ports; /* the first; -1: of scales */
+	int number, ports; /* the first port, -1: scales; ports */
 	segment_of *segment;
-	/* of a word: where it has several, for each process that hands scales out */
+	/* parts of a word: several, if each scaler gets its own */
 	int parts;
 	struct outlet *outlet; /* [ports][parts] */
 };
@@ -366,8 +396,8 @@ static const char *port_name(const struct engine *engine, const struct loader *l
 	                                    loader->number + port);
 }
 
-/* Words that are dealt to two FIFOs in turn: one is of URAMs and one of block RAMs, which dies
- * have about as much of. */
+/* Two FIFOs that take words in rotation are one of URAM and one of block RAM, of which dies have
+ * about as much. */
 static struct outlet add_outlet(
         const struct engine *engine, const char *name, const struct type *word, int fifos)
 {
@@ -386,7 +416,7 @@ static struct outlet add_outlet(
 	return outlet;
 }
 
-/* port: [ports], of memory or a FIFO each. */
+/* port: [ports] memory or a FIFO each */
 static void add_weight_process(const struct engine *engine, const struct loader *loader,
         const char *name, struct value *const *port)
 {
@@ -464,15 +494,15 @@ int engine_loader_end_port(const struct engine *engine, int port)
 	return end;
 }
 
-/* Of the slices of a process, which may be one of those that share a port. */
+/* ports whose PEs are one process; PEs that share a port may be several */
 static int ports_of_process(const struct engine *engine)
 {
 	int ports = engine->pairs_per_process * engine->pes_per_pair / engine->pes_per_port;
 	return ports > 0 ? ports : 1;
 }
 
-/* Behind the ports whose words one process deals out: of those that one brings, beside the
- * slices of one process. */
+/* the port after those whose words one process distributes: ports of one loader and of one
+ * process of PEs */
 static int distributor_end_port(const struct engine *engine, int port)
 {
 	int each = ports_of_process(engine);
@@ -481,9 +511,9 @@ static int distributor_end_port(const struct engine *engine, int port)
 	return process_end < end ? process_end : end;
 }
 
-/* Words are dealt out by their loader for slices that find room on its die, of which the others'
- * are dealt out on another, so that no more wires cross.  Returns the ports of the former, the
- * first. */
+/* Number of ports, the first ones, whose loader distributes their words to PEs itself: as many as
+ * have their PEs on its die. Others are distributed on another die, so that only one copy of the
+ * wires crosses. */
 static int loader_die_ports(const struct engine *engine)
 {
 	int dies = engine->design->context->platform->dies;
@@ -492,8 +522,7 @@ static int loader_die_ports(const struct engine *engine)
 	return (most + each - 1) / each * each;
 }
 
-/* What words of a port go to, or parts of them: what is ahead of its slices, the first of which
- * is on `port`, or a short FIFO on the way to where they are dealt out. */
+/* what a loader fills for a port: the PEs' prefetch FIFOs, or a short FIFO to the distributor */
 static struct outlet port_outlet(
         const struct engine *engine, const char *name, const struct type *word, int port)
 {
@@ -504,16 +533,16 @@ static struct outlet port_outlet(
 	return (struct outlet){ 1, fifo };
 }
 
-static void add_distributor(const struct engine *engine, struct loader dealer)
+static void add_distributor(const struct engine *engine, struct loader distributor)
 {
 	struct value **fifo =
-	        ARENA_ARRAY(engine->design->module->arena, struct value *, dealer.ports);
-	for (int i = 0; i < dealer.ports; i++) {
-		fifo[i] = dealer.outlet[i].fifo[0];
-		dealer.outlet[i] = add_outlet(
-		        engine, port_name(engine, &dealer, i), dealer.word, engine->pes_per_port);
+	        ARENA_ARRAY(engine->design->module->arena, struct value *, distributor.ports);
+	for (int i = 0; i < distributor.ports; i++) {
+		fifo[i] = distributor.outlet[i].fifo[0];
+		distributor.outlet[i] = add_outlet(engine, port_name(engine, &distributor, i),
+		        distributor.word, engine->pes_per_port);
 	}
-	add_weight_process(engine, &dealer, "distribute", fifo);
+	add_weight_process(engine, &distributor, "distribute", fifo);
 }
 
 static const struct type *weight_word(const struct engine *engine)
@@ -561,7 +590,8 @@ static struct outlet *load_scales(const struct engine *engine)
 	return outlets;
 }
 
-static struct value **fifos_of(const struct engine *engine, const struct outlet *outlet, int count)
+static struct value **flat_fifos(
+        const struct engine *engine, const struct outlet *outlet, int count)
 {
 	struct value **fifo = ARENA_ARRAY(
 	        engine->design->module->arena, struct value *, count * engine->pes_per_port);
@@ -587,6 +617,6 @@ void lower_weight_loaders(struct engine *engine)
 			add_distributor(engine,
 			        (struct loader){ "engine_scales", scales[i].fifo[0]->type->element,
 			                -1, 1, NULL, 1, &scales[i] });
-	engine->weights = fifos_of(engine, weights, engine->ports);
-	engine->scale_words = fifos_of(engine, scales, scalers);
+	engine->weights = flat_fifos(engine, weights, engine->ports);
+	engine->scale_words = flat_fifos(engine, scales, scalers);
 }

@@ -1,24 +1,25 @@
-/* Contractions become phases of one unit, which they share: decode reads each weight once, so
- * one array that is always fed needs no more multipliers than memory delivers words, and no
- * bandwidth waits for a kernel whose turn it is not.  With several tokens no multiplier does.
- * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of
- * those, with all outputs in one block. Guarantees: each such pair is one stream.contract, what
- * follows the sums a kernel of its own; other kernels are as they were.  Exact. */
+/* Maps quantized contractions to jobs of one matmul engine that they share.
+ * Before: kernels s[o, g] = Σ_k w[o, g, k] * x[g, k] and y[o] = Σ_g s * scales, with an epilogue
+ * After:  y = stream.contract(x, its scales, w, its scales);  the epilogue is a kernel
+ * Decode reads each weight once, so one array of multipliers that is always busy is as fast as
+ * memory; kernels of their own would idle while others work. Needs: pairs of kernels as quantize
+ * makes them, with all outputs in one block. Guarantees: each such pair is one stream.contract;
+ * other kernels stay. Exact. Ends: one walk over the program. */
 #include "engine/engine_cost.h"
 #include "ir/kernel_edit.h"
 #include "engine/engine_passes.h"
 
-/* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the
- * ports that bring its weights */
+/* tokens per cycle of launches of few tokens, as a batch: more would take PEs, and with them the
+ * ports that bring weights */
 #define FEW_TOKENS_PER_CYCLE 2
 
 struct pair {
 	struct op *sums, *scaled;
-	int group, inner, token; /* loops of both: the groups, the outputs, the tokens */
+	int group, inner, token; /* loops of both kernels, -1: not found */
 	int64_t groups, outputs, tokens, size;
 };
 
-static bool strides(const struct pair *pair, const struct access *access, int64_t group,
+static bool has_strides(const struct pair *pair, const struct access *access, int64_t group,
         int64_t inner, int64_t token)
 {
 	return access->offset == 0 && access_is_plain(access) &&
@@ -27,8 +28,8 @@ static bool strides(const struct pair *pair, const struct access *access, int64_
 	        (pair->tokens == 1 || access->stride[pair->token] == token);
 }
 
-/* The loop of groups is the reduction; of the others, one at most that walks the weights' scales
- * has several points, and one that does not. */
+/* Finds the loops: that of groups is the reduction. Among the others with an extent above 1, at
+ * most one walks the scales of weights (outputs), and at most one does not (tokens). */
 static bool find_loops(struct pair *pair)
 {
 	const struct kernel *kernel = pair->scaled->kernel;
@@ -57,7 +58,8 @@ static bool find_loops(struct pair *pair)
 	return true;
 }
 
-/* Where another pass has left out loops of one point in one of the two, they go in both. */
+/* Removes loops of extent 1 from both kernels, if another pass has removed some from
+ * one of them. */
 static void tidy_alike(struct module *module, struct op *sums, struct op *scaled)
 {
 	if (sums->kernel->loops == scaled->kernel->loops + 1)
@@ -66,8 +68,8 @@ static void tidy_alike(struct module *module, struct op *sums, struct op *scaled
 	kernel_tidy(module, scaled);
 }
 
-/* bits: of the weights of all phases, since their words are of one type. */
-static bool is_pair(int bits, struct module *module, struct op *op, struct pair *pair)
+/* bits: of the engine's weights, whose words are all of one type */
+static bool match_pair(int bits, struct module *module, struct op *op, struct pair *pair)
 {
 	struct op *maker = op->code == OP_KERNEL && op->kernel->ordered && op->operands >= 3
 	        ? op->operand[0]->def
@@ -87,11 +89,11 @@ static bool is_pair(int bits, struct module *module, struct op *op, struct pair 
 	int64_t size = pair->size;
 	int64_t outputs = pair->outputs;
 	int64_t groups = pair->groups;
-	return strides(pair, &sums[0], size, 0, groups * size) &&
-	        strides(pair, &sums[1], outputs * size, size, 0) &&
-	        strides(pair, &scaled[1], 1, 0, groups) &&
-	        strides(pair, &scaled[2], outputs, 1, 0) &&
-	        strides(pair, &op->kernel->result, 0, 1, outputs);
+	return has_strides(pair, &sums[0], size, 0, groups * size) &&
+	        has_strides(pair, &sums[1], outputs * size, size, 0) &&
+	        has_strides(pair, &scaled[1], 1, 0, groups) &&
+	        has_strides(pair, &scaled[2], outputs, 1, 0) &&
+	        has_strides(pair, &op->kernel->result, 0, 1, outputs);
 }
 
 static void replace_pair(struct module *module, struct pair *pair)
@@ -122,7 +124,7 @@ static void map_block(int bits, struct module *module, struct block *block)
 		next = op->next;
 		if (op->code == OP_FOR)
 			map_block(bits, module, op->region[0]);
-		if (is_pair(bits, module, op, &pair))
+		if (match_pair(bits, module, op, &pair))
 			replace_pair(module, &pair);
 	}
 }
@@ -143,11 +145,11 @@ static bool may_move(const struct op *op, const struct op *place)
 	return may;
 }
 
-/* Contractions of the same numbers come in the reverse order: attention wants values last, so
- * they are made first, and queries last, of which it takes one head after the other. Where
- * phases take turns nobody waits for that, and the first, the largest, takes the groups for the
- * others (plan_engine.c). Where tokens are counted the queries come last as well, but values
- * right before them: one token alone waits for keys first (engine_job_order.c). */
+/* Reverses the order of contractions of the same activations, so that values come first and queries
+ * last: attention needs all values, and queries head by head. In a wavefront nobody waits for this,
+ * and the first contraction, the largest, pops the groups for the others (plan_engine.c). counted:
+ * with a dynamic token count queries are last as well, and values right before them, since a launch
+ * of one token waits for keys first (engine_job_order.c). */
 static void reverse_same_input(struct block *block, bool counted)
 {
 	struct op *first = NULL;
@@ -171,8 +173,8 @@ static void reverse_same_input(struct block *block, bool counted)
 	}
 }
 
-/* What tokens share a tile, contractions of the same numbers share with it: queries, keys and
- * values of a tile are there before those of the next. */
+/* Marks a contraction that has the same activations as the one before it: queries, keys and values
+ * of a tile are made before those of the next tile. */
 static void mark_same_input(struct module *module, struct block *block)
 {
 	const struct op *last = NULL;
@@ -187,8 +189,8 @@ static void mark_same_input(struct module *module, struct block *block)
 	}
 }
 
-/* One token alone, of many that a launch may have, waits for memory, of which each slice brings
- * some: with eight abreast there would be 16 slices. */
+/* Few tokens and dynamic token counts have their own tokens per cycle: a launch of one token waits
+ * for memory, and with fewer tokens per cycle more PEs and their ports fit. */
 static int64_t requested_tokens_per_cycle(
         const struct pass_context *context, const struct op *main, int64_t tokens)
 {
@@ -198,8 +200,9 @@ static int64_t requested_tokens_per_cycle(
 	return tokens > FEW_TOKENS ? ENGINE_BASE_LANES : FEW_TOKENS_PER_CYCLE;
 }
 
-/* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory
- * brings; and there are as many slices as words of results are wide. */
+/* An even number, as tokens share multipliers in pairs. A tile of more than a few takes two cycles
+ * for a word of weights, which is what memory brings, and there are as many PEs as words of results
+ * have lanes. */
 static int64_t tokens_per_cycle_of(
         const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
@@ -213,18 +216,18 @@ static int64_t tokens_per_cycle_of(
 	while (tokens_per_cycle > 1 && whole_words(tokens_per_cycle) > most)
 		tokens_per_cycle = tokens_per_cycle > ENGINE_BASE_LANES ? ENGINE_BASE_LANES : 1;
 	while (tokens_per_cycle > 2 &&
-	        !pes_fit(context, module, bits, (int)tokens_per_cycle,
+	        !pes_fit(context, module, (struct port_pes){ bits, (int)tokens_per_cycle },
 	                whole_words(tokens_per_cycle)))
 		tokens_per_cycle -= 2;
-	/* a loop over the words of a tile has to be there, whatever is counted */
+	/* with a dynamic count there is a loop over the words of a tile, so a tile has several */
 	if (counts_few_tokens(module_main(module)) && tokens_per_cycle >= tokens)
 		tokens_per_cycle = tokens > 2 ? (tokens - 1) / 2 * 2 : 1;
 	return tokens_per_cycle;
 }
 
-/* One token alone, of many that a launch may have, uses a word once: while it waits for
- * attention, words are brought ahead, and two slices use these twice as fast then, each with
- * half of the tokens abreast. */
+/* With a dynamic count, a launch of one token uses a word of weights once. Words are prefetched
+ * during attention, and several PEs per port, with as many fewer tokens per cycle each, use these
+ * faster. */
 static struct engine_shape shape_of(
         const struct pass_context *context, const struct op *main, int64_t tokens, int64_t uses)
 {
@@ -235,8 +238,8 @@ static struct engine_shape shape_of(
 	return (struct engine_shape){ (int)(uses / pes_per_port), (int)pes_per_port };
 }
 
-/* Of a dump that is read again nobody says how its weights were quantised: contractions have the
- * fewest bits, tables of embeddings may have more.  0: no weight has few. */
+/* Bits of the engine's weights in a module that was read from a dump: contractions have the fewest
+ * bits, embedding tables may have more. 0: no weight is quantized. */
 static int least_bits(const struct op *main)
 {
 	int least = 0;
@@ -247,6 +250,24 @@ static int least_bits(const struct op *main)
 		least = few && (!least || scalar->width < least) ? scalar->width : least;
 	}
 	return least;
+}
+
+/* Sets tokens per cycle, PEs per port and the lanes of results as attributes of contractions. */
+static void shape_engine(
+        const struct pass_context *context, struct module *module, const struct op *main, int bits)
+{
+	struct block *body = main->region[0];
+	int64_t tokens = engine_tokens(body, NULL);
+	if (tokens > 1) {
+		int64_t uses = tokens_per_cycle_of(context, module, bits, tokens);
+		mark_engine_shape(module, body, shape_of(context, main, tokens, uses));
+	}
+	if (!has_contraction(body))
+		return;
+	const struct port_pes pes = { bits, engine_word_uses(engine_shape(body)) };
+	mark_result_lanes(module, body,
+	        engine_port_limit(context, module, pes, run_time_tokens_least(main),
+	                context->platform->ports / 2));
 }
 
 bool map_contractions(struct pass_context *context, struct module *module)
@@ -261,15 +282,6 @@ bool map_contractions(struct pass_context *context, struct module *module)
 	map_block(bits, module, main->region[0]);
 	reverse_same_input(main->region[0], run_time_tokens_least(main));
 	mark_same_input(module, main->region[0]);
-	int64_t tokens = engine_tokens(main->region[0], NULL);
-	if (tokens > 1)
-		mark_engine_shape(module, main->region[0],
-		        shape_of(context, main, tokens,
-		                tokens_per_cycle_of(context, module, bits, tokens)));
-	if (has_contraction(main->region[0]))
-		mark_result_lanes(module, main->region[0],
-		        engine_port_limit(context, module, bits,
-		                engine_word_uses(engine_shape(main->region[0])),
-		                run_time_tokens_least(main), context->platform->ports / 2));
+	shape_engine(context, module, main, bits);
 	return true;
 }

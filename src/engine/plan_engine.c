@@ -1,25 +1,24 @@
-/* What a unit's slices do of each phase: how many slices there are, the blocks of rows that they
- * sum up side by side, and what they keep. */
+/* Plans the matmul engine: the number of PEs, how many rows of each job they work on at a time,
+ * which jobs share activations, loops or blocks, and what they hold. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "engine/engine.h"
 
-#define DRAINED 50 /* cycles in which a slice's pipeline drains */
-/* hundredths: so little counts what stands behind a phase's words where memory brings them
- * slower than a slice takes them, and goes on meanwhile */
+#define DRAINED 50 /* cycles in which a PE's pipeline drains */
+/* percent by which collecting the last block counts, where memory brings words slower than a PE
+ * takes them: prefetching goes on meanwhile */
 #define MEMORY_WAITS 60
-#define PORTS_PER_LOADER 8 /* slices whose words one process brings, where its loops are many */
-/* loaders that have keys and values beside them, at most: each has loops of its own */
+#define PORTS_PER_LOADER 8 /* ports of a loader process, if its loops are many */
+/* loaders at most that leave out ports with keys and values: each has loops of its own */
 #define STATE_LOADERS_MOST 6
-/* sets of slices whose processes hand groups on to each other, or as many times more as slices
- * share a port */
+/* pairs of a chain, times the PEs that share a port */
 #define PAIRS_PER_CHAIN 6
-/* from where the last token of a group is kept to where it is used */
+/* rows between storing the last token of a group and using it */
 #define BUFFER_LATENCY_ROWS 4
-#define QUERY_PARTS 3 /* of queries that come in parts, at most, */
-/* and rows of a slice in each at least, but the last; the first has no more */
+#define QUERY_PARTS 3 /* parts of queries at most */
+/* rows of a PE in each part but the last, at least; the first part has no more */
 #define QUERY_ROWS 16
-/* cycles in which a sum is chosen from an array of registers, and written */
+/* cycles in which a sum is selected from an array of registers, and written back */
 #define SUM_ACCESS_CYCLES 2
 
 int64_t job_rows_per_pe(const struct engine *engine, const struct job *job)
@@ -27,19 +26,20 @@ int64_t job_rows_per_pe(const struct engine *engine, const struct job *job)
 	return (job_outputs(engine, job) + engine->pes - 1) / engine->pes;
 }
 
-/* A block has a row for every cycle that an addition takes, with the sum's way out of its array
- * and back, and for every token of a tile, which come one a row; if need be of padding, so that
- * all phases begin an iteration every cycle. */
+/* A block has a row for every cycle from reading a sum to having stored it, so that all jobs start
+ * an iteration every cycle, and for every token of the next group, which come one per row. Rows
+ * that a job lacks are padding. */
 int64_t job_block_rows_least(const struct engine *engine, const struct job *job)
 {
 	int latency = platform_operator(engine->design->context->platform, OP_ADDF,
 	                      type_float(engine->design->module, 32))
 	                      .latency +
 	        SUM_ACCESS_CYCLES;
-	return job->reuses_activations ? (latency + job->words - 1) / job->words
-	        : job->tile > 1 && job->tile + BUFFER_LATENCY_ROWS > latency
-	        ? job->tile + BUFFER_LATENCY_ROWS
-	        : latency;
+	if (job->reuses_activations)
+		return (latency + job->words - 1) / job->words;
+	if (job->tile > 1 && job->tile + BUFFER_LATENCY_ROWS > latency)
+		return job->tile + BUFFER_LATENCY_ROWS;
+	return latency;
 }
 
 static void set_last_row_pes(const struct engine *engine, struct job *job, bool exact)
@@ -49,10 +49,10 @@ static void set_last_row_pes(const struct engine *engine, struct job *job, bool 
 	        (int)(exact && last && job->rows > 1 && !job->part_rows ? last : engine->pes);
 }
 
-/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is
- * slower, and those in which the rows of the last block are collected, if phases behind it do
- * not work on other tiles meanwhile. Tokens that slices still have from the phase before it come
- * no more.  Where many groups would be kept for a second block, it has one of all rows. */
+/* Chooses the block with which a job takes the fewest cycles: those of its words (in the PE, or in
+ * memory where that is slower), and those in which the last block is collected, unless other tiles
+ * are worked on meanwhile. If a second block would need too many groups held, a single block has
+ * all rows. */
 static void choose_block(const struct engine *engine, struct job *job)
 {
 	const struct contract *contract = &job->contract;
@@ -61,25 +61,25 @@ static void choose_block(const struct engine *engine, struct job *job)
 	int64_t best = INT64_MAX;
 	const struct platform *platform = engine->design->context->platform;
 	double channel_bytes = platform_channel_rate(platform);
-	int64_t word_hundredths = (int64_t)(ENGINE_WORD_BITS / 8 * 100 / channel_bytes);
-	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
+	int64_t word_percent = (int64_t)(ENGINE_WORD_BITS / 8 * 100 / channel_bytes);
+	int64_t collecting_percent = word_percent > 100 ? MEMORY_WAITS : 100;
 	int64_t least = job_block_rows_least(engine, job);
 	bool few = engine->streams_groups && rows < least;
 	for (int64_t block = least;
 	        block <= (least > ENGINE_BLOCK_MOST ? least : ENGINE_BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block;
 		int64_t words = few ? rows : blocks * block;
-		int64_t behind = job->behind_causal ? 0 : block * engine->pes / lanes;
+		int64_t collecting = job->behind_causal ? 0 : block * engine->pes / lanes;
 		int64_t cycles = engine->streams_groups
-		        ? words * contract->groups * word_hundredths + behind * behind_hundredths
-		        : words * contract->groups + behind;
+		        ? words * contract->groups * word_percent + collecting * collecting_percent
+		        : words * contract->groups + collecting;
 		if (cycles >= best)
 			continue;
 		best = cycles;
 		job->block = block;
 		job->blocks = blocks;
 	}
-	/* of one token, which waits for memory */
+	/* jobs of one token, which wait for memory: no words for padding */
 	bool few_words = engine->streams_groups || job->run_time.tiles;
 	job->rows = few_words ? rows - (job->blocks - 1) * job->block : job->block;
 	if (job->tile > 1 && job->blocks > 1 &&
@@ -93,8 +93,8 @@ static void choose_block(const struct engine *engine, struct job *job)
 	        engine, job, few_words && (job->blocks - 1) * job->block + job->rows == rows);
 }
 
-/* The rows of a stacked phase are as many as there are; those of the last one have padding
- * behind them, where all are too few. */
+/* A job of a stack has exactly its rows; the last one adds padding, where the whole stack has
+ * too few. */
 static void choose_stacked(const struct engine *engine, int i)
 {
 	struct job *job = &engine->jobs.data[i];
@@ -112,8 +112,7 @@ static void choose_stacked(const struct engine *engine, int i)
 	job->block += rows < least ? least - rows : 0;
 }
 
-/* A phase that takes the numbers of the one before it may be worked on in the same loops, in
- * blocks of as many rows, if that pads it to no more. */
+/* Jobs of the same activations share loops, in blocks of as many rows, if that adds no padding. */
 static void join_job(const struct job *before, struct job *job)
 {
 	int64_t rows = job->blocks * job->block;
@@ -127,8 +126,8 @@ static void join_job(const struct job *before, struct job *job)
 	job->blocks = blocks;
 }
 
-/* One token's: the last block of each may be of fewer rows, and rows beyond cost no more than
- * the drain. */
+/* The same for one token: the last block of each job may have fewer rows, and padding may cost as
+ * much as the pipeline's drain that it saves. */
 static void join_stream(struct job *before, struct job *job, int pipeline_jobs)
 {
 	int64_t rows = (job->blocks - 1) * job->block + job->rows;
@@ -144,8 +143,8 @@ static void join_stream(struct job *before, struct job *job, int pipeline_jobs)
 	job->rows = rows - (blocks - 1) * before->block;
 }
 
-/* Of queries that would be one block: the first are few, the others as many as these leave, in
- * words of the result. */
+/* Rows of a PE in a part of queries that would be one block: few in the first, half of the rest in
+ * others, in whole words of results. 0: all that are left. */
 static int64_t rows_of_part(const struct engine *engine, const struct job *job)
 {
 	int64_t rows = job_rows_per_pe(engine, job);
@@ -171,7 +170,7 @@ static bool is_of_stack(const struct engine *engine, int i)
 	return engine->jobs.data[i].rows_stacked || engine_stack_end(engine, i) > i + 1;
 }
 
-/* The first part stands before values, which attention wants next, the others behind them. */
+/* The first part precedes values, which attention needs next; the other parts follow them. */
 static void split_queries(struct engine *engine)
 {
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
@@ -197,7 +196,7 @@ static void split_queries(struct engine *engine)
 	}
 }
 
-/* Words of the tokens that are there: so many of a tile, abreast. */
+/* dynamic bound of job.words: words of the tokens that a tile has */
 static const struct run_time_trip *words_run_time(struct arena *arena,
         const struct launch_tokens *run_time, int tokens_per_cycle, int64_t words)
 {
@@ -224,8 +223,8 @@ static void collect_jobs(struct engine *engine, const struct block *block, int64
 	}
 }
 
-/* May slices keep the groups of a tile for the phases behind this one that take the same, and
- * not only for its own blocks? */
+/* May PEs hold the groups of a tile for later jobs of the same activations, and not only for the
+ * job's own blocks? */
 static bool may_reuse_groups(const struct job *job)
 {
 	return job->tile > 1 && !job->contract.token_symbol &&
@@ -243,7 +242,7 @@ static void count_gaps(struct engine *engine)
 		}
 }
 
-/* Blocks that take the same groups as a phase. */
+/* blocks of all jobs that use the groups which one of them has popped */
 static void count_consumer_blocks(struct engine *engine)
 {
 	struct job *job = engine->jobs.data;
@@ -257,8 +256,8 @@ static void count_consumer_blocks(struct engine *engine)
 	}
 }
 
-/* Groups that are kept: those that a second block takes again.  Of one token they lie one after
- * the other. */
+/* Groups of a tile to hold: all, if a second block uses them, else two. With one token per cycle
+ * groups of one token lie in consecutive words. */
 static int64_t group_slots_of(const struct engine *engine, const struct job *job)
 {
 	if (engine->tokens_per_cycle > 1 && job->consumer_blocks == 1)
@@ -267,7 +266,7 @@ static int64_t group_slots_of(const struct engine *engine, const struct job *job
 	                     : (job->contract.groups + engine->words_most - 1) / engine->words_most;
 }
 
-/* Of a slice, if there were as many as ports. */
+/* words of weights of a port, if every port of the board had a PE */
 static int64_t estimate_pe_words(const struct engine *engine)
 {
 	int64_t words = 0;
@@ -279,12 +278,12 @@ static int64_t estimate_pe_words(const struct engine *engine)
 	return words / engine->design->context->platform->ports;
 }
 
-/* Of tiles that are counted at run time the loops of a loader, and what counts them, take as
- * many LUTs as a slice's scaling, so it brings the words of several slices.  Its ports go on in
- * step: where rows of a state come through a slice's channel as well they hold up all of them,
- * so the slices of ports that stand side by side have a loader, and the first ones, which have
- * none, another. Where they come through all channels there are as few loaders as can be, and
- * the first has those slices that are left: they have the rows that not all have. */
+/* With dynamic tiles a loader's loops and their bounds take as many LUTs as a PE's scaling, so
+ * one loader serves several ports. Its ports advance in step, so one that also brings rows of
+ * the KV cache holds up the others. If some ports bring such rows, each group of these that is
+ * read in the same cycle has a loader, and one more serves the first ports, which bring none. If
+ * all do, there are as few loaders as possible, and the first serves the remainder, whose PEs
+ * have the rows that not all PEs have. */
 static void plan_loaders(struct engine *engine, const struct block *body)
 {
 	engine->ports_per_loader = 1;
@@ -296,12 +295,15 @@ static void plan_loaders(struct engine *engine, const struct block *body)
 	        state_ports % parallel_ports == 0 &&
 	        state_ports / parallel_ports <= STATE_LOADERS_MOST;
 	engine->ports_per_loader = separate ? parallel_ports : PORTS_PER_LOADER;
-	engine->first_ports = separate        ? engine->ports - state_ports
-	        : state_ports < engine->ports ? 0
-	                                      : engine->ports % PORTS_PER_LOADER;
+	if (separate)
+		engine->first_ports = engine->ports - state_ports;
+	else if (state_ports >= engine->ports)
+		engine->first_ports = engine->ports % PORTS_PER_LOADER;
+	else
+		engine->first_ports = 0;
 }
 
-/* Words that a port brings of a phase, for a row of one group. */
+/* words that a port brings of a job for one row */
 static int64_t words_of_row(const struct job *job)
 {
 	return job->contract.groups * (job->layers ? job->layers : 1);
@@ -314,7 +316,7 @@ static void set_start(const struct engine *engine, struct job *job, int64_t star
 	job->last_row_pes = job->end[0].last_row_pes = (int)(last ? last : engine->pes);
 }
 
-/* The most words of all loaders, of which there are `load` yet, and those of the phase. */
+/* The most words of all loaders: `load` so far and those of the job. add: update `load`. */
 static int64_t loaded_most(
         const struct engine *engine, const struct job *job, int64_t *load, bool add)
 {
@@ -332,7 +334,8 @@ static int64_t loaded_most(
 	return most;
 }
 
-/* With as many rows; only where the last one is not all slices'. */
+/* Only a job whose last row not all PEs have may start elsewhere, and only if it gets no
+ * more rows. */
 static bool may_start(const struct engine *engine, const struct job *job, int64_t start)
 {
 	int64_t last = job->contract.outputs % engine->pes;
@@ -340,7 +343,7 @@ static bool may_start(const struct engine *engine, const struct job *job, int64_
 	        last + start <= engine->pes;
 }
 
-/* The start with which the loader of most words has the fewest. */
+/* the start with which the loader of most words has the fewest */
 static int64_t start_of_fewest(const struct engine *engine, struct job *job, int64_t *load)
 {
 	int64_t lanes = engine_widest_result(engine);
@@ -356,10 +359,21 @@ static int64_t start_of_fewest(const struct engine *engine, struct job *job, int
 	return best;
 }
 
-/* Not all outputs are a whole number of rows, and the last row of some slices is a word more
- * that all have to wait for which one loader serves.  So phases begin with different slices,
- * those of most words first, behind those that have no choice; but where rows of states ride on
- * some adapters alone, these have no word more. */
+/* the job of most words that is not done; NULL: all are done */
+static struct job *job_of_most_words(struct engine *engine, const bool *done)
+{
+	struct job *most = NULL;
+	for (size_t i = 0; i < engine->jobs.count; i++) {
+		struct job *job = &engine->jobs.data[i];
+		if (!done[i] && (!most || words_of_row(job) > words_of_row(most)))
+			most = job;
+	}
+	return most;
+}
+
+/* Chooses the PE at which each job starts. Outputs that are no multiple of the PEs leave a last row
+ * that only some PEs have; its words would all come from one loader, which the others wait for.
+ * Jobs are placed by falling number of words, after those that have no choice. */
 static void choose_starts(struct engine *engine)
 {
 	struct arena *arena = engine->design->module->arena;
@@ -371,17 +385,8 @@ static void choose_starts(struct engine *engine)
 		if (done[i])
 			loaded_most(engine, &engine->jobs.data[i], load, true);
 	}
-	for (;;) {
-		struct job *job = NULL;
-		for (size_t i = 0; i < engine->jobs.count; i++)
-			job = !done[i] &&
-			                (!job ||
-			                        words_of_row(&engine->jobs.data[i]) >
-			                                words_of_row(job))
-			        ? &engine->jobs.data[i]
-			        : job;
-		if (!job)
-			return;
+	struct job *job;
+	while ((job = job_of_most_words(engine, done))) {
 		set_start(engine, job, start_of_fewest(engine, job, load));
 		loaded_most(engine, job, load, true);
 		done[job - engine->jobs.data] = true;
@@ -402,7 +407,7 @@ static bool states_load_all_ports(const struct engine *engine)
 	return !state_ports || state_ports >= engine->ports;
 }
 
-/* How far apart the additions to a sum are. */
+/* how many cycles two additions to a sum are apart, and the largest block */
 static void measure_blocks(struct engine *engine)
 {
 	for (int first = 0, end; first < (int)engine->jobs.count; first = end) {
@@ -419,7 +424,7 @@ static void measure_blocks(struct engine *engine)
 	}
 }
 
-/* pipeline_jobs: phases that are worked on in the same loops so far; returns them with this one. */
+/* pipeline_jobs: jobs that share the loops so far; returns their number with this one. */
 static int choose_rows(struct engine *engine, int i, int pipeline_jobs)
 {
 	struct job *job = &engine->jobs.data[i];
@@ -440,42 +445,47 @@ static int choose_rows(struct engine *engine, int i, int pipeline_jobs)
 	return pipeline_jobs;
 }
 
-void plan_engine(struct engine *engine, const struct block *body)
+/* PEs, ports, chains and what a PE does per cycle */
+static void plan_shape(struct engine *engine, const struct block *body)
 {
 	struct design *design = engine->design;
-	collect_jobs(engine, body, 0);
-	if (!engine->jobs.count)
-		return;
 	const struct contract *first = &engine->jobs.data[0].contract;
-	int bits = first->weight[0]->type->element->width;
 	struct engine_shape shape = engine_shape(body);
+	int bits = first->weight[0]->type->element->width;
 	engine->tokens_per_cycle = shape.tokens_per_cycle;
 	engine->pes_per_port = shape.pes_per_port;
 	struct dot dot = engine_dot(design->context, bits, engine->tokens_per_cycle);
 	engine->pes_per_pair = dot.words;
 	engine->tokens_per_dsp = dot.x_per_dsp;
-	engine->ports = engine_port_limit(design->context, design->module, bits,
-	        engine_word_uses(shape), first->token_symbol != NULL,
-	        design->context->platform->ports - adapters_outside_engine(design) -
-	                state_adapters(design, estimate_pe_words(engine)) - 1);
+	const struct port_pes pes = { bits, engine_word_uses(shape) };
+	int ports = design->context->platform->ports - adapters_outside_engine(design) -
+	        state_adapters(design, estimate_pe_words(engine)) - 1;
+	engine->ports = engine_port_limit(
+	        design->context, design->module, pes, first->token_symbol != NULL, ports);
 	engine->pes = engine->ports * engine->pes_per_port;
 	plan_loaders(engine, body);
+}
+
+static void plan_tokens(struct engine *engine)
+{
+	struct arena *arena = engine->design->module->arena;
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
 		struct job *job = &engine->jobs.data[i];
-		job->run_time = launch_tokens_of(
-		        design->module->arena, job->contract.token_symbol, job->contract.tokens);
+		job->run_time =
+		        launch_tokens_of(arena, job->contract.token_symbol, job->contract.tokens);
 		job->tile = job->run_time.tile;
 		job->tiles = job->contract.tokens / job->tile;
 		job->words = (job->tile + engine->tokens_per_cycle - 1) / engine->tokens_per_cycle;
-		job->words_run_time = words_run_time(design->module->arena, &job->run_time,
-		        engine->tokens_per_cycle, job->words);
-		engine->words_most =
-		        job->words > engine->words_most ? job->words : engine->words_most;
+		job->words_run_time =
+		        words_run_time(arena, &job->run_time, engine->tokens_per_cycle, job->words);
+		if (job->words > engine->words_most)
+			engine->words_most = job->words;
 	}
-	engine_join_queries(engine);
-	engine_stack_jobs(engine);
-	split_queries(engine);
 	engine->streams_groups = engine->words_most == 1 && engine->tokens_per_cycle == 1;
+}
+
+static void plan_blocks(struct engine *engine, const struct block *body)
+{
 	engine->end_count_most = 1;
 	for (int i = 0, pipeline_jobs = 0; i < (int)engine->jobs.count; i++)
 		pipeline_jobs = choose_rows(engine, i, pipeline_jobs);
@@ -486,14 +496,27 @@ void plan_engine(struct engine *engine, const struct block *body)
 	count_consumer_blocks(engine);
 	for (int i = 0; i < (int)engine->jobs.count; i++) {
 		int64_t group_slots = group_slots_of(engine, &engine->jobs.data[i]);
-		engine->group_slots =
-		        engine->group_slots > group_slots ? engine->group_slots : group_slots;
+		if (group_slots > engine->group_slots)
+			engine->group_slots = group_slots;
 	}
+}
+
+void plan_engine(struct engine *engine, const struct block *body)
+{
+	collect_jobs(engine, body, 0);
+	if (!engine->jobs.count)
+		return;
+	plan_shape(engine, body);
+	plan_tokens(engine);
+	engine_join_queries(engine);
+	engine_stack_jobs(engine);
+	split_queries(engine);
+	plan_blocks(engine, body);
 	engine_find_wavefronts(engine);
 	bool counts = engine_has_run_time_tiles(body);
 	engine->pairs_per_process = counts ? PAIRS_PER_PROCESS * engine->pes_per_port : 1;
 	engine->pairs_per_chain = PAIRS_PER_CHAIN * engine->pes_per_port;
 	engine->serializes_tokens = engine->tokens_per_cycle > 1 && counts &&
-	        design->context->platform->dies > 1 && engine_can_serialize(engine) &&
+	        engine->design->context->platform->dies > 1 && engine_can_serialize(engine) &&
 	        !engine_has_narrow_results(engine);
 }

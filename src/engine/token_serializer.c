@@ -1,12 +1,13 @@
-/* Sums of tokens abreast, one token after another: beside processes of slices, so that a quarter
- * of the wires cross to the die on which rows are collected. Nothing is asked of a word but of
- * how many tokens it is, so the words of a layer's phases, of all tiles, are one loop. */
+/* Puts the sums of a cycle's tokens one after another, next to a process of PEs, so that only 1 /
+ * tokens_per_cycle of the wires cross to the die of the collector. A word of sums looks the same
+ * whatever its job and tile, so one loop serves all words of a layer. */
 #include "engine/engine.h"
 
 struct serializer {
 	const struct engine *engine;
-	int count;                                                      /* sets of slices */
-	struct value *in[PROCESS_PAIRS_MOST], *out[PROCESS_PAIRS_MOST]; /* channels */
+	int count; /* pairs of PEs */
+	/* channels of sums: all tokens of a cycle in a word; one token */
+	struct value *in[PROCESS_PAIRS_MOST], *out[PROCESS_PAIRS_MOST];
 };
 
 static bool same_tokens(const struct job *left, const struct job *right)
@@ -15,16 +16,16 @@ static bool same_tokens(const struct job *left, const struct job *right)
 	        left->contract.tokens == right->contract.tokens;
 }
 
-/* All are one datapath. */
-static void add_words(struct process *p, struct job_span stretch, void *context)
+/* the loops of all spans are one datapath */
+static void add_words(struct process *p, struct job_span span, void *context)
 {
 	const struct serializer *serializer = context;
 	const struct engine *engine = serializer->engine;
-	const struct job *job = &engine->jobs.data[stretch.first];
+	const struct job *job = &engine->jobs.data[span.first];
 	int64_t rows = 0;
-	for (int i = stretch.first; i < stretch.end; i++)
+	for (int i = span.first; i < span.end; i++)
 		rows += engine->jobs.data[i].blocks * engine->jobs.data[i].block;
-	engine_loop(p, stretch.tiles, stretch.run_time);
+	engine_loop(p, span.tiles, span.run_time);
 	process_mark(p, KEY_STREAM_DATAPATH);
 	engine_loop(p, rows * job->words, job->words_run_time);
 	struct value *token = engine_token_loop(engine, p, job);

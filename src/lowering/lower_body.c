@@ -1,5 +1,5 @@
-/* A body at one point of a nest: its nodes on words of all lanes; of rows that run at once each
- * for itself, or as the sums of products that a multiplier makes together. */
+/* Emits the body of a kernel for one iteration of its nest: nodes are ops on words of all lanes.
+ * Unrolled rows are evaluated one by one, or by dot products of which several share multipliers. */
 #include "lowering/lower_kernel.h"
 #include "schedule/dot_products.h"
 
@@ -22,7 +22,7 @@ struct value *widen_word(struct lowering *l, struct value *value, const struct t
 	        : make_op(&l->p, OP_BROADCAST, lanes_word(l, value->type, true), 1, &value);
 }
 
-/* 0, 1, 2 … in the lanes. */
+/* 0, 1, 2 … in the lanes */
 static struct value *lane_numbers(struct lowering *l)
 {
 	struct process *p = &l->p;
@@ -31,6 +31,29 @@ static struct value *lane_numbers(struct lowering *l)
 	for (int64_t i = 0; i < l->kernel->lanes; i++)
 		number[i] = make_index(p, i);
 	return make_op(p, OP_JOIN_LANES, type, (int)l->kernel->lanes, number);
+}
+
+static struct value *constant_node(struct process *p, const struct node *node)
+{
+	if (type_is_real(node->type))
+		return make_number(p, node->real, node->type);
+	if (node->type->kind == TYPE_INDEX)
+		return make_index(p, node->integer);
+	if (node->type->width == 1)
+		return make_bool(p, node->integer);
+	return make_number(p, (double)node->integer, node->type);
+}
+
+/* the index of a loop in the current iteration */
+static struct value *loop_index(struct lowering *l, int loop)
+{
+	if (loop == l->kernel->loops - 1 && l->kernel->lanes > 1)
+		return lane_numbers(l);
+	if (loop == l->nest)
+		return make_index(&l->p, l->row);
+	if (!l->counter[loop])
+		return make_index(&l->p, 0);
+	return process_window_index(&l->p, l->kernel->loop[loop].run_time, 1, l->counter[loop]);
 }
 
 static struct value *lower_node(
@@ -42,21 +65,9 @@ static struct value *lower_node(
 	if (node->kind == NODE_ACCUMULATOR)
 		return l->accumulator;
 	if (node->kind == NODE_CONSTANT)
-		return type_is_real(node->type)          ? make_number(p, node->real, node->type)
-		        : node->type->kind == TYPE_INDEX ? make_index(p, node->integer)
-		        : node->type->width == 1
-		        ? make_bool(p, node->integer)
-		        : make_number(p, (double)node->integer, node->type);
-	if (node->code == OP_INDEX) {
-		if (node->integer == l->kernel->loops - 1 && l->kernel->lanes > 1)
-			return lane_numbers(l);
-		if (node->integer == l->nest)
-			return make_index(p, l->row);
-		return l->counter[node->integer]
-		        ? process_window_index(p, l->kernel->loop[node->integer].run_time, 1,
-		                  l->counter[node->integer])
-		        : make_index(p, 0);
-	}
+		return constant_node(p, node);
+	if (node->code == OP_INDEX)
+		return loop_index(l, (int)node->integer);
 	if (node->code == OP_ACTIVE)
 		return make_condition(p, inside_guards(l, &l->kernel->operand[node->integer]));
 	int count = op_info[node->code].operands;
@@ -90,7 +101,7 @@ struct value *lower_body(struct lowering *l, const struct body *body, int result
 	return made[result];
 }
 
-/* The tree over one row's terms. */
+/* the reduction tree over one row's terms */
 static struct value *row_tree(struct lowering *l, int term)
 {
 	const struct kernel *kernel = l->kernel;
@@ -103,8 +114,8 @@ static struct value *row_tree(struct lowering *l, int term)
 	return tree;
 }
 
-/* One row's part of the words that hold several rows; of numbers that are no lanes it is one of
- * them. */
+/* Sets the operands of one unrolled row: its part of words that hold several rows. An operand
+ * without lanes has one number per row. */
 static void take_row(struct lowering *l, struct value *const *whole, int64_t row)
 {
 	const struct kernel *kernel = l->kernel;
@@ -123,7 +134,7 @@ static void take_row(struct lowering *l, struct value *const *whole, int64_t row
 
 typedef struct value *row_function(struct lowering *l, int term);
 
-/* What each row makes of the terms. */
+/* what `make` returns for each row */
 static struct value **each_row(struct lowering *l, int term, row_function *make)
 {
 	const struct kernel *kernel = l->kernel;
@@ -138,7 +149,7 @@ static struct value **each_row(struct lowering *l, int term, row_function *make)
 	return made;
 }
 
-/* Each row has a tree of its own. */
+/* a word of all rows' sums, each by a tree of its own */
 static struct value *row_trees(struct lowering *l, int term)
 {
 	struct value **tree = each_row(l, term, row_tree);
@@ -162,13 +173,13 @@ static struct value *row_term(struct lowering *l, int term)
 	        l, lower_body(l, &l->kernel->update, term), lanes_word(l, l->kernel->type, true));
 }
 
-/* The terms of all rows, put together lane by lane. */
+/* the terms of all rows, combined lane by lane */
 static struct value *row_terms(struct lowering *l, int term)
 {
 	return tree_over(l, each_row(l, term, row_term), l->kernel->row_unroll);
 }
 
-/* A factor of each row, in all lanes. */
+/* a factor of one row, broadcast to all lanes */
 static struct value *row_factor(struct lowering *l, int factor)
 {
 	struct value *word = lower_body(l, &l->kernel->update, factor);
@@ -180,7 +191,7 @@ static struct value *row_number(struct lowering *l, int factor)
 	return lower_body(l, &l->kernel->update, factor);
 }
 
-/* All rows of a factor as one word: as it was taken, or put together. */
+/* all rows of a factor as one word: the operand as it is, or joined */
 static struct value *rows_word(struct lowering *l, int factor, row_function *make)
 {
 	const struct node *node = &l->kernel->update.node[factor];
@@ -203,7 +214,7 @@ static struct value *sums_across(struct lowering *l, const struct dot_products *
 	return sums;
 }
 
-/* Two rows share multipliers. */
+/* dot products of which two rows share multipliers */
 static struct value *sums_in_pairs(struct lowering *l, const struct dot_products *dot_products)
 {
 	struct module *module = l->p.module;

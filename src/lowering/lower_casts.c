@@ -1,8 +1,8 @@
-/* Casts, choices and the ring of a rolled layer as processes. */
+/* Lowers casts, layer multiplexers and the feedback of a rolled layer to processes. */
 #include "converter/layer_carry.h"
 
-/* Is operand `choice` the one of this layer? */
-static struct value *chosen(struct process *p, const struct attr *table, int choice)
+/* Is operand `choice` selected in the current layer? */
+static struct value *is_layer_operand(struct process *p, const struct attr *table, int choice)
 {
 	struct value *any = make_bool(p, false);
 	for (int l = 0; l < table->count; l++) {
@@ -25,7 +25,7 @@ void lower_layer_mux(struct design *design, const struct op *op)
 		struct value *taken = make_pop(&p, NULL,
 		        process_argument(&p, stream_fifo(design, op->operand[j]),
 		                text_format(design->module->arena, "x%d", j)));
-		word = word ? make_select(&p, chosen(&p, table, j), taken, word) : taken;
+		word = word ? make_select(&p, is_layer_operand(&p, table, j), taken, word) : taken;
 	}
 	make_push(&p, NULL, word, process_argument(&p, stream_fifo(design, op->result[0]), "y"));
 	process_close(&p, opened + 1);
@@ -41,8 +41,8 @@ void lower_cast(struct design *design, const struct op *op)
 	        stream_lanes(in) > stream_lanes(out) ? in : out);
 }
 
-/* The ring of a rolled layer: *enter* gives the first layer what comes from outside and every
- * later one what was fed back; *leave* feeds back or lets go. */
+/* The feedback of a rolled layer: *enter* passes the first layer what comes from outside, and later
+ * layers what was fed back; *leave* feeds back, or passes on after the last layer. */
 void lower_layer_feedback(struct design *design, const struct op *loop)
 {
 	struct module *module = design->module;
@@ -65,10 +65,10 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 		process_layers(&enter);
 		int opened = process_word_pipeline(&enter, inside->type);
 		struct value *start = make_equal(&enter, enter.layer, 0);
-		struct value *later = make_compare(&enter, 4, enter.layer, 0);
+		struct value *not_first = make_compare(&enter, 4, enter.layer, 0);
 		make_push(&enter, NULL,
 		        make_select(&enter, start, make_pop(&enter, start, first),
-		                make_pop(&enter, later, fed)),
+		                make_pop(&enter, not_first, fed)),
 		        out);
 		process_close(&enter, opened + 1);
 		process_finish(&enter);

@@ -1,5 +1,5 @@
-/* Where an output feeds an input: room for the text of a launch behind the input's own numbers,
- * in the buffer that holds them, so that what is done between steps needs no port of its own. */
+/* Reserves room for the tokens of a launch where an output feeds an input: after the input's own
+ * numbers, in the same buffer, so that the steps of a launch need no port of their own. */
 #include "predict/feedback.h"
 #include "process/process_builder.h"
 

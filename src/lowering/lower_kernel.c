@@ -1,6 +1,6 @@
-/* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an
- * operand is kept.  Each iteration takes the words that are due, updates one accumulator word,
- * and at the last reduction point pushes one result word. */
+/* Lowers a scheduled kernel to a process: one nest with one pipelined body, preceded by a nest that
+ * fills a consumer buffer, if there is one. Each iteration pops the words that are due, updates one
+ * accumulator word, and at the last iteration of a reduction pushes one result word. */
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
@@ -14,19 +14,21 @@ struct value *at_last(struct lowering *l, int loop)
 	return make_equal_values(&l->p, l->counter[loop], make_address(&l->p, 1, &count, &one, -1));
 }
 
-/* The first terms of partial sums come one after the other. */
+/* Is a loop at the first iteration of a sum? The first terms of partial sums follow each other. */
+static struct value *at_first(struct lowering *l, int loop)
+{
+	int64_t partial_sums = l->kernel->partial_sums;
+	if (loop == kernel_inner_reduction(l->kernel) && partial_sums > 1)
+		return make_compare(&l->p, 2, l->counter[loop], partial_sums);
+	return make_equal(&l->p, l->counter[loop], 0);
+}
+
 struct value *at_reduction_end(struct lowering *l, bool last)
 {
 	struct value *all = NULL;
-	int inner = kernel_inner_reduction(l->kernel);
 	for (int i = 0; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
-			all = make_and(&l->p, all,
-			        last ? at_last(l, i)
-			                : i == inner && l->kernel->partial_sums > 1
-			                ? make_compare(
-			                          &l->p, 2, l->counter[i], l->kernel->partial_sums)
-			                : make_equal(&l->p, l->counter[i], 0));
+			all = make_and(&l->p, all, last ? at_last(l, i) : at_first(l, i));
 	return all;
 }
 
@@ -51,7 +53,7 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 	return all;
 }
 
-/* Inside all guards, in turns in which the operand has come; NULL: always. */
+/* Inside all guards, and in iterations for which the operand has a row; NULL: always. */
 static struct value *row_is_valid(struct lowering *l, const struct access *access)
 {
 	struct process *p = &l->p;
@@ -67,13 +69,22 @@ static struct value *row_is_valid(struct lowering *l, const struct access *acces
 	                process_token_count(p, &row_predicate->rows)));
 }
 
-/* When operand j's next word is due: docs/ir.md, stream level.  come: where there is one at all,
- * or NULL. */
-static struct value *word_is_due(struct lowering *l, int j, struct value *come)
+/* Is a loop at the first iteration in which an operand is read? */
+static struct value *at_range_begin(struct lowering *l, const struct access *access, int loop)
+{
+	const struct guard_range *range = access_guard(access, loop);
+	if (range && range->last)
+		return at_last(l, loop);
+	return make_equal(&l->p, l->counter[loop], range ? range->low : 0);
+}
+
+/* When operand j's next word is popped: docs/ir.md, stream level. valid: condition for it to be
+ * read at all, or NULL. */
+static struct value *word_is_due(struct lowering *l, int j, struct value *valid)
 {
 	const struct access *access = &l->kernel->operand[j];
 	bool post = kernel_is_post_operand(l->kernel, j);
-	struct value *when = come;
+	struct value *when = valid;
 	int used = -1;
 	for (int i = 0; i < l->nest; i++) {
 		const struct guard_range *range = access_guard(access, i);
@@ -87,11 +98,7 @@ static struct value *word_is_due(struct lowering *l, int j, struct value *come)
 		if (post && l->kernel->loop[i].reduction) {
 			when = make_and(&l->p, when, at_last(l, i));
 		} else if (i > used) {
-			const struct guard_range *range = access_guard(access, i);
-			when = make_and(&l->p, when,
-			        range && range->last
-			                ? at_last(l, i)
-			                : make_equal(&l->p, l->counter[i], range ? range->low : 0));
+			when = make_and(&l->p, when, at_range_begin(l, access, i));
 		}
 	}
 	return when;
@@ -106,13 +113,13 @@ struct value *operand_fifo(struct lowering *l, int operand)
 	return l->source[operand];
 }
 
-static struct value *next_word(struct lowering *l, int j, struct value *come)
+static struct value *next_word(struct lowering *l, int j, struct value *valid)
 {
 	if (l->consumer_buffer.convert && l->consumer_buffer.operand == j)
 		return consumer_buffer_word(
-		        &l->p, &l->consumer_buffer, l->array, l->counter, l->nest, come);
+		        &l->p, &l->consumer_buffer, l->array, l->counter, valid);
 	struct value *fifo = operand_fifo(l, j);
-	return make_pop(&l->p, make_and(&l->p, l->terms, word_is_due(l, j, come)), fifo);
+	return make_pop(&l->p, make_and(&l->p, l->terms, word_is_due(l, j, valid)), fifo);
 }
 
 void take_operands(struct lowering *l, enum taken taken)
@@ -121,10 +128,10 @@ void take_operands(struct lowering *l, enum taken taken)
 		if (taken != TAKE_ALL &&
 		        kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
 			continue;
-		struct value *come = row_is_valid(l, &l->kernel->operand[j]);
-		struct value *word = next_word(l, j, come);
-		l->operand[j] = come
-		        ? make_select(&l->p, come, word, make_number(&l->p, 0, word->type))
+		struct value *valid = row_is_valid(l, &l->kernel->operand[j]);
+		struct value *word = next_word(l, j, valid);
+		l->operand[j] = valid
+		        ? make_select(&l->p, valid, word, make_number(&l->p, 0, word->type))
 		        : word;
 	}
 }
@@ -135,7 +142,7 @@ int first_reduction(const struct lowering *l)
 	return loop < 0 ? l->nest : loop;
 }
 
-/* Sums that are given in other orders than their kernel's lie as the box between does. */
+/* Sums that are drained in other orders than the kernel's lie as in the box between the orders. */
 static struct value *box_address(
         struct lowering *l, const struct box *box, const int64_t *stride, int64_t *words)
 {
@@ -143,8 +150,8 @@ static struct value *box_address(
 	return make_address(&l->p, l->nest, l->counter, stride, box->fill.first / box->fill.lanes);
 }
 
-/* The accumulators: one word per point of the parallel loops inside the outermost reduction
- * loop, and partial sums side by side. */
+/* Address of the accumulator: one word per iteration of the parallel loops inside the outermost
+ * reduction, times the partial sums. */
 static struct value *accumulator_address(
         struct lowering *l, struct value *part, int64_t number, int64_t *words)
 {
@@ -198,8 +205,7 @@ static struct value *accumulators(struct lowering *l, int64_t words)
 	return array;
 }
 
-void add_to_sum(
-        struct lowering *l, bool consumer_buffer, struct value **array, struct value **result)
+void add_to_sum(struct lowering *l, bool stored, struct value **array, struct value **result)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_word(l);
@@ -207,8 +213,8 @@ void add_to_sum(
 	struct value *start = make_number(p, l->kernel->init, word);
 	struct value *address = NULL;
 	l->accumulator = start;
-	/* several reduction points: the accumulator is kept between them */
-	if (consumer_buffer) {
+	/* with several reduction iterations the accumulator is stored between them */
+	if (stored) {
 		address = accumulator_address(l, part_of_sum(l), 0, &words);
 		*array = *array ? *array : accumulators(l, words);
 		l->accumulator = make_select(
@@ -217,12 +223,12 @@ void add_to_sum(
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
 	struct value *sum = widen_word(l, updated_sum(l), word);
-	if (consumer_buffer)
+	if (stored)
 		make_store(p, sum, *array, address);
 	l->accumulator = sum;
 }
 
-/* A sum of no terms has a result, too, for which there is no last term to come with. */
+/* A sum of no terms has a result too, which no last term comes with. */
 static bool may_be_empty(const struct kernel *kernel)
 {
 	bool empty = false;
@@ -233,7 +239,7 @@ static bool may_be_empty(const struct kernel *kernel)
 	return empty;
 }
 
-/* Has the sum a term?  number: of the partial sums; NULL: it has. */
+/* Has partial sum `number` a term? NULL: always. */
 static struct value *has_terms(struct lowering *l, int64_t number)
 {
 	struct value *all = NULL;
@@ -242,11 +248,10 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 		const struct loop *loop = &l->kernel->loop[i];
 		bool counted = loop->reduction && loop->run_time &&
 		        (loop->run_time->plus < 1 || (i == inner && l->kernel->partial_sums > 1));
-		all = counted ? make_and(&l->p, all,
-		                        make_compare(&l->p, 4,
-		                                process_trip_count(&l->p, loop->run_time, 1),
-		                                i == inner ? number : 0))
-		              : all;
+		if (!counted)
+			continue;
+		struct value *count = process_trip_count(&l->p, loop->run_time, 1);
+		all = make_and(&l->p, all, make_compare(&l->p, 4, count, i == inner ? number : 0));
 	}
 	return all;
 }
@@ -258,8 +263,7 @@ struct value *sum_of_terms(
 	return terms ? make_select(&l->p, terms, sum, start) : sum;
 }
 
-/* The tree over the partial sums; where there were fewer terms, the others are what they began
- * with. */
+/* The tree over the partial sums; those without terms have the initial value. */
 static struct value *all_parts(struct lowering *l, struct value *array)
 {
 	struct process *p = &l->p;
@@ -291,13 +295,13 @@ void push_result(struct lowering *l, struct value *when, struct value *result)
 	make_push(&l->p, when, pushed, l->sink);
 }
 
-/* Everything in one pipelined nest. */
+/* all in one pipelined nest */
 static int lower_nest(
         struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct value *array = NULL;
-	int opened = process_nest_run_time(
-	        &l->p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
+	int opened = process_nest_run_time(&l->p, (struct loop_bounds){ l->nest, trip, run_time },
+	        l->kernel->initiation_interval, l->counter);
 	take_operands(l, TAKE_ALL);
 	struct value *last = at_reduction_end(l, true);
 	bool reduction = kernel_has_reduction(l->kernel);
@@ -315,11 +319,13 @@ static int lower_nest(
 	return opened;
 }
 
-/* Nests one after the other: the first adds, a short one goes over the sums. */
+/* Two nests, one after another: the first adds terms, the second, a short one, goes over
+ * the sums. */
 static int add_terms(struct lowering *l, int outer, int64_t *trip,
         const struct run_time_trip **run_time, struct value **array)
 {
-	int adding = process_nest_run_time(&l->p, l->nest - outer, trip + outer, run_time + outer,
+	int adding = process_nest_run_time(&l->p,
+	        (struct loop_bounds){ l->nest - outer, trip + outer, run_time + outer },
 	        l->kernel->initiation_interval, l->counter + outer);
 	take_operands(l, TAKE_TERMS);
 	add_to_sum(l, true, array, NULL);
@@ -329,14 +335,15 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip,
 			trip[i] = 1;
 			run_time[i] = NULL;
 		}
-	int opened = process_nest_run_time(
-	        &l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	int opened = process_nest_run_time(&l->p,
+	        (struct loop_bounds){ l->nest - outer, trip + outer, run_time + outer }, 1,
+	        l->counter + outer);
 	take_operands(l, TAKE_POST);
 	return opened;
 }
 
-/* For each point of the loops outside, a pipelined nest that adds and one that puts partial sums
- * together. */
+/* For each iteration of the outer loops, a pipelined nest that adds terms and one that combines
+ * partial sums. */
 static int lower_drain_after(
         struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
@@ -355,8 +362,9 @@ static int lower_drain_after(
 	return opened;
 }
 
-/* All results are held until the last term: they are finished in their places, and the readers
- * of the buffer or of the converter get them from there; those of the next layer when it begins. */
+/* All results are held until the last term: they are finished in place and drained to the readers
+ * of the buffer or converter; with a layer carry to the next layer's readers, when that layer
+ * starts. */
 static int lower_drained(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time,
         struct value *array)
 {
@@ -391,6 +399,25 @@ struct lowering lowering_new(struct design *design, const struct op *op, const c
 	return l;
 }
 
+/* Emits the loops of a kernel by the form of its reduction; returns how many are left open. */
+static int lower_loops(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time,
+        struct value *array)
+{
+	const struct kernel *kernel = l->kernel;
+	int buffered_loop = double_buffered_loop(l->op);
+	if (l->accumulator_drain.buffer || l->drain_order.convert)
+		return lower_drained(l, trip, run_time, array);
+	if (is_reduction_dynamic(l->op))
+		return lower_reduction_dynamic(l, trip, run_time);
+	if (buffered_loop >= 0)
+		return lower_double_buffered(l, buffered_loop, trip, run_time);
+	if (is_reduction_split(kernel, kernel->partial_sums))
+		return lower_reduction_split(l, trip, run_time);
+	if (kernel->partial_sums > 1 || may_be_empty(kernel))
+		return lower_drain_after(l, trip, run_time);
+	return lower_nest(l, trip, run_time);
+}
+
 void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
@@ -421,16 +448,7 @@ void lower_kernel(struct design *design, const struct op *op)
 		emit_accumulator_drain(&l.p, &l.accumulator_drain, array);
 	if (l.consumer_buffer.convert)
 		l.array = consumer_buffer_fill(&l.p, &l.consumer_buffer);
-	bool parts = l.kernel->partial_sums > 1 || may_be_empty(l.kernel);
-	int buffered_loop = double_buffered_loop(op);
-	int opened = l.accumulator_drain.buffer || l.drain_order.convert
-	        ? lower_drained(&l, trip, run_time, array)
-	        : is_reduction_dynamic(op) ? lower_reduction_dynamic(&l, trip, run_time)
-	        : buffered_loop >= 0 ? lower_double_buffered(&l, buffered_loop, trip, run_time)
-	        : is_reduction_split(l.kernel, l.kernel->partial_sums)
-	        ? lower_reduction_split(&l, trip, run_time)
-	        : parts ? lower_drain_after(&l, trip, run_time)
-	                : lower_nest(&l, trip, run_time);
+	int opened = lower_loops(&l, trip, run_time, array);
 	process_close(&l.p, opened + (design->layers > 0));
 	if (l.layer_carry.loop)
 		layer_carry_drain(&l.p, &l.layer_carry, array);

@@ -1,5 +1,5 @@
-/* A kernel on its way to a process: what lower_kernel.c, lower_body.c and
- * lower_double_buffered.c share. */
+/* A kernel that is being lowered to a process: what lower_kernel.c, lower_body.c and the files for
+ * the forms of reductions share. */
 #ifndef STC_LOWER_KERNEL_H
 #define STC_LOWER_KERNEL_H
 #include "converter/layer_carry.h"
@@ -10,94 +10,96 @@ struct lowering {
 	struct process p;
 	const struct op *op;
 	const struct kernel *kernel;
-	int nest;               /* loops without the lane loop, and without the row loop */
-	int64_t width;          /* lanes of the words at hand: the kernel's, or its rows */
-	int64_t row;            /* of the rows that run at once, the one at hand */
+	int nest;               /* loops without those over lanes and unrolled rows */
+	int64_t width;          /* lanes of the current words: the kernel's, or its unrolled rows */
+	int64_t row;            /* the current one of the unrolled rows */
 	struct value **counter; /* [nest]; NULL where the trip is 1 */
-	struct value **operand; /* words taken */
-	struct value **source;  /* FIFOs that they are taken from; NULL: none has been taken */
-	struct value *sink;     /* the FIFO of the results; NULL: none has been pushed */
-	/* the FIFO of partial sums that another process puts together; NULL: none does */
+	struct value **operand; /* words popped */
+	struct value **source;  /* FIFOs of the operands; NULL: not used yet */
+	struct value *sink;     /* FIFO of the results; NULL: not used yet */
+	/* FIFO of partial sums that another process combines; NULL: none does */
 	struct value *parts;
-	struct value *terms; /* in turns: whether a term is added, or NULL: always */
+	/* condition under which operand words are popped, as not all iterations of
+	 * double-buffered sums have a term; NULL: always */
+	struct value *terms;
 	struct value *accumulator;
-	/* no buffer, or one whose readers are served from the sums */
+	/* the buffer, if any, whose readers are served from the accumulators */
 	struct accumulator_drain accumulator_drain;
-	/* no loop, or the one whose next turn's readers are served from the sums, before that
-	 * turn's are added up */
+	/* the loop-carried value, if any, that is drained to the next layer's readers before that
+	 * layer's terms are added */
 	struct layer_carry layer_carry;
-	/* NULL converter, or one whose order the sums are given in */
+	/* the converter, if any, in whose order the accumulators are drained */
 	struct drain_order drain_order;
-	/* the operand that is there as a whole before the first point, in the array */
+	/* the operand, if any, that is stored in `array` before the first iteration */
 	struct consumer_buffer consumer_buffer;
 	struct value *array;
 };
 
-/* ---- a point of the nest (lower_kernel.c) */
+/* ---- an iteration of the nest (lower_kernel.c) */
 
-/* Of a process of that name, which has no loops yet. */
+/* a process of that name, without loops */
 struct lowering lowering_new(struct design *design, const struct op *op, const char *name);
 
 enum taken { TAKE_ALL, TAKE_TERMS, TAKE_POST };
 void take_operands(struct lowering *l, enum taken taken);
 struct value *operand_fifo(struct lowering *l, int operand);
-/* Inside all guards; NULL: always. */
+/* inside all guards; NULL: always */
 struct value *inside_guards(struct lowering *l, const struct access *access);
-/* All reduction counters at their first (or last) point; NULL: always. */
+/* all reduction loops at their first (or last) iteration; NULL: always */
 struct value *at_reduction_end(struct lowering *l, bool last);
-/* Is the loop at its last point? */
+/* Is the loop at its last iteration? */
 struct value *at_last(struct lowering *l, int loop);
-/* The loop from which on sums are kept between points: the outermost reduction; all loops:
- * nothing is kept. */
+/* The outermost reduction, from which on sums are stored between iterations; without one, the
+ * number of loops. */
 int first_reduction(const struct lowering *l);
-/* Which of the partial sums this term belongs to; NULL: there is one. */
+/* number of the partial sum to which this term belongs; NULL: there is one */
 struct value *part_of_sum(struct lowering *l);
-/* One of the partial sums, or, where it has no term, what it begins with. */
+/* one of the partial sums, or its initial value if it has no term */
 struct value *sum_of_terms(
         struct lowering *l, struct value *sum, struct value *start, int64_t number);
 const struct type *sum_word(struct lowering *l);
-/* One more term; the accumulator is what is summed up to it.  `result`, if it is not NULL,
- * becomes what a scan gives here. */
-void add_to_sum(
-        struct lowering *l, bool consumer_buffer, struct value **array, struct value **result);
+/* Adds a term; the accumulator is the sum up to it. stored: the sum is stored between iterations.
+ * `result`, if not NULL, is what a scan outputs here. */
+void add_to_sum(struct lowering *l, bool stored, struct value **array, struct value **result);
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);
 
 /* ---- a body (lower_body.c) */
 
-/* What a word has of a scalar: the lanes at hand, or one. */
+/* the type of a word of this scalar: of all lanes, or one */
 const struct type *lanes_word(struct lowering *l, const struct type *scalar, bool lanes);
 struct value *widen_word(struct lowering *l, struct value *value, const struct type *type);
 bool lane_is_parallel(const struct kernel *kernel);
-/* What the body's node `result` is at this point, and what that needs. */
+/* The value of the body's node `result` in this iteration, with all that it needs. */
 struct value *lower_body(struct lowering *l, const struct body *body, int result);
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms);
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 struct value *updated_sum(struct lowering *l);
 
-/* ---- sums of counted terms that take turns (lower_reduction_dynamic.c) */
+/* ---- double-buffered sums with a dynamic number of terms (reduction_dynamic.c) */
 
 bool is_reduction_dynamic(const struct op *op);
-/* A nest for each tile, and one that gives its last point's sums.  Returns the loops opened. */
+/* One nest per tile, then one that outputs the sums of its last iteration. Returns the loops
+ * left open. */
 int lower_reduction_dynamic(
         struct lowering *l, int64_t *trip, const struct run_time_trip **run_time);
 
-/* ---- partial sums of row after row (reduction_split.c) */
+/* ---- partial sums that another process combines (reduction_split.c) */
 
-/* Rows of sums around reductions that alone stand inside, with a known number of terms, as many
- * for each part? */
+/* Is there an outer loop around reductions only, with a fixed number of terms, the same for each
+ * partial sum? */
 bool is_reduction_split(const struct kernel *kernel, int64_t parts);
-/* One nest of all rows, whose partial sums go to l->parts.  Returns the loops opened. */
+/* One nest over all terms, whose partial sums go to l->parts. Returns the loops left open. */
 int lower_reduction_split(
         struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
-/* The process that puts them together. */
+/* the process that combines them */
 void lower_partial_sum_process(struct design *design, const struct op *op, struct value *parts);
 
-/* ---- sums that take turns (lower_double_buffered.c) */
+/* ---- double-buffered sums (reduction_double_buffered.c) */
 
-/* The loop whose points take turns; -1: none. */
+/* the loop whose iterations alternate between two sets of sums; -1: none */
 int double_buffered_loop(const struct op *op);
-/* One nest, in which that loop has one point more.  Returns the loops opened. */
+/* One nest, in which that loop has one more iteration. Returns the loops left open. */
 int lower_double_buffered(struct lowering *l, int buffered_loop, int64_t *trip,
         const struct run_time_trip **run_time);
 #endif

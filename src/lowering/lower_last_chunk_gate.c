@@ -1,5 +1,5 @@
-/* In front of what a launch leaves out that others follow (mark_last_chunk_only.c): words of
- * what it does come in every launch, and go on in the last one alone. */
+/* Before ops that run only in the last launch of a chunked prompt (mark_last_chunk_only.c): their
+ * operands come in every launch, and a gate drops them in all but the last. */
 #include "process/process_builder.h"
 
 static void add_gate(

@@ -1,8 +1,9 @@
-/* Filling up the rows of a launch that are not there, as a process. */
+/* Pads the tokens of a launch, as a process: pushes zeros for tokens beyond a dynamic count, or
+ * drops them. */
 #include "ir/launch_tokens.h"
 #include "process/process_builder.h"
 
-/* The data dim of the rows that a run-time count bounds. */
+/* the data dim of the tokens that a dynamic count bounds */
 static int token_dim(const struct itensor *order)
 {
 	for (int d = 0; d < order->map.results; d++)
@@ -20,10 +21,11 @@ static const char *token_symbol(const struct itensor *order)
 	return order->run_time[i]->symbol;
 }
 
-/* The order's loops, those inside counted ones that go on in the same dim as one with these. */
+/* The order's loops; fixed loops inside a counted one that continue in the same dim are combined
+ * with it. */
 struct token_nest {
 	int loops;
-	int64_t *trip, *row;                   /* [loops] row: rows that a turn moves on */
+	int64_t *trip, *row; /* [loops] row: tokens from one iteration to the next */
 	const struct run_time_trip **run_time; /* [loops] */
 };
 
@@ -46,20 +48,20 @@ static struct token_nest token_nest(struct arena *arena, const struct itensor *o
 	return nest;
 }
 
-/* Is the row there at which the counters stand? */
+/* Are the counters below all dynamic bounds? */
 static struct value *row_below_extents(
         struct process *p, const struct itensor *order, struct value *const *counter)
 {
-	struct value *there = NULL;
+	struct value *valid = NULL;
 	for (int i = 0; i < order->dims; i++)
 		if (order->run_time && order->run_time[i] && counter[i])
-			there = make_and(p, there,
+			valid = make_and(p, valid,
 			        make_below(p, counter[i],
 			                process_trip_count(p, order->run_time[i], 1)));
-	return there;
+	return valid;
 }
 
-/* Does the row come at which the counters stand?  In tiles that do, one of `each`. */
+/* Is the current token valid? In tiles that are valid, this is one of `each`. */
 static struct value *token_is_valid(struct process *p, const struct token_nest *nest,
         const struct launch_tokens *rows, struct value *const *counter)
 {
@@ -72,7 +74,7 @@ static struct value *token_is_valid(struct process *p, const struct token_nest *
 	        process_token_count(p, rows));
 }
 
-/* Filled up in some turns: the row says whether it comes. */
+/* Pads within a dynamic number of tiles: the position decides whether a token comes. */
 static void lower_pad_counted(struct design *design, const struct op *op)
 {
 	const struct itensor *from = op->operand[0]->type->itensor;
@@ -86,10 +88,11 @@ static void lower_pad_counted(struct design *design, const struct op *op)
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x");
 	struct value *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	process_layers(&p);
-	int opened = process_nest_run_time(&p, nest.loops, nest.trip, nest.run_time, 1, counter);
-	struct value *there = token_is_valid(&p, &nest, &rows, counter);
-	struct value *word = make_pop(&p, there, in);
-	make_push(&p, NULL, make_select(&p, there, word, make_number(&p, 0, word->type)), out);
+	int opened = process_nest_run_time(
+	        &p, (struct loop_bounds){ nest.loops, nest.trip, nest.run_time }, 1, counter);
+	struct value *valid = token_is_valid(&p, &nest, &rows, counter);
+	struct value *word = make_pop(&p, valid, in);
+	make_push(&p, NULL, make_select(&p, valid, word, make_number(&p, 0, word->type)), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -111,11 +114,11 @@ void lower_pad_tokens(struct design *design, const struct op *op)
 	struct value *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	process_layers(&p);
 	int opened = process_nest(&p, order->dims, order->trip, 1, counter);
-	struct value *there = row_below_extents(&p, order, counter);
-	struct value *word = make_pop(&p, fills ? there : NULL, in);
-	if (fills && there)
-		word = make_select(&p, there, word, make_number(&p, 0, word->type));
-	make_push(&p, fills ? NULL : there, word, out);
+	struct value *valid = row_below_extents(&p, order, counter);
+	struct value *word = make_pop(&p, fills ? valid : NULL, in);
+	if (fills && valid)
+		word = make_select(&p, valid, word, make_number(&p, 0, word->type));
+	make_push(&p, fills ? NULL : valid, word, out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }

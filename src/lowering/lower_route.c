@@ -1,4 +1,4 @@
-/* Ops that only pass words on, as processes: fork, chunk, concat, join. */
+/* Lowers ops that only pass words on to processes: fork, chunk, concat, join. */
 #include "process/process_builder.h"
 
 static struct value *operand_fifo(struct process *p, const struct op *op, int operand)
@@ -15,7 +15,7 @@ static void push_word(
 	process_finish(p);
 }
 
-/* Is the word that the counters stand at one of the part's?  NULL: always. */
+/* Is the current word in the chunk? NULL: always. */
 static struct value *inside_chunk(
         struct process *p, const struct op *chunk, struct value *const *counter)
 {
@@ -41,8 +41,8 @@ void lower_chunk(struct design *design, const struct op *op)
 	struct value **counter =
 	        ARENA_ARRAY(design->module->arena, struct value *, order->dims + 1);
 	process_layers(&p);
-	int opened =
-	        process_nest_run_time(&p, order->dims, order->trip, order->run_time, 1, counter);
+	int opened = process_nest_run_time(
+	        &p, (struct loop_bounds){ order->dims, order->trip, order->run_time }, 1, counter);
 	struct value *when = inside_chunk(&p, op, counter);
 	push_word(&p, op, when, make_pop(&p, NULL, operand_fifo(&p, op, 0)), opened);
 }
@@ -57,7 +57,7 @@ static bool counts_alike(const struct itensor *left, const struct itensor *right
 	return true;
 }
 
-/* The op that takes the stream, which has one reader. */
+/* the op that reads the stream, which has one reader */
 static struct op *reader_of(const struct op *from, const struct value *stream)
 {
 	for (struct op *op = from->next; op; op = op->next)
@@ -68,10 +68,10 @@ static struct op *reader_of(const struct op *from, const struct value *stream)
 	return NULL;
 }
 
-/* What drops words of a fork's result drops them in the fork: the FIFO between them would hold
- * up all readers for words that nobody takes. Fills chunk[results], NULL where all words are
- * wanted; returns how the fork has to count, NULL if no reader cares. */
-static const struct itensor *find_chunks(
+/* Moves chunks that read results of a fork into the fork, so that unwanted words are dropped there:
+ * a FIFO between them would delay all readers for words that nobody uses. Fills chunk[results],
+ * NULL where all words are wanted; returns the loops by which the fork has to count, NULL: none. */
+static const struct itensor *move_chunks_to_fork(
         struct module *module, const struct op *fork, struct op **chunk)
 {
 	const struct itensor *order = NULL;
@@ -92,7 +92,7 @@ void lower_fork(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;
 	struct op **chunk = ARENA_ARRAY(module->arena, struct op *, op->results);
-	const struct itensor *order = find_chunks(module, op, chunk);
+	const struct itensor *order = move_chunks_to_fork(module, op, chunk);
 	struct value **counter =
 	        ARENA_ARRAY(module->arena, struct value *, order ? order->dims + 1 : 1);
 	struct process p = process_new(design, "fork");

@@ -1,7 +1,9 @@
-/* Stream level to hardware level: every stream a FIFO, every op one or more processes, every
- * load and store a memory port. Needs: streams with one reader each.  Guarantees: docs/ir.md,
- * hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
- * (the argument stands at stream_fifo).  Exact. */
+/* Lowers the stream level to the hardware level.
+ * Before: stream.kernel, stream.convert, … on streams
+ * After:  a FIFO per stream, one or more processes per op, memory ports per load and store
+ * Needs: streams with one reader each. Guarantees: docs/ir.md, hardware level; every FIFO holds all
+ * words of a launch, or of a layer, so nothing deadlocks (see stream_fifo). Exact. Ends: one walk
+ * over the program. */
 #include "ir/converter.h"
 #include "lowering/lowering_passes.h"
 #include "platform/platform.h"
@@ -87,16 +89,16 @@ static bool is_scattered(const struct design *design, size_t number)
 	        text_same(attr_item(port, KEY_STREAM_DIRECTION)->text, "write");
 }
 
-/* Do both ports reach one memory channel?  What an adapter writes word by word goes where its
- * buffer is. */
+/* Must both ports reach one memory channel? What an adapter writes word by word goes to its
+ * buffer's channel. */
 static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
 {
 	return has_same(left, right, KEY_STREAM_BUFFER) ||
 	        (has_same(left, right, KEY_STREAM_BUNDLE) && !scattered);
 }
 
-/* Memory channels: each buffer the next one, so that bulk streams do not share any while there
- * are channels; but ports of one adapter, and those of one buffer, reach one channel. */
+/* Assigns memory channels: each buffer the next one, so that bulk streams share none while there
+ * are channels left; but ports of one adapter, and those of one buffer, share a channel. */
 static void assign_channels(struct design *design)
 {
 	struct module *module = design->module;
@@ -124,7 +126,7 @@ static void assign_channels(struct design *design)
 	}
 }
 
-static void finish(struct design *design)
+static void finish_design(struct design *design)
 {
 	struct module *module = design->module;
 	int ports = design->block->arguments;
@@ -195,7 +197,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 		return false;
 	lower_controls(&design);
 	lower_feedback(&design);
-	finish(&design);
+	finish_design(&design);
 	module->level = LEVEL_HARDWARE;
 	return true;
 }

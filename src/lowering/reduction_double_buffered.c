@@ -1,14 +1,14 @@
-/* Sums that take turns: those of a point are put together while the terms of the next one are
- * added, so that the pipeline never drains. */
+/* Double-buffered sums: the partial sums of one iteration of an outer loop are combined while the
+ * terms of the next one are added, so that the pipeline never drains. */
 #include "ir/workload.h"
 #include "ir/launch_tokens.h"
 #include "lowering/lower_kernel.h"
 
-#define DOUBLE_BUFFER_MIN_POINTS 4 /* points of a loop, of which one more costs little */
+#define DOUBLE_BUFFER_MIN_POINTS 4 /* iterations of a loop from which on one more costs little */
 
-/* Does what is read change with every point of the loops outside, so that one counter will do
+/* Does the operand change with every iteration of the outer loops, so that one counter can stand
  * for all of them? */
-static bool changes(const struct access *access, int outer)
+static bool changes_with_outer(const struct access *access, int outer)
 {
 	return outer == 1 || (access->stride[outer - 1] && !access->guards);
 }
@@ -18,10 +18,9 @@ static bool is_counted(const struct loop *loop)
 	return loop->run_time && loop->run_time->tile == 1;
 }
 
-/* The loop outside the reduction whose points take turns, where some of those outside are
- * counted at run time: one of fixed extent, whose point more is little beside the others; or the
- * only one.  -1: none. */
-static int counted_iterations(const struct kernel *kernel, int outer)
+/* The loop outside of the reduction that is double buffered, where outer loops have dynamic bounds:
+ * one of fixed extent, for which one more iteration is cheap; or the only one. -1: none. */
+static int counted_buffered_loop(const struct kernel *kernel, int outer)
 {
 	int buffered_loop = -1;
 	int loops = 0;
@@ -30,14 +29,13 @@ static int counted_iterations(const struct kernel *kernel, int outer)
 		if (loop->run_time && !is_counted(loop))
 			return -1;
 		loops += loop->run_time || loop->extent > 1;
-		buffered_loop = buffered_loop < 0 && !loop->run_time &&
-		                loop->extent >= DOUBLE_BUFFER_MIN_POINTS
-		        ? i
-		        : buffered_loop;
+		if (buffered_loop < 0 && !loop->run_time &&
+		        loop->extent >= DOUBLE_BUFFER_MIN_POINTS)
+			buffered_loop = i;
 	}
-	return buffered_loop >= 0                                    ? buffered_loop
-	        : loops == 1 && is_counted(&kernel->loop[outer - 1]) ? outer - 1
-	                                                             : -1;
+	if (buffered_loop >= 0)
+		return buffered_loop;
+	return loops == 1 && is_counted(&kernel->loop[outer - 1]) ? outer - 1 : -1;
 }
 
 int double_buffered_loop(const struct op *op)
@@ -60,14 +58,14 @@ int double_buffered_loop(const struct op *op)
 			return -1;
 	}
 	if (counted)
-		return counted_iterations(kernel, outer);
+		return counted_buffered_loop(kernel, outer);
 	several = several && kernel->loop[outer - 1].extent > 1;
 	for (int j = 0; several && j < op->operands; j++)
-		several = changes(&kernel->operand[j], outer);
+		several = changes_with_outer(&kernel->operand[j], outer);
 	return several ? outer - 1 : -1;
 }
 
-/* Points of the loops inside the one that turns, each of which has sums of its own. */
+/* iterations of the loops inside the buffered one, each of which has sums of its own */
 static int64_t points_inside(const struct kernel *kernel, int buffered_loop)
 {
 	int64_t points = 1;
@@ -79,12 +77,12 @@ static int64_t points_inside(const struct kernel *kernel, int buffered_loop)
 int64_t sum_buffers(const struct op *op)
 {
 	int buffered_loop = double_buffered_loop(op);
-	return is_reduction_dynamic(op) ? 2
-	        : buffered_loop < 0     ? 1
-	                                : 2 * points_inside(op->kernel, buffered_loop);
+	if (is_reduction_dynamic(op))
+		return 2;
+	return buffered_loop < 0 ? 1 : 2 * points_inside(op->kernel, buffered_loop);
 }
 
-/* Two sets of sums, one for every second point. */
+/* address of a sum in one of two sets, for even and odd iterations */
 static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t next_point,
         struct value *part, int64_t number)
 {
@@ -108,8 +106,8 @@ static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t 
 	return make_address(p, l->nest + 1, of, stride, number);
 }
 
-/* When what follows the sum is due, for the point before: at the first one of the loops that it
- * does not change with. */
+/* When an operand of the epilogue is popped, for the iteration before: in the first iteration of
+ * the loops that it does not depend on. */
 static struct value *post_word_is_due(
         struct lowering *l, int j, int buffered_loop, struct value *when)
 {
@@ -124,7 +122,7 @@ static struct value *post_word_is_due(
 	return when;
 }
 
-/* The result of the point before, when its last term has been added. */
+/* pushes the result of the iteration before, once its last term has been added */
 static void push_previous_point(struct lowering *l, int buffered_loop, struct value *array)
 {
 	struct process *p = &l->p;
@@ -133,11 +131,11 @@ static void push_previous_point(struct lowering *l, int buffered_loop, struct va
 	int inner = kernel_inner_reduction(kernel);
 	struct value *when = make_compare(p, 5, l->counter[buffered_loop], 1);
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial_sums);
-	for (int i = outer; i < l->nest; i++)
-		when = l->counter[i] ? make_and(p, when,
-		                               make_equal(p, l->counter[i],
-		                                       i == inner ? kernel->partial_sums - 1 : 0))
-		                     : when;
+	for (int i = outer; i < l->nest; i++) {
+		int64_t first = i == inner ? kernel->partial_sums - 1 : 0;
+		if (l->counter[i])
+			when = make_and(p, when, make_equal(p, l->counter[i], first));
+	}
 	for (int j = 0; j < l->op->operands; j++) {
 		if (!kernel_is_post_operand(kernel, j))
 			continue;
@@ -151,7 +149,7 @@ static void push_previous_point(struct lowering *l, int buffered_loop, struct va
 	push_result(l, when, finished_sum(l));
 }
 
-/* Points after which nothing more may come for long: those of a tile of a unit's tokens. */
+/* Iterations after which input may pause for long: those of a tile of the engine's tokens. */
 static int64_t points_in_row(const struct lowering *l, int64_t points)
 {
 	const char *rows = NULL;
@@ -164,8 +162,8 @@ static int64_t points_in_row(const struct lowering *l, int64_t points)
 	return points == tokens ? token_tile(tokens, rows) : points;
 }
 
-/* Loops of fixed extent outside the reduction become one; of many points a row takes turns.
- * Returns the loops opened. */
+/* Combines outer loops of fixed extent in one, but for an outer loop over rows of iterations, if
+ * there are several. Returns the loops opened. */
 static int join_outside(struct lowering *l, int64_t *trip)
 {
 	int64_t points = 1;
@@ -191,8 +189,8 @@ static const struct run_time_trip *one_iteration_more(
 	return more;
 }
 
-/* One nest, in which the loop that turns has one point more, without terms: the last results
- * come in it. */
+/* One nest, in which the buffered loop has one more iteration, without terms, for the
+ * last results. */
 int lower_double_buffered(
         struct lowering *l, int buffered_loop, int64_t *trip, const struct run_time_trip **run_time)
 {
@@ -211,11 +209,11 @@ int lower_double_buffered(
 	attr_set(p->module, array->def, KEY_STREAM_DISTANCE,
 	        attr_integer(p->module, l->kernel->partial_sums));
 	run_time[buffered_loop] = counted ? one_iteration_more(p->module->arena, counted) : NULL;
-	opened += process_nest_run_time(
-	        p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
-	struct value *turn = l->counter[buffered_loop];
-	l->terms = counted ? make_below(p, turn, process_trip_count(p, counted, 1))
-	                   : make_compare(p, 2, turn, points);
+	opened += process_nest_run_time(p, (struct loop_bounds){ l->nest, trip, run_time },
+	        l->kernel->initiation_interval, l->counter);
+	struct value *iteration = l->counter[buffered_loop];
+	l->terms = counted ? make_below(p, iteration, process_trip_count(p, counted, 1))
+	                   : make_compare(p, 2, iteration, points);
 	take_operands(l, TAKE_TERMS);
 	struct value *address = sum_address(l, buffered_loop, 0, part_of_sum(l), 0);
 	l->accumulator =

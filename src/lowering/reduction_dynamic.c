@@ -1,8 +1,8 @@
-/* Sums of terms that are counted at run time, of a tiled kernel: in one nest for each tile the
- * parts of a point's sums are put together while the next point's terms come; those of the last
- * point follow it. Two sets of sums, one for every second point.  Where a point has fewer terms
- * than parts, turns without a term follow, so that what puts the parts together is as far from
- * the last one. */
+/* Double-buffered sums of a dynamic number of terms, for kernels whose outermost loop walks tiles.
+ * In one nest per tile the partial sums of an iteration are combined while the next iteration's
+ * terms come; those of the last iteration follow in a nest of their own. There are two sets of
+ * sums, for even and odd iterations. If an iteration has fewer terms than partial sums, iterations
+ * without a term follow, so that the last addition is far enough from the combination. */
 #include "lowering/lower_kernel.h"
 #include "schedule/kernel_schedule.h"
 
@@ -19,7 +19,7 @@ static const struct run_time_trip *at_least(
 	return more;
 }
 
-/* Points of a loop, in this launch. */
+/* iterations of a loop in this launch */
 static struct value *points_of(struct lowering *l, int loop)
 {
 	const struct loop *of = &l->kernel->loop[loop];
@@ -27,7 +27,7 @@ static struct value *points_of(struct lowering *l, int loop)
 	                    : make_index(&l->p, of->extent);
 }
 
-/* 0 and 1 in turn, point by point; later: for the point that comes so many points later. */
+/* Even or odd: parity of the current iteration, or of the one next_point iterations later. */
 static struct value *point_parity(struct lowering *l, int64_t next_point)
 {
 	struct process *p = &l->p;
@@ -46,7 +46,7 @@ static struct value *point_parity(struct lowering *l, int64_t next_point)
 	return make_op(p, OP_ANDI, index, 2, odd);
 }
 
-/* Sums of a point, without their parts. */
+/* sums of an iteration, without their parts */
 static int64_t sums_of_point(const struct lowering *l)
 {
 	int64_t sums = 1;
@@ -76,7 +76,7 @@ static struct value *sum_address(
 	return make_address(&l->p, l->nest + 2, of, stride, number);
 }
 
-/* What follows the sums, once for all that a point's loops do not change it with. */
+/* Pops the operands of the epilogue, each once for all iterations that do not change it. */
 static void take_post_operands(struct lowering *l, struct value *when)
 {
 	struct process *p = &l->p;
@@ -112,7 +112,7 @@ static void push_sums(
 	push_result(l, when, finished_sum(l));
 }
 
-/* Is a point before this one, and have all of its terms been added? */
+/* Is there an iteration before this one, and have all of its terms been added? */
 static struct value *previous_point_is_done(struct lowering *l)
 {
 	struct process *p = &l->p;
@@ -144,7 +144,7 @@ static void add_term(struct lowering *l, struct value *array)
 	make_store(p, widen_word(l, updated_sum(l), word), array, address);
 }
 
-/* The last point's sums, if there is one. */
+/* the sums of the last iteration, if there is one */
 static int lower_last_point(struct lowering *l, int64_t *trip,
         const struct run_time_trip **run_time, struct value *array)
 {
@@ -156,8 +156,9 @@ static int lower_last_point(struct lowering *l, int64_t *trip,
 		trip[i] = l->kernel->loop[i].reduction ? 1 : trip[i];
 		run_time[i] = NULL;
 	}
-	int opened = process_nest_run_time(
-	        p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	int opened = process_nest_run_time(p,
+	        (struct loop_bounds){ l->nest - outer, trip + outer, run_time + outer }, 1,
+	        l->counter + outer);
 	for (int i = 1; i < outer; i++) {
 		struct value *points = points_of(l, i);
 		l->counter[i] = l->counter[i] ? make_address(p, 1, &points, &one, -1) : NULL;
@@ -182,7 +183,8 @@ int lower_reduction_dynamic(
 	run_time[inner] = run_time[inner]
 	        ? at_least(p->module->arena, run_time[inner], l->kernel->partial_sums)
 	        : NULL;
-	int adding = process_nest_run_time(p, l->nest - 1, trip + 1, run_time + 1,
+	int adding = process_nest_run_time(p,
+	        (struct loop_bounds){ l->nest - 1, trip + 1, run_time + 1 },
 	        l->kernel->initiation_interval, l->counter + 1);
 	add_term(l, array);
 	push_sums(l, previous_point_is_done(l), array, point_parity(l, 1));

@@ -1,13 +1,13 @@
-/* Where a kernel sums up row after row, a process of its own puts the partial sums of a row
- * together, while the next row's terms are added: else the pipeline would drain behind every
- * row.
- *     terms of a row: … | 0 1 2 3 … | 0 1 2 3 … | …  the last term of each partial sum goes on with what it is summed up to
- * The terms of all rows are one nest.  The numbers are added in the order in which one process
- * would add them. */
+/* Splits a kernel that sums up many rows in two processes: the second one combines the partial sums
+ * of a row while the first adds the next row's terms. In one process the pipeline would drain after
+ * every row.
+ *     terms of a row: … | 0 1 2 3 … | 0 1 2 3 … | …   the last term of each partial sum is pushed
+ * The terms of all rows are one nest. The numbers are added in the order in which one process would
+ * add them. */
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
-#define PARTIAL_SUM_ROWS 2 /* rows whose partial sums wait */
+#define PARTIAL_SUM_ROWS 2 /* rows whose partial sums wait in the FIFO */
 
 bool is_reduction_split(const struct kernel *kernel, int64_t parts)
 {
@@ -33,8 +33,8 @@ int lower_reduction_split(
 	struct process *p = &l->p;
 	struct value *array = NULL;
 	struct value *last = NULL;
-	int opened = process_nest_run_time(
-	        p, l->nest, trip, run_time, l->kernel->initiation_interval, l->counter);
+	int opened = process_nest_run_time(p, (struct loop_bounds){ l->nest, trip, run_time },
+	        l->kernel->initiation_interval, l->counter);
 	int inner = kernel_inner_reduction(l->kernel);
 	take_operands(l, TAKE_TERMS);
 	add_to_sum(l, true, &array, NULL);
@@ -51,7 +51,7 @@ int lower_reduction_split(
 	return opened;
 }
 
-/* The partial sums of a row: those that came before, and the last one. */
+/* all partial sums of a row, with the last one just popped */
 static struct value *joined_parts(struct lowering *l, struct value *from, struct value *part)
 {
 	struct process *p = &l->p;
@@ -82,7 +82,8 @@ void lower_partial_sum_process(struct design *design, const struct op *op, struc
 		run_time[i] = kernel->loop[i].run_time;
 	}
 	trip[outer] = kernel->partial_sums;
-	int opened = process_nest_run_time(&l.p, outer + 1, trip, run_time, 1, counter);
+	int opened = process_nest_run_time(
+	        &l.p, (struct loop_bounds){ outer + 1, trip, run_time }, 1, counter);
 	for (int i = 0; i < outer; i++)
 		l.counter[i] = counter[i];
 	l.terms = make_equal(&l.p, counter[outer], kernel->partial_sums - 1);

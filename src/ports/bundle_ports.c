@@ -1,70 +1,67 @@
-/* Which memory ports share an adapter, so that more are left for the slices of a unit.
- * The vendor's compiler lets pointers of several processes be one interface, each with a load or
- * store unit of its own, if each is given a channel (UG1399, M_AXI Channels).  Pointers of one
- * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So:
- *   Where adapters are short, ports as wide as the unit's words ride on those of its loaders: a
- *   loader runs so far ahead that it can wait while keys and values are read, and they while
- *   weights are.  An adapter that
- *   is left takes as many of them as keep it as busy as the others, and so does that of narrow
- *   ports.
- *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
- *   Those through which few words go, and that are narrow or append to what another one reads,
- *   or are few beside the unit's, share one adapter that reaches all their buffers' channels (a
- *   linker takes a range of
- *   channels for a port, UG1393); their words travel one by one.
- * What else shares an adapter shares a memory channel, and so do ports of one buffer. */
+/* Decides which memory ports share an AXI adapter (a bundle), so that more adapters are left for
+ * the PEs of the matmul engine. The vendor's compiler lets pointers of several processes be one
+ * interface, each with a load or store engine of its own, if each is given a channel (UG1399, M_AXI
+ * Channels). Pointers of one interface should be equally wide: otherwise no bursts are inferred
+ * (UG1448, 200-451). So:
+ * Where adapters are short, ports as wide as the engine's words share the adapters of its loaders:
+ * a loader prefetches so far that it can wait while keys and values are read, and they can wait
+ * while weights are read. A spare adapter takes as many such ports as keep it as busy as the
+ * others, and so does that of narrow ports.
+ * Other ports share with equally wide ones, as long as those that join have no more words than the
+ * first. Ports of few words that are narrow, or append to a buffer that another port reads, or have
+ * few words compared with the engine's, share one adapter that reaches all their buffers' channels
+ * (a linker takes a range of channels for a port, UG1393); their words are read one by one. Other
+ * ports of one adapter share a memory channel, and so do ports of one buffer. */
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "predict/bundle.h"
 #include "ports/memory_image.h"
 
 #define NARROW_BITS 64
-#define FEW_WORDS 4096 /* of a launch */
-/* requests for single full words that a port has: a word in three and a half cycles where memory
- * takes 100 to answer each, while the unit's take one and a half, */
+#define FEW_WORDS 4096 /* words of a launch */
+/* outstanding requests for single full words of a port: a word in 3.5 cycles where memory answers
+ * each after 100; the engine's words take 1.5 cycles */
 #define REQUESTS 32
 #define SLOWER 3 /* so at most so many times as long */
-/* one part in so many, which nobody waits for where another adapter would have a row's words
- * more */
+/* one part in so many, which delays nothing where another adapter would have a row's words more */
 #define LITTLE_MORE 64
-/* of words that are at most one in FEW_WAIT of the unit's: they have as much time */
+/* of a port whose words are at most one in FEW_WAIT of the engine's: they have as much time */
 #define REQUESTS_FEW 16
 #define FEW_WAIT 6
-#define REQUESTS_NARROW 64 /* of narrow words, which take next to no room on their way */
-/* in a launch, from which on that is worth it: each would take six cycles */
+#define REQUESTS_NARROW 64 /* of narrow words, whose buffers are small */
+/* words of a launch for which that is worth its logic: each would take six cycles */
 #define MANY_NARROW 256
-/* that all riders on its adapter have between them, as many as its channel's bandwidth needs and
- * half as many again, since they wait for each other */
+/* of all ports that moved to the narrow adapter: as many as its channel's bandwidth needs, and half
+ * as many more, since they wait for each other */
 #define REQUESTS_ALL 192
-/* of their words, one part in so many counts twice: a layer's are wanted while attention works,
- * those of the unit a layer long */
-#define WANTED_SOONER 4
-/* of a unit's port, the words that small operands have are at most one part in so many */
+/* of their words, one part in so many counts twice: a layer's are needed while attention works,
+ * those of the engine have the time of a layer */
+#define URGENT_SHARE 4
+/* operands are seldom read if they have at most one in so many of an engine port's words */
 #define SELDOM 4
-/* of full words, what joins is at most one part in so many of the port that it joins */
+/* a full-word port joins another one if it has at most one in so many of its words */
 #define LITTLE 8
 
 struct bundled {
-	int64_t bits, words;  /* of the port; in a launch, at the most, */
-	int64_t layered;      /* of these, in the loops over layers; all where there are none */
-	bool write, narrow;   /* narrow: its words travel one by one, */
+	int64_t bits, words; /* bits of a word; words of a launch, at most */
+	int64_t layered;    /* of these, words in the loops over layers; all where there are none */
+	bool write, narrow; /* narrow: its words are read or written one by one */
 	bool moved_to_narrow; /* although they are many */
 	const char *buffer;
 	int other;                /* another port of its buffer; -1: none */
-	int bundle;               /* the first port of the bundle */
-	const struct op *process; /* the call that reads or writes it; */
-	/* of its ports, which come in as many parts as it reads one after the other, the one
-	 * that this is in, */
+	int bundle;               /* first port of the bundle */
+	const struct op *process; /* the call that reads or writes it */
+	/* the process reads `parallel_ports` ports at a time: number of this port's group
+	 * among them */
 	int part;
-	int parallel_ports; /* of so many that it reads side by side */
+	int parallel_ports; /* ports that the process reads in the same cycle */
 };
 
 struct bundling {
 	struct design *design;
 	int ports;
 	struct bundled *port;
-	/* the port of the unit's through which more words come than through any other, where
-	 * that matters; -1: none */
+	/* the engine's port with more words than any other, where that matters; -1: none */
 	int busiest;
 };
 
@@ -77,8 +74,8 @@ static int other_port(const struct bundling *b, int number)
 	return i < b->ports ? i : -1;
 }
 
-/* Full words that are few beside the unit's, and are read ahead: a request for each is quick
- * enough, and no slice's adapter has more to do than the others because of them. */
+/* Full words that are few compared with the engine's, and prefetched: single requests are quick
+ * enough, and no PE's adapter has more to do because of them. */
 static bool is_seldom(const struct bundling *b, const struct bundled *port, int64_t most)
 {
 	bool once = port->words <= FEW_WORDS && port->other < 0 && !port->write;
@@ -88,20 +85,21 @@ static bool is_seldom(const struct bundling *b, const struct bundled *port, int6
 	                        port->words <= most / SELDOM));
 }
 
-/* One token of many that a launch may have waits for memory. */
+/* With dynamic tiles, a launch of one token waits for memory. */
 static bool counts_tiles(const struct bundling *b)
 {
 	return engine_has_run_time_tiles(b->design->source->region[0]);
 }
 
-/* What is few for one token is so for as many as a launch may have. */
+/* the most tokens of a launch that a limit for one token is multiplied with */
 static int64_t tokens_counted(const struct bundling *b)
 {
 	return counts_tiles(b) ? engine_tokens(b->design->source->region[0], NULL) : 1;
 }
 
-/* A loader's words are as wide as the ports that it reads side by side. */
-static void find_process(
+/* Finds the call of a port and how many of its ports it reads in a cycle: the bits of its widest
+ * FIFO / those of the port. */
+static void set_process(
         const struct design *design, const struct value *argument, struct bundled *port)
 {
 	int64_t wide = port->bits;
@@ -122,8 +120,7 @@ static void find_process(
 	port->part = number / (port->parallel_ports > 0 ? port->parallel_ports : 1);
 }
 
-/* Ports that words are dealt out to one by one stand side by side as well, though each has a
- * loader. */
+/* Ports of interleaved KV words are read in step as well, though each has a loader. */
 static void mark_adjacent_ports(const struct bundling *b, struct bundled *port)
 {
 	const struct state *state = map_get(&b->design->interleaved_states, port->buffer);
@@ -135,7 +132,7 @@ static void mark_adjacent_ports(const struct bundling *b, struct bundled *port)
 			port->process = b->port[i].process;
 }
 
-static void survey(struct bundling *b)
+static void describe_ports(struct bundling *b)
 {
 	struct design *design = b->design;
 	b->ports = design->block->arguments;
@@ -152,7 +149,7 @@ static void survey(struct bundling *b)
 		port->write = text_same(
 		        attr_item(design->port_attrs.data[i], KEY_STREAM_DIRECTION)->text, "write");
 		port->buffer = attr_item(design->port_attrs.data[i], KEY_STREAM_BUFFER)->text;
-		find_process(design, argument, port);
+		set_process(design, argument, port);
 	}
 	for (int i = 0; i < b->ports; i++)
 		mark_adjacent_ports(b, &b->port[i]);
@@ -172,13 +169,13 @@ static void survey(struct bundling *b)
 		b->port[i].narrow = b->port[i].narrow || is_seldom(b, &b->port[i], most);
 }
 
-/* As wide as the unit's words. */
+/* as wide as the engine's words */
 static bool is_full_word_port(const struct bundled *port)
 {
 	return port->bits == ENGINE_WORD_BITS && !port->narrow;
 }
 
-/* What is read beside the unit's words, in words as wide. */
+/* KV rows and operands that are read in words as wide as the engine's */
 static bool is_full_word_read(const struct bundled *port)
 {
 	return is_full_word_port(port) && !port->write;
@@ -195,8 +192,8 @@ static void join_narrow(struct bundling *b)
 	}
 }
 
-/* Words that go the way of `port` through a bundle, beside those of its first; of the unit's
- * words, whichever way, since its channel has no time to spare. */
+/* Words of a bundle in the direction of `port`, without those of its first port. Full words count
+ * in both directions, since a channel with weights has no time to spare. */
 static int64_t words_through_bundle(
         const struct bundling *b, int bundle, const struct bundled *port)
 {
@@ -209,17 +206,17 @@ static int64_t words_through_bundle(
 	return words;
 }
 
-/* Results behind the layers come while loaders bring the head's words as fast as memory can, and
- * the slowest of these holds up all. */
+/* Results after the last layer are written while loaders bring the head's weights as fast as memory
+ * can, and the slowest loader delays all. */
 static bool delays_last_layer(const struct bundled *port, const struct bundled *first)
 {
 	return port->write && is_full_word_port(port) && !port->layered && !first->write &&
 	        first->layered > 0 && first->layered < first->words;
 }
 
-/* The bundle of equally wide ports that has least to do beside its first, whose words all beside
- * it, or at least the port's, are little against.  -1: there is none. */
-static int place_for(const struct bundling *b, const bool *placed, int number)
+/* The bundle of equally wide ports that has least to do besides its first port, if this port and
+ * the others are few compared with the first. -1: none. */
+static int bundle_for(const struct bundling *b, const bool *placed, int number)
 {
 	const struct bundled *port = &b->port[number];
 	int64_t least = INT64_MAX;
@@ -243,7 +240,7 @@ static int place_for(const struct bundling *b, const bool *placed, int number)
 	return best;
 }
 
-/* The ports of most words first. */
+/* joins ports that are not narrow, those of most words first */
 static void join_wide(struct bundling *b)
 {
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
@@ -252,14 +249,14 @@ static void join_wide(struct bundling *b)
 		for (int i = 0; i < b->ports; i++)
 			if (!placed[i] && (next < 0 || b->port[i].words > b->port[next].words))
 				next = i;
-		int place = b->port[next].narrow ? -1 : place_for(b, placed, next);
+		int place = b->port[next].narrow ? -1 : bundle_for(b, placed, next);
 		if (place >= 0)
 			b->port[next].bundle = place;
 		placed[next] = true;
 	}
 }
 
-static bool is_shared(const struct bundling *b, int bundle)
+static bool is_shared_bundle(const struct bundling *b, int bundle)
 {
 	int count = 0;
 	for (int i = 0; i < b->ports; i++)
@@ -267,7 +264,7 @@ static bool is_shared(const struct bundling *b, int bundle)
 	return count > 1;
 }
 
-/* Requests under way of a port whose words travel one by one; 0: as many as of any. */
+/* outstanding requests of a port whose words are read one by one; 0: the default */
 static int64_t outstanding_requests(const struct bundling *b, int number)
 {
 	const struct bundled *port = &b->port[number];
@@ -287,9 +284,9 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 	}
 	if (counts_tiles(b) && port->layered * FEW_WAIT <= most)
 		return REQUESTS_FEW;
-	return !port->moved_to_narrow || moved_ports * REQUESTS <= REQUESTS_ALL ? REQUESTS
-	        : moved_ports < REQUESTS_ALL ? REQUESTS_ALL / moved_ports
-	                                     : 1;
+	if (!port->moved_to_narrow || moved_ports * REQUESTS <= REQUESTS_ALL)
+		return REQUESTS;
+	return moved_ports < REQUESTS_ALL ? REQUESTS_ALL / moved_ports : 1;
 }
 
 static void set_bundles(const struct bundling *b)
@@ -297,7 +294,7 @@ static void set_bundles(const struct bundling *b)
 	struct design *design = b->design;
 	for (int i = 0; i < b->ports; i++) {
 		const struct attr **attrs = &design->port_attrs.data[i];
-		if (!is_shared(b, b->port[i].bundle))
+		if (!is_shared_bundle(b, b->port[i].bundle))
 			continue;
 		*attrs = attr_with(design->module, *attrs, KEY_STREAM_BUNDLE,
 		        attr_item(design->port_attrs.data[b->port[i].bundle], KEY_STREAM_PORT));
@@ -315,7 +312,7 @@ int adapters_outside_engine(struct design *design)
 {
 	struct bundling b = { .design = design };
 	int adapters = 0;
-	survey(&b);
+	describe_ports(&b);
 	join_narrow(&b);
 	join_wide(&b);
 	for (int i = 0; i < b.ports; i++)
@@ -327,7 +324,7 @@ int state_adapters(struct design *design, int64_t words)
 {
 	struct bundling b = { .design = design };
 	int adapters = 0;
-	survey(&b);
+	describe_ports(&b);
 	for (int i = 0; i < b.ports; i++)
 		adapters += is_full_word_read(&b.port[i]) && b.port[i].parallel_ports == 1 &&
 		        b.port[i].words > words;
@@ -338,20 +335,19 @@ int wide_state_ports(struct design *design, int *parallel_ports)
 {
 	struct bundling b = { .design = design };
 	int ports = 0;
-	survey(&b);
+	describe_ports(&b);
 	*parallel_ports = 1;
 	for (int i = 0; i < b.ports; i++) {
-		bool words_through_bundle =
-		        is_full_word_read(&b.port[i]) && b.port[i].parallel_ports > 1;
-		ports += words_through_bundle;
-		*parallel_ports = words_through_bundle ? b.port[i].parallel_ports : *parallel_ports;
+		bool parallel = is_full_word_read(&b.port[i]) && b.port[i].parallel_ports > 1;
+		ports += parallel;
+		*parallel_ports = parallel ? b.port[i].parallel_ports : *parallel_ports;
 	}
 	return ports;
 }
 
-/* What an adapter has to do while layers are worked on: keys and values come then alone, weights
- * behind the last layer as well. */
-static int64_t load_of(const struct bundling *b, int bundle)
+/* Words of an adapter inside of the layers: keys and values are read only there, weights after the
+ * last layer as well. */
+static int64_t adapter_words(const struct bundling *b, int bundle)
 {
 	int64_t words = 0;
 	for (int i = 0; i < b->ports; i++)
@@ -359,8 +355,8 @@ static int64_t load_of(const struct bundling *b, int bundle)
 	return words;
 }
 
-/* That are read one by one while layers are worked on, through all ports: what is written goes
- * another way. */
+/* words that narrow ports read one by one inside of the layers; writes have their own
+ * AXI channel */
 static int64_t slow_words(const struct bundling *b)
 {
 	int64_t words = 0;
@@ -369,7 +365,7 @@ static int64_t slow_words(const struct bundling *b)
 	return words;
 }
 
-/* The adapter of narrow ports.  -1: there is none. */
+/* first port of the narrow adapter; -1: there is none */
 static int narrow_adapter(const struct bundling *b)
 {
 	int i = 0;
@@ -383,9 +379,9 @@ static bool is_same_loader_part(const struct bundled *port, const struct bundled
 	return port->process == other->process && port->part == other->part;
 }
 
-/* For how many words the loader of a unit's port would have to wait if `port`'s part came
- * through its adapters too: its ports go on in step, so what comes side by side holds it up
- * once. */
+/* Words that the ports of an engine loader would wait for if `port` and its neighbours used their
+ * adapters too. Ports of a loader advance in step, so ports that are read in the same cycle delay
+ * it once. */
 static double stalled_words(
         const struct bundling *b, int engine_port, int loader, const struct bundled *port)
 {
@@ -397,8 +393,8 @@ static double stalled_words(
 	return words;
 }
 
-/* Can the adapter of narrow ports bring what is read, word by word, while another one would have
- * so much to do? */
+/* Can the narrow adapter read the port's words one by one in the time in which another adapter,
+ * with `least` words, would read them? */
 static bool narrow_has_time(const struct bundling *b, const struct bundled *port, int64_t least)
 {
 	return !port->write && narrow_adapter(b) >= 0 &&
@@ -406,8 +402,8 @@ static bool narrow_has_time(const struct bundling *b, const struct bundled *port
 	        slow_words(b) + port->layered <= least + least / LITTLE_MORE;
 }
 
-/* Scales are whole rows of all slices.  It matters where slices are two for each port, and a
- * token waits for memory. */
+/* The port of scales, which are padded to whole rows of all PEs, has the most words. This matters
+ * with two PEs per port, where a token waits for memory. */
 static int busiest_port(const struct bundling *b)
 {
 	int busiest = engine_shape(b->design->source->region[0]).pes_per_port > 1 ? 0 : -1;
@@ -419,23 +415,23 @@ static int busiest_port(const struct bundling *b)
 	return busiest;
 }
 
-/* Has the adapter as much beside the unit's words already as it would get, or is it the one that
- * all would wait for, while another has time? */
+/* Has the adapter already as much besides weights as the port would bring, or is it the busiest one
+ * while the narrow adapter has time? */
 static bool is_laden(const struct bundling *b, int adapter, const struct bundled *port)
 {
 	int64_t own = b->port[adapter].layered;
-	return 2 * (load_of(b, adapter) - own) > port->layered ||
+	return 2 * (adapter_words(b, adapter) - own) > port->layered ||
 	        (adapter == b->busiest && narrow_has_time(b, port, own));
 }
 
-/* Of a loader's adapters the one that has least to do, without those that are laden. */
+/* of a loader's adapters that are not laden, the one with the least to do */
 static int adapter_of(
         const struct bundling *b, int loader, int engine_port, const struct bundled *port)
 {
 	int best = -1;
 	for (int i = engine_port; i < b->ports; i++)
 		if (b->port[i].process == b->port[loader].process && !is_laden(b, i, port) &&
-		        (best < 0 || load_of(b, i) < load_of(b, best)))
+		        (best < 0 || adapter_words(b, i) < adapter_words(b, best)))
 			best = i;
 	return best;
 }
@@ -449,8 +445,8 @@ static int unladen_of(
 	return count;
 }
 
-/* The loader that has least to wait for, of those that have room for all that stands side by
- * side, if there is one.  -1: all adapters are laden. */
+/* The loader with the shortest wait among those with most room for ports that are read in the same
+ * cycle. -1: all adapters are laden. */
 static int loader_for(const struct bundling *b, int engine_port, const struct bundled *port)
 {
 	int best = -1;
@@ -469,8 +465,8 @@ static int loader_for(const struct bundling *b, int engine_port, const struct bu
 	return best;
 }
 
-/* Of the loader that brings what stands side by side with this port already, or of another.  -1:
- * all adapters are laden. */
+/* An adapter of the loader that already has ports of the same cycle, or else of the best loader.
+ * -1: all adapters are laden. */
 static int adapter_in_step(
         const struct bundling *b, const bool *placed, int number, int engine_port)
 {
@@ -485,8 +481,8 @@ static int adapter_in_step(
 	return best < 0 ? best : adapter_of(b, best, engine_port, port);
 }
 
-/* Where the other port of its buffer is, else on the adapter that has least to do: a loader's,
- * that of an earlier one, or, of what is read, that of narrow ports. */
+/* The adapter of the other port of its buffer, else the one with least to do: a loader's, that of
+ * an earlier full-word port, or for reads the narrow one. */
 static int adapter_for(const struct bundling *b, const bool *placed, int number, int engine_port)
 {
 	int other = b->port[number].other;
@@ -497,16 +493,17 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 	if (in_step >= 0)
 		return in_step;
 	for (int i = engine_port + 1; i < b->ports; i++)
-		if (load_of(b, i) < load_of(b, best))
+		if (adapter_words(b, i) < adapter_words(b, best))
 			best = i;
 	for (int i = 0; i < engine_port; i++)
 		if (placed[i] && is_full_word_port(&b->port[i]) && b->port[i].bundle == i &&
-		        load_of(b, i) < load_of(b, best))
+		        adapter_words(b, i) < adapter_words(b, best))
 			best = i;
-	return narrow_has_time(b, &b->port[number], load_of(b, best)) ? narrow_adapter(b) : best;
+	return narrow_has_time(b, &b->port[number], adapter_words(b, best)) ? narrow_adapter(b)
+	                                                                    : best;
 }
 
-/* Adapters that are left where each loader of the unit has one. */
+/* adapters that are left when each engine port has one */
 static int spare_adapters(const struct bundling *b, int engine_port)
 {
 	int spare = b->design->context->platform->ports;
@@ -516,10 +513,10 @@ static int spare_adapters(const struct bundling *b, int engine_port)
 	return spare;
 }
 
-/* unit: the first port of the unit's loaders, which are the last ports.  Those of most words
- * first; they found an adapter while there are any left. Of alike ones the last comes first, and
- * has the adapters that have least to do: a past of a power of two ends with its words, and what
- * a token appends goes there as well. */
+/* Places full-word ports, those of most words first; each gets an adapter of its own while some are
+ * left. engine_port: the first port of the engine's loaders, which are the last ports. Among equals
+ * the last comes first and gets the adapters with least to do: words of a KV cache with a power of
+ * two of rows end with its last port, and rows are appended there as well. */
 static void place_full_word_ports(struct bundling *b, int engine_port)
 {
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
@@ -552,15 +549,15 @@ static int count_adapters(const struct bundling *b)
 	return adapters;
 }
 
-bool channel_has_time(int64_t engine_port, int64_t words_through_bundle, int64_t words)
+bool channel_has_time(int64_t engine_words, int64_t operand_words, int64_t extra_words)
 {
-	return words_through_bundle + words + words / WANTED_SOONER <= engine_port;
+	return operand_words + extra_words + extra_words / URGENT_SHARE <= engine_words;
 }
 
-/* The channel of narrow ports has next to nothing to do.  Where all that is read beside the
- * unit's words can come through it, it takes all of that, else the first half where that can,
- * which is the keys: a rider on one loader's adapter holds up the whole unit.  Of launches of
- * one token, which wait for memory. */
+/* The channel of narrow ports has next to nothing to do. Where it has time for all full words that
+ * are read besides weights, it takes these, else the first half if it has time for that: the keys.
+ * On a loader's adapter they would delay the whole engine. Only for launches of one token, which
+ * wait for memory. */
 static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 {
 	int narrow = narrow_adapter(b);
@@ -572,10 +569,9 @@ static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 	        narrow < 0 || !all)
 		return;
 	int64_t layered = b->port[engine_port].layered;
-	int64_t words_through_bundle = slow_words(b);
-	int64_t most = channel_has_time(layered, words_through_bundle, all) ? all : all / 2;
-	for (int i = 0; i < engine_port && channel_has_time(layered, words_through_bundle, most);
-	        i++) {
+	int64_t narrow_words = slow_words(b);
+	int64_t most = channel_has_time(layered, narrow_words, all) ? all : all / 2;
+	for (int i = 0; i < engine_port && channel_has_time(layered, narrow_words, most); i++) {
 		struct bundled *port = &b->port[i];
 		words += is_full_word_read(port) ? port->layered : 0;
 		if (!is_full_word_read(port) || words > most)
@@ -588,7 +584,7 @@ static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 void bundle_ports(struct design *design, int engine_port)
 {
 	struct bundling b = { .design = design };
-	survey(&b);
+	describe_ports(&b);
 	join_narrow(&b);
 	move_to_narrow_adapter(&b, engine_port);
 	join_wide(&b);

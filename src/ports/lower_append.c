@@ -1,5 +1,5 @@
-/* Rows of states: one is written by a process that waits until all past ones of its buffers have
- * been read; several, by lower_append_rows.c. */
+/* Appends rows to a state (KV cache): a process writes one row at the position of the launch, after
+ * all reads of the state in this layer. Several rows: lower_append_rows.c. */
 #include "ports/memory_image.h"
 
 static int first_result(const struct op *store)
@@ -7,9 +7,10 @@ static int first_result(const struct op *store)
 	return (int)attr_get(store, KEY_RESULT)->integers[0];
 }
 
-/* A row's linear address becomes the state's: loops are cut at the axis, what moves above it is
- * spread over the axis' extent. */
-static bool spread(struct arena *arena, struct sequence *order, int64_t inner, int64_t extent)
+/* Turns a row's linear addresses into those of the state: loops are split at the axis, and strides
+ * above it are multiplied by the axis' extent. */
+static bool split_at_axis(
+        struct arena *arena, struct sequence *order, int64_t inner, int64_t extent)
 {
 	struct sequence to = *order;
 	to.dims = 0;
@@ -40,7 +41,7 @@ static const struct type *state_type(const struct design *design, const char *na
 	return type ? type->type : NULL;
 }
 
-/* The row's words as they lie in the state. */
+/* the order of a row's words, with the addresses that they have in the state */
 static bool row_order(struct design *design, const struct op *store, const struct type *words,
         struct sequence *order)
 {
@@ -56,20 +57,18 @@ static bool row_order(struct design *design, const struct op *store, const struc
 	return inner % order->lanes == 0 &&
 	        type_elements(whole) / whole->shape[axis] == type_elements(row) &&
 	        (order->lanes == 1 || order->lane_stride == 1) &&
-	        spread(arena, order, inner, whole->shape[axis]);
+	        split_at_axis(arena, order, inner, whole->shape[axis]);
 }
 
-/* The loop that is outside all others of several points, if it walks all of the state.  -1: it
- * does not. */
+/* The outermost loop with several iterations, if it walks the whole state and splits into `parts`;
+ * else -1. */
 static int part_loop(const struct sequence *order, int64_t elements, int parts)
 {
 	int i = 0;
 	while (i < order->dims - 1 && order->trip[i] == 1)
 		i++;
-	return i < order->dims && order->trip[i] * order->stride[i] == elements &&
-	                order->trip[i] % parts == 0
-	        ? i
-	        : -1;
+	bool walks_all = i < order->dims && order->trip[i] * order->stride[i] == elements;
+	return walks_all && order->trip[i] % parts == 0 ? i : -1;
 }
 
 static const struct op *store_of(
@@ -81,9 +80,10 @@ static const struct op *store_of(
 		        text_same(attr_item(signature_of(design, true, first_result(op)), KEY_NAME)
 		                          ->text,
 		                state);
-		found = appends              ? op
-		        : op->code == OP_FOR ? store_of(design, op->region[0], state)
-		                             : NULL;
+		if (appends)
+			found = op;
+		else if (op->code == OP_FOR)
+			found = store_of(design, op->region[0], state);
 	}
 	return found;
 }
@@ -179,22 +179,24 @@ struct value *append_position(
 	              : make_clamped(p, make_load(p, position_array, make_index(p, 0)), rows);
 }
 
-/* What every part of a row is written with. */
+/* what all partitions of a row have in common */
 struct row {
 	const struct state *state;
 	struct sequence order;
-	/* numbers of the row at one index of the axis; indices; those in front */
+	/* elements of a row at one index of the axis; extent of the axis; first index that rows
+	 * may have */
 	int64_t inner, extent, before;
-	int64_t elements; /* of a layer, in each buffer */
-	/* channels; array with the position, or NULL */
+	int64_t elements; /* elements of a layer in each buffer */
+	/* channels of words and position; array that stores the position, or NULL */
 	struct value *in, *at, *position_array;
-	const char *symbol; /* the run-time extent that is the position, or NULL */
+	const char *symbol; /* dynamic extent that is the position, or NULL */
 };
 
-void append_interleaved(struct process *p, const struct state *state, int64_t lanes,
-        struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
+void append_interleaved(struct process *p, const struct state *state, struct value *const *memory,
+        const struct appended_word *appended)
 {
-	int64_t each = state->lanes / lanes;
+	struct value *inner = appended->inner;
+	int64_t each = state->lanes / appended->lanes;
 	const int64_t pitch[3] = { 1, each, 1 };
 	struct value *number = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner;
 	struct value *port =
@@ -203,18 +205,19 @@ void append_interleaved(struct process *p, const struct state *state, int64_t la
 	struct value *part =
 	        state->port_interleave ? make_divided(p, OP_REMSI, place, state->parts) : NULL;
 	place = part ? make_divided(p, OP_DIVSI, place, state->parts) : place;
-	struct value *term[3] = { outer, place,
+	struct value *term[3] = { appended->outer, place,
 		each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL };
 	struct value *address = make_address(p, 3, term, pitch, 0);
 	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
-		struct value *mine =
+		struct value *selected =
 		        make_and(p, part ? make_equal(p, part, i / state->ports) : NULL,
 		                port ? make_equal(p, port, i % state->ports) : NULL);
-		make_write(p, mine, word, memory[i], address);
+		make_write(p, selected, appended->word, memory[i], address);
 	}
 }
 
-/* The part of an address that whole heads and layers make, in each port's buffer, or the rest. */
+/* outer: the part of an address that heads and layers make, in each port's buffer; else
+ * the rest. */
 static struct value *part_address(struct process *p, const struct row *row,
         struct value *const *counter, const int64_t *pitch, bool outer)
 {
@@ -266,7 +269,8 @@ static void append_part(struct process *p, const struct row *row, struct value *
 	} else {
 		struct value *outer = part_address(p, row, counter, pitch, true);
 		struct value *inner = part_address(p, row, counter, pitch, false);
-		append_interleaved(p, row->state, order->lanes, memory, word, outer, inner);
+		append_interleaved(p, row->state, memory,
+		        &(struct appended_word){ word, order->lanes, outer, inner });
 	}
 	process_close(p, opened);
 }

@@ -1,14 +1,16 @@
-/* Several rows of a state at once, as two processes: one lets the rows through that there are in
- * this launch, the other writes them one after the other, from the launch's position on.  Rows
- * beyond the state's end all fall on its last one, as a single row does. */
+/* Appends several rows of a launch to a state (KV cache), by two processes: one drops the padding
+ * rows, the other writes the rest one after another from the launch's position on. Rows beyond the
+ * end of the state are all written to its last row, as in lower_append.c. */
 #include "ir/launch_tokens.h"
 #include "process/process_builder.h"
 
-struct rows {            /* the words of a result, row-major */
-	int64_t trip[3]; /* what lies above the axis, the rows, the words of one row */
+/* the words of a result, row-major */
+struct rows {
+	int64_t trip[3]; /* iterations above the axis, rows, words of one row */
 	int64_t lanes;
-	struct launch_tokens run_time;     /* of the rows, those that are made */
-	const struct run_time_trip *count; /* of the rows that are written; NULL: all */
+	struct launch_tokens run_time; /* token count of the rows that are made */
+	/* dynamic count of the rows that are written; NULL: all */
+	const struct run_time_trip *count;
 };
 
 static struct rows rows_of(struct design *design, const struct op *store, int axis,
@@ -18,7 +20,8 @@ static struct rows rows_of(struct design *design, const struct op *store, int ax
 	struct rows rows = { .trip = { 1, tensor->shape[axis], 1 },
 		.lanes = stream_lanes(store->operand[0]->type) };
 	for (int d = 0; d < tensor->rank; d++)
-		rows.trip[d < axis ? 0 : 2] *= d == axis ? 1 : tensor->shape[d];
+		if (d != axis)
+			rows.trip[d < axis ? 0 : 2] *= tensor->shape[d];
 	rows.run_time =
 	        launch_tokens_of(design->module->arena, bound ? name->text : NULL, rows.trip[1]);
 	if (rows.trip[2] % rows.lanes)
@@ -45,7 +48,7 @@ bool append_rows_in_partitions(const struct op *store, int axis, int parts)
 	return above % parts == 0;
 }
 
-/* Drops the rows that are not written. */
+/* drops the padding rows */
 static struct value *add_filter(struct design *design, const struct rows *rows, struct value *all)
 {
 	struct value *some = design_fifo(design, "s_rows", all->type->element,
@@ -56,8 +59,8 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	const int64_t pitch[2] = { rows->run_time.tile, 1 };
 	const struct run_time_trip *bound[4] = { NULL, rows->run_time.tiles, rows->run_time.each,
 		NULL };
-	/* they are written when all tiles have read the state, and word by word where they are
-	 * narrow: until then none of them is waited for */
+	/* writes wait until all tiles have read the state, and narrow words go one by one: so the
+	 * FIFO holds all rows and delays nobody */
 	if (rows->run_time.tiles)
 		attr_set(design->module, some->def, KEY_STREAM_FULL_DEPTH,
 		        attr_unit(design->module));
@@ -65,7 +68,7 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	struct value *in = process_argument(&p, all, "x");
 	struct value *out = process_argument(&p, some, "y");
 	process_layers(&p);
-	int opened = process_nest_run_time(&p, 4, trip, bound, 1, counter);
+	int opened = process_nest_run_time(&p, (struct loop_bounds){ 4, trip, bound }, 1, counter);
 	struct value *row = make_address(&p, 2, counter + 1, pitch, 0);
 	struct value *written = make_below(&p, row, process_trip_count(&p, rows->count, 1));
 	make_push(&p, written, make_pop(&p, NULL, in), out);
@@ -74,16 +77,17 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	return some;
 }
 
-/* Where the rows of a state are written. */
+/* where the rows of a state are written */
 struct place {
 	const struct state *state;
-	int64_t extent, before; /* rows that there are, with those in front; words of these */
-	/* words between two points of what lies above the axis, and between layers */
+	/* rows of the state, with those in front that are not written; words of the latter */
+	int64_t extent, before;
+	/* words between two iterations above the axis, and between two layers */
 	int64_t outside[2];
 };
 
-/* Part by part; or, where words are dealt out in turn, all in one loop, since one for each part
- * would drain as often. */
+/* One loop nest per partition; but with interleaved ports one for all, since each nest drains its
+ * pipeline. */
 static void write_rows(struct design *design, const struct op *store, const struct rows *rows,
         const struct place *place, struct value *fifo)
 {
@@ -102,7 +106,8 @@ static void write_rows(struct design *design, const struct op *store, const stru
 	const int64_t inside[2] = { rows->trip[2], 1 };
 	const int64_t trip[3] = { rows->trip[0] / loops, rows->trip[1], rows->trip[2] };
 	for (int i = 0; i < loops; i++) {
-		int opened = process_nest_run_time(&p, 3, trip, bound, ports, counter);
+		int opened = process_nest_run_time(
+		        &p, (struct loop_bounds){ 3, trip, bound }, ports, counter);
 		struct value *position[2] = {
 			append_position(&p, extent, position_array, place->extent), counter[1]
 		};
@@ -115,8 +120,8 @@ static void write_rows(struct design *design, const struct op *store, const stru
 		struct value *inner = make_address(&p, 2, row, inside, place->before);
 		struct value *word = make_pop(&p, NULL, in);
 		if (state_is_interleaved(state))
-			append_interleaved(
-			        &p, state, rows->lanes, memory + i * ports, word, outer, inner);
+			append_interleaved(&p, state, memory + i * ports,
+			        &(struct appended_word){ word, rows->lanes, outer, inner });
 		else
 			make_store(&p, word, memory[i],
 			        make_address(&p, 2, (struct value *[2]){ outer, inner }, one, 0));

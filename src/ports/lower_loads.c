@@ -1,26 +1,27 @@
-/* Loads as processes.  A bulk load has memory ports of its own, several side by side if its
- * words are wide; all the others of one element type share one loader, which serves them in
- * program order: in full words of the port where their order allows it, the others one by one.
- * Tensors lie in memory in the order in which they are read. */
+/* Loads as processes. A bulk load has memory ports of its own, several in parallel if its words are
+ * wide. All other loads of one element type share a loader, which reads them in program order: in
+ * full words of the port where their order allows, else element by element. Tensors are packed in
+ * the order in which they are read. */
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "ports/port_interleave.h"
 
-#define WIDE_BITS 128 /* of words of wide numbers that a port shares */
-/* of those that leave the die beside many counted tokens, whose slices leave few wires: a
- * layer's come while the unit works on it */
+#define WIDE_BITS 128 /* bits of a shared port's words of 32-bit numbers */
+/* bits of such words when they leave the die, with dynamic tiles: PEs leave few wires, and a
+ * layer's operands have the time of a layer */
 #define RUN_TIME_TILES_BITS 64
-/* words of a port that are a layer's state: fewer are not worth a loader for each part, if none
- * was wished for */
+/* a KV cache of fewer words per layer is not worth a loader per partition, unless it is
+ * asked for */
 #define PARTITION_WORDS_LEAST 1024
 #define PREFETCH_LEAST 64
 #define PREFETCH_MOST 4096
-#define BURST_WORDS 16 /* on their way to a cast: a burst */
-/* an operand may hold up the loader that others share for one part in so many of the time in
- * which a unit takes the weights of a layer */
+#define BURST_WORDS 16 /* depth of a FIFO before a cast: a burst */
+/* An operand may stall the shared loader for one part in so many of the time in which a PE takes a
+ * layer's weights. */
 #define STALL_SHARE 4
 
-struct source { /* what a load reads: one tensor, or one a layer */
+/* what a load reads: a tensor, or one per layer */
+struct source {
 	int count;
 	int *input; /* [count] entries of stream.inputs */
 };
@@ -44,7 +45,7 @@ static struct image load_image(struct design *design, const struct op *load)
 	                        arena, attr_get(load, KEY_TENSOR)->type, load->result[0]->type)));
 }
 
-/* A state lies as it is, since rows are added to it; of some the load leaves a part out. */
+/* A state is stored as it is, since rows are appended to it; a load may read only a part of it. */
 static struct image state_image(struct design *design, const struct op *load)
 {
 	struct image image = load_image(design, load);
@@ -59,24 +60,34 @@ const struct type *vector_of(struct module *module, const struct type *scalar, i
 	return lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
 }
 
-/* Address of the word of this iteration; layers lie one after the other. */
-static struct value *image_address(struct process *p, const struct image *image,
-        struct value *const *counter, const struct source *source, int64_t scale, int64_t offset)
+/* how a loader reads an image from its buffer */
+struct image_access {
+	const struct image *image;
+	const struct source *source;
+	int64_t scale;  /* words of the port per word of the image */
+	int64_t offset; /* words of the buffer before the image */
+};
+
+/* address of the current iteration's word; layers follow each other */
+static struct value *image_address(
+        struct process *p, const struct image_access *access, struct value *const *counter)
 {
+	const struct image *image = access->image;
 	int dims = image->order.dims;
 	struct value **all = ARENA_ARRAY(p->module->arena, struct value *, dims + 1);
 	int64_t *pitch = ARENA_ARRAY(p->module->arena, int64_t, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		all[i] = process_window_index(
 		        p, image->order.run_time ? image->order.run_time[i] : NULL, 1, counter[i]);
-		pitch[i] = image->pitch[i] * scale;
+		pitch[i] = image->pitch[i] * access->scale;
 	}
-	all[dims] = source->count > 1 ? p->layer : NULL;
-	pitch[dims] = image->words * scale;
-	return make_address(p, dims + 1, all, pitch, offset);
+	all[dims] = access->source->count > 1 ? p->layer : NULL;
+	pitch[dims] = image->words * access->scale;
+	return make_address(p, dims + 1, all, pitch, access->offset);
 }
 
-/* Says after each layer's last read of a state's buffer that its row may now be written. */
+/* Tells the writer, after each layer's last read of a state's buffer, that its row may
+ * be written. */
 static void push_token(struct process *p, const char *buffer, int dims, const int64_t *trip,
         struct value *const *counter)
 {
@@ -90,8 +101,8 @@ static void push_token(struct process *p, const char *buffer, int dims, const in
 	map_set(&p->design->reads_done, buffer, token);
 }
 
-/* Loads of one tensor that begin at equal distances take turns, a run of their innermost loop
- * each; turn: the loop over them, -1 where there is one. */
+/* One loader for several loads of one tensor whose starts are equally far apart: it reads a run of
+ * the innermost loop for each in rotation. load_loop: the loop over the loads; -1: there is one. */
 static struct image interleave_loads(struct arena *arena, const struct image *image, int64_t loads,
         int64_t words, int *load_loop)
 {
@@ -120,14 +131,14 @@ static struct image interleave_loads(struct arena *arena, const struct image *im
 }
 
 struct loader {
-	int ports; /* side by side, each with its part of a word */
+	int ports; /* read in parallel, each with its part of a word */
 	struct value *const *port;
-	int loads; /* that take turns, each with a FIFO */
+	int loads; /* loads that are served in rotation, a FIFO each */
 	struct value *const *fifo;
-	int64_t step; /* words between the beginnings of two */
+	int64_t step; /* words between the starts of two loads */
 	const struct image *image;
 	const struct source *source;
-	const char *state; /* its buffer, the first port's; NULL: it is no state */
+	const char *state; /* buffer of the state's first port; NULL: no state */
 };
 
 static struct value *read_word(struct process *p, const struct loader *loader,
@@ -156,18 +167,19 @@ static void add_loader(struct design *design, const struct loader *loader)
 	struct value **counter = ARENA_ARRAY(arena, struct value *, order->dims + 1);
 	process_layers(&p);
 	bool state = loader->state, signals_after_loop = state && order->run_time;
-	int opened =
-	        process_nest_run_time(&p, order->dims, order->trip, order->run_time, 1, counter);
-	struct value *word = read_word(&p, loader, memory,
-	        image_address(&p, &image, counter, loader->source, 1,
-	                state ? order->offset / order->lanes : 0));
+	int opened = process_nest_run_time(
+	        &p, (struct loop_bounds){ order->dims, order->trip, order->run_time }, 1, counter);
+	const struct image_access access = { &image, loader->source, 1,
+		state ? order->offset / order->lanes : 0 };
+	struct value *word = read_word(&p, loader, memory, image_address(&p, &access, counter));
 	for (int i = 0; i < loader->loads; i++) {
-		struct value *mine = load_loop < 0 ? NULL : make_equal(&p, counter[load_loop], i);
-		make_push(&p, mine, word,
+		struct value *selected =
+		        load_loop < 0 ? NULL : make_equal(&p, counter[load_loop], i);
+		make_push(&p, selected, word,
 		        process_argument(&p, loader->fifo[i],
 		                loader->loads > 1 ? text_format(arena, "y%d", i) : "y"));
 	}
-	if (signals_after_loop) { /* there may be no last read */
+	if (signals_after_loop) { /* with a dynamic count there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
 	}
@@ -194,15 +206,15 @@ static void join_ports(struct design *design, struct value *const *part, int par
 	process_finish(&p);
 }
 
-/* like: what all of them have in common. */
+/* common: what all layers have in common */
 static void remember_state(
-        struct design *design, const struct source *source, const struct state *like)
+        struct design *design, const struct source *source, const struct state *common)
 {
 	for (int i = 0; i < source->count; i++) {
-		struct state *state = arena_copy(design->module->arena, like, sizeof *like);
-		state->offset = i * like->elements;
-		state->layer = like->elements;
-		state->elements = source->count * like->elements;
+		struct state *state = arena_copy(design->module->arena, common, sizeof *common);
+		state->offset = i * common->elements;
+		state->layer = common->elements;
+		state->elements = source->count * common->elements;
 		map_set(&design->states, signature_name(design, false, source->input[i]), state);
 	}
 }
@@ -220,10 +232,12 @@ static void lower_port_parts(struct design *design, const struct op *load, int p
 	for (int i = 0; i < parts; i++) {
 		const char *name = text_format(module->arena, "w%d", design->serial++);
 		for (int s = 0; s < source.count; s++)
-			segment[s] = image_segment(design, false, source.input[s], &image,
-			        i * lanes, lanes, s * image.words * lanes);
-		design_buffer(
-		        design, name, word, image.words * source.count, source.count, segment);
+			segment[s] = image_segment(design,
+			        &(struct segment_place){ .index = source.input[s],
+			                .offset = s * image.words * lanes },
+			        &image, i * lanes, lanes);
+		design_buffer(design, name, word, image.words * source.count,
+		        attr_array(module, source.count, segment));
 		part[i] = parts == 1
 		        ? out
 		        : design_fifo(design, "s_part", word, sequence_words(image.order));
@@ -241,7 +255,7 @@ static void lower_port_parts(struct design *design, const struct op *load, int p
 		join_ports(design, part, parts, out, load->result[0]->type);
 }
 
-/* Does another load of the same state read as this one does, from elsewhere on? */
+/* Does another load read the same state in the same order, from another start on? */
 static bool reads_alike(struct design *design, const struct op *load, const struct op *other)
 {
 	if (other->code != OP_LOAD || !attr_get(other, KEY_PORTS) ||
@@ -257,12 +271,12 @@ static bool reads_alike(struct design *design, const struct op *load, const stru
 	return sequence_same(order, own);
 }
 
-/* The loads of a state that read as this one does, its first: their FIFOs. */
+/* the FIFOs of all loads of a state that read like its first one */
 struct state_loads {
 	VEC(struct value *) fifos;
-	/* where their words are when readers take them: behind a cast, narrower ones */
+	/* the FIFOs that readers pop: after a cast, if there is one, with narrower words */
 	VEC(struct value *) taken;
-	int64_t step; /* words between the beginnings of two */
+	int64_t step; /* words between the starts of two loads */
 };
 
 static struct value *taken_from(struct design *design, const struct op *load)
@@ -300,15 +314,15 @@ static void set_fixed_depth(struct design *design, struct value *fifo, int64_t w
 	attr_set(design->module, fifo->def, KEY_STREAM_FIXED_DEPTH, attr_unit(design->module));
 }
 
-/* Words that wait behind a cast need not wait in front of it as well. */
+/* Words that wait after a cast need not wait before it as well. */
 static void set_burst_depth(struct design *design, struct value *fifo)
 {
 	if (fifo->type->depth > BURST_WORDS)
 		set_fixed_depth(design, fifo, BURST_WORDS);
 }
 
-/* Words of past rows wait for nothing: as many are read ahead as a URAM is deep, while the
- * adapter's other ports are not in need of it.  They wait as they are taken. */
+/* Past rows are there when a launch begins: as many words are prefetched as a URAM is deep, while
+ * the adapter's other ports do not need it. They wait in the words that readers pop. */
 static void prefetch_state(
         struct design *design, struct value *fifo, struct value *taken, int64_t words)
 {
@@ -320,34 +334,31 @@ static void prefetch_state(
 		set_burst_depth(design, fifo);
 }
 
-/* The buffer of a part's port: its part of every word of all layers. */
-static const char *state_buffer(struct design *design, const struct source *source,
-        const struct image *image, const struct state *state, int number, int64_t beyond)
+/* segments of one port's buffer: its part of every word, of all layers */
+static const struct attr *state_segments(struct design *design, const struct source *source,
+        const struct image *image, const struct state *state, int number)
 {
 	struct arena *arena = design->module->arena;
-	const char *name = text_format(arena, "w%d", design->serial++);
 	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
 	int64_t lanes = image->order.lanes;
 	int64_t first = number / state->ports * (state->port_interleave ? 1 : image->words);
 	const int64_t trip[2] = { image->words, state->lanes };
 	const int64_t stride[2] = { state->port_interleave ? state->parts * lanes : lanes, 1 };
 	const int64_t base = first * lanes + number % state->ports * state->lanes;
-	const struct type *word = vector_of(design->module,
-	        type_scalar(
-	                attr_item(signature_of(design, false, source->input[0]), KEY_TYPE)->type),
-	        state->lanes);
-	for (int s = 0; s < source->count; s++)
+	const struct segment_walk walk = {
+		.base = base, .dims = 2, .trip = trip, .stride = stride
+	};
+	for (int s = 0; s < source->count; s++) {
+		const struct segment_place place = { .index = source->input[s],
+			.offset = s * state->elements };
 		segment[s] = state_is_interleaved(state)
-		        ? strided_segment(design, source->input[s], base, 2, trip, stride,
-		                  s * state->elements)
-		        : plain_segment(design, false, source->input[s], base, state->elements,
-		                  s * state->elements);
-	design_buffer(
-	        design, name, word, image->words * source->count + beyond, source->count, segment);
-	return name;
+		        ? walk_segment(design, &place, &walk)
+		        : plain_segment(design, &place, base, state->elements);
+	}
+	return attr_array(design->module, source->count, segment);
 }
 
-/* The FIFO for halves of a load's words. */
+/* the FIFO for halves of a load's words, and the cast to whole ones */
 static struct value *add_halves(struct design *design, const struct op *load, struct value *out)
 {
 	const struct type *word = out->type->element;
@@ -358,7 +369,7 @@ static struct value *add_halves(struct design *design, const struct op *load, st
 	return half;
 }
 
-/* Words that a slice takes of the contractions in a block, if there were as many as ports. */
+/* words that a PE takes of the contractions in a block, if every port had a PE */
 static int64_t pe_words(const struct design *design, const struct block *block)
 {
 	int64_t words = 0;
@@ -371,8 +382,9 @@ static int64_t pe_words(const struct design *design, const struct block *block)
 	return words / design->context->platform->ports;
 }
 
-/* A state that one load reads, in words of several ports; or of one, where these are many, and
- * more than a slice's: whatever adapter they came through would hold up the unit. */
+/* Is a state that a single load reads worth several loaders? Its words have several ports; or
+ * one, where these are more words than a PE's: they would delay the engine, whatever adapter
+ * they share. */
 static bool is_interleaved_state(
         const struct design *design, const struct op *load, const struct image *image, int64_t bits)
 {
@@ -382,73 +394,130 @@ static bool is_interleaved_state(
 	                image->words * tiles > pe_words(design, load->parent));
 }
 
-/* All loads of a state that read alike, the first of which this one is.  Where each reads a part
- * of its own, and a row comes part by part, every part has buffers and a loader of its own; else
- * there is one loader for all, or several for one. */
+/* the loads of a state that read alike, and how its buffers are laid out for them */
+struct state_lowering {
+	struct design *design;
+	const struct op *load; /* the first of them */
+	struct source source;
+	struct image image; /* of the whole state */
+	struct state_loads loads;
+	struct port_interleave port_interleave;
+	bool partitioned; /* each load has buffers and a loader of its own */
+	struct state state;
+};
+
+/* Is each load a partition of its own, to which rows are appended partition by partition? */
+static bool is_partitioned(const struct state_lowering *l, int bits)
+{
+	const struct design *design = l->design;
+	int loads = (int)l->loads.fifos.count;
+	bool worth = l->image.words >= PARTITION_WORDS_LEAST * PORT_BITS / bits ||
+	        design->context->choices.value[CHOICE_KV_PARTITIONS];
+	return loads > 1 && worth && l->loads.step * loads == l->image.words &&
+	        append_in_partitions(
+	                l->design, signature_name(l->design, false, l->source.input[0]), loads);
+}
+
+static struct state_lowering plan_state(struct design *design, const struct op *load)
+{
+	struct state_lowering l = { .design = design,
+		.load = load,
+		.source = source_of(design, load),
+		.image = state_image(design, load),
+		.port_interleave = { .parts = 1 } };
+	l.loads = state_loads_of(design, load, &l.image);
+	int loads = (int)l.loads.fifos.count;
+	int bits = (int)type_bits(load->result[0]->type->element);
+	l.partitioned = is_partitioned(&l, bits);
+	bool half_words =
+	        !l.image.order.conditions && l.loads.taken.data[0] == l.loads.fifos.data[0];
+	if (loads == 1 && is_interleaved_state(design, load, &l.image, bits))
+		l.port_interleave = port_interleave_of(design, &l.image,
+		        signature_name(design, false, l.source.input[0]), bits, half_words);
+	l.state = (struct state){ .parts = l.partitioned ? loads : l.port_interleave.parts,
+		.ports = 1,
+		.port_interleave = l.port_interleave.parts > 1 };
+	if (bits > PORT_BITS)
+		l.state.ports = bits / PORT_BITS / (1 + l.port_interleave.half_words);
+	return l;
+}
+
+/* what loaders fill: the FIFOs of the loads, or those of the process that merges their words */
+static struct value **loader_fifos(const struct state_lowering *l)
+{
+	struct value *merged = l->loads.fifos.data[0];
+	if (l->port_interleave.half_words)
+		merged = add_halves(l->design, l->load, merged);
+	if (l->port_interleave.parts == 1)
+		return l->loads.fifos.data;
+	return port_interleave_merge(l->design, &l->image, &l->port_interleave, merged);
+}
+
+/* adds the buffers of partition `number` and its loader */
+static void add_state_part(
+        struct state_lowering *l, const struct image *image, struct value *const *fifo, int number)
+{
+	struct design *design = l->design;
+	struct state *state = &l->state;
+	struct value **port = ARENA_ARRAY(design->module->arena, struct value *, state->ports);
+	const struct attr *entry = signature_of(design, false, l->source.input[0]);
+	const struct type *buffer_word = vector_of(
+	        design->module, type_scalar(attr_item(entry, KEY_TYPE)->type), state->lanes);
+	const struct type *port_word =
+	        vector_of(design->module, type_scalar(l->load->result[0]->type), state->lanes);
+	int64_t words =
+	        image->words * l->source.count + port_interleave_padding(&l->port_interleave);
+	for (int k = 0; k < state->ports; k++) {
+		int index = number * state->ports + k;
+		const char *name = text_format(design->module->arena, "w%d", design->serial++);
+		design_buffer(design, name, buffer_word, words,
+		        state_segments(design, &l->source, image, state, index));
+		state->buffer[index] = name;
+		port[k] = design_port(design, name, port_word, name, false);
+	}
+	add_loader(design,
+	        &(struct loader){ .ports = state->ports,
+	                .port = port,
+	                .loads = l->partitioned ? 1 : (int)l->loads.fifos.count,
+	                .fifo = fifo,
+	                .step = l->loads.step,
+	                .image = image,
+	                .source = &l->source,
+	                .state = state->buffer[number * state->ports] });
+}
+
+/* Lowers all loads of a state that read alike, of which `load` is the first. If each load is a
+ * partition, it has buffers and a loader of its own; else one loader serves all loads, or several
+ * interleaved loaders serve one. */
 static void lower_state(struct design *design, const struct op *load)
 {
 	struct arena *arena = design->module->arena;
-	struct source source = source_of(design, load);
-	struct image image = state_image(design, load);
-	struct state_loads state_loads = state_loads_of(design, load, &image);
-	int loads = (int)state_loads.fifos.count;
-	int bits = (int)type_bits(load->result[0]->type->element);
-	bool worth = image.words >= PARTITION_WORDS_LEAST * PORT_BITS / bits ||
-	        design->context->choices.value[CHOICE_KV_PARTITIONS];
-	bool partitioned = loads > 1 && worth && state_loads.step * loads == image.words &&
-	        append_in_partitions(design, signature_name(design, false, source.input[0]), loads);
-	bool half_words =
-	        !image.order.conditions && state_loads.taken.data[0] == state_loads.fifos.data[0];
-	struct port_interleave port_interleave =
-	        loads == 1 && is_interleaved_state(design, load, &image, bits)
-	        ? port_interleave_of(design, &image, signature_name(design, false, source.input[0]),
-	                  bits, half_words)
-	        : (struct port_interleave){ .parts = 1 };
-	struct state state = { .parts = partitioned ? loads : port_interleave.parts,
-		.ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + port_interleave.half_words) : 1,
-		.port_interleave = port_interleave.parts > 1 };
-	for (int i = 0; i < loads; i++)
-		if (partitioned || state_is_interleaved(&state) ||
-		        (operands_share_weight_port(design->source) &&
-		                state_loads.fifos.data[i] != state_loads.taken.data[i]))
-			prefetch_state(design, state_loads.fifos.data[i], state_loads.taken.data[i],
-			        image.words / loads);
-	struct value *merged_fifo = port_interleave.half_words
-	        ? add_halves(design, load, state_loads.fifos.data[0])
-	        : state_loads.fifos.data[0];
-	struct value **fifo = port_interleave.parts > 1
-	        ? port_interleave_merge(design, &image, &port_interleave, merged_fifo)
-	        : state_loads.fifos.data;
-	struct image own = port_interleave_part(arena, &image, &port_interleave, 0);
-	own.words /= partitioned ? loads : 1;
-	state.lanes = own.order.lanes / state.ports;
-	state.elements = own.words * state.lanes;
-	int loads_per_loader = partitioned ? 1 : loads; /* FIFOs of a loader */
-	state.buffer = ARENA_ARRAY(arena, const char *, state.parts *state.ports);
-	for (int i = 0; i < state.parts; i++) {
-		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
-		own = port_interleave.parts > 1
-		        ? port_interleave_part(arena, &image, &port_interleave, i)
-		        : own;
-		for (int k = 0; k < state.ports; k++) {
-			int number = i * state.ports + k;
-			state.buffer[number] = state_buffer(design, &source, &own, &state, number,
-			        port_interleave_padding(&port_interleave));
-			port[k] = design_port(design, state.buffer[number],
-			        vector_of(design->module, type_scalar(load->result[0]->type),
-			                state.lanes),
-			        state.buffer[number], false);
-		}
-		add_loader(design,
-		        &(struct loader){ state.ports, port, loads_per_loader, &fifo[i],
-		                state_loads.step, &own, &source, state.buffer[i * state.ports] });
+	struct state_lowering l = plan_state(design, load);
+	struct state *state = &l.state;
+	int loads = (int)l.loads.fifos.count;
+	for (int i = 0; i < loads; i++) {
+		struct value *fifo = l.loads.fifos.data[i];
+		struct value *taken = l.loads.taken.data[i];
+		bool shares_port = operands_share_weight_port(design->source) && fifo != taken;
+		if (l.partitioned || state_is_interleaved(state) || shares_port)
+			prefetch_state(design, fifo, taken, l.image.words / loads);
 	}
-	for (int i = 0;
-	        state.port_interleave && state.ports <= FEW_PORTS && i < state.parts * state.ports;
-	        i++)
-		map_set(&design->interleaved_states, state.buffer[i],
-		        arena_copy(arena, &state, sizeof state));
-	remember_state(design, &source, &state);
+	struct value **fifo = loader_fifos(&l);
+	struct image own = port_interleave_part(arena, &l.image, &l.port_interleave, 0);
+	own.words /= l.partitioned ? loads : 1;
+	state->lanes = own.order.lanes / state->ports;
+	state->elements = own.words * state->lanes;
+	state->buffer = ARENA_ARRAY(arena, const char *, state->parts * state->ports);
+	for (int i = 0; i < state->parts; i++) {
+		if (l.port_interleave.parts > 1)
+			own = port_interleave_part(arena, &l.image, &l.port_interleave, i);
+		add_state_part(&l, &own, &fifo[i], i);
+	}
+	bool interleaved = state->port_interleave && state->ports <= FEW_PORTS;
+	for (int i = 0; interleaved && i < state->parts * state->ports; i++)
+		map_set(&design->interleaved_states, state->buffer[i],
+		        arena_copy(arena, state, sizeof *state));
+	remember_state(design, &l.source, state);
 }
 
 static void lower_bulk(struct design *design, const struct op *load)
@@ -465,7 +534,7 @@ static void lower_bulk(struct design *design, const struct op *load)
 		lower_state(design, load);
 }
 
-/* Element by element, so that any tensor can stand beside any other. */
+/* Element by element, so that tensors of any size can follow each other in the buffer. */
 static void lower_access(struct shared_port *shared, const struct op *load)
 {
 	struct process *p = &shared->process;
@@ -476,8 +545,9 @@ static void lower_access(struct shared_port *shared, const struct op *load)
 	int64_t lanes = image.order.lanes;
 	int64_t words = sequence_words(image.order);
 	for (int s = 0; s < source.count; s++) {
-		const struct attr *segment = image_segment(design, false, source.input[s], &image,
-		        0, lanes, shared->elements + s * image.words * lanes);
+		const struct segment_place place = { .index = source.input[s],
+			.offset = shared->elements + s * image.words * lanes };
+		const struct attr *segment = image_segment(design, &place, &image, 0, lanes);
 		VEC_PUSH(module->arena, &shared->segments, segment);
 	}
 	struct value *fifo = stream_fifo(design, load->result[0]);
@@ -497,10 +567,10 @@ static void lower_access(struct shared_port *shared, const struct op *load)
 		run_time[i] = image.order.run_time ? image.order.run_time[i] : NULL;
 	}
 	trip[dims - 1] = lanes;
-	int opened = process_nest_run_time(p, dims, trip, run_time, 1, counter);
-	struct value *address[2] = { image_address(
-		                             p, &image, counter, &source, lanes, shared->elements),
-		counter[dims - 1] };
+	int opened =
+	        process_nest_run_time(p, (struct loop_bounds){ dims, trip, run_time }, 1, counter);
+	const struct image_access access = { &image, &source, lanes, shared->elements };
+	struct value *address[2] = { image_address(p, &access, counter), counter[dims - 1] };
 	const int64_t pitch[2] = { 1, 1 };
 	make_push(p, NULL, make_load(p, shared->port, make_address(p, 2, address, pitch, 0)),
 	        process_argument(p, target, "y"));
@@ -508,16 +578,20 @@ static void lower_access(struct shared_port *shared, const struct op *load)
 	shared->elements += image.words * lanes * source.count;
 }
 
-/* Wide numbers are fewer; their words are narrower, because the FIFOs of all loads may have to
- * cross between dies.  Full words ride on an adapter of a unit's. */
+/* Words of 32-bit numbers are narrower than the port, because the FIFOs of all loads may have to
+ * cross between dies; with `full` they have the port's width, and share an adapter of the
+ * engine's. */
 int64_t shared_load_lanes(const struct type *scalar, bool full)
 {
 	int64_t bits = type_bits(scalar);
-	return bits >= 64 ? 1 : (bits < 32 || full ? PORT_BITS : WIDE_BITS) / bits;
+	if (bits >= 64)
+		return 1;
+	return (bits < 32 || full ? PORT_BITS : WIDE_BITS) / bits;
 }
 
-/* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if
- * they came one by one.  NULL: their order has no full words. */
+/* The type of the stream in words of `lanes`. Narrow numbers such as scales of quantized
+ * weights would take as long as the weights if they were read one by one. NULL: the order has
+ * no such words. */
 static const struct type *wide_type(struct module *module, const struct op *load, int64_t lanes)
 {
 	const struct type *stream = load->result[0]->type;
@@ -531,15 +605,15 @@ static bool is_wide(const struct op *load)
 	return attr_get(load, KEY_WIDE);
 }
 
-/* Wide words of wide numbers would take as many wires as a slice's, where a die that has the
- * ports has none to spare: they go from there in narrower ones, ahead of their use. */
+/* Wide words of 32-bit numbers take as many wires as a PE's weights, where the die with the ports
+ * has none to spare: they leave it in narrower words, ahead of their use. */
 static bool crosses_narrow(const struct type *stream)
 {
 	return type_bits(type_scalar(stream)) >= 32 &&
 	        stream_lanes(stream) * type_bits(type_scalar(stream)) > WIDE_BITS;
 }
 
-/* Of such words, those that leave the die. */
+/* bits of such words when they leave the die */
 static int64_t narrow_bits(const struct design *design)
 {
 	const struct block *body = design->source->region[0];
@@ -548,8 +622,8 @@ static int64_t narrow_bits(const struct design *design)
 	        : WIDE_BITS;
 }
 
-/* Does a loader wait long until so many words of an operand have passed its cast, while others
- * wait for it? */
+/* Do other loads wait long for the shared loader until so many words of an operand have passed the
+ * narrow cast? */
 static bool stalls_loader(
         const struct design *design, const struct op *load, const struct type *word, int64_t words)
 {
@@ -558,8 +632,7 @@ static bool stalls_loader(
 	        cycles > pe_words(design, load->parent) / STALL_SHARE;
 }
 
-/* Words in front of a cast: all of an operand that would hold up the loader, else those on their
- * way. */
+/* Depth before a cast: the whole operand if it would stall the loader, else a burst. */
 static void buffer_before_cast(
         struct design *design, const struct op *load, struct value *fifo, int64_t words)
 {
@@ -570,10 +643,12 @@ static void buffer_before_cast(
 		set_burst_depth(design, fifo);
 }
 
-static void lower_access_cast(struct shared_port *shared, struct value *from, struct value *to,
-        const struct type *from_type, const struct type *to_type, int64_t words)
+static void lower_access_cast(struct shared_port *shared, struct value *from,
+        const struct type *from_type, const struct op *load, int64_t words)
 {
 	struct design *design = shared->process.design;
+	const struct type *to_type = load->result[0]->type;
+	struct value *to = stream_fifo(design, load->result[0]);
 	if (!crosses_narrow(from_type) || !crosses_narrow(to_type)) {
 		shared_port_cast(shared, from, to,
 		        stream_lanes(from_type) > stream_lanes(to_type) ? from_type : to_type);
@@ -589,7 +664,7 @@ static void lower_access_cast(struct shared_port *shared, struct value *from, st
 	shared_port_cast(shared, narrow, to, to_type);
 }
 
-/* Words of the whole port; a cast makes them as narrow or as wide as their reader wants. */
+/* In words of the port's width; a cast makes them as narrow or as wide as the stream's. */
 static void lower_wide_access(struct shared_port *shared, const struct op *load)
 {
 	struct process *p = &shared->process;
@@ -603,8 +678,9 @@ static void lower_wide_access(struct shared_port *shared, const struct op *load)
 	int64_t lanes = image.order.lanes;
 	int64_t words = sequence_words(image.order);
 	for (int s = 0; s < source.count; s++) {
-		const struct attr *segment = image_segment(design, false, source.input[s], &image,
-		        0, lanes, shared->elements + s * image.words * lanes);
+		const struct segment_place place = { .index = source.input[s],
+			.offset = shared->elements + s * image.words * lanes };
+		const struct attr *segment = image_segment(design, &place, &image, 0, lanes);
 		VEC_PUSH(arena, &shared->segments, segment);
 	}
 	struct value *fifo = stream_fifo(design, load->result[0]);
@@ -614,14 +690,14 @@ static void lower_wide_access(struct shared_port *shared, const struct op *load)
 		design_prefetch(design, target);
 		if (operands_use_full_words(design->source))
 			buffer_before_cast(design, load, target, words);
-		lower_access_cast(shared, target, fifo, type, load->result[0]->type, words);
+		lower_access_cast(shared, target, type, load, words);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
-	int opened = process_nest_run_time(
-	        p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
-	make_push(p, NULL,
-	        make_load(p, shared->port,
-	                image_address(p, &image, counter, &source, 1, shared->elements / lanes)),
+	int opened = process_nest_run_time(p,
+	        (struct loop_bounds){ image.order.dims, image.order.trip, image.order.run_time }, 1,
+	        counter);
+	const struct image_access access = { &image, &source, 1, shared->elements / lanes };
+	make_push(p, NULL, make_load(p, shared->port, image_address(p, &access, counter)),
 	        process_argument(p, target, "y"));
 	process_close(p, opened);
 	shared->elements += image.words * lanes * source.count;
@@ -660,10 +736,10 @@ static void lower_shared(struct design *design, const struct block *body, const 
 struct scalars {
 	struct module *module;
 	struct arena *arena;
-	bool full; /* words as wide as a port, where all loads of a type have such */
+	bool full; /* words as wide as a port, where all loads of a type allow it */
 	VEC(const struct type *) list;
-	VEC(bool) narrow;   /* whether there are loads element by element */
-	VEC(int64_t) lanes; /* of the words of the others; 0: there are none */
+	VEC(bool) narrow;   /* are there loads element by element? */
+	VEC(int64_t) lanes; /* lanes of the other loads' words; 0: there are none */
 };
 
 static size_t number_of(struct scalars *scalars, const struct type *scalar)
@@ -679,7 +755,7 @@ static size_t number_of(struct scalars *scalars, const struct type *scalar)
 	return i;
 }
 
-static void collect_load(struct scalars *scalars, struct op *op)
+static void add_shared_load(struct scalars *scalars, struct op *op)
 {
 	const struct type *scalar = type_scalar(op->result[0]->type);
 	size_t i = number_of(scalars, scalar);
@@ -695,13 +771,13 @@ static void collect_load(struct scalars *scalars, struct op *op)
 	*all = *all && *all < full ? *all : full;
 }
 
-static void collect_shared(struct scalars *scalars, const struct block *block)
+static void add_shared_loads(struct scalars *scalars, const struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			collect_shared(scalars, op->region[0]);
+			add_shared_loads(scalars, op->region[0]);
 		if (op->code == OP_LOAD && !attr_get(op, KEY_PORTS))
-			collect_load(scalars, op);
+			add_shared_load(scalars, op);
 	}
 }
 
@@ -725,7 +801,7 @@ bool lower_loads(struct design *design, struct block *body)
 	struct scalars scalars = { .module = design->module,
 		.arena = design->module->arena,
 		.full = operands_use_full_words(design->source) };
-	collect_shared(&scalars, body);
+	add_shared_loads(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
 		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i],
 		        scalars.lanes.data[i]);
@@ -733,7 +809,7 @@ bool lower_loads(struct design *design, struct block *body)
 	return true;
 }
 
-/* Takes a row's number; NULL: rows are alike, and none tells where they are. */
+/* Pops a row's number. NULL: rows are alike, or there is a single one. */
 static struct value *gathered_row(struct process *p, struct value *when, struct value *rows,
         const struct op *op, int64_t pitch)
 {
@@ -752,16 +828,17 @@ void lower_gather(struct design *design, const struct op *op)
 	const struct itensor *order = op->result[0]->type->itensor;
 	int64_t trip[3] = { itensor_tiles(order) / row_words, 1, row_words };
 	const struct run_time_trip *bound[3] = { NULL };
-	/* rows of a launch: tiles, those of a tile */
+	/* loops over the tokens of a launch: tiles, and those of a tile */
 	for (int i = 0, at = 0; order->run_time && i < order->dims && at < 2; i++)
 		if (order->run_time[i]) {
 			bound[at] = order->run_time[i];
 			trip[at++] = order->trip[i];
 		}
 	const char *name = text_format(module->arena, "table%d", design->serial++);
-	const struct attr *segment =
-	        plain_segment(design, false, op->operand[0]->index, 0, elements, 0);
-	design_buffer(design, name, word, (elements + lanes - 1) / lanes, 1, &segment);
+	const struct attr *segment = plain_segment(
+	        design, &(struct segment_place){ .index = op->operand[0]->index }, 0, elements);
+	design_buffer(design, name, word, (elements + lanes - 1) / lanes,
+	        attr_array(module, 1, &segment));
 	struct value *port = design_port(design, name, word, name, false);
 	struct value *counter[3];
 	struct process p = process_new(design, "gather");
@@ -770,9 +847,9 @@ void lower_gather(struct design *design, const struct op *op)
 	process_layers(&p);
 	const int64_t pitch[2] = { attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1 };
 	bool single_row = !bound[0] && !bound[1] && trip[0] == 1;
-	/* its words are known when the loop begins: they are asked for at once */
+	/* popped before the loop, so that reads of a single row start at once */
 	struct value *row = single_row ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;
-	int opened = process_nest_run_time(&p, 3, trip, bound, 1, counter);
+	int opened = process_nest_run_time(&p, (struct loop_bounds){ 3, trip, bound }, 1, counter);
 	if (!single_row)
 		row = gathered_row(
 		        &p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op, pitch[0]);

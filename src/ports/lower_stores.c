@@ -1,5 +1,5 @@
-/* Stores as processes.  Large results and states have a memory port each; small results of one
- * element type share a collector. */
+/* Stores as processes. Large results and states have a memory port each; small results of one
+ * element type share a collector and its port. */
 #include "ir/workload.h"
 #include "ports/memory_image.h"
 
@@ -17,7 +17,7 @@ static bool is_shared_store(const struct op *op, const struct type *scalar)
 	        type_elements(tensor_of(op)) < BULK_ELEMENTS;
 }
 
-/* The stored words, at most as wide as a memory port. */
+/* type of the stored words, at most as wide as a memory port */
 const struct type *store_words(struct design *design, const struct op *store)
 {
 	const struct type *type = store->operand[0]->type;
@@ -39,7 +39,7 @@ struct value *store_fifo(struct design *design, const struct op *store)
 	return fifo;
 }
 
-/* Segments of all layers, one after the other from image element `offset`. */
+/* segments of all layers, one after another from image element `offset` on; returns how many */
 static int store_segments(struct design *design, const struct op *store, const struct image *image,
         int64_t offset, const struct attr **segment)
 {
@@ -48,12 +48,14 @@ static int store_segments(struct design *design, const struct op *store, const s
 	int count = 0;
 	for (int l = 0; l < results->count; l++)
 		if (results->integers[l] >= 0)
-			segment[count++] = image_segment(design, true, (int)results->integers[l],
-			        image, 0, image->order.lanes, offset + l * elements);
+			segment[count++] = image_segment(design,
+			        &(struct segment_place){
+			                true, (int)results->integers[l], offset + l * elements },
+			        image, 0, image->order.lanes);
 	return count;
 }
 
-/* Words as wide as a port, which rides on an adapter of a unit that decodes. */
+/* packs words to the width of a port, which then shares an adapter of the engine's */
 static struct value *full_words(struct design *design, struct value *from, int64_t words)
 {
 	struct module *module = design->module;
@@ -86,7 +88,8 @@ static void lower_own(struct design *design, const struct op *store)
 	fifo = full_words(design, fifo, image.words);
 	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) /
 	        type_lanes(fifo->type->element);
-	design_buffer(design, name, fifo->type->element, words * layers, count, segment);
+	design_buffer(design, name, fifo->type->element, words * layers,
+	        attr_array(module, count, segment));
 	struct value *port = design_port(design, name, fifo->type->element, name, true);
 	struct process p = process_new(design, "store");
 	struct value *memory = process_argument(&p, port, "m");
@@ -101,7 +104,7 @@ static void lower_own(struct design *design, const struct op *store)
 	process_finish(&p);
 }
 
-/* One result of those that share a collector. */
+/* one of the results that share a collector */
 static void lower_shared_store(struct shared_port *c, const struct op *store)
 {
 	struct process *p = &c->process;
@@ -144,7 +147,7 @@ static void lower_collector(
 	        text_format(design->module->arena, "results_%s", scalar->text), &collector);
 }
 
-/* Each element type that small results have, once, in program order. */
+/* one collector for each element type of small results, in program order */
 static void lower_collectors(
         struct design *design, const struct block *all, const struct block *body, struct map *done)
 {

@@ -1,3 +1,4 @@
+/* Segments of buffers: how the words of a load or store lie in memory, as attributes. */
 #include "ports/memory_image.h"
 
 struct image image_of(struct arena *arena, struct sequence order)
@@ -24,28 +25,27 @@ bool is_state(struct design *design, int input)
 	return text_same(attr_item(signature_of(design, false, input), KEY_ROLE)->text, "state");
 }
 
-static const struct attr *segment(struct design *design, bool output, int index, int64_t offset,
-        int64_t base, int dims, const int64_t *trip, const int64_t *stride, int conditions,
-        const struct attr *const *condition, int64_t run, int64_t pitch)
+const struct attr *walk_segment(
+        struct design *design, const struct segment_place *place, const struct segment_walk *walk)
 {
 	struct module *module = design->module;
-	const struct attr *entry = signature_of(design, output, index);
+	const struct attr *entry = signature_of(design, place->output, place->index);
 	struct named items[] = {
 		{ key_name(KEY_NAME), attr_item(entry, KEY_NAME) },
 		{ key_name(KEY_ROLE), attr_item(entry, KEY_ROLE) },
-		{ key_name(KEY_OFFSET), attr_integer(module, offset) },
-		{ key_name(KEY_BASE), attr_integer(module, base) },
-		{ key_name(KEY_TRIPS), attr_integers(module, dims, trip) },
-		{ key_name(KEY_STRIDES), attr_integers(module, dims, stride) },
-		{ key_name(KEY_CONDITIONS), attr_array(module, conditions, condition) },
-		{ key_name(KEY_RUN), attr_integer(module, run) },
-		{ key_name(KEY_PITCH), attr_integer(module, pitch) },
+		{ key_name(KEY_OFFSET), attr_integer(module, place->offset) },
+		{ key_name(KEY_BASE), attr_integer(module, walk->base) },
+		{ key_name(KEY_TRIPS), attr_integers(module, walk->dims, walk->trip) },
+		{ key_name(KEY_STRIDES), attr_integers(module, walk->dims, walk->stride) },
+		{ key_name(KEY_CONDITIONS), attr_array(module, walk->conditions, walk->condition) },
+		{ key_name(KEY_RUN), attr_integer(module, walk->run) },
+		{ key_name(KEY_PITCH), attr_integer(module, walk->run_pitch) },
 	};
-	return attr_dictionary(module, run ? 9 : 7, items);
+	return attr_dictionary(module, walk->run ? 9 : 7, items);
 }
 
-const struct attr *image_segment(struct design *design, bool output, int index,
-        const struct image *image, int64_t from, int64_t lanes, int64_t offset)
+const struct attr *image_segment(struct design *design, const struct segment_place *place,
+        const struct image *image, int64_t from, int64_t lanes)
 {
 	struct arena *arena = design->module->arena;
 	const struct sequence *order = &image->order;
@@ -73,19 +73,22 @@ const struct attr *image_segment(struct design *design, bool output, int index,
 		condition_row[at] = row[order->dims + 1] - from * row[order->dims];
 		conditions[c] = attr_integers(design->module, dims + 1, condition_row);
 	}
-	return segment(design, output, index, offset, order->offset + from * order->lane_stride,
-	        dims, trip, stride, order->conditions, conditions, image->run, image->run_pitch);
+	return walk_segment(design, place,
+	        &(struct segment_walk){ .base = order->offset + from * order->lane_stride,
+	                .dims = dims,
+	                .trip = trip,
+	                .stride = stride,
+	                .conditions = order->conditions,
+	                .condition = conditions,
+	                .run = image->run,
+	                .run_pitch = image->run_pitch });
 }
 
-const struct attr *plain_segment(struct design *design, bool output, int index, int64_t base,
-        int64_t elements, int64_t offset)
+const struct attr *plain_segment(
+        struct design *design, const struct segment_place *place, int64_t base, int64_t elements)
 {
 	const int64_t one = 1;
-	return segment(design, output, index, offset, base, 1, &elements, &one, 0, NULL, 0, 0);
-}
-
-const struct attr *strided_segment(struct design *design, int input, int64_t base, int dims,
-        const int64_t *trip, const int64_t *stride, int64_t offset)
-{
-	return segment(design, false, input, offset, base, dims, trip, stride, 0, NULL, 0, 0);
+	return walk_segment(design, place,
+	        &(struct segment_walk){
+	                .base = base, .dims = 1, .trip = &elements, .stride = &one });
 }

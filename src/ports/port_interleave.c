@@ -1,14 +1,14 @@
-/* Beside many counted tokens all of a state's past rows come through one stream.  Every second,
- * third or fourth word is brought by another loader, through ports of its own: then so many
- * times as many of the slices' adapters have something to bring, each less.  Words are dealt out
- * head by head, and each loader reads as many of a head's as the one that has most. */
+/* Interleaves the words of a KV cache over several loaders. With dynamic tiles one stream brings
+ * all past rows of a state; with n loaders, each of which reads every n-th word through ports of
+ * its own, n times as many of the engine's adapters share the load. Words are distributed head by
+ * head, and each loader reads as many words of a head as the one that has most. */
 #include "ir/workload.h"
 #include "ports/port_interleave.h"
 #include "ir/sliding_window.h"
 
-#define PARTS_MOST 4        /* loaders */
-#define LOADER_PORTS_MOST 4 /* ports that a loader has at most: wider words come in halves */
-#define MERGE_FIFO_WORDS 16 /* words on their way to the process that takes them */
+#define PARTS_MOST 4        /* loaders at most */
+#define LOADER_PORTS_MOST 4 /* ports of a loader at most: wider words come in halves */
+#define MERGE_FIFO_WORDS 16 /* depth of the FIFOs to the process that merges words */
 
 int image_repeat_loops(const struct image *image)
 {
@@ -21,7 +21,7 @@ static const struct run_time_trip *tiles_of(const struct image *image, int dim)
 	return image->order.run_time && dim < image->order.dims ? image->order.run_time[dim] : NULL;
 }
 
-/* Do the loops from one on walk words that follow each other? */
+/* Do the loops from `from` on walk consecutive words? */
 static bool is_dense(const struct image *image, int from)
 {
 	int64_t words = 1;
@@ -40,9 +40,9 @@ static int64_t head_words(const struct image *image, const struct port_interleav
 	        : image->words;
 }
 
-/* A gap between rows that are read is whole tiles: where it would change whose turn it is,
- * nothing is dealt out. */
-static bool fits(const struct module *module, const struct image *image,
+/* A gap between the rows that are read is whole tiles; if it would change which loader has a word,
+ * words are not interleaved. */
+static bool fits_heads(const struct module *module, const struct image *image,
         const struct port_interleave *port_interleave)
 {
 	struct sliding_window sliding_window;
@@ -52,7 +52,7 @@ static bool fits(const struct module *module, const struct image *image,
 	        (port_interleave->tile % port_interleave->parts == 0 || !gap);
 }
 
-/* Each word as two of half as many lanes. */
+/* each word as two of half as many lanes */
 static struct image split_in_halves(struct arena *arena, const struct image *image)
 {
 	int dims = image->order.dims;
@@ -88,7 +88,7 @@ static int64_t tile_words(const struct image *image, int head_loop)
 	return words;
 }
 
-/* An image whose words are the load's, or halves of them: among so many loaders, or fewer. */
+/* Interleaves words, or halves of them, over `parts` loaders, or over as many fewer as fit. */
 static struct port_interleave interleave_image(const struct module *module,
         const struct image *image, int head_loop, bool half_words, int parts)
 {
@@ -97,7 +97,7 @@ static struct port_interleave interleave_image(const struct module *module,
 		.head_loop = head_loop,
 		.tile = tile_words(image, head_loop),
 		.lead = image->order.offset / image->order.lanes };
-	while (port_interleave.parts > 1 && !fits(module, image, &port_interleave))
+	while (port_interleave.parts > 1 && !fits_heads(module, image, &port_interleave))
 		port_interleave.parts--;
 	port_interleave.even = port_interleave.tile % port_interleave.parts == 0;
 	return port_interleave;
@@ -108,7 +108,7 @@ struct port_interleave port_interleave_of(struct design *design, struct image *i
 {
 	int head_loop = image_repeat_loops(image);
 	int most = (int)choice_count(&design->context->choices, CHOICE_KV_LOADERS);
-	/* what is as wide as the word takes more room on its die */
+	/* logic that is as wide as the word takes more room on its die */
 	int whole = most > 2 ? most - 1 : most;
 	head_loop += !tiles_of(image, head_loop);
 	if (!engine_has_run_time_tiles(design->source->region[0]) || !tiles_of(image, head_loop) ||
@@ -149,8 +149,8 @@ static void add_loop(
 	nest->run_time[nest->dims++] = run_time;
 }
 
-/* The loops outside of words, then those over the turns of a head; pitches are in words of a
- * loader's buffer. */
+/* the loops outside of a head, and those over rounds of its words; pitches are in words of a
+ * loader's buffer */
 static struct nest nest_of(struct arena *arena, const struct image *image,
         const struct port_interleave *port_interleave)
 {
@@ -163,9 +163,9 @@ static struct nest nest_of(struct arena *arena, const struct image *image,
 		add_loop(&nest, image->order.trip[i], image->pitch[i] / port_interleave->parts,
 		        tiles_of(image, i));
 	if (port_interleave->even) {
-		int64_t select_loops_count = port_interleave->tile / port_interleave->parts;
-		add_loop(&nest, tiles->most, select_loops_count, tiles);
-		add_loop(&nest, select_loops_count, 1, NULL);
+		int64_t rounds = port_interleave->tile / port_interleave->parts;
+		add_loop(&nest, tiles->most, rounds, tiles);
+		add_loop(&nest, rounds, 1, NULL);
 	} else {
 		add_loop(&nest, tiles->most * port_interleave->tile, 1,
 		        shared_trip(arena, tiles, port_interleave->parts));
@@ -199,30 +199,30 @@ int64_t port_interleave_padding(const struct port_interleave *port_interleave)
 	return port_interleave->parts > 1 && !port_interleave->even;
 }
 
-/* Loops over whose turn it is: of four, one for each bit, as four words are chosen among in two
- * steps. */
+/* Loops that select a loader: with four one for each bit, as one of four words is selected in
+ * two steps. */
 static int select_loops(const struct port_interleave *port_interleave)
 {
 	return port_interleave->parts == 4 ? 2 : 1;
 }
 
-/* Does the head have the word whose turn it is?  NULL: always.  round: the counter of rounds, in
- * front of those of turns. */
+/* Has the head a word in this iteration? NULL: always. round: counter of rounds, followed by those
+ * of select_loops. */
 static struct value *head_has_word(struct process *p, const struct image *image,
         const struct port_interleave *port_interleave, struct value *const *round)
 {
-	int select_loops_count = select_loops(port_interleave);
-	const int64_t pitch[3] = { port_interleave->parts, select_loops_count, 1 };
+	int loops = select_loops(port_interleave);
+	const int64_t pitch[3] = { port_interleave->parts, loops, 1 };
 	return port_interleave->even
 	        ? NULL
-	        : make_below(p, make_address(p, 1 + select_loops_count, round, pitch, 0),
+	        : make_below(p, make_address(p, 1 + loops, round, pitch, 0),
 	                  process_trip_count(p, tiles_of(image, port_interleave->head_loop),
 	                          port_interleave->tile));
 }
 
-/* Of the words that are taken at each turn, that of this one. */
+/* of the words that are popped, the one of this iteration */
 static struct value *choose_word(struct process *p, const struct port_interleave *port_interleave,
-        struct value *const *selected, struct value *const *mine, struct value *const *taken)
+        struct value *const *selected, struct value *const *selects, struct value *const *taken)
 {
 	struct value *word = taken[0];
 	if (select_loops(port_interleave) > 1) {
@@ -232,7 +232,7 @@ static struct value *choose_word(struct process *p, const struct port_interleave
 		        make_select(p, low, taken[1], taken[0]));
 	}
 	for (int i = 1; i < port_interleave->parts; i++)
-		word = make_select(p, mine[i], taken[i], word);
+		word = make_select(p, selects[i], taken[i], word);
 	return word;
 }
 
@@ -245,28 +245,28 @@ struct value **port_interleave_merge(struct design *design, const struct image *
 	struct nest nest = nest_of(arena, image, port_interleave);
 	struct value **fifo = ARENA_ARRAY(arena, struct value *, port_interleave->parts);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2);
-	struct value *mine[PARTS_MOST] = { 0 };
+	struct value *selects[PARTS_MOST] = { 0 };
 	struct value *taken[PARTS_MOST] = { 0 };
 	int first = nest.dims;
-	int select_loops_count = select_loops(port_interleave);
-	for (int i = 0; i < select_loops_count; i++)
-		add_loop(&nest, port_interleave->parts / select_loops_count, 0, NULL);
+	int loops = select_loops(port_interleave);
+	for (int i = 0; i < loops; i++)
+		add_loop(&nest, port_interleave->parts / loops, 0, NULL);
 	process_layers(&p);
-	int opened = process_nest_run_time(&p, nest.dims, nest.trip, nest.run_time, 1, counter);
-	struct value *selected = select_loops_count > 1
-	        ? make_address(&p, select_loops_count, counter + first, pitch, 0)
-	        : counter[first];
+	int opened = process_nest_run_time(
+	        &p, (struct loop_bounds){ nest.dims, nest.trip, nest.run_time }, 1, counter);
+	struct value *selected =
+	        loops > 1 ? make_address(&p, loops, counter + first, pitch, 0) : counter[first];
 	for (int i = 0; i < port_interleave->parts; i++) {
 		int64_t at = (i + port_interleave->parts -
 		                     port_interleave->lead % port_interleave->parts) %
 		        port_interleave->parts;
 		fifo[i] = design_fifo(design, "s_interleave", out->type->element, MERGE_FIFO_WORDS);
 		design_prefetch(design, fifo[i]);
-		mine[at] = make_equal(&p, selected, at);
-		taken[at] = make_pop(
-		        &p, mine[at], process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
+		selects[at] = make_equal(&p, selected, at);
+		taken[at] = make_pop(&p, selects[at],
+		        process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
 	}
-	struct value *word = choose_word(&p, port_interleave, counter + first, mine, taken);
+	struct value *word = choose_word(&p, port_interleave, counter + first, selects, taken);
 	make_push(&p, head_has_word(&p, image, port_interleave, counter + first - 1), word,
 	        process_argument(&p, out, "y"));
 	process_close(&p, opened + (design->layers > 0));

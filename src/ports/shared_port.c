@@ -1,3 +1,4 @@
+/* One process and one memory port for many small loads, or many small stores, in program order. */
 #include "ports/memory_image.h"
 
 void shared_port_cast(
@@ -12,7 +13,7 @@ void shared_port_cast(
 	VEC_PUSH(arena, &shared->last_chunk, design->last_chunk);
 }
 
-static bool any(const struct shared_port *shared, const struct block *block)
+static bool has_access(const struct shared_port *shared, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next)
 		if (shared->accepts(op, shared->scalar))
@@ -30,7 +31,7 @@ static void lower_accesses(struct shared_port *shared, const struct block *body)
 			shared->lower_access(shared, op);
 			process_close(p, opened);
 		}
-		if (op->code != OP_FOR || !any(shared, op->region[0]))
+		if (op->code != OP_FOR || !has_access(shared, op->region[0]))
 			continue;
 		p->design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
 		attr_set(p->module, p->function, KEY_STREAM_STYLE, attr_string(p->module, "flp"));
@@ -59,7 +60,7 @@ void shared_port_lower(struct design *design, const struct block *body, const ch
 	lower_accesses(shared, body);
 	process_finish(&shared->process);
 	design_buffer(design, name, word, shared->elements / type_elements(word),
-	        (int)shared->segments.count, shared->segments.data);
+	        attr_array(design->module, (int)shared->segments.count, shared->segments.data));
 	for (size_t i = 0; i < shared->from.count; i++) {
 		design->layers = shared->layers.data[i];
 		design->last_chunk = shared->last_chunk.data[i];

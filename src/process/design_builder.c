@@ -1,4 +1,4 @@
-/* Channels, memory ports and buffers of the design under construction. */
+/* Adds channels, memory ports and buffers to the design under construction. */
 #include "ir/launch_tokens.h"
 #include "process/process_builder.h"
 
@@ -55,14 +55,14 @@ struct value *design_port(struct design *design, const char *name, const struct 
 }
 
 void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words,
-        int segments, const struct attr *const *segment)
+        const struct attr *segments)
 {
 	struct module *module = design->module;
 	struct named items[] = {
 		{ key_name(KEY_NAME), attr_string(module, name) },
 		{ key_name(KEY_WORDS), attr_integer(module, words) },
 		{ key_name(KEY_WORD), attr_type(module, word) },
-		{ key_name(KEY_SEGMENTS), attr_array(module, segments, segment) },
+		{ key_name(KEY_SEGMENTS), segments },
 	};
 	VEC_PUSH(module->arena, &design->buffers, attr_dictionary(module, 4, items));
 }
@@ -72,7 +72,7 @@ void design_prefetch(struct design *design, struct value *fifo)
 	attr_set(design->module, fifo->def, KEY_STREAM_PREFETCH, attr_unit(design->module));
 }
 
-/* Are the words on their way from memory, computed by no kernel? */
+/* Do the words come from memory, computed by no kernel? */
 static bool from_memory(const struct value *stream)
 {
 	const struct op *def = stream->def;
@@ -106,23 +106,31 @@ static bool flows_in_layer(const struct value *stream)
 	return parent->code == OP_FOR;
 }
 
-/* A stream becomes a FIFO that holds all words of one launch, or of one layer: then the
- * processes can run one after the other, in the order of the stream-level ops and layer by
- * layer, and no process ever finds a FIFO full.  A network of processes that only read and write
- * FIFOs and that has one schedule that ends, ends under every schedule (Kahn), so nothing
- * deadlocks.  size_fifos shortens those that need less. */
+/* what the names of its FIFOs begin with: the kernel, or the op without its dialect */
+static const char *stream_name(const struct value *stream)
+{
+	if (!stream->def)
+		return "layer";
+	if (stream->def->code == OP_KERNEL)
+		return stream->def->kernel->name;
+	if (stream->def->code == OP_FOR)
+		return "layers";
+	return op_info[stream->def->code].name + sizeof "stream." - 1;
+}
+
+/* The FIFO of a stream holds all words of one launch, or of one layer. Then the processes can run
+ * one after another, in the order of the stream-level ops and layer by layer, and none ever finds
+ * a FIFO full. A network of processes that only read and write FIFOs and has one schedule that
+ * ends, ends under every schedule (Kahn), so nothing deadlocks. size_fifos shortens those that
+ * need less. */
 struct value *stream_fifo(struct design *design, const struct value *stream)
 {
-	if (stream->def && stream->def->code == OP_REASSOCIATE) /* the same words */
+	if (stream->def && stream->def->code == OP_REASSOCIATE) /* the words stay the same */
 		return stream_fifo(design, stream->def->operand[0]);
 	struct value *writable = (struct value *)(uintptr_t)stream;
 	if (!writable->data) {
 		const struct type *type = stream->type;
-		const char *name = stream->def && stream->def->code == OP_KERNEL
-		        ? stream->def->kernel->name
-		        : !stream->def                ? "layer"
-		        : stream->def->code == OP_FOR ? "layers"
-		                                      : op_info[stream->def->code].name + 7;
+		const char *name = stream_name(stream);
 		int64_t words = itensor_tiles(type->itensor);
 		const struct type *fifo = type_channel(design->module, TYPE_FIFO,
 		        stream_word(design->module, type), words < 2 ? 2 : words);

@@ -1,3 +1,4 @@
+/* Builds processes op by op: functions of the hardware level, called once by main. */
 #include "process/process_builder.h"
 
 static const struct type *bool_type(struct process *p)
@@ -5,14 +6,14 @@ static const struct type *bool_type(struct process *p)
 	return type_integer(p->module, 1);
 }
 
-/* Does one contraction outside of all layers take what another one gives?  Then its words must
- * leave the pipeline that they are in, whether others follow or not. */
-static bool has_phases(const struct block *main)
+/* Is there more than one contraction outside of all layers? One may use the results of another,
+ * whose words must then leave the pipeline even if no others follow. */
+static bool has_several_contractions(const struct block *main)
 {
-	int phases = 0;
+	int contractions = 0;
 	for (const struct op *op = main->first; op; op = op->next)
-		phases += op->code == OP_CONTRACT;
-	return phases > 1;
+		contractions += op->code == OP_CONTRACT;
+	return contractions > 1;
 }
 
 struct process process_new(struct design *design, const char *name)
@@ -29,12 +30,14 @@ struct process process_new(struct design *design, const char *name)
 	attr_set(module, p.function, KEY_STREAM_PROCESS, attr_unit(module));
 	attr_set(module, p.function, KEY_STREAM_STYLE,
 	        attr_string(module,
-	                design->layers || has_phases(design->source->region[0]) ? "flp" : "stp"));
+	                design->layers || has_several_contractions(design->source->region[0])
+	                        ? "flp"
+	                        : "stp"));
 	attr_set(module, p.function, KEY_STREAM_DIE, attr_integer(module, 0));
 	if (design->layers)
 		attr_set(module, p.function, KEY_STREAM_LAYERS,
 		        attr_integer(module, design->layers));
-	process_last_chunk(&p); /* process_finish closes it */
+	process_last_chunk(&p); /* process_finish closes its loop */
 	return p;
 }
 
@@ -143,17 +146,18 @@ void process_layers(struct process *p)
 int process_nest(
         struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
 {
-	return process_nest_run_time(p, dims, trip, NULL, interval, counter);
+	return process_nest_run_time(
+	        p, (struct loop_bounds){ dims, trip, NULL }, interval, counter);
 }
 
-int process_nest_run_time(struct process *p, int dims, const int64_t *trip,
-        const struct run_time_trip *const *run_time, int interval, struct value **counter)
+int process_nest_run_time(
+        struct process *p, struct loop_bounds bounds, int interval, struct value **counter)
 {
 	int opened = 0;
-	for (int i = 0; i < dims; i++) {
-		const struct run_time_trip *to = run_time ? run_time[i] : NULL;
-		bool loop = to || trip[i] > 1;
-		counter[i] = loop ? process_loop_run_time(p, trip[i], to) : NULL;
+	for (int i = 0; i < bounds.loops; i++) {
+		const struct run_time_trip *to = bounds.run_time ? bounds.run_time[i] : NULL;
+		bool loop = to || bounds.trip[i] > 1;
+		counter[i] = loop ? process_loop_run_time(p, bounds.trip[i], to) : NULL;
 		opened += loop;
 	}
 	if (!opened) {
@@ -197,7 +201,7 @@ struct value *make_op(struct process *p, enum op_code code, const struct type *t
 	return build(p->module, p->block, code, type, operands, operand);
 }
 
-/* Constants and arrays stand once, at the head of the process. */
+/* Constants and arrays are made once, at the head of the process. */
 static void at_head(struct process *p, struct op *op)
 {
 	if (p->entry->first)
@@ -256,7 +260,7 @@ struct value *make_number(struct process *p, double number, const struct type *t
 	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
 }
 
-static struct value *compare(
+static struct value *make_comparison(
         struct process *p, int predicate, struct value *index, struct value *other)
 {
 	struct value *operand[2] = { index, other };
@@ -267,22 +271,22 @@ static struct value *compare(
 
 struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number)
 {
-	return compare(p, predicate, index, make_index(p, number));
+	return make_comparison(p, predicate, index, make_index(p, number));
 }
 
 struct value *make_equal_values(struct process *p, struct value *index, struct value *other)
 {
-	return compare(p, 0, index, other);
+	return make_comparison(p, 0, index, other);
 }
 
 struct value *make_not_equal(struct process *p, struct value *index, struct value *other)
 {
-	return compare(p, 1, index, other);
+	return make_comparison(p, 1, index, other);
 }
 
 struct value *make_below(struct process *p, struct value *index, struct value *other)
 {
-	return compare(p, 2, index, other);
+	return make_comparison(p, 2, index, other);
 }
 
 struct value *make_equal(struct process *p, struct value *index, int64_t number)
@@ -394,10 +398,11 @@ void make_write(struct process *p, struct value *when, struct value *word, struc
 	op_append(p->block, op_new(p->module, OP_WRITE, NOWHERE, 4, operand, 0, NULL));
 }
 
-/* inside: where there is a word; NULL: always. */
+/* inside: condition for a word to be popped; NULL: always */
 static void widen_words(struct process *p, struct value *inside, struct value *from,
-        struct value *to, int64_t parts, struct value *part)
+        struct value *to, struct value *part)
 {
+	int64_t parts = type_lanes(to->type->element) / type_lanes(from->type->element);
 	struct value *word = make_pop(p, inside, from);
 	struct value *array = make_array(p, "parts", parts, from->type->element, parts);
 	struct value **joined = ARENA_ARRAY(p->module->arena, struct value *, parts);
@@ -432,7 +437,7 @@ void add_cast(struct design *design, const char *name, struct value *from, struc
 	struct value *part = process_loop(&p, parts);
 	process_pipeline(&p, 1);
 	if (widens)
-		widen_words(&p, NULL, in, out, parts, part);
+		widen_words(&p, NULL, in, out, part);
 	else
 		narrow_words(&p, in, out, part);
 	process_close(&p, opened + 1 + (design->layers > 0));
@@ -450,10 +455,10 @@ void add_pack(struct design *design, struct value *from, struct value *to, int64
 	struct value *counter[2] = { process_loop(&p, wide), process_loop(&p, parts) };
 	const int64_t pitch[2] = { parts, 1 };
 	process_pipeline(&p, 1);
-	widen_words(&p,
-	        words % parts ? make_compare(&p, 2, make_address(&p, 2, counter, pitch, 0), words)
-	                      : NULL,
-	        in, out, parts, counter[1]);
+	struct value *inside = NULL;
+	if (words % parts)
+		inside = make_compare(&p, 2, make_address(&p, 2, counter, pitch, 0), words);
+	widen_words(&p, inside, in, out, counter[1]);
 	process_close(&p, 2 + (design->layers > 0));
 	process_finish(&p);
 }

@@ -1,22 +1,22 @@
-/* Run-time trip counts in processes.  A process that needs one takes the symbol's value once a
- * launch, as the first thing it does, from a control FIFO of its own; one control process per
- * symbol sends it to all of them.  So a launch scalar reaches every process in one way. Where
- * layers look back only so far (ir/sliding_window.h), one more process takes the symbol and
- * sends what is left of it in each layer. */
+/* Dynamic trip counts in processes. A process that needs one pops the symbol's value once a launch,
+ * as the first thing it does, from a control FIFO of its own; one control process per symbol sends
+ * it to all of them. So a launch scalar reaches every process in one way. For layers with a sliding
+ * window (ir/sliding_window.h) one more process pops the symbol and sends the window's extent for
+ * each layer. */
 #include "ir/sliding_window.h"
 #include "process/process_builder.h"
 #include <string.h>
 
 #define CONTROL_DEPTH 2
-/* where more processes ask on a board of several dies, a symbol goes to them through relays:
- * neighbours stand on one die mostly, and their words cross to it together; */
+/* with more processes than this on several dies, a symbol passes through relays: neighbours mostly
+ * stand on one die, and one FIFO crosses to it for all */
 #define RELAY_MIN_PROCESSES 16
-#define RELAY_FANOUT 12 /* so many a relay */
-/* of what is sent, or twice as many, where that is enough to count as far as anybody does; more
- * is as good as the most */
+#define RELAY_FANOUT 12 /* processes of a relay */
+/* bits of the words sent, or twice as many, if no process needs to count beyond: larger values are
+ * clamped */
 #define CONTROL_BITS 8
 
-/* What is made belongs before the first loop of `place`, behind the constants. */
+/* Ops for the head of `place`: before its first loop, after the constants. */
 struct head {
 	struct block made, *open, *place;
 };
@@ -45,8 +45,7 @@ static void end_head(struct process *p, struct head *head)
 	p->block = head->open;
 }
 
-/* Where a symbol's value is known: once a launch, or once a layer where it differs from one to
- * the next. */
+/* where a symbol's value is known: once a launch, or once a layer if it differs by layer */
 static struct block *place_of(struct process *p, const char *symbol)
 {
 	struct sliding_window sliding_window;
@@ -57,7 +56,7 @@ static struct block *place_of(struct process *p, const char *symbol)
 	return p->layer->block;
 }
 
-/* The name of what is made there. */
+/* key of a value that is made in `place` */
 static const char *key_at(struct process *p, const struct block *place, const char *what)
 {
 	return place == p->entry
@@ -65,7 +64,7 @@ static const char *key_at(struct process *p, const struct block *place, const ch
 	        : text_format(p->module->arena, "%s in layers %d", what, p->rolled);
 }
 
-/* The FIFO that brings a symbol to this process. */
+/* the FIFO that brings a symbol to this process */
 static struct value *symbol_fifo(struct process *p, const char *symbol, const struct type **word)
 {
 	struct design *design = p->design;
@@ -93,7 +92,7 @@ static struct value *symbol_fifo(struct process *p, const char *symbol, const st
 	return fifo;
 }
 
-/* The symbol's value, as an index. */
+/* the symbol's value as an index, at least 0 */
 static struct value *symbol_value(struct process *p, const char *symbol)
 {
 	struct block *place = place_of(p, symbol);
@@ -151,9 +150,10 @@ struct value *process_trip_count(struct process *p, const struct run_time_trip *
 	count = at_most(p, count, trip->most);
 	count = trip->least ? at_least(p, count, trip->least) : count;
 	const int64_t each = trip->remaining ? -times : times;
-	count = make_address(p, 1, &count, &each,
-	        (trip->remaining ? times * trip->most : 0) +
-	                (trip->interleave > 1 ? trip->interleave - 1 : 0));
+	int64_t offset = trip->remaining ? times * trip->most : 0;
+	if (trip->interleave > 1)
+		offset += trip->interleave - 1;
+	count = make_address(p, 1, &count, &each, offset);
 	if (trip->interleave > 1)
 		count = make_divided(p, OP_DIVSI, count, trip->interleave);
 	attr_set(p->module, count->def, KEY_STREAM_RUN_TIME, run_time_attr(p->module, trip, times));
@@ -162,7 +162,7 @@ struct value *process_trip_count(struct process *p, const struct run_time_trip *
 	return count;
 }
 
-/* Turns that are left out. */
+/* rows, in iterations, that a sliding window skips */
 static struct value *iterations_skipped(struct process *p,
         const struct sliding_window *sliding_window, const struct run_time_trip *trip,
         int64_t times)
@@ -233,7 +233,7 @@ static int64_t larger(int64_t left, int64_t right)
 	return left > right ? left : right;
 }
 
-/* The most that counting to it is worth, in all types of a block. */
+/* the largest value of a symbol that makes a difference to a loop bound of the block's types */
 static int64_t counts_most(
         const struct module *module, const struct block *block, const char *symbol)
 {
@@ -262,7 +262,7 @@ static int64_t sent_most(int bits)
 	return ((int64_t)1 << (bits - 1)) - 1;
 }
 
-/* The number within what is sent of it. */
+/* the value, clamped to the range of the words sent */
 static struct value *narrowed(struct process *p, const struct control *control, struct value *word)
 {
 	const struct type *came = word->type;
@@ -289,7 +289,7 @@ void lower_extent(struct design *design, const struct op *op)
 	map_set(&design->controls, control->symbol, control);
 }
 
-/* How many rows this layer sees; of layers that see all, more than there are. */
+/* rows of the sliding window of this layer; of layers without one, the most rows there are */
 static struct value *window_of_layer(struct process *p, const struct sliding_window *sliding_window)
 {
 	struct value *rows = NULL;
@@ -311,9 +311,10 @@ static struct value *window_extent(struct process *p, const struct sliding_windo
 	struct value *all =
 	        at_most(p, symbol_value(p, sliding_window->symbol), sliding_window->most);
 	struct value *rows[2] = { all, window_of_layer(p, sliding_window) };
-	struct value *behind = make_op(p, OP_SUBI, index, 2, rows);
+	struct value *outside = make_op(p, OP_SUBI, index, 2, rows);
 	const int64_t one = 1;
-	struct value *low[2] = { make_address(p, 1, &behind, &one, -sliding_window->unskipped_rows),
+	struct value *low[2] = { make_address(
+		                         p, 1, &outside, &one, -sliding_window->unskipped_rows),
 		make_index(p, 0) };
 	struct value *parts[2] = { make_op(p, OP_MAXSI, index, 2, low),
 		make_index(p, sliding_window->tile) };
@@ -343,8 +344,8 @@ static void add_relay(struct design *design, const char *symbol, struct value *f
 	process_finish(&p);
 }
 
-/* FIFOs that the control process itself writes: those of all that asked, or of relays in front
- * of them. */
+/* fills `fifo` with the FIFOs that the control process itself writes: those of all processes, or of
+ * relays; returns how many */
 static size_t add_relays(struct design *design, const struct control *control, struct value **fifo)
 {
 	size_t count = control->fifo.count;
@@ -364,7 +365,7 @@ static size_t add_relays(struct design *design, const struct control *control, s
 	return relays;
 }
 
-/* What is left of a symbol, in every layer. */
+/* the process that computes the extent of a sliding window for every layer */
 static void lower_window_control(struct design *design, const struct control *control)
 {
 	struct sliding_window sliding_window;

@@ -76,17 +76,18 @@ void parallelism_reserve_engine(struct parallelism_table *w, const struct block 
 		readers += w->candidate[i].operand >= 0;
 	struct engine_shape shape = engine_shape(block);
 	const int uses = engine_word_uses(shape);
+	const struct port_pes pes = { bits, uses };
 	engine_tokens(block, &rows);
-	int ports = engine_port_limit(context, w->streams->module, bits, uses, rows != NULL,
+	int ports = engine_port_limit(context, w->streams->module, pes, rows != NULL,
 	        context->platform->ports - other_ports - readers - 1);
 	w->tokens_per_cycle = shape.tokens_per_cycle;
 	w->pes = ports * shape.pes_per_port;
 	int64_t left =
 	        platform_total(context->platform).dsp * dsp_share(block, uses, rows != NULL) / 100 -
-	        ports * pe_dsp(context, w->streams->module, bits, uses);
+	        ports * pe_dsp(context, w->streams->module, pes);
 	w->ports = w->ports > ports + 1 ? w->ports - ports - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 	left = platform_total(context->platform).lut * lut_share(block, uses) / 100 -
-	        ports * pe_lut(context, w->streams->module, bits, uses);
+	        ports * pe_lut(context, w->streams->module, pes);
 	w->lut = w->lut < left ? w->lut : left;
 }
