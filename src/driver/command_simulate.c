@@ -88,7 +88,8 @@ static bool find_phase(struct session *session, const char *folder, const struct
 			        session->arena, phase == list->first ? NULL : name, "design.mlir");
 			return true;
 		}
-		text_add(&known, "%s%s", known.size ? ", " : "", name ? name : "");
+		text_add(&known, "%s", known.size ? ", " : "");
+		text_add(&known, "%s", name ? name : "");
 	}
 	if (!wanted)
 		return true;

@@ -84,8 +84,8 @@ static void note_tensors(struct run *run, bool result)
 		text_add(&text, "%s%s %s ", text.size ? ", " : "", tensor->name, tensor->dtype);
 		npy_shape_text(&text, tensor->rank, tensor->shape);
 	}
-	diag_note(
-	        run->diag, "%s: %s", result ? "results" : "inputs", text.size ? text.data : "none");
+	const char *kind = result ? "results" : "inputs";
+	diag_note(run->diag, "%s: %s", kind, text.size ? text.data : "none");
 }
 
 /* Is it the input to which tokens are fed back?  With --tokens its file holds a text: the tokens of

@@ -398,7 +398,8 @@ static bool bind_port(struct evaluation *e, const struct op *op, struct nest *ne
 	        "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says "
 	        "%lld of %lld",
 	        kernel->name, (long long)(port->elements / lanes), (long long)lanes,
-	        result ? "result" : "operand", result ? 0 : number,
+	        result ? "result" : "operand",
+	        result ? 0 : number,
 	        (long long)(words->elements / words->lanes), (long long)words->lanes);
 }
 

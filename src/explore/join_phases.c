@@ -71,10 +71,12 @@ static bool same_states(const struct join *j, const struct op *from, const struc
 	for (int i = 0; i < inputs->count; i++) {
 		const struct attr *entry = inputs->items[i].value;
 		const struct attr *found = input_named(other, attr_item(entry, KEY_NAME)->text);
-		bool first = from == j->main[0];
-		if (has_role(entry, "state") && !same_tensor(j->arena, entry, found))
-			return refuse_model(j, attr_item(entry, KEY_NAME)->text,
-			        first ? entry : found, first ? found : entry);
+		const char *name = attr_item(entry, KEY_NAME)->text;
+		if (!has_role(entry, "state") || same_tensor(j->arena, entry, found))
+			continue;
+		if (from == j->main[0])
+			return refuse_model(j, name, entry, found);
+		return refuse_model(j, name, found, entry);
 	}
 	return true;
 }

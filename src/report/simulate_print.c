@@ -210,9 +210,14 @@ static void add_tokens(
         struct session *session, const struct simulated *simulated, const char *count)
 {
 	const char *steps = "";
-	if (simulated->tokens > simulated->steps)
+	const char *all = "them";
+	const char *one = "token";
+	if (simulated->tokens > simulated->steps) {
 		steps = text_format(session->arena, " in %lld step%s", (long long)simulated->steps,
 		        plural(simulated->steps));
+		all = "these";
+		one = "step";
+	}
 	text_add(&session->out,
 	        "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms including %g us "
 	        "launch overhead, %.4g ms per token    (%lld of %s simulated)\nthe last "
@@ -221,7 +226,7 @@ static void add_tokens(
 	        (long long)simulated->cycles, session->platform->clock_mhz,
 	        ms_of(session, simulated), session->platform->launch_us,
 	        ms_of(session, simulated) / (double)simulated->tokens,
-	        (long long)simulated->sampled, *steps ? "these" : "them", *steps ? "step" : "token",
+	        (long long)simulated->sampled, all, one,
 	        (long long)simulated->cycle_result->cycles);
 }
 

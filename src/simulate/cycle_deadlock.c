@@ -85,9 +85,10 @@ static void describe(
 {
 	const struct cycle_channel_result *channel = &result->channel[wait->channel];
 	const char *item = channel->blocks ? "a block of" : "a word of";
+	if (wait->room)
+		item = "room in";
 	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name,
-	        wait->room ? "room in" : item, channel->name, wait->room ? "full" : "empty",
-	        (long long)wait->depth);
+	        item, channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
 }
 
 struct cycle_process *cycle_first_stuck(const struct cycle_network *network)
