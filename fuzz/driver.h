@@ -1,6 +1,7 @@
-/* What libFuzzer calls, and a fuzzer without it: seeded mutations of files.  The includer has
- * run(text, size), FUZZ_NAME and `words` that mutations put in. `text` ends in a zero and may be
- * changed.  FUZZ_KEEP names a file that is given every input before it is tried. */
+/* The entry point for libFuzzer, and a main without it that tries seeded mutations of files.  The
+ * includer defines run(text, size), FUZZ_NAME and `words`, which mutations insert; `text` ends in a
+ * zero and may be changed.  The environment variable FUZZ_KEEP names a file that receives every
+ * input before it is tried. */
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)

@@ -1,6 +1,7 @@
-/* Mutated MLIR must be refused with a diagnostic or read, never crash; what is read must print
- * and read back to the same text. With libFuzzer: clang -fsanitize=fuzzer,address
- * -DFUZZ_LIBFUZZER.  Alone: fuzz_import N SEED FILE …, N mutations of each file. */
+/* Fuzzes the MLIR import: mutated text must be refused with a diagnostic or read, never crash, and
+ * a module that was read must print and read back to the same text.  With libFuzzer: clang
+ * -fsanitize=fuzzer,address -DFUZZ_LIBFUZZER.  Without: fuzz_import N SEED FILE …, N mutations of
+ * each file. */
 #include "import/import.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Mutated itensor types must be refused with a diagnostic or be read, never crash; what is read
- * prints and reads back the same, and every two neighbouring lines are compared: the same in
- * both directions, a buffer not smaller than none.  Alone: fuzz_itensor N SEED FILE …, one type
- * a line. */
+/* Fuzzes itensor types: a mutated type must be refused with a diagnostic or read, never crash, and
+ * read back from its text as the same type.  Every two successive types are compared: equality must
+ * be symmetric, and a reorder buffer as large in the other direction.  Usage: fuzz_itensor N SEED
+ * FILE …, one type a line. */
 #include "import/import.h"
 #include "itensor/itensor.h"
 #include <stdio.h>
@@ -43,10 +43,10 @@ static void compare(struct fuzz *fuzz, const struct type *left, const struct typ
 		broken("the same in one direction only", left->text);
 	if (same)
 		return;
-	struct reorder there = walk_reorder(fuzz->arena, from, to),
-	               back = walk_reorder(fuzz->arena, to, from);
-	if (!there.why != !back.why ||
-	        (!there.why && (there.bytes < 1 || there.bytes != back.bytes)))
+	struct reorder forward = walk_reorder(fuzz->arena, from, to);
+	struct reorder backward = walk_reorder(fuzz->arena, to, from);
+	if (!forward.why != !backward.why ||
+	        (!forward.why && (forward.bytes < 1 || forward.bytes != backward.bytes)))
 		broken("another buffer in the other direction",
 		        text_format(fuzz->arena, "%s and %s", left->text, right->text));
 	walk_mismatch(fuzz->arena, from, to);

@@ -1,4 +1,4 @@
-/* The public API of include/streamtensor.h over sessions. */
+/* Implements the public API of include/streamtensor.h: a handle is a session. */
 #include "driver/command_line.h"
 #include "pipeline/session.h"
 #include "pipeline/output.h"
@@ -36,8 +36,8 @@ enum stc_status stc_session_set(struct stc_session *handle, const char *option, 
 		session_note_last_words(session);
 		return STC_REFUSED;
 	}
-	const char *kept = text_copy(session->arena, value, strlen(value));
-	return option_set(&session->diag, &session->options, command_find("compile"), option, kept)
+	const char *copy = text_copy(session->arena, value, strlen(value));
+	return option_set(&session->diag, &session->options, command_find("compile"), option, copy)
 	        ? STC_OK
 	        : STC_REFUSED;
 }

@@ -1,4 +1,4 @@
-/* stc compile: MLIR in; the module's text, or a design folder, out. */
+/* `stc compile`: reads MLIR and writes a design folder, or the module at some level. */
 #include "driver/pack.h"
 #include "pipeline/output.h"
 #include "driver/write_design.h"
@@ -103,7 +103,7 @@ static bool write_timing(struct session *session, int64_t packed_bytes)
 struct emission {
 	struct session *session;
 	const struct design_phases *design;
-	struct text manifest; /* as far as it is known before other files are */
+	struct text manifest; /* its part before the list of files */
 	bool done;
 };
 
@@ -130,7 +130,7 @@ static void emit(void *data, struct arena *scratch)
 	emission->done = emit_code(emission);
 }
 
-/* What is built is simulated, and its cycles are modelled, beside. */
+/* Emits the design's code while, in parallel, it is simulated and its cycles are modelled. */
 static bool emit_simulate_report(
         struct session *session, struct emission *emission, struct report *report)
 {
@@ -151,7 +151,7 @@ static bool emit_simulate_report(
 	return emission->done;
 }
 
-/* Nothing is in place before everything is written. */
+/* Writes the design folder; the target is replaced only when everything is written. */
 static bool build_design(struct session *session, const struct design_phases *design)
 {
 	int64_t packed_bytes = 0;
@@ -170,7 +170,7 @@ static bool build_design(struct session *session, const struct design_phases *de
 	        write_timing(session, packed_bytes) && output_commit(session->output);
 }
 
-/* -O3: the best of many points; where none fits, the compiler's own choices say why. */
+/* -O3: takes the best of many points; if none fits, the compiler's own choices are diagnosed. */
 static bool take_best(struct session *session)
 {
 	struct exploration exploration;
@@ -186,7 +186,7 @@ static bool take_best(struct session *session)
 	return limits_clock(session);
 }
 
-/* Choices matter from make_streams on: what comes before is run once. */
+/* Choices matter from make_streams on, so the passes before it run once. */
 static bool run_range(struct session *session, struct range range)
 {
 	int choosing = pass_find("make_streams");
@@ -199,17 +199,16 @@ static bool run_range(struct session *session, struct range range)
 	return (!long_search || take_best(session)) && point_build(session, choosing, range.last);
 }
 
-/* Such a design works, and takes a hundred times as long: nobody should find that out by
- * measuring. */
-static void say_narrowest(struct session *session, const struct design_phases *design)
+/* Warns that only the narrowest kernels fit: such a design works, but is very slow. */
+static void warn_narrowest(struct session *session, const struct design_phases *design)
 {
 	bool any = false;
 	for (int p = 0; p < design->phases.count; p++) {
 		if (!design->narrowest[p])
 			continue;
-		const char *phase = design->phases.count > 1
-		        ? text_format(session->arena, " of phase %s", design->phase[p].name)
-		        : "";
+		const char *phase = "";
+		if (design->phases.count > 1)
+			phase = text_format(session->arena, " of phase %s", design->phase[p].name);
 		text_add(&session->notices,
 		        "stc: warning: only kernels with a single lane%s fit (one element per "
 		        "cycle, slow): %s\n",
@@ -227,8 +226,7 @@ static bool compile_one(struct session *session, bool whole)
 	struct range range;
 	if (!load_module(session, session->options.file) || !choose_passes(session, &range))
 		return false;
-	/* Depths that no pass looks at again are as they are wanted: the report says where such
-	 * a launch stops. */
+	/* if no pass sizes FIFOs, depths are the user's: the report shows where a launch stops */
 	if (!check_words(session, range.first <= pass_find("size_fifos")) ||
 	        !run_range(session, range) || !write_program(session))
 		return false;
@@ -238,7 +236,7 @@ static bool compile_one(struct session *session, bool whole)
 		.phase = { { NULL, session->module } },
 		.narrowest = { session->narrowest } };
 	design.phases = (struct phases){ 1, design.phase };
-	say_narrowest(session, &design);
+	warn_narrowest(session, &design);
 	return build_design(session, &design);
 }
 
@@ -247,11 +245,11 @@ static bool compile_two(struct session *session)
 	struct design_phases design = { 0 };
 	if (!phases_compile(session, &design) || !write_program(session))
 		return false;
-	say_narrowest(session, &design);
+	warn_narrowest(session, &design);
 	return build_design(session, &design);
 }
 
-/* A folder cannot be printed, nor two texts apart from each other. */
+/* A folder cannot be printed to standard output, nor two texts that must be told apart. */
 static bool outputs_agree(struct diag *diag, const struct options *options, bool whole)
 {
 	bool printed = !options->output || is_printed(options->output);

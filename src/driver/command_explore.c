@@ -1,5 +1,5 @@
-/* stc explore: a Pareto set of designs in a file that can be gone on with; stc choices: what is
- * varied. */
+/* `stc explore`: finds a Pareto set of designs, and stores all trials in a file with which a later
+ * run continues.  `stc choices`: lists what is varied. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "explore/explore.h"
@@ -12,16 +12,16 @@
 
 #define TRIALS 100
 
-static bool keep(struct session *session, const struct exploration *exploration)
+/* Rewrites the state file after a trial. */
+static bool save_state(struct session *session, const struct exploration *exploration)
 {
-	/* the whole state, after every trial */
 	struct arena *arena = arena_new(&session->guard);
 	struct text text = text_new(arena);
 	exploration_json(exploration, &text);
-	bool kept = file_write_whole(
+	bool written = file_write_whole(
 	        arena, &session->diag, session->options.output, text.data, text.size);
 	arena_free(arena);
-	return kept;
+	return written;
 }
 
 static bool open_state(struct session *session, struct exploration *exploration)
@@ -55,7 +55,7 @@ static void add_choices(struct text *out, const struct choices *choices)
 	}
 }
 
-/* The front, quickest first. */
+/* Prints the Pareto front, the fastest design first. */
 static void print_front(struct session *session, const struct exploration *exploration)
 {
 	struct text *out = &session->out;
@@ -74,15 +74,15 @@ static void print_front(struct session *session, const struct exploration *explo
 			return;
 		size_t id = (size_t)(next - exploration->trials.data);
 		listed[id] = true;
-		const char *simulated = next->simulated
-		        ? text_format(session->arena, "%lld", (long long)next->simulated)
-		        : "-";
-		const char *apart = next->simulated
-		        ? text_format(session->arena, "%+.1f %%",
-		                  100 * ((double)next->cycles / (double)next->simulated - 1))
-		        : "-";
+		const char *simulated = "-";
+		const char *error = "-";
+		if (next->simulated) {
+			simulated = text_format(session->arena, "%lld", (long long)next->simulated);
+			error = text_format(session->arena, "%+.1f %%",
+			        100 * ((double)next->cycles / (double)next->simulated - 1));
+		}
 		text_add(out, "%5zu %12lld %12s %7s %10.4g %6lld %10lld %10.4g %10.4g  ", id,
-		        (long long)next->cycles, simulated, apart, next->ms,
+		        (long long)next->cycles, simulated, error, next->ms,
 		        (long long)next->used.dsp, (long long)next->on_chip, next->energy_mj,
 		        next->per_second);
 		add_choices(out, &next->asked);
@@ -98,7 +98,7 @@ static bool any_design(const struct exploration *exploration)
 	return false;
 }
 
-/* What is wished may be too much for all that was tried: the first says how much is missing. */
+/* No trial fits the limits: the first trial's diagnostic says what is missing. */
 static bool refuse_all(struct session *session, const struct exploration *exploration)
 {
 	size_t count = exploration->trials.count;
@@ -135,7 +135,7 @@ bool command_explore(struct session *session)
 	if (!run_passes(session, 0, pass_find("make_streams") - 1))
 		return false;
 	session->diag.count = 0;
-	bool done = explore(session, &exploration, trials, keep);
+	bool done = explore(session, &exploration, trials, save_state);
 	if (!done && !exploration.trials.count && session->diag.count && !session->stop)
 		return false;
 	if (done && exploration.trials.count && !any_design(&exploration))
@@ -154,7 +154,7 @@ bool command_explore(struct session *session)
 
 /* --- stc choices */
 
-/* The compiler's own value first, then those that are tried. */
+/* Prints each choice with the compiler's own value and the values that are tried. */
 bool command_choices(struct session *session)
 {
 	struct text *out = &session->out;
@@ -166,11 +166,11 @@ bool command_choices(struct session *session)
 		if (!choice_candidates((enum choice)c))
 			continue;
 		int64_t own = choice_resolve(&none, session->platform, (enum choice)c);
-		text_add(out, json ? "%s{\"name\": \"%s\", \"default\": " : "%s%-16s ",
-		        !json              ? ""
-		                : listed++ ? ",\n "
-		                           : "[",
-		        choice_info[c].name);
+		if (json)
+			text_add(out, "%s{\"name\": \"%s\", \"default\": ", listed++ ? ",\n " : "[",
+			        choice_info[c].name);
+		else
+			text_add(out, "%-16s ", choice_info[c].name);
 		choice_print(out, (enum choice)c, own, json);
 		text_add(out, json ? ", \"candidates\": [" : "    candidates: ");
 		for (int n = 0; n < choice_candidates((enum choice)c); n++) {

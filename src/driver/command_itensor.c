@@ -1,5 +1,5 @@
-/* stc itensor TYPE: the tiles it denotes.  stc itensor TYPE TYPE: whether they denote the same,
- * and what stands between them if not. */
+/* `stc itensor TYPE`: lists the tiles of an itensor type in order.  `stc itensor TYPE TYPE`:
+ * compares two types, and prints the reorder buffer that converts one to the other. */
 #include "driver/command_line.h"
 #include "base/json.h"
 #include "pipeline/session.h"
@@ -35,7 +35,8 @@ static void list_tiles(struct session *session, const struct type *type)
 {
 	struct text *out = &session->out;
 	struct walk walk = itensor_walk(session->arena, type);
-	bool json = session->options.json, more = true;
+	bool json = session->options.json;
+	bool more = true;
 	int64_t *counter = ARENA_ARRAY(session->arena, int64_t, walk.loops + 1);
 	int64_t *offset = ARENA_ARRAY(session->arena, int64_t, walk.rank + 1);
 	int64_t tiles = itensor_tiles(type->itensor);
@@ -58,9 +59,12 @@ static void list_tiles(struct session *session, const struct type *type)
 
 static void add_tile(struct text *out, const struct type *type, const int64_t *offset)
 {
-	text_add(out, "%s%s", offset ? type->element->text : "not there", offset ? " at " : "");
-	if (offset)
-		add_numbers(out, type->itensor->map.results, offset);
+	if (!offset) {
+		text_add(out, "not there");
+		return;
+	}
+	text_add(out, "%s at ", type->element->text);
+	add_numbers(out, type->itensor->map.results, offset);
 }
 
 static void print_mismatch(struct session *session, const struct type *left,
@@ -105,8 +109,9 @@ bool command_itensor(struct session *session)
 	session->module = module_new(session->arena, &session->guard, &session->diag, LEVEL_STREAM);
 	const struct type *left =
 	        take_type(session, options->second ? "first type" : "type", options->file);
-	const struct type *right =
-	        options->second ? take_type(session, "second type", options->second) : NULL;
+	const struct type *right = NULL;
+	if (options->second)
+		right = take_type(session, "second type", options->second);
 	if (session->diag.count || !left)
 		return false;
 	if (right)

@@ -1,4 +1,4 @@
-/* One table of commands and options: it parses the command line and prints the help. */
+/* The table of commands and options, by which the command line is parsed and the help printed. */
 #ifndef STC_COMMAND_LINE_H
 #define STC_COMMAND_LINE_H
 #include "base/diag.h"
@@ -12,7 +12,7 @@ struct command {
 	bool operand_needed;
 	bool (*run)(struct session *session);
 	unsigned bit;      /* in struct option.commands */
-	bool takes_second; /* a second operand, if one is given */
+	bool takes_second; /* accepts a second operand */
 };
 
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST, OPTION_WORD };
@@ -44,13 +44,13 @@ struct option {
 extern const struct command commands[];
 extern const int command_count;
 
-/* arguments[0] is the program's name.  *command is NULL where none was named (help or version is
- * set then, or the line is refused). */
+/* Parses the command line; arguments[0] is the program's name.  *command is NULL if none is named:
+ * then help or version is set.  false: a diagnostic. */
 bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments,
         struct options *options, const struct command **command);
 bool option_set(struct diag *diag, struct options *options, const struct command *command,
         const char *name, const char *value);
-/* false after a diagnostic: of two options that are given, one would do nothing. */
+/* false after a diagnostic: one option makes another one useless. */
 bool options_agree(struct diag *diag, const struct options *options, const struct command *command);
 /* command: NULL: of the program.  expert: with the expert options. */
 void options_help(struct text *out, const struct command *command, bool expert);

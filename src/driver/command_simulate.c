@@ -1,4 +1,4 @@
-/* stc simulate: the cycles of launches of a design folder, or of a hardware-level dump. */
+/* `stc simulate`: cycle-exact simulation of launches of a design folder or hardware-level dump. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "base/blake2.h"
@@ -35,8 +35,11 @@ static const struct json *read_json(struct session *session, const char *folder,
 	const char *text = file_read(session->arena, path, &size, &reason);
 	const struct json *json = text ? json_parse(session->arena, text, size, NULL) : NULL;
 	if (!json) {
-		diag_error(&session->diag, (struct location){ .file = path }, "%s%s",
-		        text ? "is no JSON" : "cannot be read: ", text ? "" : reason);
+		struct location location = { .file = path };
+		if (text)
+			diag_error(&session->diag, location, "is no JSON");
+		else
+			diag_error(&session->diag, location, "cannot be read: %s", reason);
 		diag_note(&session->diag,
 		        "a design folder that `stc compile` wrote, or a hardware-level dump");
 	}
@@ -70,7 +73,7 @@ static bool check_listed(
 	        "compile the design again, or simulate a changed dump from outside the folder");
 }
 
-/* The module of the phase that the options name: the first phase's stands in the folder itself. */
+/* The module file of the phase that the options name; the first phase's is in the folder itself. */
 static bool find_phase(struct session *session, const char *folder, const struct json *manifest,
         const char **module)
 {
@@ -85,7 +88,8 @@ static bool find_phase(struct session *session, const char *folder, const struct
 			        session->arena, phase == list->first ? NULL : name, "design.mlir");
 			return true;
 		}
-		text_add(&known, "%s%s", known.size ? ", " : "", name ? name : "");
+		text_add(&known, "%s", known.size ? ", " : "");
+		text_add(&known, "%s", name ? name : "");
 	}
 	if (!wanted)
 		return true;
@@ -165,7 +169,7 @@ static bool open_module(struct session *session)
 
 /* --- running */
 
-static void tell(void *user, int64_t events, int64_t of)
+static void report_progress(void *user, int64_t events, int64_t of)
 {
 	struct session *session = user;
 	if (session->on_progress)
@@ -298,11 +302,11 @@ static const struct extent_value *read_extents(struct session *session)
 				return NULL;
 			}
 	}
-	return !session->options.tokens || tokens_check(session, (int)list->count, extent) ? extent
-	                                                                                   : NULL;
+	bool accepted = !session->options.tokens || tokens_check(session, (int)list->count, extent);
+	return accepted ? extent : NULL;
 }
 
-/* Of a launch of several tokens: the last one. */
+/* With --tokens: the network at the extents of the last step. */
 static struct cycle_network *open_network(struct session *session, const struct extent_value *from)
 {
 	int extents = (int)session->options.extent.count;
@@ -315,8 +319,9 @@ static struct cycle_network *open_network(struct session *session, const struct 
 static struct cycle_options cycle_options(struct session *session)
 {
 	const struct options *options = &session->options;
-	int64_t samples =
-	        options->trace && options->samples < TRACE_POINTS ? TRACE_POINTS : options->samples;
+	int64_t samples = options->samples;
+	if (options->trace && samples < TRACE_POINTS)
+		samples = TRACE_POINTS;
 	return (struct cycle_options){ .arena = session->arena,
 		.budget = options->events ? options->events : EVENTS_MOST,
 		.launches = options->launches ? options->launches : 1,
@@ -324,7 +329,7 @@ static struct cycle_options cycle_options(struct session *session)
 		.samples = (int)samples,
 		.path = true,
 		.remedy = true,
-		.progress = tell,
+		.progress = report_progress,
 		.user = session,
 		.stop = &session->stop };
 }

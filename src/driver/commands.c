@@ -1,4 +1,4 @@
-/* The small commands, and what commands share: reading the module and the platform. */
+/* The small commands: check, platforms, passes and help. */
 #include "driver/command_line.h"
 #include "base/data.h"
 #include "base/json.h"
@@ -52,7 +52,7 @@ static void list_platform_json(struct session *session, const struct platform *p
 	        platform->clock_mhz);
 }
 
-/* All, or the one that is named. */
+/* Lists all platforms, or the one that --platform names. */
 bool command_platforms(struct session *session)
 {
 	const char *const *names = &session->options.platform;
@@ -63,8 +63,12 @@ bool command_platforms(struct session *session)
 		        platform_load(session->arena, &session->diag, names[i]);
 		if (!platform)
 			continue;
-		text_add(&session->out, "%s", !json ? "" : i ? ",\n " : "[");
-		(json ? list_platform_json : list_platform)(session, platform);
+		if (!json) {
+			list_platform(session, platform);
+			continue;
+		}
+		text_add(&session->out, "%s", i ? ",\n " : "[");
+		list_platform_json(session, platform);
 	}
 	text_add(&session->out, json ? "]\n" : "");
 	return !session->diag.count;

@@ -1,6 +1,6 @@
-/* Weight by weight: each is read and rounded once, and goes in chunks into all images that hold
- * a part of it, so that memory does not grow with the model.  Several are packed side by side;
- * then the images are hashed. */
+/* Packs weights and constants into the images of the memory buffers.  Each weight is read and
+ * quantized once and written in chunks to all images that hold a part of it, so that memory use
+ * does not grow with the model.  Two threads pack different weights; then the images are hashed. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/pack.h"
 #include "driver/quantized_weight.h"
@@ -29,19 +29,18 @@ struct image_file {
 	char hash[65];
 };
 
-struct piece { /* where a part of an argument lies */
+struct piece { /* a part of an argument in an image */
 	struct segment segment;
 	size_t file;
 };
 
-/* an argument's data as they are; or the integers and the scales of a weight, which are rounded
- * together */
+/* The data of an argument, or the integers and scales of a weight, computed in one pass. */
 struct parcel {
 	const void *data;                             /* NULL: `weight` */
 	const struct quantized_weight *weight[PARTS]; /* NULL: no argument holds it */
 	VEC(struct piece) pieces[PARTS];
 	int64_t elements, number;
-	int reason; /* errno, of */
+	int reason; /* errno of writing to `file` */
 	size_t file;
 	bool unfit; /* holds a number that is infinite or not a number */
 };
@@ -51,14 +50,13 @@ struct packing {
 	struct module *module;
 	struct weights *weights;
 	struct arena *arena;
-	/* bytes of the largest weight that is rounded, and of its scales */
-	size_t most[PARTS];
+	size_t most[PARTS]; /* bytes of the largest quantized weight, and of the most scales */
 	VEC(struct image_file) files;
 	VEC(struct parcel *) parcels;
-	struct map input;   /* what main says of an argument, by its name */
-	struct map rounded; /* the parcel of an argument of few bits, by its name */
+	struct map input;   /* name of an argument -> its entry in stream.inputs */
+	struct map rounded; /* name of a quantized argument -> its parcel */
 	size_t pieces;
-	atomic_size_t next; /* parcel, then file, that a worker takes next */
+	atomic_size_t next; /* next parcel, then next file, for a worker */
 	atomic_bool failed;
 };
 
@@ -78,7 +76,7 @@ static struct parcel *add_parcel(struct packing *p, const void *data)
 	return parcel;
 }
 
-/* The parcel of the other part of the same runs, or a new one. */
+/* The parcel with the other part (integers or scales) of the same weight, or a new one. */
 static struct parcel *paired_parcel(
         struct packing *p, const struct quantized_weight *weight, int part)
 {
@@ -108,7 +106,7 @@ static struct parcel *rounded_parcel(
 	return parcel;
 }
 
-/* NULL without a diagnostic: the segment is not for the compiler to fill. */
+/* NULL without a diagnostic: the host fills the segment, not the compiler. */
 static struct parcel *plain_parcel(
         struct packing *p, const struct attr *segment, const struct attr *input)
 {
@@ -219,10 +217,10 @@ static int write_piece(
 	int to = open(place, O_WRONLY | O_CLOEXEC);
 	int reason = to < 0 ? errno : 0;
 	for (int64_t first = 0; first < elements && !reason; first += count) {
-		int64_t together =
+		int64_t consecutive =
 		        segment->run ? segment->run - first % segment->run : elements - first;
 		int64_t at = segment_place(segment, first);
-		count = together < most ? together : most;
+		count = consecutive < most ? consecutive : most;
 		size_t bytes = (size_t)segment_bytes(segment, count);
 		memset(worker->chunk, 0, bytes);
 		segment_pack(segment, data, worker->chunk, at, first, count);
@@ -244,7 +242,7 @@ static bool fill_room(struct worker *worker, const struct parcel *parcel)
 	        values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL, stop);
 }
 
-/* false: the others need not go on. */
+/* false: packing has failed, so other workers may stop. */
 static bool fill_parcel(struct worker *worker, struct parcel *parcel)
 {
 	struct packing *p = worker->packing;
@@ -283,12 +281,12 @@ static int hash_file(struct worker *worker, struct image_file *file)
 	blake2_start(&hash);
 	while (left && !reason) {
 		ssize_t got = read(from, worker->chunk, left < CHUNK_BYTES ? left : CHUNK_BYTES);
-		bool again = got < 0 && errno == EINTR;
-		reason = again                                    ? 0
-		        : got < 0                                 ? errno
-		        : got == 0                                ? EIO
-		        : output_stopped(worker->packing->output) ? EINTR
-		                                                  : 0;
+		if (got < 0 && errno != EINTR)
+			reason = errno;
+		else if (got == 0)
+			reason = EIO;
+		else if (got > 0 && output_stopped(worker->packing->output))
+			reason = EINTR;
 		if (got > 0)
 			blake2_add(&hash, worker->chunk, (size_t)got);
 		left -= got > 0 ? (size_t)got : 0;

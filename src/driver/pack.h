@@ -5,8 +5,8 @@
 #include "pipeline/output.h"
 #include "import/weights.h"
 
-/* weights NULL: buffers with constants are still written, weights in them as 0.  *bytes (may be
- * NULL) grows by what was written. */
+/* weights NULL: buffers with constants are still written, weights in them as 0.  *bytes, if not
+ * NULL, grows by the bytes written.  false: a diagnostic. */
 bool pack_weights(
         struct output *output, struct module *module, struct weights *weights, int64_t *bytes);
 

@@ -1,3 +1,4 @@
+/* Parses the option --quant by tables of schemes and of their settings. */
 #include "driver/quant_option.h"
 #include <string.h>
 

@@ -1,8 +1,10 @@
+/* Finds the tensors of the weights file that a quantized argument is derived from, and computes its
+ * integers, scales or folded biases. */
 #include "driver/quantized_weight.h"
 #include "st_math.h"
 #include <string.h>
 
-/* Types outside a module, for comparing with a file's. */
+/* A tensor type outside any module, for comparing with those of the weights file. */
 static struct type tensor_like(
         struct arena *arena, const struct type *like, const struct type *scalar)
 {
@@ -16,8 +18,8 @@ static struct type tensor_like(
 	return type;
 }
 
-/* What else a moved bias is made of.  NULL after a diagnostic. */
-static const struct quantized_weight *find_moved(
+/* Finds the further sources of a folded bias.  NULL after a diagnostic. */
+static const struct quantized_weight *find_bias_sources(
         struct arena *arena, struct weights *weights, struct quantized_weight *weight)
 {
 	const struct quantized *from = weight->from;
@@ -25,9 +27,10 @@ static const struct quantized_weight *find_moved(
 		return weight;
 	const struct weight *bias =
 	        weights_find(weights, from->folded_bias.bias, from->folded_bias.bias_type);
-	const struct weight *vector = bias
-	        ? weights_find(weights, from->folded_bias.vector, from->folded_bias.vector_type)
-	        : NULL;
+	const struct weight *vector = NULL;
+	if (bias)
+		vector = weights_find(
+		        weights, from->folded_bias.vector, from->folded_bias.vector_type);
 	if (!vector)
 		return NULL;
 	int64_t groups = from->from.trip[1];
@@ -38,7 +41,8 @@ static const struct quantized_weight *find_moved(
 	return weight;
 }
 
-static const struct quantized_weight *find_rounded(struct arena *arena, struct diag *diag,
+/* A weight that was quantized elsewhere: NAME.q with NAME.scale. */
+static const struct quantized_weight *find_prequantized(struct arena *arena, struct diag *diag,
         struct weights *weights, const struct quantized *from)
 {
 	static const struct type byte = { .kind = TYPE_INTEGER, .width = 8, .text = "i8" };
@@ -66,7 +70,7 @@ static const struct quantized_weight *find_rounded(struct arena *arena, struct d
 	*weight = (struct quantized_weight){
 		.from = from, .integers = found->data, .scales = scaled->data
 	};
-	return find_moved(arena, weights, weight);
+	return find_bias_sources(arena, weights, weight);
 }
 
 const struct quantized_weight *quantized_weight_find(
@@ -84,13 +88,13 @@ const struct quantized_weight *quantized_weight_find(
 	if (!from->cast && weights_has(weights, text_format(arena, "%s.q", from->source)) &&
 	        (from->group != from->type->shape[from->type->rank - 1] ||
 	                !weights_has(weights, from->source)))
-		return find_rounded(arena, diag, weights, from);
+		return find_prequantized(arena, diag, weights, from);
 	const struct weight *found = weights_find(weights, from->source, from->type);
 	struct quantized_weight *weight = ARENA_NEW(arena, struct quantized_weight);
 	if (!found)
 		return NULL;
 	*weight = (struct quantized_weight){ .from = from, .weight = found->data };
-	return find_moved(arena, weights, weight);
+	return find_bias_sources(arena, weights, weight);
 }
 
 size_t quantized_weight_bytes(const struct quantized_weight *weight)
@@ -98,12 +102,14 @@ size_t quantized_weight_bytes(const struct quantized_weight *weight)
 	const struct quantized *from = weight->from;
 	if (from->folded_bias.bias)
 		return sizeof(float) * (size_t)from->from.trip[0];
-	return (size_t)(from->cast     ? 2 * type_elements(from->type)
-	                : from->scales ? 2 * quantized_scales(from)
-	                               : segment_elements(&from->from));
+	if (from->cast)
+		return (size_t)(2 * type_elements(from->type));
+	if (from->scales)
+		return (size_t)(2 * quantized_scales(from));
+	return (size_t)segment_elements(&from->from);
 }
 
-/* Files need not align their tensors. */
+/* Rounds to bf16; tensors of a file may be unaligned. */
 static bool cast(const struct quantized_weight *weight, uint16_t *to)
 {
 	int64_t elements = type_elements(weight->from->type);
@@ -145,6 +151,8 @@ bool quantized_weight_fill(const struct quantized_weight *weight, void *data, ui
 void quantized_weight_release(const struct quantized_weight *weight)
 {
 	size_t elements = (size_t)type_elements(weight->from->type);
-	weights_release(weight->weight ? weight->weight : weight->integers,
-	        weight->weight ? elements * sizeof(float) : elements);
+	if (weight->weight)
+		weights_release(weight->weight, elements * sizeof(float));
+	else
+		weights_release(weight->integers, elements);
 }

@@ -1,5 +1,5 @@
-/* A weight of few bits and what it is made from: a tensor of the weights file that is rounded to
- * nearest, or one that was rounded elsewhere (NAME.q with NAME.scale). */
+/* A quantized argument and its source: an f32 tensor of the weights file that is rounded to
+ * nearest, or a tensor that was quantized elsewhere (NAME.q with NAME.scale). */
 #ifndef STC_QUANTIZED_WEIGHT_H
 #define STC_QUANTIZED_WEIGHT_H
 #include "import/weights.h"
@@ -7,23 +7,24 @@
 
 struct quantized_weight {
 	const struct quantized *from;
-	const void *weight; /* f32; NULL: the two below */
-	const void *integers, *scales;
-	struct folded_bias_sources folded_bias; /* of a moved bias */
+	const void *weight;                     /* f32; NULL: integers and scales */
+	const void *integers, *scales;          /* i8 and f16, quantized elsewhere */
+	struct folded_bias_sources folded_bias; /* of a folded bias */
 };
 
-/* from: the attribute stream.derived_from.  NULL after a diagnostic. */
+/* Finds the source of an argument; from: the attribute stream.derived_from.  NULL after a
+ * diagnostic. */
 const struct quantized_weight *quantized_weight_find(
         struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *from);
-/* Two parts of the same runs: integers and scales. */
+/* Are they the integers and the scales of the same weight? */
 bool quantized_weight_pairs(
         const struct quantized_weight *left, const struct quantized_weight *right);
-/* As main's argument has it: integers a byte each, or f16 scales, or bf16, or f32 of a moved
- * bias.  scales: beside integers, the scales of their runs; NULL: nobody wants them. False: the
- * weight holds a number that is infinite or not a number, or *stop was set. */
+/* Fills `data` in the format of main's argument: integers of a byte each, f16 scales, bf16, or the
+ * f32 of a folded bias.  If it is integers and `scales` is not NULL, also fills their scales.
+ * false: the weight holds an infinity or a NaN, or *stop was set. */
 bool quantized_weight_fill(const struct quantized_weight *weight, void *data, uint16_t *scales,
         const volatile sig_atomic_t *stop);
 size_t quantized_weight_bytes(const struct quantized_weight *weight);
-/* as weights_release */
+/* Releases the memory of the source, as weights_release. */
 void quantized_weight_release(const struct quantized_weight *weight);
 #endif

@@ -1,5 +1,5 @@
-/* stc run: a design, once, for one token or several, from .npy files to .npy files.  Results are
- * written whole or not at all. */
+/* `stc run`: launches a design once, for one step or several, with inputs and results in .npy
+ * files.  Results are written whole or not at all. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "base/npy.h"
@@ -30,10 +30,10 @@ struct run {
 	struct design design;
 	struct weights *weights;
 	bool *supplied; /* [design.now->tensors] */
-	/* --tokens: what the input is at first, then a row for every token of the steps, and for
-	 * the one behind them; NULL: it is not asked for */
+	/* --tokens: the first step's input, then a row for every further token up to the one after
+	 * the last step; NULL: without --tokens */
 	char *text;
-	int64_t tokens, begun; /* steps of the launch; tokens given */
+	int64_t tokens, begun; /* steps of the launch; tokens in the input file */
 	size_t text_bytes;
 	VEC(struct input) inputs;
 	VEC(struct result_file) files;
@@ -41,7 +41,7 @@ struct run {
 
 /* ---- names */
 
-/* NAME=FILE.  NULL after a diagnostic. */
+/* Splits NAME=FILE.  NULL after a diagnostic. */
 static const char *split(struct run *run, const char *option, const char *value, const char **file)
 {
 	const char *equals = strchr(value, '=');
@@ -73,7 +73,7 @@ static struct design_tensor *numbered(struct design *design, long number, bool r
 	return NULL;
 }
 
-static void list(struct run *run, bool result)
+static void note_tensors(struct run *run, bool result)
 {
 	struct text text = text_new(run->arena);
 	for (size_t i = 0; i < run->design.now->tensors.count; i++) {
@@ -84,12 +84,12 @@ static void list(struct run *run, bool result)
 		text_add(&text, "%s%s %s ", text.size ? ", " : "", tensor->name, tensor->dtype);
 		npy_shape_text(&text, tensor->rank, tensor->shape);
 	}
-	diag_note(
-	        run->diag, "%s: %s", result ? "results" : "inputs", text.size ? text.data : "none");
+	const char *kind = result ? "results" : "inputs";
+	diag_note(run->diag, "%s: %s", kind, text.size ? text.data : "none");
 }
 
-/* The input that an output feeds: with --tokens a text is read and written in its place, a dim
- * more in front of it. */
+/* Is it the input to which tokens are fed back?  With --tokens its file holds a text: the tokens of
+ * all steps along a further leading dim. */
 static bool is_text(const struct run *run, const struct design_tensor *tensor)
 {
 	return run->tokens &&
@@ -109,7 +109,7 @@ static struct design_tensor *find_tensor(struct run *run, const char *name, bool
 		return result ? design_result(&run->design, tensor->name) : tensor;
 	diag_error(
 	        run->diag, NOWHERE, "the design has no %s '%s'", result ? "result" : "input", name);
-	list(run, result);
+	note_tensors(run, result);
 	return NULL;
 }
 
@@ -139,8 +139,8 @@ static bool check_input(struct run *run, const struct design_tensor *tensor, con
 	        tensor->npy ? tensor->npy : tensor->dtype, wanted.data);
 }
 
-/* The whole input, then what is behind it row by row: the file has all rows along the input's
- * own axis. */
+/* Copies a text whose file has all rows along the input's own axis: the first step's input as a
+ * whole, then the further rows one by one. */
 static void copy_rows(struct run *run, const struct design_tensor *tensor, const struct npy *npy)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
@@ -159,8 +159,8 @@ static void copy_rows(struct run *run, const struct design_tensor *tensor, const
 	}
 }
 
-/* How many tokens the file gives, the first step's as one; `one`: the file as if it were the
- * input. */
+/* Number of tokens in the file, the first step's counting as one; *one becomes the file with the
+ * shape of the first step's input. */
 static int64_t supplied_tokens(const struct run *run, const struct design_tensor *tensor,
         const struct npy *npy, struct npy *one)
 {
@@ -224,10 +224,12 @@ static bool load_input(struct run *run, const char *option)
 
 static enum type_kind kind_of(const char *dtype)
 {
-	return *dtype == 'f' ? TYPE_FLOAT : *dtype == 'b' ? TYPE_BFLOAT : TYPE_INTEGER;
+	if (*dtype == 'f')
+		return TYPE_FLOAT;
+	return *dtype == 'b' ? TYPE_BFLOAT : TYPE_INTEGER;
 }
 
-/* Weights by name, for those that the command line does not give. */
+/* Takes a weight from the weights file, by its name, if the command line does not set it. */
 static bool load_weight(struct run *run, struct design_tensor *tensor)
 {
 	const char *digits = tensor->dtype + strcspn(tensor->dtype, "0123456789");
@@ -270,7 +272,7 @@ static bool load_weights(struct run *run)
 	return run->weights != NULL;
 }
 
-/* Reads and checks all of them; set_inputs hands them to the design once it has a device. */
+/* Reads and checks all inputs; set_inputs passes them to the design once it has a device. */
 static bool load_inputs(struct run *run)
 {
 	const struct option_list *in = &run->session->options.in;
@@ -289,7 +291,7 @@ static bool load_inputs(struct run *run)
 		return extents_allow(&run->design,
 		        run->tokens ? design_text(&run->design, run->tokens, run->begun) - 1 : 0);
 	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
-	list(run, false);
+	note_tensors(run, false);
 	return false;
 }
 
@@ -331,8 +333,8 @@ static bool write_temporary(struct run *run, const char *path, const struct text
 	return (fclose(stream) == 0 && written) || cannot_write(run, path);
 }
 
-/* What the input was for every step and is behind them; where rows count, a row for every token
- * behind the first step, which may have been about several. */
+/* The text: the input of every step and the one after the last; with a token count, a row for every
+ * token after the first step. */
 static bool save_text(struct run *run, const struct design_tensor *tensor, const char *path)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
@@ -379,13 +381,13 @@ static bool save_results(struct run *run)
 	return true;
 }
 
-/* Before the design is compiled and run, which takes long. */
+/* Checked before the design is compiled and run, which takes long. */
 static bool check_results(struct run *run)
 {
 	const struct option_list *out = &run->session->options.out;
 	if (!out->count) {
 		diag_error(run->diag, NOWHERE, "no --out: the results would be lost");
-		list(run, true);
+		note_tensors(run, true);
 		return false;
 	}
 	for (size_t i = 0; i < out->count; i++) {

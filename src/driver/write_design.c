@@ -1,3 +1,4 @@
+/* Writes the code of a design folder (hls/, host/, design.mlir) and its manifest. */
 #include "driver/write_design.h"
 #include "base/data.h"
 #include "base/json.h"
@@ -5,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Headers that a design brings with it: those the vendor lacks beside the source; those of the
- * vendor's names apart, for the CPU only. */
+/* Headers copied into a design: ours next to the source; those with the vendor's names in csim/,
+ * for the build on the CPU only. */
 static const struct {
 	const char *from, *to;
 } headers[] = {

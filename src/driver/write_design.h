@@ -1,4 +1,4 @@
-/* A hardware-level module as a design folder. */
+/* Writes hardware-level modules as a design folder. */
 #ifndef STC_WRITE_DESIGN_H
 #define STC_WRITE_DESIGN_H
 #include "driver/pack.h"
@@ -6,11 +6,11 @@
 
 struct platform;
 
-/* hls/, host/ and design.mlir, the module itself, which `stc simulate` reads.  name: the
- * design's. */
+/* Writes hls/, host/ and design.mlir, the module itself, which `stc simulate` reads; `name` is the
+ * design's.  false: a diagnostic. */
 bool write_code(struct output *output, const struct phases *phases, const struct platform *platform,
         const char *name);
-/* manifest.json; the last file, since it lists all others.  text: its beginning, from
+/* Writes manifest.json, the last file, since it lists all others; `text` is its beginning, from
  * emit_manifest. */
 bool write_manifest(struct output *output, struct text *text);
 

@@ -1,5 +1,6 @@
-/* HLS C++ of a hardware-level module: one static function a process, and a dataflow region that
- * starts each once: the top function, or what it calls. */
+/* Writes the HLS C++ of a hardware-level module: a static function per process, and a dataflow
+ * region that starts each once, which is the top function or a function that it calls.  Lists the
+ * ports of the kernel and their AXI adapters. */
 #include "emit/hls.h"
 #include "predict/bundle.h"
 #include "predict/feedback.h"
@@ -74,8 +75,8 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	kernel->both |= feedback_touches(main, port.buffer);
 	struct feedback feedback;
 	bool text = feedback_read(main, &feedback) && text_same(feedback.buffer, port.buffer);
-	kernel->rows =
-	        text && feedback.chunk_tokens > kernel->rows ? feedback.chunk_tokens : kernel->rows;
+	if (text && feedback.chunk_tokens > kernel->rows)
+		kernel->rows = feedback.chunk_tokens;
 }
 
 static const struct op *process_of(const struct op *main, int argument)
@@ -88,8 +89,8 @@ static const struct op *process_of(const struct op *main, int argument)
 	return NULL;
 }
 
-/* Ports before this one in its adapter, those of one process once; but where its own process has
- * one, the unit of that. */
+/* The load or store unit of a port: that of an earlier port of the same process in the adapter,
+ * else the next free one. */
 static int unit_of(const struct kernel_port *list, int number)
 {
 	int units = 0;
@@ -113,12 +114,12 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 		if (!text_same(other->port.bundle, port->port.bundle))
 			continue;
 		int64_t bits = 8 * emit_bytes(other->port.word);
-		bool again = false; /* ports of one buffer are no more bytes */
+		bool counted = false; /* a buffer counts once, whatever its ports */
 		for (int j = 0; j < i; j++)
-			again |= text_same(list[j].port.bundle, port->port.bundle) &&
+			counted |= text_same(list[j].port.bundle, port->port.bundle) &&
 			        text_same(list[j].port.buffer, other->port.buffer);
 		port->adapter = port->adapter < 0 ? i : port->adapter;
-		port->adapter_bytes += again ? 0 : other->bytes;
+		port->adapter_bytes += counted ? 0 : other->bytes;
 		port->adapter_outstanding += other->outstanding;
 		port->adapter_bits = bits > port->adapter_bits ? bits : port->adapter_bits;
 		others += i != number;
@@ -181,14 +182,14 @@ static void bind_channels(struct emitter *e, struct names *names)
 		}
 		if (op->code != OP_FIFO && op->code != OP_BLOCK_CHANNEL)
 			continue;
-		const char *given = attr_text_or(op, KEY_STREAM_NAME,
+		const char *base = attr_text_or(op, KEY_STREAM_NAME,
 		        attr_text_or(op, KEY_NAME, op->code == OP_FIFO ? "s" : "b"));
-		const char *name = names_add(names, op->code == OP_FIFO ? "s_" : "b_", given);
+		const char *name = names_add(names, op->code == OP_FIFO ? "s_" : "b_", base);
 		hls_bind(e, op->result[0], (struct spelling){ .text = name, .atomic = true });
 	}
 }
 
-/* Ports of one adapter each have a channel of their own in it. */
+/* The interface pragma of a port; ports of one adapter have different channels in it. */
 static void write_interface(const struct platform *platform, struct text *out,
         const char *const *name, const struct kernel_port *all, int number)
 {
@@ -200,10 +201,9 @@ static void write_interface(const struct platform *platform, struct text *out,
 	if (kernel->unit >= 0)
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	int64_t outstanding =
-	        kernel->port.write || kernel->adapter_outstanding < platform->outstanding
-	        ? platform->outstanding
-	        : kernel->adapter_outstanding;
+	int64_t outstanding = platform->outstanding;
+	if (!kernel->port.write && kernel->adapter_outstanding > outstanding)
+		outstanding = kernel->adapter_outstanding;
 	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld",
 	        way, (long long)outstanding, way,
 	        kernel->single ? BUNDLE_SHORT_BURST : platform->burst,
@@ -211,7 +211,7 @@ static void write_interface(const struct platform *platform, struct text *out,
 	int burst = BUNDLE_SHORT_BURST;
 	while (burst < kernel->rows && burst < platform->burst)
 		burst *= 2;
-	/* a word now and then, between steps, or rows of one */
+	/* the other direction is used between steps only, for a word or for rows */
 	if (kernel->both)
 		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, burst);
 	text_add(out, "\n");
@@ -222,8 +222,7 @@ static void write_control(struct text *out, const char *name)
 	text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", name);
 }
 
-/* The vendor documents no name for blocks: ST_NAMED gives one where our headers want it for
- * their reports. */
+/* hls::stream_of_blocks takes no name: ST_NAMED passes one to the C simulation's headers only. */
 static void write_channel(struct emitter *e, const struct op *op, struct text *out)
 {
 	const struct type *type = op->result[0]->type;
@@ -261,11 +260,10 @@ static void write_call(struct emitter *e, const struct op *op, struct text *out)
 	text_add(out, ");\n");
 }
 
-static void write_parameter(struct emitter *e, const struct type *word, bool writes,
-        const char *name, bool first, struct text *out)
+static void write_parameter(
+        struct emitter *e, const struct type *word, bool writes, const char *name, struct text *out)
 {
-	text_add(out, "%s%s%s *%s", first ? "" : ", ", writes ? "" : "const ",
-	        hls_port_type(e, word), name);
+	text_add(out, "%s%s *%s", writes ? "" : "const ", hls_port_type(e, word), name);
 }
 
 static void write_region(struct emitter *e, struct text *out)
@@ -288,17 +286,21 @@ static void write_phase(struct emitter *e, const char *region, struct text *out)
 {
 	const struct block *body = e->main->region[0];
 	text_add(out, "static void %s(", region);
-	for (int i = 0; i < body->arguments; i++)
-		write_parameter(e, emit_port(e->main, i).word, emit_port(e->main, i).write,
-		        hls_spelling(e, body->argument[i])->text, !i, out);
+	for (int i = 0; i < body->arguments; i++) {
+		struct memory_port port = emit_port(e->main, i);
+		text_add(out, "%s", i ? ", " : "");
+		write_parameter(
+		        e, port.word, port.write, hls_spelling(e, body->argument[i])->text, out);
+	}
 	text_add(out, ")\n{\n#pragma HLS inline off\n#pragma HLS dataflow\n");
 	write_region(e, out);
 }
 
 struct top {
 	const struct phases *phases;
-	const char **port; /* names of its pointers */
-	/* [phases] functions: the processes; what comes behind a token, NULL: a launch is one */
+	const char **port; /* [ports] names of the kernel's pointers */
+	/* [phases] names of functions: the dataflow region; the feedback between steps, NULL: a
+	 * launch is one step */
 	const char **region, **next;
 };
 
@@ -323,7 +325,7 @@ static void write_launch(const struct top *top, int phase, const char *indent, s
 	text_add(out, ");\n");
 }
 
-/* What a launch of this phase runs: its processes, once or once a token. */
+/* A launch of this phase: its dataflow region, once or in a loop over the steps. */
 static void write_tokens(const struct top *top, int phase, const char *indent, struct text *out)
 {
 	const struct op *main = module_main(top->phases->phase[phase].module);
@@ -363,9 +365,9 @@ static bool has_feedback(const struct phases *phases)
 	return found;
 }
 
-/* One phase is a dataflow region in the top function.  Where there are several, or a launch is
- * several tokens, the regions are functions that the top function calls, and its last arguments
- * say which phase runs, of how many tokens, and how many of those the host gives. */
+/* A single phase of one step is a dataflow region in the top function.  With several phases or
+ * steps the regions are functions that the top function calls; its last arguments say which phase
+ * runs, how many steps it has, and how many tokens of the text come from the host. */
 static void write_top(struct emitter *e, struct top *top, const char *function, struct text *out)
 {
 	const struct kernel_port *kernel;
@@ -381,9 +383,11 @@ static void write_top(struct emitter *e, struct top *top, const char *function, 
 	for (int i = 0; i < 2 && has_feedback(phases); i++)
 		scalar[scalars++] = names_add(&names, "", counts[i]);
 	text_add(out, "extern \"C\" void %s(", function);
-	for (int k = 0; k < ports; k++)
+	for (int k = 0; k < ports; k++) {
+		text_add(out, "%s", k ? ", " : "");
 		write_parameter(e, kernel[k].port.word, kernel[k].port.write || kernel[k].both,
-		        top->port[k], !k, out);
+		        top->port[k], out);
+	}
 	for (int i = 0; i < scalars; i++)
 		text_add(out, "%sint %s", ports || i ? ", " : "", scalar[i]);
 	text_add(out, ")\n{\n");
@@ -451,23 +455,25 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 	struct top all = { .phases = phases,
 		.region = ARENA_ARRAY(arena, const char *, phases->count),
 		.next = ARENA_ARRAY(arena, const char *, phases->count) };
-	bool blocks = false, apart = phases->count > 1 || has_feedback(phases);
+	bool blocks = false;
+	bool own_regions = phases->count > 1 || has_feedback(phases);
 	map_set(&names.taken, top, (void *)(uintptr_t)top);
 	all.port = name_ports(arena, phases, top);
 	for (int p = 0; p < phases->count; p++) {
 		const char *own = phases->count > 1 ? phases->phase[p].name : "token";
 		emit_phase(&e, phases->phase[p].module, &names);
 		blocks = blocks || has_blocks(e.main);
-		if (apart)
+		if (own_regions)
 			write_phase(&e, all.region[p] = names_add(&names, "region_", own), &region);
 		if (attr_get(e.main, KEY_STREAM_FEEDBACK))
 			hls_feedback(&e, all.next[p] = names_add(&names, "next_", own), all.port,
 			        &region);
 	}
 	write_top(&e, &all, top, &region);
-	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "",
-	        blocks ? "#include \"hls_streamofblocks.h\"\n" : "",
-	        e.narrow ? "#include \"st_narrow.h\"\n" : "");
+	const char *integers = e.narrow ? "#include \"ap_int.h\"\n" : "";
+	const char *narrow = e.narrow ? "#include \"st_narrow.h\"\n" : "";
+	const char *block_streams = blocks ? "#include \"hls_streamofblocks.h\"\n" : "";
+	text_add(out, head, integers, block_streams, narrow);
 	const struct text *parts[] = { &e.typedefs, &e.helpers, &processes, &region };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		text_add_bytes(out, parts[i]->data ? parts[i]->data : "", parts[i]->size);

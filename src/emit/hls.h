@@ -1,4 +1,4 @@
-/* What the parts of the HLS C++ emitter share. */
+/* Shared by the files of the HLS C++ emitter: its state, and how values are spelled. */
 #ifndef STC_EMIT_HLS_H
 #define STC_EMIT_HLS_H
 #include "emit/emit.h"
@@ -11,17 +11,17 @@ struct spelling {
 	/* scalar: an expression; word: an lvalue, or the value of every lane; array, channel,
 	 * port: its name */
 	const char *text;
-	bool atomic; /* text needs no brackets around it */
-	bool splat;  /* a word whose lanes all are `text` */
-	/* a word that exists only inside the open lane loop, where one lane is called `text` */
+	bool atomic; /* text needs no brackets */
+	bool splat;  /* a word all of whose lanes are `text` */
+	/* a word that exists only inside the open lane loop; `text` is one lane of it */
 	bool lanes;
-	/* text lacks its sign extension: only a product reads it, which is then one of narrow
-	 * numbers */
+	/* text lacks its sign extension: its only use is a product, which is then made of the
+	 * narrow numbers */
 	bool factor;
 	int lane_uses; /* uses inside the open lane loop */
 };
 
-struct names {
+struct names { /* identifiers of a scope */
 	struct map taken;
 };
 
@@ -29,22 +29,23 @@ struct values { /* each once */
 	VEC(struct value *) list;
 };
 
-/* The loops of a process that are one function; hls_datapath.c. */
+/* Loop nests of a process that share one datapath, emitted as one function; hls_datapath.c. */
 struct datapath {
-	VEC(struct op *) nests;      /* so marked, in order */
-	struct nest_columns columns; /* of numbers that are parameters */
-	struct values used;          /* channels and arrays, which are parameters too */
+	VEC(struct op *) nests;      /* in order */
+	struct nest_columns columns; /* numbers that differ between nests: parameters */
+	struct values used;          /* channels and arrays: parameters too */
 	const char *name;
 	struct text arguments; /* channels and arrays, as in a call */
 };
 
-/* A process whose nests follow each other without a break is two functions; hls_rewind.c. */
+/* A rewinding process, whose pipeline does not drain between nests, is two functions;
+ * hls_rewind.c. */
 struct rewinding {
-	/* the one with the loop, and the one that counts nests; */
+	/* names of the function with the loop, and of the one that issues nests */
 	const char *function, *counts;
-	/* what the FIFO between them holds, and its name in the region */
+	/* type of an element of the FIFO between them; its name in the dataflow region */
 	const char *entry, *queue;
-	const char *nests; /* and in both functions */
+	const char *nests; /* name of the FIFO in both functions */
 	struct text arrays;
 	bool *inside; /* [arguments] used in nests */
 };
@@ -57,21 +58,22 @@ struct emitter {
 	const char *top;
 	struct op *main;
 	struct map processes;    /* symbol -> name of its function */
-	struct map rewinding_of; /* symbol -> struct unbroken */
+	struct map rewinding_of; /* symbol -> struct rewinding */
 	struct map types;        /* C++ name -> type that has a typedef */
 	struct text typedefs, helpers;
 	struct map made; /* helper functions already emitted */
 	bool failed;
 	bool narrow; /* half floats or 4-bit integers are used */
-	/* the process at hand */
+	/* the current process */
 	struct op *process;
 	const struct op *call; /* that starts it */
 	struct names names;
-	int indent, values, depth;
+	int indent, values, depth; /* depth: of loops */
 	struct datapath datapath[NEST_DATAPATHS_MOST];
-	struct rewinding *rewinding; /* NULL: it is one function */
+	struct rewinding *rewinding; /* NULL: the process is one function */
 	struct text body, registers;
-	const char *run_target, *run_source; /* first of the copies that wait in hls_copy */
+	/* copies of consecutive elements that hls_copy collects: the first, and their number */
+	const char *run_target, *run_source;
 	int64_t run_count;
 	VEC(struct op *) group; /* operations of the open lane loop, in order */
 	int64_t group_lanes;
@@ -79,18 +81,17 @@ struct emitter {
 
 /* Names. */
 struct names names_new(struct arena *arena);
-/* an identifier that is not taken yet */
+/* Takes an identifier that begins with `prefix` and is not taken yet. */
 const char *names_add(struct names *names, const char *prefix, const char *name);
 
 /* Types. */
-/* of a scalar, a word or a block; makes the typedef */
+/* The C++ type of a scalar, a word or a block; emits its typedef. */
 const char *hls_type(struct emitter *e, const struct type *type);
-/* of a memory port's word: 4-bit integers lie there two a byte, a single one in a byte */
+/* The C++ type of a memory port's word: in words of several, 4-bit integers are two a byte. */
 const char *hls_port_type(struct emitter *e, const struct type *word);
-/* f16, bf16 */
-bool hls_is_half(const struct type *scalar);
-/* two elements a byte in memory */
-bool hls_is_packed(const struct type *word);
+bool hls_is_half(const struct type *scalar); /* f16 or bf16 */
+bool hls_is_packed(const struct type *word); /* two elements a byte in memory */
+/* Diagnoses an op that cannot be emitted. */
 void hls_fail(struct emitter *e, const struct op *op, const char *what);
 
 /* Scalar operations. */
@@ -102,81 +103,85 @@ const char *hls_bracket(struct arena *arena, const struct spelling *spelling);
 
 /* Processes. */
 void hls_process(struct emitter *e, struct op *process);
+/* Lists the nests of each shared datapath of the process. */
 void hls_datapath_begin(struct emitter *e, struct op *process);
-/* there are others of the same */
+/* Is the nest emitted as a call of a shared datapath? */
 bool hls_is_datapath(const struct emitter *e, const struct op *nest);
-/* fills in `used` */
+/* Fills path->used. */
 void hls_datapath_uses(struct emitter *e, struct datapath *path);
-/* among its nests */
+/* Index of the nest among those of the datapath. */
 size_t hls_datapath_place(const struct datapath *path, const struct op *nest);
+/* Dependence pragmas for the arrays of a datapath. */
 void hls_distances(struct emitter *e, const struct datapath *path);
-/* a call of it; its function before the first one */
+/* Emits a call of the nest's datapath, and the datapath's function before the first call. */
 void hls_datapath(struct emitter *e, struct op *nest);
 void hls_loop(struct emitter *e, struct op *loop);
 #define NEST_MOST 16
-/* loops of a nest that is one pipeline, outermost first, and how many; 1: it is none */
+/* The loops of a nest that is one pipeline, outermost first; returns their number, 1 where the nest
+ * is not one pipeline. */
 int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);
-/* and with constant trips alone the vendor's compiler would not see that */
+/* Must the nest be emitted as one loop?  The HLS compiler flattens only constant trip counts. */
 bool hls_is_nest(struct op *nest);
-/* path: whose arrays have distances; NULL: no shared one */
+/* Emits a nest as one loop.  path: datapath whose arrays have dependence distances, or NULL. */
 void hls_one_loop(
         struct emitter *e, struct op *const *loop, int loops, const struct datapath *path);
-/* one iteration of a nest, whose counters go on and begin again; `over` is what is done behind
- * the last one */
+/* Emits one iteration of a nest that advances its counters; `over` is the statement for the last
+ * iteration. */
 void hls_iteration(struct emitter *e, struct op *nest, const char *over);
-/* of the process at hand: a channel or a port, as a function takes it */
+/* Declaration of a channel or port as a parameter of a function of the current process. */
 const char *hls_parameter(struct emitter *e, int argument, const char *name);
 void hls_block(struct emitter *e, struct block *block);
 void hls_op(struct emitter *e, struct op *op);
 struct spelling *hls_spelling(struct emitter *e, const struct value *value);
 void hls_bind(struct emitter *e, struct value *value, struct spelling spelling);
-/* all lanes of it */
+/* A word as an expression with all its lanes. */
 const char *hls_word(struct emitter *e, const struct value *value);
 void hls_dot(struct emitter *e, struct op *op);
 const char *hls_value_name(struct emitter *e, const struct op *op);
-/* array[i][j] of a load or store */
+/* array[i][j] of a load or store. */
 const char *hls_element(struct emitter *e, const struct op *op);
-/* target = source; copies between consecutive elements that follow one another become a loop.
- * Both are array[index] or array[index + number]. */
+/* target = source; successive copies between consecutive elements become a loop.  Both are
+ * array[index] or array[index + number]. */
 void hls_copy(struct emitter *e, const char *target, const char *source);
-void hls_flush(struct emitter *e); /* writes copies that wait */
+void hls_flush(struct emitter *e); /* writes the collected copies */
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Processes without a break; hls_rewind.c. */
+/* Rewinding processes; hls_rewind.c. */
 struct rewinding *hls_rewind_new(
         struct emitter *e, struct names *names, const struct op *process, const char *function);
-void hls_rewind(struct emitter *e); /* both functions of the process at hand */
-void hls_rewind_nest(struct emitter *e, struct op *nest); /* that it comes next */
+void hls_rewind(struct emitter *e);                       /* both functions of the process */
+void hls_rewind_nest(struct emitter *e, struct op *nest); /* writes the nest to the FIFO */
 void hls_rewind_queue(const struct rewinding *own, struct text *out);
 void hls_rewind_call(
         struct emitter *e, const struct rewinding *own, const struct op *call, struct text *out);
 
-/* Launches of several tokens; hls_feedback.c.  pointer: the names of the kernel's ports. */
+/* Feeding tokens back between steps of a launch; hls_feedback.c.  pointer: names of the kernel's
+ * ports. */
 void hls_feedback(
         struct emitter *e, const char *name, const char *const *pointer, struct text *out);
 void hls_feedback_call(
         const struct op *main, const char *name, const char *const *pointer, struct text *out);
 
 /* Words and FIFOs; hls_words.c. */
-/* the word that comes next, as an expression */
+/* The next word of a FIFO, as an expression. */
 const char *hls_read(struct emitter *e, const struct op *take);
-/* when: "", or the condition in front of it */
+/* when: "", or the `if (…) ` before the statement. */
 void hls_write(struct emitter *e, const struct op *push, const char *when);
-/* of what a FIFO of it holds */
+/* The C++ type of an element of a channel. */
 const char *hls_channel_type(struct emitter *e, const struct type *channel);
-/* the second FIFO's name; NULL: there is none */
+/* The name of the second FIFO of a wide word; NULL: the channel has one FIFO. */
 const char *hls_channel_half(struct emitter *e, const struct type *channel, const char *name);
-/* as arguments of a call */
+/* The names of a channel's FIFOs as arguments of a call. */
 const char *hls_channel_names(struct emitter *e, const struct type *channel, const char *name);
 
 /* Lane loops: consecutive operations on whole words share one unrolled loop over the lanes. */
-/* op goes into the open lane loop; false: it is no operation of that kind */
+/* Adds op to the open lane loop; false: it is no operation on whole words. */
 bool lanes_take(struct emitter *e, struct op *op);
-/* closes the loop if op needs its values */
+/* Closes the loop if op needs its values. */
 void lanes_before(struct emitter *e, const struct op *op);
 void lanes_close(struct emitter *e);
-/* A conditional push of a value of the open loop: what only the push needs is computed under its
- * condition.  false: nothing is special about it. */
+/* Emits a conditional push of a value of the open loop: operations that only the push needs are
+ * computed under its condition.  false: there are none, and nothing is emitted. */
 bool lanes_push(struct emitter *e, const struct op *push, const char *when);
 
 #endif

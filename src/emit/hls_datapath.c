@@ -1,6 +1,6 @@
-/* Loops that stand for one datapath are one function, called once for each of them: the vendor's
- * compiler builds it once. Their trips are parameters, so it has one loop over all of them
- * (hls_nest.c). */
+/* Emits loop nests that share one datapath as one function, which the HLS compiler builds once, and
+ * a call for each nest.  Trip counts are parameters, so the function has one loop over all points
+ * of the nest (hls_nest.c). */
 #include "emit/hls.h"
 
 static void add_once(struct emitter *e, struct values *values, struct value *value)
@@ -36,7 +36,7 @@ static const char *array_parameter(struct emitter *e, const struct type *type, c
 	return text.data;
 }
 
-static void collect_marked(struct op *op, void *context)
+static void add_marked(struct op *op, void *context)
 {
 	struct emitter *e = context;
 	int mark = nest_datapath(op);
@@ -64,39 +64,54 @@ void hls_datapath_uses(struct emitter *e, struct datapath *path)
 		ir_walk(path->nests.data[0]->region[0], note_use, &(struct gathering){ e, path });
 }
 
-/* The loops as a function of their channels, arrays and numbers. */
+/* Adds the parameters for channels and arrays, and the arguments of a call. */
+static void add_parameters(struct emitter *e, struct datapath *path, struct text *head)
+{
+	for (size_t i = 0; i < path->used.list.count; i++) {
+		const struct value *value = path->used.list.data[i];
+		const char *name = hls_spelling(e, value)->text;
+		const char *separator = i ? ", " : "";
+		const char *parameter = value->def ? array_parameter(e, value->type, name)
+		                                   : hls_parameter(e, value->index, name);
+		text_add(head, "%s%s", separator, parameter);
+		text_add(&path->arguments, "%s%s", separator,
+		        hls_channel_names(e, value->type, name));
+	}
+}
+
+/* Adds the parameters for numbers and binds the nest's values to them; returns the spellings that
+ * these values had. */
+static struct spelling **bind_numbers(
+        struct emitter *e, const struct nest_columns *columns, struct text *head)
+{
+	struct spelling **previous =
+	        ARENA_ARRAY(e->arena, struct spelling *, (int)columns->parameters.count + 1);
+	const char **number = ARENA_ARRAY(e->arena, const char *, (int)columns->list.count + 1);
+	for (size_t c = 0; c < columns->list.count; c++) {
+		number[c] = names_add(&e->names, "", text_format(e->arena, "n%zu", c));
+		text_add(head, ", int %s", number[c]);
+	}
+	for (size_t i = 0; i < columns->parameters.count; i++) {
+		struct nest_parameter parameter = columns->parameters.data[i];
+		previous[i] = parameter.value->data;
+		hls_bind(e, parameter.value,
+		        (struct spelling){ .text = number[parameter.column], .atomic = true });
+	}
+	return previous;
+}
+
+/* The nest as a function of its channels, arrays and numbers. */
 static void emit_function(struct emitter *e, struct datapath *path, struct op *nest)
 {
 	struct text body = e->body;
 	struct text registers = e->registers;
 	struct text head = text_new(e->arena);
 	const struct nest_columns *columns = &path->columns;
-	struct spelling **kept =
-	        ARENA_ARRAY(e->arena, struct spelling *, (int)columns->parameters.count + 1);
-	const char **number = ARENA_ARRAY(e->arena, const char *, (int)columns->list.count + 1);
 	int indent = e->indent;
 	int depth = e->depth;
 	hls_datapath_uses(e, path);
-	for (size_t i = 0; i < path->used.list.count; i++) {
-		const struct value *value = path->used.list.data[i];
-		const char *name = hls_spelling(e, value)->text;
-		bool channel = !value->def;
-		text_add(&head, "%s%s", i ? ", " : "",
-		        channel ? hls_parameter(e, value->index, name)
-		                : array_parameter(e, value->type, name));
-		text_add(&path->arguments, "%s%s", i ? ", " : "",
-		        hls_channel_names(e, value->type, name));
-	}
-	for (size_t c = 0; c < columns->list.count; c++) {
-		number[c] = names_add(&e->names, "", text_format(e->arena, "n%zu", c));
-		text_add(&head, ", int %s", number[c]);
-	}
-	for (size_t i = 0; i < columns->parameters.count; i++) {
-		struct nest_parameter parameter = columns->parameters.data[i];
-		kept[i] = parameter.value->data;
-		hls_bind(e, parameter.value,
-		        (struct spelling){ .text = number[parameter.column], .atomic = true });
-	}
+	add_parameters(e, path, &head);
+	struct spelling **previous = bind_numbers(e, columns, &head);
 	e->body = text_new(e->arena);
 	e->registers = text_new(e->arena);
 	e->indent = 1;
@@ -115,7 +130,7 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 	text_add_bytes(e->out, e->body.data, e->body.size);
 	text_add(e->out, "}\n\n");
 	for (size_t i = 0; i < columns->parameters.count; i++)
-		columns->parameters.data[i].value->data = kept[i];
+		columns->parameters.data[i].value->data = previous[i];
 	e->body = body;
 	e->registers = registers;
 	e->indent = indent;
@@ -126,13 +141,13 @@ void hls_datapath_begin(struct emitter *e, struct op *process)
 {
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
 		e->datapath[mark] = (struct datapath){ .arguments = text_new(e->arena) };
-	ir_walk(process->region[0], collect_marked, e);
+	ir_walk(process->region[0], add_marked, e);
 	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++) {
 		struct datapath *path = &e->datapath[mark];
-		size_t alike =
+		size_t equal =
 		        nest_columns(e->arena, path->nests.data, path->nests.count, &path->columns);
-		if (alike < path->nests.count)
-			hls_fail(e, path->nests.data[alike],
+		if (equal < path->nests.count)
+			hls_fail(e, path->nests.data[equal],
 			        "is not of one datapath with those before it");
 	}
 }

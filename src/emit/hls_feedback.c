@@ -1,7 +1,7 @@
-/* What a design does behind every step, when its processes have ended: the next number of the
- * text goes where they read it, and positions move on. The text is the host's as far as it gives
- * it, then what the design put out.  Where rows count, the next step is about as many of the
- * host's numbers as there are rows, then about one. */
+/* Emits the function that runs between the steps of a launch: it writes the next token to where the
+ * processes read it, and advances positions.  The token is the host's as long as its text lasts,
+ * then the design's own output.  With a token count, steps take chunks of the host's text first,
+ * then single tokens. */
 #include "emit/hls.h"
 #include "ir/launch_tokens.h"
 #include "predict/feedback.h"
@@ -11,21 +11,21 @@ struct step {
 	struct emitter *e;
 	const struct op *main;
 	struct feedback feedback;
-	const char *const *name; /* of the top function's pointers */
+	const char *const *name; /* names of the top function's pointers */
 	const char *indent;
 	struct text *out;
 };
 
-struct place { /* of an element of a tensor */
+struct place { /* an element of a tensor in memory */
 	const char *buffer;
-	int64_t at, element;
+	int64_t at, element; /* index in the buffer, and in the tensor */
 };
 
 struct places {
 	VEC(struct place) all;
 };
 
-/* places one behind the other whose numbers in the step's rows are equally far from each other */
+/* Consecutive elements of a buffer whose indices in the step's rows are number, number + by, … */
 struct run {
 	struct place first;
 	int64_t number, by, count;
@@ -52,31 +52,32 @@ static struct cell cell_at(const struct step *s, const char *buffer, const char 
 		.word = emit_port(s->main, port).word };
 }
 
-/* In front of rows, of which each has as many numbers. */
-static const char *many(const struct step *s)
+/* "N * " before a number of rows, if a row has N > 1 elements. */
+static const char *elements_factor(const struct step *s)
 {
-	return s->feedback.elements > 1
-	        ? text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements)
-	        : "";
+	if (s->feedback.elements <= 1)
+		return "";
+	return text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements);
 }
 
-/* Of the text: number `element` of the token behind the one at hand. */
+/* Element `element` of the next token in the text. */
 static struct cell text_cell(const struct step *s, int64_t element)
 {
 	int64_t first = s->feedback.offset + s->feedback.elements + element;
 	return cell_at(s, s->feedback.buffer,
-	        text_format(s->e->arena, "%lld + %stoken", (long long)first, many(s)));
+	        text_format(s->e->arena, "%lld + %stoken", (long long)first, elements_factor(s)));
 }
 
 static const char *value_of(const struct step *s, struct cell cell)
 {
 	long long lanes = type_lanes(cell.word);
-	return lanes > 1 ? text_format(s->e->arena, "%s[(%s) / %lld][(%s) %% %lld]", cell.pointer,
-	                           cell.index, lanes, cell.index, lanes)
-	                 : text_format(s->e->arena, "%s[%s]", cell.pointer, cell.index);
+	if (lanes == 1)
+		return text_format(s->e->arena, "%s[%s]", cell.pointer, cell.index);
+	return text_format(s->e->arena, "%s[(%s) / %lld][(%s) %% %lld]", cell.pointer, cell.index,
+	        lanes, cell.index, lanes);
 }
 
-/* Of a word of memory no part is written alone. */
+/* Writes an element; memory is written in whole words, so a word of several is read first. */
 static void write_cell(const struct step *s, struct cell cell, const char *how, const char *value)
 {
 	long long lanes = type_lanes(cell.word);
@@ -94,13 +95,14 @@ static void write_cell(const struct step *s, struct cell cell, const char *how, 
 
 static const char *next_name(const struct step *s, int64_t element)
 {
-	return s->feedback.elements > 1 ? text_format(s->e->arena, "next%lld", (long long)element)
-	                                : "next";
+	if (s->feedback.elements <= 1)
+		return "next";
+	return text_format(s->e->arena, "next%lld", (long long)element);
 }
 
 typedef void visitor(const struct step *s, struct cell cell, int64_t element, const char *how);
 
-/* Of every element of the segment, which of the host's tensor it is, from 1; 0: padding. */
+/* [elements of the segment] index in the host's tensor, from 1; 0: padding. */
 static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_t elements)
 {
 	int64_t *number = ARENA_ARRAY(arena, int64_t, elements + 1);
@@ -114,14 +116,12 @@ static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_
 
 static int64_t elements_of(const struct step *s, const char *name, bool output)
 {
-	return type_elements(attr_item(
-	        attr_entry(
-	                attr_get(s->main, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS), name),
-	        KEY_TYPE)
-	                ->type);
+	enum attr_key key = output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS;
+	const struct attr *entry = attr_entry(attr_get(s->main, key), name);
+	return type_elements(attr_item(entry, KEY_TYPE)->type);
 }
 
-/* Of the tensor, in memory. */
+/* All elements of a tensor in memory. */
 static struct places places_of(const struct step *s, const char *name, bool output)
 {
 	const struct attr *buffers = attr_get(s->main, KEY_STREAM_BUFFERS);
@@ -182,7 +182,7 @@ static void add_step(const struct step *s, struct cell cell, int64_t element, co
 	write_cell(s, cell, "+=", how);
 }
 
-/* A tensor may lie in several places; each gives its number. */
+/* Each copy of the token count in memory holds the same number. */
 static void read_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
@@ -195,7 +195,8 @@ static void set_rows(const struct step *s, struct cell cell, int64_t element, co
 	write_cell(s, cell, how, launch_may_continue(s->main) ? "said" : "rows");
 }
 
-static void go_on(const struct step *s)
+/* Advances positions by the tokens of this step and sets the token count of the next. */
+static void advance_positions(const struct step *s)
 {
 	const struct attr *inputs = attr_get(s->main, KEY_STREAM_INPUTS);
 	const char *rows = s->feedback.rows;
@@ -203,7 +204,7 @@ static void go_on(const struct step *s)
 		text_add(s->out, "\tint before = 1;\n");
 		for_each_place(s, rows, false, read_rows, "before");
 	}
-	/* one more said that this step follows, which is no row */
+	/* a count above a chunk's tokens said that this step follows */
 	if (launch_may_continue(s->main))
 		text_add(s->out, "\tbefore = before > %lld ? %lld : before;\n",
 		        (long long)s->feedback.chunk_tokens, (long long)s->feedback.chunk_tokens);
@@ -218,11 +219,11 @@ static void go_on(const struct step *s)
 		for_each_place(s, rows, false, set_rows, "=");
 }
 
-/* ---- where rows count: `rows` numbers of each element of a row, those of the text from row
- * `at` behind the first on */
+/* ---- with a token count: the next step takes `rows` rows of the text, from row `at` after the
+ * first on */
 
-/* Of the step behind this one: how many of the text's rows were given and are left, how many are
- * its own, what it is said of them where one more says that others follow, and where they begin. */
+/* Declares of the next step: rows of the host's text used so far and left, its own number of rows,
+ * the token count that it is told (one more if another chunk follows), and its first row. */
 static void count_rows(const struct step *s)
 {
 	long long most = (long long)s->feedback.chunk_tokens;
@@ -250,7 +251,7 @@ static struct cell text_of_rows(const struct step *s, const char *number)
 {
 	long long first = (long long)(s->feedback.offset + s->feedback.elements);
 	return cell_at(s, s->feedback.buffer,
-	        text_format(s->e->arena, "%lld + %sat + %s", first, many(s), number));
+	        text_format(s->e->arena, "%lld + %sat + %s", first, elements_factor(s), number));
 }
 
 static void take_output(const struct step *s, struct cell cell, int64_t element, const char *how)
@@ -272,35 +273,34 @@ static void choose_rows(const struct step *s)
 	text_add(s->out,
 	        "\t\tfor (int i = 0; i < %srows; i++) {\n#pragma HLS pipeline II=1\n\t\t\tnext[i] "
 	        "= %s;\n\t\t}\n\t} else {\n",
-	        many(s), value_of(s, text));
+	        elements_factor(s), value_of(s, text));
 	for_each_place(&inner, s->feedback.output, true, take_output, "=");
 	text_add(s->out, "\t}\n");
 }
 
-/* Numbers of one element of a row, or of all. */
-static bool goes_on(const struct step *s, const struct run *run, const struct place *place)
+/* Does the place continue the run?  Its indices step by one or by a whole row. */
+static bool extends_run(const struct step *s, const struct run *run, const struct place *place)
 {
 	int64_t by = feedback_text_index(&s->feedback, place->element) - run->number -
 	        (run->count - 1) * run->by;
-	bool behind = text_same(place->buffer, run->first.buffer) &&
-	        place->at == run->first.at + run->count;
-	return behind &&
-	        (by == run->by || (run->count == 1 && (by == 1 || by == s->feedback.elements)));
+	if (!text_same(place->buffer, run->first.buffer) || place->at != run->first.at + run->count)
+		return false;
+	return by == run->by || (run->count == 1 && (by == 1 || by == s->feedback.elements));
 }
 
-/* How many of its places the rows of the step are: those of the numbers below the rows' end. */
+/* Length of the run that the step's rows fill, as an expression. */
 static const char *length_of(const struct step *s, const struct run *run)
 {
 	bool by_row = run->by == s->feedback.elements;
 	int64_t before = by_row ? run->number / run->by : run->number;
-	const char *end = text_format(s->e->arena, "%srows", by_row ? "" : many(s));
-	const char *length =
-	        before ? text_format(s->e->arena, "%s - %lld", end, (long long)before) : end;
-	bool last = before + run->count >=
-	        s->feedback.chunk_tokens * (by_row ? 1 : s->feedback.elements);
-	return last ? length
-	            : text_format(s->e->arena, "(%s < %lld ? %s : %lld)", length,
-	                      (long long)run->count, length, (long long)run->count);
+	int64_t all = s->feedback.chunk_tokens * (by_row ? 1 : s->feedback.elements);
+	const char *length = text_format(s->e->arena, "%srows", by_row ? "" : elements_factor(s));
+	if (before)
+		length = text_format(s->e->arena, "%s - %lld", length, (long long)before);
+	if (before + run->count >= all)
+		return length;
+	return text_format(s->e->arena, "(%s < %lld ? %s : %lld)", length, (long long)run->count,
+	        length, (long long)run->count);
 }
 
 static void set_run(const struct step *s, const struct run *run)
@@ -311,7 +311,7 @@ static void set_run(const struct step *s, const struct run *run)
 	const char *from = run->number ? text_format(arena, "%lld + ", (long long)run->number) : "";
 	struct cell cell = cell_at(
 	        s, run->first.buffer, text_format(arena, "%lld + i", (long long)run->first.at));
-	/* words of several numbers are read and written again */
+	/* words of several elements are read before they are written: no pipeline */
 	text_add(s->out, "\tfor (int i = 0; i < %s; i++) {\n%s", length_of(s, run),
 	        type_lanes(cell.word) > 1 ? "" : "#pragma HLS pipeline II=1\n");
 	write_cell(&inner, cell, "=", text_format(arena, "next[%s%si]", from, by));
@@ -325,7 +325,7 @@ static void set_rows_of_input(const struct step *s)
 	for (size_t i = 0; i < places.all.count; i++) {
 		const struct place *place = &places.all.data[i];
 		int64_t number = feedback_text_index(&s->feedback, place->element);
-		if (run.count && goes_on(s, &run, place)) {
+		if (run.count && extends_run(s, &run, place)) {
 			run.by = run.count == 1 ? number - run.number : run.by;
 			run.count++;
 			continue;
@@ -340,7 +340,8 @@ static void set_rows_of_input(const struct step *s)
 		set_run(s, &run);
 }
 
-static int touched(const struct op *main, int *port)
+/* Lists the ports that the function reads or writes; returns their number. */
+static int touched_ports(const struct op *main, int *port)
 {
 	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);
 	int count = 0;
@@ -356,7 +357,7 @@ void hls_feedback(struct emitter *e, const char *name, const char *const *pointe
 {
 	struct step s = { .e = e, .main = e->main, .name = pointer, .indent = "\t", .out = out };
 	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1);
-	int ports = touched(e->main, port);
+	int ports = touched_ports(e->main, port);
 	feedback_read(e->main, &s.feedback);
 	text_add(out, "static void %s(", name);
 	for (int i = 0; i < ports; i++)
@@ -371,7 +372,7 @@ void hls_feedback(struct emitter *e, const char *name, const char *const *pointe
 		for_each_place(&s, s.feedback.output, true, choose_next, "");
 		for_each_place(&s, s.feedback.input, false, set_input, "=");
 	}
-	go_on(&s);
+	advance_positions(&s);
 	text_add(out, "}\n\n");
 }
 
@@ -380,7 +381,7 @@ void hls_feedback_call(
 {
 	struct arena *arena = out->arena;
 	int *port = ARENA_ARRAY(arena, int, main->region[0]->arguments + 1);
-	int ports = touched(main, port);
+	int ports = touched_ports(main, port);
 	text_add(out, "%s(", name);
 	for (int i = 0; i < ports; i++)
 		text_add(out, "%s, ", pointer[emit_argument(main, port[i])]);

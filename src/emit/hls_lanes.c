@@ -1,7 +1,9 @@
-/* Lane loops.  Operations on whole words that follow one another share one unrolled loop over
- * the lanes; a value that nothing outside the loop needs is a scalar in it.  The loop is written
- * where an operation outside first needs one of its values, or where it must be: before stores,
- * inner loops and the end of a block. */
+/* Lane loops: successive operations on whole words share one unrolled loop over the lanes, in which
+ * a value without uses outside is a scalar.
+ * Before: %a = mulf %x, %y; %b = addf %a, %z        (vectors of 8)
+ * After:  for (int l = 0; l < 8; l++) b[l] = x[l] * y[l] + z[l];
+ * The loop is written when an operation outside needs one of its values, and before stores, inner
+ * loops and the end of a block. */
 #include "emit/hls.h"
 #include <string.h>
 
@@ -84,8 +86,8 @@ static struct spelling split_lane(struct emitter *e, const struct op *op)
 		.atomic = true };
 }
 
-/* A multiplier is as wide as its operands: products of sign-extended numbers are written on the
- * numbers themselves. */
+/* The HLS compiler sizes a multiplier by its operands: a product of sign-extended numbers is
+ * written on the narrow numbers. */
 static bool is_narrow_product(struct emitter *e, const struct op *op)
 {
 	if (op->code != OP_MULI || !hls_spelling(e, op->operand[0])->factor ||
@@ -131,7 +133,8 @@ static bool uses(const struct op *op, const struct value *value)
 	return false;
 }
 
-/* Written where it is used, a value may read arrays: no store may come in between. */
+/* May the expression be written where its value is used?  It may read arrays, so no store may stand
+ * in between. */
 static bool can_move(struct emitter *e, size_t at)
 {
 	const struct value *value = e->group.data[at]->result[0];
@@ -195,8 +198,7 @@ static void count_uses(struct emitter *e)
 				hls_spelling(e, e->group.data[i]->operand[k])->lane_uses++;
 }
 
-/* A use of an escaping value inside the loop reads `name[l]`: its spelling says so once it is
- * written. */
+/* Uses inside the loop of a value that is also used outside read `name[l]`. */
 void lanes_close(struct emitter *e)
 {
 	size_t count = e->group.count;
@@ -221,7 +223,7 @@ void lanes_close(struct emitter *e)
 	e->group.count = 0;
 }
 
-/* Moved behind the loop, it would read an array after the loop has written it. */
+/* Does op read an array that the loop stores to?  Then it must stay in the loop. */
 static bool reads_stored_array(const struct emitter *e, const struct op *op)
 {
 	for (int k = 0; k < op->operands; k++) {
@@ -234,11 +236,11 @@ static bool reads_stored_array(const struct emitter *e, const struct op *op)
 	return false;
 }
 
-/* Of the open loop's operations, keeps those that serve anything but `push`; the others are
- * returned, in order. */
+/* Removes from the open loop the operations that only `push` needs, and lists them in order;
+ * returns their number. */
 static size_t split_for(struct emitter *e, const struct op *push, struct op **only)
 {
-	size_t kept = 0;
+	size_t left = 0;
 	size_t found = 0;
 	bool *mark = ARENA_ARRAY(e->arena, bool, e->group.count);
 	for (size_t i = 0; i < e->group.count; i++)
@@ -261,9 +263,9 @@ static size_t split_for(struct emitter *e, const struct op *push, struct op **on
 		if (mark[i])
 			only[found++] = e->group.data[i];
 		else
-			e->group.data[kept++] = e->group.data[i];
+			e->group.data[left++] = e->group.data[i];
 	}
-	e->group.count = kept;
+	e->group.count = left;
 	return found;
 }
 

@@ -1,5 +1,5 @@
-/* Lines of a process' body; copies of consecutive elements wait until it is known how many there
- * are. */
+/* Writes the lines of a process's body.  Copies between consecutive elements are collected until
+ * their number is known, and more than two become an unrolled loop. */
 #include "emit/hls.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@ static void add_line(struct emitter *e, const char *text)
 	text_add(&e->body, "%s\n", text);
 }
 
-/* array[4] and 3 give array[7]; array[i] and 3 give array[i + 3]; `+ l` in place of a number
- * where step is NULL. */
+/* The element `step` places after `element`: array[4] and 3 give array[7], array[i] and 3 give
+ * array[i + 3].  With a name, which then replaces the step: array[l + 4] or array[i + l]. */
 static const char *element_after(
         struct emitter *e, const char *element, int64_t step, const char *name)
 {
@@ -28,17 +28,19 @@ static const char *element_after(
 	if (number && element[digits - 1] == ' ' && !sum)
 		number = false;
 	int64_t first = number ? strtoll(element + digits, NULL, 10) : 0;
-	const char *head =
-	        text_copy(e->arena, element, number ? sum ? digits - 3 : digits : size - 1);
+	size_t head_size = size - 1;
+	if (number)
+		head_size = sum ? digits - 3 : digits;
+	const char *head = text_copy(e->arena, element, head_size);
 	bool empty = number && !sum;
 	const char *plus = empty ? "" : " + ";
 	if (name && first)
 		return text_format(e->arena, "%s%s%s + %lld]", head, plus, name, (long long)first);
 	if (name)
 		return text_format(e->arena, "%s%s%s]", head, plus, name);
-	return first + step || empty
-	        ? text_format(e->arena, "%s%s%lld]", head, plus, (long long)(first + step))
-	        : element;
+	if (!(first + step) && !empty)
+		return element;
+	return text_format(e->arena, "%s%s%lld]", head, plus, (long long)(first + step));
 }
 
 static void write_run(struct emitter *e)

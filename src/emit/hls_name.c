@@ -1,13 +1,13 @@
-/* Names and types of the emitted C++. */
+/* Identifiers and types of the emitted C++: unique names that are legal in C++, Verilog and VHDL,
+ * and typedefs of words and blocks. */
 #include "emit/hls.h"
 #include <ctype.h>
 #include <string.h>
 
-/* the vendor's tools truncate at 256, after adding prefixes of their own */
+/* the vendor's tools add prefixes and truncate at 256 characters */
 #define NAME_MOST 120
 
-/* Words of C++, Verilog and VHDL that a channel, array or argument could be called by; and those
- * that the emitted text uses itself. */
+/* Reserved words of C++, Verilog and VHDL, and names that the emitted text uses itself. */
 static const char *const reserved[] = {
 	"abs",
 	"access",
@@ -333,10 +333,9 @@ struct names names_new(struct arena *arena)
 
 static char *identifier(struct arena *arena, const char *prefix, const char *name)
 {
-	bool has = !strncmp(name, prefix, strlen(prefix));
-	bool digit = isdigit((unsigned char)*name) && !*prefix;
-	char *text = text_format(
-	        arena, "%s%s%.*s", has ? "" : prefix, digit ? "n" : "", NAME_MOST, name);
+	if (!strncmp(name, prefix, strlen(prefix)))
+		prefix = isdigit((unsigned char)*name) && !*prefix ? "n" : "";
+	char *text = text_format(arena, "%s%.*s", prefix, NAME_MOST, name);
 	for (char *c = text; *c; c++)
 		if (!isalnum((unsigned char)*c))
 			*c = '_';
@@ -423,7 +422,7 @@ static const char *block_name(struct emitter *e, const struct type *type)
 	const char *element = hls_type(e, type->element);
 	struct text name = text_new(e->arena);
 	struct text shape = text_new(e->arena);
-	/* ap_int<4> is no part of a name */
+	/* ap_int<4> cannot be part of a name */
 	text_add(&name, "block_%s", strchr(element, '<') ? type->element->text : element);
 	for (int d = 0; d < type->rank; d++) {
 		text_add(&name, "_%lld", (long long)type->shape[d]);

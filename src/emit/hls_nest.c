@@ -1,6 +1,6 @@
-/* One loop for a nest of several: of loops without constant trips the vendor's compiler makes no
- * single one (UG1399), and the pipeline would drain after each turn of the innermost. So the
- * loop goes over all points and counts the counters itself. */
+/* Emits a loop nest as one loop over all points that advances the nest's counters itself.  The HLS
+ * compiler does not flatten nests whose trip counts are not constant (UG1399), and the pipeline
+ * would drain after each run of the innermost loop. */
 #include "emit/hls.h"
 #include "predict/timing.h"
 
@@ -9,7 +9,7 @@ int hls_nest(struct op *nest, struct op *loop[NEST_MOST])
 	int loops = 0;
 	for (struct op *op = nest; op;
 	        op = attr_get(op, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(op->region[0])) {
-		/* a datapath is a call of its own */
+		/* a shared datapath is called: no part of this pipeline */
 		if (loops == NEST_MOST || (loops && nest_datapath(op) >= 0))
 			return 1;
 		loop[loops++] = op;
@@ -27,8 +27,8 @@ bool hls_is_nest(struct op *nest)
 	return run_time;
 }
 
-/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is
- * NULL then.  over: what is done when that one has come to its end; NULL: it need not be known. */
+/* Advances a nest's counters, the innermost first.  counter[0] is NULL if the outermost one has no
+ * use.  over: statement at the end of the outermost loop; NULL: none. */
 static void count_on(struct emitter *e, const char *const *counter, const char *const *trips,
         int loop, const char *over)
 {
@@ -49,7 +49,7 @@ static void count_on(struct emitter *e, const char *const *counter, const char *
 	hls_line(e, "}");
 }
 
-/* Its trips as a name or a number. */
+/* The trip count as a name or a number. */
 static const char *trips_of(struct emitter *e, const struct op *loop)
 {
 	const struct spelling *trips = hls_spelling(e, loop->operand[1]);
@@ -60,8 +60,7 @@ static const char *trips_of(struct emitter *e, const struct op *loop)
 	return name;
 }
 
-/* What the bodies around the innermost one hold beside the next loop follows from counters
- * alone. */
+/* The ops of the outer bodies, which depend only on counters, then the innermost body. */
 static void add_bodies(struct emitter *e, struct op *const *loop, int loops)
 {
 	for (int l = 0; l + 1 < loops; l++)
@@ -87,24 +86,23 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 		run_time = run_time || attr_get(loop[l], KEY_STREAM_RUN_TIME);
 		most *= (double)timing_trips(loop[l], 0, NULL);
 		text_add(&product, "%s%s", l ? " * " : "", trips[l]);
-		counter[l] = l || value->uses
-		        ? names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l))
-		        : NULL;
-		if (!counter[l])
+		counter[l] = NULL;
+		if (!l && !value->uses)
 			continue;
+		counter[l] = names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l));
 		hls_bind(e, value, (struct spelling){ .text = counter[l], .atomic = true });
 		text_add(&counters, "%s%s = 0", counters.size ? ", " : "", counter[l]);
 	}
-	const char *type = most > INT32_MAX ? "int64_t" : "int";
+	bool wide = most > INT32_MAX;
+	bool flushes = text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp");
 	hls_line(e, "int %s;", counters.data);
-	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", type, all, all,
-	        most > INT32_MAX ? "int64_t(1) * " : "", product.data, all);
+	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", wide ? "int64_t" : "int", all, all,
+	        wide ? "int64_t(1) * " : "", product.data, all);
 	if (run_time)
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
 	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n",
 	        (long long)attr_integer_or(loop[loops - 1], KEY_STREAM_PIPELINE, 1),
-	        text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp") ? " style=flp"
-	                                                                            : "");
+	        flushes ? " style=flp" : "");
 	if (path)
 		hls_distances(e, path);
 	e->indent++;

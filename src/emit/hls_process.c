@@ -1,4 +1,4 @@
-/* One process: a static function of counted loops. */
+/* Emits one process as a static function of counted loops, an emit function for each kind of op. */
 #include "emit/hls.h"
 #include "st_math.h"
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static const char *condition(struct emitter *e, const struct value *when)
 	return text_format(e->arena, "if (%s) ", hls_spelling(e, when)->text);
 }
 
-/* Gives the value `text` of op a name. */
+/* Defines a constant for the value `text` of op. */
 static void define_name(struct emitter *e, struct op *op, const char *text)
 {
 	const char *name = hls_value_name(e, op);
@@ -59,8 +59,7 @@ static void define_name(struct emitter *e, struct op *op, const char *text)
 	bind_name(e, op->result[0], name);
 }
 
-/* The same for counters and conditions, which are written where they are used if that is one
- * place. */
+/* The same, except that an index or condition with one use is written there. */
 static void define(struct emitter *e, struct op *op, struct spelling expression)
 {
 	const struct type *type = op->result[0]->type;
@@ -138,7 +137,10 @@ static void emit_apply(struct emitter *e, struct op *op)
 		if (!factor)
 			continue;
 		const char *counter = hls_bracket(e->arena, hls_spelling(e, op->operand[d]));
-		text_add(&text, "%s", terms++ ? factor < 0 ? " - " : " + " : factor < 0 ? "-" : "");
+		const char *sign = factor < 0 ? "-" : "";
+		if (terms++)
+			sign = factor < 0 ? " - " : " + ";
+		text_add(&text, "%s", sign);
 		text_add(&text, llabs(factor) == 1 ? "%s" : "%s * %lld", counter,
 		        (long long)llabs(factor));
 	}
@@ -155,7 +157,8 @@ static void emit_pop(struct emitter *e, struct op *op)
 	const char *fifo = hls_spelling(e, op->operand[1])->text;
 	const char *type = hls_type(e, op->result[0]->type);
 	const char *when = condition(e, op->operand[0]);
-	bool used = op->result[0]->uses > 0, always = when && !*when;
+	bool used = op->result[0]->uses > 0;
+	bool always = when && !*when;
 	const char *name = names_add(&e->names, "",
 	        text_format(e->arena, "%s_word", !strncmp(fifo, "s_", 2) ? fifo + 2 : fifo));
 	bind_name(e, op->result[0], name);
@@ -199,7 +202,7 @@ static struct op *release_of(const struct op *acquire)
 	return NULL;
 }
 
-/* The lock goes out of scope with the body that it opens and closes. */
+/* Does the acquired block live for the whole body?  Then its lock needs no scope of its own. */
 static bool spans_body(const struct op *acquire, const struct op *release)
 {
 	const struct op *end = release->next;
@@ -248,10 +251,10 @@ static void add_array(struct emitter *e, struct op *op)
 	for (int d = 0; d < type->rank; d++)
 		text_add(&shape, "[%lld]", (long long)type->shape[d]);
 	bind_name(e, op->result[0], name);
-	/* reset to 0 for nothing; memories are written before they are read */
+	/* registers are cleared at no cost; memories are written before they are read */
 	bool registers = text_same(storage, "registers");
-	hls_line(e, "%s %s%s%s;", element, name, type->rank ? shape.data : "[1]",
-	        registers ? " = {}" : "");
+	const char *dims = type->rank ? shape.data : "[1]";
+	hls_line(e, "%s %s%s%s;", element, name, dims, registers ? " = {}" : "");
 	if (registers)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=0\n",
 		        name);
@@ -285,9 +288,9 @@ static void emit_alloca(struct emitter *e, struct op *op)
 	e->body = body;
 }
 
-/* Whether a loaded word may be read where it is used: every use is in this body and comes before
- * anything that may write the array. */
-static bool reads_late(const struct op *load)
+/* May a loaded word be read where it is used?  Every use must be in this body and before anything
+ * that may write the array. */
+static bool is_stable(const struct op *load)
 {
 	int found = 0;
 	for (const struct op *op = load->next; op && found < load->result[0]->uses; op = op->next) {
@@ -301,19 +304,19 @@ static bool reads_late(const struct op *load)
 	return found == load->result[0]->uses;
 }
 
-/* Words are read where their lanes are used; of scalars, those that are only passed on. */
-static bool may_read_late(const struct op *load)
+/* Is the load written where its value is used?  Words, and scalars that are only passed on. */
+static bool is_read_at_use(const struct op *load)
 {
 	const struct op *user = load->next;
 	if (type_lanes(load->result[0]->type) > 1)
-		return reads_late(load);
+		return is_stable(load);
 	if (load->result[0]->uses != 1)
 		return false;
 	for (; user; user = user->next)
 		for (int i = 0; i < user->operands; i++)
 			if (user->operand[i] == load->result[0])
 				return (user->code == OP_JOIN_LANES || user->code == OP_PUSH) &&
-				        reads_late(load);
+				        is_stable(load);
 	return false;
 }
 
@@ -323,7 +326,7 @@ static void emit_load(struct emitter *e, struct op *op)
 	bool port = op->operand[0]->type->shape[0] < 0;
 	if (op->operands == 1)
 		element = text_format(e->arena, "%s[0]", element);
-	if (!port && may_read_late(op)) {
+	if (!port && is_read_at_use(op)) {
 		bind_name(e, op->result[0], element);
 		return;
 	}
@@ -334,14 +337,14 @@ static void emit_load(struct emitter *e, struct op *op)
 	define_name(e, op, element);
 }
 
-/* A word as memory holds it. */
+/* A word in its memory format. */
 static const char *memory_word(struct emitter *e, const struct value *word)
 {
 	const char *text = hls_word(e, word);
-	return hls_is_packed(word->type) ? text_format(e->arena, "st_pack_i4<%s, %lld>(%s)",
-	                                           hls_type(e, type_scalar(word->type)),
-	                                           (long long)type_lanes(word->type), text)
-	                                 : text;
+	if (!hls_is_packed(word->type))
+		return text;
+	return text_format(e->arena, "st_pack_i4<%s, %lld>(%s)",
+	        hls_type(e, type_scalar(word->type)), (long long)type_lanes(word->type), text);
 }
 
 static void emit_write(struct emitter *e, struct op *op)
@@ -362,7 +365,7 @@ static void emit_store(struct emitter *e, struct op *op)
 	        hls_word(e, op->operand[0]));
 }
 
-/* Its one use, in the same body, stores it or joins it to a word. */
+/* Is the only use of op a store or a join in the same body? */
 static bool only_moved(const struct op *op)
 {
 	for (const struct op *user = op->next; user; user = user->next)
@@ -372,18 +375,19 @@ static bool only_moved(const struct op *op)
 	return false;
 }
 
-/* A word that has a name does not change until its lane is used; an array's element might. */
+/* A lane of a named word may be written where it is used, as the word does not change; the element
+ * of an array might. */
 static void emit_lane(struct emitter *e, struct op *op)
 {
 	const struct spelling *word = hls_spelling(e, op->operand[0]);
 	const struct spelling *lane = hls_spelling(e, op->operand[1]);
-	bool alone = word->splat || type_lanes(op->operand[0]->type) == 1;
-	const char *text =
-	        alone ? word->text : text_format(e->arena, "%s[%s]", word->text, lane->text);
-	if (alone)
+	if (word->splat || type_lanes(op->operand[0]->type) == 1) {
 		hls_bind(e, op->result[0],
-		        (struct spelling){ .text = text, .atomic = word->atomic });
-	else if (op->result[0]->uses == 1 && !strchr(word->text, '[') && only_moved(op))
+		        (struct spelling){ .text = word->text, .atomic = word->atomic });
+		return;
+	}
+	const char *text = text_format(e->arena, "%s[%s]", word->text, lane->text);
+	if (op->result[0]->uses == 1 && !strchr(word->text, '[') && only_moved(op))
 		bind_name(e, op->result[0], text);
 	else
 		define_name(e, op, text);
@@ -393,10 +397,10 @@ static void emit_set_lane(struct emitter *e, struct op *op)
 {
 	const char *name = hls_value_name(e, op);
 	const char *value = hls_spelling(e, op->operand[0])->text;
-	bool alone = type_lanes(op->result[0]->type) == 1;
+	bool scalar = type_lanes(op->result[0]->type) == 1;
 	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name,
-	        alone ? value : hls_word(e, op->operand[1]));
-	if (!alone)
+	        scalar ? value : hls_word(e, op->operand[1]));
+	if (!scalar)
 		hls_line(e, "%s[%s] = %s;", name, hls_spelling(e, op->operand[2])->text, value);
 	bind_name(e, op->result[0], name);
 }
@@ -411,24 +415,24 @@ static void emit_broadcast(struct emitter *e, struct op *op)
 
 static void emit_join(struct emitter *e, struct op *op)
 {
-	int64_t width = type_lanes(op->operand[0]->type);
+	int64_t lanes = type_lanes(op->operand[0]->type);
 	const char *name = hls_value_name(e, op);
 	bind_name(e, op->result[0], name);
 	hls_line(e, "%s %s;", hls_type(e, op->result[0]->type), name);
 	for (int i = 0; i < op->operands; i++) {
 		const struct spelling *part = hls_spelling(e, op->operand[i]);
-		for (int64_t l = 0; l < width; l++) {
-			const char *lane = width == 1 || part->splat
-			        ? part->text
-			        : text_format(e->arena, "%s[%lld]", part->text, (long long)l);
+		for (int64_t l = 0; l < lanes; l++) {
+			const char *lane = part->text;
+			if (lanes > 1 && !part->splat)
+				lane = text_format(e->arena, "%s[%lld]", lane, (long long)l);
 			hls_copy(e,
-			        text_format(e->arena, "%s[%lld]", name, (long long)(i * width + l)),
+			        text_format(e->arena, "%s[%lld]", name, (long long)(i * lanes + l)),
 			        lane);
 		}
 	}
 }
 
-/* The top function's name is not for anything inside. */
+/* Names inside a function; that of the top function is taken. */
 static struct names process_names(struct emitter *e)
 {
 	struct names names = names_new(e->arena);
@@ -436,7 +440,7 @@ static struct names process_names(struct emitter *e)
 	return names;
 }
 
-/* A helper for each operation and word: level by level, neighbours first. */
+/* A helper function for each operation and word type: a balanced tree over the lanes. */
 static const char *tree_helper(struct emitter *e, struct op *op)
 {
 	const char *kind = attr_text_or(op, KEY_KIND, "");
@@ -502,9 +506,9 @@ static void emit_tree(struct emitter *e, struct op *op)
 void hls_loop(struct emitter *e, struct op *op)
 {
 	struct value *counter = op->region[0]->argument[0];
-	const char *given = attr_text_or(op, KEY_STREAM_NAME, NULL);
+	const char *own = attr_text_or(op, KEY_STREAM_NAME, NULL);
 	const char *name =
-	        names_add(&e->names, "", given ? given : text_format(e->arena, "i%d", e->depth));
+	        names_add(&e->names, "", own ? own : text_format(e->arena, "i%d", e->depth));
 	int64_t interval = attr_integer_or(op, KEY_STREAM_PIPELINE, 0);
 	const struct attr *step = constant_value(op->operand[2]);
 	if (op->results)
@@ -521,9 +525,10 @@ void hls_loop(struct emitter *e, struct op *op)
 	bind_name(e, counter, name);
 	const char *lower = hls_spelling(e, op->operand[0])->text;
 	const char *upper = hls_spelling(e, op->operand[1])->text;
-	const char *advance = step && step->integer == 1
-	        ? text_format(e->arena, "%s++", name)
-	        : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
+	const char *advance = text_format(e->arena, "%s++", name);
+	if (!step || step->integer != 1)
+		advance = text_format(
+		        e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
 	hls_line(e, "for (int %s = %s; %s < %s; %s) {", name, lower, name, upper, advance);
 	const struct attr *run_time = attr_get(op, KEY_STREAM_RUN_TIME);
 	const struct attr *most = run_time ? attr_item(run_time, KEY_MOST) : NULL;
@@ -640,8 +645,7 @@ const char *hls_parameter(struct emitter *e, int argument, const char *name)
 	        e->arena, "%s%s *%s", write ? "" : "const ", hls_port_type(e, type->element), name);
 }
 
-/* Channels and ports are called by the names that the process gives its arguments, or else as in
- * the top function. */
+/* Parameters have the names of the process's arguments, or else those of the top function. */
 void hls_process(struct emitter *e, struct op *process)
 {
 	struct block *body = process->region[0];
@@ -658,9 +662,9 @@ void hls_process(struct emitter *e, struct op *process)
 	e->values = e->depth = 0;
 	struct text head = text_new(e->arena);
 	for (int i = 0; i < body->arguments; i++) {
-		const struct attr *given = function_argument_attr(process, i, KEY_STREAM_NAME);
+		const struct attr *own = function_argument_attr(process, i, KEY_STREAM_NAME);
 		const char *name = names_add(&e->names, "",
-		        given ? given->text : hls_spelling(e, e->call->operand[i])->text);
+		        own ? own->text : hls_spelling(e, e->call->operand[i])->text);
 		bind_name(e, body->argument[i], name);
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}

@@ -1,13 +1,14 @@
-/* A process whose nests follow each other without a break.  The vendor's compiler drains a
- * loop's pipeline before it begins the next loop, so they are one loop: a function counts which
- * nest comes next and writes its numbers to a FIFO, and the loop of another takes them when the
- * nest before has entered its last iteration.  What is in the pipeline goes on meanwhile, and
- * also while it waits for the first word of the next nest (style flp). */
+/* Emits a rewinding process, whose pipeline does not drain between loop nests.  The HLS compiler
+ * drains a loop's pipeline before the next loop begins, so all nests become one loop.
+ * Before: nest A; nest B; nest A ...                                  (in one function)
+ * After:  p_nests: writes the numbers of each nest to a FIFO
+ *         p:       while (more) { at the end of a nest read the next one; one iteration of A or B }
+ * The pipeline flushes (style flp) while it waits for the first word of the next nest. */
 #include "emit/hls.h"
 #include "platform/index_range.h"
 #include "predict/timing.h"
 
-#define NEST_QUEUE_DEPTH 4 /* whose numbers wait */
+#define NEST_QUEUE_DEPTH 4 /* nests in the FIFO */
 
 struct rewinding *hls_rewind_new(
         struct emitter *e, struct names *names, const struct op *process, const char *function)
@@ -23,8 +24,8 @@ struct rewinding *hls_rewind_new(
 	return own;
 }
 
-/* --- a nest as an entry of the FIFO: which datapath it is of, and the numbers of all datapaths,
- * others' 0 */
+/* --- a nest as an entry of the FIFO: its datapath, and the numbers of all datapaths, which are 0
+ * for the others */
 
 static size_t columns_before(const struct emitter *e, int mark)
 {
@@ -41,7 +42,9 @@ static const char *type_of(const struct nest_column *column, size_t nests)
 		int bits = index_bits(column->number[n]) + !index_is_below_zero(column->number[n]);
 		most = bits > most ? bits : most;
 	}
-	return most <= 8 ? "int8_t" : most <= 16 ? "int16_t" : "int";
+	if (most <= 8)
+		return "int8_t";
+	return most <= 16 ? "int16_t" : "int";
 }
 
 static void add_entry_type(struct emitter *e, const struct rewinding *own)
@@ -57,7 +60,7 @@ static void add_entry_type(struct emitter *e, const struct rewinding *own)
 	text_add(e->out, "};\n\n");
 }
 
-/* nest: of datapath `mark`; mark -1: the end. */
+/* Entry of nest `nest` of datapath `mark`; mark -1: the end of the launch. */
 static const char *entry_of(struct emitter *e, int mark, size_t nest)
 {
 	struct text text = text_new(e->arena);
@@ -78,7 +81,7 @@ static const char *entry_of(struct emitter *e, int mark, size_t nest)
 	return text.data;
 }
 
-/* Where its loops may have no turn: `if (…) `. */
+/* `if (…) ` where a run-time trip count of the nest may be 0, else "". */
 static const char *where_any(struct emitter *e, struct op *nest)
 {
 	struct op *loop[NEST_MOST];
@@ -115,7 +118,7 @@ static void bind_numbers(struct emitter *e, const char *nest, int mark)
 	}
 }
 
-/* Iterations of all nests, at the most. */
+/* Iterations of all nests at the largest run-time extents. */
 static int64_t iterations_of(const struct block *block)
 {
 	int64_t sum = 0;
@@ -143,8 +146,8 @@ static void add_nests(struct emitter *e, const char *nest, const char *over)
 	hls_line(e, "}");
 }
 
-/* The numbers of the nest behind the one at hand stand in registers, so that no comparison of an
- * iteration waits for the FIFO. */
+/* The numbers of the next nest are read ahead into registers, so that no comparison of an iteration
+ * waits for the FIFO. */
 static void add_loop(struct emitter *e)
 {
 	const char *nest = names_add(&e->names, "", "nest");

@@ -1,5 +1,5 @@
-/* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type,
- * $W its bits; $U: the unsigned type of operand 0. */
+/* Emits scalar operations by a table from operation to C++.  In it $0 $1 $2 are operands, $T the
+ * result's type, $W its bits, $U the unsigned type of operand 0. */
 #include "emit/hls.h"
 #include "ir/narrow_product.h"
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct form {
-	/* by the kind of the last operand; index also stands for i1 where logic is meant */
+	/* by the kind of the last operand */
 	const char *real, *integer, *index;
 };
 
@@ -61,7 +61,7 @@ static const struct form forms[OP_COUNT] = {
 	[OP_ABSMAX] = { .real = "st_peak($0, $1)" },
 };
 
-/* On i1, which C++ holds as 0 or 1 and the IR as 0 or -1. */
+/* On i1: true is 1 in C++ and -1 in the IR. */
 static const char *const bit_forms[OP_COUNT] = {
 	[OP_ADDI] = "$0 != $1",
 	[OP_SUBI] = "$0 != $1",
@@ -78,7 +78,7 @@ static const char *const bit_forms[OP_COUNT] = {
 	[OP_UITOFP] = "$0 ? 1.0f : 0.0f",
 };
 
-/* By MLIR's number of the predicate. */
+/* Indexed by MLIR's number of the predicate. */
 static const char *const real_comparisons[] = {
 	"false",
 	"$0 == $1",
@@ -132,8 +132,8 @@ static const char *comparison(const struct op *op)
 	return real ? real_comparisons[predicate] : integer_comparisons[predicate];
 }
 
-/* Counters are never negative and divisors mostly constants: then the plain operator is the
- * same. */
+/* The plain operator of C++ for a counter, which is never negative, and a positive constant; else
+ * NULL. */
 static const char *division(const struct op *op)
 {
 	if (op->code != OP_DIVSI && op->code != OP_REMSI)
@@ -168,9 +168,9 @@ static const char *form_of(const struct op *op)
 	if (narrow_integer(op))
 		return "st_float_narrow($0)";
 	const struct form *form = &forms[op->code];
-	return last->kind == TYPE_INDEX      ? form->index
-	        : last->kind == TYPE_INTEGER ? form->integer
-	                                     : form->real;
+	if (last->kind == TYPE_INDEX)
+		return form->index;
+	return last->kind == TYPE_INTEGER ? form->integer : form->real;
 }
 
 static const char *unsigned_name(struct emitter *e, const struct type *scalar)
@@ -186,7 +186,7 @@ static bool is_call(const char *form)
 	return !strncmp(form, "st_", 3) && form[size - 1] == ')';
 }
 
-/* Half floats compute in float and are rounded after every operation. */
+/* Operations on half floats are computed in float, and rounded each. */
 static bool rounds(const struct op *op)
 {
 	return op->results == 1 && hls_is_half(type_scalar(op->result[0]->type)) &&

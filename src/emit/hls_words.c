@@ -1,21 +1,21 @@
-/* Words that are wider than a FIFO may be go through two side by side: the first half of their
- * numbers, and the second. */
+/* Emits reads and writes of FIFOs.  A word wider than a FIFO may be is split into halves, which
+ * travel through two FIFOs. */
 #include "emit/hls.h"
 
-/* NULL: the word fits into one. */
+/* The type of half a word; NULL: the word fits into one FIFO. */
 static const struct type *half_of(struct emitter *e, const struct type *word)
 {
 	int64_t half = type_lanes(word) / 2;
-	return type_bits(word) > FIFO_BITS
-	        ? type_shaped(e->module, TYPE_VECTOR, 1, &half, type_scalar(word))
-	        : NULL;
+	if (type_bits(word) <= FIFO_BITS)
+		return NULL;
+	return type_shaped(e->module, TYPE_VECTOR, 1, &half, type_scalar(word));
 }
 
 const char *hls_channel_half(struct emitter *e, const struct type *channel, const char *name)
 {
-	return channel->kind == TYPE_FIFO && half_of(e, channel->element)
-	        ? text_format(e->arena, "%s_high", name)
-	        : NULL;
+	if (channel->kind != TYPE_FIFO || !half_of(e, channel->element))
+		return NULL;
+	return text_format(e->arena, "%s_high", name);
 }
 
 const char *hls_channel_type(struct emitter *e, const struct type *channel)
@@ -30,7 +30,7 @@ const char *hls_channel_names(struct emitter *e, const struct type *channel, con
 	return high ? text_format(e->arena, "%s, %s", name, high) : name;
 }
 
-/* One for each type of word. */
+/* Helper functions that join and split a word, once for each type of word. */
 static void add_helpers(
         struct emitter *e, const struct op *op, const char *word, const char *half, int64_t lanes)
 {

@@ -1,5 +1,5 @@
-/* host/main.c: a C program on the runtime that reads inputs from files, launches the design and
- * writes the outputs. */
+/* Writes host/main.c: a C program on the runtime library that reads inputs from files, launches the
+ * design and writes the outputs. */
 #include "emit/emit.h"
 #include "predict/feedback.h"
 
@@ -25,7 +25,7 @@ static const char *const chosen = "\tif (choose(design, argument[3]))\n"
                                   "\tcount--;\n"
                                   "\targument++;\n";
 
-/* Of designs that choose tokens themselves. */
+/* For designs that feed tokens back themselves. */
 static const char *const text_type =
         "\n"
         "/* The input that takes the token that was chosen: with --tokens its file holds several, "
@@ -235,7 +235,7 @@ static bool feeds(const struct phases *phases)
 	return feeds;
 }
 
-/* A pointer to what the phase says of its text. */
+/* Initializer of the pointer to a phase's `struct text`, or NULL. */
 static const char *text_of(struct arena *arena, const struct op *main)
 {
 	struct feedback feedback;
@@ -259,21 +259,31 @@ static void write_phases(const struct phases *phases, bool several, struct text 
 	        "*inputs, *outputs;\n%s} phases[] = {\n",
 	        several ? "\tconst struct text *text;\n" : "");
 	for (int p = 0; p < phases->count; p++) {
-		const char *text = several
-		        ? text_format(out->arena, ", %s",
-		                  text_of(out->arena, module_main(phases->phase[p].module)))
-		        : "";
+		const char *text = "";
+		if (several)
+			text = text_format(out->arena, ", %s",
+			        text_of(out->arena, module_main(phases->phase[p].module)));
 		text_add(out, "\t{\"%s\", inputs_%d, outputs_%d%s},\n", phases->phase[p].name, p, p,
 		        text);
 	}
 	text_add(out,
-	        "\t{NULL, NULL, NULL%s},\n};\nstatic const struct tensor *inputs, *outputs;\n%s",
-	        several ? ", NULL" : "", several ? "static const struct text *text;\n" : "");
+	        "\t{NULL, NULL, NULL%s},\n};\nstatic const struct tensor *inputs, *outputs;\n",
+	        several ? ", NULL" : "");
+	if (several)
+		text_add(out, "static const struct text *text;\n");
 }
+
+/* The parts of the program that differ between designs, in the order of its format. */
+struct parts {
+	const char *choose, *steps;
+	int arguments; /* of the command line, at least */
+	const char *phase, *tokens, *chosen, *take, *launch;
+};
 
 void emit_host(const struct phases *phases, const char *top, struct text *out)
 {
-	bool one = phases->count == 1, text = feeds(phases);
+	bool one = phases->count == 1;
+	bool text = feeds(phases);
 	const struct op *main = module_main(phases->phase[0].module);
 	text_add(out,
 	        "/* Runs %s: NAME=FILE reads an input, or writes an output after the launch. */\n",
@@ -289,8 +299,22 @@ void emit_host(const struct phases *phases, const char *top, struct text *out)
 	if (one && text)
 		text_add(out, "\nstatic const struct text *const text = %s;\n",
 		        text_of(out->arena, main));
-	const char *chooses = one ? "" : text_format(out->arena, choice, text ? chosen_text : "");
-	text_add(out, program, chooses, text ? several_steps : "", one ? 3 : 4, one ? "" : "PHASE ",
-	        text ? "[--tokens COUNT [--out NAME=FILE]] " : "", one ? "" : chosen,
-	        text ? take : "", text ? launch_text : "\tif");
+	struct parts parts = { .choose = "",
+		.steps = "",
+		.arguments = one ? 3 : 4,
+		.phase = one ? "" : "PHASE ",
+		.tokens = "",
+		.chosen = one ? "" : chosen,
+		.take = "",
+		.launch = "\tif" };
+	if (!one)
+		parts.choose = text_format(out->arena, choice, text ? chosen_text : "");
+	if (text) {
+		parts.steps = several_steps;
+		parts.tokens = "[--tokens COUNT [--out NAME=FILE]] ";
+		parts.take = take;
+		parts.launch = launch_text;
+	}
+	text_add(out, program, parts.choose, parts.steps, parts.arguments, parts.phase,
+	        parts.tokens, parts.chosen, parts.take, parts.launch);
 }

@@ -1,9 +1,9 @@
-/* link.cfg for v++: one compute unit, a memory channel for every port, the die where all
- * processes stand on one. */
+/* Writes link.cfg for v++: one compute unit, the memory channels of every port, and the die if all
+ * processes are on one. */
 #include "emit/emit.h"
 #include "platform/platform.h"
 
-/* -1: processes stand on several dies. */
+/* The die of all processes; -1: they are on several dies. */
 static int64_t only_die(const struct phases *phases)
 {
 	int64_t die = -2;
@@ -12,15 +12,15 @@ static int64_t only_die(const struct phases *phases)
 		        op = op->next) {
 			if (op->code != OP_FUNC || !attr_get(op, KEY_STREAM_PROCESS))
 				continue;
-			int64_t here = attr_integer_or(op, KEY_STREAM_DIE, 0);
-			die = die == -2 || die == here ? here : -1;
+			int64_t own = attr_integer_or(op, KEY_STREAM_DIE, 0);
+			die = die == -2 || die == own ? own : -1;
 		}
 	return die < 0 ? -1 : die;
 }
 
-/* The channels that an adapter reaches: those of its buffers, and those that follow where a
- * channel does not hold them; all its ports are given the range, as it is one port of the
- * linker's. */
+/* The memory channels of a port's adapter: those of its buffers, and further ones where a channel
+ * cannot hold them.  All ports of an adapter need the same range, since they are one port of the
+ * linker. */
 static void add_channels(const struct kernel_port *kernel, int ports,
         const struct kernel_port *port, const struct platform *platform, struct text *out)
 {

@@ -1,4 +1,4 @@
-/* hls/Makefile: the design on the CPU with g++, and for the card with the vendor's tools. */
+/* Writes hls/Makefile: builds the design for the CPU with g++, and for the card with v++. */
 #include "emit/emit.h"
 #include "platform/platform.h"
 

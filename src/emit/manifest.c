@@ -1,4 +1,4 @@
-/* manifest.json: all that the runtime needs to know of a design. */
+/* Writes manifest.json: the inputs, outputs, buffers and ports of a design for the runtime. */
 #include "base/json.h"
 #include "emit/emit.h"
 #include "predict/feedback.h"
@@ -108,8 +108,8 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 	int64_t words = attr_item(buffer, KEY_WORDS)->integer;
 	text_add(out, "{");
 	add_member("name", attr_item(buffer, KEY_NAME)->text, out);
-	/* in a byte of its own */
-	bool alone = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);
+	/* a single i4 takes a whole byte */
+	bool padded = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);
 	const struct attr *same = attr_item(buffer, KEY_SAME_AS);
 	if (same) {
 		text_add(out, ",");
@@ -117,7 +117,7 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 	}
 	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[",
 	        (long long)(bytes * words), (long long)bytes,
-	        alone ? "i8" : type_scalar(word)->text);
+	        padded ? "i8" : type_scalar(word)->text);
 	for (int s = 0; s < segments->count; s++) {
 		text_add(out, "%s\n    ", s ? "," : "");
 		add_segment(segments->items[s].value, out);

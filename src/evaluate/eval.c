@@ -1,4 +1,5 @@
-/* Walks main at tensor and stream level; the hardware level has its own interpreter. */
+/* Entry of the evaluator, and the walk over main at tensor and stream level: control flow, inputs,
+ * launch scalars and results.  eval_hardware.c runs the hardware level. */
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 #include "evaluate/eval_level.h"
@@ -61,7 +62,7 @@ struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run
 		(sliding_window_extent(&sliding_window, *all) - *value) / trip->tile * times };
 }
 
-/* Symbols that stand for less in layers that look back only so far. */
+/* Sets the extents of sliding windows to those of this layer. */
 static void bind_layer(struct evaluation *e, int layer)
 {
 	const struct attr *list = attr_get(e->module->op, KEY_STREAM_SLIDING_WINDOW);
@@ -157,18 +158,20 @@ int eval_inputs(const struct module *module)
 	const struct attr *list = eval_list(module, KEY_STREAM_INPUTS);
 	struct op *main = module_main(module);
 	int count = 0;
-	while (list && count < list->count && !attr_item(list->items[count].value, KEY_VALUE))
+	if (!list)
+		return main ? main->region[0]->arguments : 0;
+	while (count < list->count && !attr_item(list->items[count].value, KEY_VALUE))
 		count++;
-	return list ? count : main ? main->region[0]->arguments : 0;
+	return count;
 }
 
 int eval_results(const struct module *module)
 {
 	const struct attr *list = eval_list(module, KEY_STREAM_OUTPUTS);
 	struct op *main = module_main(module);
-	return list                             ? list->count
-	        : main && main->region[0]->last ? main->region[0]->last->operands
-	                                        : 0;
+	if (list)
+		return list->count;
+	return main && main->region[0]->last ? main->region[0]->last->operands : 0;
 }
 
 static bool same_shape(const struct type *left, const struct type *right)
@@ -213,7 +216,7 @@ static const char *argument_name(const struct evaluation *e, const struct op *ma
 	return name && name->kind == ATTR_STRING ? name->text : NULL;
 }
 
-/* What run-time extents may name. */
+/* The launch scalars that run-time extents may name. */
 static void bind_symbols(struct evaluation *e, const struct op *main)
 {
 	e->symbols = map_new(e->arena);
@@ -241,13 +244,16 @@ static void clear_from(const struct tensor *rows, int64_t axis, int64_t count)
 		outer *= d < axis ? type->shape[d] : 1;
 		inner *= d > axis ? type->shape[d] : 1;
 	}
-	count = count < 0 ? 0 : count > extent ? extent : count;
+	if (count > extent)
+		count = extent;
+	if (count < 0)
+		count = 0;
 	for (int64_t o = 0; o < outer; o++)
 		memset((char *)rows->data + (o * extent + count) * inner, 0,
 		        (size_t)((extent - count) * inner));
 }
 
-/* Of rows for a state those are meant that are written; the others read as 0. */
+/* A result of tokens is defined for the tokens of this launch; its other rows read as 0. */
 static void clear_rows(struct evaluation *e, const struct op *main)
 {
 	const struct attr *outputs = eval_list(e->module, KEY_STREAM_OUTPUTS);
@@ -261,7 +267,7 @@ static void clear_rows(struct evaluation *e, const struct op *main)
 		const int64_t *count = rows ? map_get(&e->symbols, rows->text) : NULL;
 		if (!count || !axis)
 			continue;
-		/* may be an input's own numbers */
+		/* the data may be that of an input */
 		struct tensor *result = &e->result[r];
 		result->data = arena_copy(e->arena, result->data, tensor_bytes(result->type));
 		clear_from(result, axis->integer, *count);
@@ -272,8 +278,11 @@ static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *in
 {
 	struct op *main = module_main(e->module);
 	struct block *body = main->region[0];
-	for (int i = 0; i < body->arguments; i++)
-		if (i < inputs ? !bind_argument(e, main, i, &input[i]) : !bind_constant(e, main, i))
+	for (int i = 0; i < inputs && i < body->arguments; i++)
+		if (!bind_argument(e, main, i, &input[i]))
+			return false;
+	for (int i = inputs; i < body->arguments; i++)
+		if (!bind_constant(e, main, i))
 			return false;
 	bind_symbols(e, main);
 	if (!eval_block(e, body))

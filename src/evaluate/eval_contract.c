@@ -1,15 +1,17 @@
-/* stream.contract at tensor level; at stream level the same on the tensors that flow. */
+/* Evaluates stream.contract, the quantized matmul: y[t][n] is the sum over groups g of the integer
+ * dot product of x and w, times the scales of both.  Stream level receives tensors and calls it. */
 #include "ir/contract.h"
 #include "evaluate/eval_level.h"
 
 struct numbers {
-	const struct type *weight, *scale;
-	const int8_t *x;
-	const float *s;
-	const void *w, *own; /* storage of the weights and of their scales */
-	float *y;
+	const struct type *weight, *scale; /* scalar types of w and own */
+	const int8_t *x;                   /* [tokens][groups][size] */
+	const float *s;                    /* [tokens][groups] scales of x */
+	const void *w, *own;               /* [groups][outputs][size]; [groups][outputs] scales */
+	float *y;                          /* [tokens][outputs] */
 };
 
+/* y[t][n]; `w` is scratch for the weights of a group. */
 static float output(
         const struct contract *c, const struct numbers *numbers, int64_t t, int64_t n, int64_t *w)
 {

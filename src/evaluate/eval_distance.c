@@ -1,12 +1,12 @@
-/* What arrays claim by stream.distance, and whether results need it to be otherwise.  A read
- * that comes too early is no fault by itself: kernels read words that they drop, since a memory
- * that is read in every iteration needs no condition.  So a launch is run again in which such
- * reads get wrong numbers; where its results are others, the claim is false. */
+/* Checks the dependence distances that arrays claim by stream.distance.  A read that is nearer than
+ * claimed is no error by itself: kernels read words that they discard, because a memory that is
+ * read in every iteration needs no condition.  So eval_hardware.c repeats the launch with wrong
+ * numbers for such reads; the claim is false if results change. */
 #include "evaluate/eval_network.h"
 #include <math.h>
 #include <string.h>
 
-/* an integer that a word of 8 bits holds, with digits in words of fewer */
+/* The wrong integer: 0b01010101, of which narrower words take the high bits. */
 #define WRONG 85
 
 struct distance_claim *claim_new(struct network *network, const struct process *process,
@@ -30,8 +30,8 @@ struct distance_claim *claim_new(struct network *network, const struct process *
 	return distance_claim;
 }
 
-/* What a word holds already has been there all the time, whoever reads it: what processes keep
- * they may store again. */
+/* Storing the value that a word already holds is no write: a read that overtakes it sees the same
+ * value. */
 void claim_store(const struct process *process, const struct instruction *store, int64_t word)
 {
 	struct distance_claim *distance_claim = store->array->distance_claim;

@@ -1,5 +1,5 @@
-/* Hardware level from outside: host tensors are packed into memory buffers, the processes run,
- * results are unpacked. */
+/* Evaluates a launch of the hardware level: packs host tensors into the images of the memory
+ * buffers, runs the processes, unpacks the results. */
 #include "image/segment.h"
 #include "evaluate/eval_network.h"
 #include <string.h>
@@ -46,7 +46,7 @@ static bool read_segment(const struct machine *m, const struct attr *attr,
 	return true;
 }
 
-/* Every segment of the tensor `host`: into the image, or back out of it. */
+/* Packs every segment of the tensor `host` into the images, or unpacks it. */
 static bool move_segments(const struct machine *m, const struct host *host, bool pack, int *found)
 {
 	*found = 0;
@@ -169,8 +169,8 @@ static int input_named(const struct machine *m, const char *name)
 	return -1;
 }
 
-/* The `rows` rows from `at` on along `axis` of a state tensor. */
-static void take_rows(
+/* Copies `rows` rows of a state tensor, from row `at` on along `axis`. */
+static void copy_rows(
         const struct host *state, const struct host *row, int64_t axis, int64_t at, int64_t rows)
 {
 	int64_t outer = 1;
@@ -212,10 +212,13 @@ static bool unpack_state(
 	if (!found || axis < 0 || axis >= state.type->rank || row->type->rank != state.type->rank)
 		return complain(m, "no such row in state", row->name);
 	rows = count_input < 0 ? row->type->shape[axis] : integer_input(input, count_input);
-	rows = rows < 0 ? 0 : rows > row->type->shape[axis] ? row->type->shape[axis] : rows;
+	if (rows > row->type->shape[axis])
+		rows = row->type->shape[axis];
+	if (rows < 0)
+		rows = 0;
 	if (at < 0 || at + rows > state.type->shape[axis])
 		return complain(m, "no such row in state", row->name);
-	take_rows(&state, row, axis, at, rows);
+	copy_rows(&state, row, axis, at, rows);
 	return true;
 }
 
@@ -229,8 +232,9 @@ static bool unpack_outputs(struct machine *m, const struct tensor *input)
 		if (!host.type)
 			return complain(m, "no type of output", host.name);
 		host.data = arena_alloc(m->e->arena, tensor_bytes(host.type));
-		if (state ? !unpack_state(m, attr, input, &host)
-		          : !move_segments(m, &host, false, &found))
+		bool done = state ? unpack_state(m, attr, input, &host)
+		                  : move_segments(m, &host, false, &found);
+		if (!done)
 			return false;
 		if (!found)
 			return complain(m, "no segment of output", host.name);
@@ -239,7 +243,7 @@ static bool unpack_outputs(struct machine *m, const struct tensor *input)
 	return true;
 }
 
-/* A launch, with the claims that stand in `network`. */
+/* One launch; `network` says which distance claims are violated, and returns all claims. */
 static bool launch(
         struct evaluation *e, int inputs, const struct tensor *input, struct network *network)
 {
@@ -256,21 +260,21 @@ static bool launch(
 	return done;
 }
 
-/* Are results the same where reads of these arrays that come too early get wrong numbers? */
+/* Are results the same if too near reads of claims first … end - 1 get wrong numbers? */
 static bool is_same(
         const struct evaluation *e, int inputs, const struct tensor *input, int first, int end)
 {
 	struct arena *arena = arena_within(e->arena);
-	struct evaluation again = *e;
+	struct evaluation rerun = *e;
 	struct network network = { .overtaken = first, .overtaken_end = end };
-	const struct diag told = *e->module->diag;
-	again.arena = arena;
-	again.result = ARENA_ARRAY(arena, struct tensor, e->results + 1);
-	bool same = launch(&again, inputs, input, &network);
+	const struct diag saved = *e->module->diag;
+	rerun.arena = arena;
+	rerun.result = ARENA_ARRAY(arena, struct tensor, e->results + 1);
+	bool same = launch(&rerun, inputs, input, &network);
 	for (int r = 0; same && r < e->results; r++)
 		same = !memcmp(
-		        again.result[r].data, e->result[r].data, tensor_bytes(e->result[r].type));
-	*e->module->diag = told;
+		        rerun.result[r].data, e->result[r].data, tensor_bytes(e->result[r].type));
+	*e->module->diag = saved;
 	arena_free(arena);
 	return same;
 }

@@ -1,9 +1,9 @@
-/* stream.kernel on dense memory (kernel.h): a nest that accumulates into the result, then one
- * over the parallel loops for `post`. */
+/* Evaluates stream.kernel (ir/kernel.h) on dense memory: a nest that accumulates into the result,
+ * then, for `post`, a nest over the parallel loops. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
-/* Last turns are those of this launch. */
+/* Guards of "the last iteration" become those of this launch's trip count. */
 static struct access access_in_launch(
         struct arena *arena, const struct access *access, const int64_t *trips)
 {
@@ -85,56 +85,67 @@ static void fill(const struct kernel *kernel, struct port *port)
 		scalar_write(kernel->type, &init, port->data, i, 0, 1);
 }
 
-/* Counters first, first + step, … of a loop only. */
-static struct access every(struct arena *arena, const struct access *access, int loops, int loop,
-        int64_t first, int64_t step)
+/* Iterations first, first + step, … of a loop. */
+struct every {
+	int loop;
+	int64_t first, step;
+};
+
+/* Number of these iterations that are below `end`. */
+static int64_t count_below(const struct every *every, int64_t end)
+{
+	return end > every->first ? (end - every->first + every->step - 1) / every->step : 0;
+}
+
+static struct access access_every(
+        struct arena *arena, const struct access *access, int loops, const struct every *every)
 {
 	struct access part = *access;
 	part.stride = arena_copy(arena, access->stride, sizeof *access->stride * (size_t)loops);
 	part.guard =
 	        arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
-	part.offset += first * access->stride[loop];
-	part.stride[loop] *= step;
+	part.offset += every->first * access->stride[every->loop];
+	part.stride[every->loop] *= every->step;
 	for (int g = 0; g < part.guards; g++) {
 		struct guard_range *guard = &part.guard[g];
-		if (guard->loop != loop)
+		if (guard->loop != every->loop)
 			continue;
-		guard->low = guard->low > first ? (guard->low - first + step - 1) / step : 0;
-		guard->high = guard->high > first ? (guard->high - first + step - 1) / step : 0;
+		guard->low = count_below(every, guard->low);
+		guard->high = count_below(every, guard->high);
 	}
 	return part;
 }
 
-/* The terms of one of the partial sums. */
-static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole, int loop,
-        int64_t first, struct port sums)
+/* Accumulates the terms of one partial sum. */
+static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole,
+        const struct every *every, struct port sums)
 {
-	int64_t step = op->kernel->partial_sums;
 	struct nest nest = *whole;
-	if (first >= whole->extent[loop])
+	int loop = every->loop;
+	if (every->first >= whole->extent[loop])
 		return true;
 	nest.extent =
 	        arena_copy(e->arena, whole->extent, sizeof *whole->extent * (size_t)whole->loops);
-	nest.extent[loop] = (whole->extent[loop] - first + step - 1) / step;
+	nest.extent[loop] = count_below(every, whole->extent[loop]);
 	nest.operand = arena_copy(
 	        e->arena, whole->operand, sizeof *whole->operand * (size_t)whole->operands);
 	for (int i = 0; i < nest.operands; i++) {
 		struct port *port = &nest.operand[i];
 		port->access =
-		        every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
+		        access_every(e->arena, &whole->operand[i].access, whole->loops, every);
 		if (!port->row_weight)
 			continue;
 		int64_t *row_weight = arena_copy(
 		        e->arena, port->row_weight, sizeof *row_weight * (size_t)whole->loops);
-		port->valid_rows_end -= first * row_weight[loop];
-		row_weight[loop] *= step;
+		port->valid_rows_end -= every->first * row_weight[loop];
+		row_weight[loop] *= every->step;
 		port->row_weight = row_weight;
 	}
 	nest.result = &sums;
 	return nest_run(e->module, e->arena, op, &nest);
 }
 
-/* Sums in turn, then the tree over them. */
+/* Interleaved partial sums, which hide the adder's latency, then a tree over them. */
 static bool run_partial(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
@@ -143,7 +154,7 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 	int64_t bytes = scalar_storage_bytes(kernel->type);
 	struct scalar_op combine;
 	struct port *sums = ARENA_ARRAY(e->arena, struct port, parts);
-	int loop = kernel_inner_reduction(kernel);
+	struct every every = { .loop = kernel_inner_reduction(kernel), .step = parts };
 	if (!scalar_op_make(&combine, kernel->combine, 0, kernel->type, kernel->type))
 		return diag_error(
 		        e->module->diag, op->location, "partial sums that nothing combines");
@@ -151,7 +162,8 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 		sums[p] = nest->result[0];
 		sums[p].data = arena_alloc(e->arena, (size_t)(elements * bytes));
 		fill(kernel, &sums[p]);
-		if (!run_part(e, op, nest, loop, p, sums[p]))
+		every.first = p;
+		if (!run_part(e, op, nest, &every, sums[p]))
 			return false;
 	}
 	char *work = arena_alloc(e->arena, (size_t)(parts * (int64_t)sizeof(union scalar)));
@@ -165,7 +177,7 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 	return true;
 }
 
-/* Where the accumulators of a scan lie: as its results do, but for the reduction loops. */
+/* Accumulators of a scan: addressed as its results, except by the reduction loops. */
 static struct port accumulators_of(
         struct evaluation *e, const struct kernel *kernel, const struct port *result)
 {
@@ -180,7 +192,7 @@ static struct port accumulators_of(
 	return port;
 }
 
-/* Two results at every point: the accumulator, and what post makes of the accumulator before. */
+/* A scan has two results at every point: the accumulator, and `post` of the previous one. */
 static bool run_scan(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
@@ -213,8 +225,9 @@ bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nes
 		return false;
 	if (lanes_reduced && !use_tree(e, op, nest))
 		return false;
-	if (!(kernel->partial_sums > 1 ? run_partial(e, op, nest)
-	                               : nest_run(e->module, e->arena, op, nest)))
+	bool done = kernel->partial_sums > 1 ? run_partial(e, op, nest)
+	                                     : nest_run(e->module, e->arena, op, nest);
+	if (!done)
 		return false;
 	return !reduction || !kernel->post.count || run_post(e, op, nest);
 }

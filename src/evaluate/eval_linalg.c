@@ -1,9 +1,9 @@
-/* linalg.generic: since tensors are dense, every indexing map is one linear form in the loop
- * counters, and the op is a nest. */
+/* Evaluates linalg.generic as a nest: tensors are dense, so every indexing map is one linear form
+ * in the loop counters. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
-struct import { /* from a generic's body to steps */
+struct import { /* of a generic's body into steps */
 	struct evaluation *e;
 	struct op *op;
 	struct block *body;
@@ -30,21 +30,22 @@ static struct port port_of_map(
 	return port;
 }
 
-/* A loop's extent is that of any tensor dim which it alone indexes. */
+/* A loop's extent is that of any tensor dim indexed by its counter only. */
 static void extents_of_map(struct nest *nest, const struct type *type, struct affine_map map)
 {
 	for (int r = 0; r < map.results; r++) {
-		int alone = -1;
+		int loop = -1;
 		int used = 0;
 		for (int d = 0; d < map.dims; d++) {
 			used += affine_at(map, r, d) != 0;
-			alone = affine_at(map, r, d) == 1 ? d : alone;
+			loop = affine_at(map, r, d) == 1 ? d : loop;
 		}
-		if (used == 1 && alone >= 0 && affine_constant(map, r) == 0)
-			nest->extent[alone] = type->shape[r];
+		if (used == 1 && loop >= 0 && affine_constant(map, r) == 0)
+			nest->extent[loop] = type->shape[r];
 	}
 }
 
+/* A scalar defined outside the body. */
 static int captured(struct import *in, const struct value *value)
 {
 	const struct tensor *tensor = value->data;
@@ -98,7 +99,9 @@ static void import_argument(struct import *in, int number)
 	bool input = number < in->inputs;
 	struct step step = { .kind = input ? STEP_OPERAND : STEP_CARRIED,
 		.type = in->body->argument[number]->type,
-		.number = input ? number : number - in->inputs };
+		.number = number };
+	if (!input)
+		step.number -= in->inputs;
 	in->argument[number] = program_add(in->e->arena, in->program, step);
 }
 

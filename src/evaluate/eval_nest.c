@@ -1,29 +1,40 @@
+/* Runs loop nests of the evaluator: checks that addresses lie inside the tensors, then executes the
+ * body step by step for a chunk of one loop at a time. */
 #include "evaluate/eval_nest.h"
 #include <string.h>
 
 struct runner {
+	struct module *module;
+	const struct op *op;
 	const struct nest *nest;
 	int vector;        /* loop that runs in chunks; -1: all extents are 1 */
-	int64_t *counter;  /* [loops]; of the vector loop: first of the chunk */
+	int64_t *counter;  /* [loops]; of the vector loop: the first one of the chunk */
 	int64_t count;     /* points in the chunk */
 	int *operand_step; /* step that reads the operand */
 };
 
-int64_t gap_point(struct gap gap, int64_t turn)
+static int64_t clamp_index(int64_t index, int64_t last)
 {
-	return turn < gap.head ? turn : turn + gap.out;
+	if (index < 0)
+		return 0;
+	return index > last ? last : index;
 }
 
-/* The counter of a loop as bodies see it. */
-static int64_t point_of(const struct nest *nest, int loop, int64_t turn)
+int64_t gap_point(struct gap gap, int64_t iteration)
 {
-	return nest->gap ? gap_point(nest->gap[loop], turn) : turn;
+	return iteration < gap.head ? iteration : iteration + gap.out;
 }
 
-/* The counter as addresses take it. */
-static int64_t place_of(const struct nest *nest, int loop, int64_t turn)
+/* The counter of a loop as the body reads it. */
+static int64_t point_of(const struct nest *nest, int loop, int64_t iteration)
 {
-	return nest->packed ? turn : point_of(nest, loop, turn);
+	return nest->gap ? gap_point(nest->gap[loop], iteration) : iteration;
+}
+
+/* The counter of a loop as addresses use it. */
+static int64_t place_of(const struct nest *nest, int loop, int64_t iteration)
+{
+	return nest->packed ? iteration : point_of(nest, loop, iteration);
 }
 
 int program_add(struct arena *arena, struct program *program, struct step step)
@@ -75,10 +86,10 @@ bool program_add_body(struct module *module, struct arena *arena, struct locatio
 	return true;
 }
 
-/* Addresses that an access forms must lie in its root. */
-static bool port_fits(struct module *module, const struct op *op, const struct nest *nest,
-        const struct port *port, const char *what, int number)
+/* All addresses of an access must lie in its tensor. */
+static bool port_fits(const struct runner *r, const struct port *port, const char *what, int number)
 {
+	const struct nest *nest = r->nest;
 	int64_t low = port->access.offset;
 	int64_t high = low;
 	for (int l = 0; l < nest->loops; l++) {
@@ -100,12 +111,13 @@ static bool port_fits(struct module *module, const struct op *op, const struct n
 	}
 	if (port->access.index_operand >= 0)
 		high += (port->access.index_limit - 1) * port->access.index_stride;
-	/* the last turns of what comes in some are not read */
+	/* with row weights, invalid rows lie beyond the end, and are not read */
 	if (low >= 0 && (high < port->elements || port->row_weight))
 		return true;
-	return diag_error(module->diag, op->location,
+	return diag_error(r->module->diag, r->op->location,
 	        "%s %d of \"%s\" reaches elements %lld … %lld of a tensor with %lld", what, number,
-	        op_info[op->code].name, (long long)low, (long long)high, (long long)port->elements);
+	        op_info[r->op->code].name, (long long)low, (long long)high,
+	        (long long)port->elements);
 }
 
 static int64_t address(const struct runner *r, const struct access *access)
@@ -150,14 +162,13 @@ static void read_gather(
 	int64_t size = scalar_register_bytes(port->type);
 	for (int64_t i = low; i < high; i++) {
 		int64_t row = ((const int64_t *)index->value)[i];
-		int64_t last = port->access.index_limit - 1;
-		row = row < 0 ? 0 : row > last ? last : row;
+		row = clamp_index(row, port->access.index_limit - 1);
 		scalar_read(port->type, registers + i * size, port->data,
 		        base + i * stride + row * port->access.index_stride, 0, 1);
 	}
 }
 
-/* What has not come is 0. */
+/* The part of the chunk inside the guard and of valid rows; other points read 0. */
 static void valid_range(
         const struct runner *r, const struct port *port, int64_t *low, int64_t *high)
 {
@@ -168,7 +179,9 @@ static void valid_range(
 		return;
 	for (int l = 0; l < r->nest->loops; l++)
 		left -= port->row_weight[l] * r->counter[l];
-	int64_t points = left <= 0 ? 0 : step ? (left + step - 1) / step : r->count;
+	int64_t points = step ? (left + step - 1) / step : r->count;
+	if (left <= 0)
+		points = 0;
 	*high = points < *high ? points : *high;
 	*low = *low < *high ? *low : *high;
 }
@@ -241,8 +254,7 @@ static void run_extract(const struct runner *r, struct step *step)
 			int64_t index =
 			        ((const int64_t *)r->nest->program.steps.data[step->argument[d]]
 			                        .value)[i];
-			int64_t last = shape->shape[d] - 1;
-			at = at * shape->shape[d] + (index < 0 ? 0 : index > last ? last : index);
+			at = at * shape->shape[d] + clamp_index(index, shape->shape[d] - 1);
 		}
 		scalar_read(step->type, out + i * scalar_register_bytes(step->type),
 		        step->table->data, at, 0, 1);
@@ -275,6 +287,7 @@ static void (*const step_functions[])(const struct runner *, struct step *) = {
 	[STEP_OP] = run_op,
 };
 
+/* Is the body acc = acc · term, with a term that does not depend on acc? */
 static bool is_fold(const struct nest *nest)
 {
 	const struct program *program = &nest->program;
@@ -319,6 +332,7 @@ static void run_tree(const struct runner *r)
 	scalar_write(port->type, &out, port->data, at, 0, 1);
 }
 
+/* Steps that depend on an accumulator along the chunk, point by point. */
 static void run_sequential(const struct runner *r)
 {
 	const struct nest *nest = r->nest;
@@ -371,6 +385,7 @@ static void run_chunk(const struct runner *r, bool fold, bool sequential)
 	write_results(r);
 }
 
+/* Marks the steps that depend on an accumulator along the vector loop; are there any? */
 static bool mark_sequential(struct runner *r)
 {
 	const struct nest *nest = r->nest;
@@ -426,7 +441,7 @@ static int choose_vector(const struct nest *nest)
 	return -1;
 }
 
-/* An index operand's step must stand before the steps that gather with it. */
+/* The step of an index operand must precede the steps that gather with it. */
 static bool gathers_in_order(const struct runner *r)
 {
 	const struct nest *nest = r->nest;
@@ -441,7 +456,9 @@ static bool gathers_in_order(const struct runner *r)
 
 bool nest_run(struct module *module, struct arena *arena, const struct op *op, struct nest *nest)
 {
-	struct runner r = { .nest = nest, .vector = choose_vector(nest) };
+	struct runner r = {
+		.module = module, .op = op, .nest = nest, .vector = choose_vector(nest)
+	};
 	r.counter = ARENA_ARRAY(arena, int64_t, nest->loops + 1);
 	r.operand_step = ARENA_ARRAY(arena, int, nest->operands + 1);
 	for (int l = 0; l < nest->loops; l++)
@@ -453,11 +470,11 @@ bool nest_run(struct module *module, struct arena *arena, const struct op *op, s
 		        (long long)nest->extent[r.vector], NEST_CHUNK);
 	for (int i = 0; i < nest->operands; i++) {
 		r.operand_step[i] = -1;
-		if (!port_fits(module, op, nest, &nest->operand[i], "operand", i))
+		if (!port_fits(&r, &nest->operand[i], "operand", i))
 			return false;
 	}
 	for (int i = 0; i < nest->results; i++)
-		if (!port_fits(module, op, nest, &nest->result[i], "result", i))
+		if (!port_fits(&r, &nest->result[i], "result", i))
 			return false;
 	for (size_t i = nest->program.steps.count; i-- > 0;)
 		if (nest->program.steps.data[i].kind == STEP_OPERAND)
@@ -465,7 +482,8 @@ bool nest_run(struct module *module, struct arena *arena, const struct op *op, s
 	if (!gathers_in_order(&r))
 		return diag_error(
 		        module->diag, op->location, "a gather whose index is read after it");
-	bool sequential = mark_sequential(&r), fold = sequential && is_fold(nest);
+	bool sequential = mark_sequential(&r);
+	bool fold = sequential && is_fold(nest);
 	do
 		run_row(&r, fold, sequential);
 	while (next_point(&r));

@@ -1,17 +1,17 @@
-/* A scalar body as straight-line steps over arrays of registers, and the loop nest that runs it
- * over strided memory: what linalg.generic and stream.kernel become.  The innermost loop runs in
- * chunks, so that one dispatch serves many points. */
+/* A loop nest over strided memory with a scalar body as straight-line steps over arrays of
+ * registers: the evaluator's form of linalg.generic and stream.kernel.  The innermost loop runs
+ * in chunks, so that a step is dispatched once for many points. */
 #ifndef STC_EVAL_NEST_H
 #define STC_EVAL_NEST_H
 #include "ir/kernel.h"
 #include "evaluate/eval.h"
 #include "evaluate/scalar.h"
 
-#define NEST_CHUNK 256
+#define NEST_CHUNK 256 /* points of a chunk */
 
 enum step_kind {
 	STEP_OPERAND, /* element of operand `number` */
-	STEP_CARRIED, /* what result `number` holds at this point */
+	STEP_CARRIED, /* value of result `number` before this point: the accumulator */
 	STEP_CONSTANT,
 	STEP_COUNTER, /* counter of loop `number` */
 	STEP_ACTIVE,  /* is operand `number` inside its guard? */
@@ -24,7 +24,7 @@ struct step {
 	const struct type *type; /* scalar */
 	int number;
 	int arguments;
-	int *argument; /* steps before this one */
+	int *argument; /* earlier steps */
 	struct scalar_op op;
 	union scalar constant;
 	const struct tensor *table;
@@ -41,12 +41,14 @@ struct port {                    /* an operand or a result in memory */
 	void *data;
 	int64_t elements;
 	struct access access;
-	/* [loops] NULL, or weights: an operand has come where Σ turn[l] counter[l] < come */
+	/* [loops] or NULL: an operand is valid where
+	 *         Σ row_weight[l] counter[l] < valid_rows_end, and reads 0 elsewhere */
 	const int64_t *row_weight;
 	int64_t valid_rows_end;
 };
 
-/* from the point `head` on, counters are `out` more: run-time extents, see ir/sliding_window.h */
+/* Points that a loop skips, see ir/sliding_window.h: iteration i is point i where i < head, and
+ * point i + out from there on. */
 struct gap {
 	int64_t head, out;
 };
@@ -55,20 +57,22 @@ struct nest {
 	int loops;
 	int64_t *extent;       /* [loops] */
 	const struct gap *gap; /* [loops]; NULL: there are none */
-	bool packed;           /* ports hold no elements for what lies in a gap */
+	bool packed;           /* ports hold no elements for points in a gap */
 	int operands, results;
 	struct port *operand, *result;
 	struct program program;
 	int *yield; /* [results] steps; with `tree`: the term */
-	/* the last loop is lanes: result = combine(result, tree over them) */
+	/* the last loop runs over lanes: result = combine(result, balanced tree over terms) */
 	bool tree;
 	struct scalar_op combine;
 };
 
-/* returns its index */
+/* Appends the step and returns its index. */
 int program_add(struct arena *arena, struct program *program, struct step step);
+/* Appends the steps of a kernel's body.  false: a diagnostic. */
 bool program_add_body(struct module *module, struct arena *arena, struct location location,
         struct program *program, const struct body *body);
-int64_t gap_point(struct gap gap, int64_t turn);
+int64_t gap_point(struct gap gap, int64_t iteration);
+/* Runs the nest of `op`.  false: a diagnostic. */
 bool nest_run(struct module *module, struct arena *arena, const struct op *op, struct nest *nest);
 #endif

@@ -1,5 +1,5 @@
-/* Runs a network of processes: ready processes in turn, each until it blocks.  Nothing else is
- * random or timed, so every run is the same. */
+/* Runs the process network of the hardware level: the instructions, and a round-robin scheduler
+ * that runs each ready process until it blocks.  Every run has the same results. */
 #include "evaluate/eval_network.h"
 #include <string.h>
 
@@ -80,24 +80,26 @@ const struct instruction *do_tree(
 	return at + 1;
 }
 
+/* Sums of products of one x with each w.  Of two x in one DSP, the second comes less one where the
+ * first is negative (ir/dot.h); `first` is that first x, or NULL, and the correction is undone. */
 const struct instruction *do_dot(
         struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
 	const int64_t *x = at->in[0];
-	const int64_t *lender = at->part ? at->part[0] : NULL;
+	const int64_t *first = at->part ? at->part[0] : NULL;
 	for (int i = 0; i < at->parts; i++) {
 		const int64_t *w = at->in[1 + i];
 		int64_t sum = 0;
 		for (int64_t k = 0; k < at->count; k++)
-			sum += (x[k] + (lender && lender[k] < 0)) * w[k];
+			sum += (x[k] + (first && first[k] < 0)) * w[k];
 		((int64_t *)at->out)[i] = sum;
 	}
 	return at + 1;
 }
 
-/* One word of rows: parts are their numbers, each in its column's sum. */
+/* A word of x with a word of w that holds `parts` columns: one sum per column. */
 const struct instruction *do_dot_across(
         struct network *network, struct process *process, const struct instruction *at)
 {
@@ -150,8 +152,7 @@ static bool lane_exists(
 	return false;
 }
 
-/* Lanes i * count … of a word of factor[0] lanes; vector.extractelement is the same with one
- * lane. */
+/* Part `in[1]` of a word of factor[0] lanes: `count` lanes.  vector.extractelement has count 1. */
 const struct instruction *do_split(
         struct network *network, struct process *process, const struct instruction *at)
 {
@@ -267,7 +268,7 @@ const struct instruction *do_store(
 	return at + 1;
 }
 
-/* in: when, the word. */
+/* in: condition, word. */
 const struct instruction *do_write(
         struct network *network, struct process *process, const struct instruction *at)
 {
@@ -280,7 +281,7 @@ const struct instruction *do_write(
 	return at + 1;
 }
 
-/* in: lower, upper, step; out: the counter. */
+/* in: lower bound, upper bound, step; out: the counter. */
 const struct instruction *do_loop(
         struct network *network, struct process *process, const struct instruction *at)
 {
@@ -298,7 +299,7 @@ const struct instruction *do_next(
 	return *counter < number(at->in[1]) ? process->program.data + at->target : at + 1;
 }
 
-/* Before a pipeline begins. */
+/* Before a pipeline begins: all iterations so far have drained. */
 const struct instruction *do_drain(
         struct network *network, struct process *process, const struct instruction *at)
 {
@@ -339,9 +340,11 @@ static void resume(struct network *network, struct process *process)
 static const char *describe_wait(struct network *network, const struct process *process)
 {
 	const struct channel *channel = process->waits_for;
+	bool reads = process->side == SIDE_READ;
+	const char *item = reads ? "a word of" : "room in";
+	const char *fill = reads ? "empty" : "full";
 	return text_format(network->e->arena, "%s waits for %s %s (%s, depth %lld)", process->name,
-	        process->side == SIDE_READ ? "a word of" : "room in", channel->name,
-	        process->side == SIDE_READ ? "empty" : "full", (long long)channel->depth);
+	        item, channel->name, fill, (long long)channel->depth);
 }
 
 static struct process *waits_on(const struct process *process)
@@ -350,8 +353,8 @@ static struct process *waits_on(const struct process *process)
 	return channel->process[process->side == SIDE_READ ? SIDE_WRITE : SIDE_READ];
 }
 
-/* The process in which the chain of waits from `process` closes, or the last one that still
- * waits. */
+/* A process of the cycle in which the chain of waits from `process` ends, or, if it ends at a
+ * process that does not wait, the last one that does. */
 static struct process *find_wait_cycle(const struct network *network, struct process *process)
 {
 	for (size_t i = 0; i < network->processes.count; i++) {

@@ -1,33 +1,33 @@
-/* Hardware level as a Kahn network: every process is translated to a flat program over its own
- * registers and runs until a channel blocks it. */
+/* Evaluates the hardware level as a Kahn process network: every process is translated to a flat
+ * program over its own registers and runs until a channel blocks it. */
 #ifndef STC_EVAL_NETWORK_H
 #define STC_EVAL_NETWORK_H
 #include "evaluate/eval_level.h"
 
-/* Of an array with stream.distance: in a pipeline no word is read fewer iterations than that
- * after it was written.  Emitted C++ says so to the vendor's compiler, which then lets a read
- * that is nearer overtake the write. */
+/* Dependence distance of an array (stream.distance): no word of a pipeline's array is read fewer
+ * iterations than that after it was written.  The emitted C++ passes it to the HLS compiler as a
+ * dependence pragma, which then lets a nearer read overtake the write. */
 struct distance_claim {
 	const char *process, *array;
 	struct location location;
 	int64_t distance;
-	/* [words] the iteration in which it got what it holds; 0: it was never written */
+	/* [words] iteration in which the word got its value; 0: never written */
 	int64_t *written;
 	void *before; /* registers of a word */
-	/* iterations between a write and a read that was nearer, at least; 0: there was none */
+	/* smallest distance found that is below the claim; 0: none */
 	int64_t nearest;
-	/* such a read gets what is not there yet: NaN, or another number */
+	/* a read that is too near returns a wrong number: NaN, or some integer */
 	bool overtakes;
 };
 
-struct array { /* a local array, a block that was acquired, or a memory port */
+struct array { /* a local array, an acquired block, or a memory port */
 	const char *name;
 	const struct type *scalar;
 	int64_t lanes;
 	int64_t words;
 	int rank;
 	const int64_t *shape;                  /* [rank]; not used for rank 1 */
-	char *data;                            /* storage */
+	char *data;                            /* [words] in storage format */
 	struct distance_claim *distance_claim; /* NULL: none */
 };
 
@@ -40,14 +40,14 @@ struct channel {
 	char *data;          /* [depth] slots */
 	int64_t head, count; /* first full slot; full slots */
 	bool blocks;
-	struct process *process[SIDES]; /* who reads, who writes; NULL: nobody */
+	struct process *process[SIDES]; /* reader and writer; NULL: none */
 	bool waiting[SIDES];
 };
 
 struct network;
 struct process;
 struct instruction;
-/* The instruction to go on with; NULL: the process waits, or the run has failed. */
+/* Returns the next instruction; NULL: the process waits, has ended, or the run has failed. */
 typedef const struct instruction *instruction_function(
         struct network *network, struct process *process, const struct instruction *at);
 
@@ -58,10 +58,10 @@ struct instruction {
 	const void *in[3];
 	int64_t count; /* lanes, or bytes to copy */
 	int parts;     /* entries of `part` */
-	/* addresses' indices; words to join; operands of an affine map; of a sum of products,
-	 * the word to which its own is lent, if any */
+	/* indices of an address; words to join; operands of an affine map; of do_dot, for the
+	 * second of two x in one DSP: the first one */
 	const void **part;
-	/* of an affine map, the constant last; of joined words: lanes of each */
+	/* coefficients of an affine map, the constant last; lanes of each joined word */
 	const int64_t *factor;
 	const struct type *type; /* scalar that moves */
 	struct array *array;
@@ -77,8 +77,8 @@ struct process {
 	const struct instruction *at; /* NULL once it has ended */
 	const struct channel *waits_for;
 	enum side side;    /* of waits_for */
-	int64_t iteration; /* of pipelined loops, from 1 */
-	/* the last one of pipelines that were over before the one at hand began */
+	int64_t iteration; /* of pipelined loops, counted from 1 over the whole launch */
+	/* last iteration of the pipelines that had drained before the current one began */
 	int64_t drained;
 };
 
@@ -87,10 +87,9 @@ struct network {
 	VEC(struct process *) processes;
 	VEC(struct channel *) channels;
 	VEC(struct distance_claim *) claims;
-	/* claims whose reads overtake writes: those from the first number on, and before the
-	 * second */
+	/* range of claims whose reads overtake writes in this run */
 	int overtaken, overtaken_end;
-	struct process **ready; /* ring */
+	struct process **ready; /* ring of [processes] */
 	size_t first_ready, ready_count;
 	bool failed;
 };
@@ -98,20 +97,22 @@ struct network {
 struct channel *channel_new(struct network *network, const struct op *op);
 struct array *array_new(struct arena *arena, const char *name, const struct type *memref,
         int64_t words, char *data);
-/* operands' value->data: their channels and arrays */
+/* Translates the process that `call` starts; value->data of its operands are their channels and
+ * arrays.  false: a diagnostic. */
 bool network_add_process(struct network *network, const struct op *call);
+/* Runs until all processes have ended.  false: a diagnostic, of a deadlock among others. */
 bool network_run(struct network *network);
 
-/* What instructions do (eval_network.c); the translator (eval_translate.c) chooses among them. */
+/* The instructions (eval_network.c); the translator (eval_translate.c) selects them. */
 instruction_function do_scalar, do_broadcast, do_tree, do_dot, do_dot_across, do_apply, do_join,
         do_split, do_set_lane, do_pop, do_push, do_acquire, do_release, do_load, do_store, do_write,
         do_loop, do_next, do_drain, do_iterate, do_end;
 
-/* NULL: the array claims nothing */
+/* The claim of an array; NULL: it has no stream.distance. */
 struct distance_claim *claim_new(struct network *network, const struct process *process,
         const struct op *alloca, int64_t words);
-/* about to be done */
+/* Before the store: records in which iteration the word got its value. */
 void claim_store(const struct process *process, const struct instruction *store, int64_t word);
-/* done */
+/* After the load: checks the distance, and spoils the value where reads overtake. */
 void claim_load(const struct process *process, const struct instruction *load, int64_t word);
 #endif

@@ -1,5 +1,5 @@
-/* Stream-level ops that pass words on: in other widths, to several readers, a part of them,
- * several streams as one. */
+/* Evaluates the stream-level ops that pass words on: width conversion, fork, chunk selection, layer
+ * multiplexer, and interleaving of several streams. */
 #include "evaluate/eval_level.h"
 #include <string.h>
 
@@ -45,7 +45,7 @@ bool route_layer_mux(struct evaluation *e, struct op *op)
 	return true;
 }
 
-/* The words whose counters lie in the ranges of `low` and `high`; trips are those of this run. */
+/* The words whose counters lie in low … high - 1; trip counts are those of this run. */
 bool route_chunk(struct evaluation *e, struct op *op)
 {
 	const struct words *from = op->operand[0]->data;
@@ -76,7 +76,7 @@ bool route_chunk(struct evaluation *e, struct op *op)
 	return true;
 }
 
-/* In every turn words[i] words of operand i, as long as there are some. */
+/* In every round, words[i] words of operand i, until the operands are used up. */
 static bool interleave(struct evaluation *e, struct op *op, const int64_t *words)
 {
 	struct words *to = eval_words(e, op->result[0]->type);

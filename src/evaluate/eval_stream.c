@@ -1,5 +1,5 @@
-/* Stream level: a stream is the literal sequence of its words, so a type that does not say what
- * its op sends or takes shows as a wrong number or count. */
+/* Evaluates the stream level.  A stream is the literal sequence of its words, so an itensor type
+ * that does not match what its op sends or receives gives a wrong number or count. */
 #include "ir/converter.h"
 #include "evaluate/eval_level.h"
 #include <string.h>
@@ -13,8 +13,8 @@ struct order {
 	const int64_t *tile;     /* [dims] */
 	int64_t *counter, *trip; /* [iteration dims]; trips of this run */
 	struct gap *gap;         /* [iteration dims] */
-	int64_t *at;             /* [dims] of the word */
-	int64_t *inside;         /* [dims] of the lane in the word */
+	int64_t *at;             /* [dims] index of the word */
+	int64_t *inside;         /* [dims] offset of the lane in the word */
 };
 
 static const struct type *tensor_of_op(const struct op *op)
@@ -23,7 +23,7 @@ static const struct type *tensor_of_op(const struct op *op)
 	return attr && attr->kind == ATTR_TYPE ? attr->type : NULL;
 }
 
-/* Of the tensor that flows in a stream: what its maker says. */
+/* Type of the tensor that a stream carries, from the op that produces it. */
 static const struct type *tensor_of_stream(const struct value *value)
 {
 	if (!value->def)
@@ -43,6 +43,17 @@ static int64_t eval_tiles(const struct evaluation *e, const struct type *stream)
 	return tiles;
 }
 
+/* Extent of a word along dim `d`. */
+static int64_t tile_of(const struct type *stream, int d, int dims)
+{
+	const struct type *element = stream->element;
+	if (element->kind != TYPE_VECTOR)
+		return 1;
+	if (element->rank == dims)
+		return element->shape[d];
+	return d == dims - 1 ? type_elements(element) : 1;
+}
+
 static bool order_of(struct evaluation *e, const struct op *op, const struct type *stream,
         const struct type *tensor, struct order *order)
 {
@@ -60,10 +71,7 @@ static bool order_of(struct evaluation *e, const struct op *op, const struct typ
 	order->lanes = vector ? type_elements(stream->element) : 1;
 	for (int d = 0; d < dims; d++) {
 		extent[d] = dims == tensor->rank ? tensor->shape[d] : type_elements(tensor);
-		tile[d] = !vector                       ? 1
-		        : stream->element->rank == dims ? stream->element->shape[d]
-		        : d == dims - 1                 ? order->lanes
-		                                        : 1;
+		tile[d] = tile_of(stream, d, dims);
 	}
 	order->extent = extent;
 	order->tile = tile;
@@ -81,7 +89,8 @@ static bool order_of(struct evaluation *e, const struct op *op, const struct typ
 	return true;
 }
 
-/* Moves one tile between its words and the tensor; elements beyond an edge are 0, or dropped. */
+/* Copies one tile between its word and the tensor; elements beyond the edge of the tensor are sent
+ * as 0, and dropped on receiving. */
 static void move_tile(const struct order *order, char *words, char *tensor, int bytes, bool send)
 {
 	memset(order->inside, 0, sizeof *order->inside * (size_t)order->dims);
@@ -93,15 +102,16 @@ static void move_tile(const struct order *order, char *words, char *tensor, int 
 			within = within && index >= 0 && index < order->extent[d];
 			address = address * order->extent[d] + index;
 		}
-		if (within)
-			memcpy(send ? words : tensor + address * bytes,
-			        send ? tensor + address * bytes : words, (size_t)bytes);
+		if (within && send)
+			memcpy(words, tensor + address * bytes, (size_t)bytes);
+		else if (within)
+			memcpy(tensor + address * bytes, words, (size_t)bytes);
 		for (int d = order->dims - 1; d >= 0 && ++order->inside[d] == order->tile[d]; d--)
 			order->inside[d] = 0;
 	}
 }
 
-/* All tiles: from the tensor to the words (send), or back. */
+/* Copies all tiles from the tensor to the words (send), or back. */
 static void move_words(const struct order *order, char *words, char *tensor, bool send)
 {
 	const struct itensor *type = order->stream->itensor;
@@ -130,7 +140,7 @@ struct words *eval_words(struct evaluation *e, const struct type *type)
 	return words;
 }
 
-/* A tensor, sent in the order of a result's type. */
+/* Sends a tensor in the order of a result's type. */
 static bool send_to(struct evaluation *e, struct op *op, int result, const struct tensor *tensor)
 {
 	struct order order;
@@ -147,7 +157,7 @@ static bool send(struct evaluation *e, struct op *op, const struct tensor *tenso
 	return send_to(e, op, 0, tensor);
 }
 
-/* The tensor that an operand's words make up. */
+/* Assembles the tensor from an operand's words. */
 static struct tensor *receive(struct evaluation *e, const struct op *op, const struct value *stream,
         const struct type *type)
 {
@@ -173,7 +183,8 @@ static bool eval_load(struct evaluation *e, struct op *op)
 	return send(e, op, op->operand[picked]->data);
 }
 
-/* Turn after turn, each of all tiles up to its own one, which stands for those that come later. */
+/* A causal buffer sends the tensor once per tile t, complete up to tile t; later tiles, which are
+ * masked, are replaced by tile t. */
 static bool send_causal(struct evaluation *e, struct op *op, const struct tensor *from,
         const struct attr *causal_tiles)
 {
@@ -185,19 +196,18 @@ static bool send_causal(struct evaluation *e, struct op *op, const struct tensor
 	const struct itensor *order = op->result[0]->type->itensor;
 	int64_t iterations = eval_trips(e, tiles, order->run_time ? order->run_time[0] : NULL);
 	for (int64_t t = 0; t < iterations; t++) {
-		struct tensor *row_predicate = eval_new(e, from->type);
+		struct tensor *causal = eval_new(e, from->type);
 		for (int64_t n = 0; n < elements; n++) {
 			int64_t beyond = n / pitch % tiles - t;
-			memcpy((char *)row_predicate->data + n * bytes,
-			        (char *)from->data +
-			                (n - (beyond > 0 ? beyond * pitch : 0)) * bytes,
-			        (size_t)bytes);
+			int64_t source = beyond > 0 ? n - beyond * pitch : n;
+			memcpy((char *)causal->data + n * bytes,
+			        (char *)from->data + source * bytes, (size_t)bytes);
 		}
-		if (!send(e, op, row_predicate))
+		if (!send(e, op, causal))
 			return false;
 		const struct words *all = op->result[0]->data;
-		int64_t turn = all->elements / iterations * bytes;
-		memcpy((char *)words->data + t * turn, (char *)all->data + t * turn, (size_t)turn);
+		int64_t part = all->elements / iterations * bytes;
+		memcpy((char *)words->data + t * part, (char *)all->data + t * part, (size_t)part);
 	}
 	op->result[0]->data = words;
 	return true;
@@ -210,8 +220,9 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 	        receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
 	const struct attr *causal_tiles =
 	        converter_form(op) == CONVERTER_CAUSAL ? attr_get(op, KEY_CAUSAL) : NULL;
-	return tensor &&
-	        (causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor));
+	if (!tensor)
+		return false;
+	return causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor);
 }
 
 static bool eval_buffer(struct evaluation *e, struct op *op)
@@ -223,8 +234,8 @@ static bool eval_buffer(struct evaluation *e, struct op *op)
 	return good;
 }
 
-/* For every row number that comes, `length` elements of the table; numbers are clamped.  Of a
- * launch's rows the first come, where a count of run time leaves some out. */
+/* For every row number received, `length` elements of the table; numbers are clamped to the table.
+ * With a run-time token count only the first rows are received. */
 static bool eval_gather(struct evaluation *e, struct op *op)
 {
 	const struct tensor *table = op->operand[0]->data;
@@ -250,7 +261,10 @@ static bool eval_gather(struct evaluation *e, struct op *op)
 	for (int64_t r = 0; r < rows->elements; r++) {
 		int64_t row;
 		scalar_read(index, &row, rows->data, r, 0, 1);
-		row = row < 0 ? 0 : row >= limit ? limit - 1 : row;
+		if (row >= limit)
+			row = limit - 1;
+		if (row < 0)
+			row = 0;
 		memcpy((char *)out->data + r * length * bytes,
 		        (char *)table->data + (offset + row * pitch) * bytes,
 		        (size_t)(length * bytes));
@@ -266,7 +280,7 @@ static bool eval_stream_contract(struct evaluation *e, struct op *op)
 	return y && send(e, op, y);
 }
 
-/* What is not there has not come. */
+/* Tokens that the launch does not have are not received and read as 0. */
 static bool eval_stream_pad_tokens(struct evaluation *e, struct op *op)
 {
 	const struct tensor *tensor = receive(e, op, op->operand[0], tensor_of_op(op));
@@ -292,9 +306,9 @@ static bool eval_store(struct evaluation *e, struct op *op)
 	return true;
 }
 
-/* How a kernel walks the words of one port: one place per loop down to the innermost that it
- * uses, its guard's part of it; the lane loop aside. Strides and offset become those of the
- * sequence.  Returns its elements. */
+/* Rewrites a port's strides and offset from its tensor to the sequence of its words.  A word is
+ * moved in every iteration of the loops down to the innermost one that the access uses, within its
+ * guards; the lane loop and the row loop run inside a word.  Returns the elements moved. */
 static int64_t walk_port(
         struct evaluation *e, const struct kernel *kernel, struct port *port, bool parallel_only)
 {
@@ -313,7 +327,7 @@ static int64_t walk_port(
 			elements *= access->stride[l] ? kernel->lanes : 1;
 			continue;
 		}
-		/* rows lie in the word as well */
+		/* unrolled rows are part of the word */
 		if (l == kernel->loops - 2 && kernel->row_unroll > 1) {
 			stride[l] = access->stride[l] ? elements : 0;
 			elements *= access->stride[l] ? kernel->row_unroll : 1;
@@ -336,7 +350,8 @@ static int64_t walk_port(
 		iterations = 1;
 		stride[l] = elements;
 		offset -= low * elements;
-		elements *= now < low ? 0 : now < high ? now - low : high - low;
+		int64_t end = now < high ? now : high;
+		elements *= end > low ? end - low : 0;
 	}
 	access->stride = stride;
 	access->offset = offset;
@@ -356,18 +371,6 @@ static void set_row_weights(struct evaluation *e, struct port *port)
 	        tiles ? (valid_rows_end + row_predicate->step - 1) / row_predicate->step : 0;
 }
 
-static bool right_count(struct evaluation *e, const struct op *op, const char *what, int number,
-        const struct words *words, int64_t elements, int64_t lanes)
-{
-	if (words->elements == elements && words->lanes == lanes)
-		return true;
-	return diag_error(e->module->diag, op->location,
-	        "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says "
-	        "%lld of %lld",
-	        op->kernel->name, (long long)(elements / lanes), (long long)lanes, what, number,
-	        (long long)(words->elements / words->lanes), (long long)words->lanes);
-}
-
 static int64_t port_lanes(const struct kernel *kernel, const struct access *access)
 {
 	int64_t lanes = kernel->lanes > 1 && access->stride[kernel->loops - 1] ? kernel->lanes : 1;
@@ -376,33 +379,45 @@ static int64_t port_lanes(const struct kernel *kernel, const struct access *acce
 	        : lanes;
 }
 
-static bool eval_stream_kernel(struct evaluation *e, struct op *op)
+/* Binds operand `number`, or the result where there is no such operand, to its stream.  false: the
+ * kernel's loops do not move as many words as the stream has. */
+static bool bind_port(struct evaluation *e, const struct op *op, struct nest *nest, int number,
+        const struct words *words)
 {
 	const struct kernel *kernel = op->kernel;
+	bool result = number == op->operands;
+	bool parallel_only = result ? !kernel->scan : kernel_is_post_operand(kernel, number);
+	struct port *port = result ? &nest->result[0] : &nest->operand[number];
+	int64_t lanes = port_lanes(kernel, &port->access);
+	port->data = words->data;
+	if (!result)
+		set_row_weights(e, port);
+	port->elements = walk_port(e, kernel, port, parallel_only);
+	if (words->elements == port->elements && words->lanes == lanes)
+		return true;
+	return diag_error(e->module->diag, op->location,
+	        "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says "
+	        "%lld of %lld",
+	        kernel->name, (long long)(port->elements / lanes), (long long)lanes,
+	        result ? "result" : "operand", result ? 0 : number,
+	        (long long)(words->elements / words->lanes), (long long)words->lanes);
+}
+
+static bool eval_stream_kernel(struct evaluation *e, struct op *op)
+{
 	struct nest nest = eval_kernel_nest(e, op);
 	nest.packed = true;
 	for (int i = 0; i < op->operands; i++) {
-		const struct words *words = op->operand[i]->data;
-		struct port *port = &nest.operand[i];
-		if (port->access.index_operand >= 0)
+		if (nest.operand[i].access.index_operand >= 0)
 			return diag_error(e->module->diag, op->location,
 			        "kernel %s gathers; at stream level only stream.gather does",
-			        kernel->name);
-		int64_t lanes = port_lanes(kernel, &port->access);
-		port->data = words->data;
-		set_row_weights(e, port);
-		port->elements = walk_port(e, kernel, port, kernel_is_post_operand(kernel, i));
-		if (!right_count(e, op, "operand", i, words, port->elements, lanes))
+			        op->kernel->name);
+		if (!bind_port(e, op, &nest, i, op->operand[i]->data))
 			return false;
 	}
 	struct words *out = eval_words(e, op->result[0]->type);
-	struct port *port = &nest.result[0];
-	int64_t lanes = port_lanes(kernel, &port->access);
-	port->data = out->data;
-	port->elements = walk_port(e, kernel, port, !kernel->scan);
 	op->result[0]->data = out;
-	return right_count(e, op, "result", 0, out, port->elements, lanes) &&
-	        eval_kernel_run(e, op, &nest);
+	return bind_port(e, op, &nest, op->operands, out) && eval_kernel_run(e, op, &nest);
 }
 
 eval_function *const eval_stream_functions[OP_COUNT] = {

@@ -1,4 +1,5 @@
-/* Tensor level: constants, views, scalars, and whole tensors under scalar operations. */
+/* Evaluates the tensor level's constants, views, slices, padding, scalars, and scalar operations on
+ * whole tensors. */
 #include "ir/launch_tokens.h"
 #include "evaluate/eval_level.h"
 #include <string.h>
@@ -49,22 +50,33 @@ static void row_major(int64_t *stride, const struct type *type)
 	}
 }
 
-/* Static numbers where they are known, else the next dynamic operand. */
-static bool mixed(struct evaluation *e, const struct op *op, enum attr_key key, int rank,
-        int *operand, int64_t *out)
+/* MLIR's mixed static and dynamic numbers of a view op: dynamic ones are its next operands. */
+struct mixed_numbers {
+	const struct op *op;
+	int rank;
+	int operand; /* next dynamic one */
+};
+
+/* One number a dim: the static one, or the next dynamic operand. */
+static bool read_mixed(
+        struct evaluation *e, struct mixed_numbers *numbers, enum attr_key key, int64_t *out)
 {
+	const struct op *op = numbers->op;
 	const struct attr *attr = attr_get(op, key);
+	int rank = numbers->rank;
 	if (!attr || attr->kind != ATTR_INTEGERS || attr->count != rank || rank > RANK_MOST)
 		return diag_error(e->module->diag, op->location,
 		        "\"%s\" needs %s with one number a dim, of at most %d dims",
 		        op_info[op->code].name, key_name(key), RANK_MOST);
 	for (int d = 0; d < rank; d++) {
 		bool dynamic = attr->integers[d] == INT64_MIN;
-		if (dynamic && *operand >= op->operands)
+		if (dynamic && numbers->operand >= op->operands)
 			return diag_error(e->module->diag, op->location,
 			        "\"%s\" has too few operands for its %s", op_info[op->code].name,
 			        key_name(key));
-		out[d] = dynamic ? eval_integer(op->operand[(*operand)++]) : attr->integers[d];
+		out[d] = attr->integers[d];
+		if (dynamic)
+			out[d] = eval_integer(op->operand[numbers->operand++]);
 	}
 	return true;
 }
@@ -76,10 +88,11 @@ static bool slice_box(
 	int64_t offset[RANK_MOST];
 	int64_t stride[RANK_MOST];
 	int64_t row[RANK_MOST];
+	struct mixed_numbers numbers = { op, big->rank, operand };
 	box->rank = big->rank;
-	if (!mixed(e, op, KEY_STATIC_OFFSETS, big->rank, &operand, offset) ||
-	        !mixed(e, op, KEY_STATIC_SIZES, big->rank, &operand, box->extent) ||
-	        !mixed(e, op, KEY_STATIC_STRIDES, big->rank, &operand, stride))
+	if (!read_mixed(e, &numbers, KEY_STATIC_OFFSETS, offset) ||
+	        !read_mixed(e, &numbers, KEY_STATIC_SIZES, box->extent) ||
+	        !read_mixed(e, &numbers, KEY_STATIC_STRIDES, stride))
 		return false;
 	row_major(row, big);
 	box->from_first = 0;
@@ -118,12 +131,12 @@ static bool eval_insert(struct evaluation *e, struct op *op)
 	memcpy(out->data, whole->data, tensor_bytes(out->type));
 	if (!slice_box(e, op, whole->type, 2, &box))
 		return false;
-	struct box turned = box;
-	memcpy(turned.from, box.to, sizeof box.to);
-	memcpy(turned.to, box.from, sizeof box.from);
-	turned.from_first = 0;
-	turned.to_first = box.from_first;
-	copy_box(&turned, part->data, out->data, element_bytes(out));
+	struct box reversed = box;
+	memcpy(reversed.from, box.to, sizeof box.to);
+	memcpy(reversed.to, box.from, sizeof box.from);
+	reversed.from_first = 0;
+	reversed.to_first = box.from_first;
+	copy_box(&reversed, part->data, out->data, element_bytes(out));
 	return true;
 }
 
@@ -172,9 +185,8 @@ static bool eval_pad(struct evaluation *e, struct op *op)
 	struct tensor *out = eval_result(e, op);
 	int64_t low[RANK_MOST];
 	struct box box = { .rank = source->type->rank };
-	int operand = 1;
-	if (!mixed(e, op, KEY_STATIC_LOW, source->type->rank, &operand, low) ||
-	        !eval_block(e, op->region[0]))
+	struct mixed_numbers numbers = { op, source->type->rank, 1 };
+	if (!read_mixed(e, &numbers, KEY_STATIC_LOW, low) || !eval_block(e, op->region[0]))
 		return false;
 	fill_elements(out, eval_tensor_of(op->region[0]->last->operand[0])->data);
 	row_major(box.from, source->type);
@@ -199,8 +211,12 @@ static bool eval_extract(struct evaluation *e, struct op *op)
 	int64_t at = 0;
 	for (int d = 0; d < source->type->rank; d++) {
 		int64_t index = eval_integer(op->operand[1 + d]);
-		int64_t last = source->type->shape[d] - 1;
-		at = at * source->type->shape[d] + (index < 0 ? 0 : index > last ? last : index);
+		int64_t extent = source->type->shape[d];
+		if (index >= extent)
+			index = extent - 1;
+		if (index < 0)
+			index = 0;
+		at = at * extent + index;
 	}
 	memcpy(out->data, (char *)source->data + at * element_bytes(out),
 	        (size_t)element_bytes(out));
@@ -260,8 +276,8 @@ struct tensor *eval_constant_tensor(struct evaluation *e, const struct type *typ
 	const struct type *scalar = type_scalar(type);
 	struct tensor *out = eval_new(e, type);
 	union scalar value;
-	bool number = scalar_of_attr(scalar, attr, &value),
-	     dense = attr && attr->kind == ATTR_DENSE;
+	bool number = scalar_of_attr(scalar, attr, &value);
+	bool dense = attr && attr->kind == ATTR_DENSE;
 	if (!number && (!dense || (!attr->splat && attr->bytes != tensor_bytes(type)))) {
 		diag_error(e->module->diag, location, "a constant without the numbers of %s",
 		        type->text);
@@ -283,6 +299,7 @@ static bool eval_constant(struct evaluation *e, struct op *op)
 	return op->result[0]->data;
 }
 
+/* All elements of a tensor in order. */
 static struct port whole(struct evaluation *e, const struct tensor *tensor)
 {
 	struct port port = { .type = type_scalar(tensor->type),
@@ -360,7 +377,7 @@ static bool eval_layer_extract(struct evaluation *e, struct op *op)
 	return true;
 }
 
-/* Rows that are not there are 0, whatever the maker of the others left in their places. */
+/* Tokens that the launch does not have become 0, whatever their rows held. */
 static bool eval_pad_tokens(struct evaluation *e, struct op *op)
 {
 	const struct tensor *from = eval_tensor_of(op->operand[0]);

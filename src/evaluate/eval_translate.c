@@ -1,5 +1,7 @@
-/* Translates a process into instructions: values become registers, loops become jumps, channels
- * and arrays are bound. */
+/* Translates a process of the hardware level into a flat program for eval_network.c.
+ * Before: nested scf.for with scalar, vector, memref and channel ops.
+ * After:  a list of instructions: values are registers, loops are jumps, channels and arrays are
+ *         bound. */
 #include "ir/dot.h"
 #include "ir/datapath_sharing.h"
 #include "predict/timing.h"
@@ -10,7 +12,7 @@ struct translator {
 	struct network *network;
 	struct process *process;
 	struct arena *arena;
-	bool rewinding; /* the process is */
+	bool rewinding; /* loops of the process do not wait until the one before has drained */
 };
 
 typedef bool translate_function(struct translator *t, struct op *op);
@@ -110,7 +112,7 @@ static bool bind_side(
 	return true;
 }
 
-/* A scalar operand of an operation on words, in every lane. */
+/* Broadcasts a scalar operand of an operation on words to all lanes. */
 static const void *widened(struct translator *t, const struct value *value, int64_t lanes)
 {
 	if (lanes == 1 || type_lanes(value->type) == lanes)
@@ -305,7 +307,7 @@ static bool translate_alloca(struct translator *t, struct op *op)
 	return true;
 }
 
-/* The array that is read or written, and its indices. */
+/* Binds the array that is read or written, and its indices. */
 static bool use_array(struct translator *t, struct op *op, struct instruction *made)
 {
 	int place = op_access(op);
@@ -339,9 +341,9 @@ static bool translate_write(struct translator *t, struct op *op)
 
 static bool translate_block(struct translator *t, struct block *block);
 
-/* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing
- * beside them are one pipeline (simulate/cycle_sim.h), but a datapath is a function of its own. */
-static bool goes_on(const struct op *loop)
+/* Is the loop part of the same pipeline as its parent?  A nest of loops that each hold only the
+ * next one is one pipeline (simulate/cycle_sim.h); a shared datapath is a function of its own. */
+static bool is_inside_pipeline(const struct op *loop)
 {
 	const struct op *parent = loop->parent->parent;
 	return parent->code == OP_FOR && nest_datapath(loop) < 0 &&
@@ -355,7 +357,7 @@ static bool translate_for(struct translator *t, struct op *op)
 	if (op->operands != 3 || op->results)
 		return translate_error(t, op, "a loop of a process carries no values");
 	loop.out = counter->data = registers(t, counter->type, 1);
-	if (!t->rewinding && !goes_on(op))
+	if (!t->rewinding && !is_inside_pipeline(op))
 		emit(t, (struct instruction){ .run = do_drain });
 	int start = (int)t->process->program.count;
 	emit(t, loop);

@@ -1,4 +1,4 @@
-/* Scalar operations: one loop per operation and register class, found through a table. */
+/* Scalar operations of the evaluator: a table of one loop per operation and register class. */
 #include "evaluate/scalar.h"
 #include "st_math.h"
 #include <math.h>
@@ -52,8 +52,8 @@ enum register_class { F32, F64, INT, CLASSES };
 		for (int64_t i = 0; i < count; i++)                                                \
 			y[i] = when[i] ? a[i] : b[i];                                              \
 	}
-/* A relation is 1 equal, 2 greater, 4 less, 8 unordered; a predicate becomes the set of
- * relations for which it holds. */
+/* A relation is 1 equal, 2 greater, 4 less, 8 unordered; a predicate is the mask of relations for
+ * which it holds. */
 #define COMPARE(name, type)                                                                        \
 	static void name(                                                                          \
 	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
@@ -61,7 +61,11 @@ enum register_class { F32, F64, INT, CLASSES };
 		int64_t *restrict y = out;                                                         \
 		const type *a = in[0], *b = in[1];                                                 \
 		for (int64_t i = 0; i < count; i++) {                                              \
-			int relation = a[i] == b[i] ? 1 : a[i] > b[i] ? 2 : a[i] < b[i] ? 4 : 8;   \
+			int relation = a[i] < b[i] ? 4 : 8;                                        \
+			if (a[i] > b[i])                                                           \
+				relation = 2;                                                      \
+			if (a[i] == b[i])                                                          \
+				relation = 1;                                                      \
 			y[i] = -(int64_t)((op->predicate & relation) != 0);                        \
 		}                                                                                  \
 	}
@@ -79,7 +83,9 @@ static uint64_t unsigned_of(int64_t value, int width)
 /* Division by zero gives 0, as nothing else is promised. */
 static int64_t quotient(int64_t a, int64_t b)
 {
-	return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+	if (b == 0)
+		return 0;
+	return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
 }
 
 static int64_t remainder_of(int64_t a, int64_t b)
@@ -95,22 +101,30 @@ static int64_t quotient_floor(int64_t a, int64_t b)
 
 static double maximum64(double a, double b)
 {
-	return isnan(a) ? a : isnan(b) ? b : a > b || (a == b && !signbit(a)) ? a : b;
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? a : b;
+	return a > b || (a == b && !signbit(a)) ? a : b;
 }
 
 static double minimum64(double a, double b)
 {
-	return isnan(a) ? a : isnan(b) ? b : a < b || (a == b && signbit(a)) ? a : b;
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? a : b;
+	return a < b || (a == b && signbit(a)) ? a : b;
 }
 
 static double maxnum64(double a, double b)
 {
-	return isnan(a) ? b : isnan(b) ? a : maximum64(a, b);
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? b : a;
+	return maximum64(a, b);
 }
 
 static double minnum64(double a, double b)
 {
-	return isnan(a) ? b : isnan(b) ? a : minimum64(a, b);
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? b : a;
+	return minimum64(a, b);
 }
 
 static double absmax64(double a, double b)
@@ -133,8 +147,8 @@ static int64_t saturate(double a, int width)
 	return a < -limit ? wrap(UINT64_C(1) << (width - 1), width) : (int64_t)a;
 }
 
-/* To the nearest float with an odd last bit where inexact: rounding that once more to a narrower
- * type is correct. */
+/* Round to odd: an inexact result gets an odd last bit, so that rounding it to a narrower type is
+ * correct. */
 static float round_odd(double a)
 {
 	float near = (float)a;
@@ -251,7 +265,7 @@ static void powi64(const struct scalar_op *op, void *out, const void *const *in,
 		((double *)out)[i] = pow(base[i], (double)power[i]);
 }
 
-/* By the class of operand 0 (select: of the result). */
+/* Indexed by the class of operand 0 (of a select: of the result). */
 static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_ADDF] = { add32, add64 },
 	[OP_SUBF] = { sub32, sub64 },
@@ -339,7 +353,7 @@ static void finish_bf16(const struct scalar_op *op, void *out, int64_t count)
 		y[i] = round_bf16(y[i]);
 }
 
-/* Where the result's class decides too. */
+/* Conversions whose function depends on the result's class too. */
 static scalar_function *by_result(
         enum op_code code, const struct type *result, const struct type *operand)
 {
@@ -413,7 +427,11 @@ int scalar_storage_bytes(const struct type *type)
 {
 	if (type->kind == TYPE_INDEX)
 		return 8;
-	return type->width <= 8 ? 1 : type->width <= 16 ? 2 : type->width <= 32 ? 4 : 8;
+	if (type->width <= 8)
+		return 1;
+	if (type->width <= 16)
+		return 2;
+	return type->width <= 32 ? 4 : 8;
 }
 
 union scalar scalar_constant(const struct type *type, double real, int64_t integer)
@@ -582,7 +600,11 @@ void scalar_fold(
 	for (int64_t i = 0; i < count; i++) {
 		const char *term = (const char *)terms + i * op->size;
 		union scalar out = { .integer = 0 };
-		const void *in[3] = { acc_first ? acc : term, acc_first ? term : acc, NULL };
+		const void *in[3] = { acc, term, NULL };
+		if (!acc_first) {
+			in[0] = term;
+			in[1] = acc;
+		}
 		scalar_run(op, &out, in, 1);
 		memcpy(acc, &out, (size_t)op->size);
 	}

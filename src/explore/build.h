@@ -1,123 +1,138 @@
-/* A point of the design space being made into a design: what point.c and build_*.c share. */
+/* A point of the design space while it is made into a design: state and functions shared by
+ * point.c, build_attempt.c, choose_*.c, fit_crowded_die.c and speculative_trial.c. */
 #ifndef STC_BUILD_H
 #define STC_BUILD_H
 #include "explore/limits.h"
 
 enum outcome {
 	OUTCOME_BUILT,
-	OUTCOME_CROWDED,
-	OUTCOME_PORTS,
-	OUTCOME_SPACE,
-	OUTCOME_MEMORY,
-	OUTCOME_REFUSED
+	OUTCOME_CROWDED, /* a die is crowded whatever the FIFO depths; FIFOs are not sized */
+	OUTCOME_PORTS,   /* too many memory ports */
+	OUTCOME_SPACE,   /* too many LUTs, DSPs ... of a limit or the board */
+	OUTCOME_MEMORY,  /* too much on-chip memory */
+	OUTCOME_REFUSED  /* any other diagnostic; or stopped */
 };
 
-enum from { FROM_TENSOR, FROM_COPY, FROM_MADE, FROM_JUDGED };
+/* Which work an attempt finds done: session->module is */
+enum from {
+	FROM_TENSOR, /* anything: begin with a new copy of `tensor` */
+	FROM_COPY,   /* a copy of `tensor` */
+	FROM_MADE,   /* the result of the passes up to make_processes */
+	FROM_JUDGED  /* the same, and `judged` is the outcome of these passes */
+};
 
 struct build {
 	struct session *session;
-	struct module *tensor; /* what the passes begin at */
-	int first, last;
-	/* what session->module is already: a copy of `tensor`; what the passes up to
-	 * make_processes make of it; the same, and `judged` is what has come of it */
+	struct module *tensor; /* input of the passes */
+	int first, last;       /* passes to run */
 	enum from from;
 	enum outcome judged;
-	/* what was built beside it; NULL: nothing was */
-	struct speculative_trial *speculative_trial;
-	/* no FIFO is sized where a die is crowded in any case: OUTCOME_CROWDED */
+	struct speculative_trial *speculative_trial; /* built in parallel, or NULL */
+	/* stop with OUTCOME_CROWDED before FIFOs are sized where a die is crowded anyway */
 	bool skips_crowded;
-	bool crowded; /* a die of the design is, so far as it is built */
-	/* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
-	enum limit over;
-	struct resources used;   /* by the last design that got as far */
-	struct design_cost cost; /* of OUTCOME_BUILT, whole */
-	/* of the unit in the first attempt that took more than it may; 0: none did */
+	bool crowded;            /* a die is crowded by what has been built */
+	enum limit over;         /* OUTCOME_SPACE: the exceeded limit; LIMITS: the board */
+	struct resources used;   /* by the last design that could be counted */
+	struct design_cost cost; /* OUTCOME_BUILT: of the whole design */
+	/* of the first attempt that took too much: PEs of the engine (0: no such attempt), and
+	 * the factor by which it exceeded its limit */
 	int pes;
-	double excess;           /* and how many times too much */
-	double ms;               /* and modelled, where there is a target */
-	struct resources before; /* what the attempt before took, where that was too much memory */
+	double excess;
+	double ms;               /* modelled time of a launch, if there is a target */
+	struct resources before; /* memory of the previous attempt, where that was too much */
 };
 
-/* thousandths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
+/* share of LUTs and DSPs for kernels, in thousandths, that a first trial for a crowded die takes */
 #define LUT_SHARE_DEFAULT 300
-#define RATING_TOLERANCE 1.01 /* ratings that differ by no more are alike */
+#define RATING_TOLERANCE 1.01 /* ratings within this factor count as equal */
 
-/* The slices whose kernels are made narrower: any; those of one token; those that take a few
- * counted tokens, which want more DSPs to a LUT; those that take tiles of many counted tokens;
- * those of a prompt's tokens. */
+/* What the engine computes.  Trials for crowded dies are specific to it: the best share of LUTs
+ * for kernels depends on how many DSPs and LUTs the engine takes. */
 enum workload {
 	WORKLOAD_ANY,
-	WORKLOAD_DECODE,
-	WORKLOAD_FEW_TOKENS,
-	WORKLOAD_TILED_TOKENS,
-	WORKLOAD_PREFILL
+	WORKLOAD_DECODE,       /* one token */
+	WORKLOAD_FEW_TOKENS,   /* a few tokens, counted at run time */
+	WORKLOAD_TILED_TOKENS, /* tiles of many tokens, counted at run time */
+	WORKLOAD_PREFILL       /* the fixed number of tokens of a prompt */
 };
 
-struct fit_trial {               /* a way to take less than a crowded design */
-	int ports, loaders, pes; /* 0: as wanted */
-	int lut_share;           /* thousandths of LUTs for kernels; 0: as wanted */
-	enum workload workload;  /* what it is for */
-	bool slow;
-	bool paced_ends; /* ends (choices.def) */
-	bool done;       /* built, or like one that was */
-	bool crowded;    /* some die, when it was built */
-	bool measured;   /* it was built, and is rated as it is */
+struct fit_trial {               /* a cheaper variant of a design with a crowded die */
+	int ports, loaders, pes; /* KV ports, KV loaders, PEs; 0: unchanged */
+	int lut_share;           /* thousandths of LUTs for kernels; 0: unchanged */
+	enum workload workload;  /* that it is meant for */
+	bool slow;               /* at the slower clock */
+	bool paced_ends;         /* --prologue paced (choices.def) */
+	bool done;               /* built, or equal to one that was */
+	bool crowded;            /* it was built, and a die is crowded */
+	bool measured;           /* `rating` is that of the built design, not an estimate */
 	double rating;
 	int64_t lut, dsp; /* of its processes */
 };
 
-struct speculative_trial {      /* a way that is rated beside something else */
-	struct session session; /* as the design's, but for what changes */
+struct speculative_trial {      /* a trial that is made in parallel to other work */
+	struct session session; /* its own copy */
 	struct build part;
-	bool made; /* as far as it can be rated */
-	/* the way; and what the design itself is rated, if a die of it is crowded.  Of both the
-	 * rating is 0 until they are compared */
+	bool made; /* far enough to be rated */
+	/* the trial, and the rating of the design itself if a die of that is crowded; both
+	 * ratings are 0 until they are compared */
 	struct fit_trial fit_trial, crowded;
 };
 
-struct clock { /* a slower one (limits_slower) is a wish, and another platform */
+struct clock { /* a clock is an option and a platform with that clock (limits_slower) */
 	const struct platform *platform;
 	int64_t mhz;
 };
 
 /* build_attempt.c */
-struct build build_part(const struct build *b); /* as far as a design's cycles can be told */
+/* A build up to make_processes: far enough to model the cycles of a launch. */
+struct build build_part(const struct build *b);
 bool build_is_whole(const struct build *b);
-/* has the unit a few tokens, counted at run time? */
+/* Does the engine take a few tokens, counted at run time? */
 bool build_counts_tokens(const struct build *b);
-void build_begin(struct build *b); /* the user's limits are the first budgets */
+/* Lowers the budgets of kernels to the user's limits. */
+void build_begin(struct build *b);
+/* Runs the passes once with session->choices. */
 enum outcome build_attempt(struct build *b);
+/* Lowers the choice that failed attempt `number` exceeded. */
 void build_narrower(struct build *b, enum outcome outcome, int number);
-/* false: a diagnostic, or a second phase that waits for the first */
+/* Attempts with lower and lower budgets until one fits.  false: a diagnostic, or a second phase
+ * that has to wait for the first to be built with fewer ports. */
 bool build_fitting(struct build *b);
+/* PEs of the engine in a design. */
 int build_pes(const struct build *b, const struct design_cost *cost);
 
 /* fit_crowded_die.c */
 struct clock build_clock(const struct session *session);
 void build_set_clock(struct session *session, struct clock clock);
+/* Sets session->choices to `wanted` with the changes of the trial. */
 void build_apply_trial(
         struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial);
+/* Rating of session->module by the token model: milliseconds at the largest run-time extents times
+ * milliseconds at a fraction of them; smaller is better, INFINITY: it cannot be modelled. */
 double build_rating(const struct session *session);
+/* Fills the trial's rating and operators from session->module. */
 void build_rate(const struct session *session, struct fit_trial *fit_trial);
+/* Makes the trial far enough to be rated, and rates it. */
 void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial);
+/* Builds a design that fits, and if a die of it is crowded, the best trial with no crowded die. */
 bool build_at_clock(struct build *b);
 
 /* speculative_trial.c */
 bool speculation_allowed(const struct build *b);
+/* Makes the design up to make_processes and, in parallel, the first trial for a crowded die. */
 void speculative_judge(struct build *b, const struct choices *wanted);
-/* rates the design and the way, side by side */
+/* Rates the design and the trial in parallel. */
 void speculative_compare(struct build *b);
+/* Rates the trial and, in parallel, the next one. */
 void speculative_rate(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial,
         const struct fit_trial *next);
+/* Makes the speculative trial's module the session's. */
 void speculative_adopt(struct build *b, struct fit_trial *fit_trial);
 void speculative_drop(struct build *b);
 
-/* build_tokens_per_cycle.c */
-bool build_tokens_per_cycle(struct build *b);
-
-/* build_pes_per_port.c */
-bool build_pes_per_port(struct build *b);
-
-/* choose_pe_count.c */
-bool build_pe_count(struct build *b);
+/* Each chooses one parameter of the engine and builds the design with the others chosen by the
+ * next; false: a diagnostic. */
+bool build_tokens_per_cycle(struct build *b); /* choose_tokens_per_cycle.c */
+bool build_pes_per_port(struct build *b);     /* choose_pes_per_port.c */
+bool build_pe_count(struct build *b);         /* choose_pe_count.c */
 #endif

@@ -1,4 +1,5 @@
-/* One attempt at a design, and narrower ones where it does not fit. */
+/* Builds a design from the current choices and, while it exceeds the board or the user's limits,
+ * builds it again with a lower budget for what it exceeds. */
 #include "ir/workload.h"
 #include "explore/build.h"
 #include "report/report.h"
@@ -6,12 +7,11 @@
 #include "fifo/fifo.h"
 #include "floorplan/floorplan.h"
 
-#define ATTEMPTS 8 /* the last one is as narrow as can be */
-#define NARROWER 0.8
-/* what slices are counted for before and after a design is built differs little */
-#define NARROWER_DSP 0.95
-#define NARROWER_MEMORY 0.7
-#define MEMORY_STEPS 4
+#define ATTEMPTS 8          /* the last one has the smallest budgets */
+#define NARROWER 0.8        /* factor of LUTs and DSPs from one attempt to the next */
+#define NARROWER_DSP 0.95   /* DSPs are predicted well: this much below the limit */
+#define NARROWER_MEMORY 0.7 /* factor of on-chip memory */
+#define MEMORY_STEPS 4      /* increases of memory limits to find the smallest possible */
 
 struct build build_part(const struct build *b)
 {
@@ -57,14 +57,15 @@ static void begin_attempt(struct build *b)
 	session->diag.count = 0;
 }
 
-/* Is a die crowded where FIFOs hold next to nothing?  Then it is, however deep they are. */
+/* Is a die crowded even with the shallowest FIFOs?  Then no FIFO depths can mend it. */
 static bool crowded_in_any_case(struct build *b)
 {
 	struct session *session = b->session;
 	struct module *made = session->module;
 	session->module = module_clone(made, session->attempt);
 	fifo_shallow(session->module);
-	bool stored = run_passes(session, pass_find("bind_storage"), pass_find("bind_storage"));
+	int pass = pass_find("bind_storage");
+	bool stored = run_passes(session, pass, pass);
 	b->cost = design_cost(session->attempt, session->platform, session->module);
 	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS &&
 	        !floorplan_fits(session->platform, session->module);
@@ -116,15 +117,15 @@ static void scale(struct build *b, enum choice choice, int64_t used, double fact
 	choices->value[choice] = next < 1 ? 1 : next;
 }
 
-/* Did less of the budget change nothing, since it is above what converters hold? */
+/* Did the lower budget change nothing, because it is still above what converters hold? */
 static bool memory_is_same(const struct build *b)
 {
 	const struct resources *taken = &b->session->context.taken;
 	return taken->bram18 == b->before.bram18 && taken->uram == b->before.uram;
 }
 
-/* Then the next one is below that, if one can be cut; none is below what is held with all of
- * them cut. */
+/* Lowers the budget of on-chip memory; starting from what converters hold if the last budget had
+ * no effect, and never below what they hold at least. */
 static void narrow_memory(struct build *b)
 {
 	const struct pass_context *context = &b->session->context;
@@ -145,7 +146,7 @@ static void narrow_space(struct build *b)
 	scale(b, CHOICE_LUT, b->used.lut, NARROWER);
 }
 
-/* As many as ports are left for, and words of results that are no wider. */
+/* As many PEs as there are ports left for; the words of results follow. */
 static void use_fewer_pes(struct build *b)
 {
 	int pes = b->session->context.engine_ports_left;
@@ -168,12 +169,12 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 		narrow_space(b);
 	if (number < ATTEMPTS - 2 || outcome == OUTCOME_PORTS)
 		return;
+	/* the last two attempts take the smallest kernels that there are */
 	choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
-	/* the same whatever was wished */
 	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];
 }
 
-/* What the narrowest design takes of all that it takes too much of. */
+/* Resources of the narrowest design, as options, for every limit that it exceeds. */
 static const char *narrowest_limits(const struct build *b)
 {
 	const struct session *session = b->session;
@@ -186,14 +187,14 @@ static const char *narrowest_limits(const struct build *b)
 	return text.data;
 }
 
-/* Where a limit cannot be met, what the narrowest design takes is the nearest that can. */
+/* Explains a limit that no attempt met, with the smallest value that can be met. */
 static bool refuse_limit(struct build *b)
 {
 	struct session *session = b->session;
 	if (b->over == LIMITS)
 		return false;
 	long long need = (long long)limit_of(b->used, b->over);
-	/* one of two phases has what the other leaves */
+	/* the limit of a second phase is what the first leaves */
 	if (!session->options.limit[b->over]) {
 		diag_error(&session->diag, NOWHERE,
 		        "both phases do not fit: the smallest design found for one takes %lld %s, "
@@ -216,8 +217,8 @@ static bool no_more_memory(struct resources a, struct resources b)
 	return a.bram18 <= b.bram18 && a.uram <= b.uram;
 }
 
-/* Limits of block RAMs and URAMs grow until the narrowest design's memories have a place: less
- * of one kind is more of the other. */
+/* Raises the limits of block RAMs and URAMs until the narrowest design's memories can be bound;
+ * the two kinds stand in for each other. */
 static bool memory_placed(struct session *session)
 {
 	int pass = pass_find("bind_storage");
@@ -235,8 +236,8 @@ static bool memory_placed(struct session *session)
 	return false;
 }
 
-/* Is it the user's limit of memory that the design exceeds, and not the platform?  Then b->used
- * is what it takes. */
+/* Does the design exceed the user's memory limits, but not the platform?  Then b->used is what it
+ * takes. */
 static bool exceeds_memory_limit(struct build *b)
 {
 	struct session *session = b->session;
@@ -248,9 +249,9 @@ static bool exceeds_memory_limit(struct build *b)
 	session->limit = limit;
 	session->diag.count = 0;
 	b->used = session->context.taken;
-	b->over = no_more_memory(b->used, limit) ? LIMITS
-	        : b->used.bram18 > limit.bram18  ? LIMIT_BRAM
-	                                         : LIMIT_URAM;
+	b->over = LIMITS;
+	if (!no_more_memory(b->used, limit))
+		b->over = b->used.bram18 > limit.bram18 ? LIMIT_BRAM : LIMIT_URAM;
 	if (placed && b->over != LIMITS)
 		return true;
 	session->diag = refusal;
@@ -269,14 +270,14 @@ void build_begin(struct build *b)
 		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
 }
 
-/* A second phase that reads weights as the first does lacks ports until the first is built with
- * fewer (phases.c). */
+/* A second phase that lacks ports waits until the first is built with fewer (phases.c). */
 static bool waits_for_first(const struct build *b, int number)
 {
 	return b->session->follows && number > 0;
 }
 
-/* Of a unit, which slices might be too many: by how much? */
+/* Records of the first attempt that took too much its PEs and the factor of the excess: the
+ * starting point of choose_pe_count.c. */
 static void note_excess(struct build *b, enum outcome outcome)
 {
 	const struct session *session = b->session;
@@ -289,8 +290,8 @@ static void note_excess(struct build *b, enum outcome outcome)
 	b->excess = excess > 1 ? excess : 1;
 }
 
-/* The next one's number.  Where less memory changes nothing and nothing can be cut, only the
- * narrowest kernels are left to be tried. */
+/* Lowers the budgets and returns the number of the next attempt.  If less memory changes nothing
+ * and converters cannot be cut further, only the narrowest kernels are left to try. */
 static int next_attempt(struct build *b, enum outcome outcome, int number)
 {
 	const struct pass_context *context = &b->session->context;
@@ -325,14 +326,17 @@ bool build_fitting(struct build *b)
 	return (outcome != OUTCOME_MEMORY || exceeds_memory_limit(b)) && refuse_limit(b);
 }
 
-/* In the datapath of a unit's phases, inside it: other kernels form sums of products as well. */
+/* The first stream.dot inside a shared datapath, which is the engine's: other kernels form sums of
+ * products as well. */
 static const struct op *dot_in(const struct block *block, bool inside)
 {
 	const struct op *found = NULL;
-	for (const struct op *op = block->first; op && !found; op = op->next)
-		found = op->code == OP_DOT && inside ? op
-		        : op->region[0] ? dot_in(op->region[0], inside || nest_datapath(op) >= 0)
-		                        : NULL;
+	for (const struct op *op = block->first; op && !found; op = op->next) {
+		if (op->code == OP_DOT && inside)
+			found = op;
+		else if (op->region[0])
+			found = dot_in(op->region[0], inside || nest_datapath(op) >= 0);
+	}
 	return found;
 }
 

@@ -1,23 +1,21 @@
-/* Fewer slices of the unit, where a design with as many as there are ports takes more than it
- * may: narrower kernels beside as many slices are slow long before they are small. */
+/* Chooses the number of the engine's processing elements (PEs) where a design with a PE for every
+ * memory port does not fit: with narrower kernels instead, it would be slow long before it fits. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "explore/build.h"
 #include <math.h>
 
-/* where none of so many slices is a design, one part in so many less are tried */
-#define TAKEN_BACK 4
-/* what is a design is compared with those of one part in so many more or less */
-#define STEP_PART 8
+#define RETREAT_PART 4 /* after a design that does not fit, 1 / this of its PEs are removed */
+#define STEP_PART 8    /* designs with 1 / this more or fewer PEs are compared */
 
 struct pe_search {
 	struct build *build;
 	struct choices wanted;
 	struct clock clock;
-	int step, least; /* slices are a multiple of the step, and at least so many */
-	/* slices of the quickest, and of the design at hand; 0: as many as there are ports */
+	int step, least; /* a PE count is a multiple of `step`, at least `least` */
+	/* PEs of the fastest design, and of the current one; 0: a PE for every port */
 	int best, built;
-	double rating; /* of the quickest */
+	double rating; /* of the fastest */
 };
 
 static void apply_pe_count(struct pe_search *f, int pes)
@@ -26,7 +24,7 @@ static void apply_pe_count(struct pe_search *f, int pes)
 	mark_result_lanes(f->build->tensor, module_main(f->build->tensor)->region[0], pes);
 }
 
-/* How good the design with so many slices is; INFINITY: it is none. */
+/* Builds and rates the design with that many PEs; INFINITY: it does not fit. */
 static double rate(struct pe_search *f, int pes)
 {
 	struct session *session = f->build->session;
@@ -48,7 +46,8 @@ static int in_steps(const struct pe_search *f, double pes)
 	return whole < f->least ? f->least : whole;
 }
 
-/* As long as more of them, or fewer (a stride below 0), are quicker.  Returns how many are. */
+/* Hill climbing: goes on by `stride` PEs, which may be negative, while the design gets faster, up
+ * to `below`.  Returns the PE count reached. */
 static int climb(struct pe_search *f, int from, double reached, int stride, int below)
 {
 	for (int next = from + stride; next >= f->least && next < below && !f->build->session->stop;
@@ -62,7 +61,8 @@ static int climb(struct pe_search *f, int from, double reached, int stride, int 
 	return from;
 }
 
-/* As many times fewer as too much was taken is near the best.  -O1 takes what is a design. */
+/* Starts with the PE count divided by the excess, which is near the best, retreats until a design
+ * fits, then climbs.  -O1 takes the first that fits. */
 static void search_pe_count(struct pe_search *f, double begin, int below)
 {
 	const struct session *session = f->build->session;
@@ -70,7 +70,8 @@ static void search_pe_count(struct pe_search *f, double begin, int below)
 	double rating = rate(f, pes);
 	while (rating == INFINITY && pes > f->least && !session->stop) {
 		below = pes;
-		pes = in_steps(f, pes - (pes > TAKEN_BACK * f->step ? pes / TAKEN_BACK : f->step));
+		int fewer = pes > RETREAT_PART * f->step ? pes / RETREAT_PART : f->step;
+		pes = in_steps(f, pes - fewer);
 		rating = rate(f, pes);
 	}
 	int stride = pes / STEP_PART / f->step * f->step;
@@ -88,8 +89,8 @@ static bool is_limited(const struct session *session)
 	return limited;
 }
 
-/* Where the quickest is not the design at hand, it is built again; where there is none, that
- * with the fewest slices says why. */
+/* Builds the fastest design once more unless it is the current one.  If there is none, the
+ * diagnostic of the design with the fewest PEs stays. */
 static bool build_best(struct pe_search *f)
 {
 	struct session *session = f->build->session;

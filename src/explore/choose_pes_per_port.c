@@ -1,11 +1,13 @@
-/* How many slices of the unit use the words of a memory port, beside many counted tokens. */
+/* Chooses how many of the engine's PEs share a memory port, for tiles of many tokens counted at
+ * run time.  Two PEs of a port use prefetched weights twice as fast, which helps where a single
+ * token waits for attention; but they take wires, memories and LUTs of other kernels. */
 #include "ir/workload.h"
 #include "explore/build.h"
 #include "ir/contract.h"
 #include "floorplan/floorplan.h"
 #include <math.h>
 
-/* From what was wanted, at the clock that was. */
+/* Starts from the choices and the clock before the comparison. */
 static void apply_pes_per_port(
         struct build *b, const struct choices *wanted, struct clock clock, int pes_per_port)
 {
@@ -30,7 +32,7 @@ static bool can_share_ports(const struct build *b)
 	        engine_shape(body).tokens_per_cycle % (2 * PES_PER_PORT_MOST) == 0;
 }
 
-/* With FIFOs as deep as dies may have room for. */
+/* Rates the design with FIFOs as deep as dies may have room for. */
 static double rate_pes_per_port(struct build *part)
 {
 	if (build_attempt(part) != OUTCOME_BUILT)
@@ -39,10 +41,7 @@ static double rate_pes_per_port(struct build *part)
 	return build_rating(part->session);
 }
 
-/* One token alone waits for attention while words are brought ahead, and two slices of a port
- * then use them twice as fast; but they take wires, memories and LUTs that kernels would have.
- * So where the token model says that it may pay, both designs are built, and the quicker one
- * stays. */
+/* Where the token model says that sharing may pay, both designs are built and the faster stays. */
 bool build_pes_per_port(struct build *b)
 {
 	struct session *session = b->session;
@@ -50,7 +49,7 @@ bool build_pes_per_port(struct build *b)
 	const struct clock clock = build_clock(session);
 	if (!can_share_ports(b))
 		return build_tokens_per_cycle(b);
-	struct build part = build_part(b); /* as far as its cycles can be told */
+	struct build part = build_part(b);
 	apply_pes_per_port(b, &wanted, clock, PES_PER_PORT_MOST);
 	double rated = rate_pes_per_port(&part);
 	double reached = INFINITY;

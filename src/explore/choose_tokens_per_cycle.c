@@ -1,21 +1,22 @@
-/* How many of a few tokens, counted at run time, a slice takes a cycle. */
+/* Chooses how many tokens a PE takes per cycle, and how many PEs there are, if a launch has a few
+ * tokens, counted at run time.  A single token waits for memory, so PEs that load more words help
+ * it; they leave fewer LUTs and DSPs to the other kernels. */
 #include "ir/workload.h"
 #include "explore/build.h"
 #include "predict/token.h"
 #include <math.h>
 
-/* what the token model tells apart of designs of other shapes */
+/* the token model cannot tell designs of different shapes apart within this factor */
 #define MODEL_TOLERANCE 1.05
 
 #define TOKENS_TRIED 4
 static const struct {
 	int tokens_per_cycle;
-	/* slices are a multiple of it: words of results then have no turns; 0: as there are
-	 * ports */
+	/* PEs are a multiple of this, so that results fill whole words; 0: a PE for each port */
 	int rounded;
 } tokens_tried[TOKENS_TRIED] = { { 4, 0 }, { 4, 8 }, { 2, 0 }, { 2, 8 } };
 
-struct tokens_trial { /* a way to take a few tokens that are counted at run time */
+struct tokens_trial { /* a shape of the engine */
 	int tokens_per_cycle;
 	struct choices choices;
 	double rating;
@@ -28,7 +29,7 @@ static void apply_tokens_trial(struct build *b, const struct tokens_trial *token
 	        (struct engine_shape){ tokens_candidate->tokens_per_cycle, 1 });
 }
 
-/* Built as far as its cycles can be told.  slices: of the design. */
+/* Makes the design far enough to be rated; *pes becomes its PE count. */
 static bool rate_tokens_trial(struct build *b, struct tokens_trial *tokens_candidate, int *pes)
 {
 	struct session *session = b->session;
@@ -42,7 +43,8 @@ static bool rate_tokens_trial(struct build *b, struct tokens_trial *tokens_candi
 	return true;
 }
 
-/* Those with the most tokens abreast first, of these the one with the fewest slices. */
+/* The trials that can be made and their ratings: those with the most tokens per cycle first, of
+ * these the one with the fewest PEs. */
 static int list_tokens_trials(struct build *b, struct tokens_trial *list)
 {
 	const struct choices wanted = b->session->choices;
@@ -53,12 +55,13 @@ static int list_tokens_trials(struct build *b, struct tokens_trial *list)
 			.tokens_per_cycle = tokens_tried[i].tokens_per_cycle, .choices = wanted
 		};
 		int rounded = tokens_tried[i].rounded;
+		int64_t *chosen_pes = &tokens_candidate.choices.value[CHOICE_ENGINE_PES];
 		if (tokens_candidate.tokens_per_cycle >=
 		                engine_tokens(module_main(b->tensor)->region[0], NULL) ||
-		        (rounded && (pes % rounded == 0 || wanted.value[CHOICE_ENGINE_PES])))
+		        (rounded && (pes % rounded == 0 || *chosen_pes)))
 			continue;
-		tokens_candidate.choices.value[CHOICE_ENGINE_PES] =
-		        rounded ? pes / rounded * rounded : wanted.value[CHOICE_ENGINE_PES];
+		if (rounded)
+			*chosen_pes = pes / rounded * rounded;
 		pes = 0;
 		if (!rate_tokens_trial(b, &tokens_candidate, &pes))
 			continue;
@@ -71,7 +74,7 @@ static int list_tokens_trials(struct build *b, struct tokens_trial *list)
 	return count;
 }
 
-/* The best of another number of tokens abreast, or -1. */
+/* The best trial with another number of tokens per cycle, or -1. */
 static int best_other_tokens(const struct tokens_trial *list, int count, int first)
 {
 	int best = -1;
@@ -82,8 +85,8 @@ static int best_other_tokens(const struct tokens_trial *list, int count, int fir
 	return best;
 }
 
-/* What a crowded die takes back is known of a whole design only: where that is not what it was
- * rated, the best of the others is built as well, and the better one stays. */
+/* Whether a die is crowded is known of a whole design only.  If the design is slower than its
+ * rating for that reason, the best of the others is built as well, and the faster one stays. */
 static bool build_rated(struct build *b, const struct tokens_trial *list, int count, int first)
 {
 	struct session *session = b->session;
@@ -105,10 +108,7 @@ static bool build_rated(struct build *b, const struct tokens_trial *list, int co
 	return build_at_clock(b);
 }
 
-/* Of a few tokens that are counted at run time: how many does a slice take a cycle, and how many
- * slices leave the kernels beside them enough?  One token alone waits for memory, of which every
- * slice brings some. Of those that the token model says are alike, as near as it can tell, the
- * first of the list. */
+/* Takes the first trial of the list whose rating is the best within the model's tolerance. */
 bool build_tokens_per_cycle(struct build *b)
 {
 	struct session *session = b->session;
@@ -120,10 +120,10 @@ bool build_tokens_per_cycle(struct build *b)
 	        build_counts_tokens(b);
 	int count = tokens_trial ? list_tokens_trials(b, list) : 0;
 	int first = 0;
-	double least = INFINITY;
+	double best = INFINITY;
 	for (int i = 0; i < count; i++)
-		least = list[i].rating < least ? list[i].rating : least;
-	while (first < count && list[first].rating > least * MODEL_TOLERANCE)
+		best = list[i].rating < best ? list[i].rating : best;
+	while (first < count && list[first].rating > best * MODEL_TOLERANCE)
 		first++;
 	return first < count ? build_rated(b, list, count, first) : build_at_clock(b);
 }

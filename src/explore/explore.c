@@ -1,3 +1,5 @@
+/* Design space exploration: proposes points (choices of the compiler), builds and times each, and
+ * keeps the Pareto front over time, DSPs, on-chip memory, energy and throughput. */
 #include "explore/explore.h"
 #include "base/blake2.h"
 #include "base/data.h"
@@ -6,13 +8,13 @@
 #include "report/report.h"
 #include <string.h>
 
-/* points made up for one that is new; after them the space counts as explored */
+/* random points tried for one that is new; after them the space counts as explored */
 #define PROPOSALS 256
-#define SIMULATED_MOST (INT64_C(1) << 28) /* iterations; about ten seconds */
+#define SIMULATED_MOST (INT64_C(1) << 28) /* iterations of a simulation */
 
-/* --- the front */
+/* --- the Pareto front */
 
-/* Smaller is better in all. */
+/* In each, smaller is better. */
 #define FIGURES 5
 static void figures_of(const struct trial *trial, double *figure)
 {
@@ -48,6 +50,18 @@ bool exploration_on_front(const struct exploration *exploration, size_t trial)
 	return !trials[trial].refused;
 }
 
+/* By time, then DSPs; with a target by DSPs, then time. */
+static bool is_better(
+        const struct exploration *exploration, const struct trial *trial, const struct trial *other)
+{
+	double own[2] = { trial->ms, (double)trial->used.dsp };
+	double best[2] = { other->ms, (double)other->used.dsp };
+	int first = exploration->target_ms > 0;
+	if (own[first] != best[first])
+		return own[first] < best[first];
+	return own[!first] < best[!first];
+}
+
 int exploration_best(const struct exploration *exploration)
 {
 	int best = -1;
@@ -56,11 +70,7 @@ int exploration_best(const struct exploration *exploration)
 		const struct trial *known = best < 0 ? NULL : &exploration->trials.data[best];
 		if (trial->refused)
 			continue;
-		double own[2] = { trial->ms, (double)trial->used.dsp };
-		double least[2] = { known ? known->ms : 0, known ? (double)known->used.dsp : 0 };
-		int first = exploration->target_ms > 0;
-		if (!known || own[first] < least[first] ||
-		        (own[first] == least[first] && own[!first] < least[!first]))
+		if (!known || is_better(exploration, trial, known))
 			best = (int)i;
 	}
 	return best;
@@ -97,7 +107,7 @@ static bool is_new(const struct exploration *exploration, const struct choices *
 	return true;
 }
 
-/* First what the compiler does by itself, then each value of each choice alone. */
+/* First the compiler's own choices, then each value of each single choice. */
 static bool propose_single(const struct proposer *p, struct choices *point)
 {
 	*point = p->exploration->fixed_choices;
@@ -117,7 +127,7 @@ static bool propose_single(const struct proposer *p, struct choices *point)
 	return false;
 }
 
-/* A trial of the front, and one or two of its choices elsewhere. */
+/* A trial of the front with one or two of its choices changed. */
 static void mutate(struct proposer *p, struct choices *point)
 {
 	const struct exploration *exploration = p->exploration;
@@ -175,7 +185,7 @@ static void simulate(struct session *session, struct trial *trial, struct report
 	trial->energy_mj = report->energy.launch_mj;
 }
 
-/* What is built, by the model; what would be on the front, by the simulator too. */
+/* Times a design by the model, and by the simulator as well if the model puts it on the front. */
 static void measure(struct session *session, struct exploration *exploration, struct trial *trial)
 {
 	struct report report = report_make(session, "");
@@ -185,8 +195,8 @@ static void measure(struct session *session, struct exploration *exploration, st
 	trial->energy_mj = report.energy.launch_mj;
 	trial->used = report.cost.total;
 	trial->on_chip = report.fifos.bytes + report.converters.bytes;
-	/* a token needs the one before; other launches follow as the busiest process or memory
-	 * channel allows */
+	/* a token depends on the one before; other launches overlap, limited by the busiest process
+	 * or memory channel */
 	trial->per_second = 1e3 / (report.decodes ? trial->ms : busy_ms);
 	VEC_PUSH(session->arena, &exploration->trials, *trial);
 	size_t last = exploration->trials.count - 1;
@@ -197,7 +207,7 @@ static void measure(struct session *session, struct exploration *exploration, st
 	exploration->trials.count = last;
 }
 
-/* An invariant that a point breaks ends that trial, not the exploration. */
+/* A broken invariant ends this trial, not the exploration. */
 static bool guarded_build(struct session *session, int first)
 {
 	struct guard outer = session->guard;
@@ -248,8 +258,7 @@ static bool try_point(
 	if (session->stop ||
 	        (first && !built && session->options.fix.count &&
 	                text_same(session->guard.stage, "make_streams")))
-		/* a kernel that is not there, or cannot be as wide: so it is whatever is tried */
-		return false;
+		return false; /* a --fix-kernel that no point can satisfy */
 	session->diag.count = 0;
 	VEC_PUSH(session->arena, &exploration->trials, trial);
 	return true;
@@ -271,7 +280,7 @@ bool explore(struct session *session, struct exploration *exploration, int64_t t
 	return true;
 }
 
-/* --- what is explored */
+/* --- the identity of an exploration */
 
 static void print_choice(struct text *out, enum choice choice, int64_t value)
 {

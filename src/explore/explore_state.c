@@ -1,5 +1,5 @@
-/* The state of an exploration as a JSON file: written whole after every trial, so that an
- * interrupted one goes on where it was. */
+/* The state of an exploration as a JSON file, rewritten after every trial, so that an interrupted
+ * exploration continues where it was; and the options of one of its trials. */
 #include "base/data.h"
 #include "base/json.h"
 #include "explore/explore.h"
@@ -206,7 +206,7 @@ bool exploration_read(struct session *session, const char *path, struct explorat
 	return true;
 }
 
-/* --- one of its points */
+/* --- the options of a trial */
 
 static bool choices_are_free(struct session *session)
 {
@@ -220,7 +220,7 @@ static bool choices_are_free(struct session *session)
 	return diag_note(&session->diag, "use --trial alone, or the other options without it");
 }
 
-static bool no_trial(struct session *session, const char *point, const struct json *trials)
+static bool refuse_trial(struct session *session, const char *point, const struct json *trials)
 {
 	diag_error(&session->diag, NOWHERE, "--trial %s names no design", point);
 	if (!trials)
@@ -237,13 +237,13 @@ bool exploration_take(struct session *session, const char *point)
 	struct exploration exploration;
 	struct trial trial;
 	if (!colon || end == colon + 1 || *end || id < 0)
-		return no_trial(session, point, NULL);
+		return refuse_trial(session, point, NULL);
 	const char *path = text_copy(session->arena, point, (size_t)(colon - point));
 	const struct json *json = read_state(session, path);
 	if (!json || !choices_are_free(session) || !exploration_begin(session, &exploration) ||
 	        !is_of(session, path, json, &exploration))
 		return false;
-	/* limits come first; without any the design is as it was found */
+	/* limits stand first in the text; without limits the design is reproduced as it was */
 	const char *constraints = json_text(json, "constraints");
 	if (strncmp(constraints ? constraints : "", exploration.constraints,
 	            strlen(exploration.constraints)) != 0)
@@ -252,12 +252,10 @@ bool exploration_take(struct session *session, const char *point)
 	for (long i = 0; item && i < id; i++)
 		item = item->next;
 	if (!item || !read_trial(item, &exploration, &trial) || trial.refused)
-		return no_trial(session, point, json_get(json, "trials"));
+		return refuse_trial(session, point, json_get(json, "trials"));
 	session->options.choices = trial.built;
-	for (const struct json *fix = json_get(json, "fixed_kernels")
-	                ? json_get(json, "fixed_kernels")->first
-	                : NULL;
-	        fix; fix = fix->next)
+	const struct json *fixed = json_get(json, "fixed_kernels");
+	for (const struct json *fix = fixed ? fixed->first : NULL; fix; fix = fix->next)
 		if (fix->text)
 			VEC_PUSH(session->arena, &session->options.fix, fix->text);
 	return true;

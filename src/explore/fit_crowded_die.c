@@ -1,4 +1,6 @@
-/* Ways to take less where a die is crowded, and how good designs are. */
+/* Finds a design without a crowded die, on which the clock's timing would fail: rates a list of
+ * cheaper variants (fewer KV ports, loaders or PEs, smaller kernels, a slower clock) by the token
+ * model, and builds them from the fastest on until one fits. */
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "explore/build.h"
@@ -7,32 +9,26 @@
 #include "predict/token.h"
 #include <math.h>
 
-/* at most one slice in so many is given up for the clock */
+/* at most 1 / this of the PEs are given up */
 #define PE_REDUCTION_PART 6
-/* NARROW beside slices of one token, or so many, which costs less time */
+
+/* Shares of LUTs and DSPs for kernels, in thousandths of the board, by workload. */
 #define LUT_SHARE_DECODE 400
-/* or so many beside slices of a prompt's tokens, which take most DSPs */
-#define LUT_SHARE_PREFILL 205
-/* NARROW beside slices that take a few counted tokens abreast, */
+#define LUT_SHARE_PREFILL 205 /* PEs for a prompt's tokens take most DSPs */
 #define LUT_SHARE_FEW_TOKENS 220
-#define LUT_SHARE_FEW_TOKENS_LEAST 180 /* or so many thousandths of LUTs, */
-/* or so many thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, where
- * hardly too much is taken, */
-#define LUT_SHARE_TILED_WIDE 265
-#define LUT_SHARE_TILED_NARROW 234 /* or so many, */
-/* or so many, since attention may take twice as many keys a cycle for one more, and its words
- * the wires, */
+#define LUT_SHARE_FEW_TOKENS_LEAST 180
+#define LUT_SHARE_TILED_WIDE 265   /* for a die that is hardly crowded */
+#define LUT_SHARE_TILED_NARROW 234 /* the parallelism of attention changes in steps of two: */
 #define LUT_SHARE_TILED_NARROWER 230
-/* or so many, where what is between them crowds a die */
 #define LUT_SHARE_TILED_NARROWEST 220
-/* or so many beside fewer ports of states, which leave wires, */
-#define LUT_SHARE_TILED_FEW_PORTS 250
-#define DSP_SHARE_FACTOR_FEW_TOKENS 1.25 /* and so many times as large a part of DSPs */
-/* dies may be too full at a slower clock as well, and then it is so many times as slow as it is
- * rated, at least */
-#define SLOWER_LOSES 1.05
-/* of run-time extents, the part at which a design is to be quick as well */
-#define SHORT 8
+#define LUT_SHARE_TILED_FEW_PORTS 250 /* fewer KV ports leave wires for wider kernels */
+/* with few tokens, kernels get this factor more of the DSPs than of the LUTs */
+#define DSP_SHARE_FACTOR_FEW_TOKENS 1.25
+
+/* A die may be too full at the slower clock as well: its rating gets this factor. */
+#define SLOWER_PENALTY 1.05
+/* A design is also rated at 1 / this of the run-time extents. */
+#define SHORT_PART 8
 
 enum { FIT_TRIALS_MOST = 20 };
 
@@ -49,9 +45,9 @@ void build_apply_trial(
 	if (fit_trial->pes)
 		choices->value[CHOICE_ENGINE_PES] = fit_trial->pes;
 	if (fit_trial->lut_share) {
-		double dsp = fit_trial->workload == WORKLOAD_FEW_TOKENS
-		        ? DSP_SHARE_FACTOR_FEW_TOKENS * fit_trial->lut_share
-		        : fit_trial->lut_share;
+		double dsp = fit_trial->lut_share;
+		if (fit_trial->workload == WORKLOAD_FEW_TOKENS)
+			dsp *= DSP_SHARE_FACTOR_FEW_TOKENS;
 		choices->value[CHOICE_LUT] =
 		        platform_total(session->platform).lut * fit_trial->lut_share / 1000;
 		choices->value[CHOICE_DSP] =
@@ -66,72 +62,83 @@ void build_apply_trial(
 static enum workload workload_of(const struct build *b)
 {
 	const struct block *body = module_main(b->tensor)->region[0];
-	return build_counts_tokens(b)             ? WORKLOAD_FEW_TOKENS
-	        : engine_has_run_time_tiles(body) ? WORKLOAD_TILED_TOKENS
-	        : engine_has_many_tokens(body)    ? WORKLOAD_PREFILL
-	                                          : WORKLOAD_DECODE;
+	if (build_counts_tokens(b))
+		return WORKLOAD_FEW_TOKENS;
+	if (engine_has_run_time_tiles(body))
+		return WORKLOAD_TILED_TOKENS;
+	return engine_has_many_tokens(body) ? WORKLOAD_PREFILL : WORKLOAD_DECODE;
 }
 
-/* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
+/* clang-format off */
+/* The trials in the order in which equal ones are preferred.  `fewer`: steps of ENGINE_PE_STEP by
+ * which PEs are reduced. */
+static const struct {
+	enum workload workload;
+	int lut_share, ports, loaders, fewer;
+} fit_trials[] = {
+	{ WORKLOAD_ANY, .lut_share = LUT_SHARE_DEFAULT },
+	{ WORKLOAD_DECODE, .lut_share = LUT_SHARE_DECODE },
+	{ WORKLOAD_PREFILL, .lut_share = LUT_SHARE_PREFILL },
+	{ WORKLOAD_ANY, .ports = 4 },
+	{ WORKLOAD_DECODE, .lut_share = LUT_SHARE_DECODE, .ports = 4 },
+	{ WORKLOAD_ANY, .ports = 2 },
+	{ WORKLOAD_DECODE, .lut_share = LUT_SHARE_DECODE, .ports = 2 },
+	{ WORKLOAD_ANY, .lut_share = LUT_SHARE_DEFAULT, .ports = 2 },
+	{ WORKLOAD_ANY, .ports = 1 },
+	{ WORKLOAD_ANY, .fewer = 2 },
+	{ WORKLOAD_ANY, .ports = 2, .fewer = 2 },
+	{ WORKLOAD_ANY, .ports = 1, .fewer = 2 },
+	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS },
+	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS, .fewer = 2 },
+	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS, .fewer = 1 },
+	{ WORKLOAD_FEW_TOKENS, .fewer = 1,
+		.lut_share = (LUT_SHARE_FEW_TOKENS + LUT_SHARE_FEW_TOKENS_LEAST) / 2 },
+	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS_LEAST, .fewer = 1 },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_WIDE },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWEST },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .loaders = 3 },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .loaders = 3 },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_FEW_PORTS, .ports = 4 },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .ports = 4 },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .ports = 4 },
+	{ WORKLOAD_TILED_TOKENS, .fewer = 1 },
+};
+/* clang-format on */
+
+/* Does the trial leave alone what the user has chosen, and enough of the design's `pes` PEs? */
+static bool is_allowed(const struct session *session, const struct choices *wanted, int pes,
+        const struct fit_trial *trial)
+{
+	int fewest = pes - 2 * ENGINE_PE_STEP;
+	if (trial->ports && wanted->value[CHOICE_KV_PORTS])
+		return false;
+	if (trial->loaders && wanted->value[CHOICE_KV_LOADERS])
+		return false;
+	if (trial->lut_share && (wanted->value[CHOICE_LUT] || wanted->value[CHOICE_DSP]))
+		return false;
+	if (!trial->pes)
+		return true;
+	return !session->options.choices.value[CHOICE_ENGINE_PES] &&
+	        fewest * PE_REDUCTION_PART >= pes * (PE_REDUCTION_PART - 1);
+}
+
+/* Lists the allowed trials of the workload for a design with `pes` PEs; returns their number. */
 static int list_fit_trials(const struct session *session, const struct choices *wanted, int pes,
         enum workload workload, struct fit_trial *list)
 {
-	int fewer = pes - 2 * ENGINE_PE_STEP;
-	int fit_trial = pes - ENGINE_PE_STEP;
 	int count = 0;
-	const struct fit_trial fit_trials[] = { { .lut_share = LUT_SHARE_DEFAULT },
-		{ .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE },
-		{ .lut_share = LUT_SHARE_PREFILL, .workload = WORKLOAD_PREFILL }, { .ports = 4 },
-		{ .ports = 4, .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE },
-		{ .ports = 2 },
-		{ .ports = 2, .lut_share = LUT_SHARE_DECODE, .workload = WORKLOAD_DECODE },
-		{ .ports = 2, .lut_share = LUT_SHARE_DEFAULT }, { .ports = 1 }, { .pes = fewer },
-		{ .ports = 2, .pes = fewer }, { .ports = 1, .pes = fewer },
-		{ .lut_share = LUT_SHARE_FEW_TOKENS, .workload = WORKLOAD_FEW_TOKENS },
-		{ .pes = fewer,
-		        .lut_share = LUT_SHARE_FEW_TOKENS,
-		        .workload = WORKLOAD_FEW_TOKENS },
-		{ .pes = fit_trial,
-		        .lut_share = LUT_SHARE_FEW_TOKENS,
-		        .workload = WORKLOAD_FEW_TOKENS },
-		{ .pes = fit_trial,
-		        .lut_share = (LUT_SHARE_FEW_TOKENS + LUT_SHARE_FEW_TOKENS_LEAST) / 2,
-		        .workload = WORKLOAD_FEW_TOKENS },
-		{ .pes = fit_trial,
-		        .lut_share = LUT_SHARE_FEW_TOKENS_LEAST,
-		        .workload = WORKLOAD_FEW_TOKENS },
-		{ .lut_share = LUT_SHARE_TILED_WIDE, .workload = WORKLOAD_TILED_TOKENS },
-		{ .lut_share = LUT_SHARE_TILED_NARROW, .workload = WORKLOAD_TILED_TOKENS },
-		{ .lut_share = LUT_SHARE_TILED_NARROWER, .workload = WORKLOAD_TILED_TOKENS },
-		{ .lut_share = LUT_SHARE_TILED_NARROWEST, .workload = WORKLOAD_TILED_TOKENS },
-		{ .loaders = 3,
-		        .lut_share = LUT_SHARE_TILED_NARROW,
-		        .workload = WORKLOAD_TILED_TOKENS },
-		{ .loaders = 3,
-		        .lut_share = LUT_SHARE_TILED_NARROWER,
-		        .workload = WORKLOAD_TILED_TOKENS },
-		{ .ports = 4,
-		        .lut_share = LUT_SHARE_TILED_FEW_PORTS,
-		        .workload = WORKLOAD_TILED_TOKENS },
-		{ .ports = 4,
-		        .lut_share = LUT_SHARE_TILED_NARROW,
-		        .workload = WORKLOAD_TILED_TOKENS },
-		{ .ports = 4,
-		        .lut_share = LUT_SHARE_TILED_NARROWER,
-		        .workload = WORKLOAD_TILED_TOKENS },
-		{ .pes = fit_trial, .workload = WORKLOAD_TILED_TOKENS } };
 	for (size_t i = 0; pes && i < sizeof fit_trials / sizeof *fit_trials; i++) {
-		bool ports = (!fit_trials[i].ports || !wanted->value[CHOICE_KV_PORTS]) &&
-		        (!fit_trials[i].loaders || !wanted->value[CHOICE_KV_LOADERS]),
-		     own = !fit_trials[i].workload || fit_trials[i].workload == workload;
-		bool kernels = !fit_trials[i].lut_share ||
-		        (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
-		if (own && ports && kernels &&
-		        (!fit_trials[i].pes ||
-		                (!session->options.choices.value[CHOICE_ENGINE_PES] &&
-		                        fewer * PE_REDUCTION_PART >=
-		                                pes * (PE_REDUCTION_PART - 1))))
-			list[count++] = fit_trials[i];
+		struct fit_trial trial = { .ports = fit_trials[i].ports,
+			.loaders = fit_trials[i].loaders,
+			.lut_share = fit_trials[i].lut_share,
+			.workload = fit_trials[i].workload };
+		bool own = !trial.workload || trial.workload == workload;
+		if (fit_trials[i].fewer)
+			trial.pes = pes - fit_trials[i].fewer * ENGINE_PE_STEP;
+		if (own && is_allowed(session, wanted, pes, &trial))
+			list[count++] = trial;
 	}
 	if (!session->options.choices.value[CHOICE_CLOCK])
 		list[count++] = (struct fit_trial){ .slow = true };
@@ -154,8 +161,9 @@ static double milliseconds_at(const struct session *session, struct token_detail
 	return (double)report_cycles(session, detail) / (session->platform->clock_mhz * 1e3);
 }
 
-/* Of a launch; where it counts its tokens (`rows` is their extent, else -1), of one alone and of
- * one with as many others as there may be: a text has as many that are read as that are written. */
+/* Time of a launch.  If its tokens are counted at run time (`rows` is the index of their extent,
+ * else -1): of a launch of one token plus one token's part of the largest launch, since a text has
+ * about as many tokens read as written. */
 static double milliseconds_of_tokens(const struct session *session, struct token_detail detail,
         struct extent_value *extent, int rows)
 {
@@ -169,8 +177,7 @@ static double milliseconds_of_tokens(const struct session *session, struct token
 	return one + all / (double)most;
 }
 
-/* By the milliseconds that the token model gives at the most run-time extents, times those at a
- * part of them, since neither is to suffer for the other. */
+/* The product, so that neither long nor short extents suffer for the other. */
 double build_rating(const struct session *session)
 {
 	struct arena *arena = arena_within(session->attempt);
@@ -186,7 +193,7 @@ double build_rating(const struct session *session)
 	detail.digits = &digits;
 	double all = milliseconds_of_tokens(session, detail, extent, rows);
 	for (int i = 0; i < extents; i++)
-		extent[i].value /= i == rows ? 1 : SHORT;
+		extent[i].value /= i == rows ? 1 : SHORT_PART;
 	double few = extents ? milliseconds_of_tokens(session, detail, extent, rows) : all;
 	arena_free(arena);
 	return all <= 0 || few <= 0 ? INFINITY : all * few;
@@ -202,8 +209,7 @@ void build_rate(const struct session *session, struct fit_trial *fit_trial)
 	}
 }
 
-/* Built as far as its cycles can be told, where every FIFO holds all its words.  A slower clock
- * costs time everywhere: it is rated as the others are. */
+/* Every FIFO is unbounded in this rating.  A slower clock is rated as the other trials are. */
 void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial)
 {
 	struct session *session = b->session;
@@ -215,11 +221,11 @@ void build_rate_trial(struct build *b, const struct choices *wanted, struct fit_
 	build_apply_trial(b, wanted, fit_trial);
 	if (build_attempt(&part) == OUTCOME_BUILT)
 		build_rate(session, fit_trial);
-	fit_trial->rating *= fit_trial->slow ? SLOWER_LOSES : 1;
+	fit_trial->rating *= fit_trial->slow ? SLOWER_PENALTY : 1;
 	build_set_clock(session, clock);
 }
 
-/* --- all ways */
+/* --- the list of trials */
 
 static bool same_trial(const struct fit_trial *left, const struct fit_trial *right)
 {
@@ -235,7 +241,7 @@ static bool same_design(const struct fit_trial *left, const struct fit_trial *ri
 	        right->rating <= left->rating * RATING_TOLERANCE;
 }
 
-/* The quickest first; of those that are alike, the first of the table. */
+/* Stable sort, the fastest first. */
 static void sort_fit_trials(struct fit_trial *list, int count)
 {
 	for (int i = 1; i < count; i++) {
@@ -247,8 +253,8 @@ static void sort_fit_trials(struct fit_trial *list, int count)
 	}
 }
 
-/* true: built, and no die is crowded, or the clock is slower.  rated: as far as it takes for
- * that, it has just been built. */
+/* true: built, and no die is crowded, or the clock is slower.  rated: session->module is the trial
+ * up to make_processes. */
 static bool build_fit_trial(
         struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, bool rated)
 {
@@ -263,7 +269,7 @@ static bool build_fit_trial(
 	return built && !fit_trial->crowded;
 }
 
-/* Does another way crowd a die that takes no more operators and has no more slices? */
+/* Has a trial with no more operators and no more PEs already crowded a die? */
 static bool is_hopeless(const struct fit_trial *list, int count, const struct fit_trial *fit_trial)
 {
 	for (int i = 0; i < count; i++) {
@@ -276,16 +282,16 @@ static bool is_hopeless(const struct fit_trial *list, int count, const struct fi
 	return false;
 }
 
-/* What was built may be slower than its way was rated, since FIFOs took room and kernels are
- * narrower than it asks for. */
+/* Rates the design that was built: FIFOs may have taken room, so that its kernels are narrower than
+ * those of the trial's first rating. */
 static void rate_built(struct build *b, struct fit_trial *fit_trial)
 {
-	fit_trial->rating = build_rating(b->session) * (fit_trial->slow ? SLOWER_LOSES : 1);
+	fit_trial->rating = build_rating(b->session) * (fit_trial->slow ? SLOWER_PENALTY : 1);
 	fit_trial->measured = true;
 }
 
-/* true: another way may be quicker than what was built; it comes first, and this one is rated as
- * it is. */
+/* true: another trial may be faster than what was built.  This one then has its real rating, and
+ * may be built once more. */
 static bool is_overtaken(
         struct build *b, const struct fit_trial *list, int count, struct fit_trial *fit_trial)
 {
@@ -303,8 +309,8 @@ static bool is_overtaken(
 	return overtaken;
 }
 
-/* Of two designs that differ in what stands outside of layers the quicker one is the way's.
- * true: it is the one that the session's module is. */
+/* Takes the faster of both forms of prologue and epilogue, the kernels outside the layers.
+ * true: session->module is that one. */
 static bool rate_ends(struct build *b, const struct choices *wanted, struct fit_trial *fit_trial)
 {
 	struct fit_trial paced_ends = *fit_trial;
@@ -315,16 +321,19 @@ static bool rate_ends(struct build *b, const struct choices *wanted, struct fit_
 	return fit_trial->paced_ends;
 }
 
-/* The ways of a crowded design, and how good it would be. */
+/* The trials for a crowded design. */
 struct fit_trials {
 	const struct choices *wanted;
 	struct clock clock;
-	struct fit_trial list[FIT_TRIALS_MOST], crowded;
+	struct fit_trial list[FIT_TRIALS_MOST];
+	struct fit_trial crowded; /* the design itself, if crowding did not matter */
 	int count;
-	bool two, ends; /* rated at a time; compared */
+	bool two;  /* two trials are rated in parallel */
+	bool ends; /* both forms of the ends are compared */
 };
 
-/* A way, with those before it.  true: the session's module is what it was rated as. */
+/* Rates a trial, and marks it done if it equals an earlier one.  true: session->module is the trial
+ * up to make_processes. */
 static bool rate_in_order(struct build *b, struct fit_trials *w, int number)
 {
 	struct fit_trial *fit_trial = &w->list[number];
@@ -341,7 +350,7 @@ static bool rate_in_order(struct build *b, struct fit_trials *w, int number)
 	return made;
 }
 
-/* true: one of them costs next to nothing, and is built. */
+/* Rates all trials.  true: one of them is as fast as the crowded design, and is built. */
 static bool build_cheap_trial(struct build *b, struct fit_trials *w)
 {
 	struct session *session = b->session;
@@ -368,10 +377,9 @@ static bool build_cheap_trial(struct build *b, struct fit_trials *w)
 	return false;
 }
 
-/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where
- * they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which
- * is the quickest? What costs next to nothing is built at once.  -O1 takes the first that fits.
- * Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
+/* Builds the fastest trial without a crowded die; a trial that costs almost no time is built at
+ * once.  -O1 takes the first that fits.  With few tokens hardly any trial is that cheap, so two are
+ * rated in parallel.  Ends: each iteration builds a trial or rates one as it was built, once. */
 static bool build_uncrowded(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
@@ -397,8 +405,8 @@ static bool build_uncrowded(struct build *b, const struct choices *wanted)
 	return false;
 }
 
-/* At the clock that the rule gives, or that is asked for, even if a die is crowded whatever is
- * taken back; of one of two phases nobody knows yet how full its dies will be. */
+/* If every trial crowds a die, the design itself is built.  Of one of two phases it is not known
+ * yet how full the dies will be, so no trial is made. */
 bool build_at_clock(struct build *b)
 {
 	struct session *session = b->session;
@@ -407,7 +415,8 @@ bool build_at_clock(struct build *b)
 	b->skips_crowded = free;
 	if (free)
 		speculative_judge(b, &wanted);
-	bool built = build_fitting(b), crowded = built && free && b->crowded;
+	bool built = build_fitting(b);
+	bool crowded = built && free && b->crowded;
 	if (crowded)
 		built = build_uncrowded(b, &wanted);
 	speculative_drop(b);

@@ -1,3 +1,5 @@
+/* Joins the second phase's module to the first: buffers with the same contents become one, and
+ * ports and AXI adapters are shared where word, direction and memory channel allow it. */
 #include "explore/join_phases.h"
 #include "ir/print.h"
 #include "predict/resource.h"
@@ -9,7 +11,7 @@ struct join {
 	struct arena *arena;
 	const struct phase *first, *second;
 	const struct op *main[2];
-	bool *taken; /* [ports of the first] stands for one of the second */
+	bool *taken; /* [ports of the first] used by a port of the second */
 	struct joined *joined;
 };
 
@@ -33,7 +35,7 @@ static const char *attr_words(struct arena *arena, const struct attr *attr)
 	return text.size ? text.data : "";
 }
 
-/* One tensor of the host: the same name, role, type, and for a weight what it is made from. */
+/* The same tensor of the host: equal role, type and, for a weight, origin. */
 static bool same_tensor(struct arena *arena, const struct attr *left, const struct attr *right)
 {
 	return left && right &&
@@ -44,16 +46,21 @@ static bool same_tensor(struct arena *arena, const struct attr *left, const stru
 	                attr_words(arena, attr_item(right, KEY_DERIVED_FROM)));
 }
 
-static bool not_one_model(
+static const char *type_text_of(const struct attr *entry)
+{
+	return entry ? attr_item(entry, KEY_TYPE)->type->text : "missing";
+}
+
+static bool refuse_model(
         const struct join *j, const char *name, const struct attr *left, const struct attr *right)
 {
 	struct diag *diag = j->second->module->diag;
+	const struct attr *entry = left ? left : right;
 	diag_error(diag, NOWHERE,
 	        "%s and %s are not phases of the same model: the %s \"%s\" is %s in one and %s in "
 	        "the other",
-	        j->first->name, j->second->name, attr_item(left ? left : right, KEY_ROLE)->text,
-	        name, left ? attr_item(left, KEY_TYPE)->type->text : "missing",
-	        right ? attr_item(right, KEY_TYPE)->type->text : "missing");
+	        j->first->name, j->second->name, attr_item(entry, KEY_ROLE)->text, name,
+	        type_text_of(left), type_text_of(right));
 	return diag_note(diag, "accepted are modules with the same states");
 }
 
@@ -64,17 +71,19 @@ static bool same_states(const struct join *j, const struct op *from, const struc
 	for (int i = 0; i < inputs->count; i++) {
 		const struct attr *entry = inputs->items[i].value;
 		const struct attr *found = input_named(other, attr_item(entry, KEY_NAME)->text);
-		if (has_role(entry, "state") && !same_tensor(j->arena, entry, found))
-			return not_one_model(j, attr_item(entry, KEY_NAME)->text,
-			        from == j->main[0] ? entry : found,
-			        from == j->main[0] ? found : entry);
+		const char *name = attr_item(entry, KEY_NAME)->text;
+		if (!has_role(entry, "state") || same_tensor(j->arena, entry, found))
+			continue;
+		if (from == j->main[0])
+			return refuse_model(j, name, entry, found);
+		return refuse_model(j, name, found, entry);
 	}
 	return true;
 }
 
 /* ---- images */
 
-struct host_walk { /* of a segment: neighbouring loops that are one, are one */
+struct host_walk { /* loops of a segment over the host's tensor, mergeable loops merged */
 	int dims;
 	int64_t trip[DIMS_MOST], stride[DIMS_MOST];
 };
@@ -117,9 +126,9 @@ static bool same_segment(const struct join *j, const struct attr *left, const st
 {
 	static const enum attr_key exact[] = { KEY_TRIPS, KEY_STRIDES, KEY_CONDITIONS };
 	const char *name = attr_item(left, KEY_NAME)->text;
-	bool plain = !attr_item(left, KEY_CONDITIONS)->count &&
-	        !attr_item(right, KEY_CONDITIONS)->count,
-	     same = true;
+	bool plain =
+	        !attr_item(left, KEY_CONDITIONS)->count && !attr_item(right, KEY_CONDITIONS)->count;
+	bool same = true;
 	if (!text_same(name, attr_item(right, KEY_NAME)->text) ||
 	        (!has_role(left, "weight") && !has_role(left, "state")) ||
 	        !same_tensor(
@@ -169,15 +178,15 @@ static const char *own_name(const struct join *j, const char *name)
 	return text_format(j->arena, "%s_%s", j->second->name, name);
 }
 
-/* Weights and states that the host does not give anew for every launch. */
+/* Only weights and states, which the host does not write for every launch? */
 static bool holds_model_data(const struct attr *buffer)
 {
 	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
-	bool kept = segments->count > 0;
-	for (int s = 0; kept && s < segments->count; s++)
-		kept = has_role(segments->items[s].value, "weight") ||
+	bool model_data = segments->count > 0;
+	for (int s = 0; model_data && s < segments->count; s++)
+		model_data = has_role(segments->items[s].value, "weight") ||
 		        has_role(segments->items[s].value, "state");
-	return kept;
+	return model_data;
 }
 
 static void join_buffers(struct join *j)
@@ -207,7 +216,7 @@ static void join_buffers(struct join *j)
 		                        own_name(j, attr_item_text(feedback, KEY_BUFFER)))));
 }
 
-/* A state that both keep elsewhere would be two states. */
+/* A state must lie in a buffer of the first phase, or each phase would update a copy of its own. */
 static bool states_are_shared(const struct join *j)
 {
 	const struct attr *list = attr_get(j->main[1], KEY_STREAM_BUFFERS);
@@ -235,9 +244,9 @@ static const char *buffer_of(const struct join *j, const char *own)
 	return same ? same->text : NULL;
 }
 
-/* A port of the first that may stand for this one: of the same words and direction, on `channel`
- * where that is known, at best of the same buffer.  -1: none. */
-static int stand_in(
+/* A free port of the first phase that this one can use: equal word and direction, on `channel`
+ * (-1: any), if possible of the buffer `same`.  -1: none. */
+static int shared_port(
         const struct join *j, struct memory_port port, const char *same, int64_t channel)
 {
 	int best = -1;
@@ -253,8 +262,8 @@ static int stand_in(
 	return best;
 }
 
-/* All ports of a buffer reach one memory channel: that of the first's buffer, or of the port
- * that came first. */
+/* All ports of a buffer are on one memory channel: that of the first phase's buffer, or of the port
+ * of this buffer that was joined before.  -1: not known yet. */
 static int64_t channel_of(
         const struct join *j, const char *same, const struct map *channels, const char *own)
 {
@@ -265,9 +274,9 @@ static int64_t channel_of(
 	return known ? *known : -1;
 }
 
-/* A port of the first whose adapter may serve this one as well, since phases take turns: of as
- * wide words, on `channel` where that is known.  -1: none. */
-static int host_of(const struct join *j, struct memory_port port, int64_t channel)
+/* A port of the first phase whose AXI adapter this one can share, since phases never run at the
+ * same time: of equal word width, on `channel` (-1: any).  -1: none. */
+static int adapter_of(const struct join *j, struct memory_port port, int64_t channel)
 {
 	int i = 0;
 	for (; i < emit_ports(j->first->module); i++) {
@@ -279,6 +288,13 @@ static int host_of(const struct join *j, struct memory_port port, int64_t channe
 	return -1;
 }
 
+/* m_NAME becomes m_PHASE_NAME. */
+static const char *own_port_name(const struct join *j, const char *name)
+{
+	const char *plain = strncmp(name, "m_", 2) ? name : name + 2;
+	return text_format(j->arena, "m_%s_%s", j->second->name, plain);
+}
+
 static void join_port(struct join *j, int number, struct map *channels, const struct attr **item)
 {
 	struct module *module = j->second->module;
@@ -286,8 +302,8 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	const char *own = own_name(j, port.buffer);
 	const char *same = buffer_of(j, own);
 	int64_t channel = channel_of(j, same, channels, own);
-	int place = stand_in(j, port, same, channel);
-	int host = place < 0 ? host_of(j, port, channel) : place;
+	int place = shared_port(j, port, same, channel);
+	int host = place < 0 ? adapter_of(j, port, channel) : place;
 	struct memory_port first = host < 0 ? port : emit_port(j->main[0], host);
 	static const enum attr_key of_adapter[] = { KEY_STREAM_BURST, KEY_STREAM_OUTSTANDING };
 	int64_t *used = ARENA_NEW(j->arena, int64_t);
@@ -298,14 +314,9 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	*item = attr_with(module, *item, KEY_STREAM_BUFFER, attr_string(module, own));
 	*item = attr_with(module, *item, KEY_STREAM_CHANNEL, attr_integer(module, *used));
 	*item = attr_with(module, *item, KEY_STREAM_PORT,
-	        attr_string(module,
-	                place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name,
-	                                    port.name + (strncmp(port.name, "m_", 2) ? 0 : 2))
-	                          : first.name));
+	        attr_string(module, place < 0 ? own_port_name(j, port.name) : first.name));
 	*item = attr_with(module, *item, KEY_STREAM_BUNDLE,
-	        attr_string(module,
-	                host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name)
-	                         : first.bundle));
+	        attr_string(module, host < 0 ? own_name(j, port.name) : first.bundle));
 	for (size_t i = 0; host >= 0 && i < sizeof of_adapter / sizeof *of_adapter; i++) {
 		const struct attr *attr = function_argument_attr(j->main[0], host, of_adapter[i]);
 		*item = attr ? attr_with(module, *item, of_adapter[i], attr) : *item;
@@ -315,7 +326,7 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	j->joined->ports += place < 0;
 }
 
-/* Those whose buffer is the first's choose first: only one port can stand for them. */
+/* Ports of shared buffers choose first: only one port of the first phase suits them. */
 static void join_ports(struct join *j)
 {
 	struct module *module = j->second->module;

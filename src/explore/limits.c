@@ -1,3 +1,4 @@
+/* Reads the user's limits of resources, time and clock, and compares designs with them. */
 #include "explore/limits.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ enum limit limits_exceeded(const struct session *session, struct resources used)
 	return limit;
 }
 
-/* strtod reads hexadecimal numbers, infinities and worse as well. */
+/* strtod without hexadecimal numbers, infinities and NaNs. */
 static double decimal(const char *text, char **end)
 {
 	double value = strtod(text, end);
@@ -121,6 +122,7 @@ bool limits_slow_down(struct session *session, const struct design_cost *cost)
 	        limits_slower(session);
 }
 
+/* Diagnoses --kernel-dsp above --max-dsp. */
 static bool contradict(struct session *session)
 {
 	int64_t dsp = session->choices.value[CHOICE_DSP];

@@ -1,13 +1,14 @@
+/* Compiles two models as phases of one kernel (such as decode and prefill): each goes through the
+ * passes with a part of the platform, then both are joined.  Reports one phase or two. */
 #include "pipeline/output.h"
 #include "explore/phases.h"
 #include "base/map.h"
 #include "explore/limits.h"
 #include "explore/point.h"
 
-#define FIRSTS 6 /* attempts at the first phase with fewer ports */
-/* attempts at the second phase with the ports that it shares with the first known better and
- * better */
-#define CREDITS 3
+#define FIRST_ATTEMPTS 6 /* at the first phase, with fewer and fewer ports */
+/* at the second phase, as the ports shared with the first become known */
+#define SECOND_ATTEMPTS 3
 
 static int die_of_user(const struct design_cost *cost, const struct value *channel, bool last)
 {
@@ -19,7 +20,7 @@ static int die_of_user(const struct design_cost *cost, const struct value *chann
 	return die;
 }
 
-/* Bits of the FIFOs that cross the boundary that most cross. */
+/* Bits of the FIFOs across the die boundary that most FIFOs cross. */
 static int64_t wires_of(const struct design_cost *cost)
 {
 	int64_t wires[PLATFORM_DIES] = { 0 };
@@ -28,7 +29,9 @@ static int64_t wires_of(const struct design_cost *cost)
 		const struct value *channel = cost->channel[c].op->result[0];
 		int from = die_of_user(cost, channel, false);
 		int to = die_of_user(cost, channel, true);
-		for (int d = from < to ? from : to; d >= 0 && d < (from < to ? to : from); d++)
+		int low = from < to ? from : to;
+		int high = from < to ? to : from;
+		for (int d = low; d >= 0 && d < high; d++)
 			wires[d] += type_bits(channel->type->element);
 	}
 	for (int d = 0; d < PLATFORM_DIES; d++)
@@ -36,7 +39,7 @@ static int64_t wires_of(const struct design_cost *cost)
 	return most;
 }
 
-/* A part of the platform; messages say so. */
+/* A copy of the platform, named in messages as a part of it. */
 static struct platform *part_of(struct session *session, const struct platform *platform)
 {
 	struct platform *part = arena_copy(session->arena, platform, sizeof *platform);
@@ -45,8 +48,8 @@ static struct platform *part_of(struct session *session, const struct platform *
 	return part;
 }
 
-/* What the first phase leaves for the second.  credit: of the first's ports, which may serve
- * both. */
+/* What the first phase leaves for the second; `credit` are resources of the first's ports that
+ * the second may share. */
 static const struct platform *rest_of(struct session *session, const struct platform *platform,
         const struct design_cost *first, struct resources credit)
 {
@@ -85,9 +88,9 @@ static struct resources smaller(struct resources a, struct resources b)
 	return resources_subtract(a, resources_subtract(a, b));
 }
 
-/* A state of bytes has room for the rows of a launch in front of its first one: as many in both
+/* An 8-bit state has room for a launch's own rows before its first row: equally many in both
  * phases. */
-static void make_room(struct session *session, const struct module *second)
+static void set_state_lead(struct session *session, const struct module *second)
 {
 	if (!session->quant || session->quant->state != 8)
 		return;
@@ -115,14 +118,14 @@ static bool read_phase(struct session *session, const char *file, struct phase *
 	return diag_note(&session->diag, "phases have to be compiled from the tensor level");
 }
 
-/* The passes up to those that choose, once. */
+/* Runs the passes before the choices, once for all attempts. */
 static bool begin_phase(struct session *session, const struct phase *phase)
 {
 	session->module = phase->module;
 	return run_passes(session, 0, pass_find("make_streams") - 1);
 }
 
-/* The module that is made stays. */
+/* Builds a phase on a part of the platform. */
 static bool finish_phase(struct session *session, const struct platform *platform, int number,
         struct design_phases *design)
 {
@@ -136,7 +139,7 @@ static bool finish_phase(struct session *session, const struct platform *platfor
 	return true;
 }
 
-/* The kernel as a whole; the ports that both phases have are counted once. */
+/* Cost of the kernel; ports of both phases are counted once. */
 static struct design_cost joint_cost(const struct platform *platform, const struct joined *joined,
         struct design_cost first, const struct design_cost *second)
 {
@@ -160,17 +163,20 @@ static bool fits(const struct platform *platform, const struct design_cost *cost
 	return true;
 }
 
-/* Which of its ports the second phase shares is known when it is built; how much room that
- * leaves it, decides what is built. */
-static bool build_second(struct session *session, const struct platform *platform,
-        const struct choices *choices, struct resources limit, const struct design_cost *first,
-        struct design_phases *design)
+/* Builds the second phase on what the first, of cost `first`, leaves of session->platform and
+ * session->limit.  Which ports it shares is known only when it is built, and what is built depends
+ * on the room that sharing leaves: so it is built until both fit. */
+static bool build_second(
+        struct session *session, const struct design_cost *first, struct design_phases *design)
 {
+	const struct platform *platform = session->platform;
+	const struct choices choices = session->choices;
+	const struct resources limit = session->limit;
 	struct module *tensor = session->module;
 	struct resources credit = ports_of(platform, design->phase[0].module);
-	for (int i = 0; i < CREDITS; i++) {
+	for (int i = 0; i < SECOND_ATTEMPTS; i++) {
 		session->module = tensor;
-		session->choices = *choices;
+		session->choices = choices;
 		session->limit = limit;
 		if (!finish_phase(session, rest_of(session, platform, first, credit), 1, design) ||
 		        !join_phases(
@@ -195,7 +201,7 @@ static bool check_names(struct session *session, const struct design_phases *des
 	        &session->diag, "a phase is named after its file: give files with different names");
 }
 
-/* begun: both phases as far as begin_phase takes them. */
+/* begun: [phases] modules after begin_phase. */
 static bool build_begun(struct session *session, struct choices choices,
         struct module *const begun[PHASES_MOST], struct design_phases *design)
 {
@@ -209,12 +215,14 @@ static bool build_begun(struct session *session, struct choices choices,
 	if (built) {
 		struct design_cost first =
 		        design_cost(session->arena, platform, design->phase[0].module);
-		choices.fixed = 0; /* --fix-kernel and --target-ms are about the first phase */
+		choices.fixed = 0; /* --fix-kernel and --target-ms apply to the first phase */
+		session->choices = choices;
+		session->platform = platform;
+		session->limit = resources_subtract(limit, first.total);
 		session->target_ms = 0;
 		session->follows = true;
 		session->module = begun[1];
-		built = build_second(session, platform, &choices,
-		        resources_subtract(limit, first.total), &first, design);
+		built = build_second(session, &first, design);
 	}
 	session->platform = platform;
 	session->limit = limit;
@@ -232,15 +240,15 @@ static bool slow_down(struct session *session, const struct design_phases *desig
 	return limits_slow_down(session, &both);
 }
 
-/* The second phase reads weights through the first's ports, so where it lacks ports for what is
- * its own, the first has to leave them. */
+/* The second phase reads weights through the first's ports.  Where it lacks ports for its own
+ * buffers, the first is built again with more ports reserved for the second. */
 static bool build_both(struct session *session, struct design_phases *design)
 {
 	struct choices choices = session->choices;
 	struct module *begun[PHASES_MOST];
 	int64_t *dsp = &choices.value[CHOICE_DSP];
 	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
-	/* weights lie in one order for both phases, which a unit's is not */
+	/* both phases read one packing of the weights, so not that of an engine */
 	if (!choices.value[CHOICE_MATMUL])
 		choices.value[CHOICE_MATMUL] = 1 + MATMUL_SPATIAL;
 	session->choices = choices;
@@ -248,7 +256,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 	        !read_phase(session, session->options.with, &design->phase[1]) ||
 	        !check_names(session, design))
 		return false;
-	make_room(session, design->phase[1].module);
+	set_state_lead(session, design->phase[1].module);
 	for (int p = 0; p < PHASES_MOST; p++) {
 		if (!begin_phase(session, &design->phase[p]))
 			return false;
@@ -260,7 +268,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 		                build_begun(session, choices, begun, design));
 		int lacks = built ? design->joined.adapters - session->platform->ports
 		                  : session->context.excess_ports;
-		if (session->stop || lacks <= 0 || i == FIRSTS)
+		if (session->stop || lacks <= 0 || i == FIRST_ATTEMPTS)
 			return built;
 		choices.value[CHOICE_RESERVED_PORTS] =
 		        choice_count(&choices, CHOICE_RESERVED_PORTS) + lacks;
@@ -292,8 +300,7 @@ static struct design_cost cost_of(const struct design_phases *design, const stru
 	return joint_cost(report->platform, &design->joined, report[0].cost, &report[1].cost);
 }
 
-/* Of all buffers in the board's memory; what the second phase shares with the first is there
- * once. */
+/* Bytes of all buffers in the board's memory; buffers of both phases count once. */
 static double buffer_bytes(const struct design_phases *design)
 {
 	double bytes = 0;
@@ -302,10 +309,10 @@ static double buffer_bytes(const struct design_phases *design)
 		        attr_get(module_main(design->phase[p].module), KEY_STREAM_BUFFERS);
 		for (int b = 0; list && b < list->count; b++) {
 			const struct attr *buffer = list->items[b].value;
-			bytes += attr_item(buffer, KEY_SAME_AS)
-			        ? 0
-			        : (double)attr_item_integer(buffer, KEY_WORDS, 0) *
-			                (double)type_bits(attr_item(buffer, KEY_WORD)->type) / 8;
+			if (attr_item(buffer, KEY_SAME_AS))
+				continue;
+			bytes += (double)attr_item_integer(buffer, KEY_WORDS, 0) *
+			        (double)type_bits(attr_item(buffer, KEY_WORD)->type) / 8;
 		}
 	}
 	return bytes;
@@ -373,18 +380,18 @@ void phases_simulated(struct session *session, const struct design_phases *desig
 
 static void add_phase(const struct report *report, bool first, struct text *out)
 {
+	bool simulated = report->simulated && !report->deadlock;
+	const char *file = "report.json";
+	if (!first)
+		file = text_format(out->arena, "%s/report.json", report->name);
 	text_add(out,
 	        "%s    {\"name\": \"%s\", \"report\": \"%s\", \"latency_ms\": %.6g, \"cycles\": "
 	        "%lld, \"ports\": %d}",
-	        first ? "" : ",\n", report->name,
-	        first ? "report.json" : text_format(out->arena, "%s/report.json", report->name),
-	        report->latency_ms,
-	        (long long)(report->simulated && !report->deadlock ? report->cycles
-	                                                           : report->time.most),
-	        report->cost.ports);
+	        first ? "" : ",\n", report->name, file, report->latency_ms,
+	        (long long)(simulated ? report->cycles : report->time.most), report->cost.ports);
 }
 
-/* What belongs to the kernel, not to a phase: the last members of the first report. */
+/* Figures of the whole kernel: the last members of the first phase's report. */
 static const char *kernel_json(
         struct arena *arena, const struct design_phases *design, const struct report *report)
 {

@@ -1,5 +1,5 @@
-/* The phases of a design on their way through the compiler.  Two of them, such as decode and
- * prefill, are one kernel: a launch runs either. */
+/* Phases of a design: one, or two such as decode and prefill, which are one kernel; a launch runs
+ * either. */
 #ifndef STC_PHASES_H
 #define STC_PHASES_H
 #include "explore/join_phases.h"
@@ -12,16 +12,17 @@ struct design_phases {
 	const char *name; /* of the design */
 	struct phases phases;
 	struct phase phase[PHASES_MOST];
-	struct joined joined;               /* where there are two */
-	const char *narrowest[PHASES_MOST]; /* of each, as session->narrowest */
+	struct joined joined;               /* of two phases */
+	const char *narrowest[PHASES_MOST]; /* of each phase, as session->narrowest */
 };
 
-/* options.file and options.with through all passes: the first with half of the platform, the
- * second with what that leaves. */
+/* Compiles options.file with half of the platform and options.with with what that leaves.
+ * false: a diagnostic. */
 bool phases_compile(struct session *session, struct design_phases *design);
-/* false: a diagnostic */
+/* Does the kernel fit the board and its memory?  false: a diagnostic. */
 bool phases_fit(struct session *session, const struct design_phases *design);
-/* [phases], [phases] */
+/* Starts simulations and forecasts of all phases; both arrays have an entry per phase, as have
+ * the arrays of reports below. */
 void phases_open(struct session *session, const struct design_phases *design,
         struct simulation *simulation, struct forecast **forecast);
 void phases_make(struct session *session, const struct design_phases *design,

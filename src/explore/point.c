@@ -1,10 +1,12 @@
+/* Builds one point of the design space: compares parallelism searches for small modules, chooses
+ * the engine's shape, and meets --target-ms with as few operators as it can. */
 #include "explore/point.h"
 #include "explore/build.h"
 #include "report/report.h"
 #include "predict/token.h"
 
-#define TARGET_STEPS 6      /* of halving the operators that --target-ms needs */
-#define COMPARED_KERNELS 36 /* larger modules keep the joint search */
+#define TARGET_STEPS 6      /* bisection steps for the operators that --target-ms needs */
+#define COMPARED_KERNELS 36 /* larger modules take the joint search without comparison */
 
 /* --- searches compared */
 
@@ -14,14 +16,15 @@ static void count_kernel(struct op *op, void *count)
 }
 
 struct compared {
-	/* the best so far, and of those that the on-chip memory is not enough for the one that
-	 * needs least; -1: there is none */
+	/* the best search so far; and, of those whose design needs too much on-chip memory, the
+	 * one that needs least; -1: none */
 	int search, smallest;
-	int64_t cycles, dsp, lacks;
-	int64_t most; /* that it was allowed; 0: the compiler's own */
+	int64_t cycles, dsp; /* of the best */
+	int64_t lacks;       /* bytes that the smallest needs */
+	int64_t most;        /* multipliers allowed to the best; 0: the compiler's own choice */
 };
 
-/* Cycles of a launch where every FIFO holds all its words; 0: the search gives no design. */
+/* Cycles of a launch with unbounded FIFOs; 0: the search gives no design. */
 static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 {
 	struct session *session = b->session;
@@ -39,12 +42,12 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
 	int64_t cycles = token_cycles(session->platform, session->module);
 	*dsp = cost.total.dsp;
-	return cycles
-	        ? cycles
-	        : design_time(session->attempt, session->platform, session->module, &cost).most;
+	if (cycles)
+		return cycles;
+	return design_time(session->attempt, session->platform, session->module, &cost).most;
 }
 
-/* true: one with that many multipliers at most is better. */
+/* Compares all searches with at most `most` multipliers.  true: one is the best so far. */
 static bool compare_with(struct build *b, int64_t most, struct compared *best)
 {
 	struct session *session = b->session;
@@ -72,10 +75,10 @@ static bool compare_with(struct build *b, int64_t most, struct compared *best)
 	return better;
 }
 
-/* What the closed form leaves out may make a simpler search the better one: of small modules
- * each is built as far as its cycles can be told; and again with half as many multipliers as the
- * best one takes, as long as that costs no cycle.  Where the on-chip memory suffices for none,
- * the one that needs the least is left to say so. */
+/* The closed form of the joint search leaves effects out, so a simpler search may give the better
+ * design.  Small modules are made with each search and timed; then with half the multipliers of the
+ * best design, as long as no cycle is lost.  If on-chip memory suffices for none, the search that
+ * needs least of it is taken, and its build gives the diagnostic. */
 static void compare_searches(struct build *b)
 {
 	struct choices *choices = &b->session->choices;
@@ -87,10 +90,9 @@ static void compare_searches(struct build *b)
 	bool better = compare_with(b, choices->value[CHOICE_DSP], &best);
 	while (better && best.dsp > 1)
 		better = compare_with(b, best.dsp / 2, &best);
-	choices->value[CHOICE_SEARCH] = best.search >= 0 ? 1 + best.search
-	        : best.smallest >= 0                     ? 1 + best.smallest
-	                                                 : 0;
-	choices->value[CHOICE_DSP] = best.search >= 0 ? best.most : choices->value[CHOICE_DSP];
+	choices->value[CHOICE_SEARCH] = 1 + (best.search >= 0 ? best.search : best.smallest);
+	if (best.search >= 0)
+		choices->value[CHOICE_DSP] = best.most;
 }
 
 /* --- a target */
@@ -106,8 +108,8 @@ static bool refuse_target(struct build *b)
 	        b->ms * 1.0001);
 }
 
-/* The fewest operators that still meet the target, by halving; the widths in between are
- * searched again for each. */
+/* Bisects the number of operators for the fewest that meet the target; the parallelism is searched
+ * anew for each number. */
 static bool meet_target(struct build *b)
 {
 	struct session *session = b->session;
@@ -136,8 +138,8 @@ static bool meet_target(struct build *b)
 	return current || build_fitting(b);
 }
 
-/* What no die has room for is as narrow as the compiler makes it by then: what it has not chosen
- * is what was asked for. */
+/* Where no die has room for a process, the compiler has already narrowed all that it may choose:
+ * names the user's options that it may not.  Always false. */
 static bool note_asked(struct session *session, const struct choices *asked)
 {
 	static const enum choice room[] = { CHOICE_ENGINE_PES, CHOICE_PRODUCTS_PER_DSP,
@@ -164,7 +166,8 @@ bool point_build(struct session *session, int first, int last)
 	const struct choices asked = session->choices;
 	build_begin(&b);
 	compare_searches(&b);
-	return (build_pe_count(&b) &&
-	               (!session->target_ms || !build_is_whole(&b) || meet_target(&b))) ||
-	        note_asked(session, &asked);
+	bool built = build_pe_count(&b);
+	if (built && session->target_ms && build_is_whole(&b))
+		built = meet_target(&b);
+	return built || note_asked(session, &asked);
 }

@@ -1,12 +1,12 @@
-/* One point of the design space made into a design: where it does not fit the board or the
- * user's limits, narrower ones in its place. */
+/* Makes one point of the design space into a design; where that does not fit the board or the
+ * user's limits, a narrower one in its place. */
 #ifndef STC_POINT_H
 #define STC_POINT_H
 #include "pipeline/session.h"
 
-/* session->choices as the options say them. */
+/* Fills session->choices from the options; false after a diagnostic. */
 bool point_choose(struct session *session);
-/* Runs passes `first` to `last` on copies of session->module, which they begin at; leaves
- * session->module and session->choices as they were built.  false after a diagnostic. */
+/* Runs passes `first` to `last` on copies of session->module; session->module and session->choices
+ * become those of the design.  false after a diagnostic. */
 bool point_build(struct session *session, int first, int last);
 #endif

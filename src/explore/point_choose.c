@@ -1,8 +1,8 @@
-/* The point of the design space that the options say. */
+/* Reads the point of the design space from the command line's options. */
 #include "explore/point.h"
 
-#define QUICK_SHARE 10       /* -O1 looks at one part in so many of the loop orders */
-#define QUICK_EVENTS 2400000 /* and simulates no more iterations */
+#define QUICK_SHARE 10       /* -O1 searches 1 / this of the loop orders */
+#define QUICK_EVENTS 2400000 /* and simulates at most this many iterations */
 
 static bool choose_effort(struct session *session)
 {

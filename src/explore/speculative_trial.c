@@ -1,4 +1,6 @@
-/* A way that is rated on the second core beside something else. */
+/* Makes and rates a trial for a crowded die on a second core, in a session of its own, while the
+ * first core builds the design or rates another trial.  Results do not depend on timing: both tasks
+ * are joined before either result is used. */
 #include "ir/workload.h"
 #include "base/parallel.h"
 #include "explore/build.h"
@@ -44,7 +46,7 @@ static void make(void *data, struct arena *scratch)
 	        build_attempt(&speculative_trial->part) == OUTCOME_BUILT;
 }
 
-/* Where it cannot go on, it is as if it were as slow as can be. */
+/* A trial that cannot be made or rated has the rating INFINITY. */
 static void rate(void *data, struct arena *scratch)
 {
 	struct speculative_trial *speculative_trial = data;
@@ -139,8 +141,8 @@ void speculative_compare(struct build *b)
 	speculative_run(b, (struct task){ rate_own, b }, rate);
 }
 
-/* Nobody knows yet whether a die of the design is crowded.  The first way out of it is thrown
- * away where none is, or where the user chose otherwise. */
+/* Speculates that a die of the design is crowded; if none is, or if the user has chosen the shares
+ * of LUTs or DSPs, the trial is dropped. */
 void speculative_judge(struct build *b, const struct choices *wanted)
 {
 	if (wanted->value[CHOICE_LUT] || wanted->value[CHOICE_DSP] || !speculation_allowed(b))

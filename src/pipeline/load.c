@@ -1,4 +1,4 @@
-/* Reading the module and the platform. */
+/* Reads the input module and the platform, and checks a module below tensor level. */
 #include "base/data.h"
 #include "pipeline/session.h"
 #include "import/import.h"
@@ -6,15 +6,19 @@
 
 #define DEFAULT_PLATFORM "u55c"
 
-/* A module below tensor level that is read has all that the passes before would have written;
- * parts of one may lack it. */
+/* A module read below tensor level needs the lists that earlier passes would have written; a part
+ * of a dump may lack them. */
 static bool is_whole(struct session *session)
 {
 	static const enum attr_key lists[] = { KEY_STREAM_INPUTS, KEY_STREAM_OUTPUTS,
 		KEY_STREAM_BUFFERS };
 	const struct op *main = module_main(session->module);
 	enum level level = session->module->level;
-	int count = level == LEVEL_TENSOR ? 0 : level == LEVEL_STREAM ? 2 : 3;
+	int count = 3;
+	if (level == LEVEL_TENSOR)
+		count = 0;
+	else if (level == LEVEL_STREAM)
+		count = 2;
 	for (int i = 0; i < count; i++)
 		if (!attr_get(main, lists[i])) {
 			diag_error(&session->diag, main->location,
@@ -56,7 +60,7 @@ bool load_platform(struct session *session)
 	return session->platform != NULL;
 }
 
-/* Which platform times are of is all the same to the words. */
+/* Numbers of words do not depend on the platform, so any will do. */
 bool check_words(struct session *session, bool depths)
 {
 	struct pass_context context = { .platform = session->platform };

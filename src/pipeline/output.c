@@ -1,3 +1,5 @@
+/* Writes a result folder or file whole or not at all: into a temporary sibling that is renamed to
+ * the target at the end. */
 #define _GNU_SOURCE /* renameat2 */
 #include "pipeline/output.h"
 #include "base/data.h"
@@ -43,8 +45,8 @@ static bool remove_tree(struct arena *arena, const char *path)
 	return !rmdir(path);
 }
 
-/* A manifest as we write it is told by its begin: to read all of a large one takes as long as
- * some passes.  Others of the same contents count as well. */
+/* A manifest of ours is recognized by its first characters, because parsing a large one is slow;
+ * one with the same contents but another layout is parsed. */
 static bool is_design(struct arena *arena, const char *folder)
 {
 	size_t size;
@@ -73,9 +75,9 @@ static bool is_empty(const char *path)
 static bool is_here(const char *path)
 {
 	struct stat here;
-	struct stat there;
-	return !stat(".", &here) && !stat(path, &there) && here.st_dev == there.st_dev &&
-	        here.st_ino == there.st_ino;
+	struct stat other;
+	return !stat(".", &here) && !stat(path, &other) && here.st_dev == other.st_dev &&
+	        here.st_ino == other.st_ino;
 }
 
 static const char *without_slashes(struct arena *arena, const char *path)
@@ -90,11 +92,11 @@ static const char *without_slashes(struct arena *arena, const char *path)
 static char *sibling(struct arena *arena, const char *target)
 {
 	const char *slash = strrchr(target, '/');
-	return text_format(arena, "%.*s.%s.XXXXXX", slash ? (int)(slash - target) + 1 : 0, target,
-	        slash ? slash + 1 : target);
+	const char *name = slash ? slash + 1 : target;
+	return text_format(arena, "%.*s.%s.XXXXXX", (int)(name - target), target, name);
 }
 
-/* What a link names: the link stays. */
+/* The target of a symbolic link, which itself is not replaced. */
 static const char *resolved(struct arena *arena, const char *target)
 {
 	struct stat status;
@@ -108,9 +110,9 @@ bool output_place_check(struct arena *arena, struct diag *diag, const char *targ
 {
 	const char *path = resolved(arena, target);
 	const char *slash = strrchr(path, '/');
-	const char *parent = !slash ? "."
-	        : slash == path     ? "/"
-	                            : text_copy(arena, path, (size_t)(slash - path));
+	const char *parent = ".";
+	if (slash)
+		parent = slash == path ? "/" : text_copy(arena, path, (size_t)(slash - path));
 	if (!access(text_format(arena, "%s/.", parent), W_OK | X_OK))
 		return true;
 	diag_error(diag, (struct location){ .file = path }, "cannot be made: %s", strerror(errno));
@@ -162,7 +164,8 @@ static bool exchange(const char *left, const char *right)
 	return !renameat2(AT_FDCWD, left, AT_FDCWD, right, RENAME_EXCHANGE);
 }
 
-/* Where folders cannot be exchanged, the old one is moved aside for a moment. */
+/* Puts `folder` in the place of `target`; *old is the replaced folder, or NULL.  If the file system
+ * cannot exchange them in one step, the old folder is moved aside first. */
 static bool take_place(
         struct arena *arena, const char *folder, const char *target, const char **old)
 {
@@ -176,8 +179,12 @@ static bool take_place(
 	char *aside = sibling(arena, target);
 	if (!mkdtemp(aside) || rename(target, aside))
 		return false;
+	if (rename(folder, target)) {
+		rename(aside, target);
+		return false;
+	}
 	*old = aside;
-	return !rename(folder, target) || (rename(aside, target), *old = NULL, false);
+	return true;
 }
 
 bool output_commit(struct output *output)
@@ -217,7 +224,7 @@ const char *output_place(struct output *output, const char *path)
 	return text_format(output->arena, "%s/%s", output->folder, path);
 }
 
-/* 0, or an errno. */
+/* Returns 0 or an errno. */
 static int write_all(const char *path, const char *data, size_t size)
 {
 	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -260,8 +267,7 @@ bool output_file(struct output *output, const char *path, const char *data, size
 	return true;
 }
 
-/* A device or a pipe takes what is written to it; a file of that name in its place would be
- * another thing. */
+/* A device or a pipe is written to; replacing it by a file would be wrong. */
 static bool is_special(const char *path)
 {
 	struct stat about;

@@ -1,5 +1,5 @@
 /* The result folder, written whole or not at all: files go to a sibling with a temporary name,
- * which takes the place of the target at the end. */
+ * which is renamed to the target at the end. */
 #ifndef STC_OUTPUT_H
 #define STC_OUTPUT_H
 #include "base/text.h"
@@ -20,34 +20,34 @@ struct output {
 	VEC(struct output_entry) entries;
 };
 
-/* The folder that the target stands in, or will, can be written to; else a diagnostic. */
+/* Can the parent folder of the target be written to?  false: a diagnostic. */
 bool output_place_check(struct arena *arena, struct diag *diag, const char *target);
-/* The same, and the target does not exist, is empty, or is a design of ours. */
+/* The same, and the target does not exist, is an empty folder, or is a design folder. */
 bool output_check(struct arena *arena, struct diag *diag, const char *target);
-/* NULL after diagnostics: the target exists and is no design of ours, or its place cannot be
- * written to. */
+/* Makes the temporary folder.  NULL after a diagnostic of output_check. */
 struct output *output_begin(struct arena *arena, struct diag *diag, const char *target,
         const volatile sig_atomic_t *stop);
+/* Writes a file below the folder and lists it in the manifest. */
 bool output_file(struct output *output, const char *path, const char *data, size_t size);
-/* what differs from run to run */
+/* Writes a file that differs from run to run: not listed. */
 bool output_unlisted(struct output *output, const char *path, const char *data, size_t size);
-/* where to write the file; folders are made.  NULL after a diagnostic */
+/* The path where to write a file; makes its folders.  NULL after a diagnostic. */
 const char *output_place(struct output *output, const char *path);
 void output_record(struct output *output, const char *path, const char *hash);
-/* a diagnostic about an errno; false */
+/* A diagnostic about an errno; always false. */
 bool output_error(struct output *output, const char *path, int reason);
 bool output_stopped(const struct output *output);
-bool output_commit(struct output *output); /* the target is now the new folder */
-/* removes all; NULL and committed ones are accepted */
+bool output_commit(struct output *output); /* replaces the target by the new folder */
+/* Removes the temporary folder; `output` may be NULL or committed. */
 void output_abandon(struct output *output);
 
-/* Where a file that each phase has is: the first phase's in the design's folder (phase NULL),
- * the others' in one of their own. */
+/* Path of a file that each phase has: the first phase's (phase NULL) is in the design folder
+ * itself, the others' in a folder with the phase's name. */
 const char *phase_file(struct arena *arena, const char *phase, const char *file);
-/* What a path calls the design in it: the last part, without an extension. */
+/* The name of the design in a path: the last part, without extension. */
 const char *design_name(struct arena *arena, const char *path);
 
-/* One file, whole or not at all; a device or a pipe takes it as it comes. */
+/* Writes one file, whole or not at all; a device or a pipe is written to. */
 bool file_write_whole(
         struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size);
 

@@ -1,9 +1,9 @@
-/* The pipeline as data.  What runs it is run_passes.c. */
+/* The pipeline as a table of passes; run_passes.c runs it. */
 #ifndef STC_PASSES_H
 #define STC_PASSES_H
 #include "options/pass_context.h"
 
-/* What a pass may do to the numbers.  Reassociating: the order of sums; approximating: the
+/* What a pass may change in the numbers.  Reassociating: the order of sums; approximating: also the
  * operations or types. */
 enum numeric_class { NUMERIC_EXACT, NUMERIC_REASSOCIATING, NUMERIC_APPROXIMATING };
 
@@ -19,9 +19,9 @@ extern const struct pass passes[];
 extern const int pass_count;
 extern const char *const numeric_name[];
 
-int pass_find(const char *name);  /* -1: there is none */
-int pass_first(enum level level); /* the first that needs `level` */
-int pass_last(enum level level);  /* the last that produces it; -1: none */
+int pass_find(const char *name);  /* index in the table; -1: none */
+int pass_first(enum level level); /* the first pass that needs `level` */
+int pass_last(enum level level);  /* the last pass that produces it; -1: none */
 const char *level_name(enum level level);
 bool level_find(const char *name, enum level *level);
 

@@ -1,5 +1,5 @@
-/* Runs passes of the table: verifies the level after each, writes dumps, and in stress mode
- * checks text and values. */
+/* Runs passes of the table: verifies the module after each, writes dumps, and in stress mode checks
+ * text and values. */
 #define _POSIX_C_SOURCE 200809L
 #include "pipeline/session.h"
 #include <errno.h>
@@ -33,17 +33,17 @@ static bool dump(struct session *session, int number, const char *name)
 	        text.size);
 }
 
-/* After a pass a module that the verifier refuses is our fault, not the input's. */
+/* A module that is invalid after a pass is a bug of the pass, not a fault of the input. */
 static void verify(struct session *session, const struct pass *pass)
 {
 	int before = session->diag.count;
 	bool fine = ir_verify(session->module) && session->module->level == pass->produced;
 	if (fine)
 		return;
-	bool told = session->diag.count > before;
-	const char *why = told ? session->diag.entry[before].message
-	                       : text_format(session->arena, "it left level %s",
-	                                 level_name(session->module->level));
+	const char *why =
+	        text_format(session->arena, "it left level %s", level_name(session->module->level));
+	if (session->diag.count > before)
+		why = session->diag.entry[before].message;
 	session->diag.count = before;
 	guard_leave(&session->guard, GUARD_INVARIANT, "%s", why);
 }

@@ -1,4 +1,4 @@
-/* One run of the program or of the API: its memory, its guard and its stages. */
+/* One run of the program or of the API: memory, guard against errors, and timed stages. */
 #define _POSIX_C_SOURCE 200809L
 #include "pipeline/session.h"
 #include "pipeline/output.h"
@@ -38,6 +38,8 @@ void session_free(struct session *session)
 void session_note_last_words(struct session *session)
 {
 	const struct guard *guard = &session->guard;
+	const char *in = guard->stage ? " in " : "";
+	const char *stage = guard->stage ? guard->stage : "";
 	if (guard->reason == GUARD_MEMORY)
 		snprintf(session->last_words, sizeof session->last_words, "stc: error: %s\n",
 		        guard->message);
@@ -45,12 +47,11 @@ void session_note_last_words(struct session *session)
 		snprintf(session->last_words, sizeof session->last_words,
 		        "stc: internal error%s%s: %s\nnote: this is a bug of stc, not of the "
 		        "input\n",
-		        guard->stage ? " in " : "", guard->stage ? guard->stage : "",
-		        guard->message);
+		        in, stage, guard->message);
 }
 
-/* Unmaps the weights, removes what is not finished. */
-static void drop(struct session *session)
+/* Unmaps the weights and removes unfinished output. */
+static void clean_up(struct session *session)
 {
 	output_abandon(session->output);
 	weights_close(session->weights);
@@ -64,12 +65,12 @@ enum stc_status session_guarded(struct session *session, bool (*work)(struct ses
 {
 	if (setjmp(session->guard.leave)) {
 		session_note_last_words(session);
-		drop(session);
+		clean_up(session);
 		return session->guard.reason == GUARD_INVARIANT ? STC_INTERNAL : STC_REFUSED;
 	}
 	bool done = work(session);
 	session_stage(session, NULL);
-	drop(session);
+	clean_up(session);
 	return done && !session->diag.count ? STC_OK : STC_REFUSED;
 }
 

@@ -1,5 +1,5 @@
-/* Checks that every pass keeps what it promises: the text reads back to itself, and the values
- * are those of before the pass, as its numeric class allows. */
+/* Stress mode: checks after every pass that the module's text reads back to itself, and that random
+ * inputs give the same results as before the pass, within the tolerance of its numeric class. */
 #include "pipeline/session.h"
 #include "import/import.h"
 #include "evaluate/eval.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* of all inputs: larger modules are only printed and read */
+/* elements of all inputs; larger modules are printed and read, but not evaluated */
 #define ELEMENTS_MOST ((int64_t)1 << 21)
 /* small enough for positions and token numbers of test models */
 #define INTEGER_MOST 3
@@ -17,9 +17,9 @@
 static const double tolerance[] = {
 	[NUMERIC_EXACT] = 0, [NUMERIC_REASSOCIATING] = 1e-5, [NUMERIC_APPROXIMATING] = 1e-4
 };
-/* of 8 bits: a sum in another order may be rounded to it, as may a number that others are made
- * of */
-static const double neighbour = 1e-2;
+/* for values of 8 bits, or computed from such: a sum in another order may round to the adjacent
+ * value */
+static const double tolerance_narrow = 1e-2;
 
 struct stress {
 	struct arena *arena;
@@ -103,8 +103,8 @@ static void set_extent(
 		store_integer(scalar, stress->input[number].data, 0, most);
 }
 
-/* Run-time extents at their most: before bind_extents nothing is beyond them.  Rows that are
- * counted: some of them; none would be no launch. */
+/* Run-time extents get their largest values, because before bind_extents all rows are computed;
+ * token counts get random ones of at least 1. */
 static void fill_extents(const struct op *function, struct stress *stress, uint64_t *state)
 {
 	for (int i = 0; i < stress->inputs; i++) {
@@ -141,8 +141,8 @@ static void make_inputs(struct session *session, struct stress *stress)
 	fill_extents(module_main(session->module), stress, &state);
 }
 
-/* Main's arguments below tensor level: those of the source function, then constants, whose
- * numbers the module has. */
+/* Inputs below tensor level: those of the source function, then constants, whose values the module
+ * holds. */
 static struct tensor *inputs_now(struct session *session, struct stress *stress, int *count)
 {
 	const struct module *module = session->module;
@@ -201,13 +201,13 @@ static void check_text(struct session *session, struct arena *arena)
 	struct text first = text_new(arena);
 	struct text second = text_new(arena);
 	ir_print(session->module, &first);
-	struct module *again =
+	struct module *copy =
 	        import_mlir(arena, &session->guard, &session->diag, "dump", first.data, first.size);
-	if (!again)
+	if (!copy)
 		guard_leave(&session->guard, GUARD_INVARIANT,
 		        "its text cannot be read back: line %d: %s",
 		        session->diag.entry[0].location.line, session->diag.entry[0].message);
-	ir_print(again, &second);
+	ir_print(copy, &second);
 	size_t at = 0;
 	size_t line = 1;
 	size_t start = 0;
@@ -231,12 +231,12 @@ static double number_at(const struct tensor *tensor, int64_t at)
 		double wide;
 	} number;
 	scalar_read(scalar, &number, tensor->data, at, 0, 1);
-	return !type_is_real(scalar)  ? (double)number.integer
-	        : scalar->width == 64 ? number.wide
-	                              : (double)number.single;
+	if (!type_is_real(scalar))
+		return (double)number.integer;
+	return scalar->width == 64 ? number.wide : (double)number.single;
 }
 
-/* max |difference| / max |reference|; NaN must meet NaN. */
+/* max |difference| / max |reference|; a NaN only equals a NaN. */
 static double distance(const struct tensor *left, const struct tensor *right)
 {
 	double most = 0;
@@ -247,7 +247,9 @@ static double distance(const struct tensor *left, const struct tensor *right)
 		if (isnan(a) && isnan(b))
 			continue;
 		double difference = a == b ? 0 : fabs(a - b);
-		most = difference <= most ? most : isnan(difference) ? INFINITY : difference;
+		if (isnan(difference))
+			difference = INFINITY;
+		most = difference > most ? difference : most;
 		scale = isfinite(a) ? fmax(scale, fabs(a)) : scale;
 	}
 	return most == 0 ? 0 : most / fmax(scale, 1e-30);
@@ -256,9 +258,8 @@ static double distance(const struct tensor *left, const struct tensor *right)
 static double allowed(
         const struct session *session, const struct type *scalar, enum numeric_class numeric)
 {
-	return numeric != NUMERIC_EXACT && (session->quant || scalar->width < 32)
-	        ? neighbour
-	        : tolerance[numeric];
+	bool narrow = session->quant || scalar->width < 32;
+	return numeric != NUMERIC_EXACT && narrow ? tolerance_narrow : tolerance[numeric];
 }
 
 static void check_values(struct session *session, struct stress *stress, const struct pass *pass)
@@ -274,12 +275,12 @@ static void check_values(struct session *session, struct stress *stress, const s
 		size_t bytes = tensor_bytes(before->type);
 		INVARIANT(&session->guard, tensor_bytes(after->type) == bytes,
 		        "result %d changed its size", i);
-		double apart = !memcmp(before->data, after->data, bytes) ? 0
-		        : type_is_real(scalar) || (session->quant && scalar->width == 8)
-		        ? distance(before, after)
-		        : INFINITY;
-		INVARIANT(&session->guard, apart <= allowed(session, scalar, pass->numeric),
-		        "result %d is off by %.3g; the pass is %s", i, apart,
+		bool rounded = type_is_real(scalar) || (session->quant && scalar->width == 8);
+		double error = rounded ? distance(before, after) : INFINITY;
+		if (!memcmp(before->data, after->data, bytes))
+			error = 0;
+		INVARIANT(&session->guard, error <= allowed(session, scalar, pass->numeric),
+		        "result %d is off by %.3g; the pass is %s", i, error,
 		        numeric_name[pass->numeric]);
 	}
 }
@@ -287,7 +288,7 @@ static void check_values(struct session *session, struct stress *stress, const s
 void stress_check(struct session *session, struct stress *stress, const struct pass *pass)
 {
 	check_text(session, stress->arena);
-	/* its error is the scheme's, its inputs are others: held against PyTorch instead */
+	/* quantize changes the numbers by the scheme's error: tests compare it with PyTorch */
 	bool rounds = session->quant && text_same(pass->name, "quantize");
 	if (stress->result && !rounds)
 		check_values(session, stress, pass);

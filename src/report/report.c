@@ -1,13 +1,14 @@
-/* The figures of a report, and whether the design fits. */
+/* Computes the figures of a report from the models and the simulation, and checks that a design
+ * fits its platform. */
 #include "report/report.h"
 #include "predict/feedback.h"
 #include "predict/token.h"
 #include "fifo/fifo.h"
 #include <string.h>
 
-/* iterations, about a second: a compilation simulates no more unless told to */
+/* iterations that a compilation simulates, unless the user limits them */
 #define SIMULATED_MOST 24000000
-#define SAMPLES 256 /* over time, of what report.html draws */
+#define SAMPLES 256 /* points over time in report.html */
 
 static void count_channels(struct report *report)
 {
@@ -23,14 +24,15 @@ static void count_channels(struct report *report)
 	}
 }
 
-/* That a launch reads; of a table, the rows that it gathers. */
+/* Bytes that a launch reads of an input; of a table, only the rows that it gathers. */
 static double item_bytes(const struct attr *item)
 {
 	const struct attr *type = attr_item(item, KEY_TYPE);
-	return type ? (double)attr_item_integer(
-	                      item, KEY_GATHERED_ELEMENTS, type_elements(type->type)) *
-	                (double)type_bits(type_scalar(type->type)) / 8
-	            : 0;
+	if (!type)
+		return 0;
+	int64_t all = type_elements(type->type);
+	return (double)attr_item_integer(item, KEY_GATHERED_ELEMENTS, all) *
+	        (double)type_bits(type_scalar(type->type)) / 8;
 }
 
 static bool has_role(const struct attr *item, const char *role)
@@ -38,7 +40,7 @@ static bool has_role(const struct attr *item, const char *role)
 	return text_same(attr_item_text(item, KEY_ROLE), role);
 }
 
-/* Is a dim as long as an input says? */
+/* Is the length of a dim a run-time extent? */
 static bool has_extent(const struct attr *dims)
 {
 	for (int d = 0; dims && d < dims->count; d++)
@@ -59,8 +61,7 @@ int64_t report_tokens(const struct module *module)
 	return 0;
 }
 
-/* Weights and states are read once a launch; of a state, all its rows; of a table, those that
- * are gathered. */
+/* Figures that follow from inputs and outputs: tokens, batch, context, bytes read in a launch. */
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);
@@ -89,7 +90,7 @@ static void read_signature(struct report *report)
 	}
 }
 
-/* A process works while it does not wait: as simulated, or all that the model gives it. */
+/* Energy by the busy cycles of processes and the bytes moved, simulated or modelled. */
 static void estimate_energy(struct report *report, struct arena *arena)
 {
 	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1);
@@ -113,7 +114,7 @@ static void set_latency(struct report *report, int64_t cycles)
 	const struct platform *platform = report->platform;
 	struct feedback feedback;
 	report->latency_ms = platform_launch_ms(platform, cycles);
-	/* a launch is reported with all its rows, and several steps have one each */
+	/* designs with a token count are reported per launch of the most tokens */
 	if (!feedback_read(module_main(report->module), &feedback) || feedback.rows)
 		return;
 	report->tokens_per_launch =
@@ -130,7 +131,7 @@ int64_t report_cycles(const struct session *session, struct token_detail detail)
 	return cycles > 0 && moved > cycles ? moved : cycles;
 }
 
-/* Of one module they are asked for when it is built and when it is reported. */
+/* Cached: the cycles of a module are needed when it is built and when it is reported. */
 static int64_t predicted_cycles(struct session *session)
 {
 	if (session->predicted != session->module)
@@ -180,8 +181,7 @@ struct launches forecast_take(struct session *session, struct forecast *forecast
 	return launches;
 }
 
-/* Processes whose ports share a memory channel may each be quicker than the channel brings what
- * all of them ask for. */
+/* A memory channel shared by several ports may take longer than each of their processes. */
 static void bound_by_memory(struct report *report)
 {
 	struct design_time *time = &report->time;
@@ -237,7 +237,7 @@ double report_products(const struct report *report)
 
 struct simulation simulation_open(struct session *session)
 {
-	int told = session->diag.count;
+	int diagnostics = session->diag.count;
 	struct arena *arena = arena_within(session->arena);
 	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
 	struct simulation simulation = { .arena = arena,
@@ -250,7 +250,7 @@ struct simulation simulation_open(struct session *session)
 		.path = true,
 		.remedy = true,
 		.stop = &session->stop };
-	session->diag.count = told; /* what cannot be simulated is compiled all the same */
+	session->diag.count = diagnostics; /* a design that cannot be simulated is no error */
 	return simulation;
 }
 

@@ -1,5 +1,6 @@
-/* What a design would do on its platform: report.json (stable keys), report.txt and report.html
- * (for people), timing.json (what differs between runs). */
+/* Predicted time, resources and energy of a design on its platform: report.json (stable keys),
+ * report.txt and report.html (for people), timing.json (times of the compilation, which differ
+ * between runs). */
 #ifndef STC_REPORT_H
 #define STC_REPORT_H
 #include "pipeline/session.h"
@@ -12,15 +13,14 @@
 
 struct memories { /* channels of one kind */
 	int count;
-	int64_t bytes, most_depth;
-	/* bytes of the depths that were asked for; memories are a little deeper */
-	int64_t needed;
+	int64_t bytes, most_depth; /* as built */
+	int64_t needed;            /* bytes of the depths needed: memories are a little deeper */
 };
 
 #define LAUNCHES 3
 
-struct launch {               /* as modelled */
-	int64_t tokens, past; /* so many, behind so many */
+struct launch {               /* a modelled launch */
+	int64_t tokens, past; /* tokens of the launch; tokens in the KV cache before it */
 	int64_t cycles;
 };
 
@@ -36,107 +36,109 @@ struct report {
 	struct design_cost cost;
 	struct design_time time;
 	struct memories fifos, converters;
-	bool least;                          /* the depths needed are the least that were found */
+	bool least;                          /* the depths needed are minimal (--fifo minimal) */
 	struct intermediates unfused, fused; /* of a layer; kernels 0: unknown */
 	struct on_chip on_chip;
-	bool decodes;      /* it has states: a launch adds a token to them, or several */
-	int64_t tokens;    /* of a sequence, at most */
-	int64_t sequences; /* of one launch */
-	/* rows of its states, at a run-time extent with the row that is made; 0: none */
+	bool decodes;      /* it has states: a launch adds one token to them, or several */
+	int64_t tokens;    /* that a launch adds to a sequence, at most */
+	int64_t sequences; /* of a launch: the batch */
+	/* rows of its states, with a run-time extent including the new row; 0: no states */
 	int64_t context;
-	/* only the rows that there are are read; times are those of the whole context */
+	/* a launch reads only the valid rows of a state; times are those of the whole context */
 	bool run_time;
-	const char *quant; /* --quant, or none */
-	double host_bytes; /* weights and states, each once; of tables, what is gathered */
-	struct bundle_channel channel; /* the busiest of the memory */
-	bool memory_least;             /* time.least is that channel's, not a process's */
-	/* bounds; the model's two ends with the launch */
+	const char *quant;             /* --quant, or none */
+	double host_bytes;             /* read in a launch: weights, states, gathered rows */
+	struct bundle_channel channel; /* the busiest memory channel */
+	bool memory_least;             /* time.least is that of the channel, not of a process */
+	/* lower bounds by memory and by multipliers; time.most and time.least in milliseconds */
 	double memory_ms, mac_ms, model_ms, least_ms;
-	/* of fewer tokens, or behind fewer, than the one that is reported; of designs of several
-	 * tokens a launch */
+	/* smaller launches than the reported one, of designs with several tokens a launch */
 	struct launches launches;
-	/* time.most is the token model's; else nothing overlaps along the longest chain */
+	/* time.most is the token model's; else the sum along the longest chain, without overlap */
 	bool predicted;
-	bool simulated; /* the next four are there: the simulation was short enough */
-	/* processes and channels as in cost; without a simulation only its events are there */
+	bool simulated; /* cycle_result, cycles, first_output and deadlock are valid */
+	/* processes and channels as in cost; without a simulation only its events are valid */
 	struct cycle_result cycle_result;
 	int64_t cycles, first_output; /* first_output -1: nothing is written */
-	const char *deadlock;         /* who waits for whom; NULL: it ends */
-	/* by what is shown that launches end; NULL: by nothing */
+	const char *deadlock;         /* the cycle of waits; NULL: it ends */
+	/* method that proves that every launch ends; NULL: no proof */
 	const char *termination_proof;
-	double latency_ms;    /* simulated, else as modelled */
-	struct energy energy; /* of a launch of so long */
-	/* text tokens that a launch is taken to be where the design chooses them itself; 0: it
-	 * does not */
+	double latency_ms;    /* of a launch: simulated, else modelled */
+	struct energy energy; /* of a launch */
+	/* tokens assumed for a launch of a design that feeds tokens back itself; 0: it does not */
 	int64_t tokens_per_launch;
-	double token_ms; /* then: of one of them, with its part of the launch */
+	double token_ms; /* then: of one token, with its part of the launch overhead */
 	struct energy token_energy;
 	/* JSON members about a kernel of several phases; NULL: there is one phase */
 	const char *kernel;
 };
 
-struct simulation {                    /* of a design as built: one launch */
+struct simulation {                    /* of one launch of a design */
 	struct arena *arena;           /* its own */
-	struct cycle_network *network; /* NULL: it cannot be simulated */
+	struct cycle_network *network; /* NULL: the design cannot be simulated */
 	struct cycle_options options;
 	enum cycle_outcome outcome;
 	struct cycle_result cycle_result;
 };
 
-struct forecast {            /* of a design's modelled cycles */
+struct forecast {            /* the modelled cycles of a design, computed in parallel */
 	struct arena *arena; /* its own */
 	struct guard guard;
-	struct session *session; /* of the platform and of a copy of the module */
+	struct session *session; /* only the platform and a copy of the module */
 	const struct module *of;
 	int64_t cycles;
 	struct launches launches;
 };
 
 struct report_answer {
-	const char *limit;   /* what limits the design */
-	const char **advice; /* what would change that, the most useful first */
+	const char *limit;   /* the bottleneck, as text */
+	const char **advice; /* [count] what would help, the most useful first */
 	int count;
 };
 
-/* of a sequence, that a launch adds to the states at most; 0: it has none */
+/* Tokens that a launch adds to a sequence, at most; 0: the design has no states. */
 int64_t report_tokens(const struct module *module);
+/* The figures of session->module by the models. */
 struct report report_make(struct session *session, const char *name);
 /* Modelled cycles of a launch: those of the token model, in which ports that share an adapter do
- * not wait for each other, and no fewer than the busiest adapter takes.  0: the design is not in
- * the model. */
+ * not wait for each other, but at least those of the busiest adapter.  0: the token model does not
+ * cover the design. */
 int64_t report_cycles(const struct session *session, struct token_detail detail);
-/* For report_make, beside what uses the scratch fields of the module's values. */
+/* Computes the cycles that report_make needs on a copy of the module, so that it can run in
+ * parallel with users of the scratch fields of the module's values. */
 struct forecast *forecast_open(struct session *session);
-void forecast_run(void *forecast, struct arena *scratch); /* a job (base/parallel.h) */
+void forecast_run(void *forecast, struct arena *scratch); /* a task (base/parallel.h) */
 struct launches forecast_take(struct session *session, struct forecast *forecast);
 
-/* arena: for what is needed meanwhile. */
+/* Modelled smaller launches; `arena` is scratch. */
 struct launches launches_modelled(const struct session *session, struct arena *arena);
 void launches_text(const struct report *report, struct text *out);
 void launches_json(const struct report *report, struct text *out);
-/* simulated to the end: times are that one's, else the model's */
+/* Was the launch simulated to its end?  Then times are simulated, else modelled. */
 bool report_ends(const struct report *report);
-double report_products(const struct report *report); /* made a cycle of a launch */
-/* If it takes few iterations (options.events).  Opening uses the scratch fields of the module's
- * values; running looks at the network alone, and may go on beside what uses them next. */
+double report_products(const struct report *report); /* products per cycle of a launch */
+/* Simulates a launch of at most options.events iterations.  simulation_open uses the scratch fields
+ * of the module's values; simulation_run only the network, so it can run in parallel with others
+ * that use them. */
 struct simulation simulation_open(struct session *session);
-void simulation_run(void *simulation, struct arena *scratch); /* a job (base/parallel.h) */
+void simulation_run(void *simulation, struct arena *scratch); /* a task (base/parallel.h) */
 void report_simulated(
         struct session *session, const struct simulation *simulation, struct report *report);
-void report_simulate(struct session *session, struct report *report); /* the three at once */
-/* false: diagnostics name the resource, by how much, and what helps */
+void report_simulate(struct session *session, struct report *report); /* these three in one */
+/* Does the design fit the platform?  false: diagnostics name the resource, the excess, and what
+ * helps. */
 bool report_fits(struct session *session, const struct design_cost *cost);
-/* a JSON member */
+/* Adds a JSON member. */
 void report_resources(struct text *out, const char *key, struct resources r);
 void report_table(
         struct text *out, const char *name, struct resources used, struct resources available);
 void report_json(const struct report *report, struct text *out);
 struct report_answer report_answer(struct arena *arena, const struct report *report);
 void report_graph(const struct report *report, struct text *out); /* JSON */
-/* false: a diagnostic, the template cannot be read */
+/* false: a diagnostic, the template cannot be read. */
 bool report_page(const struct report *report, struct diag *diag, struct text *out);
 void report_text(const struct report *report, struct text *out);
-/* what a layer keeps on chip, and why; in report_layer.c */
+/* Intermediate results on chip and converters (report_layer.c). */
 void report_layer_json(const struct report *report, struct text *out);
 void report_layer_text(const struct report *report, struct text *out);
 void report_timing(const struct session *session, double packed_bytes, struct text *out);

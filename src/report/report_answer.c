@@ -1,5 +1,5 @@
-/* What limits the design and what would change that, in words.  Rests on the simulation where
- * there is one, else on the model. */
+/* Names the bottleneck of a design and what would help, from the simulation if there is one, else
+ * from the model. */
 #include "report/report.h"
 
 #define MOST_OF_THE_TIME 0.6
@@ -7,7 +7,7 @@
 
 struct busiest {
 	int process;
-	int64_t cycles; /* works or waits for memory */
+	int64_t cycles; /* in which it works or waits for memory */
 	double share;   /* of the launch */
 	bool memory;    /* it has a memory port */
 };
@@ -25,7 +25,7 @@ static int64_t whole(const struct report *report)
 	return report_ends(report) ? report->cycles : report->time.most;
 }
 
-/* or only those with arithmetic */
+/* all: of all processes; else of those with arithmetic. */
 static struct busiest find_busiest(const struct report *report, bool all)
 {
 	struct busiest found = { 0 };
@@ -49,7 +49,7 @@ static double channel_share(const struct report *report)
 	return whole(report) ? report->channel.cycles / (double)whole(report) : 0;
 }
 
-/* Is it one memory channel of several ports that takes longest? */
+/* Is a memory channel with several ports the bottleneck? */
 static bool is_channel(const struct report *report, struct busiest busiest)
 {
 	return report->channel.adapters > 1 && channel_share(report) > MOST_OF_THE_TIME &&
@@ -58,9 +58,11 @@ static bool is_channel(const struct report *report, struct busiest busiest)
 
 static const char *milliseconds(struct arena *arena, double ms)
 {
-	return ms >= 1       ? text_format(arena, "%.3g ms", ms)
-	        : ms >= 1e-3 ? text_format(arena, "%.3g us", ms * 1e3)
-	                     : text_format(arena, "%.3g ns", ms * 1e6);
+	if (ms >= 1)
+		return text_format(arena, "%.3g ms", ms);
+	if (ms >= 1e-3)
+		return text_format(arena, "%.3g us", ms * 1e3);
+	return text_format(arena, "%.3g ns", ms * 1e6);
 }
 
 static const char *limit(struct arena *arena, const struct report *report, struct busiest busiest)
@@ -93,7 +95,7 @@ static void add(struct report_answer *answer, const char *advice)
 		answer->advice[answer->count++] = advice;
 }
 
-/* Bits of the first memory port; 0: none. */
+/* Bits of the process's first memory port; 0: none. */
 static int64_t port_bits(const struct report *report, int process)
 {
 	const struct block *entry = report->cost.process[process].function->region[0];
@@ -191,22 +193,36 @@ static void advise_chain(
 		                "matmul engine or prefetching would use them",
 		                milliseconds(arena, report->memory_ms),
 		                milliseconds(arena, report->latency_ms)));
-	const char *how = process->interval > 1
-	        ? text_format(arena, "has an initiation interval of %lld cycles",
-	                  (long long)process->interval)
-	        : process->lanes > 1
-	        ? text_format(arena, "has %lld lanes", (long long)process->lanes)
-	        : "has one lane";
-	/* by the critical path */
-	bool told = report_ends(report) && report->cycle_result.segments;
-	if (kernel.cycles && (!told || process->interval > 1))
+	const char *how = "has one lane";
+	if (process->interval > 1)
+		how = text_format(arena, "has an initiation interval of %lld cycles",
+		        (long long)process->interval);
+	else if (process->lanes > 1)
+		how = text_format(arena, "has %lld lanes", (long long)process->lanes);
+	/* with a simulation, advise_path names the slowest processes */
+	bool named = report_ends(report) && report->cycle_result.segments;
+	if (kernel.cycles && (!named || process->interval > 1))
 		add(answer,
 		        text_format(arena,
 		                "%s is the longest computation, %.0f %% of the time, and %s",
 		                process->name, 100 * kernel.share, how));
 }
 
-/* Only what is on the critical path makes the launch longer. */
+/* The process with most cycles on the critical path after process `last`, which has `below`; -1:
+ * none. */
+static int next_on_path(const struct report *report, int64_t below, int last)
+{
+	const int64_t *on_path = report->cycle_result.on_path;
+	int next = -1;
+	for (int i = 0; i < report->cost.processes; i++) {
+		bool follows = on_path[i] < below || (on_path[i] == below && i > last);
+		if (follows && on_path[i] > 0 && (next < 0 || on_path[i] > on_path[next]))
+			next = i;
+	}
+	return next;
+}
+
+/* Only processes on the critical path make the launch longer. */
 static void advise_path(
         struct arena *arena, const struct report *report, struct report_answer *answer)
 {
@@ -214,15 +230,7 @@ static void advise_path(
 	int64_t below = INT64_MAX;
 	int last = -1;
 	for (int listed = 0; listed < 3; listed++) {
-		int next = -1;
-		for (int i = 0; i < report->cost.processes; i++) {
-			int64_t cycles = report->cycle_result.on_path[i];
-			bool later = cycles < below || (cycles == below && i > last);
-			next = later && cycles > 0 &&
-			                (next < 0 || cycles > report->cycle_result.on_path[next])
-			        ? i
-			        : next;
-		}
+		int next = next_on_path(report, below, last);
 		if (next < 0)
 			break;
 		text_add(&text, "%s%s %.0f %%", listed ? ", " : "", name_of(report, next),
@@ -247,11 +255,10 @@ static void advise_dies(
 	int empty = 0;
 	for (int i = 1; i < platform->dies; i++) {
 		double share = resources_share(report->cost.die[i], platform->die[i]);
-		full = share > resources_share(report->cost.die[full], platform->die[full]) ? i
-		                                                                            : full;
-		empty = share < resources_share(report->cost.die[empty], platform->die[empty])
-		        ? i
-		        : empty;
+		if (share > resources_share(report->cost.die[full], platform->die[full]))
+			full = i;
+		if (share < resources_share(report->cost.die[empty], platform->die[empty]))
+			empty = i;
 	}
 	double most = 100 * resources_share(report->cost.die[full], platform->die[full]);
 	double least = 100 * resources_share(report->cost.die[empty], platform->die[empty]);
@@ -263,7 +270,7 @@ static void advise_dies(
 		                full, most, empty, least));
 }
 
-/* A deadlock: what would let it go on. */
+/* FIFO depths that would end a deadlock. */
 static void advise_depths(
         struct arena *arena, const struct report *report, struct report_answer *answer)
 {

@@ -1,19 +1,19 @@
-/* The design as a graph, in JSON, for report.html: processes, channels, memory ports; what each
- * does, and what the simulation saw there. */
+/* The design as a JSON graph for report.html: processes, channels and memory ports, with their
+ * figures by the models and by the simulation. */
 #include "base/json.h"
 #include "report/report.h"
 #include "emit/emit.h"
 #include <string.h>
 
-#define TENSORS_NAMED 3   /* of a buffer; the others are counted */
-#define CHANNELS_DRAWN 16 /* over time */
+#define TENSORS_NAMED 3   /* of a buffer; the others are only counted */
+#define CHANNELS_DRAWN 16 /* channels whose occupancy is drawn over time */
 
 struct survey { /* of one process */
 	const struct block *entry;
-	bool *reads; /* [arguments] taken from, or acquired to read */
+	bool *reads; /* [arguments] channels that the process reads */
 	bool loads, stores, blocks, computes;
-	int64_t held, widest;        /* bits of its largest array, and of its widest channel */
-	int64_t operators[OP_COUNT]; /* lanes of real and integer arithmetic */
+	int64_t array_bits, widest;  /* of its largest array; of its widest channel */
+	int64_t operators[OP_COUNT]; /* lanes of real and integer arithmetic, by op */
 };
 
 static bool is_arithmetic(const struct op *op)
@@ -28,15 +28,16 @@ static bool is_arithmetic(const struct op *op)
 static void survey_op(struct op *op, void *context)
 {
 	struct survey *survey = context;
-	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
-	const struct value *channel = op->code == OP_POP ? op->operand[1]
-	        : acquires                               ? op->operand[0]
-	                                                 : NULL;
+	const struct value *channel = NULL;
+	if (op->code == OP_POP)
+		channel = op->operand[1];
+	else if (op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read"))
+		channel = op->operand[0];
 	if (channel && !channel->def)
 		survey->reads[channel->index] = true;
 	survey->blocks |= op->code == OP_ACQUIRE;
-	int64_t held = op->code == OP_ALLOCA ? type_bits(op->result[0]->type) : 0;
-	survey->held = held > survey->held ? held : survey->held;
+	int64_t bits = op->code == OP_ALLOCA ? type_bits(op->result[0]->type) : 0;
+	survey->array_bits = bits > survey->array_bits ? bits : survey->array_bits;
 	const struct value *memory = op_accessed(op);
 	bool port = memory && type_is_port(memory->type);
 	survey->loads |= port && op->code == OP_MEMREF_LOAD;
@@ -79,9 +80,11 @@ static const char *kind_of(const struct survey *survey)
 		return survey->stores ? "store" : "load";
 	if (survey->computes)
 		return "kernel";
-	if (survey->blocks || survey->held > survey->widest)
+	if (survey->blocks || survey->array_bits > survey->widest)
 		return "convert";
-	return in > 1 && out > 1 ? "move" : in > 1 ? "join" : out > 1 ? "fork" : "cast";
+	if (in > 1)
+		return out > 1 ? "move" : "join";
+	return out > 1 ? "fork" : "cast";
 }
 
 static void add_operators(const struct survey *survey, struct text *out)
@@ -94,8 +97,8 @@ static void add_operators(const struct survey *survey, struct text *out)
 	text_add(out, "%s", listed ? "}" : "");
 }
 
-/* What most of each piece of time went to: b(usy), i(nput), o(utput), m(emory), or . where it
- * was not active. */
+/* A letter for each point of time, by what took most of it: b(usy), i(nput), o(utput), m(emory), or
+ * '.' if the process was not active. */
 static void add_timeline(const struct report *report, int index, struct text *out)
 {
 	static const char letter[CAUSES] = {
@@ -177,16 +180,21 @@ static struct ends ends_of(
 	return ends;
 }
 
-/* The bits it held at most; those that hold more are drawn. */
+/* Bytes in a channel at its highest occupancy. */
+static int64_t peak_bytes(const struct report *report, int index)
+{
+	const struct channel_cost *channel = &report->cost.channel[index];
+	return report->cycle_result.channel[index].most * channel->bytes / channel->depth;
+}
+
+/* Is the channel one of those with the most bytes? */
 static bool is_drawn(const struct report *report, int index)
 {
 	int before = 0;
-	const int64_t own = report->cycle_result.channel[index].most *
-	        report->cost.channel[index].bytes / report->cost.channel[index].depth;
+	const int64_t own = peak_bytes(report, index);
 	for (int i = 0; i < report->cost.channels; i++) {
-		int64_t held = report->cycle_result.channel[i].most *
-		        report->cost.channel[i].bytes / report->cost.channel[i].depth;
-		before += held > own || (held == own && i < index);
+		int64_t other = peak_bytes(report, i);
+		before += other > own || (other == own && i < index);
 	}
 	return before < CHANNELS_DRAWN;
 }
@@ -226,7 +234,7 @@ static const struct cycle_port_result *simulated_port(const struct report *repor
 	return NULL;
 }
 
-/* Equal but for the numbers of layers in them. */
+/* Are the names equal except for numbers, such as those of layers? */
 static bool same_kind(const char *left, const char *right)
 {
 	for (;;) {
@@ -239,7 +247,8 @@ static bool same_kind(const char *left, const char *right)
 	}
 }
 
-/* Names of the tensors in a buffer, one for all layers; neighbours that are the same count once. */
+/* Names of the tensors in a buffer, one for all layers.  Adjacent segments of a tensor count
+ * once. */
 static void add_tensors(const struct op *main, const char *buffer, struct text *out)
 {
 	const struct attr *segments =
@@ -283,7 +292,7 @@ static int process_of(const struct report *report, const struct value *port)
 	return -1;
 }
 
-/* Simulated, or as the loops around its words say, with run-time extents at their most. */
+/* Bytes through a port: simulated, or from trip counts at the largest run-time extents. */
 static double port_bytes(const struct report *report, int argument)
 {
 	const struct block *main = module_main(report->module)->region[0];

@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-/* report.json, schema 1: a key is there only where there is a real figure.  timing.json: the
- * only file that differs between runs. */
+/* Writes report.json, schema 1, in which a key is present only if its figure is known; and
+ * timing.json, the only output that differs between runs. */
 #include "base/data.h"
 #include "base/json.h"
 #include "report/report.h"
@@ -55,22 +55,24 @@ static void add_kernels(struct text *out, const struct report *report)
 	text_add(out, "\n  ]\n");
 }
 
+static void add_bound(struct text *out, const char *key, double value, int *listed)
+{
+	if (value > 0)
+		text_add(out, "%s\"%s\": %.6g", (*listed)++ ? ", " : "", key, value);
+}
+
+/* Lower bounds of the time, and their parts of the latency. */
 static void add_bounds(const struct report *report, struct text *out)
 {
-	const struct {
-		const char *key;
-		double ms;
-	} bound[] = { { "memory", report->memory_ms }, { "mac", report->mac_ms } };
-	for (int efficiency = 0; efficiency < 2; efficiency++) {
-		text_add(out, efficiency ? "  \"efficiency\": {" : "  \"bounds\": {");
-		for (int i = 0, listed = 0; i < 2; i++)
-			if (bound[i].ms > 0)
-				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "",
-				        bound[i].key, efficiency ? "" : "_ms",
-				        efficiency ? bound[i].ms / report->latency_ms
-				                   : bound[i].ms);
-		text_add(out, "},\n");
-	}
+	int listed = 0;
+	text_add(out, "  \"bounds\": {");
+	add_bound(out, "memory_ms", report->memory_ms, &listed);
+	add_bound(out, "mac_ms", report->mac_ms, &listed);
+	listed = 0;
+	text_add(out, "},\n  \"efficiency\": {");
+	add_bound(out, "memory", report->memory_ms / report->latency_ms, &listed);
+	add_bound(out, "mac", report->mac_ms / report->latency_ms, &listed);
+	text_add(out, "},\n");
 	if (report->time.multipliers)
 		text_add(out,
 		        "  \"products\": {\"built\": %lld, \"used\": %.6g, \"source\": \"%s\"},\n",
@@ -90,10 +92,41 @@ static void add_cycles(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 	if (report->simulated)
 		text_add(out, "  \"deadlock\": %s,\n", report->deadlock ? "true" : "false");
-	text_add(out, "  \"termination\": \"%s\",\n",
-	        report->termination_proof ? report->termination_proof
-	                : ends            ? "simulated"
-	                                  : "not shown");
+	const char *termination = ends ? "simulated" : "not shown";
+	if (report->termination_proof)
+		termination = report->termination_proof;
+	text_add(out, "  \"termination\": \"%s\",\n", termination);
+}
+
+static void add_tokens(const struct report *report, struct text *out)
+{
+	double token_ms = report->latency_ms / (double)(report->tokens ? report->tokens : 1);
+	if (report->tokens_per_launch) {
+		token_ms = report->token_ms;
+		text_add(out, "  \"token_ms\": %.6g,\n  \"token_mj\": %.4g,\n", report->token_ms,
+		        report->token_energy.launch_mj);
+	}
+	if (report->decodes)
+		text_add(out, "  \"tokens_per_s\": %.6g,\n",
+		        (double)report->sequences * 1e3 / token_ms);
+	if (report->decodes && report->sequences > 1)
+		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n",
+		        (long long)report->sequences, 1e3 / token_ms);
+	if (report->decodes && report->tokens == 1)
+		text_add(out, "  \"launches_per_token\": %.6g,\n",
+		        report->tokens_per_launch ? 1.0 / (double)report->tokens_per_launch : 1.0);
+	if (report->decodes && report->tokens > 1)
+		text_add(out, "  \"tokens_per_launch\": %lld,\n", (long long)report->tokens);
+}
+
+static void add_fifos(const struct report *report, struct text *out)
+{
+	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"needed_bytes\": %lld, ",
+	        report->fifos.count, (long long)report->fifos.bytes,
+	        (long long)report->fifos.needed);
+	if (report->least)
+		text_add(out, "\"minimal_bytes\": %lld, ", (long long)report->fifos.needed);
+	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
 }
 
 void report_json(const struct report *report, struct text *out)
@@ -109,23 +142,7 @@ void report_json(const struct report *report, struct text *out)
 	add_cycles(report, out);
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
-	double token_ms = report->tokens_per_launch
-	        ? report->token_ms
-	        : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
-	if (report->tokens_per_launch)
-		text_add(out, "  \"token_ms\": %.6g,\n  \"token_mj\": %.4g,\n", report->token_ms,
-		        report->token_energy.launch_mj);
-	if (report->decodes)
-		text_add(out, "  \"tokens_per_s\": %.6g,\n",
-		        (double)report->sequences * 1e3 / token_ms);
-	if (report->decodes && report->sequences > 1)
-		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n",
-		        (long long)report->sequences, 1e3 / token_ms);
-	if (report->decodes && report->tokens == 1)
-		text_add(out, "  \"launches_per_token\": %.6g,\n",
-		        report->tokens_per_launch ? 1.0 / (double)report->tokens_per_launch : 1.0);
-	if (report->decodes && report->tokens > 1)
-		text_add(out, "  \"tokens_per_launch\": %lld,\n", (long long)report->tokens);
+	add_tokens(report, out);
 	text_add(out,
 	        "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, "
 	        "\"limit_mj\": %.4g},\n",
@@ -137,19 +154,13 @@ void report_json(const struct report *report, struct text *out)
 	add_dies(out, report);
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
 	report_layer_json(report, out);
-	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"needed_bytes\": %lld, ",
-	        report->fifos.count, (long long)report->fifos.bytes,
-	        (long long)report->fifos.needed);
-	if (report->least)
-		text_add(out, "\"minimal_bytes\": %lld, ", (long long)report->fifos.needed);
-	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
+	add_fifos(report, out);
 	text_add(out, "%s", report->kernel ? report->kernel : "");
 	add_kernels(out, report);
 	text_add(out, "}\n");
 }
 
-/* Memory that is not a mapped file.  Arenas only grow, so what there is at the end is near the
- * peak. */
+/* Resident bytes that are not a mapped file.  Arenas only grow, so this is near the peak. */
 static long long private_bytes(struct arena *arena)
 {
 	size_t size;

@@ -1,26 +1,26 @@
-/* A design of several tokens a launch is reported with the most of them, behind as many as there
- * may be; what users meet are prompts behind nothing, and single tokens. These are modelled as
- * well. */
+/* A design with several tokens a launch is reported for its largest launch at the largest context.
+ * Users mostly see prompts with an empty KV cache and single tokens: these are modelled too. */
 #include "report/report.h"
 #include "report/simulate.h"
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 
 static const struct shorter {
-	/* one token, where tokens are counted; behind none, where it matters behind how many */
-	bool one, first;
+	bool one;   /* one token, if the design counts tokens at run time */
+	bool first; /* with an empty KV cache, if its length is a run-time extent */
 } shorter[LAUNCHES] = { { true, false }, { false, true }, { true, true } };
 
-/* extents: at their most. */
+/* most: [extents] the largest run-time extents.  Cycles 0: there is no such launch. */
 static struct launch modelled(const struct session *session, struct arena *arena, int extents,
         const struct extent_value *most, struct shorter how)
 {
 	struct launch launch = { .tokens = how.one ? 1 : report_tokens(session->module) };
 	struct extent_value *extent = ARENA_ARRAY(arena, struct extent_value, extents + 1);
-	bool counted = false, behind = false;
+	bool counted = false;
+	bool has_past = false;
 	for (int i = 0; i < extents; i++) {
 		bool counts = tokens_counted_by(module_main(session->module), most[i].symbol);
-		/* a loop's last tile goes beyond */
+		/* the last tile of a loop may reach beyond the extent */
 		int64_t room = simulate_extent_most(session->module, most[i].symbol);
 		extent[i] = most[i];
 		extent[i].value = room < extent[i].value ? room : extent[i].value;
@@ -28,29 +28,29 @@ static struct launch modelled(const struct session *session, struct arena *arena
 			extent[i].value = 1;
 		if (!counts && how.first)
 			extent[i].value = 0;
-		launch.past =
-		        !counts && extent[i].value > launch.past ? extent[i].value : launch.past;
+		if (!counts && extent[i].value > launch.past)
+			launch.past = extent[i].value;
 		counted |= counts;
-		behind |= !counts;
+		has_past |= !counts;
 	}
 	struct token_detail detail = token_detail_predicted;
 	detail.extents = extents;
 	detail.extent = extent;
-	if ((counted || !how.one) && (behind || !how.first))
+	if ((counted || !how.one) && (has_past || !how.first))
 		launch.cycles = report_cycles(session, detail);
 	return launch;
 }
 
-/* What layers that look back see follows from how many rows there are: the mean of them is
- * modelled, not all at the most. */
-static int extents_set(const struct module *module, int extents, struct extent_value *extent)
+/* Removes the extents of sliding windows, which follow from the number of rows: the model takes
+ * their mean over the layers.  Returns the number of the others. */
+static int drop_windows(const struct module *module, int extents, struct extent_value *extent)
 {
 	struct sliding_window sliding_window;
-	int given = 0;
+	int count = 0;
 	for (int i = 0; i < extents; i++)
 		if (!sliding_window_named(module, extent[i].symbol, &sliding_window))
-			extent[given++] = extent[i];
-	return given;
+			extent[count++] = extent[i];
+	return count;
 }
 
 struct launches launches_modelled(const struct session *session, struct arena *arena)
@@ -58,7 +58,7 @@ struct launches launches_modelled(const struct session *session, struct arena *a
 	struct launches launches = { 0 };
 	struct extent_value *most;
 	int all = timing_extents(arena, session->module, &most);
-	int extents = extents_set(session->module, all, most);
+	int extents = drop_windows(session->module, all, most);
 	for (int i = 0; report_tokens(session->module) > 1 && i < LAUNCHES; i++) {
 		struct launch launch = modelled(session, arena, extents, most, shorter[i]);
 		if (launch.cycles > 0)

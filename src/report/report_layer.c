@@ -1,5 +1,5 @@
-/* What a layer keeps on chip against what its operators would hand to each other unfused, and
- * why each converter is there. */
+/* On-chip bytes of a layer compared with the intermediate tensors of the unfused model, and why
+ * each converter exists. */
 #include "base/json.h"
 #include "report/report.h"
 
@@ -57,7 +57,7 @@ static void add_intermediates(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 }
 
-/* Processes that scan scores, in the design's order. */
+/* Processes that compute an online softmax, in the design's order. */
 static void add_scans(const struct report *report, struct text *out, const char *before,
         const char *between, const char *after)
 {

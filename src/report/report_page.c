@@ -1,12 +1,12 @@
-/* report.html: share/report.html with the figures put in as one block of JSON.  Everything that
- * is drawn is drawn by the page itself. */
+/* Writes report.html: the template share/report.html with the figures as one block of JSON, from
+ * which the page draws everything itself. */
 #include "base/data.h"
 #include "base/json.h"
 #include "report/report.h"
 #include <string.h>
 
 #define TEMPLATE "share/report.html"
-#define PLACE "@REPORT@" /* in the template, once */
+#define PLACE "@REPORT@" /* stands once in the template */
 
 static void add_platform(const struct platform *platform, struct text *out)
 {
@@ -57,7 +57,7 @@ static void add_model(const struct report *report, struct text *out)
 	text_add(out, "}");
 }
 
-/* Inside a script element nothing may look like the end of one. */
+/* Escapes '<': inside a script element nothing may look like its end. */
 static void add_escaped(struct text *out, const char *json)
 {
 	for (const char *next; (next = strchr(json, '<')); json = next + 1) {
@@ -74,10 +74,11 @@ bool report_page(const struct report *report, struct diag *diag, struct text *ou
 	size_t size;
 	const char *page = file_read(out->arena, path, &size, &reason);
 	const char *place = page ? strstr(page, PLACE) : NULL;
+	struct location location = { .file = path };
+	if (!page)
+		return diag_error(diag, location, "cannot be read: %s", reason);
 	if (!place)
-		return diag_error(diag, (struct location){ .file = path }, "%s%s",
-		        page ? "has no place for the figures" : "cannot be read: ",
-		        page ? "" : reason);
+		return diag_error(diag, location, "has no place for the figures");
 	struct text json = text_new(out->arena);
 	text_add(&json, "{\"report\":");
 	report_json(report, &json);

@@ -1,4 +1,4 @@
-/* report.txt: the answer first, then what it rests on. */
+/* Writes report.txt: first time, bottleneck and advice, then the figures behind them. */
 #include "report/report.h"
 
 #define BUSIEST 12 /* processes listed */
@@ -32,31 +32,31 @@ static void add_launch(const struct report *report, struct text *out)
 		        platform->launch_us);
 	if (report->deadlock)
 		text_add(out, "deadlock        in the simulation: %s\n", report->deadlock);
+	const char *basis = "upper bound: no overlap along the longest chain of kernels";
+	if (report->predicted)
+		basis = "token-level timing model";
 	text_add(out,
 	        "%s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (%s%s)\n",
 	        ends ? "modeled        " : "one launch     ", (long long)report->time.most,
 	        platform->clock_mhz, report->model_ms, platform->launch_us,
-	        ends ? "" : "modelled, ",
-	        report->predicted ? "token-level timing model"
-	                          : "upper bound: no overlap along the longest chain of kernels");
+	        ends ? "" : "modelled, ", basis);
 	launches_text(report, out);
-	text_add(out, "deadlock-free   (%s)\n",
-	        report->termination_proof ? text_format(out->arena, "%s, for all run-time extents",
-	                                            report->termination_proof)
-	                : ends            ? "one simulated launch completed"
-	                                  : "not proven");
+	const char *proof = ends ? "one simulated launch completed" : "not proven";
+	if (report->termination_proof)
+		proof = text_format(
+		        out->arena, "%s, for all run-time extents", report->termination_proof);
+	text_add(out, "deadlock-free   (%s)\n", proof);
 }
 
 static const struct type *state_type(const struct attr *inputs, int number)
 {
 	const struct attr *entry = inputs->items[number].value;
-	return text_same(attr_item_text(entry, KEY_ROLE), "state")
-	        ? type_scalar(attr_item(entry, KEY_TYPE)->type)
-	        : NULL;
+	if (!text_same(attr_item_text(entry, KEY_ROLE), "state"))
+		return NULL;
+	return type_scalar(attr_item(entry, KEY_TYPE)->type);
 }
 
-/* With --quant: what it made of the states, since those of a form that it does not know stay as
- * they are. */
+/* With --quant, the types of the states: a state is not quantized if its use is not recognized. */
 static void add_numbers(const struct report *report, struct text *out)
 {
 	const struct attr *inputs = attr_get(module_main(report->module), KEY_STREAM_INPUTS);
@@ -80,11 +80,9 @@ static void add_numbers(const struct report *report, struct text *out)
 	text_add(out, "\n");
 }
 
-static void add_answer(const struct report *report, struct text *out)
+static void add_lower_bound(const struct report *report, struct text *out)
 {
 	const struct design_time *time = &report->time;
-	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
-	add_launch(report, out);
 	const char *by = text_format(
 	        out->arena, "busiest process: %s", report->cost.process[time->longest].name);
 	if (report->memory_least)
@@ -94,9 +92,14 @@ static void add_answer(const struct report *report, struct text *out)
 		        report->channel.adapters > 1 ? "s" : "");
 	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, %s)\n",
 	        (long long)time->least, report->least_ms, by);
-	const char *launches = report->tokens > 1
-	        ? text_format(out->arena, "up to %lld per launch", (long long)report->tokens)
-	        : "one launch per token";
+}
+
+static void add_token_rate(const struct report *report, struct text *out)
+{
+	const char *launches = "one launch per token";
+	if (report->tokens > 1)
+		launches =
+		        text_format(out->arena, "up to %lld per launch", (long long)report->tokens);
 	if (report->sequences > 1)
 		launches = text_format(out->arena, "%s of each of %lld sequences", launches,
 		        (long long)report->sequences);
@@ -114,11 +117,10 @@ static void add_answer(const struct report *report, struct text *out)
 		text_add(out, "tokens          %.4g to %.4g/s, %s, context %lld\n",
 		        per_s / report->model_ms, per_s / report->least_ms, launches,
 		        (long long)report->context);
-	struct report_answer answer = report_answer(out->arena, report);
-	text_add(out, "bottleneck      %s\n", answer.limit);
-	for (int i = 0; i < answer.count; i++)
-		text_add(out, "%s%s\n", i ? "                " : "suggestions     ",
-		        answer.advice[i]);
+}
+
+static void add_energy(const struct report *report, struct text *out)
+{
 	text_add(out,
 	        "energy          %.4g mJ per launch at %.4g W; %.4g mJ at the board's limit of %g "
 	        "W    (estimate: %g W idle, up to the limit by utilization of LUTs, DSPs and "
@@ -129,7 +131,11 @@ static void add_answer(const struct report *report, struct text *out)
 		text_add(out, "per token       %.4g ms and %.4g mJ in a launch of %lld\n",
 		        report->token_ms, report->token_energy.launch_mj,
 		        (long long)report->tokens_per_launch);
-	add_numbers(report, out);
+}
+
+static void add_bounds(const struct report *report, struct text *out)
+{
+	const struct design_time *time = &report->time;
 	if (report->memory_ms > 0)
 		text_add(out,
 		        "memory bound    %.4g ms: %.4g MB read once at %.4g GB/s    (signature, "
@@ -137,18 +143,34 @@ static void add_answer(const struct report *report, struct text *out)
 		        report->memory_ms, report->host_bytes / 1e6,
 		        report->platform->channels * report->platform->channel_gbps *
 		                report->platform->channel_efficiency);
-	if (time->multipliers) {
-		text_add(out,
-		        "compute bound   %.4g ms: %lld multiplications on %lld multipliers    "
-		        "(counted in the processes)\n",
-		        report->mac_ms, (long long)time->multiplies, (long long)time->multipliers);
-		text_add(out,
-		        "utilization     %.4g of %lld multipliers on average, %.3g %%    (%s, "
-		        "launch overhead included)\n",
-		        report_products(report), (long long)time->multipliers,
-		        100 * report->mac_ms / report->latency_ms,
-		        report_ends(report) ? "simulated" : "modelled");
-	}
+	if (!time->multipliers)
+		return;
+	text_add(out,
+	        "compute bound   %.4g ms: %lld multiplications on %lld multipliers    "
+	        "(counted in the processes)\n",
+	        report->mac_ms, (long long)time->multiplies, (long long)time->multipliers);
+	text_add(out,
+	        "utilization     %.4g of %lld multipliers on average, %.3g %%    (%s, "
+	        "launch overhead included)\n",
+	        report_products(report), (long long)time->multipliers,
+	        100 * report->mac_ms / report->latency_ms,
+	        report_ends(report) ? "simulated" : "modelled");
+}
+
+static void add_answer(const struct report *report, struct text *out)
+{
+	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
+	add_launch(report, out);
+	add_lower_bound(report, out);
+	add_token_rate(report, out);
+	struct report_answer answer = report_answer(out->arena, report);
+	text_add(out, "bottleneck      %s\n", answer.limit);
+	for (int i = 0; i < answer.count; i++)
+		text_add(out, "%s%s\n", i ? "                " : "suggestions     ",
+		        answer.advice[i]);
+	add_energy(report, out);
+	add_numbers(report, out);
+	add_bounds(report, out);
 	text_add(out, "\n");
 }
 

@@ -1,9 +1,9 @@
-/* Inputs that are run-time extents of a design: which there are, and what they may be at most. */
+/* Run-time extents of a design: which inputs they are, and their largest values. */
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 #include "report/simulate.h"
 
-/* Some loop is bound by the symbol. */
+/* Clears *symbol if a loop's trip count depends on it. */
 static void find_extent(struct op *op, void *context)
 {
 	const char **symbol = context;
@@ -14,8 +14,8 @@ static void find_extent(struct op *op, void *context)
 		*symbol = NULL;
 }
 
-/* An input says how long a dim of another is: even if all of it is read anyway, because it is
- * one block. */
+/* Is the symbol the length of a dim of an input?  It is an extent even if no loop depends on it,
+ * because all of that input is one tile. */
 static bool names_dim(const struct module *module, const char *symbol)
 {
 	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
@@ -37,8 +37,8 @@ bool simulate_is_extent(const struct module *module, const char *symbol)
 	return !unseen || names_dim(module, symbol);
 }
 
-/* The extent of the dim `axis` of an input or output, less `lead`; `most`: it has none. */
-static int64_t extent_of(const struct attr *entry, int64_t axis, int64_t lead, int64_t most)
+/* min(most, extent of dim `axis` - lead) of an input or output; `most` if it has no such dim. */
+static int64_t bounded_extent(const struct attr *entry, int64_t axis, int64_t lead, int64_t most)
 {
 	const struct type *type = entry ? attr_item(entry, KEY_TYPE)->type : NULL;
 	bool known = type && axis >= 0 && axis < type->rank && type->shape[axis] - lead < most;
@@ -53,31 +53,28 @@ int64_t simulate_extent_most(const struct module *module, const char *symbol)
 	for (int i = 0; inputs && i < inputs->count; i++) {
 		const struct attr *input = inputs->items[i].value;
 		const struct attr *dims = attr_item(input, KEY_DIMS);
-		most = text_same(attr_item_text(input, KEY_TOKEN_COUNT), symbol)
-		        ? extent_of(input, attr_item_integer(input, KEY_AXIS, -1), 0, most)
-		        : most;
+		if (text_same(attr_item_text(input, KEY_TOKEN_COUNT), symbol))
+			most = bounded_extent(
+			        input, attr_item_integer(input, KEY_AXIS, -1), 0, most);
 		for (int d = 0; dims && d < dims->count; d++)
-			most = dims->items[d].value->kind == ATTR_STRING &&
-			                text_same(dims->items[d].value->text, symbol)
-			        ? extent_of(input, d, 0, most)
-			        : most;
+			if (dims->items[d].value->kind == ATTR_STRING &&
+			        text_same(dims->items[d].value->text, symbol))
+				most = bounded_extent(input, d, 0, most);
 	}
 	for (int i = 0; outputs && i < outputs->count; i++) {
 		const struct attr *output = outputs->items[i].value;
 		int64_t axis = attr_item_integer(output, KEY_AXIS, -1);
-		most = text_same(attr_item_text(output, KEY_TOKEN_COUNT), symbol)
-		        ? extent_of(output, axis, 0, most)
-		        : most;
+		if (text_same(attr_item_text(output, KEY_TOKEN_COUNT), symbol))
+			most = bounded_extent(output, axis, 0, most);
 		if (!text_same(attr_item_text(output, KEY_POSITION), symbol))
 			continue;
-		most = extent_of(attr_entry(inputs, attr_item_text(output, KEY_NAME)), axis,
+		most = bounded_extent(attr_entry(inputs, attr_item_text(output, KEY_NAME)), axis,
 		        attr_item_integer(output, KEY_LEAD, 0), most);
-		/* a state may have been padded */
+		/* the state may be longer than the context: padded */
 		int64_t past = attr_item_integer(output, KEY_PAST, most);
 		most = past < most ? past : most;
 	}
-	return launch_may_continue(module_main(module)) &&
-	                text_same(token_count_symbol(module_main(module)), symbol)
-	        ? most + 1
-	        : most;
+	bool continues = launch_may_continue(module_main(module)) &&
+	        text_same(token_count_symbol(module_main(module)), symbol);
+	return continues ? most + 1 : most;
 }

@@ -1,4 +1,4 @@
-/* The result of a simulation as text for people, the answer first, and as JSON. */
+/* Prints the result of `stc simulate`, as text or as JSON. */
 #include "base/json.h"
 #include "report/simulate.h"
 
@@ -175,13 +175,13 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 
 /* --- text */
 
-/* The row by falling key after `last`; -1: none is left. */
+/* The row after `last` in the order of falling keys; -1: none is left. */
 static int next_of(int count, const int64_t *key, int last)
 {
 	int found = -1;
 	for (int i = 0; i < count; i++) {
-		bool later = last < 0 || key[i] < key[last] || (key[i] == key[last] && i > last);
-		if (later && (found < 0 || key[i] > key[found]))
+		bool follows = last < 0 || key[i] < key[last] || (key[i] == key[last] && i > last);
+		if (follows && (found < 0 || key[i] > key[found]))
 			found = i;
 	}
 	return found;
@@ -200,17 +200,43 @@ static int64_t path_length(const struct cycle_result *cycle_result)
 	return length;
 }
 
+static const char *plural(int64_t count)
+{
+	return count > 1 ? "s" : "";
+}
+
+/* A launch of several tokens (--tokens). */
+static void add_tokens(
+        struct session *session, const struct simulated *simulated, const char *count)
+{
+	const char *steps = "";
+	const char *all = "them";
+	const char *one = "token";
+	if (simulated->tokens > simulated->steps) {
+		steps = text_format(session->arena, " in %lld step%s", (long long)simulated->steps,
+		        plural(simulated->steps));
+		all = "these";
+		one = "step";
+	}
+	text_add(&session->out,
+	        "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms including %g us "
+	        "launch overhead, %.4g ms per token    (%lld of %s simulated)\nthe last "
+	        "%-6s %lld cycles\n",
+	        count, (long long)simulated->tokens, plural(simulated->tokens), steps,
+	        (long long)simulated->cycles, session->platform->clock_mhz,
+	        ms_of(session, simulated), session->platform->launch_us,
+	        ms_of(session, simulated) / (double)simulated->tokens,
+	        (long long)simulated->sampled, all, one,
+	        (long long)simulated->cycle_result->cycles);
+}
+
 static void add_answer(struct session *session, const struct simulated *simulated)
 {
 	const struct cycle_result *cycle_result = simulated->cycle_result;
 	struct text *out = &session->out;
-	const char *steps = simulated->tokens > simulated->steps
-	        ? text_format(session->arena, " in %lld step%s", (long long)simulated->steps,
-	                  simulated->steps > 1 ? "s" : "")
-	        : "";
-	const char *count = simulated->wanted == 1
-	        ? "one launch "
-	        : text_format(session->arena, "%lld launches", (long long)simulated->wanted);
+	const char *count = "one launch ";
+	if (simulated->wanted != 1)
+		count = text_format(session->arena, "%lld launches", (long long)simulated->wanted);
 	if (cycle_result->deadlock)
 		text_add(out, "%-15s deadlocks: %s\n", count, cycle_result->deadlock);
 	else if (simulated->stopped)
@@ -218,16 +244,7 @@ static void add_answer(struct session *session, const struct simulated *simulate
 		        count, (long long)cycle_result->cycles,
 		        percent(cycle_result->events, simulated->total));
 	else if (simulated->steps)
-		text_add(out,
-		        "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms including %g us "
-		        "launch overhead, %.4g ms per token    (%lld of %s simulated)\nthe last "
-		        "%-6s %lld cycles\n",
-		        count, (long long)simulated->tokens, simulated->tokens > 1 ? "s" : "",
-		        steps, (long long)simulated->cycles, session->platform->clock_mhz,
-		        ms_of(session, simulated), session->platform->launch_us,
-		        ms_of(session, simulated) / (double)simulated->tokens,
-		        (long long)simulated->sampled, *steps ? "these" : "them",
-		        *steps ? "step" : "token", (long long)cycle_result->cycles);
+		add_tokens(session, simulated, count);
 	else if (simulated->wanted == 1)
 		text_add(out,
 		        "%-15s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    "

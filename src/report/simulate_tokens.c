@@ -1,15 +1,14 @@
-/* stc simulate --tokens: the cycles of a launch of several steps, a token each, which follow one
- * another while positions grow.  Where rows count the first ones may be about several, chunks of
- * a prompt. These are simulated, and of the others the first and the last, and of those between
- * as many as it takes for the rest to lie on straight lines between them. */
+/* `stc simulate --tokens`: the cycles of a launch of several steps.  The first steps may be chunks
+ * of a prompt, with several tokens each; the others have one token, at growing positions.  Chunks
+ * are simulated; of the other steps the first, the last, and as many between them as are needed for
+ * the rest to be interpolated linearly. */
 #include "report/simulate.h"
 #include "ir/launch_tokens.h"
 #include "predict/feedback.h"
 
-/* part of its cycles by which a token may lie off the line */
+/* deviation of a step from the line, as a part of its cycles */
 #define LINEARITY_TOLERANCE 0.002
-/* tokens between two that are simulated, at most: rows of a cache come in blocks of so many or
- * more */
+/* most steps between two that are simulated: tiles of a KV cache have at least as many rows */
 #define SAMPLE_SPACING 8
 
 struct sweep {
@@ -21,10 +20,10 @@ struct sweep {
 	bool failed;
 };
 
-struct prompt {               /* that the launch reads; one token where rows do not count */
-	const char *rows;     /* the input that counts them; NULL: none does */
-	int64_t tokens, most; /* of all chunks, of one */
-	bool goes_on;         /* one row more says that another chunk follows */
+struct prompt {               /* that the launch reads; one token if tokens are not counted */
+	const char *rows;     /* the input that is the token count; NULL: none */
+	int64_t tokens, most; /* of all chunks; of one chunk, at most */
+	bool goes_on;         /* a token count above `most` says that another chunk follows */
 };
 
 static struct prompt prompt_of(
@@ -55,10 +54,13 @@ static int64_t rows_before(const struct prompt *prompt, int64_t step)
 static int64_t rows_at(const struct prompt *prompt, int64_t step)
 {
 	int64_t left = prompt->tokens - step * prompt->most;
-	return left > prompt->most ? prompt->most : left > 1 ? left : 1;
+	if (left > prompt->most)
+		return prompt->most;
+	return left > 1 ? left : 1;
 }
 
-static int64_t rows_said(const struct prompt *prompt, int64_t step)
+/* The token count as the launch is told it. */
+static int64_t count_at(const struct prompt *prompt, int64_t step)
 {
 	return rows_at(prompt, step) +
 	        (prompt->goes_on && prompt->tokens - step * prompt->most > prompt->most);
@@ -68,10 +70,10 @@ int64_t tokens_rows_most(
         const struct module *module, const char *symbol, int64_t tokens, int64_t most)
 {
 	struct feedback feedback;
-	bool chunks = tokens && feedback_read(module_main(module), &feedback) &&
-	        text_same(feedback.rows, symbol);
-	return chunks ? feedback.chunk_tokens * (tokens < feedback.most ? tokens : feedback.most)
-	              : most;
+	if (!tokens || !feedback_read(module_main(module), &feedback) ||
+	        !text_same(feedback.rows, symbol))
+		return most;
+	return feedback.chunk_tokens * (tokens < feedback.most ? tokens : feedback.most);
 }
 
 void tokens_extents(const struct module *module, int64_t token, int extents,
@@ -81,13 +83,13 @@ void tokens_extents(const struct module *module, int64_t token, int extents,
 	const struct prompt prompt = prompt_of(module, extents, from);
 	int64_t before = rows_before(&prompt, token);
 	for (int i = 0; i < extents; i++) {
-		bool rows = text_same(from[i].symbol, prompt.rows);
-		extent[i] = (struct extent_value){ from[i].symbol,
-			rows ? rows_said(&prompt, token)
-			     : from[i].value +
-			                before *
-			                        feedback_increment(
-			                                attr_entry(inputs, from[i].symbol)) };
+		const char *symbol = from[i].symbol;
+		extent[i].symbol = symbol;
+		if (text_same(symbol, prompt.rows))
+			extent[i].value = count_at(&prompt, token);
+		else
+			extent[i].value = from[i].value +
+			        before * feedback_increment(attr_entry(inputs, symbol));
 	}
 }
 
@@ -109,7 +111,7 @@ static double cycles_at(struct sweep *s, int64_t token)
 	return (double)result.cycles;
 }
 
-/* Of the tokens between `first` and `last`, which take `from` and `to` cycles. */
+/* Cycles of the steps strictly between `first` and `last`, which take `from` and `to` cycles. */
 static double sum_between(struct sweep *s, int64_t first, int64_t last, double from, double to)
 {
 	if (last - first < 2 || s->failed)
@@ -125,7 +127,7 @@ static double sum_between(struct sweep *s, int64_t first, int64_t last, double f
 	        (double)(last - middle - 1) * (here + to) / 2;
 }
 
-/* What grows or shrinks and bounds loops has a value to begin with. */
+/* Every extent that changes from step to step needs an initial value. */
 static bool check_begin(struct session *session, int extents, const struct extent_value *extent)
 {
 	const struct attr *inputs = attr_get(module_main(session->module), KEY_STREAM_INPUTS);
@@ -145,7 +147,7 @@ static bool check_begin(struct session *session, int extents, const struct exten
 	return true;
 }
 
-/* A prompt of several chunks ends within what the state holds. */
+/* A prompt of several chunks must fit the context. */
 static bool check_room(struct session *session, int extents, const struct extent_value *extent)
 {
 	const struct attr *inputs = attr_get(module_main(session->module), KEY_STREAM_INPUTS);
@@ -193,9 +195,9 @@ bool tokens_check(struct session *session, int extents, const struct extent_valu
 	return check_begin(session, extents, extent) && check_room(session, extents, extent);
 }
 
-/* By so many cycles it takes longer to go on to a step of several rows than to one of one, which
- * the cycles of a step are with. */
-static int64_t longer_between(const struct session *session, int64_t rows)
+/* Cycles that feeding back `rows` tokens to the next step takes more than feeding back one, which
+ * the cycles of a step include. */
+static int64_t feedback_excess(const struct session *session, int64_t rows)
 {
 	const struct op *main = module_main(session->module);
 	return feedback_cycles(session->platform, main, rows) -
@@ -218,7 +220,7 @@ bool tokens_simulate(struct session *session, const struct cycle_options *option
 	double last = (double)simulated->cycle_result->cycles;
 	for (int64_t step = 0; step < begin && !s.failed; step++)
 		read += cycles_at(&s, step) +
-		        (double)longer_between(session, rows_at(&prompt, step + 1));
+		        (double)feedback_excess(session, rows_at(&prompt, step + 1));
 	double first = end > begin ? cycles_at(&s, begin) : 0;
 	simulated->cycles =
 	        (int64_t)(read + first + sum_between(&s, begin, end, first, last) + last + 0.5);

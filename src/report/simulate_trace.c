@@ -1,6 +1,6 @@
-/* A simulation over time as a file for viewers: the trace events of Chrome and Perfetto (JSON),
- * or value changes (VCD). Both are made from the same points, so a file's size is bounded;
- * neighbours that show the same are one. */
+/* Writes a simulation over time as a file for viewers: trace events of Chrome and Perfetto (JSON),
+ * or value changes (VCD).  Both have a fixed number of points, so files are bounded; adjacent
+ * points with equal values are merged. */
 #include "base/json.h"
 #include "pipeline/output.h"
 #include "report/simulate.h"
@@ -37,7 +37,7 @@ static int64_t cycles_of(const struct tracing *t, int point)
 	return rest < t->cycle_result->sample_cycles ? rest : t->cycle_result->sample_cycles;
 }
 
-/* What fills most of the point. */
+/* The state that takes most of the point. */
 static enum state state_at(
         const struct tracing *t, const struct cycle_process_result *process, int point)
 {
@@ -73,7 +73,7 @@ static void name_event(struct tracing *t, int group, int number, const char *wha
 	text_add(t->out, "}}");
 }
 
-static void add_slices(struct tracing *t, int number)
+static void add_states(struct tracing *t, int number)
 {
 	const struct cycle_process_result *process = &t->cycle_result->process[number];
 	name_event(t, 1, number, "thread_name", process->name);
@@ -123,7 +123,7 @@ static void add_events(struct tracing *t)
 	name_event(t, 2, 0, "process_name", "channels");
 	name_event(t, 3, 0, "process_name", "memory ports");
 	for (int i = 0; i < t->cycle_result->processes; i++)
-		add_slices(t, i);
+		add_states(t, i);
 	for (int i = 0; i < t->cycle_result->channels; i++)
 		add_counter(t, 2, t->cycle_result->channel[i].name,
 		        t->cycle_result->channel[i].blocks ? "blocks" : "words",

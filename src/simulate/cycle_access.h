@@ -1,11 +1,13 @@
-/* What every iteration of the time simulator does: conditions, channels and ports, word by word. */
+/* The inner loop of the cycle simulator: one access of one iteration to a channel or a memory
+ * port.  Inlined because it runs for every word of a launch. */
 #ifndef STC_CYCLE_ACCESS_H
 #define STC_CYCLE_ACCESS_H
 #include "simulate/cycle_network.h"
 
 #define CYCLE_INLINE static inline __attribute__((always_inline)) /* called for every word */
 
-/* innermost 0 begins a row: the other counters may have changed. */
+/* Bits of all conditions at this value of the innermost counter.  Value 0 begins a row: the outer
+ * counters may have changed, so the row is evaluated anew. */
 static inline uint64_t cycle_condition_bits(struct cycle_condition *condition, int64_t innermost)
 {
 	if (!condition->when.count)
@@ -15,7 +17,7 @@ static inline uint64_t cycle_condition_bits(struct cycle_condition *condition, i
 	return condition->row[condition->trips > 1 ? innermost : 0];
 }
 
-/* An iteration enters: its conditions, and the counters of the next one. */
+/* An iteration enters the pipeline: stores its condition bits and advances the counters. */
 static inline void cycle_issue(struct cycle_pipe *pipe)
 {
 	int64_t slot = pipe->issued++ & pipe->mask;
@@ -26,13 +28,14 @@ static inline void cycle_issue(struct cycle_pipe *pipe)
 		cycle_next_row(pipe);
 }
 
-/* The condition of an access of an iteration in flight. */
+/* Does this iteration, which is in flight, make the access? */
 static inline bool cycle_is_made(
         const struct cycle_pipe *pipe, const struct cycle_access *access, int64_t iteration)
 {
 	return access->bit < 0 || (pipe->bits[iteration & pipe->mask] >> access->bit & 1);
 }
 
+/* Raises `time` to `known` and remembers the access that did so. */
 static inline void cycle_not_before(int64_t *time, const struct cycle_access **why, int64_t known,
         const struct cycle_access *access)
 {
@@ -42,6 +45,7 @@ static inline void cycle_not_before(int64_t *time, const struct cycle_access **w
 	}
 }
 
+/* Cycles, rounded up, of a time in 1 / MEMORY_FRACTION cycle. */
 static inline int64_t cycle_from_parts(int64_t parts)
 {
 	return (parts + MEMORY_FRACTION - 1) / MEMORY_FRACTION;
@@ -79,8 +83,8 @@ CYCLE_INLINE void cycle_port_make(
 		cycle_port_end_burst(network, port, time);
 }
 
-/* Moves `time` on to when the access can be made.  false: not known yet, and the process is
- * marked as waiting. */
+/* Raises `time` to the cycle in which the access can be made.  false: that cycle is not known yet;
+ * the process is marked as waiting. */
 CYCLE_INLINE bool cycle_access_time(struct cycle_network *network, struct cycle_process *process,
         const struct cycle_access *access, int64_t *time, const struct cycle_access **why)
 {

@@ -1,9 +1,9 @@
-/* How iterations pass a group of a flushing loop.  Most groups are one access to a channel or a
- * read from memory that runs ahead: these pass in runs. */
+/* Moves iterations through the stages of a flushing (flp) pipeline.  Most groups are a single
+ * access to a bounded channel or a prefetched memory read: iterations pass them in bulk. */
 #include "simulate/cycle_access.h"
 
-#define SPREAD 0x9e3779b97f4a7c15u /* bits of conditions over the lists that are kept */
-#define FEW 4                      /* iterations that are no run */
+#define SPREAD 0x9e3779b97f4a7c15u /* multiplicative hash of condition bits */
+#define RUN_LEAST 4                /* fewer iterations are passed one by one */
 
 void cycle_next_row(struct cycle_pipe *pipe)
 {
@@ -25,7 +25,7 @@ void cycle_list_made(const struct cycle_pipe *pipe, const struct cycle_group *gr
 			made->access[made->count++] = &pipe->access[i];
 }
 
-/* Conditions hold in few ways, one after the other in turn. */
+/* The accesses made under these bits, from a small cache: few combinations of bits recur. */
 static inline const struct cycle_made *made_of(
         const struct cycle_pipe *pipe, const struct cycle_group *group, uint64_t bits)
 {
@@ -50,11 +50,13 @@ CYCLE_INLINE bool make_all(struct cycle_network *network, struct cycle_process *
 	return true;
 }
 
-/* An iteration at a group: when it would pass if nothing held it up, when it may pass channels
- * and ports aside, when it passes, and what it waits for. */
+/* An iteration that passes a group. */
 struct passage {
+	bool enters; /* the group is the first: the iteration enters the pipeline */
+	/* cycle in which it would pass if nothing blocked; if only room in the pipeline blocked;
+	 * in which it passes */
 	int64_t begins, arrives, time;
-	const struct cycle_access *waits;
+	const struct cycle_access *waits; /* the access that delays it */
 };
 
 static inline int64_t begins(
@@ -70,7 +72,7 @@ static inline struct passage arrive(
         struct cycle_pipe *pipe, const struct cycle_group *group, bool enters)
 {
 	int64_t first = begins(pipe, group, enters);
-	struct passage p = { .begins = first, .time = first };
+	struct passage p = { .enters = enters, .begins = first, .time = first };
 	if (group->next_times && group->done >= group->room)
 		cycle_not_before(&p.time, &p.waits,
 		        group->next_times[(group->done - group->room) & pipe->mask], group[1].why);
@@ -80,24 +82,24 @@ static inline struct passage arrive(
 	return p;
 }
 
-/* Waits are counted where iterations enter; the others show in how late the last one leaves.
- * false: the process has had its turn. */
+/* Waits are counted where iterations enter; later ones show in when the last iteration leaves.
+ * false: the process has used its fuel. */
 static inline bool leave(struct cycle_network *network, struct cycle_process *process,
-        const struct cycle_pipe *pipe, struct cycle_group *group, bool enters,
-        const struct passage *p)
+        const struct cycle_pipe *pipe, struct cycle_group *group, const struct passage *p)
 {
 	group->times[group->done++ & pipe->mask] = group->time = p->time;
 	if (p->waits) {
 		group->why = p->waits;
-		if (enters)
+		if (p->enters)
 			cycle_log_wait(network, process, p->waits, p->begins, p->time);
 		if (p->time > p->arrives)
 			cycle_log_stall(network, p->waits, p->arrives, p->time);
 	}
-	return !enters || !cycle_must_yield(network, process);
+	return !p->enters || !cycle_must_yield(network, process);
 }
 
-/* enters: into the first group. */
+/* One iteration passes the group, the first one of the pipeline where `enters`.  false: it cannot
+ * pass yet, or the process yields. */
 CYCLE_INLINE bool pass_one(struct cycle_network *network, struct cycle_process *process,
         struct cycle_pipe *pipe, struct cycle_group *group, bool enters)
 {
@@ -112,11 +114,13 @@ CYCLE_INLINE bool pass_one(struct cycle_network *network, struct cycle_process *
 			return false;
 		cycle_access_make(network, group->only, p.time);
 	}
-	return leave(network, process, pipe, group, enters, &p);
+	return leave(network, process, pipe, group, &p);
 }
 
-/* --- runs: many iterations and one access, with all that they look at at hand */
+/* --- many iterations and one access */
 
+/* Local copy of all that the loop over iterations reads and writes, so that it stays in
+ * registers. */
 struct run {
 	const struct cycle_access *access;
 	int64_t at, may, last, start, interval, mask, distance, room;
@@ -224,7 +228,7 @@ static void run_channel(struct cycle_network *network, struct cycle_process *pro
 	end_run(&run, network, process, group);
 }
 
-/* Burst by burst. */
+/* Prefetched reads, burst by burst. */
 static void run_load(struct cycle_network *network, struct cycle_process *process,
         struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
@@ -254,8 +258,8 @@ static void run_load(struct cycle_network *network, struct cycle_process *proces
 	end_run(&run, network, process, group);
 }
 
-/* Where addresses are not known when the loop begins, an iteration asks for its words when it
- * has come, whether it may pass or not. */
+/* Where addresses are not known when the loop begins, an iteration requests its words when it
+ * reaches the group, even if it has to wait there. */
 static void pass_asking(struct cycle_network *network, struct cycle_process *process,
         struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
@@ -268,8 +272,8 @@ static void pass_asking(struct cycle_network *network, struct cycle_process *pro
 	} while (group->done < may && pass_one(network, process, pipe, group, !group->before));
 }
 
-/* Iterations before this one may pass the group, channels and ports aside: they have come, and
- * there is room behind it. */
+/* First iteration that cannot pass the group yet: it has not reached the group, or there is no
+ * room after it.  Channels and ports are not looked at. */
 static inline int64_t may_pass(const struct cycle_pipe *pipe, const struct cycle_group *group)
 {
 	int64_t come = group->before ? group[-1].done : pipe->iterations;
@@ -283,9 +287,8 @@ static void pass_run(struct cycle_network *network, struct cycle_process *proces
 	(group->only->port ? run_load : run_channel)(network, process, pipe, group, may);
 }
 
-/* As many iterations pass a group as can, until the process has had its turn.  The oldest go
- * first, so that the first access that cannot be made is the one that the process really waits
- * for. */
+/* Until nothing moves, or the process yields.  The oldest iterations go first, so that the first
+ * access that cannot be made is the one that the process really waits for. */
 void cycle_advance(
         struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
@@ -299,7 +302,7 @@ void cycle_advance(
 			int64_t may = may_pass(pipe, group);
 			if (pipe->asks)
 				pass_asking(network, process, pipe, group, may);
-			else if (group->runs && may - done >= FEW)
+			else if (group->runs && may - done >= RUN_LEAST)
 				pass_run(network, process, pipe, group, may);
 			else if (group == first)
 				while (group->done < may &&

@@ -1,4 +1,7 @@
-/* A hardware-level module as a network of processes that exchange times. */
+/* Builds the cycle simulator's network from a hardware-level module.
+ * Before: main with stream.fifo ops and calls of processes.
+ * After:  channels, ports, and for each process a list of steps: waits, loops, accesses,
+ *         pipelined loops. */
 #include "ir/sliding_window.h"
 #include "ir/datapath_sharing.h"
 #include "simulate/cycle_network.h"
@@ -82,7 +85,7 @@ struct cycle_access cycle_access_of(const struct op *op)
 
 /* --- processes */
 
-static void forget(struct op *op, void *context)
+static void clear_values(struct op *op, void *context)
 {
 	(void)context;
 	for (int i = 0; i < op->results; i++)
@@ -132,7 +135,7 @@ static void find_lookback(struct op *op, void *context)
 	                sliding_window.layers > 1);
 }
 
-/* Do loops in it run differently often in different layers? */
+/* Do trip counts in the layer loop depend on the layer, by a sliding window? */
 static bool layers_differ(const struct op *loop)
 {
 	bool found = false;
@@ -141,7 +144,7 @@ static bool layers_differ(const struct op *loop)
 	return found;
 }
 
-/* The extents that the network has in this layer. */
+/* Puts the extents of this layer's sliding windows before those of the network. */
 static void enter_layer(struct cycle_network *network, int layer)
 {
 	const struct attr *list = attr_get(network->module->op, KEY_STREAM_SLIDING_WINDOW);
@@ -165,7 +168,7 @@ static void enter_layer(struct cycle_network *network, int layer)
 	network->extents = count;
 }
 
-/* Written out, layer by layer. */
+/* Unrolls the layer loop. */
 static bool build_layers(struct builder *b, const struct op *loop, int64_t layers, int64_t repeats)
 {
 	struct cycle_network *network = b->network;
@@ -208,7 +211,7 @@ static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats
 	return true;
 }
 
-/* One pipelined loop if everything down to it only holds the next loop. */
+/* A nest is one pipelined loop if every body down to the pipelined one holds only the next loop. */
 static bool flattens(const struct op *loop)
 {
 	while (loop && !attr_get(loop, KEY_STREAM_PIPELINE))
@@ -227,7 +230,7 @@ static bool build_access(struct builder *b, const struct op *op, int64_t repeats
 	}
 	if (step.access.port)
 		step.access.stretch = cycle_stretch_of(
-		        step.access.port, op, b->network->platform->memory_latency, 0, NULL, NULL);
+		        step.access.port, op, b->network->platform->memory_latency, NULL);
 	add_step(b, step);
 	if (step.access.kind == ACCESS_PUSH || step.access.kind == ACCESS_RELEASE_WRITE)
 		cycle_add_words(step.access.channel, repeats);
@@ -287,7 +290,7 @@ static bool build_process(struct cycle_network *network, const struct op *call)
 	process->flushes =
 	        text_same(attr_text_or(process->function, KEY_STREAM_STYLE, "stp"), "flp");
 	process->rewinding = attr_get(process->function, KEY_STREAM_REWIND);
-	ir_walk(process->function->region[0], forget, NULL);
+	ir_walk(process->function->region[0], clear_values, NULL);
 	bind_arguments(&b, call);
 	ir_walk(process->function->region[0], bind_ends, process);
 	add_wait(&b, PROCESS_CYCLES / 2);

@@ -1,11 +1,11 @@
-/* Conditions of accesses: the part of a process that computes them from loop counters, evaluated
- * a row of the innermost loop at a time. A row is made again only where what it depends on
- * beside the innermost counter has changed. */
+/* Conditions of accesses: the ops of a process that compute them from loop counters, evaluated for
+ * a whole row (all values of the innermost counter) at a time.  A row is reused until one of the
+ * other values that it depends on changes. */
 #include "simulate/cycle_network.h"
 
 #define BITS 64
 
-static bool holds(const struct cycle_condition *condition, const struct op *op)
+static bool has_node(const struct cycle_condition *condition, const struct op *op)
 {
 	for (size_t i = 0; i < condition->outer.count; i++)
 		if (condition->outer.data[i].op == op)
@@ -60,7 +60,7 @@ static bool add_node(struct arena *arena, struct cycle_condition *condition, str
 		return value->data || add_constant(arena, value);
 	if (attr_get(value->def, KEY_STREAM_RUN_TIME))
 		return value->data != NULL;
-	if (holds(condition, value->def))
+	if (has_node(condition, value->def))
 		return true;
 	struct cycle_node node = { .op = value->def,
 		.map = column_map_of(value->def),
@@ -80,7 +80,7 @@ static bool add_node(struct arena *arena, struct cycle_condition *condition, str
 	return true;
 }
 
-static bool always(const struct value *when)
+static bool is_always_true(const struct value *when)
 {
 	const struct attr *attr =
 	        when->def && when->def->code == OP_CONSTANT ? attr_get(when->def, KEY_VALUE) : NULL;
@@ -94,7 +94,7 @@ bool cycle_condition_add(struct cycle_network *network, struct cycle_condition *
 	struct value *when = op->operand[0];
 	struct location location = when->def ? when->def->location : NOWHERE;
 	*bit = -1;
-	if (always(when))
+	if (is_always_true(when))
 		return true;
 	if (!add_node(network->arena, condition, when))
 		return op->code == OP_WRITE ||
@@ -185,7 +185,7 @@ static bool same_key(struct cycle_condition *condition)
 	return same;
 }
 
-/* Of `count` iterations from `begin` on. */
+/* Bits of `count` iterations from `begin` on. */
 static void make_part(struct cycle_condition *condition, int64_t begin, int count)
 {
 	uint64_t *row = condition->row + begin;

@@ -1,29 +1,29 @@
-/* The critical path: from the end of the last process backwards, always to what came last:
- * through its own work to where it last waited, from there to the process that ended the wait by
- * a word or by room, and so on.  Of a flushing loop, iterations that are inside together are
- * told apart by their times alone. */
+/* Finds the critical path of the last launch, backwards from the end of its last process: through
+ * the process's own work to its last wait, from there to the process that ended this wait by a
+ * word or by room, and so on.  Iterations of a flushing loop that are in flight at the same time
+ * are distinguished by their times only. */
 #include "simulate/cycle_network.h"
 #include <string.h>
 
-#define POINTS 512 /* of the path in which the process with the most cycles is named */
+#define POINTS 512 /* of the path; each names the process with the most cycles in it */
 #define HOPS_MOST ((int64_t)1 << 22)
 
 struct path {
 	const struct cycle_network *network;
 	struct cycle_result *result;
-	int64_t begin, end, width; /* cycles; of a point */
-	int64_t *busy, *memory;    /* [processes] of the point at hand */
-	int *via;
-	int64_t point;
+	int64_t begin, end, width; /* cycles of the path; of a point */
+	int64_t *busy, *memory;    /* [processes] cycles in the current point */
+	int *via;                  /* [processes] channel to the next segment */
+	int64_t point;             /* current one; counts down */
 };
 
-struct hop { /* what ended the last wait */
+struct hop { /* the last wait of a process before some cycle */
 	int64_t end, length;
 	const struct cycle_channel *channel; /* NULL: memory */
-	const struct cycle_process *next;
+	const struct cycle_process *next;    /* the process that ended the wait */
 };
 
-static void find_last(const struct cycle_log *log, int64_t time,
+static void find_last_wait(const struct cycle_log *log, int64_t time,
         const struct cycle_channel *channel, enum cycle_side side, struct hop *hop)
 {
 	size_t low = 0;
@@ -55,23 +55,24 @@ static struct hop last_wait(
 		const struct cycle_channel *channel = process->channels.data[i];
 		enum cycle_side side =
 		        channel->process[CYCLE_READER] == process ? CYCLE_READER : CYCLE_WRITER;
-		find_last(&channel->log[side], time, channel, side, &hop);
+		find_last_wait(&channel->log[side], time, channel, side, &hop);
 	}
 	for (size_t i = 0; i < network->ports.count; i++)
 		if (network->ports.data[i]->process == process)
-			find_last(&network->ports.data[i]->log, time, NULL, CYCLE_READER, &hop);
+			find_last_wait(
+			        &network->ports.data[i]->log, time, NULL, CYCLE_READER, &hop);
 	return hop;
 }
 
-/* The process with the most cycles names the point; neighbours with one name are one segment. */
+/* The process with the most cycles names the point; adjacent points of one process are joined to
+ * one segment. */
 static void end_point(struct path *path)
 {
 	struct cycle_result *result = path->result;
 	int most = 0;
 	for (int i = 1; i < result->processes; i++)
-		most = path->busy[i] + path->memory[i] > path->busy[most] + path->memory[most]
-		        ? i
-		        : most;
+		if (path->busy[i] + path->memory[i] > path->busy[most] + path->memory[most])
+			most = i;
 	int64_t begin = path->begin + path->point * path->width;
 	int64_t end = begin + path->width < path->end ? begin + path->width : path->end;
 	struct cycle_path_segment *last =
@@ -95,7 +96,7 @@ static void end_point(struct path *path)
 		path->via[i] = -1;
 }
 
-/* Cycles of a process, later ones first. */
+/* Adds cycles of a process to the points, the last point first. */
 static void add_cycles(struct path *path, int process, int64_t *kind, int64_t from, int64_t to)
 {
 	path->result->on_path[process] += to - from;
@@ -141,9 +142,9 @@ static void follow(struct path *path, const struct cycle_process *process)
 static void reverse_path(struct cycle_result *result)
 {
 	for (int i = 0, j = result->segments - 1; i < j; i++, j--) {
-		struct cycle_path_segment kept = result->segment[i];
+		struct cycle_path_segment swapped = result->segment[i];
 		result->segment[i] = result->segment[j];
-		result->segment[j] = kept;
+		result->segment[j] = swapped;
 	}
 }
 

@@ -1,4 +1,5 @@
-/* Who waits for whom where no process can go on. */
+/* Explains a deadlock of the cycle simulator: the cycle of processes that wait for one another, and
+ * on request the smallest depth of each full FIFO in it that ends the deadlock. */
 #include "simulate/cycle_access.h"
 
 static bool is_missing(const struct cycle_access *access)
@@ -12,9 +13,9 @@ static bool is_missing(const struct cycle_access *access)
 	        channel->pushed - channel->popped == channel->depth;
 }
 
-/* Of the accesses that hold up a frozen pipeline, the one of the oldest iteration, and of these
- * the first. */
-static const struct cycle_access *oldest(
+/* Of the accesses that stall an stp pipeline, the one of the oldest iteration, and of these the
+ * first in the body. */
+static const struct cycle_access *oldest_missing(
         const struct cycle_process *process, const struct cycle_pipe *pipe)
 {
 	const struct cycle_access *found = process->waits_for;
@@ -35,12 +36,12 @@ static const struct cycle_access *oldest(
 	return found;
 }
 
-static void find_oldest(struct cycle_process *process)
+static void set_oldest_wait(struct cycle_process *process)
 {
 	const struct cycle_step *step = &process->steps.data[process->at];
 	if (!process->ended && step->kind == STEP_PIPE && !step->pipe->flushes &&
 	        !step->pipe->drained)
-		process->waits_for = oldest(process, step->pipe);
+		process->waits_for = oldest_missing(process, step->pipe);
 }
 
 static struct cycle_process *waits_on(const struct cycle_process *process)
@@ -83,9 +84,11 @@ static void describe(
         const struct cycle_result *result, const struct cycle_wait *wait, struct text *text)
 {
 	const struct cycle_channel_result *channel = &result->channel[wait->channel];
+	const char *item = channel->blocks ? "a block of" : "a word of";
+	if (wait->room)
+		item = "room in";
 	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name,
-	        !wait->room ? (channel->blocks ? "a block of" : "a word of") : "room in",
-	        channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
+	        item, channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
 }
 
 struct cycle_process *cycle_first_stuck(const struct cycle_network *network)
@@ -115,8 +118,8 @@ static void add_cycle(
 	result->cycle = result->waits;
 }
 
-/* With one channel as deep as it takes: wherever all wait and it is full, it gets deeper by one.
- * What is reached does not depend on times, so the depth is the least. */
+/* The smallest depth of `channel` with which all processes end: whenever all wait and it is full,
+ * it gets one slot more.  Which words flow does not depend on times, so no smaller depth does. */
 static int64_t least_depth(struct cycle_network *network, int channel)
 {
 	struct cycle_channel *grows = network->channels.data[channel];
@@ -139,7 +142,7 @@ void cycle_deadlock(struct cycle_network *network, struct cycle_result *result)
 	bool *listed = ARENA_ARRAY(arena, bool, network->processes.count);
 	struct text text = text_new(arena);
 	for (size_t i = 0; i < network->processes.count; i++)
-		find_oldest(network->processes.data[i]);
+		set_oldest_wait(network->processes.data[i]);
 	result->wait = ARENA_ARRAY(arena, struct cycle_wait, network->processes.count);
 	add_cycle(network, &text, listed, result);
 	for (size_t i = 0; i < network->processes.count; i++)

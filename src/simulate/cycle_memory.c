@@ -1,22 +1,22 @@
-/* Memory ports of the time simulator.
+/* Memory ports of the cycle simulator.
  *
- * Words in a row travel in bursts of at most `burst` words; a request names one burst, and at
- * most `outstanding` bursts of a port are under way.  A channel serves requests in the order of
- * their cycles, those of one cycle in the order of main's ports, each burst whole: word after
- * word as fast as its bandwidth lets it.
- *   Reading: a word that is served in cycle t is at its operation's result at t + latency, which
- *   is in the pipeline's depth.  Where the loop's addresses are known when
- *   it begins, requests run ahead of the loop, one a cycle; a burst is over when its last word
- *   has been used.  Otherwise each is made when the iteration that wants its
- *   first word comes to the access, whatever else it waits for there.
+ * Words at consecutive addresses travel in bursts of at most `burst` words.  A request names one
+ * burst; a port has at most `outstanding` bursts in flight.  A memory channel transfers bursts in
+ * the order of their request cycles (ties: order of main's ports), each as a whole, word after
+ * word at the channel's bandwidth.
+ *   Reading: a word transferred in cycle t reaches its op's result in t + latency, which is part
+ *   of the pipeline's depth.  Where all addresses are known when the loop begins, requests run
+ *   ahead of the loop, one a cycle; a burst is over when its last word has been used.  Otherwise
+ *   a request is made when the iteration that uses its first word reaches the access, whatever
+ *   else it waits for.
  *   Writing: a request is made when the last word of its burst was written; a burst is over
- *   `latency` cycles after its last word was served; a loop ends when all are. Requests to a
- *   channel of several ports are served once it is certain that no earlier one will come: every
- *   other port has made a later one, or is at a later time, or all processes wait.  Then the
- *   first request of all is safe, because whatever it lets go on does so later than the request;
- *   and so are those behind it that come before anything that a pending one lets go on can make
- *   another: what is read takes a latency to its operation's result, what is written one to
- *   arrive. */
+ *   `latency` cycles after its last word was transferred; a loop ends when all bursts are over.
+ *
+ * A request to a channel with several ports is granted once no earlier one can come: every other
+ * port has made a later request or its process is at a later time, or all processes wait.  In the
+ * last case the earliest request is safe, since all that it makes possible happens after it.  So
+ * are further requests before the cycle in which a process woken by a pending one can make
+ * another: data read takes a latency to its op's result, data written one to arrive. */
 #include "predict/bundle.h"
 #include "simulate/cycle_access.h"
 
@@ -24,13 +24,13 @@
 
 /* --- building */
 
-/* a sum of counters; `other`: and of something that is not known when the loop begins */
+/* An address as a linear form in loop counters. */
 struct linear {
 	int levels;
-	int64_t *const *counter, *factor;
-	/* of the loop: what is defined outside it is known when it begins */
+	int64_t *const *counter, *factor; /* [levels] */
+	/* of the loop: values defined outside it are known when it begins */
 	const struct block *body;
-	bool other;
+	bool other; /* a further term is not known when the loop begins */
 };
 
 static void add_terms(struct linear *sum, const struct value *value, int64_t factor)
@@ -51,7 +51,8 @@ static void add_terms(struct linear *sum, const struct value *value, int64_t fac
 		add_terms(sum, value->def->operand[i], factor * affine_at(map->map, 0, i));
 }
 
-/* Words in a row: the innermost counters, as far as each goes on where the one inside ends. */
+/* Words at consecutive addresses: the trips of the inner loops as far as each loop's stride is
+ * the number of words inside it. */
 static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 {
 	int64_t run = 1;
@@ -64,27 +65,27 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 }
 
 struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struct op *op,
-        int64_t latency, int levels, int64_t *const *counter, const int64_t *trips)
+        int64_t latency, const struct cycle_pipe *loop)
 {
 	int64_t factor[LEVELS_MOST] = { 0 };
 	int64_t words = 1;
 	int64_t burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
 	int first = op_access(op) + 1;
+	int levels = loop ? loop->levels : 0;
 	int known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
-	struct linear sum = { .levels = known,
-		.counter = counter + (levels - known),
-		.factor = factor,
-		.body = op->parent };
+	struct linear sum = { .levels = known, .factor = factor, .body = op->parent };
+	if (loop)
+		sum.counter = loop->counter + (levels - known);
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
-		words = cycle_multiply_counts(words, trips[i]);
-	struct cycle_stretch stretch = {
-		.run = op->code == OP_WRITE ? 1 : words_in_a_row(&sum, trips + (levels - known)),
-		.prefetches = load && !sum.other,
-		.lead = load ? 0 : latency
-	};
+		words = cycle_multiply_counts(words, loop->trips[i]);
+	struct cycle_stretch stretch = { .run = 1, .prefetches = load && !sum.other };
+	if (loop && op->code != OP_WRITE)
+		stretch.run = words_in_a_row(&sum, loop->trips + (levels - known));
+	if (!load)
+		stretch.lead = latency;
 	stretch.run = stretch.run < 1 ? 1 : stretch.run;
 	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
 	stretch.bursts = words / stretch.run * stretch.bursts_a_run;
@@ -146,7 +147,7 @@ static bool build_port(struct cycle_network *network, struct cycle_port *port)
 	return true;
 }
 
-/* Ports are put in the order of main's. */
+/* Sorts the ports by main's arguments. */
 bool cycle_memory_build(struct cycle_network *network)
 {
 	struct arena *arena = network->arena;
@@ -242,8 +243,8 @@ void cycle_memory_grant(struct cycle_network *network, struct cycle_memory *memo
 		grant(network, port);
 }
 
-/* Before this cycle, where all processes wait, no other request will come: each would follow
- * from one that is pending. */
+/* All processes wait: no further request will come before this cycle, because each would follow
+ * from a pending one. */
 static int64_t next_unknown(const struct cycle_network *network)
 {
 	int64_t next = INT64_MAX;
@@ -273,7 +274,7 @@ bool cycle_memory_grant_first(struct cycle_network *network)
 	return true;
 }
 
-/* The first request of a stretch, or one later than the last. */
+/* Posts a request at `time`, at least one cycle after the last one. */
 static void post(struct cycle_network *network, struct cycle_port *port, int64_t time)
 {
 	port->last = port->last >= time ? port->last + 1 : time;
@@ -344,7 +345,8 @@ bool cycle_port_first(struct cycle_network *network, struct cycle_port *port)
 	return port->write ? first_word_to_write(network, port) : first_word_to_read(network, port);
 }
 
-/* The last word of a burst: of one to read, there is room for another one; one to write can go. */
+/* After the last word of a burst: a reading port may request another one, a writing port requests
+ * the transfer of this one. */
 void cycle_port_end_burst(struct cycle_network *network, struct cycle_port *port, int64_t time)
 {
 	port->used++;

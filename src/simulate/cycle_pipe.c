@@ -1,8 +1,9 @@
-/* Pipelined loops of the time simulator. */
+/* Runs a pipelined loop of the cycle simulator: stp pipelines cycle by cycle, flp pipelines by
+ * cycle_advance.c; then waits until written data has arrived. */
 #include "simulate/cycle_access.h"
 
-/* Depths are a run's own. */
-static bool runs(const struct cycle_access *only)
+/* Can iterations pass this access in bulk?  Decided for each run, since depths differ. */
+static bool is_bulk(const struct cycle_access *only)
 {
 	return only &&
 	        (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE ||
@@ -22,7 +23,7 @@ static void begin(
 	for (int i = 0; i < pipe->groups; i++) {
 		pipe->group[i].done = pipe->group[i].time = 0;
 		pipe->group[i].why = NULL;
-		pipe->group[i].runs = runs(pipe->group[i].only);
+		pipe->group[i].runs = is_bulk(pipe->group[i].only);
 	}
 	for (int i = 0; !pipe->drained && i < pipe->accesses; i++)
 		if (pipe->access[i].port)
@@ -30,6 +31,7 @@ static void begin(
 			        pipe->start + pipe->access[i].stage);
 }
 
+/* All accesses of one cycle of an stp pipeline, or none of them. */
 static bool run_cycle(struct cycle_network *network, struct cycle_process *process,
         struct cycle_pipe *pipe, const struct cycle_group *group)
 {
@@ -60,8 +62,8 @@ static bool run_cycle(struct cycle_network *network, struct cycle_process *proce
 	return true;
 }
 
-/* Style stp. */
-static bool run_frozen(
+/* Style stp: the pipeline stalls as a whole. */
+static bool run_stalling(
         struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
 	process->waits_for = NULL;
@@ -81,7 +83,7 @@ static bool run_frozen(
 	return true;
 }
 
-/* What held up the group nearest to the end. */
+/* The access that delayed the last group that was delayed at all. */
 static const struct cycle_access *last_reason(const struct cycle_pipe *pipe)
 {
 	const struct cycle_access *why = NULL;
@@ -90,7 +92,7 @@ static const struct cycle_access *last_reason(const struct cycle_pipe *pipe)
 	return why;
 }
 
-/* When the next loop's first iteration may enter: behind the last one, which it passes nowhere. */
+/* When the next loop's first iteration may enter without overtaking the last one of this loop. */
 static int64_t next_entry(const struct cycle_pipe *pipe)
 {
 	const struct cycle_group *first = &pipe->group[0];
@@ -100,8 +102,7 @@ static int64_t next_entry(const struct cycle_pipe *pipe)
 	return enters > leaves ? enters : leaves;
 }
 
-/* Style flp.  The oldest iterations go first, so that the first access that cannot be made is
- * the one that the process really waits for. */
+/* Style flp. */
 static bool run_flushing(
         struct cycle_network *network, struct cycle_process *process, struct cycle_pipe *pipe)
 {
@@ -121,7 +122,7 @@ static bool run_flushing(
 	return true;
 }
 
-/* Nothing that the loop still does is earlier. */
+/* Lower bound of the cycle of anything that the loop still does. */
 int64_t cycle_pipe_bound(const struct cycle_process *process, const struct cycle_pipe *pipe)
 {
 	int64_t bound = INT64_MAX;
@@ -135,7 +136,7 @@ int64_t cycle_pipe_bound(const struct cycle_process *process, const struct cycle
 	return bound;
 }
 
-/* What was written has arrived in memory. */
+/* Waits until what was written has arrived in memory. */
 static bool arrive(
         struct cycle_network *network, struct cycle_process *process, const struct cycle_pipe *pipe)
 {
@@ -151,7 +152,9 @@ bool cycle_pipe_run(
 {
 	if (!pipe->running)
 		begin(network, process, pipe);
-	if (!pipe->drained && !(pipe->flushes ? run_flushing : run_frozen)(network, process, pipe))
+	bool (*run)(struct cycle_network *, struct cycle_process *, struct cycle_pipe *) =
+	        pipe->flushes ? run_flushing : run_stalling;
+	if (!pipe->drained && !run(network, process, pipe))
 		return false;
 	pipe->drained = true;
 	if (pipe->iterations && !arrive(network, process, pipe))

@@ -1,20 +1,23 @@
-/* Pipelined loops of the time simulator: stages, conditions and groups of their accesses. */
+/* Builds the cycle simulator's form of a pipelined loop nest.
+ * Before: nested scf.for, the innermost with stream.pipeline.
+ * After:  a cycle_pipe: iterations, initiation interval, depth, and the accesses with their stages
+ *         and conditions, grouped by stage (flp) or by cycle of the interval (stp). */
 #include "simulate/cycle_network.h"
 
-/* A second access through one port goes through its twin. */
+/* Bursts of an access; a second access through one port goes through the port's twin. */
 static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe,
         struct cycle_access *access, const struct op *op)
 {
 	for (int i = 0; i < access->order - 1; i++)
 		if (pipe->access[i].port == access->port)
 			access->port = cycle_port_twin(network, access->port);
-	access->stretch = cycle_stretch_of(access->port, op, network->platform->memory_latency,
-	        pipe->levels, pipe->counter, pipe->trips);
+	access->stretch =
+	        cycle_stretch_of(access->port, op, network->platform->memory_latency, pipe);
 	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.prefetches;
 }
 
-/* Stages of the accesses, and the depth: the longest way through the body.  value->id: when a
- * value is ready. */
+/* As-soon-as-possible schedule: stages of the accesses, and the depth as the longest path through
+ * the body.  value->id becomes the cycle in which a value is ready. */
 static void schedule(
         struct cycle_network *network, struct cycle_pipe *pipe, const struct block *body)
 {
@@ -77,7 +80,7 @@ static void sort_accesses(struct cycle_pipe *pipe)
 	}
 }
 
-/* A flushing loop begins with a group in stage 0, where iterations enter. */
+/* A flushing loop has a group in stage 0 even without accesses: iterations enter there. */
 static void make_groups(struct arena *arena, struct cycle_pipe *pipe)
 {
 	pipe->group = ARENA_ARRAY(arena, struct cycle_group, pipe->accesses + 1);
@@ -92,7 +95,7 @@ static void make_groups(struct arena *arena, struct cycle_pipe *pipe)
 	}
 }
 
-/* As if no condition held. */
+/* Fills the cache of access lists with those for bits 0. */
 static void make_made(struct arena *arena, const struct cycle_pipe *pipe, struct cycle_group *group)
 {
 	for (int i = group->first; i < group->first + group->count; i++)
@@ -140,8 +143,8 @@ static void make_rings(struct arena *arena, struct cycle_pipe *pipe)
 		make_flushing(arena, pipe);
 }
 
-/* Of a flushing loop that only reads where iterations enter, nothing shows until they come to
- * the next group, or until it may read on. */
+/* A flushing loop whose first group only prefetches affects no other process until iterations
+ * reach the next group, or until its next requests. */
 static void set_leads(struct cycle_pipe *pipe, int64_t latency)
 {
 	const struct cycle_group *first = &pipe->group[0];
@@ -152,14 +155,19 @@ static void set_leads(struct cycle_pipe *pipe, int64_t latency)
 		pipe->access[i].stretch.lead = first[1].stage < latency ? first[1].stage : latency;
 }
 
-bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process,
-        const struct op *loop, int64_t repeats)
+static const struct op *inner_loop(const struct op *loop)
+{
+	if (attr_get(loop, KEY_STREAM_PIPELINE))
+		return NULL;
+	return timing_only_loop(loop->region[0]);
+}
+
+/* Counters and trip counts of the nest; returns the pipelined loop, or NULL after a diagnostic. */
+static const struct op *flatten_nest(
+        struct cycle_network *network, struct cycle_pipe *pipe, const struct op *loop)
 {
 	struct arena *arena = network->arena;
-	struct cycle_pipe *pipe = ARENA_NEW(arena, struct cycle_pipe);
-	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE)
-	                ? NULL
-	                : timing_only_loop(inner->region[0]))
+	for (const struct op *inner = loop; inner; inner = inner_loop(inner))
 		pipe->levels++;
 	pipe->counter = ARENA_ARRAY(arena, int64_t *, pipe->levels);
 	pipe->trips = ARENA_ARRAY(arena, int64_t, pipe->levels);
@@ -168,9 +176,20 @@ bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *proce
 		loop = i ? timing_only_loop(loop->region[0]) : loop;
 		loop->region[0]->argument[0]->data = pipe->counter[i] = ARENA_NEW(arena, int64_t);
 		if (!cycle_trips(network, loop, &pipe->trips[i]))
-			return false;
+			return NULL;
 		pipe->iterations = cycle_multiply_counts(pipe->iterations, pipe->trips[i]);
 	}
+	return loop;
+}
+
+bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *process,
+        const struct op *loop, int64_t repeats)
+{
+	struct arena *arena = network->arena;
+	struct cycle_pipe *pipe = ARENA_NEW(arena, struct cycle_pipe);
+	loop = flatten_nest(network, pipe, loop);
+	if (!loop)
+		return false;
 	if (!pipe->iterations)
 		return true;
 	pipe->interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);

@@ -1,8 +1,9 @@
-/* Runs the processes of a network in turn, each until it needs a time that is not known. */
+/* Scheduler of the cycle simulator: runs ready processes round-robin, each until it needs a time
+ * that is not known, and executes their steps. */
 #include "simulate/cycle_access.h"
 
-/* iterations of one turn: keeps processes together, so that unbounded FIFOs need no more room
- * than they must */
+/* Iterations after which a process yields: processes advance in step, so that unbounded FIFOs
+ * need little memory. */
 #define FUEL ((int64_t)1 << 14)
 #define SLOTS_LEAST 16
 
@@ -41,19 +42,19 @@ void cycle_deepen(struct cycle_network *network, struct cycle_channel *channel)
 	cycle_wake(network, channel->process[CYCLE_WRITER]);
 }
 
-/* Of an unbounded channel the slots are full, or not all its pops are counted yet. */
 bool cycle_full(struct cycle_network *network, struct cycle_channel *channel)
 {
 	if (channel->depth != UNBOUNDED)
 		return true;
+	/* its slots are full, or pops are not counted yet: both are mended here */
 	cycle_count_words(network, channel);
 	make_room(network, channel, 2 * (channel->pushed - channel->counted_pop));
 	cycle_count_words(network, channel);
 	return false;
 }
 
-/* Counts the words held, as far as both ends are known; a word that comes while another one goes
- * finds it still there. */
+/* Updates the highest occupancy as far as times of both ends are known.  Where a push and a pop
+ * fall into the same cycle, the push counts first. */
 void cycle_count_words(struct cycle_network *network, struct cycle_channel *channel)
 {
 	const int64_t *full_at = channel->full_at;
@@ -113,12 +114,12 @@ static bool run_access(
 {
 	const struct cycle_access *why = NULL;
 	int64_t begins = process->time;
-	bool again = process->waits_for == &step->access;
+	bool resumed = process->waits_for == &step->access;
 	process->waits_for = NULL;
 	if (step->access.bit >= 0 &&
 	        !(cycle_condition_bits(step->condition, 0) >> step->access.bit & 1))
 		return true;
-	if (step->access.port && !again) {
+	if (step->access.port && !resumed) {
 		cycle_port_begin(network, step->access.port, &step->access.stretch, process->time);
 		cycle_port_ask(network, step->access.port, process->time);
 	}
@@ -198,7 +199,7 @@ static void begin_launch(struct cycle_network *network, struct cycle_process *pr
 	cycle_wake(network, process);
 }
 
-/* All processes have ended the launch at hand. */
+/* All processes have ended the current launch. */
 static void end_launch(struct cycle_network *network, int64_t time)
 {
 	network->ended = 0;
@@ -283,18 +284,17 @@ static bool stopped(struct cycle_network *network)
 	return options->stop && *options->stop;
 }
 
-/* false: it was stopped. */
 bool cycle_run_all(struct cycle_network *network)
 {
-	int64_t told = 0;
+	int64_t reported = 0;
 	for (;;) {
 		while (network->queued) {
 			network->fuel = FUEL;
 			resume(network, next_process(network));
 			network->done += FUEL - network->fuel;
-			if (network->done - told < 64 * FUEL)
+			if (network->done - reported < 64 * FUEL)
 				continue;
-			told = network->done;
+			reported = network->done;
 			if (stopped(network))
 				return false;
 		}

@@ -1,5 +1,5 @@
-/* What the time simulator keeps over time: points of equal distance, which doubles where the run
- * is longer than they reach; and when waits ended. */
+/* What the cycle simulator records over time: samples at equal distances, which double when the run
+ * is longer than they reach; and, for the critical path, when waits ended. */
 #include "simulate/cycle_network.h"
 
 #define LOGGED_MOST ((size_t)1 << 22)
@@ -35,7 +35,8 @@ static void halve(const struct cycle_series *series, int samples)
 	for (int i = 0; i < samples; i++) {
 		int64_t left = 2 * i < samples ? series->data[2 * i] : 0;
 		int64_t right = 2 * i < samples ? series->data[2 * i + 1] : 0;
-		series->data[i] = !series->most ? left + right : left > right ? left : right;
+		int64_t most = left > right ? left : right;
+		series->data[i] = series->most ? most : left + right;
 	}
 }
 

@@ -1,5 +1,5 @@
-/* The time simulator's interface: a network is made once, cleaned before each run, and what its
- * processes did is collected after it. */
+/* Interface of the cycle simulator: a network is built once, reset before each run, and the result
+ * of a run is gathered from its processes, channels and ports. */
 #include "simulate/cycle_network.h"
 
 /* --- a run */
@@ -66,7 +66,7 @@ void cycle_clean(struct cycle_network *network)
 
 /* --- results */
 
-/* At the end, words that nobody took are held too. */
+/* After a run: words that were never popped count for the occupancy too. */
 static void count_rest(struct cycle_network *network, struct cycle_channel *channel)
 {
 	cycle_count_words(network, channel);
@@ -256,7 +256,9 @@ enum cycle_outcome cycle_run(struct cycle_network *network, const struct cycle_o
 		cycle_critical_path(network, options->arena, result);
 	if (deadlock)
 		cycle_deadlock(network, result);
-	return deadlock ? CYCLE_DEADLOCK : whole ? CYCLE_DONE : CYCLE_STOPPED;
+	if (!whole)
+		return CYCLE_STOPPED;
+	return deadlock ? CYCLE_DEADLOCK : CYCLE_DONE;
 }
 
 int64_t cycle_busy(const struct cycle_process_result *process)

@@ -1,9 +1,10 @@
 #define _GNU_SOURCE /* mkdtemp */
-/* The emitted C++ of a design folder beside the evaluator: a launch on random numbers, whose
- * results must be the same bit for bit.
- *     beside [--evaluate] DIR [INPUT=INTEGER …]     what integers the host gives are; 0 where nothing is said.  --evaluate: the evaluator alone, which sees what the design claims of itself
- * Weights have random digits, their scales, and those of keys and values, are between 2^-11 and
- * 2^-6. */
+/* Compares the emitted C++ of a design folder with the evaluator: a launch on random numbers must
+ * have the same results bit for bit.
+ *     compare_design [--evaluate] DIR [INPUT=INTEGER …]
+ * INPUT=INTEGER sets an integer input, which is 0 otherwise.  --evaluate runs only the evaluator,
+ * which checks the dependence distances that the design claims.  Weights have random digits; their
+ * scales, and those of keys and values, are between 2^-11 and 2^-6. */
 #include "emitted_cpp.h"
 #include "base/data.h"
 #include "base/json.h"
@@ -79,8 +80,8 @@ static bool evaluate(struct launch *l)
 	return eval_module(l->own.module, l->own.arena, l->own.inputs, l->own.input, result);
 }
 
-/* The design's own text, and a function that calls it with an array of its pointers, and with 1
- * for how many tokens it decodes and how many of these are given. */
+/* The design's source and a function that calls it with an array of pointers, for one step with one
+ * token from the host. */
 static void *load(struct launch *l, const char *folder, const char *work)
 {
 	struct text source = text_new(l->own.arena);

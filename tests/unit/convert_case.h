@@ -52,7 +52,7 @@ static inline struct tensor counted(struct fixture *f, const struct type *type)
 	return tensor;
 }
 
-/* again: words that are only sent again are so by one process. */
+/* as_replay: converters that only repeat words become replay buffers. */
 static inline struct module *marked(struct module *module, bool as_replay)
 {
 	if (as_replay)
@@ -74,7 +74,7 @@ static inline struct module *run_pair(struct fixture *f, uint64_t seed,
 	return module;
 }
 
-/* Elements that the process keeps which sends some words again; -1: none does. */
+/* Elements in the replay buffer; -1: there is none. */
 static inline int64_t replay_elements(const struct module *module)
 {
 	for (const struct op *op = module->op->region[0]->first; op; op = op->next)

@@ -91,7 +91,7 @@ static const struct type *convert_type(struct module *m, const struct type *tens
 
 struct convert_writer {
 	const struct type *tensor, *type;
-	int64_t lanes, unit[CONVERT_RANK]; /* unit: what a dim's ranges are multiples of */
+	int64_t lanes, unit[CONVERT_RANK]; /* unit: a dim's ranges are multiples of it */
 	int lane_dim, other;               /* dims along which words may lie */
 };
 
@@ -273,8 +273,8 @@ static inline void convert_module(
 	convert_end(&t);
 }
 
-/* One buffer of tensor 0 that every pair reads, in phases one after the other; the first reader
- * takes the words, or parts of them, as they come if its type allows that. */
+/* One shared buffer of tensor 0 that every pair reads, one after the other; the first reader takes
+ * the words, or parts of them, in the order of writing if its type allows that. */
 static inline void buffer_module(
         struct module *m, int readers, const struct convert_pair *pair, struct text *out)
 {

@@ -25,8 +25,8 @@ static struct typed typed_of(struct model *m, int value)
 	return (struct typed){ value_name(m, value), "f32", m->graph.shape[value] };
 }
 
-/* A generic over the dims of `from`, of which `folded` (a set of bits) go; its body reads %a and
- * %o, and makes %r.  init: NULL without a reduction. */
+/* A generic over the dims of `from` that reduces the dims in the mask `folded`; its body reads %a
+ * and %o, and makes %r.  init: NULL without a reduction. */
 static void typed_generic(struct model *m, struct typed to, struct typed from, unsigned folded,
         const char *init, const char *body)
 {
@@ -61,8 +61,8 @@ static const char *typed_name(struct model *m)
 	return text_format(m->graph.out->arena, "integers%d", m->names++);
 }
 
-/* To integers of some width, folded or turned around there, and back: the stream between has
- * that width. */
+/* Converts to integers of some bit width, reduces or reverses these, and converts back, so that a
+ * stream has that width. */
 static void step_integers(struct model *m)
 {
 	static const char *const width[] = { "i8", "i16", "i32", "i64" };

@@ -223,8 +223,8 @@ static const struct type *token_words(struct fixture *f, int64_t lanes)
 	        arena_copy(f->arena, rows, sizeof rows));
 }
 
-/* Moves a launch of `count` tokens through one side, box after box; what passes are the numbers
- * of the words in `order`, which `kept` holds between. */
+/* Moves a launch of `count` tokens through one side, box after box; words are represented by their
+ * numbers, and `kept` is the buffer. */
 static int64_t pass_boxes(const struct box *box, const struct box_side *side, int64_t count,
         int64_t (*kept)[TOKENS * COLUMNS], int64_t *words, bool fill)
 {
@@ -253,8 +253,8 @@ static int64_t pass_boxes(const struct box *box, const struct box_side *side, in
 	return number;
 }
 
-/* Where few words may come in a turn of the shared loops, a box is for several turns; what comes
- * out of it is the same. */
+/* If an iteration of the shared loops has few words, a box holds several iterations; the words that
+ * it sends are the same. */
 static void test_boxes_of_few_words(void **state)
 {
 	(void)state;
@@ -288,8 +288,8 @@ static void test_boxes_of_few_words(void **state)
 #define TILES 4
 #define TILE 4
 
-/* Rows of two heads, eight numbers each, a tile of tokens after the other; a reader that takes
- * those of tokens first … first + tokens - 1 in every turn, in words of so many lanes. */
+/* Rows of two heads, eight numbers each, in tiles of tokens; a reader that takes those of tokens
+ * first … first + tokens - 1 in every iteration, in words of `lanes` lanes. */
 static const struct type *row_words(struct fixture *f, const struct type *tensor, bool turns,
         int64_t first, int64_t tokens, int64_t lanes)
 {
@@ -307,8 +307,8 @@ static const struct type *row_words(struct fixture *f, const struct type *tensor
 	return type_canonical(f->module, word, 4, turns ? reader : writer, NULL, step, 1, rows);
 }
 
-/* A converter that waits for no later tile gives the own one in its place, before it is lowered
- * and after. */
+/* A causal buffer sends its own tile in place of tiles that have not arrived, before lowering and
+ * after. */
 static void test_causal_tiles(void **state)
 {
 	(void)state;
@@ -356,8 +356,8 @@ static const struct type *parts_of(struct fixture *f, const struct type *type, i
 	return half ? half : type;
 }
 
-/* Several readers of one buffer, one after the other: whole tensors, or a box a turn of loops
- * that all of them share. */
+/* Several readers of one buffer, one after the other: whole tensors, or a box per iteration of
+ * loops that all readers share. */
 static void test_random_buffers(void **state)
 {
 	(void)state;
@@ -415,8 +415,8 @@ static void test_random_buffers(void **state)
 	assert_true(shared > 20 && narrow > 20);
 }
 
-/* Chunks, concat, join, reassociate and a buffer: halves of every row exchanged, beside the rows
- * of the transpose. */
+/* Chunks, concat, join, reassociate and a buffer: every row with its halves exchanged, joined with
+ * the rows of the transpose. */
 static void test_routes(void **state)
 {
 	(void)state;
@@ -644,8 +644,8 @@ static void count_accumulator_drains(struct op *op, void *context)
 	*served += op->code == OP_BUFFER && is_drained_by_writer(f->arena, op);
 }
 
-/* Sums that are held until the last term are the buffer of those who read them: one array, and
- * the norm's two passes. */
+/* Accumulators that are complete only with the last term replace the reader's buffer: one array for
+ * both, here for the two passes of a norm. */
 static void test_sums_are_the_buffer(void **state)
 {
 	(void)state;
@@ -707,8 +707,8 @@ static const char layers[] = HEAD("1024") LAYER("0", "1", "1024")
 static const char blocks[] = HEAD("512") LAYER("0", "1", "1024")
         LAYER("1", "2", "512") "  return %h2 : tensor<16x128xf32>\n}\n";
 
-/* What a layer hands on comes from its last sums in the order that the next layer's readers
- * want: no buffer turns it. */
+/* A layer's last accumulators are drained in the order of the next layer's readers: no reorder
+ * buffer. */
 static void test_drain_order(void **state)
 {
 	(void)state;
@@ -752,9 +752,9 @@ static struct turned agree_and_count(struct fixture *f, const char *text)
 	return turned;
 }
 
-/* What a layer hands on lies where the next layer keeps it: in the sums, whose readers are
- * served before the next are added up.  Nothing is fed back through a ring, and the linear
- * program knows that the kernel that is first and last begins twice. */
+/* A layer's result stays in the accumulators where the next layer reads it, before the next sums
+ * begin.  No feedback FIFO is needed, and the linear program of FIFO depths accounts for the kernel
+ * that is the first and the last of a layer. */
 static void test_layers_share_an_array(void **state)
 {
 	(void)state;
@@ -776,9 +776,9 @@ static void test_layers_share_an_array(void **state)
 	end(f);
 }
 
-/* Rows are in one array for all who read them, each in its own order: for sums, for a norm that
- * works again for every block of a product, and to be added at the end.  What a layer takes lies
- * in a buffer, what a block takes from the one before in the sums there. */
+/* One array of rows for all readers, each with its own order: a sum, a norm that is recomputed for
+ * every block of a product, and a final addition.  A layer's input is in a shared buffer, a block's
+ * in the accumulators of the block before. */
 static void test_readers_have_their_orders(void **state)
 {
 	(void)state;
@@ -790,8 +790,7 @@ static void test_readers_have_their_orders(void **state)
 	end(f);
 }
 
-/* Converters of one half for several turns, and kernels behind them whose results come several
- * times. */
+/* Counts single buffers of several iterations, and kernels after them with repeated results. */
 static void count_single(struct op *op, void *context)
 {
 	int *count = context;
@@ -808,9 +807,9 @@ static void count_single(struct op *op, void *context)
 	                type_elements(attr_get(behind, KEY_TENSOR)->type);
 }
 
-/* Sums of a block go whole words at a time into one half, which is read again and again: behind
- * it tanh is computed for each time that a number is read. */
-static void test_functions_behind_blocks(void **state)
+/* Sums of a block are written in whole words into a single buffer, which is read repeatedly; tanh
+ * is computed after it, for each read. */
+static void test_functions_after_blocks(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
@@ -893,9 +892,9 @@ static void count_consumer_buffers(struct op *op, void *context)
 	        : 0;
 }
 
-/* What a kernel must have as a whole before it begins is in an array of its own, not in two
- * processes' before it. */
-static void test_reader_keeps(void **state)
+/* A kernel that needs its whole operand before it begins has it in an array of its own, not in a
+ * converter before it. */
+static void test_consumer_buffer(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
@@ -950,8 +949,8 @@ static const char norm_again[] =
         "tensor<639xf32>) -> tensor<639xf32>\n"
         "  return %z : tensor<639xf32>\n}\n";
 
-/* The norm is not kept for every block of the matrix: it is computed again from the vector,
- * which waits anyway. */
+/* The norm is not buffered for the blocks of the matrix: it is recomputed from the vector, which is
+ * buffered anyway. */
 static void test_norm_is_repeated(void **state)
 {
 	(void)state;
@@ -1029,8 +1028,8 @@ int main(void)
 		cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_drain_order),
 		cmocka_unit_test(test_layers_share_an_array),
 		cmocka_unit_test(test_readers_have_their_orders),
-		cmocka_unit_test(test_functions_behind_blocks),
-		cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps),
+		cmocka_unit_test(test_functions_after_blocks),
+		cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_consumer_buffer),
 		cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

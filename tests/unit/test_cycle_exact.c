@@ -1,5 +1,5 @@
-/* The time simulator against a slow one that steps through every cycle: random networks of
- * frozen and flushing loops, rings and memory ports that share channels. */
+/* The cycle simulator against a slow one that steps through every cycle: random networks of
+ * stalling (stp) and flushing (flp) loops, rings, and memory ports that share channels. */
 #include "design_case.h"
 #include "predict/timing.h"
 #include "simulate/cycle_sim.h"

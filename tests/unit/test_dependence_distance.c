@@ -1,5 +1,6 @@
-/* What arrays claim by stream.distance: the evaluator refuses a module whose results need it to
- * be otherwise.  Tests that evaluate designs at hardware level look at all their claims by this. */
+/* Dependence distances that arrays claim by stream.distance: the evaluator refuses a module whose
+ * results depend on a nearer read.  Every test that evaluates a hardware-level design checks its
+ * claims this way. */
 #include "design_case.h"
 #include "ir/verify.h"
 
@@ -48,7 +49,7 @@
 	"  }\n"                                                                                    \
 	"}\n"
 
-/* Four sums in turn. */
+/* Four interleaved sums. */
 #define SUMS                                                                                       \
 	"      %place = arith.remsi %turn, %c4 : index\n"                                          \
 	"      %old = memref.load %acc[%place] : memref<4xf32>\n"                                  \
@@ -66,8 +67,7 @@
 	"      %other = arith.select " when ", %near, %before : f32\n"                             \
 	"      %new = arith.addf %other, %x : f32\n"
 
-/* Four words are kept, and the first of them is sent and stored again in every iteration behind
- * them. */
+/* Four words are stored; in every iteration after them the first is sent and stored anew. */
 #define AGAIN                                                                                      \
 	"      %place = arith.select %early, %i, %c0 : index\n"                                    \
 	"      %old = memref.load %acc[%place] : memref<4xf32>\n"                                  \

@@ -451,9 +451,9 @@ static void begin_dots(
 	add_joined(text, "w", numbers.data, lanes, own);
 }
 
-/* stream.dot: every pair of numbers of so many bits against every number of the other type, in
- * all lanes at once, where the sums are largest; and then numbers that differ from lane to lane.
- * few: of the second word's numbers so many, from the least to the largest. */
+/* stream.dot: every pair of numbers of one type against every number of the other, the same in all
+ * lanes, where the sums are largest; then numbers that differ from lane to lane.  few: how many
+ * values of the second word are tried, from the smallest to the largest; 0: all. */
 static void check_dot(int lanes, int common, int own, int words, int few)
 {
 	struct guard guard;
@@ -501,9 +501,9 @@ static void check_dot(int lanes, int common, int own, int words, int few)
 	arena_free(arena);
 }
 
-/* Two words of both kinds: every x of one against every pair of weights, beside another x that
- * takes turns and is lent to it; in all lanes at once, and with numbers that differ from lane to
- * lane. Of several pairs each has the x of both in another order. */
+/* Two words of both operands, four products per DSP: every x against every pair of weights, sharing
+ * the DSP with another x that is corrected for it; the same in all lanes, and with numbers that
+ * differ from lane to lane.  Each of several pairs has the two x in another order. */
 static void check_four(int lanes, int common, int own, int pairs)
 {
 	struct guard guard;
@@ -604,7 +604,7 @@ static void test_dots(void **state)
 	check_dot(64, 4, 4, 2, 0);
 	check_dot(5, 4, 4, 2, 0);
 	check_dot(7, 8, 8, 1, 0);
-	/* a product borrows by its own sign alone, so of the numbers beside it a few do */
+	/* a product borrows by its own sign only, so a few values of its neighbour suffice */
 	check_dot(64, 8, 8, 2, 4);
 	check_across(8, 6, 8);
 	check_across(3, 5, 8);

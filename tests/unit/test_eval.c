@@ -521,8 +521,8 @@ static void streams(void **state)
 	"!stream.itensor<vector<1x3xf32>, [" ROWS_NOW "], [1], affine_map<(d0) -> (d0, " at ")>>"
 #define WHOLE "!stream.itensor<vector<1x6xf32>, [" ROWS_NOW "], [1], affine_map<(d0) -> (d0, 0)>>"
 
-/* The left halves of the first n rows, then the right ones, apart and side by side again: words
- * are counted as they come in this run. */
+/* The left halves of the first n rows, then the right ones, separated and joined: the number of
+ * words is that of this run. */
 static void parts_of_run_time_rows(void **state)
 {
 	struct session s;
@@ -746,9 +746,9 @@ static void port_overrun(void **state)
 	finish(&s);
 }
 
-/* A word that is popped once and held; lanes taken apart and joined; a scalar beside a word; an
- * address from a map. */
-static void held_words_and_lanes(void **state)
+/* A word that is popped once and used in every iteration; lanes split and joined; a scalar as an
+ * operand of a word operation; an address from an affine map. */
+static void stored_words_and_lanes(void **state)
 {
 	struct session s;
 	(void)state;
@@ -877,7 +877,7 @@ static void blocks_and_state(void **state)
 	finish(&s);
 }
 
-/* Sends all of `first` before `second`; the other process wants them in turn. */
+/* Sends all of `first` before `second`; the other process reads them alternately: a deadlock. */
 #define PAIR                                                                                       \
 	"  func.func private @sender(%a: !stream.fifo<f32, 2>, %b: !stream.fifo<f32, 2>) "         \
 	"attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"            \
@@ -949,7 +949,7 @@ int main(void)
 		cmocka_unit_test(missing_word),
 		cmocka_unit_test(left_over_word),
 		cmocka_unit_test(port_overrun),
-		cmocka_unit_test(held_words_and_lanes),
+		cmocka_unit_test(stored_words_and_lanes),
 		cmocka_unit_test(blocks_and_state),
 		cmocka_unit_test(deadlock),
 	};

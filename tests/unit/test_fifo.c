@@ -1,5 +1,5 @@
-/* FIFO depths on random designs: every strategy ends; trimmed and least depths keep the cycles
- * of FIFOs that hold a layer; nothing below least does. */
+/* FIFO depths on random designs: launches end with every strategy; trimmed and minimal depths take
+ * no more cycles than FIFOs that hold a layer; no smaller depth does. */
 #include "random_design.h"
 #include "fifo/fifo_passes.h"
 #include "predict/token.h"

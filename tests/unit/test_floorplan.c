@@ -95,8 +95,8 @@ static void ilp_finds_the_optimum(void **state)
 	assert_int_equal(ilp_solve(&ilp, NULL, 100).status, ILP_INFEASIBLE);
 }
 
-/* A row that names columns again is the row of their sums: handed to CBC as it is, it destroys
- * what lies behind CBC's arrays. */
+/* A row that names a column twice gets the sum of the coefficients: CBC would write beyond its
+ * arrays. */
 static void ilp_adds_up_columns(void **state)
 {
 	struct test *t = *state;
@@ -296,8 +296,8 @@ static void exact_is_best(void **state)
 	assert_in_range(fitting, 10, 59);
 }
 
-/* The program is for what does not fit; of what does only for small problems: items in a chain
- * that stand on two dies in turn. */
+/* The integer program is solved for problems that do not fit, and for small ones that do: here a
+ * chain of items that alternate between two dies. */
 static void large_ones_that_fit_are_left(void **state)
 {
 	struct test *t = *state;
@@ -577,7 +577,7 @@ static void storage_changes_kind_when_one_is_full(void **state)
 	"\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> "   \
 	"()\n"
 
-/* Eight accumulators take an addition in turn, which leaves no cycle for a memory; 64 do. */
+/* Eight accumulators that are updated round-robin leave no cycle for a memory; 64 do. */
 static void accumulators_are_registers(void **state)
 {
 	struct test *t = *state;

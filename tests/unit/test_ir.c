@@ -877,7 +877,7 @@ static void lookbacks(void **state)
 
 /* A copy in one arena with the original shares attributes; neither sees what is set on the
  * other. */
-static void copies_beside(void **state)
+static void copies_in_one_arena(void **state)
 {
 	(void)state;
 	struct fixture fixture;
@@ -934,7 +934,7 @@ int main(void)
 		cmocka_unit_test(bad_streams),
 		cmocka_unit_test(bad_designs),
 		cmocka_unit_test(lookbacks),
-		cmocka_unit_test(copies_beside),
+		cmocka_unit_test(copies_in_one_arena),
 		cmocka_unit_test(formats),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

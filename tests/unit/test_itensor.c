@@ -670,9 +670,9 @@ static bool check_run_time_reorder(
 	return true;
 }
 
-/* A reader that asks for the same tiles so often as the extent says: there is a buffer if it
- * asks at least once. */
-static void test_run_time_again(void **state)
+/* A reader that repeats tiles a run-time number of times: there is a buffer if it reads them at
+ * least once. */
+static void test_run_time_replay(void **state)
 {
 	(void)state;
 	static const struct run_time_trip trips[] = { { .symbol = "s", .tile = 1, .most = 4 },
@@ -756,8 +756,8 @@ static const char *ran(const char *left, const char *right, bool json)
 	return answer;
 }
 
-/* Blocks of keys, as many as there are; of each, words of four keys of four heads, which the
- * reader takes `again` times. */
+/* A run-time number of blocks of keys; of each, words of four keys of four heads, which the reader
+ * takes `again` times. */
 static const struct type *key_words(struct fixture *f, bool bound, int64_t again)
 {
 	static const struct run_time_trip blocks = { .symbol = "n", .tile = 1, .most = 8 };
@@ -774,8 +774,8 @@ static const struct type *key_words(struct fixture *f, bool bound, int64_t again
 	        arena_copy(f->arena, rows, sizeof rows));
 }
 
-/* Of few words in a turn, a box within blocks whose number is known at run time is for several
- * turns; where nothing is, it is for one. */
+/* If an iteration has few words, a box within a run-time number of blocks holds several iterations;
+ * with constant trip counts it holds one. */
 static void test_boxes_in_blocks(void **state)
 {
 	(void)state;
@@ -922,7 +922,7 @@ static void test_ill_formed(void **state)
 	}
 }
 
-/* Of 16 rows, of two words each, a tile of four comes in each of four turns. */
+/* 16 rows of two words each arrive in four iterations, a tile of four rows in each. */
 static void test_tiles_of_rows_of_words(void **state)
 {
 	(void)state;
@@ -940,7 +940,7 @@ static void test_tiles_of_rows_of_words(void **state)
 	assert_null(causal_buffer.why);
 	assert_int_equal(causal_buffer.pitch, 64);
 	assert_int_equal(causal_buffer.drain.trip[causal_buffer.part], 4);
-	/* tiles are the outermost loop of a turn */
+	/* tiles are the outermost loop of an iteration */
 	assert_int_equal(causal_buffer.shared, 0);
 	assert_non_null(causal_buffer_between(
 	        f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){ 4, 32 }))
@@ -948,8 +948,8 @@ static void test_tiles_of_rows_of_words(void **state)
 	end(f);
 }
 
-/* Of one head tiles of keys lie next to each other: each of its queries takes all again, which
- * loops in any order say, so that over tiles of queries counts as the outermost. */
+/* The key tiles of a head are consecutive and each of its queries reads all of them, whatever the
+ * loop order, so the loop over tiles of queries counts as the outermost. */
 static void test_tiles_of_one_head(void **state)
 {
 	static const struct run_time_trip tiles = { .symbol = "n", .tile = 8, .most = 4 };
@@ -974,7 +974,7 @@ static void test_tiles_of_one_head(void **state)
 	int64_t words = 1;
 	for (int i = 0; i < causal_buffer.drain.loops; i++)
 		words *= causal_buffer.drain.trip[i];
-	assert_int_equal(words, 2 * 8 * 32 * 2); /* of a turn: of each query of both, all keys */
+	assert_int_equal(words, 2 * 8 * 32 * 2); /* an iteration: all keys for each query */
 	end(f);
 }
 
@@ -984,7 +984,7 @@ int main(void)
 		cmocka_unit_test(test_tiles_of_one_head),
 		cmocka_unit_test(test_equality),
 		cmocka_unit_test(test_run_time),
-		cmocka_unit_test(test_run_time_again),
+		cmocka_unit_test(test_run_time_replay),
 		cmocka_unit_test(test_mismatch),
 		cmocka_unit_test(test_reorder),
 		cmocka_unit_test(test_live_minimum),

@@ -1,9 +1,9 @@
-/* Proofs where a process ends one layer and begins the next in one trip: some of the layers show
- * what all of them do. */
+/* Termination proofs of processes that end one layer and begin the next in the same iteration:
+ * walking some of the layers is enough. */
 #include "design_case.h"
 #include "predict/token.h"
 
-#define WORDS 8 /* that the unit sends in a layer, before it asks for any back */
+#define WORDS 8 /* that the engine sends in a layer before it reads any */
 #define LAYERS 12
 #define WALKED 5
 

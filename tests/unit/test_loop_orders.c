@@ -526,7 +526,7 @@ static void test_buffers(void **state)
 	assert_true(compared > 20);
 }
 
-/* The writer of a value, scheduled, in a block of its own, and what its readers wish for. */
+/* The writer of a value, scheduled, in a block of its own, and the demands of its readers. */
 static struct value *scheduled(
         struct fixture *f, const int *choice, int v, struct demand_list *demand)
 {
@@ -562,7 +562,7 @@ static struct order order_of_stream(struct fixture *f, const struct value *strea
 	return order_of_sequence(&flat);
 }
 
-/* In which order a held result is given: what the search says is what is built. */
+/* The drain order of accumulators is the one that the search has chosen. */
 static void test_drain_order(void **state)
 {
 	(void)state;

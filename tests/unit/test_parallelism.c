@@ -1,5 +1,5 @@
-/* Widths of kernels: the searches over the closed form against brute force and each other, and
- * fixed widths. */
+/* Parallelism of kernels: the searches over the closed form against brute force and each other, and
+ * fixed parallelism. */
 #include "base/random.h"
 #include "schedule/search_cache.h"
 #include "options/choices.h"
@@ -262,8 +262,8 @@ static void test_joint_against_neighbours(void **state)
 	assert_true(better >= seeds * 8 / 10 && worse <= 1 + seeds / 50);
 }
 
-/* Two kernels with a phase between them, one of which is cheap and slow: at one pace for both
- * the dear one leaves no room for what the cheap one could be. */
+/* Two kernels with an engine job between them, one of them cheap and slow: at equal speed of both,
+ * the expensive one leaves no room for a faster cheap one. */
 static void test_stages(void **state)
 {
 	(void)state;
@@ -354,7 +354,7 @@ static void test_model(void **state)
 	space->slack = 0.05;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 105) < 1e-9);
 	space->slack = 0;
-	/* a unit begins at 100: its results come from 120 to 130 */
+	/* the engine begins at 100: its results come from 120 to 130 */
 	space->kernel[2].job[0] = (struct parallelism_job){
 		.number = 1, .run = 1, .part = 1, .first = 20, .cycles = 30
 	};
@@ -366,8 +366,8 @@ static void test_model(void **state)
 	};
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 250) < 1e-9);
 	space->kernel[3].job[0] = (struct parallelism_job){ 0 };
-	/* before the second half of its results stands a half of what another phase makes of the
-	 * same numbers: they come from 120 to 150 */
+	/* before the second half of its results comes a half of those of another job on the same
+	 * operands: they come from 120 to 150 */
 	space->kernel[2].job[0].after = 40;
 	space->kernel[2].job[0].tile = 0.5;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 220) < 1e-9);
@@ -385,7 +385,7 @@ static void test_model(void **state)
 	space->kernel[2].job[0].burst_part = 0.5;
 	space->kernel[2].job[0].collect_cycles = 10;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 345) < 1e-9);
-	/* while these are collected the unit begins its next phase, on what came long ago: at
+	/* while these are collected the engine begins its next job, whose operands are there: at
 	 * 295, with results from 315 on */
 	space->kernel[3].source[0] = 1;
 	space->kernel[3].job[0] = (struct parallelism_job){
@@ -405,15 +405,15 @@ static void test_model(void **state)
 	/* made in another order: it begins at 100 */
 	space->kernel[2].buffered[0].part[0] = 1;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 200) < 1e-9);
-	/* or a half of it is: it begins at 50, and has the other half to do when all is there, */
+	/* or a half of it is: it begins at 50, and does the other half when all has arrived, */
 	space->kernel[2].buffered[0].part[0] = 0.5;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 150) < 1e-9);
-	/* which comes later, beside one token, by a word's way through a converter */
+	/* which for a single token is later by a word's way through a converter */
 	space->single_token = true;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 174) < 1e-9);
 	space->single_token = false;
 	space->kernel[2].buffered[0].part[0] = 0;
-	/* so it is where sums in turns want it in another order */
+	/* the same if interleaved sums read it in another order */
 	space->kernel[2].option[0].timing[0].buffered = 0.5;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 150) < 1e-9);
 	space->kernel[2].option[0].timing[0].buffered = 0;
@@ -422,7 +422,7 @@ static void test_model(void **state)
 	for (int k = 0; k < 4; k++)
 		space->kernel[k].loop = 0;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 1000) < 1e-9);
-	/* layers without a break between them: those behind the third take as long as the unit, */
+	/* layers overlap: those after the third take as long as the engine, */
 	space->loop[0].engine_cycles = 200;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 1700) < 1e-9);
 	/* or as the slowest kernel and a tenth */
@@ -448,8 +448,8 @@ static void test_model(void **state)
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 1100) < 1e-9);
 }
 
-/* A unit of one token has weights no sooner than memory brings them, so many words ahead of it
- * at most. */
+/* An engine with one token waits for its weights, of which memory prefetches a limited number of
+ * words. */
 static void test_memory(void **state)
 {
 	(void)state;
@@ -477,7 +477,7 @@ static void test_memory(void **state)
 	space->states[0] = 20;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 3200) < 1e-9);
 	space->states[0] = 0;
-	/* the last 45 words of a phase come when it has begun, at 100: 70 later than they could */
+	/* the last 45 words of a job come after it has begun, at 100: 70 later than they could */
 	space->prefetched_words = 5;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 3070) < 1e-9);
 	space->prefetched_words = 1000;
@@ -488,8 +488,8 @@ static void test_memory(void **state)
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - slow) < 1e-9);
 }
 
-/* Seven rows of 128 numbers, eight in a word, whose words take turns: 16 at once are put
- * together two words of each row at a time. */
+/* Seven rows of 128 numbers, eight in a word, whose words are interleaved: a reader of 16 lanes
+ * joins two words of each row at a time. */
 static void test_interleaved_words(void **state)
 {
 	(void)state;
@@ -515,15 +515,15 @@ static void test_interleaved_words(void **state)
 	reader->in[0] = 4; /* 7 words make a block of 14 */
 	reader->cycles[0] = 2240;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - (7 + 160 * 17)) < 1e-9);
-	/* a row's numbers: of narrower words a row's follow each other, and its parts are put
-	 * together block by block */
+	/* sums: narrower words of a row follow each other, and its parts are joined block by
+	 * block */
 	space->kernel[1].sums = true;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 2240) < 1e-9);
 	reader->timing[0].split = 3000;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 3000) < 1e-9);
 	reader->in[0] = 8;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 2240) < 1e-9);
-	/* one number of several rows each: a converter hands these on at any width */
+	/* one number of each of several rows: a converter sends these in words of any width */
 	reader->timing[0].handover = 2500;
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 2500) < 1e-9);
 	reader->timing[0].handover = 0;
@@ -532,16 +532,16 @@ static void test_interleaved_words(void **state)
 	space->kernel[0].row = 8; /* a word is a row */
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - 2240) < 1e-9);
 	space->kernel[0].row = 128;
-	/* a unit stands between */
+	/* the engine is between them */
 	space->kernel[1].job[0] = (struct parallelism_job){
 		.number = 1, .run = 1, .part = 1, .first = 20, .cycles = 30
 	};
 	assert_true(fabs(parallelism_total_cost(space, choice).cycles - (1140 + 2240)) < 1e-9);
 }
 
-/* A product of 32 tokens in two tiles, on 16 slices that take eight of them abreast; or of one
- * of 32 that may be there, in tiles of eight. */
-static struct parallelism_job phase_of(
+/* The job of a product of 32 tokens in two tiles on 16 PEs with eight tokens per cycle; or, single,
+ * of one token where up to 32 are possible, in tiles of eight. */
+static struct parallelism_job job_of(
         struct module *module, int64_t outputs, int64_t groups, bool single)
 {
 	const int64_t x[3] = { 32, groups, 128 };
@@ -570,17 +570,17 @@ static struct parallelism_job phase_of(
 	return job;
 }
 
-/* A tile takes 1024 rows x 32 groups x 2 words / 16 slices.  Where all rows are one block there
- * is no result before the last group, and 1024 words of 16 numbers are collected while the unit
- * is done with them. */
+/* A tile takes 1024 rows x 32 groups x 2 words / 16 PEs.  If all rows are one block, no result
+ * comes before the last group, and 1024 words of 16 numbers are collected after the engine has
+ * finished them. */
 static void test_tiles(void **state)
 {
 	(void)state;
 	struct diag diag = { .arena = arena };
 	struct module *module = module_new(arena, &guard, &diag, LEVEL_TENSOR);
-	struct parallelism_job deep = phase_of(module, 1024, 32, false);
-	struct parallelism_job flat = phase_of(module, 1024, 8, false);
-	struct parallelism_job single_token = phase_of(module, 1024, 32, true);
+	struct parallelism_job deep = job_of(module, 1024, 32, false);
+	struct parallelism_job flat = job_of(module, 1024, 8, false);
+	struct parallelism_job single_token = job_of(module, 1024, 32, true);
 	assert_true(deep.tile == 0.5 && deep.burst_part == 0.5 && deep.collect_cycles == 1024);
 	assert_true(deep.first == 4096 - 128 && deep.cycles == 2 * 4096 + 1024 - 128);
 	assert_true(single_token.tile == 1 && single_token.burst_part == 1 &&
@@ -588,9 +588,9 @@ static void test_tiles(void **state)
 	assert_true(flat.burst_part == 0 && flat.first < 512 && flat.cycles == 2 * 1024);
 }
 
-/* Two phases take what the first kernel makes, and both results meet in the last one: nothing is
- * gained until all three behind the unit are wider. */
-static void test_phases_of_the_same_numbers(void **state)
+/* Two jobs read the result of the first kernel, and their results meet in the last one: nothing is
+ * gained until all three kernels after the engine are faster. */
+static void test_jobs_of_the_same_operand(void **state)
 {
 	(void)state;
 	enum { KERNELS = 4 };
@@ -677,9 +677,9 @@ static struct parallelism_space *stages_of(uint64_t seed)
 	return space;
 }
 
-/* Of a full board the slowest kernels get what others give up, all of a stage together: one
- * alone would gain nothing.  Without that the sum is 9.1, and 8.2 where in the end a step is
- * tried of one kernel alone, not of all that are as slow as it. */
+/* On a full board the slowest kernels get what others give up, all kernels of a stage at once: a
+ * single one would gain nothing.  Without that the sum is 9.1, and 8.2 if at the end a step is
+ * tried for single kernels instead of all equally slow ones. */
 static void test_make_room(void **state)
 {
 	(void)state;
@@ -711,11 +711,10 @@ static void test_trades(void **state)
 }
 
 #define SLOT_TILES 8
-/* cycles of the unit on a tile of a phase; its first block is there behind half of them */
+/* cycles of the engine on a tile of a job; its first block is complete after half of them */
 #define SLOT_SUMS 1000.0
 
-/* A ring of kernels with a phase of the unit between each two, of which `cycles` are those on a
- * tile. */
+/* A ring of kernels with an engine job between each two; `cycles` are the kernels' on a tile. */
 static struct parallelism_space *ring_of(int kernels, const double *cycles, int64_t dsp)
 {
 	struct parallelism_space *space = random_space(1, kernels, 1);
@@ -752,8 +751,9 @@ static struct parallelism_space *ring_of(int kernels, const double *cycles, int6
 	return space;
 }
 
-/* A slot is 3,000 cycles, of which a stage has those of the two other phases without the first
- * block of one and 400 of pipelines: 1,100.  What gives up room keeps that. */
+/* A tile's slot in the wavefront is 3,000 cycles.  A stage has those of the two other jobs, without
+ * the first block of one and 400 cycles of pipelines: 1,100.  A kernel that gives up room still
+ * meets that. */
 static void test_slots(void **state)
 {
 	(void)state;
@@ -781,9 +781,8 @@ static void test_slots(void **state)
 	}
 }
 
-/* In front of the ring and behind it a kernel takes 0.17 of a slot at most, 510 cycles, for
- * which a hundredth of the budget is there besides; what works on a phase's results behind
- * layers takes what it takes. */
+/* Before and after the ring a kernel takes at most 0.17 of a slot, 510 cycles, for which it has a
+ * further hundredth of the budget; a kernel on a job's results after the layers has no limit. */
 static void test_ends(void **state)
 {
 	(void)state;
@@ -829,9 +828,8 @@ static void test_fixed(void **state)
 		assert_false(fixed_parallelism_parse(&diag, wrong[i], &fixed));
 }
 
-/* Two kernels that hand on to each other have nothing to do where a prompt begins, and much
- * behind a long past: they take the room that is left, together, and only where they are asked
- * to. */
+/* Two successive kernels have nothing to do at the start of a prompt, and much with a long KV
+ * cache: both take the room that is left, and only if the option asks for it. */
 static struct parallelism_space *idle_at_first(bool improves_long_extent, int64_t dsp)
 {
 	struct parallelism_space *space = chain_of(3, 1000);
@@ -893,7 +891,7 @@ static void test_choices(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model),
+		cmocka_unit_test(test_jobs_of_the_same_operand), cmocka_unit_test(test_model),
 		cmocka_unit_test(test_memory), cmocka_unit_test(test_interleaved_words),
 		cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices),
 		cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all),

@@ -1,4 +1,4 @@
-/* Partial sums: how many there are, and what it costs to put them together. */
+/* Partial sums: their number, and the cycles that combining them costs. */
 #include "random_model.h"
 #include "platform/platform.h"
 #include "lowering/lower_kernel.h"
@@ -43,10 +43,10 @@ static struct op *row_sums(struct fixture *f, int64_t outer, int64_t rows, int64
 	return op;
 }
 
-/* Partial sums that no turns hide are put together after each row: behind the last word two sums
- * of its four numbers, where these are told, one with a part, and three of the parts, 7 cycles
- * each; of one loop of rows they are while the next row comes, and of several, where each part
- * has as many terms, by another process, which the plan's cycles do not tell. */
+/* Partial sums that double buffering does not hide are combined after each row: after the last word
+ * two additions of its four numbers, one with a partial sum, and three of partial sums, 7 cycles
+ * each.  With one loop over rows this overlaps the next row; with several, if each partial sum has
+ * as many terms, another process does it, which the plan's cycles do not include. */
 static void test_drained_rows(void **state)
 {
 	(void)state;
@@ -73,9 +73,9 @@ static void test_drained_rows(void **state)
 	}
 }
 
-/* Of rows and terms that are counted, two parts of a tile's sums are put together while the next
- * row's terms come; of terms of which there may be none, or beside no tiles, eight are in a nest
- * of their own. */
+/* With run-time numbers of rows and terms, two partial sums of a tile are combined while the next
+ * row's terms arrive; if there may be no terms, or no tiles, eight are combined in a nest of their
+ * own. */
 static void test_dynamic_trip_terms(void **state)
 {
 	(void)state;
@@ -108,7 +108,7 @@ static void test_dynamic_trip_terms(void **state)
 	}
 }
 
-/* Partial sums go by a loop that counts; one of one turn has no counter. */
+/* Partial sums are selected by a loop's counter; a loop of one iteration has none. */
 static void test_partial_sums_are_counted(void **state)
 {
 	(void)state;
@@ -123,7 +123,7 @@ static void test_partial_sums_are_counted(void **state)
 }
 
 /* y[b] = Σ x[a][b][c] over a and c, loops in this order: a term of a sum begins when the one
- * before it in the same part is there. */
+ * before it in the same partial sum is complete. */
 static void expect_split_terms(const struct op *op, const int *order)
 {
 	enum { LATENCY = 7, MOST = 40 };

@@ -1,5 +1,5 @@
-/* Quantised contractions: the same bits at every level, whatever the widths; weights rounded one
- * by one. */
+/* Quantized contractions: the same bits at every level, whatever the parallelism; rounding of
+ * single weights. */
 #include "design_case.h"
 #include "image/quantized.h"
 #include "st_math.h"
@@ -39,7 +39,7 @@ static const char *linear(struct arena *arena, int tokens, int inputs, int outpu
 }
 
 /* The output of each token that is nearest to 0: the first i with -y[t, i]^2 = the largest of
- * those of t; nothing that is not there may be nearer. */
+ * those of t; padding must never be nearer. */
 static const char *nearest(struct arena *arena, const int64_t *shape)
 {
 	int tokens = (int)shape[0];
@@ -233,8 +233,8 @@ static void count_scan(struct op *op, void *count)
 	*(int *)count += op->code == OP_KERNEL && op->kernel->scan;
 }
 
-/* All passes, with the same numbers evaluated after each from `quantise` on.  past: rows of a
- * cache that there are; scans: maxima that run, with the factors for their sums. */
+/* All passes, with the same results after each from `quantize` on.  past: valid rows of the KV
+ * cache; scans: number of running maxima with their correction factors. */
 static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
         enum softmax_form softmax, const char *(*make)(struct arena *arena, const int64_t *shape),
         const int64_t *shape, int64_t past, int scans)
@@ -306,7 +306,7 @@ static int input_of(const struct design_case *c, const char *name)
 	return -1;
 }
 
-/* Row t of a head: t = 0 is the new one, rounded here; the others lie behind the lead. */
+/* Row t of a head: t = 0 is the new one, rounded here; others are in the state after the lead. */
 static double row_number(const struct design_case *c, const char *state, const char *fresh,
         int64_t lead, int64_t head, int64_t t, int64_t d, int64_t width)
 {
@@ -326,8 +326,8 @@ static double row_number(const struct design_case *c, const char *state, const c
 	return (double)st_round_even(x[d] * (1.0f / by)) * (double)by;
 }
 
-/* Rows in front of the past ones: room for a longer launch's, or for the new one where all keys
- * are one block; else that comes behind them. */
+/* Rows of the state before the past ones: for the rows of a longer launch, or for the new row if
+ * all keys are one block; otherwise the new row follows the past ones. */
 static int64_t lead_of(const struct quant_scheme *scheme, const int64_t *shape)
 {
 	int64_t block = shape[3] > 128 ? 64 : 128;
@@ -415,8 +415,8 @@ static void test_attention_on_bytes(void **state)
 	expect_attention(&room, several, 200);
 }
 
-/* The maximum runs over several blocks, of heads that share values and of others; a block alone
- * has its own; where few scores would wait, they do. */
+/* The maximum runs over several blocks, for heads that share values and for others; a single block
+ * has its own maximum; few scores are buffered instead. */
 static void test_a_maximum_runs_over_blocks(void **state)
 {
 	(void)state;
@@ -488,7 +488,7 @@ static void count_waiting(struct op *op, void *count)
 	*(int *)count += waits;
 }
 
-/* As it is behind quantise; there `waiting` elementwise kernels wait. */
+/* After quantize, `waiting` elementwise kernels must buffer an operand. */
 static void expect_waiting(struct design_case *c, const int64_t *shape, int waiting)
 {
 	static const struct quant_scheme four = {
@@ -505,9 +505,9 @@ static void expect_waiting(struct design_case *c, const int64_t *shape, int wait
 	assert_int_equal(count, waiting);
 }
 
-/* What a norm multiplies all numbers of a token by goes behind the sums, unless somebody else
- * reads them or there are several tokens.  The numbers are the same but for roundings. */
-static void test_factors_go_behind_sums(void **state)
+/* A norm's factor of a token is applied after the sums, unless the product has another reader or
+ * there are several tokens.  Results are the same up to rounding. */
+static void test_factors_go_after_sums(void **state)
 {
 	(void)state;
 	static const struct quant_scheme four = {
@@ -547,8 +547,8 @@ static void count_factors(struct op *op, void *count)
 	*(int *)count += size > 7 && text_same(op->kernel->name + size - 7, "_factor");
 }
 
-/* Of many tokens the scales take the factor, of two statistics one behind the other; all levels
- * agree, and the numbers are those of a module that keeps the factor, but for roundings. */
+/* With many tokens the factor is multiplied into the scales, for two statistics one after the
+ * other; all levels agree, and results are those of the unchanged module up to rounding. */
 static void expect_scales_take(const int64_t *shape, int factors)
 {
 	static const struct quant_scheme four = {
@@ -653,9 +653,9 @@ static void test_rounding(void **state)
 	assert_false(quantized_round(&from, weight, values, scales, &(volatile sig_atomic_t){ 1 }));
 }
 
-/* Three outputs of five inputs in groups of four, the weight by rows and by columns, rounded
- * here or given; each row with a scale a group, or with one. */
-static void test_a_moved_bias(void **state)
+/* Three outputs of five inputs in groups of four, the weight by rows and by columns, quantized here
+ * or elsewhere; each row with a scale per group, or with one. */
+static void test_folded_bias(void **state)
 {
 	(void)state;
 	const float weight[15] = { 0.5f, -1.0f, 7.0f, 3.5f, 2.0f, 0, 0, 0, 0, 0, 1e-3f, -2e-3f, 0,
@@ -743,8 +743,8 @@ static void test_a_moved_bias(void **state)
 	}
 }
 
-/* Runs of more numbers than are looked at together, at any address, from memory as it lies and
- * through conditions that always hold; with all in one scale and each in its own. */
+/* Runs longer than the quantizer's step, at any address, from plain memory and through conditions
+ * that always hold; with one scale for all numbers and one for each. */
 static void test_long_runs(void **state)
 {
 	(void)state;
@@ -802,11 +802,11 @@ int main(void)
 		cmocka_unit_test(test_levels_agree),
 		cmocka_unit_test(test_attention_on_bytes),
 		cmocka_unit_test(test_a_maximum_runs_over_blocks),
-		cmocka_unit_test(test_factors_go_behind_sums),
+		cmocka_unit_test(test_factors_go_after_sums),
 		cmocka_unit_test(test_scales_take_factors),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
-		cmocka_unit_test(test_a_moved_bias),
+		cmocka_unit_test(test_folded_bias),
 		cmocka_unit_test(test_long_runs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

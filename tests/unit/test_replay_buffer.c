@@ -1,9 +1,9 @@
-/* Converters that change no order, but send some words again: one process keeps these, and no
- * block is handed over (random pairs: test_convert.c). */
+/* Replay buffers: converters that change no order but repeat some words are one process without a
+ * block channel (random pairs: test_convert.c). */
 #include "convert_case.h"
 
-/* Some words are sent again before the next ones come, in turns of a loop outside, by one loop
- * or by two: as many of them are kept, and nothing is handed over. */
+/* Words are repeated before the next ones arrive, by one loop or by two inside an outer loop: the
+ * buffer holds just these words. */
 static void test_replay_buffer_words(void **state)
 {
 	(void)state;

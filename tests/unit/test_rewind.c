@@ -1,15 +1,15 @@
-/* A process whose nests follow each other without a break: the same numbers as with breaks, in
- * the evaluator and in emitted C++; and as many cycles fewer as pipelines drained, in all models
- * of time. */
+/* A rewinding process, whose pipeline does not drain between nests: the same results as with
+ * draining, in the evaluator and in emitted C++, and in all models of time as many cycles fewer as
+ * the pipelines took to drain. */
 #include "design_case.h"
 #include "emitted_cpp.h"
 #include "ir/verify.h"
 #include "predict/token.h"
 #include "simulate/cycle_sim.h"
 
-#define LAYERS 3 /* behind the first phase, which has more rows */
+#define LAYERS 3 /* after the first job, which has more rows */
 #define PHASES (1 + LAYERS)
-#define STATE_ROWS 2 /* numbers that a phase takes first; each row multiplies both */
+#define STATE_ROWS 2 /* numbers that a job reads first; each row multiplies both */
 #define ROWS_FIRST 5
 #define ROWS_OTHERS 3
 #define NUMBERS (STATE_ROWS * PHASES)
@@ -139,7 +139,7 @@ static struct cycles cycles_of(struct design_case *c, const struct platform *pla
 	return cycles;
 }
 
-/* Words of y, by hand: what a phase keeps times those of w. */
+/* Words of y, by hand: a job's stored numbers times those of w. */
 static void check_results(struct design_case *c)
 {
 	assert_true(eval_module(c->module, c->arena, 2, c->input, c->result));
@@ -181,9 +181,8 @@ static struct cycles run(const char *name, const char *rewinding, struct cycles 
 	/* a word comes and is stored; one is chosen, multiplied, sent */
 	int64_t work = 3 + platform_operator(platform, OP_MULF, type_float(c.module, 32)).latency;
 	int64_t whole = PHASES * (fill - 1 + work - 1 + 2 * LOOP_CYCLES) + LOOP_CYCLES;
-	*saved = (struct cycles){
-		whole - (work - 1), whole - (work - 1), whole
-	}; /* what is in the pipeline last drains in any case; the busiest process is not charged with it */
+	/* the last pipeline drains in any case, which the busiest process is not charged with */
+	*saved = (struct cycles){ whole - (work - 1), whole - (work - 1), whole };
 	case_finish(&c);
 	arena_free(arena);
 	return cycles;

@@ -509,9 +509,9 @@ static struct op *product(struct fixture *f, int64_t tokens, int64_t rows)
 	return op;
 }
 
-/* A vocabulary that no width divides is padded, however many tokens there are: otherwise the
- * widest product would have one lane. */
-static void test_padded_widths(void **state)
+/* A vocabulary of a size without small divisors is padded, for any number of tokens: otherwise the
+ * largest product would have one lane. */
+static void test_padded_lanes(void **state)
 {
 	(void)state;
 	static const enum operand_location operand_location[] = { LOCATION_ON_CHIP,
@@ -532,8 +532,8 @@ static void test_padded_widths(void **state)
 		}
 }
 
-/* A number of words without a small divisor is padded too: otherwise all sums would be held, not
- * as many as additions need. */
+/* A number of words without a small divisor is padded too: otherwise all sums would have
+ * accumulators, not just as many as the adder's latency needs. */
 static void test_padded_sums(void **state)
 {
 	(void)state;
@@ -571,7 +571,7 @@ static struct pass_context begin_text(struct fixture *f, const char *text, size_
 
 /* --- converters --- */
 
-/* Sums of each head: those of the first half turned, and added to the second's and to the sum of
+/* Sums of each head: those of the first half reversed, and added to the second's and to the sum of
  * all heads. */
 static const char split_in_halves[] =
         "#in = affine_map<(h, i, j, k) -> (h, i, j, k)>\n#sum = affine_map<(h, i, j, k) -> (h, i, "
@@ -637,8 +637,8 @@ static void test_converter_holds_what_is_wanted(void **state)
 
 /* --- depths --- */
 
-/* A reduction beside the value it is subtracted from: the short way must hold what the long way
- * takes in first. */
+/* A reduction and the value it is subtracted from: the FIFO on the short path must hold what the
+ * long path reads first. */
 static const char softmax[] =
         "#id = affine_map<(d0, d1) -> (d0, d1)>\n#row = affine_map<(d0, d1) -> (d0)>\n"
         "func.func @main(%x: tensor<2x512xf32>) -> tensor<2x512xf32> {\n"
@@ -741,9 +741,8 @@ static bool uses(const struct op *loop, const struct value *argument)
 	        contains(loop->region[0], OP_POP, 1, argument);
 }
 
-/* The nest of the process, or of its layer loop, that alone uses the channel; -1: there is no
- * such nest.  What is in front of the layers is in the first nest, what is behind them in the
- * last. */
+/* The only nest of the process, or of its layer loop, that uses the channel; -1: there is no such
+ * nest.  Ops before the layers belong to the first nest, those after them to the last. */
 static int nest_of(const struct block *body, const struct value *argument)
 {
 	const struct op *layers = NULL;
@@ -888,7 +887,7 @@ int main(void)
 		cmocka_unit_test(test_canonical),
 		cmocka_unit_test(test_regroup),
 		cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_padded_widths),
+		cmocka_unit_test(test_padded_lanes),
 		cmocka_unit_test(test_padded_sums),
 		cmocka_unit_test(test_converter_holds_what_is_wanted),
 		cmocka_unit_test(test_long_fifos_are_needed),

@@ -275,8 +275,8 @@ static void test_work_is_not_repeated(void **state)
 	        3, 0);
 }
 
-/* x - sum(x) is taken in both of its readers, the sum of its tanh and a product: x waits anyway,
- * and nothing waits beside it.  What has no sum is not repeated. */
+/* x - sum(x) is recomputed in both of its readers, the sum of its tanh and a product: x is buffered
+ * anyway, and nothing else is.  A value without a sum is not recomputed. */
 static void test_statistics_are_repeated(void **state)
 {
 	(void)state;

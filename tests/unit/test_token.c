@@ -216,7 +216,7 @@ static void patterns(void **state)
 	"\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> "   \
 	"()\n"
 
-/* Each turn has two pipelined loops, each of which is two steps. */
+/* Each iteration has two pipelined loops of two steps each. */
 static bool is_modelled(const char *text)
 {
 	struct design_case c = { 0 };
@@ -231,7 +231,7 @@ static bool is_modelled(const char *text)
 /* What some layers do not show of a prompt is walked in all of them: in 16 layers, 8 tiles of
  * tokens and 512 blocks of numbers between two products one process takes 262,144 steps and a
  * few more. */
-static void turns(void **state)
+static void prompt_iterations(void **state)
 {
 	(void)state;
 	assert_true(is_modelled(ITERATIONS("1000")));
@@ -241,7 +241,7 @@ static void turns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(patterns), cmocka_unit_test(turns),
-		cmocka_unit_test(against_the_simulator) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(patterns),
+		cmocka_unit_test(prompt_iterations), cmocka_unit_test(against_the_simulator) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,7 +168,7 @@ static int expect_rows(int rows, int64_t count, int64_t tokens_per_cycle, int64_
 		int cuts = 0;
 		ir_walk(module_body(c.module), count_bound, &bound);
 		if (before && rows > FEW_TOKENS && !tokens_per_cycle)
-			/* so that one token alone has more slices */
+			/* so that a single token has more PEs */
 			assert_int_equal(
 			        engine_word_uses(engine_shape(module_main(c.module)->region[0])),
 			        ENGINE_BASE_LANES);
@@ -208,7 +208,7 @@ static void test_valid_rows(void **state)
 		assert_true(expect_rows(32, count, 0, 0) > 0);
 }
 
-/* What is kept in memory has as many rows as there are, too. */
+/* A tensor spilled to memory has the launch's number of rows, too. */
 static void test_rows_through_memory(void **state)
 {
 	(void)state;
@@ -238,8 +238,8 @@ static int64_t words_of(int rows, enum fifo_strategy strategy)
 	return words;
 }
 
-/* No launch is about no row, and a design whose launch would not end then keeps the depths that
- * were found for it. */
+/* A launch has at least one token: a design whose launch would not end with none still gets FIFO
+ * depths. */
 static void test_depths_are_found(void **state)
 {
 	(void)state;

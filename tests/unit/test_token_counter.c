@@ -119,8 +119,8 @@ static struct token_access *first_access(const struct token_network *network)
 	return NULL;
 }
 
-/* A network built again is the same, and is not when an access comes later, an iteration makes
- * another one, or there is one channel more. */
+/* A network built twice is the same; it is not when an access is in a later stage, an iteration
+ * makes another access, or there is a further channel. */
 static void check_same(
         struct design_case *c, const struct platform *platform, const struct token_network *network)
 {
