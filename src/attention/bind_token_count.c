@@ -18,7 +18,7 @@
 /* Points of a kernel that may be duplicated, once for valid rows only. */
 #define COPIED_MOST 65536
 
-struct binder {
+struct token_binder {
 	struct module *module;
 	struct op *main;
 	const char *symbol;
@@ -33,7 +33,7 @@ static int64_t pitch_of(const struct value *value)
 	return value->data ? *(const int64_t *)value->data : 0;
 }
 
-static void set_pitch(struct binder *b, struct value *value, int64_t pitch)
+static void set_pitch(struct token_binder *b, struct value *value, int64_t pitch)
 {
 	int64_t *data = pitch ? ARENA_NEW(b->module->arena, int64_t) : NULL;
 	if (data)
@@ -41,7 +41,7 @@ static void set_pitch(struct binder *b, struct value *value, int64_t pitch)
 	value->data = data;
 }
 
-static void report_unbindable(struct binder *b, const struct op *op, const char *why)
+static void report_unbindable(struct token_binder *b, const struct op *op, const char *why)
 {
 	if (!b->failed) {
 		diag_error(b->module->diag, op->location, "tokens counted by \"%s\" %s", b->symbol,
@@ -56,7 +56,7 @@ static void report_unbindable(struct binder *b, const struct op *op, const char 
 /* ---- loops */
 
 /* The loop that walks all rows of the operand, or of the result (operand -1); -1: none. */
-static int row_loop(const struct binder *b, const struct op *op, int operand, int64_t pitch)
+static int row_loop(const struct token_binder *b, const struct op *op, int operand, int64_t pitch)
 {
 	const struct access *access =
 	        operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
@@ -68,12 +68,12 @@ static int row_loop(const struct binder *b, const struct op *op, int operand, in
 }
 
 /* Is the loop bound by the token count? */
-static bool is_bound(const struct binder *b, const struct loop *loop)
+static bool is_bound(const struct token_binder *b, const struct loop *loop)
 {
 	return loop->run_time && text_same(loop->run_time->symbol, b->symbol);
 }
 
-static int bound_loop(const struct binder *b, const struct op *op)
+static int bound_loop(const struct token_binder *b, const struct op *op)
 {
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (is_bound(b, &op->kernel->loop[l]))
@@ -81,7 +81,7 @@ static int bound_loop(const struct binder *b, const struct op *op)
 	return -1;
 }
 
-static void bind_kernel_loop(struct binder *b, struct op *op, int loop)
+static void bind_kernel_loop(struct token_binder *b, struct op *op, int loop)
 {
 	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){ .symbol = b->symbol, .tile = 1, .most = b->most };
@@ -97,7 +97,7 @@ static void bind_kernel_loop(struct binder *b, struct op *op, int loop)
 /* ---- forwards: readers of values with invalid rows */
 
 /* The value with zeros in the invalid rows; all readers share it. */
-static struct value *padded(struct binder *b, const struct op *reader, struct value *value)
+static struct value *padded(struct token_binder *b, const struct op *reader, struct value *value)
 {
 	int axis = token_axis(value->type, pitch_of(value), b->most);
 	struct op *first = value->def ? value->def->next : value->block->first;
@@ -116,7 +116,8 @@ static struct value *padded(struct binder *b, const struct op *reader, struct va
 }
 
 /* Does the access read rows other than the first? */
-static bool reaches_rows(const struct binder *b, const struct op *op, int operand, int64_t pitch)
+static bool reaches_rows(
+        const struct token_binder *b, const struct op *op, int operand, int64_t pitch)
 {
 	const struct access *access = &op->kernel->operand[operand];
 	bool reaches = access->offset / pitch % b->most != 0;
@@ -127,7 +128,7 @@ static bool reaches_rows(const struct binder *b, const struct op *op, int operan
 	return reaches;
 }
 
-static void bind_kernel(struct binder *b, struct op *op)
+static void bind_kernel(struct token_binder *b, struct op *op)
 {
 	for (int j = 0; j < op->operands && !b->failed; j++) {
 		int64_t pitch = pitch_of(op->operand[j]);
@@ -146,7 +147,7 @@ static void bind_kernel(struct binder *b, struct op *op)
 		set_pitch(b, op->result[0], op->kernel->result.stride[loop]);
 }
 
-static void bind_contraction(struct binder *b, struct op *op)
+static void bind_contraction(struct token_binder *b, struct op *op)
 {
 	struct contract contract;
 	INVARIANT(b->module->guard, contract_of(op, &contract),
@@ -178,7 +179,7 @@ static struct value *row_of(struct value *value)
 }
 
 /* Sets stream.dims of a result of main: dim `axis` has as many rows as there are tokens. */
-static void set_result_dims(struct binder *b, int result, const struct type *type, int axis)
+static void set_result_dims(struct token_binder *b, int result, const struct type *type, int axis)
 {
 	const struct attr *old = attr_get(b->main, KEY_RES_ATTRS);
 	const struct attr **items =
@@ -190,7 +191,7 @@ static void set_result_dims(struct binder *b, int result, const struct type *typ
 	attr_set(b->module, b->main, KEY_RES_ATTRS, attr_array(b->module, old->count, items));
 }
 
-static void bind_results(struct binder *b, struct op *last)
+static void bind_results(struct token_binder *b, struct op *last)
 {
 	for (int r = 0; r < last->operands && !b->failed; r++) {
 		struct value *row = row_of(last->operand[r]);
@@ -208,10 +209,10 @@ static void bind_results(struct binder *b, struct op *last)
 	}
 }
 
-static void bind_block(struct binder *b, struct block *block);
+static void bind_block(struct token_binder *b, struct block *block);
 
 /* A loop over layers. */
-static void bind_layers(struct binder *b, struct op *op)
+static void bind_layers(struct token_binder *b, struct op *op)
 {
 	struct block *body = op->region[0];
 	for (int i = 0; i < op->results; i++)
@@ -226,7 +227,7 @@ static void bind_layers(struct binder *b, struct op *op)
 	}
 }
 
-static void bind_block(struct binder *b, struct block *block)
+static void bind_block(struct token_binder *b, struct block *block)
 {
 	for (struct op *op = block->first; op && !b->failed; op = op->next) {
 		if (op->code == OP_KERNEL)
@@ -245,28 +246,28 @@ static void bind_block(struct binder *b, struct block *block)
 /* ---- backwards: producers of what only bound loops read */
 
 /* A use of a value, as an operand of op. */
-struct use {
+struct token_use {
 	struct op *op;
 	int operand;
 };
 
-struct uses {
+struct token_uses {
 	const struct value *value;
-	VEC(struct use) list;
+	VEC(struct token_use) list;
 	struct arena *arena;
 };
 
 static void note_use(struct op *op, void *context)
 {
-	struct uses *uses = context;
+	struct token_uses *uses = context;
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j] == uses->value)
-			VEC_PUSH(uses->arena, &uses->list, ((struct use){ op, j }));
+			VEC_PUSH(uses->arena, &uses->list, ((struct token_use){ op, j }));
 }
 
 /* Elements between the rows that a bound loop reads by this use; 0: it reads all, or the same for
  * every row.  A layer select reads what is read of its result. */
-static int64_t rows_read(const struct binder *b, const struct use *use)
+static int64_t rows_read(const struct token_binder *b, const struct token_use *use)
 {
 	if (use->op->code == OP_LAYER_SELECT)
 		return pitch_of(use->op->result[0]);
@@ -278,7 +279,7 @@ static int64_t rows_read(const struct binder *b, const struct use *use)
 }
 
 /* A copy of the kernel for valid rows only. */
-static struct op *copy_kernel(struct binder *b, struct op *op)
+static struct op *copy_kernel(struct token_binder *b, struct op *op)
 {
 	struct kernel *kernel = kernel_clone(b->module, op->kernel, op->operands);
 	kernel->name = text_format(b->module->arena, "%s_valid", kernel->name);
@@ -299,9 +300,9 @@ static int64_t points_of(const struct kernel *kernel)
 
 /* Binds the kernel that produces rows which bound loops read; where other loops read all rows, a
  * copy of it for the bound ones. */
-static void bind_producer(struct binder *b, struct op *op)
+static void bind_producer(struct token_binder *b, struct op *op)
 {
-	struct uses uses = { .value = op->result[0], .arena = b->module->arena };
+	struct token_uses uses = { .value = op->result[0], .arena = b->module->arena };
 	ir_walk(b->main->region[0], note_use, &uses);
 	int64_t pitch = 0;
 	size_t bound = 0;
@@ -333,9 +334,9 @@ static void bind_producer(struct binder *b, struct op *op)
 }
 
 /* Elements between the rows if all uses of the value read valid ones only; 0: some read all. */
-static int64_t rows_read_by_all(const struct binder *b, const struct value *value)
+static int64_t rows_read_by_all(const struct token_binder *b, const struct value *value)
 {
-	struct uses uses = { .value = value, .arena = b->module->arena };
+	struct token_uses uses = { .value = value, .arena = b->module->arena };
 	ir_walk(b->main->region[0], note_use, &uses);
 	int64_t pitch = uses.list.count ? rows_read(b, &uses.list.data[0]) : 0;
 	for (size_t i = 1; i < uses.list.count; i++)
@@ -343,7 +344,7 @@ static int64_t rows_read_by_all(const struct binder *b, const struct value *valu
 	return pitch;
 }
 
-static bool can_bind(const struct binder *b, const struct op *producer, int64_t pitch)
+static bool can_bind(const struct token_binder *b, const struct op *producer, int64_t pitch)
 {
 	return producer && producer->code == OP_KERNEL && row_loop(b, producer, -1, pitch) >= 0 &&
 	        rows_read_by_all(b, producer->result[0]) == pitch;
@@ -351,7 +352,7 @@ static bool can_bind(const struct binder *b, const struct op *producer, int64_t 
 
 /* If bound loops alone read the selected tensor, and the select alone the tensors of the layers,
  * these need valid rows only. */
-static void bind_layer_select(struct binder *b, struct op *layer_select)
+static void bind_layer_select(struct token_binder *b, struct op *layer_select)
 {
 	if (pitch_of(layer_select->result[0]))
 		return;
@@ -363,7 +364,7 @@ static void bind_layer_select(struct binder *b, struct op *layer_select)
 	set_pitch(b, layer_select->result[0], pitch);
 }
 
-static void bind_producers(struct binder *b, struct block *block)
+static void bind_producers(struct token_binder *b, struct block *block)
 {
 	for (struct op *op = block->last; op && !b->failed; op = op->previous) {
 		if (op->code == OP_FOR)
@@ -378,7 +379,7 @@ static void bind_producers(struct binder *b, struct block *block)
 /* ---- tiles */
 
 /* Splits a bound loop into one over tiles and one over the tokens of a tile. */
-static void tile_loop(struct binder *b, struct op *op, int loop)
+static void tile_loop(struct token_binder *b, struct op *op, int loop)
 {
 	struct launch_tokens tokens = launch_tokens_of(b->module->arena, b->symbol, b->most);
 	op->kernel->loop[loop].run_time = NULL;
@@ -391,7 +392,7 @@ static void tile_loop(struct binder *b, struct op *op, int loop)
 		op->kernel->loop[loop + 1].run_time = tokens.each;
 }
 
-static void tile_block(struct binder *b, struct block *block)
+static void tile_block(struct token_binder *b, struct block *block)
 {
 	for (struct op *op = block->first; op && !b->failed; op = op->next) {
 		if (op->code == OP_FOR)
@@ -403,7 +404,7 @@ static void tile_block(struct binder *b, struct block *block)
 }
 
 /* Notes that an argument has only as many valid rows as there are tokens. */
-static void bind_argument(struct binder *b, int number)
+static void bind_argument(struct token_binder *b, int number)
 {
 	const struct attr *rows = function_argument_attr(b->main, number, KEY_STREAM_TOKEN_COUNT);
 	const struct attr *axis = function_argument_attr(b->main, number, KEY_STREAM_AXIS);
@@ -421,7 +422,7 @@ static void bind_argument(struct binder *b, int number)
 bool bind_token_count(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	struct binder b = { .module = module, .main = module_main(module) };
+	struct token_binder b = { .module = module, .main = module_main(module) };
 	struct block *body = b.main->region[0];
 	if (!engine_has_many_tokens(body))
 		return true;

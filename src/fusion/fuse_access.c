@@ -29,16 +29,17 @@ bool fuse_digits(struct module *module, const struct op *op, int *order, int *co
 }
 
 /* Counters of a loop for which an access reads. */
-struct range {
+struct counter_range {
 	int64_t low, count;
 };
 
-static struct range range_of(const struct kernel *kernel, const struct access *access, int loop)
+static struct counter_range range_of(
+        const struct kernel *kernel, const struct access *access, int loop)
 {
 	const struct guard_range *guard = access_guard(access, loop);
 	if (guard)
-		return (struct range){ guard->low, guard->high - guard->low };
-	return (struct range){ 0, kernel->loop[loop].extent };
+		return (struct counter_range){ guard->low, guard->high - guard->low };
+	return (struct counter_range){ 0, kernel->loop[loop].extent };
 }
 
 /* A composition of two kernels in progress. */
@@ -75,7 +76,7 @@ static enum outcome place_loop(const struct composition *c, int loop)
 {
 	const struct access *access = &c->consumer->kernel->operand[c->operand];
 	int64_t stride = access->stride[loop];
-	struct range range = range_of(c->consumer->kernel, access, loop);
+	struct counter_range range = range_of(c->consumer->kernel, access, loop);
 	if (stride < 0)
 		return NOT_AFFINE;
 	if (stride == 0 || range.count == 1) {
@@ -139,7 +140,7 @@ static bool set_constants(const struct kernel *producer, const struct op *consum
 		for (int l = 0; l < kernel->loops; l++) {
 			if (!factor[l])
 				continue;
-			struct range range = range_of(kernel, access, l);
+			struct counter_range range = range_of(kernel, access, l);
 			reach += factor[l] * (range.count - 1);
 			composed->constant[t] -= factor[l] * range.low;
 		}

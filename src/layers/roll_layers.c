@@ -21,7 +21,7 @@ static void mark_elsewhere(struct op *op, void *context)
 		op->result[r]->id = 0;
 }
 
-/* Tensor constants first, so that the layers are nothing but kernels. */
+/* Moves tensor constants to the front, so that layers consist of kernels only. */
 static void constants_first(struct block *block)
 {
 	struct op *next;
@@ -70,7 +70,7 @@ static struct roll list_kernels(struct module *module, struct block *block)
 }
 
 struct run {
-	int start, period, length; /* kernels covered */
+	int start, period, length; /* covered kernels: [start, start + length) */
 };
 
 static int covered(struct run run)
@@ -78,7 +78,7 @@ static int covered(struct run run)
 	return run.length / run.period * run.period;
 }
 
-/* The longest stretch that repeats at this distance. */
+/* The longest run of equal kernels at this distance. */
 static struct run longest_run(const struct roll *roll, int period)
 {
 	struct run best = { 0, period, 0 };
@@ -92,7 +92,8 @@ static struct run longest_run(const struct roll *roll, int period)
 	return best;
 }
 
-/* Among the starts that leave room for that many layers, the cheapest that lines up. */
+/* Of the starts that leave room for that many layers, the one with fewest carried values whose
+ * operands correspond. */
 static bool choose_start(struct roll *roll, struct run run, int layers)
 {
 	struct roll best = { .cost = -1 };
@@ -113,8 +114,8 @@ static bool choose_start(struct roll *roll, struct run run, int layers)
 	return true;
 }
 
-/* Runs by falling coverage, then rising period; tried until one lines up, without up to two
- * layers if it must be. */
+/* Tries runs by falling coverage, then rising period, until the operands of one correspond; a run
+ * may lose up to two layers for that. */
 static bool find_layers(struct roll *roll)
 {
 	int periods = roll->kernels / 2;

@@ -23,7 +23,7 @@ struct part {
 };
 
 /* The contraction while it is replaced. */
-struct lowering {
+struct contraction_lowering {
 	struct quantizer *q;
 	const struct contraction *c;
 	struct activation x;
@@ -32,12 +32,12 @@ struct lowering {
 	struct value *weight, *scale, *sums;
 };
 
-static int64_t extent_of(const struct lowering *l, int loop)
+static int64_t extent_of(const struct contraction_lowering *l, int loop)
 {
 	return l->c->op->kernel->loop[loop].extent;
 }
 
-static int last_output(const struct lowering *l)
+static int last_output(const struct contraction_lowering *l)
 {
 	return l->c->output[l->c->outputs - 1];
 }
@@ -66,7 +66,7 @@ static int64_t *pitches(struct arena *arena, int count, const int64_t *extent)
 
 /* Describes the weight to the packer in the order in which the kernels use it: outputs, blocks,
  * groups, outputs of a block, numbers of a group. */
-static void source_order(struct lowering *l, struct segment *from)
+static void source_order(struct contraction_lowering *l, struct segment *from)
 {
 	struct arena *arena = l->q->module->arena;
 	const struct contraction *c = l->c;
@@ -136,7 +136,7 @@ int contraction_axis(const struct contraction *c)
 }
 
 /* Adds the arguments with the integers and with the scales of the part's outputs. */
-static void add_weights(struct lowering *l)
+static void add_weights(struct contraction_lowering *l)
 {
 	struct module *module = l->q->module;
 	const struct value *weight = l->c->op->operand[l->c->w];
@@ -180,7 +180,8 @@ static struct nest nest_of(const struct contraction *c, bool inner_first)
 	return nest;
 }
 
-static void set_loops(struct lowering *l, const struct nest *nest, struct kernel *kernel)
+static void set_loops(
+        struct contraction_lowering *l, const struct nest *nest, struct kernel *kernel)
 {
 	for (int i = 0; i < nest->outputs; i++)
 		kernel->loop[i].extent = extent_of(l, l->c->output[i]);
@@ -194,8 +195,8 @@ static void set_loops(struct lowering *l, const struct nest *nest, struct kernel
 
 /* Strides in the packed weight [outputs][blocks][groups][outputs of a block][each]; each 1: in its
  * scales, which may be the same for all groups. */
-static void walk_weights(struct lowering *l, const struct nest *nest, const struct kernel *kernel,
-        int64_t each, int64_t *stride)
+static void walk_weights(struct contraction_lowering *l, const struct nest *nest,
+        const struct kernel *kernel, int64_t each, int64_t *stride)
 {
 	int64_t pitch = each;
 	const int order[] = { nest->inner, nest->group, nest->block };
@@ -225,8 +226,8 @@ static void walk_activations(const struct nest *nest, const struct kernel *kerne
 }
 
 /* Strides in the sums [outputs][blocks][groups][tokens ...][outputs of a block]. */
-static void walk_sums(
-        struct lowering *l, const struct nest *nest, const struct kernel *kernel, int64_t *stride)
+static void walk_sums(struct contraction_lowering *l, const struct nest *nest,
+        const struct kernel *kernel, int64_t *stride)
 {
 	struct nest stored = nest_of(l->c, false);
 	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, stored.loops);
@@ -241,7 +242,7 @@ static void walk_sums(
 		stride[place[i]] = pitch[i];
 }
 
-static const struct type *sums_type(struct lowering *l)
+static const struct type *sums_type(struct contraction_lowering *l)
 {
 	struct nest stored = nest_of(l->c, false);
 	struct kernel shape = { .loop = ARENA_ARRAY(
@@ -255,7 +256,7 @@ static const struct type *sums_type(struct lowering *l)
 }
 
 /* The kernel d = Σ q * w' over the numbers of a group. */
-static void make_sums(struct lowering *l)
+static void make_sums(struct contraction_lowering *l)
 {
 	struct module *module = l->q->module;
 	struct nest nest = nest_of(l->c, true);
@@ -289,8 +290,8 @@ static void make_sums(struct lowering *l)
 }
 
 /* Converts an access of the contraction, by its parallel loops, to the new loops. */
-static void walk_parallel(
-        struct lowering *l, const struct nest *nest, const struct access *from, struct access *to)
+static void walk_parallel(struct contraction_lowering *l, const struct nest *nest,
+        const struct access *from, struct access *to)
 {
 	const struct contraction *c = l->c;
 	int64_t *place = ARENA_ARRAY(l->q->module->arena, int64_t, c->op->kernel->loops + 1);
@@ -330,7 +331,7 @@ static void scale_sums(struct module *module, struct body *body)
 
 /* The kernel y = Σ_g (float)d * (s * s'), then what follows the sum. */
 static struct op *make_result(
-        struct lowering *l, const struct type *type, const struct access *result)
+        struct contraction_lowering *l, const struct type *type, const struct access *result)
 {
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
@@ -377,7 +378,7 @@ static struct op *make_result(
 
 /* The type of a part's result, dims in the order of the contraction's result, and how the
  * contraction's loops walk it. */
-static const struct type *part_type(struct lowering *l, struct access *layout)
+static const struct type *part_type(struct contraction_lowering *l, struct access *layout)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	struct arena *arena = l->q->module->arena;
@@ -403,8 +404,8 @@ static const struct type *part_type(struct lowering *l, struct access *layout)
 }
 
 /* The kernel that concatenates two parts along the last output loop. */
-static struct op *concatenate(struct lowering *l, const struct part *part, struct op *const *made,
-        const struct access *layout)
+static struct op *concatenate(struct contraction_lowering *l, const struct part *part,
+        struct op *const *made, const struct access *layout)
 {
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
@@ -446,7 +447,7 @@ static struct op *concatenate(struct lowering *l, const struct part *part, struc
 }
 
 static struct op *make_part(
-        struct lowering *l, const struct type *type, const struct access *result)
+        struct contraction_lowering *l, const struct type *type, const struct access *result)
 {
 	add_weights(l);
 	make_sums(l);
@@ -454,7 +455,7 @@ static struct op *make_part(
 }
 
 /* Can the contraction be a job of the engine (engine/map_contractions.c)? */
-static bool is_for_engine(const struct lowering *l)
+static bool is_for_engine(const struct contraction_lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
@@ -468,7 +469,7 @@ static bool is_for_engine(const struct lowering *l)
 
 /* Makes the kernels for all outputs; where these do not fall into large blocks, the rest of
  * them is made with a block size of its own. */
-static struct op *make_kernels(struct lowering *l)
+static struct op *make_kernels(struct contraction_lowering *l)
 {
 	const struct op *old = l->c->op;
 	int64_t outputs = extent_of(l, last_output(l));
@@ -499,7 +500,7 @@ bool quantize_contraction(struct quantizer *q, struct contraction *c)
 	c->grouped = contraction_tokens(c) > 1 &&
 	        contraction_tokens(c) == token_tile(contraction_tokens(c), false) &&
 	        contraction_fits_engine(q, c);
-	struct lowering l = { .q = q, .c = c, .x = activation_of(q, c) };
+	struct contraction_lowering l = { .q = q, .c = c, .x = activation_of(q, c) };
 	if (!l.x.q)
 		return false;
 	const struct type *type = l.x.q->type;

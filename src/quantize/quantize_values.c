@@ -135,16 +135,16 @@ static bool in_one_sum(const struct attention *a)
 }
 
 /* The loop along the numbers of a row, innermost in the kernel. */
-struct row {
+struct value_row {
 	int loop;        /* -1: there is none */
 	int64_t numbers; /* of the row */
 	int64_t lanes;   /* of the numbers, those of one word */
 };
 
-static struct row row_of(const struct product *p)
+static struct value_row row_of(const struct product *p)
 {
 	const struct kernel *kernel = p->op->kernel;
-	struct row row = { -1, 1, 1 };
+	struct value_row row = { -1, 1, 1 };
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->key && !kernel->operand[p->x].stride[l] &&
 		        kernel->operand[p->past].stride[l] == 1)
@@ -180,7 +180,7 @@ static struct loop_map sum_loops(const struct value_product *v)
 {
 	const struct keys *keys = &v->a->keys;
 	const struct product *p = &v->a->values;
-	const struct row row = row_of(p);
+	const struct value_row row = row_of(p);
 	struct loop_map loop_map = outer_loops(v, row.loop);
 	int64_t at_once = keys_per_run(keys);
 	/* keys of one token tile: the sum need not wait for those of the next tile */

@@ -28,7 +28,7 @@ struct dynamic_digits {
 	VEC(struct dynamic_digit) list;
 };
 
-struct binder {
+struct extent_binder {
 	struct module *module;
 	bool failed;
 };
@@ -46,22 +46,22 @@ static bool is_symbol(const struct op *main, const char *name)
 	return is_integer && role && text_same(role->text, "input");
 }
 
-static struct dynamic_digits *digits_of(struct binder *b, struct value *value)
+static struct dynamic_digits *digits_of(struct extent_binder *b, struct value *value)
 {
 	if (!value->data)
 		value->data = ARENA_NEW(b->module->arena, struct dynamic_digits);
 	return value->data;
 }
 
-static void add_digit(struct binder *b, struct value *value, struct dynamic_digit digit)
+static void add_digit(struct extent_binder *b, struct value *value, struct dynamic_digit digit)
 {
 	struct dynamic_digits *digits = digits_of(b, value);
 	VEC_PUSH(b->module->arena, &digits->list, digit);
 }
 
 /* The symbol, or one of its own for a sliding window smaller than the extent. */
-static const char *symbol_of(
-        struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
+static const char *symbol_of(struct extent_binder *b, const struct op *main, int number,
+        const char *symbol, int64_t extent)
 {
 	const struct attr *window = function_argument_attr(main, number, KEY_STREAM_WINDOW);
 	if (window && (window->kind != ATTR_INTEGER || window->integer < 1)) {
@@ -79,7 +79,7 @@ static const char *symbol_of(
 }
 
 /* Notes the run-time extents of an argument. */
-static void mark_argument(struct binder *b, struct op *main, int number)
+static void mark_argument(struct extent_binder *b, struct op *main, int number)
 {
 	struct value *argument = main->region[0]->argument[number];
 	const struct attr *dims = function_argument_attr(main, number, KEY_STREAM_DIMS);
@@ -146,8 +146,8 @@ static bool walks_digit(
 	        first / digit->stride % digit->extent == 0;
 }
 
-static bool report_dynamic_extent(
-        struct binder *b, const struct op *op, const struct dynamic_digit *digit, const char *why)
+static bool report_dynamic_extent(struct extent_binder *b, const struct op *op,
+        const struct dynamic_digit *digit, const char *why)
 {
 	b->failed = true;
 	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s",
@@ -169,8 +169,8 @@ static bool guards_precede_window(const struct op *op, int loop, int64_t plus)
 	return true;
 }
 
-static bool bind_loop(
-        struct binder *b, struct op *op, int operand, const struct dynamic_digit *digit, int number)
+static bool bind_loop(struct extent_binder *b, struct op *op, int operand,
+        const struct dynamic_digit *digit, int number)
 {
 	struct loop *loop = &op->kernel->loop[number];
 	struct guard_range range = active_range(op->kernel, &op->kernel->operand[operand], number);
@@ -203,7 +203,7 @@ static bool walks_part(const struct kernel *kernel, const struct access *access,
 /* Joins a loop over equal parts of a concat with the loop over the rows of a part: bound by one
  * part's rows, the inner loop would end for the other parts as well. */
 static void join_parts(
-        struct binder *b, struct op *op, int operand, const struct dynamic_digit *digit)
+        struct extent_binder *b, struct op *op, int operand, const struct dynamic_digit *digit)
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
@@ -230,7 +230,7 @@ static bool is_shared_loop(const struct op *op, int operand, int loop)
 }
 
 static void bind_operand(
-        struct binder *b, struct op *op, int operand, const struct dynamic_digit *digit)
+        struct extent_binder *b, struct op *op, int operand, const struct dynamic_digit *digit)
 {
 	kernel_cut_loops(b->module, op, operand, digit->stride, digit->extent);
 	join_parts(b, op, operand, digit);
@@ -250,7 +250,7 @@ static void bind_operand(
 		}
 }
 
-static void bind_kernel(struct binder *b, struct op *op)
+static void bind_kernel(struct extent_binder *b, struct op *op)
 {
 	for (int j = 0; j < op->operands && !b->failed; j++) {
 		struct dynamic_digits *digits = op->operand[j]->data;
@@ -268,7 +268,7 @@ static void bind_kernel(struct binder *b, struct op *op)
 }
 
 /* Results of main must have the extents of their types. */
-static void check_results(struct binder *b, const struct op *last)
+static void check_results(struct extent_binder *b, const struct op *last)
 {
 	for (int i = 0; i < last->operands && !b->failed; i++) {
 		const struct dynamic_digits *digits = last->operand[i]->data;
@@ -281,7 +281,7 @@ static void check_results(struct binder *b, const struct op *last)
 bool bind_extents(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	struct binder b = { .module = module };
+	struct extent_binder b = { .module = module };
 	struct op *main = module_main(module);
 	struct block *body = main->region[0];
 	ir_clear_data(body);
