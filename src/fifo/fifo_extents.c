@@ -1,14 +1,13 @@
-/* What is shown of FIFOs at every run-time extent: that as many words are written into each as
- * are read from it, and that a launch ends with the depths. The token model counts words in
- * closed form.  It looks at the extents at which loops begin to run, in the middle, just below
- * the most and at the most; where several inputs bound loops, also at those where one has its
- * least and the others their most; and where a launch may leave out what is behind its rows,
- * since others follow, at one of those. */
+/* Proves two things about FIFOs at every run-time extent: as many words are written into each as
+ * are read from it, and a launch ends with the chosen depths. The token model counts words in
+ * closed form. It is run at the extents at which loops start to run, in the middle, just below the
+ * most, and at the most; where several inputs bound loops, also with one at its least and the
+ * others at their most; and where a launch may be one of several chunks, also as such a chunk. */
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 #include "fifo/fifo.h"
 
-/* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */
+/* of a proof: some seconds if all layers are walked; without a proof, FIFOs hold all words */
 #define BUDGET 144000000
 
 const char *const fifo_evidence_name[] = { "not proven", "wait-for graph", "token model" };
@@ -16,7 +15,7 @@ const char *const fifo_evidence_name[] = { "not proven", "wait-for graph", "toke
 struct symbols {
 	struct fifo_network *network;
 	int count;
-	/* [count] one per symbol; value: the most it is worth to count to */
+	/* [count] one per symbol; value: the most that is worth counting to */
 	struct extent_value *most;
 };
 
@@ -53,7 +52,9 @@ static int64_t value_at(const struct op *main, const struct extent_value *extent
 		[EXTENT_MOST] = most,
 		[EXTENT_MORE] = most };
 	int64_t above = value[which] > least ? value[which] : least;
-	return rows && which == EXTENT_MORE ? rows_most(main) + 1 : above < most ? above : most;
+	if (rows && which == EXTENT_MORE)
+		return rows_most(main) + 1;
+	return above < most ? above : most;
 }
 
 static bool is_first(const struct symbols *symbols, int i)
@@ -63,15 +64,15 @@ static bool is_first(const struct symbols *symbols, int i)
 	        sliding_window_symbol(module, symbols->most[0].symbol));
 }
 
-/* Tiles of tokens that are counted. */
+/* Does the extent count several token tiles? */
 static bool counts_tiles(const struct fifo_network *n, const struct extent_value *most)
 {
 	return tokens_counted_by(n->main, most->symbol) &&
 	        token_tile(most->value, true) < most->value;
 }
 
-/* The token model with these extents, and if `whole` all tiles that are counted.  Layers that
- * look back differently far all do as one of them. */
+/* The token model at these extents, and with all token tiles if `whole`. Layers with different
+ * sliding windows all behave like one of them. */
 static struct fifo_extents open_at(
         const struct symbols *symbols, enum extent first, enum extent others, bool whole)
 {
@@ -81,11 +82,10 @@ static struct fifo_extents open_at(
 	struct fifo_extents opened = { .detail = n->detail };
 	for (int i = 0; i < symbols->count; i++) {
 		const struct extent_value *most = &symbols->most[i];
-		extent[i] = (struct extent_value){ most->symbol,
-			value_at(n->main, most,
-			        whole && counts_tiles(n, most) ? EXTENT_MOST
-			                : is_first(symbols, i) ? first
-			                                       : others) };
+		enum extent which = is_first(symbols, i) ? first : others;
+		if (whole && counts_tiles(n, most))
+			which = EXTENT_MOST;
+		extent[i] = (struct extent_value){ most->symbol, value_at(n->main, most, which) };
 	}
 	opened.detail.extents = symbols->count;
 	opened.detail.extent = extent;
@@ -93,7 +93,8 @@ static struct fifo_extents open_at(
 	return opened;
 }
 
-/* What is shown of a network is shown of those that are the same. */
+/* A network that is the same as an earlier one is replaced by it, so that its proof counts for
+ * both. */
 static const struct token_network *known_or(
         const struct fifo_network *n, const struct token_network *tokens)
 {
@@ -116,7 +117,7 @@ const char *fifo_end_name(const struct fifo_network *n, int call)
 	return attr_text_or(n->call[call], KEY_CALLEE, "?");
 }
 
-/* The FIFO that gets fewer words than are read from it, or more; -1: none does. */
+/* The channel into which not as many words are written as are read; -1: there is none. */
 static int unbalanced(const struct fifo_extents *extents)
 {
 	for (size_t i = 0; extents->tokens && i < extents->tokens->channels.count; i++)
@@ -154,9 +155,9 @@ void fifo_open_extents(struct fifo_network *n)
 {
 	struct symbols symbols = { .network = n };
 	symbols.count = timing_extents(n->arena, n->module, &symbols.most);
-	/* in n->tokens */
-	bool several = several_inputs(&symbols),
-	     most_is_mean = attr_get(n->module->op, KEY_STREAM_SLIDING_WINDOW);
+	/* n->tokens is the network at the most */
+	bool several = several_inputs(&symbols);
+	bool most_is_mean = attr_get(n->module->op, KEY_STREAM_SLIDING_WINDOW);
 	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false)
 	                                   : (struct fifo_extents){ n->detail, n->tokens };
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
@@ -167,9 +168,9 @@ void fifo_open_extents(struct fifo_network *n)
 			opened.tokens = known_or(n, opened.tokens);
 			n->at[n->extents++] = opened;
 		}
-	/* Where layers follow each other without a break the unit is the slowest at no earlier
-	 * context alone, and waits wherever FIFOs are short; tiles take turns with attention as
-	 * much as they can at a short one. */
+	/* Where layers overlap, the engine is the bottleneck at no single context length and waits
+	 * wherever FIFOs are short; token tiles alternate most with attention if the context is
+	 * short. */
 	bool tiles = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP);
 	for (int i = 0; i < symbols.count; i++)
 		tiles = tiles || counts_tiles(n, &symbols.most[i]);
@@ -178,8 +179,8 @@ void fifo_open_extents(struct fifo_network *n)
 		n->smaller_extent = open_at(&symbols, smaller_extent, smaller_extent, true).tokens;
 }
 
-/* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then
- * the graph of waits says what happens. */
+/* Does each FIFO, at its full depth, hold all words of a launch or of a layer? Only then is the
+ * wait-for graph a proof. */
 static bool holds_layers(const struct fifo_network *n)
 {
 	bool holds = n->tokens;
@@ -197,7 +198,7 @@ static bool holds_layers(const struct fifo_network *n)
 	return holds;
 }
 
-/* Where a launch stops whatever is made deeper, more is wrong than a depth. */
+/* A launch that deadlocks whatever FIFO is deeper has another error than a depth. */
 static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
 {
 	if (!n->stuck)
@@ -229,7 +230,7 @@ enum fifo_evidence fifo_prove_termination(struct fifo_network *n, bool safe, int
 	}
 	n->tokens = tokens;
 	n->detail = detail;
-	return good                       ? FIFO_PROVEN_BY_TOKENS
-	        : safe && holds_layers(n) ? FIFO_PROVEN_BY_GRAPH
-	                                  : FIFO_UNPROVEN;
+	if (good)
+		return FIFO_PROVEN_BY_TOKENS;
+	return safe && holds_layers(n) ? FIFO_PROVEN_BY_GRAPH : FIFO_UNPROVEN;
 }

@@ -1,12 +1,12 @@
-/* The network of processes and channels that FIFOs are sized in, and which channels lie on no
- * cycle of it. */
+/* Builds the network of processes and channels in which FIFOs are sized, and finds the channels
+ * that are on none of its cycles. */
 #include "fifo/fifo.h"
 
 struct graph {
 	struct fifo_network *network;
 	struct {
 		VEC(int) fifo;
-	} *at;           /* [processes]: channels that begin or end there */
+	} *at;           /* [processes]: channels that begin or end at it */
 	int *seen, *low; /* [processes] scratch */
 	int clock;
 };
@@ -58,11 +58,11 @@ static void find_ends(struct fifo_network *n, int call)
 	}
 }
 
-/* What a loader sends, and what is made of nothing else, to one reader: it could all be sent
- * ahead. */
+/* Does the channel carry what a loader sends, or what is computed from that alone, to one reader?
+ * It could all be sent in advance. */
 static bool is_prefetch(const struct fifo_network *n, int number)
 {
-	int outputs = 0; /* a token that says that all was read is none */
+	int outputs = 0; /* tokens that only signal the end of a read do not count */
 	bool only = true;
 	for (int i = 0; i < n->count; i++) {
 		outputs += n->fifo[i].writer == n->fifo[number].writer &&
@@ -125,7 +125,7 @@ int64_t fifo_bytes(const struct fifo_network *n, const int64_t *depth)
 	return bytes;
 }
 
-/* --- channels that are on no cycle, directions aside: the bridges of the graph */
+/* --- channels that are on no cycle, directions ignored: the bridges of the graph */
 
 static void find_acyclic(struct graph *g, int process, int through)
 {

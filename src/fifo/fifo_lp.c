@@ -1,30 +1,33 @@
-/* Start times of processes by linear programming, and the depths that follow from them (arXiv
- * 2509.13694, section on FIFO sizing).
+/* Finds start times of processes by linear programming, and the FIFO depths that follow from them
+ * (arXiv 2509.13694, section on FIFO sizing).
  *
- * One variable a process: the cycle s in which it begins.  One constraint a channel from i to j:
- * the first word is not popped before it was pushed,
- *     s_j + P >= s_i + D        D: cycles until i pushes its first word, P: until j pops its first one
- * so every way from one process to another gives the same delay, and one constraint a channel
- * says what the published program says of every path.  The channels of a ring are left out.  A
- * process that first sends what it has and then takes what becomes of it (an array that a layer
- * hands on) has a second variable, the beginning of that part, no less than the first.
- * Minimised: the sum of the delays s_j - s_i.  The last word has no constraint: a fast producer
- * may wait.
+ * A variable for each process: the cycle s at which it begins. A constraint for each channel from i
+ * to j: its first word is not popped before it was pushed,
+ *     s_j + P >= s_i + D        D: cycles until i pushes its first word
+ *                               P: cycles until j pops its first word
+ * All paths between two processes then give the same delay, so these constraints are those of the
+ * published program for every path. Layer feedback channels are left out. A process that sends
+ * before it reads what becomes of it (an array that a layer hands over) has a second variable, the
+ * start of its second part. Minimised: the sum of the delays s_j - s_i. The last word has no
+ * constraint: a fast producer may wait.
  *
- * Depths of T words, with II the cycles between words, L the cycle of the producer's last word,
+ * Depths for T words, with II the cycles between words, L the cycle of the producer's last word,
  * and delay = s_j + P - s_i:
  *     source faster    min(T, T - floor((L - delay) / II_target))
  *     source slower    min(T, ceil((delay - D) / II_source))
- *   normal            each process has its own intervals
- *   conservative      all are stretched to the slowest process; an assumption for sizing only, nothing is slowed in the design
- *   curves            what the two schedules hold at once, from the token model's functions instead of one interval */
+ *   normal        each process has its own intervals
+ *   conservative  all are stretched to the slowest process; an assumption for sizing only, nothing
+ *                 is slowed down in the design
+ *   curves        the most words between both schedules, from the token model's functions instead
+ *                 of a single interval */
 #include "fifo/fifo.h"
 #include "solve/ilp.h"
 #include <math.h>
 
 #define SAMPLES 1024 /* words of a channel at which its curves are compared */
 
-struct timing { /* of one channel; cycles after its process has begun */
+/* Timing of a channel, in cycles after the start of its process. */
+struct timing {
 	int64_t words;
 	double first_push, last_push, first_pop, last_pop;
 };
@@ -35,10 +38,10 @@ struct equalization {
 	struct timing *timing; /* [channels] */
 	double *stretch;       /* [processes] */
 	double *start;         /* [columns] */
-	/* [processes] cycles after the process has begun, when it takes the first word of what
-	 * becomes of its own; INFINITY: it never does */
+	/* [processes] cycle in the process at which it reads the first word that depends on its own
+	 * output; INFINITY: there is none */
 	double *split_cycle;
-	int *split_column; /* [processes] the column of the part from there on */
+	int *split_column; /* [processes] column of its part from that cycle on */
 	int columns;
 };
 
@@ -74,14 +77,15 @@ static bool counts(const struct equalization *e, int number)
 	return !e->network->fifo[number].feedback && e->timing[number].words;
 }
 
-/* Processes that lie on cycles of the channels that count, or between two: those that are left
- * when the ends of the graph have been taken away, again and again. */
+/* Processes on cycles of the channels that count, or between two cycles: those that remain when
+ * sources and sinks of the graph are removed repeatedly. */
 static bool *on_cycles(const struct equalization *e)
 {
 	const struct fifo_network *n = e->network;
-	bool *left = ARENA_ARRAY(n->arena, bool, n->processes + 1), *sends, *takes, changed = true;
-	sends = ARENA_ARRAY(n->arena, bool, n->processes + 1);
-	takes = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	bool *left = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	bool *sends = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	bool *takes = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	bool changed = true;
 	for (int i = 0; i < n->processes; i++)
 		left[i] = true;
 	while (changed) {
@@ -102,7 +106,7 @@ static bool *on_cycles(const struct equalization *e)
 	return left;
 }
 
-/* Where a process on a cycle sends before it takes. */
+/* Finds where a process on a cycle sends before it reads. */
 static void set_split_cycles(struct equalization *e)
 {
 	const struct fifo_network *n = e->network;
@@ -125,7 +129,7 @@ static void set_split_cycles(struct equalization *e)
 	}
 }
 
-/* The variable of what the process does so many cycles after it has begun. */
+/* Column of what the process does at this cycle after its start. */
 static int column_at(const struct equalization *e, int process, double cycle)
 {
 	return cycle < e->split_cycle[process] ? process : e->split_column[process];
@@ -187,20 +191,25 @@ static struct ilp make_program(const struct equalization *e)
 	return lp;
 }
 
-static int64_t published(const struct timing *t, double delay)
+/* The depth by the published formulas. */ static int64_t published_depth(
+        const struct timing *t, double delay)
 {
 	double words = (double)t->words;
 	double gaps = words > 1 ? words - 1 : 1;
 	double source = (t->last_push - t->first_push) / gaps;
 	double target = (t->last_pop - t->first_pop) / gaps;
-	double fifo_occupancy = source < target ? words - floor((t->last_push - delay) / target)
-	        : source > 0                    ? ceil((delay - t->first_push) / source)
-	                                        : words;
-	return fifo_occupancy > words ? t->words : fifo_occupancy < 1 ? 1 : (int64_t)fifo_occupancy;
+	double occupancy = words;
+	if (source < target)
+		occupancy = words - floor((t->last_push - delay) / target);
+	else if (source > 0)
+		occupancy = ceil((delay - t->first_push) / source);
+	if (occupancy > words)
+		return t->words;
+	return occupancy < 1 ? 1 : (int64_t)occupancy;
 }
 
-/* Words that come before others go, when the reader pops each as soon as its schedule and the
- * word are there. */
+/* The most words in the FIFO if the reader pops each word as soon as both its schedule and the word
+ * allow it. */
 static int64_t fifo_occupancy(const struct equalization *e, int number)
 {
 	const struct token_flow *flow = &e->isolated.flow[number];
@@ -208,7 +217,7 @@ static int64_t fifo_occupancy(const struct equalization *e, int number)
 	int64_t samples = words < SAMPLES ? words : SAMPLES;
 	int64_t most = 1;
 	double begin = e->start[writer_of(e, number)];
-	double late = 0;
+	double stalled = 0;
 	double came[SAMPLES];
 	double gone[SAMPLES];
 	int64_t count[SAMPLES];
@@ -217,8 +226,8 @@ static int64_t fifo_occupancy(const struct equalization *e, int number)
 		came[i] = begin + (double)token_cycle(&flow->curve[TOKEN_WRITER], count[i]);
 		double pop = e->start[reader_of(e, number)] +
 		        (double)token_cycle(&flow->curve[TOKEN_READER], count[i]) - 1;
-		late = came[i] - pop > late ? came[i] - pop : late;
-		gone[i] = pop + late + 1;
+		stalled = came[i] - pop > stalled ? came[i] - pop : stalled;
+		gone[i] = pop + stalled + 1;
 	}
 	for (int64_t i = 0, out = 0; i < samples; i++) {
 		while (out < i && gone[out] <= came[i])
@@ -258,10 +267,13 @@ bool fifo_lp(struct fifo_network *n, enum fifo_equalize how, struct text *progra
 			continue;
 		int64_t words = how == FIFO_CURVES
 		        ? fifo_occupancy(&e, i)
-		        : published(t,
+		        : published_depth(t,
 		                  e.start[reader_of(&e, i)] + t->first_pop -
 		                          e.start[writer_of(&e, i)]);
-		depth[i] = words < FIFO_LEAST ? FIFO_LEAST : words > depth[i] ? depth[i] : words;
+		if (words < FIFO_LEAST)
+			depth[i] = FIFO_LEAST;
+		else if (words < depth[i])
+			depth[i] = words;
 	}
 	return true;
 }

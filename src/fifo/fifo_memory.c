@@ -1,4 +1,4 @@
-/* How deep a FIFO is for nothing: memories come in fixed shapes. */
+/* Rounds a FIFO depth up to what its memory holds anyway, since memories come in fixed shapes. */
 #include "predict/resource.h"
 #include "fifo/fifo.h"
 
@@ -6,7 +6,7 @@
 #define LUTRAM_ROW 64 /* RAM64M8 */
 #define URAM_WORDS 4096
 
-/* Block RAMs: as many words as the same number of blocks holds in any of their shapes. */
+/* The most words that as many block RAMs hold in any of their shapes. */
 static int64_t block_depth(int64_t bits, int64_t depth)
 {
 	int64_t count = storage_cost(STORAGE_BRAM, bits, depth).bram18;

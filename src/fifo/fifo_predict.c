@@ -1,6 +1,6 @@
-/* Predictions of a search for depths, two side by side: of the same depths at both extents, or
- * of those that are tried next, if these are not enough. What is predicted and not asked for is
- * thrown away and counts for nothing, so the search is the same as one after the other. */
+/* Runs the predictions of the depth search, two in parallel: of the same depths at both extents, or
+ * of these and of the depths that would be tried next. Unused predictions are dropped and count for
+ * nothing, so the search has the same result as a sequential one. */
 #include "base/parallel.h"
 #include "fifo/fifo_trim.h"
 #include <string.h>
@@ -38,11 +38,12 @@ static void make(void *data, struct arena *scratch)
 	        (p->tokens->skipped ? p->tokens->skipped * result.layers / p->tokens->layers : 0);
 	p->work = result.work;
 	memcpy(p->end, result.end, sizeof *p->end * (size_t)p->network->processes);
-	for (int i = 0; p->ended && i < p->network->count; i++) /* else nobody asks */
+	/* most is only read after a launch that ends */
+	for (int i = 0; p->ended && i < p->network->count; i++)
 		p->most[i] = token_peak_words(&result.flow[i]);
 }
 
-/* At the extents first … end - 1. */
+/* Predicts at the extents first ... end - 1. */
 static void make_at(
         struct trimming *t, int first, int end, const int64_t *depth, enum token_mode mode)
 {
@@ -56,7 +57,7 @@ static void make_at(
 	tasks_run(t->network->module->guard, end - first, task);
 }
 
-/* What has been predicted counts. */
+/* Uses a prediction: spends its work and copies its results. */
 static bool take(struct trimming *t, int extent)
 {
 	const struct fifo_prediction *p = &t->prediction[extent];
@@ -111,7 +112,7 @@ static bool is_made(struct trimming *t, const int64_t *depth)
 	return made;
 }
 
-/* At the most extents, and what is tried next too. */
+/* Predicts at the most extents, and speculatively also the depths that are tried next. */
 static void make_with_next(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
 	struct task task[] = { { make, &t->prediction[0] }, { make, &t->speculative } };
@@ -127,9 +128,9 @@ static void make_with_next(struct trimming *t, const int64_t *depth, const int64
 	tasks_run(t->network->module->guard, next ? 2 : 1, task);
 }
 
-/* Where the last depths were enough these may be as well, or nothing else is to be asked, so
- * both extents are asked at once; else most of them are not, and the lesser extents are asked
- * only if the most say so. */
+/* After depths that were enough, or if the next ones are unknown, both extents are predicted at
+ * once. Otherwise most depths are not enough, and the smaller extents are predicted only after the
+ * most. */
 bool fifo_predict_enough(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
 	int made = t->enough || !next ? t->extents : 1;

@@ -1,6 +1,6 @@
-/* The proof that a launch ends under given depths, and depths that are raised until it does.
- * Where layers are rolled the proof walks a few of them, one after the other
- * (token_counter_ends_all); if that shows nothing about the others, all of them. */
+/* Proves that a launch ends with given depths, and raises depths until it does. With rolled layers
+ * the proof walks a few of them one after the other (token_counter_ends_all); if that says nothing
+ * about the others, it walks all of them. */
 #include "base/parallel.h"
 #include "fifo/fifo.h"
 #include <string.h>
@@ -8,8 +8,8 @@
 struct proof {
 	struct fifo_network *network;
 	int64_t *depth; /* [channels] */
-	/* the same, but FIFOs on no cycle hold as much as it takes: they take part in no cycle
-	 * of waits */
+	/* [channels] the same, but FIFOs on no cycle have no bound: they are in no cycle of
+	 * waits */
 	int64_t *bound;
 	int64_t eighths; /* by which depths are raised; 0: they are not */
 };
@@ -36,8 +36,8 @@ static int *waited_for(struct arena *arena, const struct token_network *network,
 	return waits;
 }
 
-/* Does the writer of a full FIFO wait for itself, or for a process that has ended its layer?
- * What else is full only waits behind such a one. */
+/* Does the writer of a full FIFO wait for itself, or for a process that has finished its layer?
+ * Other full FIFOs only follow from such a one. */
 static bool is_cause(const struct token_network *network, const int *waits, int channel)
 {
 	int writer = network->channels.data[channel].process[TOKEN_WRITER];
@@ -69,8 +69,8 @@ static bool raise_full(struct proof *p, struct arena *scratch, const struct toke
 	return raised;
 }
 
-/* Where the launch stops, depths are raised and it goes on: what has passed would have passed
- * with the deeper ones as well. */
+/* Where the launch deadlocks, depths are raised and it continues: the words so far would pass with
+ * the deeper FIFOs as well. */
 static bool ends(struct proof *p, const struct token_network *network, bool in_order, bool *holds)
 {
 	struct arena *arena = arena_within(p->network->arena);
@@ -94,7 +94,8 @@ static bool ends(struct proof *p, const struct token_network *network, bool in_o
 static bool prove(struct proof *p, bool in_order)
 {
 	struct fifo_network *n = p->network;
-	bool holds = false, ended = ends(p, n->tokens, in_order, &holds);
+	bool holds = false;
+	bool ended = ends(p, n->tokens, in_order, &holds);
 	if (!ended || holds)
 		return ended;
 	struct arena *arena = arena_within(n->arena);
@@ -125,7 +126,7 @@ bool fifo_terminates(struct fifo_network *n, bool in_order, const int64_t *depth
 	return prove(&p, in_order);
 }
 
-/* A search ends with the proof of what is shown next. */
+/* Is this what the last search ended with a proof of? */
 static bool is_proven(
         const struct fifo_network *n, const struct token_network *tokens, const int64_t *depth)
 {
@@ -133,7 +134,7 @@ static bool is_proven(
 	        !memcmp(n->proven, depth, sizeof *depth * (size_t)n->count);
 }
 
-/* One run of a proof, in which nothing is raised. */
+/* A run of a proof in which no depth is raised. */
 struct check {
 	const struct token_network *tokens;
 	const int64_t *bound;
@@ -158,7 +159,7 @@ static bool is_among(const struct fifo_extents *at, int count, const struct toke
 	return among;
 }
 
-/* The runs of all extents look at nothing of each other. */
+/* The runs at all extents are independent, so they are run in parallel. */
 bool fifo_all_terminate(struct fifo_network *n, int64_t budget, int64_t *depth)
 {
 	struct proof p = proof_of(n, depth, 0);
@@ -170,10 +171,10 @@ bool fifo_all_terminate(struct fifo_network *n, int64_t budget, int64_t *depth)
 		if (!tokens)
 			return false;
 		bool known = is_among(n->at, i, tokens) || is_proven(n, tokens, depth);
-		for (int way = 0; !known && way < 1 + tokens->freezes; way++, count++) {
+		for (int run = 0; !known && run < 1 + tokens->freezes; run++, count++) {
 			check[count] = (struct check){ .tokens = tokens,
 				.bound = p.bound,
-				.in_order = !way,
+				.in_order = !run,
 				.budget = budget / 2 };
 			task[count] = (struct task){ run_check, &check[count] };
 		}
@@ -197,8 +198,7 @@ static void prove_in_order(void *data, struct arena *scratch)
 	in_order->proven = prove(in_order->proof, true);
 }
 
-/* Both runs side by side: where the first raises no depth, the second is what it would be behind
- * it. */
+/* Proves both runs in parallel: if the first one raises no depth, the second one is valid too. */
 static bool prove_both(struct proof *p)
 {
 	struct fifo_network *n = p->network;
@@ -217,8 +217,8 @@ static bool prove_both(struct proof *p)
 	return true;
 }
 
-/* First where pipelines hold nothing: deeper FIFOs still end so.  Where no pipeline freezes, it
- * is the same whether they hold words or not. */
+/* First with pipelines that hold no words, because deeper FIFOs then end as well. If no pipeline
+ * freezes, it makes no difference whether they hold words. */
 bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
 {
 	if (!n->tokens || is_proven(n, n->tokens, depth))

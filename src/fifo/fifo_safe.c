@@ -1,29 +1,30 @@
-/* Which FIFOs need not hold a whole layer, whatever the latencies: the proof that nothing
- * deadlocks.
+/* Finds FIFOs that need not hold a whole layer, whatever the latencies, by a proof of freedom from
+ * deadlock.
  *
- * Draw an arc from each process (each stage of it, see below) to those that it may wait for
- * within one layer: a reader waits for the writer of an empty FIFO; the writer of a *short* FIFO
- * (one that holds less than a layer) also waits for its reader.  A FIFO that holds a whole layer
- * makes its writer wait only for what the reader does in an earlier layer, and so does the ring.
- * Along a cycle of waits the layer never grows; so a deadlock is a cycle of arcs within one
- * layer, other than the pair of one FIFO, which is never empty and full at once.  Therefore:
- * shorten a FIFO only if no other path leads from its reader back to its writer. Largest first,
- * because each choice may exclude others. */
+ * Wait-for graph: an arc from each process (each stage of it, see below) to those that it may wait
+ * for within one layer. A reader waits for the writer of an empty FIFO; the writer of a short FIFO
+ * (one that holds less than a layer) also waits for its reader. A FIFO that holds a whole layer
+ * makes its writer wait only for what the reader does in an earlier layer, and so does layer
+ * feedback. Along a cycle of waits the layer never grows; so a deadlock is a cycle of arcs within
+ * one layer, other than the pair of one FIFO, which is never empty and full at once. Therefore a
+ * FIFO may be short if no other path leads from its reader back to its writer. The largest come
+ * first, because each choice may exclude others. */
 #include "fifo/fifo.h"
 #include <stdlib.h>
 
-struct edge {               /* the channel of the same number */
+/* The channel of the same number. */
+struct edge {
 	int writer, reader; /* stages */
 	int64_t bytes;
-	bool both; /* writer waits for reader too */
+	bool both; /* the writer waits for the reader too */
 };
 
-/* A process does its nests one after the other, in every layer anew: each is a stage, which
- * waits for the one before it.  A process is one stage if a channel is used in two of its nests,
- * or outside of them. */
+/* A process runs its loop nests one after the other, in every layer: each nest is a stage that
+ * waits for the one before it. A process is a single stage if a channel is used in two of its
+ * nests, or outside of them. */
 struct stage {
 	bool follows_previous; /* it waits for the stage before it in this table */
-	VEC(int) edge;         /* that begin or end there */
+	VEC(int) edge;         /* channels that begin or end in it */
 };
 
 struct proof {
@@ -31,7 +32,7 @@ struct proof {
 	int stages;
 	struct stage *stage;
 	struct edge *edge; /* [channels] */
-	int *seen;         /* [stages], scratch of the search */
+	int *seen;         /* [stages] scratch of the search */
 };
 
 static const struct block *body_of(const struct proof *p, const struct op *call)
@@ -47,7 +48,7 @@ static const struct op *layers_of(const struct block *body)
 	return op;
 }
 
-/* The only loop of the block in which the channel is used: its number, or -1. */
+/* Number of the only loop of the block that uses the channel, or -1. */
 static int loop_of(const struct block *block, const struct value *argument, int *loops)
 {
 	int number = -1;
@@ -65,24 +66,26 @@ static int loop_of(const struct block *block, const struct value *argument, int 
 	return number;
 }
 
-/* Loops are stages: those inside the layer loop, where there is one.  What stands in front of it
- * counts with the first of them, what stands behind it with the last.  -1: the process is one
- * stage. */
+/* Stage that uses the channel: the number of a loop, inside the layer loop if there is one. What
+ * precedes the layer loop counts as its first stage, what follows it as its last. -1: the process
+ * is a single stage. */
 static int stage_of(const struct block *body, const struct value *argument)
 {
 	const struct op *layers = layers_of(body);
 	const struct op *op = body->first;
 	int outside;
 	int loops;
-	int around = loop_of(body, argument, &outside);
+	int outer = loop_of(body, argument, &outside);
 	int stage = loop_of(layers ? layers->region[0] : body, argument, &loops);
-	if (!layers || around < 0)
+	if (!layers || outer < 0)
 		return layers ? -1 : stage;
 	if (fifo_direction(layers->region[0], argument) >= 0)
 		return stage;
 	while (op != layers && (op->code != OP_FOR || fifo_direction(op->region[0], argument) < 0))
 		op = op->next;
-	return op == layers ? loops - 1 : loops ? 0 : -1;
+	if (op == layers)
+		return loops - 1;
+	return loops ? 0 : -1;
 }
 
 static void add_edge(struct proof *p, const struct value *channel, const struct block *body,
@@ -134,12 +137,12 @@ static void collect_stages(struct proof *p)
 	p->seen = ARENA_ARRAY(n->arena, int, p->stages + 1);
 	for (int e = 0; e < n->count; e++) {
 		p->edge[e].bytes = n->fifo[e].word_bytes * n->fifo[e].whole;
-		/* ping-pong: several blocks a layer */
+		/* ping-pong: several blocks per layer */
 		p->edge[e].both = !n->fifo[e].sized && n->fifo[e].whole > 1;
 	}
 }
 
-/* Is there a path of waits from one stage to another that does not use `except`? */
+/* Is there a path of waits from one stage to another without the channel `except`? */
 static bool waits(struct proof *p, int from, int to, int except, int mark)
 {
 	if (from == to)

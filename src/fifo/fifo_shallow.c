@@ -1,8 +1,7 @@
-/* FIFOs that hold next to nothing: such a design is never run; whether it can be placed says
- * whether any can. */
+/* Makes all FIFOs minimal. Such a design is never run; if it cannot be placed, no design can. */
 #include "fifo/fifo.h"
 
-/* The process's arguments are of the types that main's channels have now. */
+/* Gives a process's arguments the current types of main's channels. */
 void fifo_set_arguments(struct module *module, const struct op *call)
 {
 	struct op *process = module_find(module, attr_text_or(call, KEY_CALLEE, ""));

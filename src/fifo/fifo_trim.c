@@ -1,48 +1,48 @@
-/* Trimming: the depths that a launch needs, found by running it.
+/* Trims FIFO depths: finds the depths that a launch needs by running it.
  *
  * Deeper FIFOs never make a launch longer (every time is a maximum of earlier ones, and each
- * more place removes one of them), so depths that suffice form a set that is closed upwards: one
- * pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one
- * can be lowered. The words that a FIFO held in a run that suffices suffice as well: with these
- * depths the same run is possible.  So every run lowers all depths at once; and the *latest*
- * schedule of a launch, in which producers wait until their words are needed, is where the
- * search begins.  Predictions of large designs leave little budget for one FIFO after the other;
- * there the depths with which the launch just ends, some times over, are tried as well.
+ * additional place removes one of them). So the set of depths that suffice is closed upwards, and a
+ * pass that lowers each FIFO as far as possible ends where no single one can be lowered. The words
+ * that a FIFO held in a run that suffices are enough as well, because the same run is possible with
+ * them: so every run lowers all depths at once. The search starts from the latest schedule of a
+ * launch, in which producers wait until their words are needed. Predictions of large designs leave
+ * little budget for one FIFO at a time; then multiples of the depths with which a launch just ends
+ * are tried as well.
  *
- * What ends once ends always: processes only read and write FIFOs, and how often they do does
- * not depend on data; so which words pass is the same in all runs, and if one schedule ends
- * under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of
- * latencies: so a second run must end in which they hold none, which is also how a design runs
- * on the CPU.  Runs are the simulator's where it is quick enough, else the token model's, which
+ * A launch that ends once always ends: processes only read and write FIFOs, and how often does
+ * not depend on data, so the same words pass in all runs (Kahn). Pipelines hold words too, and how
+ * many depends on latencies: so a second run must end in which they hold none, which is also how a
+ * design runs on the CPU. Runs use the simulator if it is fast enough, else the token model, which
  * counts words exactly. */
 #include "fifo/fifo_trim.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLERANCE 200           /* cycles may grow by one part in so many … */
-#define TOLERANCE_PREDICTED 400 /* … and predicted ones by less, because they are not exact */
-#define RUNS_EXPECTED 24        /* of the simulator, for it to be used instead of the token model */
-/* one part in so many of the budget is for the proof that a prediction ends */
+#define TOLERANCE 200           /* cycles may grow by 1/TOLERANCE, */
+#define TOLERANCE_PREDICTED 400 /* and predicted ones by less, because they are not exact */
+#define RUNS_EXPECTED 24        /* runs that the budget must last for if the simulator is used */
+/* 1/PROOF_SHARE of the budget is for the proof that a predicted launch ends */
 #define PROOF_SHARE 8
 #define PROOF_STEPS 4096 /* no FIFO makes the proof take more steps than about this many */
-/* a prediction is not worth its time for less than one part in so many of all bytes */
+/* a prediction must be able to save 1/WORTH of all bytes */
 #define WORTH 256
-/* nor to try another place for fewer than one part in so many of all bytes, */
+/* and moving words to another FIFO 1/WORTH_MOVE of them */
 #define WORTH_MOVE 32
-/* with so many times the words that would be in proportion, since sums come together */
+/* factor on the words that move past a process, since its results come in bursts */
 #define DOWNSTREAM_SCALE 2.0
-/* a predicted depth is known well enough within one part in so many of it */
+/* a predicted depth is known well enough to within 1/PRECISION */
 #define PRECISION 64
-/* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is
- * raised at once, since a run that suffices lowers it again */
+/* multiples of minimal depths are tried if so many runs are left; deadlocked FIFOs are raised a lot
+ * at once, since a run that suffices lowers them again */
 #define LOW_WORTH 8
-/* how often depths that are too low are raised before the search begins from above, */
+/* number of times that minimal depths are raised, */
 #define LOW_STEPS 3
-#define LOW_RAISED 4 /* by so many times */
+#define LOW_RAISED 4 /* by this factor */
 #define NOTHING_KNOWN (-1)
 #define PREFETCH_BYTES (INT64_C(1) << 18)
 #define PREFETCH_BYTES_MOST (INT64_C(1) << 20)
-/* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
+/* words: the model does not see the cost of fewer, and a shift register holds 16 at the same
+ * price */
 #define LEAST_PREDICTED 2
 
 static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
@@ -50,7 +50,8 @@ static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
 	memcpy(to, from, sizeof *to * (size_t)t->network->count);
 }
 
-/* A launch with these depths; fills t->cycles and t->most.  false: it does not end. */
+/* Runs a launch with these depths in the simulator; sets t->cycles and t->most. false: it does not
+ * end. */
 static bool simulate(struct trimming *t, const int64_t *depth)
 {
 	struct fifo_network *n = t->network;
@@ -69,13 +70,13 @@ static bool run(struct trimming *t, const int64_t *depth)
 	return t->simulated ? simulate(t, depth) : fifo_predict(t, depth, TOKEN_EARLIEST);
 }
 
-/* Of predictions this is asked once, at the end. */
+/* A predicted launch is only tested for this at the end of the search. */
 static bool ends_in_order(struct trimming *t, const int64_t *depth)
 {
 	return !t->simulated || !t->network->tokens || fifo_terminates(t->network, true, depth);
 }
 
-/* next: depths that are tried next where these do not suffice; NULL: that is not known. */
+/* next: depths that are tried next if these do not suffice; NULL: unknown. */
 static bool suffices(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
 	bool enough = t->simulated ? simulate(t, depth) && t->cycles[0] <= t->allowed[0]
@@ -104,7 +105,7 @@ static int64_t least_of(const struct trimming *t, int number)
 	return steps > LEAST_PREDICTED ? steps : LEAST_PREDICTED;
 }
 
-/* No more than was held. */
+/* Lowers each depth to the words that the FIFO held in the last run. */
 static void lower(const struct trimming *t, int64_t *depth)
 {
 	for (int i = 0; i < t->network->count; i++) {
@@ -115,7 +116,7 @@ static void lower(const struct trimming *t, int64_t *depth)
 	}
 }
 
-/* What suffices is taken; no more of it than was held, if that ends in order too. */
+/* Accepts the trial, lowered to the words held in its run if that ends in order too. */
 static void take(struct trimming *t, int64_t *depth)
 {
 	copy(t, depth, t->trial);
@@ -130,8 +131,7 @@ static bool worth(const struct trimming *t, int number, const int64_t *depth)
 	return t->simulated || gain > fifo_bytes(t->network, depth) / WORTH;
 }
 
-/* Near the geometric mean: most depths that are needed are far below those that the search
- * begins with. */
+/* Near the geometric mean: most depths that are needed are far below the first ones. */
 static int64_t between(int64_t low, int64_t high)
 {
 	int64_t middle = low;
@@ -140,15 +140,16 @@ static int64_t between(int64_t low, int64_t high)
 	return middle == low || high / low < 4 ? low + (high - low) / 2 : middle;
 }
 
-/* What is not known yet about a depth, in words. */
+/* Words by which a depth is still unknown. */
 static int64_t unknown(const struct trimming *t, int number, int64_t low, const int64_t *depth)
 {
 	int64_t words = depth[number] - low - 1;
-	return words > (t->simulated ? 0 : depth[number] / PRECISION) ? words : 0;
+	int64_t known = t->simulated ? 0 : depth[number] / PRECISION;
+	return words > known ? words : 0;
 }
 
-/* Where nothing is known about a FIFO, a prediction first asks whether it can be lowered at all:
- * most cannot, since no depth is above what was held. */
+/* With nothing known about a FIFO, a prediction first tests whether it can be lowered at all: most
+ * cannot, since no depth exceeds the words that were held. */
 static int64_t next_trial(const struct trimming *t, int number, int64_t low, int64_t depth)
 {
 	int64_t least = least_of(t, number);
@@ -158,7 +159,7 @@ static int64_t next_trial(const struct trimming *t, int number, int64_t low, int
 	return low < least ? least : between(low, depth);
 }
 
-/* One run that halves what is not known about one FIFO.  low: a depth that does not suffice. */
+/* A run that halves the unknown range of one FIFO. low: a depth that does not suffice. */
 static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth, const int64_t *next)
 {
 	int64_t tried = next_trial(t, number, *low, depth[number]);
@@ -176,7 +177,7 @@ static int64_t first_low(const struct trimming *t, int number)
 	return t->simulated ? least_of(t, number) - 1 : NOTHING_KNOWN;
 }
 
-/* The depth of one FIFO, as low as it goes. */
+/* Lowers the depth of one FIFO as far as possible. */
 static void shrink(struct trimming *t, int number, int64_t *depth)
 {
 	int64_t low = first_low(t, number);
@@ -193,7 +194,7 @@ static bool from_memory(const struct fifo *fifo)
 
 struct search_item {
 	int number;
-	/* after all others: words ahead of those who read weights are no intermediates */
+	/* prefetched words from memory come last: they are no intermediate results */
 	bool from_memory;
 	int64_t key;
 };
@@ -204,7 +205,9 @@ static int by_key(const void *left, const void *right)
 	const struct search_item *r = right;
 	if (l->from_memory != r->from_memory)
 		return l->from_memory - r->from_memory;
-	return l->key != r->key ? (l->key < r->key ? -1 : 1) : l->number - r->number;
+	if (l->key != r->key)
+		return l->key < r->key ? -1 : 1;
+	return l->number - r->number;
 }
 
 static struct search_item *search_order(const struct trimming *t, const int64_t *depth, int order)
@@ -222,20 +225,21 @@ static struct search_item *search_order(const struct trimming *t, const int64_t 
 	return search_item;
 }
 
-/* Of the FIFOs that may be lowered, the one about which most bytes are not known; those from
- * memory last.  -1: enough is known about all. */
+/* The FIFO with the most unknown bytes; those from memory last. -1: enough is known about all. */
 static int least_known(const struct trimming *t, const int64_t *low, const int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	int64_t most = 0;
 	int best = -1;
 	for (int i = 0; i < n->count; i++) {
-		bool later = best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]),
-		     sooner = best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
+		bool is_last =
+		        best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]);
+		bool is_first =
+		        best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
 		int64_t bytes = is_sought(t, i) && worth(t, i, depth)
 		        ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes
 		        : 0;
-		if (bytes && !later && (sooner || bytes > most)) {
+		if (bytes && !is_last && (is_first || bytes > most)) {
 			most = bytes;
 			best = i;
 		}
@@ -243,7 +247,7 @@ static int least_known(const struct trimming *t, const int64_t *low, const int64
 	return best;
 }
 
-/* What is tried after a FIFO, if it cannot be lowered to what is tried of it; NULL: nothing. */
+/* The depths that are tried next if this FIFO cannot be lowered; NULL: there are none. */
 static const int64_t *next_candidate(
         const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
 {
@@ -257,8 +261,8 @@ static const int64_t *next_candidate(
 	return other >= 0 ? next : NULL;
 }
 
-/* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the
- * first of them could use all to find its last words. */
+/* Lowers all depths, always the one about which a run can tell most: few predictions are left for
+ * many FIFOs, and the first of them could use all. */
 static void shrink_least_known(struct trimming *t, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
@@ -280,7 +284,8 @@ static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
 
 /* --- trimming */
 
-/* No more than so many bytes ahead of those who read memory.  false: there is nowhere more. */
+/* Limits the bytes that are prefetched by each reader of memory; false: no FIFO exceeds the
+ * limit. */
 static bool cap_prefetch(struct trimming *t, int64_t most, const int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
@@ -296,8 +301,8 @@ static bool cap_prefetch(struct trimming *t, int64_t most, const int64_t *depth)
 	return far;
 }
 
-/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for
- * all of them, or twice as much, or four times.  false: the last prediction is of other depths. */
+/* Tries a prefetch of 256 KiB for each reader of memory, then of twice and of four times as much.
+ * false: the last prediction was of other depths. */
 static bool begin_capped_prefetch(struct trimming *t, int64_t *depth)
 {
 	bool enough = false;
@@ -311,8 +316,8 @@ static bool begin_capped_prefetch(struct trimming *t, int64_t *depth)
 	return enough;
 }
 
-/* The words held in the latest schedule that takes as long as the one with these depths.  known:
- * theirs was predicted last. */
+/* Lowers depths to the words held in the latest schedule that takes as long as the one with these
+ * depths. known: theirs was the last prediction. */
 static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth)
 {
 	if (!t->network->tokens || (!known && !fifo_predict_ends(t, depth)))
@@ -325,7 +330,7 @@ static void begin_latest_schedule(struct trimming *t, bool known, int64_t *depth
 		take(t, depth);
 }
 
-/* Times so much, but nowhere above what suffices. */
+/* Multiplies the depths, but not beyond those that suffice. */
 static void raise_within(
         const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
 {
@@ -333,8 +338,8 @@ static void raise_within(
 		low[i] = times * low[i] < depth[i] ? times * low[i] : depth[i];
 }
 
-/* As few words between kernels as the launch ends with, or four times as many, or sixteen times,
- * … whichever suffices first. */
+/* Tries the fewest words between kernels with which the launch ends, then four times as many, and
+ * so on, until they suffice. */
 static void begin_minimal(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
@@ -344,7 +349,8 @@ static void begin_minimal(struct trimming *t, int64_t *depth)
 	for (int i = 0; i < n->count; i++)
 		if (may_shrink(&n->fifo[i]) && !from_memory(&n->fifo[i]) && least_of(t, i) < low[i])
 			low[i] = least_of(t, i);
-	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low), good = false;
+	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low);
+	bool good = false;
 	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
 		raise_within(t, step ? LOW_RAISED : 1, depth, low);
 		copy(t, next, low);
@@ -356,8 +362,8 @@ static void begin_minimal(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
-/* The FIFO in front of a process that sends all that it takes to several readers; -1: it does
- * something else. */
+/* The FIFO in front of a process that forwards all its words to several readers; -1: the process
+ * does something else. */
 static int fork_input(const struct trimming *t, int process)
 {
 	const struct fifo_network *n = t->network;
@@ -382,8 +388,8 @@ static int fork_input(const struct trimming *t, int process)
 	return front;
 }
 
-/* What each FIFO behind a fork holds is held once in front of it, where its readers keep step
- * with each other: a search that lowers one FIFO after the other does not get there. */
+/* Moves the words that all outputs of a fork hold to the FIFO in front of it, where they are held
+ * once; lowering one FIFO at a time cannot find this. */
 static void buffer_before_fork(struct trimming *t, int process, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
@@ -401,7 +407,8 @@ static void buffer_before_fork(struct trimming *t, int process, int64_t *depth)
 		return;
 	copy(t, t->trial, depth);
 	for (int i = 0; i < n->count; i++)
-		t->trial[i] += i == front ? least : n->fifo[i].writer == process ? -least : 0;
+		t->trial[i] -= i != front && n->fifo[i].writer == process ? least : 0;
+	t->trial[front] += least;
 	if (suffices(t, t->trial, NULL))
 		take(t, depth);
 }
@@ -413,9 +420,8 @@ static void buffer_before_forks(struct trimming *t, int64_t *depth)
 		buffer_before_fork(t, process, depth);
 }
 
-/* What waits in front of a process may wait behind it instead, where that is less: of numbers
- * that come again and again for a product, its sums.  The latest schedule begins late, so it
- * holds the numbers. */
+/* Moves words from in front of a process to behind it, where they are fewer: sums instead of the
+ * elements that a matmul replays. The latest schedule starts late, so it holds the elements. */
 static void buffer_after_process(struct trimming *t, int number, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
@@ -449,7 +455,7 @@ static void buffer_after_processes(struct trimming *t, int64_t *depth)
 			buffer_after_process(t, i, depth);
 }
 
-/* Of what kernels hand on to each other. */
+/* Bytes of FIFOs between kernels. */
 static int64_t inter_kernel_bytes(const struct fifo_network *n, const int64_t *depth)
 {
 	int64_t bytes = 0;
@@ -458,8 +464,8 @@ static int64_t inter_kernel_bytes(const struct fifo_network *n, const int64_t *d
 	return bytes;
 }
 
-/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is
- * that; but not for words from memory alone. */
+/* Takes the depths that the wait-for graph proves, if they are less and as fast; but not if only
+ * prefetched words are less. */
 static void end_safe(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;

@@ -1,14 +1,16 @@
-/* Gives every FIFO its depth.
- * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can
- * run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks, shown for the
- * depths as built (fifo_extents.c). By strategy (--fifo-sizing):
- *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
- *   lp, normal, conservative    by linear programming (fifo_lp.c)
- *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
- *   least                       the best of five such searches, whatever they take, gone on with until no single depth can be less
- * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does
- * not let be short hold all words. Each FIFO is then as deep as the memory that it needs anyway
- * is; stream.required_depth keeps the depth that was asked for.  Exact. */
+/* Chooses the depth of every FIFO.
+ * Before: every FIFO holds all words of a launch, or of a layer. After: as few as needed.
+ * Needs: those depths (make_processes), with which processes can run one after the other and
+ * nothing deadlocks. Guarantees: no launch deadlocks, proven for the final depths (fifo_extents.c).
+ * By strategy (--fifo-sizing):
+ *   safe     32 words if the wait-for graph proves them, else all of a layer (fifo_safe.c)
+ *   lp, normal, conservative  by linear programming (fifo_lp.c)
+ *   trim     at most 1/200 more cycles (fifo_trim.c); for small designs the best of several
+ *            searches; the default
+ *   minimal  the best of five searches, continued until no single depth can be less
+ * If no result is proven within the budget, FIFOs that the wait-for graph does not allow to be
+ * short hold all words. Each FIFO is then as deep as its memory is anyway; stream.required_depth
+ * keeps the requested depth. Exact. Ends: each search has a budget. */
 #include "fifo/fifo_passes.h"
 #include "predict/resource.h"
 #include "fifo/fifo.h"
@@ -18,22 +20,20 @@
 
 #define BUDGET 36000000           /* iterations: less than a second */
 #define BUDGET_PREDICTED 12000000 /* stretches of the token model: half a second */
-#define BUDGET_ENGINE 5000000     /* the same beside a unit, whose FIFOs are found sooner */
+#define BUDGET_ENGINE 5000000     /* the same with a matmul engine, whose FIFOs are found sooner */
 #define BUDGET_LEAST 400000000
-/* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define RESTART_SHARE 4
-/* a proof that the search leaves no budget for gets so many budgets of its own: without it,
- * FIFOs hold all words */
+/* a proof for which a search leaves no budget gets so many budgets of its own: without it, FIFOs
+ * hold all words */
 #define PROOF_RETRIES 2
-/* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind:
- * it lies on one die, and not alone */
+/* a FIFO that may be short takes at most 1/DIE_SHARE of a die's memory of one kind: it is on one
+ * die, with others */
 #define DIE_SHARE 4
-/* that a search may make at least: of many tokens one costs a large part of what is enough for
- * one token; */
+/* least number of predictions of a search: with many tokens one costs a large part of the budget */
 #define PREDICTIONS 24
 #define PREDICTIONS_SHORT 64 /* where memory is short */
-/* it is where less than one part in so many of what is on chip is left; then FIFOs may not grow
- * beyond the safe ones */
+/* memory is short if less than 1/ROOM_SHARE of it is left; FIFOs may then not exceed the safe
+ * depths */
 #define ROOM_SHARE 4
 
 static const struct type *type_of(const struct fifo *fifo)
@@ -65,7 +65,7 @@ static int64_t die_share(const struct platform *platform)
 	return most / DIE_SHARE;
 }
 
-/* All words, or as many of a FIFO that may be short as a die has room for. */
+/* All words; of a FIFO that may be short no more than a die has room for. */
 static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
 {
 	int64_t room = fifo->word_bytes ? bytes / fifo->word_bytes : fifo->whole;
@@ -73,8 +73,8 @@ static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
 	return room < fifo->whole ? room : fifo->whole;
 }
 
-/* What no depth exceeds: all words that a die has room for; or, of what loaders send ahead, a
- * short FIFO where all words would take too much memory. */
+/* The limit of each depth: all words that a die has room for; for prefetched words a short FIFO, if
+ * all of them would take too much memory. */
 static int64_t *limits(struct fifo_network *n)
 {
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
@@ -108,15 +108,17 @@ static void make_safe(const struct fifo_network *n, int64_t *depth)
 static void take_safe(const struct fifo_network *n, int64_t *depth)
 {
 	for (int i = 0; i < n->count; i++)
-		/* deeper never stops a launch */
+		/* deeper FIFOs never stop a launch */
 		depth[i] = n->fifo[i].fixed_depth ? n->fifo[i].whole : n->fifo[i].safe;
 }
 
 static bool size_by_lp(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
 {
-	enum fifo_equalize how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL
-	        : strategy == FIFO_STRATEGY_CONSERVATIVE          ? FIFO_CONSERVATIVE
-	                                                          : FIFO_CURVES;
+	enum fifo_equalize how = FIFO_CURVES;
+	if (strategy == FIFO_STRATEGY_NORMAL)
+		how = FIFO_NORMAL;
+	else if (strategy == FIFO_STRATEGY_CONSERVATIVE)
+		how = FIFO_CONSERVATIVE;
 	if (!fifo_lp(n, how, n->context->lp, depth))
 		return false;
 	if (!fifo_repair(n, FIFO_RAISED, depth))
@@ -124,7 +126,7 @@ static bool size_by_lp(struct fifo_network *n, enum fifo_strategy strategy, int6
 	return true;
 }
 
-/* Searches begin at the depths of the linear program, or at the limits. */
+/* A search starts from the depths of the linear program, or from the limits. */
 static bool size_by_search(struct fifo_network *n, int order, const int64_t *limit, int64_t *depth)
 {
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
@@ -157,7 +159,7 @@ static bool is_short(struct fifo_network *n, const int64_t *depth)
 	return fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;
 }
 
-/* The best of several searches, each with `budget`; no new one begins when `enough` of it is
+/* The best of several searches, each with `budget`; no further one starts when `enough` is
  * spent. */
 static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t budget,
         int64_t enough, int64_t *depth)
@@ -178,14 +180,14 @@ static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t 
 	return any;
 }
 
-/* Where memory is short the search is longer, and where there are smaller depths that are safe,
- * it is for those that take as long as these. */
+/* Where memory is short the search is longer; if safe depths are smaller, it starts from them and
+ * allows their cycles. */
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
-	int64_t budget = !usual                               ? n->budget
-	        : n->context->quant && has_engine(n->context) ? BUDGET_ENGINE
-	                                                      : BUDGET_PREDICTED;
+	bool engine = n->context->quant && has_engine(n->context);
+	int64_t predicted = engine ? BUDGET_ENGINE : BUDGET_PREDICTED;
+	int64_t budget = usual ? predicted : n->budget;
 	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	int64_t *other = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	n->keep_fixed_depth = true;
@@ -202,7 +204,7 @@ static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 	return found || !large;
 }
 
-static bool least(struct fifo_network *n, const int64_t *limit, int64_t *depth)
+static bool trim_to_minimum(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 {
 	int64_t budget = n->budget;
 	if (!search_depths(n, limit, budget / FIFO_ORDERS, budget, depth))
@@ -214,9 +216,10 @@ static bool least(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 
 static void open_simulator(struct fifo_network *n)
 {
-	int told = n->module->diag->count;
+	int reported = n->module->diag->count;
 	n->simulated = cycle_open(n->arena, n->context->platform, n->module);
-	n->module->diag->count = told; /* what cannot be simulated is sized all the same */
+	n->module->diag->count =
+	        reported; /* a design that cannot be simulated is sized all the same */
 }
 
 static bool choose_depths(struct fifo_network *n, int64_t *limit, int64_t *depth)
@@ -229,7 +232,7 @@ static bool choose_depths(struct fifo_network *n, int64_t *limit, int64_t *depth
 	switch (strategy) {
 	case FIFO_STRATEGIES:
 	case FIFO_STRATEGY_SAFE: return false;
-	case FIFO_STRATEGY_MINIMAL: return least(n, limit, depth);
+	case FIFO_STRATEGY_MINIMAL: return trim_to_minimum(n, limit, depth);
 	case FIFO_STRATEGY_TRIM: return trim(n, limit, depth);
 	case FIFO_STRATEGY_LP:
 	case FIFO_STRATEGY_NORMAL:
@@ -244,10 +247,10 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
 	n->predictions = PREDICTIONS;
-	n->budget = context->fifo_events ? context->fifo_events
-	        : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL
-	        ? BUDGET_LEAST
-	        : BUDGET;
+	bool minimal = choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL;
+	n->budget = minimal ? BUDGET_LEAST : BUDGET;
+	if (context->fifo_events)
+		n->budget = context->fifo_events;
 	fifo_open_extents(n);
 	const struct value *channel;
 	const char *unbalanced = fifo_unbalanced(n, &channel);

@@ -1,20 +1,21 @@
-/* Chooses what every FIFO, block channel and array is made of.
- * Needs: final depths.  Guarantees: stream.storage on each of them, and block RAMs and URAMs
- * that the platform has.  Exact. Largest first, each takes the kind of memory of which it uses
- * the smallest share of what is left; so a kind that runs short is left to those that gain most
- * by it. Arrays of one process lie on one die, so of each kind they take no more than the
- * largest die has, as long as another kind is left. */
+/* Chooses the kind of memory of every FIFO, block channel and array.
+ * Before: depths. After: stream.storage on each memory.
+ * Needs: final depths. Guarantees: no more block RAMs and URAMs than the platform has. Exact.
+ * The largest memory comes first. Each takes the kind of which it uses the smallest share of what
+ * is left, so a kind that runs short is left to memories that gain most from it. Arrays of a
+ * process are on one die, so they take at most what the largest die has of each kind, as long as
+ * another kind is left. Ends: one decision per memory. */
 #include "predict/resource.h"
 #include "floorplan/floorplan_passes.h"
 #include <stdlib.h>
 
-#define SHIFT_DEPTH 32    /* a FIFO up to this depth is a shift register, one LUT a bit */
+#define SHIFT_DEPTH 32    /* a FIFO up to this depth is a shift register, one LUT per bit */
 #define REGISTERS_DEPTH 4 /* deeper arrays of registers are mostly multiplexers */
 #define LUTRAM_DEPTH 256  /* deeper ones are slow */
-/* an accumulator that comes round in fewer cycles has none left for a memory's read and write */
+/* an accumulator that is reused in fewer cycles leaves no time for a memory's read and write */
 #define RECURRENCE_DEPTH 16
-#define MEMORY_LUTS 2 /* one LUT in so many can be memory */
-#define MISSING 1e6   /* price of all of a resource that has run out */
+#define MEMORY_LUTS 2 /* 1/MEMORY_LUTS of the LUTs can be memory */
+#define MISSING 1e6   /* price of all of a resource that is used up */
 
 struct item {
 	struct op *op;
@@ -22,7 +23,8 @@ struct item {
 	int order;
 };
 
-struct process_memory { /* by the arrays of a process */
+/* Memory used by the arrays of a process. */
+struct process_memory {
 	const struct op *process;
 	struct resources memory;
 };
@@ -67,7 +69,8 @@ static const struct attr *name_of(struct storage_binding *a, enum storage storag
 /* Is the array read and written in one pipelined body? */
 static void find_recurrence(const struct block *block, const struct value *array, bool *found)
 {
-	bool reads = false, writes = false;
+	bool reads = false;
+	bool writes = false;
 	for (const struct op *op = block->first; op; op = op->next) {
 		reads |= op->code == OP_MEMREF_LOAD && op->operand[0] == array;
 		writes |= op_writes(op, array);
@@ -92,22 +95,25 @@ static bool accepts(const struct op *op, int64_t depth, enum storage storage)
 	return storage != STORAGE_LUTRAM || depth <= LUTRAM_DEPTH;
 }
 
-/* What is not there is dear, and dearer where the platform has less of it. */
-static double share(int64_t need, int64_t left, int64_t whole)
+/* Price of a resource: the share of what is left; if that is not enough, very high, and higher the
+ * less of it the platform has. */
+static double price_of(int64_t need, int64_t left, int64_t whole)
 {
 	if (need <= 0)
 		return 0;
-	return need <= left ? (double)need / (double)left
-	                    : MISSING * (1 + (double)need / (whole > 0 ? (double)whole : 1e-6));
+	if (need <= left)
+		return (double)need / (double)left;
+	return MISSING * (1 + (double)need / (whole > 0 ? (double)whole : 1e-6));
 }
 
 static double price(const struct platform *platform, struct resources need, struct resources left,
         bool memory_luts)
 {
 	struct resources whole = platform_total(platform);
-	return share(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut, whole.lut) +
-	        share(need.ff, left.ff, whole.ff) + share(need.bram18, left.bram18, whole.bram18) +
-	        share(need.uram, left.uram, whole.uram);
+	return price_of(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut, whole.lut) +
+	        price_of(need.ff, left.ff, whole.ff) +
+	        price_of(need.bram18, left.bram18, whole.bram18) +
+	        price_of(need.uram, left.uram, whole.uram);
 }
 
 static const struct op *process_of(const struct op *op)
@@ -127,7 +133,7 @@ static struct resources *memory_of_process(struct storage_binding *a, const stru
 	return &a->process_memory.data[a->process_memory.count - 1].memory;
 }
 
-/* What makes dies crowded is dear as if it were not there. */
+/* What would crowd a die counts as not available. */
 static struct resources uncrowded(const struct platform *platform, struct resources left)
 {
 	for (int d = 0; d < platform->dies; d++)
@@ -135,7 +141,7 @@ static struct resources uncrowded(const struct platform *platform, struct resour
 	return left;
 }
 
-/* What is left for it: of the platform, and on the die of its process. */
+/* What is left for a memory: of the platform, and for arrays on the die of their process. */
 static struct resources available_for(struct storage_binding *a, const struct op *op)
 {
 	const struct platform *platform = a->context->platform;
@@ -191,13 +197,13 @@ static void bind_memory(struct storage_binding *a, struct op *op)
 	}
 }
 
-/* The platform's, or less where the user says so. */
+/* The platform's resources, or the user's limit. */
 static struct resources available(const struct storage_binding *a)
 {
 	return a->context->limited ? a->context->limit : platform_total(a->context->platform);
 }
 
-/* What operators and memory ports leave of the platform. */
+/* Subtracts what operators and memory ports take. */
 static void subtract_processes(struct storage_binding *a)
 {
 	const struct platform *platform = a->context->platform;
@@ -217,9 +223,9 @@ static bool exceeded(struct storage_binding *a)
 	struct diag *diag = a->module->diag;
 	const char *name = a->left.bram18 < 0 ? "BRAM18" : "URAM";
 	int64_t have = a->left.bram18 < 0 ? available(a).bram18 : available(a).uram;
-	int64_t over = a->left.bram18 < 0 ? -a->left.bram18 : -a->left.uram;
+	int64_t excess = a->left.bram18 < 0 ? -a->left.bram18 : -a->left.uram;
 	int64_t bytes = 0;
-	if (over <= 0)
+	if (excess <= 0)
 		return false;
 	for (size_t i = 0; i < a->items.count; i++)
 		bytes += a->items.data[i].op->code == OP_ALLOCA ? 0
@@ -228,7 +234,7 @@ static bool exceeded(struct storage_binding *a)
 	diag_error(diag, largest->op->location,
 	        "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; "
 	        "the largest memory, '%s', has %lld bytes",
-	        (long long)(have + over), name, (long long)over, (long long)have,
+	        (long long)(have + excess), name, (long long)excess, (long long)have,
 	        a->context->limited ? "are allowed"
 	                            : text_format(a->module->arena, "%s has", platform->name),
 	        attr_text_or(

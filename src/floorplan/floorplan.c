@@ -1,11 +1,12 @@
-/* Puts every process on a die, so that as few bits as possible cross between dies.
- * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the
- * two sides of a block channel on one die, processes with memory ports on the memory die; no die
- * and no boundary over what the platform has.  Exact.
- * Memories become URAMs where a die lacks block RAMs for them, or block RAMs where it lacks
- * URAMs (swap_bram_uram.c).  Dies are filled as far as the platform calls them crowded if that
- * can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where
- * the problem is small. */
+/* Assigns a die to every process with as few bits as possible crossing between dies.
+ * Before: processes and channels. After: stream.die on every process.
+ * Needs: channels and arrays with their storage. Guarantees: both sides of a block channel are on
+ * one die, processes with memory ports are on the memory die, and no die and no boundary exceeds
+ * what the platform has. Exact.
+ * Memories become URAMs where a die lacks block RAMs, or block RAMs where it lacks URAMs
+ * (swap_bram_uram.c). Dies are filled up to where the platform calls them crowded if possible,
+ * since fuller ones route badly, else further. Moves find a placement; CBC improves it if the
+ * problem is small. Ends: every search has a fixed number of passes. */
 #include "base/parallel.h"
 #include "fifo/fifo.h"
 #include "floorplan/floorplan_passes.h"
@@ -13,10 +14,10 @@
 #include <math.h>
 #include <string.h>
 
-#define DEPTH_STEP 1024 /* so much less is tried where as deep FIFOs found no room */
-/* one part in so many of block RAMs is left where all are taken and nothing fits */
+#define DEPTH_STEP 1024 /* step by which the depth is reduced when FIFOs do not fit */
+/* 1/ROOM_SHARE of the block RAMs is freed if all are used and nothing fits */
 #define ROOM_SHARE 8
-/* placements, each with the memories that the one before asks for */
+/* placements, each after swaps for the one before */
 #define SWAP_ROUNDS 4
 
 static const int fuller_percent[] = { 90, 100 };
@@ -28,7 +29,7 @@ struct floorplan_state {
 	int *item; /* of each process */
 	struct floorplan_problem problem;
 	VEC(struct floorplan_memory) memories;
-	int owner; /* item that arrays are added for */
+	int owner; /* item whose arrays are being added */
 	int *die;  /* of each item */
 };
 
@@ -55,7 +56,7 @@ static bool has_port(const struct op *call)
 	return false;
 }
 
-/* The sides of a block channel are one item. */
+/* Merges both sides of a block channel into one item. */
 static void join_sides(struct floorplan_state *p)
 {
 	for (int c = 0; c < p->cost.channels; c++) {
@@ -95,7 +96,7 @@ static void add_edges(struct floorplan_state *p)
 		int users = users_of(p, op->result[0], user);
 		if (!users)
 			continue;
-		int last = p->item[user[users - 1]]; /* design_cost counts it there, too */
+		int last = p->item[user[users - 1]]; /* the reader, as in design_cost */
 		problem->item[last].need =
 		        resources_add(problem->item[last].need, p->cost.channel[c].resources);
 		VEC_PUSH(p->module->arena, &p->memories, ((struct floorplan_memory){ op, last }));
@@ -135,7 +136,8 @@ static void make_problem(struct floorplan_state *p)
 	floorplan_index(problem);
 }
 
-/* Less than what all need together, or those with memory ports: then no placement fits. */
+/* Do all items together, or those with memory ports, need more than is available? Then no placement
+ * fits. */
 static bool lacks_room(const struct floorplan_problem *problem)
 {
 	struct resources all = { 0 };
@@ -156,14 +158,13 @@ static bool lacks_room(const struct floorplan_problem *problem)
 	                memory_die, problem->capacity[problem->memory_die], &have, &need);
 }
 
-/* Two ways to one placement, which look at nothing of each other: of items that were merged, or
- * of each by itself. */
+/* Two independent attempts at a placement: of merged items, or of each item by itself. */
 struct attempt {
 	const struct floorplan_problem *problem;
-	/* of each item, the one that it was merged into; NULL: none was */
+	/* the merged item of each; NULL: items are not merged */
 	const int *group;
 	const struct floorplan_problem *merged;
-	int *coarse; /* the die of each merged one, to begin with */
+	int *coarse; /* initial die of each merged item */
 	int *die;
 	struct floorplan_cost cost;
 };
@@ -186,7 +187,7 @@ static void floorplan_attempt(void *data, struct arena *scratch)
 	attempt->cost = floorplan_refine(&problem, attempt->die);
 }
 
-/* The second way is gone beside the first where that does not fit at once. */
+/* The second attempt runs in parallel if the first one does not fit at once. */
 static struct floorplan_cost floorplan_items(
         struct guard *guard, const struct floorplan_problem *problem, int *die)
 {
@@ -216,44 +217,43 @@ static struct floorplan_cost floorplan_items(
 	return attempt[1].cost;
 }
 
-/* Of processes with memory ports, which stand on one die whatever the placement. */
+/* Swaps memories of processes with memory ports, whose die is known before the placement. */
 static void swap_memory_die(struct floorplan_state *p)
 {
 	struct floorplan_problem *problem = &p->problem;
+	int elsewhere = problem->memory_die ? 0 : problem->dies - 1;
 	for (int i = 0; i < problem->items; i++)
-		p->die[i] = problem->item[i].memory_die ? problem->memory_die
-		        : problem->memory_die           ? 0
-		                                        : problem->dies - 1;
+		p->die[i] = problem->item[i].memory_die ? problem->memory_die : elsewhere;
 	if (problem->dies > 1)
 		swap_bram_uram(p->module, p->platform, problem, p->die, problem->memory_die);
 }
 
-/* Where block RAMs of the memory ports' die are all taken, what could do with URAMs crowds out
- * processes, and wires are what is short. */
-static bool swap_more(struct floorplan_state *p)
+/* If all block RAMs of the memory die are used, memories that could be URAMs displace processes,
+ * and wires run short: swaps as if there were fewer block RAMs. */
+static bool swap_in_advance(struct floorplan_state *p)
 {
 	int64_t *have = &p->problem.capacity[p->problem.memory_die].bram18;
 	int64_t all = *have;
 	*have -= all / ROOM_SHARE;
-	bool traded = p->problem.dies > 1 &&
+	bool swapped = p->problem.dies > 1 &&
 	        swap_bram_uram(p->module, p->platform, &p->problem, p->die, p->problem.memory_die);
 	*have = all;
-	return traded;
+	return swapped;
 }
 
-/* near: from where the items are. */
+/* near: starts from the current placement. */
 static bool floorplan_with_swaps(struct floorplan_state *p, bool near)
 {
 	for (int i = 0; i < SWAP_ROUNDS; i++) {
-		bool traded = false;
+		bool swapped = false;
 		struct floorplan_cost cost = near
 		        ? floorplan_perturb(&p->problem, p->die)
 		        : floorplan_items(p->module->guard, &p->problem, p->die);
 		if (cost.overflow <= 0)
 			return true;
 		for (int d = 0; d < p->platform->dies; d++)
-			traded |= swap_bram_uram(p->module, p->platform, &p->problem, p->die, d);
-		if (!traded && !swap_more(p))
+			swapped |= swap_bram_uram(p->module, p->platform, &p->problem, p->die, d);
+		if (!swapped && !swap_in_advance(p))
 			return false;
 	}
 	return false;
@@ -278,91 +278,91 @@ static bool floorplan_within(struct floorplan_state *p, int percent)
 	return floorplan_items(p->module->guard, &p->problem, p->die).overflow <= 0;
 }
 
-/* --- what does not fit --- */
+/* --- what does not fit */
 
-static bool report_shortage(const struct floorplan_state *p, const char *what, const char *name,
-        int64_t need, int64_t have, const char *where)
+/* A resource (or wires) of which a part of the design needs more than there is. */
+struct shortage {
+	const char *name;
+	int64_t need, have;
+};
+
+static bool report_shortage(const struct floorplan_state *p, const char *what,
+        const struct shortage *shortage, const char *where)
 {
 	struct diag *diag = p->module->diag;
-	bool memory = strstr(name, "BRAM") || strstr(name, "URAM");
+	bool memory = strstr(shortage->name, "BRAM") || strstr(shortage->name, "URAM");
 	diag_error(diag, module_main(p->module)->location,
-	        "%s %lld %s, %lld more than the %lld of %s", what, (long long)need, name,
-	        (long long)(need - have), (long long)have, where);
+	        "%s %lld %s, %lld more than the %lld of %s", what, (long long)shortage->need,
+	        shortage->name, (long long)(shortage->need - shortage->have),
+	        (long long)shortage->have, where);
 	return diag_note(diag,
 	        "%sa smaller model, or another --platform (`stc platforms` lists them)",
 	        memory ? "a smaller --on-chip-memory spills more to external memory; or " : "");
 }
 
+static bool is_short(struct resources need, struct resources have, struct shortage *shortage)
+{
+	shortage->name = resources_exceeded(need, have, &shortage->have, &shortage->need);
+	return shortage->name;
+}
+
 static bool report_item(const struct floorplan_state *p, int item)
 {
-	int64_t have = 0;
-	int64_t need = 0;
-	const char *name = NULL;
+	struct shortage shortage = { 0 };
 	const char *process = "";
-	for (int d = 0; d < p->problem.dies; d++) {
-		name = resources_exceeded(
-		        p->problem.item[item].need, p->problem.capacity[d], &have, &need);
-		if (!name)
+	for (int d = 0; d < p->problem.dies; d++)
+		if (!is_short(p->problem.item[item].need, p->problem.capacity[d], &shortage))
 			return true;
-	}
 	for (int i = p->cost.processes - 1; i >= 0; i--)
 		process = p->item[i] == item ? p->cost.process[i].name : process;
 	return report_shortage(p, text_format(p->module->arena, "process '%s' needs", process),
-	        name, need, have,
-	        text_format(p->module->arena, "one die of %s", p->platform->name));
+	        &shortage, text_format(p->module->arena, "one die of %s", p->platform->name));
 }
 
 static bool report_ports(const struct floorplan_state *p)
 {
 	struct resources sum = { 0 };
-	int64_t have;
-	int64_t need;
+	struct shortage shortage;
 	for (int i = 0; i < p->problem.items; i++)
 		if (p->problem.item[i].memory_die)
 			sum = resources_add(sum, p->problem.item[i].need);
-	const char *name =
-	        resources_exceeded(sum, p->problem.capacity[p->problem.memory_die], &have, &need);
-	return !name ||
-	        report_shortage(p, "processes with memory ports need", name, need, have,
+	return !is_short(sum, p->problem.capacity[p->problem.memory_die], &shortage) ||
+	        report_shortage(p, "processes with memory ports need", &shortage,
 	                text_format(p->module->arena, "die %d, the memory die of %s",
 	                        p->problem.memory_die, p->platform->name));
 }
 
 static bool report_total(const struct floorplan_state *p)
 {
-	int64_t have;
-	int64_t need;
-	const char *name =
-	        resources_exceeded(p->cost.total, platform_total(p->platform), &have, &need);
-	return !name || report_shortage(p, "the design needs", name, need, have, p->platform->name);
+	struct shortage shortage;
+	return !is_short(p->cost.total, platform_total(p->platform), &shortage) ||
+	        report_shortage(p, "the design needs", &shortage, p->platform->name);
 }
 
-/* The nearest that was found. */
+/* Reports what exceeds its limit in the best placement that was found. */
 static bool report_nearest(const struct floorplan_state *p)
 {
 	struct arena *arena = p->module->arena;
 	struct floorplan_load load = floorplan_load(&p->problem, p->die);
-	int64_t have;
-	int64_t need;
-	for (int d = 0; d < p->problem.dies; d++) {
-		const char *name =
-		        resources_exceeded(load.used[d], p->problem.capacity[d], &have, &need);
-		if (name)
+	struct shortage shortage;
+	for (int d = 0; d < p->problem.dies; d++)
+		if (is_short(load.used[d], p->problem.capacity[d], &shortage))
 			return report_shortage(p,
 			        text_format(arena,
 			                "no placement on %d dies was found; in the nearest, die %d "
 			                "needs",
 			                p->problem.dies, d),
-			        name, need, have, p->platform->name);
-	}
-	for (int d = 0; d + 1 < p->problem.dies; d++)
-		if (load.wires[d] > p->problem.wires)
+			        &shortage, p->platform->name);
+	for (int d = 0; d + 1 < p->problem.dies; d++) {
+		shortage = (struct shortage){ "wires", load.wires[d], p->problem.wires };
+		if (shortage.need > shortage.have)
 			return report_shortage(p,
 			        text_format(arena,
 			                "no placement on %d dies was found; in the nearest, the "
 			                "boundary of dies %d and %d needs",
 			                p->problem.dies, d, d + 1),
-			        "wires", load.wires[d], p->problem.wires, p->platform->name);
+			        &shortage, p->platform->name);
+	}
 	return true;
 }
 
@@ -397,8 +397,8 @@ bool floorplan_fits(const struct platform *platform, struct module *module)
 	return floorplan_uncrowded(&p);
 }
 
-/* With deeper FIFOs where words are dealt to; near: from where processes stand.  false: it was
- * not found, and all is as it was. */
+/* Places the design with deeper round-robin FIFOs; near: from the current placement. false: none
+ * was found, and nothing has changed. */
 static bool floorplan_deeper(struct floorplan_state *p, int64_t depth, bool near)
 {
 	struct module *module = p->module;

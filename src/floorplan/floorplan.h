@@ -1,13 +1,13 @@
-/* Which die each process stands on, as a problem of its own: items with needs, edges with
- * widths, dies in a row. */
+/* The floorplanning problem: items (processes) that need resources, edges (channels) of so many
+ * bits between them, and dies in a row; and the algorithms that assign a die to each item. */
 #ifndef STC_FLOORPLAN_H
 #define STC_FLOORPLAN_H
 #include "predict/resource.h"
 
 struct floorplan_item {
 	struct resources need;
-	bool memory_die;  /* has a memory port: stands on the memory die */
-	int first, count; /* its part of `touching` */
+	bool memory_die;  /* it has a memory port, so it must be on the memory die */
+	int first, count; /* its range of `touching` */
 };
 
 struct floorplan_edge {
@@ -15,7 +15,8 @@ struct floorplan_edge {
 	int64_t bits;
 };
 
-struct floorplan_memory { /* an array or a channel */
+/* An array or a channel. */
+struct floorplan_memory {
 	struct op *op;
 	int item;
 };
@@ -29,55 +30,57 @@ struct floorplan_problem {
 	int memories;
 	struct floorplan_memory *memory;
 	struct resources capacity[PLATFORM_DIES];
-	int64_t wires;  /* across one boundary between dies */
-	bool first_fit; /* the first placement that fits is as good as any other */
+	int64_t wires;  /* wires across one boundary between dies */
+	bool first_fit; /* any placement that fits is good enough */
 };
 
 struct floorplan_cost {
-	/* sum of what each resource and boundary is exceeded by, relative to what there is; 0:
-	 * it fits */
+	/* sum over all resources and boundaries of the excess, relative to what is available; 0: it
+	 * fits */
 	double overflow;
-	/* bits over boundaries; an edge over two boundaries counts twice */
+	/* bits over boundaries; an edge across two boundaries counts twice */
 	int64_t crossing;
 };
 
 struct floorplan_load {
 	struct resources used[PLATFORM_DIES];
-	int64_t wires[PLATFORM_DIES]; /* over the boundary above die d */
+	int64_t wires[PLATFORM_DIES]; /* over the boundary between die d and d + 1 */
 };
 
-void floorplan_index(struct floorplan_problem *problem); /* fills touching */
+void floorplan_index(struct floorplan_problem *problem); /* sets touching */
 struct floorplan_load floorplan_load(const struct floorplan_problem *problem, const int *die);
 struct floorplan_cost floorplan_cost(const struct floorplan_problem *problem, const int *die);
 bool floorplan_better(struct floorplan_cost left, struct floorplan_cost right);
-/* Moves an item to the side of the one it shares most bits with where that never costs a
- * crossing: smaller problems with the same best crossings, capacity aside. group: [items], the
- * item of the smaller problem that each became. */
+/* Merges each small item with the item that it shares most bits with, if that never costs a
+ * crossing: a smaller problem with the same best crossings, capacity aside. group: [items] the item
+ * of the smaller problem that each belongs to. */
 struct floorplan_problem floorplan_merge(const struct floorplan_problem *problem, int *group);
 /* greedy starts, then passes of moves */
 struct floorplan_cost floorplan_start(const struct floorplan_problem *problem, int *die);
-/* from what `die` has, where that does not fit: a few items elsewhere, then passes of moves */
+/* restarts from `die` with a few items moved at random, while it does not fit */
 struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem, int *die);
 /* both */
 struct floorplan_cost floorplan_search(const struct floorplan_problem *problem, int *die);
-/* passes of moves from what `die` has */
+/* passes of moves from `die` */
 struct floorplan_cost floorplan_refine(const struct floorplan_problem *problem, int *die);
-/* by ILP, from what `die` has; unchanged where that finds nothing better */
+/* by ILP, from `die`; unchanged if that finds nothing better */
 struct floorplan_cost floorplan_ilp(const struct floorplan_problem *problem, int *die);
-/* Where more block RAMs are placed on die `where` than it has, memories there become URAMs, as
- * far as it has these, or the other way round: their stream.storage, and what their items need.
- * true: some did. */
+/* If more block RAMs are needed on die `where` than it has, turns memories there into URAMs as far
+ * as it has these, or the other way round: changes their stream.storage and the needs of their
+ * items. true: some were changed. */
 bool swap_bram_uram(struct module *module, const struct platform *platform,
         struct floorplan_problem *problem, const int *die, int where);
-/* FIFOs that words are dealt out to in turn have one depth; their readers' and writers'
- * arguments are as they were where it is set. */
-#define FLOORPLAN_FIFO_DEEPEST 4096                                  /* of a URAM */
-int64_t floorplan_fifo_depth(struct module *module);                 /* 0: there are none */
-void floorplan_set_fifo_depth(struct module *module, int64_t depth); /* whatever dies have */
-/* They become as deep as what is left on every die makes all of them. */
+/* FIFOs over which words are distributed round-robin have one common depth. Setting it leaves the
+ * types of process arguments unchanged. */
+#define FLOORPLAN_FIFO_DEEPEST 4096 /* of a URAM */
+/* 0: there are no such FIFOs */
+int64_t floorplan_fifo_depth(struct module *module);
+/* regardless of the dies' resources */
+void floorplan_set_fifo_depth(struct module *module, int64_t depth);
+/* Makes them as deep as the remaining memory of every die allows. */
 void floorplan_deepen_fifos(struct module *module, const struct platform *platform,
         struct floorplan_problem *problem, const int *die);
-/* Is a placement found that leaves every die of the platform uncrowded?  Where moves find one,
- * it need not be a good one. */
+/* Is there a placement that leaves every die of the platform uncrowded? If moves find one, it need
+ * not be a good one. */
 bool floorplan_fits(const struct platform *platform, struct module *module);
 #endif

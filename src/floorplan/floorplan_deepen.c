@@ -1,21 +1,20 @@
-/* FIFOs that words are dealt out to in turn (lower_weight_loaders.c): all hold as many, since
- * none gets a word while another is full.  So they become deeper where every die has memory left
- * for that. */
+/* Deepens FIFOs over which words are distributed round-robin (lower_weight_loaders.c), where every
+ * die has memory left. All have the same depth, since none gets a word while another is full. */
 #include "fifo/fifo.h"
 #include "floorplan/floorplan.h"
 
-#define STEP 512 /* of a block RAM of as many bits as it can have */
+#define STEP 512 /* words of a block RAM at its greatest width */
 
 struct deepening {
 	const struct platform *platform;
 	struct floorplan_problem *problem;
 	const int *die;
 	int64_t depth;
-	int64_t bram18, uram; /* left on the die at hand */
+	int64_t bram18, uram; /* left on the current die */
 	bool *uram_next;      /* [memories] */
 };
 
-/* Where it does not hold all words with fewer. */
+/* Is it such a FIFO, and does it not already hold all its words with fewer? */
 static bool is_interleaved(const struct op *op)
 {
 	const struct attr *least =
@@ -23,7 +22,7 @@ static bool is_interleaved(const struct op *op)
 	return least && op->result[0]->type->depth >= least->integer;
 }
 
-/* As a URAM, which is that deep in any case, else as block RAMs.  false: neither is left. */
+/* Makes it a URAM, which has that depth in any case, or else block RAMs; false: neither is left. */
 static bool deepen(struct deepening *d, int number)
 {
 	const struct op *op = d->problem->memory[number].op;

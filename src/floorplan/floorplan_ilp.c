@@ -1,17 +1,15 @@
-/* Placement as an integer program.  y_i_b: item i stands above boundary b, that between dies b
- * and b + 1, and so above every lower one; c_e_b: edge e crosses boundary b, so at least the
- * difference of its items' y.  Minimises Σ bits · c under each die's resources and each
- * boundary's wires. */
+/* Solves the placement as an integer program. y_i_b: item i is above boundary b, the one between
+ * dies b and b + 1, and so above every lower one; c_e_b: edge e crosses boundary b, so it is at
+ * least the difference of its items' y. Minimises the sum of bits * c under each die's resources
+ * and each boundary's wires. */
 #include "floorplan/floorplan.h"
 #include "solve/ilp.h"
 #include <stddef.h>
 
-#define COLUMNS_MOST 360 /* larger problems are left to the moves, */
-/* and these where the moves fit: of six families' designs one was found with fewer crossings, in
- * a third of the time of a compilation */
+#define COLUMNS_MOST 360 /* larger problems are left to moves */
+/* the same if moves have found a placement that fits, which the program rarely improves */
 #define COLUMNS_IMPROVED 180
-/* half of the programs are solved within; of the others a second finds a few bits of a thousand
- * more */
+/* nodes that usually suffice; more improve the crossings by next to nothing */
 #define NODES_MOST 24
 
 struct program {
@@ -42,7 +40,7 @@ static void add_columns(struct program *p)
 			        (double)problem->edge[e].bits, false);
 }
 
-/* c ± (y(from) - y(to)) ≥ 0 */
+/* c +- (y(from) - y(to)) >= 0 */
 static void add_crossing(struct program *p, int edge, int boundary, int sign)
 {
 	const struct floorplan_problem *problem = p->problem;
@@ -55,8 +53,8 @@ static void add_crossing(struct program *p, int edge, int boundary, int sign)
 	ilp_term(&p->ilp, above(p, problem->edge[edge].to, boundary), -sign);
 }
 
-/* An item stands on die d if it is above the boundary below and not above the one on top; above
- * the one below the lowest die stand all. */
+/* Resources of a die: an item is on die d if it is above the lower boundary and not above the upper
+ * one; all items are above the boundary below die 0. */
 static void add_resource(struct program *p, const char *name, int die, size_t offset)
 {
 	const struct floorplan_problem *problem = p->problem;
@@ -135,8 +133,8 @@ struct floorplan_cost floorplan_ilp(const struct floorplan_problem *problem, int
 	        (before.overflow <= 0 && before.crossing == 0))
 		return before;
 	struct program p = { .problem = problem, .ilp = ilp_new(problem->arena) };
-	/* where moves find no room, the program nearly never does: the first relaxation says no,
-	 * or the nodes run out */
+	/* if moves find no placement, the program nearly never does: the first relaxation or the
+	 * node limit ends it */
 	p.ilp.hasty = problem->first_fit;
 	add_columns(&p);
 	add_rows(&p);

@@ -1,7 +1,8 @@
+/* Merges small items with the neighbour that they share most bits with. */
 #include "floorplan/floorplan.h"
 #include <string.h>
 
-#define SMALL_SHARE 50 /* an item that takes at most one part in so many of every die */
+#define SMALL_SHARE 50 /* an item is small if it takes at most 1/SMALL_SHARE of every die */
 
 static int root_of(const int *parent, int item)
 {
@@ -17,7 +18,7 @@ static bool fits_in(struct resources need, struct resources die)
 	return !resources_exceeded(need, die, &have, &wanted);
 }
 
-static bool small(const struct floorplan_problem *problem, struct resources need)
+static bool is_small(const struct floorplan_problem *problem, struct resources need)
 {
 	for (int d = 0; d < problem->dies; d++) {
 		struct resources c = problem->capacity[d];
@@ -30,8 +31,8 @@ static bool small(const struct floorplan_problem *problem, struct resources need
 	return true;
 }
 
-/* The group that has at least half of the bits of a group's edges; -1: none has. */
-static int strongest(
+/* The group with at least half of the bits of this group's edges; -1: there is none. */
+static int strongest_neighbour(
         const struct floorplan_problem *problem, const int *parent, int group, int64_t *bits)
 {
 	int64_t all = 0;
@@ -51,7 +52,7 @@ static int strongest(
 	return best >= 0 && bits[best] * 2 >= all ? best : -1;
 }
 
-static struct floorplan_problem contract(
+static struct floorplan_problem merged_problem(
         const struct floorplan_problem *problem, const int *parent, int *group)
 {
 	struct floorplan_problem smaller = *problem;
@@ -71,8 +72,9 @@ static struct floorplan_problem contract(
 		int from = group[problem->edge[e].from];
 		int to = group[problem->edge[e].to];
 		int k = 0;
-		struct floorplan_edge edge = { from < to ? from : to, from < to ? to : from,
-			problem->edge[e].bits };
+		struct floorplan_edge edge = { from, to, problem->edge[e].bits };
+		if (to < from)
+			edge = (struct floorplan_edge){ to, from, problem->edge[e].bits };
 		while (k < smaller.edges &&
 		        (smaller.edge[k].from != edge.from || smaller.edge[k].to != edge.to))
 			k++;
@@ -87,7 +89,7 @@ static struct floorplan_problem contract(
 	return smaller;
 }
 
-/* Items with memory ports stand together whatever is decided. */
+/* Items with memory ports are on one die in any placement. */
 static void join_memory_die(
         const struct floorplan_problem *problem, int *parent, struct floorplan_item *sum)
 {
@@ -111,9 +113,9 @@ struct floorplan_problem floorplan_merge(const struct floorplan_problem *problem
 	while (merged) {
 		merged = false;
 		for (int i = 0; i < problem->items; i++) {
-			bool movable =
-			        parent[i] == i && !sum[i].memory_die && small(problem, sum[i].need);
-			int into = movable ? strongest(problem, parent, i, bits) : -1;
+			bool movable = parent[i] == i && !sum[i].memory_die &&
+			        is_small(problem, sum[i].need);
+			int into = movable ? strongest_neighbour(problem, parent, i, bits) : -1;
 			if (into < 0)
 				continue;
 			parent[i] = into;
@@ -121,7 +123,7 @@ struct floorplan_problem floorplan_merge(const struct floorplan_problem *problem
 			merged = true;
 		}
 	}
-	return contract(problem, parent, group);
+	return merged_problem(problem, parent, group);
 }
 
 void floorplan_index(struct floorplan_problem *problem)

@@ -1,7 +1,7 @@
-/* Placement by moves: from a few starts, passes in which every item moves once to where it is
- * best and the best moment of the pass is kept (Fiduccia-Mattheyses). A pass ends after as many
- * moves as there are items, and passes end when one gains nothing, so it terminates; O(items² ·
- * dies · edges of an item) each. Ties go to the lower item and die. */
+/* Finds a placement by moves (Fiduccia-Mattheyses): from a few starts, passes in which every item
+ * moves once, to its best die, and the best state of the pass is kept. A pass has as many moves as
+ * items, and passes stop when one gains nothing, so it terminates; O(items^2 * dies * edges of an
+ * item) per pass. Ties go to the lower item and die. */
 #include "base/random.h"
 #include "floorplan/floorplan.h"
 #include <math.h>
@@ -10,17 +10,18 @@
 
 #define RESOURCES 5
 #define PASSES_MOST 40
-#define SAME 1e-9              /* overflows that differ by no more are alike */
-#define ROUNDED 1e-12          /* more than sums of overflows in another order differ by */
-#define PERTURBATIONS 32       /* further starts, where nothing fits, */
-#define PERTURBATIONS_NEAR 256 /* or so many, where next to nothing is exceeded: */
-#define NEARLY 0.1             /* of all that there is */
-#define PERTURBED_ITEMS 8      /* items of each */
+#define SAME 1e-9              /* overflows that differ by less are equal */
+#define ROUNDED 1e-12          /* more than sums of overflows in different order differ by */
+#define PERTURBATIONS 32       /* restarts, while nothing fits, */
+#define PERTURBATIONS_NEAR 256 /* or so many, if the overflow is small: */
+#define NEARLY 0.1             /* at most this */
+#define PERTURBED_ITEMS 8      /* items that a restart moves */
 
-struct filling { /* of a die */
+/* Resources of a die. */
+struct filling {
 	int64_t used[RESOURCES], room[RESOURCES];
-	int exceeded, resource[RESOURCES]; /* which of them are, in order … */
-	double excess[RESOURCES];          /* … and by how much */
+	int exceeded, resource[RESOURCES]; /* the resources that are exceeded, in order, */
+	double excess[RESOURCES];          /* and by how much */
 };
 
 struct search {
@@ -29,9 +30,10 @@ struct search {
 	/* items that may move and have not in this pass, in order */
 	int *open, opened;
 	int64_t crossing;
-	/* [items][die][boundary] bits over the boundary, where the item moves to the die */
+	/* [items][die][boundary] change of the bits over the boundary if the item moves to the
+	 * die */
 	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];
-	int64_t (*crossed)[PLATFORM_DIES]; /* [items][die] the same, over all boundaries */
+	int64_t (*crossed)[PLATFORM_DIES]; /* [items][die] the same over all boundaries */
 	int64_t (*need)[RESOURCES];        /* [items] */
 	int64_t capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
 	struct filling filling[PLATFORM_DIES];
@@ -47,9 +49,9 @@ static void as_array(struct resources resources, int64_t out[RESOURCES])
 
 static double excess(int64_t used, int64_t available)
 {
-	return used <= available
-	        ? 0
-	        : (double)(used - available) / (double)(available > 0 ? available : 1);
+	if (used <= available)
+		return 0;
+	return (double)(used - available) / (double)(available > 0 ? available : 1);
 }
 
 static double overflow_of(
@@ -71,7 +73,9 @@ static double overflow_of(
 
 static void add_wires(int64_t *wires, int from, int to, int64_t bits)
 {
-	for (int d = from < to ? from : to; d < (from < to ? to : from); d++)
+	for (int d = from; d < to; d++)
+		wires[d] += bits;
+	for (int d = to; d < from; d++)
 		wires[d] += bits;
 }
 
@@ -109,7 +113,7 @@ bool floorplan_better(struct floorplan_cost left, struct floorplan_cost right)
 
 /* --- moves */
 
-/* What an edge of the item to one on die `other` changes where the item moves. */
+/* Adds what an edge from the item to one on die `other` changes if the item moves. */
 static void add_change(struct search *s, int item, int other, int64_t bits)
 {
 	for (int d = 0; d < s->problem->dies; d++) {
@@ -156,8 +160,8 @@ static void begin_pass(struct search *s, const int *die)
 	}
 }
 
-/* What the item leaves behind exceeds no more than before. */
-static double left_behind(const struct search *s, int die, const int64_t *need, double sum)
+/* What the item's old die exceeds without it, which is no more than before. */
+static double excess_without(const struct search *s, int die, const int64_t *need, double sum)
 {
 	const struct filling *filling = &s->filling[die];
 	for (int i = 0; i < filling->exceeded; i++) {
@@ -167,7 +171,7 @@ static double left_behind(const struct search *s, int die, const int64_t *need, 
 	return sum;
 }
 
-static double taken_in(const struct search *s, int die, const int64_t *need, double sum)
+static double excess_with(const struct search *s, int die, const int64_t *need, double sum)
 {
 	const struct filling *filling = &s->filling[die];
 	for (int r = 0; r < RESOURCES; r++)
@@ -176,15 +180,15 @@ static double taken_in(const struct search *s, int die, const int64_t *need, dou
 	return sum;
 }
 
-static double as_before(const struct filling *filling, double sum)
+static double excess_now(const struct filling *filling, double sum)
 {
 	for (int i = 0; i < filling->exceeded; i++)
 		sum += filling->excess[i];
 	return sum;
 }
 
-/* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the
- * bound, that part. */
+/* The same sum as overflow_of, in the same order, without its zeros; stops as soon as it exceeds
+ * the bound. */
 static double overflow_after(const struct search *s, int item, int to, double bound)
 {
 	const int64_t *change = s->change[item][to];
@@ -193,9 +197,13 @@ static double overflow_after(const struct search *s, int item, int to, double bo
 	int dies = s->problem->dies;
 	double sum = 0;
 	for (int d = 0; d < dies && sum <= bound; d++) {
-		sum = d == to       ? taken_in(s, d, need, sum)
-		        : d == from ? left_behind(s, d, need, sum)
-		                    : as_before(&s->filling[d], sum);
+		if (d == to)
+			sum = excess_with(s, d, need, sum);
+		else if (d == from)
+			sum = excess_without(s, d, need, sum);
+		else
+			sum = excess_now(&s->filling[d], sum);
+
 		if (d + 1 < dies)
 			sum += excess(s->wires[d] + change[d], s->problem->wires);
 	}
@@ -230,18 +238,18 @@ static void move(struct search *s, int place, int to)
 	s->die[item] = to;
 }
 
-/* [die] Every move of one of its items leaves more overflow: other dies exceed at least what
- * they do. */
+/* [die] lower bound of the overflow after a move of one of its items: the other dies exceed at
+ * least what they do now. */
 static void find_least(const struct search *s, double least[PLATFORM_DIES])
 {
 	for (int die = 0; die < s->problem->dies; die++) {
 		least[die] = -ROUNDED;
 		for (int d = 0; d < s->problem->dies; d++)
-			least[die] = d == die ? least[die] : as_before(&s->filling[d], least[die]);
+			least[die] = d == die ? least[die] : excess_now(&s->filling[d], least[die]);
 	}
 }
 
-/* Makes the best move of an item that has not moved in this pass; false: all have. */
+/* Makes the best move of an item that has not moved in this pass; false: all have moved. */
 static bool move_one(struct search *s, struct floorplan_cost *cost)
 {
 	int place = -1;
@@ -308,8 +316,8 @@ static void start_memory_die(const struct floorplan_problem *problem, int *die)
 		die[i] = problem->memory_die;
 }
 
-/* In order, the next die when one is full to its share of the whole: neighbours in the chain
- * stand together. */
+/* Fills the dies in order, each up to its share of the whole, so that neighbours in the chain are
+ * together; the first pass measures the whole. */
 static void start_in_order(const struct floorplan_problem *problem, int *die, bool reverse)
 {
 	double whole = 0;
@@ -324,18 +332,19 @@ static void start_in_order(const struct floorplan_problem *problem, int *die, bo
 		for (int i = 0; i < problem->items; i++) {
 			int at = pass && whole > 0 ? (int)(filled / whole * problem->dies) : 0;
 			at = at >= problem->dies ? problem->dies - 1 : at;
-			die[i] = problem->item[i].memory_die ? problem->memory_die
-			        : reverse                    ? problem->dies - 1 - at
-			                                     : at;
+			die[i] = reverse ? problem->dies - 1 - at : at;
+			if (problem->item[i].memory_die)
+				die[i] = problem->memory_die;
+
 			as_array(problem->item[i].need, need);
+			double *sum = pass ? &filled : &whole;
 			for (int r = 0; r < RESOURCES; r++)
-				*(pass ? &filled : &whole) +=
-				        total[r] > 0 ? (double)need[r] / (double)total[r] : 0;
+				*sum += total[r] > 0 ? (double)need[r] / (double)total[r] : 0;
 		}
 }
 
-/* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits:
- * what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
+/* Restarts from the best placement with a few items moved at random, which can exchange items that
+ * fill a die for items that use its wires; no single move does that. */
 struct floorplan_cost floorplan_perturb(const struct floorplan_problem *problem, int *die)
 {
 	struct floorplan_cost best = floorplan_cost(problem, die);

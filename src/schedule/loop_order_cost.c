@@ -17,7 +17,8 @@
 /* what the two processes of a converter cost in bytes, so that fewer converters win */
 #define CONVERTER_BYTES 256
 
-struct found { /* Result of loop_order_fifos. */
+/* Result of loop_order_fifos. */
+struct found {
 	int64_t bytes;
 	bool all; /* false: there are more bytes than these */
 };

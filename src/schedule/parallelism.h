@@ -188,7 +188,8 @@ struct parallelism_interleaved {
 	double filled, drained; /* cycles in which it is filled with a block, and drained */
 };
 
-struct parallelism_input { /* An operand of the selected option, at one extent. */
+/* An operand of the selected option, at one extent. */
+struct parallelism_input {
 	/* the kernel that produces it, and that which does so in the first layer; -1: memory */
 	int source, entry;
 	bool enters, post_operand; /* enters: the first layer reads it from `entry` */
@@ -205,7 +206,8 @@ struct parallelism_input { /* An operand of the selected option, at one extent. 
 	struct parallelism_interleaved interleaved;
 };
 
-struct parallelism_state {              /* A kernel during the walk over the layers. */
+/* A kernel during the walk over the layers. */
+struct parallelism_state {
 	double begin, end;              /* cycle of its first result, and of its last */
 	double before;                  /* cycle at which its previous layer ended */
 	double arrived;                 /* cycle at which its prefetched words had arrived */

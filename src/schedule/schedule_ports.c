@@ -19,6 +19,8 @@ struct port {
 	int64_t lanes;
 	int row_source; /* -1: no row unroll, or of scalars */
 	int64_t rows;   /* rows of `lanes` elements each */
+	int64_t *map;   /* affine map from the dimensions to the tensor's indices */
+	int lane_dim;   /* data dimension of the lanes */
 };
 
 /* Trip count of a run-time loop that is guarded from `low` on; NULL: fixed, as in a guard that ends
@@ -126,7 +128,7 @@ int schedule_data_dim(
 
 /* Fills the map's column of dimension i of the port: which data dimension it moves along, and by
  * how much per iteration. false: it does not stay within one. */
-static bool fill_dim(const struct type *tensor, struct port *port, int i, int64_t *rows)
+static bool fill_dim(const struct type *tensor, struct port *port, int i)
 {
 	struct port_dim *dim = &port->dim[i];
 	int64_t stride = port->access->stride[dim->source];
@@ -136,20 +138,19 @@ static bool fill_dim(const struct type *tensor, struct port *port, int i, int64_
 		return false;
 	/* the loop's own stride is a multiple of the data dimension's pitch as well */
 	bool whole = moved % dim->step == 0;
-	rows[d * (port->dims + 1) + i] = whole ? moved / dim->step : moved;
+	port->map[d * (port->dims + 1) + i] = whole ? moved / dim->step : moved;
 	dim->step = whole ? dim->step : 1;
 	return true;
 }
 
 /* Does each tile begin, and unless `loose` end, inside the tensor? */
-static bool stays_inside(const struct type *tensor, const struct port *port, const int64_t *rows,
-        int lane_dim, bool loose)
+static bool stays_inside(const struct type *tensor, const struct port *port, bool loose)
 {
 	for (int d = 0; d < tensor->rank; d++) {
-		int64_t first = rows[d * (port->dims + 1) + port->dims];
-		int64_t last = first + (d == lane_dim ? port->lanes - 1 : 0);
+		int64_t first = port->map[d * (port->dims + 1) + port->dims];
+		int64_t last = first + (d == port->lane_dim ? port->lanes - 1 : 0);
 		for (int i = 0; i < port->dims; i++) {
-			int64_t moved = rows[d * (port->dims + 1) + i] * port->dim[i].step *
+			int64_t moved = port->map[d * (port->dims + 1) + i] * port->dim[i].step *
 			        (port->dim[i].trip - 1);
 			*(moved < 0 ? &first : &last) += moved;
 		}
@@ -161,13 +162,13 @@ static bool stays_inside(const struct type *tensor, const struct port *port, con
 
 /* The data dimension of the rows if it differs from that of the lanes; -1: they are contiguous
  * along the lanes, which then include them. */
-static int find_row_dim(const struct type *tensor, struct port *port, int lane_dim)
+static int find_row_dim(const struct type *tensor, struct port *port)
 {
 	int64_t coefficient = 0;
 	int dim = port->rows > 1 ? schedule_data_dim(tensor, port->access->stride[port->row_source],
 	                                   port->rows, &coefficient)
 	                         : -1;
-	if (dim >= 0 && dim != lane_dim && coefficient == 1)
+	if (dim >= 0 && dim != port->lane_dim && coefficient == 1)
 		return dim;
 	port->lanes *= port->rows;
 	return -1;
@@ -175,8 +176,8 @@ static int find_row_dim(const struct type *tensor, struct port *port, int lane_d
 
 /* Fills the affine map of a port; false: it needs linear addresses. loose: words may exceed the
  * tensor's edge, or hold several rows. */
-static bool fill_rows(const struct kernel *kernel, const struct type *tensor, struct port *port,
-        bool loose, int64_t *rows, int *lane_dim)
+static bool fill_map(
+        const struct kernel *kernel, const struct type *tensor, struct port *port, bool loose)
 {
 	int width = port->dims + 1;
 	int64_t pitch = 1;
@@ -184,21 +185,21 @@ static bool fill_rows(const struct kernel *kernel, const struct type *tensor, st
 	if (port->offset < 0 || port->offset >= type_elements(tensor))
 		return false;
 	for (int d = tensor->rank - 1; d >= 0; d--) {
-		rows[d * width + port->dims] = port->offset / pitch % tensor->shape[d];
+		port->map[d * width + port->dims] = port->offset / pitch % tensor->shape[d];
 		pitch *= tensor->shape[d];
 	}
 	for (int i = 0; i < port->dims; i++)
 		if (port->access->stride[port->dim[i].source] && port->dim[i].trip > 1 &&
-		        !fill_dim(tensor, port, i, rows))
+		        !fill_dim(tensor, port, i))
 			return false;
-	*lane_dim = tensor->rank - 1;
+	port->lane_dim = tensor->rank - 1;
 	if (port->lane_source >= 0) {
-		*lane_dim = schedule_data_dim(tensor, port->access->stride[port->lane_source],
+		port->lane_dim = schedule_data_dim(tensor, port->access->stride[port->lane_source],
 		        loose ? kernel->loop[port->lane_source].extent : port->lanes, &coefficient);
-		if (*lane_dim < 0 || coefficient != 1)
+		if (port->lane_dim < 0 || coefficient != 1)
 			return false;
 	}
-	return stays_inside(tensor, port, rows, *lane_dim, loose);
+	return stays_inside(tensor, port, loose);
 }
 
 const struct type *schedule_port_type(struct module *module, const struct kernel *kernel,
@@ -208,27 +209,26 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	struct arena *arena = module->arena;
 	struct port port = port_of(arena, kernel, schedule, operand, row_predicate);
 	int results = tensor->rank;
-	int lane_dim = 0;
 	int row_dim = -1;
-	int64_t *rows = affine_rows(arena, port.dims, results ? results : 1);
+	bool loose = schedule->padded || schedule->row_unroll > 1;
+	port.map = affine_rows(arena, port.dims, results ? results : 1);
+
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
 	/* a one-dimensional map of linear addresses */
-	if (!results ||
-	        !fill_rows(kernel, tensor, &port, schedule->padded || schedule->row_unroll > 1,
-	                rows, &lane_dim)) {
+	if (!results || !fill_map(kernel, tensor, &port, loose)) {
 		port.dim = dim;
 		results = 1;
-		lane_dim = 0;
-		rows = affine_rows(arena, port.dims, 1);
-		rows[port.dims] = port.offset;
+		port.lane_dim = 0;
+		port.map = affine_rows(arena, port.dims, 1);
+		port.map[port.dims] = port.offset;
 		for (int i = 0; i < port.dims; i++)
-			rows[i] = port.access->stride[port.dim[i].source];
+			port.map[i] = port.access->stride[port.dim[i].source];
 		port.lanes *= port.rows;
 		if (port.lanes > 1 &&
 		        (port.access->stride[port.lane_source] != 1 || schedule->padded))
 			return NULL;
 	} else {
-		row_dim = find_row_dim(tensor, &port, lane_dim);
+		row_dim = find_row_dim(tensor, &port);
 	}
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, port.dims + 1);
 	int64_t *step = ARENA_ARRAY(arena, int64_t, port.dims + 1);
@@ -242,11 +242,11 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	int64_t *shape = ARENA_ARRAY(arena, int64_t, results + 1);
 	for (int r = 0; r < results; r++)
 		shape[r] = r == row_dim ? port.rows : 1;
-	shape[lane_dim] = port.lanes;
+	shape[port.lane_dim] = port.lanes;
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile =
 	        port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, port.dims, trip, run_time, step, results, rows);
+	return type_canonical(module, tile, port.dims, trip, run_time, step, results, port.map);
 }
 
 bool schedule_fits(struct module *module, const struct op *op, const struct schedule *schedule)

@@ -32,10 +32,9 @@ int schedule_token_counts(struct arena *arena, const struct row_predicate *row_p
 
 /* Rows by which an iteration of the part advances, if the parts inside it cover `inside` rows; 0:
  * it does not move along the rows; -1: it moves along them in another way. */
-static int64_t tokens_moved(const struct op *op, const struct schedule *schedule, int part,
-        int operand, int axis, int64_t inside)
+static int64_t tokens_moved(
+        const struct op *op, int operand, int axis, const struct schedule_part *of, int64_t inside)
 {
-	const struct schedule_part *of = &schedule->part[part];
 	const struct access *access = &op->kernel->operand[operand];
 	const struct guard_range *guard = access_guard(access, of->source);
 	int64_t stride = access->stride[of->source] * of->step;
@@ -66,7 +65,7 @@ const struct row_predicate *schedule_row_predicate(
 	row_predicate->weight = ARENA_ARRAY(arena, int64_t, schedule->parts + 1);
 	bool ended = false;
 	for (int i = schedule->parts - 1; i >= 0; i--) {
-		int64_t step = tokens_moved(op, schedule, i, operand, axis, inside);
+		int64_t step = tokens_moved(op, operand, axis, &schedule->part[i], inside);
 		bool loop = !schedule_is_lane(schedule, i) && !schedule_is_row(schedule, i);
 		ended = ended || (word && !step && schedule->part[i].trip > 1);
 		if (step < 0 || (step && ended))

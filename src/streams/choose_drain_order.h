@@ -4,7 +4,8 @@
 #define STC_CHOOSE_DRAIN_ORDER_H
 #include "ir/ir.h"
 
-struct demand_list { /* demands for one stream; value->data of the stream points to it */
+/* demands for one stream; value->data of the stream points to it */
+struct demand_list {
 	VEC(struct op *);
 };
 

@@ -5,7 +5,8 @@
 #define STC_ON_CHIP_FOOTPRINT_H
 #include "options/pass_context.h"
 
-struct on_chip_bytes { /* in bytes; spilled converters do not count */
+/* in bytes; spilled converters do not count */
+struct on_chip_bytes {
 	struct arena *arena;
 	VEC(struct op *) converter;
 	int64_t converters, buffers, sums, fifos;

@@ -19,7 +19,8 @@
  * a second half is not needed */
 #define QUICK 32
 
-struct source { /* what an operand with a new type is read from */
+/* what an operand with a new type is read from */
+struct source {
 	struct value *from;
 	struct box box;
 	int halves;
