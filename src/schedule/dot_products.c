@@ -51,9 +51,12 @@ bool match_dot_products(const struct kernel *kernel, int row, int lane, int64_t 
 	*dot_products = (struct dot_products){ .common = factor[apart[0]],
 		.own = factor[apart[1]],
 		.dot_count = tree ? row_unroll / 2 : 1 };
-	if (!dot_plan(&dot_products->dot, tree || lanes % 2 == 0 ? 2 : 1, 1,
-	            tree ? lanes : row_unroll, body->node[dot_products->common].type->width,
-	            body->node[dot_products->own].type->width))
+	dot_products->dot = (struct dot){ .words = tree || lanes % 2 == 0 ? 2 : 1,
+		.x_per_dsp = 1,
+		.lanes = tree ? lanes : row_unroll,
+		.x_bits = body->node[dot_products->common].type->width,
+		.w_bits = body->node[dot_products->own].type->width };
+	if (!dot_plan(&dot_products->dot))
 		return false;
 	dot_products->dot.columns = tree ? 0 : lanes;
 	return true;
