@@ -1,6 +1,6 @@
-/* StreamTensor's C API: compile MLIR to a stream dataflow design.  Sessions are independent; one
- * session is used by one thread at a time. Nothing here prints or exits.  What went wrong is
- * text: FILE:LINE:COL: error: …, then note: … (what would be accepted). */
+/* StreamTensor's C API: compiles MLIR to a stream dataflow design. Sessions are independent; a
+ * session is used by one thread at a time. Nothing here prints or exits. Errors are text:
+ * FILE:LINE:COL: error: …, then note: … (what would be accepted). */
 #ifndef STREAMTENSOR_H
 #define STREAMTENSOR_H
 #ifdef __cplusplus
@@ -11,9 +11,9 @@ struct stc_session;
 
 enum stc_status {
 	STC_OK = 0,
-	/* the input, an option, the machine's memory or disk; or stopped */
+	/* wrong input or option, memory or disk exhausted, or stopped */
 	STC_REFUSED = 1,
-	STC_INTERNAL = 70, /* a bug of ours */
+	STC_INTERNAL = 70, /* a bug of the compiler */
 };
 
 const char *stc_version(void);
@@ -21,22 +21,22 @@ const char *stc_version(void);
 struct stc_session *stc_session_new(void);
 void stc_session_free(struct stc_session *session); /* NULL is accepted */
 
-/* An option of `stc compile` by its long name without dashes: ("platform", "u55c"), ("weights",
- * "w.safetensors"), ("dump-dir", "d").  Flags take "1". */
+/* Sets an option of `stc compile` by its long name without dashes: ("platform", "u55c"),
+ * ("weights", "w.safetensors"), ("dump-dir", "d"). Flags take "1". */
 enum stc_status stc_session_set(struct stc_session *session, const char *option, const char *value);
-/* Called with the name of every stage as it begins. */
+/* The callback is called with the name of every stage when it begins. */
 void stc_session_on_stage(
         struct stc_session *session, void (*stage)(void *user, const char *name), void *user);
 
-/* Compiles FILE into the folder that option "output" names; without it, up to the pass or level
- * that "stop-after" or "to" name.  Once per session. */
+/* Compiles FILE into the folder of option "output"; without it up to the pass or level of
+ * "stop-after" or "to". Once per session. */
 enum stc_status stc_session_compile(struct stc_session *session, const char *file);
-/* the module as MLIR text; NULL before it was read */
+/* the module as MLIR text; NULL before it is read */
 const char *stc_session_text(struct stc_session *session);
-/* diagnostics so far; "" if none.  Lives as long as the session */
+/* diagnostics so far; "" if none. Valid as long as the session */
 const char *stc_session_messages(struct stc_session *session);
-/* Asks a running compile to stop soon and leave nothing behind.  May be called from a signal
- * handler or another thread. */
+/* Asks a running compilation to stop soon and leave no files. May be called from a signal handler
+ * or another thread. */
 void stc_session_stop(struct stc_session *session);
 
 #ifdef __cplusplus

@@ -12,16 +12,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OPS, PAGE = ROOT / "src/ir/ops.def", ROOT / "docs/ir.md"
 BEGIN, END = "<!-- begin: tools/op_table.py -->\n", "<!-- end -->\n"
-ROW = re.compile(r'X\((\w+),\s*"([^"]+)",\s*([\w|]+),\s*(-?\d+),\s*(-?\d+),\s*(\d+),\s*"(.*)"\)')
+ROW = re.compile(
+    r'X\((\w+),\s*"([^"]+)",\s*([\w|]+),\s*(-?\d+),\s*(-?\d+),\s*(\d+),'
+    r'\s*((?:"[^"]*"\s*)+)\)'
+)
 GROUP = re.compile(r"/\* (.+) \*/")
 
 
 def parts(text: str):
-    """The file's lines as ("group", title) and ("op", fields)."""
-    body = text.split("*/", 1)[1]
+    """The file's rows as ("group", title) and ("op", fields)."""
+    body = re.sub(r"\n\t", " ", text.split("*/", 1)[1])
     for line in filter(None, map(str.strip, body.splitlines())):
         if row := ROW.fullmatch(line):
-            yield "op", row.groups()
+            meaning = "".join(re.findall(r'"([^"]*)"', row[7]))
+            yield "op", (*row.groups()[:6], meaning)
         elif group := GROUP.fullmatch(line):
             yield "group", group[1]
         else:

@@ -372,9 +372,13 @@ class region
 	{
 		void *fake = nullptr;
 
-		__sanitizer_start_switch_fiber(from != nullptr && from->done ? nullptr : &fake,
-		        next ? next->stack : caller_stack, next ? ST_STACK_BYTES : caller_bytes);
-		exchange(from ? from : &caller, next ? next : &caller);
+		void **saved = from != nullptr && from->done ? nullptr : &fake;
+		const void *stack = next ? next->stack : caller_stack;
+		std::size_t bytes = next ? ST_STACK_BYTES : caller_bytes;
+		fibre *entered = next ? next : &caller;
+
+		__sanitizer_start_switch_fiber(saved, stack, bytes);
+		exchange(from ? from : &caller, entered);
 		__sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 	}
 #else
@@ -384,7 +388,9 @@ class region
 
 	void transfer(fibre *from, fibre *next)
 	{
-		exchange(from ? from : &caller, next ? next : &caller);
+		fibre *entered = next ? next : &caller;
+
+		exchange(from ? from : &caller, entered);
 	}
 #endif
 
@@ -401,11 +407,11 @@ class region
 	{
 		const channel *c = process->waits;
 
+		const char *what = c->of_blocks ? "a block of " : "a word of ";
+
 		return std::string(process->name) + " waits for " +
-		        (process->waits_full           ? "room in "
-		                        : c->of_blocks ? "a block of "
-		                                       : "a word of ") +
-		        c->name + " (" + (process->waits_full ? "full" : "empty") + ", depth " +
+		        (process->waits_full ? "room in " : what) + c->name + " (" +
+		        (process->waits_full ? "full" : "empty") + ", depth " +
 		        std::to_string(c->depth) + ")";
 	}
 

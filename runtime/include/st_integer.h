@@ -22,7 +22,9 @@ template <class T> inline T st_mul(T a, T b)
 
 template <class T> inline T st_quotient(T a, T b)
 {
-	return b == 0 ? T(0) : b == T(-1) ? st_sub<T>(0, a) : static_cast<T>(a / b);
+	if (b == 0)
+		return T(0);
+	return b == T(-1) ? st_sub<T>(0, a) : static_cast<T>(a / b);
 }
 
 template <class T> inline T st_remainder(T a, T b)

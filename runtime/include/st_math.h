@@ -160,37 +160,47 @@ static inline float st_ceil(float x)
 static inline float st_larger(float a, float b)
 {
 	float equal = st_float(st_bits(a) & st_bits(b)); /* +0 wins over -0 */
+	float larger = a > b ? a : equal;
 
-	return a > b ? a : (a < b ? b : equal);
+	return a < b ? b : larger;
 }
 
 static inline float st_smaller(float a, float b)
 {
 	float equal = st_float(st_bits(a) | st_bits(b)); /* -0 wins over +0 */
+	float smaller = a < b ? a : equal;
 
-	return a < b ? a : (a > b ? b : equal);
+	return a > b ? b : smaller;
 }
 
 /* IEEE 754-2019 maximum and minimum: a NaN operand gives NaN. */
 static inline float st_maximum(float a, float b)
 {
-	return a != a ? a : (b != b ? b : st_larger(a, b));
+	float number = b != b ? b : st_larger(a, b);
+
+	return a != a ? a : number;
 }
 
 static inline float st_minimum(float a, float b)
 {
-	return a != a ? a : (b != b ? b : st_smaller(a, b));
+	float number = b != b ? b : st_smaller(a, b);
+
+	return a != a ? a : number;
 }
 
 /* IEEE 754-2019 maximumNumber and minimumNumber: a NaN operand is ignored. */
 static inline float st_maxnum(float a, float b)
 {
-	return a != a ? b : (b != b ? a : st_larger(a, b));
+	float number = b != b ? a : st_larger(a, b);
+
+	return a != a ? b : number;
 }
 
 static inline float st_minnum(float a, float b)
 {
-	return a != a ? b : (b != b ? a : st_smaller(a, b));
+	float number = b != b ? a : st_smaller(a, b);
+
+	return a != a ? b : number;
 }
 
 /* The larger of two magnitudes, as their bits are ordered; NaN if either is. */
@@ -212,7 +222,8 @@ static inline int32_t st_nearest(float x, int32_t width)
 	uint32_t head = significand >> (24 - width),
 	         tail = significand & ((1u << (24 - width)) - 1u);
 	int32_t down = width + 125 - (int32_t)(size >> 23);
-	uint32_t shift = down < 0 ? 0u : (uint32_t)(down > width ? width : down);
+	int32_t limited = down > width ? width : down;
+	uint32_t shift = down < 0 ? 0u : (uint32_t)limited;
 	uint32_t twice = head >> shift, near = twice >> 1;
 	bool rest = tail != 0u || (head & ((1u << shift) - 1u)) != 0u;
 
@@ -248,19 +259,22 @@ static inline float st_mul_narrow(float a, float b)
 	uint64_t product =
 	        (uint64_t)((x & 0x7fffffu) | 0x800000u) * (((y & 0x7fffffu) | 0x800000u) >> 7);
 	bool above = (product >> 40) != 0u;
-	uint32_t kept = (uint32_t)(product >> (above ? 17 : 16)), half = above ? 0x10000u : 0x8000u,
-	         rest = (uint32_t)product & (2u * half - 1u);
+	uint32_t kept = (uint32_t)(product >> (above ? 17 : 16));
+	uint32_t half = above ? 0x10000u : 0x8000u;
+	uint32_t rest = (uint32_t)product & (2u * half - 1u);
 	int32_t exponent = (int32_t)left + (int32_t)right - 127 + (above ? 1 : 0);
 	bool none = left == 0u || right == 0u || exponent < 1,
 	     special = left == 255u || right == 255u;
 	bool invalid = (x & ~ST_SIGN_BIT) > ST_INF_BITS || (y & ~ST_SIGN_BIT) > ST_INF_BITS ||
 	        left == 0u || right == 0u;
+	bool infinite;
 	uint32_t size;
 
 	kept += rest > half || (rest == half && (kept & 1u) != 0u) ? 1u : 0u;
 	size = ((uint32_t)(none ? 0 : exponent) << 23) + (kept - 0x800000u);
-	size = exponent > 254 || size > ST_INF_BITS ? ST_INF_BITS : none ? 0u : size;
-	size = special ? ST_INF_BITS : none ? 0u : size;
+	infinite = special || (!none && (exponent > 254 || size > ST_INF_BITS));
+	size = none ? 0u : size;
+	size = infinite ? ST_INF_BITS : size;
 	return st_float(special && invalid ? ST_NAN_BITS : sign | size);
 }
 
@@ -676,7 +690,8 @@ static inline float st_exp(float x)
 	int32_t down = 154 - (int32_t)(size >> 23);
 	/* 34 places of 1 / ln 2 */
 	uint64_t product = (uint64_t)((size & 0x7fffffu) | 0x800000u) * 0x5c551d94bu;
-	int64_t places = (int64_t)(product >> (down < 21 ? 21 : (down > 63 ? 63 : down)));
+	int32_t shift = down > 63 ? 63 : down;
+	int64_t places = (int64_t)(product >> (down < 21 ? 21 : shift));
 	int64_t turned = negative ? -places : places;
 	int32_t n = (int32_t)(turned >> 30);
 	uint32_t fraction = (uint32_t)turned & 0x3fffffffu;
@@ -686,10 +701,12 @@ static inline float st_exp(float x)
 	uint32_t power = powers[fraction >> 24];
 	uint32_t mantissa = power + (uint32_t)(((int64_t)(power >> 3) * rise) >> 27);
 	uint32_t y = ((uint32_t)(n + 126) << 23) + ((mantissa + 16u) >> 5);
+	uint32_t limit;
 
 	y = n < -126 ? 0u : y;
 	y = n > 127 ? ST_INF_BITS : y;
-	y = down < 21 ? (negative ? 0u : ST_INF_BITS) : y;
+	limit = negative ? 0u : ST_INF_BITS;
+	y = down < 21 ? limit : y;
 	return size > ST_INF_BITS ? x : st_float(y);
 }
 
@@ -941,12 +958,16 @@ static inline float st_pow(float x, float y)
 	bool whole = st_floor(y) == y;
 	bool odd = whole && half + half != y && st_abs(y) < 16777216.0f;
 	double e = (double)y * st_log2_wide(a);
+	float at_zero, at_infinity;
 	float r;
 
-	e = e > 200.0 ? 200.0 : (e < -200.0 ? -200.0 : e);
+	e = e > 200.0 ? 200.0 : e;
+	e = e < -200.0 ? -200.0 : e;
 	r = st_exp2_wide(e);
-	r = a == 0.0f ? (y < 0.0f ? inf : 0.0f) : r;
-	r = a == inf ? (y < 0.0f ? 0.0f : inf) : r;
+	at_zero = y < 0.0f ? inf : 0.0f;
+	at_infinity = y < 0.0f ? 0.0f : inf;
+	r = a == 0.0f ? at_zero : r;
+	r = a == inf ? at_infinity : r;
 	r = a == 1.0f ? 1.0f : r;
 	r = odd ? st_copysign(r, x) : r;
 	r = x < 0.0f && a != 0.0f && a != inf && !whole ? st_float(ST_NAN_BITS) : r;

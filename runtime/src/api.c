@@ -1,4 +1,4 @@
-/* The C API (stc_runtime.h) over designs: each call leaves here when memory is out, and keeps
+/* Implements the C API (stc_runtime.h) on designs: each call catches exhausted memory, and stores
  * its messages as one text. */
 #include "base/guard.h"
 #include "design.h"
@@ -9,7 +9,7 @@
 #define ERROR_BYTES 4096
 
 struct stc_design {
-	struct arena *own; /* holds this */
+	struct arena *own; /* contains this struct */
 	struct guard guard;
 	struct diag diag;
 	struct design design;
@@ -21,11 +21,12 @@ static void keep_messages(const struct diag *diag, char *error, size_t size)
 	size_t used = 0;
 	for (int i = 0; i < diag->count && used < size; i++) {
 		const struct diag_entry *entry = &diag->entry[i];
-		const char *file = entry->location.file;
-		const char *note = entry->note;
-		int more = snprintf(error + used, size - used, "%s%s%s%s%s%s", i ? "\n" : "",
-		        file ? file : "", file ? ": " : "", entry->message, note ? "\nnote: " : "",
-		        note ? note : "");
+		const char *file = entry->location.file ? entry->location.file : "";
+		const char *note = entry->note ? entry->note : "";
+		const char *colon = *file ? ": " : "";
+		const char *label = *note ? "\nnote: " : "";
+		int more = snprintf(error + used, size - used, "%s%s%s%s%s%s", i ? "\n" : "", file,
+		        colon, entry->message, label, note);
 		used += more > 0 ? (size_t)more : 0;
 	}
 }

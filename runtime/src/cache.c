@@ -1,4 +1,4 @@
-/* The folder of what is made once and kept: compiled designs, and which designs were checked. */
+/* The cache folder: compiled designs, and records of checked designs. */
 #define _POSIX_C_SOURCE 200809L
 #include "design.h"
 #include <errno.h>

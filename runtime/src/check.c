@@ -1,6 +1,6 @@
-/* Whether a design's files are those that its manifest lists.  Hashing a large model takes
- * seconds, so that a check that succeeded is remembered in the cache: an empty file whose name
- * is the hash of all paths, hashes, sizes, times and inodes. */
+/* Checks that a design's files are those of its manifest. Hashing a large model takes seconds, so a
+ * successful check is recorded in the cache: an empty file whose name is the hash of all paths,
+ * hashes, sizes, times and inodes. */
 #define _GNU_SOURCE /* realpath */
 #include "base/blake2.h"
 #include "design.h"
@@ -36,7 +36,7 @@ static void add_number(struct blake2 *hash, int64_t number)
 	blake2_add(hash, &number, sizeof number);
 }
 
-/* What identifies the files without reading them. */
+/* Identifies the files without reading them. */
 static bool make_key(struct design *design, char key[65])
 {
 	struct blake2 hash;

@@ -1,5 +1,5 @@
-/* The emitted C++ as a library for this machine.  Made once and kept in the user's cache, under
- * the hash of all that it is made of: sources, headers, flags and compiler. */
+/* Compiles the emitted C++ to a library for this machine. The library is cached under the hash of
+ * everything it depends on: sources, headers, flags and compiler. */
 #define _GNU_SOURCE /* mkdtemp */
 #include "base/data.h"
 #include "base/blake2.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOG_LINES 12 /* of the compiler's output, in a message */
+#define LOG_LINES 12 /* lines of the compiler's output in a message */
 #define ARGUMENTS_MOST 64
 
 extern char **environ;
@@ -44,7 +44,8 @@ static bool failed(struct build *build, const char *path, const char *what, cons
 
 /* ---- running the compiler */
 
-/* Output goes to `log`.  Exit status; -1: it cannot be started, with errno. */
+/* Runs a program with its output in `log`. Returns its exit status; -1: it cannot be started, with
+ * errno. */
 static int run(const char *const *arguments, const char *log)
 {
 	posix_spawn_file_actions_t actions;
@@ -80,8 +81,8 @@ static const char *last_lines(struct build *build, const char *log)
 	return from > text ? from + 1 : from;
 }
 
-/* What the compiler is, and what this machine's processor can do: -march=native makes both part
- * of the result. */
+/* Identifies the compiler and the processor, on which the result depends because of
+ * -march=native. */
 static const char *compiler_version(struct build *build)
 {
 	const char *const arguments[] = { build->compiler, "-march=native", "-Q", "--help=target",
@@ -105,7 +106,7 @@ static const char *compiler_version(struct build *build)
 	return text;
 }
 
-/* ---- what the library is made of */
+/* ---- sources of the library */
 
 static bool add_file(struct build *build, struct blake2 *hash, const char *path)
 {
@@ -140,7 +141,8 @@ static bool make_key(struct build *build, char key[65])
 	return true;
 }
 
-/* Calls the top function with the ports of an array; no C++ exception leaves it. */
+/* The C++ source of a function that calls the top function with its ports from an array; no C++
+ * exception leaves it. */
 static const char *make_shim(struct build *build)
 {
 	const struct device_program *program = build->program;
@@ -157,7 +159,8 @@ static const char *make_shim(struct build *build)
 	}
 	for (int i = 0; i < 2 && program->counts; i++) {
 		text_add(&types, "%sint", types.size ? ", " : "");
-		text_add(&arguments, "%s%s", arguments.size ? ", " : "", i ? "given" : "tokens");
+		text_add(&arguments, "%s", arguments.size ? ", " : "");
+		text_add(&arguments, "%s", i ? "given" : "tokens");
 	}
 	text_add(&text,
 	        "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" "

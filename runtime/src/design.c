@@ -1,4 +1,4 @@
-/* Host tensors in and out of a design's buffers, and launches. */
+/* Copies host tensors to and from the buffers of a design, and runs launches. */
 #define _POSIX_C_SOURCE 200809L
 #include "design.h"
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static double now(void)
 	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* CLASS or CLASS:INDEX. */
+/* Reads a device name, CLASS or CLASS:INDEX. */
 static const struct device_class *class_named(const char *name, int *index)
 {
 	size_t size = strcspn(name, ":");
@@ -93,7 +93,9 @@ struct design_tensor *design_result(struct design *design, const char *name)
 	struct design_tensor *argument = find_tensor(design, name, false);
 	struct design_tensor *result = find_tensor(design, name, true);
 	bool state = argument && text_same(argument->role, "state");
-	return result && !text_same(result->role, "state") ? result : state ? argument : NULL;
+	if (result && !text_same(result->role, "state"))
+		return result;
+	return state ? argument : NULL;
 }
 
 static bool has_bytes(struct design *design, const struct design_tensor *tensor, size_t bytes)
@@ -120,7 +122,7 @@ static bool is_of(const struct design *design, const struct design_segment *segm
 	return segment->tensor >= 0 && &design->now->tensors.data[segment->tensor] == tensor;
 }
 
-/* data NULL: zeros. */
+/* Writes all segments of a tensor; data NULL: zeros. */
 static bool fill(struct design *design, const struct design_tensor *tensor, const void *data)
 {
 	const struct device *device = &design->device;
@@ -246,7 +248,8 @@ int64_t design_text(const struct design *design, int64_t tokens, int64_t prompt_
 	return prompt_tokens - 1 + tokens - chunks;
 }
 
-/* So many rows of the text behind the first, in the device's memory: from the host, or back. */
+/* Copies the text's first token and so many rows after it from the host to device memory, or
+ * back. */
 static bool move_text(struct design *design, int64_t rows, bool back)
 {
 	const struct design_feedback *feedback = &design->now->feedback;

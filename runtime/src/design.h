@@ -9,20 +9,20 @@
 
 struct design_tensor {
 	const char *name, *role, *dtype; /* dtype: f32, i64, … */
-	/* the same for NumPy: f4, i8, …; NULL: it has none */
+	/* the same for NumPy: f4, i8, …; NULL: NumPy has no such type */
 	const char *npy;
 	int element_bytes, rank;
 	int64_t shape[DESIGN_RANK_MOST];
 	size_t bytes;
-	bool result; /* of the source function, not argument */
-	/* has a value: given, packed by the compiler, or a state */
+	bool result; /* a result of the source function, not an argument */
+	/* has a value: set by the host, packed by the compiler, or a state */
 	bool set;
-	/* a launch that others follow has no value for it */
+	/* has a value only after the last chunk of a prompt */
 	bool last_chunk;
-	/* inputs of one integer: what it is; by how much it grows with every row of a step */
+	/* scalar integer inputs: the value, and its increment per token of a step */
 	int64_t number, step;
-	/* of one that counts rows: how many there may be, if one more says that all are there
-	 * and other launches follow; else 0 */
+	/* of a token count whose value may be one above the maximum (all tokens, other launches
+	 * follow): the maximum; else 0 */
 	int64_t rows;
 };
 
@@ -35,102 +35,102 @@ struct design_file {
 	const char *path, *hash;
 };
 
-/* launches of several steps, a token each: an output feeds an input */
+/* feedback of an output to an input between the steps of a launch */
 struct design_feedback {
-	int input, output; /* tensors */
-	/* the input that says how many rows of `input` count; -1: all */
+	int input, output; /* indices of tensors */
+	/* index of the input that holds the number of tokens in `input`; -1: all */
 	int rows;
-	int axis;             /* of rows in `input` */
-	int64_t chunk_tokens; /* of the input; 1: it is one */
-	/* of the host's numbers for a row of the text: `input`, or a row of it */
+	int axis;             /* token dim of `input` */
+	int64_t chunk_tokens; /* maximum tokens in `input` */
+	/* host bytes per token of `input` */
 	size_t bytes;
-	/* holds the text of a launch: the first row, those of the steps behind the first, and
-	 * the one that the last leaves */
+	/* buffer with the text of a launch: the first token, those of later steps, and the one that
+	 * the last step produces */
 	int buffer;
-	struct segment text; /* there */
-	int64_t most;        /* steps of a launch; 0: they are of one */
-	char *host;          /* the text as the host has it */
+	struct segment text; /* the text in that buffer */
+	int64_t most;        /* maximum steps of a launch; 0: no feedback */
+	char *host;          /* the text in the host's element type */
 };
 
-struct design_extent { /* what inputs may be */
-	/* inputs: where in a state rows are written, how many there are; NULL: it is not said */
+struct design_extent { /* limits of the scalar inputs that index a state */
+	/* inputs: first row written in a state, and number of rows; NULL: constant */
 	struct design_tensor *at, *rows;
-	int64_t state_rows, least, most; /* rows of the state; of a launch */
+	/* rows of the state; minimum and maximum rows of a launch */
+	int64_t state_rows, least, most;
 };
 
-/* what a launch runs: a signature of its own, on memory of all */
+/* a phase: a signature of its own on memory that all phases share */
 struct design_phase {
-	const char *name;                  /* NULL: the only one */
+	const char *name;                  /* NULL: the only phase */
 	VEC(struct design_tensor) tensors; /* arguments, then results */
 	VEC(struct design_segment) segments;
 	struct design_feedback feedback;
 	VEC(struct design_extent) extents;
-	bool ready;    /* launched at least once, */
-	bool followed; /* and last by a launch that others follow */
+	bool ready;    /* was launched at least once */
+	bool followed; /* the last launch was a prompt chunk that others follow */
 };
 
 struct design {
 	struct arena *arena;
 	struct diag *diag;
 	const char *folder, *name;
-	struct design_phase *phase, *now; /* [program.phases]; the one at hand */
+	struct design_phase *phase, *now; /* [program.phases]; now: the current one */
 	VEC(struct design_file) files;
-	bool packed; /* with its weights */
-	/* of states the last row, to the row of a token behind them */
+	bool packed; /* the folder has packed weights */
+	/* the last row of the states was overwritten by a token one past it */
 	bool last_row_replaced;
 	struct device_program program;
 	struct device device;
-	/* since the launch before the last; of the last launch */
+	/* host time between the last two launches; device time of the last */
 	double host_seconds, device_seconds;
 	double pending; /* host seconds since the last launch */
 };
 
 struct json;
 
-/* folder → everything but device and times */
+/* reads the folder into all fields but device and times */
 bool manifest_read(struct design *design);
-/* of the phase, whose tensors are read */
+/* limits of the current phase, after its tensors were read */
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs);
 void extents_note(struct design_tensor *tensor, const void *data);
-/* do the inputs say that other launches follow? */
+/* Do the inputs mark a prompt chunk that other launches follow? */
 bool extents_followed(const struct design *design);
-/* inputs as they are, for a launch of so many rows in the steps behind the first */
+/* Are the inputs within limits for a launch whose later steps have so many tokens? */
 bool extents_allow(struct design *design, int64_t further_tokens);
-/* as such a launch leaves them, with one row in its last step where there are others */
+/* sets the inputs to their values after such a launch */
 void extents_advance(struct design *design, int64_t further_tokens);
-/* every listed file is there and whole */
+/* checks that every listed file exists with its hash */
 bool check_files(struct design *design, const char *cache);
-/* made; NULL after a diagnostic.  given NULL: the user's */
+/* creates the cache folder; NULL after a diagnostic. prompt_tokens NULL: the user's */
 const char *cache_folder(struct arena *arena, struct diag *diag, const char *prompt_tokens);
 
-/* `design` is zeroed but for arena and diag.  Then design_start, before tensors are set.  After
- * a failure too, design_close must be called. */
-/* cache NULL: the user's */
+/* Opening takes two steps: design_open with a design that is zeroed except for arena and diag, then
+ * design_start, before tensors are set. design_close must be called after failures too. */
+/* cache NULL: the user's cache */
 bool design_open(struct design *design, const char *folder, const char *cache);
 bool design_start(struct design *design, const char *device);
-/* what follows is about this phase; NULL: the first */
+/* selects a phase for all later calls; NULL: the first */
 bool design_choose(struct design *design, const char *phase);
-/* NULL: none */
+/* NULL: there is no such argument */
 struct design_tensor *design_argument(struct design *design, const char *name);
-/* a state's is its argument */
+/* of a state, its argument */
 struct design_tensor *design_result(struct design *design, const char *name);
 bool design_set(
         struct design *design, struct design_tensor *tensor, const void *data, size_t bytes);
 bool design_get(
         struct design *design, const struct design_tensor *tensor, void *data, size_t bytes);
 bool design_launch(struct design *design);
-/* A launch of so many steps, behind whose first input so many rows are given, less one: where
- * rows count, as many a step as there are. */
+/* Checks a launch of so many steps with so many prompt tokens. */
 bool design_takes(struct design *design, int64_t tokens, int64_t prompt_tokens);
-/* rows of the text behind the first input, of which the last is what the launch leaves */
+/* rows of the text after the first input; the last is what the launch produces */
 int64_t design_text(const struct design *design, int64_t tokens, int64_t prompt_tokens);
-/* text: the whole input and the given rows; it gets the others. */
+/* text: the whole input and the prompt rows; on return also the others */
 bool design_tokens(
         struct design *design, int64_t tokens, int64_t prompt_tokens, void *text, size_t bytes);
 bool design_reset(struct design *design);
 void design_close(struct design *design);
 
-/* The library of a design for the CPU, made where the cache lacks it.  NULL after a diagnostic. */
+/* The library of a design for the CPU, compiled if the cache lacks it. NULL after a diagnostic. */
 const char *compile_design(struct device *device);
 
 #endif

@@ -1,5 +1,5 @@
-/* What runs a design.  A device owns the memory of its buffers; the host sees it through a
- * mapping, and says what it wrote there or wants to read. */
+/* Interface of the devices that run a design. A device owns the memory of the buffers; the host
+ * sees it through a mapping, and announces what it wrote or wants to read. */
 #ifndef STC_DEVICE_H
 #define STC_DEVICE_H
 #include "base/diag.h"
@@ -8,22 +8,22 @@
 struct device_buffer {
 	const char *name;
 	size_t bytes;
-	const char *file; /* what it holds at first, from its start; NULL: zeros */
+	const char *file; /* initial content from its start; NULL: zeros */
 	void *map;        /* the host's view; set by open */
 };
 
 struct device_program {
 	const char *folder, *top; /* the design's folder; its top function */
-	const char *cache;        /* where compiled designs are kept */
-	int index;                /* of the card */
+	const char *cache;        /* folder for compiled designs */
+	int index;                /* number of the card */
 	int ports, buffers, phases;
-	int phase; /* that a launch runs */
-	/* [phases][ports] index of the buffer of each of the top function's arguments; where
-	 * there are several phases, one more says which */
+	int phase; /* phase of the next launch */
+	/* [phases][ports] index of the buffer of each argument of the top function; with several
+	 * phases one more argument selects the phase */
 	int **port;
-	/* two more arguments: a launch's tokens, and how many of them the host gives */
+	/* two more arguments: steps of a launch, and its prompt tokens */
 	bool counts;
-	int tokens, prompt_tokens; /* of a launch */
+	int tokens, prompt_tokens; /* values of these for the next launch */
 	struct device_buffer *buffer;
 };
 
@@ -32,17 +32,17 @@ struct device {
 	struct arena *arena;
 	struct diag *diag;
 	struct device_program *program;
-	void *state; /* the class's own */
+	void *state; /* private to the class */
 };
 
 /* All but close return false with a diagnostic. */
 struct device_class {
-	const char *name; /* before the `:` of a device's name */
-	/* loads the program, makes and fills the buffers */
+	const char *name; /* part of a device name before the `:` */
+	/* loads the program, allocates and fills the buffers */
 	bool (*open)(struct device *device);
-	/* the host wrote there */
+	/* the host wrote this range */
 	bool (*write)(struct device *device, int buffer, size_t from, size_t bytes);
-	/* the host will read there */
+	/* the host will read this range */
 	bool (*read)(struct device *device, int buffer, size_t from, size_t bytes);
 	bool (*launch)(struct device *device); /* runs the program to its end */
 	void (*close)(struct device *device);  /* also after a failed open */

@@ -1,5 +1,5 @@
-/* The CPU as device: the emitted C++ as a shared library, its buffers in this process's memory.
- * Weights are mapped, so that they are read when they are used. */
+/* The CPU as device: the emitted C++ as a shared library with its buffers in this process. Weights
+ * are memory-mapped, so that they are only read when used. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "design.h"
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 struct cpu {
 	void *library;
-	/* NULL, or what went wrong */
+	/* NULL, or an error message */
 	const char *(*launch)(void *const *port, int phase, int tokens, int prompt_tokens);
 	void ***port; /* [phases][ports] */
 };
@@ -23,7 +23,7 @@ static bool no_memory(struct device *device, const struct device_buffer *buffer)
 	        buffer->name, buffer->bytes, strerror(errno));
 }
 
-/* The file takes the place of the first pages; what follows it in its last page is zero. */
+/* Maps the file over the first pages; the rest of its last page is zero. */
 static bool map_file(struct device *device, struct device_buffer *buffer)
 {
 	struct stat status;
@@ -87,7 +87,7 @@ static bool cpu_open(struct device *device)
 	return load_library(device, cpu);
 }
 
-/* The host's view is the memory itself. */
+/* The host's view is the memory itself: nothing to copy. */
 static bool cpu_transfer(struct device *device, int buffer, size_t from, size_t bytes)
 {
 	(void)device, (void)buffer, (void)from, (void)bytes;

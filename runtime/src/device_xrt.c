@@ -1,5 +1,5 @@
-/* The card, through XRT's C functions, which are loaded when they are needed.  A test compares
- * the prototypes here with the headers of XRT 2.13. */
+/* An accelerator card, through the C functions of XRT, which are loaded on first use. A test
+ * compares the prototypes here with the headers of XRT 2.13. */
 #define _GNU_SOURCE
 #include "device.h"
 #include <dlfcn.h>
@@ -192,7 +192,7 @@ static bool xrt_open(struct device *device)
 	return true;
 }
 
-/* The others stay as they were set when the design was opened. */
+/* The other arguments stay as they were set when the design was opened. */
 static bool set_counts(struct device *device, struct xrt *xrt)
 {
 	const struct device_program *program = device->program;

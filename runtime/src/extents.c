@@ -1,11 +1,11 @@
-/* What inputs of one integer may be: how many rows a launch is about, and where in a state it
- * writes them.  A launch whose work is that of its rows would not end without one; rows beyond a
- * state would be lost. */
+/* Limits of scalar integer inputs: the token count of a launch, and the row of a state where it
+ * writes. A launch without tokens would not end where its work is that of its tokens, and rows past
+ * a state would be lost. */
 #include "base/json.h"
 #include "design.h"
 #include <string.h>
 
-static struct design_tensor *counter(struct design *design, const char *name)
+static struct design_tensor *scalar_input(struct design *design, const char *name)
 {
 	struct design_tensor *tensor = name ? design_argument(design, name) : NULL;
 	return tensor && tensor->dtype[0] == 'i' && tensor->bytes == (size_t)tensor->element_bytes
@@ -13,7 +13,7 @@ static struct design_tensor *counter(struct design *design, const char *name)
 	        : NULL;
 }
 
-static void add(struct design *design, struct design_extent extent)
+static void add_extent(struct design *design, struct design_extent extent)
 {
 	struct design_phase *phase = design->now;
 	for (size_t i = 0; i < phase->extents.count; i++) {
@@ -26,7 +26,7 @@ static void add(struct design *design, struct design_extent extent)
 		VEC_PUSH(design->arena, &phase->extents, extent);
 }
 
-/* Extent of the dim that `axis` names; 0: there is none. */
+/* Extent of the dim in item `axis` of the entry; 0: there is none. */
 static int64_t extent_of(const struct design_tensor *tensor, const struct json *entry)
 {
 	int64_t axis;
@@ -35,9 +35,9 @@ static int64_t extent_of(const struct design_tensor *tensor, const struct json *
 	        : 0;
 }
 
-/* One row more than the state holds is accepted: that of a context's last token, which no later
- * one needs, takes the place of the row before it; once, for whoever comes there again would
- * read it there. */
+/* Reads the limits of a state. One row more than it holds is accepted: the row of a context's last
+ * token, which no later token reads, overwrites the row before it. This may happen only once,
+ * because a second token there would read it. */
 static void read_state(
         struct design *design, const struct json *entry, const struct design_tensor *written)
 {
@@ -50,10 +50,10 @@ static void read_state(
 	if (!all || !most || lead < 0 || lead > all)
 		return;
 	if (!json_integer(json_get(entry, "past"), &past) || past < 0 || past > all - lead)
-		past = all - lead; /* no row is there to fill up a block */
-	add(design,
-	        (struct design_extent){ counter(design, json_text(entry, "position")),
-	                counter(design, json_text(entry, "token_count")), past, 0, most });
+		past = all - lead; /* no row only pads a block */
+	add_extent(design,
+	        (struct design_extent){ scalar_input(design, json_text(entry, "position")),
+	                scalar_input(design, json_text(entry, "token_count")), past, 0, most });
 }
 
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs)
@@ -63,8 +63,8 @@ void extents_read(struct design *design, const struct json *inputs, const struct
 		int64_t most = extent_of(tensor, entry);
 		json_integer(json_get(entry, "step"), &tensor->step);
 		struct design_tensor *rows =
-		        most ? counter(design, json_text(entry, "token_count")) : NULL;
-		add(design, (struct design_extent){ NULL, rows, 0, 1, most });
+		        most ? scalar_input(design, json_text(entry, "token_count")) : NULL;
+		add_extent(design, (struct design_extent){ NULL, rows, 0, 1, most });
 		if (rows && json_get(entry, "more_chunks"))
 			rows->rows = most;
 	}
@@ -100,26 +100,26 @@ bool extents_followed(const struct design *design)
 	return followed;
 }
 
-/* Of the first step. */
-static int64_t rows_said(const struct design_tensor *counter)
+/* Tokens of the first step. */
+static int64_t first_tokens(const struct design_tensor *counter)
 {
 	return counter ? counter->number - is_followed(counter) : 1;
 }
 
-/* Of all steps of a launch: the first has as many as are said, or one. */
+/* Tokens of all steps of a launch. */
 static int64_t rows_of(const struct design_extent *extent, int64_t further_tokens)
 {
-	return rows_said(extent->rows) + further_tokens;
+	return first_tokens(extent->rows) + further_tokens;
 }
 
 static bool allows(
         struct design *design, const struct design_extent *extent, int64_t further_tokens)
 {
 	struct arena *arena = design->arena;
-	int64_t said = rows_said(extent->rows);
-	if (extent->rows && (said < extent->least || said > extent->most))
+	int64_t first = first_tokens(extent->rows);
+	if (extent->rows && (first < extent->least || first > extent->most))
 		return extents_error(design,
-		        text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said),
+		        text_format(arena, "'%s' is %lld", extent->rows->name, (long long)first),
 		        extent->least, extent->most + (extent->rows->rows > 0));
 	int64_t rows = rows_of(extent, further_tokens);
 	int64_t least = design->last_row_replaced ? 2 : 1;
@@ -130,11 +130,11 @@ static bool allows(
 		return diag_error(design->diag, NOWHERE,
 		        "%lld tokens exceed the capacity of the KV cache, %lld", (long long)rows,
 		        (long long)extent->state_rows + 1);
-	const char *launch = rows > 1
-	        ? text_format(arena, " in a launch of %lld tokens", (long long)rows)
-	        : extent->at->number == extent->state_rows
-	        ? " again, which overwrites the cache row before it"
-	        : "";
+	const char *launch = "";
+	if (rows > 1)
+		launch = text_format(arena, " in a launch of %lld tokens", (long long)rows);
+	else if (extent->at->number == extent->state_rows)
+		launch = " again, which overwrites the cache row before it";
 	return extents_error(design,
 	        text_format(arena, "'%s' is %lld%s", extent->at->name,
 	                (long long)extent->at->number, launch),
@@ -162,7 +162,7 @@ void extents_advance(struct design *design, int64_t further_tokens)
 	struct design_tensor *counted = design->now->feedback.rows < 0
 	        ? NULL
 	        : &design->now->tensors.data[design->now->feedback.rows];
-	uint64_t rows = (uint64_t)further_tokens + (uint64_t)rows_said(counted);
+	uint64_t rows = (uint64_t)further_tokens + (uint64_t)first_tokens(counted);
 	for (size_t i = 0; i < design->now->extents.count; i++)
 		note_rows(design, &design->now->extents.data[i], further_tokens);
 	for (size_t i = 0; i < design->now->tensors.count; i++)

@@ -1,14 +1,13 @@
-/* manifest.json: read with every figure checked, since all later accesses to memory follow from
- * it. */
+/* Reads manifest.json and checks every figure, since all later memory accesses depend on them. */
 #include "base/data.h"
 #include "base/json.h"
 #include "design.h"
 #include <string.h>
 
-#define DIMS_MOST 16 /* what image.c walks */
+#define DIMS_MOST 16 /* maximum loops of a segment (image/image.c) */
 #define BYTES_MOST ((int64_t)1 << 40)
 #define ROWS_MOST ((int64_t)1 << 28)
-#define TOKENS_MOST ((int64_t)1 << 24) /* of a launch; numbers of one */
+#define TOKENS_MOST ((int64_t)1 << 24) /* maximum tokens of a launch, and elements of a token */
 
 static const struct {
 	const char *name, *npy;
@@ -47,7 +46,7 @@ static bool in_range(const struct json *item, int64_t low, int64_t high, int64_t
 	return json_integer(item, value) && *value >= low && *value <= high;
 }
 
-/* *integers: [count]; count < 0: any up to DIMS_MOST. */
+/* Reads *integers [count]; count < 0: any number up to DIMS_MOST. */
 static bool read_integers(
         struct design *design, const struct json *list, int count, const int64_t **integers)
 {
@@ -101,7 +100,7 @@ static bool read_tensors(struct design *design, const struct json *list, bool re
 	return true;
 }
 
-/* Σ factor · at over the loops but the innermost. */
+/* Σ factor * at over all loops but the innermost. */
 static int64_t outer_sum(const struct segment *segment, const int64_t *factor, const int64_t *at)
 {
 	int64_t sum = 0;
@@ -110,7 +109,7 @@ static int64_t outer_sum(const struct segment *segment, const int64_t *factor, c
 	return sum;
 }
 
-/* The innermost counters for which every condition holds, as first and last; first > last: none. */
+/* First and last innermost counter for which every condition holds; first > last: none. */
 static void clip_row(
         const struct segment *segment, const int64_t *at, int64_t *first, int64_t *last)
 {
@@ -138,7 +137,7 @@ static bool next_row(const struct segment *segment, int64_t *at)
 	return false;
 }
 
-/* Row by row, for segments whose conditions keep them inside. */
+/* Checks row by row, for segments that only their conditions keep inside. */
 static bool rows_within(const struct segment *segment, int64_t host_elements)
 {
 	int64_t at[DIMS_MOST] = { 0 };
@@ -158,7 +157,7 @@ static bool rows_within(const struct segment *segment, int64_t host_elements)
 	return rows < ROWS_MOST;
 }
 
-/* factor · counter of every loop stays small enough for sums. */
+/* Checks that factor * counter of every loop is small enough for sums. */
 static bool spans_fit(const struct segment *segment, const int64_t *factor)
 {
 	for (int d = 0; d < segment->dims; d++) {
@@ -170,7 +169,7 @@ static bool spans_fit(const struct segment *segment, const int64_t *factor)
 	return true;
 }
 
-/* Only what is given may have room between its runs. */
+/* Only inputs may have gaps between their runs. */
 static bool spreads_beyond(const struct segment *segment, int64_t runs)
 {
 	int64_t span;
@@ -296,7 +295,7 @@ static int buffer_named(const struct design *design, const char *name)
 	return -1;
 }
 
-/* The buffer of the entry: a new one, or of an earlier phase; -1: it cannot be. */
+/* The buffer of the entry: a new one, or that of an earlier phase; -1: the entry is invalid. */
 static int place_buffer(struct design *design, const struct json *entry, int64_t bytes)
 {
 	const char *name = json_text(entry, "name");
@@ -324,14 +323,14 @@ static bool read_buffer(struct design *design, const struct json *entry, int *pl
 	if (dtype < 0 || !in_range(json_get(entry, "bytes"), 1, BYTES_MOST, &bytes) || !segments ||
 	        segments->kind != JSON_ARRAY || (*place = place_buffer(design, entry, bytes)) < 0)
 		return damaged(design, "has a damaged buffer");
-	bool halves = !strcmp(dtypes[dtype].name, "i4"); /* two elements a byte */
+	bool halves = !strcmp(dtypes[dtype].name, "i4"); /* two elements per byte */
 	for (const struct json *segment = segments->first; segment; segment = segment->next)
 		if (!read_segment(design, segment, *place, dtypes[dtype].bytes, halves))
 			return false;
 	return true;
 }
 
-/* A port names its buffer as the phase does. */
+/* Reads the buffer of a port, by its name in the phase. */
 static bool read_port(struct design *design, const struct json *entry, const struct json *buffers,
         const int *place, int *port)
 {
@@ -375,7 +374,7 @@ static bool count_memory(struct design *design, const struct json *phase, int *b
 	return true;
 }
 
-/* There is an argument for every port, and none without. */
+/* Checks that every port has an argument and every argument a port. */
 static bool count_arguments(struct design *design, const struct json *phase, int most)
 {
 	for (const struct json *entry = json_get(phase, "ports")->first; entry;
@@ -389,7 +388,7 @@ static bool count_arguments(struct design *design, const struct json *phase, int
 	return true;
 }
 
-/* An argument that a phase does not use gets the buffer that another one has there. */
+/* An argument that a phase does not use gets the buffer of a phase that does. */
 static bool fill_ports(struct design *design)
 {
 	struct device_program *program = &design->program;
@@ -405,7 +404,7 @@ static bool fill_ports(struct design *design)
 	return true;
 }
 
-/* Of the input at that place in the list; 0 where it does not say. */
+/* Item `axis` of an input by its position in the list; 0 if it has none. */
 static int axis_of(const struct json *inputs, int place, int rank)
 {
 	const struct json *entry = inputs->first;
@@ -415,27 +414,58 @@ static int axis_of(const struct json *inputs, int place, int rank)
 	return in_range(json_get(entry, "axis"), 0, rank - 1, &axis) ? (int)axis : 0;
 }
 
-/* The text is a segment of a tensor of its own: the input's numbers one after the other. */
+/* The item `dtype` of the buffer of this name in the phase; NULL: there is none. */
+static const struct json *buffer_dtype(const struct json *phase, const char *name)
+{
+	const struct json *dtype = NULL;
+	for (const struct json *buffer = json_get(phase, "buffers")->first; buffer;
+	        buffer = buffer->next)
+		if (text_same(json_text(buffer, "name"), name))
+			dtype = json_get(buffer, "dtype");
+	return dtype;
+}
+
+/* Reads the text of a feedback: a segment of its own, the input's elements token by token. */
+static bool read_text(struct design *design, const struct json *entry, const struct json *dtype)
+{
+	struct design_feedback *feedback = &design->now->feedback;
+	const struct design_tensor *input = &design->now->tensors.data[feedback->input];
+	int64_t elements = (int64_t)feedback->bytes / input->element_bytes;
+	int64_t rows = (feedback->most - 1) * feedback->chunk_tokens + 2;
+	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
+	trip[0] = rows * elements;
+	trip[1] = 1;
+	feedback->text = (struct segment){ .name = input->name,
+		.role = "input",
+		.dims = 1,
+		.trip = trip,
+		.stride = trip + 1,
+		.host_bytes = input->element_bytes,
+		.image_bytes = dtypes[dtype_find(dtype->text)].bytes };
+	size_t bytes = design->program.buffer[feedback->buffer].bytes;
+	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||
+	        !within(&feedback->text, trip[0], (int64_t)bytes / feedback->text.image_bytes))
+		return damaged(
+		        design, "has a token buffer too small for a launch of several tokens");
+	feedback->host = arena_alloc(design->arena, (size_t)trip[0] * (size_t)input->element_bytes);
+	return design->program.counts = true;
+}
+
+/* Reads the feedback of an output to an input between the steps of a launch. */
 static bool read_feedback(struct design *design, const struct json *phase)
 {
 	const struct json *entry = json_get(phase, "feedback");
-	const struct json *dtype = NULL;
 	struct design_feedback *feedback = &design->now->feedback;
-	int64_t elements;
-	int64_t text;
 	feedback->rows = -1;
 	feedback->chunk_tokens = 1;
 	if (!entry)
 		return true;
 	const char *rows = json_text(entry, "token_count");
+	const char *buffer = json_text(entry, "buffer");
+	const struct json *dtype = buffer_dtype(phase, buffer);
 	feedback->input = tensor_of(design, json_text(entry, "input"), false);
 	feedback->output = tensor_of(design, json_text(entry, "output"), true);
-	feedback->buffer = buffer_named(design, json_text(entry, "buffer"));
-	for (const struct json *buffer = json_get(phase, "buffers")->first; buffer;
-	        buffer = buffer->next)
-		dtype = text_same(json_text(buffer, "name"), json_text(entry, "buffer"))
-		        ? json_get(buffer, "dtype")
-		        : dtype;
+	feedback->buffer = buffer_named(design, buffer);
 	feedback->rows = rows ? tensor_of(design, rows, false) : -1;
 	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 ||
 	        (rows && feedback->rows < 0) || !dtype ||
@@ -443,8 +473,7 @@ static bool read_feedback(struct design *design, const struct json *phase)
 		return damaged(design, "lacks the token feedback of a launch of several tokens");
 	const struct design_tensor *input = &design->now->tensors.data[feedback->input];
 	const struct design_tensor *output = &design->now->tensors.data[feedback->output];
-	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
-	elements = (int64_t)output->bytes / output->element_bytes;
+	int64_t elements = (int64_t)output->bytes / output->element_bytes;
 	feedback->bytes = (size_t)(elements * input->element_bytes);
 	if (elements < 1 || elements > TOKENS_MOST ||
 	        (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
@@ -454,23 +483,7 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	if (feedback->chunk_tokens < 1 || feedback->most > TOKENS_MOST / feedback->chunk_tokens ||
 	        (rows && input->rank && input->shape[feedback->axis] != feedback->chunk_tokens))
 		return damaged(design, "has a token buffer whose steps have another size");
-	trip[0] = text = ((feedback->most - 1) * feedback->chunk_tokens + 2) * elements;
-	trip[1] = 1;
-	feedback->text = (struct segment){ .name = input->name,
-		.role = "input",
-		.dims = 1,
-		.trip = trip,
-		.stride = trip + 1,
-		.host_bytes = input->element_bytes,
-		.image_bytes = dtypes[dtype_find(dtype->text)].bytes };
-	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||
-	        !within(&feedback->text, text,
-	                (int64_t)design->program.buffer[feedback->buffer].bytes /
-	                        feedback->text.image_bytes))
-		return damaged(
-		        design, "has a token buffer too small for a launch of several tokens");
-	feedback->host = arena_alloc(design->arena, (size_t)text * (size_t)input->element_bytes);
-	return design->program.counts = true;
+	return read_text(design, entry, dtype);
 }
 
 static bool read_phase(struct design *design, const struct json *entry, int number)
@@ -488,7 +501,7 @@ static bool read_phase(struct design *design, const struct json *entry, int numb
 	return read_memory(design, entry, program->port[number]) && read_feedback(design, entry);
 }
 
-/* One phase is the manifest itself. */
+/* A design with one phase describes it at the top level of the manifest. */
 static bool read_phases(struct design *design, const struct json *manifest)
 {
 	const struct json *list = json_get(manifest, "phases");

@@ -1,3 +1,4 @@
+/* Chunked bump allocation, child arenas and growing arrays. */
 #include "base/arena.h"
 #include "base/guard.h"
 #include <stdarg.h>
@@ -15,11 +16,12 @@ struct chunk {
 };
 
 struct arena {
-	struct chunk *chunk; /* the one being filled, then older ones */
+	struct chunk *chunk; /* the current chunk, then older ones */
 	struct guard *guard;
 	size_t bytes;
-	struct arena *within;       /* the first of those within it */
-	struct arena *next, **link; /* beside it, within the same parent; NULL: it has none */
+	struct arena *within; /* first child */
+	/* siblings; link: the pointer to this one, NULL without a parent */
+	struct arena *next, **link;
 };
 
 struct arena *arena_new(struct guard *guard)
@@ -88,14 +90,14 @@ static struct chunk *chunk_new(struct arena *arena, size_t size)
 	return chunk;
 }
 
-/* As it is: whoever asks fills it. */
+/* Memory that is not zeroed; the caller fills it. */
 static void *take(struct arena *arena, size_t size)
 {
 	size_t need = size > SIZE_MAX - 32 ? SIZE_MAX - 32 : (size + 15) / 16 * 16;
 	struct chunk *chunk = arena->chunk;
 	if (!chunk || chunk->size - chunk->used < need) {
 		struct chunk *fresh = chunk_new(arena, need > CHUNK_BYTES / 4 ? need : CHUNK_BYTES);
-		/* a block of its own; go on filling the current chunk */
+		/* a large block gets a chunk of its own; the current chunk stays current */
 		if (chunk && need > CHUNK_BYTES / 4) {
 			fresh->next = chunk->next;
 			chunk->next = fresh;

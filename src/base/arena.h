@@ -1,6 +1,6 @@
-/* Arenas own memory: everything the compiler makes lives in one and goes with it.  arena.c is
- * the only caller of malloc. An arena that cannot grow, or a broken invariant, leaves through
- * the guard of its session (see guard.h). */
+/* Arenas own all memory of the compiler: objects live until their arena is freed. arena.c is the
+ * only caller of malloc. An arena that cannot grow, or a broken invariant, leaves through the guard
+ * of its session (guard.h). */
 #ifndef STC_ARENA_H
 #define STC_ARENA_H
 #include <stddef.h>
@@ -8,12 +8,13 @@
 struct guard;
 struct arena;
 
-/* NULL only if guard is NULL and memory is out */
+/* NULL only if guard is NULL and memory is exhausted */
 struct arena *arena_new(struct guard *guard);
-/* freed with the parent at the latest: scratch that a broken invariant leaves behind is no leak */
+/* a child arena: freed with its parent at the latest, so that scratch abandoned by a broken
+ * invariant does not leak */
 struct arena *arena_within(struct arena *parent);
-/* from now on through the guard of the other, and so do those within it: where another thread
- * fills it */
+/* makes the arena and its children leave through the guard of the other: for memory that another
+ * thread fills */
 void arena_share_guard(struct arena *arena, const struct arena *other);
 void arena_free(struct arena *arena);                /* NULL is accepted */
 void *arena_alloc(struct arena *arena, size_t size); /* zeroed, aligned to 16 */

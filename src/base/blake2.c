@@ -1,3 +1,4 @@
+/* The BLAKE2b compression function and its incremental interface. */
 #include "base/blake2.h"
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static void compress(struct blake2 *hash, const uint8_t *block, uint64_t bytes, 
 	v[12] ^= bytes;
 	v[14] = last ? ~v[14] : v[14];
 #pragma GCC unroll 12
-	for (int r = 0; r < 12; r++) { /* unrolled, the order is known to the compiler */
+	for (int r = 0; r < 12; r++) { /* unrolled, so that the order is a constant */
 		const uint8_t *s = order[r];
 		MIX(0, 4, 8, 12, m[s[0]], m[s[1]]);
 		MIX(1, 5, 9, 13, m[s[2]], m[s[3]]);

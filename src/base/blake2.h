@@ -1,5 +1,5 @@
-/* BLAKE2b with 256 bits (RFC 7693), what `b2sum -l 256` prints: three times as fast as SHA-256
- * without instructions for it, and packing weights hashes them. */
+/* BLAKE2b with 256 bits (RFC 7693), as `b2sum -l 256` prints it. Used instead of SHA-256 because it
+ * is faster where the CPU has no instructions for that, and packed weights are hashed. */
 #ifndef STC_BLAKE2_H
 #define STC_BLAKE2_H
 #include <stddef.h>
@@ -7,8 +7,8 @@
 
 struct blake2 {
 	uint64_t state[8];
-	uint64_t bytes;  /* hashed or held */
-	size_t buffered; /* in block; the last block is hashed at the end */
+	uint64_t bytes;  /* bytes added so far */
+	size_t buffered; /* bytes in `block`; a full last block is only hashed at the end */
 	uint8_t block[128];
 };
 

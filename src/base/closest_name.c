@@ -1,3 +1,4 @@
+/* Compares words by Levenshtein distance. */
 #include "base/closest_name.h"
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Two folders up from the file that holds this code: build/stc and bin/stc both stand one folder
- * below the data. */
+/* The parent of the folder of this code's file: build/stc and bin/stc are both one folder below the
+ * data. */
 static const char *program_folder(struct arena *arena)
 {
 	char path[4096];

@@ -1,3 +1,4 @@
+/* Stores and prints diagnostics. */
 #include "base/diag.h"
 
 static struct diag_entry *last(struct diag *diag)

@@ -1,5 +1,5 @@
-/* Where a session is left when it cannot go on: memory is out, or one of our own invariants is
- * broken. Wrong input never comes here; it is a diagnostic (diag.h). */
+/* The exit of a session that cannot continue: memory is exhausted, or an internal invariant is
+ * broken. Wrong input never leads here; it is a diagnostic (diag.h). */
 #ifndef STC_GUARD_H
 #define STC_GUARD_H
 #include <setjmp.h>
@@ -9,14 +9,14 @@ enum guard_reason { GUARD_NONE, GUARD_MEMORY, GUARD_INVARIANT };
 struct guard {
 	jmp_buf leave;
 	enum guard_reason reason;
-	const char *stage; /* the pass that runs, for the message; may be NULL */
+	const char *stage; /* the current pass, for the message; may be NULL */
 	char message[512];
 };
 
 _Noreturn void guard_leave(struct guard *guard, enum guard_reason reason, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* An invariant of ours.  `guard` is the session's. */
+/* Checks an internal invariant. `guard` is the session's. */
 #define INVARIANT(guard, condition, ...)                                                           \
 	do {                                                                                       \
 		if (!(condition))                                                                  \

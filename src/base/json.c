@@ -1,21 +1,31 @@
+/* Copies cJSON's tree to an arena. */
 #include "base/json.h"
 #include <cjson/cJSON.h>
 #include <string.h>
 
 #define DEPTH_MOST 64
 
+static enum json_kind kind_of(const cJSON *item)
+{
+	if (cJSON_IsBool(item))
+		return JSON_BOOL;
+	if (cJSON_IsNumber(item))
+		return JSON_NUMBER;
+	if (cJSON_IsString(item))
+		return JSON_STRING;
+	if (cJSON_IsArray(item))
+		return JSON_ARRAY;
+	return cJSON_IsObject(item) ? JSON_OBJECT : JSON_NULL;
+}
+
+/* NULL: nested too deep. */
 static struct json *copy(struct arena *arena, const cJSON *from, int depth)
 {
 	if (depth > DEPTH_MOST)
 		return NULL;
 	struct json *json = ARENA_NEW(arena, struct json);
 	struct json **last = &json->first;
-	json->kind = cJSON_IsBool(from) ? JSON_BOOL
-	        : cJSON_IsNumber(from)  ? JSON_NUMBER
-	        : cJSON_IsString(from)  ? JSON_STRING
-	        : cJSON_IsArray(from)   ? JSON_ARRAY
-	        : cJSON_IsObject(from)  ? JSON_OBJECT
-	                                : JSON_NULL;
+	json->kind = kind_of(from);
 	json->name = from->string ? text_copy(arena, from->string, strlen(from->string)) : NULL;
 	json->number = cJSON_IsNumber(from) ? from->valuedouble : (double)cJSON_IsTrue(from);
 	json->text = cJSON_IsString(from)
@@ -37,8 +47,7 @@ const struct json *json_parse(struct arena *arena, const char *text, size_t size
 	const char *end = text;
 	cJSON *parsed = cJSON_ParseWithLengthOpts(text, size, &end, false);
 	const char *rest = end;
-	while (parsed && rest < text + size &&
-	        (*rest == ' ' || *rest == '\n' || *rest == '\r' || *rest == '\t' || !*rest))
+	while (parsed && rest < text + size && strchr(" \n\r\t", *rest)) /* a 0 counts as space */
 		rest++;
 	const struct json *json = parsed && rest == text + size ? copy(arena, parsed, 0) : NULL;
 	cJSON_Delete(parsed);

@@ -1,4 +1,4 @@
-/* JSON as a tree in an arena.  Parsing is cJSON's; nothing of cJSON outlives the call. */
+/* JSON as a tree in an arena. cJSON parses it; nothing of cJSON outlives the call. */
 #ifndef STC_JSON_H
 #define STC_JSON_H
 #include "base/text.h"
@@ -15,15 +15,15 @@ struct json {
 	struct json *first, *next;
 };
 
-/* NULL: not JSON; *offset (may be NULL) is where reading failed.  Nested at most 64 deep. */
+/* NULL: not JSON; *offset (may be NULL) is the position of the error. Nested at most 64 deep. */
 const struct json *json_parse(struct arena *arena, const char *text, size_t size, size_t *offset);
 /* NULL if absent or not an object */
 const struct json *json_get(const struct json *object, const char *name);
 /* NULL if absent or no string */
 const char *json_text(const struct json *object, const char *name);
-/* false: NULL, or no whole number up to 2^53 in size */
+/* false: the item is NULL, or no integer of magnitude up to 2^53 */
 bool json_integer(const struct json *item, int64_t *value);
-/* with the quotes */
+/* adds the text as a JSON string, with its quotes */
 void json_quote(struct text *out, const char *text);
 
 #endif

@@ -1,3 +1,4 @@
+/* Open addressing with linear probing. */
 #include "base/map.h"
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct map map_new(struct arena *arena)
 	return (struct map){ .arena = arena };
 }
 
-/* The slot that holds key, or the free one where it belongs. */
+/* The slot of the key, or the free slot where it belongs. */
 static uint32_t *find_slot(const struct map *map, const char *key, uint64_t hash)
 {
 	for (size_t i = hash & (map->slots - 1);; i = (i + 1) & (map->slots - 1)) {

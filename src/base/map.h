@@ -1,4 +1,5 @@
-/* From text to pointer; walks in the order of insertion. */
+/* A hash map from text to pointer that is walked in the order of insertion, so that output is
+ * deterministic. */
 #ifndef STC_MAP_H
 #define STC_MAP_H
 #include "base/arena.h"

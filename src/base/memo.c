@@ -1,3 +1,4 @@
+/* Open addressing with linear probing. */
 #include "base/memo.h"
 #include <string.h>
 
@@ -21,7 +22,7 @@ static uint64_t hash_of(const struct memo *memo, const int *numbers)
 	return hash ? hash : 1;
 }
 
-/* Where the entry is, or the free slot where it belongs. */
+/* The slot of the entry, or the free slot where it belongs. */
 static size_t find_slot(const struct memo *memo, const int *numbers, uint64_t hash)
 {
 	size_t slot = hash & (memo->slots - 1);

@@ -1,5 +1,4 @@
-/* What a search already knows: from arrays of numbers, all of one length, to whatever is kept
- * about them. */
+/* A cache of a search: maps arrays of numbers, all of one length, to values of one size. */
 #ifndef STC_MEMO_H
 #define STC_MEMO_H
 #include "base/arena.h"
@@ -9,12 +8,12 @@ struct memo {
 	struct arena *arena;
 	size_t key, value_bytes; /* bytes */
 	size_t entries, slots;
-	uint64_t *hash; /* [slots] of the entry there; 0: free */
-	char **entry;   /* [slots] what is kept, then its key */
+	uint64_t *hash; /* [slots] hash of the entry; 0: free */
+	char **entry;   /* [slots] the value, then its key */
 };
 
 struct memo memo_new(struct arena *arena, int numbers, size_t value_bytes);
-/* What is kept about these numbers; zeroed when they are first asked for.  Stays where it is. */
+/* The value of these numbers, zeroed at its first use. Its address does not change. */
 void *memo_at(struct memo *memo, const int *numbers);
 
 #endif

@@ -14,7 +14,7 @@ static const char *const dtypes[] = { "f4", "f8", "f2", "i8", "i4", "i2", "i1", 
 struct reader {
 	struct diag *diag;
 	const char *path;
-	const char *at, *end; /* of the header */
+	const char *at, *end; /* the rest of the header */
 	struct npy *npy;
 	unsigned seen; /* a bit for each key */
 };

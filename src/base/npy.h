@@ -18,9 +18,9 @@ int npy_element_bytes(const char *dtype); /* 0: not one of the above */
 /* Reads a file that is already in memory; npy->data points into it.  `path` is for messages. */
 bool npy_parse(struct diag *diag, const char *path, const char *file, size_t size, struct npy *npy);
 bool npy_read(struct arena *arena, struct diag *diag, const char *path, struct npy *npy);
-/* what stands before the data */
+/* the header before the data */
 void npy_header(struct text *out, const char *dtype, int rank, const int64_t *shape);
-/* as Python prints a tuple */
+/* prints a shape as Python prints a tuple */
 void npy_shape_text(struct text *out, int rank, const int64_t *shape);
 
 #endif

@@ -1,4 +1,4 @@
-/* Whole numbers. */
+/* Helpers for integers. */
 #ifndef STC_NUMBER_H
 #define STC_NUMBER_H
 #include <stdint.h>

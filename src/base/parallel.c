@@ -1,3 +1,4 @@
+/* One extra thread takes tasks from a shared counter. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/parallel.h"
 #include "base/guard.h"
@@ -45,7 +46,7 @@ static void *worker_main(void *worker)
 	return NULL;
 }
 
-/* A signal is for the caller's thread. */
+/* Signals are blocked in the worker, so that the caller's thread gets them. */
 static bool start_worker(pthread_t *thread, struct worker *worker)
 {
 	sigset_t all;

@@ -1,17 +1,17 @@
-/* Pieces of work side by side, on two cores. */
+/* Runs independent tasks on two threads. */
 #ifndef STC_PARALLEL_H
 #define STC_PARALLEL_H
 #include "base/arena.h"
 
-/* Changes nothing that another job looks at.  scratch: goes when the job is done. */
+/* A task may change nothing that another one reads. scratch: freed when the task is done. */
 struct task {
 	void (*run)(void *data, struct arena *scratch);
 	void *data;
 };
 
-/* Begins them in order, two at a time, and is back when all are done.  The first is the caller's
- * own thread's, and may do whatever the caller may; the others allocate in their scratch alone.
- * Where one leaves its guard the others are done all the same, and then `guard` is left. */
+/* Starts the tasks in order, two at a time, and returns when all are done. The first runs on the
+ * caller's thread and may do what the caller may; the others may only allocate in their scratch
+ * arena. If one leaves its guard, the others still finish, and then `guard` is left. */
 void tasks_run(struct guard *guard, int count, const struct task *task);
 
 #endif

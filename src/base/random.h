@@ -1,4 +1,4 @@
-/* Numbers that look random and are the same in every run: xorshift of 64 bits (Marsaglia 2003). */
+/* Reproducible pseudo-random numbers: 64-bit xorshift (Marsaglia 2003). */
 #ifndef STC_RANDOM_H
 #define STC_RANDOM_H
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* Formats the common conversions without vsnprintf, which takes several times as long. */
 #include "base/text.h"
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +73,8 @@ static void add_any(struct text *text, const char *format, va_list arguments)
 		text->size += (size_t)size;
 }
 
-/* The conversion at a '%' as one character: l is ld (PRId64), L is lld, Z is zu, 0 any other. */
+/* The conversion at a '%' as one character: l for ld (PRId64), L for lld, Z for zu, 0 for any
+ * other. */
 static char conversion_at(const char *at)
 {
 	switch (at[1]) {
@@ -80,14 +82,17 @@ static char conversion_at(const char *at)
 	case 'd':
 	case 'c':
 	case '%': return at[1];
-	case 'l': return at[2] == 'd' ? 'l' : at[2] == 'l' && at[3] == 'd' ? 'L' : 0;
+	case 'l':
+		if (at[2] == 'l')
+			return at[3] == 'd' ? 'L' : 0;
+		return at[2] == 'd' ? 'l' : 0;
 	case 'z': return at[2] == 'u' ? 'Z' : 0;
 	default: return 0;
 	}
 }
 
-/* Nearly all conversions are one of these few, and vsnprintf takes several times as long for
- * them: it has what begins with another one. */
+/* Handles the conversions of conversion_at; the rest of a format from another one on goes to
+ * vsnprintf. */
 void text_add_arguments(struct text *text, const char *format, va_list arguments)
 {
 	for (;;) {
@@ -98,10 +103,11 @@ void text_add_arguments(struct text *text, const char *format, va_list arguments
 		if (!*at)
 			return;
 		char conversion = conversion_at(at);
-		format = at +
-		        (conversion == 'L'                                       ? 4
-		                        : conversion == 'Z' || conversion == 'l' ? 3
-		                                                                 : 2);
+		format = at + 2;
+		if (conversion == 'Z' || conversion == 'l')
+			format = at + 3;
+		if (conversion == 'L')
+			format = at + 4;
 		switch (conversion) {
 		case 's': add_string(text, va_arg(arguments, const char *)); break;
 		case 'd': add_signed(text, va_arg(arguments, int)); break;

@@ -1,4 +1,4 @@
-/* Text that grows in an arena. */
+/* Text buffers that grow in an arena, with printf formats. */
 #ifndef STC_TEXT_H
 #define STC_TEXT_H
 #include "base/arena.h"
@@ -7,7 +7,7 @@
 
 struct text {
 	struct arena *arena;
-	char *data;            /* always ends in 0 once anything was added; NULL before */
+	char *data;            /* ends in 0; NULL while nothing was added */
 	size_t size, capacity; /* size without the final 0 */
 };
 
@@ -18,7 +18,7 @@ void text_add_bytes(struct text *text, const char *bytes, size_t size);
 char *text_format(struct arena *arena, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 char *text_copy(struct arena *arena, const char *bytes, size_t size); /* with a final 0 */
-/* strcmp, NULL equals NULL */
+/* equal texts; NULL equals NULL */
 bool text_same(const char *left, const char *right);
 
 #endif

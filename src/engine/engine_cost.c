@@ -17,13 +17,14 @@
 
 struct dot engine_dot(const struct pass_context *context, int bits, int tokens_per_cycle)
 {
-	struct dot dot;
 	int products = (int)choice_count(&context->choices, CHOICE_PRODUCTS_PER_DSP);
-	int x_per_dsp = products > 2 && tokens_per_cycle % 2 == 0 ? 2 : 1;
-	int words = products > 1 ? 2 : 1;
-	while (!dot_plan(&dot, words, x_per_dsp, ENGINE_WORD_BITS / bits, ACTIVATION_BITS, bits) &&
-	        words * x_per_dsp > 1)
-		*(x_per_dsp > 1 ? &x_per_dsp : &words) = 1;
+	struct dot dot = { .words = products > 1 ? 2 : 1,
+		.x_per_dsp = products > 2 && tokens_per_cycle % 2 == 0 ? 2 : 1,
+		.lanes = ENGINE_WORD_BITS / bits,
+		.x_bits = ACTIVATION_BITS,
+		.w_bits = bits };
+	while (!dot_plan(&dot) && dot.words * dot.x_per_dsp > 1)
+		*(dot.x_per_dsp > 1 ? &dot.x_per_dsp : &dot.words) = 1;
 	return dot;
 }
 

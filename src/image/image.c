@@ -1,25 +1,26 @@
-/* Packing and unpacking of memory images.  Loops that run on in memory are merged first; then
- * the innermost loop runs tight, bounded by the conditions. */
+/* Packs and unpacks memory images. Loops that are contiguous in memory are merged; then the
+ * innermost loop is copied at once, bounded by the conditions. */
 #include "image/image.h"
 #include <string.h>
 
 #define DIMS_MOST 16
 #define CONDITIONS_MOST 16
-/* points of the loop outside that are packed together when the innermost loop jumps through host
- * memory */
+/* iterations of the next outer loop that are packed at once when the innermost loop strides through
+ * host memory */
 #define BLOCK 16
-
-struct segment_walk {
-	int dims, conditions;
-	int64_t trip[DIMS_MOST], stride[DIMS_MOST], at[DIMS_MOST];
-	int64_t coefficient[CONDITIONS_MOST][DIMS_MOST];
-	/* limit - Σ coefficient * at of the loops outside the innermost */
-	int64_t room[CONDITIONS_MOST];
-	int64_t base; /* host element at the counters, innermost at 0 */
-};
 
 typedef void copy_function(
         void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count);
+
+struct segment_walk {
+	const struct segment *segment;
+	int dims, conditions; /* of merged loops */
+	int64_t trip[DIMS_MOST], stride[DIMS_MOST], at[DIMS_MOST];
+	int64_t coefficient[CONDITIONS_MOST][DIMS_MOST];
+	/* limit - Σ coefficient * at over all loops but the innermost */
+	int64_t room[CONDITIONS_MOST];
+	int64_t base; /* host element at the current counters, the innermost being 0 */
+};
 
 int64_t segment_elements(const struct segment *segment)
 {
@@ -47,8 +48,8 @@ int64_t segment_bytes(const struct segment *segment, int64_t elements)
 	return segment->halves ? (elements + 1) / 2 : elements * segment->image_bytes;
 }
 
-/* A file's tensors need not be aligned: elements are read as bytes, which costs nothing where
- * they are. */
+/* Tensors of a file need not be aligned, so elements are copied as bytes; compilers make that as
+ * fast where they are. */
 #define COPY(name, to_type, from_type)                                                             \
 	static void name(                                                                          \
 	        void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count) \
@@ -82,7 +83,10 @@ COPY(copy8to4, int32_t, int64_t)
 
 static int size_index(int bytes)
 {
-	return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+	int index = 0;
+	while (index < 3 && (1 << index) != bytes)
+		index++;
+	return index;
 }
 
 static copy_function *copy_of(int to_bytes, int from_bytes)
@@ -109,13 +113,14 @@ static bool merges(const struct segment_walk *segment_walk, const struct segment
 	return true;
 }
 
-/* Counters of element `first`; false if the segment has more loops or conditions than a walk
- * holds (none that the compiler makes). */
+/* Starts a walk at element `first`; false if the segment has more loops or conditions than a walk
+ * holds (the compiler makes none such). */
 static bool walk_start(
         struct segment_walk *segment_walk, const struct segment *segment, int64_t first)
 {
-	*segment_walk =
-	        (struct segment_walk){ .conditions = segment->conditions, .base = segment->base };
+	*segment_walk = (struct segment_walk){
+		.segment = segment, .conditions = segment->conditions, .base = segment->base
+	};
 	if (segment->conditions > CONDITIONS_MOST)
 		return false;
 	for (int d = 0; d < segment->dims; d++) {
@@ -157,7 +162,7 @@ static void walk_shift(struct segment_walk *segment_walk, int dim, int64_t steps
 		segment_walk->room[c] -= steps * segment_walk->coefficient[c][dim];
 }
 
-/* To the next `steps` rows of loop `dim`, which must not pass its end. */
+/* Advances loop `dim` by `steps` iterations, which must not pass its end. */
 static void walk_next(struct segment_walk *segment_walk, int dim, int64_t steps)
 {
 	for (; dim >= 0; dim--, steps = 1) {
@@ -173,7 +178,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 	return a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-/* Of the innermost counters low … high - 1, those where every condition holds: again a range. */
+/* Narrows the range low … high - 1 of innermost counters to that where every condition holds. */
 static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t *high)
 {
 	int inner = segment_walk->dims - 1;
@@ -192,9 +197,11 @@ static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t 
 	*high = *high > *low ? *high : *low;
 }
 
-static void pack_row(const struct segment_walk *segment_walk, const struct segment *segment,
-        copy_function *copy, const char *host, char *image, int64_t from, int64_t count)
+static void pack_row(const struct segment_walk *segment_walk, const char *host, char *image,
+        int64_t from, int64_t count)
 {
+	const struct segment *segment = segment_walk->segment;
+	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
 	int64_t stride = segment_walk->stride[segment_walk->dims - 1];
 	int64_t low = from;
 	int64_t high = from + count;
@@ -211,8 +218,8 @@ static void pack_row(const struct segment_walk *segment_walk, const struct segme
 	memset(image + (head + body) * bytes, 0, (size_t)((count - head - body) * bytes));
 }
 
-/* Rows of the loop outside the innermost that may be packed together: host memory is then read
- * along it. */
+/* Iterations of the next outer loop that may be packed at once, so that host memory is read along
+ * it; 0: none. */
 static int64_t block_rows(const struct segment_walk *segment_walk, int64_t left)
 {
 	int inner = segment_walk->dims - 1;
@@ -225,9 +232,11 @@ static int64_t block_rows(const struct segment_walk *segment_walk, int64_t left)
 	return rows * segment_walk->trip[inner] <= left ? rows : 0;
 }
 
-static void pack_block(const struct segment_walk *segment_walk, const struct segment *segment,
-        copy_function *copy, const char *host, char *image, int64_t rows)
+static void pack_block(
+        const struct segment_walk *segment_walk, const char *host, char *image, int64_t rows)
 {
+	const struct segment *segment = segment_walk->segment;
+	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
 	int64_t trip = segment_walk->trip[segment_walk->dims - 1];
 	int64_t stride = segment_walk->stride[segment_walk->dims - 1];
 	for (int64_t i = 0; i < trip; i++)
@@ -236,7 +245,7 @@ static void pack_block(const struct segment_walk *segment_walk, const struct seg
 		        rows);
 }
 
-#define HALVES 1024 /* elements that are packed as bytes before they share bytes */
+#define HALVES 1024 /* elements packed as bytes before they are joined in pairs */
 
 static void put_halves(const int8_t *from, uint8_t *image, int64_t first, int64_t count)
 {
@@ -270,7 +279,7 @@ static void pack_halves(const struct segment *segment, const void *host, void *i
 	}
 }
 
-/* Each run as a segment that begins where its elements would then. */
+/* Packs each run as a segment of its own. */
 static void pack_runs(const struct segment *segment, const void *host, void *image,
         int64_t image_at, int64_t first, int64_t count)
 {
@@ -296,7 +305,6 @@ void segment_pack(const struct segment *segment, const void *host, void *image, 
 		pack_halves(segment, host, image, image_at, first, count);
 		return;
 	}
-	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
 	char *to = (char *)image + (segment->offset + first - image_at) * segment->image_bytes;
 	if (!walk_start(&segment_walk, segment, first))
 		return;
@@ -304,12 +312,14 @@ void segment_pack(const struct segment *segment, const void *host, void *image, 
 	while (count > 0) {
 		int64_t rows = block_rows(&segment_walk, count);
 		int64_t from = segment_walk.at[inner];
-		int64_t step = segment_walk.trip[inner] - from;
-		step = rows ? rows * segment_walk.trip[inner] : step < count ? step : count;
+		int64_t left = segment_walk.trip[inner] - from;
+		int64_t step = left < count ? left : count;
 		if (rows)
-			pack_block(&segment_walk, segment, copy, host, to, rows);
+			step = rows * segment_walk.trip[inner];
+		if (rows)
+			pack_block(&segment_walk, host, to, rows);
 		else
-			pack_row(&segment_walk, segment, copy, host, to, from, step);
+			pack_row(&segment_walk, host, to, from, step);
 		to += step * segment->image_bytes;
 		count -= step;
 		segment_walk.at[inner] = 0;

@@ -1,9 +1,10 @@
+/* Rounds, imports and describes quantized weights. */
 #include "image/quantized.h"
 #include "image/segment.h"
 #include "st_math.h"
 #include <string.h>
 
-#define PART 1024 /* numbers that are looked at together */
+#define PART 1024 /* numbers processed at a time */
 #define F16_MOST 65504.0f
 
 const struct quantized *quantized_read(struct arena *arena, const struct attr *from)
@@ -40,9 +41,9 @@ const struct quantized *quantized_read(struct arena *arena, const struct attr *f
 	if (bias_type && vector_type)
 		quantized->folded_bias = (struct folded_bias){ attr_item_text(bias, KEY_NAME),
 			attr_item_text(vector, KEY_NAME), bias_type->type, vector_type->type };
-	int64_t together = quantized->shared * quantized->block;
+	int64_t block_runs = quantized->shared * quantized->block;
 	return quantized->shared > 0 && quantized->block > 0 &&
-	                quantized_runs(quantized) % together == 0
+	                quantized_runs(quantized) % block_runs == 0
 	        ? quantized
 	        : NULL;
 }
@@ -53,6 +54,16 @@ static const struct attr *tensor_attr(
 	struct named items[] = { { key_name(KEY_NAME), attr_string(module, name) },
 		{ key_name(KEY_TYPE), attr_type(module, type) } };
 	return attr_dictionary(module, 2, items);
+}
+
+/* The value of the attribute `part`. */
+static const char *part_name(const struct quantized *quantized)
+{
+	if (quantized->folded_bias.bias)
+		return "bias";
+	if (quantized->cast)
+		return "cast";
+	return quantized->scales ? "scale" : "q";
 }
 
 const struct attr *quantized_attr(struct module *module, const struct quantized *quantized)
@@ -67,12 +78,7 @@ const struct attr *quantized_attr(struct module *module, const struct quantized 
 	struct named items[14] = {
 		{ key_name(KEY_NAME), attr_string(module, quantized->source) },
 		{ key_name(KEY_TYPE), attr_type(module, quantized->type) },
-		{ key_name(KEY_PART),
-		        attr_string(module,
-		                folded_bias->bias           ? "bias"
-		                        : quantized->cast   ? "cast"
-		                        : quantized->scales ? "scale"
-		                                            : "q") },
+		{ key_name(KEY_PART), attr_string(module, part_name(quantized)) },
 		{ key_name(KEY_BITS), attr_integer(module, quantized->bits) },
 		{ key_name(KEY_AXIS), attr_integer(module, quantized->axis) },
 		{ key_name(KEY_GROUP), attr_integer(module, quantized->group) },
@@ -125,7 +131,7 @@ int64_t quantized_scales(const struct quantized *quantized)
 	return quantized_runs(quantized) / quantized->shared;
 }
 
-/* As bits, of which infinities and what is not a number have more than any number. */
+/* The largest magnitude, as bits: infinities and NaN compare above all numbers. */
 static uint32_t largest_of(const float *x, int64_t count, uint32_t most)
 {
 	for (int64_t i = 0; i < count; i++) {
@@ -142,8 +148,8 @@ static uint16_t scale_bits(float largest, int bits)
 	return half ? half : st_f16_bits(1.0f);
 }
 
-/* Rounding what is clipped already is adding and taking away a number so large that no fraction
- * has room. */
+/* Clipped numbers are rounded by adding and subtracting a number so large that its fraction has no
+ * bits. */
 static void round_run(const float *x, int64_t count, float scale, int bits, int8_t *to)
 {
 	const float most = (float)((1 << (bits - 1)) - 1);
@@ -156,14 +162,14 @@ static void round_run(const float *x, int64_t count, float scale, int bits, int8
 	}
 }
 
-/* Run number `member` of those that share scale number `scale`. */
+/* The run `member` among those that share scale number `scale`. */
 static int64_t run_of(const struct quantized *quantized, int64_t scale, int64_t member)
 {
 	return (scale / quantized->block * quantized->shared + member) * quantized->block +
 	        scale % quantized->block;
 }
 
-/* Linear address in the weight of the first number of a run. */
+/* Linear address in the weight of a run's first number. */
 static int64_t run_address(const struct quantized *quantized, int64_t run)
 {
 	const struct segment *from = &quantized->from;
@@ -176,21 +182,25 @@ static int64_t run_address(const struct quantized *quantized, int64_t run)
 	return at;
 }
 
-/* The numbers of a run from number `at` on, `some` of them. */
-static void run_part(const struct quantized *quantized, const void *weight, int64_t run, int64_t at,
-        int64_t some, float *part)
+struct rounding {
+	const struct quantized *quantized;
+	const void *weight;
+	float part[PART]; /* numbers of a run */
+};
+
+/* Reads the numbers of a run from number `at` on, `some` of them. */
+static void read_part(struct rounding *r, int64_t run, int64_t at, int64_t some)
 {
-	const struct segment *from = &quantized->from;
+	const struct segment *from = &r->quantized->from;
 	int last = from->dims - 1;
-	int64_t first = run * quantized->group + at;
+	int64_t first = run * r->quantized->group + at;
+	int64_t address = run_address(r->quantized, run) + at;
 	if (from->conditions || last < 0 || from->stride[last] != 1 ||
-	        from->trip[last] % quantized->group)
-		segment_pack(from, weight, part, first, first, some);
+	        from->trip[last] % r->quantized->group)
+		segment_pack(from, r->weight, r->part, first, first, some);
 	else
-		memcpy(part,
-		        (const char *)weight +
-		                (run_address(quantized, run) + at) * (int64_t)sizeof *part,
-		        (size_t)some * sizeof *part);
+		memcpy(r->part, (const char *)r->weight + address * (int64_t)sizeof *r->part,
+		        (size_t)some * sizeof *r->part);
 }
 
 static int64_t part_of(int64_t left)
@@ -198,50 +208,49 @@ static int64_t part_of(int64_t left)
 	return left < PART ? left : PART;
 }
 
-/* Of the runs that share scale number `scale`, as largest_of; the last part of them stays in
- * `part`. */
-static uint32_t runs_largest(
-        const struct quantized *quantized, const void *weight, int64_t scale, float *part)
+/* The largest number of the runs that share scale number `scale`, as largest_of. */
+static uint32_t runs_largest(struct rounding *r, int64_t scale)
 {
+	int64_t group = r->quantized->group;
 	uint32_t largest = 0;
-	for (int64_t member = 0; member < quantized->shared; member++)
-		for (int64_t at = 0; at < quantized->group; at += PART) {
-			run_part(quantized, weight, run_of(quantized, scale, member), at,
-			        part_of(quantized->group - at), part);
-			largest = largest_of(part, part_of(quantized->group - at), largest);
+	for (int64_t member = 0; member < r->quantized->shared; member++)
+		for (int64_t at = 0; at < group; at += PART) {
+			int64_t some = part_of(group - at);
+			read_part(r, run_of(r->quantized, scale, member), at, some);
+			largest = largest_of(r->part, some, largest);
 		}
 	return largest;
 }
 
-/* there: `part` has all of them. */
-static void runs_values(const struct quantized *quantized, const void *weight, int64_t scale,
-        float value, float *part, bool there, int8_t *values)
+/* Rounds these runs; where they fit in `part`, runs_largest has left them in it. */
+static void runs_values(struct rounding *r, int64_t scale, float value, int8_t *values)
 {
-	for (int64_t member = 0; member < quantized->shared; member++)
-		for (int64_t at = 0; at < quantized->group; at += PART) {
-			int64_t run = run_of(quantized, scale, member);
-			int64_t some = part_of(quantized->group - at);
-			if (!there)
-				run_part(quantized, weight, run, at, some, part);
-			round_run(part, some, value, quantized->bits,
-			        values + run * quantized->group + at);
+	int64_t group = r->quantized->group;
+	bool whole = r->quantized->shared == 1 && group <= PART;
+	for (int64_t member = 0; member < r->quantized->shared; member++)
+		for (int64_t at = 0; at < group; at += PART) {
+			int64_t run = run_of(r->quantized, scale, member);
+			int64_t some = part_of(group - at);
+			if (!whole)
+				read_part(r, run, at, some);
+			round_run(r->part, some, value, r->quantized->bits,
+			        values + run * group + at);
 		}
 }
 
 bool quantized_round(const struct quantized *quantized, const void *weight, int8_t *values,
         uint16_t *scales, const volatile sig_atomic_t *stop)
 {
-	float part[PART];
-	bool there = quantized->shared == 1 && quantized->group <= PART;
+	struct rounding r = { .quantized = quantized, .weight = weight };
 	for (int64_t s = 0, count = quantized_scales(quantized); s < count; s++) {
-		uint32_t largest = runs_largest(quantized, weight, s, part);
+		uint32_t largest = runs_largest(&r, s);
 		if (largest >= ST_INF_BITS || (stop && *stop))
 			return false;
 		uint16_t scale = scale_bits(st_float(largest), quantized->bits);
 		if (scales)
 			scales[s] = scale;
 		if (values)
-			runs_values(quantized, weight, s, st_f16_value(scale), part, there, values);
+			runs_values(&r, s, st_f16_value(scale), values);
 	}
 	return true;
 }
@@ -280,19 +289,18 @@ void quantized_import(const struct quantized *quantized, const void *integers,
 	from.host_bytes = from.image_bytes = 1;
 	if (values)
 		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
-	for (int64_t s = 0, count = quantized_scales(quantized); scales && s < count; s++)
+	for (int64_t s = 0, count = quantized_scales(quantized); scales && s < count; s++) {
+		int64_t address = run_address(quantized, run_of(quantized, s, 0));
 		memcpy(&scales[s],
-		        (const char *)source_scales +
-		                2 *
-		                        scale_index(quantized,
-		                                run_address(quantized, run_of(quantized, s, 0))),
+		        (const char *)source_scales + 2 * scale_index(quantized, address),
 		        sizeof *scales);
+	}
 }
 
 static float number_at(const void *numbers, int64_t at)
 {
 	float number;
-	/* files need not align their tensors */
+	/* tensors of a file need not be aligned */
 	memcpy(&number, (const char *)numbers + at * (int64_t)sizeof number, sizeof number);
 	return number;
 }

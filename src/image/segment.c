@@ -1,3 +1,4 @@
+/* Reads a segment of a memory image from attributes. */
 #include "image/segment.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* From text to module: scan, parse, normalise, read, check.  The MLIR context lives only inside. */
+/* The import pipeline: scan, parse, normalize, read, check. The MLIR context lives only inside. */
 #include "import/read.h"
 #include <string.h>
 
@@ -8,7 +8,7 @@ static MlirAttribute module_attribute(MlirModule module, enum attr_key key)
 	        mlirModuleGetOperation(module), mlirStringRefCreateFromCString(key_name(key)));
 }
 
-/* The level of a dump of ours; 0 if it has none. */
+/* The level of a dump; 0 if the module is none. */
 static int level_of(struct reader *reader, MlirModule module)
 {
 	static const struct {

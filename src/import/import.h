@@ -1,19 +1,19 @@
-/* MLIR text to our IR, through the MLIR C API: the outside world's linalg-on-tensors and our own
- * dumps of any level alike. */
+/* Imports MLIR text through the MLIR C API: linalg-on-tensors models as well as dumps of any level
+ * of the compiler. */
 #ifndef STC_IMPORT_H
 #define STC_IMPORT_H
 #include "ir/ir.h"
 
-/* Parses text (file: for locations); text[size] must be 0.  Refuses by a scan, before parsing,
- * text nested deeper than 256 brackets. Linalg input is normalised by MLIR's own passes
- * (generalise named ops, canonicalise, CSE); a dump of ours (module attribute stream.level) is
- * read as it is. NULL: diagnostics say why. */
+/* Parses text (file: for locations); text[size] must be 0. A scan before parsing rejects text
+ * nested deeper than 256 brackets. Models are normalized by MLIR's own passes (generalize named
+ * ops, canonicalize, CSE); a dump (module attribute stream.level) is read as it is. NULL after
+ * diagnostics. */
 struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag *diag,
         const char *file, const char *text, size_t size);
 
-/* One itensor type: `!stream.itensor<TILE, [trips], [steps], MAP>`, the name before `<` may be
- * left out.  It is not checked beyond what its parts are. `name` is what messages call it.
- * NULL: diagnostics say why. */
+/* One itensor type: `!stream.itensor<TILE, [trips], [steps], MAP>`, where the name before `<` may
+ * be omitted. Only its parts are checked, not the whole. `name` is its name in messages. NULL after
+ * diagnostics. */
 const struct type *import_itensor(
         struct module *module, struct diag *diag, const char *name, const char *text);
 

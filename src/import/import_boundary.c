@@ -1,16 +1,16 @@
-/* What a model from outside gives and takes: one public function, static shapes, and a name and
- * a role for every argument and result. */
+/* Checks the interface of a model: one public function, static shapes, and a name and a role for
+ * every argument and result. */
 #include "import/read.h"
 #include <string.h>
 
-#define FED_MOST 64 /* numbers of an input that an output feeds */
+#define FED_MOST 64 /* maximum elements of an input that an output feeds */
 
 struct side {
 	enum attr_key list; /* arg_attrs or res_attrs */
 	const char *noun;
 	const char *name;     /* argN or resultN */
-	const char *role;     /* where none is given */
-	const char *roles[4]; /* accepted */
+	const char *role;     /* the default */
+	const char *roles[4]; /* accepted roles */
 };
 
 static const struct side arguments = { KEY_ARG_ATTRS, "argument", "arg", "input",
@@ -39,7 +39,7 @@ static const char *text_or(const struct attr *attr, const char *absent)
 	return attr && attr->kind == ATTR_STRING && *attr->text ? attr->text : absent;
 }
 
-/* Keeps our own attributes and fills in name and role. */
+/* Keeps only stream attributes, and adds missing names and roles. */
 static const struct attr *complete(
         struct module *module, const struct side *side, const struct attr *list, int index)
 {
@@ -129,8 +129,8 @@ static bool refuse_state(
 	return diag_note(module->diag, "accepted is %s", wanted);
 }
 
-/* Rows of the state of the same name: equal extents but for `axis`, from the index on that the
- * input `at` has. */
+/* Checks a result that appends rows to the state of its name: equal extents except for `axis`,
+ * written from the index in input `at` on. */
 static bool check_state(
         struct module *module, const struct op *function, const struct type *type, int index)
 {
@@ -182,8 +182,8 @@ static bool holds_ids(const struct type *type)
 	        type_scalar(type)->width >= 32;
 }
 
-/* What is fed, the first row where rows count, has as many numbers as what feeds it, and little
- * enough that they can be moved one by one. */
+/* The fed input (its first row where tokens are counted) must have as many elements as the output,
+ * and few enough to be copied one by one. */
 static bool is_fed_by(
         const struct op *function, const struct type *type, int input, const char *name)
 {
@@ -203,7 +203,7 @@ static bool is_fed_by(
 	return false;
 }
 
-/* stream.next and stream.step: how a launch of several tokens goes on. */
+/* stream.next and stream.step: the feedback between tokens of one launch. */
 static bool check_next(struct module *module, const struct op *function, const struct type *type)
 {
 	const struct attr *list = attr_get(function, KEY_ARG_ATTRS);
@@ -235,7 +235,8 @@ static bool check_next(struct module *module, const struct op *function, const s
 	return true;
 }
 
-/* Rows of which some count: along an axis, as many as an input of one integer says. */
+/* Checks an input with a run-time number of rows along an axis, which a scalar integer input
+ * holds. */
 static bool check_rows(
         struct module *module, const struct op *function, const struct type *type, int index)
 {

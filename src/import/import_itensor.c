@@ -1,11 +1,11 @@
-/* One itensor type from a command line: MLIR parses the parameters as an array attribute. */
+/* Reads an itensor type from a command line: MLIR parses its parameters as an array attribute. */
 #include "import/read.h"
 #include <mlir-c/Diagnostics.h>
 #include <string.h>
 
 struct parse {
 	struct reader reader;
-	/* columns of the type before its parameters, less the bracket put there */
+	/* columns of the type before its parameters, without the added bracket */
 	int skipped;
 };
 

@@ -1,6 +1,6 @@
-/* MLIR's part: the context, the parser with its diagnostics, and the passes that models from
- * outside go through. Dialects nobody registered are let in, so that the reader can name what it
- * refuses; our own is one of them. */
+/* The MLIR context, its parser and diagnostics, and the passes that normalize models. Unregistered
+ * dialects are accepted, so that the reader can name what it rejects; the stream dialect is one of
+ * them. */
 #include "import/read.h"
 #include <mlir-c/Diagnostics.h>
 #include <mlir-c/Dialect/Linalg.h>
@@ -48,8 +48,8 @@ MlirModule import_parse(struct reader *reader)
 	return module;
 }
 
-/* Run-time checks are dropped: indices are clamped instead.  What only they use goes with the
- * canonicaliser. */
+/* Run-time checks are dropped, since indices are clamped instead. The canonicalizer removes what
+ * only they use. */
 struct asserts {
 	struct arena *arena;
 	VEC(MlirOperation) ops;
@@ -84,7 +84,7 @@ bool import_normalise(struct reader *reader, MlirModule module)
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsCanonicalizer());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsCSE());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsSymbolDCE());
-	/* MLIR's own passes, of what was verified when it was parsed */
+	/* the input was verified when it was parsed */
 	mlirPassManagerEnableVerifier(passes, false);
 	bool good = mlirLogicalResultIsSuccess(mlirPassManagerRunOnOp(passes, operation));
 	mlirPassManagerDestroy(passes);

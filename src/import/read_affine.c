@@ -1,4 +1,4 @@
-/* Affine maps to rows of coefficients.  Symbols, floordiv, ceildiv and mod are refused. */
+/* Reads affine maps as rows of coefficients. Symbols, floordiv, ceildiv and mod are rejected. */
 #include "import/read.h"
 #include <mlir-c/AffineExpr.h>
 #include <mlir-c/AffineMap.h>

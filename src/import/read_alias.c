@@ -1,5 +1,5 @@
-/* `#map = affine_map<…>` at the start of a line, as mlir-opt prints them.  MLIR does not look
- * into the text of our types, so the names in it are replaced here. */
+/* Expands aliases (`#map = affine_map<…>` at the start of a line, as mlir-opt prints them) in the
+ * text of stream types, which MLIR does not look into. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>

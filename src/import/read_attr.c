@@ -1,4 +1,5 @@
-/* MLIR attributes to ours.  What we do not look into is kept as the text that MLIR prints. */
+/* Reads MLIR attributes. Attributes that the compiler does not interpret are stored as the text
+ * that MLIR prints. */
 #include "import/read.h"
 #include <string.h>
 
@@ -121,7 +122,7 @@ static size_t element_bytes(const struct type *type)
 	return element->kind == TYPE_INDEX ? 8 : (size_t)(element->width + 7) / 8;
 }
 
-/* MLIR packs i1 elements into bits; ours take a byte each. */
+/* MLIR packs i1 elements into bits; the IR has a byte for each. */
 static const void *read_bits(struct reader *reader, MlirAttribute attribute, size_t count)
 {
 	unsigned char *data = arena_alloc(reader->arena, count);
@@ -151,8 +152,8 @@ static const struct attr *read_dense(struct reader *reader, MlirAttribute attrib
 	return keep(reader, attr);
 }
 
-/* `dense_resource<KEY> : TYPE`; the blob is taken from the text, for the C API gives it out one
- * element at a time and checks nothing. */
+/* `dense_resource<KEY> : TYPE`; the blob is taken from the text, because the C API returns single
+ * elements and checks nothing. */
 static const struct attr *read_blob(struct reader *reader, MlirAttribute attribute)
 {
 	const struct type *type = read_type(reader, mlirAttributeGetType(attribute));

@@ -1,10 +1,10 @@
-/* The parameters of an itensor type, an array attribute: TILE, [trips], [steps], MAP.  Each is
- * looked at by itself, so that the message is about it.
+/* Reads the parameters of an itensor type, an array attribute: TILE, [trips], [steps], MAP. Each is
+ * checked on its own, so that the message can name it.
  *
- * TILE may be [vector, N]: the tile is sent in words of N elements, row by row.  A trip count
- * may be a number, [LOW, HIGH] (the counter goes from LOW to HIGH - 1) or a dictionary (known at
- * run time).  Words and ranges are spelling: the type that is made has the words as tiles and an
- * offset for LOW. */
+ * TILE may be [vector, N]: the tile is sent in words of N elements, row by row. A trip count may be
+ * a number, [LOW, HIGH] (the counter runs from LOW to HIGH - 1) or a dictionary (a run-time count).
+ * Words and ranges are only notation: the resulting type has words as tiles and an offset for
+ * LOW. */
 #include "import/read.h"
 #include <mlir-c/AffineMap.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 struct draft {
 	const struct type *tile;
 	struct itensor order;
-	/* low: where the counter begins; rows: the map's, to be changed */
+	/* low: start of each counter; rows: coefficients of the map, to be changed */
 	int64_t *trip, *low, *rows;
 	const struct run_time_trip **run_time;
 };
@@ -165,7 +165,7 @@ static bool read_order(struct reader *reader, MlirAttribute attribute, struct dr
 	return true;
 }
 
-/* The map's constants move to where the ranges begin. */
+/* Moves the constants of the map to the start of the ranges. */
 static bool move_to_ranges(struct reader *reader, struct draft *draft)
 {
 	struct itensor *order = &draft->order;
@@ -182,7 +182,7 @@ static bool move_to_ranges(struct reader *reader, struct draft *draft)
 	return true;
 }
 
-/* The shape of a word of `lanes` elements of the tile, row-major; false: such words are no boxes
+/* The shape of a word of `lanes` elements of the tile, row-major; false: such words are not boxes
  * of one shape. */
 static bool word_shape(const struct type *tile, int64_t lanes, int64_t *shape)
 {
@@ -195,7 +195,7 @@ static bool word_shape(const struct type *tile, int64_t lanes, int64_t *shape)
 	return lanes == 1;
 }
 
-/* One more iteration dim, innermost: `trip` words along data dim `dim`. */
+/* Adds an innermost iteration dim: `trip` words along data dim `dim`. */
 static void add_loop(
         struct reader *reader, struct draft *draft, int dim, int64_t trip, int64_t word)
 {
@@ -281,5 +281,5 @@ const struct type *read_itensor(struct reader *reader, MlirAttribute list)
 	        move_to_ranges(reader, &draft) &&
 	        (mlirAttributeIsAType(mlirArrayAttrGetElement(list, 0)) ||
 	                cut_into_words(reader, &draft, lanes));
-	return fine ? type_itensor_run_time(reader->module, draft.tile, &draft.order) : NULL;
+	return fine ? type_itensor(reader->module, draft.tile, &draft.order) : NULL;
 }

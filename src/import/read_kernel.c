@@ -1,5 +1,5 @@
-/* stream.kernel: from its attributes and the private functions with its bodies to struct kernel
- * (docs/ir.md describes the text). */
+/* Reads a stream.kernel from its attributes and the private functions that hold its bodies (text
+ * form: docs/ir.md). */
 #include "import/read.h"
 #include "ir/kernel.h"
 #include <string.h>
@@ -64,20 +64,20 @@ static bool read_loops(struct reader *reader, const struct op *op, struct kernel
 	return true;
 }
 
-/* An array that may be left out: then *list is NULL. */
-static bool find_list(struct reader *reader, const struct op *op, enum attr_key key,
+/* Reads an optional array; *list is NULL if it is absent. */
+static bool optional_list(struct reader *reader, const struct op *op, enum attr_key key,
         const char *wanted, const struct attr **list)
 {
 	*list = attr_get(op, key);
 	return !*list || (*list)->kind == ATTR_ARRAY || attribute_error(reader, key, wanted);
 }
 
-/* Rows {loop, symbol, plus, tile}; the most that a count can be is the loop's extent. */
+/* Reads rows {loop, symbol, plus, tile}; the maximum of a count is the loop's extent. */
 static bool read_run_time(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows {loop = LOOP, symbol = \"INPUT\", plus = N, tile = N}";
 	const struct attr *rows;
-	if (!find_list(reader, op, KEY_RUN_TIME, wanted, &rows))
+	if (!optional_list(reader, op, KEY_RUN_TIME, wanted, &rows))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
@@ -131,12 +131,12 @@ static bool read_accesses(struct reader *reader, const struct op *op, struct ker
 	return read_access(reader, kernel, attr_get(op, KEY_RESULT), &kernel->result);
 }
 
-/* Rows of so many integers, the first of which is an operand. */
+/* Checks rows of so many integers, the first of which is an operand. */
 static bool check_rows(struct reader *reader, const struct op *op, enum attr_key key, int numbers,
         const char *wanted)
 {
 	const struct attr *rows;
-	if (!find_list(reader, op, key, wanted, &rows))
+	if (!optional_list(reader, op, key, wanted, &rows))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
@@ -178,13 +178,14 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 	return true;
 }
 
-/* Rows {operand, weights, step, most, symbol}. */
-static bool read_valid_rows(struct reader *reader, const struct op *op, struct kernel *kernel)
+/* Reads rows {operand, coefficients, rows_per_iteration, most, symbol}. */
+static bool read_row_predicate(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	static const char wanted[] = "rows {operand = OPERAND, weights = array<i64: …> of all "
-	                             "loops, step = ROWS, most = ROWS, symbol = \"INPUT\"}";
+	static const char wanted[] =
+	        "rows {operand = OPERAND, coefficients = array<i64: …> of all loops, "
+	        "rows_per_iteration = ROWS, most = ROWS, symbol = \"INPUT\"}";
 	const struct attr *rows;
-	if (!find_list(reader, op, KEY_ROW_PREDICATE, wanted, &rows))
+	if (!optional_list(reader, op, KEY_ROW_PREDICATE, wanted, &rows))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
@@ -293,7 +294,7 @@ struct body_reader {
 };
 
 struct node_index {
-	int index; /* -1: an argument that nothing has used yet */
+	int index; /* -1: an argument that is not used yet */
 	struct node argument;
 };
 
@@ -337,13 +338,13 @@ static bool read_number(
 	return true;
 }
 
-/* The operand must exist, and so must the loop. */
+/* Checks that the operand or loop exists. */
 static bool check_number(struct body_reader *into, const struct node *node)
 {
 	const struct kernel *kernel = into->op->kernel;
-	int64_t limit = node->code == OP_INDEX ? kernel->loops
-	        : node->code == OP_ACTIVE      ? into->op->operands
-	                                       : INT64_MAX;
+	int64_t limit = node->code == OP_INDEX ? kernel->loops : INT64_MAX;
+	if (node->code == OP_ACTIVE)
+		limit = into->op->operands;
 	if (node->integer >= 0 && node->integer < limit)
 		return true;
 	read_error(into->reader, "%s has no such %s", op_info[node->code].name,
@@ -482,7 +483,7 @@ bool read_kernel(struct reader *reader, struct op *op)
 	kernel->type = type_scalar(op->result[0]->type);
 	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) &&
 	        read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) &&
-	        read_valid_rows(reader, op, kernel) && read_gathers(reader, op, kernel) &&
+	        read_row_predicate(reader, op, kernel) && read_gathers(reader, op, kernel) &&
 	        read_causal_pitch(reader, op, kernel) && read_init(reader, op, kernel) &&
 	        read_schedule(reader, op, kernel) &&
 	        read_body(reader, op, KEY_UPDATE, &kernel->update) &&

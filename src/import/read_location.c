@@ -1,5 +1,5 @@
-/* Locations and printed text.  MLIR 19's C API cannot take a location apart, so it is printed
- * and the first "file":line:column in it is taken. */
+/* Reads locations. MLIR 19's C API cannot take a location apart, so it is printed, and the first
+ * "file":line:column in it is used. */
 #include "import/read.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static const char *string_end(const char *start)
 	return end;
 }
 
-/* `:12:34` after a string makes it a file name. */
+/* A string is a file name if `:12:34` follows. */
 static bool parse_numbers(const char *text, int *line, int *column)
 {
 	char *end;

@@ -1,4 +1,4 @@
-/* MLIR operations to ours, generically: the op table says what is legal, the verifier does the
+/* Reads MLIR operations generically: the op table decides what is legal, the verifier checks the
  * rest. */
 #include "import/read.h"
 #include <string.h>
@@ -31,10 +31,12 @@ static bool is_control_flow(const char *name)
 
 static const char *level_name(enum level level)
 {
-	return level == LEVEL_TENSOR      ? "tensor"
-	        : level == LEVEL_STREAM   ? "stream"
-	        : level == LEVEL_HARDWARE ? "hardware"
-	                                  : "body";
+	switch (level) {
+	case LEVEL_TENSOR: return "tensor";
+	case LEVEL_STREAM: return "stream";
+	case LEVEL_HARDWARE: return "hardware";
+	default: return "body";
+	}
 }
 
 /* `tensor.{cast, empty, …}` for every op of the family at this level. */
@@ -104,7 +106,7 @@ static enum op_code refuse_op(struct reader *reader, const char *name)
 	return OP_NONE;
 }
 
-/* Models from outside have none of our own operations, loops or calls. */
+/* A model may not contain operations of the stream dialect, loops or calls. */
 static bool is_legal(const struct reader *reader, enum op_code code)
 {
 	if (code == OP_NONE || !(op_info[code].levels & (int)reader->module->level))
@@ -133,8 +135,8 @@ struct value *read_value(struct reader *reader, MlirValue value)
 	return known ? (struct value *)(uintptr_t)known->value : NULL;
 }
 
-/* Attributes that change nothing for us: our arithmetic is IEEE in the order written, and wraps.
- * The last three the printer derives. */
+/* Attributes that are ignored: arithmetic is IEEE in the written order, and integers wrap. The
+ * printer derives the last three. */
 static bool is_dropped(const struct reader *reader, MlirStringRef name)
 {
 	static const enum attr_key dropped[] = {
@@ -167,8 +169,8 @@ static void read_attributes(struct reader *reader, MlirOperation operation, stru
 	}
 }
 
-/* Values that could not be read leave their users without operands; the module is given up
- * anyway then. */
+/* Values that could not be read leave their users without operands; the module is discarded
+ * then. */
 static int read_operands(struct reader *reader, MlirOperation operation, struct value ***operand)
 {
 	int count = (int)mlirOperationGetNumOperands(operation);
@@ -239,8 +241,7 @@ static bool has_zero_extent(const struct type *type)
 	return false;
 }
 
-/* The results count as known even if the operation is refused, so that its users are checked
- * too. */
+/* Results are known even if the operation is rejected, so that its users are checked too. */
 static void read_operation(struct reader *reader, MlirOperation operation, struct block *into)
 {
 	struct value **operand;
@@ -283,7 +284,7 @@ static MlirAttribute named(MlirOperation operation, enum attr_key key)
 	        operation, mlirStringRefCreateFromCString(key_name(key)));
 }
 
-/* A private function that is no process holds the body of a kernel. */
+/* A private function that is not a process holds a kernel body. */
 static bool is_body(const struct reader *reader, MlirOperation operation)
 {
 	MlirStringRef name = mlirIdentifierStr(mlirOperationGetName(operation));

@@ -1,4 +1,4 @@
-/* From MLIR's pointers to what was read for them.  Only looked up, never walked, so that
+/* A map from MLIR pointers to what was read for them. It is only looked up, never walked, so that
  * addresses cannot influence the result. */
 #include "import/read.h"
 

@@ -1,6 +1,6 @@
-/* The blobs behind dense_resource attributes: `{-# dialect_resources: { builtin: { KEY: "0x…", …
- * } } #-}` at the end of the text. The first four bytes of a blob are its alignment, little
- * endian.  Keys are found once; a blob is decoded when it is used. */
+/* Reads the blobs of dense_resource attributes: `{-# dialect_resources: { builtin: { KEY: "0x…", …
+ * } } } #-}` at the end of the text. The first four bytes of a blob are its alignment, little
+ * endian. Keys are found once; a blob is decoded when it is used. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static bool is_key(char c)
 	return isalnum((unsigned char)c) || strchr("_-.$", c);
 }
 
-/* The key before `colon`: bare, or a string. */
+/* The key before `colon`: an identifier or a string. */
 static const char *key_before(struct arena *arena, const char *start, const char *colon)
 {
 	const char *end = colon;

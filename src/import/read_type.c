@@ -1,5 +1,5 @@
-/* MLIR types to ours.  Our own dialect is not registered with MLIR: its types arrive as text,
- * whose parameters MLIR parses as an array attribute. */
+/* Reads MLIR types. The stream dialect is not registered with MLIR: its types arrive as text, whose
+ * parameters MLIR parses as an array attribute. */
 #include "import/read.h"
 #include <string.h>
 
@@ -78,9 +78,9 @@ static const struct type *read_shaped(struct reader *reader, MlirType type)
 	if (!plain_layout(type) || mlirShapedTypeGetRank(type) > RANK_MOST)
 		return type_refused(reader, type);
 	int rank = (int)mlirShapedTypeGetRank(type);
-	enum type_kind kind = mlirTypeIsAVector(type) ? TYPE_VECTOR
-	        : mlirTypeIsARankedTensor(type)       ? TYPE_TENSOR
-	                                              : TYPE_MEMREF;
+	enum type_kind kind = mlirTypeIsAVector(type) ? TYPE_VECTOR : TYPE_MEMREF;
+	if (mlirTypeIsARankedTensor(type))
+		kind = TYPE_TENSOR;
 	int64_t shape[RANK_MOST];
 	if (!read_shape(reader, type, shape, rank))
 		return NULL;

@@ -1,15 +1,14 @@
-/* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and
- * overflows its stack at a few thousand; here brackets outside strings and comments are counted,
- * all kinds together, and 256 open ones are the most. It also follows a null pointer where the
- * lists of linalg.transpose, broadcast and reduce hold anything but integers, its verifier
- * indexes with what a permutation holds, and values must be defined before they are used
- * (scan_name.c). */
+/* Scans the text before MLIR's parser sees it, for inputs that crash MLIR 19. The parser recurses
+ * at every bracket and overflows its stack at a few thousand, so open brackets outside strings and
+ * comments are limited to 256. It also follows a null pointer where the lists of linalg.transpose,
+ * broadcast and reduce hold anything but integers, its verifier indexes with the numbers of a
+ * permutation, and values must be defined before they are used (scan_name.c). */
 #include "import/read.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* without a bracket or comma in between, where the parser recurses too */
+/* maximum prefixes without a bracket or comma in between, where the parser recurses too */
 #define OPERATORS_MOST 4096
 
 struct scanner {
@@ -59,7 +58,7 @@ static bool is_relation(const struct scanner *scanner)
 	return scanner->at + 1 < scanner->size && scanner->text[scanner->at + 1] == '=';
 }
 
-/* `>=` and `<=` are no brackets, `->` closes nothing. */
+/* `>=` and `<=` are not brackets, and `->` closes none. */
 static int bracket(const struct scanner *scanner)
 {
 	switch (scanner->text[scanner->at]) {
@@ -103,7 +102,7 @@ size_t scan_spaces(const char *text)
 	return strspn(text, " \t\r\n");
 }
 
-/* `WORD =`: what follows; NULL if it is something else. */
+/* The text after `WORD =`; NULL if there is something else. */
 static const char *value_after(const char *text, const char *word)
 {
 	if (strncmp(text, word, strlen(word)) != 0)
@@ -113,7 +112,7 @@ static const char *value_after(const char *text, const char *word)
 	return *text == '=' ? text + 1 + scan_spaces(text + 1) : NULL;
 }
 
-/* `[1, 0]`: how many they are, and the largest; -1: it is something else. */
+/* Number and maximum of the integers in `[1, 0]`; -1: it is something else. */
 static int integers_in(const char *text, int64_t *most)
 {
 	int count = 0;
@@ -126,7 +125,8 @@ static int integers_in(const char *text, int64_t *most)
 		text += negative;
 		size_t digits = strspn(text, "0123456789");
 		int64_t number = digits && digits <= 18 ? strtoll(text, NULL, 10) : 0;
-		*most = negative ? INT64_MAX : number > *most ? number : *most;
+		if (negative || number > *most)
+			*most = negative ? INT64_MAX : number;
 		text += digits;
 		text += scan_spaces(text);
 		if (digits == 0 || digits > 18 || (*text != ',' && *text != ']'))
@@ -137,7 +137,7 @@ static int integers_in(const char *text, int64_t *most)
 	return text[-1] != ',' ? count : -1;
 }
 
-/* In a dictionary any attribute may have the name. */
+/* Inside a dictionary any attribute may have this name. */
 static bool is_in_dictionary(const struct scanner *scanner)
 {
 	size_t at = scanner->at;
@@ -146,7 +146,7 @@ static bool is_in_dictionary(const struct scanner *scanner)
 	return at > 0 && strchr("{,", scanner->text[at - 1]);
 }
 
-/* Operations, which start with a letter or % at the start of a line, end a definition. */
+/* A line that starts with a letter or % is an operation and ends a definition. */
 static bool is_bad_alias(struct scanner *scanner)
 {
 	const char *text = scanner->text + scanner->at;
@@ -159,11 +159,11 @@ static bool is_bad_alias(struct scanner *scanner)
 
 struct list {
 	const char *word;
-	bool places; /* it says where each of its places goes */
+	bool places; /* it is a permutation */
 	const char *expected, *accepted;
 };
 
-/* NULL: there is none here, or it is fine. */
+/* The message about such a list; NULL: no list is here, or it is fine. */
 static const struct list *wrong_list(const struct scanner *scanner)
 {
 	static const struct list lists[] = { { "permutation", true, "a permutation",

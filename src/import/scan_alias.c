@@ -1,6 +1,6 @@
-/* Aliases that name each other: `#a1 = [#a0, #a0]`, `#a2 = [#a1, #a1]` … stand for text that
- * doubles with every line, and a chain of them nests without brackets.  Both are measured here,
- * at each `#NAME` and `!NAME`, before MLIR (or our printer) writes any of it out. */
+/* Limits the expansion of aliases. Aliases of aliases (`#a1 = [#a0, #a0]`, `#a2 = [#a1, #a1]` …)
+ * stand for text that doubles with every line, and a chain of them nests without brackets. Both are
+ * measured at each `#NAME` and `!NAME`, before MLIR or the printer expands any of them. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define CHAIN_MOST 1000
 
 struct alias {
-	int64_t size; /* aliases that stand in it, all written out */
+	int64_t size; /* number of aliases in its full expansion */
 	int depth;
 };
 
@@ -34,7 +34,7 @@ static void measure(struct alias *alias, const struct alias *part)
 		alias->depth = part->depth + 1;
 }
 
-/* False if the alias whose definition this stands in is too large. */
+/* false if the alias being defined becomes too large. */
 bool scan_alias(struct alias_scan *scan, const char *text, bool outermost)
 {
 	size_t size = scan_identifier(text + 1);

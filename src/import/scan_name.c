@@ -1,9 +1,8 @@
-/* Values that are used before they are defined.  Where the text has an error further on, MLIR
- * 19's parser takes such a text down in an order that writes to freed memory if the name is
- * defined in another region; so they are refused here, before it reads the text.  Names end with
- * the braces that they are defined in. A first `%NAME` defines where `=` or `:` follows, also
- * behind a list of names (`%a, %b = `, `(%i, %j) = `, `(%i, %j) in`); what is taken for a
- * definition wrongly is left to MLIR. */
+/* Rejects values that are used before they are defined. If the text has an error further on, MLIR
+ * 19's parser destroys such a text in an order that writes to freed memory if the value is defined
+ * in another region. Names end with the braces in which they are defined. A first `%NAME` is a
+ * definition if `=` or `:` follows, also after a list of names (`%a, %b = `, `(%i, %j) = `, `(%i,
+ * %j) in`); MLIR handles those that are taken for definitions wrongly. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>

@@ -1,12 +1,12 @@
-/* Does a text begin as MLIR does?  Of another file the parser says no more than what it stumbles
- * over first. */
+/* Checks that a text starts as MLIR does. For other files the parser would only report the first
+ * token that it cannot read. */
 #include "import/read.h"
 #include <ctype.h>
 #include <string.h>
 
-#define SHOWN_MOST 24 /* characters of a line */
+#define SHOWN_MOST 24 /* characters of a line shown in the message */
 
-/* Behind spaces and comments. */
+/* Skips spaces and comments. */
 static const char *first_token(const char *text, struct location *at)
 {
 	const char *line = text;
@@ -33,14 +33,14 @@ static bool is_defined(const char *text, const char *follows)
 	return size && *text && strchr(follows, *text);
 }
 
-/* Of our operations builtin.module alone goes without its dialect's name. */
+/* The only operation that may be written without its dialect's name is builtin.module. */
 static bool is_operation(const char *text)
 {
 	size_t size = scan_identifier(text);
 	return (size == 6 && !strncmp(text, "module", size)) || memchr(text, '.', size);
 }
 
-/* Brackets are for the scanner, which counts them. */
+/* Brackets are accepted here: scan.c counts them. */
 static bool begins_well(const char *text)
 {
 	switch (*text) {

@@ -1,4 +1,4 @@
-/* A safetensors file: 8 bytes little endian, the size of the header; the header, JSON: name ->
+/* Reads safetensors files: 8 bytes little endian, the size of the header; the header, JSON: name ->
  * {dtype, shape, data_offsets}; then the data without gaps. */
 #define _DEFAULT_SOURCE
 #include "import/weights.h"
@@ -296,17 +296,21 @@ static bool read_folder(struct weights *weights, const char *path)
 	        weights, path, "has neither model.safetensors nor model.safetensors.index.json");
 }
 
-struct weights *weights_open(struct arena *arena, struct diag *diag, const char *path)
+static bool read_path(struct weights *weights, const char *path)
 {
 	struct stat status;
+	if (!stat(path, &status) && S_ISDIR(status.st_mode))
+		return read_folder(weights, path);
+	return ends_in(path, ".json") ? read_index(weights, path) : read_file(weights, path);
+}
+
+struct weights *weights_open(struct arena *arena, struct diag *diag, const char *path)
+{
 	struct weights *weights = ARENA_NEW(arena, struct weights);
 	*weights = (struct weights){
 		.arena = arena, .diag = diag, .path = path, .tensors = map_new(arena)
 	};
-	bool folder = !stat(path, &status) && S_ISDIR(status.st_mode);
-	if (folder                               ? read_folder(weights, path)
-	                : ends_in(path, ".json") ? read_index(weights, path)
-	                                         : read_file(weights, path))
+	if (read_path(weights, path))
 		return weights;
 	weights_close(weights);
 	return NULL;

@@ -1,4 +1,4 @@
-/* Weights from safetensors files, mapped into memory: one file, a folder, or an index of
+/* Reads weights from memory-mapped safetensors files: one file, a folder, or an index of
  * several. */
 #ifndef STC_WEIGHTS_H
 #define STC_WEIGHTS_H
@@ -6,7 +6,7 @@
 
 struct weight {
 	const char *name, *file;
-	const char *dtype; /* as the file names it: F32, I64, … */
+	const char *dtype; /* spelling of the file: F32, I64, … */
 	int rank;
 	const int64_t *shape; /* [rank] */
 	const void *data;     /* row-major, little endian */
@@ -23,7 +23,8 @@ void weights_close(struct weights *weights);
 /* The tensor of this name, checked against a tensor type.  NULL after a diagnostic. */
 const struct weight *weights_find(
         struct weights *weights, const char *name, const struct type *type);
-/* A tensor's pages need not stay in memory; they are read again where they are wanted. */
+/* Lets the operating system drop a tensor's pages from memory; they are read from the file when
+ * next accessed. */
 void weights_release(const void *data, size_t bytes);
 bool weights_has(const struct weights *weights, const char *name);
 int weights_count(const struct weights *weights);

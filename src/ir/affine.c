@@ -8,7 +8,7 @@ int64_t *affine_rows(struct arena *arena, int dims, int results)
 	return ARENA_ARRAY(arena, int64_t, (size_t)(dims + 1) * (size_t)results);
 }
 
-/* Wraps instead of overflowing; the verifier has checked the ranges where they matter. */
+/* Overflow wraps (no undefined behavior); the verifier has checked ranges where they matter. */
 int64_t affine_apply(struct affine_map map, int result, const int64_t *dim)
 {
 	uint64_t sum = (uint64_t)affine_constant(map, result);

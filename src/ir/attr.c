@@ -1,4 +1,4 @@
-/* Attributes: immutable once made; an operation keeps its own sorted by name. */
+/* Attributes: construction and lookup. They are immutable; an operation lists its own by name. */
 #include "ir/ir.h"
 #include <stdlib.h>
 #include <string.h>
@@ -98,14 +98,14 @@ const struct attr *attr_integers(struct module *module, int count, const int64_t
 	                .integers = copy });
 }
 
-/* Many names differ in their first letters. */
+/* Compares first letters before the rest: most names already differ there. */
 static int compare(const char *left, const char *right)
 {
 	int first = (unsigned char)*left - (unsigned char)*right;
 	return first ? first : strcmp(left, right);
 }
 
-/* Position of the first name that is not before `name`. */
+/* Position of the first name that is not less than `name`. */
 static int position(int count, const struct named *items, const char *name, bool *found)
 {
 	int low = 0;

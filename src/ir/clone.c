@@ -1,15 +1,14 @@
-/* A deep copy of a module; into another arena nothing in it points back. */
+/* Deep copy of a module. A copy in another arena shares nothing with the original. */
 #include "ir/kernel.h"
 #include <string.h>
 
 struct cloner {
 	struct module *module; /* the copy */
-	struct value **value;  /* by the original's id */
+	struct value **value;  /* copies, by the id of the original */
 	int values;
-	/* it stays in one arena with the original: types and attributes, which nothing changes,
-	 * are the same ones */
+	/* the copy is in the original's arena: immutable types and attributes are shared */
 	bool shares;
-	const char *file, *file_copy; /* the last file name that was copied */
+	const char *file, *file_copy; /* the last file name of a location, and its copy */
 };
 
 static const struct type *clone_type(struct module *module, const struct type *type);
@@ -66,7 +65,7 @@ static const struct type *clone_function(struct module *module, const struct typ
 
 static const struct type *clone_itensor(struct module *module, const struct type *type)
 {
-	return type_itensor_run_time(module, clone_type(module, type->element), type->itensor);
+	return type_itensor(module, clone_type(module, type->element), type->itensor);
 }
 
 static const struct type *clone_channel(struct module *module, const struct type *type)

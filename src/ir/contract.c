@@ -1,3 +1,4 @@
+/* Reads a stream.contract op and checks that its operands match. */
 #include "ir/contract.h"
 #include <stdint.h>
 
@@ -11,8 +12,8 @@ static bool is_float(const struct type *type, int width)
 	return type->kind == TYPE_FLOAT && type->width == width;
 }
 
-/* Numbers of a tensor, or of all words of a stream. */
-static int64_t numbers(const struct type *type)
+/* Elements of a tensor, or of all words of a stream. */
+static int64_t element_count(const struct type *type)
 {
 	return type->kind == TYPE_ITENSOR ? itensor_tiles(type->itensor) * stream_lanes(type)
 	                                  : type_elements(type);
@@ -80,20 +81,20 @@ bool contract_of(const struct op *op, struct contract *contract)
 	contract->token_symbol = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
 	contract->groups = contract->size && contract->tokens > 0
-	        ? numbers(x) / contract->size / contract->tokens
+	        ? element_count(x) / contract->size / contract->tokens
 	        : 0;
 	if (contract->groups < 1 ||
-	        numbers(x) != contract->tokens * contract->groups * contract->size ||
-	        numbers(s) != contract->tokens * contract->groups ||
+	        element_count(x) != contract->tokens * contract->groups * contract->size ||
+	        element_count(s) != contract->tokens * contract->groups ||
 	        (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))
 		return false;
 	if (contract->scale[0]->type->kind != TYPE_TENSOR)
 		return false;
 	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
-	int64_t made = numbers(y);
+	int64_t made = element_count(y);
 	int64_t wanted = contract->tokens * contract->outputs;
 	int64_t lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
-	/* each row */
+	/* the words of a row may be padded to whole words */
 	int64_t padded = contract->tokens * ((contract->outputs + lanes - 1) / lanes * lanes);
 	return contract->outputs > 0 && contract->pes_per_port > 0 &&
 	        contract->pes_per_port <= PES_PER_PORT_MOST && (made == wanted || made == padded) &&

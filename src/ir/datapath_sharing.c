@@ -1,10 +1,11 @@
+/* Compares loop nests of a process that may share a datapath, and lists the numbers that differ. */
 #include "ir/datapath_sharing.h"
 
 struct matching {
 	struct arena *arena;
 	const struct op *left, *right;
 	struct nest_numbers *numbers;
-	int id; /* of the next pair of values; value->id */
+	int id; /* next number for a pair of corresponding values, kept in value->id */
 };
 
 static bool is_inside(const struct value *value, const struct op *nest)
@@ -16,7 +17,7 @@ static bool is_inside(const struct value *value, const struct op *nest)
 	return false;
 }
 
-/* A constant, a count that is known at run time, or what follows from counters around. */
+/* An index that is a constant, a run-time count, or an affine function of outer counters. */
 static bool is_number(const struct value *value)
 {
 	return value->def && value->type->kind == TYPE_INDEX &&
@@ -40,8 +41,7 @@ static bool match_value(struct matching *m, struct value *left, struct value *ri
 	return is_number(left) && is_number(right) ? match_numbers(m, left, right) : left == right;
 }
 
-/* Attributes are compared by what they say; those of one name and kind that hold lists must be
- * the same one. */
+/* Compares scalar attributes by value; attributes that hold lists must be the same object. */
 static bool same_attribute(const struct named *left, const struct named *right)
 {
 	const struct attr *l = left->value;
@@ -58,7 +58,7 @@ static bool same_attribute(const struct named *left, const struct named *right)
 
 static bool match_block(struct matching *m, const struct block *left, const struct block *right);
 
-/* The next attribute that does not only say what the number in a loop's bound is. */
+/* The next attribute that matters: stream.run_time of a loop only describes its bound. */
 static int next_attribute(const struct op *op, int at)
 {
 	while (at < op->attributes && op->code == OP_FOR &&
@@ -187,5 +187,7 @@ int nest_datapath(const struct op *op)
 {
 	const struct attr *mark = op->code == OP_FOR ? attr_get(op, KEY_STREAM_DATAPATH) : NULL;
 	int64_t number = mark && mark->kind == ATTR_INTEGER ? mark->integer : 0;
-	return !mark ? -1 : number > 0 && number < NEST_DATAPATHS_MOST ? (int)number : 0;
+	if (!mark)
+		return -1;
+	return number > 0 && number < NEST_DATAPATHS_MOST ? (int)number : 0;
 }

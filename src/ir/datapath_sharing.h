@@ -1,26 +1,29 @@
-/* Loop nests of one process that are the same but for numbers: they stand for one datapath,
- * which is built once (loops with the attribute stream.datapath). */
+/* Datapath sharing: loop nests of one process that are equal except for numbers (loops with the
+ * attribute stream.datapath) are built as one datapath, with the differing numbers as
+ * parameters. */
 #ifndef STC_DATAPATH_SHARING_H
 #define STC_DATAPATH_SHARING_H
 #include "ir/ir.h"
 
-/* index constants, or counts of run time, outside of both nests, in the same place */
+/* A pair of numbers in the same place of two nests, defined outside both: index constants or
+ * run-time counts. */
 struct nest_number {
 	struct value *left, *right;
 };
 
 struct nest_numbers {
-	VEC(struct nest_number) list; /* each left once; it may be the right as well */
+	/* each left number once; left and right may be the same value */
+	VEC(struct nest_number) list;
 };
 
-/* What a number of the first nest is in each of the others; those that always are the same
- * number are one column. */
+/* The value of one parameter in each of the nests. Numbers that are equal in all nests share a
+ * column. */
 struct nest_column {
 	struct value **number; /* [nests] */
 };
 
 struct nest_parameter {
-	struct value *value; /* of the first nest */
+	struct value *value; /* the number in the first nest */
 	int column;
 };
 
@@ -29,19 +32,20 @@ struct nest_columns {
 	VEC(struct nest_column) list;
 };
 
-/* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
+/* Nests of a process with the same datapath number share a datapath; a mark without a number means
+ * 0. */
 #define NEST_DATAPATHS_MOST 16
-/* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
+/* a loop outside pipelines with at most one iteration by a run-time count: a branch */
 bool nest_is_branch(const struct op *op);
-int nest_datapath(const struct op *op); /* -1: none */
-/* false: they differ in something else, or a constant of the left stands for two of the right. */
+int nest_datapath(const struct op *op); /* number of the datapath; -1: the loop is not marked */
+/* Compares two nests and lists their numbers. false: they differ in something else, or one left
+ * constant corresponds to two right ones. */
 bool nest_match(struct arena *arena, const struct op *left, const struct op *right,
         struct nest_numbers *numbers);
-/* Numbers that differ from nest to nest, and counts of run time, which a function would not know
- * otherwise.  Returns the first nest that is not of the datapath of those before it, or `nests`. */
+/* Finds the parameters of a shared datapath: numbers that differ between nests, and run-time
+ * counts, which a function would not know otherwise. Returns `nests`, or the index of the first
+ * nest that differs in something else. */
 size_t nest_columns(
         struct arena *arena, struct op *const *nest, size_t nests, struct nest_columns *columns);
 
-/* A process of marked loops, outside of which it only counts: each begins when the last
- * iteration of the one before it has entered, so its pipeline never drains between them. */
 #endif

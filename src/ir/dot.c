@@ -1,3 +1,4 @@
+/* Plans the packing of integer products into DSP multipliers (formulas: ir/dot.h). */
 #include "ir/dot.h"
 
 #define SUM_BITS 32 /* of the result */
@@ -28,7 +29,7 @@ static bool plan_four(struct dot *dot, int levels)
 	        dot->packed_x_bits <= DOT_NARROW && dot->sum <= SUM_BITS;
 }
 
-/* A product of two words that is taken apart at once. */
+/* Two packed products that are split before they are summed. */
 static bool plan_unpacked(struct dot *dot, int levels)
 {
 	dot->unpacks_products = true;
@@ -38,13 +39,17 @@ static bool plan_unpacked(struct dot *dot, int levels)
 	return dot->packed_w_bits <= DOT_WIDE && dot->x_bits <= DOT_NARROW && dot->sum <= SUM_BITS;
 }
 
-bool dot_plan(struct dot *dot, int words, int x_per_dsp, int64_t lanes, int common, int own)
+bool dot_plan(struct dot *dot)
 {
-	int levels = log2_ceil(lanes);
+	int words = dot->words;
+	int x_per_dsp = dot->x_per_dsp;
+	int common = dot->x_bits;
+	int own = dot->w_bits;
+	int levels = log2_ceil(dot->lanes);
 	*dot = (struct dot){ .words = words,
 		.x_per_dsp = x_per_dsp,
 		.pairs = 1,
-		.lanes = lanes,
+		.lanes = dot->lanes,
 		.x_bits = common,
 		.w_bits = own,
 		.packed_x_bits = common };
@@ -76,7 +81,7 @@ static bool same_types(const struct op *op, int first, int end)
 	return same;
 }
 
-/* One word x, and the rows of w. */
+/* The columns form: one word x, and the rows of w in one word. */
 static bool dot_columns(const struct op *op, int64_t columns, struct dot *dot)
 {
 	const struct type *x = op->operand[0]->type;
@@ -86,8 +91,12 @@ static bool dot_columns(const struct op *op, int64_t columns, struct dot *dot)
 	if (!is_word(x) || !is_word(w) || type_elements(w) != columns * type_elements(x) ||
 	        sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != columns)
 		return false;
-	bool planned = dot_plan(dot, columns % 2 ? 1 : 2, 1, type_elements(x), x->element->width,
-	        w->element->width);
+	*dot = (struct dot){ .words = columns % 2 ? 1 : 2,
+		.x_per_dsp = 1,
+		.lanes = type_elements(x),
+		.x_bits = x->element->width,
+		.w_bits = w->element->width };
+	bool planned = dot_plan(dot);
 	dot->columns = columns;
 	return planned;
 }
@@ -112,8 +121,12 @@ bool dot_of(const struct op *op, struct dot *dot)
 	        sum->kind != TYPE_INTEGER || sum->width != SUM_BITS ||
 	        type_lanes(y) != words * x_per_dsp)
 		return false;
-	bool planned = dot_plan(dot, words, x_per_dsp > 1 ? 2 : 1, type_elements(x),
-	        x->element->width, w->element->width);
+	*dot = (struct dot){ .words = words,
+		.x_per_dsp = x_per_dsp > 1 ? 2 : 1,
+		.lanes = type_elements(x),
+		.x_bits = x->element->width,
+		.w_bits = w->element->width };
+	bool planned = dot_plan(dot);
 	dot->pairs = x_per_dsp > 1 ? (int)x_per_dsp / 2 : 1;
 	return planned;
 }

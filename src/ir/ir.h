@@ -1,6 +1,6 @@
-/* The IR: operations in blocks, values, attributes, types.  One structure for all levels; its
- * text is MLIR's generic form. A module owns everything in its arena; nothing is freed by
- * itself. */
+/* The intermediate representation: a module of operations in blocks, with values, attributes and
+ * types. One structure serves all levels (tensor, stream, hardware); its text is MLIR's generic
+ * form. A module owns everything through its arena, so no part is freed on its own. */
 #ifndef STC_IR_H
 #define STC_IR_H
 #include "base/diag.h"
@@ -21,7 +21,7 @@ enum op_code {
 
 struct op_info {
 	const char *name;      /* MLIR name, "arith.addf" */
-	int levels;            /* of enum level */
+	int levels;            /* bit mask of enum level */
 	int operands, results; /* -1: any */
 	int regions;
 	const char *doc;
@@ -42,9 +42,11 @@ enum attr_kind {
 	ATTR_DICTIONARY, /* items, sorted by name */
 	/* array<i64: …> (type = element type, i1/i8/i32/i64): integers, count */
 	ATTR_INTEGERS,
-	/* dense elements: type = tensor or vector type, data, bytes; splat: data is one element */
+	/* dense elements: type is a tensor or vector type; data holds `bytes` bytes. splat: data is
+	 * one element, repeated */
 	ATTR_DENSE,
-	/* text as MLIR prints it, for attributes of dialects that we do not look into */
+	/* text as MLIR prints it, for attributes of dialects that the compiler does not
+	 * interpret */
 	ATTR_OPAQUE,
 };
 
@@ -74,8 +76,8 @@ struct value {
 	struct block *block; /* of a block argument */
 	int index;           /* result or argument number */
 	int uses;            /* filled by ir_count_uses */
-	int id;              /* scratch: number when printing; free for passes in between */
-	void *data;          /* scratch for one pass or evaluation */
+	int id;     /* scratch: value number while printing; otherwise free for the running pass */
+	void *data; /* scratch for one pass or evaluation */
 };
 
 struct op {
@@ -85,8 +87,8 @@ struct op {
 	struct value **operand;
 	struct value **result;
 	struct named *attribute; /* sorted by name */
-	struct block *region[2]; /* single blocks; NULL where absent */
-	struct kernel *kernel;   /* OP_KERNEL: everything but operands and result type */
+	struct block *region[2]; /* regions have one block each; NULL where absent */
+	struct kernel *kernel;   /* of an OP_KERNEL: all but operands and result type */
 	struct block *parent;
 	struct op *previous, *next;
 };
@@ -110,44 +112,44 @@ struct module {
 struct module *module_new(
         struct arena *arena, struct guard *guard, struct diag *diag, enum level level);
 struct block *module_body(const struct module *module);
-/* a function by name; NULL */
+/* the function of this name; NULL if there is none */
 struct op *module_find(const struct module *module, const char *symbol);
-/* the same; what stands behind `near` is looked at first: functions mostly stand in the order of
+/* the same, but searches from `near` first: functions are mostly defined in the order of their
  * calls */
 struct op *module_find_after(
         const struct module *module, const struct op *near, const char *symbol);
-/* the function that is neither private nor a process */
+/* the function that is neither private nor a process: the model */
 struct op *module_main(const struct module *module);
 struct module *module_clone(const struct module *module, struct arena *arena);
 
-/* Building.  Ops are appended to `block`, or put before `before` if that is not NULL. */
+/* Builders. op_new makes an op that is in no block yet. */
 struct op *op_new(struct module *module, enum op_code code, struct location location, int operands,
         struct value *const *operand, int results, const struct type *const *result);
 void op_append(struct block *block, struct op *op);
 void op_insert_before(struct op *before, struct op *op);
-/* unlinks; the memory stays with the arena */
+/* removes the op from its block; its memory stays in the arena */
 void op_remove(struct op *op);
 void op_set_operands(
         struct module *module, struct op *op, int operands, struct value *const *operand);
-/* the operand that is the channel, array or memory port which it reads or writes, in front of
- * its indices; -1: it does neither */
+/* index of the operand that is the channel, array or memory port which the op reads or writes (its
+ * indices follow it); -1 if it accesses none */
 int op_access(const struct op *op);
-const struct value *op_accessed(const struct op *op); /* NULL: nothing */
+const struct value *op_accessed(const struct op *op); /* NULL if it accesses none */
 /* does it write this array or memory port? */
 bool op_writes(const struct op *op, const struct value *array);
-/* operand 0 says when it reads or writes */
+/* true where operand 0 is a condition under which the op reads or writes */
 bool op_is_conditional(const struct op *op);
 struct block *block_new(struct module *module, struct op *parent, int region);
 struct value *block_add_argument(
         struct module *module, struct block *block, const struct type *type);
-/* One-result shorthand: makes, appends to block, returns the result. */
+/* Shorthand for an op with one result: makes it, appends it to block, returns the result. */
 struct value *build(struct module *module, struct block *block, enum op_code code,
         const struct type *result, int operands, struct value *const *operand);
 
 const struct attr *attr_get(const struct op *op, enum attr_key key); /* NULL if absent */
-/* the same of text that may be no key of ours */
+/* the same for a name that may be no key of attrs.def */
 const struct attr *attr_named(const struct op *op, const char *name);
-/* NULL removes */
+/* a NULL value removes the attribute */
 void attr_set(struct module *module, struct op *op, enum attr_key key, const struct attr *value);
 void attr_set_named(
         struct module *module, struct op *op, const char *name, const struct attr *value);
@@ -162,48 +164,48 @@ const struct attr *attr_symbol(struct module *module, const char *text);
 const struct attr *attr_type(struct module *module, const struct type *type);
 const struct attr *attr_map(struct module *module, struct affine_map map);
 const struct attr *attr_array(struct module *module, int count, const struct attr *const *items);
-/* sorts a copy */
+/* the items are copied and sorted by name */
 const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);
-/* array<i64> */
+/* an array<i64> */
 const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);
 /* NULL if absent or not a dictionary */
 const struct attr *attr_item(const struct attr *dictionary, enum attr_key key);
 const struct attr *attr_item_named(const struct attr *dictionary, const char *name);
 int64_t attr_item_integer(const struct attr *dictionary, enum attr_key key, int64_t absent);
-/* "" if absent or no text */
+/* "" if it is absent or not a string or symbol */
 const char *attr_item_text(const struct attr *dictionary, enum attr_key key);
-/* a copy; NULL is an empty dictionary */
+/* a copy of the dictionary with this entry added or replaced; a NULL dictionary is empty */
 const struct attr *attr_with(struct module *module, const struct attr *dictionary,
         enum attr_key key, const struct attr *value);
-/* of an array of dictionaries, the one with this `name`; NULL if absent or not an array */
+/* the dictionary with this `name` in an array of dictionaries; NULL if absent or not an array */
 const struct attr *attr_entry(const struct attr *list, const char *name);
 int64_t attr_integer_or(const struct op *op, enum attr_key key, int64_t absent);
-/* string or symbol */
+/* text of a string or symbol attribute */
 const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent);
 /* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */
 const struct attr *function_argument_attr(const struct op *function, int index, enum attr_key key);
 const struct attr *function_result_attr(const struct op *function, int index, enum attr_key key);
 void function_set_argument_attr(struct module *module, struct op *function, int index,
         enum attr_key key, const struct attr *value);
-/* the argument of this stream.name; -1: none */
+/* the argument with this stream.name; -1 if there is none */
 int function_argument_named(const struct op *function, const char *name);
 
-/* pre-order, regions included; visit may remove the op it is given */
+/* Visits all ops in pre-order, regions included; visit may remove the op that it is called for. */
 void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);
-/* fills value->uses of all results and arguments below */
+/* sets value->uses of all results and block arguments below `block` */
 void ir_count_uses(struct block *block);
-/* value->data of everything below, before a pass uses it */
+/* clears value->data of everything below, before a pass uses it */
 void ir_clear_data(struct block *block);
-/* in every op below */
+/* replaces operands `from` by `to` in every op below */
 void ir_replace(struct block *block, const struct value *from, struct value *to);
 
-/* Text: MLIR generic form, deterministic; byte-identical after reading it back. */
+/* Prints MLIR's generic form. Deterministic; byte-identical after reading it back. */
 void ir_print(struct module *module, struct text *out);
-/* one line for messages */
+/* the op in one line, for messages */
 void op_print_short(const struct op *op, struct text *out);
 
-/* Checks the table (operand and result counts, level), the types and the structure; diagnostics
- * go to module->diag. */
+/* Checks the op table (operand and result counts, level), the types and the structure. Returns
+ * false after diagnostics in module->diag. */
 bool ir_verify(struct module *module);
 
 #endif

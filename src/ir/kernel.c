@@ -1,4 +1,4 @@
-/* Kernels and their scalar bodies. */
+/* Kernels and their scalar bodies: construction, copies and questions that many passes ask. */
 #include "ir/kernel.h"
 #include <string.h>
 
@@ -103,7 +103,8 @@ static int node_arguments(const struct node *node)
 	return node->kind == NODE_OP ? op_info[node->code].operands : 0;
 }
 
-/* The same node with every field cleared that its kind does not use. */
+/* The same node with all fields cleared that its kind does not use, so that equal nodes are equal
+ * bytes. */
 static struct node plain(const struct node *node)
 {
 	struct node result;
@@ -244,7 +245,7 @@ void body_remove_dead(struct module *module, struct body *body)
 	*body = (struct body){ .count = count, .result = place[body->result], .node = kept };
 }
 
-/* Operations that may gather the terms of a reduction in any grouping that the schedule fixes. */
+/* Operations whose terms may be combined in any grouping that the schedule fixes. */
 static bool combines(enum op_code code)
 {
 	static const bool yes[OP_COUNT] = {

@@ -1,70 +1,81 @@
-/* A kernel: a box of loops over linear addresses, with a scalar body.  One result.
+/* A kernel: a perfect nest of loops over linear addresses with a scalar body and one result.
  *
- *   for every point of the loops, outermost first:
- *       x[j]  = operand j at offset + Σ stride[l] * counter[l] (+ index value * index_stride),
- *       if inside its guard, else 0
- *   without reduction loops:  result[…] = update(x)
- *   with:  acc = init at the first reduction point of each result element; acc = update(x, acc);
- *   after the last: result[…] = post(x, acc);
- *                            of no reduction points it is post(x, init)
+ *     for every point of the loops, outermost first:
+ *         x[j] = operand j at offset + Σ stride[l] * counter[l] (+ index value * index_stride),
+ *                if inside its guards, else 0
+ *     without reduction loops:
+ *         result[…] = update(x)
+ *     with reduction loops:
+ *         acc = init at the first reduction point of each result element
+ *         acc = update(x, acc) at every reduction point
+ *         result[…] = post(x, acc) after the last one; with no reduction points post(x, init)
  *
- * With `scan` a reduction gives a result at every point: result[…] = post(x, acc before the
- * point's update), and the result's address depends on the reduction loops. Else post reads only
- * operands (and counters) that do not depend on reduction loops.  Addresses count elements of
- * the root value, row-major. At tensor level loops are in source order, which says nothing,
- * unless `ordered`.  At stream level they are in schedule order and, if lanes > 1, the last loop
- * is the lane loop (all its points at once); if rows > 1 the loop before it runs at once too,
- * and one of the two is a reduction: rows sums side by side, or, of integers, in each lane a
- * tree over rows terms; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree
- * over the lanes of the term), where update = combine(acc, term); the tree pairs neighbours:
- * (t0·t1)·(t2·t3) …
- * If partial > 1, so many sums are formed in turn: a term goes to the one that the counter of
- * kernel_inner_reduction says, modulo partial; each begins with init, and at the end the same
- * tree over them is the accumulator. */
+ * Scan: a reduction with `scan` gives a result at every point, result[…] = post(x, acc before the
+ * update of that point), and the result's address depends on the reduction loops. In all other
+ * reductions post reads only operands and counters that do not depend on reduction loops.
+ *
+ * Addresses count elements of the root value in row-major order.
+ *
+ * Loop order: at tensor level the order of the loops means nothing, unless `ordered`. At stream
+ * level (`scheduled`) the loops are in schedule order. If lanes > 1, all points of the last loop,
+ * the lane loop, run in one iteration. If row_unroll > 1, the loop before the lane loop is unrolled
+ * too, and one of the two is a reduction: either row_unroll sums are formed in parallel, or
+ * (integers only) each lane sums row_unroll terms by a tree.
+ *
+ * A reduction over lanes computes acc = combine(acc, tree over the lanes of the term), where update
+ * = combine(acc, term); the tree pairs neighbors: (t0·t1)·(t2·t3) … If partial_sums > 1, the terms
+ * go round-robin to that many partial sums: the counter of kernel_inner_reduction modulo
+ * partial_sums selects one. Each starts with init, and at the end the same tree over them gives the
+ * accumulator. */
 #ifndef STC_KERNEL_H
 #define STC_KERNEL_H
 #include "ir/launch_tokens.h"
 
-enum { KERNEL_OPERANDS = 32 }; /* at most: as many types the text of a kernel can tell apart */
+/* maximum operands; the text of a kernel can distinguish that many types */
+enum { KERNEL_OPERANDS = 32 };
 
 struct loop {
 	int64_t extent;
 	bool reduction;
-	/* NULL: always `extent` points; else points beyond the count do not exist */
+	/* NULL: always `extent` points; else points beyond the run-time count do not exist */
 	const struct run_time_trip *run_time;
 };
 
 struct guard_range {
 	int loop;
 	int64_t low, high; /* active where low <= counter < high */
-	/* 0 and 1 stand for the last turn instead, of a loop whose turns are counted at run time */
+	/* low 0 and high 1 mean the last iteration instead, of a loop with a run-time trip count */
 	bool last;
 };
 
-/* of the loops that walk an operand's rows, neighbours each of which goes on where the one
- * inside it ends */
+/* Condition under which an operand is read when the number of tokens is a run-time value: the
+ * iteration's first row must be below that number. The row is iteration * step, where iteration is
+ * a weighted sum of the counters of neighboring loops over the operand's rows, the innermost of
+ * weight 1. */
 struct row_predicate {
-	/* [loops] in the number of a turn, Σ weight * counter; 0: of another loop */
+	/* [loops] weight of each counter in the iteration number; 0: not a loop over rows */
 	int64_t *weight;
-	int64_t step;              /* rows of a turn; it is there if its first row is */
-	const char *symbol;        /* the input that says how many rows there are */
-	struct launch_tokens rows; /* by that */
+	int64_t step; /* rows per iteration; the operand is read if the first of them exists */
+	const char *symbol;        /* name of the input that holds the number of rows */
+	struct launch_tokens rows; /* the tokens that this input counts */
 };
 
-struct access { /* how an operand, or the result, is addressed */
+struct access { /* address of an operand, or of the result */
 	int64_t offset;
-	/* [loops]; 0: not used.  Guarded accesses: the address is only formed inside the guard */
+	/* [loops], in elements; 0: does not depend on that loop. With guards, addresses are only
+	 * formed inside them */
 	int64_t *stride;
 	int guards;
 	struct guard_range *guard;
-	/* stream level: NULL, or the turns in which the operand has come; in others it is 0, and
-	 * no word comes */
+	/* stream level: NULL, or the iterations in which a word of the operand arrives; in all
+	 * others the operand is 0 and no word is read */
 	const struct row_predicate *row_predicate;
-	int index_operand;    /* -1, or the operand whose value selects a row (a gather) */
+	int index_operand; /* -1, or the operand whose value selects a row of this one (a gather) */
 	int64_t index_stride; /* elements between rows */
 	int64_t index_limit;  /* rows; the index is clamped to 0 … limit - 1 */
-	/* elements between tiles of tokens, of a tiled kernel: in a turn of its first loop what
-	 * later tiles have may be the own tile's; 0: it may not */
+	/* Elements between token tiles of a causally masked operand, else 0. In iteration t of the
+	 * first loop, tiles after tile t are masked and may hold any finite values, so a CAUSAL
+	 * converter sends tile t in their place. */
 	int64_t causal_pitch;
 };
 
@@ -74,15 +85,15 @@ struct node { /* one value of a body, in topological order */
 	enum node_kind kind;
 	enum op_code code;       /* NODE_OP: a row of ops.def with level B */
 	const struct type *type; /* scalar */
-	int argument[3];         /* NODE_OP: nodes before this one */
-	/* operand number; integer constant; predicate of cmpf/cmpi; loop of INDEX; operand of
-	 * ACTIVE */
+	int argument[3];         /* NODE_OP: indices of earlier nodes */
+	/* by kind: operand number, integer constant, predicate of CMPF and CMPI, loop of INDEX,
+	 * operand of ACTIVE */
 	int64_t integer;
 	double real; /* float constant */
 };
 
 struct body {
-	/* result: index of the node that is the value; count 0: no body */
+	/* result: index of the node that is the body's value; count 0: no body */
 	int count, result;
 	struct node *node;
 };
@@ -93,29 +104,29 @@ struct kernel {
 	struct loop *loop;
 	struct access *operand; /* [op->operands] */
 	struct access result;
-	const struct type *type;  /* scalar type of the result and of the accumulator */
+	const struct type *type;  /* scalar type of result and accumulator */
 	struct body update, post; /* post.count 0: the accumulator itself */
-	double init;              /* of reductions; integers too */
-	/* a result at every point of the reduction, from the accumulator before it */
+	double init;              /* initial accumulator of a reduction, also of integers */
+	/* a result at every reduction point, from the accumulator before it */
 	bool scan;
-	/* tensor level: its loops are listed in the order in which they should run; accumulators
-	 * are kept where they say */
+	/* tensor level: loops run in the order in which they are listed */
 	bool ordered;
-	/* tensor level: its first loop runs outermost, whatever is chosen for the others */
+	/* tensor level: the first loop runs outermost; the order of the others is free */
 	bool tile_outermost;
-	/* schedule (stream level) */
+	/* schedule (stream level): loops are in schedule order */
 	bool scheduled;
 	int64_t lanes; /* 1, or the extent of the last loop */
-	/* 1, or the extent of the loop before it, of which just one is a reduction */
+	/* 1, or the extent of the loop before the lane loop; one of the two is a reduction */
 	int64_t row_unroll;
-	int64_t partial_sums;    /* 1, or a power of two: sums that are formed in turn */
-	int initiation_interval; /* initiation interval, cycles */
-	/* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then
-	 * never a lane reduction) */
+	int64_t partial_sums; /* 1, or a power of two: partial sums that take terms round-robin */
+	int initiation_interval; /* cycles between iterations */
+	/* of a reduction, the op with update = combine(acc, term); OP_NONE if update has another
+	 * form (then the lane loop is no reduction) */
 	enum op_code combine;
 };
 
-/* The initial value of a reduction over integers: as a double the largest one is one more. */
+/* The initial value of an integer reduction. INT64_MAX as a double rounds up by one, so it
+ * saturates. */
 static inline int64_t kernel_init_integer(double init)
 {
 	return init >= 0x1p63 ? INT64_MAX : (int64_t)init;
@@ -125,35 +136,37 @@ struct op *kernel_new(struct module *module, struct location location, const cha
         int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
-/* The reduction that another one over the same numbers waits for, as a variance does for their
- * mean; NULL: `op` is no such. */
+/* The reduction whose result `op` takes as its second operand while reducing the same first
+ * operand, as a variance takes the mean. NULL if `op` has not this form. */
 const struct op *kernel_mean_of(const struct op *op);
-/* the outermost reduction loop of several points, lanes aside; -1: none */
+/* the outermost sequential reduction loop of more than one point; -1: none */
 int kernel_outer_reduction(const struct kernel *kernel);
-/* the innermost reduction loop of more than one turn, else the innermost one, lanes aside; -1:
+/* the innermost sequential reduction loop of more than one iteration, else the innermost one; -1:
  * none */
 int kernel_inner_reduction(const struct kernel *kernel);
-/* returns its index; equal nodes are shared */
+/* adds a node unless an equal one exists; returns its index */
 int body_add(struct module *module, struct body *body, struct node node);
-/* copies nodes; operand j -> operand_map[j]; accumulator: node in `into` that replaces
- * ACCUMULATOR, or -1 to keep; returns the result's node */
+/* copies the nodes of `from`; operand j becomes operand_map[j]; accumulator: node of `into` that
+ * replaces ACCUMULATOR, or -1 to keep it. Returns the node of the result */
 int body_import(struct module *module, struct body *into, const struct body *from,
         const int *operand_map, int accumulator);
 bool body_uses_operand(const struct body *body, int operand);
 bool body_uses_accumulator(const struct body *body);
-/* what it computes depends on where it is: an INDEX or ACTIVE */
+/* its value depends on counters: it has an INDEX or ACTIVE */
 bool body_uses_counters(const struct body *body);
 bool body_uses_counter(const struct body *body, int loop);
-/* an op of this code */
+/* it has an op of this code */
 bool body_has(const struct body *body, enum op_code code);
 void body_remove_dead(struct module *module, struct body *body);
-/* read by post and not by update; of a scan none: its post is at every point */
+/* Is the operand read by post only? Never of a scan, whose post runs at every point. */
 bool kernel_is_post_operand(const struct kernel *kernel, int operand);
-/* a reduction whose terms come in the order of the loops: a scan, or no combine(acc, term) */
+/* a reduction whose terms must be combined in loop order: a scan, or one without combine(acc,
+ * term) */
 bool kernel_is_sequential(const struct kernel *kernel);
-/* update = combine(acc, term)? else OP_NONE; term: node */
+/* the op of update = combine(acc, term) and the node of its term; OP_NONE if update has another
+ * form */
 enum op_code kernel_combine(const struct kernel *kernel, int *term);
 
-/* The key under which a node of a body has its number, in text; KEY_COUNT: it has none. */
+/* The attribute that holds `integer` of a node of this op in the text; KEY_COUNT if it has none. */
 enum attr_key kernel_number_key(enum op_code code);
 #endif

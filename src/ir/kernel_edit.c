@@ -1,4 +1,5 @@
-/* Small exact changes to one kernel, shared by the tensor passes. */
+/* Rewrites of one kernel that keep its results bit-identical: loops are split, joined, moved and
+ * removed, bodies rewritten, operands merged. */
 #include "ir/kernel_edit.h"
 #include <string.h>
 
@@ -148,7 +149,7 @@ bool kernel_is_guarded(const struct op *op, int loop)
 	return false;
 }
 
-/* Guards stay sorted by loop, so that equal accesses look equal. */
+/* Guards are sorted by loop, so that equal accesses have equal lists. */
 void access_add_guard(struct module *module, struct access *access, struct guard_range guard)
 {
 	struct guard_range *more =
@@ -156,18 +157,18 @@ void access_add_guard(struct module *module, struct access *access, struct guard
 	int at = 0;
 	while (at < access->guards && access->guard[at].loop < guard.loop)
 		at++;
-	bool there = at < access->guards && access->guard[at].loop == guard.loop;
+	bool exists = at < access->guards && access->guard[at].loop == guard.loop;
 	if (access->guards)
 		memcpy(more, access->guard, sizeof *more * (size_t)at);
-	if (there) {
+	if (exists) {
 		guard.low = guard.low > access->guard[at].low ? guard.low : access->guard[at].low;
 		guard.high =
 		        guard.high < access->guard[at].high ? guard.high : access->guard[at].high;
 	}
 	more[at] = guard;
-	for (int i = at + there; i < access->guards; i++)
-		more[i + !there] = access->guard[i];
-	access->guards += !there;
+	for (int i = at + exists; i < access->guards; i++)
+		more[i + !exists] = access->guard[i];
+	access->guards += !exists;
 	access->guard = more;
 }
 
@@ -207,7 +208,8 @@ struct access access_copy(struct module *module, const struct access *access, in
 	return copy;
 }
 
-/* [low, high) of a loop as ranges of its quotient and remainder by `inner`. */
+/* Splits the guard [low, high) of a loop into ranges of its quotient and remainder by `inner`.
+ * false: it is no box of the two. */
 static bool split_range(struct guard_range guard, int64_t inner, struct guard_range *outer,
         struct guard_range *rest)
 {
@@ -236,12 +238,19 @@ static bool guards_split(const struct op *op, int loop, int64_t inner)
 	return true;
 }
 
-static void split_access(struct module *module, struct access *access, int loops, int loop,
-        int64_t extent, int64_t inner)
+struct loop_split {
+	int loops, loop; /* of the kernel before the split */
+	int64_t extent, inner;
+};
+
+static void split_access(
+        struct module *module, struct access *access, const struct loop_split *split)
 {
 	struct access old = *access;
-	access->stride = ARENA_ARRAY(module->arena, int64_t, loops + 1);
-	for (int l = 0; l < loops; l++)
+	int loop = split->loop;
+	int64_t inner = split->inner;
+	access->stride = ARENA_ARRAY(module->arena, int64_t, split->loops + 1);
+	for (int l = 0; l < split->loops; l++)
 		access->stride[l + (l > loop)] = old.stride[l];
 	access->stride[loop] = old.stride[loop] * inner;
 	access->stride[loop + 1] = old.stride[loop];
@@ -257,15 +266,17 @@ static void split_access(struct module *module, struct access *access, int loops
 			continue;
 		}
 		split_range(guard, inner, &outer, &rest);
-		if (outer.low > 0 || outer.high < extent / inner)
+		if (outer.low > 0 || outer.high < split->extent / inner)
 			access_add_guard(module, access, outer);
 		if (rest.low > 0 || rest.high < inner)
 			access_add_guard(module, access, rest);
 	}
 }
 
-static void split_body(struct module *module, struct body *body, int loops, int loop, int64_t inner)
+static void split_body(struct module *module, struct body *body, const struct loop_split *split)
 {
+	int loops = split->loops;
+	int loop = split->loop;
 	if (!body->count)
 		return;
 	struct body result = { 0 };
@@ -274,7 +285,7 @@ static void split_body(struct module *module, struct body *body, int loops, int 
 		int64_t *factor = ARENA_ARRAY(module->arena, int64_t, loops + 1);
 		factor[l + (l > loop)] = 1;
 		if (l == loop) {
-			factor[loop] = inner;
+			factor[loop] = split->inner;
 			factor[loop + 1] = 1;
 		}
 		index[l] = body_affine(module, &result, loops + 1, factor, 0);
@@ -292,11 +303,12 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 	if (inner <= 1 || inner >= extent || extent % inner || kernel->loop[loop].run_time ||
 	        !guards_split(op, loop, inner))
 		return false;
+	const struct loop_split split = { kernel->loops, loop, extent, inner };
 	for (int i = 0; i < op->operands; i++)
-		split_access(module, &kernel->operand[i], kernel->loops, loop, extent, inner);
-	split_access(module, &kernel->result, kernel->loops, loop, extent, inner);
-	split_body(module, &kernel->update, kernel->loops, loop, inner);
-	split_body(module, &kernel->post, kernel->loops, loop, inner);
+		split_access(module, &kernel->operand[i], &split);
+	split_access(module, &kernel->result, &split);
+	split_body(module, &kernel->update, &split);
+	split_body(module, &kernel->post, &split);
 	struct loop *loops = ARENA_ARRAY(module->arena, struct loop, kernel->loops + 1);
 	for (int l = 0; l < kernel->loops; l++)
 		loops[l + (l > loop)] = kernel->loop[l];
@@ -309,7 +321,8 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 	return true;
 }
 
-/* Where the outer loop's guard leaves one point, its stride may be any. */
+/* May the loops be joined for this access? Its outer stride matters only where the outer guard has
+ * more than one point. */
 static bool is_joinable(const struct access *access, int loop, int64_t inner)
 {
 	const struct guard_range *outer = access_guard(access, loop);
@@ -433,7 +446,7 @@ void kernel_cut_loops(
 	}
 }
 
-/* Loops that stay: place[l] is the new number, -1 for a loop of one point. */
+/* Numbers the loops that remain: place[l] is the new number, -1 for a loop of one point. */
 static int place_loops(const struct kernel *kernel, int *place)
 {
 	int count = 0;
@@ -442,21 +455,21 @@ static int place_loops(const struct kernel *kernel, int *place)
 	return count;
 }
 
-static struct access access_on(struct module *module, const struct access *old, int loops,
-        const int *place, const struct loop *loop, int count)
+static struct access access_on(struct module *module, const struct access *old,
+        const struct kernel *kernel, const int *place, int count)
 {
 	struct access access = access_empty(module, count);
 	access.offset = old->offset;
 	access.index_operand = old->index_operand;
 	access.index_stride = old->index_stride;
 	access.index_limit = old->index_limit;
-	for (int l = 0; l < loops; l++)
+	for (int l = 0; l < kernel->loops; l++)
 		if (place[l] >= 0)
 			access.stride[place[l]] = old->stride[l];
 	for (int i = 0; i < old->guards; i++) {
 		struct guard_range guard = old->guard[i];
 		if (place[guard.loop] < 0 ||
-		        (guard.low <= 0 && guard.high >= loop[guard.loop].extent))
+		        (guard.low <= 0 && guard.high >= kernel->loop[guard.loop].extent))
 			continue;
 		guard.loop = place[guard.loop];
 		access_add_guard(module, &access, guard);
@@ -464,7 +477,7 @@ static struct access access_on(struct module *module, const struct access *old, 
 	return access;
 }
 
-/* An operand that no point reads: its guard is empty. */
+/* An operand that is never read: a guard is empty. */
 static bool never_active(const struct access *access, const struct loop *loop)
 {
 	for (int i = 0; i < access->guards; i++) {
@@ -512,12 +525,10 @@ static void drop_unit_loops(struct module *module, struct op *op)
 	int count = place_loops(kernel, place);
 	struct access *access = ARENA_ARRAY(module->arena, struct access, op->operands);
 	for (int i = 0; i < op->operands; i++)
-		access[i] = access_on(
-		        module, &kernel->operand[i], kernel->loops, place, kernel->loop, count);
+		access[i] = access_on(module, &kernel->operand[i], kernel, place, count);
 	kernel->update = body_on(module, op, &kernel->update, place, access);
 	kernel->post = body_on(module, op, &kernel->post, place, access);
-	kernel->result =
-	        access_on(module, &kernel->result, kernel->loops, place, kernel->loop, count);
+	kernel->result = access_on(module, &kernel->result, kernel, place, count);
 	kernel->operand = access;
 	struct loop *loop = ARENA_ARRAY(module->arena, struct loop, count);
 	for (int l = 0; l < kernel->loops; l++)
@@ -527,7 +538,7 @@ static void drop_unit_loops(struct module *module, struct op *op)
 	kernel->loops = count;
 }
 
-/* A reduction of one point has no accumulator: post(update(x, init)). */
+/* A reduction of one point needs no accumulator: it becomes post(update(x, init)). */
 static void finish_single_point(struct module *module, struct kernel *kernel)
 {
 	if (kernel_has_reduction(kernel) ||
@@ -566,8 +577,8 @@ static void mark_used(const struct op *op, bool *used)
 				used[op->kernel->operand[j].index_operand] = true;
 }
 
-/* First pass of operand j among those before it with the same access, after index operands were
- * renamed. */
+/* The new number of an earlier operand with the same value and access as operand j; -1: none. Index
+ * operands are compared by their old numbers. */
 static int same_operand(const struct op *op, const int *place, const bool *used, int j)
 {
 	for (int i = 0; i < j; i++)
@@ -656,7 +667,8 @@ bool access_compose(struct module *module, const struct kernel *from, int operan
 	return true;
 }
 
-/* Index loops, then the loops of one contiguous row, made in that order. */
+/* The loops must be those over the indices, then those over one contiguous row, and the result is
+ * written in that order. */
 bool kernel_is_gather(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;

@@ -1,4 +1,5 @@
-/* What follows a reduction: more of it, and as a kernel of its own. */
+/* The epilogue (post body) of a reduction: adds an operand to it, or moves it to a kernel of its
+ * own. */
 #include "ir/kernel_edit.h"
 
 void kernel_join_sum(struct module *module, struct op *op, enum op_code code, struct value *with,
@@ -26,7 +27,7 @@ void kernel_join_sum(struct module *module, struct op *op, enum op_code code, st
 	        old.count ? body_import(module, &kernel->post, &old, NULL, joined) : joined;
 }
 
-/* An access of the contraction, over its parallel loops alone. */
+/* An access restricted to the parallel loops. */
 static void copy_access(struct arena *arena, const struct kernel *from, const struct access *access,
         struct access *to)
 {
@@ -80,11 +81,11 @@ void kernel_split_epilogue(struct module *module, struct op *op)
 	        (struct node){ .kind = NODE_OPERAND, .type = kernel->type, .integer = 0 });
 	to->update.result = body_import(module, &to->update, &kernel->post, renamed, sum);
 	kernel->post = (struct body){ 0 };
-	/* readers of the result now read what comes after */
+	/* readers of the sums now read the new kernel's result */
 	ir_replace(op->parent, op->result[0], after->result[0]);
 	if (op->next)
 		op_insert_before(op->next, after);
 	else
 		op_append(op->parent, after);
-	kernel_tidy(module, op); /* what only the post body read */
+	kernel_tidy(module, op); /* removes operands that only the post body read */
 }

@@ -1,4 +1,4 @@
-/* A kernel's structure as text. */
+/* Prints a kernel's structure as text, so that equal kernels are found by comparing strings. */
 #include "ir/sliding_window.h"
 #include "ir/kernel_edit.h"
 #include "ir/kernel_signature.h"
@@ -39,8 +39,10 @@ static void add_body(const struct body *body, struct text *out)
 void kernel_signature(const struct op *op, const struct module *module, struct text *out)
 {
 	const struct kernel *kernel = op->kernel;
-	text_add(out, "%s %a %s%s%s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "",
-	        kernel->tile_outermost ? "t " : "", kernel->scan ? "s " : "");
+	text_add(out, "%s %a ", kernel->type->text, kernel->init);
+	text_add(out, "%s", kernel->ordered ? "o " : "");
+	text_add(out, "%s", kernel->tile_outermost ? "t " : "");
+	text_add(out, "%s", kernel->scan ? "s " : "");
 	for (int l = 0; l < kernel->loops; l++) {
 		const struct run_time_trip *trip = kernel->loop[l].run_time;
 		text_add(out, "%s%" PRId64 " ", kernel->loop[l].reduction ? "r" : "p",

@@ -1,11 +1,12 @@
-/* A kernel's structure as text: loops, accesses, bodies, types; not its name, operands'
- * identities or shapes.  Equal texts: the same computation. */
+/* A kernel's structure as text, for finding equal kernels: loops, accesses, bodies and types,
+ * without its name, the identity of its operands and their shapes. Equal texts compute the same. */
 #ifndef STC_KERNEL_SIGNATURE_H
 #define STC_KERNEL_SIGNATURE_H
 #include "ir/kernel.h"
 
 void kernel_signature(const struct op *op, const struct module *module, struct text *out);
-/* one operand, unchanged elements, no guard, no gather */
+/* one operand whose elements are passed unchanged, without guards or gathers */
 bool kernel_is_copy(const struct op *op);
-bool kernel_is_identity(const struct op *op); /* … each at its own address */
+/* a copy in which every element stays at its address */
+bool kernel_is_identity(const struct op *op);
 #endif

@@ -1,4 +1,4 @@
-/* Text of a kernel: its payload as attributes, its bodies as private functions. */
+/* Text of a kernel: its fields as attributes, its bodies as private functions, as in MLIR. */
 #include "ir/print.h"
 
 static const struct attr *access_map(
@@ -27,7 +27,7 @@ static const struct attr *loop_reductions(struct module *module, const struct ke
 	return attr_integers(module, kernel->loops, reduction);
 }
 
-/* NULL if all extents are those of compile time. */
+/* Loops with run-time trip counts; NULL if there are none. */
 static const struct attr *run_time_trips(struct module *module, const struct kernel *kernel)
 {
 	VEC(const struct attr *) list = { 0 };
@@ -52,7 +52,7 @@ static const struct attr *accesses(struct module *module, const struct kernel *k
 	return attr_array(module, operands, map);
 }
 
-/* NULL if no operand has any. */
+/* [operand, loop, low, high] of all guards; NULL if there are none. */
 static const struct attr *guards(struct module *module, const struct kernel *kernel, int operands)
 {
 	VEC(const struct attr *) list = { 0 };
@@ -68,7 +68,7 @@ static const struct attr *guards(struct module *module, const struct kernel *ker
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
 }
 
-/* NULL if all that operands have comes. */
+/* The row predicates of operands; NULL if there are none. */
 static const struct attr *row_predicate(
         struct module *module, const struct kernel *kernel, int operands)
 {
@@ -102,7 +102,7 @@ static const struct attr *gathers(struct module *module, const struct kernel *ke
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
 }
 
-/* NULL if none is. */
+/* [operand, pitch] of the causal operands; NULL if there are none. */
 static const struct attr *causal_pitch(
         struct module *module, const struct kernel *kernel, int operands)
 {
@@ -133,7 +133,7 @@ struct list {
 	VEC(struct named) items;
 };
 
-static void add(struct list *list, enum attr_key key, const struct attr *value)
+static void add_item(struct list *list, enum attr_key key, const struct attr *value)
 {
 	struct named item = { key_name(key), value };
 	if (value)
@@ -144,45 +144,45 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 {
 	struct module *module = list->module;
 	if (kernel->combine)
-		add(list, KEY_COMBINE, attr_string(module, op_info[kernel->combine].name));
+		add_item(list, KEY_COMBINE, attr_string(module, op_info[kernel->combine].name));
 	if (kernel->scan)
-		add(list, KEY_SCAN, attr_unit(module));
+		add_item(list, KEY_SCAN, attr_unit(module));
 	if (kernel->ordered)
-		add(list, KEY_ORDERED, attr_unit(module));
+		add_item(list, KEY_ORDERED, attr_unit(module));
 	if (kernel->tile_outermost)
-		add(list, KEY_TILE_OUTERMOST, attr_unit(module));
+		add_item(list, KEY_TILE_OUTERMOST, attr_unit(module));
 	if (!kernel->scheduled)
 		return;
-	add(list, KEY_SCHEDULED, attr_unit(module));
-	add(list, KEY_LANES, attr_integer(module, kernel->lanes));
-	add(list, KEY_ROW_UNROLL,
+	add_item(list, KEY_SCHEDULED, attr_unit(module));
+	add_item(list, KEY_LANES, attr_integer(module, kernel->lanes));
+	add_item(list, KEY_ROW_UNROLL,
 	        kernel->row_unroll > 1 ? attr_integer(module, kernel->row_unroll) : NULL);
-	add(list, KEY_PARTIAL_SUMS,
+	add_item(list, KEY_PARTIAL_SUMS,
 	        kernel->partial_sums > 1 ? attr_integer(module, kernel->partial_sums) : NULL);
-	add(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->initiation_interval));
+	add_item(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->initiation_interval));
 }
 
 const struct attr *kernel_attributes(struct module *module, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	struct list list = { .module = module };
-	add(&list, KEY_NAME, attr_string(module, kernel->name));
-	add(&list, KEY_LOOPS, loop_extents(module, kernel));
-	add(&list, KEY_REDUCTION, loop_reductions(module, kernel));
-	add(&list, KEY_RUN_TIME, run_time_trips(module, kernel));
-	add(&list, KEY_ACCESS, accesses(module, kernel, op->operands));
-	add(&list, KEY_RESULT, access_map(module, kernel, &kernel->result));
-	add(&list, KEY_GUARDS, guards(module, kernel, op->operands));
-	add(&list, KEY_ROW_PREDICATE, row_predicate(module, kernel, op->operands));
-	add(&list, KEY_GATHERS, gathers(module, kernel, op->operands));
-	add(&list, KEY_CAUSAL_OPERANDS, causal_pitch(module, kernel, op->operands));
+	add_item(&list, KEY_NAME, attr_string(module, kernel->name));
+	add_item(&list, KEY_LOOPS, loop_extents(module, kernel));
+	add_item(&list, KEY_REDUCTION, loop_reductions(module, kernel));
+	add_item(&list, KEY_RUN_TIME, run_time_trips(module, kernel));
+	add_item(&list, KEY_ACCESS, accesses(module, kernel, op->operands));
+	add_item(&list, KEY_RESULT, access_map(module, kernel, &kernel->result));
+	add_item(&list, KEY_GUARDS, guards(module, kernel, op->operands));
+	add_item(&list, KEY_ROW_PREDICATE, row_predicate(module, kernel, op->operands));
+	add_item(&list, KEY_GATHERS, gathers(module, kernel, op->operands));
+	add_item(&list, KEY_CAUSAL_OPERANDS, causal_pitch(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))
-		add(&list, KEY_INIT,
+		add_item(&list, KEY_INIT,
 		        number(module, kernel->type, kernel->init,
 		                kernel_init_integer(kernel->init)));
-	add(&list, KEY_UPDATE, attr_symbol(module, body_name(module, kernel, "update")));
+	add_item(&list, KEY_UPDATE, attr_symbol(module, body_name(module, kernel, "update")));
 	if (kernel->post.count)
-		add(&list, KEY_POST, attr_symbol(module, body_name(module, kernel, "post")));
+		add_item(&list, KEY_POST, attr_symbol(module, body_name(module, kernel, "post")));
 	add_schedule(&list, kernel);
 	return attr_dictionary(module, (int)list.items.count, list.items.data);
 }
@@ -211,9 +211,11 @@ static void print_node_attributes(const struct body_printer *printer, const stru
 {
 	struct module *module = printer->module;
 	bool constant = node->kind == NODE_CONSTANT;
-	enum attr_key key = constant    ? KEY_VALUE
-	        : node->kind == NODE_OP ? kernel_number_key(node->code)
-	                                : KEY_COUNT;
+	enum attr_key key = KEY_COUNT;
+	if (node->kind == NODE_OP)
+		key = kernel_number_key(node->code);
+	if (constant)
+		key = KEY_VALUE;
 	if (key == KEY_COUNT)
 		return;
 	struct named item = { key_name(key),

@@ -1,3 +1,4 @@
+/* The table of attribute keys, and their lookup by name. */
 #include "ir/ir.h"
 
 #define UNIT (1U << ATTR_UNIT)

@@ -1,4 +1,5 @@
-/* The keys of attributes as an enumeration, made from the table attrs.def. */
+/* Attribute keys as an enumeration, generated from the table attrs.def, so that a misspelled key
+ * does not compile. */
 #ifndef STC_KEYS_H
 #define STC_KEYS_H
 
@@ -10,8 +11,8 @@ enum attr_key {
 };
 
 struct key_info {
-	const char *name; /* as it stands in the text of a module */
-	unsigned kinds;   /* of enum attr_kind, a bit each */
+	const char *name; /* spelling in the text of a module */
+	unsigned kinds;   /* bit mask of 1 << enum attr_kind */
 	const char *owners, *meaning;
 };
 extern const struct key_info key_info[KEY_COUNT];
@@ -21,7 +22,7 @@ static inline const char *key_name(enum attr_key key)
 	return key_info[key].name;
 }
 
-/* KEY_COUNT: no attribute of ours is called so. */
+/* KEY_COUNT if no key has this name. */
 enum attr_key key_find(const char *name);
 
 #endif

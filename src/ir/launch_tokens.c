@@ -1,11 +1,13 @@
+/* How the tokens of a launch fall into tiles, and which input counts them. */
 #include "ir/launch_tokens.h"
 
-/* so many is the last contraction of a layer behind its first (engine/engine_job_order.c): two
- * follow the one that takes what attention gives */
+/* Tiles by which the last job of a layer lags its first (engine/engine_job_order.c): two jobs
+ * follow the one that reads attention's result. */
 #define DRAINED_TILES_MOST (ATTENTION_LAG_TILES + 2)
-#define TILE_MOST 16 /* so many rows keep memory quiet; fewer wait less for each other, */
-/* and where slices take half as many of them a cycle, since one row alone wants many slices, so
- * many keep it quiet */
+/* Tokens per tile. The engine reads weights once per tile, so with this many tokens it computes
+ * longer than memory takes; smaller tiles let kernels start earlier. With a run-time count PEs
+ * take half as many tokens per cycle (a single token wants many PEs), so half a tile is enough. */
+#define TILE_MOST 16
 #define TILE_RUN_TIME 8
 
 int64_t token_tile(int64_t most, bool counted)

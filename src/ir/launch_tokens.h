@@ -1,43 +1,48 @@
-/* Rows of a launch: the tokens that it is about, of which there may be fewer than the module was
- * made for. Rows fall into tiles.  Of n rows there are ceil(n / tile) tiles, each of min(n,
- * tile) rows, so that every loop over them is bound by n alone, and of one row one is worked on:
- * row r is there if r / tile and r % tile are below these two.  The last tile may hold rows that
- * no one asked for. */
-#ifndef STC_ROWS_H
-#define STC_ROWS_H
+/* Tokens of a launch, of which there may be fewer than the module was compiled for. Tokens fall
+ * into tiles: of n tokens there are ceil(n / tile) tiles with min(n, tile) tokens each, so all
+ * loops over tokens are bounded by n alone, and of one token only one is computed. Token t is
+ * computed if t / tile and t % tile are below these two bounds; the last tile may hold tokens that
+ * nobody asked for. */
+#ifndef STC_LAUNCH_TOKENS_H
+#define STC_LAUNCH_TOKENS_H
 #include "ir/ir.h"
 
 struct launch_tokens {
-	int64_t most, tile; /* tile divides most */
-	/* NULL: all are there.  tiles: also where there is one tile at most */
+	int64_t most, tile; /* maximum tokens; tokens per tile, a divisor */
+	/* run-time number of tiles, and of tokens per tile; NULL: constant (tiles also where there
+	 * is at most one tile) */
 	const struct run_time_trip *tiles, *each;
 };
 
-/* tiles that a unit is behind attention's first contractions in the one that takes its result:
- * it takes longer from a tile's first query to its last sum than the unit is on a tile of all */
+/* Tiles by which the job that reads attention's result lags the job that feeds attention: attention
+ * takes longer from a tile's first query to its last sum than the engine takes for a tile of all
+ * jobs. */
 #define ATTENTION_LAG_TILES 2
 
-/* Rows of a tile: they divide all of them.  counted: how many are there is known at run time. */
+/* Tokens per tile, a divisor of `most`. counted: the token count is a run-time value. */
 int64_t token_tile(int64_t most, bool counted);
-/* two to four tiles, all of them there: layers follow each other with a break, of more without
- * one */
+/* With a fixed count of two to four tiles the engine drains between layers; with more tiles layers
+ * overlap. */
 bool layers_drain_between(int64_t most);
-/* symbol: the input that says how many there are; NULL: all. */
+/* symbol: name of the input that holds the token count; NULL: all tokens. */
 struct launch_tokens launch_tokens_of(struct arena *arena, const char *symbol, int64_t most);
-/* The dim of the tensor that is its rows, `pitch` elements apart; -1: none is. */
+/* The dim of the tensor whose elements are `pitch` apart and that has `most` of them: the token
+ * dim; -1 if there is none. */
 int token_axis(const struct type *tensor, int64_t pitch, int64_t most);
-/* Does the input with this name say how many rows a launch is about?  Such a launch is about one
- * at least.  main: of stream level, or below. */
+/* Is the input with this name a token count? Its value is at least one. main: of stream level or
+ * below. */
 bool tokens_counted_by(const struct op *main, const char *symbol);
-/* the first whose rows count, in stream.inputs; -1: of none they do */
+/* index in stream.inputs of the first input with a run-time number of tokens; -1 if there is
+ * none */
 int counted_token_input(const struct op *main);
-/* the input that says how many; NULL: there is none */
+/* name of the input that holds the token count; NULL if the count is fixed */
 const char *token_count_symbol(const struct op *main);
-int64_t rows_most(const struct op *main); /* rows of which that input says how many count */
-/* May it say one more?  All rows count then, and another launch goes on with the text: what only
- * results without rows need is not done (streams/mark_last_chunk_only.c). */
+int64_t rows_most(const struct op *main); /* maximum tokens of that input */
+/* May the token count be one more than the maximum? Then all tokens are computed and another launch
+ * continues the prompt: what only results of the last token need is skipped
+ * (streams/mark_last_chunk_only.c). */
 bool launch_may_continue(const struct op *main);
-/* stream.dims of a tensor whose dim `axis` is rows of the launch. */
+/* The stream.dims attribute of a tensor whose dim `axis` is the token dim. */
 const struct attr *token_dims(
         struct module *module, const struct type *tensor, int axis, const char *symbol);
 #endif

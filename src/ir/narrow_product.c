@@ -1,3 +1,4 @@
+/* Finds f32 products with a factor of few significant bits by walking to its definition. */
 #include "ir/narrow_product.h"
 
 /* Sums in (-2^k, 2^k] have k significant bits. */

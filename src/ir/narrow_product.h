@@ -1,15 +1,17 @@
-/* Products of two f32 of which one has few significant bits: an f16 or bf16 that was extended,
- * or a sum of narrow integers.  One multiplier makes them, where any two f32 take three. */
+/* f32 products with one narrow factor: one that has at most NARROW_BITS significant bits, as an
+ * extended f16 or bf16 or a sum of narrow integers. Such a product takes one DSP multiplier, a
+ * general f32 product three. */
 #ifndef STC_NARROW_PRODUCT_H
 #define STC_NARROW_PRODUCT_H
 #include "ir/dot.h"
 
-/* significant ones, as many as a DSP48's narrow port takes without a sign */
+/* significant bits that the narrow port of a DSP48 takes, without the sign */
 #define NARROW_BITS 17
 
-bool narrow_dot(const struct dot *dot); /* has each of its sums so few? */
-/* Of an arith.mulf on f32: the operand that has so few; -1: none is known to. */
+/* Has each sum of the dot at most NARROW_BITS significant bits? */
+bool narrow_dot(const struct dot *dot);
+/* Index of the narrow operand of an arith.mulf on f32; -1: none is known to be narrow. */
 int narrow_factor(const struct op *op);
-/* is it an arith.sitofp to f32 of a number of so few bits? */
+/* Is it an arith.sitofp to f32 of such an integer? */
 bool narrow_integer(const struct op *op);
 #endif

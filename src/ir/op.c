@@ -1,4 +1,4 @@
-/* Operations, blocks and modules: the op table, building and walking. */
+/* Operations, blocks and modules: the op table, building, walking. */
 #include "ir/ir.h"
 #include <string.h>
 
@@ -223,7 +223,7 @@ static void clear_arguments(const struct block *block)
 		block->argument[i]->uses = 0;
 }
 
-/* Operands too: they may be defined outside the block that is counted. */
+/* Operands are cleared too: they may be defined outside the block. */
 static void clear_uses(struct op *op, void *context)
 {
 	(void)context;

@@ -1,4 +1,4 @@
-/* The IR's text: MLIR's generic form.  Attributes of every operation stand in one dictionary,
+/* Prints a module in MLIR's generic form. All attributes of an operation are in one dictionary,
  * sorted by name. */
 #include "ir/print.h"
 #include <string.h>
@@ -6,8 +6,8 @@
 struct printer {
 	struct module *module;
 	struct text *out;
-	int depth;  /* of indentation */
-	int values; /* numbered so far in this function */
+	int depth;  /* indentation */
+	int values; /* values numbered so far in the current function */
 };
 
 int operand_segments(enum op_code code)
@@ -53,15 +53,18 @@ static const struct attr *segment_sizes(
 
 static const char *level_name(enum level level)
 {
-	return level == LEVEL_TENSOR ? "tensor" : level == LEVEL_STREAM ? "stream" : "hardware";
+	if (level == LEVEL_TENSOR)
+		return "tensor";
+	return level == LEVEL_STREAM ? "stream" : "hardware";
 }
 
-/* What an operation's text has beside its attributes. */
+/* Attributes in the text of an operation that are derived from its fields. */
 static const struct attr *derived_attributes(struct module *module, const struct op *op)
 {
 	if (op->code == OP_KERNEL)
 		return kernel_attributes(module, op);
-	/* MLIR's reader gives it these if the text does not */
+	/* MLIR's reader adds these where the text lacks them, so printing them makes the text a
+	 * fixed point */
 	if (op->code == OP_ALLOCA) {
 		struct attr sizes = { .kind = ATTR_INTEGERS,
 			.type = type_integer(module, 32),

@@ -1,4 +1,4 @@
-/* Text of attributes. */
+/* Prints attributes as MLIR does, with the fewest digits that read back exactly. */
 #include "ir/print.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ void print_symbol(const char *symbol, struct text *out)
 	print_name(symbol, out);
 }
 
-/* The bits of an infinity or NaN. */
+/* Infinities and NaN are printed as hexadecimal bits. */
 static uint64_t special_bits(double value, const struct type *type)
 {
 	uint64_t sign = signbit(value) ? (uint64_t)1 << (type->width - 1) : 0;
@@ -70,7 +70,7 @@ static uint64_t special_bits(double value, const struct type *type)
 	return sign | (isnan(value) ? 0x7E00 : 0x7C00);
 }
 
-/* The fewest digits that read back to the same number. */
+/* Prints the fewest digits that read back to the same number. */
 static void shortest(double value, bool single, char *digits, size_t size)
 {
 	for (int precision = 1; precision <= 17; precision++) {
@@ -139,7 +139,7 @@ static void print_hex(const unsigned char *data, size_t size, struct text *out)
 	}
 }
 
-/* MLIR packs i1, lowest bit first. */
+/* MLIR packs i1 elements, lowest bit first. */
 static void print_bits(const unsigned char *data, size_t count, struct text *out)
 {
 	for (size_t i = 0; i < count; i += 8) {
@@ -150,7 +150,7 @@ static void print_bits(const unsigned char *data, size_t count, struct text *out
 	}
 }
 
-/* Equal elements are a splat however they are kept: MLIR reads them back as one. */
+/* Equal elements are printed as a splat, as MLIR reads them back as one. */
 static bool is_splat(const struct attr *attr, size_t element)
 {
 	if (attr->splat || attr->bytes <= element)

@@ -1,3 +1,4 @@
+/* Entries of the module attribute stream.sliding_window, and the rows that they skip. */
 #include "ir/sliding_window.h"
 
 static const struct attr *list_of(const struct op *module)
@@ -101,7 +102,7 @@ const char *sliding_window_in_tiles(
 	return sliding_window_add(module, sliding_window);
 }
 
-/* Plain in some layers: these see all rows. */
+/* A layer whose name is the input itself has no window and sees all rows. */
 const char *sliding_window_of_layers(struct module *module, int layers, const char *const *name)
 {
 	struct sliding_window all = { 0 };
@@ -126,12 +127,16 @@ const char *sliding_window_of_layers(struct module *module, int layers, const ch
 			return NULL;
 	all.layers = layers;
 	all.rows = rows;
-	return alike ? name[0] : all.symbol ? sliding_window_add(module, all) : NULL;
+	if (alike)
+		return name[0];
+	return all.symbol ? sliding_window_add(module, all) : NULL;
 }
 
 int64_t sliding_window_extent(const struct sliding_window *sliding_window, int64_t value)
 {
-	return value < 0 ? 0 : value < sliding_window->most ? value : sliding_window->most;
+	if (value < 0)
+		return 0;
+	return value < sliding_window->most ? value : sliding_window->most;
 }
 
 int64_t sliding_window_rows_skipped(

@@ -1,55 +1,56 @@
-/* Layers that look back only so many rows.  A run-time extent `symbol` counts the rows that
- * there are; where a layer sees the last ones only, the loops over them leave whole tiles of
- * older rows out.  Such loops name a symbol of their own, an entry of the module's
- * `stream.sliding_window`, whose value is the extent less the rows that are left out in that
- * layer; so the number of turns follows from it as from any other extent.  Counters are those of
- * the loop without the gap: turn i stands for point i before the gap, and for i + the tiles left
- * out behind it. */
-#ifndef STC_LOOKBACK_H
-#define STC_LOOKBACK_H
+/* Sliding-window attention: layers that see only the last rows of the KV cache. A run-time extent
+ * `symbol` counts the rows of the cache. In a layer with a window, loops over them skip whole tiles
+ * of older rows. Such a loop is bounded by a derived symbol, an entry of the module attribute
+ * `stream.sliding_window`: its value is the extent minus the rows skipped in that layer, so its
+ * trip count follows from it as from any other extent. Counters are those of the loop without the
+ * gap: iteration i means point i before the gap, and i + the skipped tiles after it. */
+#ifndef STC_SLIDING_WINDOW_H
+#define STC_SLIDING_WINDOW_H
 #include "ir/ir.h"
 
 #define SLIDING_WINDOW_ALL (-1)
 
 struct sliding_window {
-	const char *name, *symbol; /* its own; the input's */
-	int64_t tile;              /* rows are left out in tiles of so many */
-	/* the first rows, which are never left out: they lie in one tile with what is in front
-	 * of them */
+	const char *name, *symbol; /* derived symbol; the input it is derived from */
+	int64_t tile;              /* rows are skipped in tiles of this many */
+	/* First rows, which are never skipped (attention sinks). They and the rows before them in
+	 * the operand lie in one tile. */
 	int64_t unskipped_rows;
-	int64_t most; /* rows */
-	int layers;   /* 1: the same in all */
-	/* [layers] that a layer sees, besides those of the launch; SLIDING_WINDOW_ALL: all */
+	int64_t most; /* maximum rows */
+	int layers;   /* entries of `rows`; 1: the same window in all layers */
+	/* [layers] past rows that a layer sees, without those of the launch; SLIDING_WINDOW_ALL:
+	 * all */
 	const int64_t *rows;
 };
 
-/* false: a plain symbol */
+/* false: the name is no derived symbol */
 bool sliding_window_named(
         const struct module *module, const char *name, struct sliding_window *sliding_window);
-/* of the module that the op is in */
+/* the same, in the module of this op */
 bool sliding_window_of(
         const struct op *op, const char *name, struct sliding_window *sliding_window);
-/* its name; an equal one is found again */
+/* adds an entry and returns its name; an equal existing entry is reused */
 const char *sliding_window_add(struct module *module, struct sliding_window sliding_window);
-/* the input that a symbol comes from */
+/* the input that a derived symbol comes from; other symbols are returned unchanged */
 const char *sliding_window_symbol(const struct module *module, const char *name);
-/* the same in larger tiles; a plain symbol stays */
+/* the same window in other tiles; other symbols are returned unchanged */
 const char *sliding_window_in_tiles(
         struct module *module, const char *name, int64_t tile, int64_t unskipped_rows);
-/* the symbol that is name[i] in layer i; NULL: there is none */
+/* one symbol for a rolled layer loop that is name[i] in layer i; NULL if the windows do not
+ * match */
 const char *sliding_window_of_layers(struct module *module, int layers, const char *const *name);
-/* rows, where the input has this value */
+/* rows of the cache for this value of the input */
 int64_t sliding_window_extent(const struct sliding_window *sliding_window, int64_t value);
-/* left out where the input has this value */
+/* rows skipped in a layer for this value of the input */
 int64_t sliding_window_rows_skipped(
         const struct sliding_window *sliding_window, int layer, int64_t value);
-/* of its own symbol */
+/* value of the derived symbol in a layer */
 int64_t sliding_window_value(const struct sliding_window *sliding_window, int layer, int64_t value);
-/* of the most rows, what layers see: the mean */
+/* mean over the layers of the fraction of a full cache that a layer reads */
 double sliding_window_fraction(const struct sliding_window *sliding_window);
-/* of the most rows, what a layer sees at the least; in so many of them */
+/* fewest rows of a full cache that a layer reads; *layers: number of such layers */
 int64_t sliding_window_rows_least(const struct sliding_window *sliding_window, int *layers);
-/* turns before the gap */
+/* iterations before the gap */
 int64_t sliding_window_gap_start(
         const struct sliding_window *sliding_window, const struct run_time_trip *trip);
 #endif

@@ -1,4 +1,4 @@
-/* Types, interned by their text. */
+/* Types, interned by their text: equal types have equal pointers. */
 #include "ir/ir.h"
 #include <inttypes.h>
 
@@ -6,8 +6,7 @@ static const char *const shaped_name[] = {
 	[TYPE_VECTOR] = "vector", [TYPE_TENSOR] = "tensor", [TYPE_MEMREF] = "memref"
 };
 
-/* The type of this text, or a new one of that kind with nothing but its text; `fresh` says
- * which. */
+/* The type of this text, or a new one with only kind and text filled in; *fresh says which. */
 static struct type *intern(
         struct module *module, enum type_kind kind, const char *text, bool *fresh)
 {
@@ -160,7 +159,7 @@ static struct itensor *itensor_copy(struct arena *arena, const struct itensor *f
 	return itensor;
 }
 
-const struct type *type_itensor_run_time(
+const struct type *type_itensor(
         struct module *module, const struct type *tile, const struct itensor *order)
 {
 	struct text text = text_new(module->arena);
@@ -180,13 +179,6 @@ const struct type *type_itensor_run_time(
 	return type;
 }
 
-const struct type *type_itensor(struct module *module, const struct type *tile, int dims,
-        const int64_t *trip, const int64_t *step, struct affine_map map)
-{
-	return type_itensor_run_time(module, tile,
-	        &(struct itensor){ .dims = dims, .trip = trip, .step = step, .map = map });
-}
-
 const struct type *type_channel(
         struct module *module, enum type_kind kind, const struct type *element, int64_t depth)
 {
@@ -200,7 +192,7 @@ const struct type *type_channel(
 	return type;
 }
 
-/* Saturates at the largest number; -1 if an extent is unknown. */
+/* Product of extents, saturated at INT64_MAX; -1 if an extent is unknown. */
 static int64_t product(int count, const int64_t *extent)
 {
 	int64_t result = 1;

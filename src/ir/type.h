@@ -1,5 +1,4 @@
-/* Types of values.  Interned per module: two types are the same if and only if their pointers
- * are. */
+/* Types of values. They are interned per module: equal types have equal pointers. */
 #ifndef STC_TYPE_H
 #define STC_TYPE_H
 #include "base/text.h"
@@ -24,34 +23,36 @@ enum type_kind {
 	TYPE_BLOCKS,
 };
 
-#define ITENSOR_EXTENT_MOST (INT64_C(1) << 48) /* elements of the box around all tiles */
+/* maximum elements of the bounding box of all tiles */
+#define ITENSOR_EXTENT_MOST (INT64_C(1) << 48)
 
-/* A trip count that is known at run time only: ceil((symbol + plus) / tile), from 0 to `most`.
- * The symbol is the name of an input of one integer; below 0 it counts as 0. */
+/* A run-time trip count: ceil((symbol + plus) / tile), from 0 to `most`. The symbol names an input
+ * of one integer; negative values count as 0. */
 struct run_time_trip {
 	const char *symbol;
 	int64_t plus, tile, most;
-	/* what is left of `most` instead: of loops of a process alone; */
+	/* loops of processes only: `most` minus the count, the remaining iterations */
 	bool remaining;
-	/* of those around what a launch leaves out that others follow: all is left where the
-	 * symbol's value is not said */
+	/* Of a loop around work that is done in the last chunk of a prompt only; without a value of
+	 * the symbol (in a simulation) all of `most` remains. */
 	bool last_chunk;
-	/* turns of a loop of a process at least, some of which do nothing then; 0: as many as
-	 * are counted */
+	/* loops of processes only: minimum iterations, some of which may do nothing; 0: no
+	 * minimum */
 	int64_t least;
-	/* loops of processes that the turns are dealt out to: each has as many as the one that
-	 * has most; 0: one has them all */
+	/* loops of processes only: processes that share the iterations round-robin; each runs as
+	 * many as the one with most. 0: one process runs all */
 	int64_t interleave;
 };
 
-/* (E, T, S, M): tiles of type `element` at the offsets map(i * step), i in lexicographic order
- * over the trip counts, outermost first. A dim that the map does not use is a re-access: all
- * inside it is sent again. */
+/* An iterative tensor (E, T, S, M): tiles of type `element` at the offsets map(i * step), with i in
+ * lexicographic order over the trip counts, outermost first. A dim that the map does not use is a
+ * re-access: everything inside it is sent once more per iteration. */
 struct itensor {
 	int dims;
-	const int64_t *trip, *step; /* [dims]; of a run-time trip count the most it can be */
-	const struct run_time_trip *const *run_time; /* [dims], NULL: fixed.  NULL: all are */
-	/* dims -> data dims; its constants are the offset of the first tile */
+	const int64_t *trip, *step; /* [dims]; a run-time trip count is listed with its maximum */
+	/* [dims], each NULL if fixed; the array is NULL if all are */
+	const struct run_time_trip *const *run_time;
+	/* iteration dims -> data dims; the constants are the offset of the first tile */
 	struct affine_map map;
 };
 
@@ -66,7 +67,7 @@ struct type {
 	const struct itensor *itensor;
 	int inputs, outputs; /* function */
 	const struct type *const *input, *const *output;
-	const char *text; /* MLIR syntax; the key it is interned by */
+	const char *text; /* MLIR syntax; the key of the interning table */
 };
 
 const struct type *type_none(struct module *module);
@@ -78,18 +79,16 @@ const struct type *type_shaped(struct module *module, enum type_kind kind, int r
         const int64_t *shape, const struct type *element);
 const struct type *type_function(struct module *module, int inputs, const struct type *const *input,
         int outputs, const struct type *const *output);
-const struct type *type_itensor(struct module *module, const struct type *tile, int dims,
-        const int64_t *trip, const int64_t *step, struct affine_map map);
-/* any trip counts; copied */
-const struct type *type_itensor_run_time(
+/* the order is copied */
+const struct type *type_itensor(
         struct module *module, const struct type *tile, const struct itensor *order);
-/* fifo, blocks */
+/* kind: TYPE_FIFO or TYPE_BLOCKS */
 const struct type *type_channel(
         struct module *module, enum type_kind kind, const struct type *element, int64_t depth);
 
-/* NULL: fixed */
+/* either may be NULL: a fixed trip count */
 bool run_time_same(const struct run_time_trip *left, const struct run_time_trip *right);
-/* of the symbol */
+/* the trip count for this value of the symbol */
 int64_t run_time_count(const struct run_time_trip *trip, int64_t value);
 int64_t type_elements(const struct type *type); /* of a shaped type; 1 for a scalar */
 int64_t type_lanes(const struct type *type);    /* elements of a vector; else 1 */
@@ -97,17 +96,17 @@ int64_t type_lanes(const struct type *type);    /* elements of a vector; else 1 
 const struct type *type_scalar(const struct type *type);
 /* scalar width x elements; index counts 64 */
 int64_t type_bits(const struct type *type);
-/* of so many numbers, bit by bit in a row */
+/* bytes of `count` numbers packed bit by bit without gaps */
 int64_t type_packed_bytes(const struct type *scalar, int64_t count);
 bool type_is_real(const struct type *type);  /* float or bfloat */
 bool type_is_whole(const struct type *type); /* index or integer */
 /* a memory port: an array of unknown extent */
 bool type_is_port(const struct type *type);
-/* product of the trip counts: tiles that flow */
+/* product of the trip counts: tiles in the stream */
 int64_t itensor_tiles(const struct itensor *itensor);
 int64_t stream_lanes(const struct type *itensor);         /* elements of a word */
-int64_t stream_tile(const struct type *itensor, int dim); /* extent of a word along a data dim */
-/* NULL: well-formed.  Else what is wrong */
+int64_t stream_tile(const struct type *itensor, int dim); /* extent of a word along dim */
+/* NULL if the type is well-formed, else a message that says what is wrong */
 const char *itensor_fault(struct arena *arena, const struct type *type);
 
 #endif

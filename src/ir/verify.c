@@ -1,4 +1,5 @@
-/* The verifier: the op table, structure and visibility of values. */
+/* The verifier: checks the op table, structure and visibility of values, then runs the checks of
+ * verify_*.c. */
 #include "ir/sliding_window.h"
 #include "ir/verify.h"
 #include <string.h>
@@ -40,10 +41,12 @@ static bool is_process(const struct op *function)
 
 static const char *level_text(int level)
 {
-	return level == LEVEL_TENSOR    ? "the tensor level"
-	        : level == LEVEL_STREAM ? "the stream level"
-	        : level == LEVEL_BODY   ? "the body of a kernel"
-	                                : "the hardware level";
+	switch (level) {
+	case LEVEL_TENSOR: return "the tensor level";
+	case LEVEL_STREAM: return "the stream level";
+	case LEVEL_BODY: return "the body of a kernel";
+	default: return "the hardware level";
+	}
 }
 
 static void check_table(struct verifier *verifier, const struct op *op)
@@ -88,7 +91,7 @@ static void check_terminators(struct verifier *verifier, const struct op *op)
 			        verifier, op, "its body does not end in %s", op_info[wanted].name);
 }
 
-/* Visible values have id 1 while their block is walked. */
+/* Visible values have id 1 while their block is checked. */
 static void hide(const struct block *block)
 {
 	for (int i = 0; i < block->arguments; i++)
@@ -199,21 +202,22 @@ static void check_functions(struct verifier *verifier)
 	verifier->failed = true;
 }
 
-/* Arguments of main at tensor level, entries of stream.inputs below. */
+/* Inputs are the arguments of main at tensor level, the entries of stream.inputs below it. */
 bool verify_symbol(const struct verifier *verifier, const char *symbol)
 {
 	const char *name = sliding_window_symbol(verifier->module, symbol);
 	const struct op *main = module_main(verifier->module);
 	const struct attr *inputs = main ? attr_get(main, KEY_STREAM_INPUTS) : NULL;
-	int count = inputs ? inputs->count : main ? main->region[0]->arguments : 0;
+	int count = main ? main->region[0]->arguments : 0;
+	count = inputs ? inputs->count : count;
 	for (int i = 0; i < count; i++) {
 		const struct attr *own = inputs ? attr_item(inputs->items[i].value, KEY_NAME)
 		                                : function_argument_attr(main, i, KEY_STREAM_NAME);
-		const struct attr *held =
+		const struct attr *listed =
 		        inputs ? attr_item(inputs->items[i].value, KEY_TYPE) : NULL;
-		const struct type *type = held ? held->type
-		        : inputs               ? NULL
-		                               : main->region[0]->argument[i]->type;
+		const struct type *type = listed ? listed->type : NULL;
+		if (!inputs)
+			type = main->region[0]->argument[i]->type;
 		if (own && own->kind == ATTR_STRING && text_same(own->text, name))
 			return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 &&
 			        type_scalar(type)->kind == TYPE_INTEGER;
@@ -221,7 +225,7 @@ bool verify_symbol(const struct verifier *verifier, const char *symbol)
 	return false;
 }
 
-/* Later checks rely on earlier ones, so each stage runs only if the one before found nothing. */
+/* Later checks rely on earlier ones, so a stage runs only if the one before found nothing. */
 bool ir_verify(struct module *module)
 {
 	struct verifier verifier = {

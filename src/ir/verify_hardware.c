@@ -1,9 +1,10 @@
-/* Hardware level: shape of main and of processes, pipelined loops, both ends of every channel. */
+/* Rules of hardware level: form of main and of processes, pipelined loops, one writer and one
+ * reader per channel. */
 #include "base/map.h"
 #include "ir/datapath_sharing.h"
 #include "ir/verify.h"
 
-/* Channel operand of an operation that accesses one, else NULL. */
+/* The channel that an operation accesses, else NULL. */
 static const struct value *channel_of(const struct op *op)
 {
 	bool memory =
@@ -51,13 +52,14 @@ static void check_process_op(struct op *op, void *context)
 
 struct datapath {
 	struct verifier *verifier;
-	const struct op *first[NEST_DATAPATHS_MOST]; /* NULL: none yet */
+	/* first nest of each datapath, NULL until it is met */
+	const struct op *first[NEST_DATAPATHS_MOST];
 };
 
-#define EQUAL 0 /* of comparisons */
+#define EQUAL 0 /* predicates of arith.cmpi: eq and slt */
 #define BELOW 2
 
-/* One of these numbers, none of which is 0 or less. */
+/* A constant above 0, or a choice between such. */
 static bool is_positive(const struct value *value)
 {
 	const struct op *def = value->def;
@@ -67,13 +69,14 @@ static bool is_positive(const struct value *value)
 	return number && number->kind == ATTR_INTEGER && number->integer > 0;
 }
 
-/* Always, or where counters are 0 or below some number: so in the first iteration of the loops,
- * which then never ask for a word of an earlier one. */
-static bool takes_at_once(const struct value *when)
+/* Does the pop happen in the first iteration of its loops? Its condition must be constant, or that
+ * counters are 0 or below a positive number. Then it never repeats a word of an earlier nest. */
+static bool pops_in_first_iteration(const struct value *when)
 {
 	const struct op *def = when->def;
 	if (def && def->code == OP_ANDI)
-		return takes_at_once(def->operand[0]) && takes_at_once(def->operand[1]);
+		return pops_in_first_iteration(def->operand[0]) &&
+		        pops_in_first_iteration(def->operand[1]);
 	bool counter = def && def->code == OP_CMPI && !def->operand[0]->def &&
 	        def->operand[0]->type->kind == TYPE_INDEX;
 	int64_t predicate = counter ? attr_integer_or(def, KEY_PREDICATE, -1) : -1;
@@ -82,14 +85,14 @@ static bool takes_at_once(const struct value *when)
 	        (predicate == BELOW && is_positive(def->operand[1]));
 }
 
-/* Loops of one datapath are the same but for numbers; a word that is kept from one of them to
- * the next would be the other's. */
+/* Nests of a shared datapath must be equal except for numbers, and may not reuse a word that the
+ * nest before them popped. */
 static void check_datapath(struct op *op, void *context)
 {
 	struct datapath *path = context;
 	struct nest_numbers numbers;
 	int mark = nest_datapath(op);
-	if (op->code == OP_POP && !takes_at_once(op->operand[0]) &&
+	if (op->code == OP_POP && !pops_in_first_iteration(op->operand[0]) &&
 	        !attr_get(op, KEY_STREAM_VALUE_NOT_HELD)) {
 		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR;
 		        loop = loop->parent->parent)
@@ -118,7 +121,7 @@ static bool is_in_nest(const struct op *op)
 
 struct channel_use {
 	const struct value *channel;
-	bool inside; /* a nest uses it */
+	bool inside; /* a nest of a shared datapath uses it */
 };
 
 static void note_inside(struct op *op, void *context)
@@ -133,8 +136,8 @@ static bool counts_outside(const struct value *value)
 	return loop && loop->code == OP_FOR && !is_in_nest(loop);
 }
 
-/* Of what nests use only arrays and numbers stand outside; what is counted there comes through
- * channels of its own. */
+/* Nests of shared datapaths use only arrays and numbers from outside; values that outer loops count
+ * arrive through channels of their own. */
 static void check_rewind(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
@@ -190,11 +193,11 @@ static void check_process(struct verifier *verifier, struct op *function)
 	ir_walk(function->region[0], check_rewind, verifier);
 }
 
-/* A function of the module, and how often main calls it. */
+/* A function of the module and how main uses it. */
 struct callee {
 	struct op *function;
 	int calls;
-	bool *in, *out; /* [arguments] channels that it writes, reads */
+	bool *in, *out; /* [arguments] does it write, read this channel? */
 };
 
 static struct callee *callee_of(const struct map *callees, const struct op *call)

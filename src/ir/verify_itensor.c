@@ -1,5 +1,4 @@
-/* When an itensor type is well-formed.  The only definition: the verifier and `stc itensor` ask
- * here. */
+/* Decides whether an itensor type is well-formed, for the verifier and `stc itensor`. */
 #include "ir/type.h"
 #include <inttypes.h>
 
@@ -13,7 +12,7 @@ static bool is_vector(const struct type *type)
 	return type->kind == TYPE_VECTOR && is_number(type->element);
 }
 
-/* The reach of data dim `dim`: [*low, *high).  false: it overflows. */
+/* Range [*low, *high) of tile offsets and tiles in data dim `dim`. false: it overflows. */
 static bool reach(const struct type *type, int dim, int64_t *low, int64_t *high)
 {
 	const struct itensor *order = type->itensor;

@@ -1,4 +1,4 @@
-/* Kernels: loops, accesses inside their tensors, well-formed bodies. */
+/* Rules of kernels: loops, accesses inside their tensors, well-formed bodies and schedules. */
 #include "ir/verify.h"
 #include "ir/print.h"
 #include <ctype.h>
@@ -112,7 +112,7 @@ static void check_partial(struct verifier *verifier, const struct op *op)
 		        kernel->partial_sums);
 }
 
-/* The counters for which an access is active. */
+/* The range of a counter in which an access is active. */
 static struct guard_range active_range(
         const struct kernel *kernel, const struct access *access, int loop)
 {
@@ -137,7 +137,8 @@ static bool extend(int64_t stride, int64_t first, int64_t last, int64_t *low, in
 	        !__builtin_add_overflow(*high, a < b ? b : a, high);
 }
 
-/* Lowest and highest address.  false: they overflow; *empty: the access is never active. */
+/* Lowest and highest address of an access. false: they overflow; *empty: the access is never
+ * active. */
 static bool address_range(const struct kernel *kernel, const struct access *access, int64_t *low,
         int64_t *high, bool *empty)
 {
@@ -154,7 +155,7 @@ static bool address_range(const struct kernel *kernel, const struct access *acce
 	        extend(access->index_stride, 0, access->index_limit - 1, low, high);
 }
 
-/* Addresses count elements of a tensor; a stream has none of its own. */
+/* Addresses must lie in the tensor; a stream has no addresses. */
 static void check_addresses(struct verifier *verifier, const struct op *op,
         const struct access *access, const struct type *root, const char *who)
 {
@@ -200,8 +201,9 @@ static bool check_guards(struct verifier *verifier, const struct op *op,
 	return true;
 }
 
-/* Neighbouring loops, the innermost of weight 1, and as many turns as they have. */
-static bool check_valid_rows(struct verifier *verifier, const struct op *op,
+/* A row predicate counts iterations of adjacent loops, the innermost with weight 1, and as many of
+ * them as the rows need. */
+static bool check_row_predicate(struct verifier *verifier, const struct op *op,
         const struct access *access, const char *who)
 {
 	const struct kernel *kernel = op->kernel;
@@ -258,7 +260,7 @@ static void check_accesses(struct verifier *verifier, const struct op *op)
 		const struct access *access = &kernel->operand[i];
 		snprintf(who, sizeof who, "operand %d", i);
 		if (check_guards(verifier, op, access, who) &&
-		        check_valid_rows(verifier, op, access, who) &&
+		        check_row_predicate(verifier, op, access, who) &&
 		        check_gather(verifier, op, i))
 			check_addresses(verifier, op, access, op->operand[i]->type, who);
 	}
@@ -268,7 +270,7 @@ static void check_accesses(struct verifier *verifier, const struct op *op)
 		check_addresses(verifier, op, &kernel->result, op->result[0]->type, "the result");
 }
 
-/* NULL: nothing is wrong. */
+/* Says what is wrong with a leaf of a body; NULL: nothing. */
 static const char *leaf_error(const struct op *op, const struct node *node)
 {
 	const struct kernel *kernel = op->kernel;
@@ -336,7 +338,7 @@ static bool varies(const struct kernel *kernel, const struct access *access)
 	return false;
 }
 
-/* post runs once for each element: what it reads must not depend on reduction loops. */
+/* post runs once per element, so what it reads must not depend on reduction loops. */
 static void check_post(struct verifier *verifier, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;

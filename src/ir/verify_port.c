@@ -1,5 +1,5 @@
-/* Streams of a scheduled kernel: each type says as many words, of the same width, as the
- * schedule takes or sends (docs/ir.md, "Ports of a kernel"). */
+/* Streams of a scheduled kernel: a type must have as many words, with as many lanes, as the
+ * schedule reads or writes (docs/ir.md, "Ports of a kernel"). */
 #include "ir/kernel.h"
 #include "ir/verify.h"
 #include <inttypes.h>
@@ -8,8 +8,8 @@ struct port {
 	int64_t words, lanes;
 };
 
-/* Does loop l run at once: the lanes, or the rows beside them? */
-static bool at_once(const struct kernel *kernel, int l)
+/* Is loop l unrolled: the lane loop, or the row loop before it? */
+static bool is_unrolled(const struct kernel *kernel, int l)
 {
 	return (kernel->lanes > 1 && l == kernel->loops - 1) ||
 	        (kernel->row_unroll > 1 && l == kernel->loops - 2);
@@ -23,14 +23,14 @@ static int64_t trips(const struct kernel *kernel, const struct access *access, i
 	return kernel->loop[l].extent;
 }
 
-/* Words: the loops down to the innermost that the access uses; of the result and of what only
- * post reads, the parallel ones. */
+/* Counts the words of the sequential loops, down to the innermost one that the access depends on.
+ * parallel: without reduction loops, for the result and for operands that only post reads. */
 static struct port port_of(const struct kernel *kernel, const struct access *access, bool parallel)
 {
 	struct port port = { 1, 1 };
 	int64_t words = 1;
 	for (int l = 0; l < kernel->loops; l++) {
-		if (at_once(kernel, l)) {
+		if (is_unrolled(kernel, l)) {
 			port.lanes *= access->stride[l] ? kernel->loop[l].extent : 1;
 			continue;
 		}

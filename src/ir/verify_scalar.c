@@ -1,4 +1,4 @@
-/* Types of scalar operations, of one element or lane by lane. */
+/* Type rules of scalar operations, which may also work lane by lane on vectors. */
 #include "ir/verify.h"
 
 enum rule {
@@ -15,8 +15,8 @@ enum rule {
 	RULE_WIDER_INTEGER,
 	RULE_NARROWER_INTEGER,
 	RULE_INDEX_CAST,
-	RULE_BITS, /* an f32 as i32 */
-	/* a float of at most 32 bits as an integer of less than its fraction */
+	RULE_BITS, /* the bits of an f32 as an i32 */
+	/* a float of at most 32 bits to an integer of fewer bits than its fraction */
 	RULE_NEAREST,
 	RULE_POWER,   /* a float and an integer */
 	RULE_COUNTER, /* index without operands */
@@ -152,24 +152,30 @@ static const char *select_error(const struct type *const *operand, const struct 
 	        : "the choices and the result have different types";
 }
 
+static bool converts(enum rule rule, const struct type *from, const struct type *to)
+{
+	bool reals = is_real(from) && is_real(to);
+	bool numbers = is_number(from) && is_number(to);
+	bool real_to_number = is_real(from) && is_number(to);
+	switch (rule) {
+	case RULE_WIDER_REAL: return reals && width(from) < width(to);
+	case RULE_NARROWER_REAL: return reals && width(from) > width(to);
+	case RULE_BITS: return real_to_number && width(from) == 32 && width(to) == 32;
+	case RULE_NEAREST:
+		return real_to_number && width(from) <= 32 && width(to) >= 2 && width(to) < 24;
+	case RULE_INTEGER_TO_REAL: return is_number(from) && is_real(to);
+	case RULE_REAL_TO_INTEGER: return real_to_number;
+	case RULE_WIDER_INTEGER: return numbers && width(from) < width(to);
+	case RULE_NARROWER_INTEGER: return numbers && width(from) > width(to);
+	default: return is_integer(from) && is_integer(to) && is_number(from) != is_number(to);
+	}
+}
+
 static const char *conversion_error(enum rule rule, const struct type *from, const struct type *to)
 {
-	bool right = rule == RULE_WIDER_REAL
-	        ? is_real(from) && is_real(to) && width(from) < width(to)
-	        : rule == RULE_NARROWER_REAL
-	        ? is_real(from) && is_real(to) && width(from) > width(to)
-	        : rule == RULE_BITS
-	        ? is_real(from) && is_number(to) && width(from) == 32 && width(to) == 32
-	        : rule == RULE_NEAREST ? is_real(from) && is_number(to) && width(from) <= 32 &&
-	                width(to) >= 2 && width(to) < 24
-	        : rule == RULE_INTEGER_TO_REAL ? is_number(from) && is_real(to)
-	        : rule == RULE_REAL_TO_INTEGER ? is_real(from) && is_number(to)
-	        : rule == RULE_WIDER_INTEGER
-	        ? is_number(from) && is_number(to) && width(from) < width(to)
-	        : rule == RULE_NARROWER_INTEGER
-	        ? is_number(from) && is_number(to) && width(from) > width(to)
-	        : is_integer(from) && is_integer(to) && is_number(from) != is_number(to);
-	return right && same_shape(from, to) ? NULL : "it does not convert between these types";
+	return converts(rule, from, to) && same_shape(from, to)
+	        ? NULL
+	        : "it does not convert between these types";
 }
 
 const char *scalar_type_error(

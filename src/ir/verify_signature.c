@@ -1,5 +1,5 @@
-/* What main says of the model below tensor level: its arguments and results, and the buffers
- * that its ports read and write. */
+/* Checks the signature attributes of main below tensor level: inputs, outputs, and the memory
+ * buffers behind its ports. */
 #include "ir/verify.h"
 
 struct wanted {
@@ -8,7 +8,7 @@ struct wanted {
 	bool needed;
 };
 
-/* The first of these that the dictionary lacks, or has as something else; NULL: none. */
+/* Name of the first item that is missing or of another kind; NULL: none. */
 static const char *wrong_item(const struct attr *entry, size_t count, const struct wanted *wanted)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -44,9 +44,9 @@ static const char *wrong_tensor(const struct attr *entry)
 	const struct attr *dims = wrong ? NULL : attr_item(entry, KEY_DIMS);
 	if (wrong || type->kind != TYPE_TENSOR)
 		return wrong ? wrong : "type";
-	return axis && (axis->integer < 0 || axis->integer >= type->rank) ? "axis"
-	        : dims && dims->count != type->rank                       ? "dims"
-	                                                                  : NULL;
+	if (axis && (axis->integer < 0 || axis->integer >= type->rank))
+		return "axis";
+	return dims && dims->count != type->rank ? "dims" : NULL;
 }
 
 static const char *wrong_segment(const struct attr *segment)
@@ -86,7 +86,7 @@ static const char *wrong_buffer(const struct attr *buffer)
 	return wrong;
 }
 
-/* entry: what an entry is, for the note; returns false after a diagnostic. */
+/* Checks one list. entry: form of an entry, for the note. Returns false after a diagnostic. */
 static bool check_list(struct verifier *verifier, const struct op *main, enum attr_key key,
         const char *(*wrong)(const struct attr *), const char *entry)
 {
@@ -107,7 +107,7 @@ static bool check_list(struct verifier *verifier, const struct op *main, enum at
 	return false;
 }
 
-/* At stream level the arguments are those of the entries. */
+/* At stream level the arguments of main must have the types of the entries. */
 void verify_signature(struct verifier *verifier)
 {
 	static const char tensor[] = "name = \"…\", role = \"…\", type = tensor<…>";

@@ -1,11 +1,12 @@
-/* Stream level: every stream has one reader and says which tensor flows in it. */
+/* Rules of stream level: every stream has one reader and names its tensor; routing ops pass on
+ * exactly the words that their types say. */
 #include "ir/print.h"
 #include "ir/verify.h"
 #include <inttypes.h>
 
 static void check_reader(struct verifier *verifier, const struct op *op, const struct value *value)
 {
-	/* what the last layer hands on may be unwanted */
+	/* the value that the last layer passes on may be unused */
 	bool left = op->code == OP_FOR && value->def == op && !value->uses;
 	if (value->type->kind == TYPE_ITENSOR && value->uses != 1 && !left)
 		verify_fail(
@@ -111,7 +112,8 @@ static void check_concat(struct verifier *verifier, const struct op *op)
 	}
 	if (words && (!even || sum * iterations != itensor_tiles(op->result[0]->type->itensor)))
 		verify_fail(verifier, op,
-		        "the words per turn do not consume the operands exactly, or do not form %s",
+		        "the words per iteration do not consume the operands exactly, or do not "
+		        "form %s",
 		        op->result[0]->type->text);
 }
 
@@ -132,7 +134,7 @@ static void check_join(struct verifier *verifier, const struct op *op)
 		        to->text);
 }
 
-/* Words of `from`, or parts of them. */
+/* The words of `to` are words of `from` or equal parts of them. */
 static bool passes_parts(const struct type *from, const struct type *to)
 {
 	return stream_lanes(from) % stream_lanes(to) == 0 && type_scalar(from) == type_scalar(to);
@@ -140,18 +142,19 @@ static bool passes_parts(const struct type *from, const struct type *to)
 
 static void check_buffer(struct verifier *verifier, const struct op *op)
 {
-	const struct attr *phase = numbers(verifier, op, KEY_SERVICE_ROUNDS, op->results);
-	for (int i = 0; phase && i < op->results; i++) {
-		int64_t before = i ? phase->integers[i - 1] : 0;
-		const struct type *same = i && phase->integers[i] == before
+	const struct attr *round = numbers(verifier, op, KEY_SERVICE_ROUNDS, op->results);
+	for (int i = 0; round && i < op->results; i++) {
+		int64_t before = i ? round->integers[i - 1] : 0;
+		const struct type *same = i && round->integers[i] == before
 		        ? op->result[i - 1]->type
 		        : op->result[i]->type;
-		if (phase->integers[i] < before || phase->integers[i] > before + 1)
-			verify_fail(
-			        verifier, op, "phases go on by one from 0 or 1, result by result");
+		if (round->integers[i] < before || round->integers[i] > before + 1)
+			verify_fail(verifier, op,
+			        "service rounds start at 0 or 1 and rise by at most one from "
+			        "result to result");
 		else if (same != op->result[i]->type)
-			verify_fail(verifier, op, "results of one phase have one type");
-		else if (!phase->integers[i] &&
+			verify_fail(verifier, op, "results of one service round have one type");
+		else if (!round->integers[i] &&
 		        !passes_parts(op->operand[0]->type, op->result[i]->type))
 			verify_fail(verifier, op,
 			        "words of service round 0 have to be the operand's words or parts "

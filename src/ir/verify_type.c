@@ -1,4 +1,4 @@
-/* Types of values, and of operands against results. */
+/* Checks types of values, and the operand types of each op against its result types. */
 #include "ir/contract.h"
 #include "ir/dot.h"
 #include "ir/verify.h"
@@ -135,8 +135,8 @@ static void check_call(struct verifier *verifier, const struct op *op)
 		        name, attr_get(callee, KEY_FUNCTION_TYPE)->type->text);
 }
 
-/* Carried values: operands from the fourth on, results, block arguments from the second on and
- * what the body yields. */
+/* Loop-carried values: operands from the fourth on, results, block arguments from the second on,
+ * and what the body yields. */
 static void check_for(struct verifier *verifier, const struct op *op)
 {
 	const struct block *body = op->region[0];
@@ -161,7 +161,7 @@ static void check_for(struct verifier *verifier, const struct op *op)
 		        verifier, op, "the counter's types or the carried values' types differ");
 }
 
-/* A result that is one counter as it is: which; else -1. */
+/* The dim that a map result equals, without factor or offset; -1 if it has another form. */
 static int counter_of(struct affine_map map, int result)
 {
 	int counter = -1;
@@ -174,8 +174,7 @@ static int counter_of(struct affine_map map, int result)
 	return terms == 1 ? counter : -1;
 }
 
-/* The least and the largest value of a result; false: how far some counter goes is not known
- * here, or it goes nowhere. */
+/* Minimum and maximum of a map result. false: the extent of a counter is unknown here. */
 static bool range_of(
         struct affine_map map, int result, const int64_t *extent, int64_t *low, int64_t *high)
 {
@@ -189,8 +188,8 @@ static bool range_of(
 	return true;
 }
 
-/* Windows, whose maps are sums, may leave what they are moved over: negative strides and
- * dilations do. */
+/* Checks that windows, whose maps are sums of counters, stay inside their operands: negative
+ * strides and dilations may not. */
 static void check_windows(struct verifier *verifier, const struct op *op, const struct attr *maps)
 {
 	int dims = maps->count ? maps->items[0].value->map.dims : 0;

@@ -1,22 +1,25 @@
-/* What the work of one launch looks like to the contraction unit: how many tokens it has,
- * whether they are counted at run time, and how weights and small operands reach the unit. */
+/* Answers what kind of work a launch is for the matmul engine by walking the contractions of
+ * main. */
 #include "ir/workload.h"
 #include "ir/ir.h"
 
-/* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are
- * to be a quarter of its words at most (bundle_ports.c) */
+/* Weights are at least this multiple of the f32 operands. One of 30 PEs reads 1/30 of all weights,
+ * and the full-width words of small operands, read one by one, may be a quarter of its words at
+ * most (ports/bundle_ports.c). */
 #define PIGGYBACK_SHARE 120
 
-int64_t engine_tokens(const struct block *block, const char **rows)
+int64_t engine_tokens(const struct block *block, const char **token_symbol)
 {
 	int64_t most = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t own = op->code == OP_FOR  ? engine_tokens(op->region[0], rows)
-		        : op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1)
-		                                  : 0;
+		int64_t own = 0;
+		if (op->code == OP_FOR)
+			own = engine_tokens(op->region[0], token_symbol);
+		if (op->code == OP_CONTRACT)
+			own = attr_integer_or(op, KEY_TOKENS, 1);
 		most = own > most ? own : most;
-		if (op->code == OP_CONTRACT && rows)
-			*rows = attr_text_or(op, KEY_TOKEN_COUNT, *rows);
+		if (op->code == OP_CONTRACT && token_symbol)
+			*token_symbol = attr_text_or(op, KEY_TOKEN_COUNT, *token_symbol);
 	}
 	return most;
 }
@@ -54,7 +57,7 @@ static int64_t bytes_of(const struct type *tensor)
 	return type_elements(tensor) * type_bits(type_scalar(tensor)) / 8;
 }
 
-/* From stream level on main says in an attribute of its own what its arguments are. */
+/* Role and type of an argument of main; from stream level on they are listed in stream.inputs. */
 static const char *role_of(const struct op *main, int argument, const struct type **type)
 {
 	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
@@ -65,8 +68,8 @@ static const char *role_of(const struct op *main, int argument, const struct typ
 	return role ? role->text : "input";
 }
 
-/* Are real numbers little beside the unit's weights? */
-static bool reals_are_few(const struct op *main)
+/* Are the f32 operands small compared with the weights of the engine? */
+static bool floats_are_small(const struct op *main)
 {
 	const struct block *body = main->region[0];
 	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
@@ -87,7 +90,7 @@ static bool reals_are_few(const struct op *main)
 bool operands_share_weight_port(const struct op *main)
 {
 	const struct block *body = main->region[0];
-	return has_contraction(body) && !engine_has_many_tokens(body) && reals_are_few(main);
+	return has_contraction(body) && !engine_has_many_tokens(body) && floats_are_small(main);
 }
 
 bool engine_has_run_time_tiles(const struct block *body)
@@ -100,7 +103,7 @@ bool engine_has_run_time_tiles(const struct block *body)
 bool operands_use_full_words(const struct op *main)
 {
 	return operands_share_weight_port(main) ||
-	        (engine_has_run_time_tiles(main->region[0]) && reals_are_few(main));
+	        (engine_has_run_time_tiles(main->region[0]) && floats_are_small(main));
 }
 
 int engine_word_uses(struct engine_shape shape)
@@ -112,12 +115,13 @@ struct engine_shape engine_shape(const struct block *body)
 {
 	struct engine_shape shape = { 1, 1 };
 	for (const struct op *op = body->first; op; op = op->next) {
-		struct engine_shape own = op->code == OP_FOR ? engine_shape(op->region[0])
-		                                             : (struct engine_shape){ 1, 1 };
-		if (op->code == OP_CONTRACT)
-			own = (struct engine_shape){ (int)attr_integer_or(
-				                             op, KEY_TOKENS_PER_CYCLE, 1),
-				(int)attr_integer_or(op, KEY_PES_PER_PORT, 1) };
+		struct engine_shape own = { 1, 1 };
+		if (op->code == OP_FOR)
+			own = engine_shape(op->region[0]);
+		if (op->code == OP_CONTRACT) {
+			own.tokens_per_cycle = (int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1);
+			own.pes_per_port = (int)attr_integer_or(op, KEY_PES_PER_PORT, 1);
+		}
 		shape = engine_word_uses(own) > engine_word_uses(shape) ? own : shape;
 	}
 	return shape;

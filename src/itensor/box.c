@@ -1,17 +1,18 @@
-/* The box is packed: coordinates that no tile covers take no room, so the rows of a tile of a
- * matrix lie one after the other.  Data dims are the types' own, or, where one type counts along
- * the tensor's dims and the other along its linear addresses, the one dim of addresses. */
+/* Computes the buffer of a converter from two walks. The box is packed: coordinates that no tile
+ * covers take no room, so the rows of a matrix tile are stored one after the other. Data dims are
+ * those of the types, or, where one type counts along the tensor's dims and the other along its
+ * linear addresses, the one dim of addresses. */
 #include "itensor/box.h"
 #include "itensor/coverage.h"
 #include "itensor/walk.h"
 
-#define WORDS_LEAST 16 /* of a box, where some of its loops may take one turn */
+#define WORDS_LEAST 16 /* minimum words of a box with run-time loops that may have one iteration */
 
-struct view { /* a type's walk, and where the lanes of a tile lie */
+struct view { /* a type's walk, and the position of each lane in a tile */
 	struct walk walk;
 	int64_t lanes;
 	int64_t *lane;  /* [lanes][rank] */
-	bool scattered; /* on linear addresses, a tile that is no row of neighbours */
+	bool scattered; /* on linear addresses: the tile is not a run of neighbors */
 };
 
 static void view_lanes(struct arena *arena, struct view *view)
@@ -70,8 +71,8 @@ static struct view view_of(
 	return view;
 }
 
-/* Lanes along the box's innermost dim make whole words: of the dims, the one along which the
- * writer's tile lies. */
+/* The dim that becomes innermost in the box: the one along which the writer's lanes lie, so that
+ * they form whole words. */
 static int innermost(const struct view *view)
 {
 	int dim = view->walk.rank - 1;
@@ -105,7 +106,7 @@ static struct box_side side_new(struct arena *arena, const struct view *view)
 	return side;
 }
 
-/* Neighbouring loops inside the block that continue each other become one. */
+/* Merges neighboring loops inside the box that continue each other. */
 static void merge_inner(struct arena *arena, struct box_side *side, int shared)
 {
 	struct box_side merged = *side;
@@ -127,44 +128,58 @@ static void merge_inner(struct arena *arena, struct box_side *side, int shared)
 	*side = merged;
 }
 
-/* The axis of a dim on both sides: packed where both leave out the same coordinates, else from
- * the writer's first to its last. */
-static const char *both_axes(struct arena *arena, const struct view *from, const struct view *to,
-        int shared, int dim, bool same, struct axis *fill, struct axis *drain)
+struct sides {
+	struct arena *arena;
+	const struct view *from, *to;
+	int shared;
+	bool same; /* both cover the same elements */
+};
+
+/* The axis of a dim for both sides: packed where both omit the same coordinates, else from the
+ * writer's first coordinate to its last. */
+static const char *both_axes(const struct sides *s, int dim, struct axis *fill, struct axis *drain)
 {
-	bool packed = same && coverage_axis(arena, from->walk, shared, dim, true, fill) &&
-	        coverage_axis(arena, to->walk, shared, dim, true, drain);
+	const struct walk *from = &s->from->walk;
+	const struct walk *to = &s->to->walk;
+	bool packed = s->same && coverage_axis(s->arena, *from, s->shared, dim, true, fill) &&
+	        coverage_axis(s->arena, *to, s->shared, dim, true, drain);
 	if (packed && fill->extent == drain->extent)
 		return NULL;
-	coverage_axis(arena, from->walk, shared, dim, false, fill);
-	coverage_axis(arena, to->walk, shared, dim, false, drain);
+	coverage_axis(s->arena, *from, s->shared, dim, false, fill);
+	coverage_axis(s->arena, *to, s->shared, dim, false, drain);
 	if (drain->low < fill->low || drain->low + drain->extent > fill->low + fill->extent)
-		return text_format(arena,
+		return text_format(s->arena,
 		        "the reader wants elements of data dim %d that the writer does not send",
 		        dim);
 	drain->start += drain->low - fill->low;
 	return NULL;
 }
 
-static void add_axes(struct arena *arena, struct box *box, const struct view *from,
-        const struct view *to, bool same)
+/* The i-th dim from the inside: `inner`, then the others from the last on. */
+static int dim_from_inside(int i, int inner, int rank)
 {
-	int rank = from->walk.rank;
-	int inner = innermost(from);
+	if (i == 0)
+		return inner;
+	return rank - i > inner ? rank - i : rank - 1 - i;
+}
+
+static void add_axes(const struct sides *s, struct box *box)
+{
+	int rank = s->from->walk.rank;
+	int inner = innermost(s->from);
 	box->elements = 1;
-	/* innermost first: that dim, then the others from the last on */
 	for (int i = 0; i < rank && !box->why; i++) {
-		int dim = i == 0 ? inner : rank - i > inner ? rank - i : rank - 1 - i;
+		int dim = dim_from_inside(i, inner, rank);
 		struct axis fill;
 		struct axis drain;
-		box->why = both_axes(arena, from, to, box->shared, dim, same, &fill, &drain);
-		add_dim(&box->fill, from, &fill, dim, box->elements);
-		add_dim(&box->drain, to, &drain, dim, box->elements);
+		box->why = both_axes(s, dim, &fill, &drain);
+		add_dim(&box->fill, s->from, &fill, dim, box->elements);
+		add_dim(&box->drain, s->to, &drain, dim, box->elements);
 		box->elements *= fill.extent;
 	}
 }
 
-/* On linear addresses of the whole tensor: what a tile that is no row of neighbours needs. */
+/* Buffers the whole tensor by linear address, for tiles that are not a run of neighbors. */
 static void add_whole(
         const struct type *tensor, struct box *box, struct view *view, struct box_side *side)
 {
@@ -173,8 +188,8 @@ static void add_whole(
 	box->elements = type_elements(tensor);
 }
 
-/* In each turn of the first loops the writer sends every element of a box once, and the reader
- * wants none beside. */
+/* In each iteration of the shared loops, does the writer send every element of a box once, and does
+ * the reader want no others? */
 static bool reads_part(struct arena *arena, const struct walk *from, const struct walk *to,
         int shared, int64_t *elements)
 {
@@ -198,8 +213,8 @@ static bool reads_part(struct arena *arena, const struct walk *from, const struc
 	return sent == *elements;
 }
 
-/* The loops to share where the reader wants part of the data only: those with which two halves
- * are the least, or none. */
+/* The number of shared loops where the reader reads only part of the data: that with the smallest
+ * two halves, or 0. */
 static int share_part(struct arena *arena, const struct walk *from, const struct walk *to, int most)
 {
 	int64_t elements;
@@ -224,30 +239,32 @@ static bool can_share(
 	        reads_part(arena, from, to, shared, &elements);
 }
 
-/* One loop as two, the inner one of so many turns. */
-static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t iterations)
+/* Splits a loop in two; the inner one has so many iterations. */
+static void split_loop(struct arena *arena, struct walk *walk, int loop, int64_t iterations)
 {
-	struct walk parted = *walk;
-	parted.loops++;
-	parted.trip = ARENA_ARRAY(arena, int64_t, parted.loops);
-	parted.vector = ARENA_ARRAY(arena, int64_t, parted.loops * walk->rank + 1);
-	parted.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, parted.loops);
-	for (int l = 0; l < parted.loops; l++) {
+	struct walk split = *walk;
+	split.loops++;
+	split.trip = ARENA_ARRAY(arena, int64_t, split.loops);
+	split.vector = ARENA_ARRAY(arena, int64_t, split.loops * walk->rank + 1);
+	split.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, split.loops);
+	for (int l = 0; l < split.loops; l++) {
 		int from = l > loop ? l - 1 : l;
-		parted.trip[l] = l == loop ? walk->trip[from] / iterations
-		        : l == loop + 1    ? iterations
-		                           : walk->trip[from];
-		parted.run_time[l] = walk_run_time(*walk, from);
+		split.trip[l] = walk->trip[from];
+		if (l == loop)
+			split.trip[l] /= iterations;
+		if (l == loop + 1)
+			split.trip[l] = iterations;
+		split.run_time[l] = walk_run_time(*walk, from);
 		for (int r = 0; r < walk->rank; r++)
-			parted.vector[l * walk->rank + r] =
+			split.vector[l * walk->rank + r] =
 			        walk->vector[from * walk->rank + r] * (l == loop ? iterations : 1);
 	}
-	*walk = parted;
+	*walk = split;
 }
 
-/* Turns of the last shared loop that one box is for: handing a box over takes as long as some
- * words, of which there may be few where a number is known at run time only, of the words or of
- * what stands around them: rows of a cache come in blocks, for a few heads each. */
+/* Iterations of the last shared loop that one box covers. Handing a box over takes as many cycles
+ * as some words, and with run-time loops a box may have few words: rows of a KV cache, for
+ * instance, are sent in blocks of a few heads each. */
 static int64_t iterations_per_box(const struct walk *from, int shared)
 {
 	int64_t words = 1;
@@ -255,7 +272,8 @@ static int64_t iterations_per_box(const struct walk *from, int shared)
 	bool bound = false;
 	for (int l = 0; l < from->loops; l++) {
 		const struct run_time_trip *trip = walk_run_time(*from, l);
-		words *= l < shared ? 1 : trip ? from->trip[l] / trip->most : from->trip[l];
+		if (l >= shared)
+			words *= from->trip[l] / (trip ? trip->most : 1);
 		bound = bound || trip;
 	}
 	if (!shared || !bound || walk_run_time(*from, shared - 1))
@@ -264,6 +282,16 @@ static int64_t iterations_per_box(const struct walk *from, int shared)
 		for (iterations++; from->trip[shared - 1] % iterations;)
 			iterations++;
 	return iterations < from->trip[shared - 1] ? iterations : 1;
+}
+
+/* The loops to share for the smallest buffer. */
+static int least_shared(struct arena *arena, const struct view *writer, const struct view *reader,
+        const struct reorder *reorder, int most)
+{
+	if (writer->scattered || reader->scattered)
+		return 0;
+	return reorder->why ? share_part(arena, &writer->walk, &reader->walk, most)
+	                    : reorder->shared;
 }
 
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from,
@@ -275,34 +303,35 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	bool scattered = writer.scattered || reader.scattered;
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
 	int most = walk_share(arena, &writer.walk, &reader.walk);
-	struct box box = { .shared = shared != BOX_LEAST ? shared
-		        : scattered                      ? 0
-		        : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most)
-		                      : reorder.shared };
-	int64_t iterations = box.shared < 0 || box.shared > most
-	        ? 1
-	        : iterations_per_box(&writer.walk, box.shared);
+	struct box box = { .shared = shared };
+	if (shared == BOX_LEAST)
+		box.shared = least_shared(arena, &writer, &reader, &reorder, most);
+	bool possible = box.shared >= 0 && box.shared <= most;
+	int64_t iterations = possible ? iterations_per_box(&writer.walk, box.shared) : 1;
 	if (iterations > 1 && !scattered) {
-		part_loop(arena, &writer.walk, box.shared - 1, iterations);
-		part_loop(arena, &reader.walk, box.shared - 1, iterations);
+		split_loop(arena, &writer.walk, box.shared - 1, iterations);
+		split_loop(arena, &reader.walk, box.shared - 1, iterations);
 	}
 	box.halves = box.shared ? 2 : 1;
 	box.fill = side_new(arena, &writer);
 	box.drain = side_new(arena, &reader);
-	if (box.shared < 0 || box.shared > most ||
-	        (box.shared &&
-	                (scattered || !can_share(arena, &writer.walk, &reader.walk, box.shared))))
+	if (possible && box.shared)
+		possible = !scattered && can_share(arena, &writer.walk, &reader.walk, box.shared);
+	if (!possible) {
 		box.why = text_format(
 		        arena, "producer and consumer do not share %d loops", box.shared);
-	else if (scattered) {
+	} else if (scattered) {
 		add_whole(tensor, &box, &writer, &box.fill);
 		add_whole(tensor, &box, &reader, &box.drain);
-	} else
-		add_axes(arena, &box, &writer, &reader,
-		        !reorder.why ||
-		                (box.shared &&
-		                        !coverage_differs(
-		                                arena, writer.walk, reader.walk, box.shared)));
+	} else {
+		struct sides sides = {
+			.arena = arena, .from = &writer, .to = &reader, .shared = box.shared
+		};
+		sides.same = !reorder.why ||
+		        (box.shared &&
+		                !coverage_differs(arena, writer.walk, reader.walk, box.shared));
+		add_axes(&sides, &box);
+	}
 	if (box.why)
 		return box;
 	merge_inner(arena, &box.fill, box.shared);
@@ -310,8 +339,8 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	return box;
 }
 
-/* Does the side move its lanes in runs of so many neighbours, each of which begins at a multiple
- * of them? */
+/* Does the side move its lanes in runs of so many neighbors, each starting at a multiple of the run
+ * length? */
 static bool moves_runs(const struct box_side *side, int64_t run)
 {
 	bool good = side->lanes % run == 0 && side->first % run == 0;

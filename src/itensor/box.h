@@ -1,35 +1,37 @@
-/* The buffer of a converter: a box of elements that one side fills and the other drains, and how
- * each side steps through it. */
+/* The buffer of a stream converter: a box of elements that the writer fills and the reader drains,
+ * and the loops by which each side steps through it. */
 #ifndef STC_BOX_H
 #define STC_BOX_H
 #include "itensor/itensor.h"
 
-#define BOX_LEAST (-1) /* as many shared loops as make the buffer smallest */
+#define BOX_LEAST (-1) /* the number of shared loops with the smallest buffer */
 
-/* loops strip-mined: the first `shared` are the other side's; inside a box they stand still */
+/* One side of a buffer. Its loops are strip-mined so that the first `shared` equal those of the
+ * other side; these select the box and do not move inside it. */
 struct box_side {
 	int loops;
 	int64_t *trip; /* [loops], outermost first */
-	/* [loops] NULL: fixed; else the trip is a multiple of this one */
+	/* [loops] NULL: fixed; else the trip count is a multiple of this one */
 	const struct run_time_trip **run_time;
-	int64_t *step; /* [loops] elements of the block; 0 for shared loops */
-	int64_t first; /* element of the block where the first tile begins */
+	int64_t *step; /* [loops] in elements of the box; 0 for shared loops */
+	int64_t first; /* element of the box where the first tile begins */
 	int64_t lanes; /* elements of a tile */
-	int64_t *lane; /* [lanes] elements of the block from the tile's first */
+	int64_t *lane; /* [lanes] elements of the box, relative to the tile's first */
 };
 
 struct box {
-	const char *why; /* NULL, or why no buffer helps */
+	const char *why; /* NULL, or why no buffer can convert */
 	int shared, halves;
-	int64_t elements; /* of one half */
+	/* elements of one half; two halves: one is filled while the other is drained */
+	int64_t elements;
 	struct box_side fill, drain;
 };
 
-/* Between a writer's and a reader's type of one tensor.  Where the reader wants only part of
- * what is written, the buffer holds all that is written. */
+/* The buffer between a writer's and a reader's type of one tensor. If the reader reads only part of
+ * what is written, the buffer still holds all of it. shared: number of loops, or BOX_LEAST. */
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from,
         const struct type *to, int shared);
-/* Elements of a buffer word: as many neighbours as both sides always move together. */
+/* Elements of a buffer word: the largest run of neighbors that both sides always move as one. */
 int64_t box_word(const struct box *box);
 
 #endif

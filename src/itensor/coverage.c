@@ -1,13 +1,12 @@
-/* In one data dim, a walk covers the sums of one multiple of each of its strides, plus a tile.
- * Where no stride is larger than what lies inside it, that is an interval; where every stride
- * leaves a gap, the runs come at regular places and are described exactly; what is neither is
- * marked element by element. */
+/* Along one data dim a walk covers sums of a multiple of each of its strides, plus a tile. Strides
+ * no larger than what lies inside them give one interval; strides that all leave a gap give regular
+ * runs, described exactly; a mix is marked element by element. */
 #include "itensor/coverage.h"
 #include <inttypes.h>
 #include <string.h>
 
-#define MARKED_MOST (INT64_C(1) << 22) /* elements of a map of marks */
-#define WORK_MOST (INT64_C(1) << 26)   /* marks made */
+#define MARKED_MOST (INT64_C(1) << 22) /* maximum elements of a bit map */
+#define WORK_MOST (INT64_C(1) << 26)   /* maximum marks that are set */
 
 struct stride {
 	int64_t step, trip;
@@ -16,11 +15,11 @@ struct stride {
 /* Coverage of one data dim. */
 struct line {
 	int64_t low, span; /* from the first to the last element */
-	int64_t run;       /* elements in a row */
+	int64_t run;       /* elements of a run without gaps */
 	int64_t count;     /* elements, if regular */
 	int strides;
 	struct stride *stride; /* ascending */
-	int gaps;              /* the first stride that leaves a gap; before it all is one run */
+	int gaps;              /* first stride that leaves a gap; smaller ones form one run */
 	bool regular;
 };
 
@@ -32,7 +31,7 @@ static void insert_stride(struct line *line, struct stride stride)
 	line->stride[at] = stride;
 }
 
-/* Strides that continue the one before become one. */
+/* Merges strides that continue the one before. */
 static void merge_strides(struct line *line, int first)
 {
 	int kept = first;
@@ -76,7 +75,7 @@ static struct line line_of(struct arena *arena, struct walk walk, int first, int
 	return line;
 }
 
-/* One mark an element of the span; NULL: too many. */
+/* One byte per element of the span, 1 where it is covered; NULL: too many. */
 static char *marks_of(struct arena *arena, const struct line *line)
 {
 	int64_t work = line->span;
@@ -130,7 +129,7 @@ static const char *line_differs(
 	return memcmp(a, b, (size_t)left->span) ? gaps : NULL;
 }
 
-/* Does a loop move along two data dims?  Then the elements are no box of lines. */
+/* Does a loop move along two data dims? Then the covered elements are no product of intervals. */
 static bool slants(struct walk walk, int first)
 {
 	for (int l = first; l < walk.loops; l++) {
@@ -159,7 +158,7 @@ static void mark_tile(struct walk walk, const struct line *line, const int64_t *
 	}
 }
 
-/* One mark an element of the box; NULL: too many. */
+/* One byte per element of the bounding box, 1 where it is covered; NULL: too many. */
 static char *box_of(
         struct arena *arena, struct walk walk, const struct line *line, int first, int64_t *size)
 {
@@ -221,7 +220,7 @@ void coverage_shape(struct arena *arena, struct walk walk, int first, int64_t *s
 	}
 }
 
-/* A step over covered coordinates: what lies below a gap takes no more room than it has
+/* A step counted in covered coordinates: what lies below a gap takes as much room as it has
  * elements. */
 static int64_t packed_step(const struct line *line, int64_t step)
 {

@@ -1,3 +1,5 @@
+/* Computes the address sequence of an itensor type, its normal form, and types with the same
+ * sequence. */
 #include "itensor/element_sequence.h"
 
 const struct type *stream_word(struct module *module, const struct type *stream)
@@ -7,7 +9,7 @@ const struct type *stream_word(struct module *module, const struct type *stream)
 	return lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
 }
 
-/* Addresses between neighbours of data dim `dim`: row-major, or 1 for a linear type. */
+/* Addresses between neighbors of data dim `dim`: row-major, or 1 for a linear type. */
 static int64_t dim_stride(const struct type *tensor, int results, int dim)
 {
 	int64_t stride = 1;
@@ -30,7 +32,7 @@ static int64_t tile_extent(const struct type *stream, int results, int dim)
 	return tile->rank == results ? tile->shape[dim] : tile->shape[0];
 }
 
-/* A data dim whose last tile reaches over the edge makes a condition. */
+/* Adds a condition for a data dim whose last tile reaches past the edge. */
 static void add_condition(
         struct sequence *sequence, const struct type *tensor, const struct type *stream, int dim)
 {
@@ -76,8 +78,8 @@ struct sequence sequence_of_type(
 	return sequence;
 }
 
-/* Appends a loop; `run_time`, [dims] of the result, is filled where there are run-time trip
- * counts. */
+/* Appends a loop, or merges it with the last one. `run_time` [dims of the result] is used only
+ * where there are run-time trip counts. */
 static void merge_loop(struct sequence *into, const struct run_time_trip **run_time, int64_t trip,
         int64_t stride, const struct run_time_trip *to)
 {
@@ -150,121 +152,150 @@ int64_t sequence_words(struct sequence sequence)
 	return words;
 }
 
-/* Does dim `outer` continue `inner` in every data dim? */
-static bool continues(int dims, const int64_t *trip, const int64_t *step, int results,
-        const int64_t *rows, int outer, int inner)
+/* Does dim `outer` continue `inner`, of so many iterations, in every data dim? */
+static bool continues(const struct itensor *order, int outer, int inner, int64_t trip)
 {
-	for (int r = 0; r < results; r++) {
-		const int64_t *row = rows + r * (dims + 1);
-		if (row[outer] * step[outer] != row[inner] * step[inner] * trip[inner] ||
-		        (row[outer] != 0) != (row[inner] != 0))
+	for (int r = 0; r < order->map.results; r++) {
+		int64_t far = affine_at(order->map, r, outer);
+		int64_t near = affine_at(order->map, r, inner);
+		if (far * order->step[outer] != near * order->step[inner] * trip ||
+		        (far != 0) != (near != 0))
 			return false;
 	}
 	return true;
 }
 
-const struct type *type_canonical(struct module *module, const struct type *tile, int dims,
-        int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results,
-        int64_t *rows)
+/* Lists the dims that remain, and their trip counts; returns how many. */
+static int merged_dims(const struct itensor *order, int *from, int64_t *trip)
 {
-	int kept = 0;
-	int *from = ARENA_ARRAY(module->arena, int, dims + 1);
-	for (int i = 0; i < dims; i++) {
-		bool fixed = !run_time || !run_time[i];
-		if (trip[i] == 1 && fixed)
+	int count = 0;
+	for (int i = 0; i < order->dims; i++) {
+		bool fixed = !order->run_time || !order->run_time[i];
+		int last = count ? from[count - 1] : -1;
+		bool last_fixed = count && !(order->run_time && order->run_time[last]);
+		if (order->trip[i] == 1 && fixed)
 			continue;
-		if (kept && fixed && !(run_time && run_time[from[kept - 1]]) &&
-		        continues(dims, trip, step, results, rows, from[kept - 1], i)) {
-			trip[i] *= trip[from[kept - 1]];
-			from[kept - 1] = i;
-			continue;
-		}
-		from[kept++] = i;
+		trip[count] = order->trip[i];
+		if (fixed && last_fixed && continues(order, last, i, order->trip[i]))
+			trip[--count] *= order->trip[i];
+		from[count++] = i;
 	}
-	int64_t *to = affine_rows(module->arena, kept, results);
-	int64_t *trips = ARENA_ARRAY(module->arena, int64_t, kept + 1);
-	int64_t *steps = ARENA_ARRAY(module->arena, int64_t, kept + 1);
-	const struct run_time_trip **to_run =
-	        ARENA_ARRAY(module->arena, const struct run_time_trip *, kept + 1);
-	bool any = false;
-	for (int k = 0; k < kept; k++) {
-		bool moves = false;
-		for (int r = 0; r < results; r++) {
-			to[r * (kept + 1) + k] = rows[r * (dims + 1) + from[k]];
-			moves = moves || to[r * (kept + 1) + k];
-		}
-		trips[k] = trip[from[k]];
-		to_run[k] = run_time ? run_time[from[k]] : NULL;
-		any = any || to_run[k];
-		steps[k] = moves ? step[from[k]] : 1;
-	}
-	for (int r = 0; r < results; r++)
-		to[r * (kept + 1) + kept] = rows[r * (dims + 1) + dims];
-	const struct itensor order = { .dims = kept,
-		.trip = trips,
-		.step = steps,
-		.run_time = any ? to_run : NULL,
-		.map = { .dims = kept, .results = results, .coefficient = to } };
-	return type_itensor_run_time(module, tile, &order);
+	return count;
 }
 
-/* Re-types the innermost dims: first every lane becomes an iteration, then `lanes` iterations of
- * the innermost dims become a word. */
-const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes)
+const struct type *type_canonical(
+        struct module *module, const struct type *tile, const struct itensor *order)
+{
+	struct arena *arena = module->arena;
+	int results = order->map.results;
+	int *from = ARENA_ARRAY(arena, int, order->dims + 1);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
+	int dims = merged_dims(order, from, trip);
+	int64_t *rows = affine_rows(arena, dims, results);
+	int64_t *step = ARENA_ARRAY(arena, int64_t, dims + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	bool any = false;
+	for (int k = 0; k < dims; k++) {
+		bool moves = false;
+		for (int r = 0; r < results; r++) {
+			rows[r * (dims + 1) + k] = affine_at(order->map, r, from[k]);
+			moves = moves || rows[r * (dims + 1) + k];
+		}
+		run_time[k] = order->run_time ? order->run_time[from[k]] : NULL;
+		any = any || run_time[k];
+		step[k] = moves ? order->step[from[k]] : 1;
+	}
+	for (int r = 0; r < results; r++)
+		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
+	const struct itensor merged = { .dims = dims,
+		.trip = trip,
+		.step = step,
+		.run_time = any ? run_time : NULL,
+		.map = { .dims = dims, .results = results, .coefficient = rows } };
+	return type_itensor(module, tile, &merged);
+}
+
+/* An itensor's loops while its words change: one more dim than before. */
+struct regrouping {
+	int dims, results; /* dims: without the new one */
+	int64_t *trip, *step, *rows;
+	const struct run_time_trip **run_time;
+	int lane_dim; /* data dim of the lanes */
+};
+
+static struct regrouping regrouping_of(struct arena *arena, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	int results = order->map.results;
-	int dims = order->dims;
+	struct regrouping g = { .dims = order->dims, .results = order->map.results };
+	g.trip = ARENA_ARRAY(arena, int64_t, g.dims + 2);
+	g.step = ARENA_ARRAY(arena, int64_t, g.dims + 2);
+	g.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, g.dims + 2);
+	g.rows = affine_rows(arena, g.dims + 1, g.results);
+	g.lane_dim = g.results - 1;
+	for (int r = 0; r < g.results; r++) {
+		if (stream_lanes(stream) > 1 && tile_extent(stream, g.results, r) > 1)
+			g.lane_dim = r;
+		for (int i = 0; i < g.dims; i++)
+			g.rows[r * (g.dims + 2) + i] = affine_at(order->map, r, i);
+		g.rows[r * (g.dims + 2) + g.dims + 1] = affine_constant(order->map, r);
+	}
+	for (int i = 0; i < g.dims; i++) {
+		g.trip[i] = order->trip[i];
+		g.step[i] = order->step[i];
+		g.run_time[i] = order->run_time ? order->run_time[i] : NULL;
+	}
+	return g;
+}
+
+/* Narrower words: the new innermost dim walks the old word. */
+static bool split_words(struct regrouping *g, int64_t old, int64_t lanes)
+{
+	g->trip[g->dims] = old / lanes;
+	g->step[g->dims] = lanes;
+	g->rows[g->lane_dim * (g->dims + 2) + g->dims] = 1;
+	return old % lanes == 0;
+}
+
+/* Wider words: the innermost moving dim must run along the lanes. */
+static bool join_words(struct regrouping *g, int64_t old, int64_t lanes)
+{
+	int inner = g->dims - 1;
+	while (inner >= 0 && g->trip[inner] == 1 && !g->run_time[inner])
+		inner--;
+	if (inner < 0 || g->run_time[inner] || lanes % old || g->trip[inner] % (lanes / old))
+		return false;
+	int moving = -1;
+	for (int r = 0; r < g->results; r++)
+		if (g->rows[r * (g->dims + 2) + inner])
+			moving = moving < 0 ? r : g->results;
+	if (moving < 0 || moving == g->results || (old > 1 && moving != g->lane_dim))
+		return false;
+	if (g->rows[moving * (g->dims + 2) + inner] * g->step[inner] != old)
+		return false;
+	g->lane_dim = moving;
+	g->trip[inner] /= lanes / old;
+	g->step[inner] *= lanes / old;
+	g->trip[g->dims] = g->step[g->dims] = 1;
+	return true;
+}
+
+const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes)
+{
+	struct regrouping g = regrouping_of(module->arena, stream);
 	int64_t old = stream_lanes(stream);
-	int lane_dim = results - 1;
-	for (int r = 0; old > 1 && r < results; r++)
-		if (tile_extent(stream, results, r) > 1)
-			lane_dim = r;
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 2);
-	int64_t *step = ARENA_ARRAY(module->arena, int64_t, dims + 2);
-	const struct run_time_trip **run_time =
-	        ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 2);
-	int64_t *rows = affine_rows(module->arena, dims + 1, results);
-	for (int r = 0; r < results; r++) {
-		for (int i = 0; i < dims; i++)
-			rows[r * (dims + 2) + i] = affine_at(order->map, r, i);
-		rows[r * (dims + 2) + dims + 1] = affine_constant(order->map, r);
-	}
-	for (int i = 0; i < dims; i++) {
-		trip[i] = order->trip[i];
-		step[i] = order->step[i];
-		run_time[i] = order->run_time ? order->run_time[i] : NULL;
-	}
-	/* words fall apart: a new innermost dim walks the old word */
-	if (lanes < old) {
-		if (old % lanes)
-			return NULL;
-		trip[dims] = old / lanes;
-		step[dims] = lanes;
-		rows[lane_dim * (dims + 2) + dims] = 1;
-	} else { /* words grow together: the innermost moving dim must run along the lanes */
-		int inner = dims - 1;
-		while (inner >= 0 && trip[inner] == 1 && !run_time[inner])
-			inner--;
-		if (inner < 0 || run_time[inner] || lanes % old || trip[inner] % (lanes / old))
-			return NULL;
-		int moving = -1;
-		for (int r = 0; r < results; r++)
-			if (rows[r * (dims + 2) + inner])
-				moving = moving < 0 ? r : results;
-		if (moving < 0 || moving == results || (old > 1 && moving != lane_dim) ||
-		        rows[moving * (dims + 2) + inner] * step[inner] != old)
-			return NULL;
-		lane_dim = moving;
-		trip[inner] /= lanes / old;
-		step[inner] *= lanes / old;
-		trip[dims] = step[dims] = 1;
-	}
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, results + 1);
-	for (int r = 0; r < results; r++)
-		shape[r] = r == lane_dim ? lanes : 1;
+	if (!(lanes < old ? split_words(&g, old, lanes) : join_words(&g, old, lanes)))
+		return NULL;
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, g.results + 1);
+	for (int r = 0; r < g.results; r++)
+		shape[r] = r == g.lane_dim ? lanes : 1;
 	const struct type *scalar = type_scalar(stream);
 	const struct type *tile =
-	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, dims + 1, trip, run_time, step, results, rows);
+	        lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, g.results, shape, scalar);
+	return type_canonical(module, tile,
+	        &(struct itensor){ .dims = g.dims + 1,
+	                .trip = g.trip,
+	                .step = g.step,
+	                .run_time = g.run_time,
+	                .map = { g.dims + 1, g.results, g.rows } });
 }

@@ -1,9 +1,8 @@
-/* What an itensor type denotes: the walk over its tiles, the normal form of walks, equality, and
- * where two walks part. */
+/* Walks of itensor types: construction, normal form, equality, and the first difference of two. */
 #include "itensor/walk.h"
 #include <string.h>
 
-#define MISMATCH_TILES_MOST (INT64_C(1) << 22) /* tiles compared */
+#define MISMATCH_TILES_MOST (INT64_C(1) << 22) /* maximum tiles compared */
 
 struct walk walk_new(struct arena *arena, struct walk like, int loops)
 {
@@ -59,7 +58,7 @@ bool walk_same_pace(
 	return true;
 }
 
-static bool stands_still(int rank, const int64_t *vector)
+static bool is_replay(int rank, const int64_t *vector)
 {
 	for (int r = 0; r < rank; r++)
 		if (vector[r])
@@ -67,8 +66,8 @@ static bool stands_still(int rank, const int64_t *vector)
 	return true;
 }
 
-/* Does the last loop of `normal` continue loop l of `from`?  At a run-time number of trips only
- * a loop that stands still is continued. */
+/* Does the last loop of `normal` continue loop l of `from`? Before a loop with a run-time trip
+ * count only a replay does. */
 static bool continues(struct walk normal, struct walk from, int l)
 {
 	int last = normal.loops - 1;
@@ -77,8 +76,7 @@ static bool continues(struct walk normal, struct walk from, int l)
 	        !walk_same_pace(
 	                from.rank, normal.vector + last * from.rank, 1, vector, from.trip[l]))
 		return false;
-	return !walk_run_time(from, l) ||
-	        (!normal.run_time[last] && stands_still(from.rank, vector));
+	return !walk_run_time(from, l) || (!normal.run_time[last] && is_replay(from.rank, vector));
 }
 
 static int run_time_order(const struct run_time_trip *left, const struct run_time_trip *right)
@@ -89,15 +87,15 @@ static int run_time_order(const struct run_time_trip *left, const struct run_tim
 	return order ? order : (left->most > right->most) - (left->most < right->most);
 }
 
-/* Loops that stand still, one in the other, repeat as often in any order: they are sorted, and
- * the first has all that is fixed. */
+/* Replay loops nested in each other repeat equally often in any order: they are sorted, and the
+ * first one gets the whole fixed factor. */
 static void sort_repeats(struct walk *normal)
 {
 	for (int l = normal->loops - 1; l > 0; l--) {
 		const struct run_time_trip **run_time = normal->run_time + l;
 		if (!run_time[0] || !run_time[-1] ||
-		        !stands_still(normal->rank, normal->vector + l * normal->rank) ||
-		        !stands_still(normal->rank, normal->vector + (l - 1) * normal->rank))
+		        !is_replay(normal->rank, normal->vector + l * normal->rank) ||
+		        !is_replay(normal->rank, normal->vector + (l - 1) * normal->rank))
 			return;
 		int64_t fixed = normal->trip[l] / run_time[0]->most *
 		        (normal->trip[l - 1] / run_time[-1]->most);

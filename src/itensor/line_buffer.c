@@ -1,11 +1,12 @@
+/* Computes a line buffer from the walks of a writer and a reader, or says why none is possible. */
 #include "itensor/line_buffer.h"
 #include "itensor/walk.h"
 #include <string.h>
 
-#define POINTS_MOST (1 << 16) /* reads of one position that are looked at one by one */
+#define POINTS_MOST (1 << 16) /* maximum reads of a position that are checked one by one */
 
-/* Words of the writer's sequence per data coordinate: each dim is walked by one loop at most,
- * tile by tile. */
+/* Distance in the writer's sequence between neighbors of each data dim; each dim must be walked by
+ * at most one loop, tile by tile. */
 static const char *word_weights(struct walk from, int64_t *weight, int64_t *words)
 {
 	*words = 1;
@@ -23,8 +24,8 @@ static const char *word_weights(struct walk from, int64_t *weight, int64_t *word
 	return NULL;
 }
 
-/* Is every element of the reader's tiles one that the writer sends?  Dims that the writer does
- * not walk are one tile. */
+/* Does the writer send every element of the reader's tiles? Dims that the writer does not walk are
+ * one tile. */
 static bool inside(struct walk from, struct walk to, const int64_t *weight)
 {
 	for (int r = 0; r < from.rank; r++) {
@@ -59,9 +60,9 @@ static void word_steps(struct arena *arena, struct walk from, struct walk to, co
 	}
 }
 
-/* As many outer loops as lead forwards only, each position beginning no earlier than the one
- * before it. */
-static void find_outer(struct arena *arena, struct line_buffer *line_buffer)
+/* Counts the outer loops that only move forward, so that no position begins before the one that
+ * precedes it. */
+static void count_outer_loops(struct arena *arena, struct line_buffer *line_buffer)
 {
 	while (line_buffer->outer < line_buffer->loops) {
 		int next = line_buffer->outer;
@@ -84,8 +85,8 @@ static void find_outer(struct arena *arena, struct line_buffer *line_buffer)
 	}
 }
 
-/* Word t of a position is taken in its read t: is none read before? */
-static bool in_time(struct arena *arena, const struct line_buffer *line_buffer, int64_t low)
+/* Word t of a position is received during its read t: is every word received before it is read? */
+static bool arrives_in_time(struct arena *arena, const struct line_buffer *line_buffer, int64_t low)
 {
 	int inner = line_buffer->loops - line_buffer->outer;
 	int64_t points = 1;
@@ -168,7 +169,7 @@ struct line_buffer line_buffer_between(
 	if (line_buffer.why)
 		return line_buffer;
 	word_steps(arena, writer, reader, weight, &line_buffer);
-	find_outer(arena, &line_buffer);
+	count_outer_loops(arena, &line_buffer);
 	for (int l = line_buffer.outer; l < line_buffer.loops; l++) {
 		low += line_buffer.step[l] < 0 ? line_buffer.step[l] * (line_buffer.trip[l] - 1)
 		                               : 0;
@@ -181,7 +182,7 @@ struct line_buffer line_buffer_between(
 	for (int l = 0; l < line_buffer.outer; l++)
 		last += line_buffer.step[l] * (line_buffer.trip[l] - 1);
 	line_buffer.rest = words - last;
-	line_buffer.streams = line_buffer.outer && in_time(arena, &line_buffer, -low);
+	line_buffer.streams = line_buffer.outer && arrives_in_time(arena, &line_buffer, -low);
 	line_buffer.cycles = cycles_of(&line_buffer);
 	return line_buffer;
 }

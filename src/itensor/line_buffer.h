@@ -1,25 +1,25 @@
-/* A ring buffer between a writer that sends each word once and a reader whose tiles overlap (the
- * windows of a convolution, of pooling): it holds what lies between the oldest and the newest
- * word of one position of the window, for a k x k window over rows k - 1 rows and k words. */
+/* A line buffer: a ring between a writer that sends each word once and a reader whose tiles overlap
+ * (convolution or pooling windows). It holds the words from the oldest to the newest of one window
+ * position: for a k x k window k - 1 rows and k words. */
 #ifndef STC_LINE_BUFFER_H
 #define STC_LINE_BUFFER_H
 #include "itensor/box.h"
 
 struct line_buffer {
-	const char *why; /* NULL, or why no ring serves the reader */
-	/* the reader's loops that move the window; those inside read one position */
+	const char *why; /* NULL, or why a ring is not possible */
+	/* the reader's loops that move the window; the inner ones read one position */
 	int outer;
-	int loops;            /* of the reader, normal form */
+	int loops;            /* loops of the reader in normal form */
 	int64_t *trip, *step; /* [loops]; step in words of the writer's sequence */
-	int64_t start;        /* first word read, counted in the writer's sequence */
-	int64_t words;        /* that the ring holds */
-	int64_t first;        /* words taken before the first position */
-	int64_t *carry;       /* [outer] words taken when that loop goes on */
-	int64_t rest;         /* words taken after the last position */
-	/* the innermost loop's words come just in time while the window is read, so a position
-	 * costs no cycle more than its reads */
+	int64_t start;        /* position of the first word read in the writer's sequence */
+	int64_t words;        /* words in the ring */
+	int64_t first;        /* words received before the first position */
+	int64_t *carry;       /* [outer] words received when that loop advances */
+	int64_t rest;         /* words received after the last position */
+	/* the new words of the innermost outer loop arrive just in time while the window is read,
+	 * so that a position takes no more cycles than its reads */
 	bool streams;
-	/* of one pass: reads, and words that are taken between positions */
+	/* of one pass: reads, and words received between positions */
 	int64_t cycles;
 };
 

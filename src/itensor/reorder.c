@@ -1,9 +1,10 @@
-/* The buffer between a writer and a reader that walk the same elements in another order. */
+/* Finds the smallest buffer between a writer and a reader that walk the same elements in different
+ * orders. */
 #include "itensor/coverage.h"
 #include "itensor/walk.h"
 
-/* The fixed factor of a trip count. */
-static int64_t times(struct walk walk, int loop)
+/* The factor of a trip count that is known at compile time. */
+static int64_t fixed_trips(struct walk walk, int loop)
 {
 	const struct run_time_trip *run_time = walk_run_time(walk, loop);
 	return run_time ? walk.trip[loop] / run_time->most : walk.trip[loop];
@@ -23,9 +24,9 @@ int walk_share(struct arena *arena, struct walk *left, struct walk *right)
 		const int64_t *a = from.vector + l * rank;
 		const int64_t *b = to.vector + l * rank;
 		const struct run_time_trip *run_time = walk_run_time(from, l);
-		int64_t common = common_divisor(times(from, l), times(to, l));
-		int64_t inner = times(from, l) / common;
-		int64_t other = times(to, l) / common;
+		int64_t common = common_divisor(fixed_trips(from, l), fixed_trips(to, l));
+		int64_t inner = fixed_trips(from, l) / common;
+		int64_t other = fixed_trips(to, l) / common;
 		if (!run_time_same(run_time, walk_run_time(to, l)) || (common == 1 && !run_time) ||
 		        !walk_same_pace(rank, a, inner, b, other))
 			break;
@@ -45,7 +46,7 @@ int walk_share(struct arena *arena, struct walk *left, struct walk *right)
 	return shared;
 }
 
-/* How often loops from `first` on with this run-time trip count make this step. */
+/* Number of loops from `first` on with this run-time trip count that move equally far. */
 static int steps_like(struct walk walk, int first, const struct run_time_trip *run_time,
         const int64_t *vector, int64_t scale)
 {
@@ -53,12 +54,12 @@ static int steps_like(struct walk walk, int first, const struct run_time_trip *r
 	for (int l = first; l < walk.loops; l++)
 		found += walk_run_time(walk, l) &&
 		        run_time_same(walk_run_time(walk, l), run_time) &&
-		        walk_same_pace(walk.rank, walk.vector + l * walk.rank, times(walk, l),
+		        walk_same_pace(walk.rank, walk.vector + l * walk.rank, fixed_trips(walk, l),
 		                vector, scale);
 	return found;
 }
 
-/* The same tiles again, at least once whatever the extent is. */
+/* A replay loop that runs at least once for any extent. */
 static bool has_reaccess(struct walk walk, int loop)
 {
 	for (int r = 0; r < walk.rank; r++)
@@ -67,15 +68,15 @@ static bool has_reaccess(struct walk walk, int loop)
 	return walk_run_time(walk, loop)->plus > 0;
 }
 
-/* Loops with a run-time trip count lead equally far on both sides. */
+/* Do loops with a run-time trip count move equally far on both sides? */
 static bool same_run_time_steps(struct walk left, struct walk right, int first)
 {
 	for (int l = first; l < left.loops; l++) {
 		const struct run_time_trip *run_time = walk_run_time(left, l);
 		const int64_t *vector = left.vector + l * left.rank;
 		if (run_time && !has_reaccess(left, l) &&
-		        steps_like(left, first, run_time, vector, times(left, l)) !=
-		                steps_like(right, first, run_time, vector, times(left, l)))
+		        steps_like(left, first, run_time, vector, fixed_trips(left, l)) !=
+		                steps_like(right, first, run_time, vector, fixed_trips(left, l)))
 			return false;
 	}
 	return true;
@@ -85,11 +86,11 @@ static struct walk at_least(struct arena *arena, struct walk walk)
 {
 	struct walk least = walk_new(arena, walk, walk.loops);
 	for (int l = 0; l < walk.loops; l++)
-		walk_push(&least, times(walk, l), NULL, walk.vector + l * walk.rank, 1);
+		walk_push(&least, fixed_trips(walk, l), NULL, walk.vector + l * walk.rank, 1);
 	return least;
 }
 
-/* coverage_differs whatever the run-time trip counts: the same steps from the same elements. */
+/* coverage_differs for any run-time trip counts: the same steps from the same elements. */
 static const char *differs(struct arena *arena, struct walk from, struct walk to, int first)
 {
 	if (!same_run_time_steps(from, to, first) || !same_run_time_steps(to, from, first))
@@ -105,7 +106,8 @@ static int64_t bytes_of(struct walk walk, const int64_t *shape, int halves)
 	return type_packed_bytes(walk.scalar, elements);
 }
 
-/* The least buffer over the shared prefixes; of equals the one with the most loops shared. */
+/* The smallest buffer over all numbers of shared loops; among equals the one with the most loops
+ * shared. */
 struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk to)
 {
 	struct reorder best = { 0 };

@@ -1,3 +1,4 @@
+/* Values of design parameters: defaults, platform-relative units, candidates, and --fix-kernel. */
 #include "options/choices.h"
 #include "platform/platform.h"
 #include <stdlib.h>
@@ -92,7 +93,7 @@ int64_t choice_candidate(const struct platform *platform, enum choice choice, in
 	return value < info->least ? info->least : value;
 }
 
-/* --- fixed widths */
+/* --- fixed parallelism */
 
 const struct fixed_parallelism *fixed_parallelism_of(
         const struct choices *choices, const char *kernel)

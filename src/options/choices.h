@@ -1,5 +1,5 @@
-/* A point of the design space: values of the named choices in choices.def, and kernels whose
- * widths are fixed. */
+/* A point of the design space: values of the design parameters listed in choices.def, and kernels
+ * whose parallelism is fixed. */
 #ifndef STC_CHOICES_H
 #define STC_CHOICES_H
 #include "base/diag.h"
@@ -44,7 +44,7 @@ enum choice {
 	CHOICES
 };
 
-/* all but the first: thousandths of what the platform has */
+/* all but UNIT_ONE: thousandths of what the platform has */
 enum choice_unit { UNIT_ONE, UNIT_DSP, UNIT_LUT, UNIT_MEMORY, UNIT_CLOCK };
 
 #define CHOICE_CANDIDATES 8
@@ -55,36 +55,38 @@ struct choice_info {
 	int words;
 	int64_t least, most, default_value;
 	enum choice_unit unit;
-	int64_t candidates[CHOICE_CANDIDATES]; /* ends at the first 0 */
+	int64_t candidates[CHOICE_CANDIDATES]; /* tried by an exploration; ends at the first 0 */
 };
 extern const struct choice_info choice_info[CHOICES];
 
-struct fixed_parallelism { /* --fix-kernel */
+struct fixed_parallelism { /* parallelism of one kernel, set by --fix-kernel */
 	const char *kernel;
 	int64_t lanes, rows, ports; /* 0: free */
 };
 
 struct choices {
-	int64_t value[CHOICES]; /* 0: the compiler's own; a word: 1 + its number */
+	int64_t value[CHOICES]; /* 0: the default; a word: 1 + its number */
 	int fixed;
 	const struct fixed_parallelism *fix;
 };
 
-int64_t choice_count(const struct choices *choices, enum choice choice); /* of UNIT_ONE */
-/* of any unit */
+/* value of a parameter of UNIT_ONE */
+int64_t choice_count(const struct choices *choices, enum choice choice);
+/* value of a parameter of any unit, on this platform */
 int64_t choice_resolve(
         const struct choices *choices, const struct platform *platform, enum choice choice);
+/* number of the selected word */
 int choice_word(const struct choices *choices, enum choice choice);
-int choice_word_named(enum choice choice, const char *word); /* -1: there is none */
-/* a value of struct choices, as its option takes it or as JSON */
+int choice_word_named(enum choice choice, const char *word); /* -1: no such word */
+/* prints a value of struct choices, as its option takes it or as JSON */
 void choice_print(struct text *out, enum choice choice, int64_t value, bool json);
-/* how many values an exploration tries; words: all of them */
+/* number of values that an exploration tries; of words all */
 int choice_candidates(enum choice choice);
 /* The n-th of them, as a value of struct choices. */
 int64_t choice_candidate(const struct platform *platform, enum choice choice, int n);
-/* KERNEL:lanes=8,rows=2,ports=4 */
+/* parses KERNEL:lanes=8,row-unroll=2,ports=4; false after a diagnostic */
 bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_parallelism *fixed);
-/* NULL: free */
+/* the fixed parallelism of a kernel; NULL: it is free */
 const struct fixed_parallelism *fixed_parallelism_of(
         const struct choices *choices, const char *kernel);
 #endif

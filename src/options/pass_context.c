@@ -1,7 +1,8 @@
-/* Whether a point of the design space asks for the contraction unit. */
+/* Decides whether a design has a shared matmul engine. */
 #include "options/pass_context.h"
 
-/* of a platform: a unit has a port for each slice, beside those of all else */
+/* minimum ports of the platform: the engine takes one per PE, besides those of all other
+ * operands */
 #define PORTS_LEAST 24
 
 bool has_engine(const struct pass_context *context)

@@ -1,9 +1,10 @@
+/* Counts the adder bits of a packed dot product and converts them to LUTs. */
 #include "platform/dot_cost.h"
 
-#define FLAG_LUTS 2 /* a field's sign, and the one above: each follows from five bits */
+#define FLAG_LUTS 2 /* per field: its sign and its borrow each depend on five bits */
 
-/* Bits that a tree adds a cycle, from terms of so many, and one more for each adder's last
- * carry; it deepens the latency. */
+/* Adder bits of a tree over so many terms of `bits` bits, with one for the carry of each adder;
+ * raises cost->latency to the tree's. */
 static int64_t tree_bits(
         struct operator_cost *cost, const struct operator_cost *add, int64_t terms, int bits)
 {
@@ -19,7 +20,7 @@ static int64_t tree_bits(
 	return added;
 }
 
-/* Four fields, three counts of borrows, and what puts both together. */
+/* Four fields, three counts of borrows, and the corrections. */
 static int64_t four_bits(
         const struct dot *dot, struct operator_cost *cost, const struct operator_cost *add)
 {
@@ -32,7 +33,7 @@ static int64_t four_bits(
 	return added + 5 * dot->sum;
 }
 
-/* Two fields, a count of borrows, and what gives them back. */
+/* Two fields, a count of borrows, and the correction. */
 static int64_t separate_bits(
         const struct dot *dot, struct operator_cost *cost, const struct operator_cost *add)
 {
@@ -46,13 +47,17 @@ struct operator_cost dot_cost(const struct platform *platform, const struct dot 
 {
 	struct operator_cost add = platform->cost[OP_ADDI];
 	struct operator_cost cost = { .dsp = (int)dot->lanes };
-	int64_t added = dot->x_per_dsp > 1 ? four_bits(dot, &cost, &add) * dot->pairs
-	        : dot->unpacks_products    ? separate_bits(dot, &cost, &add)
-	                                   : tree_bits(&cost, &add, dot->lanes, dot->product);
+	int64_t added = 0;
+	if (dot->x_per_dsp > 1)
+		added = four_bits(dot, &cost, &add) * dot->pairs;
+	else if (dot->unpacks_products)
+		added = separate_bits(dot, &cost, &add);
+	else
+		added = tree_bits(&cost, &add, dot->lanes, dot->product);
 	int64_t flags = 0;
 	cost.latency += platform->cost[OP_MULI].latency;
-	/* once for all x; the lower bits of the second number are zero: what is added there is
-	 * the first one's sign */
+	/* packing w, once for all x: the low bits of w_1 * 2^offset are zero, so only the sign of
+	 * w_0 is added above them */
 	if (dot->words > 1) {
 		added += dot->lanes * (dot->w_bits + 1);
 		cost.latency += 2 * add.latency;

@@ -1,6 +1,7 @@
+/* Interval arithmetic over the definition of an index. */
 #include "platform/index_range.h"
 
-#define DEPTH_MOST 16 /* operations behind each other that are looked through */
+#define DEPTH_MOST 16 /* maximum chain of operations that is followed */
 
 struct range {
 	int64_t low, high;
@@ -16,6 +17,15 @@ static struct range within(struct range range)
 
 static struct range range_of(const struct value *value, int depth);
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
 /* offset + Σ c x */
 static struct range range_of_sum(const struct op *op, int depth)
 {
@@ -29,8 +39,7 @@ static struct range range_of_sum(const struct op *op, int depth)
 		if (__builtin_mul_overflow(factor, term.low, &a) ||
 		        __builtin_mul_overflow(factor, term.high, &b))
 			return anything;
-		sum = within(
-		        (struct range){ sum.low + (a < b ? a : b), sum.high + (a < b ? b : a) });
+		sum = within((struct range){ sum.low + least(a, b), sum.high + most(a, b) });
 	}
 	return sum;
 }
@@ -42,15 +51,6 @@ static struct range range_of_cast(const struct op *op)
 		return anything;
 	int64_t half = INT64_C(1) << (from->width - 1);
 	return (struct range){ -half, half - 1 };
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
 }
 
 static struct range range_of(const struct value *value, int depth)

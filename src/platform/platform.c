@@ -1,6 +1,6 @@
-/* Reads platforms/NAME.json.  A figure is {"value": …, "source": …}; a row of `operators` is
- * {latency, dsp, lut, ff, source}, or {parts, chain, source} for a function composed of other
- * rows.  What a file with "like": NAME lacks is taken from that platform. */
+/* Reads platforms/NAME.json. A figure is {"value": …, "source": …}; a row of `operators` is
+ * {latency, dsp, lut, ff, source}, or {parts, chain, source} for a function composed of other rows.
+ * Figures that a file with "like": NAME lacks are taken from that platform. */
 #include "platform/platform.h"
 #include "base/data.h"
 #include "base/closest_name.h"
@@ -13,14 +13,15 @@
 
 #define BRAM18_BYTES 2304
 #define URAM_BYTES 36864
-/* estimate of st_float_narrow: size 18, shifts of 18 bits by 16, 8, 4, 2 and 1 45, what is
- * shifted out 7, exponent 6, zero 11; 13 for what a count by hand leaves out, */
+/* Estimate of st_float_narrow. LUTs: absolute value 18, shifts of 18 bits by 16, 8, 4, 2 and 1
+ * 45, bits shifted out 7, exponent 6, zero 11, 13 for the rest. Registers: four stages of 26 bits
+ * of value, exponent and sign. */
 #define INTEGER_LUT 100
-#define INTEGER_FF 105 /* and four stages of size, exponent and sign, 26 bits */
-/* estimate of st_mul_narrow: choosing and rounding 24 bits 48, what is shifted out 6, exponent
- * 20, zeros, infinities and NaN 20; 16 for what a count by hand leaves out */
+#define INTEGER_FF 105
+/* Estimate of st_mul_narrow: selection and rounding of 24 bits 48, bits shifted out 6, exponent 20,
+ * zeros, infinities and NaN 20, 16 for the rest. */
 #define NARROW_LUT 110
-#define LIKE_MOST 4 /* files that refer to one another */
+#define LIKE_MOST 4 /* maximum chain of "like" files */
 
 struct file {
 	const char *path;
@@ -31,21 +32,25 @@ struct reader {
 	struct arena *arena;
 	struct diag *diag;
 	int files;
-	struct file file[LIKE_MOST]; /* the asked one, then those it is like */
+	struct file file[LIKE_MOST]; /* the requested file, then those it is like */
 	bool failed;
 };
 
 enum figure_kind { FIGURE_INT, FIGURE_INT64, FIGURE_REAL };
 
+struct bounds { /* accepted range of a figure */
+	double low, high;
+};
+
 struct figure {
-	const char *group, *key; /* group NULL: at the top */
+	const char *group, *key; /* group NULL: at top level */
 	enum figure_kind kind;
-	double low, high; /* what is not absurd */
+	struct bounds bounds;
 	size_t offset;
 };
 
 #define FIGURE(group, key, kind, low, high, member)                                                \
-	{ group, key, kind, low, high, offsetof(struct platform, member) }
+	{ group, key, kind, { low, high }, offsetof(struct platform, member) }
 static const struct figure figures[] = {
 	FIGURE(NULL, "clock_mhz", FIGURE_REAL, 1, 2000, clock_mhz),
 	FIGURE("crowded", "lut", FIGURE_INT64, 1, 100, crowded.lut),
@@ -82,11 +87,11 @@ static const struct figure figures[] = {
 
 struct resource_key {
 	const char *key;
-	double low, high;
+	struct bounds bounds;
 	size_t offset;
 };
 
-#define RESOURCE(key, low, high) { #key, low, high, offsetof(struct resources, key) }
+#define RESOURCE(key, low, high) { #key, { low, high }, offsetof(struct resources, key) }
 static const struct resource_key resource_keys[] = {
 	RESOURCE(lut, 1, 1e8),
 	RESOURCE(ff, 1, 1e8),
@@ -110,7 +115,7 @@ static void complain(struct reader *reader, const char *path, const char *format
 	reader->failed = true;
 }
 
-/* The first file that has group.key. */
+/* The value of group.key in the first file that has it. */
 static const cJSON *find_row(
         const struct reader *reader, const char *group, const char *key, const char **path)
 {
@@ -134,17 +139,17 @@ static const char *dotted(struct reader *reader, const char *group, const char *
 }
 
 static bool in_range(struct reader *reader, const char *path, const char *key, double value,
-        double low, double high)
+        struct bounds bounds)
 {
-	if (value >= low && value <= high)
+	if (value >= bounds.low && value <= bounds.high)
 		return true;
 	complain(reader, path, "'%s' is %.10g", key, value);
-	diag_note(reader->diag, "a number from %.10g to %.10g", low, high);
+	diag_note(reader->diag, "a number from %.10g to %.10g", bounds.low, bounds.high);
 	return false;
 }
 
 static double figure_read(struct reader *reader, const char *path, const char *key,
-        const cJSON *item, double low, double high)
+        const cJSON *item, struct bounds bounds)
 {
 	const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
 	const cJSON *source = cJSON_GetObjectItemCaseSensitive(item, "source");
@@ -154,15 +159,15 @@ static double figure_read(struct reader *reader, const char *path, const char *k
 		complain(reader, path, "'%s' has no number", key);
 	} else if (!cJSON_IsString(source) || !*source->valuestring) {
 		complain(reader, path, "'%s' names no source", key);
-	} else if (in_range(reader, path, key, value->valuedouble, low, high)) {
+	} else if (in_range(reader, path, key, value->valuedouble, bounds)) {
 		return value->valuedouble;
 	} else {
-		return low;
+		return bounds.low;
 	}
 	diag_note(reader->diag,
-	        "{\"value\": a number from %.10g to %.10g, \"source\": \"where it is from\"}", low,
-	        high);
-	return low;
+	        "{\"value\": a number from %.10g to %.10g, \"source\": \"where it is from\"}",
+	        bounds.low, bounds.high);
+	return bounds.low;
 }
 
 static void figure_store(struct platform *platform, const struct figure *figure, double value)
@@ -191,7 +196,7 @@ static void read_figures(struct reader *reader, struct platform *platform)
 		const char *path;
 		const cJSON *item = find_row(reader, figure->group, figure->key, &path);
 		const char *key = dotted(reader, figure->group, figure->key);
-		double value = figure_read(reader, path, key, item, figure->low, figure->high);
+		double value = figure_read(reader, path, key, item, figure->bounds);
 		if (figure->kind != FIGURE_REAL)
 			check_whole(reader, path, key, value);
 		figure_store(platform, figure, value);
@@ -205,7 +210,7 @@ static void read_die(struct reader *reader, const char *path, int number, const 
 		const struct resource_key *key = &resource_keys[i];
 		const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key->key);
 		const char *name = text_format(reader->arena, "dies[%d].%s", number, key->key);
-		double read = figure_read(reader, path, name, item, key->low, key->high);
+		double read = figure_read(reader, path, name, item, key->bounds);
 		int64_t value = (int64_t)read;
 		check_whole(reader, path, name, read);
 		memcpy((char *)die + key->offset, &value, sizeof value);
@@ -227,65 +232,76 @@ static void read_dies(struct reader *reader, struct platform *platform)
 	        read_die(reader, path, platform->dies, die, &platform->die[platform->dies]),
 	        platform->dies++;
 	if (platform->memory_die >= platform->dies)
-		in_range(reader, path, "memory.die", platform->memory_die, 0, platform->dies - 1);
+		in_range(reader, path, "memory.die", platform->memory_die,
+		        (struct bounds){ 0, platform->dies - 1 });
 }
 
-static double row_number(struct reader *reader, const char *path, const char *name,
-        const cJSON *row, const char *key)
+struct operator_row {
+	struct reader *reader;
+	const struct platform *platform;
+	const char *path, *name; /* its file, and the operator */
+	const cJSON *json;
+};
+
+static int row_number(const struct operator_row *row, const char *key)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
-	const char *full = text_format(reader->arena, "operators.%s.%s", name, key);
+	struct reader *reader = row->reader;
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, key);
+	const char *full = text_format(reader->arena, "operators.%s.%s", row->name, key);
+	struct bounds bounds = { 0, 1e6 };
 	if (cJSON_IsNumber(item))
-		return in_range(reader, path, full, item->valuedouble, 0, 1e6) ? item->valuedouble
-		                                                               : 0;
-	complain(reader, path, "the figure '%s' is missing", full);
+		return in_range(reader, row->path, full, item->valuedouble, bounds)
+		        ? (int)item->valuedouble
+		        : 0;
+	complain(reader, row->path, "the figure '%s' is missing", full);
 	diag_note(
 	        reader->diag, "{\"latency\": …, \"dsp\": …, \"lut\": …, \"ff\": …, \"source\": …}");
 	return 0;
 }
 
-static void add_parts(struct reader *reader, const char *path, const struct platform *platform,
-        const char *name, const cJSON *list, bool chain, struct operator_cost *cost)
+/* chain: the latencies of a list in sequence; else its resources. */
+static void add_parts(
+        const struct operator_row *row, const cJSON *list, bool chain, struct operator_cost *cost)
 {
 	const cJSON *part;
 	cJSON_ArrayForEach(part, list)
 	{
 		enum op_code code = op_code_of(part->string, strlen(part->string));
-		const struct operator_cost *unit = &platform->cost[code];
-		if (code == OP_NONE || !cJSON_IsNumber(part) || (!unit->latency && !unit->lut)) {
-			complain(reader, path,
+		const struct operator_cost *one = &row->platform->cost[code];
+		if (code == OP_NONE || !cJSON_IsNumber(part) || (!one->latency && !one->lut)) {
+			complain(row->reader, row->path,
 			        "'operators.%s' is composed of '%s', which has no row of its own "
 			        "above it",
-			        name, part->string);
+			        row->name, part->string);
 			continue;
 		}
 		int count = part->valueint;
 		if (chain) {
-			cost->latency += count * unit->latency;
+			cost->latency += count * one->latency;
 			continue;
 		}
-		cost->dsp += count * unit->dsp;
-		cost->lut += count * unit->lut;
-		cost->ff += count * unit->ff;
+		cost->dsp += count * one->dsp;
+		cost->lut += count * one->lut;
+		cost->ff += count * one->ff;
 	}
 }
 
-static struct operator_cost read_row(struct reader *reader, const char *path,
-        const struct platform *platform, const char *name, const cJSON *row)
+static struct operator_cost read_row(const struct operator_row *row)
 {
 	struct operator_cost cost = { 0 };
-	const cJSON *parts = cJSON_GetObjectItemCaseSensitive(row, "parts");
-	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row, "source")))
-		complain(reader, path, "'operators.%s' names no source", name);
-	if (!parts)
-		return (struct operator_cost){ .latency = (int)row_number(
-			                               reader, path, name, row, "latency"),
-			.dsp = (int)row_number(reader, path, name, row, "dsp"),
-			.lut = (int)row_number(reader, path, name, row, "lut"),
-			.ff = (int)row_number(reader, path, name, row, "ff") };
-	add_parts(reader, path, platform, name, parts, false, &cost);
-	add_parts(reader, path, platform, name, cJSON_GetObjectItemCaseSensitive(row, "chain"),
-	        true, &cost);
+	const cJSON *parts = cJSON_GetObjectItemCaseSensitive(row->json, "parts");
+	const cJSON *chain = cJSON_GetObjectItemCaseSensitive(row->json, "chain");
+	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row->json, "source")))
+		complain(row->reader, row->path, "'operators.%s' names no source", row->name);
+	if (!parts) {
+		cost.latency = row_number(row, "latency");
+		cost.dsp = row_number(row, "dsp");
+		cost.lut = row_number(row, "lut");
+		cost.ff = row_number(row, "ff");
+		return cost;
+	}
+	add_parts(row, parts, false, &cost);
+	add_parts(row, chain, true, &cost);
 	return cost;
 }
 
@@ -295,25 +311,28 @@ static bool has_cost(enum op_code code)
 	        code != OP_CONSTANT;
 }
 
-/* Rows first, compositions after them, so that a composition finds its parts. */
+/* Simple rows first, so that compositions find their parts. */
 static void read_operators(struct reader *reader, struct platform *platform)
 {
 	for (int composed = 0; composed < 2; composed++)
 		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
-			const char *path;
-			const cJSON *row = has_cost((enum op_code)code)
-			        ? find_row(reader, "operators", op_info[code].name, &path)
-			        : NULL;
-			if (row && !cJSON_GetObjectItemCaseSensitive(row, "parts") == !composed)
-				platform->cost[code] =
-				        read_row(reader, path, platform, op_info[code].name, row);
-			else if (!row && !composed && has_cost((enum op_code)code))
+			struct operator_row row = {
+				.reader = reader, .platform = platform, .name = op_info[code].name
+			};
+			if (!has_cost((enum op_code)code))
+				continue;
+			row.json = find_row(reader, "operators", row.name, &row.path);
+			bool simple =
+			        row.json && !cJSON_GetObjectItemCaseSensitive(row.json, "parts");
+			if (row.json && simple == !composed)
+				platform->cost[code] = read_row(&row);
+			else if (!row.json && !composed)
 				complain(reader, reader->file[0].path,
-				        "the figure 'operators.%s' is missing", op_info[code].name);
+				        "the figure 'operators.%s' is missing", row.name);
 		}
 }
 
-/* What one figure says of another. */
+/* Checks figures against each other. */
 static void check_consistency(struct reader *reader, const struct platform *platform)
 {
 	const char *path;
@@ -323,11 +342,12 @@ static void check_consistency(struct reader *reader, const struct platform *plat
 		diag_note(reader->diag, "a power of two");
 	}
 	find_row(reader, NULL, "idle_watts", &path);
-	in_range(reader, path, "idle_watts", platform->idle_watts, 0, platform->watts);
+	in_range(reader, path, "idle_watts", platform->idle_watts,
+	        (struct bounds){ 0, platform->watts });
 }
 
-/* --- keys: a misspelt one would leave a figure as that of the platform that the file is like,
- * and of two the second would not be read */
+/* --- keys: a misspelled key would leave the figure of the "like" platform, and of a duplicate only
+ * the first is read */
 
 static bool has_text(const char *left, const char *right)
 {
@@ -430,7 +450,7 @@ static int line_of(const char *text, const char *at)
 	return line;
 }
 
-/* Opens a file and those it is like; false after diagnostics. */
+/* Opens a file and its chain of "like" files; false after diagnostics. */
 static bool open_file(struct reader *reader, const char *name)
 {
 	size_t size;
@@ -501,15 +521,14 @@ int platform_names(struct arena *arena, const char *const **names)
 	return (int)found.count;
 }
 
-/* DSP slices of the low half of a product: 18-bit digits, only the pairs that reach the low
- * half. */
+/* DSPs for the low half of a product: 18-bit digits, only the pairs that reach the low half. */
 static int product_dsp(int bits)
 {
 	int digits = (bits + 17) / 18;
 	return digits * (digits + 1) / 2;
 }
 
-/* A multiplier is as wide as its operands, whatever the type of the product. */
+/* The multiplier is as wide as the operands, whatever the type of the product. */
 struct operator_cost platform_narrow(const struct platform *platform)
 {
 	struct operator_cost cost = platform->cost[OP_MULF];
@@ -531,8 +550,8 @@ struct operator_cost platform_product(const struct platform *platform, int bits)
 		(cost.ff * bits + 31) / 32 };
 }
 
-/* The table is for 32 bits; f64 counts three units and half as much time again, narrow floats
- * compute as f32. */
+/* The table is for 32 bits; f64 counts as three such operators with 1.5 times the latency, narrow
+ * floats compute as f32. */
 struct operator_cost platform_operator(
         const struct platform *platform, enum op_code code, const struct type *scalar)
 {
@@ -555,13 +574,17 @@ struct resources resources_add(struct resources left, struct resources right)
 		left.bram18 + right.bram18, left.uram + right.uram };
 }
 
+static int64_t at_least_0(int64_t number)
+{
+	return number > 0 ? number : 0;
+}
+
 struct resources resources_subtract(struct resources all, struct resources used)
 {
 	const struct resources left = { all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp,
 		all.bram18 - used.bram18, all.uram - used.uram };
-	return (struct resources){ left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0,
-		left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0,
-		left.uram > 0 ? left.uram : 0 };
+	return (struct resources){ at_least_0(left.lut), at_least_0(left.ff), at_least_0(left.dsp),
+		at_least_0(left.bram18), at_least_0(left.uram) };
 }
 
 int64_t resources_bytes(struct resources resources)
@@ -602,9 +625,8 @@ struct resources platform_uncrowded(const struct platform *platform, int die)
 		has.uram * part.uram / 100 };
 }
 
-/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer
- * cycles pass until memory answers.  Where its period is as long as a crowded design's, longer
- * wires have time as well. */
+/* At a slower clock operators keep their latency in cycles, and memory answers in fewer cycles. If
+ * the period is at least that of a crowded design, longer wires are possible too. */
 const struct platform *platform_slower(
         struct arena *arena, const struct platform *platform, double mhz)
 {

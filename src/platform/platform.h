@@ -1,11 +1,11 @@
-/* A target board: resources per die after the shell, memory channels, clock, operator latencies
- * and costs.  Read from platforms/NAME.json; every figure there names its source.  Pure data:
- * nothing here depends on a design. */
+/* A target board: resources per die without the shell, memory channels, clock, operator latencies
+ * and costs. Read from platforms/NAME.json, where every figure names its source. Nothing here
+ * depends on a design. */
 #ifndef STC_PLATFORM_H
 #define STC_PLATFORM_H
 #include "ir/ir.h"
 
-#define PORT_BITS 512 /* of a word of memory */
+#define PORT_BITS 512 /* maximum bits of a memory word */
 
 #define PLATFORM_DIES 4
 
@@ -21,13 +21,13 @@ struct operator_cost {
 struct platform {
 	const char *name, *part, *xpfm;
 	double clock_mhz;
-	/* percent of what a die has: a fuller one routes badly, and the clock's period is then
-	 * crowded_period times as long */
+	/* percent of a die: a fuller die routes badly, and the clock period grows by
+	 * crowded_period */
 	struct resources crowded;
 	double crowded_period;
-	/* `crowded` at so long a period or a longer one; of LUTs and DSPs it is the same */
+	/* `crowded` at a period of crowded_period or more; LUT and DSP limits stay */
 	struct resources slower;
-	int64_t slower_wires; /* percent of crossing_wires, then */
+	int64_t slower_wires; /* percent of crossing_wires at that period */
 	int dies;
 	struct resources die[PLATFORM_DIES]; /* after the shell */
 	int memory_die;                      /* the die that the memory ports reach */
@@ -36,49 +36,50 @@ struct platform {
 	double channel_gbps;                 /* peak of one, 1e9 bytes a second */
 	double channel_efficiency;           /* sustained / peak, long bursts */
 	int memory_latency;                  /* cycles from request to first beat */
-	int ports;                           /* most memory ports of a design */
-	int burst;                           /* words that one request of a port asks for at most */
-	int outstanding;                     /* requests of a port under way at most */
+	int ports;                           /* maximum memory ports of a design */
+	int burst;                           /* maximum words per request of a port */
+	int outstanding;                     /* maximum outstanding requests of a port */
 	int port_bits;                       /* widest memory port */
 	int64_t crossing_wires;              /* per boundary between dies */
 	double launch_us;                    /* host launch */
 	double watts;                        /* the board's limit */
-	double idle_watts;                   /* of the board, configured and doing nothing */
-	/* on f32; integers where the op is an integer op */
+	double idle_watts;                   /* board configured but idle */
+	/* for f32, or i32 where the op is an integer op */
 	struct operator_cost cost[OP_COUNT];
-	/* one m_axi adapter of port_bits that writes, default outstanding and burst; */
+	/* one m_axi adapter of port_bits that writes, with default outstanding requests and
+	 * burst */
 	struct resources port_cost;
-	struct resources read_cost; /* LUTs and registers of one that only reads */
-	int fifo_word_lut;          /* control of one FIFO */
+	struct resources read_cost; /* LUTs and registers of an adapter that only reads */
+	int fifo_word_lut;          /* control logic of one FIFO */
 };
 
-/* name: a file platforms/NAME.json in the data directory, or a path ending in .json.  NULL after
- * diagnostics (unknown name: lists those there are; a missing or absurd figure: its key). */
+/* name: of a file platforms/NAME.json in the data directory, or a path ending in .json. NULL after
+ * diagnostics (unknown name: lists the known ones; a missing or absurd figure: its key). */
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name);
-/* sorted; returns how many */
+/* lists the platforms, sorted; returns their number */
 int platform_names(struct arena *arena, const char *const **names);
 struct operator_cost platform_operator(
         const struct platform *platform, enum op_code code, const struct type *scalar);
-/* a product of floats as ir/narrow_product.h has them */
+/* a float product with a narrow factor (ir/narrow_product.h) */
 struct operator_cost platform_narrow(const struct platform *platform);
-/* and a float of an integer */
+/* a float of a narrow integer */
 struct operator_cost platform_narrow_integer(const struct platform *platform);
-/* of two integers of at most `bits` bits */
+/* a product of two integers of at most `bits` bits */
 struct operator_cost platform_product(const struct platform *platform, int bits);
 struct resources resources_add(struct resources left, struct resources right);
-/* what is left, at least nothing */
+/* the difference, each at least 0 */
 struct resources resources_subtract(struct resources all, struct resources used);
-int64_t resources_bytes(struct resources resources); /* that its block RAMs and URAMs hold */
-/* the largest of used / has over the five */
+int64_t resources_bytes(struct resources resources); /* capacity of its block RAMs and URAMs */
+/* the largest of used / has over the five resources */
 double resources_share(struct resources used, struct resources has);
-struct resources platform_total(const struct platform *platform); /* over all dies */
-/* what it holds before it is crowded */
+struct resources platform_total(const struct platform *platform); /* sum over all dies */
+/* resources of a die up to which it is not crowded */
 struct resources platform_uncrowded(const struct platform *platform, int die);
-/* at a slower clock */
+/* the platform at a slower clock */
 const struct platform *platform_slower(
         struct arena *arena, const struct platform *platform, double mhz);
-/* of a launch of so many cycles, with what the host takes */
+/* time of a launch, with the host's part */
 double platform_launch_ms(const struct platform *platform, int64_t cycles);
-/* bytes a cycle that a memory channel sustains, of long bursts */
+/* bytes per cycle that a memory channel sustains with long bursts */
 double platform_channel_rate(const struct platform *platform);
 #endif

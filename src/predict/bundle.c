@@ -1,7 +1,9 @@
+/* Reads the AXI bundles of a design's ports and counts the words that a launch moves through
+ * them. */
 #include "predict/bundle.h"
 #include "base/map.h"
 
-#define OUTSTANDING_MOST 256 /* that an adapter may have (UG1399) */
+#define OUTSTANDING_MOST 256 /* maximum of an adapter (UG1399) */
 
 const char *bundle_of(const struct op *main, int argument)
 {

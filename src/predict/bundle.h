@@ -1,34 +1,37 @@
-/* Memory adapters: arguments of main with one name in stream.bundle share one, each with a load
- * or store unit of its own; an argument without has its own. */
+/* AXI bundles: ports of main with the same name in stream.bundle share a memory adapter, each with
+ * a load or store unit of its own; a port without the attribute has its own adapter. */
 #ifndef STC_BUNDLE_H
 #define STC_BUNDLE_H
 #include "predict/timing.h"
 
-/* words of a request where words travel one by one: the least that the vendor's compiler takes
+/* words of a request where words are accessed one by one: the minimum burst of Vitis HLS
  * (UG1399) */
 #define BUNDLE_SHORT_BURST 2
 
+/* name of the adapter of an argument */
 const char *bundle_of(const struct op *main, int argument);
+/* number of adapters */
 int bundle_count(struct arena *arena, const struct op *main);
-/* [arguments] which ports share their adapters */
+/* [arguments] is the port's adapter shared? */
 const bool *bundle_shared(struct arena *arena, const struct op *main);
-/* words of a request, where the platform's adapters ask for `burst` */
+/* burst length of a port, at most `burst`, the platform's */
 int bundle_burst(const struct op *main, int argument, int burst);
-/* requests under way, where there are `outstanding` of the platform's adapters */
+/* outstanding requests of a port; by default the platform's */
 int bundle_outstanding(const struct op *main, int argument, int outstanding);
-/* Words that a launch moves through a port of main's block, at given extents; layered: only
- * those in loops over layers. */
+/* Words that a launch moves through a port of main's block, at given extents; layered: only those
+ * in layer loops. */
 int64_t bundle_words(const struct module *module, const struct block *main,
         const struct value *port, bool layered, int extents, const struct extent_value *extent);
 struct bundle_channel {
-	int number, adapters; /* of the memory; that a launch moves words through */
-	double cycles;        /* in which it brings all that they ask for */
+	/* number of the memory channel; adapters that move words through it */
+	int number, adapters;
+	double cycles; /* cycles to transfer all their words */
 };
 
 struct bundle_channel bundle_busiest_channel(struct arena *arena, const struct platform *platform,
         const struct module *module, int extents, const struct extent_value *extent);
-/* Cycles in which the busiest memory channel, or the busiest adapter of those that move whole
- * bursts, brings all that it has to. */
+/* Lower bound of a launch by memory bandwidth: cycles of the busiest memory channel, or of the
+ * busiest adapter among those with full bursts. */
 double bundle_cycles(struct arena *arena, const struct platform *platform,
         const struct module *module, int extents, const struct extent_value *extent);
 #endif

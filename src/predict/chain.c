@@ -1,7 +1,7 @@
-/* The longest chain of processes, one after the other.  A channel of the ring of a rolled layer
- * leads from a process to one that was started earlier and that reaches it; it begins the next
- * layer, whose cycles every process has in its own, so chains do not follow it.  Without such
- * channels the graph has no cycle. */
+/* The longest chain of processes, one after the other, as an upper bound of a launch. The feedback
+ * channel of a rolled layer leads from a process to one that was started earlier and that reaches
+ * it. It starts the next layer, whose cycles are already in the time of every process, so chains do
+ * not follow it. Without such channels the graph is acyclic. */
 #include "predict/timing.h"
 #include <string.h>
 
@@ -9,25 +9,25 @@ struct graph {
 	const struct design_cost *cost;
 	struct process_time *process;
 	int memory_latency;
-	int *writer, *reader; /* [channels] process, or -1 */
-	bool *cut;            /* [channels] it leads back */
-	bool *seen;           /* [processes] scratch of reaches() */
-	int64_t *end;         /* [processes] -1: not known yet */
+	int *writer, *reader; /* [channels] number of the process, or -1 */
+	bool *cut;            /* [channels] it leads back, and is ignored */
+	bool *seen;           /* [processes] visited by reaches() */
+	int64_t *end;         /* [processes] end of the chain; -1: unknown */
 };
 
-/* Which of a process's arguments it reads: takes from, or acquires to read. */
+/* Marks the arguments that a process reads: those it pops from or acquires to read. */
 static void find_read(struct op *op, void *context)
 {
 	bool *reads = context;
 	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
-	const struct value *channel = op->code == OP_POP ? op->operand[1]
-	        : acquires                               ? op->operand[0]
-	                                                 : NULL;
+	const struct value *channel = acquires ? op->operand[0] : NULL;
+	if (op->code == OP_POP)
+		channel = op->operand[1];
 	if (channel && !channel->def)
 		reads[channel->index] = true;
 }
 
-static void find_ends(struct arena *arena, struct graph *graph)
+static void connect_channels(struct arena *arena, struct graph *graph)
 {
 	const struct design_cost *cost = graph->cost;
 	for (int i = 0; i < cost->channels; i++) {
@@ -78,7 +78,8 @@ static void find_sources(struct graph *graph)
 			graph->process[graph->reader[i]].source = false;
 }
 
-/* A loader runs beside its reader, whose time covers it. */
+/* The end of a process after all before it. A loader runs in parallel with its reader, whose time
+ * covers it. */
 static int64_t end_of(struct graph *graph, int process)
 {
 	if (graph->end[process] >= 0)
@@ -111,7 +112,7 @@ int64_t longest_chain(struct arena *arena, const struct platform *platform,
 	graph.end = ARENA_ARRAY(arena, int64_t, cost->processes);
 	for (int i = 0; i < cost->processes; i++)
 		graph.end[i] = -1;
-	find_ends(arena, &graph);
+	connect_channels(arena, &graph);
 	cut_rings(&graph);
 	find_sources(&graph);
 	for (int i = 0; i < cost->processes; i++) {

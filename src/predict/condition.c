@@ -1,3 +1,4 @@
+/* The functions of integer ops on columns, and the evaluation of a condition in one iteration. */
 #include "predict/condition.h"
 #include <limits.h>
 

@@ -1,12 +1,12 @@
-/* What a condition asks is worked out operation by operation, each for a whole column; what does
- * not change is worked out once. */
+/* Evaluates a condition op by op, each for a whole column of iterations; columns that do not change
+ * are computed once. */
 #include "predict/condition.h"
 
 struct column {
 	const struct value *value;
-	bool fixed; /* the same in every iteration */
+	bool fixed; /* equal in every iteration */
 	const struct affine_map *map;
-	column_function *function; /* neither: a counter, or a constant */
+	column_function *function; /* neither map nor function: a counter, or a constant */
 	const int64_t **operand;
 	int64_t *at;
 };
@@ -16,10 +16,10 @@ struct columns {
 	const struct token_loop *loop;
 	int low, high;
 	int width;         /* iterations of a column */
-	int64_t iteration; /* the first of the column at hand */
+	int64_t iteration; /* first iteration of the current column */
 	int count;
-	VEC(struct column *) columns; /* operands first */
-	size_t made;                  /* of the column at hand */
+	VEC(struct column *) columns; /* operands before their users */
+	size_t made;                  /* number of columns computed for the current iterations */
 };
 
 struct columns *columns_new(struct arena *arena, const struct token_loop *loop, int low, int high)
@@ -43,7 +43,7 @@ void columns_begin(struct columns *columns, int64_t iteration, int count)
 	columns->made = 0;
 }
 
-/* --- making */
+/* --- computing columns */
 
 static void make_counter(const struct columns *columns, int number, int64_t *at)
 {
@@ -63,7 +63,7 @@ static void make_counter(const struct columns *columns, int number, int64_t *at)
 	}
 }
 
-static void make(const struct columns *columns, const struct column *column, int count)
+static void compute(const struct columns *columns, const struct column *column, int count)
 {
 	if (column->map || column->function)
 		column_compute(column->function, column->map, column->at, column->operand, count);
@@ -71,9 +71,9 @@ static void make(const struct columns *columns, const struct column *column, int
 		make_counter(columns, column->value->id, column->at);
 }
 
-/* --- listing */
+/* --- listing columns */
 
-static const struct column *known(const struct columns *columns, const struct value *value)
+static const struct column *listed_column(const struct columns *columns, const struct value *value)
 {
 	for (size_t i = 0; i < columns->columns.count; i++)
 		if (columns->columns.data[i]->value == value)
@@ -81,14 +81,14 @@ static const struct column *known(const struct columns *columns, const struct va
 	return NULL;
 }
 
-static const struct column *add(struct columns *columns, const struct value *value);
+static const struct column *add_column(struct columns *columns, const struct value *value);
 
 static bool add_operands(struct columns *columns, const struct op *op, struct column *column)
 {
 	column->operand =
 	        ARENA_ARRAY(columns->arena, const int64_t *, op->operands + COLUMN_OPERANDS);
 	for (int i = 0; i < op->operands; i++) {
-		const struct column *operand = add(columns, op->operand[i]);
+		const struct column *operand = add_column(columns, op->operand[i]);
 		if (!operand)
 			return false;
 		column->operand[i] = operand->at;
@@ -104,10 +104,10 @@ static bool add_operation(struct columns *columns, const struct op *op, struct c
 	return (column->map || column->function) && add_operands(columns, op, column);
 }
 
-/* NULL: it depends on data. */
-static const struct column *add(struct columns *columns, const struct value *value)
+/* The column of a value, added if new; NULL: it depends on data. */
+static const struct column *add_column(struct columns *columns, const struct value *value)
 {
-	const struct column *other = known(columns, value);
+	const struct column *other = listed_column(columns, value);
 	if (other)
 		return other;
 	struct column *column = ARENA_NEW(columns->arena, struct column);
@@ -123,17 +123,17 @@ static const struct column *add(struct columns *columns, const struct value *val
 	                    : value->type->kind != TYPE_INDEX))
 		return NULL;
 	if (column->fixed)
-		make(columns, column, columns->width);
+		compute(columns, column, columns->width);
 	VEC_PUSH(columns->arena, &columns->columns, column);
 	return column;
 }
 
 bool columns_and(struct columns *columns, const struct value *when, bool *active)
 {
-	const struct column *column = add(columns, when);
+	const struct column *column = add_column(columns, when);
 	for (; column && columns->made < columns->columns.count; columns->made++)
 		if (!columns->columns.data[columns->made]->fixed)
-			make(columns, columns->columns.data[columns->made], columns->count);
+			compute(columns, columns->columns.data[columns->made], columns->count);
 	for (int i = 0; column && i < columns->count; i++)
 		active[i] = active[i] && column->at[i];
 	return column;

@@ -1,3 +1,4 @@
+/* Evaluates the energy formula of energy.h. */
 #include "predict/energy.h"
 
 struct energy energy_of(const struct platform *platform, const struct design_cost *cost,
@@ -12,12 +13,12 @@ struct energy energy_of(const struct platform *platform, const struct design_cos
 		lut += part * (double)cost->process[i].resources.lut;
 		dsp += part * (double)cost->process[i].resources.dsp;
 	}
-	/* bytes a cycle, at most */
+	/* maximum bytes per cycle */
 	double rate = platform->channels * platform->channel_gbps * 1e3 / platform->clock_mhz;
 	double used = (lut / (double)all.lut + (all.dsp ? dsp / (double)all.dsp : 0) +
 	                      bytes / whole / rate) /
 	        3;
-	/* the rest is the host's */
+	/* fraction of the launch in which the device works */
 	double working = whole / (platform->clock_mhz * 1e3) / (ms > 0 ? ms : 1);
 	struct energy energy = { .limit_mj = platform->watts * ms };
 	energy.watts =

@@ -1,20 +1,19 @@
-/* An estimate of a launch's energy.  A board takes what it takes at rest, and up to its limit in
- * proportion to the mean of three parts: of its LUTs and of its DSP slices that work in a cycle,
- * and of its memory's bandwidth that is used.  No vendor tool has seen the design: figures
- * compare designs on one board rather than predict a meter. */
+/* Estimates the energy of a launch. A board draws its idle power, plus up to its limit in
+ * proportion to the mean of three utilizations: LUTs and DSP slices active per cycle, and memory
+ * bandwidth. It is not calibrated by a vendor tool: use it to compare designs on one board. */
 #ifndef STC_ENERGY_H
 #define STC_ENERGY_H
 #include "predict/resource.h"
 
 struct energy {
-	double watts; /* mean over the launch */
+	double watts; /* mean power of the launch */
 	double launch_mj;
-	/* at the board's limit all the time, as published comparisons count */
+	/* energy at the board's power limit, as published comparisons count it */
 	double limit_mj;
 };
 
-/* busy: cycles that each process of `cost` works, of `cycles`; bytes: through all memory ports;
- * ms: of the launch, with the host's part. */
+/* busy: active cycles of each process of `cost`, out of `cycles`; bytes: through all memory ports;
+ * ms: of the launch, including the host's part. */
 struct energy energy_of(const struct platform *platform, const struct design_cost *cost,
         const int64_t *busy, double bytes, int64_t cycles, double ms);
 #endif

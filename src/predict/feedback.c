@@ -1,3 +1,4 @@
+/* Reads the feedback attribute and counts the memory accesses between two steps. */
 #include "predict/feedback.h"
 #include "platform/platform.h"
 
@@ -55,8 +56,7 @@ bool feedback_is_of(const struct attr *segment, const char *name, bool output)
 	        text_same(attr_item_text(segment, KEY_ROLE), output ? "output" : "input");
 }
 
-/* How often what moves the design on to a step of so many rows reads or writes the segment, of
- * so many elements. */
+/* Memory accesses to a segment of so many elements between two steps of so many tokens. */
 static int64_t accesses_of(const struct op *main, const struct feedback *feedback,
         const struct attr *segment, int64_t elements, int64_t rows)
 {
@@ -99,7 +99,7 @@ bool feedback_touches(const struct op *main, const char *buffer)
 	                1) > 0;
 }
 
-/* What it reads comes together, then what it writes is confirmed together. */
+/* All reads are pipelined, then all writes: one memory latency each. */
 int64_t feedback_cycles(const struct platform *platform, const struct op *main, int64_t rows)
 {
 	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);

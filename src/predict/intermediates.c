@@ -1,3 +1,5 @@
+/* Walks a layer and adds up the bytes of its results (tensor level) or memories (hardware
+ * level). */
 #include "predict/intermediates.h"
 
 #define ELEMENT_BYTES 4
@@ -16,8 +18,8 @@ static bool is_weight(const struct op *main, int argument)
 	return role && text_same(role->text, "weight");
 }
 
-/* Does the op's result depend on weights and constants alone?  value->id is set for those that
- * do; a layer's counter picks among them. */
+/* Does the op's result depend only on weights and constants? value->id marks such values; a layer
+ * counter may select among them. */
 static bool is_prepared(const struct op *op)
 {
 	if (op->code == OP_CONSTANT || op->code == OP_TENSOR_EMPTY)
@@ -42,7 +44,7 @@ static void mark_prepared(const struct block *block)
 	}
 }
 
-/* Moves elements and computes nothing: a copy, a concatenation, a fill. */
+/* Only moves elements: a copy, a concatenation or a fill. */
 static bool is_copy(const struct kernel *kernel)
 {
 	if (kernel_has_reduction(kernel))
@@ -104,15 +106,19 @@ static bool works_in_layer(const struct op *call)
 static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 {
 	const struct op *op = channel->op;
-	int64_t *kind = op->code == OP_BLOCK_CHANNEL      ? &sum->converters
-	        : attr_get(op, KEY_STREAM_LAYER_FEEDBACK) ? &sum->layer_feedback
-	        : attr_get(op, KEY_STREAM_PREFETCH)       ? &sum->prefetch
-	                                                  : &sum->fifos;
+	int64_t *kind = &sum->fifos;
+	if (op->code == OP_BLOCK_CHANNEL)
+		kind = &sum->converters;
+	else if (attr_get(op, KEY_STREAM_LAYER_FEEDBACK))
+		kind = &sum->layer_feedback;
+	else if (attr_get(op, KEY_STREAM_PREFETCH))
+		kind = &sum->prefetch;
 	*kind += channel->needed;
 }
 
-/* A process' arrays: "acc" holds a kernel's sums; "local_buffer" is a converter's buffer in its
- * reader; "parts", the word that a cast puts together, is registers; any other is a buffer. */
+/* Classifies the arrays of a process by name: "acc" holds a kernel's sums, "local_buffer" is a
+ * converter buffer folded into its reader, "parts" (the word that a cast assembles) is registers,
+ * all others are buffers. */
 static void add_array(struct op *op, void *context)
 {
 	struct on_chip *sum = context;

@@ -1,5 +1,5 @@
-/* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind;
- * loops do not share them. */
+/* Estimates resources of processes: a pipelined loop with interval II needs ⌈operations / II⌉
+ * instances of each kind of operator, and loops do not share them. */
 #include "ir/narrow_product.h"
 #include "ir/datapath_sharing.h"
 #include "platform/index_range.h"
@@ -9,30 +9,30 @@
 #include <string.h>
 
 #define LOOP_LUT 64 /* a counter and its comparison */
-/* a state that starts loops which stand for one datapath with others: its counters are there
- * once, and bits of its numbers are one LUT for all such states */
+/* State machine entry of a loop nest that shares a datapath: the counters exist once, and the
+ * numbers of all such nests take about one LUT per bit. */
 #define SHARED_STATE_LUT 16
-#define BRANCH_LUT 4 /* a state that asks whether there is a turn */
-/* of a process without a break: the numbers of a nest, about ten of 8 bits, in a queue, and
- * chosen from it; */
+#define BRANCH_LUT 4 /* state that tests whether a loop has an iteration */
+/* Of a process with stream.rewind: a queue for the numbers of a nest, about ten of 8 bits, with
+ * selection; registers hold them once before and twice after the queue. */
 #define ENTRY_LUT 160
-#define ENTRY_FF 240      /* and held in front of it, and twice behind it */
+#define ENTRY_FF 240
 #define INDEX_TERM_LUT 32 /* one adder of an address */
-/* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28
- * of them in the report that the adapter's figures are from (platforms/u55c.json) */
+/* Control registers for the address of a memory buffer, from the synthesis report that the
+ * adapter's figures come from (platforms/u55c.json). */
 #define CONTROL_LUT 148
 #define CONTROL_FF 82
-/* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts,
- * registers, arbitration), which its load and store units have in common */
+/* Estimate: this fraction of a port's logic is the memory side of its adapter (bursts, registers,
+ * arbitration), which the load and store units of one adapter share. */
 #define FURTHER_UNIT 2
 
 struct counting {
 	const struct platform *platform;
-	int64_t interval;    /* 0: not inside a pipelined loop */
-	int64_t *operations; /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
+	int64_t interval;    /* interval of the current loop; 0: not in a pipelined loop */
+	int64_t *operations; /* [OP_COUNT][3 bit widths]: lanes of each kind in this loop */
 	struct resources sum;
-	int64_t lanes, widest_interval, products; /* products: of the dots of this loop */
-	/* loops of the one that all so marked share were counted */
+	int64_t lanes, widest_interval, products; /* products: of the dot ops of this loop */
+	/* loops with this datapath number were counted */
 	bool datapath[NEST_DATAPATHS_MOST];
 };
 
@@ -52,7 +52,7 @@ static enum op_code kind_of_tree(const struct op *op)
 	return op_code_of(kind, strlen(kind));
 }
 
-/* What an operation needs beside arithmetic. */
+/* Cost of an operation without its arithmetic. */
 static struct resources structure_cost(const struct op *op)
 {
 	if (op->code == OP_POP)
@@ -73,12 +73,14 @@ static struct resources structure_cost(const struct op *op)
 	return (struct resources){ 0 };
 }
 
-/* Operations of one kind share their instances; of other widths, they do not. */
+/* Operations of one kind and bit width share instances. */
 static int64_t *operations_of(
         struct counting *c, enum op_code code, const struct type *scalar, bool narrow)
 {
 	int width = scalar->kind == TYPE_INDEX ? 32 : scalar->width;
-	size_t class = width > 32 ? 2 : narrow || width <= 8 ? 0 : 1;
+	size_t class = width > 32 ? 2 : 1;
+	if (width <= 32 && (narrow || width <= 8))
+		class = 0;
 	return &c->operations[(size_t)code * 3 + class];
 }
 
@@ -137,8 +139,9 @@ static int uses_in_block(const struct value *value)
 	return uses;
 }
 
-/* The last of three selections that choose among four: a LUT does that for a bit (UG574), and
- * the first two, which have their condition in common, are counted as one for two bits each. */
+/* Is the op the last of three selects that choose among four values? A LUT does that for one bit
+ * (UG574); the first two, which have the same condition, are counted as one LUT per two bits
+ * each. */
 static bool chooses_among_four(const struct op *op)
 {
 	const struct op *left = op->code == OP_SELECT ? op->operand[1]->def : NULL;
@@ -164,7 +167,7 @@ static void count_op(struct counting *c, const struct op *op)
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE &&
 	        (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
-	/* wires */
+	/* wires only */
 	if (!arithmetic || chooses_among_four(op) ||
 	        (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER &&
 	                by_power_of_two(op)))
@@ -177,21 +180,24 @@ static void count_op(struct counting *c, const struct op *op)
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
 	bool product = op->code == OP_MULI && scalar->kind == TYPE_INTEGER;
 	bool integer = narrow_integer(op), narrow = integer || narrow_factor(op) >= 0;
-	struct operator_cost unit = integer ? platform_narrow_integer(c->platform)
-	        : narrow                    ? platform_narrow(c->platform)
-	        : product                   ? platform_product(c->platform, factor_bits(op))
-	                                    : platform_operator(c->platform, code, scalar);
+	struct operator_cost cost = platform_operator(c->platform, code, scalar);
+	if (integer)
+		cost = platform_narrow_integer(c->platform);
+	else if (narrow)
+		cost = platform_narrow(c->platform);
+	else if (product)
+		cost = platform_product(c->platform, factor_bits(op));
 	int64_t all = *operations_of(c, code, scalar, narrow) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
 	/* addresses: a shift, a mask or a few adders */
 	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))
-		unit = (struct operator_cost){ .lut = by_power_of_two(op) &&
+		cost = (struct operator_cost){ .lut = by_power_of_two(op) &&
 			                !index_is_below_zero(op->operand[0])
 			        ? 0
 			        : 2 * INDEX_TERM_LUT };
 	if (scalar->kind == TYPE_INDEX)
-		unit = with_bits(unit, widest_index(op));
-	c->sum = resources_add(c->sum, times(unit, more));
+		cost = with_bits(cost, widest_index(op));
+	c->sum = resources_add(c->sum, times(cost, more));
 }
 
 static void count_block(struct counting *c, const struct block *block)
@@ -300,8 +306,8 @@ static bool is_used(const struct op *call, const struct value *port, int before)
 	return false;
 }
 
-/* Where words travel one by one, an adapter holds those of the requests under way (UG1399:
- * outstanding requests times the burst's length), no whole bursts. */
+/* What an adapter saves where words are accessed one by one: it buffers the words of the
+ * outstanding requests (UG1399: requests times burst length) and not whole bursts. */
 static struct resources single_words(
         const struct platform *platform, const struct op *main, const struct value *port)
 {
@@ -317,32 +323,33 @@ static struct resources single_words(
 	        : (struct resources){ 0 };
 }
 
-/* What its ports take less because they share adapters: a process goes through one load or store
- * unit of an adapter, whichever buffer it is for, and the side to the memory is there once. */
+/* What a process saves because its ports share adapters: it uses one load or store unit of an
+ * adapter for all buffers, and the memory side of an adapter exists once. */
 static struct resources shared_units(
         const struct platform *platform, const struct op *main, const struct op *call)
 {
 	struct resources sum = { 0 };
 	for (int i = 0; i < call->operands; i++) {
-		bool again = false, further = false;
+		bool repeated = false; /* the process uses such a port already */
+		bool further = false;  /* the adapter has such a port already */
 		for (int j = 0; type_is_port(call->operand[i]->type) && j < call->operand[i]->index;
 		        j++) {
 			const struct value *other = main->region[0]->argument[j];
 			bool alike = shares_unit(main, call->operand[i], other);
-			again |= alike && is_used(call, other, i);
+			repeated |= alike && is_used(call, other, i);
 			further |= alike;
 		}
 		sum = resources_add(sum,
-		        type_is_port(call->operand[i]->type) && !again
+		        type_is_port(call->operand[i]->type) && !repeated
 		                ? single_words(platform, main, call->operand[i])
 		                : (struct resources){ 0 });
-		struct resources own = again || further
+		struct resources own = repeated || further
 		        ? own_adapter(platform, main, call->operand[i])
 		        : (struct resources){ 0 };
 		sum = resources_add(sum,
-		        again ? own
-		              : (struct resources){ .lut = own.lut / FURTHER_UNIT,
-		                        .ff = own.ff / FURTHER_UNIT });
+		        repeated ? own
+		                 : (struct resources){ .lut = own.lut / FURTHER_UNIT,
+		                           .ff = own.ff / FURTHER_UNIT });
 	}
 	return sum;
 }
@@ -363,8 +370,8 @@ static void add_process(const struct platform *platform, const struct module *mo
 	design->die[die] = resources_add(design->die[die], c.sum);
 }
 
-/* A channel stands on the die of the process that was started last among its two: its reader,
- * but for the ring. */
+/* The die of a channel: that of the later started of its two processes, which is its reader except
+ * for feedback channels. */
 static int die_of_channel(const struct design_cost *design, const struct value *channel)
 {
 	int die = 0;

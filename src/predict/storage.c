@@ -1,5 +1,6 @@
-/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72,
- * LUTRAM of 64 x 1 or 32 x 2 a LUT, shift registers of 32 x 1 or 16 x 2 a LUT. */
+/* Cost of memories by the true shapes of UltraScale+ primitives: 18 Kb block RAMs of 16K x 1 to 512
+ * x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 or 32 x 2 per LUT, shift registers of 32 x 1 or 16 x 2
+ * per LUT. */
 #include "predict/resource.h"
 
 const char *const storage_name[] = { "auto", "registers", "lutram", "bram", "uram" };
@@ -34,8 +35,8 @@ static int64_t ultra_rams(int64_t bits, int64_t depth)
 	return ceil_div(bits, 72) * ceil_div(depth, 4096);
 }
 
-/* 14 bits of 32 words (RAM32M16) or 7 bits of 64 (RAM64M8) in 8 LUTs, one of which has the port
- * that writes (UG574, UG974), and a multiplexer for deeper ones. */
+/* 14 bits of 32 words (RAM32M16) or 7 bits of 64 words (RAM64M8) take 8 LUTs, one of which has the
+ * write port (UG574, UG974); deeper memories also take a multiplexer. */
 static int64_t lutram_luts(int64_t bits, int64_t depth)
 {
 	int64_t rows = ceil_div(depth, 64);
@@ -44,8 +45,8 @@ static int64_t lutram_luts(int64_t bits, int64_t depth)
 	return ceil_div(bits * 8, 7) * rows + (rows > 1 ? ceil_div(bits * rows, 4) : 0);
 }
 
-/* A URAM holds 16 block RAMs' worth, and a card has about a quarter as many: one URAM is worth
- * four block RAMs. */
+/* A URAM holds as many bits as 16 block RAMs, and a card has about a quarter as many: one URAM
+ * counts as four block RAMs. */
 enum storage storage_choose(int64_t bits, int64_t depth, bool uram)
 {
 	if (depth <= 1)
@@ -69,7 +70,7 @@ struct resources storage_cost(enum storage storage, int64_t bits, int64_t depth)
 	}
 }
 
-/* A block channel's memory holds all its blocks. */
+/* The memory of a block channel holds all its blocks. */
 struct memory memory_of(const struct platform *platform, const struct op *op)
 {
 	const struct type *type = op->result[0]->type;
@@ -80,7 +81,8 @@ struct memory memory_of(const struct platform *platform, const struct op *op)
 	int64_t banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1);
 	int64_t words = type_elements(array);
 	int64_t copies = op->code == OP_BLOCK_CHANNEL ? type->depth : 1;
-	banks = banks < 1 ? 1 : banks > words ? words : banks;
+	banks = banks > words ? words : banks;
+	banks = banks < 1 ? 1 : banks;
 	struct memory memory = { banks, type_bits(array->element), ceil_div(words, banks) * copies,
 		storage };
 	if (storage == STORAGE_AUTO)
@@ -89,8 +91,8 @@ struct memory memory_of(const struct platform *platform, const struct op *op)
 	return memory;
 }
 
-/* Up to 32 words a FIFO is a shift register, which is also what synthesis makes of it: a LUT has
- * one bit of 32 words, or two bits of 16 (UG574, SRL32 and SRL16 with one address). */
+/* A FIFO of up to 32 words is a shift register, as synthesis makes it: a LUT stores one bit of 32
+ * words or two bits of 16 (UG574, SRL32 and SRL16 with one address). */
 static struct resources fifo_cost(const struct platform *platform, struct memory fifo)
 {
 	struct resources control = { .lut = platform->fifo_word_lut,

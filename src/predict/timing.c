@@ -1,3 +1,4 @@
+/* Computes the closed-form time of processes and designs, and reads run-time trip counts. */
 #include "predict/timing.h"
 #include "ir/sliding_window.h"
 #include "ir/datapath_sharing.h"
@@ -7,11 +8,11 @@
 
 struct timing_walk {
 	const struct platform *platform;
-	const struct block *entry; /* of the process */
-	const double *word_cycles; /* [arguments] cycles a word of that memory port takes */
-	/* loops of the one that all so marked share were seen */
+	const struct block *entry; /* entry block of the process */
+	const double *word_cycles; /* [arguments] cycles per word of a memory port */
+	/* loops with this datapath number were seen */
 	bool datapath[NEST_DATAPATHS_MOST];
-	bool rewinding; /* loops begin while those before them drain */
+	bool rewinding; /* loops start while those before them drain */
 	struct process_time time;
 };
 
@@ -46,7 +47,7 @@ int operation_latency(const struct platform *platform, const struct op *op)
 	return platform_operator(platform, op->code, type_scalar(op->result[0]->type)).latency;
 }
 
-/* The longest way through a block; value->id holds when a value is ready. */
+/* The longest latency path through a block; value->id: cycle in which a value is ready. */
 static int64_t block_depth(const struct timing_walk *timing_walk, const struct block *block)
 {
 	int64_t depth = 0;
@@ -126,8 +127,8 @@ int timing_extents(struct arena *arena, const struct module *module, struct exte
 	struct symbols symbols = { .arena = arena };
 	ir_walk(module_body(module), add_symbol, &symbols);
 	const struct op *main = module_main(module);
-	/* a loop's last tile goes beyond the rows, of which one more would say that others
-	 * follow */
+	/* the last tile of a loop reaches past the tokens; one token more would mean that another
+	 * chunk follows */
 	for (size_t i = 0; launch_may_continue(main) && i < symbols.list.count; i++)
 		if (text_same(symbols.list.data[i].symbol, token_count_symbol(main)) &&
 		        symbols.list.data[i].value > rows_most(main))
@@ -147,7 +148,7 @@ bool timing_extent(
 	return false;
 }
 
-/* Of layers that differ, the mean. */
+/* The mean over layers whose sliding windows differ. */
 static bool mean_of_layers(const struct op *op, const char *symbol, int extents,
         const struct extent_value *extent, int64_t *value)
 {
@@ -189,7 +190,9 @@ int64_t timing_trips(const struct op *loop, int extents, const struct extent_val
 	int64_t step = constant_of(loop->operand[2]);
 	int64_t span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]);
 	int64_t known = timing_run_time_at(loop, extents, extent);
-	return known >= 0 ? known : step < 1 || span < 0 ? 0 : (span + step - 1) / step;
+	if (known >= 0)
+		return known;
+	return step < 1 || span < 0 ? 0 : (span + step - 1) / step;
 }
 
 static int argument_of(const struct timing_walk *timing_walk, const struct value *value)
@@ -197,7 +200,8 @@ static int argument_of(const struct timing_walk *timing_walk, const struct value
 	return !value->def && value->block == timing_walk->entry ? value->index : -1;
 }
 
-/* Cycles between the starts of two iterations: the stated interval, or what memory gives. */
+/* Cycles between the starts of two iterations: the scheduled interval, or what memory bandwidth
+ * allows. */
 static double interval_of(struct timing_walk *timing_walk, const struct op *loop, int64_t trips)
 {
 	double interval = (double)attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
@@ -216,7 +220,7 @@ static double interval_of(struct timing_walk *timing_walk, const struct op *loop
 }
 
 static void count_multiplies(
-        struct timing_walk *timing_walk, const struct op *loop, int64_t trips, bool again)
+        struct timing_walk *timing_walk, const struct op *loop, int64_t trips, bool shared)
 {
 	int64_t lanes = 0;
 	int64_t interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
@@ -229,7 +233,7 @@ static void count_multiplies(
 		                type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += type_lanes(op->result[0]->type);
 	timing_walk->time.multiplies += lanes * trips;
-	timing_walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
+	timing_walk->time.multipliers += shared ? 0 : (lanes + interval - 1) / interval;
 }
 
 struct op *timing_only_loop(const struct block *block)
@@ -250,7 +254,7 @@ static int64_t block_cycles(
 static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loop, int64_t repeats)
 {
 	int mark = nest_datapath(loop);
-	bool again = mark >= 0 && timing_walk->datapath[mark];
+	bool shared = mark >= 0 && timing_walk->datapath[mark];
 	int64_t trips = timing_trips(loop, 0, NULL);
 	if (mark >= 0)
 		timing_walk->datapath[mark] = true;
@@ -263,11 +267,12 @@ static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loo
 		return own;
 	if (!attr_get(loop, KEY_STREAM_PIPELINE))
 		return own + trips * block_cycles(timing_walk, loop->region[0], repeats * trips);
-	count_multiplies(timing_walk, loop, trips * repeats, again);
+	count_multiplies(timing_walk, loop, trips * repeats, shared);
 	double interval = interval_of(timing_walk, loop, trips * repeats);
-	return timing_walk->rewinding ? (int64_t)(interval * (double)trips)
-	                              : (int64_t)(interval * (double)(trips - 1)) +
-	                block_depth(timing_walk, loop->region[0]) + own;
+	if (timing_walk->rewinding)
+		return (int64_t)(interval * (double)trips);
+	return (int64_t)(interval * (double)(trips - 1)) +
+	        block_depth(timing_walk, loop->region[0]) + own;
 }
 
 static int64_t block_cycles(
@@ -280,8 +285,8 @@ static int64_t block_cycles(
 	return cycles;
 }
 
-/* Each port has its channel for itself: a process is not quicker, and ports that share a channel
- * need not be busy together. */
+/* Cycles per word of each port, each with a memory channel of its own: a process is never faster
+ * than that, and ports that share a channel need not be active at the same time. */
 static double *port_cycles(
         struct arena *arena, const struct platform *platform, const struct op *function)
 {

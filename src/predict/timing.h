@@ -1,27 +1,26 @@
-/* First-order time of a hardware-level design: no stalls inside a process, none between
- * processes but those of the order of data. A pipelined loop takes II (trips - 1) + depth; a
- * nest whose outer bodies only hold the next loop is one such loop; other loops add up. */
+/* Closed-form time of a hardware-level design: processes never stall, and wait for each other only
+ * where data does. A pipelined loop takes II (trips - 1) + depth cycles; a nest in which each outer
+ * body only holds the next loop counts as one such loop; other loops add up. */
 #ifndef STC_TIMING_H
 #define STC_TIMING_H
 #include "predict/resource.h"
 
-#define LOOP_CYCLES 1    /* entering and leaving a loop */
-#define PROCESS_CYCLES 2 /* starting and ending a process */
+#define LOOP_CYCLES 1    /* to enter and leave a loop */
+#define PROCESS_CYCLES 2 /* to start and end a process */
 
 struct process_time {
 	int64_t busy;        /* cycles of one launch without waiting */
-	int64_t multiplies;  /* products made in one launch, of numbers and not of addresses */
-	int64_t multipliers; /* products it can make in a cycle, rounded up */
-	double memory_bytes; /* over its ports */
-	bool source;         /* reads memory, and no other process sends it words */
+	int64_t multiplies;  /* multiplications per launch, without those of addresses */
+	int64_t multipliers; /* multiplications it can do per cycle, rounded up */
+	double memory_bytes; /* bytes through its memory ports */
+	bool source;         /* reads memory, and no process sends it words */
 };
 
 struct design_time {
-	struct process_time *process; /* as in design_cost */
-	int longest;                  /* the process that is busy longest */
-	int64_t least;                /* its busy cycles: no schedule is faster */
-	/* along the longest chain of processes, one after the other: a pipelined run is not
-	 * slower */
+	struct process_time *process; /* in the order of design_cost */
+	int longest;                  /* the busiest process */
+	int64_t least;                /* its busy cycles, a lower bound of any launch */
+	/* upper bound: the longest chain of processes, one after the other */
 	int64_t most;
 	int64_t multiplies, multipliers;
 	double memory_bytes;
@@ -29,36 +28,35 @@ struct design_time {
 
 struct design_time design_time(struct arena *arena, const struct platform *platform,
         const struct module *module, const struct design_cost *cost);
-/* Cycles along the longest chain of processes; fills process->source. */
+/* Cycles of the longest chain of processes, one after the other; sets process->source. */
 int64_t longest_chain(struct arena *arena, const struct platform *platform,
         const struct design_cost *cost, struct process_time *process);
-/* The loop that is all a block does, constants and addresses aside: the two flatten into one
- * pipeline.  NULL if there is other work. */
+/* The only loop of a block that does nothing else except constants and addresses, so that both
+ * flatten into one pipeline. NULL if there is other work. */
 struct op *timing_only_loop(const struct block *block);
-/* The input that says how much of a dim there is: of an entry of stream.dims.  NULL: all of it. */
+/* The input that holds the run-time extent of a dim, from its entry of stream.dims. NULL: the dim
+ * is static. */
 const char *timing_dim_symbol(const struct attr *dim);
-struct extent_value { /* the value of a launch scalar that bounds loops */
+struct extent_value { /* value of an input that bounds loops */
 	const char *symbol;
 	int64_t value;
 };
 
-/* false: it is not listed, and *value stays */
+/* false: the symbol is not listed, and *value stays unchanged */
 bool timing_extent(
         const char *symbol, int extents, const struct extent_value *extent, int64_t *value);
-/* The attribute stream.run_time of a loop, or of the operation that makes a run-time trip count,
- * `times` over; false: it has none. */
+/* Reads the attribute stream.run_time of a loop, or of the op that computes a trip count: `times`
+ * the count of *trip. false: it has none. */
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
-/* Every symbol that a loop is bound by, with the most that it is worth to count to; returns how
- * many.  Those of layers that look back are listed as well: at the most of all, FIFOs suffice
- * for each layer. */
+/* All symbols that bound loops, each with its maximum useful value; returns their number. Symbols
+ * of sliding windows are listed too: FIFOs sized for their maximum suffice for each layer. */
 int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent);
-/* The run-time trip count of a loop, or of the operation that makes it, at given extents; those
- * that are not listed are at their most.  -1: it has none. Of layers that look back differently
- * far (ir/sliding_window.h) it is the mean, unless the symbol that they have in place of the
- * input is listed itself. */
+/* The run-time trip count of a loop, or of the op that computes one, at given extents (others have
+ * their maximum). -1: it has none. Where sliding windows (ir/sliding_window.h) differ between
+ * layers it is the mean, unless their own symbol is listed. */
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent);
-/* Trips of a loop: at given extents where they are known at run time only. */
+/* Trip count of a loop, constant or at given extents. */
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent);
-/* cycles from its operands to its result */
+/* latency in cycles from operands to result */
 int operation_latency(const struct platform *platform, const struct op *op);
 #endif

@@ -1,19 +1,21 @@
+/* Runs the token model with times: each process advances stretch by stretch until an access lacks a
+ * word or space, and records when words pass; a curve of points per side of a channel. */
 #include "predict/token.h"
 #include "base/parallel.h"
 #include <stdlib.h>
 
 #define NO_LIMIT INT64_MAX
-/* of one prediction; a layer of a language model takes about 300,000 */
+/* limit of work of one prediction: about 25 layers of a language model */
 #define TOKEN_WORK 8000000
 
 struct channel_state {
 	int64_t moved[TOKEN_SIDES];
-	/* words that the side may have passed, as far as is known */
+	/* words that the side may pass, as far as known */
 	int64_t limit[TOKEN_SIDES];
 	struct token_curve curve[TOKEN_SIDES];
-	size_t cursor[TOKEN_SIDES]; /* of the side that looks: in the other side's curve */
+	size_t cursor[TOKEN_SIDES]; /* position of this side in the other side's curve */
 	bool waiting[TOKEN_SIDES];
-	int64_t depth; /* 0: no limit */
+	int64_t depth; /* 0: unlimited */
 };
 
 struct process_state {
@@ -21,16 +23,15 @@ struct process_state {
 	size_t step; /* steps done */
 	int64_t time;
 	bool ended, queued;
-	/* of the pipe at hand */
+	/* state of the current pipe */
 	bool running;
 	int64_t window, began;
-	/* [accesses] words of the channel before the pipe; accesses made in it */
+	/* [accesses] words of the channel when the pipe started; accesses made since */
 	int64_t *base, *made;
-	int64_t *high; /* [accesses] made when the stretch at hand ends */
-	/* [accesses] words that were possible when it was last asked, and the first window that
-	 * they are not enough for */
+	int64_t *high; /* [accesses] accesses made at the end of the current stretch */
+	/* [accesses] words possible at the last check, and the first window that needs more */
 	int64_t *limit, *stop;
-	/* [arguments] when a memory port's next word may begin, in parts of a cycle */
+	/* [arguments] when the next word of a memory port may start, in TOKEN_PARTS */
 	int64_t *port;
 };
 
@@ -38,7 +39,7 @@ struct run {
 	struct arena *arena;
 	const struct token_network *network;
 	const struct token_options *options;
-	bool back; /* latest: time and sides are turned round */
+	bool back; /* latest mode: time and sides are reversed */
 	struct channel_state *channel;
 	struct process_state *process, **queue;
 	int first, queued;
@@ -47,7 +48,7 @@ struct run {
 
 /* --- curves */
 
-/* a · b / c, rounded down; the product may be beyond 64 bits, and then not every cycle counts. */
+/* a * b / c, rounded down; where the product exceeds 64 bits the result may be a little off. */
 static int64_t scaled(int64_t a, int64_t b, int64_t c)
 {
 	int64_t product;
@@ -97,7 +98,7 @@ static bool on_line(
 	        (long double)(b->cycle - a->cycle) * (long double)(count - b->count);
 }
 
-/* A point on the line through the last two takes the place of the last. */
+/* Appends a point; one that continues the line of the last two replaces the last. */
 static void add_point(struct arena *arena, struct token_curve *curve, int64_t count, int64_t cycle)
 {
 	struct token_point *last =
@@ -110,7 +111,7 @@ static void add_point(struct arena *arena, struct token_curve *curve, int64_t co
 		VEC_PUSH(arena, &curve->points, ((struct token_point){ count, cycle }));
 }
 
-/* --- what a process may do */
+/* --- processes and channels */
 
 static inline enum token_side side_of(const struct run *run, const struct token_access *access)
 {
@@ -127,7 +128,7 @@ static inline bool moves(const struct run *run, const struct token_access *acces
 	return run->back ? access->waits : access->moves;
 }
 
-static void wake(struct run *run, int number)
+static void wake_process(struct run *run, int number)
 {
 	struct process_state *process = number < 0 ? NULL : &run->process[number];
 	if (!process || process->queued || process->ended)
@@ -138,7 +139,8 @@ static void wake(struct run *run, int number)
 	run->queue[place < processes ? place : place - processes] = process;
 }
 
-static void pass(struct run *run, int number, enum token_side side, int64_t count, int64_t cycle)
+static void pass_words(
+        struct run *run, int number, enum token_side side, int64_t count, int64_t cycle)
 {
 	struct channel_state *channel = &run->channel[number];
 	const struct token_channel *fixed = &run->network->channels.data[number];
@@ -150,7 +152,7 @@ static void pass(struct run *run, int number, enum token_side side, int64_t coun
 		        channel->moved[side] + (other == TOKEN_WRITER ? channel->depth : 0);
 	if (channel->waiting[other]) {
 		channel->waiting[other] = false;
-		wake(run, fixed->process[run->back ? side : other]);
+		wake_process(run, fixed->process[run->back ? side : other]);
 	}
 }
 
@@ -167,16 +169,17 @@ struct stretch {
 	struct process_state *process;
 	const struct token_pipe *pipe;
 	int64_t from, to;   /* windows */
-	int64_t time;       /* begin of `from`, if nothing waits */
-	int64_t first, all; /* by how much the first window, and the last one, are late */
+	int64_t time;       /* start of `from` without waiting */
+	int64_t first, all; /* delay of the first and of the last window */
 };
 
-/* Accesses in the windows before `window`. */
+/* Number of accesses in windows before `window`. */
 static inline int64_t made_before(const struct run *run, const struct token_pipe *pipe,
         const struct token_access *access, int64_t window)
 {
 	int64_t iteration = (run->back ? pipe->windows - window : window) - access->lag;
-	iteration = iteration < 0 ? 0 : iteration > pipe->iterations ? pipe->iterations : iteration;
+	iteration = iteration > pipe->iterations ? pipe->iterations : iteration;
+	iteration = iteration < 0 ? 0 : iteration;
 	int64_t count = access->pattern.accesses ? token_before(&access->pattern, iteration) : 0;
 	return run->back ? access->pattern.accesses - count : count;
 }
@@ -204,8 +207,8 @@ static void not_before(struct stretch *s, int64_t window, int64_t cycle)
 	s->all = late > s->all ? late : s->all;
 }
 
-/* The words that accesses low … high - 1 of the pipe wait for; or, for a writer, the ones whose
- * places they take. */
+/* Delays the stretch until the words are there that accesses low … high - 1 of the pipe read, or
+ * the space that they write to. */
 static void wait_for(struct stretch *s, const struct token_access *access, int64_t base,
         int64_t low, int64_t high)
 {
@@ -221,7 +224,7 @@ static void wait_for(struct stretch *s, const struct token_access *access, int64
 	for (int64_t count = base + low + 1 - shift > 1 ? base + low + 1 - shift : 1;
 	        count <= last;) {
 		int64_t cycle = cycle_of(curve, count, &channel->cursor[side]);
-		if (cycle - offset - s->time > s->first) /* or no window is late for it */
+		if (cycle - offset - s->time > s->first) /* otherwise it delays no window */
 			not_before(s, window_of(run, s->pipe, access, count + shift - base - 1),
 			        cycle - offset);
 		run->work++;
@@ -229,7 +232,9 @@ static void wait_for(struct stretch *s, const struct token_access *access, int64
 		while (next < curve->points.count && curve->points.data[next].count <= count)
 			next++;
 		int64_t at = next < curve->points.count ? curve->points.data[next].count : last + 1;
-		count = count == last ? last + 1 : at < last ? at : last;
+		if (count == last)
+			break;
+		count = at < last ? at : last;
 	}
 }
 
@@ -279,9 +284,9 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 		*next = after > again ? after : again;
 	} else if (moves(run, access)) {
 		if (high > low + 1)
-			pass(run, access->channel, side_of(run, access), base + low + 1,
+			pass_words(run, access->channel, side_of(run, access), base + low + 1,
 			        cycle_of_window(s, window_of(run, s->pipe, access, low)) + offset);
-		pass(run, access->channel, side_of(run, access), base + high, last);
+		pass_words(run, access->channel, side_of(run, access), base + high, last);
 	}
 }
 
@@ -327,8 +332,9 @@ static void begin_pipe(
 		        (pipe->windows - 1) * pipe->interval - pipe->span + 1;
 }
 
-/* The first window that an access is not known to be possible in; *channel: whose. */
-static int64_t possible(const struct run *run, struct process_state *process,
+/* The first window, up to `to`, in which an access is not known to be possible; *stops: that
+ * access. */
+static int64_t first_blocked_window(const struct run *run, struct process_state *process,
         const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
@@ -358,7 +364,7 @@ static bool run_pipe(struct run *run, struct process_state *process, const struc
 	while (process->window < pipe->windows) {
 		const struct token_access *stops = NULL;
 		int64_t line = (process->window / pipe->grid + 1) * pipe->grid;
-		int64_t to = possible(
+		int64_t to = first_blocked_window(
 		        run, process, pipe, line < pipe->windows ? line : pipe->windows, &stops);
 		if (to <= process->window)
 			return blocked(run, stops->channel, side_of(run, stops));
@@ -399,12 +405,12 @@ static bool run_access(
 		process->time = cycle > process->time ? cycle : process->time;
 	}
 	if (moves(run, access))
-		pass(run, access->channel, side, count, process->time);
+		pass_words(run, access->channel, side, count, process->time);
 	run->work++;
 	return true;
 }
 
-static void resume(struct run *run, struct process_state *process)
+static void resume_process(struct run *run, struct process_state *process)
 {
 	size_t steps = process->process->steps.count;
 	for (; process->step < steps; process->step++) {
@@ -419,7 +425,7 @@ static void resume(struct run *run, struct process_state *process)
 	process->ended = true;
 }
 
-static bool over(const struct run *run)
+static bool over_budget(const struct run *run)
 {
 	return run->options->budget && run->work > run->options->budget;
 }
@@ -438,7 +444,7 @@ static void make_room(
 		*lists[i] = ARENA_ARRAY(run->arena, int64_t, most + 1);
 }
 
-static void start(struct run *run)
+static void start_run(struct run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
@@ -451,9 +457,9 @@ static void start(struct run *run)
 	run->channel = ARENA_ARRAY(run->arena, struct channel_state, network->channels.count + 1);
 	for (size_t i = 0; i < network->channels.count; i++) {
 		const struct token_channel *channel = &network->channels.data[i];
-		int64_t depth = channel->blocks ? channel->depth
-		        : run->options->depth   ? run->options->depth[i]
-		                                : 0;
+		int64_t depth = run->options->depth ? run->options->depth[i] : 0;
+		if (channel->blocks)
+			depth = channel->depth;
 		int64_t part = run->options->parts ? channel->words / run->options->parts : 0;
 		depth = depth && !channel->blocks && part > depth ? part : depth;
 		run->channel[i].depth = depth;
@@ -468,13 +474,13 @@ static void start(struct run *run)
 		        ARENA_ARRAY(run->arena, int64_t, network->processes.data[i]->ports + 1);
 		if (run->back && !network->processes.data[i]->feeds)
 			run->process[i].time = latest - run->options->end[i];
-		wake(run, run->back ? processes - 1 - i : i);
+		wake_process(run, run->back ? processes - 1 - i : i);
 	}
 }
 
 /* --- results */
 
-/* A word that comes in the cycle in which another one goes finds it still there. */
+/* A word that arrives in the cycle in which another one leaves still meets it. */
 int64_t token_peak_words(const struct token_flow *flow)
 {
 	const struct token_curve *come = &flow->curve[TOKEN_WRITER];
@@ -487,8 +493,7 @@ int64_t token_peak_words(const struct token_flow *flow)
 		const struct token_point *point = &come->points.data[i];
 		while (out < go->points.count && go->points.data[out].cycle < point->cycle)
 			out++;
-		int64_t gone = out < go->points.count ? (out ? go->points.data[out - 1].count : 0)
-		                                      : flow->read;
+		int64_t gone = out < go->points.count ? 0 : flow->read;
 		if (out && out < go->points.count) {
 			const struct token_point *a = &go->points.data[out - 1];
 			const struct token_point *b = &go->points.data[out];
@@ -496,34 +501,36 @@ int64_t token_peak_words(const struct token_flow *flow)
 			        ? scaled(b->count - a->count, point->cycle - 1 - a->cycle,
 			                  b->cycle - a->cycle)
 			        : 0;
-			gone += more > 0 ? more : 0;
+			gone = a->count + (more > 0 ? more : 0);
 		}
 		most = point->count - gone > most ? point->count - gone : most;
 	}
 	for (size_t i = 0; come->points.count && i < go->points.count; i++) {
-		/* just before the word goes */
+		/* just before the word leaves */
 		const struct token_point *point = &go->points.data[i];
 		while (in + 1 < come->points.count && come->points.data[in].cycle <= point->cycle)
 			in++;
 		const struct token_point *b = &come->points.data[in];
 		const struct token_point *a = in ? b - 1 : b;
-		int64_t came = b->cycle <= point->cycle ? b->count
-		        : !in                           ? 0
-		        : b->cycle > a->cycle           ? a->count +
-		                scaled(b->count - a->count, point->cycle - a->cycle,
-		                        b->cycle - a->cycle)
-		                              : a->count;
+		int64_t came = in ? a->count : 0;
+		if (b->cycle <= point->cycle)
+			came = b->count;
+		else if (in && b->cycle > a->cycle)
+			came += scaled(
+			        b->count - a->count, point->cycle - a->cycle, b->cycle - a->cycle);
 		int64_t occupancy = came - point->count + 1;
 		most = occupancy > most ? occupancy : most;
 	}
 	return most > words ? words : most;
 }
 
-static struct token_result collect_result(struct run *run)
+static struct token_result result_of(struct run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
-	struct token_result result = { .ended = true, .over_budget = over(run), .work = run->work };
+	struct token_result result = {
+		.ended = true, .over_budget = over_budget(run), .work = run->work
+	};
 	result.end = ARENA_ARRAY(run->arena, int64_t, processes + 1);
 	result.flow = ARENA_ARRAY(run->arena, struct token_flow, network->channels.count + 1);
 	for (int i = 0; i < processes; i++) {
@@ -555,15 +562,15 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 		.network = network,
 		.options = options,
 		.back = options->mode == TOKEN_LATEST };
-	start(&run);
-	while (run.queued && !over(&run)) {
+	start_run(&run);
+	while (run.queued && !over_budget(&run)) {
 		struct process_state *process = run.queue[run.first];
 		run.first = run.first + 1 < (int)network->processes.count ? run.first + 1 : 0;
 		run.queued--;
 		process->queued = false;
-		resume(&run, process);
+		resume_process(&run, process);
 	}
-	return collect_result(&run);
+	return result_of(&run);
 }
 
 struct prediction {
@@ -574,7 +581,7 @@ struct prediction {
 	int64_t cycles, layers;
 };
 
-/* Cycles as built. */
+/* Cycles with the depths of the design. */
 static void predict(void *data, struct arena *scratch)
 {
 	struct prediction *p = data;
@@ -603,9 +610,10 @@ const struct token_detail token_detail_predicted = { .stretches = TOKEN_STRETCHE
                           token_detail_rated = { .stretches = TOKEN_STRETCHES / 4,
 	                          .layers = TOKEN_LAYERS - 1 };
 
-/* The layers that are left out take as long as the one before the last of those that are walked.
- * What comes behind them may wait for memory so long that a launch of few layers takes no
- * longer, however slow they are: then it is by so much that they end later. */
+/* Skipped layers take as long as the last but one of the walked layers: the difference between a
+ * run with one layer fewer and the full run. What follows the layers may wait for memory so long
+ * that this difference vanishes, however slow the layers are; then the difference of the layers'
+ * end counts. */
 int64_t token_cycles_at(
         const struct platform *platform, const struct module *module, struct token_detail detail)
 {
@@ -623,10 +631,10 @@ int64_t token_cycles_at(
 		predict(&all, arena);
 	arena_free(arena);
 	int64_t one = all.cycles - fewer.cycles;
-	int64_t behind = all.layers - fewer.layers;
-	return all.cycles && (!skipped || fewer.cycles)
-	        ? all.cycles + skipped * (one > behind ? one : behind)
-	        : 0;
+	int64_t last = all.layers - fewer.layers;
+	if (!all.cycles || (skipped && !fewer.cycles))
+		return 0;
+	return all.cycles + skipped * (one > last ? one : last);
 }
 
 int64_t token_cycles(const struct platform *platform, const struct module *module)

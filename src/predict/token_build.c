@@ -1,14 +1,15 @@
-/* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold
- * more than the next loop are written out. */
+/* Builds the token network of a hardware-level module: steps of each process, access patterns of
+ * pipelined loops, and times of memory ports. Outer loops that hold more than the next loop are
+ * unrolled. */
 #include "ir/datapath_sharing.h"
 #include "ir/launch_tokens.h"
 #include "predict/bundle.h"
 #include "predict/token.h"
 
-/* of a process: 16 layers of 128 tokens, walked one by one, are in the model */
+/* maximum steps of a process: enough for 16 layers of 128 tokens, walked one by one */
 #define STEPS_MOST (1 << 19)
-#define LEVELS 48          /* loops around an access */
-#define STRETCHES_LEAST 16 /* of a pipelined loop, where a process runs many */
+#define LEVELS 48          /* maximum loop depth */
+#define STRETCHES_LEAST 16 /* minimum per pipelined loop of a process with many */
 
 struct built_pipe {
 	const struct op *loop;
@@ -26,20 +27,22 @@ struct builder {
 	const struct module *module;
 	struct token_network *network;
 	struct token_process *process;
-	const struct op *call, *function; /* function: of the process, or main */
+	const struct op *call, *function; /* function: of the current process, or main */
 	bool flushes;
-	bool rewinding;                  /* the process is */
-	const struct token_pipe *before; /* of this process, the one before; NULL: there is none */
+	/* the process has attribute stream.rewind: loops start while those before them drain */
+	bool rewinding;
+	const struct token_pipe *before; /* the previous pipe of this process; NULL: none */
 	struct token_loop loop[LEVELS];
 	int loops;
-	VEC(struct built_pipe) pipes; /* of this process: those that look at no outer counter */
-	/* of this process, outside pipelined loops: the same in every turn of the loops around
-	 * them */
+	/* pipes of this process that do not depend on outer counters */
+	VEC(struct built_pipe) pipes;
+	/* accesses of this process outside pipelined loops, equal in every iteration of outer
+	 * loops */
 	VEC(struct built_access) accesses;
 	struct token_detail detail;
-	int64_t stretches;  /* of each of the process's pipelined loops, about */
-	const bool *shared; /* [arguments of main] ports that share their adapters */
-	bool uneven;        /* rolled layers of several numbers, or several in a process */
+	int64_t stretches;  /* approximate number per pipelined loop of the process */
+	const bool *shared; /* [arguments of main] does the port share its adapter? */
+	bool uneven;        /* layer loops of different lengths, or several in a process */
 };
 
 /* --- accesses */
@@ -62,8 +65,8 @@ static enum token_side side_of(const struct op *op)
 
 /* --- memory */
 
-/* Adds to each loop's factor how the address goes with its counter.  false: also with something
- * that is not known when the loop begins. */
+/* Adds the coefficient of each loop counter in an address to sum[loop]. false: the address also
+ * depends on a value that is unknown when the loop starts. */
 static bool add_terms(const struct value *value, const struct block *body, int64_t factor,
         int first, int64_t *sum)
 {
@@ -84,14 +87,15 @@ static bool add_terms(const struct value *value, const struct block *body, int64
 	return known;
 }
 
-/* Words in a row: the innermost counters, as far as each goes on where the one inside ends. */
+/* Consecutive words per burst: the product of the innermost trip counts, as long as each loop
+ * continues where the one inside it ends. */
 static int64_t words_in_a_row(const struct builder *b, const struct op *op, int first, bool *known)
 {
 	int64_t factor[LEVELS] = { 0 };
 	int64_t run = 1;
 	int place = op_access(op) + 1;
 	if (op->code == OP_WRITE)
-		return *known = true; /* words on a condition are no burst */
+		return *known = true; /* conditional writes form no burst */
 	*known = op->operands <= place ||
 	        add_terms(op->operand[place], op->parent, 1, first, factor);
 	for (int l = b->loops - 1; l >= first; l--) {
@@ -102,9 +106,9 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 	return run < 1 ? 1 : run;
 }
 
-/* A word takes what the channel's bandwidth gives; and not more bursts are under way than the
- * port allows, each for as long as the memory's latency.  What is read where addresses are known
- * runs as far ahead, unless others have the adapter then. */
+/* Sets the times of a memory access. A word takes its share of the channel's bandwidth, and at most
+ * so many bursts as the port allows are outstanding, each for the memory latency. Loads with
+ * addresses known in advance are prefetched, unless the adapter is shared. */
 static void set_memory(struct builder *b, const struct op *op, int first,
         struct token_access *access, struct token_pipe *pipe)
 {
@@ -125,7 +129,7 @@ static void set_memory(struct builder *b, const struct op *op, int first,
 	access->credit = access->round > access->credit ? access->credit : 0;
 	if (load)
 		return;
-	/* words of the last burst, which must arrive */
+	/* the loop ends when the words of the last burst have arrived */
 	int64_t last = run % most ? run % most : most;
 	int64_t arrived = access->offset + 1 + (int64_t)((double)last * cycles + 1) +
 	        b->platform->memory_latency;
@@ -205,15 +209,15 @@ static bool looks_outside(const struct value *value, int first)
 	return false;
 }
 
-/* A loop over layers is the outermost one. */
+/* Compares conditions of skipped layers; the layer loop is the outermost one. */
 static void compare_layers(struct builder *b, const struct op *op)
 {
 	if (b->loops && b->loop[0].skipped && op_is_conditional(op))
 		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
 }
 
-/* Several accesses are made under one condition.  Where it depends on data, a word is written as
- * if it held. */
+/* The pattern of a conditional access; accesses under one condition share it. A memory write whose
+ * condition depends on data counts as always executed. */
 static bool set_pattern(struct builder *b, const struct op *op, int first,
         const struct token_pipe *pipe, struct token_access *access)
 {
@@ -228,15 +232,15 @@ static bool set_pattern(struct builder *b, const struct op *op, int first,
 		made++;
 	}
 	const struct token_pattern always = access->pattern;
-	bool known = token_pattern_make(b->arena, b->detail.digits, op->operand[0], b->loop, first,
-	        b->loops - 1, &access->pattern);
+	bool known = token_pattern_make(b->arena, b->detail.digits, op->operand[0],
+	        (struct loop_range){ b->loop, first, b->loops - 1 }, &access->pattern);
 	if (!known && op->code == OP_WRITE)
 		access->pattern = always;
 	return known || op->code == OP_WRITE;
 }
 
-/* Accesses with their stages: the latencies of the operations before them.  value->id of
- * results: when a value is ready. */
+/* Lists the accesses of a loop body with their pipeline stage, the sum of latencies before them.
+ * value->id of results: cycle in which the value is ready. */
 static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struct block *body,
         int first, bool *fixed)
 {
@@ -277,9 +281,9 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 	return true;
 }
 
-/* A frozen pipeline makes an access some windows after its iteration has entered, and what holds
- * up one access holds up all; a flushing one makes it some cycles later, whatever later
- * iterations wait for. */
+/* In a pipeline that stalls as a whole an access happens a number of windows after its iteration
+ * started, and what delays one access delays all. In a flushing pipeline it happens a number of
+ * cycles later, whatever later iterations wait for. */
 static void set_windows(const struct builder *b, struct token_pipe *pipe)
 {
 	int64_t most = 0;
@@ -298,7 +302,7 @@ static void set_windows(const struct builder *b, struct token_pipe *pipe)
 	b->network->alike &= !most || !pipe->layer;
 }
 
-/* Whole inner loops if there are enough of them. */
+/* Stretch length: a whole number of inner loops if possible. */
 static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 {
 	int64_t least = (iterations + b->stretches - 1) / b->stretches;
@@ -313,7 +317,8 @@ static bool is_layers(const struct op *loop)
 	return attr_get(loop, KEY_STREAM_LAYER) != NULL;
 }
 
-/* Loops around the layers choose between ways to do them: of all but one there is no trip. */
+/* Iterations of the loops outside the layer loop: they select a variant, so all but one have
+ * none. */
 static int64_t outer_trips(const struct builder *b)
 {
 	int64_t trips = 1;
@@ -322,7 +327,7 @@ static int64_t outer_trips(const struct builder *b)
 	return trips;
 }
 
-/* Of a loop over layers only some are walked. */
+/* Reduces a layer loop to the layers that are walked. */
 static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
 {
 	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0;
@@ -378,7 +383,8 @@ static bool end_loop(struct builder *b)
 	return add_wait(b, b->rewinding ? 0 : LOOP_CYCLES);
 }
 
-/* Of an unbroken process one that enters while the one before it drains. */
+/* Adds a pipelined loop. In a process with stream.rewind it starts while the previous one
+ * drains. */
 static bool build_pipe(struct builder *b, const struct op *loop)
 {
 	struct token_pipe *pipe = NULL;
@@ -454,7 +460,7 @@ static bool build_access(struct builder *b, const struct op *op)
 	return !made || add_step(b, (struct token_step){ .access = access });
 }
 
-/* A word written outside pipelined loops has to arrive. */
+/* Latency of an op outside pipelined loops; a written word has to arrive. */
 static int64_t latency_of(const struct builder *b, const struct op *op)
 {
 	bool writes = accessed(op) && op_writes(op, accessed(op));

@@ -1,14 +1,14 @@
-/* The token model without times.  Processes only read and write channels, and what they do does
- * not depend on data; so which words pass under given depths is the same for every order in
- * which processes run (Kahn), and the launch that stops under some depths goes on from where it
- * stopped under deeper ones. */
+/* The token model without times: decides whether a launch ends. Processes only read and write
+ * channels, and their behavior does not depend on data, so the words that pass under given depths
+ * are the same for every order in which processes run (a Kahn network), and a launch that stopped
+ * continues from that point when depths grow. */
 #include "predict/token.h"
 
-/* the first ones: the second of them and the third may be any two that are alike */
+/* recorded layers: the state after the second and the third is compared */
 #define LAYERS_SEEN 3
 
-struct position { /* of a process when a layer is over */
-	/* layers that are over; what is done of the one at hand */
+struct position { /* state of a process at the end of a layer */
+	/* finished layers; progress in the current one */
 	int64_t layers, steps, windows;
 };
 
@@ -16,38 +16,38 @@ struct counter_process {
 	const struct token_process *process;
 	size_t step; /* steps done */
 	bool ended, queued, running;
-	int64_t layers; /* that are over, but for the last */
-	int64_t window; /* of the pipe at hand: windows done */
-	int64_t *base;  /* [accesses] words of the channel before the pipe */
-	/* [accesses] words that were possible when it was last asked, and the first window that
-	 * they are not enough for */
+	int64_t layers; /* finished layers, without the last */
+	int64_t window; /* windows done of the current pipe */
+	int64_t *base;  /* [accesses] words of the channel when the pipe started */
+	/* [accesses] words possible at the last check, and the first window that needs more */
 	int64_t *limit, *stop;
 	struct position seen[LAYERS_SEEN];
 };
 
 struct counter_channel {
 	int64_t moved[TOKEN_SIDES];
-	int64_t depth;              /* as the caller had it when the run began; 0: without limit */
-	int64_t limit[TOKEN_SIDES]; /* words that the side may have passed */
+	int64_t depth;              /* the caller's when the run began; 0: unlimited */
+	int64_t limit[TOKEN_SIDES]; /* words that the side may pass */
 	bool waiting[TOKEN_SIDES];
-	int64_t occupancy[LAYERS_SEEN]; /* words when a layer is over */
+	int64_t occupancy[LAYERS_SEEN]; /* words in it at the end of a layer */
 };
 
 struct token_counter {
 	struct arena *arena;
 	const struct token_network *network;
-	const int64_t *depth; /* the caller's */
+	const int64_t *depth; /* owned by the caller */
 	bool in_order;
-	bool by_layer; /* no layer begins before the one before it is over, */
-	/* but others' by so many where a process begins layers itself */
+	/* no layer starts before the previous one has ended, except that a process which starts
+	 * layers itself may be so many ahead of the others */
+	bool by_layer;
 	int64_t overlapped_layers;
-	int64_t layer, layers; /* layer: the one that runs */
+	int64_t layer, layers; /* the current layer, and their number */
 	struct counter_channel *channel;
 	struct counter_process *process, **queue;
 	int first, queued;
 };
 
-static void wake(struct token_counter *c, int number)
+static void wake_process(struct token_counter *c, int number)
 {
 	struct counter_process *process = number < 0 ? NULL : &c->process[number];
 	if (!process || process->queued || process->ended)
@@ -101,7 +101,7 @@ static void set_limits(struct token_counter *c)
 	}
 }
 
-static void pass(struct token_counter *c, int number, enum token_side side, int64_t count)
+static void pass_words(struct token_counter *c, int number, enum token_side side, int64_t count)
 {
 	struct counter_channel *channel = &c->channel[number];
 	enum token_side other = TOKEN_WRITER - side;
@@ -114,7 +114,7 @@ static void pass(struct token_counter *c, int number, enum token_side side, int6
 		channel->limit[other] = count + channel->depth;
 	if (channel->waiting[other]) {
 		channel->waiting[other] = false;
-		wake(c, c->network->channels.data[number].process[other]);
+		wake_process(c, c->network->channels.data[number].process[other]);
 	}
 }
 
@@ -137,8 +137,8 @@ static void begin_pipe(const struct token_counter *c, struct counter_process *pr
 	}
 }
 
-/* The first window that an access is not possible in. */
-static int64_t possible(const struct token_counter *c, struct counter_process *process,
+/* The first window, up to `to`, in which an access is not possible; *stops: that access. */
+static int64_t first_blocked_window(const struct token_counter *c, struct counter_process *process,
         const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
@@ -161,14 +161,14 @@ static int64_t possible(const struct token_counter *c, struct counter_process *p
 	return to;
 }
 
-/* Layers that a process may end before it waits for the others. */
+/* Layers that a process may finish before it waits for the others. */
 static int64_t layers_allowed(const struct token_counter *c, const struct counter_process *process)
 {
 	return c->layer + 1 + (process->process->overlaps_layers ? 0 : c->overlapped_layers);
 }
 
-/* The process waits for the others to end the layer. */
-static bool over(struct counter_process *process, int64_t layer)
+/* Stops the process at the end of a layer, where it waits for the others. */
+static bool stop_at_layer_end(struct counter_process *process, int64_t layer)
 {
 	process->layers = process->window / layer;
 	return false;
@@ -184,11 +184,11 @@ static bool run_pipe(struct token_counter *c, struct counter_process *process,
 		const struct token_access *stops = NULL;
 		int64_t allowed = layers_allowed(c, process) * pipe->layer;
 		int64_t most = c->by_layer && pipe->layer && allowed < windows ? allowed : windows;
-		int64_t to = possible(c, process, pipe, most, &stops);
+		int64_t to = first_blocked_window(c, process, pipe, most, &stops);
 		*work += 1;
 		if (to <= process->window)
 			return stops ? blocked(c, stops->channel, stops->side)
-			             : over(process, pipe->layer);
+			             : stop_at_layer_end(process, pipe->layer);
 		process->window = to;
 		for (int i = 0; i < pipe->accesses; i++) {
 			const struct token_access *access = &pipe->access[i];
@@ -199,7 +199,7 @@ static bool run_pipe(struct token_counter *c, struct counter_process *process,
 			int64_t made = iteration < pipe->iterations
 			        ? token_before(&access->pattern, iteration)
 			        : access->pattern.accesses;
-			pass(c, access->channel, access->side, process->base[i] + made);
+			pass_words(c, access->channel, access->side, process->base[i] + made);
 		}
 	}
 	process->running = false;
@@ -214,11 +214,11 @@ static bool run_access(struct token_counter *c, const struct token_access *acces
 	if (access->waits && count > c->channel[access->channel].limit[access->side])
 		return blocked(c, access->channel, access->side);
 	if (access->moves)
-		pass(c, access->channel, access->side, count);
+		pass_words(c, access->channel, access->side, count);
 	return true;
 }
 
-static void resume(struct token_counter *c, struct counter_process *process, int64_t *work)
+static void resume_process(struct token_counter *c, struct counter_process *process, int64_t *work)
 {
 	const struct token_process *fixed = process->process;
 	for (; process->step < fixed->steps.count; process->step++) {
@@ -236,7 +236,8 @@ static void resume(struct token_counter *c, struct counter_process *process, int
 	process->ended = true;
 }
 
-/* Have all the processes that set the pace, which have rolled layers, ended the one that runs? */
+/* Have all processes that determine the end of a layer (those with layer loops) finished the
+ * current one? */
 static bool layer_over(const struct token_counter *c)
 {
 	bool over = c->by_layer && c->layer < c->layers - 1 - c->overlapped_layers;
@@ -281,7 +282,7 @@ static void wake_all(struct token_counter *c)
 	for (size_t i = 0; i < c->network->channels.count; i++)
 		c->channel[i].waiting[TOKEN_READER] = c->channel[i].waiting[TOKEN_WRITER] = false;
 	for (int i = 0; i < (int)c->network->processes.count; i++)
-		wake(c, i);
+		wake_process(c, i);
 }
 
 enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, int64_t *work)
@@ -297,7 +298,7 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 			        c->first + 1 < (int)c->network->processes.count ? c->first + 1 : 0;
 			c->queued--;
 			process->queued = false;
-			resume(c, process, &done);
+			resume_process(c, process, &done);
 		}
 		over = !c->queued && layer_over(c);
 		if (over)
@@ -306,7 +307,9 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 	*work += done;
 	for (size_t i = 0; i < c->network->processes.count; i++)
 		ended &= c->process[i].ended;
-	return ended ? TOKEN_ENDS : c->queued ? TOKEN_OVER_BUDGET : TOKEN_STUCK;
+	if (ended)
+		return TOKEN_ENDS;
+	return c->queued ? TOKEN_OVER_BUDGET : TOKEN_STUCK;
 }
 
 bool token_counter_waits(const struct token_counter *c, int channel, enum token_side side)
@@ -319,8 +322,9 @@ bool token_counter_full(const struct token_counter *c, int channel)
 	return token_counter_waits(c, channel, TOKEN_WRITER);
 }
 
-/* From layer to layer a process does the same, or nothing. */
-static bool stands_alike(const struct counter_process *process)
+/* Is the process in the same state after two successive layers, having advanced by one layer or not
+ * at all? */
+static bool same_after_layers(const struct counter_process *process)
 {
 	const struct position *before = &process->seen[LAYERS_SEEN - 2];
 	const struct position *after = before + 1;
@@ -335,7 +339,7 @@ bool token_counter_ends_all(const struct token_counter *c)
 	bool holds = !c->by_layer ||
 	        (c->network->alike && c->layers > LAYERS_SEEN + c->overlapped_layers);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->processes.count; i++)
-		holds = stands_alike(&c->process[i]);
+		holds = same_after_layers(&c->process[i]);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->channels.count; i++)
 		holds = c->channel[i].occupancy[1] == c->channel[i].occupancy[2];
 	return holds;

@@ -1,5 +1,5 @@
-/* Networks that differ in run-time extents alone often pass the same words: rows come in blocks,
- * of which the last may be padded. */
+/* Compares networks. Networks for different run-time extents often pass the same words, because
+ * rows come in blocks of which the last is padded. */
 #include "predict/token.h"
 #include <string.h>
 
@@ -34,8 +34,8 @@ static bool same_pipe(const struct token_pipe *a, const struct token_pipe *b)
 	return same;
 }
 
-/* before: the steps in front of them, which are often of the same loop, once more; NULL: there
- * are none. */
+/* before: the preceding steps, NULL at the start; successive steps often belong to the same loop
+ * and need no second comparison. */
 static bool same_step(const struct token_step *a, const struct token_step *b,
         const struct token_step *before_a, const struct token_step *before_b)
 {
@@ -54,9 +54,11 @@ static bool same_process(const struct token_process *a, const struct token_proce
 	        a->layer.count == b->layer.count;
 	for (size_t i = 0; same && i < a->layer.count; i++)
 		same = a->layer.data[i] == b->layer.data[i];
-	for (size_t i = 0; same && i < a->steps.count; i++)
-		same = same_step(&a->steps.data[i], &b->steps.data[i],
-		        i ? &a->steps.data[i - 1] : NULL, i ? &b->steps.data[i - 1] : NULL);
+	for (size_t i = 0; same && i < a->steps.count; i++) {
+		const struct token_step *before_a = i ? &a->steps.data[i - 1] : NULL;
+		const struct token_step *before_b = i ? &b->steps.data[i - 1] : NULL;
+		same = same_step(&a->steps.data[i], &b->steps.data[i], before_a, before_b);
+	}
 	return same;
 }
 

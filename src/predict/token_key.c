@@ -1,9 +1,10 @@
-/* What a condition asks, as text.  The slices of a unit ask the same in processes of their own. */
+/* Text that identifies a condition, as a cache key. The PEs of an engine have equal conditions in
+ * processes of their own. */
 #include "predict/token_pattern.h"
 
 enum mark { MARK_LOOP = 'l', MARK_NUMBER = 'n', MARK_MAP = 'm', MARK_OP = 'o' };
 
-/* Quicker than printing. */
+/* A base-16 number; faster than printing. */
 static void add_number(struct text *key, enum mark mark, int64_t number)
 {
 	char digit[2 + 64 / 4];
@@ -36,10 +37,9 @@ static bool add_op(struct text *key, const struct op *op, const struct token_loo
 	add_number(key, MARK_OP, op->code);
 	if (op->code == OP_CONSTANT) {
 		known &= value && (value->kind == ATTR_INTEGER || value->kind == ATTR_BOOL);
-		add_number(key, MARK_NUMBER,
-		        !known                             ? 0
-		                : value->kind == ATTR_BOOL ? value->integer != 0
-		                                           : value->integer);
+		int64_t number = known ? value->integer : 0;
+		bool flag = known && value->kind == ATTR_BOOL;
+		add_number(key, MARK_NUMBER, flag ? number != 0 : number);
 	} else if (op->code == OP_APPLY) {
 		known &= add_map(key, op);
 	} else {

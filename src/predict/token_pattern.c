@@ -1,10 +1,13 @@
+/* Derives access patterns: splits a condition into its conjuncts, groups the loops that one
+ * conjunct reads together into a digit, and evaluates the condition for all values of that
+ * digit. */
 #include "predict/condition.h"
 #include <string.h>
 
-#define TESTED_MOST (1 << 18) /* iterations of the loops that one test looks at together */
-#define PARTS 64              /* of a condition */
+#define TESTED_MOST (1 << 18) /* maximum values of a digit */
+#define PARTS 64              /* maximum conjuncts of a condition */
 
-/* The last digit's values are single iterations: nothing is divided for it. */
+/* Digits of single iterations are not divided: division is the slowest step. */
 int64_t token_before_digits(const struct token_pattern *pattern, int64_t iteration)
 {
 	int64_t count = 0;
@@ -43,7 +46,7 @@ bool token_condition(const struct value *when, const struct token_loop *loop, bo
 	return true;
 }
 
-/* --- iterations that do the same */
+/* --- iterations that behave the same */
 
 static bool looks_at_first(const struct value *value, bool *others)
 {
@@ -85,9 +88,9 @@ bool token_same_between(const struct value *when, const struct token_loop *loop)
 
 /* --- patterns */
 
-struct part { /* of a conjunction */
+struct part { /* one conjunct */
 	const struct value *value;
-	int low, high; /* the loops it looks at; low > high: none of them */
+	int low, high; /* loops that it reads; low > high: none */
 };
 
 struct conjunction {
@@ -95,7 +98,7 @@ struct conjunction {
 	int parts, first, last;
 };
 
-static void find_loops(const struct value *value, struct part *part, int first)
+static void note_loops(const struct value *value, struct part *part, int first)
 {
 	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first) {
 		part->low = value->id < part->low ? value->id : part->low;
@@ -103,7 +106,7 @@ static void find_loops(const struct value *value, struct part *part, int first)
 	}
 	bool counts = value->def && attr_get(value->def, KEY_STREAM_RUN_TIME);
 	for (int i = 0; value->def && !counts && i < value->def->operands; i++)
-		find_loops(value->def->operand[i], part, first);
+		note_loops(value->def->operand[i], part, first);
 }
 
 static bool split(struct conjunction *c, const struct value *value)
@@ -115,12 +118,12 @@ static bool split(struct conjunction *c, const struct value *value)
 	if (c->parts == PARTS)
 		return false;
 	struct part part = { value, c->last + 1, c->first - 1 };
-	find_loops(value, &part, c->first);
+	note_loops(value, &part, c->first);
 	c->part[c->parts++] = part;
 	return true;
 }
 
-/* Of the parts that look at no loop. */
+/* Do the conjuncts hold that read no loop? */
 static bool ever_holds(const struct conjunction *c, const struct token_loop *loop, bool *holds)
 {
 	*holds = true;
@@ -131,36 +134,36 @@ static bool ever_holds(const struct conjunction *c, const struct token_loop *loo
 	return true;
 }
 
-static bool looks_at(const struct part *part, int low, int high)
+static bool looks_at(const struct part *part, struct loop_range range)
 {
-	return part->low <= high && part->high >= low;
+	return part->low <= range.high && part->high >= range.low;
 }
 
-static bool looked_at(const struct conjunction *c, int low, int high)
+static bool looked_at(const struct conjunction *c, struct loop_range range)
 {
 	for (int i = 0; i < c->parts; i++)
-		if (looks_at(&c->part[i], low, high))
+		if (looks_at(&c->part[i], range))
 			return true;
 	return false;
 }
 
-/* Where the parts before one do not hold, nobody asks whether it depends on data. */
-static bool find_active(const struct conjunction *c, struct columns *columns, int low, int high,
-        int count, bool *active)
+/* A conjunct is only evaluated where all before it hold, so only there may it not depend on
+ * data. */
+static bool fill_active(const struct conjunction *c, struct columns *columns,
+        struct loop_range range, int count, bool *active)
 {
 	memset(active, true, (size_t)count);
 	for (int i = 0; i < c->parts && memchr(active, true, (size_t)count); i++)
-		if (looks_at(&c->part[i], low, high) &&
-		        !columns_and(columns, c->part[i].value, active))
+		if (looks_at(&c->part[i], range) && !columns_and(columns, c->part[i].value, active))
 			return false;
 	return true;
 }
 
-/* Lists the values of loops low … high at which the condition holds. */
+/* Lists the values of a digit for which the condition holds. */
 static bool list_values(struct arena *arena, struct arena *scratch, const struct conjunction *c,
-        const struct token_loop *loop, int low, int high, struct token_digit *digit)
+        struct loop_range range, struct token_digit *digit)
 {
-	struct columns *columns = columns_new(scratch, loop, low, high);
+	struct columns *columns = columns_new(scratch, range.loop, range.low, range.high);
 	bool active[COLUMN];
 	digit->value = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->before = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
@@ -171,7 +174,7 @@ static bool list_values(struct arena *arena, struct arena *scratch, const struct
 		int count = left < COLUMN ? (int)left : COLUMN;
 		if (!place)
 			columns_begin(columns, i, count);
-		if (!place && !find_active(c, columns, low, high, count, active))
+		if (!place && !fill_active(c, columns, range, count, active))
 			return false;
 		digit->before[i] = digit->active;
 		if (active[place])
@@ -183,34 +186,33 @@ static bool list_values(struct arena *arena, struct arena *scratch, const struct
 	return true;
 }
 
-/* What the values of a digit go with; NULL: no text says all of it. */
-static const char *key_of(struct arena *arena, const struct conjunction *c,
-        const struct token_loop *loop, int low, int high)
+/* The cache key of a digit: all that its values depend on; NULL: it cannot be written as text. */
+static const char *key_of(struct arena *arena, const struct conjunction *c, struct loop_range range)
 {
 	struct text key = text_new(arena);
 	bool known = true;
-	token_key_loops(&key, loop, low, high);
+	token_key_loops(&key, range.loop, range.low, range.high);
 	for (int i = 0; i < c->parts && known; i++)
-		known = !looks_at(&c->part[i], low, high) ||
-		        token_key_add(&key, c->part[i].value, loop, low);
+		known = !looks_at(&c->part[i], range) ||
+		        token_key_add(&key, c->part[i].value, range.loop, range.low);
 	return known ? key.data : NULL;
 }
 
-static bool fill_digit(struct map *digits, const struct conjunction *c, struct token_loop *loop,
-        int low, int high, struct token_digit *digit)
+static bool fill_digit(struct map *digits, const struct conjunction *c, struct loop_range range,
+        struct token_digit *digit)
 {
 	digit->trips = 1;
-	for (int l = low; l <= high; l++)
-		digit->trips *= loop[l].trips;
+	for (int l = range.low; l <= range.high; l++)
+		digit->trips *= range.loop[l].trips;
 	digit->active = digit->trips;
-	if (!looked_at(c, low, high))
+	if (!looked_at(c, range))
 		return true;
 	if (digit->trips > TESTED_MOST)
 		return false;
 	struct arena *scratch = arena_within(digits->arena);
-	const char *key = key_of(scratch, c, loop, low, high);
+	const char *key = key_of(scratch, c, range);
 	struct token_digit *known = key ? map_get(digits, key) : NULL;
-	bool filled = known || list_values(digits->arena, scratch, c, loop, low, high, digit);
+	bool filled = known || list_values(digits->arena, scratch, c, range, digit);
 	if (known)
 		*digit = *known;
 	else if (filled && key)
@@ -219,7 +221,7 @@ static bool fill_digit(struct map *digits, const struct conjunction *c, struct t
 	return filled;
 }
 
-/* The last loop that is looked at together with `low`. */
+/* The last loop of the group that must share a digit with `low`. */
 static int group_end(const struct conjunction *c, int low)
 {
 	int high = low;
@@ -234,30 +236,30 @@ static int group_end(const struct conjunction *c, int low)
 	return high;
 }
 
-/* Neighbours without a table are one digit. */
+/* Neighboring digits that are always active are merged. */
 static void add_digit(struct token_pattern *pattern, struct token_digit digit)
 {
 	struct token_digit *last = pattern->digits ? &pattern->digit[pattern->digits - 1] : NULL;
-	if (last && !last->value && !digit.value && last->active == last->trips &&
-	        digit.active == digit.trips)
+	bool merges = last && !last->value && !digit.value;
+	if (merges && last->active == last->trips && digit.active == digit.trips)
 		last->active = last->trips *= digit.trips;
 	else
 		pattern->digit[pattern->digits++] = digit;
 }
 
 bool token_pattern_make(struct arena *arena, struct map *digits, const struct value *when,
-        struct token_loop *loop, int first, int last, struct token_pattern *pattern)
+        struct loop_range range, struct token_pattern *pattern)
 {
-	struct conjunction c = { .first = first, .last = last };
+	struct conjunction c = { .first = range.low, .last = range.high };
+	int most = range.high - range.low + 2;
 	bool ever = true;
-	*pattern = (struct token_pattern){ .digit = ARENA_ARRAY(
-		                                   arena, struct token_digit, last - first + 2) };
-	if (!split(&c, when) || !ever_holds(&c, loop, &ever))
+	*pattern = (struct token_pattern){ .digit = ARENA_ARRAY(arena, struct token_digit, most) };
+	if (!split(&c, when) || !ever_holds(&c, range.loop, &ever))
 		return false;
-	for (int l = first, high; l <= last; l = high + 1) {
+	for (int l = range.low, high; l <= range.high; l = high + 1) {
 		struct token_digit digit = { 0 };
 		high = group_end(&c, l);
-		if (!fill_digit(digits, &c, loop, l, high, &digit))
+		if (!fill_digit(digits, &c, (struct loop_range){ range.loop, l, high }, &digit))
 			return false;
 		add_digit(pattern, digit);
 	}

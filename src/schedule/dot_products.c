@@ -58,10 +58,12 @@ bool match_dot_products(const struct kernel *kernel, const struct unrolled_loops
 	*dot_products = (struct dot_products){ .common = factor[varies[0]],
 		.own = factor[varies[1]],
 		.dot_count = unrolled->tree ? row_unroll / 2 : 1 };
-	int sums = unrolled->tree || lanes % 2 == 0 ? 2 : 1;
-	if (!dot_plan(&dot_products->dot, sums, 1, unrolled->tree ? lanes : row_unroll,
-	            body->node[dot_products->common].type->width,
-	            body->node[dot_products->own].type->width))
+	dot_products->dot = (struct dot){ .words = unrolled->tree || lanes % 2 == 0 ? 2 : 1,
+		.x_per_dsp = 1,
+		.lanes = unrolled->tree ? lanes : row_unroll,
+		.x_bits = body->node[dot_products->common].type->width,
+		.w_bits = body->node[dot_products->own].type->width };
+	if (!dot_plan(&dot_products->dot))
 		return false;
 	dot_products->dot.columns = unrolled->tree ? 0 : lanes;
 	return true;

@@ -246,7 +246,12 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile =
 	        port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, port.dims, trip, run_time, step, results, port.map);
+	return type_canonical(module, tile,
+	        &(struct itensor){ .dims = port.dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { port.dims, results, port.map } });
 }
 
 bool schedule_fits(struct module *module, const struct op *op, const struct schedule *schedule)

@@ -112,5 +112,10 @@ const struct type *schedule_padded_type(struct module *module, const struct type
 	int64_t *rows = affine_rows(arena, dims, rank);
 	for (int i = 0; i < dims; i++)
 		rows[data[i] * (dims + 1) + i] = 1;
-	return type_canonical(module, some->element, dims, trip, run_time, step, rank, rows);
+	return type_canonical(module, some->element,
+	        &(struct itensor){ .dims = dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { dims, rank, rows } });
 }

@@ -154,8 +154,13 @@ const struct type *natural_order_to(
 	const struct type *tile =
 	        lanes * more == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
 	int results = rank ? rank : 1;
-	return type_canonical(module, tile, count, trip, run_time, step, results,
-	        narrowed_rows(module->arena, results, rows, wide, count));
+	return type_canonical(module, tile,
+	        &(struct itensor){ .dims = count,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { count, results,
+	                        narrowed_rows(module->arena, results, rows, wide, count) } });
 }
 
 enum operand_location *operand_locations(struct arena *arena, const struct op *kernel)

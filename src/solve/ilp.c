@@ -1,3 +1,4 @@
+/* Builds a linear program, solves it by CBC, and prints it in LP format. */
 #define _POSIX_C_SOURCE 200809L
 #include "solve/ilp.h"
 #include <coin/Cbc_C_Interface.h>
@@ -23,8 +24,7 @@ void ilp_row(struct ilp *ilp, const char *name, char sense, double right)
 	        ((struct ilp_row){ name, sense, right, ilp->term_column.count, 0 }));
 }
 
-/* A column that comes again in a row adds up: CBC writes beyond its arrays where a row names one
- * twice. */
+/* CBC writes past its arrays if a row names a column twice, so equal columns are added up here. */
 void ilp_term(struct ilp *ilp, int column, double coefficient)
 {
 	for (size_t t = ilp->row.data[ilp->row.count - 1].first; t < ilp->term_column.count; t++)
@@ -51,8 +51,8 @@ static void fill_model(Cbc_Model *model, const struct ilp *ilp)
 	}
 }
 
-/* One thread, fixed seeds, no words.  Cuts, heuristics and preprocessing are off: they look at
- * the clock, and small problems are solved faster without them. */
+/* One thread, fixed seeds, no log. Cuts, heuristics and preprocessing are off: they depend on the
+ * clock, and small problems are solved faster without them. */
 static void set_parameters(Cbc_Model *model, const char *nodes)
 {
 	const char *const parameter[][2] = {
@@ -78,8 +78,8 @@ static enum ilp_status status_of(Cbc_Model *model)
 	return Cbc_numberSavedSolutions(model) > 0 ? ILP_FEASIBLE : ILP_UNKNOWN;
 }
 
-/* CBC has a handler of its own for SIGINT while it runs, in which one would be lost: it waits
- * until CBC is done. */
+/* CBC installs a SIGINT handler while it runs, which would swallow an interrupt, so the signal is
+ * blocked until CBC is done. */
 static void solve(Cbc_Model *model)
 {
 	sigset_t interrupt;
@@ -100,7 +100,7 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 	const char *limit = text_format(arena, "%d", nodes);
 	for (size_t i = 0; i < columns; i++)
 		number[i] = (int)i;
-	/* from here to the end nothing may leave by the guard */
+	/* nothing may leave by the guard until the model is deleted */
 	Cbc_Model *model = Cbc_newModel();
 	fill_model(model, ilp);
 	if (start)
@@ -108,7 +108,7 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 	set_parameters(model, limit);
 	if (ilp->hasty)
 		Cbc_setParameter(model, "strong", "0");
-	Cbc_setLogLevel(model, 0); /* of a program without integers, too */
+	Cbc_setLogLevel(model, 0); /* also for programs without integers */
 	solve(model);
 	solution.status = status_of(model);
 	if (solution.status == ILP_OPTIMAL || solution.status == ILP_FEASIBLE) {
@@ -129,11 +129,10 @@ static void print_row(struct text *out, const struct ilp *ilp, const struct ilp_
 	text_add(out, " %s:", row->name);
 	for (size_t t = row->first; t < row->first + row->count; t++)
 		print_term(out, ilp, ilp->term_coefficient.data[t], ilp->term_column.data[t]);
-	text_add(out, " %s %.12g\n",
-	        row->sense == 'L'           ? "<="
-	                : row->sense == 'G' ? ">="
-	                                    : "=",
-	        row->right);
+	const char *sense = row->sense == 'L' ? "<=" : "=";
+	if (row->sense == 'G')
+		sense = ">=";
+	text_add(out, " %s %.12g\n", sense, row->right);
 }
 
 void ilp_print(const struct ilp *ilp, struct text *out)

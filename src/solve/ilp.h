@@ -1,5 +1,5 @@
-/* Integer linear programs: problems in, solutions out.  Minimises.  CBC solves them, one thread,
- * limited by nodes and never by time. */
+/* Integer linear programs that are minimized. Solved by CBC with one thread, limited by nodes and
+ * never by time, so that results are reproducible. */
 #ifndef STC_ILP_H
 #define STC_ILP_H
 #include "base/text.h"
@@ -15,12 +15,12 @@ struct ilp_row {
 	const char *name;
 	char sense; /* 'L' at most, 'E' equal, 'G' at least */
 	double right;
-	size_t first, count; /* its terms */
+	size_t first, count; /* range of its terms */
 };
 
 struct ilp {
 	struct arena *arena;
-	/* no column is tried before it is branched on: nodes cost a tenth, and more are needed */
+	/* no strong branching: nodes cost a tenth, and more are needed */
 	bool hasty;
 	VEC(struct ilp_column) column;
 	VEC(struct ilp_row) row;
@@ -30,9 +30,9 @@ struct ilp {
 
 enum ilp_status {
 	ILP_OPTIMAL,
-	ILP_FEASIBLE, /* the node limit came first */
+	ILP_FEASIBLE, /* a solution, but the node limit was reached */
 	ILP_INFEASIBLE,
-	ILP_UNKNOWN, /* the node limit came first, and no solution was found */
+	ILP_UNKNOWN, /* the node limit was reached without a solution */
 };
 
 struct ilp_solution {
@@ -42,13 +42,13 @@ struct ilp_solution {
 };
 
 struct ilp ilp_new(struct arena *arena);
-/* its number */
+/* adds a column; returns its number */
 int ilp_column(
         struct ilp *ilp, const char *name, double lower, double upper, double cost, bool integer);
 void ilp_row(struct ilp *ilp, const char *name, char sense, double right);
-/* of the last row; of a column that it has already, the sum */
+/* adds a term to the last row; terms of the same column are added up */
 void ilp_term(struct ilp *ilp, int column, double coefficient);
-/* start: [columns], a solution to begin with, or NULL */
+/* start: [columns], an initial solution, or NULL; nodes: limit */
 struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int nodes);
 void ilp_print(const struct ilp *ilp, struct text *out); /* LP format */
 #endif

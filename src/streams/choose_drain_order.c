@@ -77,8 +77,9 @@ static const struct type *linear_type(
 	}
 	rows[dims] = order->offset;
 	return type_canonical(module,
-	        lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar, dims,
-	        trip, NULL, step, 1, rows);
+	        lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar,
+	        &(struct itensor){
+	                .dims = dims, .trip = trip, .step = step, .map = { dims, 1, rows } });
 }
 
 /* Is each element sent once? A store among the readers needs that. */

@@ -23,7 +23,11 @@ static const struct type *tiled_order(const struct streams *s, const struct cont
 	return type_canonical(module,
 	        lanes == 1 ? type_scalar(tensor)
 	                   : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)),
-	        3, trip, run_time, step, 2, rows);
+	        &(struct itensor){ .dims = 3,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { 3, 2, rows } });
 }
 
 static const struct type *in_words_of(
@@ -48,8 +52,9 @@ static const struct type *padded_order(
 		shape[d] = d == rank - 1 ? lanes : 1;
 	rows[(rank - 1) * 2] = 1;
 	return type_canonical(module,
-	        type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL,
-	        &step, rank, rows);
+	        type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)),
+	        &(struct itensor){
+	                .dims = 1, .trip = &trip, .step = &step, .map = { 1, rank, rows } });
 }
 
 /* Is its only reader a reduction that accepts padded words (schedule_kernel.c)? */
@@ -139,7 +144,11 @@ static const struct type *grouped_order(struct module *module, const struct cont
 	return type_canonical(module,
 	        lanes == 1 ? type_scalar(tensor)
 	                   : type_shaped(module, TYPE_VECTOR, rank, word, type_scalar(tensor)),
-	        dims, trip, run_time, step, rank, rows);
+	        &(struct itensor){ .dims = dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { dims, rank, rows } });
 }
 
 /* Order of an operand: row-major for one token, else by groups, because tokens share the

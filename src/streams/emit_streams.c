@@ -100,10 +100,15 @@ static const struct type *type_sent_once(struct module *module, const struct typ
 	}
 	for (int r = 0; r < results; r++)
 		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
-	return used_dims == dims
-	        ? type
-	        : type_canonical(module, type->element, used_dims, trip, run_time, step, results,
-	                  narrowed_rows(module->arena, results, rows, dims, used_dims));
+	if (used_dims == dims)
+		return type;
+	return type_canonical(module, type->element,
+	        &(struct itensor){ .dims = used_dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { used_dims, results,
+	                        narrowed_rows(module->arena, results, rows, dims, used_dims) } });
 }
 
 struct value *demand_stream(struct streams *s, const struct tensor_source *tensor_source,

@@ -15,8 +15,11 @@ const struct type *full_extent_type(struct module *module, const struct type *st
 	int64_t *step = arena_copy(arena, order->step, sizeof *step * (size_t)order->dims);
 	int64_t *rows = arena_copy(arena, order->map.coefficient,
 	        sizeof *rows * (size_t)(order->map.dims + 1) * (size_t)order->map.results);
-	return type_canonical(
-	        module, stream->element, order->dims, trip, NULL, step, order->map.results, rows);
+	return type_canonical(module, stream->element,
+	        &(struct itensor){ .dims = order->dims,
+	                .trip = trip,
+	                .step = step,
+	                .map = { order->dims, order->map.results, rows } });
 }
 
 struct value *emit_token_padding(
@@ -55,8 +58,12 @@ static const struct type *tile_outermost_type(struct module *module, const struc
 		for (int d = 0; d < order->map.results; d++)
 			rows[d * width + i] = affine_at(order->map, d, from);
 	}
-	return type_canonical(
-	        module, stream->element, dims, trip, run_time, step, order->map.results, rows);
+	return type_canonical(module, stream->element,
+	        &(struct itensor){ .dims = dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { dims, order->map.results, rows } });
 }
 
 /* A demand for the rows that exist. */

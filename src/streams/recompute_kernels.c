@@ -47,7 +47,12 @@ const struct type *shift_loops(struct module *module, const struct type *stream,
 	}
 	for (int r = 0; r < results; r++)
 		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
-	return type_canonical(module, stream->element, dims, trip, run_time, step, results, rows);
+	return type_canonical(module, stream->element,
+	        &(struct itensor){ .dims = dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { dims, results, rows } });
 }
 
 const struct type *type_without_replay(struct module *module, const struct type *stream)

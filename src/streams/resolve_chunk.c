@@ -143,7 +143,7 @@ static const struct type *split_type(struct module *module, const struct type *s
 		.step = step,
 		.run_time = run_time,
 		.map = { .dims = dims, .results = results, .coefficient = rows } };
-	return type_itensor_run_time(module, stream->element, &split);
+	return type_itensor(module, stream->element, &split);
 }
 
 struct op *insert_stream_op(
@@ -252,8 +252,12 @@ static const struct type *iterations_type(
 		rows[r * (dims + 1) + dims] = affine_constant(order->map, r) +
 		        affine_at(order->map, r, 0) * order->step[0] * first;
 	}
-	return type_canonical(
-	        module, stream->element, dims, trip, order->run_time, step, results, rows);
+	return type_canonical(module, stream->element,
+	        &(struct itensor){ .dims = dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = order->run_time,
+	                .map = { dims, results, rows } });
 }
 
 static int64_t box_holds(struct module *module, const struct type *tensor, const struct type *from,

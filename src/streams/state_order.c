@@ -77,8 +77,12 @@ static const struct type *order_once(
 		row[order->dims] =
 		        affine_constant(order->map, r) + row[0] * step[0] * trip[0] * number;
 	}
-	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step,
-	        order->map.results, rows);
+	return type_canonical(module, natural->element,
+	        &(struct itensor){ .dims = order->dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = order->run_time,
+	                .map = { order->dims, order->map.results, rows } });
 }
 
 const struct type *state_order(

@@ -85,8 +85,11 @@ static const struct type *convert_type(struct module *m, const struct type *tens
 	const struct type *scalar = type_scalar(tensor),
 	                  *tile = lanes == 1 ? scalar
 	                                     : type_shaped(m, TYPE_VECTOR, results, shape, scalar);
-	return type_itensor(m, tile, order->loops, order->trip, step,
-	        (struct affine_map){ order->loops, results, rows });
+	return type_itensor(m, tile,
+	        &(struct itensor){ .dims = order->loops,
+	                .trip = order->trip,
+	                .step = step,
+	                .map = { order->loops, results, rows } });
 }
 
 struct convert_writer {
@@ -181,7 +184,10 @@ static inline const char *convert_in_a_row(struct module *m, const struct type *
 	                                     : type_shaped(m, TYPE_VECTOR, 1, &lanes, scalar);
 	int64_t *rows = affine_rows(m->arena, 1, 1);
 	rows[0] = 1;
-	return type_itensor(m, tile, 1, &words, &lanes, (struct affine_map){ 1, 1, rows })->text;
+	return type_itensor(m, tile,
+	        &(struct itensor){
+	                .dims = 1, .trip = &words, .step = &lanes, .map = { 1, 1, rows } })
+	        ->text;
 }
 
 static inline int64_t stream_elements(const struct type *stream)

@@ -216,11 +216,12 @@ static const struct type *token_words(struct fixture *f, int64_t lanes)
 	int64_t step[2] = { lanes, 1 };
 	int64_t rows[6] = { 0, 1, 0, 1, 0, 0 };
 	return type_canonical(f->module,
-	        type_shaped(f->module, TYPE_VECTOR, 2, shape, type_float(f->module, 32)), 2,
-	        arena_copy(f->arena, trip, sizeof trip),
-	        arena_copy(f->arena, run_time, sizeof run_time),
-	        arena_copy(f->arena, step, sizeof step), 2,
-	        arena_copy(f->arena, rows, sizeof rows));
+	        type_shaped(f->module, TYPE_VECTOR, 2, shape, type_float(f->module, 32)),
+	        &(struct itensor){ .dims = 2,
+	                .trip = arena_copy(f->arena, trip, sizeof trip),
+	                .step = arena_copy(f->arena, step, sizeof step),
+	                .run_time = arena_copy(f->arena, run_time, sizeof run_time),
+	                .map = { 2, 2, arena_copy(f->arena, rows, sizeof rows) } });
 }
 
 /* Moves a launch of `count` tokens through one side, box after box; words are represented by their
@@ -304,7 +305,11 @@ static const struct type *row_words(struct fixture *f, const struct type *tensor
 	rows[4] = first * 8;
 	const struct type *word =
 	        type_shaped(f->module, TYPE_VECTOR, 1, &lanes, type_scalar(tensor));
-	return type_canonical(f->module, word, 4, turns ? reader : writer, NULL, step, 1, rows);
+	return type_canonical(f->module, word,
+	        &(struct itensor){ .dims = 4,
+	                .trip = turns ? reader : writer,
+	                .step = step,
+	                .map = { 4, 1, rows } });
 }
 
 /* A causal buffer sends its own tile in place of tiles that have not arrived, before lowering and

@@ -568,8 +568,9 @@ static void shorten_operand(struct op *op, void *module)
 	static const int64_t step = 1;
 	static const int64_t rows[] = { 1, 0, 0, 0 };
 	if (op->code == OP_KERNEL && op->operands == 2)
-		op->operand[1]->type = type_itensor(module, op->operand[1]->type->element, 1, &trip,
-		        &step, (struct affine_map){ 1, 2, rows });
+		op->operand[1]->type = type_itensor(module, op->operand[1]->type->element,
+		        &(struct itensor){
+		                .dims = 1, .trip = &trip, .step = &step, .map = { 1, 2, rows } });
 }
 
 /* The verifier refuses this text; the evaluator counts by itself. */

@@ -144,8 +144,11 @@ static const struct type *stream(struct fixture *fixture, int64_t trips)
 	        type_shaped(module, TYPE_VECTOR, 1, (int64_t[]){ 4 }, fixture->f32);
 	int64_t *row = affine_rows(fixture->arena, 1, 1);
 	row[0] = 1;
-	return type_itensor(
-	        module, word, 1, &trips, (int64_t[]){ 4 }, (struct affine_map){ 1, 1, row });
+	return type_itensor(module, word,
+	        &(struct itensor){ .dims = 1,
+	                .trip = &trips,
+	                .step = (int64_t[]){ 4 },
+	                .map = { 1, 1, row } });
 }
 
 /* A load whose stream is forked and stored twice. */

@@ -43,7 +43,7 @@ static const struct type *finish(struct fixture *f, const struct draft *draft)
 	const struct type *tile = one && number(f, 0, 1)
 	        ? scalar
 	        : type_shaped(f->module, TYPE_VECTOR, draft->rank, draft->tile, scalar);
-	return type_itensor_run_time(f->module, tile,
+	return type_itensor(f->module, tile,
 	        &(struct itensor){ draft->loops, draft->trip, draft->step, draft->run_time,
 	                { draft->loops, draft->rank, rows } });
 }
@@ -767,11 +767,12 @@ static const struct type *key_words(struct fixture *f, bool bound, int64_t again
 	int64_t step[4] = { 1, 4, 1, 1 };
 	int64_t rows[15] = { 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0 };
 	return type_canonical(f->module,
-	        type_shaped(f->module, TYPE_VECTOR, 3, shape, type_float(f->module, 32)), 4,
-	        arena_copy(f->arena, trip, sizeof trip),
-	        arena_copy(f->arena, run_time, sizeof run_time),
-	        arena_copy(f->arena, step, sizeof step), 3,
-	        arena_copy(f->arena, rows, sizeof rows));
+	        type_shaped(f->module, TYPE_VECTOR, 3, shape, type_float(f->module, 32)),
+	        &(struct itensor){ .dims = 4,
+	                .trip = arena_copy(f->arena, trip, sizeof trip),
+	                .step = arena_copy(f->arena, step, sizeof step),
+	                .run_time = arena_copy(f->arena, run_time, sizeof run_time),
+	                .map = { 4, 3, arena_copy(f->arena, rows, sizeof rows) } });
 }
 
 /* If an iteration has few words, a box within a run-time number of blocks holds several iterations;
@@ -931,10 +932,16 @@ static void test_tiles_of_rows_of_words(void **state)
 	        f->module, TYPE_TENSOR, 2, (int64_t[]){ 16, 16 }, type_float(f->module, 32));
 	const struct type *word = type_shaped(
 	        f->module, TYPE_VECTOR, 2, (int64_t[]){ 1, 8 }, type_float(f->module, 32));
-	const struct type *from = type_canonical(f->module, word, 2, (int64_t[]){ 16, 2 }, NULL,
-	        (int64_t[]){ 1, 8 }, 2, (int64_t[]){ 1, 0, 0, 0, 1, 0 });
-	const struct type *to = type_canonical(f->module, word, 3, (int64_t[]){ 12, 16, 2 }, NULL,
-	        (int64_t[]){ 1, 1, 8 }, 2, (int64_t[]){ 0, 1, 0, 0, 0, 0, 1, 0 });
+	const struct type *from = type_canonical(f->module, word,
+	        &(struct itensor){ .dims = 2,
+	                .trip = (int64_t[]){ 16, 2 },
+	                .step = (int64_t[]){ 1, 8 },
+	                .map = { 2, 2, (int64_t[]){ 1, 0, 0, 0, 1, 0 } } });
+	const struct type *to = type_canonical(f->module, word,
+	        &(struct itensor){ .dims = 3,
+	                .trip = (int64_t[]){ 12, 16, 2 },
+	                .step = (int64_t[]){ 1, 1, 8 },
+	                .map = { 3, 2, (int64_t[]){ 0, 1, 0, 0, 0, 0, 1, 0 } } });
 	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to,
 	        attr_integers(f->module, 2, (const int64_t[]){ 4, 64 }));
 	assert_null(causal_buffer.why);
@@ -962,11 +969,18 @@ static void test_tiles_of_one_head(void **state)
 	        f->module, TYPE_VECTOR, 2, (int64_t[]){ 1, 8 }, type_float(f->module, 32));
 	const struct run_time_trip *fill[3] = { &tiles, &each, NULL };
 	const struct run_time_trip *drain[6] = { &tiles, NULL, &each, &tiles, &each, NULL };
-	const struct type *from = type_canonical(f->module, word, 3, (int64_t[]){ 4, 8, 2 }, fill,
-	        (int64_t[]){ 8, 1, 8 }, 2, (int64_t[]){ 1, 1, 0, 0, 0, 0, 1, 0 });
-	const struct type *to = type_canonical(f->module, word, 6, (int64_t[]){ 4, 2, 8, 4, 8, 2 },
-	        drain, (int64_t[]){ 1, 1, 1, 8, 1, 8 }, 2,
-	        (int64_t[]){ 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0 });
+	const struct type *from = type_canonical(f->module, word,
+	        &(struct itensor){ .dims = 3,
+	                .trip = (int64_t[]){ 4, 8, 2 },
+	                .step = (int64_t[]){ 8, 1, 8 },
+	                .run_time = fill,
+	                .map = { 3, 2, (int64_t[]){ 1, 1, 0, 0, 0, 0, 1, 0 } } });
+	const struct type *to = type_canonical(f->module, word,
+	        &(struct itensor){ .dims = 6,
+	                .trip = (int64_t[]){ 4, 2, 8, 4, 8, 2 },
+	                .step = (int64_t[]){ 1, 1, 1, 8, 1, 8 },
+	                .run_time = drain,
+	                .map = { 6, 2, (int64_t[]){ 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0 } } });
 	struct causal_buffer causal_buffer = causal_buffer_between(f->arena, tensor, from, to,
 	        attr_integers(f->module, 2, (const int64_t[]){ 4, 128 }));
 	assert_null(causal_buffer.why);

@@ -58,8 +58,9 @@ static const struct type *random_stream(struct fixture *f, const struct type *te
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile =
 	        lanes == 1 ? scalar : type_shaped(f->module, TYPE_VECTOR, results, shape, scalar);
-	return type_itensor(
-	        f->module, tile, dims, trip, step, (struct affine_map){ dims, results, rows });
+	return type_itensor(f->module, tile,
+	        &(struct itensor){
+	                .dims = dims, .trip = trip, .step = step, .map = { dims, results, rows } });
 }
 
 /* The next point of a box, lexicographically; false after the last. */
@@ -188,8 +189,11 @@ static const struct type *canonical(struct fixture *f, const struct type *stream
 		trip[i] = order->trip[i];
 		step[i] = order->step[i];
 	}
-	return type_canonical(
-	        f->module, stream->element, order->dims, trip, NULL, step, results, rows);
+	return type_canonical(f->module, stream->element,
+	        &(struct itensor){ .dims = order->dims,
+	                .trip = trip,
+	                .step = step,
+	                .map = { order->dims, results, rows } });
 }
 
 /* Equal normal forms if and only if equal sequences, where nothing is padding. */

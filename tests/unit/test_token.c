@@ -158,8 +158,10 @@ static void count_pattern(struct map *digits, const char *text)
 		body->argument[0]->id = i;
 	}
 	const struct value *when = body->last->previous->result[0];
-	assert_true(token_pattern_make(c.arena, digits, when, loop, 0, 2, &pattern));
-	assert_true(token_pattern_make(c.arena, digits, when, loop, 0, 2, &again));
+	assert_true(token_pattern_make(
+	        c.arena, digits, when, (struct loop_range){ loop, 0, 2 }, &pattern));
+	assert_true(token_pattern_make(
+	        c.arena, digits, when, (struct loop_range){ loop, 0, 2 }, &again));
 	for (int i = 0; i < pattern.digits; i++)
 		assert_ptr_equal(pattern.digit[i].value, again.digit[i].value);
 	int64_t count = 0;
