@@ -1081,7 +1081,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(
         Progress(),
         "w4a8",
     )
-    assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
+    assert "w4a8; KV cache: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
     if tokens == 48:
         # values, keys and queries; behind attention each phase is a tile behind the one before it
         assert (
