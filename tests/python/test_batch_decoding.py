@@ -110,7 +110,7 @@ def test_chunks_of_a_batch_meet_a_cache_of_bytes(core_built, family, window, tmp
         [],
         0,
     )
-    assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
+    assert "w4a8; KV cache: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
         quantized = quantized_of(case, chunk)
         for count in (CHUNK, 3, 1, CHUNK, CHUNK, 2):
