@@ -1620,7 +1620,7 @@ def test_one_design_goes_on_within_a_launch(dynamic_tokens, tmp_path, capsys):
     answer = generation_output.AnswerStream(decoder, None, following, [])
     answer.ids, answer.launches = [1], steps[:2]
     generation_output.print_speed(folder, answer, shapes)
-    assert f"{steps[1].count} tokens in one" in capsys.readouterr().out
+    assert f"{steps[1].count} tokens per launch" in capsys.readouterr().out
     each = [
         core.simulate(folder, None, {"positions": position, "tokens": rows})["cycles"]
         for position, rows in ((2, 4), (6, 1), (7, 1))
