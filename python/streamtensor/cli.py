@@ -474,7 +474,7 @@ def _platform(options, progress: Progress) -> str:
     if options.platform is None:
         progress.note(f"platform {DEFAULT_PLATFORM} (default)")
     platform = options.platform or DEFAULT_PLATFORM
-    core.run_json("choices", "--platform", platform)
+    core.run_json("search-space", "--platform", platform)
     return platform
 
 

@@ -130,7 +130,7 @@ static void emit(void *data, struct arena *scratch)
 	emission->done = emit_code(emission);
 }
 
-/* Emits the design's code while, in parallel, it is simulated and its cycles are modelled. */
+/* Emits the design's code while, in parallel, it is simulated and its cycles are modeled. */
 static bool emit_simulate_report(
         struct session *session, struct emission *emission, struct report *report)
 {

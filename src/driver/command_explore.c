@@ -1,5 +1,5 @@
 /* `stc explore`: finds a Pareto set of designs, and stores all trials in a file with which a later
- * run continues.  `stc choices`: lists what is varied. */
+ * run continues.  `stc search-space`: lists what is varied. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "explore/explore.h"
@@ -152,10 +152,10 @@ bool command_explore(struct session *session)
 	        options->output);
 }
 
-/* --- stc choices */
+/* --- stc search-space */
 
 /* Prints each choice with the compiler's own value and the values that are tried. */
-bool command_choices(struct session *session)
+bool command_search_space(struct session *session)
 {
 	struct text *out = &session->out;
 	const struct choices none = { 0 };

@@ -16,7 +16,7 @@ enum {
 	SIMULATE = 64,
 	ITENSOR = 128,
 	EXPLORE = 256,
-	CHOICES_COMMAND = 512,
+	SEARCH_SPACE = 512,
 	DESIGN = COMPILE | EXPLORE,
 	ALL = 0x3ff
 };
@@ -36,9 +36,9 @@ const struct command commands[] = {
 	        "simulate the cycles of a design or hardware-level dump and report the bottleneck",
 	        true, command_simulate, SIMULATE, false },
 	{ "platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false },
-	{ "choices", NULL,
+	{ "search-space", NULL,
 	        "list the design parameters that `stc explore` varies and their candidate values",
-	        false, command_choices, CHOICES_COMMAND, false },
+	        false, command_search_space, SEARCH_SPACE, false },
 	{ "passes", NULL, "list the passes in the order in which they run", false, command_passes,
 	        PASSES, false },
 	{ "itensor", "TYPE [TYPE]",
@@ -51,13 +51,14 @@ const int command_count = sizeof commands / sizeof *commands;
 #define OPTION(name, letter, metavar, group, level, commands, kind, member, help)                  \
 	{ name, letter, metavar, help, GROUP_##group, LEVEL_##level, commands, kind,               \
 		offsetof(struct options, member) },
-#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning)          \
-	OPTION(name, 0, metavar, SEARCH, EXPERT,                                                   \
+#define COUNT(                                                                                     \
+        code, name, metavar, group, level, least, most, default_value, unit, candidates, meaning)  \
+	OPTION(name, 0, metavar, group, level,                                                     \
 	        DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT,             \
 	        choices.value[CHOICE_##code], meaning)
-#define WORD(code, name, metavar, words, meaning)                                                  \
-	OPTION(name, 0, metavar, SEARCH, EXPERT, DESIGN, OPTION_WORD,                              \
-	        choices.value[CHOICE_##code], meaning)
+#define WORD(code, name, metavar, group, level, words, meaning)                                    \
+	OPTION(name, 0, metavar, group, level, DESIGN, OPTION_WORD, choices.value[CHOICE_##code],  \
+	        meaning)
 static const struct option table[] = {
 #include "driver/options.def"
 #include "options/choices.def"

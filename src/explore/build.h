@@ -38,7 +38,7 @@ struct build {
 	 * the factor by which it exceeded its limit */
 	int pes;
 	double excess;
-	double ms;               /* modelled time of a launch, if there is a target */
+	double ms;               /* modeled time of a launch, if there is a target */
 	struct resources before; /* memory of the previous attempt, where that was too much */
 };
 
@@ -108,7 +108,7 @@ void build_set_clock(struct session *session, struct clock clock);
 void build_apply_trial(
         struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial);
 /* Rating of session->module by the token model: milliseconds at the largest run-time extents times
- * milliseconds at a fraction of them; smaller is better, INFINITY: it cannot be modelled. */
+ * milliseconds at a fraction of them; smaller is better, INFINITY: it cannot be modeled. */
 double build_rating(const struct session *session);
 /* Fills the trial's rating and operators from session->module. */
 void build_rate(const struct session *session, struct fit_trial *fit_trial);

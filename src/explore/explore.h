@@ -8,9 +8,9 @@ struct trial {
 	struct choices asked; /* the point */
 	struct choices built; /* the point after it was changed to fit */
 	const char *refused;  /* why there is no design; NULL: there is one */
-	int64_t cycles;       /* of a launch, modelled */
+	int64_t cycles;       /* of a launch, modeled */
 	int64_t simulated;    /* cycles of a launch, simulated; 0: not simulated */
-	double ms;            /* of a launch: simulated, else modelled */
+	double ms;            /* of a launch: simulated, else modeled */
 	double per_second;    /* launches, each begun as soon as the design allows */
 	double energy_mj;     /* of a launch, estimated */
 	struct resources used;

@@ -1,5 +1,5 @@
-/* The whole pipeline, in order.  Each pass is one file in src/pass with one public function of
- * its name. */
+/* The whole pipeline, in order.  Each pass is a function of its name, in a file of its name in one
+ * of the rooms included below. */
 #include "pipeline/passes.h"
 #include "tensor/tensor_passes.h"
 #include "fusion/fusion_passes.h"

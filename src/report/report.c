@@ -90,7 +90,7 @@ static void read_signature(struct report *report)
 	}
 }
 
-/* Energy by the busy cycles of processes and the bytes moved, simulated or modelled. */
+/* Energy by the busy cycles of processes and the bytes moved, simulated or modeled. */
 static void estimate_energy(struct report *report, struct arena *arena)
 {
 	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1);
@@ -166,7 +166,7 @@ void forecast_run(void *data, struct arena *scratch)
 	if (setjmp(forecast->guard.leave))
 		return;
 	forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
-	forecast->launches = launches_modelled(forecast->session, forecast->arena);
+	forecast->launches = launches_modeled(forecast->session, forecast->arena);
 }
 
 struct launches forecast_take(struct session *session, struct forecast *forecast)

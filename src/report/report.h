@@ -19,7 +19,7 @@ struct memories { /* channels of one kind */
 
 #define LAUNCHES 3
 
-struct launch {               /* a modelled launch */
+struct launch {               /* a modeled launch */
 	int64_t tokens, past; /* tokens of the launch; tokens in the KV cache before it */
 	int64_t cycles;
 };
@@ -63,7 +63,7 @@ struct report {
 	const char *deadlock;         /* the cycle of waits; NULL: it ends */
 	/* method that proves that every launch ends; NULL: no proof */
 	const char *termination_proof;
-	double latency_ms;    /* of a launch: simulated, else modelled */
+	double latency_ms;    /* of a launch: simulated, else modeled */
 	struct energy energy; /* of a launch */
 	/* tokens assumed for a launch of a design that feeds tokens back itself; 0: it does not */
 	int64_t tokens_per_launch;
@@ -81,7 +81,7 @@ struct simulation {                    /* of one launch of a design */
 	struct cycle_result cycle_result;
 };
 
-struct forecast {            /* the modelled cycles of a design, computed in parallel */
+struct forecast {            /* the modeled cycles of a design, computed in parallel */
 	struct arena *arena; /* its own */
 	struct guard guard;
 	struct session *session; /* only the platform and a copy of the module */
@@ -100,7 +100,7 @@ struct report_answer {
 int64_t report_tokens(const struct module *module);
 /* The figures of session->module by the models. */
 struct report report_make(struct session *session, const char *name);
-/* Modelled cycles of a launch: those of the token model, in which ports that share an adapter do
+/* Modeled cycles of a launch: those of the token model, in which ports that share an adapter do
  * not wait for each other, but at least those of the busiest adapter.  0: the token model does not
  * cover the design. */
 int64_t report_cycles(const struct session *session, struct token_detail detail);
@@ -110,11 +110,11 @@ struct forecast *forecast_open(struct session *session);
 void forecast_run(void *forecast, struct arena *scratch); /* a task (base/parallel.h) */
 struct launches forecast_take(struct session *session, struct forecast *forecast);
 
-/* Modelled smaller launches; `arena` is scratch. */
-struct launches launches_modelled(const struct session *session, struct arena *arena);
+/* Modeled smaller launches; `arena` is scratch. */
+struct launches launches_modeled(const struct session *session, struct arena *arena);
 void launches_text(const struct report *report, struct text *out);
 void launches_json(const struct report *report, struct text *out);
-/* Was the launch simulated to its end?  Then times are simulated, else modelled. */
+/* Was the launch simulated to its end?  Then times are simulated, else modeled. */
 bool report_ends(const struct report *report);
 double report_products(const struct report *report); /* products per cycle of a launch */
 /* Simulates a launch of at most options.events iterations.  simulation_open uses the scratch fields

@@ -77,7 +77,7 @@ static void add_bounds(const struct report *report, struct text *out)
 		text_add(out,
 		        "  \"products\": {\"built\": %lld, \"used\": %.6g, \"source\": \"%s\"},\n",
 		        (long long)report->time.multipliers, report_products(report),
-		        report_ends(report) ? "simulated" : "modelled");
+		        report_ends(report) ? "simulated" : "modeled");
 }
 
 static void add_cycles(const struct report *report, struct text *out)

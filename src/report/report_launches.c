@@ -1,5 +1,5 @@
 /* A design with several tokens a launch is reported for its largest launch at the largest context.
- * Users mostly see prompts with an empty KV cache and single tokens: these are modelled too. */
+ * Users mostly see prompts with an empty KV cache and single tokens: these are modeled too. */
 #include "report/report.h"
 #include "report/simulate.h"
 #include "ir/sliding_window.h"
@@ -11,7 +11,7 @@ static const struct shorter {
 } shorter[LAUNCHES] = { { true, false }, { false, true }, { true, true } };
 
 /* most: [extents] the largest run-time extents.  Cycles 0: there is no such launch. */
-static struct launch modelled(const struct session *session, struct arena *arena, int extents,
+static struct launch modeled(const struct session *session, struct arena *arena, int extents,
         const struct extent_value *most, struct shorter how)
 {
 	struct launch launch = { .tokens = how.one ? 1 : report_tokens(session->module) };
@@ -53,14 +53,14 @@ static int drop_windows(const struct module *module, int extents, struct extent_
 	return count;
 }
 
-struct launches launches_modelled(const struct session *session, struct arena *arena)
+struct launches launches_modeled(const struct session *session, struct arena *arena)
 {
 	struct launches launches = { 0 };
 	struct extent_value *most;
 	int all = timing_extents(arena, session->module, &most);
 	int extents = drop_windows(session->module, all, most);
 	for (int i = 0; report_tokens(session->module) > 1 && i < LAUNCHES; i++) {
-		struct launch launch = modelled(session, arena, extents, most, shorter[i]);
+		struct launch launch = modeled(session, arena, extents, most, shorter[i]);
 		if (launch.cycles > 0)
 			launches.launch[launches.count++] = launch;
 	}

@@ -335,7 +335,7 @@ static void deadlock(void **state)
 	simulate(&s, CROSSED, ANY);
 	assert_int_equal(s.outcome, CYCLE_DEADLOCK);
 	assert_string_equal(s.flow.deadlock,
-	        "writer waits for room in s_a (full, depth 16); reader waits for a word of s_b "
+	        "writer waits for space in s_a (full, depth 16); reader waits for a word of s_b "
 	        "(empty, depth 16)");
 	assert_int_equal(channel_of(&s, "s_a")->most, 16);
 	assert_false(process_of(&s, "writer")->ended);
