@@ -33,6 +33,8 @@ struct report {
 	const char *name; /* of the design */
 	const struct module *module;
 	const struct platform *platform;
+	/* of the reported launch: headline_extents */
+	struct extent_list extents;
 	struct design_cost cost;
 	struct design_time time;
 	struct memories fifos, converters;
@@ -44,7 +46,7 @@ struct report {
 	int64_t sequences; /* of a launch: the batch */
 	/* rows of its states, with a run-time extent including the new row; 0: no states */
 	int64_t context;
-	/* a launch reads only the valid rows of a state; times are those of the whole context */
+	/* a launch reads only the valid rows of a state */
 	bool run_time;
 	const char *quant;             /* --quant, or none */
 	double host_bytes;             /* read in a launch: weights, states, gathered rows */
@@ -52,7 +54,7 @@ struct report {
 	bool memory_least;             /* time.least is that of the channel, not of a process */
 	/* lower bounds by memory and by multipliers; time.most and time.least in milliseconds */
 	double memory_ms, mac_ms, model_ms, least_ms;
-	/* smaller launches than the reported one, of designs with several tokens a launch */
+	/* other launches than the reported one, of designs with several tokens a launch */
 	struct launches launches;
 	/* time.most is the token model's; else the sum along the longest chain, without overlap */
 	bool predicted;
@@ -110,7 +112,11 @@ struct forecast *forecast_open(struct session *session);
 void forecast_run(void *forecast, struct arena *scratch); /* a task (base/parallel.h) */
 struct launches forecast_take(struct session *session, struct forecast *forecast);
 
-/* Modeled smaller launches; `arena` is scratch. */
+/* Run-time extents of the launch that a report is about.  Several tokens a launch: the most tokens,
+ * with an empty KV cache, as the first launch of a prompt; one token: the full context (the list
+ * is empty, because all extents have their maximum). */
+struct extent_list headline_extents(struct arena *arena, const struct module *module);
+/* Other modeled launches; `arena` is scratch. */
 struct launches launches_modeled(const struct session *session, struct arena *arena);
 void launches_text(const struct report *report, struct text *out);
 void launches_json(const struct report *report, struct text *out);

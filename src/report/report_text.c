@@ -98,8 +98,9 @@ static void add_token_rate(const struct report *report, struct text *out)
 {
 	const char *launches = "one launch per token";
 	if (report->tokens > 1)
-		launches =
-		        text_format(out->arena, "up to %lld per launch", (long long)report->tokens);
+		launches = text_format(out->arena, "up to %lld per launch%s",
+		        (long long)report->tokens,
+		        report->extents.count ? " with an empty KV cache" : "");
 	if (report->sequences > 1)
 		launches = text_format(out->arena, "%s of each of %lld sequences", launches,
 		        (long long)report->sequences);

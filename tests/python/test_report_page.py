@@ -387,14 +387,14 @@ def test_ports_of_the_report_are_shown(sharing, tmp_path):
 def test_other_launches_than_the_longest_are_shown(tmp_path):
     design = compile_design(ROOT / "tests" / "models" / "chunk.mlir", tmp_path / "design")
     page, launches = rendered(design, tmp_path), data_of(design)["report"]["launches"]
-    assert [(launch["tokens"], launch["past_tokens"]) for launch in launches] == [(3, 0)]
-    shorter = page.text.partition("Shorter launches of the same design")[2].partition(
+    assert [(launch["tokens"], launch["past_tokens"]) for launch in launches] == [(3, 15)]
+    shorter = page.text.partition("Other launches of the same design")[2].partition(
         "Where the cycles go"
     )[0]
     assert (
         page.drawn()
         and "one launch of 3 tokens" in page.text
-        and f"modeled time of the answer's 3 0 {launches[0]['model']}" in shorter
+        and f"modeled time of the answer's 3 15 {launches[0]['model']}" in shorter
         and page.all("div", id="launches")
     )
 

@@ -423,7 +423,8 @@ static void check_words(const char *text)
 		        s.flow.channel[i].most <= s.flow.channel[i].depth);
 	}
 	struct design_cost cost = design_cost(s.c.arena, s.platform, s.c.module);
-	struct design_time time = design_time(s.c.arena, s.platform, s.c.module, &cost);
+	struct design_time time =
+	        design_time(s.c.arena, s.platform, s.c.module, &cost, (struct extent_list){ 0 });
 	assert_true(s.flow.cycles >= time.least);
 	for (int i = 0; i < s.flow.processes; i++) {
 		const struct cycle_process_result *process = &s.flow.process[i];
