@@ -339,7 +339,7 @@ bool options_agree(struct diag *diag, const struct options *options, const struc
 /* --- help --- */
 
 static const char *const group_name[OPTION_GROUPS] = { "target", "numbers", "search", "limits",
-	"output" };
+	"stages", "output" };
 
 static void help_option(struct text *out, const struct option *option)
 {

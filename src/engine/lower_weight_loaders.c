@@ -11,7 +11,7 @@
 /* factor of that, where tiles use each word for longer than memory takes to bring it: a last job of
  * one token, which takes a word per cycle, finds its words prefetched */
 #define PREFETCH_TILES 3
-/* words for each PE that shares a port, at least (floorplan_deepen_fifos.c) */
+/* words for each PE that shares a port, at least (floorplan_deepen.c) */
 #define PREFETCH_INTERLEAVED 1024
 #define DISTRIBUTOR_FIFO_WORDS 16 /* for the words of a port that are distributed on another die */
 /* such a last job has at least one word of so many cycles; else the URAMs are worth more

@@ -1,6 +1,6 @@
 /* A design with several tokens a launch is reported for a launch of the most tokens with an empty
- * KV cache, as at the beginning of a prompt.  What cached tokens cost, and single tokens, is modeled
- * beside it. */
+ * KV cache, as at the beginning of a prompt.  Beside it is modeled what cached tokens cost, and a
+ * single token. */
 #include "report/report.h"
 #include "report/simulate.h"
 #include "ir/sliding_window.h"

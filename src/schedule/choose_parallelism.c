@@ -4,7 +4,7 @@
  * kernel that would read longest gets twice the ports, repeatedly, until all ports are used. A
  * kernel that uses each weight for several tokens needs lanes rather than ports. If the operators
  * exceed the DSP budget, all lanes are halved until they fit. The joint search
- * (parallelism_search.c) starts from this choice. default-tile gives all kernels the lanes of one
+ * (parallelism_search.c) starts from this choice. uniform gives all kernels the lanes of one
  * port, as the published heuristic gives all loops one tile size (arXiv 2509.13694). */
 #include "ir/workload.h"
 #include "base/closest_name.h"
