@@ -134,10 +134,14 @@ static bool unknown_option(
 	for (int i = 0; i < OPTIONS; i++)
 		if (applies(&table[i], command))
 			closest_name_consider(&closest_name, table[i].name);
-	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "",
-	        command ? command->name : "");
-	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all",
-	        closest_name.found, command ? command->name : "", command ? " " : "");
+	if (!command) {
+		diag_error(diag, NOWHERE, "unknown option '%s'", given);
+		return diag_note(
+		        diag, "the nearest is --%s; `stc --help` lists all", closest_name.found);
+	}
+	diag_error(diag, NOWHERE, "unknown option '%s' of %s", given, command->name);
+	return diag_note(diag, "the nearest is --%s; `stc %s --help` lists all", closest_name.found,
+	        command->name);
 }
 
 static bool parse_count(
@@ -236,9 +240,10 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 	const char *equals = is_long ? strchr(name, '=') : NULL;
 	size_t size = equals ? (size_t)(equals - name) : strlen(name);
 	bool attached = !is_long && size > 1 && strchr("0123456789", name[1]); /* -O2 */
-	const struct option *option = is_long || size == 1 || attached
-	        ? option_find(command, name, size, is_long ? 0 : *name)
-	        : NULL;
+	const char letter = is_long ? 0 : *name;
+	const struct option *option = NULL;
+	if (is_long || size == 1 || attached)
+		option = option_find(command, name, size, letter);
 	if (!option)
 		return unknown_option(diag, command,
 		        equals ? text_copy(arena, given, (size_t)(equals - given)) : given,
@@ -382,11 +387,10 @@ void options_help(struct text *out, const struct command *command, bool expert)
 {
 	enum option_level level = expert ? LEVEL_EXPERT : LEVEL_EVERYDAY;
 	if (command) {
-		const char *open = command->operand_needed ? " " : " [";
-		const char *close = command->operand_needed ? "" : "]";
-		text_add(out, "usage: stc %s%s%s%s [OPTION …]\n\n%s\n", command->name,
-		        command->operand ? open : "", command->operand ? command->operand : "",
-		        command->operand ? close : "", command->help);
+		text_add(out, "usage: stc %s", command->name);
+		if (command->operand)
+			text_add(out, command->operand_needed ? " %s" : " [%s]", command->operand);
+		text_add(out, " [OPTION …]\n\n%s\n", command->help);
 		help_options(out, command, level);
 		return;
 	}

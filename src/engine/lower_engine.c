@@ -197,9 +197,9 @@ struct scaler_range engine_scaler_range(const struct engine *engine, int scaler)
 	int pairs = engine_pe_pairs(engine);
 	int first = scaler * engine->pairs_per_chain;
 	int end = first + engine->pairs_per_chain;
-	return engine_scalers(engine) > 1
-	        ? (struct scaler_range){ first, end < pairs ? end : pairs }
-	        : (struct scaler_range){ 0, pairs };
+	if (engine_scalers(engine) <= 1)
+		return (struct scaler_range){ 0, pairs };
+	return (struct scaler_range){ first, end < pairs ? end : pairs };
 }
 
 int64_t job_lanes(const struct job *job)

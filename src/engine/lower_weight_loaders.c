@@ -269,8 +269,8 @@ static void add_words(
 	        : NULL;
 	for (int i = 0; rotation && i < engine->pes_per_port; i++)
 		selected[i] = make_equal(p, rotation, i);
-	struct value *address =
-	        w->read ? make_address(p, 2, counter, step, whole ? base : 0) : NULL;
+	const int64_t offset = whole ? base : 0;
+	struct value *address = w->read ? make_address(p, 2, counter, step, offset) : NULL;
 	for (int i = 0; i < w->ports; i++) {
 		struct value *word =
 		        w->read ? make_load(p, w->port[i], address) : make_pop(p, NULL, w->port[i]);

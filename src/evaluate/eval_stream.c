@@ -395,11 +395,12 @@ static bool bind_port(struct evaluation *e, const struct op *op, struct nest *ne
 	port->elements = walk_port(e, kernel, port, parallel_only);
 	if (words->elements == port->elements && words->lanes == lanes)
 		return true;
+	const char *kind = result ? "result" : "operand";
+	const int index = result ? 0 : number;
 	return diag_error(e->module->diag, op->location,
 	        "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says "
 	        "%lld of %lld",
-	        kernel->name, (long long)(port->elements / lanes), (long long)lanes,
-	        result ? "result" : "operand", result ? 0 : number,
+	        kernel->name, (long long)(port->elements / lanes), (long long)lanes, kind, index,
 	        (long long)(words->elements / words->lanes), (long long)words->lanes);
 }
 
