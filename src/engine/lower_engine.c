@@ -3,6 +3,8 @@
  * All that the engine reads from memory is packed in the order of use, so its loaders prefetch,
  * whatever the current job waits for. Activations and results pass through FIFOs that hold all of a
  * job, and no job waits for a later one (engine_job_order.c); so the engine adds no wait cycles. */
+#include "ports/lower_ports.h"
+#include "engine/lower_engine.h"
 #include "ir/workload.h"
 #include "engine/engine.h"
 
@@ -152,8 +154,8 @@ struct value *engine_pop_word(const struct job_nest *nest, int pe, struct value 
 	struct process *p = nest->p;
 	int first = engine_loader_first_pe(engine, pe);
 	struct value *token = nest->counter[ENGINE_LOOPS - 1];
-	struct value *when = make_and(p, token ? make_equal(p, token, 0) : NULL,
-	        has_short_rows(engine, first) ? row_below_end(nest, first) : NULL);
+	struct value *inside = has_short_rows(engine, first) ? row_below_end(nest, first) : NULL;
+	struct value *when = make_and(p, token ? make_equal(p, token, 0) : NULL, inside);
 	bool lacks = some_job_lacks_row(engine, first);
 	if (lacks)
 		when = make_and(p, when, row_from_start(nest, first));

@@ -1,5 +1,6 @@
 /* Plans the matmul engine: the number of PEs, how many rows of each job they work on at a time,
  * which jobs share activations, loops or blocks, and what they hold. */
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "engine/engine.h"

@@ -12,6 +12,7 @@
  * few words compared with the engine's, share one adapter that reaches all their buffers' channels
  * (a linker takes a range of channels for a port, UG1393); their words are read one by one. Other
  * ports of one adapter share a memory channel, and so do ports of one buffer. */
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "predict/bundle.h"

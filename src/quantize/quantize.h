@@ -1,8 +1,8 @@
 /* What the files of the quantize pass share: the state of the pass (struct quantizer), the form
  * in which a contraction with a weight is matched (struct contraction), and how arguments and
  * kernels are added. */
-#ifndef STC_QUANTISE_H
-#define STC_QUANTISE_H
+#ifndef STC_QUANTIZE_H
+#define STC_QUANTIZE_H
 #include "image/quantized.h"
 #include "ir/kernel_edit.h"
 #include "options/pass_context.h"

@@ -203,7 +203,7 @@ void quantize_scale(struct module *module, struct kernel *kernel, double most, b
 			.code = OP_CMPF,
 			.type = type_integer(module, 1),
 			.argument = { largest, real_constant(module, post, 0.0) },
-			.integer = 1 };
+			.integer = CMPF_OEQ };
 		int none = body_add(module, post, equal);
 		post->result = body_op(module, post, OP_SELECT, scalar, none,
 		        real_constant(module, post, 1.0), post->result);
@@ -341,9 +341,9 @@ static struct value *apply_deferred_factor(struct quantizer *q, const struct con
 		kernel->operand[1].stride[t] = access.stride[c->token[t]];
 	const struct type *scalar = type_float(q->module, 32);
 	struct body *body = &kernel->update;
-	body->result =
-	        body_op(q->module, body, OP_MULF, scalar, body_operand(q->module, body, scalar, 0),
-	                body_operand(q->module, body, scalar, 1), 0);
+	int by = body_operand(q->module, body, scalar, 1);
+	int own = body_operand(q->module, body, scalar, 0);
+	body->result = body_op(q->module, body, OP_MULF, scalar, own, by, 0);
 	return op->result[0];
 }
 

@@ -359,7 +359,6 @@ struct parallelism_space *build_parallelism_space(
 	space->kernel = ARENA_ARRAY(arena, struct parallelism_kernel, w->count + 1);
 	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, count_loops(block) + 1);
 	space->jobs = number_jobs(block, 0);
-	parallelism_scratch(space, arena, w->count);
 	space->prefetches_states = w->pes &&
 	        bytes_at(w, space, EXTENT_MOST) <=
 	                (double)(resources_bytes(platform_total(space->platform)) /
@@ -370,6 +369,7 @@ struct parallelism_space *build_parallelism_space(
 	space->slack =
 	        w->pes && w->tokens_per_cycle == 1 && !engine_has_many_tokens(block) ? SLACK : 0;
 	add_block(w, space, block, -1);
+	parallelism_scratch(space, arena, w->count);
 	for (int i = 0; layers_overlap(w, block) && i < space->loops; i++)
 		space->loop[i].engine_cycles = engine_layer_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);

@@ -89,7 +89,6 @@ static struct parallelism_space *random_space(uint64_t seed, int kernels, int mo
 	space.kernel = ARENA_ARRAY(arena, struct parallelism_kernel, kernels);
 	space.loop = ARENA_ARRAY(arena, struct parallelism_loop, 1);
 	space.jobs = 2;
-	parallelism_scratch(&space, arena, kernels);
 	for (int k = 0; k < kernels; k++)
 		fill_kernel(&space.kernel[k], k, most_options, &state);
 	/* all but the first and the last are layers, the first of which takes what its last
@@ -105,6 +104,7 @@ static struct parallelism_space *random_space(uint64_t seed, int kernels, int mo
 		space.kernel[1].carried[0] = true;
 		space.kernel[1].entry[0] = below(&state, 2) - 1;
 	}
+	parallelism_scratch(&space, arena, kernels);
 	space.budget = (struct parallelism_budget){ .dsp = 50 + below(&state, 1500),
 		.lut = 5000 + below(&state, 60000),
 		.ports = kernels + below(&state, 8) };
@@ -171,7 +171,7 @@ static void test_answers(void **state)
 	const int answer[5] = { 0, 1, 0, 2, 1 };
 	const int given[5] = { 0 };
 	int choice[5] = { 0 };
-	kernel->source[0] = 1;
+	kernel->source[0] = kernel->job[1].number = 1;
 	struct search_key search_key = parallelism_search_key(space, 100, given);
 	struct search_key again = parallelism_search_key(space, 100, given);
 	assert_false(search_cache_lookup(NULL, &search_key, 5, choice) ||
@@ -186,7 +186,10 @@ static void test_answers(void **state)
 		&kernel->option[0].prefetch[0], &kernel->option[0].shared[0],
 		&kernel->option[0].depth, &kernel->option[0].timing[0].first,
 		&kernel->option[0].timing[0].need[0], &kernel->option[0].timing[0].taken[0],
-		&kernel->part[0].high };
+		&kernel->part[0].high, &kernel->option[0].timing[0].split,
+		&kernel->option[0].timing[0].handover, &kernel->job[1].sums, &kernel->job[1].block,
+		&space->prefetched_words };
+	bool *flag[] = { &kernel->sums, &space->blocks_first, &space->stages };
 	int *number[] = { &space->budget.ports, &kernel->source[0], &kernel->entry[0],
 		&kernel->option[0].parallelism.ports, &kernel->job[0].number };
 	space->loops = 1;
@@ -211,6 +214,16 @@ static void test_answers(void **state)
 		assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
 		*number[i] += 1;
 	}
+	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++) {
+		*flag[i] = !*flag[i];
+		search_key = parallelism_search_key(space, 100, given);
+		assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
+		*flag[i] = !*flag[i];
+	}
+	space->token_symbol = "tokens";
+	search_key = parallelism_search_key(space, 100, given);
+	assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
+	space->token_symbol = NULL;
 	search_key = parallelism_search_key(space, 101, given);
 	assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
 	search_key = parallelism_search_key(space, 100, answer);
