@@ -89,7 +89,7 @@ static const char *token_symbol(const struct box *box, const struct op *main)
 static struct bypass bypass_of(
         struct design *design, const struct box *box, const struct type *word)
 {
-	const char *rows = engine_has_run_time_tiles(design->source->region[0])
+	const char *rows = workload_of(design->source) == WORKLOAD_TILED_COUNTED_TOKENS
 	        ? token_symbol(box, design->source)
 	        : NULL;
 	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;

@@ -187,8 +187,8 @@ int engine_pe_pairs(const struct engine *engine)
 int engine_scalers(const struct engine *engine)
 {
 	const struct platform *platform = engine->design->context->platform;
-	bool per_chain = engine_has_run_time_tiles(engine->design->source->region[0]) &&
-	        platform->dies > 1 && engine->ports + OTHERS_LEAST >= platform->ports;
+	bool per_chain = engine->workload == WORKLOAD_TILED_COUNTED_TOKENS && platform->dies > 1 &&
+	        engine->ports + OTHERS_LEAST >= platform->ports;
 	return per_chain
 	        ? (engine_pe_pairs(engine) + engine->pairs_per_chain - 1) / engine->pairs_per_chain
 	        : 1;
@@ -581,7 +581,7 @@ static void add_processes(const struct engine *engine)
 bool lower_engine(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
-	struct engine engine = { .design = design };
+	struct engine engine = { .design = design, .workload = workload_of(design->source) };
 	plan_engine(&engine, body);
 	if (!engine.jobs.count)
 		return true;

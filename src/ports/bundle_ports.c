@@ -89,7 +89,7 @@ static bool is_seldom(const struct bundling *b, const struct bundled *port, int6
 /* With dynamic tiles, a launch of one token waits for memory. */
 static bool counts_tiles(const struct bundling *b)
 {
-	return engine_has_run_time_tiles(b->design->source->region[0]);
+	return workload_of(b->design->source) == WORKLOAD_TILED_COUNTED_TOKENS;
 }
 
 /* the most tokens of a launch that a limit for one token is multiplied with */

@@ -621,7 +621,8 @@ static bool crosses_narrow(const struct type *stream)
 static int64_t narrow_bits(const struct design *design)
 {
 	const struct block *body = design->source->region[0];
-	return engine_has_run_time_tiles(body) && engine_shape(body).pes_per_port == 1
+	return workload_of(design->source) == WORKLOAD_TILED_COUNTED_TOKENS &&
+	                engine_shape(body).pes_per_port == 1
 	        ? RUN_TIME_TILES_BITS
 	        : WIDE_BITS;
 }

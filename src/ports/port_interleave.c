@@ -112,8 +112,9 @@ struct port_interleave port_interleave_of(struct design *design, struct image *i
 	/* logic that is as wide as the word takes more room on its die */
 	int whole = most > 2 ? most - 1 : most;
 	head_loop += !tiles_of(image, head_loop);
-	if (!engine_has_run_time_tiles(design->source->region[0]) || !tiles_of(image, head_loop) ||
-	        !is_dense(image, head_loop) || !append_has_rows(design, state))
+	if (workload_of(design->source) != WORKLOAD_TILED_COUNTED_TOKENS ||
+	        !tiles_of(image, head_loop) || !is_dense(image, head_loop) ||
+	        !append_has_rows(design, state))
 		return (struct port_interleave){ .parts = 1 };
 	if (half_words && bits > LOADER_PORTS_MOST * PORT_BITS) {
 		struct image half = split_in_halves(design->module->arena, image);
