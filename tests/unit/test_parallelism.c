@@ -171,7 +171,7 @@ static void test_answers(void **state)
 	const int answer[5] = { 0, 1, 0, 2, 1 };
 	const int given[5] = { 0 };
 	int choice[5] = { 0 };
-	kernel->source[0] = kernel->job[1].number = 1;
+	kernel->source[0] = kernel->job[0].number = 1;
 	struct search_key search_key = parallelism_search_key(space, 100, given);
 	struct search_key again = parallelism_search_key(space, 100, given);
 	assert_false(search_cache_lookup(NULL, &search_key, 5, choice) ||
@@ -187,7 +187,7 @@ static void test_answers(void **state)
 		&kernel->option[0].depth, &kernel->option[0].timing[0].first,
 		&kernel->option[0].timing[0].need[0], &kernel->option[0].timing[0].taken[0],
 		&kernel->part[0].high, &kernel->option[0].timing[0].split,
-		&kernel->option[0].timing[0].handover, &kernel->job[1].sums, &kernel->job[1].block,
+		&kernel->option[0].timing[0].handover, &kernel->job[0].sums, &kernel->job[0].block,
 		&space->prefetched_words };
 	bool *flag[] = { &kernel->sums, &space->blocks_first, &space->stages };
 	int *number[] = { &space->budget.ports, &kernel->source[0], &kernel->entry[0],
@@ -230,6 +230,38 @@ static void test_answers(void **state)
 	assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
 	search_key = parallelism_search_key(space, 100, given);
 	assert_true(search_cache_lookup(&search_cache, &search_key, 5, choice));
+}
+
+/* Each kernel but the first is a rolled loop of its own, and all read what one job makes: its weights
+ * are read in each walked layer, and there is room for all of these walks. */
+static void test_one_job_in_many_loops(void **state)
+{
+	(void)state;
+	enum { KERNELS = 30 };
+	struct parallelism_space *space = random_space(3, KERNELS, 5);
+	const int choice[KERNELS] = { 0 };
+	double cycles[2];
+	space->loops = KERNELS - 1;
+	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, space->loops);
+	space->weight_load_cycles = 2;
+	space->prefetched_words = 10;
+	for (int k = 1; k < KERNELS; k++) {
+		struct parallelism_kernel *kernel = &space->kernel[k];
+		space->loop[k - 1] =
+		        (struct parallelism_loop){ .first = k, .end = k + 1, .layers = 6 };
+		kernel->loop = k - 1;
+		kernel->source[0] = 0;
+		kernel->carried[0] = false;
+		kernel->job[0] = (struct parallelism_job){
+			.number = 1, .run = 1, .tile = 1, .part = 1, .cycles = 40, .sums = 30
+		};
+	}
+	for (int i = 0; i < 2; i++) {
+		space->jobs = i ? 100 : 1; /* with more jobs there is room in any case */
+		parallelism_scratch(space, arena, space->kernels);
+		cycles[i] = parallelism_total_cost(space, choice).cycles;
+	}
+	assert_true(cycles[0] > 0 && cycles[0] == cycles[1]);
 }
 
 static void test_joint_against_all(void **state)
@@ -907,7 +939,8 @@ int main(void)
 		cmocka_unit_test(test_jobs_of_the_same_operand), cmocka_unit_test(test_model),
 		cmocka_unit_test(test_memory), cmocka_unit_test(test_interleaved_words),
 		cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices),
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_one_job_in_many_loops),
+		cmocka_unit_test(test_joint_against_all),
 		cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room),
 		cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens),
 		cmocka_unit_test(test_slots), cmocka_unit_test(test_ends),
