@@ -232,8 +232,8 @@ static void test_answers(void **state)
 	assert_true(search_cache_lookup(&search_cache, &search_key, 5, choice));
 }
 
-/* Each kernel but the first is a rolled loop of its own, and all read what one job makes: its weights
- * are read in each walked layer, and there is room for all of these walks. */
+/* Each kernel but the first is a rolled loop of its own, and all read what one job makes: its
+ * weights are read in each walked layer, and there is room for all of these walks. */
 static void test_one_job_in_many_loops(void **state)
 {
 	(void)state;
