@@ -7,7 +7,7 @@
 #ifndef STC_ACCUMULATOR_DRAIN_H
 #define STC_ACCUMULATOR_DRAIN_H
 #include "itensor/box.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 struct accumulator_drain {
 	const struct op *buffer; /* NULL: there is none */

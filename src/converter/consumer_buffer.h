@@ -6,7 +6,7 @@
 #ifndef STC_CONSUMER_BUFFER_H
 #define STC_CONSUMER_BUFFER_H
 #include "itensor/box.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 struct consumer_buffer {
 	const struct op *convert; /* NULL: there is none */

@@ -126,7 +126,7 @@ void layer_carry_drain(
 		return;
 	int opened = drain_word_nest(p, &layer_carry->accumulator_drain,
 	        layer_carry->accumulator_drain.buffer->results, &address);
-	make_push(p, NULL, make_load(p, array, address),
-	        process_argument(p, stream_fifo(p->design, result), "y"));
+	struct value *out = process_argument(p, stream_fifo(p->design, result), "y");
+	make_push(p, NULL, make_load(p, array, address), out);
 	process_close(p, opened);
 }

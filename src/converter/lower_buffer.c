@@ -4,6 +4,7 @@
  * hold a round; then the process never waits for a reader, only for its writer. Any network that
  * ends with such FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no
  * reader of a round waits, by another path, for a later round. */
+#include "converter/lower_converters.h"
 #include "converter/layer_carry.h"
 #include "converter/lower_box.h"
 

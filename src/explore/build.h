@@ -3,6 +3,7 @@
 #ifndef STC_BUILD_H
 #define STC_BUILD_H
 #include "explore/limits.h"
+#include "ir/workload.h"
 
 enum outcome {
 	OUTCOME_BUILT,
@@ -45,16 +46,6 @@ struct build {
 /* share of LUTs and DSPs for kernels, in thousandths, that a first trial for a crowded die takes */
 #define LUT_SHARE_DEFAULT 300
 #define RATING_TOLERANCE 1.01 /* ratings within this factor count as equal */
-
-/* What the engine computes.  Trials for crowded dies are specific to it: the best share of LUTs
- * for kernels depends on how many DSPs and LUTs the engine takes. */
-enum workload {
-	WORKLOAD_ANY,
-	WORKLOAD_DECODE,       /* one token */
-	WORKLOAD_FEW_TOKENS,   /* a few tokens, counted at run time */
-	WORKLOAD_TILED_TOKENS, /* tiles of many tokens, counted at run time */
-	WORKLOAD_PREFILL       /* the fixed number of tokens of a prompt */
-};
 
 struct fit_trial {               /* a cheaper variant of a design with a crowded die */
 	int ports, loaders, pes; /* KV ports, KV loaders, PEs; 0: unchanged */

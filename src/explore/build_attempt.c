@@ -29,7 +29,7 @@ bool build_is_whole(const struct build *b)
 bool build_counts_tokens(const struct build *b)
 {
 	const struct op *main = module_main(b->tensor);
-	return engine_has_many_tokens(main->region[0]) && counts_few_tokens(main);
+	return workload_has_many_tokens(workload_of(main)) && counts_few_tokens(main);
 }
 
 static enum outcome classify(struct build *b)

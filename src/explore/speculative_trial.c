@@ -115,7 +115,7 @@ bool speculation_allowed(const struct build *b)
 	const struct options *options = &b->session->options;
 	return options->effort != 1 && !options->dump_dir && !stress_on() &&
 	        b->first <= pass_find("make_processes") &&
-	        has_contraction(module_main(b->tensor)->region[0]);
+	        workload_of(module_main(b->tensor)) != WORKLOAD_NONE;
 }
 
 static void speculative_run(

@@ -125,7 +125,7 @@ static bool is_index_reduction(struct argmax_search *s)
 	const struct node *select = &body->node[term];
 	const struct node *same = argument(body, select, 0);
 	const struct node *beyond = argument(body, select, 2);
-	if (!is_op(same, OP_CMPF) || same->integer != 1 ||
+	if (!is_op(same, OP_CMPF) || same->integer != CMPF_OEQ ||
 	        !is_counter(body, argument(body, select, 1), s->loop) ||
 	        beyond->kind != NODE_CONSTANT || beyond->integer < kernel->loop[s->loop].extent ||
 	        kernel->init < (double)kernel->loop[s->loop].extent)
@@ -158,7 +158,7 @@ static int key_of(struct module *module, struct body *body, int number)
 	                .code = OP_CMPI,
 	                .type = type_integer(module, 1),
 	                .argument = { bits, zero },
-	                .integer = 2 });
+	                .integer = CMPI_SLT });
 	int ordered = body_op(module, body, OP_EXTSI, whole,
 	        body_op(module, body, OP_SELECT, half, negative, turned, bits), 0, 0);
 	return body_op(module, body, OP_MULI, whole, ordered,

@@ -57,6 +57,7 @@ struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag
 		return NULL;
 	reader.types.arena = reader.attributes.arena = reader.values.arena =
 	        reader.locations.arena = reader.names.arena = arena;
+	reader.keys = key_map(arena);
 	reader.refused = map_new(arena);
 	reader.bodies = map_new(arena);
 	reader.resources = map_new(arena);

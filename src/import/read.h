@@ -44,6 +44,7 @@ struct reader {
 	struct location at; /* location of the current operation, for messages */
 	struct pointer_map types, attributes, values, locations;
 	struct pointer_map names; /* MLIR's operation names -> row of op_info */
+	struct map keys;          /* key_map */
 	struct map refused;       /* operation names and levels already reported */
 	struct map bodies;        /* dumps: symbol -> struct kernel_body */
 	struct map resources;     /* key -> struct resource, filled on first use */

@@ -1,6 +1,7 @@
 /* Reads MLIR operations generically: the op table decides what is legal, the verifier checks the
  * rest. */
 #include "import/read.h"
+#include "ir/attribute_rules.h"
 #include <string.h>
 
 static const char *const control_flow[] = {
@@ -167,6 +168,9 @@ static void read_attributes(struct reader *reader, MlirOperation operation, stru
 		if (attr)
 			attr_set_named(reader->module, op, copy_string(reader->arena, name), attr);
 	}
+	if (!reader->failed &&
+	        !attributes_are_legal(reader->module, op, &reader->keys, reader->own))
+		reader->failed = true;
 }
 
 /* Values that could not be read leave their users without operands; the module is discarded

@@ -1,6 +1,7 @@
 /* Lowers a scheduled kernel to a process: one nest with one pipelined body, preceded by a nest that
  * fills a consumer buffer, if there is one. Each iteration pops the words that are due, updates one
  * accumulator word, and at the last iteration of a reduction pushes one result word. */
+#include "lowering/lowering_internal.h"
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
@@ -19,7 +20,7 @@ static struct value *at_first(struct lowering *l, int loop)
 {
 	int64_t partial_sums = l->kernel->partial_sums;
 	if (loop == kernel_inner_reduction(l->kernel) && partial_sums > 1)
-		return make_compare(&l->p, 2, l->counter[loop], partial_sums);
+		return make_compare(&l->p, CMPI_SLT, l->counter[loop], partial_sums);
 	return make_equal(&l->p, l->counter[loop], 0);
 }
 
@@ -45,10 +46,11 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 		}
 		if (range->low > 0)
 			all = make_and(&l->p, all,
-			        make_compare(&l->p, 5, l->counter[range->loop], range->low));
+			        make_compare(&l->p, CMPI_SGE, l->counter[range->loop], range->low));
 		if (range->high < l->kernel->loop[range->loop].extent)
 			all = make_and(&l->p, all,
-			        make_compare(&l->p, 2, l->counter[range->loop], range->high));
+			        make_compare(
+			                &l->p, CMPI_SLT, l->counter[range->loop], range->high));
 	}
 	return all;
 }
@@ -64,9 +66,9 @@ static struct value *row_is_valid(struct lowering *l, const struct access *acces
 	int64_t *first = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
 	for (int i = 0; i < l->nest; i++)
 		first[i] = row_predicate->weight[i] * row_predicate->step;
-	return make_and(p, inside,
-	        make_below(p, make_address(p, l->nest, l->counter, first, 0),
-	                process_token_count(p, &row_predicate->rows)));
+	struct value *tokens = process_token_count(p, &row_predicate->rows);
+	struct value *token = make_address(p, l->nest, l->counter, first, 0);
+	return make_and(p, inside, make_below(p, token, tokens));
 }
 
 /* Is a loop at the first iteration in which an operand is read? */
@@ -217,8 +219,8 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 	if (stored) {
 		address = accumulator_address(l, part_of_sum(l), 0, &words);
 		*array = *array ? *array : accumulators(l, words);
-		l->accumulator = make_select(
-		        p, at_reduction_end(l, false), start, make_load(p, *array, address));
+		struct value *before = make_load(p, *array, address);
+		l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	}
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
@@ -251,7 +253,8 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 		if (!counted)
 			continue;
 		struct value *count = process_trip_count(&l->p, loop->run_time, 1);
-		all = make_and(&l->p, all, make_compare(&l->p, 4, count, i == inner ? number : 0));
+		all = make_and(
+		        &l->p, all, make_compare(&l->p, CMPI_SGT, count, i == inner ? number : 0));
 	}
 	return all;
 }
@@ -371,9 +374,9 @@ static int lower_drained(struct lowering *l, int64_t *trip, const struct run_tim
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address),
-	        may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL,
-	        0);
+	struct value *none =
+	        may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL;
+	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), none, 0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
 	if (l->layer_carry.loop)

@@ -4,6 +4,10 @@
  * Needs: streams with one reader each. Guarantees: docs/ir.md, hardware level; every FIFO holds all
  * words of a launch, or of a layer, so nothing deadlocks (see stream_fifo). Exact. Ends: one walk
  * over the program. */
+#include "converter/lower_converters.h"
+#include "engine/lower_engine.h"
+#include "lowering/lowering_internal.h"
+#include "ports/lower_ports.h"
 #include "ir/converter.h"
 #include "lowering/lowering_passes.h"
 #include "platform/platform.h"

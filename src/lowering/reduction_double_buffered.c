@@ -99,8 +99,8 @@ static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t 
 		stride[i] = words;
 		words *= l->kernel->loop[i].extent;
 	}
-	struct value *odd[2] = { make_address(p, 1, &l->counter[buffered_loop], &one, next_point),
-		make_index(p, 1) };
+	struct value *odd[2] = { make_address(p, 1, &l->counter[buffered_loop], &one, next_point) };
+	odd[1] = make_index(p, 1);
 	of[buffered_loop] = make_op(p, OP_ANDI, type_index(p->module), 2, odd);
 	stride[buffered_loop] = words;
 	return make_address(p, l->nest + 1, of, stride, number);
@@ -129,7 +129,7 @@ static void push_previous_point(struct lowering *l, int buffered_loop, struct va
 	const struct kernel *kernel = l->kernel;
 	int outer = first_reduction(l);
 	int inner = kernel_inner_reduction(kernel);
-	struct value *when = make_compare(p, 5, l->counter[buffered_loop], 1);
+	struct value *when = make_compare(p, CMPI_SGE, l->counter[buffered_loop], 1);
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial_sums);
 	for (int i = outer; i < l->nest; i++) {
 		int64_t first = i == inner ? kernel->partial_sums - 1 : 0;
@@ -213,11 +213,11 @@ int lower_double_buffered(
 	        l->kernel->initiation_interval, l->counter);
 	struct value *iteration = l->counter[buffered_loop];
 	l->terms = counted ? make_below(p, iteration, process_trip_count(p, counted, 1))
-	                   : make_compare(p, 2, iteration, points);
+	                   : make_compare(p, CMPI_SLT, iteration, points);
 	take_operands(l, TAKE_TERMS);
 	struct value *address = sum_address(l, buffered_loop, 0, part_of_sum(l), 0);
-	l->accumulator =
-	        make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
+	struct value *before = make_load(p, array, address);
+	l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	make_store(p, widen_word(l, updated_sum(l), word), array, address);
 	push_previous_point(l, buffered_loop, array);
 	return opened;

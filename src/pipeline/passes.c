@@ -18,6 +18,7 @@
 #define EXACT NUMERIC_EXACT
 #define ORDER NUMERIC_REASSOCIATING
 #define APPROXIMATE NUMERIC_APPROXIMATING
+#define QUANTIZE NUMERIC_QUANTIZING
 
 const struct pass passes[] = {
 /* name, level needed → produced, what it does to numbers, needs, guarantees */
@@ -41,8 +42,18 @@ const struct pass passes[] = {
 	PASS(fuse_argmax, T, T, EXACT, "fused kernels", "argmax is one reduction"),
 	PASS(bind_extents, T, T, EXACT, "kernels",
 	        "loops over dimensions named by stream.dims have run-time trip counts"),
-	PASS(quantize, T, T, APPROXIMATE, "fused kernels",
-	        "with --quant: low-bit weights, integer sums per group, scales; otherwise nothing"),
+	PASS(quantize_bf16, T, T, QUANTIZE, "fused kernels",
+	        "with --quant bf16: matrices and tables are bf16"),
+	PASS(quantize_kv_cache, T, T, QUANTIZE, "fused kernels",
+	        "with --quant kv=…: the KV cache has bytes with scales, or bf16"),
+	PASS(fold_norm_biases, T, T, QUANTIZE, "fused kernels",
+	        "with --quant: a norm's bias is in the biases of the contractions behind it"),
+	PASS(defer_norm_factors, T, T, ORDER, "fused kernels",
+	        "with --quant: a norm's factor is applied behind the contractions' sums"),
+	PASS(quantize_embeddings, T, T, QUANTIZE, "fused kernels",
+	        "with --quant embedding=…: gathered rows are integers with scales"),
+	PASS(quantize_contractions, T, T, QUANTIZE, "fused kernels",
+	        "with --quant: low-bit weights, integer sums per group, scales"),
 	PASS(roll_layers, T, T, EXACT, "fused kernels",
 	        "identical layers are one scf.for with the hidden state as loop-carried value"),
 	PASS(count_fused, T, T, EXACT, "rolled layers",
@@ -98,7 +109,7 @@ const struct pass passes[] = {
 #undef PASS
 };
 const int pass_count = sizeof passes / sizeof *passes;
-const char *const numeric_name[] = { "exact", "reassociating", "approximating" };
+const char *const numeric_name[] = { "exact", "reassociating", "approximating", "quantizing" };
 
 static const struct {
 	const char *name;

@@ -4,8 +4,13 @@
 #include "options/pass_context.h"
 
 /* What a pass may change in the numbers.  Reassociating: the order of sums; approximating: also the
- * operations or types. */
-enum numeric_class { NUMERIC_EXACT, NUMERIC_REASSOCIATING, NUMERIC_APPROXIMATING };
+ * operations or types; quantizing: the numbers are rounded as --quant says, without it none. */
+enum numeric_class {
+	NUMERIC_EXACT,
+	NUMERIC_REASSOCIATING,
+	NUMERIC_APPROXIMATING,
+	NUMERIC_QUANTIZING
+};
 
 struct pass {
 	const char *name;

@@ -12,6 +12,7 @@
  * few words compared with the engine's, share one adapter that reaches all their buffers' channels
  * (a linker takes a range of channels for a port, UG1393); their words are read one by one. Other
  * ports of one adapter share a memory channel, and so do ports of one buffer. */
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "predict/bundle.h"
@@ -88,7 +89,7 @@ static bool is_seldom(const struct bundling *b, const struct bundled *port, int6
 /* With dynamic tiles, a launch of one token waits for memory. */
 static bool counts_tiles(const struct bundling *b)
 {
-	return engine_has_run_time_tiles(b->design->source->region[0]);
+	return workload_of(b->design->source) == WORKLOAD_TILED_COUNTED_TOKENS;
 }
 
 /* the most tokens of a launch that a limit for one token is multiplied with */

@@ -1,6 +1,6 @@
 /* Adds channels, memory ports and buffers to the design under construction. */
 #include "ir/launch_tokens.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 static struct value *add_channel(struct design *design, enum op_code code, const char *name,
         const struct type *type, bool in_layer)

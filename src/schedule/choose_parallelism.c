@@ -212,7 +212,7 @@ static int64_t least_bulk_elements(const struct op *main)
 {
 	if (operands_share_weight_port(main))
 		return BULK_PIGGYBACK;
-	return has_contraction(main->region[0]) ? BULK_WITH_ENGINE : BULK_ELEMENTS;
+	return workload_of(main) == WORKLOAD_NONE ? BULK_ELEMENTS : BULK_WITH_ENGINE;
 }
 
 /* Chooses the bulk operands; if there are more than ports, the smallest ones share a port. */

@@ -417,7 +417,7 @@ static void drop_padding(struct module *module, const struct schedule *schedule,
 	                .code = OP_CMPI,
 	                .type = type_integer(module, 1),
 	                .argument = { at, extent },
-	                .integer = 2 });
+	                .integer = CMPI_SLT });
 	int start = body_add(module, body,
 	        (struct node){ .kind = NODE_CONSTANT,
 	                .type = type,

@@ -567,7 +567,7 @@ static struct op *build_streams(
 	finish_function(&s, old);
 	if (!resolve_streams(&s, s.function->region[0]))
 		return NULL;
-	if (has_contraction(s.body) && !engine_has_many_tokens(s.body))
+	if (workload_of(old) == WORKLOAD_DECODE)
 		mark_replay_buffers(module, s.function->region[0]);
 	return s.function;
 }

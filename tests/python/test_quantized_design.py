@@ -1692,7 +1692,7 @@ def test_blocks_of_keys_are_those_of_the_arithmetic(core_built, tmp_path, number
         "--quant",
         "w4a8",
         "--stop-after",
-        "quantize",
+        "quantize_kv_cache",
         "-o",
         tmp_path / "dump.mlir",
     )
