@@ -9,6 +9,12 @@ import torch
 from . import gather_rewrites
 
 MAX_FOLDED_BYTES = 1 << 24  # maximum bytes of one folded value
+_READABLE = {
+    torch.bfloat16: torch.float32,  # torch-mlir needs an extra package to read it
+    torch.uint8: torch.int32,
+    torch.int8: torch.int32,
+    torch.int16: torch.int32,
+}
 _EMPTY = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_like.default,
@@ -119,8 +125,10 @@ def _arange_node(graph, node, value: torch.Tensor, step: int):
 
 def _constant(graph, module, node, value: torch.Tensor):
     """A node with that value: `full` if all elements are equal, `arange` if evenly spaced, else a
-    tensor attribute.
+    tensor attribute. Types that torch-mlir cannot read as constants are cast from others.
     """
+    dtype = value.dtype
+    value = value.to(_READABLE.get(dtype, dtype))
     with graph.inserting_after(node):
         step = _step(value)
         if value.ndim and value.numel() and bool((value == value.flatten()[0]).all()):
@@ -132,22 +140,12 @@ def _constant(graph, module, node, value: torch.Tensor):
         elif step:
             fresh = _arange_node(graph, node, value, step)
         else:
-            fresh = _attribute(graph, module, node, value)
-    fresh.meta = dict(node.meta)
-    return fresh
-
-
-def _attribute(graph, module, node, value: torch.Tensor):
-    """The tensor as an attribute; bf16 as f32 and a cast, because torch-mlir needs an extra package
-    to read bf16.
-    """
-    name, brain = f"_folded_{node.name}", value.dtype == torch.bfloat16
-    module.register_buffer(name, (value.float() if brain else value).contiguous(), persistent=False)
-    fresh = graph.get_attr(name)
-    if brain:
-        fresh.meta = {"val": node.meta["val"].float()}
+            name = f"_folded_{node.name}"
+            module.register_buffer(name, value.contiguous(), persistent=False)
+            fresh = graph.get_attr(name)
+    if value.dtype != dtype:
+        fresh.meta = {"val": node.meta["val"].to(value.dtype)}
         with graph.inserting_after(fresh):
-            fresh = graph.call_function(
-                torch.ops.aten._to_copy.default, (fresh,), {"dtype": torch.bfloat16}
-            )
+            fresh = graph.call_function(torch.ops.aten._to_copy.default, (fresh,), {"dtype": dtype})
+    fresh.meta = dict(node.meta)
     return fresh

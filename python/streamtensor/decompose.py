@@ -12,14 +12,18 @@ import operator
 import torch
 from torch.utils import _pytree
 
-from . import elementwise_decompositions, sort_scatter_decompositions, spatial_decompositions
+from . import (
+    elementwise_decompositions,
+    operator_decompositions,
+    sort_scatter_decompositions,
+    spatial_decompositions,
+)
 
 _HALVES = (torch.float16, torch.bfloat16)
 _SUMS_IN_F32 = (
     torch.ops.aten.sum.dim_IntList,
     torch.ops.aten.mean.dim,
     torch.ops.aten.prod.dim_int,
-    torch.ops.aten.linalg_vector_norm.default,
     torch.ops.aten.avg_pool2d.default,
     torch.ops.aten.avg_pool3d.default,
 )
@@ -34,6 +38,7 @@ def table() -> dict:
 
     return {
         **get_decomposition_table(),
+        **operator_decompositions.table(),
         **elementwise_decompositions.table(),
         **spatial_decompositions.table(),
         **sort_scatter_decompositions.table(),
@@ -139,8 +144,8 @@ def _fresh_tensor(value):
 
 
 def _trace_parts(nodes: dict) -> dict | None:
-    """The decomposition of each key: placeholders, nodes in order, results. None: PyTorch stores
-    constants beside the graph for one of them.
+    """The decomposition of each key: placeholders, nodes in order, results. None: one of
+    them has constants beside the graph, or writes.
     """
     tensors = [
         [_fresh_tensor(operand.meta["val"]) for operand in _operands(node)]
@@ -149,6 +154,8 @@ def _trace_parts(nodes: dict) -> dict | None:
     program = torch.export.export(_BatchedOps(list(nodes.values())), (tensors,)).run_decompositions(
         table()
     )
+    if program.graph_signature.user_inputs_to_mutate:
+        return None
     inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
     results = _pytree.tree_leaves(list(program.graph.output_node().args))
     if len(inputs) != sum(map(len, tensors)) or any(
