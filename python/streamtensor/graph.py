@@ -22,12 +22,14 @@ import torch
 from torch.export.graph_signature import OutputKind
 
 from . import (
+    branches,
     call_form,
     computed_numbers,
     constant_folding,
     decompose,
     narrow_integers,
     torch_lowering,
+    traced_functions,
 )
 from .errors import Error
 
@@ -224,6 +226,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[
             warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
             _check_shapes(program)
+            branches.inline(program)
             numbers = computed_numbers.rewrite(program)
             spelled = {node.name: node.target for node in program.graph.nodes}
             narrow_integers.widen(program.graph)
@@ -251,6 +254,7 @@ def _untold(error: Exception) -> Error:
 
 
 def _export(functional: torch.nn.Module, arguments: tuple):
+    from torch._subclasses.fake_tensor import DataDependentOutputException
     from torch.fx._lazy_graph_module import _use_lazy_graph_module
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -259,8 +263,17 @@ def _export(functional: torch.nn.Module, arguments: tuple):
         # its messages about a failure do not show the user's graph
         logging.disable(logging.CRITICAL)
         # the graph modules of its passes are never called
-        with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            _use_lazy_graph_module(True),
+            traced_functions.Traced(),
+        ):
             return torch.export.export(functional, arguments)
+    except DataDependentOutputException as error:
+        raise Error(
+            f"{error.func} gives what its inputs' values say{_place(error)}",
+            "accepted are results that are tensors: torch.where chooses by numbers",
+        ) from error
     except GuardOnDataDependentSymNode as error:
         raise Error(
             f"the module decides by numbers that it computes{_place(error)}",
