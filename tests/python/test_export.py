@@ -201,7 +201,7 @@ def test_module_is_left_as_it_was():
 @pytest.mark.parametrize(
     "inputs, names, message",
     [
-        ((3,), None, "not a tensor"),
+        ((object(),), None, "not a tensor: object"),
         ((torch.zeros(1, 3),), ["a", "b"], "2 names for 1"),
     ],
 )
@@ -233,23 +233,19 @@ def test_control_flow_by_numbers_is_refused_with_its_line(capfd):
             "aten.index.Tensor gives as many numbers as its inputs' values say",
         ),
         (lambda x: x + torch.rand_like(x), "aten.rand_like.default gives other numbers each time"),
-        (lambda x: x.add_(1), "writes into 'x'"),
-        (lambda x: (x * 2, None), "the module gives None"),
-        (lambda x: (x * 2, 3), "the module gives 3"),
+        (
+            lambda x: x * torch.equal(x, x + 1),
+            "aten.equal.default gives what its inputs' values say",
+        ),
     ],
 )
-def test_what_is_no_function_of_tensors_to_tensors_is_told_so(function, message):
+def test_what_values_decide_is_told_so(function, message):
     class Strange(torch.nn.Module):
         def forward(self, x):
             return function(x)
 
     with pytest.raises(streamtensor.Error, match=re.escape(message)):
         streamtensor.export(Strange(), torch.ones(3), ["x"])
-
-
-def test_a_written_buffer_is_named():
-    with pytest.raises(streamtensor.Error, match="writes into 'running_mean'"):
-        streamtensor.export(torch.nn.BatchNorm1d(3), torch.ones(2, 3))
 
 
 def test_operation_without_a_lowering_is_named(capfd):
@@ -290,7 +286,7 @@ class Pairs(torch.nn.Module):
 
 class Unknown(torch.nn.Module):
     def forward(self, x):
-        return torch.lgamma(x * 2)
+        return torch.special.zeta(x * 2, x)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +315,7 @@ class Unknown(torch.nn.Module):
         ),
         (
             Unknown(),
-            r"no lowering for torch.aten.lgamma: return torch.lgamma\(x \* 2\)",
+            r"no lowering for torch.aten.special_zeta: return torch.special.zeta\(x \* 2, x\)",
             "torch-mlir can lower",
         ),
     ],
@@ -409,17 +405,3 @@ def test_checkpoint_of_another_shape_is_refused(tmp_path, folder_of):
         model.write_weights(tmp_path / "w.safetensors", ["transformer.wte.weight"])
     with pytest.raises(streamtensor.Error, match="no tensor 'transformer.wpe.weight'"):
         model.tensor("transformer.wpe.weight")
-
-
-def test_what_torch_mlir_leaves_is_removed_where_it_leaves_it_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    for name in ("temporary", "elsewhere"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "Module.mlir").touch()
-        graph._remove_failed_dump(
-            RuntimeError(
-                "failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' "
-                f"{tmp_path / name / 'Module.mlir'}"
-            )
-        )
-    assert [path.parent.name for path in tmp_path.glob("*/Module.mlir")] == ["elsewhere"]
