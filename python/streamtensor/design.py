@@ -6,6 +6,7 @@ import ctypes
 import functools
 import json
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -53,6 +54,26 @@ _API = {  # name: (result type, argument types)
     "stc_design_error": (ctypes.c_char_p, [ctypes.c_void_p]),
     "stc_design_close": (None, [ctypes.c_void_p]),
 }
+
+
+_LONG = ("launch", "tokens")
+
+
+def _direct(function, *arguments):
+    return function(*arguments)
+
+
+def _interruptible(function, *arguments):
+    """function(*arguments) in a thread of its own, since Python heeds signals between its own
+    instructions only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    found = []
+    worker = threading.Thread(target=lambda: found.append(function(*arguments)), daemon=True)
+    worker.start()
+    worker.join()
+    return found[0]
 
 
 def _stored(dtype: torch.dtype) -> torch.dtype:
@@ -113,7 +134,8 @@ class Design:
         self._read_manifest()
         self._set_signature(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
-        status = _library().stc_design_open(
+        status = _interruptible(
+            _library().stc_design_open,
             str(self.folder).encode(),
             device.encode(),
             None,
@@ -297,6 +319,14 @@ class Design:
     def _call(self, name: str, *arguments) -> None:
         if not self._handle:
             raise Error(f"{self.folder}: the design is closed")
-        if getattr(_library(), f"stc_design_{name}")(self._handle, *arguments):
+        function = getattr(_library(), f"stc_design_{name}")
+        try:
+            status = (_interruptible if name in _LONG else _direct)(
+                function, self._handle, *arguments
+            )
+        except BaseException:
+            self._handle = ctypes.c_void_p()  # the launch may go on: nothing of it is freed
+            raise
+        if status:
             text = _library().stc_design_error(self._handle) or b"no reason given"
             raise Error(f"{self.folder}: {text.decode(errors='replace')}")

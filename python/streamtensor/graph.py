@@ -182,7 +182,7 @@ def lower_function(
             function.type.results,
             dict(zip((port.name for port in results), _result_types(program))),
         ),
-        lambda line: _origin(lowered, line),
+        lambda line: _told_origin(lowered, program, line),
         form,
         {names[at]: _next_name(names[at]) for at in written},
     )
@@ -246,11 +246,17 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[
     except torch_lowering.LoweringFailed as error:
         raise _no_lowering(error.place, _place_of(error.place, program)) from error
     except Exception as error:
-        raise _untold(error) from error
+        raise _untold(error, "traced" if program is None else "lowered to linalg") from error
 
 
-def _untold(error: Exception) -> Error:
-    return Error(f"the module cannot be lowered to linalg: {first_line(error)}", _ACCEPTED)
+def _untold(error: Exception, done: str) -> Error:
+    """The error's own text speaks of PyTorch's or torch-mlir's internals: --debug shows it."""
+    kind = f" ({type(error).__name__})" if type(error).__module__ == "builtins" else ""
+    return Error(
+        f"the module cannot be {done}{kind}{_place(error)}",
+        "run module(*inputs) first: it has to take these inputs in PyTorch",
+        _ACCEPTED,
+    )
 
 
 def _export(functional: torch.nn.Module, arguments: tuple):
@@ -350,6 +356,8 @@ def _check_effects(program, written: dict) -> None:
 
 
 def _no_lowering(operation: str, place: str) -> Error:
+    if not operation:
+        return Error("the module cannot be lowered to linalg", _ACCEPTED)
     spelled = f"torch.{operation}".removesuffix(".default")
     return Error(
         f"the module cannot be lowered to linalg: there is no lowering for {spelled}{place}",
@@ -422,6 +430,11 @@ def _locate(program) -> None:
         if node.op != "placeholder":
             node.meta["written"] = node.meta.get("stack_trace")
             node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
+
+
+def _told_origin(module, program, line: int) -> str | None:
+    operation = _origin(module, line)
+    return operation and f"{operation}{_place_of(operation, program)}"
 
 
 def _origin(module, line: int) -> str | None:

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import streamtensor
-from streamtensor import graph, models, weights
+from streamtensor import models, weights
 from streamtensor.decoder_step import ExplicitCache, StepShape, _head_on_last_token_only
 
 ARGUMENT = re.compile(
