@@ -158,38 +158,30 @@ def lower_function(
     names = [*(port.name for port in ports), *public]
     # torch.export takes a tensor that is given twice, or is a parameter too, for one argument
     apart = [value.detach().clone() for value in inputs]
-    program, lowered, form, written = _lower_to_linalg(
-        function, (apart, list(weights.values())), names
-    )
+    program, lowered, form, written = _lower_to_linalg(function, (apart, list(weights.values())))
     function = next(iter(lowered.body.operations))
-    types = dict(zip(names, _input_types(program)))
     used = _drop_unused(function, len(ports), public)
+    place_of = {name: place for place, name in enumerate(public, len(ports))}
     results = [*results, *_further_results(len(results), form, [names[at] for at in written])]
     arguments = [
         *ports,
-        *(Port(name, "input" if names.index(name) in written else "weight") for name in used),
+        *(Port(name, "input" if place_of[name] in written else "weight") for name in used),
     ]
     if attributes:
         _annotate(function, arguments, results)
     lowered.operation.verify()
-    taken = [port for port in arguments if port.role != "weight"]
+    elements = _input_types(program)
+    elements = elements[: len(ports)] + [elements[place_of[name]] for name in used]
+    taken = _signatures(arguments, function.type.inputs, elements)
     return Lowered(
         str(lowered),
-        _signatures(taken, _types_of(arguments, function.type.inputs, taken), types),
-        [name for name in used if names.index(name) not in written],
-        _signatures(
-            results,
-            function.type.results,
-            dict(zip((port.name for port in results), _result_types(program))),
-        ),
+        [signature for signature in taken if signature.port.role != "weight"],
+        [name for name in used if place_of[name] not in written],
+        _signatures(results, function.type.results, _result_types(program)),
         lambda line: _told_origin(lowered, program, line),
         form,
         {names[at]: _next_name(names[at]) for at in written},
     )
-
-
-def _types_of(ports: list[Port], types, wanted: list[Port]) -> list:
-    return [each for port, each in zip(ports, types) if port in wanted]
 
 
 def _next_name(name: str) -> str:
@@ -214,12 +206,8 @@ def _result_types(program) -> list[torch.dtype]:
     return [node.meta["val"].dtype for node in program.graph.output_node().args[0]]
 
 
-def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
-    """The program, its MLIR module, the form of its results, and the arguments that it writes.
-
-    names: of the arguments. Diagnostics of torch-mlir become part of the error instead of going to
-    stderr.
-    """
+def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
+    """The program, its MLIR module, the form of its results, and the arguments that it writes."""
     program = None
     try:
         with torch.no_grad(), warnings.catch_warnings():
@@ -449,16 +437,16 @@ def _origin(module, line: int) -> str | None:
 
 
 def _signatures(ports: Sequence[Port], types, elements: dict[str, torch.dtype]) -> list[Signature]:
-    """elements: PyTorch's types by name, which say what MLIR's do not: signed or unsigned."""
+    """elements: PyTorch's types, which say what MLIR's do not: signed or unsigned."""
     signatures = []
-    for port, text in zip(ports, map(str, types)):
+    for port, text, kind in zip(ports, map(str, types), elements, strict=True):
         *extents, element = text.removeprefix("tensor<").removesuffix(">").split("x")
         if element not in ELEMENTS or "?" in extents:
             raise Error(
                 f"'{port.name}' has the type {text}",
                 f"accepted are static tensors of {', '.join(ELEMENTS)}",
             )
-        signatures.append(Signature(port, tuple(map(int, extents)), elements[port.name]))
+        signatures.append(Signature(port, tuple(map(int, extents)), kind))
     return signatures
 
 

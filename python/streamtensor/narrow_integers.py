@@ -24,6 +24,7 @@ _MOVING = {  # ops that only move elements, or convert them
         "movedim swapaxes unfold view_as repeat"
     ).split()
 }
+_GATHERS = {_aten.index, _aten.index_select, _aten.embedding}
 _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
     getattr(_aten, name)
     for name in (
@@ -57,7 +58,7 @@ def _is_narrow(node) -> bool:
     if node.target._schema.is_mutable or node.target.namespace != "aten" or packet in _MOVING:
         return False
     if types & set(_NARROW):
-        return node.all_input_nodes != []
+        return node.all_input_nodes != [] and not _reads_memory(node)
     return types == {torch.bool} and (
         packet in _OF_BOOLS
         and (
@@ -65,6 +66,11 @@ def _is_narrow(node) -> bool:
             or node.target._overloadname in _WITH_NUMBERS
         )
     )
+
+
+def _reads_memory(node) -> bool:
+    """Rows are gathered from memory as they are stored."""
+    return node.target.overloadpacket in _GATHERS and node.args[0].op == "placeholder"
 
 
 def called(graph, target, args: tuple, kwargs: dict, like):
