@@ -15,7 +15,7 @@ class Layout:
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int  # in elements: of a view of an input from that input's first element
+    offset: int  # in elements; of a view of an input from that input's first element
     dtype: torch.dtype
     of_input: int | None  # it is a view of this input
     # else: results of one number share memory of so many bytes
@@ -25,21 +25,23 @@ class Layout:
 
 def layouts(module, arguments) -> list[Layout | None]:
     """For each result of module(*arguments) its layout; None for one that is no tensor."""
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        # each in memory of its own, as not all calls have inputs that share it
         fake = [
-            mode.from_tensor(each.detach()) if isinstance(each, torch.Tensor) else each
+            torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=each.device)
+            if isinstance(each, torch.Tensor)
+            else each
             for each in arguments
         ]
-        firsts = {
-            _memory(each): (place, each.storage_offset() * each.element_size())
+        inputs = {
+            _memory(each): place
             for place, each in enumerate(fake)
             if isinstance(each, torch.Tensor)
         }
-        results = module(*fake)
         groups: dict[int, int] = {}
         return [
-            _layout(each, firsts, groups) if isinstance(each, torch.Tensor) else None
-            for each in results
+            _layout(each, inputs, groups) if isinstance(each, torch.Tensor) else None
+            for each in module(*fake)
         ]
 
 
@@ -47,17 +49,15 @@ def _memory(value: torch.Tensor) -> int:
     return value.untyped_storage()._cdata
 
 
-def _layout(value, firsts: dict, groups: dict) -> Layout:
-    memory, offset = _memory(value), value.storage_offset()
-    place, first = firsts.get(memory, (None, 0))
-    group = groups.setdefault(memory, len(groups))
+def _layout(value, inputs: dict, groups: dict) -> Layout:
+    memory = _memory(value)
     return Layout(
         tuple(value.shape),
         tuple(value.stride()),
-        offset - first // value.element_size(),
+        value.storage_offset(),
         value.dtype,
-        place,
-        group,
+        inputs.get(memory),
+        groups.setdefault(memory, len(groups)),
         value.untyped_storage().nbytes(),
     )
 

@@ -8,6 +8,7 @@ import torch
 from torch.export.graph_signature import TensorArgument
 from torch.utils import _pytree
 
+from .errors import Error
 from .narrow_integers import called
 
 _aten = torch.ops.aten
@@ -64,14 +65,22 @@ def rewrite(program: torch.export.ExportedProgram) -> dict[int, type]:
         with graph.inserting_before(node):
             found = _tensor_for(graph, node, tensors)
         if found is None:
+            if node.target not in _CHECKS and any(each in tensors for each in node.all_input_nodes):
+                raise Error(
+                    f"{node.target} takes a number that the module computes",
+                    "accepted is arithmetic with it; or leave item() away, and compute with tensors",
+                )
             continue
         if isinstance(node.meta.get("val"), torch.Tensor):
             node.replace_all_uses_with(found)
         else:
             tensors[node] = found
     for node in reversed(list(graph.nodes)):
-        if node in tensors or node.target in _CHECKS or _is_replaced(node, tensors):
-            _erase(graph, node, tensors)
+        if node in tensors:
+            node.replace_all_uses_with(tensors[node])
+            graph.erase_node(node)
+        elif node.target in _CHECKS or _is_replaced(node, tensors):
+            graph.erase_node(node)
     for place in kinds:
         name = graph.output_node().args[0][place].name
         program.graph_signature.output_specs[place].arg = TensorArgument(name)
@@ -84,12 +93,6 @@ def _is_replaced(node, tensors) -> bool:
         and not node.users
         and any(each in tensors for each in node.all_input_nodes)
     )
-
-
-def _erase(graph, node, tensors) -> None:
-    if node in tensors:
-        node.replace_all_uses_with(tensors[node])
-    graph.erase_node(node)
 
 
 def _tensor_for(graph, node, tensors: dict):
