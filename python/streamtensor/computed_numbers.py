@@ -68,7 +68,7 @@ def rewrite(program: torch.export.ExportedProgram) -> dict[int, type]:
             if node.target not in _CHECKS and any(each in tensors for each in node.all_input_nodes):
                 raise Error(
                     f"{node.target} takes a number that the module computes",
-                    "accepted is arithmetic with it; or leave item() away, and compute with tensors",
+                    "accepted is arithmetic with it; or leave item() away: tensors do the same",
                 )
             continue
         if isinstance(node.meta.get("val"), torch.Tensor):

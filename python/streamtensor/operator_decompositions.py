@@ -285,17 +285,22 @@ def _fake_quantized_by_channel(x, scale, zero_point, axis, low, high):
 
 
 def _quantized_decomposed() -> dict:
-    """The operators by which PyTorch's quantizers write rounding to integers."""
-    import torch.ao.quantization.fx._decomposed  # noqa: F401  registers them
-
+    """The operators by which PyTorch's quantizers write rounding to integers; they are there once a
+    program has them.
+    """
     library = torch.ops.quantized_decomposed
+    rows = {
+        "quantize_per_tensor": _quantized,
+        "dequantize_per_tensor": _dequantized,
+        "quantize_per_channel": _quantized_by_channel,
+        "dequantize_per_channel": _dequantized_by_channel,
+    }
     return {
-        library.quantize_per_tensor.default: _quantized,
-        library.quantize_per_tensor.tensor: _quantized,
-        library.dequantize_per_tensor.default: _dequantized,
-        library.dequantize_per_tensor.tensor: _dequantized,
-        library.quantize_per_channel.default: _quantized_by_channel,
-        library.dequantize_per_channel.default: _dequantized_by_channel,
+        getattr(getattr(library, name), overload): function
+        for name, function in rows.items()
+        if hasattr(library, name)
+        for overload in getattr(library, name).overloads()
+        if overload in ("default", "tensor")
     }
 
 
