@@ -24,6 +24,7 @@ _MOVING = {  # ops that only move elements, or convert them
         "movedim swapaxes unfold view_as repeat"
     ).split()
 }
+_CONVERSIONS = {_aten._to_copy.default, torch.ops.prims.convert_element_type.default}
 _GATHERS = {_aten.index, _aten.index_select, _aten.embedding}
 _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
     getattr(_aten, name)
@@ -40,7 +41,7 @@ def widen(graph: torch.fx.Graph) -> None:
     widened = {}
     for node in list(graph.nodes):
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-            if node.target is _aten._to_copy.default:
+            if node.target in _CONVERSIONS:
                 _convert_by_steps(graph, node)
             elif _is_narrow(node):
                 _widen(graph, node, widened)
@@ -91,12 +92,30 @@ def _cast(graph, node, dtype, like):
     return called(graph, _aten._to_copy.default, (node,), {"dtype": dtype}, like)
 
 
+def _with_constant(graph, operation, node, number: int):
+    constant = called(
+        graph, _aten.full.default, ([], number), {"dtype": node.meta["val"].dtype}, node
+    )
+    return called(graph, operation, (node, constant), {}, node)
+
+
 def _convert_by_steps(graph, node) -> None:
-    """Real numbers become narrow integers by way of wide ones, which wraps as PyTorch does."""
-    source, dtype = node.args[0], node.kwargs.get("dtype")
-    if dtype in _NARROW and source.meta["val"].dtype.is_floating_point:
-        with graph.inserting_before(node):
-            node.replace_input_with(source, _cast(graph, source, _WIDE, node))
+    """Real numbers become narrow integers by way of wide ones, of which the low bits are taken, as
+    PyTorch does. torch-mlir would make one conversion of two that are not kept apart.
+    """
+    source, dtype = node.args[0], (*node.args[1:], node.kwargs.get("dtype"))[0]
+    is_real = source.meta["val"].dtype.is_floating_point
+    if dtype not in _NARROW or not (is_real or source.target in _CONVERSIONS):
+        return
+    bits = torch.iinfo(dtype).bits
+    with graph.inserting_before(node):
+        wide = _cast(graph, source, _WIDE, node) if is_real else source
+        low = _with_constant(graph, _aten.bitwise_and.Tensor, wide, (1 << bits) - 1)
+        if dtype.is_signed:
+            sign = 1 << (bits - 1)
+            low = _with_constant(graph, _aten.bitwise_xor.Tensor, low, sign)
+            low = _with_constant(graph, _aten.sub.Tensor, low, sign)
+        node.replace_input_with(source, low)
 
 
 def _widen(graph, node, widened: dict) -> None:

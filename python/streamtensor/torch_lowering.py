@@ -2,6 +2,7 @@
 ends that process, or is slow to stop, does not touch the caller's.
 """
 
+import faulthandler
 import io
 import os
 import pickle
@@ -104,6 +105,7 @@ def _answer(function, reading: int, writing: int) -> None:
         os.close(reading)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
+        faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         with os.fdopen(writing, "wb") as answer:
             pickle.dump(function(), answer)
