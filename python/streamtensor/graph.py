@@ -96,6 +96,8 @@ class _Functional(torch.nn.Module):
         super().__init__()
         # in a tuple, so that torch.export does not find the parameters
         self._untracked = (module, tuple(names))
+        # what the module itself asks of its exported graph
+        self.check_export = getattr(module, "check_export", None)
 
     def forward(self, inputs: list, weights: list):
         module, names = self._untracked
@@ -176,6 +178,8 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[
             program = _export(functional, arguments)
             _check_results(program)
             _check_shapes(program)
+            if check := getattr(functional, "check_export", None):
+                check(program)
             written = {node.name: node.target for node in program.graph.nodes}
             program = decompose.run(program)
             _check_pure(program, names)
@@ -214,7 +218,11 @@ def _export(functional: torch.nn.Module, arguments: tuple):
         # its messages about a failure do not show the user's graph
         logging.disable(logging.CRITICAL)
         # the graph modules of its passes are never called
-        with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            _use_lazy_graph_module(True),
+            torch.fx.traceback.preserve_node_meta(),
+        ):
             return torch.export.export(functional, arguments)
     except GuardOnDataDependentSymNode as error:
         raise Error(
@@ -238,7 +246,7 @@ def _place_of(operation: str, program) -> str:
     nodes = program.graph.nodes if program else ()
     return next(
         (
-            _line_of(node)
+            line_of(node)
             for node in nodes
             if f"torch.{node.target}".removesuffix(".default") == operation
         ),
@@ -246,7 +254,7 @@ def _place_of(operation: str, program) -> str:
     )
 
 
-def _line_of(node) -> str:
+def line_of(node) -> str:
     return _last_place(
         (line, file, number)
         for file, number, line in re.findall(
@@ -291,7 +299,7 @@ def _check_effects(program, written: dict) -> None:
                 if node.meta.get("from_node")
                 else node.args[1]
             )
-            raise _no_lowering(f"torch.{target}".removesuffix(".default"), _line_of(node))
+            raise _no_lowering(f"torch.{target}".removesuffix(".default"), line_of(node))
 
 
 def _no_lowering(operation: str, place: str) -> Error:
@@ -324,7 +332,7 @@ def _check_repeatable(program, lowered) -> None:
         return
     random = next(
         (
-            f"{node.target} gives other numbers each time{_line_of(node)}"
+            f"{node.target} gives other numbers each time{line_of(node)}"
             for node in program.graph.nodes
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         ),
@@ -343,8 +351,7 @@ def _check_shapes(program) -> None:
                 isinstance(extent, int) for extent in value.shape
             ):
                 raise Error(
-                    f"{node.target} gives as many numbers as its inputs' values "
-                    f"say{_line_of(node)}",
+                    f"{node.target} gives as many numbers as its inputs' values say{line_of(node)}",
                     "accepted are shapes that are known before the module runs; torch.where "
                     "chooses by numbers",
                 )
@@ -364,8 +371,7 @@ def _check_types(program) -> None:
         if says:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(
-                f"{node.target if node.op == 'call_function' else node.name} "
-                f"{says}{_line_of(node)}",
+                f"{node.target if node.op == 'call_function' else node.name} {says}{line_of(node)}",
                 *filter(None, notes),
             )
 
