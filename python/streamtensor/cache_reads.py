@@ -58,6 +58,8 @@ class _Axes:
 
     def __init__(self, keys: int, axes: dict):
         self.keys, self.axis, self.masked = keys, axes, set()
+        # of a node, entries in front of the keys, which belong to no key
+        self.lead: dict = {}
 
     def visit(self, node) -> None:
         if node.op != "call_function":
@@ -69,11 +71,15 @@ class _Axes:
                 self.axis[node] = value.dim() - 1
             return
         if not any(argument in self.axis for argument in node.all_input_nodes):
+            if any(argument in self.masked for argument in node.all_input_nodes):
+                self.masked.add(node)
             return
         name = getattr(node.target, "__name__", str(node.target)).split(".")[0]
         axis = self._axis(name, node)
         if axis is not None:
             self.axis[node] = axis
+            leads = [self.lead.get(argument, 0) for argument in node.all_input_nodes]
+            self.lead.setdefault(node, max(leads))
             if any(argument in self.masked for argument in node.all_input_nodes):
                 self.masked.add(node)
 
@@ -152,8 +158,13 @@ class _Axes:
         if len(axes) != 1:
             raise _Unproved("joins keys with other elements")
         (axis,) = axes
-        if dim % rank != axis and not all(part in self.axis for part in parts):
+        others = [part for part in parts if part not in self.axis]
+        if dim % rank != axis and others:
             raise _Unproved("joins keys with a table by key")
+        if dim % rank == axis and node.meta["val"].shape[axis] > self.keys:
+            # as the sinks of attention; the rows of a run-time extent come last
+            node.update_arg(0, [*others, *(part for part in parts if part in self.axis)])
+            self.lead[node] = node.meta["val"].shape[axis] - self.keys
         return axis
 
     def _stack(self, node):
@@ -204,10 +215,14 @@ class _Axes:
     def _slice(self, node):
         source, (dim, start) = node.args[0], (*node.args[1:], 0, None)[:2]
         axis = self.axis[source]
-        if self._dims(node, dim) == [axis] and (
-            (start or 0) != 0 or node.meta["val"].shape[axis] < self.keys
-        ):
+        if self._dims(node, dim) != [axis]:
+            return axis
+        if (start or 0) != 0 or node.meta["val"].shape[axis] < self.keys:
             raise _Unproved("picks some of the keys")
+        lead = self.lead.get(source, 0)
+        if lead and node.meta["val"].shape[axis] == self.keys:
+            node.args = (source, dim, lead, lead + self.keys)
+            self.lead[node] = 0
         return axis
 
     def _select(self, node):

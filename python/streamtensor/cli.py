@@ -565,11 +565,11 @@ def _check_quant_method(options) -> None:
 
 
 def _calibrated(options, model, progress: Progress) -> dict | None:
-    """The weights rounded by GPTQ, by their names in a weights file; None: the compiler rounds them
-    to nearest.
+    """The weights rounded by GPTQ, or as the folder has them, by their names in a weights file;
+    None: the compiler rounds them to nearest.
     """
     if not options.calibration:
-        return None
+        return _stored(options, model, progress)
     from . import calibrate, evaluation, quantize
 
     context = min(
@@ -585,6 +585,25 @@ def _calibrated(options, model, progress: Progress) -> dict | None:
             module, quantize.Scheme.parse(options.quant), "gptq", prompts, progress.update
         ),
     )
+
+
+def _stored(options, model, progress: Progress) -> dict | None:
+    """The integer weights of a folder that is quantized; what the scheme has no form for is rounded
+    again.
+    """
+    from . import quantize, quantized_checkpoint
+
+    scheme = quantize.Scheme.parse(options.quant or "fp32")
+    if not model.quantization() or getattr(options, "no_weights", False):
+        return None
+    if not scheme.weight:
+        progress.note(f"{model.quantization()} weights widened: --quant keeps integers")
+        return None
+    kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
+    module = model.with_values()
+    found = quantize.rounded(module, scheme, kept)
+    progress.note(kept.report())
+    return quantize.weight_file_tensors(module, found)
 
 
 def _read_ids(name: str, model, path: Path) -> list[int]:
@@ -741,13 +760,13 @@ def _check_text(options) -> None:
 
 
 def _evaluate(options, progress: Progress) -> int:
-    from . import evaluation, output_folder, quantize, weights
+    from . import evaluation, model_module, output_folder, quantize, weights
 
     scheme = quantize.Scheme.parse(options.quant)
     if options.output:
         output_folder.check_weights(options.output)
     model = _load(options, progress)
-    limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
+    limit = model_module.context_limit(model.config) or evaluation.CONTEXT
     context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
     if not 2 <= context <= limit:
         raise Error(

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import cache_reads, decoder_layers
+from . import cache_reads, decoder_layers, model_module
 from .decoder_layers import Predicate, StepCache
 from .errors import Error
 from .graph import Port, line_of
@@ -258,9 +258,7 @@ class StepShape:
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "StepShape":
-        layers, masks = decoder_layers.of(config)
-        kinds = [decoder_layers.window(sees, context) for sees in masks]
-        limit = getattr(config, "max_position_embeddings", None)
+        limit = model_module.position_limit(config)
         if context < 2 or (limit and context > limit):
             raise Error(
                 f"--context {context} is outside what the model can do",
@@ -271,6 +269,9 @@ class StepShape:
                 f"--prefill-chunk {tokens} does not fit the context of {context}",
                 f"accepted are 1 to {context - 1}",
             )
+        model_module.check_frequencies(config, context)
+        layers, masks = decoder_layers.of(config)
+        kinds = [decoder_layers.window(sees, context) for sees in masks]
         return cls(
             phase,
             tuple(layer.k for layer in layers),

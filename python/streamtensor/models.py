@@ -32,6 +32,14 @@ class Model:
     folder: Path | None  # folder with its files
     notice: str | None  # message about its weights
 
+    def packed(self, name: str):
+        """The tensor as it is quantized in the checkpoint (`Packed`); None: it is not."""
+        return self.source.packed(name) if isinstance(self.source, weights.Checkpoint) else None
+
+    def quantization(self) -> str | None:
+        """The method by which the folder's weights are quantized."""
+        return self.source.stored.method if isinstance(self.source, weights.Checkpoint) else None
+
     def tensors(self) -> dict[str, torch.Tensor]:
         return graph.named_tensors(self.module)
 
@@ -120,6 +128,8 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
     tensors = graph.named_tensors(module)
     notice = None
     unread = weights.UnreadableWeights.from_folder(folder) if folder and source is None else None
+    if isinstance(source, weights.Checkpoint) and source.stored.method:
+        notice = f"quantization_config: weights of the method {source.stored.method} are read"
     if unread:
         source = unread
     elif source is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint_names
+from . import checkpoint_names, quantized_checkpoint
 from .errors import Error
 
 DTYPES = {
@@ -100,7 +100,10 @@ class Checkpoint:
         self._folder, self._files = folder, files
         self._open = {}
         shapes = {name: self._slice(name).get_shape() for name in files}
-        self._names = checkpoint_names.Names(module, shapes)
+        self.stored = quantized_checkpoint.Stored(
+            str(folder / "config.json"), _quantization_config(folder), shapes, self._read
+        )
+        self._names = checkpoint_names.Names(module, self.stored.shapes)
         self._tie(module)
 
     @classmethod
@@ -152,7 +155,12 @@ class Checkpoint:
                 if self._files
                 else "it has none",
             )
-        return self._names.tensor(name, self._read)
+        return self._names.tensor(name, self.stored.tensor)
+
+    def packed(self, name: str) -> quantized_checkpoint.Packed | None:
+        """The tensor as it is quantized in the checkpoint; None: it is not, or made of several."""
+        source = self._names.source(name)
+        return source and self.stored.packed(source)
 
     def _read(self, key: str) -> torch.Tensor:
         try:
@@ -167,6 +175,17 @@ class Checkpoint:
         if path not in self._open:
             self._open[path] = safe_open(path, "pt")
         return self._open[path].get_slice(key)
+
+
+def _quantization_config(folder: Path) -> dict | None:
+    try:
+        found = json.loads((folder / "config.json").read_text())
+    except ValueError:
+        return None
+    texts = [found, *(value for value in found.values() if isinstance(value, dict))]
+    return next(
+        (each["quantization_config"] for each in texts if each.get("quantization_config")), None
+    )
 
 
 class UnreadableWeights:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import core, output_folder, weights
+from . import core, model_module, output_folder, weights
 from .decoder_step import PHASES, StepShape
 from .design import Design
 from .errors import Error
@@ -38,7 +38,7 @@ MANY_PORTS = 32  # boards with this many memory ports use MANY_TOKENS
 
 
 def context_limit(model: Model) -> int:
-    return getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
+    return model_module.context_limit(model.config) or DEFAULT_CONTEXT
 
 
 def step_shape(

@@ -76,7 +76,7 @@ def _changed(default, kinds: bool) -> dict:
         ("num_key_value_heads", "num_attention_heads"),
         ("head_dim", "qk_rope_head_dim"),
     ):
-        if name in entries and entries[name] == entries.get(like):
+        if like in changed and entries.get(name) == entries[like]:
             changed[name] = changed[like]
     return changed
 
