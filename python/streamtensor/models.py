@@ -255,7 +255,8 @@ def _check_causal(name: str, module: torch.nn.Module) -> None:
     """Rejects encoders, of which transformers also makes language models: their tokens depend on
     later ones.
     """
-    if any(getattr(part, "is_causal", None) is False for part in module.modules()):
+    kinds = {getattr(part, "is_causal", None) for part in module.modules()}
+    if False in kinds and True not in kinds:
         raise Error(
             f"{name}: a model of type '{module.config.model_type}' is not causal: tokens "
             "depend on later ones, so it cannot generate text",

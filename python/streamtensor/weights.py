@@ -136,6 +136,8 @@ class Checkpoint:
         for target, source in (getattr(module, "all_tied_weights_keys", None) or {}).items():
             if source not in self._names and target in self._names:
                 self._names.alias(source, target)
+            elif target not in self._names and source in self._names:
+                self._names.alias(target, source)
             elif target in self._names and not torch.equal(
                 self.tensor(target), self.tensor(source)
             ):

@@ -1,8 +1,18 @@
 """Every family of decoders that transformers knows, as a tiny model made from its own defaults."""
 
+import contextlib
+import re
 from pathlib import Path
 
 import torch
+
+from streamtensor import generation, models, reference, workflow
+from streamtensor.core import CompileError
+from streamtensor.errors import Error
+from streamtensor.graph import first_line
+from streamtensor.progress import Progress
+
+TOLERANCE = 1e-4
 
 LENGTHS = dict(window=6, prompt=13, new=6, context=24, chunk=5)
 WIDTH, HEADS, WORDS = 64, 4, 97
@@ -137,10 +147,107 @@ def prompt(seed: int, length: int = LENGTHS["prompt"]) -> list[int]:
 
 
 def greedy(model, ids: list[int], new: int):
-    """New ids, and the logits that chose them, by the whole text each time."""
-    ids, logits = list(ids), []
-    with torch.no_grad():
-        for _ in range(new):
-            logits.append(model(torch.tensor([ids]), use_cache=False).logits[0, -1])
-            ids.append(int(logits[-1].argmax()))
-    return ids[-new:], torch.stack(logits)
+    """New ids, and the logits that chose them."""
+    given = torch.tensor([ids])
+    made = model.generate(
+        given,
+        attention_mask=torch.ones_like(given),
+        do_sample=False,
+        max_new_tokens=new,
+        eos_token_id=None,
+        pad_token_id=0,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return made.sequences[0, len(ids) :].tolist(), torch.cat(made.logits)
+
+
+def row(family: str, folder: Path, compiled: bool = True) -> str:
+    """What becomes of a family: "equal, E" with the largest difference of the logits, "refused: …",
+    "none: …" where there is no tiny model, or "WRONG …". Not compiled: the exported step runs in
+    PyTorch.
+    """
+    try:
+        model = build(family, folder / "model")
+        prompts = [prompt(1), prompt(2, LENGTHS["prompt"] - 4)]
+        wanted = [greedy(model, ids, LENGTHS["new"]) for ids in prompts]
+    except Exception as error:
+        return f"none: {first_line(error)}"
+    worst = 0.0
+    try:
+        loaded = models.load(str(folder / "model"))
+        for phase, batch in (("both", 1), ("decode", 2)):
+            found = _found(loaded, phase, prompts[:batch], compiled and folder / f"{phase}{batch}")
+            for (ids, logits), (wanted_ids, wanted_logits) in zip(found, wanted):
+                differ = (logits - wanted_logits).abs().max() / wanted_logits.abs().max()
+                worst = max(worst, float(differ))
+                if ids != wanted_ids or not worst <= TOLERANCE:
+                    return f"WRONG in {phase} of {batch}: {ids}, not {wanted_ids}, {worst:.0e}"
+    except (Error, CompileError) as error:
+        said = next(line for line in f"{error}".splitlines() if line.strip())
+        said = said.replace(str(folder / "model"), "").lstrip(": ").split("error: ")[-1]
+        return f"refused: {re.sub(r': [^:]*[(]/.*', '', said)}"
+    return f"equal, {worst:.0e}"
+
+
+class _Steps:
+    """Both phases of a model in PyTorch, with one cache, as a design has them."""
+
+    def __init__(self, loaded, shapes):
+        values = {f"model.{name}": loaded.tensor(name) for name in loaded.tensors()}
+        self._steps = {
+            shape.phase: reference.ReferenceDesign(loaded.module, shape, values) for shape in shapes
+        }
+        for shape in shapes:
+            loaded.lower(shape)  # refuses what is not proved
+        self._step = next(iter(self._steps.values()))
+        self.reset()
+
+    def select_phase(self, phase: str) -> None:
+        self._step = self._steps[phase]
+
+    def reset(self) -> None:
+        first, *others = self._steps.values()
+        first.reset()
+        for other in others:
+            other.values = first.values
+
+    def __getattr__(self, name):
+        return getattr(self._step, name)
+
+
+@contextlib.contextmanager
+def _design(loaded, shapes, folder: Path | None):
+    if not folder:
+        yield _Steps(loaded, shapes)
+        return
+    lowered = workflow.compile_phases(loaded, shapes, "u55c", folder, Progress())
+    lowered = lowered if len(shapes) > 1 else lowered[shapes[0].phase]
+    with workflow.open_design(folder, lowered, Progress()) as design:
+        yield design
+
+
+def _found(loaded, phase: str, prompts: list[list[int]], folder: Path | None):
+    """New ids and logits of each prompt."""
+    shapes = workflow.step_shapes(
+        loaded, phase, LENGTHS["context"], LENGTHS["chunk"], batch=len(prompts)
+    )
+    logits, tokens = [], []
+
+    def see(launched):
+        if launched.first:
+            logits.append(launched.logits.reshape(len(prompts), -1).clone())
+
+    with _design(loaded, shapes, folder) as design:
+        chunk = shapes[1] if len(shapes) > 1 else None
+        if len(prompts) > 1:
+            decoder = generation.BatchDecoder(design, shapes[0], chunk)
+            tokens = list(decoder.tokens(prompts, LENGTHS["new"], launched=see))
+        else:
+            decoder = generation.Decoder(design, shapes[0], chunk)
+            made = decoder.tokens(prompts[0], LENGTHS["new"], launched=see)
+            tokens = [[token] for token in made]
+    return [
+        ([step[i] for step in tokens], torch.stack([step[i] for step in logits]))
+        for i in range(len(prompts))
+    ]
