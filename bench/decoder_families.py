@@ -1,5 +1,5 @@
-"""Every family that AutoModelForCausalLM knows, as a tiny model: its greedy tokens and logits against
-transformers, in decode, prefill and decode, and a batch of two.
+"""Every family that AutoModelForCausalLM knows, as a tiny model: its greedy tokens and logits
+against transformers, in decode, prefill and decode, and a batch of two.
 
     python bench/decoder_families.py [--write] [--designs] [FAMILY ...]
 
@@ -27,18 +27,25 @@ def main(arguments: list[str]) -> int:
     logging.disable(logging.CRITICAL)
     transformers.logging.disable_progress_bar()
     names = [name for name in arguments if not name.startswith("--")]
-    rows = {}
+    column, wrong = 1 if "--designs" in arguments else 0, False
+    rows = read() if RESULTS.is_file() else {}
     for family in names or sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
         with tempfile.TemporaryDirectory() as folder:
-            rows[family] = decoder_families.row(family, Path(folder), "--designs" in arguments)
-        print(f"{family}\t{rows[family]}", flush=True)
-    if "--write" in arguments:
-        old = RESULTS.read_text().splitlines() if RESULTS.is_file() and names else []
-        kept = dict(line.split("\t", 1) for line in old)
-        RESULTS.write_text(
-            "".join(f"{name}\t{said}\n" for name, said in sorted({**kept, **rows}.items()))
-        )
-    return any(said.startswith("WRONG") for said in rows.values())
+            said = decoder_families.row(family, Path(folder), bool(column))
+        print(f"{family}\t{said}", flush=True)
+        rows.setdefault(family, ["", ""])[column] = said
+        wrong |= said.startswith("WRONG")
+        if "--write" in arguments:
+            RESULTS.write_text(
+                "".join("\t".join((name, *cells)) + "\n" for name, cells in sorted(rows.items()))
+            )
+    return wrong
+
+
+def read() -> dict[str, list[str]]:
+    """What became of each family: as a step in PyTorch, and as a design."""
+    lines = (line.split("\t") for line in RESULTS.read_text().splitlines())
+    return {name: cells for name, *cells in lines}
 
 
 if __name__ == "__main__":

@@ -160,18 +160,27 @@ class _RealNumbers(TorchDispatchMode):
         return function(*arguments, **keywords)
 
 
-_FOUND: dict[str, tuple[list[Layer], list[Predicate]]] = {}
+@dataclass(frozen=True)
+class Decoder:
+    """What a model with some configuration is like."""
+
+    layers: list[Layer]
+    masks: list[Predicate]  # in the order in which the model asks for them
+    norm_at_head: bool  # the head's input is the final norm's result as it stands
 
 
-def of(config) -> tuple[list[Layer], list[Predicate]]:
-    """The layers of a model with this configuration and its masks, by a step without values."""
+_FOUND: dict[str, Decoder] = {}
+
+
+def of(config) -> Decoder:
+    """The decoder with this configuration, by a step without values."""
     key = json.dumps(config.to_dict(), sort_keys=True, default=str)
     if key not in _FOUND:
         _FOUND[key] = _layers(config)
     return _FOUND[key]
 
 
-def _layers(config) -> tuple[list[Layer], list[Predicate]]:
+def _layers(config) -> Decoder:
     named = f"a model of type '{config.model_type}'"
     module = model_module.build(named, config)
     cache, masks, predicates, given = _RecordingCache(), [], [], {}
@@ -190,6 +199,7 @@ def _layers(config) -> tuple[list[Layer], list[Predicate]]:
     for part in module.modules():
         if isinstance(getattr(part, "layer_idx", None), int):
             part.register_forward_pre_hook(see, with_kwargs=True)
+    ends = _watch_ends(module)
     step = dict(input_ids=torch.zeros(1, 1), position_ids=torch.zeros(1, 1))
     step = {name: value.long().to("meta") for name, value in step.items()}
     if not numbers_positions(module):
@@ -200,11 +210,31 @@ def _layers(config) -> tuple[list[Layer], list[Predicate]]:
             torch.func.functional_call(
                 module, values, kwargs=dict(past_key_values=cache, use_cache=True, **step)
             )
-        return cache.layers_of(given), predicates
+        return Decoder(
+            cache.layers_of(given), predicates, len(ends) == 2 and ends[0]._cdata == ends[1]._cdata
+        )
     except Error as error:
         raise Error(f"{named}{error}", *error.notes) from error
     except Exception as error:
         raise Error(f"{named}: its step cannot be traced: {first_line(error)}") from error
+
+
+def final_norm(module: torch.nn.Module) -> torch.nn.Module | None:
+    """The norm behind the layers, if there is one."""
+    norms = [
+        child for child in module.base_model.children() if type(child).__name__.endswith("Norm")
+    ]
+    return norms[-1] if norms else None
+
+
+def _watch_ends(module: torch.nn.Module) -> list[torch.UntypedStorage]:
+    """Will hold the memory of the final norm's result and of the head's input."""
+    ends: list[torch.UntypedStorage] = []
+    norm, head = final_norm(module), module.get_output_embeddings()
+    if norm is not None and head is not None:
+        norm.register_forward_hook(lambda *seen: ends.append(seen[2].untyped_storage()))
+        head.register_forward_pre_hook(lambda *seen: ends.append(seen[1][0].untyped_storage()))
+    return ends
 
 
 def numbers_positions(module: torch.nn.Module) -> bool:

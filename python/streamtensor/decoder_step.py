@@ -52,7 +52,7 @@ class DecoderStep(torch.nn.Module):
         past = k[0].shape[2] if k else 0
         cache = StepCache(shape.layers, list(k), list(v), positions.reshape(()) if k else 0)
         hooks = (
-            _head_on_last_token_only(self.model, tokens[0], cache)
+            _head_on_last_token_only(self.model, tokens[0], cache, shape.norm_at_head)
             if tokens and not shape.all_logits
             else []
         )
@@ -197,13 +197,11 @@ def _select_last_token(hidden, tokens):
     ).sum(1, keepdim=True)
 
 
-def _head_on_last_token_only(model, tokens, cache: StepCache) -> list:
-    """Hooks that select row tokens - 1 in front of the final norm, if there is one, and the
-    head.
+def _head_on_last_token_only(model, tokens, cache: StepCache, norm_at_head: bool) -> list:
+    """Hooks that select row tokens - 1 in front of the final norm, if the head reads its result,
+    and the head.
     """
-    norms = [
-        child for child in model.base_model.children() if type(child).__name__.endswith("Norm")
-    ]
+    norm = decoder_layers.final_norm(model) if norm_at_head else None
     skipped_norms = []
 
     def skip_norm(norm, inputs, output):
@@ -219,7 +217,7 @@ def _head_on_last_token_only(model, tokens, cache: StepCache) -> list:
         return (row,)
 
     return [
-        *(norm.register_forward_hook(skip_norm) for norm in norms[-1:]),
+        *([norm.register_forward_hook(skip_norm)] if norm else []),
         model.get_output_embeddings().register_forward_pre_hook(choose),
     ]
 
@@ -246,6 +244,8 @@ class StepShape:
     windows: tuple[int | None, ...]
     # of each mask that the model asks for: tokens that are seen; 0: all before; None: others
     masks: tuple[int | None, ...]
+    # the head reads the final norm's result as it stands, so that a norm of one token will do
+    norm_at_head: bool = False
     # mask rows from `positions` on instead of using a run-time extent
     masks_past: bool = False
     all_logits: bool = False  # logits of all tokens of a prefill
@@ -270,8 +270,9 @@ class StepShape:
                 f"accepted are 1 to {context - 1}",
             )
         model_module.check_frequencies(config, context)
-        layers, masks = decoder_layers.of(config)
-        kinds = [decoder_layers.window(sees, context) for sees in masks]
+        decoder = decoder_layers.of(config)
+        layers = decoder.layers
+        kinds = [decoder_layers.window(sees, context) for sees in decoder.masks]
         return cls(
             phase,
             tuple(layer.k for layer in layers),
@@ -280,6 +281,7 @@ class StepShape:
             context - 1,
             tuple(_window(layer.mask, kinds, context) for layer in layers),
             tuple((most if most < context else 0) if exact else None for most, exact in kinds),
+            decoder.norm_at_head,
         )
 
     @property

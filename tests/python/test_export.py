@@ -136,7 +136,7 @@ def test_a_norm_in_front_of_layers_stays_there():
     outer.base_model.front = front
     outer.get_output_embeddings = lambda: outer.head
     cache = StepCache(2, [], [], 0)
-    _head_on_last_token_only(outer, torch.tensor([[2]]), cache)
+    _head_on_last_token_only(outer, torch.tensor([[2]]), cache, True)
     x = torch.randn(1, 5, 4)
     assert torch.equal(
         front(x), torch.nn.functional.layer_norm(x, (4,), front.weight, front.bias, front.eps)
