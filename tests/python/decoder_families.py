@@ -186,7 +186,7 @@ def row(family: str, folder: Path, compiled: bool = True) -> str:
     except (Error, CompileError) as error:
         said = next(line for line in f"{error}".splitlines() if line.strip())
         said = said.replace(str(folder / "model"), "").lstrip(": ").split("error: ")[-1]
-        return f"refused: {re.sub(r': [^:]*[(]/.*', '', said)}"
+        return f"refused: {re.sub(r' ?[(]/.*', '', said)}"
     return f"equal, {worst:.0e}"
 
 
