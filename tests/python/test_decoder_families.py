@@ -89,7 +89,7 @@ def test_layers_have_their_own_extents():
         q_lora_rank=8,
         num_hidden_layers=1,
     )
-    assert (shape.keys, shape.values) == (((2, 12),), ((2, 6),))
+    assert (shape.keys, shape.values) == (((1, 8),), ((1, 4),))  # of a latent
 
 
 def test_a_head_behind_more_than_the_norm_reads_all_tokens():
@@ -143,7 +143,10 @@ def test_attention_reads_its_cache_as_a_set():
 @pytest.mark.parametrize(
     "model, why",
     [
-        (Attention(keys=lambda keys: keys + torch.arange(12.0)[:, None]), "a table by key"),
+        (
+            Attention(keys=lambda keys: keys + torch.arange(12, device=keys.device)[:, None]),
+            "a table by key",
+        ),
         (Attention(keys=lambda keys: keys.flip(2)), "picks or orders keys"),
         (Attention(keys=lambda keys: keys - keys.mean(2, keepdim=True)), "no mask hides"),
         (Attention(scores=lambda scores, mask: scores), "no mask hides"),
@@ -152,10 +155,15 @@ def test_attention_reads_its_cache_as_a_set():
             "picks or orders keys",
         ),
         (
-            Attention(scores=lambda scores, mask: scores + mask + torch.arange(12) / 8),
+            Attention(
+                scores=lambda scores, mask: scores + mask + torch.arange(12, device=mask.device) / 8
+            ),
             "a table by key",
         ),
-        (Attention(scores=lambda s, mask: (s + mask)[..., :-1]), "picks some of the keys"),
+        (
+            Attention(scores=lambda s, mask: s + mask + (s + mask)[..., 1:2]),
+            "picks some of the keys",
+        ),
     ],
 )
 def test_what_reads_its_cache_otherwise_is_refused(model, why):
