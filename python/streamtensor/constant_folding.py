@@ -8,6 +8,12 @@ import torch
 
 from . import gather_rewrites
 
+# values that depend on the extents of an argument alone, with the number that fills them
+_FILLED = {
+    torch.ops.aten.zeros_like.default: lambda node: 0,
+    torch.ops.aten.ones_like.default: lambda node: 1,
+    torch.ops.aten.full_like.default: lambda node: node.args[1],
+}
 MAX_FOLDED_BYTES = 1 << 24  # maximum bytes of one folded value
 _READABLE = {
     torch.bfloat16: torch.float32,  # torch-mlir needs an extra package to read it
@@ -63,9 +69,10 @@ def _lifted(program) -> dict:
 
 
 def _can_fold(node, values: dict) -> bool:
-    if node.op != "call_function" or any(
-        argument not in values for argument in node.all_input_nodes
-    ):
+    if node.op != "call_function":
+        return False
+    filled = node.target in _FILLED and not isinstance(_FILLED[node.target](node), torch.fx.Node)
+    if not filled and any(argument not in values for argument in node.all_input_nodes):
         return False
     found = [
         value
@@ -83,6 +90,9 @@ def _can_fold(node, values: dict) -> bool:
 
 
 def _evaluate(node, values: dict):
+    if node.target in _FILLED and node.args[0] not in values:
+        like = node.meta["val"]
+        return torch.full(like.shape, _FILLED[node.target](node), dtype=like.dtype)
     arguments = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
     options = {
         name: torch.device("cpu") if name == "device" else value

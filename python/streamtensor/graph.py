@@ -109,6 +109,8 @@ class _Functional(torch.nn.Module):
         super().__init__()
         # in a tuple, so that torch.export does not find the parameters
         self._untracked = (module, tuple(names), form)
+        # what the module itself asks of its exported graph
+        self.check_export = getattr(module, "check_export", None)
 
     def forward(self, inputs: list, weights: list):
         module, names, form = self._untracked
@@ -214,6 +216,8 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
             _check_shapes(program)
+            if check := getattr(functional, "check_export", None):
+                check(program)
             branches.inline(program)
             numbers = computed_numbers.rewrite(program)
             spelled = {node.name: node.target for node in program.graph.nodes}
@@ -261,6 +265,7 @@ def _export(functional: torch.nn.Module, arguments: tuple):
             contextlib.redirect_stderr(io.StringIO()),
             _use_lazy_graph_module(True),
             traced_functions.Traced(),
+            torch.fx.traceback.preserve_node_meta(),
         ):
             return torch.export.export(functional, arguments)
     except DataDependentOutputException as error:
@@ -288,11 +293,11 @@ def _place(error: Exception) -> str:
 def _place_of(operation: str, program) -> str:
     """The line of the user's code of the first node with that target."""
     return next(
-        (_line_of(node) for node in program.graph.nodes if str(node.target) == operation), ""
+        (line_of(node) for node in program.graph.nodes if str(node.target) == operation), ""
     )
 
 
-def _line_of(node) -> str:
+def line_of(node) -> str:
     return _last_place(
         (line, file, number)
         for file, number, line in re.findall(
@@ -340,7 +345,7 @@ def _check_effects(program, written: dict) -> None:
                 if node.meta.get("from_node")
                 else node.args[1]
             )
-            raise _no_lowering(str(target), _line_of(node))
+            raise _no_lowering(str(target), line_of(node))
 
 
 def _no_lowering(operation: str, place: str) -> Error:
@@ -366,7 +371,7 @@ def _check_repeatable(program, lowered) -> None:
         return
     random = next(
         (
-            f"{node.target} gives other numbers each time{_line_of(node)}"
+            f"{node.target} gives other numbers each time{line_of(node)}"
             for node in program.graph.nodes
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         ),
@@ -385,8 +390,7 @@ def _check_shapes(program) -> None:
                 isinstance(extent, int) for extent in value.shape
             ):
                 raise Error(
-                    f"{node.target} gives as many numbers as its inputs' values "
-                    f"say{_line_of(node)}",
+                    f"{node.target} gives as many numbers as its inputs' values say{line_of(node)}",
                     "accepted are shapes that are known before the module runs; torch.where "
                     "chooses by numbers",
                 )
@@ -406,8 +410,7 @@ def _check_types(program) -> None:
         if says:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(
-                f"{node.target if node.op == 'call_function' else node.name} "
-                f"{says}{_line_of(node)}",
+                f"{node.target if node.op == 'call_function' else node.name} {says}{line_of(node)}",
                 *filter(None, notes),
             )
 

@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 
 import streamtensor
 from streamtensor import models, weights
-from streamtensor.decoder_step import ExplicitCache, StepShape, _head_on_last_token_only
+from streamtensor.decoder_layers import StepCache
+from streamtensor.decoder_step import StepShape, _head_on_last_token_only
 
 ARGUMENT = re.compile(
     r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", '
@@ -47,7 +48,7 @@ def test_decode_step(family, folder_of):
     shape = StepShape.of(model.config, "decode", 16, 1)
     lowered = model.lower(shape)
     arguments, results = signature(lowered.text)
-    heads, width, vocabulary = shape.heads, shape.width, model.config.vocab_size
+    (heads, width), vocabulary = shape.keys[0], model.config.vocab_size
     past, row = f"tensor<1x{heads}x15x{width}xf32>", f"tensor<1x{heads}x1x{width}xf32>"
     states = ["k.0", "k.1", "v.0", "v.1"]
     assert arguments[:2] == [
@@ -133,8 +134,8 @@ def test_a_norm_in_front_of_layers_stays_there():
     outer.base_model, outer.head = torch.nn.Module(), torch.nn.Linear(4, 3)
     outer.base_model.front = front
     outer.get_output_embeddings = lambda: outer.head
-    cache = ExplicitCache(2, [], [])
-    _head_on_last_token_only(outer, torch.tensor([[2]]), cache)
+    cache = StepCache(2, [], [], 0)
+    _head_on_last_token_only(outer, torch.tensor([[2]]), cache, True)
     x = torch.randn(1, 5, 4)
     assert torch.equal(
         front(x), torch.nn.functional.layer_norm(x, (4,), front.weight, front.bias, front.eps)
