@@ -67,6 +67,12 @@ struct kernel_body {
 __attribute__((format(printf, 2, 3))) void read_error(
         struct reader *reader, const char *format, ...);
 
+/* Are the op's attributes, and the entries of their dictionaries, of the kinds and of the owners
+ * that attrs.def says? Of a dump all keys of the table are checked, of a model only those that
+ * begin with `stream.`: it may have attributes that mean nothing here. false: after a
+ * diagnostic. */
+bool read_attributes_are_legal(struct reader *reader, const struct op *op);
+
 /* adds a note that lists the accepted operations */
 void note_accepted(struct reader *reader);
 

@@ -1,7 +1,6 @@
 /* Reads MLIR operations generically: the op table decides what is legal, the verifier checks the
  * rest. */
 #include "import/read.h"
-#include "ir/attribute_rules.h"
 #include <string.h>
 
 static const char *const control_flow[] = {
@@ -168,8 +167,7 @@ static void read_attributes(struct reader *reader, MlirOperation operation, stru
 		if (attr)
 			attr_set_named(reader->module, op, copy_string(reader->arena, name), attr);
 	}
-	if (!reader->failed &&
-	        !attributes_are_legal(reader->module, op, &reader->keys, reader->own))
+	if (!reader->failed && !read_attributes_are_legal(reader, op))
 		reader->failed = true;
 }
 

@@ -1,6 +1,6 @@
 /* Checks attributes by the table attrs.def: a key with a value of another kind, or on another
  * owner, means nothing to any pass, and would be ignored where an edited dump relies on it. */
-#include "ir/attribute_rules.h"
+#include "import/read.h"
 #include <string.h>
 
 enum { OWNERS_MOST = 8 };
@@ -165,10 +165,9 @@ static bool is_legal(const struct attribute_check *check, const struct attribute
 	return entries_are_legal(check, &entries, attribute->value);
 }
 
-bool attributes_are_legal(
-        struct module *module, const struct op *op, const struct map *keys, bool whole)
+bool read_attributes_are_legal(struct reader *reader, const struct op *op)
 {
-	const struct attribute_check check = { module, op, keys, whole };
+	const struct attribute_check check = { reader->module, op, &reader->keys, reader->own };
 	const struct attribute_place place = place_of_op(op);
 	bool legal = true;
 	for (int i = 0; legal && i < op->attributes; i++)
