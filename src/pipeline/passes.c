@@ -13,6 +13,7 @@
 #include "floorplan/floorplan_passes.h"
 
 #define T LEVEL_TENSOR
+#define D LEVEL_DEMAND
 #define S LEVEL_STREAM
 #define H LEVEL_HARDWARE
 #define EXACT NUMERIC_EXACT
@@ -87,9 +88,18 @@ const struct pass passes[] = {
 	        "kernels"),
 	PASS(interleave_qkv_heads, T, T, EXACT, "fused kernels",
 	        "the rows of a fused QKV product are ordered as the KV partitions consume them"),
-	PASS(make_streams, T, S, ORDER, "kernels",
-	        "schedules; itensor streams with one reader each; loads, stores, converters, "
-	        "forks"),
+	PASS(form_streams, T, D, ORDER, "kernels",
+	        "schedules; itensor streams, demands where they are used; loads and stores"),
+	PASS(insert_converters, D, D, EXACT, "demands",
+	        "every demand is a cast, a chunk or a converter, or nothing where the types agree"),
+	PASS(recompute_kernels, D, D, EXACT, "converters",
+	        "elementwise kernels are computed several times where that needs less memory than "
+	        "a converter"),
+	PASS(share_buffers, D, S, EXACT, "converters",
+	        "streams have one reader each: one buffer for readers that follow each other, "
+	        "else forks"),
+	PASS(fold_converters, S, S, EXACT, "streams",
+	        "converters that only repeat words are replay buffers"),
 	PASS(spill_to_budget, S, S, EXACT, "streams",
 	        "on-chip buffers fit the budget; converters that do not fit are spilled to "
 	        "external memory"),
@@ -110,11 +120,6 @@ const struct pass passes[] = {
 };
 const int pass_count = sizeof passes / sizeof *passes;
 const char *const numeric_name[] = { "exact", "reassociating", "approximating", "quantizing" };
-
-static const struct {
-	const char *name;
-	enum level level;
-} levels[] = { { "tensor", T }, { "stream", S }, { "hardware", H } };
 
 int pass_find(const char *name)
 {
@@ -138,22 +143,4 @@ int pass_last(enum level level)
 	while (i >= 0 && passes[i].produced > level)
 		i--;
 	return i;
-}
-
-const char *level_name(enum level level)
-{
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (levels[i].level == level)
-			return levels[i].name;
-	return "none";
-}
-
-bool level_find(const char *name, enum level *level)
-{
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (text_same(levels[i].name, name)) {
-			*level = levels[i].level;
-			return true;
-		}
-	return false;
 }
