@@ -9,6 +9,7 @@
 #include "attention/attention_passes.h"
 #include "streams/streams_passes.h"
 #include "lowering/lowering_passes.h"
+#include "ports/ports_passes.h"
 #include "fifo/fifo_passes.h"
 #include "floorplan/floorplan_passes.h"
 
@@ -99,7 +100,11 @@ const struct pass passes[] = {
 	        "streams have one reader each: one buffer for readers that follow each other, "
 	        "else forks"),
 	PASS(fold_converters, S, S, EXACT, "streams",
-	        "converters that only repeat words are replay buffers"),
+	        "the form of each converter and shared buffer: in its producer, in its consumer, "
+	        "replay, "
+	        "or a process of its own"),
+	PASS(schedule_reductions, S, S, EXACT, "forms of converters",
+	        "how each kernel adds up its results and sends them"),
 	PASS(spill_to_budget, S, S, EXACT, "streams",
 	        "on-chip buffers fit the budget; converters that do not fit are spilled to "
 	        "external memory"),
@@ -109,6 +114,8 @@ const struct pass passes[] = {
 	PASS(make_processes, S, H, EXACT, "streams",
 	        "one process for every kernel, DMA, converter and fork; channels, memory ports and "
 	        "images"),
+	PASS(assign_axi_bundles, H, H, EXACT, "processes",
+	        "ports share AXI adapters and memory channels, no more than the platform has"),
 	PASS(size_fifos, H, H, EXACT, "processes",
 	        "depths for which no circular wait, and so no deadlock, is possible"),
 	PASS(bind_storage, H, H, EXACT, "sized channels",

@@ -9,6 +9,7 @@
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
 #include "streams/streams_passes.h"
+#include "lowering/lowering_passes.h"
 #include "ir/sliding_window.h"
 #include "streams/on_chip_footprint.h"
 #include "streams/stream_builder.h"
@@ -586,6 +587,8 @@ static int64_t least_on_chip(struct pass_context *context, const struct module *
 	insert_converters(context, copy);
 	recompute_kernels(context, copy);
 	share_buffers(context, copy);
+	fold_converters(context, copy);
+	schedule_reductions(context, copy);
 	return on_chip_bytes_least(copy->arena, module_main(copy)->region[0]);
 }
 

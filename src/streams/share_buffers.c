@@ -1,4 +1,4 @@
-/* Gives each stream one reader: by a buffer that serves readers one after the other, else by a fork.
+/* Gives each stream one reader: a buffer that serves several in turn, else a fork.
  *
  * Before: stream -> reader A;  the same stream -> reader B, later
  * After:  stream -> stream.buffer (service round 0: A, service round 1: B), or stream.fork -> A, B

@@ -273,6 +273,22 @@ def test_every_dump_goes_on_to_the_same_design(model, tmp_path):
         assert found == expected, f"after {names[number].stem}"
 
 
+def test_a_proof_is_about_the_depths_that_were_proved(tmp_path):
+    """A dump whose FIFOs are cut after they were sized claims nothing that the launch refutes."""
+    model = ROOT / "tests" / "models" / "attention.mlir"
+    stc("compile", model, "--dump-dir", tmp_path / "dumps", "-o", tmp_path / "design")
+    dump = next((tmp_path / "dumps").glob("*-bind_storage.mlir"))
+    for name, cut in {"as_sized": False, "cut": True}.items():
+        text = dump.read_text()
+        if cut:
+            text = re.sub(r"(!stream\.fifo<[^<>]*(?:<[^<>]*>)?, )\d+>", r"\g<1>1>", text)
+        (tmp_path / f"{name}.mlir").write_text(text)
+        stc("compile", tmp_path / f"{name}.mlir", "--from", "floorplan", "-o", tmp_path / name)
+        report = json.loads((tmp_path / name / "report.json").read_text())
+        assert report["deadlock"] == cut
+        assert (report["termination"] == "not shown") == cut
+
+
 def golden_lines(tmp_path: Path) -> str:
     lines = []
     for model in sorted((ROOT / "tests" / "models").glob("*.mlir")):
