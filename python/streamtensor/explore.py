@@ -66,7 +66,7 @@ def check_fixed_kernels(task: Task) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         done = run_compiler(
-            task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir"
+            task, work, "--stop-after", "form_streams", "-o", Path(work) / "streams.mlir"
         )
     if done.returncode:
         raise core.CompileError(done.stderr.replace(f"{work}/", ""))

@@ -578,6 +578,18 @@ static void add_processes(const struct engine *engine)
 	lower_result_collector(engine);
 }
 
+/* Records what assign_axi_bundles has to know, because main has no contractions any more. */
+static void note_engine(struct design *design)
+{
+	struct module *module = design->module;
+	const struct block *body = design->source->region[0];
+	struct named items[] = { { key_name(KEY_TOKENS),
+		                         attr_integer(module, engine_tokens(body, NULL)) },
+		{ key_name(KEY_PES_PER_PORT),
+		        attr_integer(module, engine_shape(body).pes_per_port) } };
+	attr_set(module, design->function, KEY_STREAM_ENGINE, attr_dictionary(module, 2, items));
+}
+
 bool lower_engine(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
@@ -591,10 +603,9 @@ bool lower_engine(struct design *design, const struct block *body)
 		if (engine.jobs.data[i].layer_overlap)
 			attr_set(module, design->function, KEY_STREAM_LAYER_OVERLAP,
 			        attr_unit(module));
-	int others = design->block->arguments;
+	note_engine(design);
 	add_fifos(&engine);
 	lower_weight_loaders(&engine);
-	bundle_ports(design, others);
 	add_processes(&engine);
 	return true;
 }

@@ -463,6 +463,8 @@ static void load_in_order(const struct engine *engine, const struct loader *load
 		        port_name(engine, loader, i), false);
 	add_weight_process(engine, loader, "load", port);
 	for (int i = 0; i < loader->ports; i++) {
+		design_mark_port(
+		        engine->design, port_name(engine, loader, i), KEY_STREAM_LOADER, "engine");
 		int first = loader->number < 0 ? -1 : loader->number * engine->pes_per_port;
 		fill_buffer(engine,
 		        &(struct filling){ .name = port_name(engine, loader, i),

@@ -219,10 +219,18 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 	const struct tensor *tensor =
 	        receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
 	const struct attr *causal_tiles =
-	        converter_form(op) == CONVERTER_CAUSAL ? attr_get(op, KEY_CAUSAL) : NULL;
+	        converter_form(op) == CONVERTER_CAUSAL && !attr_get(op, KEY_DEMAND)
+	        ? attr_get(op, KEY_CAUSAL)
+	        : NULL;
 	if (!tensor)
 		return false;
 	return causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor);
+}
+
+/* A cast that rereads words of a shared buffer sends them as a converter would. */
+static bool eval_cast(struct evaluation *e, struct op *op)
+{
+	return attr_get(op, KEY_READS_SHARED_BUFFER) ? eval_convert(e, op) : route_cast(e, op);
 }
 
 static bool eval_buffer(struct evaluation *e, struct op *op)
@@ -434,7 +442,7 @@ eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_CHUNK] = route_chunk,
 	[OP_CONCAT] = route_concat,
 	[OP_JOIN] = route_join,
-	[OP_CAST] = route_cast,
+	[OP_CAST] = eval_cast,
 	[OP_FORK] = route_fork,
 	[OP_LAYER_MUX] = route_layer_mux,
 };

@@ -18,7 +18,7 @@ enum outcome {
 enum from {
 	FROM_TENSOR, /* anything: begin with a new copy of `tensor` */
 	FROM_COPY,   /* a copy of `tensor` */
-	FROM_MADE,   /* the result of the passes up to make_processes */
+	FROM_MADE,   /* the result of the passes up to assign_axi_bundles */
 	FROM_JUDGED  /* the same, and `judged` is the outcome of these passes */
 };
 
@@ -75,7 +75,7 @@ struct clock { /* a clock is an option and a platform with that clock (limits_sl
 };
 
 /* build_attempt.c */
-/* A build up to make_processes: far enough to model the cycles of a launch. */
+/* A build up to assign_axi_bundles: far enough to model the cycles of a launch. */
 struct build build_part(const struct build *b);
 bool build_is_whole(const struct build *b);
 /* Does the engine take a few tokens, counted at run time? */
@@ -110,7 +110,7 @@ bool build_at_clock(struct build *b);
 
 /* speculative_trial.c */
 bool speculation_allowed(const struct build *b);
-/* Makes the design up to make_processes and, in parallel, the first trial for a crowded die. */
+/* Makes the design up to assign_axi_bundles and, in parallel, the first trial for a crowded die. */
 void speculative_judge(struct build *b, const struct choices *wanted);
 /* Rates the design and the trial in parallel. */
 void speculative_compare(struct build *b);

@@ -18,7 +18,7 @@ struct build build_part(const struct build *b)
 	return (struct build){ .session = b->session,
 		.tensor = b->tensor,
 		.first = b->first,
-		.last = pass_find("make_processes") };
+		.last = pass_find("assign_axi_bundles") };
 }
 
 bool build_is_whole(const struct build *b)
@@ -77,7 +77,7 @@ static bool crowded_in_any_case(struct build *b)
 enum outcome build_attempt(struct build *b)
 {
 	struct session *session = b->session;
-	int half = pass_find("make_processes");
+	int half = pass_find("assign_axi_bundles");
 	int next = b->first > half ? b->first : half + 1;
 	enum from from = b->from;
 	b->from = FROM_TENSOR;

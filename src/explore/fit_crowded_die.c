@@ -258,7 +258,7 @@ static void sort_fit_trials(struct fit_trial *list, int count)
 }
 
 /* true: built, and no die is crowded, or the clock is slower.  rated: session->module is the trial
- * up to make_processes. */
+ * up to assign_axi_bundles. */
 static bool build_fit_trial(
         struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, bool rated)
 {
@@ -337,7 +337,7 @@ struct fit_trials {
 };
 
 /* Rates a trial, and marks it done if it equals an earlier one.  true: session->module is the trial
- * up to make_processes. */
+ * up to assign_axi_bundles. */
 static bool rate_in_order(struct build *b, struct fit_trials *w, int number)
 {
 	struct fit_trial *fit_trial = &w->list[number];

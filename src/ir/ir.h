@@ -1,5 +1,5 @@
 /* The intermediate representation: a module of operations in blocks, with values, attributes and
- * types. One structure serves all levels (tensor, stream, hardware); its text is MLIR's generic
+ * types. One structure serves all levels (see enum level); its text is MLIR's generic
  * form. A module owns everything through its arena, so no part is freed on its own. */
 #ifndef STC_IR_H
 #define STC_IR_H
@@ -10,7 +10,17 @@
 #include "ir/predicate.h"
 #include "ir/type.h"
 
-enum level { LEVEL_TENSOR = 1, LEVEL_STREAM = 2, LEVEL_HARDWARE = 4, LEVEL_BODY = 8 };
+/* In the order of the pipeline.  Demand level is stream level before each stream has one reader;
+ * the bodies of kernels are of no module's level. */
+enum level {
+	LEVEL_TENSOR = 1,
+	LEVEL_DEMAND = 2,
+	LEVEL_STREAM = 4,
+	LEVEL_HARDWARE = 8,
+	LEVEL_BODY = 16
+};
+const char *level_name(enum level level);
+bool level_find(const char *name, enum level *level); /* of a module */
 
 enum op_code {
 	OP_NONE,

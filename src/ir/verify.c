@@ -44,6 +44,7 @@ static const char *level_text(int level)
 {
 	switch (level) {
 	case LEVEL_TENSOR: return "the tensor level";
+	case LEVEL_DEMAND: return "the demand level";
 	case LEVEL_STREAM: return "the stream level";
 	case LEVEL_BODY: return "the body of a kernel";
 	default: return "the hardware level";
@@ -257,7 +258,7 @@ bool ir_verify(struct module *module)
 		check_workload(&verifier);
 	if (!verifier.failed && module->level != LEVEL_TENSOR)
 		verify_signature(&verifier);
-	if (!verifier.failed && module->level == LEVEL_STREAM)
+	if (!verifier.failed && (module->level & (LEVEL_DEMAND | LEVEL_STREAM)))
 		verify_streams(&verifier);
 	if (!verifier.failed && module->level == LEVEL_HARDWARE)
 		verify_hardware(&verifier);

@@ -4,7 +4,7 @@
 
 /* Weights are at least this multiple of the f32 operands. One of 30 PEs reads 1/30 of all weights,
  * and the full-width words of small operands, read one by one, may be a quarter of its words at
- * most (ports/bundle_ports.c). */
+ * most (ports/assign_axi_bundles.c). */
 #define PIGGYBACK_SHARE 120
 
 int64_t engine_tokens(const struct block *block, const char **token_symbol)

@@ -230,17 +230,6 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 	l->accumulator = sum;
 }
 
-/* A sum of no terms has a result too, which no last term comes with. */
-static bool may_be_empty(const struct kernel *kernel)
-{
-	bool empty = false;
-	for (int i = 0; i < kernel->loops && !kernel->scan; i++)
-		empty = empty ||
-		        (kernel->loop[i].reduction && kernel->loop[i].run_time &&
-		                kernel->loop[i].run_time->plus < 1);
-	return empty;
-}
-
 /* Has partial sum `number` a term? NULL: always. */
 static struct value *has_terms(struct lowering *l, int64_t number)
 {
@@ -374,8 +363,9 @@ static int lower_drained(struct lowering *l, int64_t *trip, const struct run_tim
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	struct value *none =
-	        may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL;
+	struct value *none = reduction_may_be_empty(l->kernel)
+	        ? make_number(&l->p, l->kernel->init, sum_word(l))
+	        : NULL;
 	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), none, 0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
@@ -402,28 +392,29 @@ struct lowering lowering_new(struct design *design, const struct op *op, const c
 	return l;
 }
 
-/* Emits the loops of a kernel by the form of its reduction; returns how many are left open. */
+/* Emits the loops of a kernel by its reduction schedule; returns how many are left open. */
 static int lower_loops(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time,
         struct value *array)
 {
-	const struct kernel *kernel = l->kernel;
-	int buffered_loop = double_buffered_loop(l->op);
-	if (l->accumulator_drain.buffer || l->drain_order.convert)
-		return lower_drained(l, trip, run_time, array);
-	if (is_reduction_dynamic(l->op))
-		return lower_reduction_dynamic(l, trip, run_time);
-	if (buffered_loop >= 0)
-		return lower_double_buffered(l, buffered_loop, trip, run_time);
-	if (is_reduction_split(kernel, kernel->partial_sums))
-		return lower_reduction_split(l, trip, run_time);
-	if (kernel->partial_sums > 1 || may_be_empty(kernel))
-		return lower_drain_after(l, trip, run_time);
-	return lower_nest(l, trip, run_time);
+	switch (reduction_schedule_of(l->op)) {
+	case REDUCTION_DRAINED: return lower_drained(l, trip, run_time, array);
+	case REDUCTION_DYNAMIC: return lower_reduction_dynamic(l, trip, run_time);
+	case REDUCTION_DOUBLE_BUFFERED:
+		return lower_double_buffered(l, double_buffered_loop(l->op), trip, run_time);
+	case REDUCTION_SPLIT: return lower_reduction_split(l, trip, run_time);
+	case REDUCTION_DRAIN_AFTER: return lower_drain_after(l, trip, run_time);
+	case REDUCTION_NONE:
+	case REDUCTION_NEST:
+	case REDUCTION_SCHEDULES: return lower_nest(l, trip, run_time);
+	}
+	return 0;
 }
 
-void lower_kernel(struct design *design, const struct op *op)
+bool lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
+	if (!check_reduction_schedule(design, op))
+		return false;
 	struct lowering l = lowering_new(design, op, op->kernel->name);
 	struct value *array = NULL;
 	l.accumulator_drain = accumulator_drain_of(arena, op);
@@ -458,4 +449,5 @@ void lower_kernel(struct design *design, const struct op *op)
 	process_finish(&l.p);
 	if (l.parts)
 		lower_partial_sum_process(design, op, l.parts);
+	return true;
 }

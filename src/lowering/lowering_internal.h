@@ -3,7 +3,8 @@
 #define STC_LOWERING_INTERNAL_H
 #include "process/design_builder.h"
 
-void lower_kernel(struct design *design, const struct op *op);
+/* false after a diagnostic */
+bool lower_kernel(struct design *design, const struct op *op);
 void lower_chunk(struct design *design, const struct op *op);
 void lower_concat(struct design *design, const struct op *op);
 void lower_join(struct design *design, const struct op *op);

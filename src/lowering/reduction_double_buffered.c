@@ -76,10 +76,12 @@ static int64_t points_inside(const struct kernel *kernel, int buffered_loop)
 
 int64_t sum_buffers(const struct op *op)
 {
-	int buffered_loop = double_buffered_loop(op);
-	if (is_reduction_dynamic(op))
-		return 2;
-	return buffered_loop < 0 ? 1 : 2 * points_inside(op->kernel, buffered_loop);
+	switch (reduction_schedule_of(op)) {
+	case REDUCTION_DYNAMIC: return 2;
+	case REDUCTION_DOUBLE_BUFFERED:
+		return 2 * points_inside(op->kernel, double_buffered_loop(op));
+	default: return 1;
+	}
 }
 
 /* address of a sum in one of two sets, for even and odd iterations */

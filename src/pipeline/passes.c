@@ -9,10 +9,12 @@
 #include "attention/attention_passes.h"
 #include "streams/streams_passes.h"
 #include "lowering/lowering_passes.h"
+#include "ports/ports_passes.h"
 #include "fifo/fifo_passes.h"
 #include "floorplan/floorplan_passes.h"
 
 #define T LEVEL_TENSOR
+#define D LEVEL_DEMAND
 #define S LEVEL_STREAM
 #define H LEVEL_HARDWARE
 #define EXACT NUMERIC_EXACT
@@ -87,9 +89,22 @@ const struct pass passes[] = {
 	        "kernels"),
 	PASS(interleave_qkv_heads, T, T, EXACT, "fused kernels",
 	        "the rows of a fused QKV product are ordered as the KV partitions consume them"),
-	PASS(make_streams, T, S, ORDER, "kernels",
-	        "schedules; itensor streams with one reader each; loads, stores, converters, "
-	        "forks"),
+	PASS(form_streams, T, D, ORDER, "kernels",
+	        "schedules; itensor streams, demands where they are used; loads and stores"),
+	PASS(insert_converters, D, D, EXACT, "demands",
+	        "every demand is a cast, a chunk or a converter, or nothing where the types agree"),
+	PASS(recompute_kernels, D, D, EXACT, "converters",
+	        "elementwise kernels are computed several times where that needs less memory than "
+	        "a converter"),
+	PASS(share_buffers, D, S, EXACT, "converters",
+	        "streams have one reader each: one buffer for readers that follow each other, "
+	        "else forks"),
+	PASS(fold_converters, S, S, EXACT, "streams",
+	        "the form of each converter and shared buffer: in its producer, in its consumer, "
+	        "replay, "
+	        "or a process of its own"),
+	PASS(schedule_reductions, S, S, EXACT, "forms of converters",
+	        "how each kernel adds up its results and sends them"),
 	PASS(spill_to_budget, S, S, EXACT, "streams",
 	        "on-chip buffers fit the budget; converters that do not fit are spilled to "
 	        "external memory"),
@@ -99,6 +114,8 @@ const struct pass passes[] = {
 	PASS(make_processes, S, H, EXACT, "streams",
 	        "one process for every kernel, DMA, converter and fork; channels, memory ports and "
 	        "images"),
+	PASS(assign_axi_bundles, H, H, EXACT, "processes",
+	        "ports share AXI adapters and memory channels, no more than the platform has"),
 	PASS(size_fifos, H, H, EXACT, "processes",
 	        "depths for which no circular wait, and so no deadlock, is possible"),
 	PASS(bind_storage, H, H, EXACT, "sized channels",
@@ -110,11 +127,6 @@ const struct pass passes[] = {
 };
 const int pass_count = sizeof passes / sizeof *passes;
 const char *const numeric_name[] = { "exact", "reassociating", "approximating", "quantizing" };
-
-static const struct {
-	const char *name;
-	enum level level;
-} levels[] = { { "tensor", T }, { "stream", S }, { "hardware", H } };
 
 int pass_find(const char *name)
 {
@@ -138,22 +150,4 @@ int pass_last(enum level level)
 	while (i >= 0 && passes[i].produced > level)
 		i--;
 	return i;
-}
-
-const char *level_name(enum level level)
-{
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (levels[i].level == level)
-			return levels[i].name;
-	return "none";
-}
-
-bool level_find(const char *name, enum level *level)
-{
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (text_same(levels[i].name, name)) {
-			*level = levels[i].level;
-			return true;
-		}
-	return false;
 }

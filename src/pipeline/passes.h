@@ -27,7 +27,5 @@ extern const char *const numeric_name[];
 int pass_find(const char *name);  /* index in the table; -1: none */
 int pass_first(enum level level); /* the first pass that needs `level` */
 int pass_last(enum level level);  /* the last pass that produces it; -1: none */
-const char *level_name(enum level level);
-bool level_find(const char *name, enum level *level);
 
 #endif

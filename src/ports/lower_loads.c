@@ -518,8 +518,8 @@ static void lower_state(struct design *design, const struct op *load)
 	}
 	bool interleaved = state->port_interleave && state->ports <= FEW_PORTS;
 	for (int i = 0; interleaved && i < state->parts * state->ports; i++)
-		map_set(&design->interleaved_states, state->buffer[i],
-		        arena_copy(arena, state, sizeof *state));
+		design_mark_port(
+		        design, state->buffer[i], KEY_STREAM_STATE_BUFFER, state->buffer[0]);
 	remember_state(design, &l.source, state);
 }
 

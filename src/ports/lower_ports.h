@@ -7,9 +7,6 @@
 bool lower_loads(struct design *design, struct block *body);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
-/* Sets the bundles of all ports. engine_port: the first port of the engine's loaders, which are the
- * last ports; the number of ports: there is no engine. */
-void bundle_ports(struct design *design, int engine_port);
 /* adapters of the ports so far, without those that share the engine's adapters */
 int adapters_outside_engine(struct design *design);
 /* ports of KV words that are read in parallel, besides those of PEs; *parallel_ports: how many of
@@ -18,6 +15,5 @@ int wide_state_ports(struct design *design, int *parallel_ports);
 /* Adapters that keys and values need besides an engine with dynamic tiles whose PEs have `words`
  * words each: a port with more words than that would delay a PE, and with it the engine. */
 int state_adapters(struct design *design, int64_t words);
-int design_adapters(const struct design *design); /* adapters of all ports */
 
 #endif

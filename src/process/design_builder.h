@@ -23,10 +23,6 @@ struct design {
 	struct map reads_done;
 	struct map states;   /* state name -> struct state * */
 	struct map controls; /* symbol -> struct control * */
-	/* buffers that the shared loader reads, each from beginning to end and ahead of use */
-	struct map shared;
-	/* buffer of a state with interleaved ports -> struct state * */
-	struct map interleaved_states;
 };
 
 /* a launch scalar that bounds loops, or what layers with a sliding window use of it */
@@ -70,6 +66,9 @@ struct value *design_blocks(
         struct design *design, const char *name, const struct type *block, int64_t depth);
 struct value *design_port(struct design *design, const char *name, const struct type *word,
         const char *buffer, bool write);
+/* sets an attribute of the ports that read the buffer */
+void design_mark_port(
+        struct design *design, const char *buffer, enum attr_key key, const char *value);
 void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words,
         const struct attr *segments);
 /* marks words that come from memory, which are no intermediate of the model */

@@ -166,12 +166,6 @@ static int64_t predicted_cycles(struct session *session)
 	return session->predicted_cycles;
 }
 
-static const char *termination_proof_of(const struct module *module)
-{
-	const char *by = attr_text_or(module_main(module), KEY_STREAM_TERMINATION_PROOF, NULL);
-	return by && !text_same(by, fifo_evidence_name[FIFO_UNPROVEN]) ? by : NULL;
-}
-
 struct forecast *forecast_open(struct session *session)
 {
 	struct arena *arena = arena_within(session->arena);
@@ -235,7 +229,7 @@ struct report report_make(struct session *session, const char *name)
 	report.fused = intermediates_noted(session->module, KEY_STREAM_FUSED);
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
-	report.termination_proof = termination_proof_of(session->module);
+	report.termination_proof = fifo_proof(session->module);
 	int64_t cycles = predicted_cycles(session);
 	report.predicted = cycles > 0;
 	report.time.most = cycles > 0 ? cycles : report.time.most;

@@ -23,7 +23,8 @@
  * jobs */
 #define FEW_SHARE 72
 #define FEW_LUT_SHARE 52 /* percent of the LUTs then */
-/* memory ports that are neither PEs' nor share an AXI bundle with theirs (bundle_ports.c), about */
+/* memory ports that are neither PEs' nor share an AXI bundle with theirs, about
+ * (assign_axi_bundles.c) */
 #define UNSHARED_PORTS 3
 /* the same where all small operands share the engine's bundles */
 #define UNSHARED_PORTS_PIGGYBACK 1

@@ -197,7 +197,7 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 }
 
 /* Can the channel of small operands deliver the first half of the states, keys, but not all of
- * them? Keys then come word by word (move_to_narrow_adapter in bundle_ports.c). */
+ * them? Keys then come word by word (move_to_narrow_adapter in assign_axi_bundles.c). */
 static bool keys_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
