@@ -218,15 +218,15 @@ def row(name: str) -> str:
     start = time.monotonic()
     said = verdict(name)
     print(f"{name}: {said} ({time.monotonic() - start:.0f} s)", file=sys.stderr, flush=True)
-    return f"| {name} | `{MODELS[name][0]}` | {said} |"
+    return f"| {name} | {said} |"
 
 
 def table(rows: dict[str, str]) -> str:
     works = sum(" equal, " in text for text in rows.values())
     return "\n".join(
         [
-            "| model | class | design |",
-            "|---|---|---|",
+            "| model | design |",
+            "|---|---|",
             *(rows[name] for name in MODELS if name in rows),
             "",
             f"{works} of {len(rows)} work.",
