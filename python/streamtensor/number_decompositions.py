@@ -23,6 +23,9 @@ _WIDE = ("sum", "mean", "prod", "std", "var", "std_mean", "var_mean", "norm", "l
     "upsample_bilinear2d", "upsample_bicubic2d", "upsample_linear1d", "upsample_trilinear3d",
     "_upsample_bilinear2d_aa", "nansum", "trace", "softplus", "glu", "rms_norm")  # fmt: skip
 
+# Ops that round a number to the half type first, as PyTorch does; others take it in f32.
+_ROUNDING_NUMBERS = (_aten.add, _aten.sub, _aten.rsub, _aten.remainder, _aten.fmod, _aten.pow)
+
 
 def table() -> dict:
     rows = {
@@ -88,8 +91,12 @@ def rounded_once(found: dict) -> dict:
 def _in_f32(op, otherwise):
     def wide(*args, **options):
         kind = _half_of(args, options)
-        if kind is None or not _must_widen(op, args):
+        if kind is None or not _must_widen(op, args, options):
             return otherwise(*args, **options) if otherwise else NotImplemented
+        if op.overloadpacket in _ROUNDING_NUMBERS:
+            args, options = torch.utils._pytree.tree_map_only(
+                float, lambda number: _rounded(number, kind), (args, options)
+            )
         return torch.utils._pytree.tree_map_only(
             torch.Tensor,
             lambda value: value.to(kind) if value.dtype == torch.float32 else value,
@@ -119,10 +126,14 @@ def _half_of(args, options):
     return kind if kind in HALVES else None
 
 
-def _must_widen(op, args) -> bool:
-    """Sums, differences, products and quotients of two tensors are rounded once as they are."""
-    simple = (_aten.add.Tensor, _aten.sub.Tensor, _aten.mul.Tensor, _aten.div.Tensor)
-    return not (op in simple and len(args) == 2 and all(isinstance(a, torch.Tensor) for a in args))
+def _must_widen(op, args, options) -> bool:
+    """Sums and differences, and products and quotients of two tensors, are rounded once as they
+    are.
+    """
+    if op.overloadpacket in (_aten.add, _aten.sub, _aten.rsub):
+        return len(args) > 2 or "alpha" in options
+    simple = op in (_aten.mul.Tensor, _aten.div.Tensor)
+    return not (simple and all(isinstance(each, torch.Tensor) for each in args))
 
 
 def _compared_as_half(op):
@@ -174,6 +185,8 @@ def _clamp(x, low=None, high=None):
     if not kind.is_floating_point:
         return NotImplemented
     x = x.to(kind)
+    if any(bound != bound for bound in (low, high) if isinstance(bound, float)):
+        return torch.full_like(x, math.nan)
     x = x if low is None else _limited(x, low, torch.lt)
     return x if high is None else _limited(x, high, torch.gt)
 
@@ -182,7 +195,7 @@ def _limited(x, bound, beyond):
     if isinstance(bound, torch.Tensor):
         bound = bound.to(x.dtype)
         return torch.where(beyond(x, bound) | (bound != bound), bound, x)
-    return torch.full_like(x, bound) if bound != bound else torch.where(beyond(x, bound), bound, x)
+    return torch.where(beyond(x, bound), bound, x)
 
 
 def _maximum(x, y):
