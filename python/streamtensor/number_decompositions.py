@@ -10,18 +10,20 @@ import torch
 _aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
 # Exact in a half type, or rounded once already.
-_EXACT_IN_HALVES = ("abs", "neg", "relu", "sign", "floor", "ceil", "round", "trunc", "where",
-    "clone", "alias", "_to_copy", "maximum", "minimum", "clamp", "clamp_min", "clamp_max", "eq",
-    "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "fill", "masked_fill", "logical_not",
-    "logical_and", "logical_or", "logical_xor", "copysign", "hardtanh", "detach", "lift_fresh_copy")  # fmt: skip
+_EXACT_IN_HALVES = """
+    abs neg relu sign floor ceil round trunc where clone alias _to_copy maximum minimum clamp
+    clamp_min clamp_max eq ne lt le gt ge isnan isinf fill masked_fill logical_not logical_and
+    logical_or logical_xor copysign hardtanh detach lift_fresh_copy
+""".split()
 # Reductions and other ops of several elements that PyTorch computes in f32 and rounds once.
-_WIDE = ("sum", "mean", "prod", "std", "var", "std_mean", "var_mean", "norm", "linalg_vector_norm",
-    "logsumexp", "cumsum", "cumprod", "logcumsumexp", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d", "_softmax",
-    "_log_softmax", "native_layer_norm", "native_group_norm", "_native_batch_norm_legit_no_training",
-    "native_batch_norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "dist", "_cdist_forward",
-    "upsample_bilinear2d", "upsample_bicubic2d", "upsample_linear1d", "upsample_trilinear3d",
-    "_upsample_bilinear2d_aa", "nansum", "trace", "softplus", "glu", "rms_norm")  # fmt: skip
+_WIDE = """
+    sum mean prod std var std_mean var_mean norm linalg_vector_norm logsumexp cumsum cumprod
+    logcumsumexp avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
+    adaptive_avg_pool1d _softmax _log_softmax native_layer_norm native_group_norm
+    _native_batch_norm_legit_no_training native_batch_norm mse_loss l1_loss smooth_l1_loss
+    huber_loss dist _cdist_forward upsample_bilinear2d upsample_bicubic2d upsample_linear1d
+    upsample_trilinear3d _upsample_bilinear2d_aa nansum trace softplus glu rms_norm
+""".split()
 
 # Ops that round a number to the half type first, as PyTorch does; others take it in f32.
 _ROUNDING_NUMBERS = (_aten.add, _aten.sub, _aten.rsub, _aten.remainder, _aten.fmod, _aten.pow)
@@ -102,7 +104,9 @@ def _in_f32(op, otherwise):
             lambda value: value.to(kind) if value.dtype == torch.float32 else value,
             op(
                 *torch.utils._pytree.tree_map_only(
-                    torch.Tensor, lambda value: value.float() if value.dtype == kind else value, args
+                    torch.Tensor,
+                    lambda value: value.float() if value.dtype == kind else value,
+                    args,
                 ),
                 **options,
             ),
@@ -283,17 +287,24 @@ def _remainder(x, y):
     if isinstance(y, torch.Tensor) and x.dtype == y.dtype != torch.uint8:
         return NotImplemented
     kind, x, y = _promoted(x, y)
-    return _in_wider_integers(torch.remainder, x, y) if kind == torch.uint8 else torch.remainder(x, y)
+    return (
+        _in_wider_integers(torch.remainder, x, y) if kind == torch.uint8 else torch.remainder(x, y)
+    )
 
 
 def _pow(x, y):
     kind = torch.result_type(x, y)
     if kind.is_floating_point:
         whole = [v for v in (x, y) if isinstance(v, torch.Tensor) and v.dtype != kind]
-        return NotImplemented if not whole else torch.pow(*(
-            v.to(kind) if isinstance(v, torch.Tensor) else v for v in (x, y)))
+        return (
+            NotImplemented
+            if not whole
+            else torch.pow(*(v.to(kind) if isinstance(v, torch.Tensor) else v for v in (x, y)))
+        )
     if kind == torch.uint8:
-        return torch.pow(*(v.to(torch.int32) if isinstance(v, torch.Tensor) else v for v in (x, y))).to(kind)
+        return torch.pow(
+            *(v.to(torch.int32) if isinstance(v, torch.Tensor) else v for v in (x, y))
+        ).to(kind)
     if not isinstance(y, torch.Tensor):
         return _whole_power(x.to(kind), y)
     if not isinstance(x, torch.Tensor):

@@ -132,8 +132,7 @@ static bool same_value(const struct body *body, int left, int right)
 
 /* `same` without a comparison of a number with itself that is joined to it by or; that number or
  * -1 in `itself`. */
-static const struct node *without_nan(
-        const struct body *body, const struct node *same, int *itself)
+static const struct node *without_nan(const struct body *body, const struct node *same, int *itself)
 {
 	*itself = -1;
 	for (int a = 0; a < 2 && is_op(same, OP_ORI); a++) {
@@ -185,8 +184,8 @@ static bool is_index_reduction(struct argmax_search *s)
 static int is_nan(struct module *module, struct body *body, int bits)
 {
 	const struct type *half = type_integer(module, 32);
-	int size = body_op(module, body, OP_ANDI, half, bits,
-	        body_integer(module, body, half, INT32_MAX), 0);
+	int size = body_op(
+	        module, body, OP_ANDI, half, bits, body_integer(module, body, half, INT32_MAX), 0);
 	return body_add(module, body,
 	        (struct node){ .kind = NODE_OP,
 	                .code = OP_CMPI,

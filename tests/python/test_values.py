@@ -36,7 +36,8 @@ def _differences(found, expected, ulps):
         wrong &= ~((f.isnan() & e.isnan()) | ((near | flushed) & e.isfinite()))
     if wrong.any():
         at = wrong.flatten().nonzero().flatten()[:5]
-        return f"at {at.tolist()}: {found.flatten()[at].tolist()}, not {expected.flatten()[at].tolist()}"
+        f, e = (each.flatten()[at].tolist() for each in (found, expected))
+        return f"at {at.tolist()}: {f}, not {e}"
     return ""
 
 
@@ -65,7 +66,9 @@ def _edges(kind):
     a = torch.cat([torch.tensor(edges), torch.randn(14) * 10 ** torch.randn(14)])
     b = torch.cat([a[1:26:2], a[:26:2], torch.randn(14)])
     a, b = a.to(kind), b.to(kind)
-    return (a, b) if kind == torch.float32 else (a[a.abs().float() != inf], b[a.abs().float() != inf])
+    return (
+        (a, b) if kind == torch.float32 else (a[a.abs().float() != inf], b[a.abs().float() != inf])
+    )
 
 
 def _unary(functions, owner=torch):
@@ -102,8 +105,8 @@ ROUNDED = {
     "copysign": lambda a, b: torch.copysign(a, torch.where(b != b, 1.0, b)),
 }
 ACTIVATIONS = {
-    **_unary("relu leaky_relu elu selu celu softplus silu logsigmoid softsign hardswish hardsigmoid "
-             "hardshrink softshrink mish", F),
+    **_unary("relu leaky_relu elu selu celu softplus silu logsigmoid softsign hardswish "
+             "hardsigmoid hardshrink softshrink mish", F),
     "gelu": lambda a, b: F.gelu(a).clamp(min=-0.01),
 }  # fmt: skip
 FUNCTIONS = {
@@ -128,7 +131,8 @@ def test_halves(kind):
     """Every op is rounded once, from f32: a unit at most from PyTorch's, which rounds alike."""
     a, b = _edges(kind)
     rows = {
-        "numbers": lambda a, b: (a + 0.1, a * 1.7, a - 0.3, a / 3.3, 0.1 - a, 1 / a, a < 0.1, torch.add(a, b, alpha=0.3)),
+        "numbers": lambda a, b: (a + 0.1, a * 1.7, a - 0.3, a / 3.3, 0.1 - a, 1 / a, a < 0.1),
+        "scaled": lambda a, b: torch.add(a, b, alpha=0.3),
         "composed": lambda a, b: (
             torch.addcmul(a, a, b, value=0.3), torch.lerp(a, b, 0.3), torch.addcdiv(a, b, b + 3)),
         **COMPARED,
