@@ -76,10 +76,7 @@ def built(model: models.Model, shape: StepShape, clock: int, folder: Path) -> di
 
 def attended(shape: StepShape, positions: int) -> float:
     """Which part of the cache's rows a token sees."""
-    rows = [
-        min(positions, shape.window) if shape.window and shape.sliding[layer] else positions
-        for layer in range(shape.layers)
-    ]
+    rows = [min(positions, window) if window else positions for window in shape.windows]
     return sum(rows) / (shape.past * shape.layers)
 
 

@@ -119,7 +119,9 @@ def main() -> None:
         for name in asked.names:
             model = shortened(name, LAYERS, "sliding_attention")
             for phase in PHASES:
-                rows[name, phase] = row(name, phase, module_of(model, phase, folder), asked.fifo)
+                rows[name, phase] = row(
+                    name, phase, module_of(model, phase, folder), asked.fifo_sizing
+                )
                 print(rows[name, phase], flush=True)
     if asked.write:
         order = [(name, phase) for name in NAMES for phase in PHASES]

@@ -119,9 +119,9 @@ def compare(name: str, path: Path, folder: Path) -> dict[str, int]:
 
 def points_a_second(path: Path, folder: Path) -> float:
     compiled(path, folder, "--parallelism-search", "joint", "--parallelism-budget", "1")
-    least = stage(folder, "make_streams")
+    least = stage(folder, "form_streams")
     compiled(path, folder, "--parallelism-search", "joint", "--parallelism-budget", str(POINTS))
-    return POINTS / (stage(folder, "make_streams") - least)
+    return POINTS / (stage(folder, "form_streams") - least)
 
 
 def main(arguments: list[str]) -> int:

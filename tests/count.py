@@ -1,6 +1,7 @@
-"""Adds up test results: JUnit files (ctest's with cmocka output inside, pytest's) given as arguments.
+"""Adds up test results: JUnit files of ctest (with cmocka's output inside) and of pytest.
 
-Prints "PASSED FAILED".  A cmocka program counts by its cases; one that died without a summary is one failure.
+Prints "PASSED FAILED".  A cmocka program counts by its cases; one that died without a summary is
+one failure.
 """
 
 import re

@@ -797,9 +797,9 @@ def check_link(path, kernels):
 
 
 def check_bank(report, number, value, units, kernels, mapped):
-    found = re.fullmatch(r"(\w+)\.(\w+):HBM\[(\d+)(?::(\d+))?\]", value)
+    found = re.fullmatch(r"(\w+)\.(\w+):(?:HBM|DDR|HP)\[(\d+)(?::(\d+))?\]", value)
     if not found:
-        report(number, f"sp={value} is not UNIT.ARGUMENT:HBM[i] or HBM[i:j]")
+        report(number, f"sp={value} is not UNIT.ARGUMENT:HBM[i] or HBM[i:j] (or DDR, HP)")
         return
     unit, argument, low, high = (
         found.group(1),
@@ -812,7 +812,7 @@ def check_bank(report, number, value, units, kernels, mapped):
     elif argument not in kernels.get(units[unit], ()):
         report(number, f"{argument} is no m_axi argument of {units[unit]}")
     if not low <= high <= 31:
-        report(number, f"HBM index in {value} is outside 0..31")
+        report(number, f"bank index in {value} is outside 0..31")
     if (unit, argument) in mapped:
         report(number, f"{unit}.{argument} is mapped twice")
     mapped[unit, argument] = number

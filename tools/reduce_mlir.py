@@ -8,7 +8,7 @@ the candidate still shows the fault. For a seed of the random graphs that fails:
 
   STC_RANDOM_KEEP=bad.mlir STC_RANDOM_FIRST=SEED STC_RANDOM_GRAPHS=1 build/unit/test_pipeline
   tools/reduce_mlir.py bad.mlir small.mlir -- sh -c 'STC_RANDOM_FILE={} STC_RANDOM_GRAPHS=1
-  build/unit/test_pipeline | grep -q "make_streams: result"'
+  build/unit/test_pipeline | grep -q "form_streams: result"'
 
 Tried until nothing more goes, in groups that become smaller: results are dropped; operations become
 arguments; what is unused goes; extents and constants become smaller. FILE holds one function, one

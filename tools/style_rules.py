@@ -31,6 +31,7 @@ WORDS = (
     "abreast alone together less ahead beside stuff misc util utils helper helpers"
 ).split()
 FUNCTION_NAMES = ("find", "collect", "refuse", "visit")
+OP_MAKERS = ("op_new", "op_append", "body_add", "block_add_argument")
 
 
 def tracked(*suffixes):
@@ -157,6 +158,70 @@ def wide_headers():
             yield f"{place(path)}: {len(declared)}"
 
 
+@functools.cache
+def op_makers():
+    """(file, name) of functions by which an op or a node of a body is made, directly or not; the
+    file of one that other files call is None.
+    """
+    calls = {}
+    for path in sources(".c"):
+        lines = without_comments(path.read_text()).split("\n")
+        for function in (function for file, function in functions() if file == path):
+            head, _, body = "\n".join(lines[function.start_line - 1 : function.end_line]).partition(
+                "{"
+            )
+            scope = path if head.startswith("static") else None
+            calls[scope, function.name] = path, set(re.findall(r"\b(\w+)\(", body))
+    makers = {(None, name) for name in OP_MAKERS}
+    grown = True
+    while grown:
+        found = {
+            key
+            for key, (path, names) in calls.items()
+            if any((path, name) in makers or (None, name) in makers for name in names)
+        }
+        grown = not found <= makers
+        makers |= found
+    return makers
+
+
+def arguments(text, start):
+    """The parts between the commas of the bracket that opens at `start`; None: a block."""
+    depth, parts, begin = 0, [], start + 1
+    for i in range(start, len(text)):
+        if text[i] in "({[":
+            depth += 1
+        elif text[i] in ")}]":
+            depth -= 1
+            if depth == 0:
+                return [*parts, text[begin:i]]
+        elif text[i] == "," and depth == 1:
+            parts.append(text[begin:i])
+            begin = i + 1
+        elif text[i] == ";" and depth == 1:
+            return None
+    return None
+
+
+def unordered_ops():
+    """Calls and initialisers of which two parts make ops: their order is the C compiler's."""
+    makers = op_makers()
+    for path in sources(".c"):
+        text = without_comments(path.read_text())
+        for match in re.finditer(r"\b\w+\(|\{", text):
+            parts = arguments(text, match.end() - 1) or []
+            making = [
+                part
+                for part in parts
+                if any(
+                    (path, name) in makers or (None, name) in makers
+                    for name in re.findall(r"\b(\w+)\(", part)
+                )
+            ]
+            if len(making) > 1:
+                yield place(path, text[: match.start()].count("\n") + 1)
+
+
 RULES = {
     "lines are at most 100 columns wide, of .def tables 120": long_lines,
     "file names have no private words": file_names,
@@ -167,6 +232,7 @@ RULES = {
     "functions say what they find, collect, refuse or visit": vague_functions,
     "a struct tag is defined once": struct_tags,
     "headers for other rooms declare at most 30 functions": wide_headers,
+    "ops are made in an order that C defines": unordered_ops,
 }
 
 

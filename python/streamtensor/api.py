@@ -1,15 +1,19 @@
 """The Python API: exports a module with example inputs to MLIR and compiles it to a design."""
 
+import os
 import tempfile
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from . import core, graph
-from .design import Design
+from . import call_form, core, graph
+from .design import Call, Design
 from .errors import Error
 from .weights import write
+
+_KNOWN = (torch.Tensor, bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 
 
 class Exported(NamedTuple):
@@ -26,7 +30,7 @@ def export(
     None.
     """
     lowered, tensors = _lower(module, example_inputs, names, attributes)
-    return Exported(lowered.text, tensors)
+    return Exported(lowered.text, {name: _stored(tensors[name]) for name in lowered.weights})
 
 
 def compile(
@@ -40,10 +44,11 @@ def compile(
     """Compiles `module(*example_inputs)` into the folder `output`.
 
     output: None for a temporary folder, removed when the design is closed. quant: as for `stc
-    compile --quant`.
+    compile --quant`. Buffers that the module writes are kept in the design's `buffers`.
     """
     lowered, tensors = _lower(module, example_inputs, names, True)
-    return build(lowered, tensors, platform, output, quant)
+    call = Call(call_form.Arguments.of(_listed(example_inputs)), lowered.form, lowered.written)
+    return build(lowered, tensors, platform, output, quant, call)
 
 
 def build(
@@ -52,34 +57,55 @@ def build(
     platform: str,
     output=None,
     quant: str | None = None,
+    call: Call | None = None,
 ) -> Design:
-    """Compiles a lowered module; `tensors` holds the values of its weights."""
+    """Compiles a lowered module; `tensors` holds the values of its weights, and of the buffers that
+    it writes.
+
+    call: how the module is called, None for tensors only.
+    """
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
     try:
         with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
             mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
             mlir.write_text(lowered.text)
-            write(weights, tensors, tensors, tensors.__getitem__)
+            stored = {name: _stored(tensors[name]) for name in lowered.weights}
+            write(weights, stored, stored, stored.__getitem__)
             source = core.Source(mlir, lowered.origin)
             core.compile_design([source], weights, (platform, quant), folder)
-        return Design(folder, lowered.inputs, lowered.results, keep=keep)
+        design = Design(folder, lowered.inputs, lowered.results, keep=keep, call=call)
+        written = lowered.written if call else ()
+        design.buffers.update(
+            {name: tensors[name].detach().clone() for name in written if name in tensors}
+        )
+        return design
     except BaseException:
         if keep:
             keep.cleanup()
         raise
 
 
+def _listed(example_inputs) -> tuple:
+    return tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+
+
+def _stored(value: torch.Tensor) -> torch.Tensor:
+    """The weight as the design reads it."""
+    if value.dtype == torch.float64:
+        return value.detach().float()
+    return value.detach().view(torch.int8) if value.dtype == torch.uint8 else value
+
+
 def _lower(
     module, example_inputs, names, attributes
 ) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
-    inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-    flat = torch.utils._pytree.tree_leaves(list(inputs))
-    if not all(isinstance(value, torch.Tensor) for value in flat):
-        raise Error(
-            "an example input is not a tensor",
-            "accepted are tensors, or lists and tuples of tensors",
-        )
+    _check_module(module)
+    inputs = _listed(example_inputs)
+    flat = [
+        leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)
+    ]
+    _check_inputs(inputs)
     names = [f"arg{i}" for i in range(len(flat))] if names is None else list(names)
     if len(names) != len(flat) or len(set(names)) != len(names):
         raise Error(
@@ -89,4 +115,51 @@ def _lower(
     tensors = graph.named_tensors(module)
     ports = [graph.Port(name, "input") for name in names]
     lowered = graph.lower(module, inputs, ports, tensors, attributes=attributes)
-    return lowered, {name: tensors[name] for name in lowered.weights}
+    _warn_of_doubles(lowered, tensors)
+    kept = [*lowered.weights, *(name for name in lowered.written if name in tensors)]
+    return lowered, {name: tensors[name] for name in kept}
+
+
+def _check_module(module) -> None:
+    if isinstance(module, torch.jit.ScriptModule):
+        raise Error(
+            "the module is TorchScript, which keeps its own code instead of Python's",
+            "accepted is the nn.Module that it was made from, with the weights of its state_dict()",
+        )
+    if isinstance(module, torch.export.ExportedProgram):
+        raise Error("an exported program is no module", "accepted is program.module()")
+    if isinstance(module, (str, os.PathLike)):
+        raise Error(
+            f"{str(module)!r} is a path, not a module",
+            "load it first: torch.load, or from_pretrained of its library; "
+            "language models: streamtensor generate FOLDER",
+        )
+    if not isinstance(module, torch.nn.Module):
+        raise Error(
+            f"{type(module).__name__} is not a module",
+            "accepted is an nn.Module; a function can be its forward",
+        )
+
+
+def _check_inputs(inputs: tuple) -> None:
+    for value in torch.utils._pytree.tree_leaves(inputs):
+        if not isinstance(value, _KNOWN):
+            raise Error(
+                f"an example input is not a tensor: {type(value).__name__}",
+                "accepted are tensors, numbers, strings and None, also in lists, tuples and "
+                "dictionaries",
+            )
+        if isinstance(value, torch.Tensor) and value.layout != torch.strided:
+            raise Error(
+                f"an example input is a tensor of layout {value.layout}",
+                "accepted are dense tensors: to_dense()",
+            )
+
+
+def _warn_of_doubles(lowered: graph.Lowered, tensors: dict[str, torch.Tensor]) -> None:
+    types = {each.dtype for each in (*lowered.inputs, *lowered.results)}
+    if torch.float64 in types | {tensors[name].dtype for name in lowered.weights}:
+        warnings.warn(
+            "streamtensor: float64 is computed in float32, and given back as float64",
+            stacklevel=4,
+        )

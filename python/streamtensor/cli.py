@@ -325,16 +325,16 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument(
         "--top-k",
         type=int,
-        default=0,
         metavar="N",
-        help="sample from the N most likely tokens (default 0: all)",
+        help="sample from the N most likely tokens (default 0: all, or what the model's folder "
+        "says)",
     )
     command.add_argument(
         "--top-p",
         type=float,
-        default=1.0,
         metavar="P",
-        help="sample from the most likely tokens with total probability P (default 1)",
+        help="sample from the most likely tokens with total probability P (default 1, or what the "
+        "model's folder says)",
     )
     command.add_argument(
         "--tokens-per-launch",
@@ -474,7 +474,7 @@ def _platform(options, progress: Progress) -> str:
     if options.platform is None:
         progress.note(f"platform {DEFAULT_PLATFORM} (default)")
     platform = options.platform or DEFAULT_PLATFORM
-    core.run_json("choices", "--platform", platform)
+    core.run_json("search-space", "--platform", platform)
     return platform
 
 
@@ -565,11 +565,11 @@ def _check_quant_method(options) -> None:
 
 
 def _calibrated(options, model, progress: Progress) -> dict | None:
-    """The weights rounded by GPTQ, by their names in a weights file; None: the compiler rounds them
-    to nearest.
+    """The weights rounded by GPTQ, or as the folder has them, by their names in a weights file;
+    None: the compiler rounds them to nearest.
     """
     if not options.calibration:
-        return None
+        return _stored(options, model, progress)
     from . import calibrate, evaluation, quantize
 
     context = min(
@@ -585,6 +585,25 @@ def _calibrated(options, model, progress: Progress) -> dict | None:
             module, quantize.Scheme.parse(options.quant), "gptq", prompts, progress.update
         ),
     )
+
+
+def _stored(options, model, progress: Progress) -> dict | None:
+    """The integer weights of a folder that is quantized; what the scheme has no form for is rounded
+    again.
+    """
+    from . import quantize, quantized_checkpoint
+
+    scheme = quantize.Scheme.parse(options.quant or "fp32")
+    if not model.quantization() or getattr(options, "no_weights", False):
+        return None
+    if not scheme.weight:
+        progress.note(f"{model.quantization()} weights widened: --quant keeps integers")
+        return None
+    kept = quantized_checkpoint.KeptWeights(model.packed, scheme.group)
+    module = model.with_values()
+    found = quantize.rounded(module, scheme, kept)
+    progress.note(kept.report())
+    return quantize.weight_file_tensors(module, found)
 
 
 def _read_ids(name: str, model, path: Path) -> list[int]:
@@ -620,13 +639,21 @@ def _generate(options, progress: Progress) -> int:
     per_launch = default if options.tokens_per_launch is None else options.tokens_per_launch
     argmax = options.argmax or (per_launch > 1 and not options.temperature)
     generation.check_per_launch(per_launch, argmax)
-    sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
+    sampler = generation.Sampler(
+        options.temperature,
+        options.top_k or 0,
+        1.0 if options.top_p is None else options.top_p,
+        options.seed,
+    )
     _check_text(options)
     _check_quant_method(options)
     platform = _platform(options, progress)
     if options.output:
         output_folder.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
+    _follow_rules(options, model, sampler, progress)
+    if sampler.rules:
+        per_launch, argmax = 1, False
     end = model.end_tokens()
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
@@ -688,6 +715,26 @@ def _generate(options, progress: Progress) -> int:
     return 0
 
 
+def _follow_rules(options, model, sampler, progress: Progress) -> None:
+    """Gives the sampler what generation_config.json says about the choice of tokens."""
+    from . import generation_rules
+
+    rules = generation_rules.GenerationRules.of(model, options.max_new_tokens)
+    if rules is None:
+        return
+    on_device = options.argmax or (options.tokens_per_launch or 1) > 1
+    if rules.applied and not on_device:
+        sampler.rules = rules.logits
+        progress.note(f"{', '.join(rules.applied)} of generation_config.json applied")
+    if rules.sampling and options.temperature:
+        if options.top_k is None:
+            sampler.top_k = rules.sampling.get("top_k", 0)
+        if options.top_p is None:
+            sampler.top_p = rules.sampling.get("top_p", 1.0)
+    for note in generation_rules.notes(rules, on_device, bool(options.temperature)):
+        progress.note(note)
+
+
 def _check_text(options) -> None:
     """Rejects options about text without --prompt, and options about sampling without sampling."""
     for name, texts in (("--prompt", options.prompt), ("--stop", options.stop)):
@@ -704,7 +751,7 @@ def _check_text(options) -> None:
             f"{about_text} has no effect with --prompt-ids, which use no tokenizer",
             "accepted is --prompt TEXT",
         )
-    about_sampling = _first_set((("--top-k", options.top_k), ("--top-p", options.top_p < 1)))
+    about_sampling = _first_set((("--top-k", options.top_k), ("--top-p", (options.top_p or 1) < 1)))
     if about_sampling and not options.temperature:
         raise Error(
             f"{about_sampling} has no effect with --temperature 0 (greedy decoding)",
@@ -713,13 +760,13 @@ def _check_text(options) -> None:
 
 
 def _evaluate(options, progress: Progress) -> int:
-    from . import evaluation, output_folder, quantize, weights
+    from . import evaluation, model_module, output_folder, quantize, weights
 
     scheme = quantize.Scheme.parse(options.quant)
     if options.output:
         output_folder.check_weights(options.output)
     model = _load(options, progress)
-    limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
+    limit = model_module.context_limit(model.config) or evaluation.CONTEXT
     context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
     if not 2 <= context <= limit:
         raise Error(

@@ -8,7 +8,19 @@ import torch
 
 from . import gather_rewrites
 
+# values that depend on the extents of an argument alone, with the number that fills them
+_FILLED = {
+    torch.ops.aten.zeros_like.default: lambda node: 0,
+    torch.ops.aten.ones_like.default: lambda node: 1,
+    torch.ops.aten.full_like.default: lambda node: node.args[1],
+}
 MAX_FOLDED_BYTES = 1 << 24  # maximum bytes of one folded value
+_READABLE = {
+    torch.bfloat16: torch.float32,  # torch-mlir needs an extra package to read it
+    torch.uint8: torch.int32,
+    torch.int8: torch.int32,
+    torch.int16: torch.int32,
+}
 _EMPTY = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_like.default,
@@ -57,9 +69,10 @@ def _lifted(program) -> dict:
 
 
 def _can_fold(node, values: dict) -> bool:
-    if node.op != "call_function" or any(
-        argument not in values for argument in node.all_input_nodes
-    ):
+    if node.op != "call_function":
+        return False
+    filled = node.target in _FILLED and not isinstance(_FILLED[node.target](node), torch.fx.Node)
+    if not filled and any(argument not in values for argument in node.all_input_nodes):
         return False
     found = [
         value
@@ -77,6 +90,9 @@ def _can_fold(node, values: dict) -> bool:
 
 
 def _evaluate(node, values: dict):
+    if node.target in _FILLED and node.args[0] not in values:
+        like = node.meta["val"]
+        return torch.full(like.shape, _FILLED[node.target](node), dtype=like.dtype)
     arguments = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
     options = {
         name: torch.device("cpu") if name == "device" else value
@@ -119,8 +135,10 @@ def _arange_node(graph, node, value: torch.Tensor, step: int):
 
 def _constant(graph, module, node, value: torch.Tensor):
     """A node with that value: `full` if all elements are equal, `arange` if evenly spaced, else a
-    tensor attribute.
+    tensor attribute. Types that torch-mlir cannot read as constants are cast from others.
     """
+    dtype = value.dtype
+    value = value.to(_READABLE.get(dtype, dtype))
     with graph.inserting_after(node):
         step = _step(value)
         if value.ndim and value.numel() and bool((value == value.flatten()[0]).all()):
@@ -132,22 +150,12 @@ def _constant(graph, module, node, value: torch.Tensor):
         elif step:
             fresh = _arange_node(graph, node, value, step)
         else:
-            fresh = _attribute(graph, module, node, value)
-    fresh.meta = dict(node.meta)
-    return fresh
-
-
-def _attribute(graph, module, node, value: torch.Tensor):
-    """The tensor as an attribute; bf16 as f32 and a cast, because torch-mlir needs an extra package
-    to read bf16.
-    """
-    name, brain = f"_folded_{node.name}", value.dtype == torch.bfloat16
-    module.register_buffer(name, (value.float() if brain else value).contiguous(), persistent=False)
-    fresh = graph.get_attr(name)
-    if brain:
-        fresh.meta = {"val": node.meta["val"].float()}
+            name = f"_folded_{node.name}"
+            module.register_buffer(name, value.contiguous(), persistent=False)
+            fresh = graph.get_attr(name)
+    if value.dtype != dtype:
+        fresh.meta = {"val": node.meta["val"].to(value.dtype)}
         with graph.inserting_after(fresh):
-            fresh = graph.call_function(
-                torch.ops.aten._to_copy.default, (fresh,), {"dtype": torch.bfloat16}
-            )
+            fresh = graph.call_function(torch.ops.aten._to_copy.default, (fresh,), {"dtype": dtype})
+    fresh.meta = dict(node.meta)
     return fresh

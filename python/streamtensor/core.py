@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import NamedTuple
 
 from .errors import Error
 
+# what is said about operations of MLIR, not of PyTorch
+_OF_MLIR = re.compile(r"\b(arith|math|tensor|linalg|tm_tensor|scf|cf)\.\w+|[Dd]ialect|custom op")
+PATIENCE = 0.7  # seconds in which the compiler ends when it is asked to
 LIBRARY, COMPILER = "libstreamtensor.so", "stc"
 # subfolders of a core: a build folder is flat, an installed core is not
 _PLACES = (".", "bin", "lib")
@@ -78,22 +82,55 @@ def compile_design(
                 word, _, name = line.rstrip("\n").partition(" ")
                 stage(name) if word == "stage" else messages.append(line)
         except BaseException:
-            process.terminate()  # it removes its partial output
+            _end(process, output)
             raise
     if process.returncode:
         text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
         for source in sources:
-            text = _name_torch_op(text, source)
+            text = _in_terms_of_torch(text, source)
         raise CompileError(text)
 
 
-def _name_torch_op(text: str, source: Source) -> str:
-    found = re.search(re.escape(str(source.mlir)) + r":(\d+)", text)
-    operation = found and source.origin(int(found[1]))
-    if not operation:
-        return text
-    first, *rest = text.replace(str(source.mlir), source.mlir.name).splitlines(keepends=True)
-    return "".join([first, f"note: it comes from PyTorch's {operation}\n", *rest])
+def _end(process: subprocess.Popen, output: Path) -> None:
+    """Asks the compiler to end, which removes its partial output; if it is in the midst of a long
+    step, ends it and removes that.
+    """
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        for partial in output.absolute().parent.glob(f".{output.name}.*"):
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _in_terms_of_torch(text: str, source: Source) -> str:
+    """Names PyTorch's operations and the user's lines where the compiler names places in the MLIR
+    text, which the user has not seen.
+    """
+    place = re.compile(re.escape(str(source.mlir)) + r":(\d+):\d+: error: (.*)")
+    told, is_of_mlir = [], False
+    for line in text.splitlines(keepends=True):
+        found = place.match(line)
+        if found:
+            operation = source.origin(int(found[1]))
+            is_of_mlir = bool(_OF_MLIR.search(found[2]))
+            line = _told(found[2], is_of_mlir, operation)
+        elif is_of_mlir and line.startswith("note: "):
+            continue
+        told += [line] if line not in told else []
+    return "".join(told)
+
+
+def _told(message: str, is_of_mlir: bool, operation: str | None) -> str:
+    if not is_of_mlir:
+        return f"error: {message}\n" + (f"note: in PyTorch's {operation}\n" if operation else "")
+    of = f"PyTorch's {operation}" if operation else "one of the module's operators"
+    return (
+        f"error: no design can be made of {of}\n"
+        "note: other operators that give the same may be accepted: docs/models.md\n"
+    )
 
 
 def simulate(

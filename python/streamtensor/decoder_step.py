@@ -29,42 +29,12 @@ from dataclasses import dataclass
 
 import torch
 
+from . import cache_reads, decoder_layers, model_module
+from .decoder_layers import Predicate, StepCache
 from .errors import Error
-from .graph import Port
+from .graph import Port, line_of
 
 PHASES = ("decode", "prefill")
-
-
-class ExplicitCache:
-    """A cache for model code: takes the past keys and values and collects the new ones."""
-
-    is_compileable = False
-
-    def __init__(self, layers: int, k: list, v: list):
-        self.k, self.v = k, v
-        self.new_k, self.new_v = [None] * layers, [None] * layers
-
-    def update(self, key, value, layer, *_, **__):
-        self.new_k[layer], self.new_v[layer] = key, value
-        if not self.k:
-            return key, value
-        return torch.cat([key, self.k[layer]], 2), torch.cat([value, self.v[layer]], 2)
-
-    def get_seq_length(self, *_):
-        return self.k[0].shape[2] if self.k else 0
-
-    def get_mask_sizes(self, query, layer=0):
-        return self.get_seq_length() + (query if isinstance(query, int) else query.shape[0]), 0
-
-    def get_max_cache_shape(self, *_):
-        return -1
-
-    @property
-    def is_sliding(self):
-        return [False] * len(self.new_k)
-
-    def __len__(self):
-        return len(self.new_k)
 
 
 class DecoderStep(torch.nn.Module):
@@ -76,53 +46,98 @@ class DecoderStep(torch.nn.Module):
 
     def forward(self, ids, positions, *rest):
         *tokens, k, v = rest
-        config, shape = self.model.config, self.shape
+        shape = self.shape
         at = positions.reshape(1) + torch.arange(shape.tokens, device=ids.device)
         starts = tokens.pop(0) if shape.batch > 1 else None
-        cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
         past = k[0].shape[2] if k else 0
-        mask = (
-            self._mask(at, starts, past)
-            if shape.window is None
-            else self._window_mask(at, starts, past, shape.window)
-        )
-        # the model selects the mask by kind of layer; equal forms keep the layers identical
-        if config.model_type.startswith("gemma3"):
-            full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
-            mask = {"full_attention": full, "sliding_attention": mask}
+        cache = StepCache(shape.layers, list(k), list(v), positions.reshape(()) if k else 0)
         hooks = (
-            _head_on_last_token_only(self.model, tokens[0], cache)
+            _head_on_last_token_only(self.model, tokens[0], cache, shape.norm_at_head)
             if tokens and not shape.all_logits
             else []
         )
+        places = at[None] if starts is None else (at[None] - starts).clamp(min=0)
+        numbered = {"position_ids": places} if decoder_layers.numbers_positions(self.model) else {}
         try:
-            places = at[None] if starts is None else (at[None] - starts).clamp(min=0)
-            logits = self.model(
-                input_ids=ids,
-                position_ids=places,
-                attention_mask=mask,
-                past_key_values=cache,
-                use_cache=True,
-                return_dict=False,
-            )[0]
+            with decoder_layers.masks_by(self._masks(at, starts, past)):
+                logits = self.model(
+                    input_ids=ids,
+                    past_key_values=cache,
+                    use_cache=True,
+                    return_dict=False,
+                    **numbered,
+                )[0]
         finally:
             for hook in hooks:
                 hook.remove()
         return (_argmax_logits(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
+    def check_export(self, program) -> None:
+        """Refuses models whose layers read the cached rows in another way than as a set."""
+        shape, first = self.shape, 1 + len(self.shape.scalar_names())
+        if shape.past:
+            states = list(range(first, first + 2 * shape.layers))
+            cache_reads.check(program, states, shape.tokens + shape.past, line_of)
+
+    def _masks(self, at, starts, past: int):
+        """Makes the masks that transformers asks for, in its order.
+
+        Equal masks are one tensor. Where some layers have a window and others do not, all masks
+        have the form of a window, which keeps the layers identical.
+        """
+        shape, made, masks = self.shape, {}, list(self.shape.masks)
+        whole = shape.tokens + past
+
+        def make(sees: Predicate):
+            with cache_reads.marked():
+                return of_kind(sees)
+
+        def of_kind(sees: Predicate):
+            if not masks:
+                raise Error("the model makes more masks than its configuration has")
+            window = masks.pop(0)
+            if window is None:
+                return self._mask_of_predicate(at, starts, past, sees)
+            if window not in made:
+                made[window] = (
+                    self._window_mask(at, starts, past, window or whole)
+                    if window or shape.window
+                    else self._mask(at, starts, past)
+                )
+            return made[window]
+
+        return make
+
     def _window_mask(self, at, starts, past: int, window: int):
-        """The mask of a sliding layer: each token sees the last `window` keys.
+        """The mask of a layer where each token sees the last `window` keys."""
+        return self._mask_of(at, starts, past, lambda place, age: (age < 0) | (age >= window))
+
+    def _mask_of_predicate(self, at, starts, past: int, sees: Predicate):
+        """The mask of any predicate. A sequence of a batch counts from its own start."""
+        if starts is None:
+            return self._mask_of(at, None, past, lambda place, age: ~sees(at, place))
+        each = torch.vmap(lambda start: sees(at - start, self._places(at, past) - start))
+        return self._mask_of(at, starts, past, lambda place, age: ~each(starts.reshape(-1)))
+
+    def _places(self, at, past: int):
+        """The places of the keys: those of the step, then those of the cache."""
+        keys = torch.arange(self.shape.tokens + past, device=at.device)
+        return torch.where(keys < self.shape.tokens, at[:1] + keys, keys - self.shape.tokens)
+
+    def _mask_of(self, at, starts, past: int, hides):
+        """hides: of the places of all keys and their ages.
 
         One expression over all keys, so that quantized attention reads the cache as blocks of keys.
         """
         shape, keys = self.shape, torch.arange(self.shape.tokens + past, device=at.device)
-        place = torch.where(keys < shape.tokens, at[:1] + keys, keys - shape.tokens)
+        place = self._places(at, past)
         age = at[:, None] - place[None]
-        hidden = (age < 0) | (age >= window)
+        hidden = hides(place, age)
         if shape.masks_past:
             hidden = hidden | ((keys >= shape.tokens) & (place >= at[:1]))[None]
         if starts is not None:
-            hidden = hidden[None] | ((place[None, None] < starts[:, :, None]) & (age != 0)[None])
+            hidden = hidden if hidden.dim() == 3 else hidden[None]
+            hidden = hidden | ((place[None, None] < starts[:, :, None]) & (age != 0)[None])
         return self._additive(hidden, shape.tokens + past)[:, None]
 
     def _mask(self, at, starts, past: int):
@@ -182,13 +197,11 @@ def _select_last_token(hidden, tokens):
     ).sum(1, keepdim=True)
 
 
-def _head_on_last_token_only(model, tokens, cache: ExplicitCache) -> list:
-    """Hooks that select row tokens - 1 in front of the final norm, if there is one, and the
-    head.
+def _head_on_last_token_only(model, tokens, cache: StepCache, norm_at_head: bool) -> list:
+    """Hooks that select row tokens - 1 in front of the final norm, if the head reads its result,
+    and the head.
     """
-    norms = [
-        child for child in model.base_model.children() if type(child).__name__.endswith("Norm")
-    ]
+    norm = decoder_layers.final_norm(model) if norm_at_head else None
     skipped_norms = []
 
     def skip_norm(norm, inputs, output):
@@ -204,7 +217,7 @@ def _head_on_last_token_only(model, tokens, cache: ExplicitCache) -> list:
         return (row,)
 
     return [
-        *(norm.register_forward_hook(skip_norm) for norm in norms[-1:]),
+        *([norm.register_forward_hook(skip_norm)] if norm else []),
         model.get_output_embeddings().register_forward_pre_hook(choose),
     ]
 
@@ -222,15 +235,17 @@ class StepShape:
     """The extents and options of one exported step."""
 
     phase: str
-    layers: int
-    heads: int  # KV heads
-    width: int  # of a head
+    keys: tuple[tuple[int, int], ...]  # of each layer: heads, and elements of a key
+    values: tuple[tuple[int, int], ...]
     tokens: int  # maximum tokens per step; 1 for decode
     # rows of the cache, context - 1; 0: no cache, new keys and values are outputs
     past: int
-    # tokens that a sliding layer sees, if fewer than the context
-    window: int | None = None
-    sliding: tuple[bool, ...] = ()  # which layers have the window
+    # of each layer: tokens that it sees; None: all of the context
+    windows: tuple[int | None, ...]
+    # of each mask that the model asks for: tokens that are seen; 0: all before; None: others
+    masks: tuple[int | None, ...]
+    # the head reads the final norm's result as it stands, so that a norm of one token will do
+    norm_at_head: bool = False
     # mask rows from `positions` on instead of using a run-time extent
     masks_past: bool = False
     all_logits: bool = False  # logits of all tokens of a prefill
@@ -243,19 +258,7 @@ class StepShape:
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "StepShape":
-        heads = getattr(config, "num_key_value_heads", None) or getattr(
-            config, "num_attention_heads", None
-        )
-        if not heads:
-            raise Error(
-                f"a model of type '{config.model_type}' has no attention heads, so no cache "
-                "of keys and values",
-                "accepted are decoders with attention in every layer",
-            )
-        width = (
-            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        )
-        limit = getattr(config, "max_position_embeddings", None)
+        limit = model_module.position_limit(config)
         if context < 2 or (limit and context > limit):
             raise Error(
                 f"--context {context} is outside what the model can do",
@@ -266,27 +269,39 @@ class StepShape:
                 f"--prefill-chunk {tokens} does not fit the context of {context}",
                 f"accepted are 1 to {context - 1}",
             )
-        window, sliding = _window(config)
-        if window is None or context <= window:
-            window, sliding = None, ()
+        model_module.check_frequencies(config, context)
+        decoder = decoder_layers.of(config)
+        layers = decoder.layers
+        kinds = [decoder_layers.window(sees, context) for sees in decoder.masks]
         return cls(
             phase,
-            config.num_hidden_layers,
-            heads,
-            width,
+            tuple(layer.k for layer in layers),
+            tuple(layer.v for layer in layers),
             tokens if phase == "prefill" else 1,
             context - 1,
-            window,
-            sliding,
+            tuple(_window(layer.mask, kinds, context) for layer in layers),
+            tuple((most if most < context else 0) if exact else None for most, exact in kinds),
+            decoder.norm_at_head,
         )
+
+    @property
+    def layers(self) -> int:
+        return len(self.keys)
+
+    @property
+    def window(self) -> int | None:
+        """The smallest window; None: every layer sees all of the context."""
+        return min((each for each in self.windows if each), default=None)
 
     @property
     def mixed(self) -> bool:
         """Whether some layers have a sliding window and others do not."""
-        return self.window is not None and not all(self.sliding)
+        return len(set(self.windows)) > 1
 
-    def cache_shape(self) -> tuple[int, int, int, int]:
-        return (self.batch, self.heads, self.past, self.width)
+    def cache_shape(self, name: str) -> tuple[int, int, int, int]:
+        kind, layer = name.split(".")
+        heads, width = (self.keys if kind == "k" else self.values)[int(layer)]
+        return (self.batch, heads, self.past, width)
 
     def inputs(self, device: str = "meta") -> list:
         """Arguments for DecoderStep.forward, all zero."""
@@ -295,26 +310,15 @@ class StepShape:
             torch.zeros(self.batch if name == "starts" else 1, 1, dtype=torch.long, device=device)
             for name in self.scalar_names()
         ]
-        return [ids, *scalars] + [
-            [
-                torch.zeros(self.cache_shape(), device=device)
-                for _ in range(self.layers if self.past else 0)
-            ]
-            for _ in "kv"
-        ]
+        rows = [torch.zeros(self.cache_shape(name), device=device) for name in self.cache_names()]
+        rows = rows if self.past else []
+        return [ids, *scalars, rows[: len(rows) // 2], rows[len(rows) // 2 :]]
 
     def input_ports(self) -> list[Port]:
         dims = ("", "", "" if self.masks_past else "positions", "")
         states = (
-            Port(
-                name,
-                "state",
-                dims=dims,
-                window=self.window if self.window and sliding and not self.masks_past else None,
-            )
-            for name, sliding in zip(
-                self.cache_names(), 2 * (self.sliding or (False,) * self.layers)
-            )
+            Port(name, "state", dims=dims, window=None if self.masks_past else window)
+            for name, window in zip(self.cache_names(), 2 * self.windows)
         )
         chains_steps = self.argmax and (self.tokens == 1 or self.dynamic_tokens)
         dynamic_tokens = dict(rows="tokens", axis=1) if self.dynamic_tokens else {}
@@ -361,10 +365,6 @@ class StepShape:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]
 
 
-def _window(config) -> tuple[int | None, tuple[bool, ...]]:
-    """Tokens that a layer with sliding attention sees (None: no such layer), and which layers are
-    such.
-    """
-    kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
-    sliding = tuple(kind == "sliding_attention" for kind in kinds)
-    return (getattr(config, "sliding_window", None) if any(sliding) else None), sliding
+def _window(mask: int | None, kinds: list[tuple[int, bool]], context: int) -> int | None:
+    """Tokens that a layer sees at most, if these are fewer than the context."""
+    return None if mask is None or kinds[mask][0] >= context else kinds[mask][0]

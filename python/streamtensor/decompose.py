@@ -15,6 +15,7 @@ from torch.utils import _pytree
 from . import (
     elementwise_decompositions,
     number_decompositions,
+    operator_decompositions,
     sort_scatter_decompositions,
     spatial_decompositions,
 )
@@ -30,6 +31,7 @@ def table() -> dict:
 
     found = {
         **get_decomposition_table(),
+        **operator_decompositions.table(),
         **elementwise_decompositions.table(),
         **number_decompositions.table(),
         **spatial_decompositions.table(),
@@ -150,8 +152,8 @@ def _fresh_tensor(value):
 
 
 def _trace_parts(nodes: dict) -> dict | None:
-    """The decomposition of each key: placeholders, nodes in order, results. None: PyTorch stores
-    constants beside the graph for one of them.
+    """The decomposition of each key: placeholders, nodes in order, results. None: one of
+    them has constants beside the graph, or writes.
     """
     tensors = [
         [_fresh_tensor(operand.meta["val"]) for operand in _operands(node)]
@@ -160,6 +162,8 @@ def _trace_parts(nodes: dict) -> dict | None:
     program = torch.export.export(_BatchedOps(list(nodes.values())), (tensors,)).run_decompositions(
         table()
     )
+    if program.graph_signature.user_inputs_to_mutate:
+        return None
     inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
     results = _pytree.tree_leaves(list(program.graph.output_node().args))
     if len(inputs) != sum(map(len, tensors)) or any(

@@ -6,12 +6,15 @@ import ctypes
 import functools
 import json
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from . import core
+from .call_form import Arguments, Results
 from .errors import Error
 from .graph import ELEMENTS, Port, Signature
 
@@ -53,6 +56,31 @@ _API = {  # name: (result type, argument types)
 }
 
 
+_LONG = ("launch", "tokens")
+
+
+def _direct(function, *arguments):
+    return function(*arguments)
+
+
+def _interruptible(function, *arguments):
+    """function(*arguments) in a thread of its own, since Python heeds signals between its own
+    instructions only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    found = []
+    worker = threading.Thread(target=lambda: found.append(function(*arguments)), daemon=True)
+    worker.start()
+    worker.join()
+    return found[0]
+
+
+def _stored(dtype: torch.dtype) -> torch.dtype:
+    """The type in the design's memory."""
+    return torch.float32 if dtype == torch.float64 else dtype
+
+
 @functools.cache
 def _library():
     library = ctypes.CDLL(str(core.find_file(core.LIBRARY)))
@@ -65,6 +93,15 @@ def _library():
             )
         function.restype, function.argtypes = result, arguments
     return library
+
+
+class Call(NamedTuple):
+    """How a module is called that became a design."""
+
+    arguments: Arguments
+    results: Results
+    # inputs and buffers that the module writes: the result that holds the new value
+    written: dict[str, str]
 
 
 class Design:
@@ -80,12 +117,16 @@ class Design:
         device: str = "cpu",
         keep: tempfile.TemporaryDirectory | None = None,
         phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None,
+        call: Call | None = None,
     ):
         """inputs, results: the signature without weights. keep: removed when the design is closed.
 
         phases: inputs and results of each phase of a design with several; `inputs` and `results`
-        are those of the first.
+        are those of the first. call: None for tensors in, tensors out.
         """
+        self._module_call = call
+        # the buffers that the module writes, as the last launch left them
+        self.buffers: dict[str, torch.Tensor] = {}
         self.folder, self._temporary_folder, self._phases = Path(folder), keep, phases or {}
         self._states: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
         self._lead_rows: dict[str, int] = {}
@@ -93,7 +134,8 @@ class Design:
         self._read_manifest()
         self._set_signature(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
-        status = _library().stc_design_open(
+        status = _interruptible(
+            _library().stc_design_open,
             str(self.folder).encode(),
             device.encode(),
             None,
@@ -106,22 +148,37 @@ class Design:
                 f"{self.folder}: the design cannot be opened: {text.value.decode(errors='replace')}"
             )
 
-    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
-        names = [name for name, signature in self._inputs.items() if signature.port.role == "input"]
-        flat = torch.utils._pytree.tree_leaves(list(inputs))
+    def __call__(self, *inputs):
+        """Runs the module: takes and gives what it does. Tensors into which it writes are
+        written.
+        """
+        call = self._module_call
+        names = [
+            name
+            for name, signature in self._inputs.items()
+            if signature.port.role == "input" and name not in self.buffers
+        ]
+        flat = call.arguments.tensors(inputs) if call else torch.utils._pytree.tree_leaves(inputs)
         if len(flat) != len(names):
             raise Error(
                 f"{len(flat)} inputs for a design that takes {len(names)}: {', '.join(names)}"
             )
-        for name, value in zip(names, flat):
-            self.write(name, value)
+        arguments = {**dict(zip(names, flat)), **self.buffers}
+        for name, value in arguments.items():
+            if name in self._inputs:
+                self.write(name, value)
         self.launch()
         results = [
             self.read(name)
             for name, signature in self._results.items()
             if signature.port.role == "output"
         ]
-        return results[0] if len(results) == 1 else tuple(results)
+        if call is None:
+            return results[0] if len(results) == 1 else tuple(results)
+        with torch.no_grad():
+            for name, value in zip(call.written, results[call.results.tensors :]):
+                arguments[name].copy_(value)
+        return call.results.filled(results)
 
     def write(self, name: str, value: torch.Tensor) -> None:
         """Sets an input, or a whole state."""
@@ -131,15 +188,15 @@ class Design:
                 f"'{name}' is {tuple(value.shape)} of {value.dtype}",
                 f"the design takes {signature.shape} of {signature.dtype}",
             )
-        value = value.detach().cpu().contiguous()
+        value = value.detach().cpu().to(_stored(signature.dtype)).contiguous()
         self._call("input", name.encode(), value.data_ptr(), value.numel() * value.element_size())
 
     def read(self, name: str) -> torch.Tensor:
         """A result of the last launch, or a whole state."""
         signature = self._signature(name)
-        value = torch.empty(signature.shape, dtype=signature.dtype)
+        value = torch.empty(signature.shape, dtype=_stored(signature.dtype))
         self._call("output", name.encode(), value.data_ptr(), value.numel() * value.element_size())
-        return value
+        return value.to(signature.dtype)
 
     def select_phase(self, phase: str) -> None:
         """Selects the phase of the next calls. All phases share states and weights."""
@@ -262,6 +319,14 @@ class Design:
     def _call(self, name: str, *arguments) -> None:
         if not self._handle:
             raise Error(f"{self.folder}: the design is closed")
-        if getattr(_library(), f"stc_design_{name}")(self._handle, *arguments):
+        function = getattr(_library(), f"stc_design_{name}")
+        try:
+            status = (_interruptible if name in _LONG else _direct)(
+                function, self._handle, *arguments
+            )
+        except BaseException:
+            self._handle = ctypes.c_void_p()  # the launch may go on: nothing of it is freed
+            raise
+        if status:
             text = _library().stc_design_error(self._handle) or b"no reason given"
             raise Error(f"{self.folder}: {text.decode(errors='replace')}")

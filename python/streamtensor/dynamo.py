@@ -1,7 +1,10 @@
 """torch.compile(model, backend="streamtensor"): each graph that Dynamo finds runs as a compiled
 design.
 
-A design is compiled at the first call with new shapes or new weights. Designs are in a temporary
+A design is compiled at the first call with new shapes or new weights; weights are compared with
+those of earlier calls, since a write through .data or NumPy leaves no trace. Results are views of
+inputs and of one another where PyTorch's are, and inputs and buffers that the graph writes are
+written. Designs are in a temporary
 folder until the compiled function is dropped (torch._dynamo.reset) or the process ends; compiled
 CPU libraries are in the user's cache, as with `stc run`. A graph that cannot be compiled runs in
 PyTorch after one warning with the reason; with options={"fallback": False} that is an error. Other
@@ -11,10 +14,12 @@ options: platform (u55c), quant (as for `stc compile`).
 import warnings
 import weakref
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from . import api, graph
+from .aliasing import arranged, equal_bits, layouts, overlap
 from .design import Design
 from .errors import Error
 
@@ -44,15 +49,15 @@ def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | Non
 
 
 class _FlattenedGraph(torch.nn.Module):
-    """The graph as a function of (inputs, weights) that returns tensors only.
+    """The graph as a function of (inputs, weights), without the results that `wanted` leaves out.
 
     told: called with one item per result of the graph, (value,) for each result that is no tensor.
     """
 
-    def __init__(self, module, pattern: list, told):
+    def __init__(self, module, pattern: list, wanted: list[bool], told):
         super().__init__()
         # in a tuple, so that torch.export does not find the module's parameters
-        self._untracked = (module, told)
+        self._untracked = (module, wanted, told)
         # per argument: ("input", i), ("weight", i) or ("value", the value)
         self.pattern = pattern
 
@@ -62,29 +67,33 @@ class _FlattenedGraph(torch.nn.Module):
             "weight": weights.__getitem__,
             "value": lambda value: value,
         }
-        results = self._untracked[0](*(source[kind](item) for kind, item in self.pattern))
-        self._untracked[1](
-            [None if isinstance(value, torch.Tensor) else (value,) for value in results]
-        )
-        return tuple(value for value in results if isinstance(value, torch.Tensor))
+        module, wanted, told = self._untracked
+        results = module(*(source[kind](item) for kind, item in self.pattern))
+        told([None if isinstance(value, torch.Tensor) else (value,) for value in results])
+        return tuple(value for value, is_wanted in zip(results, wanted) if is_wanted)
 
 
-class _Compiled:
+class _Compiled(NamedTuple):
     """A design, and how the results of the graph are made from the results of the design."""
 
-    def __init__(self, design: Design, pattern: list, results: list, weights: list):
-        self.design, self._pattern, self._results = design, pattern, results
-        # referenced, so that their ids, which identify them, are not reused
-        self._weights = weights
+    design: Design
+    # the design's inputs and the results by which inputs are written: places of arguments
+    inputs: list[int]
+    written: list[int]
+    layouts: list  # of the graph's tensors
+    results: list  # per result of the graph: None for a tensor, else (value,)
 
     def __call__(self, arguments):
         global _last_design
-        found = self.design(
-            *(value for value, (kind, _) in zip(arguments, self._pattern) if kind == "input")
-        )
+        found = self.design(*(arguments[place] for place in self.inputs))
         _last_design = self.design
-        tensors = iter(found if isinstance(found, tuple) else (found,))
-        return tuple(result[0] if result else next(tensors) for result in self._results)
+        found = list(found if isinstance(found, tuple) else (found,))
+        own = len(found) - len(self.written)
+        with torch.no_grad():
+            for place, value in zip(self.written, found[own:]):
+                arguments[place].copy_(value)
+        tensors = iter(arranged(found[:own], self.layouts, arguments))
+        return tuple(result[0] if result else next(tensors) for result in self.results)
 
 
 class _GraphRunner:
@@ -95,14 +104,43 @@ class _GraphRunner:
             "_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}) for node in inputs
         ]
         self._names = _distinct([_readable(node.name) for node in inputs])
+        self._weights: list[list[torch.Tensor]] = []  # copies of those that designs were made of
         weakref.finalize(self, _close, self._designs)
 
     def run(self, *arguments):
-        key = tuple(map(_cache_key, arguments, self._fixed))
+        key = self._key(arguments)
         if key not in self._designs:
-            self._designs[key] = self._compile(arguments)
+            made = self._compile(arguments)
+            key = self._key(arguments)  # what the graph writes is known now
+            self._designs[key] = made
         compiled = self._designs[key]
+        if compiled and self._meet(compiled, arguments):
+            compiled = None
         return compiled(arguments) if compiled else self._module(*arguments)
+
+    def _key(self, arguments) -> tuple:
+        weights = [value for value, fixed in zip(arguments, self._fixed) if fixed]
+        return self._number_of(weights), tuple(
+            _cache_key(value) for value, fixed in zip(arguments, self._fixed) if not fixed
+        )
+
+    def _number_of(self, weights: list[torch.Tensor]) -> int:
+        """The same number for the same values."""
+        for number, known in enumerate(self._weights):
+            if len(known) == len(weights) and all(map(equal_bits, known, weights)):
+                return number
+        self._weights.append([value.detach().clone() for value in weights])
+        return len(self._weights) - 1
+
+    def _meet(self, compiled: _Compiled, arguments) -> bool:
+        """Whether an input that the graph writes shares memory with another argument."""
+        return any(
+            isinstance(other, torch.Tensor)
+            and place != written
+            and overlap(arguments[written], other)
+            for written in compiled.written
+            for place, other in enumerate(arguments)
+        )
 
     def _compile(self, arguments) -> _Compiled | None:
         try:
@@ -122,8 +160,10 @@ class _GraphRunner:
             return None
 
     def _build(self, arguments) -> _Compiled:
-        pattern, inputs, weights = [], [], {}
-        for value, fixed, name in zip(arguments, self._fixed, self._names):
+        plans = layouts(self._module, arguments)
+        wanted = [plan is not None and plan.of_input is None for plan in plans]
+        pattern, inputs, weights, places = [], [], {}, []
+        for place, (value, fixed, name) in enumerate(zip(arguments, self._fixed, self._names)):
             if not isinstance(value, torch.Tensor):
                 pattern.append(("value", value))
             elif fixed:
@@ -132,19 +172,27 @@ class _GraphRunner:
             else:
                 pattern.append(("input", len(inputs)))
                 inputs.append(value.detach())
+                places.append(place)
         results = []
         function = _FlattenedGraph(
-            self._module, pattern, lambda found: results.__setitem__(slice(None), found)
+            self._module, pattern, wanted, lambda found: results.__setitem__(slice(None), found)
         )
         ports = [graph.Port(f"arg{i}", "input") for i in range(len(inputs))]
         lowered = graph.lower_function(function, inputs, ports, weights)
         if not lowered.results:
-            raise Error("the graph has no tensor as a result")
-        kept = {name: weights[name] for name in lowered.weights}
-        design = api.build(lowered, kept, self._options["platform"], quant=self._options["quant"])
-        return _Compiled(
-            design, pattern, results, [v for v, fixed in zip(arguments, self._fixed) if fixed]
+            raise Error("the graph computes no tensor")
+        place_of = {
+            **{port.name: place for port, place in zip(ports, places)},
+            **{name: self._names.index(name) for name in weights},
+        }
+        written = [place_of[name] for name in lowered.written]
+        for place in written:
+            self._fixed[place] = False
+        design = api.build(
+            lowered, weights, self._options["platform"], quant=self._options["quant"]
         )
+        taken = [place_of[signature.port.name] for signature in lowered.inputs]
+        return _Compiled(design, taken, written, [plan for plan in plans if plan], results)
 
 
 def _readable(placeholder: str) -> str:
@@ -161,13 +209,10 @@ def _distinct(names: list[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}.{i}" for i, name in enumerate(names)]
 
 
-def _cache_key(value, fixed: bool):
+def _cache_key(value):
     if not isinstance(value, torch.Tensor):
         return value
-    if not fixed:
-        return value.shape, value.dtype
-    # _version changes with every write
-    return id(value), 0 if value.is_inference() else value._version
+    return tuple(value.shape), value.stride(), value.dtype
 
 
 def _close(made: dict) -> None:

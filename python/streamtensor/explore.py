@@ -66,7 +66,7 @@ def check_fixed_kernels(task: Task) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         done = run_compiler(
-            task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir"
+            task, work, "--stop-after", "form_streams", "-o", Path(work) / "streams.mlir"
         )
     if done.returncode:
         raise core.CompileError(done.stderr.replace(f"{work}/", ""))
@@ -109,7 +109,7 @@ def evaluate(task: Task, point: dict) -> dict:
 
 def search_space(platform: str) -> list[dict]:
     """The design parameters of the compiler: [{"name", "default", "candidates"}]."""
-    space = core.run_json("choices", "--platform", platform)
+    space = core.run_json("search-space", "--platform", platform)
     for choice in space:  # the default is one of the candidates
         choice["candidates"] += [choice["default"]] * (
             choice["default"] not in choice["candidates"]

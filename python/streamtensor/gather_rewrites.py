@@ -177,7 +177,9 @@ def _index_dim(place, x, dim: int, index):
 
 def _index_by_comparison(x, dim: int, index):
     numbers = nonnegative_index(index, x.shape[dim]).flatten().unsqueeze(-1)
-    found = select_masked(x.movedim(dim, -1).unsqueeze(-2), numbers == torch.arange(x.shape[dim]))
+    found = select_masked(
+        x.movedim(dim, -1).unsqueeze(-2), numbers == torch.arange(x.shape[dim], device=x.device)
+    )
     return found.movedim(-1, dim).reshape(x.shape[:dim] + index.shape + x.shape[dim + 1 :])
 
 
@@ -190,7 +192,7 @@ def select_masked(x, mask):
 
 def first_true(mask):
     """The index of the first true element of the last dim; its extent if there is none."""
-    place = torch.arange(mask.shape[-1])
+    place = torch.arange(mask.shape[-1], device=mask.device)
     return torch.where(mask, place, torch.full((), mask.shape[-1])).amin(-1)
 
 
@@ -270,7 +272,9 @@ def _gather(place, x, dim, index, sparse_grad=False):
     def of_rows(table, numbers):
         for other, extent in enumerate(numbers.shape):
             table = table if other == dim else table.narrow(other, 0, extent)
-        mask = numbers.movedim(dim, -1).unsqueeze(-1) == torch.arange(table.shape[dim])
+        mask = numbers.movedim(dim, -1).unsqueeze(-1) == torch.arange(
+            table.shape[dim], device=numbers.device
+        )
         return select_masked(table.movedim(dim, -1).unsqueeze(-2), mask).movedim(-1, dim)
 
     return place.written(of_rows, x, index)

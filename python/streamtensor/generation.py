@@ -42,6 +42,8 @@ class Sampler:
     top_k: int = 0  # 0: all
     top_p: float = 1.0
     seed: int = 0
+    # changes the logits first
+    rules: Callable[[torch.Tensor, list[int], int], torch.Tensor] | None = None
 
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
@@ -61,7 +63,10 @@ class Sampler:
             )
         self._generator = torch.Generator().manual_seed(self.seed)
 
-    def __call__(self, logits: torch.Tensor) -> int:
+    def __call__(self, logits: torch.Tensor, ids: list[int], prompt: int) -> int:
+        """logits: behind the text `ids`, which begins with a prompt of so many tokens."""
+        if self.rules:
+            logits = self.rules(logits, ids, prompt)
         if self.temperature == 0:
             return int(logits.argmax())
         values, ids = (logits.float() / self.temperature).sort(descending=True, stable=True)
@@ -229,7 +234,7 @@ class Decoder(Launcher):
             token = (
                 prompt[position + 1]
                 if position + 1 < len(prompt)
-                else self._next(step, GREEDY_SAMPLER)
+                else self._next(step, GREEDY_SAMPLER, prompt, len(prompt))
             )
 
     def tokens(
@@ -237,7 +242,7 @@ class Decoder(Launcher):
         prompt: list[int],
         new: int,
         end: Collection[int] = (),
-        choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
+        choose: Sampler = GREEDY_SAMPLER,
         progress: Callable[[float], None] = lambda _: None,
         launched: Callable[[LaunchResult], None] = lambda _: None,
     ) -> Iterator[int]:
@@ -247,14 +252,16 @@ class Decoder(Launcher):
             for step in self.read(ids, len(prompt) + new - len(ids)):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            for token in [token for (token,) in step.new_tokens] or [self._next(step, choose)]:
+            for token in [token for (token,) in step.new_tokens] or [
+                self._next(step, choose, ids, len(prompt))
+            ]:
                 yield token
                 if token in end:
                     return
                 ids.append(token)
 
-    def _next(self, step: LaunchResult, choose: Callable[[torch.Tensor], int]) -> int:
-        return int(step.logits) if self.shape.argmax else choose(step.logits)
+    def _next(self, step: LaunchResult, choose: Sampler, ids: list[int], prompt: int) -> int:
+        return int(step.logits) if self.shape.argmax else choose(step.logits, ids, prompt)
 
     def reset(self) -> None:
         self.design.reset()
@@ -297,7 +304,7 @@ class BatchDecoder(Launcher):
         self,
         prompts: list[list[int]],
         new: int,
-        choose: Callable[[torch.Tensor], int] = GREEDY_SAMPLER,
+        choose: Sampler = GREEDY_SAMPLER,
         progress: Callable[[float], None] = lambda _: None,
         launched: Callable[[LaunchResult], None] = lambda _: None,
     ) -> Iterator[list[int]]:
@@ -313,7 +320,12 @@ class BatchDecoder(Launcher):
                 launched(step._replace(first=cached >= len(rows[0])))
                 progress(cached / (length + new - 1))
             for tokens in step.new_tokens or [
-                [int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]
+                [
+                    int(logits)
+                    if self.shape.argmax
+                    else choose(logits, row[start:], length - start)
+                    for logits, row, start in zip(step.logits, rows, starts)
+                ]
             ]:
                 yield tokens
                 rows = [[*row, token] for row, token in zip(rows, tokens)]

@@ -12,16 +12,25 @@ import contextlib
 import io
 import logging
 import re
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from torch.export.graph_signature import OutputKind
 
-from . import constant_folding, decompose
+from . import (
+    branches,
+    call_form,
+    computed_numbers,
+    constant_folding,
+    decompose,
+    narrow_integers,
+    torch_lowering,
+    traced_functions,
+)
 from .errors import Error
 
 ELEMENTS = {
@@ -87,19 +96,25 @@ class Lowered:
     results: list[Signature]
     # the PyTorch op that a line of the text comes from
     origin: Callable[[int], str | None] = lambda line: None
+    # how the function's results stand in what the module returns
+    form: call_form.Results | None = None
+    # the function writes into these inputs and buffers: result that holds the new value, by name
+    written: dict[str, str] = field(default_factory=dict)
 
 
 class _Functional(torch.nn.Module):
     """`module` with its parameters and buffers as a second list of arguments."""
 
-    def __init__(self, module: torch.nn.Module, names: Sequence[str]):
+    def __init__(self, module: torch.nn.Module, names: Sequence[str], form: call_form.Arguments):
         super().__init__()
         # in a tuple, so that torch.export does not find the parameters
-        self._untracked = (module, tuple(names))
+        self._untracked = (module, tuple(names), form)
+        # what the module itself asks of its exported graph
+        self.check_export = getattr(module, "check_export", None)
 
     def forward(self, inputs: list, weights: list):
-        module, names = self._untracked
-        return torch.func.functional_call(module, dict(zip(names, weights)), tuple(inputs))
+        module, names, form = self._untracked
+        return torch.func.functional_call(module, dict(zip(names, weights)), form.filled(inputs))
 
 
 def named_tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -124,14 +139,16 @@ def lower(
     results; further results are outputs named resultN. prefix: removed from the names of weights in
     the text.
     """
-    return lower_function(
-        _Functional(module, list(weights)), inputs, ports, weights, results, attributes, prefix
-    )
+    tensors = [
+        leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)
+    ]
+    function = _Functional(module, list(weights), call_form.Arguments.of(inputs))
+    return lower_function(function, tensors, ports, weights, results, attributes, prefix)
 
 
 def lower_function(
     function: torch.nn.Module,
-    inputs: Sequence,
+    inputs: Sequence[torch.Tensor],
     ports: Sequence[Port],
     weights: dict[str, torch.Tensor],
     results: Sequence[Port] = (),
@@ -140,72 +157,102 @@ def lower_function(
 ) -> Lowered:
     """Lowers a module that takes two lists, (inputs, weights)."""
     public = [name.removeprefix(prefix) for name in weights]
-    lowered = _lower_to_linalg(
-        function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public]
-    )
+    names = [*(port.name for port in ports), *public]
+    # torch.export takes a tensor that is given twice, or is a parameter too, for one argument
+    apart = [value.detach().clone() for value in inputs]
+    program, lowered, form, written = _lower_to_linalg(function, (apart, list(weights.values())))
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
-    missing = range(len(results), len(function.type.results))
-    results = [*results, *(Port(f"result{i}", "output") for i in missing)]
+    place_of = {name: place for place, name in enumerate(public, len(ports))}
+    results = [*results, *_further_results(len(results), form, [names[at] for at in written])]
+    arguments = [
+        *ports,
+        *(Port(name, "input" if place_of[name] in written else "weight") for name in used),
+    ]
     if attributes:
-        _annotate(function, [*ports, *(Port(name, "weight") for name in used)], results)
+        _annotate(function, arguments, results)
     lowered.operation.verify()
+    elements = _input_types(program)
+    elements = elements[: len(ports)] + [elements[place_of[name]] for name in used]
+    taken = _signatures(arguments, function.type.inputs, elements)
     return Lowered(
         str(lowered),
-        _signatures(ports, function.type.inputs),
-        used,
-        _signatures(results, function.type.results),
-        lambda line: _origin(lowered, line),
+        [signature for signature in taken if signature.port.role != "weight"],
+        [name for name in used if place_of[name] not in written],
+        _signatures(results, function.type.results, _result_types(program)),
+        lambda line: _told_origin(lowered, program, line),
+        form,
+        {names[at]: _next_name(names[at]) for at in written},
     )
 
 
-def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
-    """The MLIR module. names: of the arguments.
+def _next_name(name: str) -> str:
+    return f"{name}.next"
 
-    Diagnostics of torch-mlir become part of the error instead of going to stderr.
-    """
-    from torch_mlir import fx, ir
-    from torch_mlir.dialects import torch as dialect
 
-    context, said, program = ir.Context(), [], None
-    dialect.register_dialect(context)
-    context.attach_diagnostic_handler(lambda diagnostic: said.append(diagnostic.message) or True)
+def _further_results(first: int, form: call_form.Results, written: list[str]) -> list[Port]:
+    count = form.tensors
+    return [
+        *(Port(f"result{i}", "output") for i in range(first, count)),
+        *(Port(_next_name(name), "output") for name in written),
+    ]
+
+
+def _input_types(program) -> list[torch.dtype]:
+    wanted = program.graph_signature.user_inputs
+    found = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return [found[name].meta["val"].dtype for name in wanted]
+
+
+def _result_types(program) -> list[torch.dtype]:
+    return [node.meta["val"].dtype for node in program.graph.output_node().args[0]]
+
+
+def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
+    """The program, its MLIR module, the form of its results, and the arguments that it writes."""
+    program = None
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
-            _check_results(program)
             _check_shapes(program)
-            written = {node.name: node.target for node in program.graph.nodes}
+            if check := getattr(functional, "check_export", None):
+                check(program)
+            branches.inline(program)
+            numbers = computed_numbers.rewrite(program)
+            spelled = {node.name: node.target for node in program.graph.nodes}
+            narrow_integers.widen(program.graph)
             program = decompose.run(program)
-            _check_pure(program, names)
-            _check_effects(program, written)
+            narrow_integers.widen(program.graph)
+            form = call_form.separate_values(program, numbers)
+            written = _written_arguments(program)
+            _check_effects(program, spelled)
             constant_folding.fold_constants(program)
             _check_types(program)
             _locate(program)
-            lowered = fx.export_and_import(
-                program,
-                output_type="linalg-on-tensors",
-                func_name="main",
-                decomposition_table={},
-                fx_importer=fx.FxImporter(context=context),
-            )
+            lowered = torch_lowering.lower(program)
             _check_repeatable(program, lowered)
-            return lowered
+            return program, lowered, form, written
     except Error:
         raise
+    except torch_lowering.LoweringFailed as error:
+        raise _no_lowering(error.place, _place_of(error.place, program)) from error
     except Exception as error:
-        _remove_failed_dump(error)
-        operation = _operation_without_lowering(said)
-        if operation:
-            raise _no_lowering(operation, _place_of(operation, program)) from error
-        raise Error(
-            f"the module cannot be lowered to linalg: {said[0] if said else first_line(error)}",
-            _ACCEPTED,
-        ) from error
+        raise _untold(error, "traced" if program is None else "lowered to linalg") from error
+
+
+def _untold(error: Exception, done: str) -> Error:
+    """The error's own text speaks of PyTorch's or torch-mlir's internals: --debug shows it."""
+    kind = f" ({type(error).__name__})" if type(error).__module__ == "builtins" else ""
+    return Error(
+        f"the module cannot be {done}{kind}{_place(error)}",
+        "run module(*inputs) first: it has to take these inputs in PyTorch",
+        _ACCEPTED,
+    )
 
 
 def _export(functional: torch.nn.Module, arguments: tuple):
+    from torch._subclasses.fake_tensor import DataDependentOutputException
     from torch.fx._lazy_graph_module import _use_lazy_graph_module
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -214,8 +261,18 @@ def _export(functional: torch.nn.Module, arguments: tuple):
         # its messages about a failure do not show the user's graph
         logging.disable(logging.CRITICAL)
         # the graph modules of its passes are never called
-        with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            _use_lazy_graph_module(True),
+            traced_functions.Traced(),
+            torch.fx.traceback.preserve_node_meta(),
+        ):
             return torch.export.export(functional, arguments)
+    except DataDependentOutputException as error:
+        raise Error(
+            f"{error.func} gives what its inputs' values say{_place(error)}",
+            "accepted are results that are tensors: torch.where chooses by numbers",
+        ) from error
     except GuardOnDataDependentSymNode as error:
         raise Error(
             f"the module decides by numbers that it computes{_place(error)}",
@@ -234,19 +291,13 @@ def _place(error: Exception) -> str:
 
 
 def _place_of(operation: str, program) -> str:
-    """The line of the user's code of the first node with that name, in MLIR's spelling."""
-    nodes = program.graph.nodes if program else ()
+    """The line of the user's code of the first node with that target."""
     return next(
-        (
-            _line_of(node)
-            for node in nodes
-            if f"torch.{node.target}".removesuffix(".default") == operation
-        ),
-        "",
+        (line_of(node) for node in program.graph.nodes if str(node.target) == operation), ""
     )
 
 
-def _line_of(node) -> str:
+def line_of(node) -> str:
     return _last_place(
         (line, file, number)
         for file, number, line in re.findall(
@@ -268,15 +319,18 @@ def _last_place(frames) -> str:
     return ": {} ({}:{})".format(*places[-1]) if places else ""
 
 
-def _check_pure(program, names: list[str]) -> None:
-    """Rejects writes to inputs and parameters; decomposition of the program has found them."""
-    written = next(iter(program.graph_signature.user_inputs_to_mutate.values()), None)
-    if written:
-        raise Error(
-            f"the module writes into '{names[program.graph_signature.user_inputs.index(written)]}'",
-            "accepted are modules that only read their inputs, parameters and buffers: "
-            "eval() stops running statistics",
-        )
+def _written_arguments(program) -> list[int]:
+    """The arguments that the program writes; their new values become its last results."""
+    signature, output = program.graph_signature, program.graph.output_node()
+    pairs = list(zip(output.args[0], signature.output_specs))
+    own = [pair for pair in pairs if pair[1].kind == OutputKind.USER_OUTPUT]
+    written = [pair for pair in pairs if pair[1].kind != OutputKind.USER_OUTPUT]
+    places = [signature.user_inputs.index(spec.target) for _, spec in written]
+    for _, spec in written:
+        spec.kind, spec.target = OutputKind.USER_OUTPUT, None
+    output.args = (tuple(node for node, _ in own + written),)
+    signature.output_specs[:] = [spec for _, spec in own + written]
+    return places
 
 
 def _check_effects(program, written: dict) -> None:
@@ -291,12 +345,15 @@ def _check_effects(program, written: dict) -> None:
                 if node.meta.get("from_node")
                 else node.args[1]
             )
-            raise _no_lowering(f"torch.{target}".removesuffix(".default"), _line_of(node))
+            raise _no_lowering(str(target), line_of(node))
 
 
 def _no_lowering(operation: str, place: str) -> Error:
+    if not operation:
+        return Error("the module cannot be lowered to linalg", _ACCEPTED)
+    spelled = f"torch.{operation}".removesuffix(".default")
     return Error(
-        f"the module cannot be lowered to linalg: there is no lowering for {operation}{place}",
+        f"the module cannot be lowered to linalg: there is no lowering for {spelled}{place}",
         _alternative(operation) or _ACCEPTED,
     )
 
@@ -308,23 +365,13 @@ def _alternative(operation) -> str | None:
     )
 
 
-def _check_results(program) -> None:
-    for node, spec in zip(
-        program.graph.output_node().args[0], program.graph_signature.output_specs
-    ):
-        if not isinstance(node, torch.fx.Node):
-            raise Error(
-                f"the module gives {spec.arg.value!r}", "accepted are results that are tensors"
-            )
-
-
 def _check_repeatable(program, lowered) -> None:
     """Rejects random numbers: the lowered module then has a generator state beside the function."""
     if len(lowered.body.operations) == 1:
         return
     random = next(
         (
-            f"{node.target} gives other numbers each time{_line_of(node)}"
+            f"{node.target} gives other numbers each time{line_of(node)}"
             for node in program.graph.nodes
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         ),
@@ -343,8 +390,7 @@ def _check_shapes(program) -> None:
                 isinstance(extent, int) for extent in value.shape
             ):
                 raise Error(
-                    f"{node.target} gives as many numbers as its inputs' values "
-                    f"say{_line_of(node)}",
+                    f"{node.target} gives as many numbers as its inputs' values say{line_of(node)}",
                     "accepted are shapes that are known before the module runs; torch.where "
                     "chooses by numbers",
                 )
@@ -364,8 +410,7 @@ def _check_types(program) -> None:
         if says:
             notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _alternative(node.target)]
             raise Error(
-                f"{node.target if node.op == 'call_function' else node.name} "
-                f"{says}{_line_of(node)}",
+                f"{node.target if node.op == 'call_function' else node.name} {says}{line_of(node)}",
                 *filter(None, notes),
             )
 
@@ -376,6 +421,11 @@ def _locate(program) -> None:
         if node.op != "placeholder":
             node.meta["written"] = node.meta.get("stack_trace")
             node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
+
+
+def _told_origin(module, program, line: int) -> str | None:
+    operation = _origin(module, line)
+    return operation and f"{operation}{_place_of(operation, program)}"
 
 
 def _origin(module, line: int) -> str | None:
@@ -389,31 +439,17 @@ def _origin(module, line: int) -> str | None:
     return found[-1] if found else None
 
 
-def _remove_failed_dump(error: Exception) -> None:
-    """Removes the module that torch-mlir dumps to the temporary folder on failure."""
-    found = re.search(r"\$ torch-mlir-opt -pass-pipeline='.*' (.+\.mlir)$", str(error), re.M)
-    if found and Path(found[1]).parent == Path(tempfile.gettempdir()):
-        Path(found[1]).unlink(missing_ok=True)
-
-
-def _operation_without_lowering(said: list[str]) -> str | None:
-    """The operation, in MLIR's spelling, that torch-mlir reports as not lowered."""
-    found = said and (
-        re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0])
-    )
-    return found[1] if found else None
-
-
-def _signatures(ports: Sequence[Port], types) -> list[Signature]:
+def _signatures(ports: Sequence[Port], types, elements: dict[str, torch.dtype]) -> list[Signature]:
+    """elements: PyTorch's types, which say what MLIR's do not: signed or unsigned."""
     signatures = []
-    for port, text in zip(ports, map(str, types)):
+    for port, text, kind in zip(ports, map(str, types), elements, strict=True):
         *extents, element = text.removeprefix("tensor<").removesuffix(">").split("x")
         if element not in ELEMENTS or "?" in extents:
             raise Error(
                 f"'{port.name}' has the type {text}",
                 f"accepted are static tensors of {', '.join(ELEMENTS)}",
             )
-        signatures.append(Signature(port, tuple(map(int, extents)), ELEMENTS[element]))
+        signatures.append(Signature(port, tuple(map(int, extents)), kind))
     return signatures
 
 

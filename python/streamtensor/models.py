@@ -5,7 +5,6 @@ Parameters stay on the meta device; `Model.tensor` reads or generates one at a t
 as rotary frequencies, are in no checkpoint and have values.
 """
 
-import contextlib
 import json
 import math
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from . import graph, weights
+from . import graph, model_module, weights
 from .builtin_models import BUILT_IN, built_in
 from .decoder_step import DecoderStep, StepShape
 from .errors import Error
@@ -33,12 +32,20 @@ class Model:
     folder: Path | None  # folder with its files
     notice: str | None  # message about its weights
 
+    def packed(self, name: str):
+        """The tensor as it is quantized in the checkpoint (`Packed`); None: it is not."""
+        return self.source.packed(name) if isinstance(self.source, weights.Checkpoint) else None
+
+    def quantization(self) -> str | None:
+        """The method by which the folder's weights are quantized."""
+        return self.source.stored.method if isinstance(self.source, weights.Checkpoint) else None
+
     def tensors(self) -> dict[str, torch.Tensor]:
         return graph.named_tensors(self.module)
 
     def tensor(self, name: str) -> torch.Tensor:
         value = self.tensors()[name]
-        return self.source.tensor(name) if value.is_meta else value
+        return self.source.tensor(name) if value.is_meta or name in self.source else value
 
     def lower(self, shape: StepShape, attributes: bool = True) -> graph.Lowered:
         """One step as MLIR."""
@@ -115,19 +122,20 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
     """
     folder = _find(name) if search else None
     config = _config(name, folder)
-    with _meta_parameters():
-        module = _build(name, config)
+    module = model_module.build(name, config)
     _check_causal(name, module)
+    source = weights.Checkpoint.from_folder(folder, module) if folder else None
     tensors = graph.named_tensors(module)
-    source = weights.Checkpoint.from_folder(folder, module.base_model_prefix) if folder else None
     notice = None
     unread = weights.UnreadableWeights.from_folder(folder) if folder and source is None else None
+    if isinstance(source, weights.Checkpoint) and source.stored.method:
+        notice = f"quantization_config: weights of the method {source.stored.method} are read"
     if unread:
         source = unread
     elif source is None:
         source = weights.RandomWeights(tensors, seed)
         notice = f"no weights found for {name}: using random ones (seed {seed})"
-    return Model(name, config, module.eval(), source, folder, notice)
+    return Model(name, config, module, source, folder, notice)
 
 
 def _find(name: str) -> Path | None:
@@ -243,48 +251,15 @@ def _check_extents(place, config) -> None:
         )
 
 
-def _build(name: str, config) -> torch.nn.Module:
-    from transformers import AutoModelForCausalLM
-
-    try:
-        return AutoModelForCausalLM.from_config(
-            config, dtype=torch.float32, attn_implementation="eager"
-        )
-    except Exception as error:
-        raise Error(
-            f"{name}: a model of type '{config.model_type}' is not a causal language model "
-            "that can be built: "
-            f"{graph.first_line(error)}"
-        ) from error
-
-
 def _check_causal(name: str, module: torch.nn.Module) -> None:
     """Rejects encoders, of which transformers also makes language models: their tokens depend on
     later ones.
     """
-    if any(getattr(part, "is_causal", None) is False for part in module.modules()):
+    kinds = {getattr(part, "is_causal", None) for part in module.modules()}
+    if False in kinds and True not in kinds:
         raise Error(
             f"{name}: a model of type '{module.config.model_type}' is not causal: tokens "
             "depend on later ones, so it cannot generate text",
             'accepted are decoders; "is_decoder": true in config.json makes one of BERT and '
             "its like",
         )
-
-
-@contextlib.contextmanager
-def _meta_parameters():
-    """While active, every new parameter goes to the meta device; buffers keep their values."""
-    register = torch.nn.Module.register_parameter
-
-    def register_meta(module, name, parameter):
-        if parameter is not None and not parameter.is_meta:
-            parameter = torch.nn.Parameter(
-                parameter.to("meta"), requires_grad=parameter.requires_grad
-            )
-        register(module, name, parameter)
-
-    torch.nn.Module.register_parameter = register_meta
-    try:
-        yield
-    finally:
-        torch.nn.Module.register_parameter = register

@@ -29,6 +29,7 @@ Integer sums are computed as f32 matrix products (f64 where they might pass 2^24
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -327,12 +328,19 @@ def head(module: nn.Module) -> nn.Module | None:
     return module.get_output_embeddings() if hasattr(module, "get_output_embeddings") else None
 
 
-def rounded(module: nn.Module, scheme: Scheme) -> dict[str, Weight]:
-    """Every weight that the scheme quantizes, rounded to nearest."""
+def rounded(
+    module: nn.Module,
+    scheme: Scheme,
+    stored: Callable[[str, int], Weight | None] = lambda name, bits: None,
+) -> dict[str, Weight]:
+    """Every weight that the scheme quantizes, rounded to nearest. stored: of those that have
+    integers of so many bits already.
+    """
     found = {}
     for name, layer in contractions(module).items():
         if bits := bits_of(module, layer, scheme):
-            found[name] = round_weight(matrix(layer), bits, scheme.group)
+            weight = stored(name, bits)
+            found[name] = weight or round_weight(matrix(layer), bits, scheme.group)
     return found
 
 

@@ -60,7 +60,7 @@ class ReferenceDesign:
 
     def reset(self) -> None:
         self.values = {
-            name: torch.zeros(self.shape.cache_shape()) for name in self.shape.cache_names()
+            name: torch.zeros(self.shape.cache_shape(name)) for name in self.shape.cache_names()
         }
 
     def write(self, name: str, value: torch.Tensor) -> None:

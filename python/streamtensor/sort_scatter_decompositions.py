@@ -18,6 +18,20 @@ MAX_SORTED = 1024  # maximum number of elements that are compared with each othe
 
 
 def table() -> dict:
+    return {op: _beside_first(decomposed) for op, decomposed in _table().items()}
+
+
+def _beside_first(decomposed):
+    """Makes the numbers 0, 1, … on the device of the first argument."""
+
+    def run(x, *arguments, **options):
+        with x.device:
+            return decomposed(x, *arguments, **options)
+
+    return run
+
+
+def _table() -> dict:
     return {
         _aten.argmax.default: _argmax,
         _aten.argmin.default: _argmin,

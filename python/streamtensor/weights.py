@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from . import checkpoint_names, quantized_checkpoint
 from .errors import Error
 
 DTYPES = {
@@ -95,24 +96,32 @@ def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
 class Checkpoint:
     """The safetensors files of a folder, one or sharded; tensors are read on demand."""
 
-    def __init__(self, folder: Path, files: dict[str, Path], base: str):
-        self._folder, self._files, self._base = folder, files, base
+    def __init__(self, folder: Path, files: dict[str, Path], module: torch.nn.Module):
+        self._folder, self._files = folder, files
         self._open = {}
+        shapes = {name: self._slice(name).get_shape() for name in files}
+        self.stored = quantized_checkpoint.Stored(
+            str(folder / "config.json"), _quantization_config(folder), shapes, self._read
+        )
+        self._names = checkpoint_names.Names(module, self.stored.shapes)
+        self._tie(module)
 
     @classmethod
-    def from_folder(cls, folder: Path, base: str) -> "Checkpoint | None":
-        """base: the prefix that checkpoints of the bare model omit from names, as "transformer"."""
+    def from_folder(cls, folder: Path, module: torch.nn.Module) -> "Checkpoint | None":
+        """module: whose tensors are wanted. Its tied tensors are parted if the checkpoint has both
+        with different values, as transformers does.
+        """
         from safetensors import safe_open
 
         index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
         try:
             if single.is_file():
                 with safe_open(single, "pt") as file:
-                    return cls(folder, dict.fromkeys(file.keys(), single), base)
+                    return cls(folder, dict.fromkeys(file.keys(), single), module)
             if index.is_file():
                 shards = json.loads(index.read_text())["weight_map"]
                 _check_shards(folder, index, shards)
-                return cls(folder, {name: folder / file for name, file in shards.items()}, base)
+                return cls(folder, {name: folder / file for name, file in shards.items()}, module)
         except Error:
             raise
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -123,25 +132,62 @@ class Checkpoint:
             raise _not_safetensors(single, error) from error
         return None
 
+    def _tie(self, module: torch.nn.Module) -> None:
+        for target, source in (getattr(module, "all_tied_weights_keys", None) or {}).items():
+            if source not in self._names and target in self._names:
+                self._names.alias(source, target)
+            elif target not in self._names and source in self._names:
+                self._names.alias(target, source)
+            elif target in self._names and not torch.equal(
+                self.tensor(target), self.tensor(source)
+            ):
+                parent, _, name = target.rpartition(".")
+                owner = module.get_submodule(parent)
+                like = torch.empty_like(getattr(owner, name))
+                setattr(owner, name, torch.nn.Parameter(like, requires_grad=False))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
     def tensor(self, name: str) -> torch.Tensor:
+        if name not in self._names:
+            raise Error(
+                f"{self._folder}: the checkpoint has no tensor '{name}'",
+                f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'"
+                if self._files
+                else "it has none",
+            )
+        return self._names.tensor(name, self.stored.tensor)
+
+    def packed(self, name: str) -> quantized_checkpoint.Packed | None:
+        """The tensor as it is quantized in the checkpoint; None: it is not, or made of several."""
+        source = self._names.source(name)
+        return source and self.stored.packed(source)
+
+    def _read(self, key: str) -> torch.Tensor:
+        try:
+            return self._slice(key)[:]
+        except Exception as error:
+            raise Error(f"{self._files[key]}: cannot read '{key}': {error}") from error
+
+    def _slice(self, key: str):
         from safetensors import safe_open
 
-        for key in (name, name.removeprefix(self._base + "."), f"{self._base}.{name}"):
-            if key not in self._files:
-                continue
-            path = self._files[key]
-            try:
-                if path not in self._open:
-                    self._open[path] = safe_open(path, "pt")
-                return self._open[path].get_tensor(key)
-            except Exception as error:
-                raise Error(f"{path}: cannot read '{key}': {error}") from error
-        raise Error(
-            f"{self._folder}: the checkpoint has no tensor '{name}'",
-            f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'"
-            if self._files
-            else "it has none",
-        )
+        path = self._files[key]
+        if path not in self._open:
+            self._open[path] = safe_open(path, "pt")
+        return self._open[path].get_slice(key)
+
+
+def _quantization_config(folder: Path) -> dict | None:
+    try:
+        found = json.loads((folder / "config.json").read_text())
+    except ValueError:
+        return None
+    texts = [found, *(value for value in found.values() if isinstance(value, dict))]
+    return next(
+        (each["quantization_config"] for each in texts if each.get("quantization_config")), None
+    )
 
 
 class UnreadableWeights:
@@ -157,6 +203,9 @@ class UnreadableWeights:
         kinds = ("*.safetensors", "pytorch_model*.bin", "*.pth", "*.gguf")
         found = sorted(path for kind in kinds for path in folder.glob(kind))
         return cls(found[0]) if found else None
+
+    def __contains__(self, name: str) -> bool:
+        return False
 
     def tensor(self, name: str) -> torch.Tensor:
         raise Error(
@@ -248,6 +297,9 @@ class RandomWeights:
 
     def __init__(self, like: dict[str, torch.Tensor], seed: int):
         self._like, self._seed = like, seed
+
+    def __contains__(self, name: str) -> bool:
+        return False  # buffers have values of their own
 
     def tensor(self, name: str) -> torch.Tensor:
         shape = self._like[name].shape

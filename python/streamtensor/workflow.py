@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import core, output_folder, weights
+from . import core, decoder_layers, model_module, output_folder, weights
 from .decoder_step import PHASES, StepShape
 from .design import Design
 from .errors import Error
@@ -38,7 +38,7 @@ MANY_PORTS = 32  # boards with this many memory ports use MANY_TOKENS
 
 
 def context_limit(model: Model) -> int:
-    return getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
+    return model_module.context_limit(model.config) or DEFAULT_CONTEXT
 
 
 def step_shape(
@@ -76,6 +76,12 @@ def step_shapes(
     """
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
+    if batch > 1 and not decoder_layers.numbers_positions(model.module):
+        raise Error(
+            f"a model of type '{model.config.model_type}' counts the positions of its tokens "
+            "itself, so sequences of different lengths have wrong ones",
+            "accepted is one sequence",
+        )
     if phase == "both" and engine and batch == 1:
         usual = default_prefill_tokens(platform) if platform and tokens is None else FEW_TOKENS
         return [

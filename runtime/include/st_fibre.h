@@ -101,7 +101,7 @@ struct fibre {
 	void *stack = nullptr;    /* mapping of ST_STACK_BYTES, lowest page inaccessible */
 	void *resume = nullptr;   /* saved stack pointer */
 	channel *waits = nullptr; /* what it waits for; null while ready or done */
-	bool waits_full = false;  /* for room, not for data */
+	bool waits_full = false;  /* for space, not for data */
 	bool done = false;
 	fibre *next = nullptr; /* queue of ready processes */
 #ifdef ST_FIBRE_UCONTEXT
@@ -117,7 +117,7 @@ struct channel {
 	bool of_blocks;                             /* not of words */
 	std::uint64_t most = 0;                     /* high-water mark */
 	fibre *reader = nullptr;                    /* waits for data */
-	fibre *writer = nullptr;                    /* waits for room */
+	fibre *writer = nullptr;                    /* waits for space */
 	const fibre *end[2] = { nullptr, nullptr }; /* the processes it was passed to */
 	std::string name;
 	channel *older; /* list of this thread's channels */

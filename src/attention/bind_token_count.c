@@ -424,7 +424,7 @@ bool bind_token_count(struct pass_context *context, struct module *module)
 	(void)context;
 	struct token_binder b = { .module = module, .main = module_main(module) };
 	struct block *body = b.main->region[0];
-	if (!engine_has_many_tokens(body))
+	if (!workload_has_many_tokens(workload_of(b.main)))
 		return true;
 	ir_clear_data(body);
 	for (int i = 0; i < body->arguments; i++)
@@ -435,5 +435,6 @@ bool bind_token_count(struct pass_context *context, struct module *module)
 	bind_producers(&b, body);
 	tile_block(&b, body);
 	ir_clear_data(body);
+	workload_record(module);
 	return !b.failed;
 }

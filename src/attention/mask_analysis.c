@@ -41,11 +41,17 @@ static bool both(struct abstract_value a, struct abstract_value b, enum known kn
 	return a.known == known && b.known == known;
 }
 
-/* By the predicate of the comparison: eq, ne, slt, sle, sgt, sge. */
 static struct abstract_value compare(int64_t predicate, int64_t a, int64_t b)
 {
-	const bool holds[6] = { a == b, a != b, a<b, a <= b, a> b, a >= b };
-	return predicate < 6 ? integer_of(holds[predicate]) : nothing;
+	switch (predicate) {
+	case CMPI_EQ: return integer_of(a == b);
+	case CMPI_NE: return integer_of(a != b);
+	case CMPI_SLT: return integer_of(a < b);
+	case CMPI_SLE: return integer_of(a <= b);
+	case CMPI_SGT: return integer_of(a > b);
+	case CMPI_SGE: return integer_of(a >= b);
+	default: return nothing;
+	}
 }
 
 static struct abstract_value integer_from(const struct value *base, int64_t integer)

@@ -1,7 +1,7 @@
 /* Evaluates kernels without data: masks follow from positions alone, and so does what they hide.
  * Each number is abstracted to one of the kinds below. */
-#ifndef STC_HIDDEN_H
-#define STC_HIDDEN_H
+#ifndef STC_MASK_ANALYSIS_H
+#define STC_MASK_ANALYSIS_H
 #include "ir/kernel.h"
 
 enum known {

@@ -294,11 +294,12 @@ static void cut_block(struct partitioner *partitioner, struct block *block)
 bool partition_kv_heads(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
+	enum workload workload = workload_of(main);
 	bool requested =
-	        context->choices.value[CHOICE_KV_PARTITIONS] || !engine_has_tiles(main->region[0]);
+	        context->choices.value[CHOICE_KV_PARTITIONS] || !workload_has_tiles(workload);
 	struct partitioner partitioner = { .module = module,
 		.most = requested ? choice_count(&context->choices, CHOICE_KV_PARTITIONS) : 1 };
-	if (partitioner.most < 2 || !has_contraction(main->region[0]))
+	if (partitioner.most < 2 || workload == WORKLOAD_NONE)
 		return true;
 	ir_clear_data(main->region[0]);
 	choose_partitions(&partitioner, main, main->region[0]);

@@ -133,7 +133,8 @@ bool is_drained_by_writer(struct arena *arena, const struct op *buffer)
 struct accumulator_drain accumulator_drain_of(struct arena *arena, const struct op *kernel)
 {
 	for (const struct op *next = kernel->next; next; next = next->next)
-		if (next->code == OP_BUFFER && next->operand[0] == kernel->result[0])
+		if (next->code == OP_BUFFER && next->operand[0] == kernel->result[0] &&
+		        attr_get(next, KEY_IN_PRODUCER))
 			return drain_from_buffer(arena, next);
 	return (struct accumulator_drain){ 0 };
 }

@@ -7,7 +7,7 @@
 #ifndef STC_ACCUMULATOR_DRAIN_H
 #define STC_ACCUMULATOR_DRAIN_H
 #include "itensor/box.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 struct accumulator_drain {
 	const struct op *buffer; /* NULL: there is none */
@@ -30,9 +30,9 @@ bool match_accumulator_drain(struct arena *arena, const struct op *writer,
         const struct type *tensor, struct accumulator_drain *accumulator_drain);
 bool can_drain_accumulators(struct arena *arena, const struct op *writer, const struct type *tensor,
         int readers, const struct type *const *type);
-/* the buffer is a stream.buffer */
+/* Can the kernel that writes the buffer (a stream.buffer) drain its accumulators to all readers? */
 bool is_drained_by_writer(struct arena *arena, const struct op *buffer);
-/* the drain for the kernel's stream.buffer, if it has one that it can drain */
+/* the drain for the kernel's stream.buffer, if it has one with in_producer */
 struct accumulator_drain accumulator_drain_of(struct arena *arena, const struct op *kernel);
 /* pushes the words of all readers, service round after service round */
 void emit_accumulator_drain(

@@ -87,7 +87,7 @@ static bool try_operand(struct arena *arena, const struct op *op, int operand,
 
 /* Only one operand, the largest: several would be filled one after another, each waiting for the
  * one before. */
-struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *kernel)
+static const struct op *largest_buffer(struct arena *arena, const struct op *kernel)
 {
 	struct consumer_buffer best = { 0 };
 	struct consumer_buffer consumer_buffer;
@@ -95,18 +95,49 @@ struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *
 		if (try_operand(arena, kernel, j, &consumer_buffer) &&
 		        (!best.convert || consumer_buffer.box.elements > best.box.elements))
 			best = consumer_buffer;
-	return best;
+	return best.convert;
 }
 
-bool is_in_consumer(struct arena *arena, const struct op *convert)
+void mark_consumer_buffers(struct module *module, struct block *block)
 {
-	for (const struct op *op = is_whole_tensor_buffer(convert) ? convert->next : NULL; op;
-	        op = op->next)
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_consumer_buffers(module, op->region[0]);
+		const struct op *folded =
+		        op->code == OP_KERNEL ? largest_buffer(module->arena, op) : NULL;
+		for (int j = 0; j < op->operands; j++) {
+			struct op *def = op->operand[j]->def;
+			if (def && def->code == OP_CONVERT)
+				attr_set(module, def, KEY_IN_CONSUMER,
+				        def == folded ? attr_unit(module) : NULL);
+		}
+	}
+}
+
+struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *kernel)
+{
+	struct consumer_buffer consumer_buffer;
+	for (int j = 0; j < kernel->operands; j++)
+		if (kernel->operand[j]->def &&
+		        converter_form(kernel->operand[j]->def) == CONVERTER_IN_CONSUMER &&
+		        try_operand(arena, kernel, j, &consumer_buffer))
+			return consumer_buffer;
+	return (struct consumer_buffer){ 0 };
+}
+
+bool check_consumer_buffer(struct design *design, const struct op *convert)
+{
+	for (const struct op *op = convert->next; op; op = op->next)
 		for (int j = 0; j < op->operands; j++)
-			if (op->operand[j] == convert->result[0])
-				return op->code == OP_KERNEL &&
-				        consumer_buffer_of(arena, op).convert == convert;
-	return false;
+			if (op->operand[j] == convert->result[0] && op->code == OP_KERNEL &&
+			        consumer_buffer_of(design->module->arena, op).convert == convert)
+				return true;
+	diag_error(design->module->diag, convert->location,
+	        "stream.convert: held by its consumer, which does not need all words of %s before "
+	        "its first result, or holds another operand",
+	        convert->result[0]->type->text);
+	return diag_note(
+	        design->module->diag, "without in_consumer the converter has a buffer of its own");
 }
 
 struct value *consumer_buffer_fill(struct process *p, const struct consumer_buffer *consumer_buffer)

@@ -6,7 +6,7 @@
 #ifndef STC_CONSUMER_BUFFER_H
 #define STC_CONSUMER_BUFFER_H
 #include "itensor/box.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 struct consumer_buffer {
 	const struct op *convert; /* NULL: there is none */
@@ -21,8 +21,12 @@ struct consumer_buffer {
  * kernel's loops, some of them combined, do not walk the box. */
 bool kernel_strides(const struct kernel *kernel, const struct access *access,
         const struct box_side *side, int64_t *stride);
+/* Sets the form IN_CONSUMER of all converters in the block that can have it, and of no other. */
+void mark_consumer_buffers(struct module *module, struct block *block);
+/* of the converter in front of the kernel with that form */
 struct consumer_buffer consumer_buffer_of(struct arena *arena, const struct op *kernel);
-bool is_in_consumer(struct arena *arena, const struct op *convert);
+/* false after a diagnostic: the reader of a converter with that form cannot hold its words */
+bool check_consumer_buffer(struct design *design, const struct op *convert);
 /* a nest that fills the array, which it returns */
 struct value *consumer_buffer_fill(
         struct process *p, const struct consumer_buffer *consumer_buffer);

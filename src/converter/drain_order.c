@@ -63,7 +63,8 @@ void emit_drain(struct process *p, const struct drain_order *drain_order, struct
 	struct value **counter =
 	        ARENA_ARRAY(p->module->arena, struct value *, side.steps->loops + 1);
 	int opened = side_loops(p, &side, counter);
-	make_push(p, NULL, side_read(p, &side, array, counter),
-	        process_argument(p, stream_fifo(p->design, drain_order->convert->result[0]), "y"));
+	struct value *out =
+	        process_argument(p, stream_fifo(p->design, drain_order->convert->result[0]), "y");
+	make_push(p, NULL, side_read(p, &side, array, counter), out);
 	process_close(p, opened);
 }

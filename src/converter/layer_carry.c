@@ -84,8 +84,10 @@ static bool match_layer_carry(
 
 bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
 {
+	const struct op *buffer = buffer_of_carried(loop, number);
 	struct layer_carry layer_carry;
-	return match_layer_carry(arena, loop, number, &layer_carry);
+	return buffer && attr_get(buffer, KEY_IN_PRODUCER) &&
+	        match_layer_carry(arena, loop, number, &layer_carry);
 }
 
 struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
@@ -93,17 +95,48 @@ struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
 	const struct op *loop = kernel->parent->parent;
 	struct layer_carry layer_carry;
 	for (int i = 0; loop && loop->code == OP_FOR && i < loop->results; i++)
-		if (kernel_of_carried(loop, i) == kernel &&
+		if (kernel_of_carried(loop, i) == kernel && layer_carry_in_place(arena, loop, i) &&
 		        match_layer_carry(arena, loop, i, &layer_carry))
 			return layer_carry;
 	return (struct layer_carry){ 0 };
 }
 
-bool layer_carry_in_producer(struct arena *arena, const struct op *buffer)
+/* Can the kernel that writes the buffer's input for the next layer drain its accumulators to the
+ * readers? */
+static bool is_drained_by_layer(struct arena *arena, const struct op *buffer)
 {
 	const struct value *from = buffer->operand[0];
+	struct layer_carry layer_carry;
 	return !from->def && from->block->parent->code == OP_FOR && from->index > 0 &&
-	        layer_carry_in_place(arena, from->block->parent, from->index - 1);
+	        match_layer_carry(arena, from->block->parent, from->index - 1, &layer_carry);
+}
+
+static bool is_in_producer(struct arena *arena, const struct op *buffer)
+{
+	return is_drained_by_writer(arena, buffer) || is_drained_by_layer(arena, buffer);
+}
+
+void mark_buffers_in_producer(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_buffers_in_producer(module, op->region[0]);
+		if (op->code == OP_BUFFER)
+			attr_set(module, op, KEY_IN_PRODUCER,
+			        is_in_producer(module->arena, op) ? attr_unit(module) : NULL);
+	}
+}
+
+bool check_buffer_in_producer(struct design *design, const struct op *buffer)
+{
+	if (is_in_producer(design->module->arena, buffer))
+		return true;
+	diag_error(design->module->diag, buffer->location,
+	        "stream.buffer: held by its producer, which does not accumulate all words of %s "
+	        "before it writes, or cannot write them in the readers' orders",
+	        buffer->operand[0]->type->text);
+	return diag_note(
+	        design->module->diag, "without in_producer the buffer is a process of its own");
 }
 
 void layer_carry_fill(struct process *p, const struct layer_carry *layer_carry, struct value *array)
@@ -126,7 +159,7 @@ void layer_carry_drain(
 		return;
 	int opened = drain_word_nest(p, &layer_carry->accumulator_drain,
 	        layer_carry->accumulator_drain.buffer->results, &address);
-	make_push(p, NULL, make_load(p, array, address),
-	        process_argument(p, stream_fifo(p->design, result), "y"));
+	struct value *out = process_argument(p, stream_fifo(p->design, result), "y");
+	make_push(p, NULL, make_load(p, array, address), out);
 	process_close(p, opened);
 }

@@ -16,8 +16,11 @@ struct layer_carry {
 
 struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel);
 bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number);
-/* the buffer is a stream.buffer */
-bool layer_carry_in_producer(struct arena *arena, const struct op *buffer);
+/* Sets in_producer of each stream.buffer in the block that is drained by the kernel that writes it,
+ * or by the one that writes it for the next layer. */
+void mark_buffers_in_producer(struct module *module, struct block *block);
+/* false after a diagnostic: it has in_producer, and the kernel cannot drain it */
+bool check_buffer_in_producer(struct design *design, const struct op *buffer);
 /* before the layers: stores the first layer's input */
 void layer_carry_fill(
         struct process *p, const struct layer_carry *layer_carry, struct value *array);

@@ -57,8 +57,9 @@ void side_write(struct process *p, const struct side *side, struct value *array,
 	}
 	for (int64_t w = 0; w < lanes / side->word; w++) {
 		struct value *operand[2] = { word, make_index(p, w) };
-		make_store(p, make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand), array,
-		        lane_address(p, side, address, w * side->word));
+		struct value *place = lane_address(p, side, address, w * side->word);
+		struct value *part = make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand);
+		make_store(p, part, array, place);
 	}
 }
 

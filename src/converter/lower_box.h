@@ -2,7 +2,7 @@
 #ifndef STC_LOWER_BOX_H
 #define STC_LOWER_BOX_H
 #include "itensor/box.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 struct side {
 	const struct box_side *steps;

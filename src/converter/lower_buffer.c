@@ -4,6 +4,7 @@
  * hold a round; then the process never waits for a reader, only for its writer. Any network that
  * ends with such FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no
  * reader of a round waits, by another path, for a later round. */
+#include "converter/lower_converters.h"
 #include "converter/layer_carry.h"
 #include "converter/lower_box.h"
 
@@ -140,9 +141,8 @@ static struct box reader_box(
 
 bool lower_buffer(struct design *design, const struct op *op)
 {
-	if (is_drained_by_writer(design->module->arena, op) ||
-	        layer_carry_in_producer(design->module->arena, op))
-		return true;
+	if (attr_get(op, KEY_IN_PRODUCER))
+		return check_buffer_in_producer(design, op);
 	struct module *module = design->module;
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
 	struct buffer buffer = { .op = op,

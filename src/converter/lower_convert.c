@@ -3,6 +3,7 @@
  * iteration of the shared loops; with two copies both sides work at once (ping-pong). A converter
  * that reorders tokens has nothing to do for a single token: its words bypass the block then, so
  * none waits for the last one. */
+#include "converter/lower_converters.h"
 #include "ir/converter.h"
 #include "ir/workload.h"
 #include "ir/launch_tokens.h"
@@ -88,7 +89,7 @@ static const char *token_symbol(const struct box *box, const struct op *main)
 static struct bypass bypass_of(
         struct design *design, const struct box *box, const struct type *word)
 {
-	const char *rows = engine_has_run_time_tiles(design->source->region[0])
+	const char *rows = workload_of(design->source) == WORKLOAD_TILED_COUNTED_TOKENS
 	        ? token_symbol(box, design->source)
 	        : NULL;
 	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;
@@ -152,9 +153,10 @@ static void lower_side(struct design *design, const struct converter_side *conve
 	struct value *word = fill ? make_pop(&p, NULL, words) : side_read(&p, side, array, counter);
 	if (fill)
 		side_write(&p, side, array, counter, word);
-	if (!fill || bypass->fifo)
-		make_push(&p, is_single_token(&p, bypass, fill), word,
-		        fill ? process_argument(&p, bypass->fifo, "row") : words);
+	if (!fill || bypass->fifo) {
+		struct value *out = fill ? process_argument(&p, bypass->fifo, "row") : words;
+		make_push(&p, is_single_token(&p, bypass, fill), word, out);
+	}
 	process_close(&p, opened + layers_inside);
 	struct value *operand[2] = { array, channel };
 	op_append(p.block, op_new(p.module, OP_RELEASE, NOWHERE, 2, operand, 0, NULL));

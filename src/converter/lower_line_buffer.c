@@ -2,6 +2,7 @@
  * (src/itensor/line_buffer.h). Words are popped before their first use: those that the innermost
  * moving loop adds while the position is read, those of a carry before the loop over it. An
  * extra word of the array takes what iterations store that pop nothing. */
+#include "converter/lower_converters.h"
 #include "itensor/line_buffer.h"
 #include "converter/lower_box.h"
 
@@ -39,23 +40,25 @@ static void take_first(struct ring *r)
 	struct value *number;
 	int opened = process_nest(&r->p, 1, &r->line_buffer->first, 1, &number);
 	struct value *word = number ? number : make_index(&r->p, 0);
-	make_store(&r->p, make_pop(&r->p, NULL, r->in), r->array, ring_address(r, word));
+	struct value *place = ring_address(r, word);
+	make_store(&r->p, make_pop(&r->p, NULL, r->in), r->array, place);
 	process_close(&r->p, opened);
 }
 
 static void store_when(struct ring *r, struct value *when, struct value *word)
 {
 	struct value *taken = make_pop(&r->p, when, r->in);
-	make_store(&r->p, taken, r->array,
-	        make_select(&r->p, when, ring_address(r, word),
-	                make_index(&r->p, r->line_buffer->words)));
+	struct value *nowhere = make_index(&r->p, r->line_buffer->words);
+	struct value *place = make_select(&r->p, when, ring_address(r, word), nowhere);
+	make_store(&r->p, taken, r->array, place);
 }
 
 static void take_carry(struct ring *r, int loop)
 {
 	struct value *number;
 	int opened = process_nest(&r->p, 1, &r->line_buffer->carry[loop], 1, &number);
-	store_when(r, make_compare(&r->p, 4, r->counter[loop], 0), fresh_word(r, loop, number));
+	struct value *word = fresh_word(r, loop, number);
+	store_when(r, make_compare(&r->p, CMPI_SGT, r->counter[loop], 0), word);
 	process_close(&r->p, opened);
 }
 
@@ -73,8 +76,9 @@ static void read_position(struct ring *r)
 		points *= w->trip[w->outer + i];
 	}
 	struct value *number = make_address(&r->p, inner, r->counter + w->outer, weight, 0);
-	struct value *when = make_and(&r->p, make_compare(&r->p, 4, r->counter[last], 0),
-	        make_compare(&r->p, 2, number, w->carry[last]));
+	struct value *carried = make_compare(&r->p, CMPI_SLT, number, w->carry[last]);
+	struct value *later = make_compare(&r->p, CMPI_SGT, r->counter[last], 0);
+	struct value *when = make_and(&r->p, later, carried);
 	store_when(r, when, fresh_word(r, last, number));
 	make_push(&r->p, NULL,
 	        make_load(&r->p, r->array,

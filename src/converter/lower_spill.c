@@ -2,6 +2,7 @@
  * it in the reader's order. The reader waits for a token that the writer sends after its last
  * burst; from the second layer on the writer waits for the token that the reader sends after its
  * last word. */
+#include "converter/lower_converters.h"
 #include "converter/lower_box.h"
 
 struct spill {
@@ -84,7 +85,8 @@ static void send_token(struct process *p, struct value *token)
 {
 	process_loop(p, 1);
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_bool(p, true), process_argument(p, token, "done"));
+	struct value *done = process_argument(p, token, "done");
+	make_push(p, NULL, make_bool(p, true), done);
 	process_close(p, 1);
 }
 
@@ -104,7 +106,7 @@ static void write_out(struct design *design, const struct spill *spill, bool onc
 	int opened;
 	process_layers(&p);
 	if (p.layer && !once)
-		await_token(&p, make_compare(&p, 4, p.layer, 0), spill->read);
+		await_token(&p, make_compare(&p, CMPI_SGT, p.layer, 0), spill->read);
 	struct value *address = open_words(&p, spill, &opened);
 	make_store(&p, make_pop(&p, NULL, in), memory, address);
 	process_close(&p, opened);
@@ -130,8 +132,9 @@ static void read_back(struct design *design, const struct spill *spill, bool onc
 	if (p.layer && !once) { /* nobody waits after the last layer */
 		process_loop(&p, 1);
 		process_pipeline(&p, 1);
-		make_push(&p, make_compare(&p, 2, p.layer, design->layers - 1), make_bool(&p, true),
-		        process_argument(&p, spill->read, "done"));
+		struct value *done = process_argument(&p, spill->read, "done");
+		struct value *token = make_bool(&p, true);
+		make_push(&p, make_compare(&p, CMPI_SLT, p.layer, design->layers - 1), token, done);
 		process_close(&p, 1);
 	}
 	process_close(&p, p.layer != NULL);

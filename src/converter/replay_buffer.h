@@ -4,7 +4,7 @@
 #ifndef STC_REPLAY_BUFFER_H
 #define STC_REPLAY_BUFFER_H
 #include "itensor/itensor.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 struct replay_buffer {
 	struct walk walk; /* the reader's walk */

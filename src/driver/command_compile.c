@@ -47,7 +47,7 @@ static bool choose_passes(struct session *session, struct range *range)
 	if (options->to && !level_find(options->to, &to)) {
 		diag_error(
 		        &session->diag, NOWHERE, "--to names '%s', which is no level", options->to);
-		return diag_note(&session->diag, "tensor, stream or hardware");
+		return diag_note(&session->diag, "tensor, demand, stream or hardware");
 	}
 	if (options->to)
 		range->last = pass_last(to);
@@ -130,7 +130,7 @@ static void emit(void *data, struct arena *scratch)
 	emission->done = emit_code(emission);
 }
 
-/* Emits the design's code while, in parallel, it is simulated and its cycles are modelled. */
+/* Emits the design's code while, in parallel, it is simulated and its cycles are modeled. */
 static bool emit_simulate_report(
         struct session *session, struct emission *emission, struct report *report)
 {
@@ -186,10 +186,10 @@ static bool take_best(struct session *session)
 	return limits_clock(session);
 }
 
-/* Choices matter from make_streams on, so the passes before it run once. */
+/* Choices matter from form_streams on, so the passes before it run once. */
 static bool run_range(struct session *session, struct range range)
 {
-	int choosing = pass_find("make_streams");
+	int choosing = pass_find("form_streams");
 	if (range.first > choosing || range.last < choosing)
 		return run_passes(session, range.first, range.last);
 	if (range.first < choosing && !run_passes(session, range.first, choosing - 1))

@@ -1,5 +1,5 @@
 /* `stc explore`: finds a Pareto set of designs, and stores all trials in a file with which a later
- * run continues.  `stc choices`: lists what is varied. */
+ * run continues.  `stc search-space`: lists what is varied. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "explore/explore.h"
@@ -130,9 +130,9 @@ bool command_explore(struct session *session)
 		diag_error(&session->diag, NOWHERE, "%s is at level %s, after all design decisions",
 		        options->file, level_name(session->module->level));
 		return diag_note(&session->diag,
-		        "MLIR of level tensor: linalg, or a dump before make_streams");
+		        "MLIR of level tensor: linalg, or a dump before form_streams");
 	}
-	if (!run_passes(session, 0, pass_find("make_streams") - 1))
+	if (!run_passes(session, 0, pass_find("form_streams") - 1))
 		return false;
 	session->diag.count = 0;
 	bool done = explore(session, &exploration, trials, save_state);
@@ -152,10 +152,10 @@ bool command_explore(struct session *session)
 	        options->output);
 }
 
-/* --- stc choices */
+/* --- stc search-space */
 
 /* Prints each choice with the compiler's own value and the values that are tried. */
-bool command_choices(struct session *session)
+bool command_search_space(struct session *session)
 {
 	struct text *out = &session->out;
 	const struct choices none = { 0 };

@@ -16,7 +16,7 @@ enum {
 	SIMULATE = 64,
 	ITENSOR = 128,
 	EXPLORE = 256,
-	CHOICES_COMMAND = 512,
+	SEARCH_SPACE = 512,
 	DESIGN = COMPILE | EXPLORE,
 	ALL = 0x3ff
 };
@@ -36,9 +36,9 @@ const struct command commands[] = {
 	        "simulate the cycles of a design or hardware-level dump and report the bottleneck",
 	        true, command_simulate, SIMULATE, false },
 	{ "platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false },
-	{ "choices", NULL,
+	{ "search-space", NULL,
 	        "list the design parameters that `stc explore` varies and their candidate values",
-	        false, command_choices, CHOICES_COMMAND, false },
+	        false, command_search_space, SEARCH_SPACE, false },
 	{ "passes", NULL, "list the passes in the order in which they run", false, command_passes,
 	        PASSES, false },
 	{ "itensor", "TYPE [TYPE]",
@@ -51,13 +51,14 @@ const int command_count = sizeof commands / sizeof *commands;
 #define OPTION(name, letter, metavar, group, level, commands, kind, member, help)                  \
 	{ name, letter, metavar, help, GROUP_##group, LEVEL_##level, commands, kind,               \
 		offsetof(struct options, member) },
-#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning)          \
-	OPTION(name, 0, metavar, SEARCH, EXPERT,                                                   \
+#define COUNT(                                                                                     \
+        code, name, metavar, group, level, least, most, default_value, unit, candidates, meaning)  \
+	OPTION(name, 0, metavar, group, level,                                                     \
 	        DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT,             \
 	        choices.value[CHOICE_##code], meaning)
-#define WORD(code, name, metavar, words, meaning)                                                  \
-	OPTION(name, 0, metavar, SEARCH, EXPERT, DESIGN, OPTION_WORD,                              \
-	        choices.value[CHOICE_##code], meaning)
+#define WORD(code, name, metavar, group, level, words, meaning)                                    \
+	OPTION(name, 0, metavar, group, level, DESIGN, OPTION_WORD, choices.value[CHOICE_##code],  \
+	        meaning)
 static const struct option table[] = {
 #include "driver/options.def"
 #include "options/choices.def"
@@ -133,10 +134,14 @@ static bool unknown_option(
 	for (int i = 0; i < OPTIONS; i++)
 		if (applies(&table[i], command))
 			closest_name_consider(&closest_name, table[i].name);
-	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "",
-	        command ? command->name : "");
-	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all",
-	        closest_name.found, command ? command->name : "", command ? " " : "");
+	if (!command) {
+		diag_error(diag, NOWHERE, "unknown option '%s'", given);
+		return diag_note(
+		        diag, "the nearest is --%s; `stc --help` lists all", closest_name.found);
+	}
+	diag_error(diag, NOWHERE, "unknown option '%s' of %s", given, command->name);
+	return diag_note(diag, "the nearest is --%s; `stc %s --help` lists all", closest_name.found,
+	        command->name);
 }
 
 static bool parse_count(
@@ -235,9 +240,10 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 	const char *equals = is_long ? strchr(name, '=') : NULL;
 	size_t size = equals ? (size_t)(equals - name) : strlen(name);
 	bool attached = !is_long && size > 1 && strchr("0123456789", name[1]); /* -O2 */
-	const struct option *option = is_long || size == 1 || attached
-	        ? option_find(command, name, size, is_long ? 0 : *name)
-	        : NULL;
+	const char letter = is_long ? 0 : *name;
+	const struct option *option = NULL;
+	if (is_long || size == 1 || attached)
+		option = option_find(command, name, size, letter);
 	if (!option)
 		return unknown_option(diag, command,
 		        equals ? text_copy(arena, given, (size_t)(equals - given)) : given,
@@ -338,7 +344,7 @@ bool options_agree(struct diag *diag, const struct options *options, const struc
 /* --- help --- */
 
 static const char *const group_name[OPTION_GROUPS] = { "target", "numbers", "search", "limits",
-	"output" };
+	"stages", "output" };
 
 static void help_option(struct text *out, const struct option *option)
 {
@@ -381,11 +387,10 @@ void options_help(struct text *out, const struct command *command, bool expert)
 {
 	enum option_level level = expert ? LEVEL_EXPERT : LEVEL_EVERYDAY;
 	if (command) {
-		const char *open = command->operand_needed ? " " : " [";
-		const char *close = command->operand_needed ? "" : "]";
-		text_add(out, "usage: stc %s%s%s%s [OPTION …]\n\n%s\n", command->name,
-		        command->operand ? open : "", command->operand ? command->operand : "",
-		        command->operand ? close : "", command->help);
+		text_add(out, "usage: stc %s", command->name);
+		if (command->operand)
+			text_add(out, command->operand_needed ? " %s" : " [%s]", command->operand);
+		text_add(out, " [OPTION …]\n\n%s\n", command->help);
 		help_options(out, command, level);
 		return;
 	}

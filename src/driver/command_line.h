@@ -23,6 +23,7 @@ enum option_group {
 	GROUP_NUMBERS,
 	GROUP_SEARCH,
 	GROUP_LIMITS,
+	GROUP_STAGES,
 	GROUP_OUTPUT,
 	OPTION_GROUPS
 };
@@ -58,7 +59,7 @@ const struct command *command_find(const char *name);
 
 bool command_compile(struct session *session);
 bool command_explore(struct session *session);
-bool command_choices(struct session *session);
+bool command_search_space(struct session *session);
 bool command_check(struct session *session);
 bool command_run(struct session *session);
 bool command_simulate(struct session *session);

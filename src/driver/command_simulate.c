@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/closest_name.h"
 #include "explore/limits.h"
+#include "report/report.h"
 #include "report/simulate.h"
 #include "driver/write_design.h"
 #include "ir/sliding_window.h"
@@ -285,35 +286,38 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 	return diag_note(&session->diag, "accepted are counts up to that");
 }
 
-/* --extent; NULL after a diagnostic. */
-static const struct extent_value *read_extents(struct session *session)
+/* Those of --extent; without it, those of the launch that the design's report is about.
+ * false: a diagnostic. */
+static bool read_extents(struct session *session, struct extent_list *extents)
 {
 	const struct option_list *list = &session->options.extent;
 	struct extent_value *extent =
 	        ARENA_ARRAY(session->arena, struct extent_value, (int)list->count + 1);
 	for (size_t i = 0; i < list->count; i++) {
 		if (!set_extent(session, list->data[i], &extent[i]))
-			return NULL;
+			return false;
 		for (size_t j = 0; j < i; j++)
 			if (text_same(extent[j].symbol, extent[i].symbol)) {
 				diag_error(&session->diag, NOWHERE, "--extent names '%s' twice",
 				        extent[i].symbol);
-				diag_note(&session->diag, "one --extent for each input");
-				return NULL;
+				return diag_note(&session->diag, "one --extent for each input");
 			}
 	}
-	bool accepted = !session->options.tokens || tokens_check(session, (int)list->count, extent);
-	return accepted ? extent : NULL;
+	*extents = (struct extent_list){ (int)list->count, extent };
+	if (!list->count && !session->options.tokens)
+		*extents = headline_extents(session->arena, session->module);
+	return !session->options.tokens || tokens_check(session, (int)list->count, extent);
 }
 
 /* With --tokens: the network at the extents of the last step. */
-static struct cycle_network *open_network(struct session *session, const struct extent_value *from)
+static struct cycle_network *open_network(struct session *session, struct extent_list from)
 {
-	int extents = (int)session->options.extent.count;
-	struct extent_value *extent = ARENA_ARRAY(session->arena, struct extent_value, extents + 1);
+	struct extent_value *extent =
+	        ARENA_ARRAY(session->arena, struct extent_value, from.count + 1);
 	tokens_extents(session->module, session->options.tokens ? session->options.tokens - 1 : 0,
-	        extents, from, extent);
-	return cycle_open_at(session->arena, session->platform, session->module, extents, extent);
+	        from.count, from.value, extent);
+	return cycle_open_at(
+	        session->arena, session->platform, session->module, from.count, extent);
 }
 
 static struct cycle_options cycle_options(struct session *session)
@@ -353,8 +357,9 @@ bool command_simulate(struct session *session)
 	if (!check_options(session) || !open_module(session) || !session_stage(session, "simulate"))
 		return false;
 	struct cycle_options options = cycle_options(session);
-	const struct extent_value *extent = read_extents(session);
-	struct cycle_network *network = extent ? open_network(session, extent) : NULL;
+	struct extent_list extents = { 0 };
+	struct cycle_network *network =
+	        read_extents(session, &extents) ? open_network(session, extents) : NULL;
 	struct cycle_result result;
 	if (!network || !(options.depth = depths(session, network)))
 		return false;
@@ -366,8 +371,7 @@ bool command_simulate(struct session *session)
 		.stopped = outcome == CYCLE_STOPPED };
 	simulated.steps = outcome == CYCLE_DONE ? session->options.tokens : 0;
 	if (simulated.steps &&
-	        !tokens_simulate(
-	                session, &options, (int)session->options.extent.count, extent, &simulated))
+	        !tokens_simulate(session, &options, extents.count, extents.value, &simulated))
 		return false;
 	if (outcome != CYCLE_OVER_BUDGET)
 		return print(session, &simulated);

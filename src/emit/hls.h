@@ -1,6 +1,6 @@
 /* Shared by the files of the HLS C++ emitter: its state, and how values are spelled. */
-#ifndef STC_EMIT_HLS_H
-#define STC_EMIT_HLS_H
+#ifndef STC_HLS_H
+#define STC_HLS_H
 #include "emit/emit.h"
 #include "ir/datapath_sharing.h"
 

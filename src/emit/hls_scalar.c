@@ -110,36 +110,35 @@ static const char *const bit_forms[OP_COUNT] = {
 	[OP_UITOFP] = "$0 ? 1.0f : 0.0f",
 };
 
-/* Indexed by MLIR's number of the predicate. */
-static const char *const real_comparisons[] = {
-	"false",
-	"$0 == $1",
-	"$0 > $1",
-	"$0 >= $1",
-	"$0 < $1",
-	"$0 <= $1",
-	"$0 < $1 || $0 > $1",
-	"$0 == $0 && $1 == $1",
-	"!($0 < $1 || $0 > $1)",
-	"!($0 <= $1)",
-	"!($0 < $1)",
-	"!($0 >= $1)",
-	"!($0 > $1)",
-	"$0 != $1",
-	"$0 != $0 || $1 != $1",
-	"true",
+static const char *const real_comparisons[FLOAT_PREDICATES] = {
+	[CMPF_FALSE] = "false",
+	[CMPF_OEQ] = "$0 == $1",
+	[CMPF_OGT] = "$0 > $1",
+	[CMPF_OGE] = "$0 >= $1",
+	[CMPF_OLT] = "$0 < $1",
+	[CMPF_OLE] = "$0 <= $1",
+	[CMPF_ONE] = "$0 < $1 || $0 > $1",
+	[CMPF_ORD] = "$0 == $0 && $1 == $1",
+	[CMPF_UEQ] = "!($0 < $1 || $0 > $1)",
+	[CMPF_UGT] = "!($0 <= $1)",
+	[CMPF_UGE] = "!($0 < $1)",
+	[CMPF_ULT] = "!($0 >= $1)",
+	[CMPF_ULE] = "!($0 > $1)",
+	[CMPF_UNE] = "$0 != $1",
+	[CMPF_UNO] = "$0 != $0 || $1 != $1",
+	[CMPF_TRUE] = "true",
 };
-static const char *const integer_comparisons[] = {
-	"$0 == $1",
-	"$0 != $1",
-	"$0 < $1",
-	"$0 <= $1",
-	"$0 > $1",
-	"$0 >= $1",
-	"(uint64_t)$0 < (uint64_t)$1",
-	"(uint64_t)$0 <= (uint64_t)$1",
-	"(uint64_t)$0 > (uint64_t)$1",
-	"(uint64_t)$0 >= (uint64_t)$1",
+static const char *const integer_comparisons[INTEGER_PREDICATES] = {
+	[CMPI_EQ] = "$0 == $1",
+	[CMPI_NE] = "$0 != $1",
+	[CMPI_SLT] = "$0 < $1",
+	[CMPI_SLE] = "$0 <= $1",
+	[CMPI_SGT] = "$0 > $1",
+	[CMPI_SGE] = "$0 >= $1",
+	[CMPI_ULT] = "(uint64_t)$0 < (uint64_t)$1",
+	[CMPI_ULE] = "(uint64_t)$0 <= (uint64_t)$1",
+	[CMPI_UGT] = "(uint64_t)$0 > (uint64_t)$1",
+	[CMPI_UGE] = "(uint64_t)$0 >= (uint64_t)$1",
 };
 
 const char *hls_bracket(struct arena *arena, const struct spelling *spelling)
@@ -156,10 +155,10 @@ static const char *comparison(const struct op *op)
 {
 	int64_t predicate = attr_integer_or(op, KEY_PREDICATE, -1);
 	bool real = op->code == OP_CMPF;
-	int64_t most = real ? 15 : 9;
-	if (predicate < 0 || predicate > most)
+	int64_t predicates = real ? FLOAT_PREDICATES : INTEGER_PREDICATES;
+	if (predicate < 0 || predicate >= predicates)
 		return NULL;
-	if (!real && predicate > 1 && is_bit(type_scalar(op->operand[0]->type)))
+	if (!real && predicate > CMPI_NE && is_bit(type_scalar(op->operand[0]->type)))
 		return NULL;
 	return real ? real_comparisons[predicate] : integer_comparisons[predicate];
 }

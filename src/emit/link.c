@@ -39,7 +39,7 @@ static void add_channels(const struct kernel_port *kernel, int ports,
 		last = platform->channels - 1;
 		first = last - more < first ? last - more : first;
 	}
-	text_add(out, "HBM[%lld", (long long)first);
+	text_add(out, "%s[%lld", platform->memory_tag, (long long)first);
 	if (last > first)
 		text_add(out, ":%lld", (long long)last);
 	text_add(out, "]\n");

@@ -4,8 +4,6 @@
  * all PEs. */
 #include "engine/engine.h"
 
-#define PREDICATE_SLT 2 /* predicate of arith.cmpi: signed less than */
-
 struct correction {
 	/* channel of groups; array of one word, the token before; channels to the chains */
 	struct value *in, *before, **out;
@@ -19,9 +17,10 @@ static struct value *corrected_word(const struct engine *engine, struct process 
 	        &engine->jobs.data[0].contract.size, type_integer(p->module, 1));
 	struct value *only = make_index(p, 0);
 	struct value *second = make_equal(p, make_divided(p, OP_REMSI, token, 2), 1);
-	struct value *sign[2] = { make_load(p, before, only), make_number(p, 0, engine->group) };
+	struct value *sign[2] = { make_load(p, before, only) };
+	sign[1] = make_number(p, 0, engine->group);
 	struct value *negative = make_op(p, OP_CMPI, bits, 2, sign);
-	attr_set(p->module, negative->def, KEY_PREDICATE, attr_integer(p->module, PREDICATE_SLT));
+	attr_set(p->module, negative->def, KEY_PREDICATE, attr_integer(p->module, CMPI_SLT));
 	struct value *difference[2] = { word, make_op(p, OP_EXTUI, engine->group, 1, &negative) };
 	make_store(p, word, before, only);
 	return make_select(p, second, make_op(p, OP_SUBI, engine->group, 2, difference), word);

@@ -21,7 +21,7 @@
  * several that hold the same groups. */
 #ifndef STC_ENGINE_H
 #define STC_ENGINE_H
-#include "ir/contract.h"
+#include "ir/workload.h"
 #include "ir/datapath_sharing.h"
 #include "platform/platform.h"
 #include "ports/memory_image.h"
@@ -85,6 +85,7 @@ struct job {
 
 struct engine {
 	struct design *design;
+	enum workload workload;
 	/* memory ports for weights; PEs that share one, which take its words in rotation */
 	int ports, pes_per_port;
 	int pes, pes_per_pair; /* all PEs; PEs that share multipliers */

@@ -136,10 +136,11 @@ void engine_prefetch_group(const struct job_nest *nest, const struct group_sourc
 	struct value *token = counter[ENGINE_LOOPS - 1];
 	struct value *tokens = tile_tokens_of(nest);
 	int64_t prefetched = job->reuses_activations ? 0 : job->contract.groups - 1;
-	struct value *more = make_and(p, make_equal(p, counter[0], 0),
-	        make_below(p, counter[1], make_unshared_index(p, prefetched)));
-	struct value *when = make_and(p, make_and(p, more, make_below(p, counter[2], tokens)),
-	        token ? make_equal(p, token, 0) : NULL);
+	struct value *ahead = make_below(p, counter[1], make_unshared_index(p, prefetched));
+	struct value *more = make_and(p, make_equal(p, counter[0], 0), ahead);
+	struct value *first = token ? make_equal(p, token, 0) : NULL;
+	more = make_and(p, more, make_below(p, counter[2], tokens));
+	struct value *when = make_and(p, more, first);
 	struct value *word = make_pop(p, when, source->in);
 	struct value *base = slot_of(engine, p, job, make_address(p, 1, &counter[1], &one, 1));
 	attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));

@@ -3,6 +3,8 @@
  * All that the engine reads from memory is packed in the order of use, so its loaders prefetch,
  * whatever the current job waits for. Activations and results pass through FIFOs that hold all of a
  * job, and no job waits for a later one (engine_job_order.c); so the engine adds no wait cycles. */
+#include "ports/lower_ports.h"
+#include "engine/lower_engine.h"
 #include "ir/workload.h"
 #include "engine/engine.h"
 
@@ -152,8 +154,8 @@ struct value *engine_pop_word(const struct job_nest *nest, int pe, struct value 
 	struct process *p = nest->p;
 	int first = engine_loader_first_pe(engine, pe);
 	struct value *token = nest->counter[ENGINE_LOOPS - 1];
-	struct value *when = make_and(p, token ? make_equal(p, token, 0) : NULL,
-	        has_short_rows(engine, first) ? row_below_end(nest, first) : NULL);
+	struct value *inside = has_short_rows(engine, first) ? row_below_end(nest, first) : NULL;
+	struct value *when = make_and(p, token ? make_equal(p, token, 0) : NULL, inside);
 	bool lacks = some_job_lacks_row(engine, first);
 	if (lacks)
 		when = make_and(p, when, row_from_start(nest, first));
@@ -185,8 +187,8 @@ int engine_pe_pairs(const struct engine *engine)
 int engine_scalers(const struct engine *engine)
 {
 	const struct platform *platform = engine->design->context->platform;
-	bool per_chain = engine_has_run_time_tiles(engine->design->source->region[0]) &&
-	        platform->dies > 1 && engine->ports + OTHERS_LEAST >= platform->ports;
+	bool per_chain = engine->workload == WORKLOAD_TILED_COUNTED_TOKENS && platform->dies > 1 &&
+	        engine->ports + OTHERS_LEAST >= platform->ports;
 	return per_chain
 	        ? (engine_pe_pairs(engine) + engine->pairs_per_chain - 1) / engine->pairs_per_chain
 	        : 1;
@@ -197,9 +199,9 @@ struct scaler_range engine_scaler_range(const struct engine *engine, int scaler)
 	int pairs = engine_pe_pairs(engine);
 	int first = scaler * engine->pairs_per_chain;
 	int end = first + engine->pairs_per_chain;
-	return engine_scalers(engine) > 1
-	        ? (struct scaler_range){ first, end < pairs ? end : pairs }
-	        : (struct scaler_range){ 0, pairs };
+	if (engine_scalers(engine) <= 1)
+		return (struct scaler_range){ 0, pairs };
+	return (struct scaler_range){ first, end < pairs ? end : pairs };
 }
 
 int64_t job_lanes(const struct job *job)
@@ -576,10 +578,22 @@ static void add_processes(const struct engine *engine)
 	lower_result_collector(engine);
 }
 
+/* Records what assign_axi_bundles has to know, because main has no contractions any more. */
+static void note_engine(struct design *design)
+{
+	struct module *module = design->module;
+	const struct block *body = design->source->region[0];
+	struct named items[] = { { key_name(KEY_TOKENS),
+		                         attr_integer(module, engine_tokens(body, NULL)) },
+		{ key_name(KEY_PES_PER_PORT),
+		        attr_integer(module, engine_shape(body).pes_per_port) } };
+	attr_set(module, design->function, KEY_STREAM_ENGINE, attr_dictionary(module, 2, items));
+}
+
 bool lower_engine(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
-	struct engine engine = { .design = design };
+	struct engine engine = { .design = design, .workload = workload_of(design->source) };
 	plan_engine(&engine, body);
 	if (!engine.jobs.count)
 		return true;
@@ -589,10 +603,9 @@ bool lower_engine(struct design *design, const struct block *body)
 		if (engine.jobs.data[i].layer_overlap)
 			attr_set(module, design->function, KEY_STREAM_LAYER_OVERLAP,
 			        attr_unit(module));
-	int others = design->block->arguments;
+	note_engine(design);
 	add_fifos(&engine);
 	lower_weight_loaders(&engine);
-	bundle_ports(design, others);
 	add_processes(&engine);
 	return true;
 }

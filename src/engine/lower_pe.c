@@ -70,11 +70,12 @@ static void add_pe_pair(const struct job_nest *nest, struct value *const *x,
 	const struct engine *engine = nest->engine;
 	struct process *p = nest->p;
 	struct value *row = pe_sum_address(nest);
-	struct value *factor[2] = { group_products(nest, x, pe_pair),
-		make_pop(p, NULL, pe_pair->scale) };
-	struct value *term[2] = { make_select(p, first, make_number(p, 0, engine->real),
-		                          make_load(p, pe_pair->sums, row)),
-		make_op(p, OP_MULF, engine->real, 2, factor) };
+	struct value *factor[2] = { group_products(nest, x, pe_pair) };
+	factor[1] = make_pop(p, NULL, pe_pair->scale);
+	struct value *before = make_load(p, pe_pair->sums, row);
+	struct value *zero = make_number(p, 0, engine->real);
+	struct value *term[2] = { make_select(p, first, zero, before) };
+	term[1] = make_op(p, OP_MULF, engine->real, 2, factor);
 	struct value *sum = make_op(p, OP_ADDF, engine->real, 2, term);
 	make_store(p, sum, pe_pair->sums, row);
 	make_push(p, last, sum, pe_pair->out);

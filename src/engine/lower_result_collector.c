@@ -51,9 +51,10 @@ static struct value *row_of(const struct engine *engine, struct process *p,
 static struct value *take_sums(const struct engine *engine, struct process *p,
         const struct result_position *position, struct value *selected, struct value *sums)
 {
-	struct value *first = make_and(p, position->part ? make_equal(p, position->part, 0) : NULL,
-	        position->token && !engine->serializes_tokens ? make_equal(p, position->token, 0)
-	                                                      : NULL);
+	bool by_token = position->token && !engine->serializes_tokens;
+	struct value *token = by_token ? make_equal(p, position->token, 0) : NULL;
+	struct value *part = position->part ? make_equal(p, position->part, 0) : NULL;
+	struct value *first = make_and(p, part, token);
 	struct value *word = make_pop(p, make_and(p, selected, first), sums);
 	attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));
 	return word;
@@ -74,10 +75,10 @@ static struct value *narrow_result_word(const struct engine *engine, struct proc
 		        p, selected, take_sums(engine, p, position, selected, c->sums[i]), word);
 	}
 	make_store(p, word, c->buffer, place);
-	for (int s = 0; s < engine->pes_per_pair; s++)
-		row = s ? make_select(p, make_equal(p, pe, s), row_of(engine, p, position, word, s),
-		                  row)
-		        : row_of(engine, p, position, word, s);
+	for (int s = 0; s < engine->pes_per_pair; s++) {
+		struct value *own = row_of(engine, p, position, word, s);
+		row = s ? make_select(p, make_equal(p, pe, s), own, row) : own;
+	}
 	return row;
 }
 
@@ -148,7 +149,7 @@ static struct value **valid_rows(const struct collector *c, struct process *p,
 /* Is the word at or beyond the job's first PE? NULL: every word is. */
 static struct value *after_start(struct process *p, const struct job *job, struct value *place)
 {
-	return job->start ? make_compare(p, 5, place, job->start) : NULL;
+	return job->start ? make_compare(p, CMPI_SGE, place, job->start) : NULL;
 }
 
 /* is the current token one of the tile? */
@@ -173,7 +174,8 @@ static void collect_job(
 	int64_t each = engine_rows_per_period(engine, lanes);
 	int64_t words_per_period = engine->pes * each / lanes;
 	int64_t rows = row_periods(job, each);
-	struct value *counter[2] = { process_loop(p, rows), process_loop(p, words_per_period) };
+	struct value *counter[2] = { process_loop(p, rows) };
+	counter[1] = process_loop(p, words_per_period);
 	const int64_t pitch[2] = { engine->pes * each, lanes };
 	struct result_position position = { .number = counter[1],
 		.tokens = job->tile < engine->tokens_per_cycle ? job->tile
@@ -189,8 +191,8 @@ static void collect_job(
 	        ? narrow_result_word(engine, p, c, &position)
 	        : result_word(engine, p, c, &position, lanes);
 	if (job->contract.tokens * rows * words_per_period > itensor_tiles(result->type->itensor))
-		position.inside = make_compare(
-		        p, 2, make_address(p, 2, counter, pitch, 0), job_outputs(engine, job));
+		position.inside = make_compare(p, CMPI_SLT, make_address(p, 2, counter, pitch, 0),
+		        job_outputs(engine, job));
 	if (job->words * position.tokens > job->tile || job->words_run_time)
 		position.inside = make_and(p, position.inside, token_below_end(p, job, &position));
 	position.inside = make_and(

@@ -11,7 +11,7 @@
 /* factor of that, where tiles use each word for longer than memory takes to bring it: a last job of
  * one token, which takes a word per cycle, finds its words prefetched */
 #define PREFETCH_TILES 3
-/* words for each PE that shares a port, at least (floorplan_deepen_fifos.c) */
+/* words for each PE that shares a port, at least (floorplan_deepen.c) */
 #define PREFETCH_INTERLEAVED 1024
 #define DISTRIBUTOR_FIFO_WORDS 16 /* for the words of a port that are distributed on another die */
 /* such a last job has at least one word of so many cycles; else the URAMs are worth more
@@ -269,8 +269,8 @@ static void add_words(
 	        : NULL;
 	for (int i = 0; rotation && i < engine->pes_per_port; i++)
 		selected[i] = make_equal(p, rotation, i);
-	struct value *address =
-	        w->read ? make_address(p, 2, counter, step, whole ? base : 0) : NULL;
+	const int64_t offset = whole ? base : 0;
+	struct value *address = w->read ? make_address(p, 2, counter, step, offset) : NULL;
 	for (int i = 0; i < w->ports; i++) {
 		struct value *word =
 		        w->read ? make_load(p, w->port[i], address) : make_pop(p, NULL, w->port[i]);
@@ -463,6 +463,8 @@ static void load_in_order(const struct engine *engine, const struct loader *load
 		        port_name(engine, loader, i), false);
 	add_weight_process(engine, loader, "load", port);
 	for (int i = 0; i < loader->ports; i++) {
+		design_mark_port(
+		        engine->design, port_name(engine, loader, i), KEY_STREAM_LOADER, "engine");
 		int first = loader->number < 0 ? -1 : loader->number * engine->pes_per_port;
 		fill_buffer(engine,
 		        &(struct filling){ .name = port_name(engine, loader, i),

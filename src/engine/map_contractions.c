@@ -262,7 +262,7 @@ static void shape_engine(
 		int64_t uses = tokens_per_cycle_of(context, module, bits, tokens);
 		mark_engine_shape(module, body, shape_of(context, main, tokens, uses));
 	}
-	if (!has_contraction(body))
+	if (!tokens)
 		return;
 	const struct port_pes pes = { bits, engine_word_uses(engine_shape(body)) };
 	mark_result_lanes(module, body,
@@ -283,5 +283,6 @@ bool map_contractions(struct pass_context *context, struct module *module)
 	reverse_same_input(main->region[0], run_time_tokens_least(main));
 	mark_same_input(module, main->region[0]);
 	shape_engine(context, module, main, bits);
+	workload_record(module);
 	return true;
 }

@@ -1,5 +1,6 @@
 /* Plans the matmul engine: the number of PEs, how many rows of each job they work on at a time,
  * which jobs share activations, loops or blocks, and what they hold. */
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "engine/engine.h"
@@ -284,10 +285,10 @@ static int64_t estimate_pe_words(const struct engine *engine)
  * read in the same cycle has a loader, and one more serves the first ports, which bring none. If
  * all do, there are as few loaders as possible, and the first serves the remainder, whose PEs
  * have the rows that not all PEs have. */
-static void plan_loaders(struct engine *engine, const struct block *body)
+static void plan_loaders(struct engine *engine)
 {
 	engine->ports_per_loader = 1;
-	if (!engine_has_run_time_tiles(body))
+	if (engine->workload != WORKLOAD_TILED_COUNTED_TOKENS)
 		return;
 	int parallel_ports;
 	int state_ports = wide_state_ports(engine->design, &parallel_ports);
@@ -463,7 +464,7 @@ static void plan_shape(struct engine *engine, const struct block *body)
 	engine->ports = engine_port_limit(
 	        design->context, design->module, pes, first->token_symbol != NULL, ports);
 	engine->pes = engine->ports * engine->pes_per_port;
-	plan_loaders(engine, body);
+	plan_loaders(engine);
 }
 
 static void plan_tokens(struct engine *engine)
@@ -484,13 +485,13 @@ static void plan_tokens(struct engine *engine)
 	engine->streams_groups = engine->words_most == 1 && engine->tokens_per_cycle == 1;
 }
 
-static void plan_blocks(struct engine *engine, const struct block *body)
+static void plan_blocks(struct engine *engine)
 {
 	engine->end_count_most = 1;
 	for (int i = 0, pipeline_jobs = 0; i < (int)engine->jobs.count; i++)
 		pipeline_jobs = choose_rows(engine, i, pipeline_jobs);
 	measure_blocks(engine);
-	if (engine_has_run_time_tiles(body) && states_load_all_ports(engine))
+	if (engine->workload == WORKLOAD_TILED_COUNTED_TOKENS && states_load_all_ports(engine))
 		choose_starts(engine);
 	count_gaps(engine);
 	count_consumer_blocks(engine);
@@ -511,9 +512,9 @@ void plan_engine(struct engine *engine, const struct block *body)
 	engine_join_queries(engine);
 	engine_stack_jobs(engine);
 	split_queries(engine);
-	plan_blocks(engine, body);
+	plan_blocks(engine);
 	engine_find_wavefronts(engine);
-	bool counts = engine_has_run_time_tiles(body);
+	bool counts = engine->workload == WORKLOAD_TILED_COUNTED_TOKENS;
 	engine->pairs_per_process = counts ? PAIRS_PER_PROCESS * engine->pes_per_port : 1;
 	engine->pairs_per_chain = PAIRS_PER_CHAIN * engine->pes_per_port;
 	engine->serializes_tokens = engine->tokens_per_cycle > 1 && counts &&

@@ -125,7 +125,7 @@ static eval_function *const structure_functions[OP_COUNT] = {
 static eval_function *function_of(const struct evaluation *e, enum op_code code)
 {
 	eval_function *const *level =
-	        e->module->level == LEVEL_STREAM ? eval_stream_functions : eval_tensor_functions;
+	        e->module->level == LEVEL_TENSOR ? eval_tensor_functions : eval_stream_functions;
 	eval_function *function =
 	        structure_functions[code] ? structure_functions[code] : level[code];
 	return function ? function : eval_tensor_functions[code];

@@ -219,10 +219,18 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 	const struct tensor *tensor =
 	        receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
 	const struct attr *causal_tiles =
-	        converter_form(op) == CONVERTER_CAUSAL ? attr_get(op, KEY_CAUSAL) : NULL;
+	        converter_form(op) == CONVERTER_CAUSAL && !attr_get(op, KEY_DEMAND)
+	        ? attr_get(op, KEY_CAUSAL)
+	        : NULL;
 	if (!tensor)
 		return false;
 	return causal_tiles ? send_causal(e, op, tensor, causal_tiles) : send(e, op, tensor);
+}
+
+/* A cast that rereads words of a shared buffer sends them as a converter would. */
+static bool eval_cast(struct evaluation *e, struct op *op)
+{
+	return attr_get(op, KEY_READS_SHARED_BUFFER) ? eval_convert(e, op) : route_cast(e, op);
 }
 
 static bool eval_buffer(struct evaluation *e, struct op *op)
@@ -395,11 +403,12 @@ static bool bind_port(struct evaluation *e, const struct op *op, struct nest *ne
 	port->elements = walk_port(e, kernel, port, parallel_only);
 	if (words->elements == port->elements && words->lanes == lanes)
 		return true;
+	const char *kind = result ? "result" : "operand";
+	const int index = result ? 0 : number;
 	return diag_error(e->module->diag, op->location,
 	        "kernel %s: its loops move %lld words of %lld lanes through %s %d, whose type says "
 	        "%lld of %lld",
-	        kernel->name, (long long)(port->elements / lanes), (long long)lanes,
-	        result ? "result" : "operand", result ? 0 : number,
+	        kernel->name, (long long)(port->elements / lanes), (long long)lanes, kind, index,
 	        (long long)(words->elements / words->lanes), (long long)words->lanes);
 }
 
@@ -433,7 +442,7 @@ eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_CHUNK] = route_chunk,
 	[OP_CONCAT] = route_concat,
 	[OP_JOIN] = route_join,
-	[OP_CAST] = route_cast,
+	[OP_CAST] = eval_cast,
 	[OP_FORK] = route_fork,
 	[OP_LAYER_MUX] = route_layer_mux,
 };

@@ -54,6 +54,9 @@ enum register_class { F32, F64, INT, CLASSES };
 	}
 /* A relation is 1 equal, 2 greater, 4 less, 8 unordered; a predicate is the mask of relations for
  * which it holds. */
+/* Relations of two numbers as bits; a comparison holds in a set of them. */
+enum { EQUAL = 1, GREATER = 2, LESS = 4, UNORDERED = 8 };
+
 #define COMPARE(name, type)                                                                        \
 	static void name(                                                                          \
 	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
@@ -61,11 +64,11 @@ enum register_class { F32, F64, INT, CLASSES };
 		int64_t *restrict y = out;                                                         \
 		const type *a = in[0], *b = in[1];                                                 \
 		for (int64_t i = 0; i < count; i++) {                                              \
-			int relation = a[i] < b[i] ? 4 : 8;                                        \
+			int relation = a[i] < b[i] ? LESS : UNORDERED;                             \
 			if (a[i] > b[i])                                                           \
-				relation = 2;                                                      \
+				relation = GREATER;                                                \
 			if (a[i] == b[i])                                                          \
-				relation = 1;                                                      \
+				relation = EQUAL;                                                  \
 			y[i] = -(int64_t)((op->predicate & relation) != 0);                        \
 		}                                                                                  \
 	}
@@ -458,14 +461,41 @@ static scalar_function *by_result(
 	return NULL;
 }
 
+static const int64_t integer_relations[INTEGER_PREDICATES] = {
+	[CMPI_EQ] = EQUAL,
+	[CMPI_NE] = GREATER | LESS,
+	[CMPI_SLT] = LESS,
+	[CMPI_SLE] = LESS | EQUAL,
+	[CMPI_SGT] = GREATER,
+	[CMPI_SGE] = GREATER | EQUAL,
+	[CMPI_ULT] = LESS,
+	[CMPI_ULE] = LESS | EQUAL,
+	[CMPI_UGT] = GREATER,
+	[CMPI_UGE] = GREATER | EQUAL,
+};
+
+static const int64_t float_relations[FLOAT_PREDICATES] = {
+	[CMPF_FALSE] = 0,
+	[CMPF_OEQ] = EQUAL,
+	[CMPF_OGT] = GREATER,
+	[CMPF_OGE] = GREATER | EQUAL,
+	[CMPF_OLT] = LESS,
+	[CMPF_OLE] = LESS | EQUAL,
+	[CMPF_ONE] = LESS | GREATER,
+	[CMPF_ORD] = LESS | GREATER | EQUAL,
+	[CMPF_UEQ] = UNORDERED | EQUAL,
+	[CMPF_UGT] = UNORDERED | GREATER,
+	[CMPF_UGE] = UNORDERED | GREATER | EQUAL,
+	[CMPF_ULT] = UNORDERED | LESS,
+	[CMPF_ULE] = UNORDERED | LESS | EQUAL,
+	[CMPF_UNE] = UNORDERED | LESS | GREATER,
+	[CMPF_UNO] = UNORDERED,
+	[CMPF_TRUE] = UNORDERED | LESS | GREATER | EQUAL,
+};
+
 bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate,
         const struct type *result, const struct type *operand)
 {
-	/* eq ne slt sle sgt sge ult ule ugt uge, as sets of relations */
-	static const int64_t relations[] = { 1, 6, 4, 5, 2, 3, 4, 5, 2, 3 };
-	/* false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true */
-	static const int64_t float_relations[] = { 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 8,
-		15 };
 	enum register_class class = class_of(code == OP_SELECT ? result : operand);
 	*op = (struct scalar_op){ .predicate = predicate,
 		.width = width_of(result),
@@ -473,14 +503,14 @@ bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate,
 		.size = scalar_register_bytes(result) };
 	scalar_function *special = by_result(code, result, operand);
 	op->run = special ? special : functions[code][class];
-	if ((code == OP_CMPI && (predicate < 0 || predicate > 9)) ||
-	        (code == OP_CMPF && (predicate < 0 || predicate > 15)))
+	if ((code == OP_CMPI && (predicate < 0 || predicate >= INTEGER_PREDICATES)) ||
+	        (code == OP_CMPF && (predicate < 0 || predicate >= FLOAT_PREDICATES)))
 		return false;
 	if (code == OP_CMPF)
 		op->predicate = float_relations[predicate];
 	if (code == OP_CMPI) {
-		op->predicate = relations[predicate];
-		op->run = predicate >= 6 ? compare_unsigned : compare_int;
+		op->predicate = integer_relations[predicate];
+		op->run = predicate >= CMPI_ULT ? compare_unsigned : compare_int;
 	}
 	if (code == OP_CMPI || code == OP_CMPF)
 		return op->run;

@@ -3,6 +3,7 @@
 #ifndef STC_BUILD_H
 #define STC_BUILD_H
 #include "explore/limits.h"
+#include "ir/workload.h"
 
 enum outcome {
 	OUTCOME_BUILT,
@@ -17,7 +18,7 @@ enum outcome {
 enum from {
 	FROM_TENSOR, /* anything: begin with a new copy of `tensor` */
 	FROM_COPY,   /* a copy of `tensor` */
-	FROM_MADE,   /* the result of the passes up to make_processes */
+	FROM_MADE,   /* the result of the passes up to assign_axi_bundles */
 	FROM_JUDGED  /* the same, and `judged` is the outcome of these passes */
 };
 
@@ -38,23 +39,13 @@ struct build {
 	 * the factor by which it exceeded its limit */
 	int pes;
 	double excess;
-	double ms;               /* modelled time of a launch, if there is a target */
+	double ms;               /* modeled time of a launch, if there is a target */
 	struct resources before; /* memory of the previous attempt, where that was too much */
 };
 
 /* share of LUTs and DSPs for kernels, in thousandths, that a first trial for a crowded die takes */
 #define LUT_SHARE_DEFAULT 300
 #define RATING_TOLERANCE 1.01 /* ratings within this factor count as equal */
-
-/* What the engine computes.  Trials for crowded dies are specific to it: the best share of LUTs
- * for kernels depends on how many DSPs and LUTs the engine takes. */
-enum workload {
-	WORKLOAD_ANY,
-	WORKLOAD_DECODE,       /* one token */
-	WORKLOAD_FEW_TOKENS,   /* a few tokens, counted at run time */
-	WORKLOAD_TILED_TOKENS, /* tiles of many tokens, counted at run time */
-	WORKLOAD_PREFILL       /* the fixed number of tokens of a prompt */
-};
 
 struct fit_trial {               /* a cheaper variant of a design with a crowded die */
 	int ports, loaders, pes; /* KV ports, KV loaders, PEs; 0: unchanged */
@@ -84,7 +75,7 @@ struct clock { /* a clock is an option and a platform with that clock (limits_sl
 };
 
 /* build_attempt.c */
-/* A build up to make_processes: far enough to model the cycles of a launch. */
+/* A build up to assign_axi_bundles: far enough to model the cycles of a launch. */
 struct build build_part(const struct build *b);
 bool build_is_whole(const struct build *b);
 /* Does the engine take a few tokens, counted at run time? */
@@ -108,7 +99,7 @@ void build_set_clock(struct session *session, struct clock clock);
 void build_apply_trial(
         struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial);
 /* Rating of session->module by the token model: milliseconds at the largest run-time extents times
- * milliseconds at a fraction of them; smaller is better, INFINITY: it cannot be modelled. */
+ * milliseconds at a fraction of them; smaller is better, INFINITY: it cannot be modeled. */
 double build_rating(const struct session *session);
 /* Fills the trial's rating and operators from session->module. */
 void build_rate(const struct session *session, struct fit_trial *fit_trial);
@@ -119,7 +110,7 @@ bool build_at_clock(struct build *b);
 
 /* speculative_trial.c */
 bool speculation_allowed(const struct build *b);
-/* Makes the design up to make_processes and, in parallel, the first trial for a crowded die. */
+/* Makes the design up to assign_axi_bundles and, in parallel, the first trial for a crowded die. */
 void speculative_judge(struct build *b, const struct choices *wanted);
 /* Rates the design and the trial in parallel. */
 void speculative_compare(struct build *b);

@@ -18,7 +18,7 @@ struct build build_part(const struct build *b)
 	return (struct build){ .session = b->session,
 		.tensor = b->tensor,
 		.first = b->first,
-		.last = pass_find("make_processes") };
+		.last = pass_find("assign_axi_bundles") };
 }
 
 bool build_is_whole(const struct build *b)
@@ -29,7 +29,7 @@ bool build_is_whole(const struct build *b)
 bool build_counts_tokens(const struct build *b)
 {
 	const struct op *main = module_main(b->tensor);
-	return engine_has_many_tokens(main->region[0]) && counts_few_tokens(main);
+	return workload_has_many_tokens(workload_of(main)) && counts_few_tokens(main);
 }
 
 static enum outcome classify(struct build *b)
@@ -77,7 +77,7 @@ static bool crowded_in_any_case(struct build *b)
 enum outcome build_attempt(struct build *b)
 {
 	struct session *session = b->session;
-	int half = pass_find("make_processes");
+	int half = pass_find("assign_axi_bundles");
 	int next = b->first > half ? b->first : half + 1;
 	enum from from = b->from;
 	b->from = FROM_TENSOR;

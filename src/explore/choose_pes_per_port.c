@@ -25,11 +25,11 @@ static bool can_share_ports(const struct build *b)
 	const struct session *session = b->session;
 	const struct pass_context context = { .platform = session->platform,
 		.choices = session->choices };
-	const struct block *body = module_main(b->tensor)->region[0];
+	const struct op *main = module_main(b->tensor);
 	return build_is_whole(b) && session->options.effort != 1 &&
 	        !session->choices.value[CHOICE_PES_PER_PORT] && !session->parallelism_table &&
-	        has_engine(&context) && engine_has_run_time_tiles(body) &&
-	        engine_shape(body).tokens_per_cycle % (2 * PES_PER_PORT_MOST) == 0;
+	        has_engine(&context) && workload_of(main) == WORKLOAD_TILED_COUNTED_TOKENS &&
+	        engine_shape(main->region[0]).tokens_per_cycle % (2 * PES_PER_PORT_MOST) == 0;
 }
 
 /* Rates the design with FIFOs as deep as dies may have room for. */

@@ -8,9 +8,9 @@ struct trial {
 	struct choices asked; /* the point */
 	struct choices built; /* the point after it was changed to fit */
 	const char *refused;  /* why there is no design; NULL: there is one */
-	int64_t cycles;       /* of a launch, modelled */
+	int64_t cycles;       /* of a launch, modeled */
 	int64_t simulated;    /* cycles of a launch, simulated; 0: not simulated */
-	double ms;            /* of a launch: simulated, else modelled */
+	double ms;            /* of a launch: simulated, else modeled */
 	double per_second;    /* launches, each begun as soon as the design allows */
 	double energy_mj;     /* of a launch, estimated */
 	struct resources used;
@@ -31,7 +31,7 @@ struct exploration {
 bool exploration_begin(struct session *session, struct exploration *exploration);
 /* Tries points until there are `trials`, none is left, or the session is asked to stop.  `keep`, if
  * not NULL, is called after each.  Deterministic: the next point follows from those before.
- * session->module is the input of make_streams.  false: stopped, or `keep` returned false. */
+ * session->module is the input of form_streams.  false: stopped, or `keep` returned false. */
 bool explore(struct session *session, struct exploration *exploration, int64_t trials,
         bool (*keep)(struct session *session, const struct exploration *exploration));
 /* Is no other trial at least as good in time, DSP slices, on-chip memory, energy and throughput? */

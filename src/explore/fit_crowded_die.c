@@ -31,6 +31,8 @@
 #define SHORT_PART 8
 
 enum { FIT_TRIALS_MOST = 20 };
+/* of a trial that suits all workloads */
+#define ANY_WORKLOAD WORKLOAD_NONE
 
 void build_apply_trial(
         struct build *b, const struct choices *wanted, const struct fit_trial *fit_trial)
@@ -46,7 +48,7 @@ void build_apply_trial(
 		choices->value[CHOICE_ENGINE_PES] = fit_trial->pes;
 	if (fit_trial->lut_share) {
 		double dsp = fit_trial->lut_share;
-		if (fit_trial->workload == WORKLOAD_FEW_TOKENS)
+		if (fit_trial->workload == WORKLOAD_FEW_COUNTED_TOKENS)
 			dsp *= DSP_SHARE_FACTOR_FEW_TOKENS;
 		choices->value[CHOICE_LUT] =
 		        platform_total(session->platform).lut * fit_trial->lut_share / 1000;
@@ -59,14 +61,16 @@ void build_apply_trial(
 		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
 }
 
-static enum workload workload_of(const struct build *b)
+/* The workload whose trials suit the design: the best share of LUTs for kernels depends on how many
+ * DSPs and LUTs the engine takes.  Of few tokens, fixed ones take those of tiles. */
+static enum workload trial_workload(const struct build *b)
 {
-	const struct block *body = module_main(b->tensor)->region[0];
+	enum workload workload = workload_of(module_main(b->tensor));
 	if (build_counts_tokens(b))
-		return WORKLOAD_FEW_TOKENS;
-	if (engine_has_run_time_tiles(body))
-		return WORKLOAD_TILED_TOKENS;
-	return engine_has_many_tokens(body) ? WORKLOAD_PREFILL : WORKLOAD_DECODE;
+		return WORKLOAD_FEW_COUNTED_TOKENS;
+	if (workload == WORKLOAD_TILED_COUNTED_TOKENS)
+		return workload;
+	return workload_has_many_tokens(workload) ? WORKLOAD_TILED_TOKENS : WORKLOAD_DECODE;
 }
 
 /* clang-format off */
@@ -76,34 +80,34 @@ static const struct {
 	enum workload workload;
 	int lut_share, ports, loaders, fewer;
 } fit_trials[] = {
-	{ WORKLOAD_ANY, .lut_share = LUT_SHARE_DEFAULT },
+	{ ANY_WORKLOAD, .lut_share = LUT_SHARE_DEFAULT },
 	{ WORKLOAD_DECODE, .lut_share = LUT_SHARE_DECODE },
-	{ WORKLOAD_PREFILL, .lut_share = LUT_SHARE_PREFILL },
-	{ WORKLOAD_ANY, .ports = 4 },
+	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_PREFILL },
+	{ ANY_WORKLOAD, .ports = 4 },
 	{ WORKLOAD_DECODE, .lut_share = LUT_SHARE_DECODE, .ports = 4 },
-	{ WORKLOAD_ANY, .ports = 2 },
+	{ ANY_WORKLOAD, .ports = 2 },
 	{ WORKLOAD_DECODE, .lut_share = LUT_SHARE_DECODE, .ports = 2 },
-	{ WORKLOAD_ANY, .lut_share = LUT_SHARE_DEFAULT, .ports = 2 },
-	{ WORKLOAD_ANY, .ports = 1 },
-	{ WORKLOAD_ANY, .fewer = 2 },
-	{ WORKLOAD_ANY, .ports = 2, .fewer = 2 },
-	{ WORKLOAD_ANY, .ports = 1, .fewer = 2 },
-	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS },
-	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS, .fewer = 2 },
-	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS, .fewer = 1 },
-	{ WORKLOAD_FEW_TOKENS, .fewer = 1,
+	{ ANY_WORKLOAD, .lut_share = LUT_SHARE_DEFAULT, .ports = 2 },
+	{ ANY_WORKLOAD, .ports = 1 },
+	{ ANY_WORKLOAD, .fewer = 2 },
+	{ ANY_WORKLOAD, .ports = 2, .fewer = 2 },
+	{ ANY_WORKLOAD, .ports = 1, .fewer = 2 },
+	{ WORKLOAD_FEW_COUNTED_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS },
+	{ WORKLOAD_FEW_COUNTED_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS, .fewer = 2 },
+	{ WORKLOAD_FEW_COUNTED_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS, .fewer = 1 },
+	{ WORKLOAD_FEW_COUNTED_TOKENS, .fewer = 1,
 		.lut_share = (LUT_SHARE_FEW_TOKENS + LUT_SHARE_FEW_TOKENS_LEAST) / 2 },
-	{ WORKLOAD_FEW_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS_LEAST, .fewer = 1 },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_WIDE },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWEST },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .loaders = 3 },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .loaders = 3 },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_FEW_PORTS, .ports = 4 },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .ports = 4 },
-	{ WORKLOAD_TILED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .ports = 4 },
-	{ WORKLOAD_TILED_TOKENS, .fewer = 1 },
+	{ WORKLOAD_FEW_COUNTED_TOKENS, .lut_share = LUT_SHARE_FEW_TOKENS_LEAST, .fewer = 1 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_WIDE },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWEST },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .loaders = 3 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .loaders = 3 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_FEW_PORTS, .ports = 4 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROW, .ports = 4 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .lut_share = LUT_SHARE_TILED_NARROWER, .ports = 4 },
+	{ WORKLOAD_TILED_COUNTED_TOKENS, .fewer = 1 },
 };
 /* clang-format on */
 
@@ -254,7 +258,7 @@ static void sort_fit_trials(struct fit_trial *list, int count)
 }
 
 /* true: built, and no die is crowded, or the clock is slower.  rated: session->module is the trial
- * up to make_processes. */
+ * up to assign_axi_bundles. */
 static bool build_fit_trial(
         struct build *b, const struct choices *wanted, struct fit_trial *fit_trial, bool rated)
 {
@@ -333,7 +337,7 @@ struct fit_trials {
 };
 
 /* Rates a trial, and marks it done if it equals an earlier one.  true: session->module is the trial
- * up to make_processes. */
+ * up to assign_axi_bundles. */
 static bool rate_in_order(struct build *b, struct fit_trials *w, int number)
 {
 	struct fit_trial *fit_trial = &w->list[number];
@@ -343,7 +347,7 @@ static bool rate_in_order(struct build *b, struct fit_trials *w, int number)
 		speculative_rate(b, w->wanted, fit_trial, fit_trial + 1);
 	else
 		build_rate_trial(b, w->wanted, fit_trial);
-	bool made = !w->ends || fit_trial->workload != WORKLOAD_TILED_TOKENS ||
+	bool made = !w->ends || fit_trial->workload != WORKLOAD_TILED_COUNTED_TOKENS ||
 	        rate_ends(b, w->wanted, fit_trial);
 	for (int before = 0; before < number; before++)
 		fit_trial->done = fit_trial->done || same_design(fit_trial, &w->list[before]);
@@ -386,7 +390,8 @@ static bool build_uncrowded(struct build *b, const struct choices *wanted)
 	struct fit_trials w = { .wanted = wanted,
 		.clock = build_clock(session),
 		.ends = !wanted->value[CHOICE_PROLOGUE] };
-	w.count = list_fit_trials(session, wanted, build_pes(b, &b->cost), workload_of(b), w.list);
+	w.count =
+	        list_fit_trials(session, wanted, build_pes(b, &b->cost), trial_workload(b), w.list);
 	bool rated = w.count > 1 && session->options.effort != 1;
 	w.two = build_counts_tokens(b) && speculation_allowed(b);
 	if (rated && build_cheap_trial(b, &w))

@@ -44,7 +44,8 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	*dsp = cost.total.dsp;
 	if (cycles)
 		return cycles;
-	return design_time(session->attempt, session->platform, session->module, &cost).most;
+	const struct extent_list most = { 0 };
+	return design_time(session->attempt, session->platform, session->module, &cost, most).most;
 }
 
 /* Compares all searches with at most `most` multipliers.  true: one is the best so far. */

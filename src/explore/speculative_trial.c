@@ -24,7 +24,7 @@ static void judge(void *data, struct arena *scratch)
 	struct build *b = data;
 	struct build part = *b;
 	(void)scratch;
-	part.last = pass_find("make_processes");
+	part.last = pass_find("assign_axi_bundles");
 	b->judged = build_attempt(&part);
 	b->over = part.over;
 	b->used = part.used;
@@ -114,8 +114,8 @@ bool speculation_allowed(const struct build *b)
 {
 	const struct options *options = &b->session->options;
 	return options->effort != 1 && !options->dump_dir && !stress_on() &&
-	        b->first <= pass_find("make_processes") &&
-	        has_contraction(module_main(b->tensor)->region[0]);
+	        b->first <= pass_find("assign_axi_bundles") &&
+	        workload_of(module_main(b->tensor)) != WORKLOAD_NONE;
 }
 
 static void speculative_run(

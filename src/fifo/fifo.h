@@ -123,6 +123,10 @@ extern const char *const fifo_evidence_name[];
 /* Proves that launches of any extent end with these depths, by a run of the token model at each,
  * for which depths are raised if necessary; if safe, the wait-for graph is a proof as well. */
 enum fifo_evidence fifo_prove_termination(struct fifo_network *network, bool safe, int64_t *depth);
+/* Records what showed that launches end, and the depths that it is true of. */
+void fifo_note_proof(struct module *module, enum fifo_evidence evidence);
+/* What showed it; NULL: nothing did, or channels are shallower than then. */
+const char *fifo_proof(const struct module *module);
 /* Does trimming use the simulator? It does if the budget lasts for some runs; else the token
  * model. */
 bool fifo_simulates(const struct fifo_network *network);

@@ -73,7 +73,7 @@ bool fifo_report_unbalanced(struct diag *diag, const struct value *channel, cons
 	diag_error(diag, channel->def->location, "%s", unbalanced);
 	return diag_note(diag,
 	        "accepted are as many words as are read: the loops around a stream.push or "
-	        "stream.take, and its condition, or the type of a stream, say how many there are");
+	        "stream.pop, and its condition, or the type of a stream, say how many there are");
 }
 
 bool fifo_check(struct pass_context *context, struct module *module, bool depths)

@@ -265,13 +265,12 @@ bool size_fifos(struct pass_context *context, struct module *module)
 		take_safe(n, depth);
 		shown = fifo_prove_termination(n, true, depth);
 	}
-	attr_set(module, n->main, KEY_STREAM_TERMINATION_PROOF,
-	        attr_string(module, fifo_evidence_name[shown]));
 	for (int i = 0; i < n->count; i++)
 		if (n->fifo[i].sized)
 			set_depth(module, &n->fifo[i], depth[i]);
 	for (int i = 0; i < n->processes; i++)
 		fifo_set_arguments(module, n->call[i]);
+	fifo_note_proof(module, shown);
 	arena_free(arena);
 	return true;
 }

@@ -137,7 +137,7 @@ static const struct node *without_nan(const struct body *body, const struct node
 	*itself = -1;
 	for (int a = 0; a < 2 && is_op(same, OP_ORI); a++) {
 		const struct node *apart = argument(body, same, a);
-		if (is_op(apart, OP_CMPF) && (apart->integer == 13 || apart->integer == 14) &&
+		if (is_op(apart, OP_CMPF) && (apart->integer == CMPF_UNE || apart->integer == CMPF_UNO) &&
 		        same_value(body, apart->argument[0], apart->argument[1])) {
 			*itself = apart->argument[0];
 			return argument(body, same, 1 - a);
@@ -159,7 +159,7 @@ static bool is_index_reduction(struct argmax_search *s)
 	const struct node *select = &body->node[term];
 	const struct node *same = without_nan(body, argument(body, select, 0), &itself);
 	const struct node *beyond = argument(body, select, 2);
-	if (!is_op(same, OP_CMPF) || same->integer != 1 ||
+	if (!is_op(same, OP_CMPF) || same->integer != CMPF_OEQ ||
 	        !is_counter(body, argument(body, select, 1), s->loop) ||
 	        beyond->kind != NODE_CONSTANT || beyond->integer < kernel->loop[s->loop].extent ||
 	        kernel->init < (double)kernel->loop[s->loop].extent)
@@ -191,7 +191,7 @@ static int is_nan(struct module *module, struct body *body, int bits)
 	                .code = OP_CMPI,
 	                .type = type_integer(module, 1),
 	                .argument = { size, body_integer(module, body, half, 0x7f800000) },
-	                .integer = 4 });
+	                .integer = CMPI_SGT });
 }
 
 /* The bits of a negative number fall as it rises; those of -0 become those of 0. */
@@ -208,7 +208,7 @@ static int key_of(struct module *module, struct body *body, int number)
 	                .code = OP_CMPI,
 	                .type = type_integer(module, 1),
 	                .argument = { bits, zero },
-	                .integer = 2 });
+	                .integer = CMPI_SLT });
 	int number_key = body_op(module, body, OP_SELECT, half, negative, turned, bits);
 	int half_key = body_op(module, body, OP_SELECT, half, is_nan(module, body, bits),
 	        body_integer(module, body, half, INT32_MAX), number_key);

@@ -11,27 +11,19 @@ static MlirAttribute module_attribute(MlirModule module, enum attr_key key)
 /* The level of a dump; 0 if the module is none. */
 static int level_of(struct reader *reader, MlirModule module)
 {
-	static const struct {
-		const char *name;
-		enum level level;
-	} levels[] = {
-		{ "tensor", LEVEL_TENSOR },
-		{ "stream", LEVEL_STREAM },
-		{ "hardware", LEVEL_HARDWARE },
-	};
+	enum level level;
 	MlirAttribute attribute = module_attribute(module, KEY_STREAM_LEVEL);
 	if (mlirAttributeIsNull(attribute))
 		return 0;
 	const char *name = mlirAttributeIsAString(attribute)
 	        ? copy_string(reader->arena, mlirStringAttrGetValue(attribute))
 	        : "";
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (!strcmp(levels[i].name, name))
-			return (int)levels[i].level;
+	if (level_find(name, &level))
+		return (int)level;
 	reader->at =
 	        read_location(reader, mlirOperationGetLocation(mlirModuleGetOperation(module)));
 	read_error(reader, "attribute stream.level has an unknown value");
-	diag_note(reader->diag, "accepted are \"tensor\", \"stream\" and \"hardware\"");
+	diag_note(reader->diag, "accepted are \"tensor\", \"demand\", \"stream\" and \"hardware\"");
 	return 0;
 }
 
@@ -57,6 +49,7 @@ struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag
 		return NULL;
 	reader.types.arena = reader.attributes.arena = reader.values.arena =
 	        reader.locations.arena = reader.names.arena = arena;
+	reader.keys = key_map(arena);
 	reader.refused = map_new(arena);
 	reader.bodies = map_new(arena);
 	reader.resources = map_new(arena);

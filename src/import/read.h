@@ -44,6 +44,7 @@ struct reader {
 	struct location at; /* location of the current operation, for messages */
 	struct pointer_map types, attributes, values, locations;
 	struct pointer_map names; /* MLIR's operation names -> row of op_info */
+	struct map keys;          /* key_map */
 	struct map refused;       /* operation names and levels already reported */
 	struct map bodies;        /* dumps: symbol -> struct kernel_body */
 	struct map resources;     /* key -> struct resource, filled on first use */
@@ -65,6 +66,12 @@ struct kernel_body {
 /* reports an error at reader->at */
 __attribute__((format(printf, 2, 3))) void read_error(
         struct reader *reader, const char *format, ...);
+
+/* Are the op's attributes, and the entries of their dictionaries, of the kinds and of the owners
+ * that attrs.def says? Of a dump all keys of the table are checked, of a model only those that
+ * begin with `stream.`: it may have attributes that mean nothing here. false: after a
+ * diagnostic. */
+bool read_attributes_are_legal(struct reader *reader, const struct op *op);
 
 /* adds a note that lists the accepted operations */
 void note_accepted(struct reader *reader);

@@ -29,16 +29,6 @@ static bool is_control_flow(const char *name)
 	return false;
 }
 
-static const char *level_name(enum level level)
-{
-	switch (level) {
-	case LEVEL_TENSOR: return "tensor";
-	case LEVEL_STREAM: return "stream";
-	case LEVEL_HARDWARE: return "hardware";
-	default: return "body";
-	}
-}
-
 /* `tensor.{cast, empty, …}` for every op of the family at this level. */
 static void list_family(struct text *text, const char *family, int level)
 {
@@ -167,6 +157,8 @@ static void read_attributes(struct reader *reader, MlirOperation operation, stru
 		if (attr)
 			attr_set_named(reader->module, op, copy_string(reader->arena, name), attr);
 	}
+	if (!reader->failed && !read_attributes_are_legal(reader, op))
+		reader->failed = true;
 }
 
 /* Values that could not be read leave their users without operands; the module is discarded

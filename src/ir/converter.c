@@ -12,6 +12,7 @@ enum converter_form converter_form(const struct op *op)
 		{ KEY_LINE_BUFFER, CONVERTER_LINE_BUFFER },
 		{ KEY_IN_PRODUCER, CONVERTER_IN_PRODUCER },
 		{ KEY_CAUSAL, CONVERTER_CAUSAL },
+		{ KEY_IN_CONSUMER, CONVERTER_IN_CONSUMER },
 		{ KEY_REPLAY, CONVERTER_REPLAY },
 	};
 	if (op->code != OP_CONVERT)
@@ -30,7 +31,8 @@ int converter_shared_loops(const struct op *op)
 bool converter_is_reorder(const struct op *op)
 {
 	enum converter_form form = converter_form(op);
-	return form == CONVERTER_REORDER || form == CONVERTER_REPLAY;
+	return form == CONVERTER_REORDER || form == CONVERTER_REPLAY ||
+	        form == CONVERTER_IN_CONSUMER;
 }
 
 bool converter_holds_tensor(const struct op *op)

@@ -11,6 +11,7 @@ enum converter_form {
 	CONVERTER_LINE_BUFFER, /* a ring from which overlapping windows are read */
 	CONVERTER_CAUSAL,      /* all tiles in each pass, of which the causal mask hides some */
 	CONVERTER_IN_PRODUCER, /* no buffer: the producer drains its accumulators in this order */
+	CONVERTER_IN_CONSUMER, /* no process: the consumer fills an array before it computes */
 	CONVERTER_SPILLED,     /* through external memory, whatever it was before */
 };
 

@@ -1,15 +1,26 @@
 /* The intermediate representation: a module of operations in blocks, with values, attributes and
- * types. One structure serves all levels (tensor, stream, hardware); its text is MLIR's generic
+ * types. One structure serves all levels (see enum level); its text is MLIR's generic
  * form. A module owns everything through its arena, so no part is freed on its own. */
 #ifndef STC_IR_H
 #define STC_IR_H
 #include "base/diag.h"
 #include "base/guard.h"
 #include "base/map.h"
-#include "ir/keys.h"
+#include "ir/attributes.h"
+#include "ir/predicate.h"
 #include "ir/type.h"
 
-enum level { LEVEL_TENSOR = 1, LEVEL_STREAM = 2, LEVEL_HARDWARE = 4, LEVEL_BODY = 8 };
+/* In the order of the pipeline.  Demand level is stream level before each stream has one reader;
+ * the bodies of kernels are of no module's level. */
+enum level {
+	LEVEL_TENSOR = 1,
+	LEVEL_DEMAND = 2,
+	LEVEL_STREAM = 4,
+	LEVEL_HARDWARE = 8,
+	LEVEL_BODY = 16
+};
+const char *level_name(enum level level);
+bool level_find(const char *name, enum level *level); /* of a module */
 
 enum op_code {
 	OP_NONE,
@@ -28,47 +39,6 @@ struct op_info {
 };
 extern const struct op_info op_info[OP_COUNT];
 enum op_code op_code_of(const char *name, size_t size); /* OP_NONE if there is no such row */
-
-enum attr_kind {
-	ATTR_UNIT,
-	ATTR_BOOL,       /* integer 0 or 1 */
-	ATTR_INTEGER,    /* integer, type */
-	ATTR_FLOAT,      /* real, type */
-	ATTR_STRING,     /* text */
-	ATTR_SYMBOL,     /* text without @ */
-	ATTR_TYPE,       /* type */
-	ATTR_MAP,        /* map */
-	ATTR_ARRAY,      /* items[i].value, count */
-	ATTR_DICTIONARY, /* items, sorted by name */
-	/* array<i64: …> (type = element type, i1/i8/i32/i64): integers, count */
-	ATTR_INTEGERS,
-	/* dense elements: type is a tensor or vector type; data holds `bytes` bytes. splat: data is
-	 * one element, repeated */
-	ATTR_DENSE,
-	/* text as MLIR prints it, for attributes of dialects that the compiler does not
-	 * interpret */
-	ATTR_OPAQUE,
-};
-
-struct attr {
-	enum attr_kind kind;
-	const struct type *type;
-	int64_t integer;
-	double real;
-	const char *text;
-	struct affine_map map;
-	int count;
-	const struct named *items;
-	const int64_t *integers;
-	const void *data; /* little endian; i1 one byte an element */
-	size_t bytes;
-	bool splat;
-};
-
-struct named {
-	const char *name; /* NULL in arrays */
-	const struct attr *value;
-};
 
 struct value {
 	const struct type *type;
@@ -145,50 +115,6 @@ struct value *block_add_argument(
 /* Shorthand for an op with one result: makes it, appends it to block, returns the result. */
 struct value *build(struct module *module, struct block *block, enum op_code code,
         const struct type *result, int operands, struct value *const *operand);
-
-const struct attr *attr_get(const struct op *op, enum attr_key key); /* NULL if absent */
-/* the same for a name that may be no key of attrs.def */
-const struct attr *attr_named(const struct op *op, const char *name);
-/* a NULL value removes the attribute */
-void attr_set(struct module *module, struct op *op, enum attr_key key, const struct attr *value);
-void attr_set_named(
-        struct module *module, struct op *op, const char *name, const struct attr *value);
-const struct attr *attr_unit(struct module *module);
-const struct attr *attr_bool(struct module *module, bool value);
-const struct attr *attr_integer(struct module *module, int64_t value); /* i64 */
-const struct attr *attr_typed_integer(
-        struct module *module, int64_t value, const struct type *type);
-const struct attr *attr_float(struct module *module, double value, const struct type *type);
-const struct attr *attr_string(struct module *module, const char *text);
-const struct attr *attr_symbol(struct module *module, const char *text);
-const struct attr *attr_type(struct module *module, const struct type *type);
-const struct attr *attr_map(struct module *module, struct affine_map map);
-const struct attr *attr_array(struct module *module, int count, const struct attr *const *items);
-/* the items are copied and sorted by name */
-const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);
-/* an array<i64> */
-const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);
-/* NULL if absent or not a dictionary */
-const struct attr *attr_item(const struct attr *dictionary, enum attr_key key);
-const struct attr *attr_item_named(const struct attr *dictionary, const char *name);
-int64_t attr_item_integer(const struct attr *dictionary, enum attr_key key, int64_t absent);
-/* "" if it is absent or not a string or symbol */
-const char *attr_item_text(const struct attr *dictionary, enum attr_key key);
-/* a copy of the dictionary with this entry added or replaced; a NULL dictionary is empty */
-const struct attr *attr_with(struct module *module, const struct attr *dictionary,
-        enum attr_key key, const struct attr *value);
-/* the dictionary with this `name` in an array of dictionaries; NULL if absent or not an array */
-const struct attr *attr_entry(const struct attr *list, const char *name);
-int64_t attr_integer_or(const struct op *op, enum attr_key key, int64_t absent);
-/* text of a string or symbol attribute */
-const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent);
-/* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */
-const struct attr *function_argument_attr(const struct op *function, int index, enum attr_key key);
-const struct attr *function_result_attr(const struct op *function, int index, enum attr_key key);
-void function_set_argument_attr(struct module *module, struct op *function, int index,
-        enum attr_key key, const struct attr *value);
-/* the argument with this stream.name; -1 if there is none */
-int function_argument_named(const struct op *function, const char *name);
 
 /* Visits all ops in pre-order, regions included; visit may remove the op that it is called for. */
 void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);

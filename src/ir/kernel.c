@@ -2,6 +2,19 @@
 #include "ir/kernel.h"
 #include <string.h>
 
+const char *const reduction_schedule_name[REDUCTION_SCHEDULES] = { "none", "nest", "drain_after",
+	"double_buffered", "dynamic", "split", "drained" };
+
+enum reduction_schedule reduction_schedule_of(const struct op *op)
+{
+	const char *name = attr_text_or(op, KEY_REDUCTION_SCHEDULE, NULL);
+	int schedule = 0;
+	while (schedule < REDUCTION_SCHEDULES &&
+	        !text_same(reduction_schedule_name[schedule], name))
+		schedule++;
+	return (enum reduction_schedule)schedule;
+}
+
 static struct access access_new(struct arena *arena, int loops)
 {
 	return (struct access){ .stride = ARENA_ARRAY(arena, int64_t, loops), .index_operand = -1 };

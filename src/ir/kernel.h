@@ -125,6 +125,22 @@ struct kernel {
 	enum op_code combine;
 };
 
+/* How a scheduled kernel adds up its results and sends them. */
+enum reduction_schedule {
+	REDUCTION_NONE,        /* no reduction: a result in every iteration */
+	REDUCTION_NEST,        /* one nest: the last term of a result sends it */
+	REDUCTION_DRAIN_AFTER, /* a nest adds terms, a short one after it finishes the results */
+	/* partial sums of a result are combined while the next one's terms come, in one nest … */
+	REDUCTION_DOUBLE_BUFFERED,
+	REDUCTION_DYNAMIC, /* … or in one nest a tile, for a run-time number of terms … */
+	REDUCTION_SPLIT,   /* … or by a second process */
+	REDUCTION_DRAINED, /* all results are held to the end and drained in the readers' order */
+	REDUCTION_SCHEDULES
+};
+extern const char *const reduction_schedule_name[REDUCTION_SCHEDULES];
+/* What schedule_reductions recorded; REDUCTION_SCHEDULES: nothing. */
+enum reduction_schedule reduction_schedule_of(const struct op *op);
+
 /* The initial value of an integer reduction. INT64_MAX as a double rounds up by one, so it
  * saturates. */
 static inline int64_t kernel_init_integer(double init)

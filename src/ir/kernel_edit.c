@@ -98,7 +98,6 @@ int body_affine(struct module *module, struct body *body, int loops, const int64
 static int inside_range(
         struct module *module, struct body *body, int loop, int64_t low, int64_t high)
 {
-	enum { SLT = 2, SGE = 5 };
 	const struct type *bit = type_integer(module, 1);
 	const struct type *index = type_index(module);
 	int counter = body_index(module, body, loop);
@@ -106,12 +105,12 @@ static int inside_range(
 		.code = OP_CMPI,
 		.type = bit,
 		.argument = { counter, body_integer(module, body, index, low) },
-		.integer = SGE };
+		.integer = CMPI_SGE };
 	struct node below = { .kind = NODE_OP,
 		.code = OP_CMPI,
 		.type = bit,
 		.argument = { counter, body_integer(module, body, index, high) },
-		.integer = SLT };
+		.integer = CMPI_SLT };
 	int first = body_add(module, body, above);
 	return body_op(module, body, OP_ANDI, bit, first, body_add(module, body, below), 0);
 }

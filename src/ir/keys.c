@@ -20,10 +20,10 @@ const struct key_info key_info[KEY_COUNT] = {
 #undef KEY
 };
 
-enum attr_key key_find(const char *name)
+struct map key_map(struct arena *arena)
 {
-	int key = 0;
-	while (key < KEY_COUNT && !text_same(key_info[key].name, name))
-		key++;
-	return (enum attr_key)key;
+	struct map map = map_new(arena);
+	for (int key = 0; key < KEY_COUNT; key++)
+		map_set(&map, key_info[key].name, (void *)(uintptr_t)&key_info[key]);
+	return map;
 }

@@ -2,6 +2,7 @@
  * does not compile. */
 #ifndef STC_KEYS_H
 #define STC_KEYS_H
+#include "base/map.h"
 
 enum attr_key {
 #define KEY(code, key, kinds, owners, meaning) KEY_##code,
@@ -22,7 +23,7 @@ static inline const char *key_name(enum attr_key key)
 	return key_info[key].name;
 }
 
-/* KEY_COUNT if no key has this name. */
-enum attr_key key_find(const char *name);
+/* name -> row of key_info */
+struct map key_map(struct arena *arena);
 
 #endif

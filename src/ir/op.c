@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define T LEVEL_TENSOR
-#define S LEVEL_STREAM
+#define S (LEVEL_DEMAND | LEVEL_STREAM)
 #define H LEVEL_HARDWARE
 #define B LEVEL_BODY
 const struct op_info op_info[OP_COUNT] = {
@@ -16,6 +16,30 @@ const struct op_info op_info[OP_COUNT] = {
 #undef S
 #undef H
 #undef B
+
+static const struct {
+	const char *name;
+	enum level level;
+} levels[] = { { "tensor", LEVEL_TENSOR }, { "demand", LEVEL_DEMAND }, { "stream", LEVEL_STREAM },
+	{ "hardware", LEVEL_HARDWARE } };
+
+const char *level_name(enum level level)
+{
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+		if (levels[i].level == level)
+			return levels[i].name;
+	return "body";
+}
+
+bool level_find(const char *name, enum level *level)
+{
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+		if (!strcmp(levels[i].name, name)) {
+			*level = levels[i].level;
+			return true;
+		}
+	return false;
+}
 
 enum op_code op_code_of(const char *name, size_t size)
 {

@@ -51,13 +51,6 @@ static const struct attr *segment_sizes(
 	return arena_copy(module->arena, &attr, sizeof attr);
 }
 
-static const char *level_name(enum level level)
-{
-	if (level == LEVEL_TENSOR)
-		return "tensor";
-	return level == LEVEL_STREAM ? "stream" : "hardware";
-}
-
 /* Attributes in the text of an operation that are derived from its fields. */
 static const struct attr *derived_attributes(struct module *module, const struct op *op)
 {

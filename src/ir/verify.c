@@ -2,6 +2,7 @@
  * verify_*.c. */
 #include "ir/sliding_window.h"
 #include "ir/verify.h"
+#include "ir/workload.h"
 #include <string.h>
 
 void verify_fail(struct verifier *verifier, const struct op *op, const char *format, ...)
@@ -43,6 +44,7 @@ static const char *level_text(int level)
 {
 	switch (level) {
 	case LEVEL_TENSOR: return "the tensor level";
+	case LEVEL_DEMAND: return "the demand level";
 	case LEVEL_STREAM: return "the stream level";
 	case LEVEL_BODY: return "the body of a kernel";
 	default: return "the hardware level";
@@ -225,6 +227,21 @@ bool verify_symbol(const struct verifier *verifier, const char *symbol)
 	return false;
 }
 
+/* Passes read the workload, so one that an edited dump says wrongly would make another design. */
+static void check_workload(struct verifier *verifier)
+{
+	const struct module *module = verifier->module;
+	const struct op *main = module_main(module);
+	const char *found = attr_text_or(module->op, KEY_STREAM_WORKLOAD, NULL);
+	const char *wanted = main ? workload_name(workload_of_contractions(main->region[0])) : NULL;
+	if ((!found && !wanted) || (found && wanted && text_same(found, wanted)))
+		return;
+	found = found ? found : "absent";
+	wanted = wanted ? wanted : "absent";
+	verify_fail(verifier, module->op,
+	        "stream.workload is %s, where the contractions of main make it %s", found, wanted);
+}
+
 /* Later checks rely on earlier ones, so a stage runs only if the one before found nothing. */
 bool ir_verify(struct module *module)
 {
@@ -237,9 +254,11 @@ bool ir_verify(struct module *module)
 		check_functions(&verifier);
 	if (!verifier.failed)
 		ir_walk(module_body(module), check_types, &verifier);
+	if (!verifier.failed && module->level != LEVEL_HARDWARE)
+		check_workload(&verifier);
 	if (!verifier.failed && module->level != LEVEL_TENSOR)
 		verify_signature(&verifier);
-	if (!verifier.failed && module->level == LEVEL_STREAM)
+	if (!verifier.failed && (module->level & (LEVEL_DEMAND | LEVEL_STREAM)))
 		verify_streams(&verifier);
 	if (!verifier.failed && module->level == LEVEL_HARDWARE)
 		verify_hardware(&verifier);

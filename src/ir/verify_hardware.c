@@ -56,9 +56,6 @@ struct datapath {
 	const struct op *first[NEST_DATAPATHS_MOST];
 };
 
-#define EQUAL 0 /* predicates of arith.cmpi: eq and slt */
-#define BELOW 2
-
 /* A constant above 0, or a choice between such. */
 static bool is_positive(const struct value *value)
 {
@@ -81,8 +78,8 @@ static bool pops_in_first_iteration(const struct value *when)
 	        def->operand[0]->type->kind == TYPE_INDEX;
 	int64_t predicate = counter ? attr_integer_or(def, KEY_PREDICATE, -1) : -1;
 	return (def && def->code == OP_CONSTANT) ||
-	        (predicate == EQUAL && is_constant(def->operand[1], 0)) ||
-	        (predicate == BELOW && is_positive(def->operand[1]));
+	        (predicate == CMPI_EQ && is_constant(def->operand[1], 0)) ||
+	        (predicate == CMPI_SLT && is_positive(def->operand[1]));
 }
 
 /* Nests of a shared datapath must be equal except for numbers, and may not reuse a word that the

@@ -288,9 +288,9 @@ static const char *leaf_error(const struct op *op, const struct node *node)
 		return "there is no such loop";
 	if (node->kind == NODE_OP && node->code == OP_ACTIVE && !operand)
 		return "there is no such operand";
-	int64_t most = node->code == OP_CMPF ? 15 : 9;
+	int64_t predicates = node->code == OP_CMPF ? FLOAT_PREDICATES : INTEGER_PREDICATES;
 	if (node->kind == NODE_OP && (node->code == OP_CMPF || node->code == OP_CMPI) &&
-	        (node->integer < 0 || node->integer > most))
+	        (node->integer < 0 || node->integer >= predicates))
 		return "there is no such predicate";
 	return NULL;
 }

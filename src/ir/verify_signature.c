@@ -107,7 +107,7 @@ static bool check_list(struct verifier *verifier, const struct op *main, enum at
 	return false;
 }
 
-/* At stream level the arguments of main must have the types of the entries. */
+/* At demand and stream level the arguments of main must have the types of the entries. */
 void verify_signature(struct verifier *verifier)
 {
 	static const char tensor[] = "name = \"…\", role = \"…\", type = tensor<…>";
@@ -118,7 +118,7 @@ void verify_signature(struct verifier *verifier)
 	        check_list(verifier, main, KEY_STREAM_OUTPUTS, wrong_tensor, tensor) &&
 	        (verifier->module->level != LEVEL_HARDWARE ||
 	                check_list(verifier, main, KEY_STREAM_BUFFERS, wrong_buffer, buffer));
-	if (!fine || verifier->module->level != LEVEL_STREAM)
+	if (!fine || verifier->module->level == LEVEL_HARDWARE)
 		return;
 	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
 	const struct block *body = main->region[0];

@@ -1,4 +1,5 @@
-/* Rules of stream level: every stream has one reader and names its tensor; routing ops pass on
+/* Rules of stream level: every stream has one reader (at demand level: some) and names its tensor;
+ * routing ops pass on
  * exactly the words that their types say. */
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -8,9 +9,21 @@ static void check_reader(struct verifier *verifier, const struct op *op, const s
 {
 	/* the value that the last layer passes on may be unused */
 	bool left = op->code == OP_FOR && value->def == op && !value->uses;
-	if (value->type->kind == TYPE_ITENSOR && value->uses != 1 && !left)
+	bool several = verifier->module->level == LEVEL_DEMAND && value->uses > 1;
+	if (value->type->kind == TYPE_ITENSOR && value->uses != 1 && !left && !several)
 		verify_fail(
 		        verifier, op, "a stream has %d readers where one is expected", value->uses);
+}
+
+/* What only the passes from form_streams to share_buffers use. */
+static void check_demand(struct verifier *verifier, const struct op *op)
+{
+	static const enum attr_key keys[] = { KEY_DEMAND, KEY_LOOP_CARRIED, KEY_ANY_ORDER,
+		KEY_READS_SHARED_BUFFER };
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (verifier->module->level == LEVEL_STREAM && attr_get(op, keys[i]))
+			verify_fail(verifier, op, "the attribute `%s` belongs to demand level",
+			        key_name(keys[i]));
 }
 
 static int64_t tensor_extent(const struct type *tensor, int results, int dim)
@@ -192,6 +205,7 @@ static void check_streams(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
 	check_route(verifier, op);
+	check_demand(verifier, op);
 	for (int i = 0; i < op->results; i++) {
 		check_reader(verifier, op, op->result[i]);
 		if (op->result[i]->type->kind == TYPE_ITENSOR && op->code != OP_FOR)

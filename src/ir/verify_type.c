@@ -86,7 +86,7 @@ static void check_scalar(struct verifier *verifier, const struct op *op)
 	const char *error = scalar_type_error(op->code, operand, op->result[0]->type);
 	if (error)
 		verify_fail(verifier, op, "%s", error);
-	int64_t most = op->code == OP_CMPF ? 15 : 9;
+	int64_t most = (op->code == OP_CMPF ? FLOAT_PREDICATES : INTEGER_PREDICATES) - 1;
 	int64_t predicate = attr_integer_or(op, KEY_PREDICATE, -1);
 	if ((op->code == OP_CMPF || op->code == OP_CMPI) && (predicate < 0 || predicate > most))
 		verify_fail(verifier, op, "the predicate is not one of 0 to %" PRId64, most);

@@ -1,11 +1,10 @@
-/* Answers what kind of work a launch is for the matmul engine by walking the contractions of
- * main. */
+/* Decides what kind of work a launch is for the matmul engine, and records it. */
 #include "ir/workload.h"
 #include "ir/ir.h"
 
 /* Weights are at least this multiple of the f32 operands. One of 30 PEs reads 1/30 of all weights,
  * and the full-width words of small operands, read one by one, may be a quarter of its words at
- * most (ports/bundle_ports.c). */
+ * most (ports/assign_axi_bundles.c). */
 #define PIGGYBACK_SHARE 120
 
 int64_t engine_tokens(const struct block *block, const char **token_symbol)
@@ -24,32 +23,45 @@ int64_t engine_tokens(const struct block *block, const char **token_symbol)
 	return most;
 }
 
-bool has_contraction(const struct block *block)
+static const char *const names[] = {
+	[WORKLOAD_DECODE] = "decode",
+	[WORKLOAD_FEW_TOKENS] = "few_tokens",
+	[WORKLOAD_FEW_COUNTED_TOKENS] = "few_counted_tokens",
+	[WORKLOAD_TILED_TOKENS] = "tiled_tokens",
+	[WORKLOAD_TILED_COUNTED_TOKENS] = "tiled_counted_tokens",
+};
+
+const char *workload_name(enum workload workload)
 {
-	return engine_tokens(block, NULL) > 0;
+	return names[workload];
 }
 
-bool engine_has_many_tokens(const struct block *block)
+enum workload workload_of_contractions(const struct block *body)
 {
-	return engine_tokens(block, NULL) > 1;
+	const char *symbol = NULL;
+	int64_t tokens = engine_tokens(body, &symbol);
+	if (tokens <= 1)
+		return tokens ? WORKLOAD_DECODE : WORKLOAD_NONE;
+	if (tokens <= FEW_TOKENS)
+		return symbol ? WORKLOAD_FEW_COUNTED_TOKENS : WORKLOAD_FEW_TOKENS;
+	return symbol ? WORKLOAD_TILED_COUNTED_TOKENS : WORKLOAD_TILED_TOKENS;
 }
 
-bool engine_has_tiles(const struct block *block)
+void workload_record(struct module *module)
 {
-	return engine_tokens(block, NULL) > FEW_TOKENS;
+	const char *name = workload_name(workload_of_contractions(module_main(module)->region[0]));
+	attr_set(module, module->op, KEY_STREAM_WORKLOAD, name ? attr_string(module, name) : NULL);
 }
 
-bool engine_is_single_token(const struct op *op)
+enum workload workload_of(const struct op *op)
 {
-	const struct block *block = op->parent;
-	while (block && block->parent && block->parent->code == OP_FOR)
-		block = block->parent->parent;
-	return block && has_contraction(block) && !engine_has_many_tokens(block);
-}
-
-bool engine_takes_few_tokens(const struct block *block)
-{
-	return has_contraction(block) && !engine_has_tiles(block);
+	while (op->parent && op->parent->parent)
+		op = op->parent->parent;
+	const char *text = attr_text_or(op, KEY_STREAM_WORKLOAD, NULL);
+	for (int w = WORKLOAD_DECODE; text && w <= WORKLOAD_TILED_COUNTED_TOKENS; w++)
+		if (text_same(text, names[w]))
+			return (enum workload)w;
+	return WORKLOAD_NONE;
 }
 
 static int64_t bytes_of(const struct type *tensor)
@@ -89,21 +101,14 @@ static bool floats_are_small(const struct op *main)
 
 bool operands_share_weight_port(const struct op *main)
 {
-	const struct block *body = main->region[0];
-	return has_contraction(body) && !engine_has_many_tokens(body) && floats_are_small(main);
-}
-
-bool engine_has_run_time_tiles(const struct block *body)
-{
-	const char *rows = NULL;
-	engine_tokens(body, &rows);
-	return rows && engine_has_tiles(body);
+	return workload_of(main) == WORKLOAD_DECODE && floats_are_small(main);
 }
 
 bool operands_use_full_words(const struct op *main)
 {
-	return operands_share_weight_port(main) ||
-	        (engine_has_run_time_tiles(main->region[0]) && floats_are_small(main));
+	enum workload workload = workload_of(main);
+	return (workload == WORKLOAD_DECODE || workload == WORKLOAD_TILED_COUNTED_TOKENS) &&
+	        floats_are_small(main);
 }
 
 int engine_word_uses(struct engine_shape shape)

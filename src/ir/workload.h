@@ -1,10 +1,46 @@
-/* Workload of a launch as the matmul engine (stream.contract) sees it: tokens, tiles, and how
- * weights and small operands reach the engine. */
+/* What the matmul engine (stream.contract) computes in a launch, decided once and recorded as the
+ * module's attribute stream.workload, and how weights and small operands reach the engine. */
 #ifndef STC_WORKLOAD_H
 #define STC_WORKLOAD_H
 #include "ir/contract.h"
 
 #define FEW_TOKENS 8 /* up to this many tokens a design has the form of a decode design */
+
+enum workload {
+	WORKLOAD_NONE,                 /* no contractions: there is no engine */
+	WORKLOAD_DECODE,               /* one token */
+	WORKLOAD_FEW_TOKENS,           /* 2 to FEW_TOKENS tokens */
+	WORKLOAD_FEW_COUNTED_TOKENS,   /* the same, counted at run time */
+	WORKLOAD_TILED_TOKENS,         /* more tokens, processed in tiles */
+	WORKLOAD_TILED_COUNTED_TOKENS, /* the same, counted at run time */
+};
+
+/* Records the workload of main's contractions. map_contractions does, and bind_token_count when it
+ * knows whether tokens are counted; no later pass changes it. */
+void workload_record(struct module *module);
+/* The recorded workload of the module that contains the op. */
+enum workload workload_of(const struct op *op);
+/* The workload by the contractions of main's body, for the verifier. */
+enum workload workload_of_contractions(const struct block *body);
+/* spelling in the attribute; NULL: there is no engine, nor an attribute */
+const char *workload_name(enum workload workload);
+
+static inline bool workload_has_many_tokens(enum workload workload)
+{
+	return workload > WORKLOAD_DECODE;
+}
+
+static inline bool workload_has_tiles(enum workload workload)
+{
+	return workload >= WORKLOAD_TILED_TOKENS;
+}
+
+/* Are there contractions, of at most FEW_TOKENS tokens? Then several memory ports read a KV cache
+ * in parallel. */
+static inline bool workload_has_few_tokens(enum workload workload)
+{
+	return workload > WORKLOAD_NONE && workload < WORKLOAD_TILED_TOKENS;
+}
 
 /* How the engine uses a word of weights from a memory port: tokens per cycle of one PE, and PEs
  * that share the port by interleaving. */
@@ -16,12 +52,6 @@ struct engine_shape {
 struct engine_shape engine_shape(const struct block *body);
 /* uses of a word per cycle by all PEs of its port */
 int engine_word_uses(struct engine_shape shape);
-/* Is there a contraction? Does one have more than one token? */
-bool has_contraction(const struct block *block);
-bool engine_has_many_tokens(const struct block *block);
-/* Is the op in a design whose engine processes one token? Kernel words may then have WORD_BITS,
- * else half of that. */
-bool engine_is_single_token(const struct op *op);
 /* Do small operands and results share the AXI bundle of a weight port, in words as wide as the
  * port? So they do in decode designs, which leaves ports for more PEs, if they are small compared
  * with the weights. */
@@ -29,13 +59,6 @@ bool operands_share_weight_port(const struct op *main);
 /* Are small operands read in full-width words? So they are if they share a weight port, and also
  * with many tokens counted at run time, which leaves one more PE. */
 bool operands_use_full_words(const struct op *main);
-/* many tokens, in tiles, with a run-time count */
-bool engine_has_run_time_tiles(const struct block *body);
-/* more than FEW_TOKENS tokens, processed in tiles */
-bool engine_has_tiles(const struct block *block);
-/* There are contractions, and none has more than FEW_TOKENS tokens: then several memory ports read
- * a KV cache in parallel. */
-bool engine_takes_few_tokens(const struct block *block);
 /* Maximum tokens of a contraction; 0: there is none. token_symbol: unless NULL, set to the name of
  * the input that holds the token count, if one does. */
 int64_t engine_tokens(const struct block *block, const char **token_symbol);

@@ -206,8 +206,8 @@ static struct value *rows_word(struct lowering *l, int factor, row_function *mak
 
 static struct value *sums_across(struct lowering *l, const struct dot_products *dot_products)
 {
-	struct value *factor[2] = { rows_word(l, dot_products->common, row_number),
-		rows_word(l, dot_products->own, row_factor) };
+	struct value *factor[2] = { rows_word(l, dot_products->common, row_number) };
+	factor[1] = rows_word(l, dot_products->own, row_factor);
 	struct value *sums =
 	        make_op(&l->p, OP_DOT, lanes_word(l, l->kernel->type, true), 2, factor);
 	attr_set(l->p.module, sums->def, KEY_COLUMNS, attr_integer(l->p.module, l->kernel->lanes));

@@ -1,4 +1,5 @@
 /* Lowers casts, layer multiplexers and the feedback of a rolled layer to processes. */
+#include "lowering/lowering_internal.h"
 #include "converter/layer_carry.h"
 
 /* Is operand `choice` selected in the current layer? */
@@ -36,9 +37,9 @@ void lower_cast(struct design *design, const struct op *op)
 {
 	const struct type *in = op->operand[0]->type;
 	const struct type *out = op->result[0]->type;
-	add_cast(design, "cast", stream_fifo(design, op->operand[0]),
-	        stream_fifo(design, op->result[0]),
-	        stream_lanes(in) > stream_lanes(out) ? in : out);
+	struct value *to = stream_fifo(design, op->result[0]);
+	struct value *from = stream_fifo(design, op->operand[0]);
+	add_cast(design, "cast", from, to, stream_lanes(in) > stream_lanes(out) ? in : out);
 }
 
 /* The feedback of a rolled layer: *enter* passes the first layer what comes from outside, and later
@@ -65,11 +66,10 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 		process_layers(&enter);
 		int opened = process_word_pipeline(&enter, inside->type);
 		struct value *start = make_equal(&enter, enter.layer, 0);
-		struct value *not_first = make_compare(&enter, 4, enter.layer, 0);
-		make_push(&enter, NULL,
-		        make_select(&enter, start, make_pop(&enter, start, first),
-		                make_pop(&enter, not_first, fed)),
-		        out);
+		struct value *not_first = make_compare(&enter, CMPI_SGT, enter.layer, 0);
+		struct value *from_layer = make_pop(&enter, not_first, fed);
+		struct value *outside = make_pop(&enter, start, first);
+		make_push(&enter, NULL, make_select(&enter, start, outside, from_layer), out);
 		process_close(&enter, opened + 1);
 		process_finish(&enter);
 
@@ -79,11 +79,12 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 		process_layers(&leave);
 		opened = process_word_pipeline(&leave, inside->type);
 		struct value *word = make_pop(&leave, NULL, in);
-		make_push(&leave, make_compare(&leave, 2, leave.layer, last), word, feed);
-		if (loop->result[i]->uses)
-			make_push(&leave, make_equal(&leave, leave.layer, last), word,
-			        process_argument(
-			                &leave, stream_fifo(design, loop->result[i]), "y"));
+		make_push(&leave, make_compare(&leave, CMPI_SLT, leave.layer, last), word, feed);
+		if (loop->result[i]->uses) {
+			struct value *result =
+			        process_argument(&leave, stream_fifo(design, loop->result[i]), "y");
+			make_push(&leave, make_equal(&leave, leave.layer, last), word, result);
+		}
 		process_close(&leave, opened + 1);
 		process_finish(&leave);
 	}

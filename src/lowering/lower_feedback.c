@@ -1,7 +1,8 @@
 /* Reserves room for the tokens of a launch where an output feeds an input: after the input's own
  * numbers, in the same buffer, so that the steps of a launch need no port of their own. */
+#include "lowering/lowering_internal.h"
 #include "predict/feedback.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 static int buffer_with(const struct design *design, const char *input)
 {

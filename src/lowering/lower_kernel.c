@@ -1,6 +1,7 @@
 /* Lowers a scheduled kernel to a process: one nest with one pipelined body, preceded by a nest that
  * fills a consumer buffer, if there is one. Each iteration pops the words that are due, updates one
  * accumulator word, and at the last iteration of a reduction pushes one result word. */
+#include "lowering/lowering_internal.h"
 #include "ir/kernel_edit.h"
 #include "lowering/lower_kernel.h"
 
@@ -19,7 +20,7 @@ static struct value *at_first(struct lowering *l, int loop)
 {
 	int64_t partial_sums = l->kernel->partial_sums;
 	if (loop == kernel_inner_reduction(l->kernel) && partial_sums > 1)
-		return make_compare(&l->p, 2, l->counter[loop], partial_sums);
+		return make_compare(&l->p, CMPI_SLT, l->counter[loop], partial_sums);
 	return make_equal(&l->p, l->counter[loop], 0);
 }
 
@@ -45,10 +46,11 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 		}
 		if (range->low > 0)
 			all = make_and(&l->p, all,
-			        make_compare(&l->p, 5, l->counter[range->loop], range->low));
+			        make_compare(&l->p, CMPI_SGE, l->counter[range->loop], range->low));
 		if (range->high < l->kernel->loop[range->loop].extent)
 			all = make_and(&l->p, all,
-			        make_compare(&l->p, 2, l->counter[range->loop], range->high));
+			        make_compare(
+			                &l->p, CMPI_SLT, l->counter[range->loop], range->high));
 	}
 	return all;
 }
@@ -64,9 +66,9 @@ static struct value *row_is_valid(struct lowering *l, const struct access *acces
 	int64_t *first = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
 	for (int i = 0; i < l->nest; i++)
 		first[i] = row_predicate->weight[i] * row_predicate->step;
-	return make_and(p, inside,
-	        make_below(p, make_address(p, l->nest, l->counter, first, 0),
-	                process_token_count(p, &row_predicate->rows)));
+	struct value *tokens = process_token_count(p, &row_predicate->rows);
+	struct value *token = make_address(p, l->nest, l->counter, first, 0);
+	return make_and(p, inside, make_below(p, token, tokens));
 }
 
 /* Is a loop at the first iteration in which an operand is read? */
@@ -217,8 +219,8 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 	if (stored) {
 		address = accumulator_address(l, part_of_sum(l), 0, &words);
 		*array = *array ? *array : accumulators(l, words);
-		l->accumulator = make_select(
-		        p, at_reduction_end(l, false), start, make_load(p, *array, address));
+		struct value *before = make_load(p, *array, address);
+		l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	}
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
@@ -226,17 +228,6 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 	if (stored)
 		make_store(p, sum, *array, address);
 	l->accumulator = sum;
-}
-
-/* A sum of no terms has a result too, which no last term comes with. */
-static bool may_be_empty(const struct kernel *kernel)
-{
-	bool empty = false;
-	for (int i = 0; i < kernel->loops && !kernel->scan; i++)
-		empty = empty ||
-		        (kernel->loop[i].reduction && kernel->loop[i].run_time &&
-		                kernel->loop[i].run_time->plus < 1);
-	return empty;
 }
 
 /* Has partial sum `number` a term? NULL: always. */
@@ -251,7 +242,8 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 		if (!counted)
 			continue;
 		struct value *count = process_trip_count(&l->p, loop->run_time, 1);
-		all = make_and(&l->p, all, make_compare(&l->p, 4, count, i == inner ? number : 0));
+		all = make_and(
+		        &l->p, all, make_compare(&l->p, CMPI_SGT, count, i == inner ? number : 0));
 	}
 	return all;
 }
@@ -371,9 +363,10 @@ static int lower_drained(struct lowering *l, int64_t *trip, const struct run_tim
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address),
-	        may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL,
-	        0);
+	struct value *none = reduction_may_be_empty(l->kernel)
+	        ? make_number(&l->p, l->kernel->init, sum_word(l))
+	        : NULL;
+	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), none, 0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
 	if (l->layer_carry.loop)
@@ -399,28 +392,29 @@ struct lowering lowering_new(struct design *design, const struct op *op, const c
 	return l;
 }
 
-/* Emits the loops of a kernel by the form of its reduction; returns how many are left open. */
+/* Emits the loops of a kernel by its reduction schedule; returns how many are left open. */
 static int lower_loops(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time,
         struct value *array)
 {
-	const struct kernel *kernel = l->kernel;
-	int buffered_loop = double_buffered_loop(l->op);
-	if (l->accumulator_drain.buffer || l->drain_order.convert)
-		return lower_drained(l, trip, run_time, array);
-	if (is_reduction_dynamic(l->op))
-		return lower_reduction_dynamic(l, trip, run_time);
-	if (buffered_loop >= 0)
-		return lower_double_buffered(l, buffered_loop, trip, run_time);
-	if (is_reduction_split(kernel, kernel->partial_sums))
-		return lower_reduction_split(l, trip, run_time);
-	if (kernel->partial_sums > 1 || may_be_empty(kernel))
-		return lower_drain_after(l, trip, run_time);
-	return lower_nest(l, trip, run_time);
+	switch (reduction_schedule_of(l->op)) {
+	case REDUCTION_DRAINED: return lower_drained(l, trip, run_time, array);
+	case REDUCTION_DYNAMIC: return lower_reduction_dynamic(l, trip, run_time);
+	case REDUCTION_DOUBLE_BUFFERED:
+		return lower_double_buffered(l, double_buffered_loop(l->op), trip, run_time);
+	case REDUCTION_SPLIT: return lower_reduction_split(l, trip, run_time);
+	case REDUCTION_DRAIN_AFTER: return lower_drain_after(l, trip, run_time);
+	case REDUCTION_NONE:
+	case REDUCTION_NEST:
+	case REDUCTION_SCHEDULES: return lower_nest(l, trip, run_time);
+	}
+	return 0;
 }
 
-void lower_kernel(struct design *design, const struct op *op)
+bool lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
+	if (!check_reduction_schedule(design, op))
+		return false;
 	struct lowering l = lowering_new(design, op, op->kernel->name);
 	struct value *array = NULL;
 	l.accumulator_drain = accumulator_drain_of(arena, op);
@@ -455,4 +449,5 @@ void lower_kernel(struct design *design, const struct op *op)
 	process_finish(&l.p);
 	if (l.parts)
 		lower_partial_sum_process(design, op, l.parts);
+	return true;
 }

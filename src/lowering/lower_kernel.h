@@ -64,6 +64,13 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);
 
+/* ---- which of the forms below a kernel has (schedule_reductions.c) */
+
+/* Can there be no term? Such a sum has a result too, which no last term comes with. */
+bool reduction_may_be_empty(const struct kernel *kernel);
+/* false after a diagnostic: the recorded schedule is not one that the kernel's loops allow */
+bool check_reduction_schedule(struct design *design, const struct op *op);
+
 /* ---- a body (lower_body.c) */
 
 /* the type of a word of this scalar: of all lanes, or one */

@@ -1,6 +1,7 @@
 /* Before ops that run only in the last launch of a chunked prompt (mark_last_chunk_only.c): their
  * operands come in every launch, and a gate drops them in all but the last. */
-#include "process/process_builder.h"
+#include "lowering/lowering_internal.h"
+#include "process/operation_builder.h"
 
 static void add_gate(
         struct design *design, struct value *stream, const struct run_time_trip *last_chunk)

@@ -1,7 +1,8 @@
 /* Pads the tokens of a launch, as a process: pushes zeros for tokens beyond a dynamic count, or
  * drops them. */
+#include "lowering/lowering_internal.h"
 #include "ir/launch_tokens.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 /* the data dim of the tokens that a dynamic count bounds */
 static int token_dim(const struct itensor *order)
@@ -70,8 +71,8 @@ static struct value *token_is_valid(struct process *p, const struct token_nest *
 		last--;
 	if (rows->each && nest->trip[last] == rows->tile && nest->row[last] == 1)
 		return make_below(p, counter[last], process_trip_count(p, rows->each, 1));
-	return make_below(p, make_address(p, nest->loops, counter, nest->row, 0),
-	        process_token_count(p, rows));
+	struct value *tokens = process_token_count(p, rows);
+	return make_below(p, make_address(p, nest->loops, counter, nest->row, 0), tokens);
 }
 
 /* Pads within a dynamic number of tiles: the position decides whether a token comes. */

@@ -1,5 +1,6 @@
 /* Lowers ops that only pass words on to processes: fork, chunk, concat, join. */
-#include "process/process_builder.h"
+#include "lowering/lowering_internal.h"
+#include "process/operation_builder.h"
 
 static struct value *operand_fifo(struct process *p, const struct op *op, int operand)
 {
@@ -25,9 +26,11 @@ static struct value *inside_chunk(
 	struct value *all = NULL;
 	for (int i = 0; i < order->dims; i++) {
 		if (low->integers[i] > 0)
-			all = make_and(p, all, make_compare(p, 5, counter[i], low->integers[i]));
+			all = make_and(
+			        p, all, make_compare(p, CMPI_SGE, counter[i], low->integers[i]));
 		if (high->integers[i] < order->trip[i])
-			all = make_and(p, all, make_compare(p, 2, counter[i], high->integers[i]));
+			all = make_and(
+			        p, all, make_compare(p, CMPI_SLT, counter[i], high->integers[i]));
 	}
 	return all;
 }
@@ -127,11 +130,12 @@ void lower_concat(struct design *design, const struct op *op)
 	int opened = process_nest(&p, 2, trip, 1, counter);
 	for (int j = 0; j < op->operands; j++) {
 		end += words->integers[j];
-		struct value *before = end < trip[1] ? make_compare(&p, 2, counter[1], end) : NULL;
-		struct value *taken =
-		        make_pop(&p, make_and(&p, from, before), operand_fifo(&p, op, j));
+		struct value *before =
+		        end < trip[1] ? make_compare(&p, CMPI_SLT, counter[1], end) : NULL;
+		struct value *fifo = operand_fifo(&p, op, j);
+		struct value *taken = make_pop(&p, make_and(&p, from, before), fifo);
 		word = word ? make_select(&p, from, taken, word) : taken;
-		from = before ? make_compare(&p, 5, counter[1], end) : NULL;
+		from = before ? make_compare(&p, CMPI_SGE, counter[1], end) : NULL;
 	}
 	push_word(&p, op, NULL, word, opened);
 }

@@ -3,5 +3,6 @@
 #define STC_LOWERING_PASSES_H
 #include "options/pass_context.h"
 
+bool schedule_reductions(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);
 #endif

@@ -4,6 +4,10 @@
  * Needs: streams with one reader each. Guarantees: docs/ir.md, hardware level; every FIFO holds all
  * words of a launch, or of a layer, so nothing deadlocks (see stream_fifo). Exact. Ends: one walk
  * over the program. */
+#include "converter/lower_converters.h"
+#include "engine/lower_engine.h"
+#include "lowering/lowering_internal.h"
+#include "ports/lower_ports.h"
 #include "ir/converter.h"
 #include "lowering/lowering_passes.h"
 #include "platform/platform.h"
@@ -22,10 +26,8 @@ static bool lower_converter(struct design *design, const struct op *op)
 	case CONVERTER_SPILLED: return lower_spill(design, op, from_outside(op));
 	case CONVERTER_LINE_BUFFER: return lower_line_buffer(design, op);
 	case CONVERTER_IN_PRODUCER: return check_drain_order(design, op);
-	default:
-		/* The consumer fills the buffer itself where it can: then no process stands here. */
-		return is_in_consumer(design->module->arena, op) ||
-		        lower_convert(design, op, from_outside(op));
+	case CONVERTER_IN_CONSUMER: return check_consumer_buffer(design, op);
+	default: return lower_convert(design, op, from_outside(op));
 	}
 }
 
@@ -36,7 +38,7 @@ static bool lower_block(struct design *design, const struct block *block)
 		design_begin(design, op);
 		lower_last_chunk_gate(design, op);
 		if (op->code == OP_KERNEL)
-			lower_kernel(design, op);
+			good = lower_kernel(design, op);
 		else if (op->code == OP_CONVERT)
 			good = lower_converter(design, op);
 		else if (op->code == OP_BUFFER)
@@ -70,62 +72,6 @@ static bool lower_block(struct design *design, const struct block *block)
 	return good;
 }
 
-static bool has_same(const struct attr *left, const struct attr *right, enum attr_key key)
-{
-	const struct attr *l = attr_item(left, key);
-	const struct attr *r = attr_item(right, key);
-	return l && r && text_same(l->text, r->text);
-}
-
-/* Does another port read what this one writes word by word? */
-static bool is_scattered(const struct design *design, size_t number)
-{
-	const struct attr *port = design->port_attrs.data[number];
-	bool other = false;
-	for (size_t i = 0; i < design->port_attrs.count; i++)
-		other |= i != number &&
-		        has_same(design->port_attrs.data[i], port, KEY_STREAM_BUFFER);
-	return other && attr_item(port, KEY_STREAM_BURST) &&
-	        text_same(attr_item(port, KEY_STREAM_DIRECTION)->text, "write");
-}
-
-/* Must both ports reach one memory channel? What an adapter writes word by word goes to its
- * buffer's channel. */
-static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
-{
-	return has_same(left, right, KEY_STREAM_BUFFER) ||
-	        (has_same(left, right, KEY_STREAM_BUNDLE) && !scattered);
-}
-
-/* Assigns memory channels: each buffer the next one, so that bulk streams share none while there
- * are channels left; but ports of one adapter, and those of one buffer, share a channel. */
-static void assign_channels(struct design *design)
-{
-	struct module *module = design->module;
-	int ports = (int)design->port_attrs.count;
-	int channels = 0;
-	int *channel = ARENA_ARRAY(module->arena, int, ports + 1);
-	int *group = ARENA_ARRAY(module->arena, int, ports + 1);
-	const struct attr **port = design->port_attrs.data;
-	bool *scattered = ARENA_ARRAY(module->arena, bool, ports + 1);
-	for (int i = 0; i < ports; i++) {
-		group[i] = i;
-		scattered[i] = is_scattered(design, (size_t)i);
-		for (int j = 0; j < i; j++)
-			if (share_channel(port[i], port[j], scattered[i] || scattered[j]))
-				for (int k = 0, from = group[i], to = group[j]; k <= i; k++)
-					group[k] = group[k] == from ? to : group[k];
-	}
-	for (int i = 0; i < ports; i++)
-		channel[i] = -1;
-	for (int i = 0; i < ports; i++) {
-		if (channel[group[i]] < 0)
-			channel[group[i]] = channels++ % design->context->platform->channels;
-		port[i] = attr_with(module, port[i], KEY_STREAM_CHANNEL,
-		        attr_integer(module, channel[group[i]]));
-	}
-}
-
 static void finish_design(struct design *design)
 {
 	struct module *module = design->module;
@@ -134,7 +80,6 @@ static void finish_design(struct design *design)
 	for (int i = 0; i < ports; i++)
 		types[i] = design->block->argument[i]->type;
 	op_append(design->block, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
-	assign_channels(design);
 	attr_set(module, design->function, KEY_SYM_NAME, attr_get(design->source, KEY_SYM_NAME));
 	attr_set(module, design->function, KEY_FUNCTION_TYPE,
 	        attr_type(module, type_function(module, ports, types, 0, NULL)));
@@ -150,34 +95,18 @@ static void finish_design(struct design *design)
 	        attr_array(module, (int)design->buffers.count, design->buffers.data));
 }
 
-static bool too_many_ports(struct design *design)
-{
-	int ports = design_adapters(design);
-	int most = design->context->platform->ports;
-	if (ports <= most)
-		return false;
-	design->context->excess_ports = ports - most;
-	diag_error(design->module->diag, NOWHERE,
-	        "the design needs %d memory ports, %d more than the %d that %s has", ports,
-	        ports - most, most, design->context->platform->name);
-	diag_note(design->module->diag,
-	        "words equally wide share ports where they can, and results smaller than 1024 "
-	        "elements one; `stc platforms` says how many ports other platforms have");
-	return true;
-}
-
 bool make_processes(struct pass_context *context, struct module *module)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = { .context = context,
+	struct design design = {
+		.context = context,
 		.module = module,
 		.source = source,
 		.reads_done = map_new(module->arena),
 		.states = map_new(module->arena),
 		.controls = map_new(module->arena),
-		.shared = map_new(module->arena),
-		.interleaved_states = map_new(module->arena) };
+	};
 	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
@@ -190,10 +119,6 @@ bool make_processes(struct pass_context *context, struct module *module)
 	lower_loads(&design, body);
 	if (!lower_block(&design, body) || !lower_stores(&design, body) ||
 	        !lower_engine(&design, body))
-		return false;
-	if (design_adapters(&design) > context->platform->ports)
-		bundle_ports(&design, design.block->arguments);
-	if (too_many_ports(&design))
 		return false;
 	lower_controls(&design);
 	lower_feedback(&design);

@@ -76,10 +76,12 @@ static int64_t points_inside(const struct kernel *kernel, int buffered_loop)
 
 int64_t sum_buffers(const struct op *op)
 {
-	int buffered_loop = double_buffered_loop(op);
-	if (is_reduction_dynamic(op))
-		return 2;
-	return buffered_loop < 0 ? 1 : 2 * points_inside(op->kernel, buffered_loop);
+	switch (reduction_schedule_of(op)) {
+	case REDUCTION_DYNAMIC: return 2;
+	case REDUCTION_DOUBLE_BUFFERED:
+		return 2 * points_inside(op->kernel, double_buffered_loop(op));
+	default: return 1;
+	}
 }
 
 /* address of a sum in one of two sets, for even and odd iterations */
@@ -99,8 +101,8 @@ static struct value *sum_address(struct lowering *l, int buffered_loop, int64_t 
 		stride[i] = words;
 		words *= l->kernel->loop[i].extent;
 	}
-	struct value *odd[2] = { make_address(p, 1, &l->counter[buffered_loop], &one, next_point),
-		make_index(p, 1) };
+	struct value *odd[2] = { make_address(p, 1, &l->counter[buffered_loop], &one, next_point) };
+	odd[1] = make_index(p, 1);
 	of[buffered_loop] = make_op(p, OP_ANDI, type_index(p->module), 2, odd);
 	stride[buffered_loop] = words;
 	return make_address(p, l->nest + 1, of, stride, number);
@@ -129,7 +131,7 @@ static void push_previous_point(struct lowering *l, int buffered_loop, struct va
 	const struct kernel *kernel = l->kernel;
 	int outer = first_reduction(l);
 	int inner = kernel_inner_reduction(kernel);
-	struct value *when = make_compare(p, 5, l->counter[buffered_loop], 1);
+	struct value *when = make_compare(p, CMPI_SGE, l->counter[buffered_loop], 1);
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial_sums);
 	for (int i = outer; i < l->nest; i++) {
 		int64_t first = i == inner ? kernel->partial_sums - 1 : 0;
@@ -213,11 +215,11 @@ int lower_double_buffered(
 	        l->kernel->initiation_interval, l->counter);
 	struct value *iteration = l->counter[buffered_loop];
 	l->terms = counted ? make_below(p, iteration, process_trip_count(p, counted, 1))
-	                   : make_compare(p, 2, iteration, points);
+	                   : make_compare(p, CMPI_SLT, iteration, points);
 	take_operands(l, TAKE_TERMS);
 	struct value *address = sum_address(l, buffered_loop, 0, part_of_sum(l), 0);
-	l->accumulator =
-	        make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
+	struct value *before = make_load(p, array, address);
+	l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	make_store(p, widen_word(l, updated_sum(l), word), array, address);
 	push_previous_point(l, buffered_loop, array);
 	return opened;

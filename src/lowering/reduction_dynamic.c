@@ -42,7 +42,8 @@ static struct value *point_parity(struct lowering *l, int64_t next_point)
 			l->counter[i] };
 		number = make_address(p, 2, sum, each, 0);
 	}
-	struct value *odd[2] = { make_address(p, 1, &number, each, next_point), make_index(p, 1) };
+	struct value *odd[2] = { make_address(p, 1, &number, each, next_point) };
+	odd[1] = make_index(p, 1);
 	return make_op(p, OP_ANDI, index, 2, odd);
 }
 
@@ -105,9 +106,11 @@ static void push_sums(
 	int64_t parts = l->kernel->partial_sums;
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts);
 	take_post_operands(l, when);
-	for (int64_t i = 0; i < parts; i++)
-		sum[i] = sum_of_terms(l, make_load(p, array, sum_address(l, parity, NULL, i)),
-		        make_number(p, l->kernel->init, sum_word(l)), i);
+	for (int64_t i = 0; i < parts; i++) {
+		struct value *none = make_number(p, l->kernel->init, sum_word(l));
+		struct value *stored = make_load(p, array, sum_address(l, parity, NULL, i));
+		sum[i] = sum_of_terms(l, stored, none, i);
+	}
 	l->accumulator = tree_over(l, sum, parts);
 	push_result(l, when, finished_sum(l));
 }
@@ -121,7 +124,8 @@ static struct value *previous_point_is_done(struct lowering *l)
 	int64_t *each = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
 	for (int i = 1; i < outer; i++)
 		each[i] = 1;
-	struct value *when = make_compare(p, 5, make_address(p, outer, l->counter, each, 0), 1);
+	struct value *when =
+	        make_compare(p, CMPI_SGE, make_address(p, outer, l->counter, each, 0), 1);
 	for (int i = outer; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
 			when = make_and(p, when,
@@ -138,9 +142,11 @@ static void add_term(struct lowering *l, struct value *array)
 	if (l->kernel->loop[inner].run_time)
 		l->terms = make_below(p, l->counter[inner], points_of(l, inner));
 	take_operands(l, TAKE_TERMS);
-	struct value *address = sum_address(l, point_parity(l, 0), part_of_sum(l), 0);
-	l->accumulator = make_select(p, at_reduction_end(l, false),
-	        make_number(p, l->kernel->init, word), make_load(p, array, address));
+	struct value *part = part_of_sum(l);
+	struct value *address = sum_address(l, point_parity(l, 0), part, 0);
+	struct value *before = make_load(p, array, address);
+	struct value *start = make_number(p, l->kernel->init, word);
+	l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	make_store(p, widen_word(l, updated_sum(l), word), array, address);
 }
 
@@ -163,7 +169,7 @@ static int lower_last_point(struct lowering *l, int64_t *trip,
 		struct value *points = points_of(l, i);
 		l->counter[i] = l->counter[i] ? make_address(p, 1, &points, &one, -1) : NULL;
 		any = run_time[i] && run_time[i]->plus < 1
-		        ? make_and(p, any, make_compare(p, 5, points, 1))
+		        ? make_and(p, any, make_compare(p, CMPI_SGE, points, 1))
 		        : any;
 	}
 	push_sums(l, any, array, point_parity(l, 0));
@@ -187,7 +193,8 @@ int lower_reduction_dynamic(
 	        (struct loop_bounds){ l->nest - 1, trip + 1, run_time + 1 },
 	        l->kernel->initiation_interval, l->counter + 1);
 	add_term(l, array);
-	push_sums(l, previous_point_is_done(l), array, point_parity(l, 1));
+	struct value *parity = point_parity(l, 1);
+	push_sums(l, previous_point_is_done(l), array, parity);
 	process_close(p, adding);
 	return tiles + lower_last_point(l, trip, run_time, array);
 }

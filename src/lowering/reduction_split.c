@@ -41,7 +41,7 @@ int lower_reduction_split(
 	for (int i = first_reduction(l); i < l->nest; i++)
 		if (l->counter[i])
 			last = make_and(p, last,
-			        i == inner ? make_compare(p, 5, l->counter[i],
+			        i == inner ? make_compare(p, CMPI_SGE, l->counter[i],
 			                             trip[i] - l->kernel->partial_sums)
 			                   : at_last(l, i));
 	l->parts = design_fifo(p->design,

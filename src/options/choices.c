@@ -13,9 +13,10 @@ const char *const prologue_pace_name[PROLOGUE_PACES] = { "searched", "paced" };
 const char *const softmax_form_name[SOFTMAX_FORMS] = { "auto", "online", "two-pass" };
 
 #define CANDIDATES(...) { __VA_ARGS__ }
-#define COUNT(code, name, metavar, least, most, default_value, unit, candidates, meaning)          \
+#define COUNT(                                                                                     \
+        code, name, metavar, group, level, least, most, default_value, unit, candidates, meaning)  \
 	{ name, NULL, 0, least, most, default_value, unit, candidates },
-#define WORD(code, name, metavar, words, meaning)                                                  \
+#define WORD(code, name, metavar, group, level, words, meaning)                                    \
 	{ name, words, sizeof words / sizeof *words, 1, sizeof words / sizeof *words, 1, UNIT_ONE, \
 		{ 0 } },
 const struct choice_info choice_info[CHOICES] = {

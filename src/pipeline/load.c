@@ -17,7 +17,7 @@ static bool is_whole(struct session *session)
 	int count = 3;
 	if (level == LEVEL_TENSOR)
 		count = 0;
-	else if (level == LEVEL_STREAM)
+	else if (level != LEVEL_HARDWARE)
 		count = 2;
 	for (int i = 0; i < count; i++)
 		if (!attr_get(main, lists[i])) {

@@ -1,5 +1,5 @@
-/* The whole pipeline, in order.  Each pass is one file in src/pass with one public function of
- * its name. */
+/* The whole pipeline, in order.  Each pass is a function of its name, in a file of its name in one
+ * of the rooms included below. */
 #include "pipeline/passes.h"
 #include "tensor/tensor_passes.h"
 #include "fusion/fusion_passes.h"
@@ -9,15 +9,18 @@
 #include "attention/attention_passes.h"
 #include "streams/streams_passes.h"
 #include "lowering/lowering_passes.h"
+#include "ports/ports_passes.h"
 #include "fifo/fifo_passes.h"
 #include "floorplan/floorplan_passes.h"
 
 #define T LEVEL_TENSOR
+#define D LEVEL_DEMAND
 #define S LEVEL_STREAM
 #define H LEVEL_HARDWARE
 #define EXACT NUMERIC_EXACT
 #define ORDER NUMERIC_REASSOCIATING
 #define APPROXIMATE NUMERIC_APPROXIMATING
+#define QUANTIZE NUMERIC_QUANTIZING
 
 const struct pass passes[] = {
 /* name, level needed → produced, what it does to numbers, needs, guarantees */
@@ -41,8 +44,18 @@ const struct pass passes[] = {
 	PASS(fuse_argmax, T, T, EXACT, "fused kernels", "argmax is one reduction"),
 	PASS(bind_extents, T, T, EXACT, "kernels",
 	        "loops over dimensions named by stream.dims have run-time trip counts"),
-	PASS(quantize, T, T, APPROXIMATE, "fused kernels",
-	        "with --quant: low-bit weights, integer sums per group, scales; otherwise nothing"),
+	PASS(quantize_bf16, T, T, QUANTIZE, "fused kernels",
+	        "with --quant bf16: matrices and tables are bf16"),
+	PASS(quantize_kv_cache, T, T, QUANTIZE, "fused kernels",
+	        "with --quant kv=…: the KV cache has bytes with scales, or bf16"),
+	PASS(fold_norm_biases, T, T, QUANTIZE, "fused kernels",
+	        "with --quant: a norm's bias is in the biases of the contractions behind it"),
+	PASS(defer_norm_factors, T, T, ORDER, "fused kernels",
+	        "with --quant: a norm's factor is applied behind the contractions' sums"),
+	PASS(quantize_embeddings, T, T, QUANTIZE, "fused kernels",
+	        "with --quant embedding=…: gathered rows are integers with scales"),
+	PASS(quantize_contractions, T, T, QUANTIZE, "fused kernels",
+	        "with --quant: low-bit weights, integer sums per group, scales"),
 	PASS(roll_layers, T, T, EXACT, "fused kernels",
 	        "identical layers are one scf.for with the hidden state as loop-carried value"),
 	PASS(count_fused, T, T, EXACT, "rolled layers",
@@ -76,9 +89,22 @@ const struct pass passes[] = {
 	        "kernels"),
 	PASS(interleave_qkv_heads, T, T, EXACT, "fused kernels",
 	        "the rows of a fused QKV product are ordered as the KV partitions consume them"),
-	PASS(make_streams, T, S, ORDER, "kernels",
-	        "schedules; itensor streams with one reader each; loads, stores, converters, "
-	        "forks"),
+	PASS(form_streams, T, D, ORDER, "kernels",
+	        "schedules; itensor streams, demands where they are used; loads and stores"),
+	PASS(insert_converters, D, D, EXACT, "demands",
+	        "every demand is a cast, a chunk or a converter, or nothing where the types agree"),
+	PASS(recompute_kernels, D, D, EXACT, "converters",
+	        "elementwise kernels are computed several times where that needs less memory than "
+	        "a converter"),
+	PASS(share_buffers, D, S, EXACT, "converters",
+	        "streams have one reader each: one buffer for readers that follow each other, "
+	        "else forks"),
+	PASS(fold_converters, S, S, EXACT, "streams",
+	        "the form of each converter and shared buffer: in its producer, in its consumer, "
+	        "replay, "
+	        "or a process of its own"),
+	PASS(schedule_reductions, S, S, EXACT, "forms of converters",
+	        "how each kernel adds up its results and sends them"),
 	PASS(spill_to_budget, S, S, EXACT, "streams",
 	        "on-chip buffers fit the budget; converters that do not fit are spilled to "
 	        "external memory"),
@@ -88,6 +114,8 @@ const struct pass passes[] = {
 	PASS(make_processes, S, H, EXACT, "streams",
 	        "one process for every kernel, DMA, converter and fork; channels, memory ports and "
 	        "images"),
+	PASS(assign_axi_bundles, H, H, EXACT, "processes",
+	        "ports share AXI adapters and memory channels, no more than the platform has"),
 	PASS(size_fifos, H, H, EXACT, "processes",
 	        "depths for which no circular wait, and so no deadlock, is possible"),
 	PASS(bind_storage, H, H, EXACT, "sized channels",
@@ -98,12 +126,7 @@ const struct pass passes[] = {
 #undef PASS
 };
 const int pass_count = sizeof passes / sizeof *passes;
-const char *const numeric_name[] = { "exact", "reassociating", "approximating" };
-
-static const struct {
-	const char *name;
-	enum level level;
-} levels[] = { { "tensor", T }, { "stream", S }, { "hardware", H } };
+const char *const numeric_name[] = { "exact", "reassociating", "approximating", "quantizing" };
 
 int pass_find(const char *name)
 {
@@ -127,22 +150,4 @@ int pass_last(enum level level)
 	while (i >= 0 && passes[i].produced > level)
 		i--;
 	return i;
-}
-
-const char *level_name(enum level level)
-{
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (levels[i].level == level)
-			return levels[i].name;
-	return "none";
-}
-
-bool level_find(const char *name, enum level *level)
-{
-	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-		if (text_same(levels[i].name, name)) {
-			*level = levels[i].level;
-			return true;
-		}
-	return false;
 }

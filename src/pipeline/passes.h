@@ -4,8 +4,13 @@
 #include "options/pass_context.h"
 
 /* What a pass may change in the numbers.  Reassociating: the order of sums; approximating: also the
- * operations or types. */
-enum numeric_class { NUMERIC_EXACT, NUMERIC_REASSOCIATING, NUMERIC_APPROXIMATING };
+ * operations or types; quantizing: the numbers are rounded as --quant says, without it none. */
+enum numeric_class {
+	NUMERIC_EXACT,
+	NUMERIC_REASSOCIATING,
+	NUMERIC_APPROXIMATING,
+	NUMERIC_QUANTIZING
+};
 
 struct pass {
 	const char *name;
@@ -22,7 +27,5 @@ extern const char *const numeric_name[];
 int pass_find(const char *name);  /* index in the table; -1: none */
 int pass_first(enum level level); /* the first pass that needs `level` */
 int pass_last(enum level level);  /* the last pass that produces it; -1: none */
-const char *level_name(enum level level);
-bool level_find(const char *name, enum level *level);
 
 #endif

@@ -356,7 +356,8 @@ static bool has_text(const char *left, const char *right)
 
 static const char *nearest_key(const char *group, const char *key)
 {
-	static const char *const texts[] = { "name", "part", "xpfm", "like", "dies", "operators" };
+	static const char *const texts[] = { "name", "part", "xpfm", "memory_tag", "like", "dies",
+		"operators" };
 	struct closest_name closest_name = { .wanted = key };
 	for (size_t i = 0; !group && i < COUNT(texts); i++)
 		closest_name_consider(&closest_name, texts[i]);
@@ -487,6 +488,7 @@ const struct platform *platform_load(struct arena *arena, struct diag *diag, con
 		platform->name = read_text(&reader, "name");
 		platform->part = read_text(&reader, "part");
 		platform->xpfm = read_text(&reader, "xpfm");
+		platform->memory_tag = read_text(&reader, "memory_tag");
 		read_figures(&reader, platform);
 		read_dies(&reader, platform);
 		read_operators(&reader, platform);

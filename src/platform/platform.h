@@ -20,6 +20,7 @@ struct operator_cost {
 
 struct platform {
 	const char *name, *part, *xpfm;
+	const char *memory_tag; /* of a memory channel in link.cfg: HBM, DDR, HP */
 	double clock_mhz;
 	/* percent of a die: a fuller die routes badly, and the clock period grows by
 	 * crowded_period */

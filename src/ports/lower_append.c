@@ -1,5 +1,6 @@
 /* Appends rows to a state (KV cache): a process writes one row at the position of the launch, after
  * all reads of the state in this layer. Several rows: lower_append_rows.c. */
+#include "ports/append_internal.h"
 #include "ports/memory_image.h"
 
 static int first_result(const struct op *store)
@@ -209,9 +210,9 @@ void append_interleaved(struct process *p, const struct state *state, struct val
 		each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL };
 	struct value *address = make_address(p, 3, term, pitch, 0);
 	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
-		struct value *selected =
-		        make_and(p, part ? make_equal(p, part, i / state->ports) : NULL,
-		                port ? make_equal(p, port, i % state->ports) : NULL);
+		struct value *by_port = port ? make_equal(p, port, i % state->ports) : NULL;
+		struct value *by_part = part ? make_equal(p, part, i / state->ports) : NULL;
+		struct value *selected = make_and(p, by_part, by_port);
 		make_write(p, selected, appended->word, memory[i], address);
 	}
 }

@@ -1,8 +1,9 @@
 /* Appends several rows of a launch to a state (KV cache), by two processes: one drops the padding
  * rows, the other writes the rest one after another from the launch's position on. Rows beyond the
  * end of the state are all written to its last row, as in lower_append.c. */
+#include "ports/append_internal.h"
 #include "ir/launch_tokens.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 /* the words of a result, row-major */
 struct rows {

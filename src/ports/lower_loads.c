@@ -2,6 +2,8 @@
  * wide. All other loads of one element type share a loader, which reads them in program order: in
  * full words of the port where their order allows, else element by element. Tensors are packed in
  * the order in which they are read. */
+#include "ports/append_internal.h"
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "ports/port_interleave.h"
@@ -97,7 +99,8 @@ static void push_token(struct process *p, const char *buffer, int dims, const in
 			last = make_and(p, last, make_equal(p, counter[i], trip[i] - 1));
 	struct value *token = design_fifo(p->design, "s_read_done", type_integer(p->module, 1),
 	        p->design->layers ? p->design->layers : 2);
-	make_push(p, last, make_bool(p, true), process_argument(p, token, "read_done"));
+	struct value *done = process_argument(p, token, "read_done");
+	make_push(p, last, make_bool(p, true), done);
 	map_set(&p->design->reads_done, buffer, token);
 }
 
@@ -200,8 +203,8 @@ static void join_ports(struct design *design, struct value *const *part, int par
 	for (int i = 0; i < parts; i++)
 		word[i] = make_pop(&p, NULL,
 		        process_argument(&p, part[i], text_format(p.module->arena, "x%d", i)));
-	make_push(&p, NULL, make_op(&p, OP_JOIN_LANES, out->type->element, parts, word),
-	        process_argument(&p, out, "y"));
+	struct value *to = process_argument(&p, out, "y");
+	make_push(&p, NULL, make_op(&p, OP_JOIN_LANES, out->type->element, parts, word), to);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -515,8 +518,8 @@ static void lower_state(struct design *design, const struct op *load)
 	}
 	bool interleaved = state->port_interleave && state->ports <= FEW_PORTS;
 	for (int i = 0; interleaved && i < state->parts * state->ports; i++)
-		map_set(&design->interleaved_states, state->buffer[i],
-		        arena_copy(arena, state, sizeof *state));
+		design_mark_port(
+		        design, state->buffer[i], KEY_STREAM_STATE_BUFFER, state->buffer[0]);
 	remember_state(design, &l.source, state);
 }
 
@@ -572,8 +575,9 @@ static void lower_access(struct shared_port *shared, const struct op *load)
 	const struct image_access access = { &image, &source, lanes, shared->elements };
 	struct value *address[2] = { image_address(p, &access, counter), counter[dims - 1] };
 	const int64_t pitch[2] = { 1, 1 };
-	make_push(p, NULL, make_load(p, shared->port, make_address(p, 2, address, pitch, 0)),
-	        process_argument(p, target, "y"));
+	struct value *out = process_argument(p, target, "y");
+	struct value *place = make_address(p, 2, address, pitch, 0);
+	make_push(p, NULL, make_load(p, shared->port, place), out);
 	process_close(p, opened);
 	shared->elements += image.words * lanes * source.count;
 }
@@ -617,7 +621,8 @@ static bool crosses_narrow(const struct type *stream)
 static int64_t narrow_bits(const struct design *design)
 {
 	const struct block *body = design->source->region[0];
-	return engine_has_run_time_tiles(body) && engine_shape(body).pes_per_port == 1
+	return workload_of(design->source) == WORKLOAD_TILED_COUNTED_TOKENS &&
+	                engine_shape(body).pes_per_port == 1
 	        ? RUN_TIME_TILES_BITS
 	        : WIDE_BITS;
 }
@@ -697,8 +702,9 @@ static void lower_wide_access(struct shared_port *shared, const struct op *load)
 	        (struct loop_bounds){ image.order.dims, image.order.trip, image.order.run_time }, 1,
 	        counter);
 	const struct image_access access = { &image, &source, 1, shared->elements / lanes };
-	make_push(p, NULL, make_load(p, shared->port, image_address(p, &access, counter)),
-	        process_argument(p, target, "y"));
+	struct value *out = process_argument(p, target, "y");
+	struct value *place = image_address(p, &access, counter);
+	make_push(p, NULL, make_load(p, shared->port, place), out);
 	process_close(p, opened);
 	shared->elements += image.words * lanes * source.count;
 }
@@ -856,8 +862,8 @@ void lower_gather(struct design *design, const struct op *op)
 	struct value *address[2] = { row, counter[2] };
 	struct value *at =
 	        make_address(&p, 2, address, pitch, attr_integer_or(op, KEY_OFFSET, 0) / lanes);
-	make_push(&p, NULL, make_load(&p, memory, at),
-	        process_argument(&p, stream_fifo(design, op->result[0]), "y"));
+	struct value *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
+	make_push(&p, NULL, make_load(&p, memory, at), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }

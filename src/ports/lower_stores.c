@@ -1,5 +1,7 @@
 /* Stores as processes. Large results and states have a memory port each; small results of one
  * element type share a collector and its port. */
+#include "ports/append_internal.h"
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ports/memory_image.h"
 
@@ -99,7 +101,8 @@ static void lower_own(struct design *design, const struct op *store)
 	int opened = process_nest(&p, 1, &words, 1, counter);
 	counter[1] = p.layer;
 	const int64_t pitch[2] = { 1, words };
-	make_store(&p, make_pop(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
+	struct value *place = make_address(&p, 2, counter, pitch, 0);
+	make_store(&p, make_pop(&p, NULL, in), memory, place);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -130,8 +133,9 @@ static void lower_shared_store(struct shared_port *c, const struct op *store)
 	int opened = process_nest(p, 1, &elements, 1, counter);
 	counter[1] = p->layer;
 	const int64_t pitch[2] = { 1, elements };
-	make_store(p, make_pop(p, NULL, process_argument(p, source, "x")), c->port,
-	        make_address(p, 2, counter, pitch, c->elements));
+	struct value *place = make_address(p, 2, counter, pitch, c->elements);
+	struct value *in = process_argument(p, source, "x");
+	make_store(p, make_pop(p, NULL, in), c->port, place);
 	process_close(p, opened);
 	c->elements += elements * layers;
 }

@@ -1,7 +1,7 @@
 /* Images of tensors in memory: what a buffer holds, in which order, as segments of it. */
 #ifndef STC_MEMORY_IMAGE_H
 #define STC_MEMORY_IMAGE_H
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 /* The words of a sequence that are in memory, in order: loops that read words repeatedly do not
  * store them twice. */

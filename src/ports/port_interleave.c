@@ -2,6 +2,7 @@
  * all past rows of a state; with n loaders, each of which reads every n-th word through ports of
  * its own, n times as many of the engine's adapters share the load. Words are distributed head by
  * head, and each loader reads as many words of a head as the one that has most. */
+#include "ports/append_internal.h"
 #include "ir/workload.h"
 #include "ports/port_interleave.h"
 #include "ir/sliding_window.h"
@@ -111,8 +112,9 @@ struct port_interleave port_interleave_of(struct design *design, struct image *i
 	/* logic that is as wide as the word takes more room on its die */
 	int whole = most > 2 ? most - 1 : most;
 	head_loop += !tiles_of(image, head_loop);
-	if (!engine_has_run_time_tiles(design->source->region[0]) || !tiles_of(image, head_loop) ||
-	        !is_dense(image, head_loop) || !append_has_rows(design, state))
+	if (workload_of(design->source) != WORKLOAD_TILED_COUNTED_TOKENS ||
+	        !tiles_of(image, head_loop) || !is_dense(image, head_loop) ||
+	        !append_has_rows(design, state))
 		return (struct port_interleave){ .parts = 1 };
 	if (half_words && bits > LOADER_PORTS_MOST * PORT_BITS) {
 		struct image half = split_in_halves(design->module->arena, image);
@@ -213,11 +215,11 @@ static struct value *head_has_word(struct process *p, const struct image *image,
 {
 	int loops = select_loops(port_interleave);
 	const int64_t pitch[3] = { port_interleave->parts, loops, 1 };
-	return port_interleave->even
-	        ? NULL
-	        : make_below(p, make_address(p, 1 + loops, round, pitch, 0),
-	                  process_trip_count(p, tiles_of(image, port_interleave->head_loop),
-	                          port_interleave->tile));
+	if (port_interleave->even)
+		return NULL;
+	struct value *rows = process_trip_count(
+	        p, tiles_of(image, port_interleave->head_loop), port_interleave->tile);
+	return make_below(p, make_address(p, 1 + loops, round, pitch, 0), rows);
 }
 
 /* of the words that are popped, the one of this iteration */
@@ -228,8 +230,9 @@ static struct value *choose_word(struct process *p, const struct port_interleave
 	if (select_loops(port_interleave) > 1) {
 		struct value *low = make_equal(p, selected[1], 1);
 		struct value *high = make_equal(p, selected[0], 1);
-		return make_select(p, high, make_select(p, low, taken[3], taken[2]),
-		        make_select(p, low, taken[1], taken[0]));
+		struct value *first = make_select(p, low, taken[1], taken[0]);
+		struct value *last = make_select(p, low, taken[3], taken[2]);
+		return make_select(p, high, last, first);
 	}
 	for (int i = 1; i < port_interleave->parts; i++)
 		word = make_select(p, selects[i], taken[i], word);
@@ -267,8 +270,8 @@ struct value **port_interleave_merge(struct design *design, const struct image *
 		        process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
 	}
 	struct value *word = choose_word(&p, port_interleave, counter + first, selects, taken);
-	make_push(&p, head_has_word(&p, image, port_interleave, counter + first - 1), word,
-	        process_argument(&p, out, "y"));
+	struct value *to = process_argument(&p, out, "y");
+	make_push(&p, head_has_word(&p, image, port_interleave, counter + first - 1), word, to);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 	return fifo;

@@ -56,7 +56,7 @@ void shared_port_lower(struct design *design, const struct block *body, const ch
 	shared->port = process_argument(
 	        &shared->process, design_port(design, name, word, name, shared->writes), "m");
 	if (!shared->writes)
-		map_set(&design->shared, name, shared->port);
+		design_mark_port(design, name, KEY_STREAM_LOADER, "shared");
 	lower_accesses(shared, body);
 	process_finish(&shared->process);
 	design_buffer(design, name, word, shared->elements / type_elements(word),

@@ -46,8 +46,15 @@ static column_function *const functions[OP_COUNT] = {
 	[OP_SELECT] = chosen,
 };
 
-static column_function *const comparisons[] = { equal, unequal, less, at_most, greater, at_least };
-#define COMPARISONS ((int64_t)(sizeof comparisons / sizeof *comparisons))
+/* signed ones only: counters and counts are never negative */
+static column_function *const comparisons[INTEGER_PREDICATES] = {
+	[CMPI_EQ] = equal,
+	[CMPI_NE] = unequal,
+	[CMPI_SLT] = less,
+	[CMPI_SLE] = at_most,
+	[CMPI_SGT] = greater,
+	[CMPI_SGE] = at_least,
+};
 
 column_function *column_function_of(const struct op *op)
 {
@@ -58,7 +65,7 @@ column_function *column_function_of(const struct op *op)
 	if (!whole || op->code != OP_CMPI)
 		return whole ? functions[op->code] : NULL;
 	int64_t predicate = attr_integer_or(op, KEY_PREDICATE, -1);
-	return predicate >= 0 && predicate < COMPARISONS ? comparisons[predicate] : NULL;
+	return predicate >= 0 && predicate < INTEGER_PREDICATES ? comparisons[predicate] : NULL;
 }
 
 const struct affine_map *column_map_of(const struct op *op)

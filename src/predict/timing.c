@@ -13,6 +13,7 @@ struct timing_walk {
 	/* loops with this datapath number were seen */
 	bool datapath[NEST_DATAPATHS_MOST];
 	bool rewinding; /* loops start while those before them drain */
+	struct extent_list extents;
 	struct process_time time;
 };
 
@@ -251,17 +252,22 @@ struct op *timing_only_loop(const struct block *block)
 static int64_t block_cycles(
         struct timing_walk *timing_walk, const struct block *block, int64_t repeats);
 
+static int64_t trips_of(const struct timing_walk *timing_walk, const struct op *loop)
+{
+	return timing_trips(loop, timing_walk->extents.count, timing_walk->extents.value);
+}
+
 static int64_t loop_cycles(struct timing_walk *timing_walk, const struct op *loop, int64_t repeats)
 {
 	int mark = nest_datapath(loop);
 	bool shared = mark >= 0 && timing_walk->datapath[mark];
-	int64_t trips = timing_trips(loop, 0, NULL);
+	int64_t trips = trips_of(timing_walk, loop);
 	if (mark >= 0)
 		timing_walk->datapath[mark] = true;
 	for (const struct op *inner;
 	        !attr_get(loop, KEY_STREAM_PIPELINE) && (inner = timing_only_loop(loop->region[0]));
 	        loop = inner)
-		trips *= timing_trips(inner, 0, NULL);
+		trips *= trips_of(timing_walk, inner);
 	const int64_t own = timing_walk->rewinding ? 0 : LOOP_CYCLES;
 	if (trips == 0)
 		return own;
@@ -299,7 +305,8 @@ static double *port_cycles(
 	return cycles;
 }
 
-static struct process_time process_time(struct arena *arena, const struct platform *platform,
+/* timing_walk: the platform and the extents; cycles: [main's arguments] */
+static struct process_time process_time(struct arena *arena, struct timing_walk timing_walk,
         const double *cycles, const struct process_cost *process)
 {
 	const struct block *entry = process->function->region[0];
@@ -308,24 +315,24 @@ static struct process_time process_time(struct arena *arena, const struct platfo
 		const struct value *operand = process->call->operand[i];
 		own[i] = operand->def ? 0 : cycles[operand->index];
 	}
-	struct timing_walk timing_walk = { .platform = platform,
-		.entry = entry,
-		.word_cycles = own,
-		.rewinding = attr_get(process->function, KEY_STREAM_REWIND) };
+	timing_walk.entry = entry;
+	timing_walk.word_cycles = own;
+	timing_walk.rewinding = attr_get(process->function, KEY_STREAM_REWIND);
 	timing_walk.time.busy = block_cycles(&timing_walk, entry, 1) + PROCESS_CYCLES;
 	return timing_walk.time;
 }
 
 struct design_time design_time(struct arena *arena, const struct platform *platform,
-        const struct module *module, const struct design_cost *cost)
+        const struct module *module, const struct design_cost *cost, struct extent_list extents)
 {
 	struct op *function = module_main(module);
+	const struct timing_walk timing_walk = { .platform = platform, .extents = extents };
 	struct design_time time = { .process = ARENA_ARRAY(
 		                            arena, struct process_time, cost->processes) };
 	double *cycles = port_cycles(arena, platform, function);
 	for (int i = 0; i < cost->processes; i++) {
 		struct process_time own = time.process[i] =
-		        process_time(arena, platform, cycles, &cost->process[i]);
+		        process_time(arena, timing_walk, cycles, &cost->process[i]);
 		time.multiplies += own.multiplies;
 		time.multipliers += own.multipliers;
 		time.memory_bytes += own.memory_bytes;

@@ -5,6 +5,16 @@
 #define STC_TIMING_H
 #include "predict/resource.h"
 
+struct extent_value { /* value of an input that bounds loops */
+	const char *symbol;
+	int64_t value;
+};
+
+struct extent_list { /* those that are not listed have their maximum */
+	int count;
+	const struct extent_value *value; /* [count] */
+};
+
 #define LOOP_CYCLES 1    /* to enter and leave a loop */
 #define PROCESS_CYCLES 2 /* to start and end a process */
 
@@ -26,8 +36,6 @@ struct design_time {
 	double memory_bytes;
 };
 
-struct design_time design_time(struct arena *arena, const struct platform *platform,
-        const struct module *module, const struct design_cost *cost);
 /* Cycles of the longest chain of processes, one after the other; sets process->source. */
 int64_t longest_chain(struct arena *arena, const struct platform *platform,
         const struct design_cost *cost, struct process_time *process);
@@ -37,11 +45,9 @@ struct op *timing_only_loop(const struct block *block);
 /* The input that holds the run-time extent of a dim, from its entry of stream.dims. NULL: the dim
  * is static. */
 const char *timing_dim_symbol(const struct attr *dim);
-struct extent_value { /* value of an input that bounds loops */
-	const char *symbol;
-	int64_t value;
-};
-
+/* Of a launch at the given run-time extents. */
+struct design_time design_time(struct arena *arena, const struct platform *platform,
+        const struct module *module, const struct design_cost *cost, struct extent_list extents);
 /* false: the symbol is not listed, and *value stays unchanged */
 bool timing_extent(
         const char *symbol, int extents, const struct extent_value *extent, int64_t *value);

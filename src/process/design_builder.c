@@ -1,6 +1,6 @@
 /* Adds channels, memory ports and buffers to the design under construction. */
 #include "ir/launch_tokens.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 
 static struct value *add_channel(struct design *design, enum op_code code, const char *name,
         const struct type *type, bool in_layer)
@@ -52,6 +52,18 @@ struct value *design_port(struct design *design, const char *name, const struct 
 	};
 	VEC_PUSH(module->arena, &design->port_attrs, attr_dictionary(module, 4, items));
 	return port;
+}
+
+void design_mark_port(
+        struct design *design, const char *buffer, enum attr_key key, const char *value)
+{
+	for (size_t i = 0; i < design->port_attrs.count; i++) {
+		const struct attr **port = &design->port_attrs.data[i];
+		if (text_same(attr_item_text(*port, KEY_STREAM_BUFFER), buffer) &&
+		        text_same(attr_item_text(*port, KEY_STREAM_DIRECTION), "read"))
+			*port = attr_with(
+			        design->module, *port, key, attr_string(design->module, value));
+	}
 }
 
 void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words,

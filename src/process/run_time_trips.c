@@ -4,7 +4,7 @@
  * window (ir/sliding_window.h) one more process pops the symbol and sends the window's extent for
  * each layer. */
 #include "ir/sliding_window.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 #include <string.h>
 
 #define CONTROL_DEPTH 2
@@ -106,9 +106,10 @@ static struct value *symbol_value(struct process *p, const char *symbol)
 	begin_head(p, place, &head);
 	struct value *fifo = symbol_fifo(p, symbol, &type);
 	struct value *word = make_pop(p, NULL, process_argument(p, fifo, symbol));
-	struct value *low[2] = { word->type == index ? word
-		                                     : make_op(p, OP_INDEX_CAST, index, 1, &word),
-		make_index(p, 0) };
+	struct value *low[2] = { word };
+	if (word->type != index)
+		low[0] = make_op(p, OP_INDEX_CAST, index, 1, &word);
+	low[1] = make_index(p, 0);
 	struct value *value = make_op(p, OP_MAXSI, index, 2, low);
 	end_head(p, &head);
 	map_set(&p->constants, key, value);
@@ -180,7 +181,8 @@ static struct value *iterations_skipped(struct process *p,
 	begin_head(p, place, &head);
 	const struct type *index = type_index(p->module);
 	struct value *rows[2] = { at_most(p, all, sliding_window->most), own };
-	struct value *parts[2] = { make_op(p, OP_SUBI, index, 2, rows), make_index(p, trip->tile) };
+	struct value *parts[2] = { make_op(p, OP_SUBI, index, 2, rows) };
+	parts[1] = make_index(p, trip->tile);
 	struct value *out = trip->tile > 1 ? make_op(p, OP_DIVSI, index, 2, parts) : parts[0];
 	out = make_address(p, 1, &out, &times, 0);
 	attr_set(p->module, out->def, KEY_STREAM_WINDOW_GAP, attr_unit(p->module));
@@ -199,8 +201,8 @@ struct value *process_window_index(
 	struct value *both[2] = { counter, iterations_skipped(p, &sliding_window, trip, times) };
 	int64_t head = sliding_window_gap_start(&sliding_window, trip) * times;
 	if (head) {
-		both[1] = make_select(
-		        p, make_compare(p, 5, counter, head), both[1], make_index(p, 0));
+		struct value *none = make_index(p, 0);
+		both[1] = make_select(p, make_compare(p, CMPI_SGE, counter, head), both[1], none);
 		attr_set(p->module, both[1]->def, KEY_STREAM_WINDOW_GAP, attr_unit(p->module));
 	}
 	return make_address(p, 2, both, factor, 0);
@@ -269,8 +271,8 @@ static struct value *narrowed(struct process *p, const struct control *control, 
 	if (control->word == came)
 		return word;
 	struct value *low[2] = { word, make_number(p, 0, came) };
-	struct value *high[2] = { make_op(p, OP_MAXSI, came, 2, low),
-		make_number(p, (double)sent_most(control->word->width), came) };
+	struct value *high[2] = { make_op(p, OP_MAXSI, came, 2, low) };
+	high[1] = make_number(p, (double)sent_most(control->word->width), came);
 	struct value *within = make_op(p, OP_MINSI, came, 2, high);
 	return make_op(p, OP_TRUNCI, control->word, 1, &within);
 }
@@ -298,7 +300,7 @@ static struct value *window_of_layer(struct process *p, const struct sliding_win
 		        sliding_window->rows[i] == SLIDING_WINDOW_ALL ? sliding_window->most
 		                                                      : sliding_window->rows[i]);
 		rows = rows && rows != own
-		        ? make_select(p, make_compare(p, 5, p->layer, i), own, rows)
+		        ? make_select(p, make_compare(p, CMPI_SGE, p->layer, i), own, rows)
 		        : own;
 	}
 	return rows;
@@ -313,11 +315,11 @@ static struct value *window_extent(struct process *p, const struct sliding_windo
 	struct value *rows[2] = { all, window_of_layer(p, sliding_window) };
 	struct value *outside = make_op(p, OP_SUBI, index, 2, rows);
 	const int64_t one = 1;
-	struct value *low[2] = { make_address(
-		                         p, 1, &outside, &one, -sliding_window->unskipped_rows),
-		make_index(p, 0) };
-	struct value *parts[2] = { make_op(p, OP_MAXSI, index, 2, low),
-		make_index(p, sliding_window->tile) };
+	struct value *low[2];
+	low[0] = make_address(p, 1, &outside, &one, -sliding_window->unskipped_rows);
+	low[1] = make_index(p, 0);
+	struct value *parts[2] = { make_op(p, OP_MAXSI, index, 2, low) };
+	parts[1] = make_index(p, sliding_window->tile);
 	struct value *both[2] = { all,
 		sliding_window->tile > 1 ? make_op(p, OP_DIVSI, index, 2, parts) : parts[0] };
 	return make_address(p, 2, both, whole, 0);

@@ -187,8 +187,9 @@ static struct value *exponentials(const struct online_max *r, struct value *scor
 	op->kernel->operand[0].offset = access->offset;
 	loop_map_stride_over(r->q, &r->blocks, &r->loops, op->kernel->operand[1].stride);
 	op->kernel->ordered = true;
-	int difference = body_op(module, body, OP_SUBF, r->real,
-	        body_operand(module, body, r->real, 0), body_operand(module, body, r->real, 1), 0);
+	int maximum = body_operand(module, body, r->real, 1);
+	int score = body_operand(module, body, r->real, 0);
+	int difference = body_op(module, body, OP_SUBF, r->real, score, maximum, 0);
 	body->result = body_op(module, body, OP_EXP, r->real, difference, 0, 0);
 	return op->result[0];
 }

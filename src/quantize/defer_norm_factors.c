@@ -4,13 +4,19 @@
  * are rounded as they arrive and the contraction starts at once.  Rounding commutes with it: the
  * scale of a group is r times as large, and x / s the same but for its last bits.
  * One token: its sums are multiplied.  Several tokens, enough for tiles: sums would need a number
- * per token, so the activation scales are multiplied (quantize_activation.c).  That is done where
- * the factor follows two dependent reductions, a mean and a variance: the second one then overlaps
- * with the rounding.
+ * per token, so the activation scales are multiplied (quantize_activation.c); until then the
+ * epilogue does it, and the attribute deferred_factor marks it.  That is done where the factor
+ * follows two dependent reductions, a mean and a variance: the second one then overlaps with the
+ * rounding.
  * Only where the factor is the result of a reduction and quantized contractions alone read the
- * product. */
+ * product.
+ * Needs: fused kernels, no rolled layers.
+ * Guarantees: what quantized contractions read has no such factor.
+ * Reassociating.
+ * Ends: it visits every kernel once. */
 #include "ir/workload.h"
 #include "quantize/quantize.h"
+#include "quantize/quantize_passes.h"
 
 struct factor {
 	struct op *op;    /* the elementwise kernel that multiplies by it */
@@ -116,13 +122,12 @@ static bool defer_norm_factor(struct quantizer *q, const struct factor *factor)
 		}
 	if (!uses || uses != result->uses)
 		return false;
-	const struct deferred_factor deferred = { result, by,
-		kernel_clone(q->module, factor->op->kernel, factor->op->operands),
-		factor->operand };
-	if (factor->into_scales)
-		VEC_PUSH(q->module->arena, &q->deferred_factors, deferred);
-	for (size_t i = 0; i < readers.count && !factor->into_scales; i++)
+	for (size_t i = 0; i < readers.count; i++) {
 		kernel_join_sum(q->module, readers.data[i], OP_MULF, by, accesses.data[i]);
+		if (factor->into_scales)
+			attr_set(q->module, readers.data[i], KEY_DEFERRED_FACTOR,
+			        attr_unit(q->module));
+	}
 	leave_out(q->module, factor);
 	return true;
 }
@@ -142,12 +147,54 @@ static void defer_one_factor(struct quantizer *q, struct op *op)
 	}
 }
 
-void defer_norm_factors(struct quantizer *q)
+/* The node of the post body that multiplies the sum by the last operand; -1: none. */
+static int product_with_last(const struct op *op)
 {
-	struct block *block = q->main->region[0];
+	const struct body *post = &op->kernel->post;
+	for (int n = 0; n < post->count; n++) {
+		const struct node *product = &post->node[n];
+		if (product->kind != NODE_OP || product->code != OP_MULF)
+			continue;
+		const struct node *by = &post->node[product->argument[1]];
+		if (post->node[product->argument[0]].kind == NODE_ACCUMULATOR &&
+		        by->kind == NODE_OPERAND && by->integer == op->operands - 1)
+			return n;
+	}
+	return -1;
+}
+
+void take_deferred_factor(struct quantizer *q, struct contraction *c)
+{
+	struct op *op = c->op;
+	struct body *post = &op->kernel->post;
+	int last = op->operands - 1;
+	int product = attr_get(op, KEY_DEFERRED_FACTOR) ? product_with_last(op) : -1;
+	if (product < 0)
+		return;
+	c->factor = op->operand[last];
+	c->factor_access = op->kernel->operand[last];
+	post->node[product] = (struct node){ .kind = NODE_ACCUMULATOR, .type = op->kernel->type };
+	if (post->result == product)
+		*post = (struct body){ 0 };
+	else
+		body_remove_dead(q->module, post);
+	op_set_operands(q->module, op, last, op->operand);
+	attr_set(q->module, op, KEY_DEFERRED_FACTOR, NULL);
+}
+
+bool defer_norm_factors(struct pass_context *context, struct module *module)
+{
+	struct quantizer q;
+	if (!context->quant || !context->quant->weight)
+		return true;
+	if (!quantizer_begin(&q, context, module))
+		return false;
+	struct block *block = q.main->region[0];
 	ir_count_uses(block);
 	for (struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_KERNEL && !kernel_has_reduction(op->kernel) &&
-		        op->kernel->type == type_float(q->module, 32))
-			defer_one_factor(q, op);
+		        op->kernel->type == type_float(module, 32))
+			defer_one_factor(&q, op);
+	quantizer_end(&q);
+	return true;
 }

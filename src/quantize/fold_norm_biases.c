@@ -5,8 +5,13 @@
  * with w as it is rounded; v itself is not rounded to bytes any more.  What is left of the norm are
  * products, whose factors may be moved behind the sums (defer_norm_factors.c).
  * Only where all readers are quantized contractions that add a bias of their own: so no vector is
- * loaded that was not before, and a head without bias stays as it is. */
+ * loaded that was not before, and a head without bias stays as it is.
+ * Needs: fused kernels, no rolled layers.
+ * Guarantees: no vector is added to what quantized contractions with biases alone read.
+ * Quantizing: b' has the error of the rounded w.
+ * Ends: it visits every kernel once. */
 #include "quantize/quantize.h"
+#include "quantize/quantize_passes.h"
 
 /* An elementwise kernel with the result x + v. */
 struct bias_source {
@@ -212,17 +217,24 @@ static bool fold_norm_bias(struct quantizer *q, const struct bias_source *before
 	return true;
 }
 
-void fold_norm_biases(struct quantizer *q)
+bool fold_norm_biases(struct pass_context *context, struct module *module)
 {
-	struct block *block = q->main->region[0];
+	struct quantizer q;
+	if (!context->quant || !context->quant->weight)
+		return true;
+	if (!quantizer_begin(&q, context, module))
+		return false;
+	struct block *block = q.main->region[0];
 	ir_count_uses(block);
 	for (struct op *op = block->first; op; op = op->next) {
 		struct bias_source before;
 		if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) ||
-		        op->kernel->type != type_float(q->module, 32) ||
-		        !match_bias_source(q, op, &before) || !fold_norm_bias(q, &before))
+		        op->kernel->type != type_float(module, 32) ||
+		        !match_bias_source(&q, op, &before) || !fold_norm_bias(&q, &before))
 			continue;
 		op->kernel->update.result = before.rest;
-		kernel_tidy(q->module, op);
+		kernel_tidy(module, op);
 	}
+	quantizer_end(&q);
+	return true;
 }

@@ -121,7 +121,8 @@ bool is_weight(const struct quantizer *q, const struct value *value)
 	if (value->index >= attr_get(q->main, KEY_ARG_ATTRS)->count)
 		return false; /* an argument that this pass added */
 	const struct attr *role = function_argument_attr(q->main, value->index, KEY_STREAM_ROLE);
-	return role && text_same(role->text, "weight");
+	return role && text_same(role->text, "weight") &&
+	        !function_argument_attr(q->main, value->index, KEY_STREAM_DERIVED_FROM);
 }
 
 int contraction_bits(const struct quantizer *q, const struct op *op)

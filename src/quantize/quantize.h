@@ -1,8 +1,8 @@
-/* What the files of the quantize pass share: the state of the pass (struct quantizer), the form
- * in which a contraction with a weight is matched (struct contraction), and how arguments and
+/* What the passes of --quant share: what a pass knows of main (struct quantizer), the form in
+ * which a contraction with a weight is matched (struct contraction), and how arguments and
  * kernels are added. */
-#ifndef STC_QUANTISE_H
-#define STC_QUANTISE_H
+#ifndef STC_QUANTIZE_H
+#define STC_QUANTIZE_H
 #include "image/quantized.h"
 #include "ir/kernel_edit.h"
 #include "options/pass_context.h"
@@ -10,18 +10,11 @@
 /* The quantized form of one activation tensor.  Contractions that read the same numbers in the
  * same order share it. */
 struct activation {
-	struct value *x; /* the f32 activations */
-	const char *key; /* text of the order in which x is read, and of its groups */
-	struct value *q; /* the int8 numbers; NULL: the form is not quantized */
+	struct value *x;            /* the f32 activations */
+	const struct value *factor; /* by which the scales are multiplied; NULL: none */
+	const char *key;            /* text of the order in which x is read, and of its groups */
+	struct value *q;            /* the int8 numbers; NULL: the form is not quantized */
 	struct value *scale;
-};
-
-/* A factor per token that was left out of the activations and goes into their scales. */
-struct deferred_factor {
-	const struct value *x; /* the activations without the factor */
-	struct value *by;
-	const struct kernel *from; /* the kernel that multiplied by it, as it was */
-	int operand;               /* the operand of `from` that is the factor */
 };
 
 /* A mask whose entries were reordered from the attention's keys to the rows of the cache. */
@@ -38,10 +31,8 @@ struct quantizer {
 	const struct op *head; /* the last contraction: the logits */
 	struct map names;      /* names of main's arguments that are taken */
 	VEC(struct activation) activations;
-	VEC(struct deferred_factor) deferred_factors;
 	VEC(struct rotated_mask) rotated_masks;
 	VEC(const struct attr *) attributes; /* of the arguments added to main, in order */
-	int made;                            /* operations replaced so far */
 };
 
 /* One loop of the reduction, a digit of its mixed-radix index: its extent, and its strides in
@@ -66,9 +57,18 @@ struct contraction {
 	 * that is contiguous in the result is last */
 	int tokens, outputs;
 	int *token, *output; /* loops of op: [tokens], [outputs] */
+	/* a factor of the tokens that goes into the activation scales, and how the loops of op walk
+	 * it; NULL: none */
+	struct value *factor;
+	struct access factor_access;
 };
 
-/* Is the value an f32 argument of main with stream.role "weight"? */
+/* Begins a pass whose scheme is not NULL. false: after a diagnostic. */
+bool quantizer_begin(
+        struct quantizer *q, const struct pass_context *context, struct module *module);
+/* Removes weights of main that nothing reads and sets the attributes of the added arguments. */
+void quantizer_end(struct quantizer *q);
+/* Is the value an f32 argument of main with stream.role "weight", as it was imported? */
 bool is_weight(const struct quantizer *q, const struct value *value);
 /* Matches a kernel as a contraction.  false: it is none with a weight. */
 bool contraction_match(const struct quantizer *q, struct op *op, struct contraction *c);
@@ -89,20 +89,10 @@ bool contraction_fits_engine(const struct quantizer *q, const struct contraction
 /* Brings the result into the order [tokens][outputs] and what follows the sum into a kernel of
  * its own, as the engine needs it. */
 void contraction_plain(struct quantizer *q, struct contraction *c);
-/* Folds a bias added to the activations into the biases of the contractions that read them. */
-void fold_norm_biases(struct quantizer *q);
-/* Moves a factor that all terms of a sum share from the activations to the sum (one token) or to
- * the activation scales (several tokens). */
-void defer_norm_factors(struct quantizer *q);
-/* Stores weights of rank 2 and more as bf16. */
-void quantize_weights_bf16(struct quantizer *q);
+/* Takes the factor that defer_norm_factors has marked from the epilogue of c->op into c. */
+void take_deferred_factor(struct quantizer *q, struct contraction *c);
 /* Widens operands in the kernel's bodies to f32: those j with half[j] are bf16. */
 void widen_operands(struct module *module, struct op *op, const bool *half);
-/* Stores the KV cache as bytes with f16 scales; as bf16. */
-void quantize_kv_cache(struct quantizer *q);
-void quantize_kv_cache_bf16(struct quantizer *q);
-/* Stores gathered tables as rows of integers with one scale each.  false: op reads none. */
-bool quantize_embeddings(struct quantizer *q, struct op *op);
 /* The reduction cut into groups: the outer digits count groups, the inner ones walk a group. */
 struct grouping {
 	int outer, inner;
@@ -141,6 +131,4 @@ struct kernel_spec {
 	const struct type *result;
 };
 struct op *quantize_kernel(struct quantizer *q, const struct kernel_spec *spec);
-/* Removes weights of main that nothing reads and sets the attributes of the added arguments. */
-void finish_arguments(struct quantizer *q);
 #endif

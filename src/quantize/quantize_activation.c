@@ -203,7 +203,7 @@ void quantize_scale(struct module *module, struct kernel *kernel, double most, b
 			.code = OP_CMPF,
 			.type = type_integer(module, 1),
 			.argument = { largest, real_constant(module, post, 0.0) },
-			.integer = 1 };
+			.integer = CMPF_OEQ };
 		int none = body_add(module, post, equal);
 		post->result = body_op(module, post, OP_SELECT, scalar, none,
 		        real_constant(module, post, 1.0), post->result);
@@ -244,18 +244,22 @@ static const char *key_of(
 	for (int t = 0; t < c->tokens; t++)
 		text_add(&text, " %lld:%lld", (long long)token_extent(c, t),
 		        (long long)walk->token[t]);
+	for (int t = 0; c->factor && t < c->tokens; t++)
+		text_add(&text, " f%lld", (long long)c->factor_access.stride[c->token[t]]);
 	for (int i = 0; i < c->digits; i++)
 		text_add(&text, " r%lld:%lld", (long long)c->digit[i].extent,
 		        (long long)c->digit[i].x);
 	return text.data;
 }
 
-static struct activation *find_activation(
-        struct quantizer *q, const struct value *x, const char *key)
+static struct activation *find_activation(struct quantizer *q, const struct activation *wanted)
 {
-	for (size_t i = 0; i < q->activations.count; i++)
-		if (q->activations.data[i].x == x && !strcmp(q->activations.data[i].key, key))
-			return &q->activations.data[i];
+	for (size_t i = 0; i < q->activations.count; i++) {
+		struct activation *known = &q->activations.data[i];
+		if (known->x == wanted->x && known->factor == wanted->factor &&
+		        !strcmp(known->key, wanted->key))
+			return known;
+	}
 	return NULL;
 }
 
@@ -314,8 +318,8 @@ static struct value *make_integers(struct quantizer *q, const struct contraction
 }
 
 /* Multiplies the scales by the factor of their token, which was left out of the activations. */
-static struct value *apply_deferred_factor(struct quantizer *q, const struct contraction *c,
-        const struct deferred_factor *factor, struct value *scale)
+static struct value *apply_deferred_factor(
+        struct quantizer *q, const struct contraction *c, struct value *scale)
 {
 	struct digit groups = { type_elements(scale->type), 1, 0 };
 	for (int t = 0; t < c->tokens; t++)
@@ -324,11 +328,7 @@ static struct value *apply_deferred_factor(struct quantizer *q, const struct con
 		.token = ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1),
 		.digits = 1,
 		.digit = &groups };
-	struct value *operand[2] = { scale, factor->by };
-	struct access access;
-	bool found = access_compose(
-	        q->module, factor->from, factor->operand, c->op->kernel, c->x, &access);
-	INVARIANT(q->module->guard, found, "a factor that was found before");
+	struct value *operand[2] = { scale, c->factor };
 	struct op *op = walking_kernel(q, c, &walk,
 	        (struct kernel_spec){ .suffix = "factor",
 	                .operands = 2,
@@ -336,23 +336,25 @@ static struct value *apply_deferred_factor(struct quantizer *q, const struct con
 	                .result = scale->type });
 	struct kernel *kernel = op->kernel;
 	set_row_major(kernel, kernel->loops, kernel->operand[0].stride);
-	kernel->operand[1].offset = access.offset;
+	kernel->operand[1].offset = c->factor_access.offset;
 	for (int t = 0; t < c->tokens; t++)
-		kernel->operand[1].stride[t] = access.stride[c->token[t]];
+		kernel->operand[1].stride[t] = c->factor_access.stride[c->token[t]];
 	const struct type *scalar = type_float(q->module, 32);
 	struct body *body = &kernel->update;
-	body->result =
-	        body_op(q->module, body, OP_MULF, scalar, body_operand(q->module, body, scalar, 0),
-	                body_operand(q->module, body, scalar, 1), 0);
+	int by = body_operand(q->module, body, scalar, 1);
+	int own = body_operand(q->module, body, scalar, 0);
+	body->result = body_op(q->module, body, OP_MULF, scalar, own, by, 0);
 	return op->result[0];
 }
 
 struct activation activation_of(struct quantizer *q, const struct contraction *c)
 {
 	struct activation_walk walk = walk_of(q, c);
-	struct activation made = { .x = walk.value, .key = key_of(q, c, &walk) };
+	struct activation made = {
+		.x = walk.value, .factor = c->factor, .key = key_of(q, c, &walk)
+	};
 	struct grouping grouping;
-	const struct activation *known = find_activation(q, made.x, made.key);
+	const struct activation *known = find_activation(q, &made);
 	bool whole = group_digits(q->module->arena, c, &grouping);
 	if (!whole && !is_run(c))
 		return (struct activation){ 0 };
@@ -372,10 +374,8 @@ struct activation activation_of(struct quantizer *q, const struct contraction *c
 	int outer = c->per_token ? 0 : grouping.outer;
 	made.scale = make_scale(q, c, &walk, grouping.groups, outer);
 	made.q = make_integers(q, c, &walk, &grouping, made.scale);
-	for (size_t i = 0; i < q->deferred_factors.count; i++)
-		if (q->deferred_factors.data[i].x == c->op->operand[c->x])
-			made.scale = apply_deferred_factor(
-			        q, c, &q->deferred_factors.data[i], made.scale);
+	if (c->factor)
+		made.scale = apply_deferred_factor(q, c, made.scale);
 	VEC_PUSH(q->module->arena, &q->activations, made);
 	return made;
 }

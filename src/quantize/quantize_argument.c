@@ -1,5 +1,5 @@
-/* Arguments of main that replace the model's weights.  Each is described by how the packer makes
- * it from a weight (stream.derived_from); weights that nothing reads then are removed. */
+/* Arguments of main that replace the model's weights. Each is described by how the packer makes it
+ * from a weight (stream.derived_from). */
 #include "quantize/quantize.h"
 #include <string.h>
 
@@ -53,35 +53,4 @@ struct op *quantize_kernel(struct quantizer *q, const struct kernel_spec *spec)
 	        spec->operand, spec->result);
 	op_insert_before(spec->at, op);
 	return op;
-}
-
-void finish_arguments(struct quantizer *q)
-{
-	struct module *module = q->module;
-	struct block *block = q->main->region[0];
-	const struct attr *old = attr_get(q->main, KEY_ARG_ATTRS);
-	int count = 0;
-	int old_count = block->arguments - (int)q->attributes.count;
-	const struct attr **attributes =
-	        ARENA_ARRAY(module->arena, const struct attr *, block->arguments + 1);
-	const struct type **types =
-	        ARENA_ARRAY(module->arena, const struct type *, block->arguments + 1);
-	ir_count_uses(block);
-	for (int i = 0; i < block->arguments; i++) {
-		struct value *argument = block->argument[i];
-		if (i < old_count && !argument->uses && is_weight(q, argument))
-			continue;
-		attributes[count] =
-		        i < old_count ? old->items[i].value : q->attributes.data[i - old_count];
-		types[count] = argument->type;
-		block->argument[count++] = argument;
-	}
-	block->arguments = count;
-	for (int i = 0; i < count; i++)
-		block->argument[i]->index = i;
-	const struct type *type = attr_get(q->main, KEY_FUNCTION_TYPE)->type;
-	attr_set(module, q->main, KEY_ARG_ATTRS, attr_array(module, count, attributes));
-	attr_set(module, q->main, KEY_FUNCTION_TYPE,
-	        attr_type(
-	                module, type_function(module, count, types, type->outputs, type->output)));
 }

@@ -51,7 +51,7 @@ static void half_body(struct module *module, struct body *body)
 		.code = OP_CMPF,
 		.type = type_integer(module, 1),
 		.argument = { scale, zero },
-		.integer = 1 };
+		.integer = CMPF_OEQ };
 	body->result =
 	        body_op(module, body, OP_SELECT, half, body_add(module, body, equal), one, scale);
 }
@@ -216,7 +216,8 @@ int rows_are_fresh(const struct cache_read *r, struct body *body, int fresh)
 	struct node same = { .kind = NODE_OP,
 		.code = OP_CMPI,
 		.type = type_integer(module, 1),
-		.argument = { number, own } };
+		.argument = { number, own },
+		.integer = CMPI_EQ };
 	return body_add(module, body, same);
 }
 
@@ -224,8 +225,9 @@ int rows_are_fresh(const struct cache_read *r, struct body *body, int fresh)
 static int choose_row(
         struct module *module, struct body *body, const struct type *type, int past, int choice)
 {
-	return body_op(module, body, OP_SELECT, type, choice,
-	        body_operand(module, body, type, past + 1), body_operand(module, body, type, past));
+	int other = body_operand(module, body, type, past);
+	int own = body_operand(module, body, type, past + 1);
+	return body_op(module, body, OP_SELECT, type, choice, own, other);
 }
 
 void rows_walk(const struct cache_read *r, struct kernel *kernel, int past)

@@ -1,8 +1,8 @@
 /* Toolkit of attention on a KV cache of bytes: the loops of its kernels (struct loop_map), how
  * they read rows of keys and values (struct cache_read), and how they end as the f32 product did
  * (struct epilogue). */
-#ifndef STC_QUANTISE_ATTENTION_H
-#define STC_QUANTISE_ATTENTION_H
+#ifndef STC_QUANTIZE_ATTENTION_H
+#define STC_QUANTIZE_ATTENTION_H
 #include "quantize/quantize_kv_cache.h"
 
 /* Loops of a kernel that replaces another one.  Each walks a part of a loop of the original:

@@ -1,6 +1,11 @@
 /* Stores matrices and tables of the model as bf16; arithmetic stays f32.
- *     reader(w: f32)  ->  reader(extend(w.bf16: bf16)) */
+ *     reader(w: f32)  ->  reader(extend(w.bf16: bf16))
+ * Needs: fused kernels, no rolled layers.
+ * Guarantees: with --quant bf16, weights of rank 2 and more that only kernels read are bf16.
+ * Quantizing: each weight is rounded to 8 bits of mantissa.
+ * Ends: it visits every argument once. */
 #include "quantize/quantize.h"
+#include "quantize/quantize_passes.h"
 
 /* A copy of the body in which operands j with half[j] are extended to f32. */
 static struct body widened(
@@ -53,22 +58,26 @@ static bool only_kernels_read(const struct quantizer *q, const struct value *wei
 	return true;
 }
 
-void quantize_weights_bf16(struct quantizer *q)
+bool quantize_bf16(struct pass_context *context, struct module *module)
 {
-	struct module *module = q->module;
-	struct block *block = q->main->region[0];
+	struct quantizer q;
+	if (!context->quant || !context->quant->bf16)
+		return true;
+	if (!quantizer_begin(&q, context, module))
+		return false;
+	struct block *block = q.main->region[0];
 	for (int i = 0, count = block->arguments; i < count; i++) {
 		const struct value *weight = block->argument[i];
-		if (!is_weight(q, weight) || weight->type->rank < 2 ||
-		        !only_kernels_read(q, weight))
+		if (!is_weight(&q, weight) || weight->type->rank < 2 ||
+		        !only_kernels_read(&q, weight))
 			continue;
-		struct quantized from = from_weight(q, weight);
+		struct quantized from = from_weight(&q, weight);
 		from.cast = true;
 		from.bits = 16;
-		widen_readers(q, weight,
-		        add_weight(q, &from, "bf16",
-		                type_shaped(module, TYPE_TENSOR, weight->type->rank,
-		                        weight->type->shape, type_bfloat(module))));
-		q->made++;
+		const struct type *type = type_shaped(module, TYPE_TENSOR, weight->type->rank,
+		        weight->type->shape, type_bfloat(module));
+		widen_readers(&q, weight, add_weight(&q, &from, "bf16", type));
 	}
+	quantizer_end(&q);
+	return true;
 }

@@ -1,6 +1,11 @@
 /* Stores gathered tables, as embeddings, as rows of integers with one f16 scale for each row:
- *     table[index, :]  ->  (float)q[index, :] * (float)scale[index] */
+ *     table[index, :]  ->  (float)q[index, :] * (float)scale[index]
+ * Needs: fused kernels, no rolled layers.
+ * Guarantees: with embeddings in the scheme, no kernel gathers from an f32 weight of rank 2.
+ * Quantizing: each number is off by at most half a scale.
+ * Ends: it visits every operand once. */
 #include "quantize/quantize.h"
+#include "quantize/quantize_passes.h"
 
 /* Is operand j a weight [rows, numbers] of which the index selects a row? */
 static bool is_table(
@@ -78,16 +83,27 @@ static void quantize_table(struct quantizer *q, struct op *op, int j, int64_t nu
 	scale_table_rows(module, op, j, q->scheme->embedding);
 }
 
-bool quantize_embeddings(struct quantizer *q, struct op *op)
+static void quantize_tables(struct quantizer *q, struct op *op)
 {
-	bool any = false;
 	for (int j = op->operands - 1; j >= 0; j--) {
 		int64_t rows;
 		int64_t numbers;
 		if (!is_table(q, op, j, &rows, &numbers) || kernel_is_post_operand(op->kernel, j))
 			continue;
 		quantize_table(q, op, j, numbers);
-		any = true;
 	}
-	return any;
+}
+
+bool quantize_embeddings(struct pass_context *context, struct module *module)
+{
+	struct quantizer q;
+	if (!context->quant || !context->quant->embedding)
+		return true;
+	if (!quantizer_begin(&q, context, module))
+		return false;
+	for (struct op *op = q.main->region[0]->first; op; op = op->next)
+		if (op->code == OP_KERNEL)
+			quantize_tables(&q, op);
+	quantizer_end(&q);
+	return true;
 }

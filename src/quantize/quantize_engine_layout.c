@@ -139,6 +139,13 @@ void contraction_plain(struct quantizer *q, struct contraction *c)
 	after->operand[0] = op->result[0];
 	plain.bits = c->bits;
 	plain.group = c->group;
+	plain.factor = c->factor;
+	plain.factor_access = access_empty(q->module, plain.op->kernel->loops);
+	if (c->factor) {
+		plain.factor_access.offset = c->factor_access.offset;
+		plain.factor_access.stride[plain.token[0]] =
+		        c->factor_access.stride[c->token[c->tokens - 1]];
+	}
 	op_remove(c->op);
 	*c = plain;
 }

@@ -266,10 +266,12 @@ static struct value *rotate_mask(struct quantizer *q, const struct keys *keys, s
 	struct node same = { .kind = NODE_OP,
 		.code = OP_CMPI,
 		.type = type_integer(module, 1),
-		.argument = { number, past } };
+		.argument = { number, past },
+		.integer = CMPI_EQ };
 	int own = body_add(module, body, same);
-	body->result = body_op(module, body, OP_SELECT, scalar, own,
-	        body_operand(module, body, scalar, 1), body_operand(module, body, scalar, 0));
+	int other = body_operand(module, body, scalar, 0);
+	int row = body_operand(module, body, scalar, 1);
+	body->result = body_op(module, body, OP_SELECT, scalar, own, row, other);
 	VEC_PUSH(module->arena, &q->rotated_masks, ((struct rotated_mask){ mask, op->result[0] }));
 	return op->result[0];
 }

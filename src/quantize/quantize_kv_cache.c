@@ -10,11 +10,18 @@
  * free rows in that place the keys of a block are contiguous, whatever the free rows contain.  If
  * the number of past rows is known at run time only, the single row of a launch of one token
  * comes last instead, where it will be stored: only the last block waits for it, and a layer with
- * a sliding window needs no block for it.  Caches of another form stay as they are. */
+ * a sliding window needs no block for it.  Caches of another form stay as they are.
+ * With kv=bf16 the rows are rounded where they are made and extended where they are read.
+ * Needs: fused kernels, no rolled layers.
+ * Guarantees: caches that are read by attention alone, in the form of attention, have that type.
+ * Quantizing: a number is off by at most half a scale.
+ * Ends: each attention is replaced once. */
 #include "ir/workload.h"
 #include "ir/sliding_window.h"
 #include "ir/kernel_signature.h"
 #include "quantize/quantize_kv_cache.h"
+#include "quantize/quantize_passes.h"
+#include "tensor/tensor_passes.h"
 
 /* Least keys of a block: each block costs a scale, and a scaling of each sum of values. */
 #define BLOCK_LEAST 32
@@ -532,7 +539,6 @@ static void quantize_attention(struct quantizer *q, struct attention *a)
 	if (online_max)
 		attention_softmax(q, a);
 	attention_values(q, a);
-	q->made++;
 }
 
 /* ---- bf16 */
@@ -569,10 +575,9 @@ static void store_as_bf16(struct quantizer *q, const struct product *p, const st
 	cache->past->type = type_shaped(module, TYPE_TENSOR, past->rank, past->shape, half);
 	widen_operands(module, op, reads);
 	set_output_types(module, q->main);
-	q->made++;
 }
 
-void quantize_kv_cache_bf16(struct quantizer *q)
+static void store_caches_as_bf16(struct quantizer *q)
 {
 	struct block *block = q->main->region[0];
 	ir_count_uses(block);
@@ -588,7 +593,7 @@ void quantize_kv_cache_bf16(struct quantizer *q)
 	}
 }
 
-void quantize_kv_cache(struct quantizer *q)
+static void store_caches_as_bytes(struct quantizer *q)
 {
 	struct block *block = q->main->region[0];
 	ir_clear_data(block);
@@ -602,4 +607,22 @@ void quantize_kv_cache(struct quantizer *q)
 		quantize_attention(q, &a); /* removes operations after op, too */
 		next = before ? before->next : block->first;
 	}
+}
+
+bool quantize_kv_cache(struct pass_context *context, struct module *module)
+{
+	struct quantizer q;
+	if (!context->quant || !context->quant->state)
+		return true;
+	if (!quantizer_begin(&q, context, module))
+		return false;
+	/* the quotients of the probabilities would hide the product with the values */
+	if (q.scheme->state == 8 && !defer_softmax_division(context, module))
+		return false;
+	if (q.scheme->state == 8)
+		store_caches_as_bytes(&q);
+	else
+		store_caches_as_bf16(&q);
+	quantizer_end(&q);
+	return true;
 }

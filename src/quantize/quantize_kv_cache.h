@@ -1,8 +1,8 @@
 /* Keys and values as bytes: what the files of quantize_kv_cache share.  "Rows" are keys or values
  * of one text token; "past" rows lie in the cache (a state of main), "fresh" rows are made by
  * this launch. */
-#ifndef STC_QUANTISE_STATE_H
-#define STC_QUANTISE_STATE_H
+#ifndef STC_QUANTIZE_KV_CACHE_H
+#define STC_QUANTIZE_KV_CACHE_H
 #include "quantize/quantize.h"
 
 /* Largest byte: two signed nibbles -8 ... 7 can carry it (7 * 16 + 7). */

@@ -142,7 +142,7 @@ static int mask_padding(const struct scaled *s, struct body *body, int score)
 		.code = OP_CMPI,
 		.type = type_integer(module, 1),
 		.argument = { rows_key(s->q, body, &s->loop_map, s->a->scores.key), limit },
-		.integer = 2 };
+		.integer = CMPI_SLT };
 	int low = body_add(module, body,
 	        (struct node){ .kind = NODE_CONSTANT, .type = real, .real = -1.0 / 0.0 });
 	return body_op(module, body, OP_SELECT, real, body_add(module, body, below), score, low);

@@ -24,15 +24,31 @@ static void count_channels(struct report *report)
 	}
 }
 
+/* The part of a tensor that its run-time extents leave. */
+static double valid_part(const struct attr *item, const struct extent_list *extents)
+{
+	const struct attr *dims = attr_item(item, KEY_DIMS);
+	const struct type *type = attr_item(item, KEY_TYPE)->type;
+	double part = 1;
+	for (int d = 0; dims && d < dims->count && d < type->rank; d++) {
+		const char *symbol = timing_dim_symbol(dims->items[d].value);
+		int64_t rows;
+		if (symbol && timing_extent(symbol, extents->count, extents->value, &rows) &&
+		        rows < type->shape[d])
+			part *= (double)rows / (double)type->shape[d];
+	}
+	return part;
+}
+
 /* Bytes that a launch reads of an input; of a table, only the rows that it gathers. */
-static double item_bytes(const struct attr *item)
+static double item_bytes(const struct attr *item, const struct extent_list *extents)
 {
 	const struct attr *type = attr_item(item, KEY_TYPE);
 	if (!type)
 		return 0;
 	int64_t all = type_elements(type->type);
 	return (double)attr_item_integer(item, KEY_GATHERED_ELEMENTS, all) *
-	        (double)type_bits(type_scalar(type->type)) / 8;
+	        valid_part(item, extents) * (double)type_bits(type_scalar(type->type)) / 8;
 }
 
 static bool has_role(const struct attr *item, const char *role)
@@ -70,7 +86,7 @@ static void read_signature(struct report *report)
 	report->tokens = report_tokens(report->module);
 	for (int i = 0; inputs && i < inputs->count; i++)
 		if (!has_role(inputs->items[i].value, "input"))
-			report->host_bytes += item_bytes(inputs->items[i].value);
+			report->host_bytes += item_bytes(inputs->items[i].value, &report->extents);
 	for (int i = 0; outputs && i < outputs->count; i++) {
 		const struct attr *item = outputs->items[i].value;
 		const struct attr *axis = attr_item(item, KEY_AXIS);
@@ -90,7 +106,7 @@ static void read_signature(struct report *report)
 	}
 }
 
-/* Energy by the busy cycles of processes and the bytes moved, simulated or modelled. */
+/* Energy by the busy cycles of processes and the bytes moved, simulated or modeled. */
 static void estimate_energy(struct report *report, struct arena *arena)
 {
 	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1);
@@ -131,19 +147,23 @@ int64_t report_cycles(const struct session *session, struct token_detail detail)
 	return cycles > 0 && moved > cycles ? moved : cycles;
 }
 
+/* Modeled cycles of the reported launch. */
+static int64_t headline_cycles(const struct session *session, struct extent_list extents)
+{
+	struct token_detail detail = token_detail_predicted;
+	detail.extents = extents.count;
+	detail.extent = extents.value;
+	return report_cycles(session, detail);
+}
+
 /* Cached: the cycles of a module are needed when it is built and when it is reported. */
 static int64_t predicted_cycles(struct session *session)
 {
 	if (session->predicted != session->module)
-		session->predicted_cycles = report_cycles(session, token_detail_predicted);
+		session->predicted_cycles =
+		        headline_cycles(session, headline_extents(session->arena, session->module));
 	session->predicted = session->module;
 	return session->predicted_cycles;
-}
-
-static const char *termination_proof_of(const struct module *module)
-{
-	const char *by = attr_text_or(module_main(module), KEY_STREAM_TERMINATION_PROOF, NULL);
-	return by && !text_same(by, fifo_evidence_name[FIFO_UNPROVEN]) ? by : NULL;
 }
 
 struct forecast *forecast_open(struct session *session)
@@ -165,8 +185,9 @@ void forecast_run(void *data, struct arena *scratch)
 	arena_share_guard(forecast->arena, scratch);
 	if (setjmp(forecast->guard.leave))
 		return;
-	forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
-	forecast->launches = launches_modelled(forecast->session, forecast->arena);
+	forecast->cycles = headline_cycles(
+	        forecast->session, headline_extents(forecast->arena, forecast->session->module));
+	forecast->launches = launches_modeled(forecast->session, forecast->arena);
 }
 
 struct launches forecast_take(struct session *session, struct forecast *forecast)
@@ -199,18 +220,21 @@ struct report report_make(struct session *session, const char *name)
 		.module = session->module,
 		.platform = platform };
 	report.cost = design_cost(session->arena, platform, session->module);
-	report.time = design_time(session->arena, platform, session->module, &report.cost);
+	report.extents = headline_extents(session->arena, session->module);
+	report.time = design_time(
+	        session->arena, platform, session->module, &report.cost, report.extents);
 	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_MINIMAL;
 	count_channels(&report);
 	report.unfused = intermediates_noted(session->module, KEY_STREAM_UNFUSED);
 	report.fused = intermediates_noted(session->module, KEY_STREAM_FUSED);
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
-	report.termination_proof = termination_proof_of(session->module);
+	report.termination_proof = fifo_proof(session->module);
 	int64_t cycles = predicted_cycles(session);
 	report.predicted = cycles > 0;
 	report.time.most = cycles > 0 ? cycles : report.time.most;
-	report.channel = bundle_busiest_channel(session->arena, platform, session->module, 0, NULL);
+	report.channel = bundle_busiest_channel(session->arena, platform, session->module,
+	        report.extents.count, report.extents.value);
 	bound_by_memory(&report);
 	double per_ms = platform->clock_mhz * 1e3;
 	report.model_ms = platform_launch_ms(platform, report.time.most);
@@ -239,9 +263,11 @@ struct simulation simulation_open(struct session *session)
 {
 	int diagnostics = session->diag.count;
 	struct arena *arena = arena_within(session->arena);
+	const struct extent_list extents = headline_extents(arena, session->module);
 	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
 	struct simulation simulation = { .arena = arena,
-		.network = cycle_open(arena, session->platform, session->module),
+		.network = cycle_open_at(
+		        arena, session->platform, session->module, extents.count, extents.value),
 		.outcome = CYCLE_REFUSED,
 		.cycle_result = { .first_output = -1 } };
 	simulation.options = (struct cycle_options){ .arena = arena,

@@ -19,7 +19,7 @@ struct memories { /* channels of one kind */
 
 #define LAUNCHES 3
 
-struct launch {               /* a modelled launch */
+struct launch {               /* a modeled launch */
 	int64_t tokens, past; /* tokens of the launch; tokens in the KV cache before it */
 	int64_t cycles;
 };
@@ -33,6 +33,8 @@ struct report {
 	const char *name; /* of the design */
 	const struct module *module;
 	const struct platform *platform;
+	/* of the reported launch: headline_extents */
+	struct extent_list extents;
 	struct design_cost cost;
 	struct design_time time;
 	struct memories fifos, converters;
@@ -44,7 +46,7 @@ struct report {
 	int64_t sequences; /* of a launch: the batch */
 	/* rows of its states, with a run-time extent including the new row; 0: no states */
 	int64_t context;
-	/* a launch reads only the valid rows of a state; times are those of the whole context */
+	/* a launch reads only the valid rows of a state */
 	bool run_time;
 	const char *quant;             /* --quant, or none */
 	double host_bytes;             /* read in a launch: weights, states, gathered rows */
@@ -52,7 +54,7 @@ struct report {
 	bool memory_least;             /* time.least is that of the channel, not of a process */
 	/* lower bounds by memory and by multipliers; time.most and time.least in milliseconds */
 	double memory_ms, mac_ms, model_ms, least_ms;
-	/* smaller launches than the reported one, of designs with several tokens a launch */
+	/* other launches than the reported one, of designs with several tokens a launch */
 	struct launches launches;
 	/* time.most is the token model's; else the sum along the longest chain, without overlap */
 	bool predicted;
@@ -63,7 +65,7 @@ struct report {
 	const char *deadlock;         /* the cycle of waits; NULL: it ends */
 	/* method that proves that every launch ends; NULL: no proof */
 	const char *termination_proof;
-	double latency_ms;    /* of a launch: simulated, else modelled */
+	double latency_ms;    /* of a launch: simulated, else modeled */
 	struct energy energy; /* of a launch */
 	/* tokens assumed for a launch of a design that feeds tokens back itself; 0: it does not */
 	int64_t tokens_per_launch;
@@ -81,7 +83,7 @@ struct simulation {                    /* of one launch of a design */
 	struct cycle_result cycle_result;
 };
 
-struct forecast {            /* the modelled cycles of a design, computed in parallel */
+struct forecast {            /* the modeled cycles of a design, computed in parallel */
 	struct arena *arena; /* its own */
 	struct guard guard;
 	struct session *session; /* only the platform and a copy of the module */
@@ -100,7 +102,7 @@ struct report_answer {
 int64_t report_tokens(const struct module *module);
 /* The figures of session->module by the models. */
 struct report report_make(struct session *session, const char *name);
-/* Modelled cycles of a launch: those of the token model, in which ports that share an adapter do
+/* Modeled cycles of a launch: those of the token model, in which ports that share an adapter do
  * not wait for each other, but at least those of the busiest adapter.  0: the token model does not
  * cover the design. */
 int64_t report_cycles(const struct session *session, struct token_detail detail);
@@ -110,11 +112,15 @@ struct forecast *forecast_open(struct session *session);
 void forecast_run(void *forecast, struct arena *scratch); /* a task (base/parallel.h) */
 struct launches forecast_take(struct session *session, struct forecast *forecast);
 
-/* Modelled smaller launches; `arena` is scratch. */
-struct launches launches_modelled(const struct session *session, struct arena *arena);
+/* Run-time extents of the launch that a report is about.  Several tokens a launch: the most tokens,
+ * with an empty KV cache, as the first launch of a prompt; one token: the full context (the list
+ * is empty, because all extents have their maximum). */
+struct extent_list headline_extents(struct arena *arena, const struct module *module);
+/* Other modeled launches; `arena` is scratch. */
+struct launches launches_modeled(const struct session *session, struct arena *arena);
 void launches_text(const struct report *report, struct text *out);
 void launches_json(const struct report *report, struct text *out);
-/* Was the launch simulated to its end?  Then times are simulated, else modelled. */
+/* Was the launch simulated to its end?  Then times are simulated, else modeled. */
 bool report_ends(const struct report *report);
 double report_products(const struct report *report); /* products per cycle of a launch */
 /* Simulates a launch of at most options.events iterations.  simulation_open uses the scratch fields

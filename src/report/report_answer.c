@@ -262,11 +262,13 @@ static void advise_dies(
 	}
 	double most = 100 * resources_share(report->cost.die[full], platform->die[full]);
 	double least = 100 * resources_share(report->cost.die[empty], platform->die[empty]);
-	if (most > 70 && least < most / 2)
+	bool crowded =
+	        resources_share(report->cost.die[full], platform_uncrowded(platform, full)) > 1;
+	if (crowded && least < most / 2)
 		add(answer,
 		        text_format(arena,
-		                "die %d is %.0f %% full while die %d is %.0f %% full: routing will "
-		                "be congested; a smaller --kernel-dsp helps",
+		                "die %d is crowded, %.0f %% full, while die %d is %.0f %% full: a "
+		                "smaller --kernel-dsp helps",
 		                full, most, empty, least));
 }
 

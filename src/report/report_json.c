@@ -77,7 +77,7 @@ static void add_bounds(const struct report *report, struct text *out)
 		text_add(out,
 		        "  \"products\": {\"built\": %lld, \"used\": %.6g, \"source\": \"%s\"},\n",
 		        (long long)report->time.multipliers, report_products(report),
-		        report_ends(report) ? "simulated" : "modelled");
+		        report_ends(report) ? "simulated" : "modeled");
 }
 
 static void add_cycles(const struct report *report, struct text *out)
@@ -112,7 +112,7 @@ static void add_tokens(const struct report *report, struct text *out)
 	if (report->decodes && report->sequences > 1)
 		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n",
 		        (long long)report->sequences, 1e3 / token_ms);
-	if (report->decodes && report->tokens == 1)
+	if (report->tokens <= 1)
 		text_add(out, "  \"launches_per_token\": %.6g,\n",
 		        report->tokens_per_launch ? 1.0 / (double)report->tokens_per_launch : 1.0);
 	if (report->decodes && report->tokens > 1)
@@ -137,8 +137,10 @@ void report_json(const struct report *report, struct text *out)
 	json_quote(out, report->name);
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n",
 	        platform->name, platform->clock_mhz, report->quant);
+	const char *past = report->extents.count ? ", \"past_tokens\": 0" : "";
 	if (report->context)
-		text_add(out, "  \"extents\": {\"context\": %lld},\n", (long long)report->context);
+		text_add(out, "  \"extents\": {\"context\": %lld%s},\n", (long long)report->context,
+		        past);
 	add_cycles(report, out);
 	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);

@@ -1,18 +1,19 @@
-/* A design with several tokens a launch is reported for its largest launch at the largest context.
- * Users mostly see prompts with an empty KV cache and single tokens: these are modelled too. */
+/* A design with several tokens a launch is reported for a launch of the most tokens with an empty
+ * KV cache, as at the beginning of a prompt.  Beside it is modeled what cached tokens cost, and a
+ * single token. */
 #include "report/report.h"
 #include "report/simulate.h"
 #include "ir/sliding_window.h"
 #include "ir/launch_tokens.h"
 
-static const struct shorter {
+static const struct other_launch {
 	bool one;   /* one token, if the design counts tokens at run time */
 	bool first; /* with an empty KV cache, if its length is a run-time extent */
-} shorter[LAUNCHES] = { { true, false }, { false, true }, { true, true } };
+} other_launch[LAUNCHES] = { { true, false }, { false, false }, { true, true } };
 
 /* most: [extents] the largest run-time extents.  Cycles 0: there is no such launch. */
-static struct launch modelled(const struct session *session, struct arena *arena, int extents,
-        const struct extent_value *most, struct shorter how)
+static struct launch modeled(const struct session *session, struct arena *arena, int extents,
+        const struct extent_value *most, struct other_launch how)
 {
 	struct launch launch = { .tokens = how.one ? 1 : report_tokens(session->module) };
 	struct extent_value *extent = ARENA_ARRAY(arena, struct extent_value, extents + 1);
@@ -36,7 +37,8 @@ static struct launch modelled(const struct session *session, struct arena *arena
 	struct token_detail detail = token_detail_predicted;
 	detail.extents = extents;
 	detail.extent = extent;
-	if ((counted || !how.one) && (has_past || !how.first))
+	bool reported = !how.one && !has_past;
+	if (!reported && (counted || !how.one) && (has_past || !how.first))
 		launch.cycles = report_cycles(session, detail);
 	return launch;
 }
@@ -53,14 +55,29 @@ static int drop_windows(const struct module *module, int extents, struct extent_
 	return count;
 }
 
-struct launches launches_modelled(const struct session *session, struct arena *arena)
+struct extent_list headline_extents(struct arena *arena, const struct module *module)
+{
+	struct extent_value *most;
+	struct extent_list headline = { 0 };
+	if (report_tokens(module) <= 1)
+		return headline;
+	int all = timing_extents(arena, module, &most);
+	int extents = drop_windows(module, all, most);
+	for (int i = 0; i < extents; i++)
+		if (!tokens_counted_by(module_main(module), most[i].symbol))
+			most[headline.count++] = (struct extent_value){ most[i].symbol, 0 };
+	headline.value = most;
+	return headline;
+}
+
+struct launches launches_modeled(const struct session *session, struct arena *arena)
 {
 	struct launches launches = { 0 };
 	struct extent_value *most;
 	int all = timing_extents(arena, session->module, &most);
 	int extents = drop_windows(session->module, all, most);
 	for (int i = 0; report_tokens(session->module) > 1 && i < LAUNCHES; i++) {
-		struct launch launch = modelled(session, arena, extents, most, shorter[i]);
+		struct launch launch = modeled(session, arena, extents, most, other_launch[i]);
 		if (launch.cycles > 0)
 			launches.launch[launches.count++] = launch;
 	}

@@ -38,8 +38,8 @@ static void add_launch(const struct report *report, struct text *out)
 	text_add(out,
 	        "%s %lld cycles at %g MHz, %.4g ms including %g us launch overhead    (%s%s)\n",
 	        ends ? "modeled        " : "one launch     ", (long long)report->time.most,
-	        platform->clock_mhz, report->model_ms, platform->launch_us,
-	        ends ? "" : "modelled, ", basis);
+	        platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modeled, ",
+	        basis);
 	launches_text(report, out);
 	const char *proof = ends ? "one simulated launch completed" : "not proven";
 	if (report->termination_proof)
@@ -90,7 +90,7 @@ static void add_lower_bound(const struct report *report, struct text *out)
 		        "bandwidth of memory channel %d, shared by %d memory port%s",
 		        report->channel.number, report->channel.adapters,
 		        report->channel.adapters > 1 ? "s" : "");
-	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, %s)\n",
+	text_add(out, "at least        %lld cycles, %.4g ms    (modeled, %s)\n",
 	        (long long)time->least, report->least_ms, by);
 }
 
@@ -98,8 +98,9 @@ static void add_token_rate(const struct report *report, struct text *out)
 {
 	const char *launches = "one launch per token";
 	if (report->tokens > 1)
-		launches =
-		        text_format(out->arena, "up to %lld per launch", (long long)report->tokens);
+		launches = text_format(out->arena, "up to %lld per launch%s",
+		        (long long)report->tokens,
+		        report->extents.count ? " with an empty KV cache" : "");
 	if (report->sequences > 1)
 		launches = text_format(out->arena, "%s of each of %lld sequences", launches,
 		        (long long)report->sequences);
@@ -154,7 +155,7 @@ static void add_bounds(const struct report *report, struct text *out)
 	        "launch overhead included)\n",
 	        report_products(report), (long long)time->multipliers,
 	        100 * report->mac_ms / report->latency_ms,
-	        report_ends(report) ? "simulated" : "modelled");
+	        report_ends(report) ? "simulated" : "modeled");
 }
 
 static void add_answer(const struct report *report, struct text *out)
@@ -178,7 +179,7 @@ static void add_busiest(const struct report *report, struct text *out)
 {
 	int64_t below = INT64_MAX;
 	text_add(out,
-	        "\nbusiest processes (modelled: II x (trips - 1) + depth, latencies from the "
+	        "\nbusiest processes (modeled: II x (trips - 1) + depth, latencies from the "
 	        "platform's table)\n  %-32s %12s %4s %6s %6s\n",
 	        "", "cycles", "II", "lanes", "DSP");
 	for (int listed = 0; listed < BUSIEST && below;) {
@@ -205,7 +206,7 @@ void report_text(const struct report *report, struct text *out)
 	const struct design_cost *cost = &report->cost;
 	add_answer(report, out);
 	text_add(out,
-	        "resources (modelled: operators from the platform's table, memories by their true "
+	        "resources (modeled: operators from the platform's table, memories by their true "
 	        "shapes; available: after the shell)\n");
 	report_table(out, "all", cost->total, platform_total(report->platform));
 	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum state { STATE_BUSY, STATE_INPUT, STATE_OUTPUT, STATE_MEMORY, STATE_IDLE, STATES };
-static const char *const state_names[] = { "busy", "waits for words", "waits for room",
+static const char *const state_names[] = { "busy", "waits for words", "waits for space",
 	"waits for memory", "not active" };
 
 struct tracing {
@@ -183,7 +183,7 @@ static void add_values(struct tracing *t)
 	int number = 0;
 	int signals = cycle_result->processes + cycle_result->channels + cycle_result->ports;
 	text_add(t->out,
-	        "$comment %s; of a process: 0 busy, 1 waits for words, 2 waits for room, 3 waits "
+	        "$comment %s; of a process: 0 busy, 1 waits for words, 2 waits for space, 3 waits "
 	        "for memory, 4 not active $end\n$timescale 1 ps $end\n",
 	        "stc simulate");
 	text_add(t->out, "$scope module processes $end\n");

@@ -4,7 +4,7 @@
  * kernel that would read longest gets twice the ports, repeatedly, until all ports are used. A
  * kernel that uses each weight for several tokens needs lanes rather than ports. If the operators
  * exceed the DSP budget, all lanes are halved until they fit. The joint search
- * (parallelism_search.c) starts from this choice. default-tile gives all kernels the lanes of one
+ * (parallelism_search.c) starts from this choice. uniform gives all kernels the lanes of one
  * port, as the published heuristic gives all loops one tile size (arXiv 2509.13694). */
 #include "ir/workload.h"
 #include "base/closest_name.h"
@@ -212,7 +212,7 @@ static int64_t least_bulk_elements(const struct op *main)
 {
 	if (operands_share_weight_port(main))
 		return BULK_PIGGYBACK;
-	return has_contraction(main->region[0]) ? BULK_WITH_ENGINE : BULK_ELEMENTS;
+	return workload_of(main) == WORKLOAD_NONE ? BULK_ELEMENTS : BULK_WITH_ENGINE;
 }
 
 /* Chooses the bulk operands; if there are more than ports, the smallest ones share a port. */

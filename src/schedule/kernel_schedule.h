@@ -65,7 +65,7 @@ int64_t schedule_tree_levels(int64_t numbers);
  * tree and an accumulator, one iteration per result follows, and the last result passes the tree of
  * its parts. */
 int64_t schedule_combine_cycles(int64_t lanes, int64_t parts, int64_t sums, int latency);
-/* Is the reduction of a tiled kernel double-buffered (lower_reduction_dynamic.c), so that the
+/* Is the reduction of a tiled kernel double-buffered (reduction_dynamic.c), so that the
  * partial sums of one result are combined while the terms of the next one arrive? That takes
  * exactly one reduction with a run-time trip count, or several loops around a fixed one. schedule
  * NULL: the kernel is scheduled already. */

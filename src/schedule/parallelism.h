@@ -276,7 +276,7 @@ struct parallelism_space {
 	/* the shared loader of small operands has words as wide as a memory port */
 	bool full_words;
 	struct parallelism_state *state;         /* scratch of the model: [kernels] */
-	struct parallelism_weights_taken *taken; /* scratch: [jobs of the layers that are walked] */
+	struct parallelism_weights_taken *taken; /* scratch: [walks of all jobs] */
 	struct parallelism_step *step;           /* scratch: [PARALLELISM_PRICED][kernels] */
 	int jobs;                                /* of the engine */
 	struct parallelism_job_done *done;       /* scratch: [jobs + 1] */
@@ -330,7 +330,8 @@ const struct op *parallelism_same_input_job(const struct op *op);
 void parallelism_buffering(struct streams *streams, const struct parallelism_space *space);
 /* Sets which results have interleaved rows, and which kernels read them. */
 void parallelism_interleave_rows(const struct parallelism_space *space);
-/* Allocates the scratch of the model, which belongs to one thread. */
+/* Allocates the scratch of the model, which belongs to one thread, for the jobs and loops of the
+ * space. */
 void parallelism_scratch(struct parallelism_space *space, struct arena *arena, int kernels);
 /* Cycles of a launch and resources, in closed form. */
 struct parallelism_cost parallelism_total_cost(

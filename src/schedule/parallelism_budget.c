@@ -23,7 +23,8 @@
  * jobs */
 #define FEW_SHARE 72
 #define FEW_LUT_SHARE 52 /* percent of the LUTs then */
-/* memory ports that are neither PEs' nor share an AXI bundle with theirs (bundle_ports.c), about */
+/* memory ports that are neither PEs' nor share an AXI bundle with theirs, about
+ * (assign_axi_bundles.c) */
 #define UNSHARED_PORTS 3
 /* the same where all small operands share the engine's bundles */
 #define UNSHARED_PORTS_PIGGYBACK 1
@@ -49,16 +50,18 @@ static int engine_weight_bits(const struct block *block)
 static int dsp_share(const struct block *block, int tokens_per_cycle, bool counted)
 {
 	if (tokens_per_cycle == 1)
-		return engine_has_many_tokens(block) ? FEW_SHARE : ENGINE_DSP_SHARE;
+		return workload_has_many_tokens(workload_of(block->parent)) ? FEW_SHARE
+		                                                            : ENGINE_DSP_SHARE;
 	return layers_drain_between(engine_tokens(block, NULL)) && !counted ? TILES_SHARE
 	                                                                    : TOKENS_SHARE;
 }
 
 static int lut_share(const struct block *block, int tokens_per_cycle)
 {
+	enum workload workload = workload_of(block->parent);
 	if (tokens_per_cycle == 1)
-		return engine_has_many_tokens(block) ? FEW_LUT_SHARE : ENGINE_LUT_SHARE;
-	return engine_has_run_time_tiles(block) ? COUNTED_LUT_SHARE : TOKENS_LUT_SHARE;
+		return workload_has_many_tokens(workload) ? FEW_LUT_SHARE : ENGINE_LUT_SHARE;
+	return workload == WORKLOAD_TILED_COUNTED_TOKENS ? COUNTED_LUT_SHARE : TOKENS_LUT_SHARE;
 }
 
 void parallelism_reserve_engine(struct parallelism_table *w, const struct block *block)

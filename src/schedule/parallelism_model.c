@@ -31,8 +31,11 @@ void parallelism_scratch(struct parallelism_space *space, struct arena *arena, i
 {
 	space->state = ARENA_ARRAY(arena, struct parallelism_state, kernels + 1);
 	space->done = ARENA_ARRAY(arena, struct parallelism_job_done, space->jobs + 1);
-	space->taken = ARENA_ARRAY(
-	        arena, struct parallelism_weights_taken, (WALKED + 1) * space->jobs + 1);
+	/* a job reads its weights once in each walked layer of a loop that uses its results, and
+	 * once before, between and after the loops */
+	int walks = space->loops * (WALKED + 1) + 1;
+	space->taken =
+	        ARENA_ARRAY(arena, struct parallelism_weights_taken, walks * space->jobs + 1);
 	space->step = ARENA_ARRAY(arena, struct parallelism_step, PARALLELISM_PRICED * kernels + 1);
 }
 

@@ -353,33 +353,35 @@ struct parallelism_space *build_parallelism_space(
 	struct arena *arena = w->streams->module->arena;
 	const struct choices *choices = &w->streams->context->choices;
 	struct parallelism_space *space = ARENA_NEW(arena, struct parallelism_space);
+	enum workload workload = workload_of(block->parent);
 	space->arena = arena;
 	space->guard = w->streams->module->guard;
 	space->platform = w->streams->context->platform;
 	space->kernel = ARENA_ARRAY(arena, struct parallelism_kernel, w->count + 1);
 	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, count_loops(block) + 1);
 	space->jobs = number_jobs(block, 0);
-	parallelism_scratch(space, arena, w->count);
 	space->prefetches_states = w->pes &&
 	        bytes_at(w, space, EXTENT_MOST) <=
 	                (double)(resources_bytes(platform_total(space->platform)) /
 	                        choice_count(choices, CHOICE_PREFETCH));
-	space->wide_states = engine_takes_few_tokens(block);
+	space->wide_states = workload_has_few_tokens(workload);
 	space->stages = w->tokens_per_cycle > 1;
 	space->full_words = operands_use_full_words(module_main(w->streams->module));
-	space->slack =
-	        w->pes && w->tokens_per_cycle == 1 && !engine_has_many_tokens(block) ? SLACK : 0;
+	space->slack = w->pes && w->tokens_per_cycle == 1 && !workload_has_many_tokens(workload)
+	        ? SLACK
+	        : 0;
 	add_block(w, space, block, -1);
+	parallelism_scratch(space, arena, w->count);
 	for (int i = 0; layers_overlap(w, block) && i < space->loops; i++)
 		space->loop[i].engine_cycles = engine_layer_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
 	if (choice_word(choices, CHOICE_PROLOGUE) == PROLOGUE_PACED && space->loops &&
-	        engine_has_run_time_tiles(block))
+	        workload == WORKLOAD_TILED_COUNTED_TOKENS)
 		space->pace = engine_layer_cycles(space, &space->loop[0]) * KEEPS_PACE;
 	space->blocks_first = space->single_token && blocks_come_first(w);
 	if (space->blocks_first)
 		wait_for_memory(w, space);
-	space->few_tokens = space->token_symbol && engine_takes_few_tokens(block);
+	space->few_tokens = space->token_symbol && workload_has_few_tokens(workload);
 	space->budget =
 	        (struct parallelism_budget){ .dsp = w->dsp, .lut = w->lut, .ports = w->ports };
 	for (int i = 0; i < w->count; i++)

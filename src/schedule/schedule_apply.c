@@ -116,8 +116,8 @@ static struct sums sums_of(const struct kernel *kernel, const struct schedule *s
 }
 
 /* Is there one loop directly outside the reductions, and only reductions inside? The partial sums
- * of one result are then combined while the next result's terms arrive (lower_double_buffered.c),
- * which costs no cycles. */
+ * of one result are then combined while the next result's terms arrive, which costs no cycles
+ * (reduction_double_buffered.c). */
 static bool is_fixed_double_buffered(
         const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
 {
@@ -417,7 +417,7 @@ static void drop_padding(struct module *module, const struct schedule *schedule,
 	                .code = OP_CMPI,
 	                .type = type_integer(module, 1),
 	                .argument = { at, extent },
-	                .integer = 2 });
+	                .integer = CMPI_SLT });
 	int start = body_add(module, body,
 	        (struct node){ .kind = NODE_CONSTANT,
 	                .type = type,

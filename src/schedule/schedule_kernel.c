@@ -150,7 +150,7 @@ static bool is_one_word(const struct scheduler *p, const struct loop *l)
 {
 	return p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE &&
 	        l->extent == power_of_two_in(l->extent, TREE_WHOLE) &&
-	        !(engine_is_single_token(p->op) && walks_blocks(p->kernel));
+	        !(workload_of(p->op) == WORKLOAD_DECODE && walks_blocks(p->kernel));
 }
 
 static int64_t lanes_of(const struct scheduler *p, int loop, bool *padded)
@@ -308,7 +308,7 @@ static void order_reduction(struct scheduler *p, int lane)
 	int count = result_order(p, order);
 	int largest = largest_operand(p);
 	bool lane_parallel = lane >= 0 && !kernel->loop[lane].reduction;
-	int inside = lane_parallel && engine_is_single_token(p->op)
+	int inside = lane_parallel && workload_of(p->op) == WORKLOAD_DECODE
 	        ? loop_inside(p, order, count, lane)
 	        : -1;
 	int64_t reuse = 1;

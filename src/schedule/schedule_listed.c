@@ -91,7 +91,7 @@ static struct schedule schedule_rows(
 		.row_unroll = 1 };
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t word_bits = engine_is_single_token(op) ? WORD_BITS : WORD_BITS / 2;
+	int64_t word_bits = workload_of(op) == WORKLOAD_DECODE ? WORD_BITS : WORD_BITS / 2;
 	int64_t word = lane < 0 ? 1 : word_bits / widest_bits(op, lane);
 	int64_t most = most_lanes < word ? most_lanes : word;
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))

@@ -30,8 +30,8 @@ static void add_job(struct blake2 *hash, const struct parallelism_job *job)
 	if (!job->number)
 		return;
 	const double numbers[] = { job->run, job->part, job->tile, job->before, job->after,
-		job->first, job->cycles, job->last, job->burst_part, job->collect_cycles,
-		job->transit };
+		job->first, job->cycles, job->block, job->sums, job->last, job->burst_part,
+		job->collect_cycles, job->transit };
 	add_reals(hash, sizeof numbers / sizeof *numbers, numbers);
 }
 
@@ -52,7 +52,7 @@ static void add_option(struct blake2 *hash, const struct parallelism_space *spac
 	for (int e = 0; e < extents_of(space); e++) {
 		const struct parallelism_timing *timing = &option->timing[e];
 		const double times[] = { option->cycles[e], option->prefetch[e], option->shared[e],
-			timing->first, timing->buffered };
+			timing->first, timing->buffered, timing->split, timing->handover };
 		add_reals(hash, sizeof times / sizeof *times, times);
 		add_reals(hash, kernel->operands, timing->need);
 		add_reals(hash, kernel->operands, timing->taken);
@@ -75,7 +75,8 @@ static void add_parallelism_kernel(struct blake2 *hash, const struct parallelism
         const struct parallelism_kernel *kernel)
 {
 	const int64_t numbers[] = { kernel->operands, kernel->loop, kernel->follows,
-		kernel->options, kernel->interleave, kernel->row, kernel->interleaved };
+		kernel->options, kernel->interleave, kernel->row, kernel->interleaved,
+		kernel->sums };
 	blake2_add(hash, numbers, sizeof numbers);
 	for (int j = 0; j < kernel->operands; j++)
 		add_operand(hash, kernel, j);
@@ -93,7 +94,8 @@ struct search_key parallelism_search_key(
 	const int64_t numbers[] = { 'w', points, space->kernels, space->loops, space->budget.dsp,
 		space->budget.lut, space->budget.ports, space->extents, space->jobs, space->stages,
 		space->few_tokens, space->improves_long_extent, space->single_token,
-		space->prices_by_best, space->speeds_up_ends };
+		space->prices_by_best, space->speeds_up_ends, space->blocks_first,
+		space->token_symbol != NULL };
 	blake2_start(&hash);
 	blake2_add(&hash, numbers, sizeof numbers);
 	for (int e = 0; e < extents_of(space); e++) {
@@ -102,6 +104,7 @@ struct search_key parallelism_search_key(
 	}
 	add_real(&hash, space->slack);
 	add_real(&hash, space->weight_load_cycles);
+	add_real(&hash, space->prefetched_words);
 	add_reals(&hash, PARALLELISM_PRICED, space->states);
 	for (int l = 0; l < space->loops; l++) {
 		const int64_t loop[] = { space->loop[l].first, space->loop[l].end,

@@ -47,7 +47,7 @@ struct cycle_process_result {
 	int64_t end; /* cycle in which it ended, or which it reached */
 	/* cycles from its start to its end, summed over launches */
 	int64_t active;
-	/* of these, waiting for words or blocks, for room, for memory; busy in the others */
+	/* of these, waiting for words or blocks, for space, for memory; busy in the others */
 	int64_t input, output, memory;
 	bool ended;
 	/* [samples] cycles of waiting, by cause; CAUSE_NONE: cycles in which it was not active */
@@ -75,7 +75,7 @@ struct cycle_port_result {
 
 struct cycle_wait { /* a process in a deadlock */
 	int process, channel;
-	bool room;     /* it waits for room, not for a word */
+	bool room;     /* it waits for space, not for a word */
 	int64_t since; /* cycle */
 	int64_t depth; /* of the channel */
 	/* room: the smallest depth of this channel with which, the others unchanged, all

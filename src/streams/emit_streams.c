@@ -1,5 +1,5 @@
 /* Emits kernels, gathers and loads at stream level, and a demand for each operand: a placeholder
- * converter to the type that the operand needs, which resolve_streams.c replaces. */
+ * converter to the type that the operand needs, which insert_converters.c replaces. */
 #include "ir/launch_tokens.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"

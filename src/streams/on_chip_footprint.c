@@ -3,7 +3,6 @@
 #include "streams/on_chip_footprint.h"
 #include "itensor/box.h"
 #include "predict/resource.h"
-#include "converter/layer_carry.h"
 #include "streams/explain_converters.h"
 #include "schedule/kernel_schedule.h"
 
@@ -40,8 +39,7 @@ static void add_op(struct op *op, void *context)
 		on_chip_bytes->converters +=
 		        converter_form(op) == CONVERTER_SPILLED ? 0 : converter_bytes(op);
 	}
-	if (op->code == OP_BUFFER && !is_drained_by_writer(on_chip_bytes->arena, op) &&
-	        !layer_carry_in_producer(on_chip_bytes->arena, op))
+	if (op->code == OP_BUFFER && !attr_get(op, KEY_IN_PRODUCER))
 		on_chip_bytes->buffers += bytes_of(type_scalar(op->result[0]->type),
 		        attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0));
 	if (op->code == OP_KERNEL)

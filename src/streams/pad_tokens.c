@@ -2,7 +2,7 @@
  * says: zeros are added where a reader walks all rows, and dropped where it walks only those that
  * exist. */
 #include "ir/kernel_edit.h"
-#include "process/process_builder.h"
+#include "process/operation_builder.h"
 #include "streams/stream_builder.h"
 #include "ir/launch_tokens.h"
 

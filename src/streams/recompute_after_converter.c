@@ -9,7 +9,7 @@
  * The block is then filled so fast that one half is enough. */
 #include "ir/converter.h"
 #include "itensor/box.h"
-#include "streams/share_buffers.h"
+#include "streams/shared_buffer_plan.h"
 #include "streams/explain_converters.h"
 #include "streams/recompute_after_converter.h"
 #include "streams/recompute_kernels.h"

@@ -3,7 +3,7 @@
 #define STC_RECOMPUTE_AFTER_CONVERTER_H
 #include "streams/stream_builder.h"
 
-/* Runs while forks are placed, after plan_shared_buffers and before recompute_kernels. */
+/* Needs plan_shared_buffers, and runs it again after a change. */
 void recompute_after_converter(struct module *module, struct block *block);
 
 #endif

@@ -4,11 +4,16 @@
  * After:  buffered value, read several times -> kernel, computed as often -> reader
  * Possible if all operands can be sent several times: one from a buffer that holds it anyway,
  * vectors of weights from memory. So the norm in front of a feed-forward layer is computed for
- * every block of its outputs. Tried and undone where no buffer serves the kernel. */
+ * every block of its outputs. Tried and undone where no buffer serves the kernel.
+ * recompute_after_converter.c and recompute_reordered.c do the same to other kernels.
+ * Needs: converters. Guarantees: where casts reread words, share_buffers finds a buffer that has
+ * them. Exact. Ends: each converter is tried once. */
 #include "ir/converter.h"
 #include "streams/recompute_kernels.h"
+#include "streams/recompute_after_converter.h"
 #include "streams/recompute_reordered.h"
-#include "streams/share_buffers.h"
+#include "streams/shared_buffer_plan.h"
+#include "streams/streams_passes.h"
 #include "converter/accumulator_drain.h"
 
 #define LEAST_BYTES 1024 /* least bytes of the converter */
@@ -312,7 +317,13 @@ static void recompute_in_block(struct module *module, const struct block *all, s
 	}
 }
 
-void recompute_kernels(struct module *module, struct block *block)
+bool recompute_kernels(struct pass_context *context, struct module *module)
 {
-	recompute_in_block(module, block, block);
+	struct block *body = module_main(module)->region[0];
+	(void)context;
+	collect_stream_readers(module, body);
+	plan_shared_buffers(module, body);
+	recompute_after_converter(module, body);
+	recompute_in_block(module, body, body);
+	return true;
 }

@@ -2,13 +2,11 @@
  * result. */
 #ifndef STC_RECOMPUTE_KERNELS_H
 #define STC_RECOMPUTE_KERNELS_H
-#include "streams/share_buffers.h"
+#include "streams/shared_buffer_plan.h"
 #include "streams/stream_builder.h"
 
 /* Does every reader compute many products of each element? */
 bool is_reused_enough(const struct stream_readers *readers);
-/* Runs while forks are placed, after plan_shared_buffers. */
-void recompute_kernels(struct module *module, struct block *block);
 /* The type without its outermost loop, if that is a replay loop; else NULL. */
 const struct type *type_without_replay(struct module *module, const struct type *stream);
 /* Does every iteration of the loop repeat the same words? */

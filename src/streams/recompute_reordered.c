@@ -7,7 +7,7 @@
  * kernel. */
 #include "ir/converter.h"
 #include "itensor/box.h"
-#include "streams/share_buffers.h"
+#include "streams/shared_buffer_plan.h"
 #include "streams/recompute_reordered.h"
 #include "streams/stream_builder.h"
 #include "streams/kernel_reordered.h"

@@ -9,6 +9,7 @@
  * Needs: streams. Guarantees: the design fits the budget (C_max: --on-chip-memory, else the
  * platform's memory), or a diagnostic states the least possible. Exact.
  * Ends: each iteration spills one converter. */
+#include "converter/consumer_buffer.h"
 #include "streams/streams_passes.h"
 #include "streams/explain_converters.h"
 #include "streams/on_chip_footprint.h"
@@ -18,6 +19,7 @@ bool spill_to_budget(struct pass_context *context, struct module *module)
 	struct on_chip_bytes on_chip_bytes =
 	        on_chip_bytes_of_block(module->arena, module_main(module)->region[0]);
 	int64_t budget = on_chip_budget(context);
+	bool any = false;
 	for (struct op *op; (op = unplaceable_converter(context->platform, &on_chip_bytes)) ||
 	        on_chip_bytes_total(&on_chip_bytes) > budget;) {
 		op = op ? op : largest_spillable(&on_chip_bytes);
@@ -35,7 +37,10 @@ bool spill_to_budget(struct pass_context *context, struct module *module)
 			        (long long)on_chip_bytes_total(&on_chip_bytes));
 		}
 		spill_converter(module, &on_chip_bytes, op);
+		any = true;
 	}
+	if (any) /* a kernel may hold another operand instead of one that is spilled */
+		mark_consumer_buffers(module, module_main(module)->region[0]);
 	context->on_chip_bytes = on_chip_bytes_total(&on_chip_bytes);
 	context->least_on_chip_bytes =
 	        on_chip_bytes_least(module->arena, module_main(module)->region[0]);

@@ -197,7 +197,7 @@ static int64_t states_bits(const struct streams *s, const struct wide_states *wi
 }
 
 /* Can the channel of small operands deliver the first half of the states, keys, but not all of
- * them? Keys then come word by word (move_to_narrow_adapter in bundle_ports.c). */
+ * them? Keys then come word by word (move_to_narrow_adapter in assign_axi_bundles.c). */
 static bool keys_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
@@ -257,10 +257,11 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 void mark_kv_partitions(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
-	bool counted = engine_has_run_time_tiles(block);
-	bool wide = engine_takes_few_tokens(block) || counted;
-	mark_block(
-	        s, block, wide, counted, engine_has_many_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
-	if (wide && !engine_has_many_tokens(block))
+	enum workload workload = workload_of(old);
+	bool many = workload_has_many_tokens(workload);
+	bool counted = workload == WORKLOAD_TILED_COUNTED_TOKENS;
+	bool wide = workload_has_few_tokens(workload) || counted;
+	mark_block(s, block, wide, counted, many ? WORD_BITS / 2 : WORD_BITS);
+	if (wide && !many)
 		spread_over_adapters(s, old);
 }

@@ -1,11 +1,8 @@
-/* Functions that the files of make_streams share. */
+/* Functions that the passes which form streams share. */
 #ifndef STC_STREAM_BUILDER_H
 #define STC_STREAM_BUILDER_H
 #include "schedule/tensor_sources.h"
 
-/* Turns every demand (use of a stream in some type) into a FIFO, cast, chunk or converter, and
- * inserts forks so that each stream has one reader. */
-bool resolve_streams(struct streams *streams, struct block *block);
 /* Where an op on a stream is inserted: in front of `before`; tensor: that the stream carries. */
 struct insertion {
 	struct module *module;

@@ -103,7 +103,6 @@ static enum op_code combine_of(struct module *module, const struct nest *nest)
 /* Lets the update read the initial tensor in place of the accumulator at the first point. */
 static void start_from(struct module *module, struct nest *nest, const struct type *type, int input)
 {
-	enum { EQ = 0 };
 	const struct type *bit = type_integer(module, 1);
 	const struct type *index = type_index(module);
 	struct body body = { 0 };
@@ -116,7 +115,7 @@ static void start_from(struct module *module, struct nest *nest, const struct ty
 			.code = OP_CMPI,
 			.type = bit,
 			.argument = { body_index(module, &body, l), zero },
-			.integer = EQ };
+			.integer = CMPI_EQ };
 		first = body_op(
 		        module, &body, OP_ANDI, bit, first, body_add(module, &body, test), 0);
 	}

@@ -248,12 +248,9 @@ static struct view reduce_rank(
 {
 	int *dim = ARENA_ARRAY(module->arena, int, type->rank);
 	int r = 0;
-	for (int d = 0; d < view->rank; d++) {
-		bool left = view->rank - d > type->rank - r;
-		if (r < type->rank && (!left || view_extent(view, d) == type->shape[r]) &&
-		        view_extent(view, d) == type->shape[r])
+	for (int d = 0; d < view->rank; d++)
+		if (r < type->rank && view_extent(view, d) == type->shape[r])
 			dim[r++] = d;
-	}
 	return view_permute(module, view, type->rank, dim, type->shape);
 }
 

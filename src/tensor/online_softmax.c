@@ -218,8 +218,6 @@ static void order_loops(struct module *module, struct op *op, const struct op *p
 
 /* ---- the scan and the sums */
 
-enum { GREATER = 2, LESS = 4 }; /* MLIR's numbers of ordered comparisons */
-
 static int compare(struct module *module, struct body *body, int predicate, int left, int right)
 {
 	return body_add(module, body,
@@ -244,7 +242,7 @@ static void write_steps(struct module *module, struct body *body, const struct t
 	int before =
 	        body_add(module, body, (struct node){ .kind = NODE_ACCUMULATOR, .type = type });
 	int score = body_operand(module, body, type, 0);
-	int above = compare(module, body, GREATER, score, before);
+	int above = compare(module, body, CMPF_OGT, score, before);
 	int distance = body_op(module, body, OP_ABSF, type,
 	        body_op(module, body, OP_SUBF, type, score, before, 0), 0, 0);
 	int step = body_op(module, body, OP_EXP, type,
@@ -298,7 +296,7 @@ static void scale_sum(
 	*body = (struct body){ 0 };
 	int step = body_operand(module, body, type, operand);
 	int one = real_constant(module, body, type, 1);
-	int above = compare(module, body, LESS, step, real_constant(module, body, type, 0));
+	int above = compare(module, body, CMPF_OLT, step, real_constant(module, body, type, 0));
 	int factor = body_op(module, body, OP_SELECT, type, above,
 	        body_op(module, body, OP_NEGF, type, step, 0, 0), one);
 	node[operand] = body_op(module, body, OP_SELECT, type, above, one, step);

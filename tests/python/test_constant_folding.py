@@ -103,3 +103,17 @@ def test_random_numbers_are_not_folded():
 def test_log1p_keeps_small_numbers():
     x = torch.logspace(-30, 30, 200)
     torch.testing.assert_close(decompose._log1p(x), torch.log1p(x), rtol=1e-6, atol=0)
+
+
+def test_what_only_the_extents_of_an_input_say_is_folded():
+    """torch-mlir takes `where` of a filled tensor's comparison for its first choice."""
+    x = torch.randn(2, 5)
+    zeros = folded(lambda x: torch.where(torch.zeros_like(x[:1, :1]) != 0, -1.0, x), x)
+    assert not {name for name in targets(zeros) if "like" in name or "ne." in name}
+    lowered = streamtensor.graph.lower(
+        Of(lambda x: torch.where(torch.zeros_like(x[:1, :1]) != 0, -1.0, x)),
+        (x,),
+        [streamtensor.graph.Port("x", "input")],
+        {},
+    )
+    assert "%arg0" in lowered.text.split("return")[0].split("{", 1)[1]

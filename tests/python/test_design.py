@@ -22,6 +22,7 @@ from streamtensor import core, graph
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "design.sha256"
 TOLERANCE = 1e-4
+FIRST_CHOICE = "form_streams"  # from this pass on, choices of the search matter
 SEEDS = (98, 15)  # random graphs: rolled layers with states, and views
 
 pytestmark = pytest.mark.usefixtures("core_built")
@@ -254,6 +255,37 @@ def test_dumps_are_mlir(kind, tmp_path):
             timeout=60,
         )
         assert done.returncode == 0, f"{dump.name}: {done.stderr[:400]}"
+
+
+@pytest.mark.parametrize("model", ["attention", "chunk"])
+def test_every_dump_goes_on_to_the_same_design(model, tmp_path):
+    """What a pass decides stands in its dump: the passes after it make the same design of it."""
+    whole = ROOT / "tests" / "models" / f"{model}.mlir"
+    stc("compile", whole, "--dump-dir", tmp_path / "dumps", "-o", tmp_path / "design")
+    expected = (tmp_path / "design" / "hls" / f"{model}.cpp").read_text()
+    names = {int(path.name[:2]): path for path in (tmp_path / "dumps").glob("*.mlir")}
+    choosing = next(number for number, path in names.items() if FIRST_CHOICE in path.name)
+    for number in range(choosing, max(names)):
+        dump, after = tmp_path / f"{model}.mlir", names[number + 1].stem[3:]
+        shutil.copy(names[number], dump)
+        stc("compile", dump, "--from", after, "--platform", "u55c", "-o", tmp_path / "again")
+        found = (tmp_path / "again" / "hls" / f"{model}.cpp").read_text()
+        assert found == expected, f"after {names[number].stem}"
+
+
+def test_a_proof_is_about_the_depths_that_were_proved(tmp_path):
+    """A dump whose FIFOs were cut does not claim the proof of their old depths."""
+    model = ROOT / "tests" / "models" / "attention.mlir"
+    stc("compile", model, "--dump-dir", tmp_path / "dumps", "-o", tmp_path / "design")
+    dump = next((tmp_path / "dumps").glob("*-bind_storage.mlir"))
+    for name, cut in {"as_sized": False, "cut": True}.items():
+        text = dump.read_text()
+        if cut:
+            text = re.sub(r"(!stream\.fifo<[^<>]*(?:<[^<>]*>)?, )\d+>", r"\g<1>1>", text)
+        (tmp_path / f"{name}.mlir").write_text(text)
+        stc("compile", tmp_path / f"{name}.mlir", "--from", "floorplan", "-o", tmp_path / name)
+        report = json.loads((tmp_path / name / "report.json").read_text())
+        assert (report["termination"] == "token model") == (not cut)
 
 
 def golden_lines(tmp_path: Path) -> str:

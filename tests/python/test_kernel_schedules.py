@@ -124,7 +124,7 @@ def run(folder, text, widths, inputs):
         "compile",
         folder / "k.mlir",
         "--from",
-        "make_streams",
+        "form_streams",
         "--platform",
         "u55c",
         "--fix-kernel",

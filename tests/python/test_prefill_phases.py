@@ -310,20 +310,22 @@ def test_each_phase_is_simulated(both):
     )
 
 
-def test_a_prompt_behind_nothing_is_reported(both):
+def test_a_prompt_with_an_empty_cache_is_reported(both):
     decode, prefill = (
         json.loads((both[2] / folder / "report.json").read_text()) for folder in (".", "prefill")
     )
-    assert "launches" not in decode and [
-        (launch["tokens"], launch["past_tokens"]) for launch in prefill["launches"]
-    ] == [(TOKENS, 0)]
-    simulated, first = core.simulate(both[2], "prefill", {"positions": 0}), prefill["launches"][0]
+    assert "launches" not in decode and "past_tokens" not in decode["extents"]
+    (longest,) = prefill["launches"]
+    assert (longest["tokens"], prefill["extents"]["past_tokens"]) == (TOKENS, 0)
+    assert longest["past_tokens"] == prefill["extents"]["context"] - 1
+    reported = core.simulate(both[2], "prefill")
+    assert reported["cycles"] == core.simulate(both[2], "prefill", {"positions": 0})["cycles"]
+    assert reported["latency_ms"] == prefill["latency_ms"]
+    full = core.simulate(both[2], "prefill", {"positions": longest["past_tokens"]})
+    assert longest["model"] == pytest.approx(full["cycles"], rel=0.08)
+    assert reported["cycles"] < full["cycles"]
     assert (
-        first["model"] == pytest.approx(simulated["cycles"], rel=0.08)
-        and first["model"] < prefill["cycles"]["model"]
-    )
-    assert (
-        f"{TOKENS} tokens after 0 cached: {first['model']} cycles"
+        f"{TOKENS} tokens after {longest['past_tokens']} cached: {longest['model']} cycles"
         in (both[2] / "prefill" / "report.txt").read_text()
     )
 

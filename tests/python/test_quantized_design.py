@@ -571,7 +571,7 @@ def test_the_last_sum_of_a_tile_waits_for_no_other(core_built, tmp_path):
         tmp_path / "processes.mlir",
     )
     assert done.returncode == 0, done.stderr
-    kernels = next((tmp_path / "dumps").glob("*-make_streams.mlir")).read_text().splitlines()
+    kernels = next((tmp_path / "dumps").glob("*-form_streams.mlir")).read_text().splitlines()
     names = [
         re.search(r'name = "(\w+)"', line).group(1)
         for line in kernels
@@ -1692,7 +1692,7 @@ def test_blocks_of_keys_are_those_of_the_arithmetic(core_built, tmp_path, number
         "--quant",
         "w4a8",
         "--stop-after",
-        "quantize",
+        "quantize_kv_cache",
         "-o",
         tmp_path / "dump.mlir",
     )

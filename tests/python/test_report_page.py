@@ -210,7 +210,7 @@ tensor<1x256xf32>) -> tensor<1x256xf32>
 
 def test_ports_that_share_the_memory(tmp_path):
     """On a board with one memory channel no port has it for itself: what all of them move is in the
-    modelled cycles, and is said to be the limit.
+    modeled cycles, and is said to be the limit.
     """
     (tmp_path / "chain.mlir").write_text(CHAIN)
     design = compile_design(tmp_path / "chain.mlir", tmp_path / "design", platform="vu9p")
@@ -221,7 +221,7 @@ def test_ports_that_share_the_memory(tmp_path):
     assert 2 * 256 * 1024 * 4 / (19.2 * 0.8 / 0.3) <= cycles["lower_bound"] <= cycles["model"]
     text = (design / "report.txt").read_text()
     assert re.search(
-        r"at least +\d+ cycles, .* ms    \(modelled, bandwidth of memory channel 0, shared by "
+        r"at least +\d+ cycles, .* ms    \(modeled, bandwidth of memory channel 0, shared by "
         r"\d+ memory ports\)",
         text,
     )
@@ -330,7 +330,7 @@ def test_too_large_to_simulate_is_said(tmp_path):
     assert (
         "simulated" not in data["report"]["cycles"]
         and "simulated_cycles" not in data["model"]
-        and data["report"]["products"]["source"] == "modelled"
+        and data["report"]["products"]["source"] == "modeled"
     )
     assert (
         page.drawn()
@@ -343,7 +343,7 @@ def test_too_large_to_simulate_is_said(tmp_path):
 @pytest.fixture(scope="module")
 def sharing(tmp_path_factory):
     """A design whose processes read through several pointers, of which many share a port; its time
-    is modelled.
+    is modeled.
     """
     folder = tmp_path_factory.mktemp("sharing")
     case = small_case(folder / "gpt2", "gpt2", 64, 1)
@@ -387,14 +387,14 @@ def test_ports_of_the_report_are_shown(sharing, tmp_path):
 def test_other_launches_than_the_longest_are_shown(tmp_path):
     design = compile_design(ROOT / "tests" / "models" / "chunk.mlir", tmp_path / "design")
     page, launches = rendered(design, tmp_path), data_of(design)["report"]["launches"]
-    assert [(launch["tokens"], launch["past_tokens"]) for launch in launches] == [(3, 0)]
-    shorter = page.text.partition("Shorter launches of the same design")[2].partition(
+    assert [(launch["tokens"], launch["past_tokens"]) for launch in launches] == [(3, 15)]
+    shorter = page.text.partition("Other launches of the same design")[2].partition(
         "Where the cycles go"
     )[0]
     assert (
         page.drawn()
         and "one launch of 3 tokens" in page.text
-        and f"modeled time of the answer's 3 0 {launches[0]['model']}" in shorter
+        and f"modeled time of the answer's 3 15 {launches[0]['model']}" in shorter
         and page.all("div", id="launches")
     )
 
@@ -416,7 +416,7 @@ def test_a_deadlock_is_the_answer(tmp_path):
     assert (
         page.drawn()
         and "it stops" in page.text
-        and "waits for room in" in page.text
+        and "waits for space in" in page.text
         and "tokens/s" not in page.text
     )
 

@@ -54,7 +54,8 @@ def fill(design, expected, shape, position: int, scheme: str | None):
     """The same random rows for both sides; NaN in rows of the design that are not there."""
     for number, name in enumerate(shape.cache_names()):
         rows = torch.randn(
-            shape.cache_shape(), generator=torch.Generator().manual_seed(1000 * position + number)
+            shape.cache_shape(name),
+            generator=torch.Generator().manual_seed(1000 * position + number),
         )
         expected.write(name, rows)
         lead_rows, states = design.lead_rows(name), {name: rows}

@@ -230,7 +230,7 @@ def test_an_exploration_without_a_design_says_why(tmp_path):
 def test_the_slower_clock_that_is_tried_is_that_of_the_rule():
     clock = next(
         choice
-        for choice in json.loads(stc("choices", "--platform", "u55c", "--json"))
+        for choice in json.loads(stc("search-space", "--platform", "u55c", "--json"))
         if choice["name"] == "clock"
     )
     assert clock["candidates"] == [250, 300]

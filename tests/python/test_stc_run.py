@@ -42,8 +42,9 @@ class Built:
         exported = api.export(module, (self.x, self.rows))
         (folder / "m.mlir").write_text(exported.text)
         save_file(exported.weights, folder / "w.safetensors")
-        core.compile_design(folder / "m.mlir", folder / "w.safetensors", "u55c", folder / "packed")
-        core.compile_design(folder / "m.mlir", None, "u55c", folder / "bare")
+        source = core.Source(folder / "m.mlir")
+        for weights, design in ((folder / "w.safetensors", "packed"), (None, "bare")):
+            core.compile_design([source], weights, ("u55c", None), folder / design)
         numpy.save(folder / "x.npy", self.x.numpy())
         numpy.save(folder / "rows.npy", self.rows.numpy())
 

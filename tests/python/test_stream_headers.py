@@ -52,7 +52,7 @@ def test_shallow_residual_deadlocks_and_names_the_cycle(tmp_path, flags):
     result = run(build(tmp_path, "reconverge", *flags, "-DSHORT_DEPTH=2"))
     assert result.returncode == 1
     assert result.stdout == (
-        "deadlock: p_fork waits for room in s_short (full, depth 2); p_join waits for a word "
+        "deadlock: p_fork waits for space in s_short (full, depth 2); p_join waits for a word "
         "of s_total (empty, depth 2); "
         "p_reduce waits for a word of s_long (empty, depth 4)\n"
         "4 of 4 processes wait, also:\n"
@@ -63,7 +63,7 @@ def test_shallow_residual_deadlocks_and_names_the_cycle(tmp_path, flags):
 def test_shallow_ring_deadlocks(tmp_path):
     result = run(build(tmp_path, "ring", "-O2", "-DRING_DEPTH=4"))
     assert result.returncode == 1
-    assert "p_leave waits for room in s_again (full, depth 4)" in result.stdout
+    assert "p_leave waits for space in s_again (full, depth 4)" in result.stdout
 
 
 def test_left_over_data_and_reads_outside_a_region_are_reported(tmp_path):
@@ -91,7 +91,7 @@ def test_region_runs_from_a_shared_library(tmp_path):
         [sys.executable, "-c", script, library], capture_output=True, text=True, timeout=60
     )
     waits = (
-        "p_fork waits for room in s_short (full, depth 2); p_join waits for a word of "
+        "p_fork waits for space in s_short (full, depth 2); p_join waits for a word of "
         "s_total (empty, depth 2); "
         "p_reduce waits for a word of s_long (empty, depth 4)"
     )

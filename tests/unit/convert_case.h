@@ -6,6 +6,8 @@
 #include "import/import.h"
 #include "platform/platform.h"
 #include "converter/replay_buffer.h"
+#include "lowering/lowering_passes.h"
+#include "streams/streams_passes.h"
 #include "evaluate/eval.h"
 #include "stream_case.h"
 #include <setjmp.h>
@@ -36,7 +38,7 @@ static inline struct module *read_module(struct fixture *f, const struct text *s
 static inline bool lower(struct fixture *f, struct module *module)
 {
 	struct pass_context context = { .platform = platform_load(f->arena, &f->diag, "u55c") };
-	bool good = true;
+	bool good = fold_converters(&context, module) && schedule_reductions(&context, module);
 	for (int p = pass_find("make_processes"); good && p <= pass_find("size_fifos"); p++)
 		good = passes[p].run(&context, module) && ir_verify(module);
 	return good;

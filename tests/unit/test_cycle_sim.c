@@ -335,7 +335,7 @@ static void deadlock(void **state)
 	simulate(&s, CROSSED, ANY);
 	assert_int_equal(s.outcome, CYCLE_DEADLOCK);
 	assert_string_equal(s.flow.deadlock,
-	        "writer waits for room in s_a (full, depth 16); reader waits for a word of s_b "
+	        "writer waits for space in s_a (full, depth 16); reader waits for a word of s_b "
 	        "(empty, depth 16)");
 	assert_int_equal(channel_of(&s, "s_a")->most, 16);
 	assert_false(process_of(&s, "writer")->ended);
@@ -423,7 +423,8 @@ static void check_words(const char *text)
 		        s.flow.channel[i].most <= s.flow.channel[i].depth);
 	}
 	struct design_cost cost = design_cost(s.c.arena, s.platform, s.c.module);
-	struct design_time time = design_time(s.c.arena, s.platform, s.c.module, &cost);
+	struct design_time time =
+	        design_time(s.c.arena, s.platform, s.c.module, &cost, (struct extent_list){ 0 });
 	assert_true(s.flow.cycles >= time.least);
 	for (int i = 0; i < s.flow.processes; i++) {
 		const struct cycle_process_result *process = &s.flow.process[i];

@@ -924,7 +924,7 @@ static void deadlock(void **state)
 	        "()\n"
 	        "    return\n"
 	        "  }\n" PAIR "}\n",
-	        "deadlock: sender waits for room in a (full, depth 2); receiver waits for a word "
+	        "deadlock: sender waits for space in a (full, depth 2); receiver waits for a word "
 	        "of b (empty, depth 2)");
 	finish(&s);
 }

@@ -89,7 +89,6 @@ static struct parallelism_space *random_space(uint64_t seed, int kernels, int mo
 	space.kernel = ARENA_ARRAY(arena, struct parallelism_kernel, kernels);
 	space.loop = ARENA_ARRAY(arena, struct parallelism_loop, 1);
 	space.jobs = 2;
-	parallelism_scratch(&space, arena, kernels);
 	for (int k = 0; k < kernels; k++)
 		fill_kernel(&space.kernel[k], k, most_options, &state);
 	/* all but the first and the last are layers, the first of which takes what its last
@@ -105,6 +104,7 @@ static struct parallelism_space *random_space(uint64_t seed, int kernels, int mo
 		space.kernel[1].carried[0] = true;
 		space.kernel[1].entry[0] = below(&state, 2) - 1;
 	}
+	parallelism_scratch(&space, arena, kernels);
 	space.budget = (struct parallelism_budget){ .dsp = 50 + below(&state, 1500),
 		.lut = 5000 + below(&state, 60000),
 		.ports = kernels + below(&state, 8) };
@@ -171,7 +171,7 @@ static void test_answers(void **state)
 	const int answer[5] = { 0, 1, 0, 2, 1 };
 	const int given[5] = { 0 };
 	int choice[5] = { 0 };
-	kernel->source[0] = 1;
+	kernel->source[0] = kernel->job[0].number = 1;
 	struct search_key search_key = parallelism_search_key(space, 100, given);
 	struct search_key again = parallelism_search_key(space, 100, given);
 	assert_false(search_cache_lookup(NULL, &search_key, 5, choice) ||
@@ -186,7 +186,10 @@ static void test_answers(void **state)
 		&kernel->option[0].prefetch[0], &kernel->option[0].shared[0],
 		&kernel->option[0].depth, &kernel->option[0].timing[0].first,
 		&kernel->option[0].timing[0].need[0], &kernel->option[0].timing[0].taken[0],
-		&kernel->part[0].high };
+		&kernel->part[0].high, &kernel->option[0].timing[0].split,
+		&kernel->option[0].timing[0].handover, &kernel->job[0].sums, &kernel->job[0].block,
+		&space->prefetched_words };
+	bool *flag[] = { &kernel->sums, &space->blocks_first, &space->stages };
 	int *number[] = { &space->budget.ports, &kernel->source[0], &kernel->entry[0],
 		&kernel->option[0].parallelism.ports, &kernel->job[0].number };
 	space->loops = 1;
@@ -211,12 +214,54 @@ static void test_answers(void **state)
 		assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
 		*number[i] += 1;
 	}
+	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++) {
+		*flag[i] = !*flag[i];
+		search_key = parallelism_search_key(space, 100, given);
+		assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
+		*flag[i] = !*flag[i];
+	}
+	space->token_symbol = "tokens";
+	search_key = parallelism_search_key(space, 100, given);
+	assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
+	space->token_symbol = NULL;
 	search_key = parallelism_search_key(space, 101, given);
 	assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
 	search_key = parallelism_search_key(space, 100, answer);
 	assert_false(search_cache_lookup(&search_cache, &search_key, 5, choice));
 	search_key = parallelism_search_key(space, 100, given);
 	assert_true(search_cache_lookup(&search_cache, &search_key, 5, choice));
+}
+
+/* Each kernel but the first is a rolled loop of its own, and all read what one job makes: its
+ * weights are read in each walked layer, and there is room for all of these walks. */
+static void test_one_job_in_many_loops(void **state)
+{
+	(void)state;
+	enum { KERNELS = 30 };
+	struct parallelism_space *space = random_space(3, KERNELS, 5);
+	const int choice[KERNELS] = { 0 };
+	double cycles[2];
+	space->loops = KERNELS - 1;
+	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, space->loops);
+	space->weight_load_cycles = 2;
+	space->prefetched_words = 10;
+	for (int k = 1; k < KERNELS; k++) {
+		struct parallelism_kernel *kernel = &space->kernel[k];
+		space->loop[k - 1] =
+		        (struct parallelism_loop){ .first = k, .end = k + 1, .layers = 6 };
+		kernel->loop = k - 1;
+		kernel->source[0] = 0;
+		kernel->carried[0] = false;
+		kernel->job[0] = (struct parallelism_job){
+			.number = 1, .run = 1, .tile = 1, .part = 1, .cycles = 40, .sums = 30
+		};
+	}
+	for (int i = 0; i < 2; i++) {
+		space->jobs = i ? 100 : 1; /* with more jobs there is room in any case */
+		parallelism_scratch(space, arena, space->kernels);
+		cycles[i] = parallelism_total_cost(space, choice).cycles;
+	}
+	assert_true(cycles[0] > 0 && cycles[0] == cycles[1]);
 }
 
 static void test_joint_against_all(void **state)
@@ -894,7 +939,8 @@ int main(void)
 		cmocka_unit_test(test_jobs_of_the_same_operand), cmocka_unit_test(test_model),
 		cmocka_unit_test(test_memory), cmocka_unit_test(test_interleaved_words),
 		cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices),
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_one_job_in_many_loops),
+		cmocka_unit_test(test_joint_against_all),
 		cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room),
 		cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens),
 		cmocka_unit_test(test_slots), cmocka_unit_test(test_ends),

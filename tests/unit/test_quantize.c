@@ -233,8 +233,8 @@ static void count_scan(struct op *op, void *count)
 	*(int *)count += op->code == OP_KERNEL && op->kernel->scan;
 }
 
-/* All passes, with the same results after each from `quantize` on.  past: valid rows of the KV
- * cache; scans: number of running maxima with their correction factors. */
+/* All passes, with the same results after each from `quantize_contractions` on.  past: valid rows
+ * of the KV cache; scans: number of running maxima with their correction factors. */
 static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
         enum softmax_form softmax, const char *(*make)(struct arena *arena, const int64_t *shape),
         const int64_t *shape, int64_t past, int scans)
@@ -249,8 +249,8 @@ static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
 	for (int p = 0; c.module && p < pass_count; p++) {
 		if (!passes[p].run(&context, c.module) || !ir_verify(c.module))
 			fail_msg("%s: %s", passes[p].name, case_messages(&c));
-		bool quantises = text_same(passes[p].name, "quantize");
-		if (p < pass_find("quantize"))
+		bool quantises = text_same(passes[p].name, "quantize_contractions");
+		if (p < pass_find("quantize_contractions"))
 			continue;
 		if (quantises)
 			case_arguments(&c);
@@ -488,7 +488,7 @@ static void count_waiting(struct op *op, void *count)
 	*(int *)count += waits;
 }
 
-/* After quantize, `waiting` elementwise kernels must buffer an operand. */
+/* After quantization, `waiting` elementwise kernels must buffer an operand. */
 static void expect_waiting(struct design_case *c, const int64_t *shape, int waiting)
 {
 	static const struct quant_scheme four = {
@@ -499,7 +499,7 @@ static void expect_waiting(struct design_case *c, const int64_t *shape, int wait
 	CASE_BEGIN(c);
 	struct pass_context context = case_import(c, normed(c->arena, shape));
 	context.quant = &four;
-	for (int p = 0; p <= pass_find("quantize"); p++)
+	for (int p = 0; p <= pass_find("quantize_contractions"); p++)
 		assert_true(passes[p].run(&context, c->module) && ir_verify(c->module));
 	ir_walk(module_body(c->module), count_waiting, &count);
 	assert_int_equal(count, waiting);
@@ -586,6 +586,63 @@ static void test_scales_take_factors(void **state)
 	expect_scales_take((const int64_t[]){ 16, 256, 24, 2 }, 1);
 	expect_scales_take((const int64_t[]){ 16, 256, 24, 0 }, 0); /* one statistic */
 	expect_scales_take((const int64_t[]){ 8, 256, 24, 2 }, 0);  /* few tokens */
+}
+
+static void count_marks(struct op *op, void *count)
+{
+	*(int *)count += attr_get(op, KEY_DEFERRED_FACTOR) != NULL;
+}
+
+static struct text printed(struct module *module)
+{
+	struct text text = text_new(module->arena);
+	ir_print(module, &text);
+	return text;
+}
+
+/* Between the two passes the factor is in the epilogue: the values are those of before, and a dump
+ * goes on to the same kernels. */
+static void test_deferred_factors_pass_a_dump(void **state)
+{
+	(void)state;
+	static const struct quant_scheme four = {
+		.text = "w4a8", .weight = 4, .head = 4, .group = 128
+	};
+	const int64_t shape[] = { 16, 256, 24, 2 };
+	struct design_case c = { 0 };
+	struct design_case dump = { 0 };
+	int defer = pass_find("defer_norm_factors");
+	int count = 0;
+	CASE_BEGIN(&c);
+	CASE_BEGIN(&dump);
+	struct pass_context context = case_import(&c, normed(c.arena, shape));
+	struct tensor before[TENSORS_MOST];
+	context.quant = &four;
+	for (int p = 0; p < defer; p++)
+		assert_true(passes[p].run(&context, c.module) && ir_verify(c.module));
+	case_arguments(&c);
+	assert_true(eval_module(c.module, c.arena, c.inputs, c.input, before));
+	assert_true(passes[defer].run(&context, c.module) && ir_verify(c.module));
+	ir_walk(module_body(c.module), count_marks, &count);
+	assert_int_equal(count, 2);
+	assert_true(eval_module(c.module, c.arena, c.inputs, c.input, c.result));
+	const float *found = c.result[0].data;
+	const float *expected = before[0].data;
+	for (int64_t i = 0; i < shape[0] * shape[2]; i++)
+		assert_true(st_abs(found[i] - expected[i]) <= 1e-4f * st_abs(expected[i]) + 1e-3f);
+	struct text text = printed(c.module);
+	dump.module =
+	        import_mlir(dump.arena, &dump.guard, &dump.diag, "dump.mlir", text.data, text.size);
+	assert_non_null(dump.module);
+	for (int p = defer + 1; p <= pass_find("quantize_contractions"); p++)
+		assert_true(
+		        passes[p].run(&context, c.module) && passes[p].run(&context, dump.module));
+	assert_string_equal(printed(c.module).data, printed(dump.module).data);
+	count = 0;
+	ir_walk(module_body(c.module), count_marks, &count);
+	assert_int_equal(count, 0);
+	arena_free(dump.arena);
+	arena_free(c.arena);
 }
 
 /* Rows of a unit's results whose last words are padded; what is padded is never found. */
@@ -804,6 +861,7 @@ int main(void)
 		cmocka_unit_test(test_a_maximum_runs_over_blocks),
 		cmocka_unit_test(test_factors_go_after_sums),
 		cmocka_unit_test(test_scales_take_factors),
+		cmocka_unit_test(test_deferred_factors_pass_a_dump),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_folded_bias),

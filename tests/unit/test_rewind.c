@@ -128,7 +128,8 @@ static struct cycles cycles_of(struct design_case *c, const struct platform *pla
 	struct token_result token =
 	        token_run(c->arena, network, &(struct token_options){ .mode = TOKEN_EARLIEST });
 	struct design_cost cost = design_cost(c->arena, platform, c->module);
-	struct design_time time = design_time(c->arena, platform, c->module, &cost);
+	struct design_time time =
+	        design_time(c->arena, platform, c->module, &cost, (struct extent_list){ 0 });
 	assert_int_equal(
 	        cycle_run(cycle_open(c->arena, platform, c->module), &options, &flow), CYCLE_DONE);
 	for (int i = 0; i < flow.processes; i++)

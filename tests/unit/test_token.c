@@ -219,15 +219,15 @@ static void patterns(void **state)
 	"()\n"
 
 /* Each iteration has two pipelined loops of two steps each. */
-static bool is_modelled(const char *text)
+static bool is_modeled(const char *text)
 {
 	struct design_case c = { 0 };
 	CASE_BEGIN(&c);
 	const struct pass_context context = case_import(&c, text);
-	bool modelled = token_network_new(c.arena, context.platform, c.module,
-	                        (struct token_detail){ .stretches = 1 }) != NULL;
+	bool modeled = token_network_new(c.arena, context.platform, c.module,
+	                       (struct token_detail){ .stretches = 1 }) != NULL;
 	arena_free(c.arena);
-	return modelled;
+	return modeled;
 }
 
 /* What some layers do not show of a prompt is walked in all of them: in 16 layers, 8 tiles of
@@ -236,9 +236,9 @@ static bool is_modelled(const char *text)
 static void prompt_iterations(void **state)
 {
 	(void)state;
-	assert_true(is_modelled(ITERATIONS("1000")));
-	assert_true(is_modelled(ITERATIONS("90000")));
-	assert_false(is_modelled(ITERATIONS("140000")));
+	assert_true(is_modeled(ITERATIONS("1000")));
+	assert_true(is_modeled(ITERATIONS("90000")));
+	assert_false(is_modeled(ITERATIONS("140000")));
 }
 
 int main(void)

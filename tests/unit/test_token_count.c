@@ -176,7 +176,7 @@ static int expect_rows(int rows, int64_t count, int64_t tokens_per_cycle, int64_
 			/* activations, their scales, the contraction, the largest */
 			assert_true(bound >= 4);
 		ir_walk(module_body(c.module), count_cuts, &cuts);
-		if (text_same(name, "make_streams"))
+		if (text_same(name, "form_streams"))
 			ir_walk(module_body(c.module), count_left_out, &left_out);
 		if (text_same(name, "spill_to_budget"))
 			assert_true(on_chip ? cuts >= 1 : !cuts);

@@ -1,4 +1,4 @@
-// stc compile --from make_processes --to hardware
+// stc compile --from fold_converters --to hardware
 "builtin.module"() ({
   "func.func"() ({
   ^bb0(%0: tensor<2x8xf32>, %1: tensor<2x15x8xf32>, %2: tensor<2x1x8xf32>, %3: tensor<1xi64>):

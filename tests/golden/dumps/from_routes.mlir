@@ -1,4 +1,4 @@
-// stc compile --from make_processes --to hardware
+// stc compile --from fold_converters --to hardware
 "builtin.module"() ({
   "func.func"() ({
   ^bb0(%0: tensor<4x8xf32>):

@@ -1,13 +1,16 @@
-/* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that
- * follows from it, memory is read and written by DMA ops. Needs: kernels on root tensors,
- * gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream
- * operands have just the types that its ports have.  Numeric class: reassociating (lanes and
- * loop order fix the order of accumulation). */
+/* Tensor level to demand level: every kernel gets a schedule, every port the itensor type that
+ * follows from it, memory is read and written by DMA ops.
+ *
+ * Before: %t = kernel k0;  kernel k1 (%t)
+ * After:  %s = kernel k0;  %d = demand of %s in the type that k1 wants;  kernel k1 (%d)
+ * Needs: kernels on root tensors, gathers in kernels of their own. Guarantees: an op's stream
+ * operands have just the types that its ports have. Numeric class: reassociating (lanes and loop
+ * order fix the order of accumulation). Ends: one walk over the program. */
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
 #include "streams/streams_passes.h"
+#include "lowering/lowering_passes.h"
 #include "ir/sliding_window.h"
-#include "converter/replay_buffer.h"
 #include "streams/on_chip_footprint.h"
 #include "streams/stream_builder.h"
 #include <string.h>
@@ -565,29 +568,47 @@ static struct op *build_streams(
 	if (!s.schedule || !emit_block(&s, old->region[0]))
 		return NULL;
 	finish_function(&s, old);
-	if (!resolve_streams(&s, s.function->region[0]))
-		return NULL;
-	if (has_contraction(s.body) && !engine_has_many_tokens(s.body))
-		mark_replay_buffers(module, s.function->region[0]);
 	return s.function;
 }
 
-/* Where the budget cannot be met whatever is cut, it is built again, frugally. */
-bool make_streams(struct pass_context *context, struct module *module)
+static void replace_main(struct module *module, struct op *other, enum level level)
+{
+	struct op *main = module_main(module);
+	op_insert_before(main, other);
+	op_remove(main);
+	module->level = level;
+}
+
+/* Bytes on chip with every possible converter spilled, found by running the passes that decide
+ * which converters there are on a copy. */
+static int64_t least_on_chip(struct pass_context *context, const struct module *module)
+{
+	struct module *copy = module_clone(module, module->arena);
+	insert_converters(context, copy);
+	recompute_kernels(context, copy);
+	share_buffers(context, copy);
+	fold_converters(context, copy);
+	schedule_reductions(context, copy);
+	return on_chip_bytes_least(copy->arena, module_main(copy)->region[0]);
+}
+
+/* Where the budget cannot be met whatever is spilled, streams are formed again, frugally. */
+bool form_streams(struct pass_context *context, struct module *module)
 {
 	struct op *old = module_main(module);
 	struct op *made = build_streams(context, module, old, false);
-	struct op *other;
 	if (!made)
 		return false;
-	int64_t least = on_chip_bytes_least(module->arena, made->region[0]);
-	if (least > on_chip_budget(context)) {
-		other = build_streams(context, module, old, true);
-		made = other && on_chip_bytes_least(module->arena, other->region[0]) < least ? other
-		                                                                             : made;
-	}
-	op_insert_before(old, made);
-	op_remove(old);
-	module->level = LEVEL_STREAM;
+	replace_main(module, made, LEVEL_DEMAND);
+	int64_t least = least_on_chip(context, module);
+	if (least <= on_chip_budget(context))
+		return true;
+	replace_main(module, old, LEVEL_TENSOR);
+	struct op *frugal = build_streams(context, module, old, true);
+	if (!frugal)
+		return false;
+	replace_main(module, frugal, LEVEL_DEMAND);
+	if (least_on_chip(context, module) >= least)
+		replace_main(module, made, LEVEL_DEMAND);
 	return true;
 }

@@ -1,14 +1,14 @@
-/* Replaces a fork and long FIFOs by one buffer where a stream's readers read it one after the
- * other. */
-#ifndef STC_SHARE_BUFFERS_H
-#define STC_SHARE_BUFFERS_H
+/* The readers of each stream, and where one buffer serves them one after the other, instead of a
+ * fork and long FIFOs. */
+#ifndef STC_SHARED_BUFFER_PLAN_H
+#define STC_SHARED_BUFFER_PLAN_H
 #include "options/pass_context.h"
 
 struct reader {
 	struct op *op;
 	int operand;
 };
-/* The readers of a stream in program order; value->data points to it while forks are placed. */
+/* The readers of a stream in program order; value->data points to it. */
 struct stream_readers {
 	VEC(struct reader) list;
 	int64_t *service_round; /* [readers] round in which a buffer serves each */
@@ -24,9 +24,13 @@ static inline struct stream_readers *stream_readers(const struct value *value)
 	return value->data;
 }
 
-/* Decides for all streams of the block and of blocks inside it. */
+/* Lists the readers of all streams of the block and of blocks inside it. */
+void collect_stream_readers(struct module *module, struct block *block);
+/* Decides for all these streams: sets `deferred` of their readers. */
 void plan_shared_buffers(struct module *module, const struct block *block);
 /* Is the op the only reader of its service round, after the array is full? */
 bool is_sole_round_reader(const struct value *array, const struct op *op);
-void share_buffer(struct module *module, struct value *value, struct op *before);
+/* The kernel that holds the whole stream in its accumulators and sends it in its own or, by an
+ * in-producer converter, in another order; or NULL. */
+struct op *accumulator_holder(const struct value *value);
 #endif

@@ -1,8 +1,8 @@
 /* Decides which memory ports share an AXI adapter (a bundle), so that more adapters are left for
- * the PEs of the matmul engine. The vendor's compiler lets pointers of several processes be one
- * interface, each with a load or store engine of its own, if each is given a channel (UG1399, M_AXI
- * Channels). Pointers of one interface should be equally wide: otherwise no bursts are inferred
- * (UG1448, 200-451). So:
+ * the PEs of the matmul engine, and which memory channel each port uses. The vendor's compiler lets
+ * pointers of several processes be one interface, each with a load or store engine of its own, if
+ * each is given a channel (UG1399, M_AXI Channels). Pointers of one interface should be equally
+ * wide: otherwise no bursts are inferred (UG1448, 200-451). So:
  * Where adapters are short, ports as wide as the engine's words share the adapters of its loaders:
  * a loader prefetches so far that it can wait while keys and values are read, and they can wait
  * while weights are read. A spare adapter takes as many such ports as keep it as busy as the
@@ -11,11 +11,15 @@
  * first. Ports of few words that are narrow, or append to a buffer that another port reads, or have
  * few words compared with the engine's, share one adapter that reaches all their buffers' channels
  * (a linker takes a range of channels for a port, UG1393); their words are read one by one. Other
- * ports of one adapter share a memory channel, and so do ports of one buffer. */
+ * ports of one adapter share a memory channel, and so do ports of one buffer.
+ * Needs: processes, and what serves each port. Guarantees: no more adapters than the platform has.
+ * Exact. Ends: each port is placed once. */
+#include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "predict/bundle.h"
 #include "ports/memory_image.h"
+#include "ports/ports_passes.h"
 
 #define NARROW_BITS 64
 #define FEW_WORDS 4096 /* words of a launch */
@@ -57,9 +61,19 @@ struct bundled {
 	int parallel_ports; /* ports that the process reads in the same cycle */
 };
 
+/* What the ports serve: from the design under construction, or from main's attributes. */
 struct bundling {
-	struct design *design;
+	struct module *module;
+	const struct platform *platform;
+	const struct block *block;     /* of the hardware-level main */
+	const struct attr **port_attr; /* [ports] */
 	int ports;
+	/* with an engine: most tokens of a launch, and PEs per port; run_time_tiles: a launch has
+	 * tiles of tokens, whose number is known at run time; piggyback: small operands use the
+	 * adapters of weights */
+	int64_t tokens;
+	int pes_per_port;
+	bool run_time_tiles, piggyback;
 	struct bundled *port;
 	/* the engine's port with more words than any other, where that matters; -1: none */
 	int busiest;
@@ -74,38 +88,45 @@ static int other_port(const struct bundling *b, int number)
 	return i < b->ports ? i : -1;
 }
 
+static bool is_loaded_by(const struct bundling *b, int port, const char *loader)
+{
+	const struct attr *by = attr_item(b->port_attr[port], KEY_STREAM_LOADER);
+	return by && text_same(by->text, loader);
+}
+
+/* Does the shared loader read the buffer? */
+static bool is_shared(const struct bundling *b, const char *buffer)
+{
+	bool shared = false;
+	for (int i = 0; i < b->ports; i++)
+		shared = shared ||
+		        (text_same(b->port[i].buffer, buffer) && is_loaded_by(b, i, "shared"));
+	return shared;
+}
+
 /* Full words that are few compared with the engine's, and prefetched: single requests are quick
  * enough, and no PE's adapter has more to do because of them. */
 static bool is_seldom(const struct bundling *b, const struct bundled *port, int64_t most)
 {
 	bool once = port->words <= FEW_WORDS && port->other < 0 && !port->write;
 	return port->bits == ENGINE_WORD_BITS &&
-	        (once ||
-	                (map_get(&b->design->shared, port->buffer) &&
-	                        port->words <= most / SELDOM));
-}
-
-/* With dynamic tiles, a launch of one token waits for memory. */
-static bool counts_tiles(const struct bundling *b)
-{
-	return engine_has_run_time_tiles(b->design->source->region[0]);
+	        (once || (is_shared(b, port->buffer) && port->words <= most / SELDOM));
 }
 
 /* the most tokens of a launch that a limit for one token is multiplied with */
 static int64_t tokens_counted(const struct bundling *b)
 {
-	return counts_tiles(b) ? engine_tokens(b->design->source->region[0], NULL) : 1;
+	return b->run_time_tiles ? b->tokens : 1;
 }
 
 /* Finds the call of a port and how many of its ports it reads in a cycle: the bits of its widest
  * FIFO / those of the port. */
 static void set_process(
-        const struct design *design, const struct value *argument, struct bundled *port)
+        const struct block *block, const struct value *argument, struct bundled *port)
 {
 	int64_t wide = port->bits;
 	int number = 0;
-	for (const struct op *call = design->block->first; call && !port->process;
-	        call = call->next)
+	for (const struct op *call = block->first; call && !port->process; call = call->next)
 		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
 			port->process = call->operand[i] == argument ? call : port->process;
 	for (int i = 0; port->process && port->process->operand[i] != argument; i++)
@@ -121,38 +142,38 @@ static void set_process(
 }
 
 /* Ports of interleaved KV words are read in step as well, though each has a loader. */
-static void mark_adjacent_ports(const struct bundling *b, struct bundled *port)
+static void mark_adjacent_ports(const struct bundling *b, int number)
 {
-	const struct state *state = map_get(&b->design->interleaved_states, port->buffer);
-	if (!state || port->write)
+	struct bundled *port = &b->port[number];
+	const struct attr *first = attr_item(b->port_attr[number], KEY_STREAM_STATE_BUFFER);
+	if (!first || port->write)
 		return;
-	port->parallel_ports = state->parts * state->ports;
-	for (int i = 0; i < b->ports; i++)
-		if (text_same(b->port[i].buffer, state->buffer[0]) && !b->port[i].write)
+	port->parallel_ports = 0;
+	for (int i = 0; i < b->ports; i++) {
+		const struct attr *other = attr_item(b->port_attr[i], KEY_STREAM_STATE_BUFFER);
+		port->parallel_ports += other && text_same(other->text, first->text);
+		if (text_same(b->port[i].buffer, first->text) && !b->port[i].write)
 			port->process = b->port[i].process;
+	}
 }
 
 static void describe_ports(struct bundling *b)
 {
-	struct design *design = b->design;
-	b->ports = design->block->arguments;
-	b->port = ARENA_ARRAY(design->module->arena, struct bundled, b->ports + 1);
+	b->port = ARENA_ARRAY(b->module->arena, struct bundled, b->ports + 1);
 	for (int i = 0; i < b->ports; i++) {
-		struct value *argument = design->block->argument[i];
+		const struct value *argument = b->block->argument[i];
 		struct bundled *port = &b->port[i];
 		*port = (struct bundled){ .bits = type_bits(argument->type->element),
-			.words = bundle_words(
-			        design->module, design->block, argument, false, 0, NULL),
+			.words = bundle_words(b->module, b->block, argument, false, 0, NULL),
 			.bundle = i };
-		port->layered =
-		        bundle_words(design->module, design->block, argument, true, 0, NULL);
-		port->write = text_same(
-		        attr_item(design->port_attrs.data[i], KEY_STREAM_DIRECTION)->text, "write");
-		port->buffer = attr_item(design->port_attrs.data[i], KEY_STREAM_BUFFER)->text;
-		set_process(design, argument, port);
+		port->layered = bundle_words(b->module, b->block, argument, true, 0, NULL);
+		port->write =
+		        text_same(attr_item(b->port_attr[i], KEY_STREAM_DIRECTION)->text, "write");
+		port->buffer = attr_item(b->port_attr[i], KEY_STREAM_BUFFER)->text;
+		set_process(b->block, argument, port);
 	}
 	for (int i = 0; i < b->ports; i++)
-		mark_adjacent_ports(b, &b->port[i]);
+		mark_adjacent_ports(b, i);
 	int64_t most = 0;
 	int64_t few = FEW_WORDS * tokens_counted(b);
 	bool narrow = false;
@@ -243,7 +264,7 @@ static int bundle_for(const struct bundling *b, const bool *placed, int number)
 /* joins ports that are not narrow, those of most words first */
 static void join_wide(struct bundling *b)
 {
-	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
+	bool *placed = ARENA_ARRAY(b->module->arena, bool, b->ports + 1);
 	for (int count = 0; count < b->ports; count++) {
 		int next = -1;
 		for (int i = 0; i < b->ports; i++)
@@ -282,7 +303,7 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 		        ? b->port[i].layered
 		        : most;
 	}
-	if (counts_tiles(b) && port->layered * FEW_WAIT <= most)
+	if (b->run_time_tiles && port->layered * FEW_WAIT <= most)
 		return REQUESTS_FEW;
 	if (!port->moved_to_narrow || moved_ports * REQUESTS <= REQUESTS_ALL)
 		return REQUESTS;
@@ -291,26 +312,40 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 
 static void set_bundles(const struct bundling *b)
 {
-	struct design *design = b->design;
+	struct module *module = b->module;
 	for (int i = 0; i < b->ports; i++) {
-		const struct attr **attrs = &design->port_attrs.data[i];
+		const struct attr **attrs = &b->port_attr[i];
 		if (!is_shared_bundle(b, b->port[i].bundle))
 			continue;
-		*attrs = attr_with(design->module, *attrs, KEY_STREAM_BUNDLE,
-		        attr_item(design->port_attrs.data[b->port[i].bundle], KEY_STREAM_PORT));
+		*attrs = attr_with(module, *attrs, KEY_STREAM_BUNDLE,
+		        attr_item(b->port_attr[b->port[i].bundle], KEY_STREAM_PORT));
 		if (b->port[i].narrow)
-			*attrs = attr_with(design->module, *attrs, KEY_STREAM_BURST,
-			        attr_integer(design->module, 1));
+			*attrs = attr_with(
+			        module, *attrs, KEY_STREAM_BURST, attr_integer(module, 1));
 		int64_t requests = outstanding_requests(b, i);
 		if (requests)
-			*attrs = attr_with(design->module, *attrs, KEY_STREAM_OUTSTANDING,
-			        attr_integer(design->module, requests));
+			*attrs = attr_with(module, *attrs, KEY_STREAM_OUTSTANDING,
+			        attr_integer(module, requests));
 	}
+}
+
+static struct bundling of_design(struct design *design)
+{
+	const struct op *source = design->source;
+	return (struct bundling){ .module = design->module,
+		.platform = design->context->platform,
+		.block = design->block,
+		.port_attr = design->port_attrs.data,
+		.ports = design->block->arguments,
+		.tokens = engine_tokens(source->region[0], NULL),
+		.pes_per_port = engine_shape(source->region[0]).pes_per_port,
+		.run_time_tiles = workload_of(source) == WORKLOAD_TILED_COUNTED_TOKENS,
+		.piggyback = operands_share_weight_port(source) };
 }
 
 int adapters_outside_engine(struct design *design)
 {
-	struct bundling b = { .design = design };
+	struct bundling b = of_design(design);
 	int adapters = 0;
 	describe_ports(&b);
 	join_narrow(&b);
@@ -322,18 +357,18 @@ int adapters_outside_engine(struct design *design)
 
 int state_adapters(struct design *design, int64_t words)
 {
-	struct bundling b = { .design = design };
+	struct bundling b = of_design(design);
 	int adapters = 0;
 	describe_ports(&b);
 	for (int i = 0; i < b.ports; i++)
 		adapters += is_full_word_read(&b.port[i]) && b.port[i].parallel_ports == 1 &&
 		        b.port[i].words > words;
-	return counts_tiles(&b) ? adapters : 0;
+	return b.run_time_tiles ? adapters : 0;
 }
 
 int wide_state_ports(struct design *design, int *parallel_ports)
 {
-	struct bundling b = { .design = design };
+	struct bundling b = of_design(design);
 	int ports = 0;
 	describe_ports(&b);
 	*parallel_ports = 1;
@@ -406,7 +441,7 @@ static bool narrow_has_time(const struct bundling *b, const struct bundled *port
  * with two PEs per port, where a token waits for memory. */
 static int busiest_port(const struct bundling *b)
 {
-	int busiest = engine_shape(b->design->source->region[0]).pes_per_port > 1 ? 0 : -1;
+	int busiest = b->pes_per_port > 1 ? 0 : -1;
 	for (int i = 1; busiest >= 0 && i < b->ports; i++)
 		busiest = b->port[i].layered > b->port[busiest].layered ? i : busiest;
 	for (int i = 0; busiest >= 0 && i < b->ports; i++)
@@ -489,7 +524,7 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 	int best = engine_port;
 	if (other >= 0 && placed[other])
 		return b->port[other].bundle;
-	int in_step = counts_tiles(b) ? adapter_in_step(b, placed, number, engine_port) : -1;
+	int in_step = b->run_time_tiles ? adapter_in_step(b, placed, number, engine_port) : -1;
 	if (in_step >= 0)
 		return in_step;
 	for (int i = engine_port + 1; i < b->ports; i++)
@@ -506,7 +541,7 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 /* adapters that are left when each engine port has one */
 static int spare_adapters(const struct bundling *b, int engine_port)
 {
-	int spare = b->design->context->platform->ports;
+	int spare = b->platform->ports;
 	for (int i = 0; i < b->ports; i++)
 		spare -= b->port[i].bundle == i &&
 		        (i >= engine_port || !is_full_word_port(&b->port[i]));
@@ -519,7 +554,7 @@ static int spare_adapters(const struct bundling *b, int engine_port)
  * two of rows end with its last port, and rows are appended there as well. */
 static void place_full_word_ports(struct bundling *b, int engine_port)
 {
-	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
+	bool *placed = ARENA_ARRAY(b->module->arena, bool, b->ports + 1);
 	for (int i = 0; i < b->ports; i++)
 		b->port[i].bundle =
 		        i >= engine_port || is_full_word_port(&b->port[i]) ? i : b->port[i].bundle;
@@ -565,8 +600,7 @@ static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 	int64_t words = 0;
 	for (int i = 0; i < engine_port; i++)
 		all += is_full_word_read(&b->port[i]) ? b->port[i].layered : 0;
-	if (!operands_share_weight_port(b->design->source) || engine_port >= b->ports ||
-	        narrow < 0 || !all)
+	if (!b->piggyback || engine_port >= b->ports || narrow < 0 || !all)
 		return;
 	int64_t layered = b->port[engine_port].layered;
 	int64_t narrow_words = slow_words(b);
@@ -581,27 +615,141 @@ static void move_to_narrow_adapter(struct bundling *b, int engine_port)
 	}
 }
 
-void bundle_ports(struct design *design, int engine_port)
+/* engine_port: the first port of the engine's loaders, which are the last ports; the number of
+ * ports: there is no engine. */
+static void bundle_ports(struct bundling *b, int engine_port)
 {
-	struct bundling b = { .design = design };
-	describe_ports(&b);
-	join_narrow(&b);
-	move_to_narrow_adapter(&b, engine_port);
-	join_wide(&b);
-	if (engine_port < b.ports &&
-	        (count_adapters(&b) > design->context->platform->ports || counts_tiles(&b)))
-		place_full_word_ports(&b, engine_port);
-	set_bundles(&b);
+	describe_ports(b);
+	join_narrow(b);
+	move_to_narrow_adapter(b, engine_port);
+	join_wide(b);
+	if (engine_port < b->ports && (count_adapters(b) > b->platform->ports || b->run_time_tiles))
+		place_full_word_ports(b, engine_port);
+	set_bundles(b);
 }
 
-int design_adapters(const struct design *design)
+static int bundles_of(const struct bundling *b)
 {
-	struct map adapters = map_new(design->module->arena);
-	for (size_t i = 0; i < design->port_attrs.count; i++) {
-		const struct attr *bundle =
-		        attr_item(design->port_attrs.data[i], KEY_STREAM_BUNDLE);
-		const struct attr *port = attr_item(design->port_attrs.data[i], KEY_STREAM_PORT);
-		map_set(&adapters, bundle ? bundle->text : port->text, design->block);
+	struct map adapters = map_new(b->module->arena);
+	for (int i = 0; i < b->ports; i++) {
+		const struct attr *bundle = attr_item(b->port_attr[i], KEY_STREAM_BUNDLE);
+		const struct attr *port = attr_item(b->port_attr[i], KEY_STREAM_PORT);
+		map_set(&adapters, bundle ? bundle->text : port->text, b->module);
 	}
 	return (int)adapters.entries.count;
+}
+
+static bool has_same(const struct attr *left, const struct attr *right, enum attr_key key)
+{
+	const struct attr *l = attr_item(left, key);
+	const struct attr *r = attr_item(right, key);
+	return l && r && text_same(l->text, r->text);
+}
+
+/* Does another port read what this one writes word by word? */
+static bool is_scattered(const struct bundling *b, int number)
+{
+	const struct attr *port = b->port_attr[number];
+	bool other = false;
+	for (int i = 0; i < b->ports; i++)
+		other |= i != number && has_same(b->port_attr[i], port, KEY_STREAM_BUFFER);
+	return other && attr_item(port, KEY_STREAM_BURST) &&
+	        text_same(attr_item(port, KEY_STREAM_DIRECTION)->text, "write");
+}
+
+/* Must both ports reach one memory channel? What an adapter writes word by word goes to its
+ * buffer's channel. */
+static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
+{
+	return has_same(left, right, KEY_STREAM_BUFFER) ||
+	        (has_same(left, right, KEY_STREAM_BUNDLE) && !scattered);
+}
+
+/* Assigns memory channels: each buffer the next one, so that bulk streams share none while there
+ * are channels left; but ports of one adapter, and those of one buffer, share a channel. */
+static void assign_channels(const struct bundling *b)
+{
+	struct module *module = b->module;
+	int ports = b->ports;
+	int channels = 0;
+	int *channel = ARENA_ARRAY(module->arena, int, ports + 1);
+	int *group = ARENA_ARRAY(module->arena, int, ports + 1);
+	const struct attr **port = b->port_attr;
+	bool *scattered = ARENA_ARRAY(module->arena, bool, ports + 1);
+	for (int i = 0; i < ports; i++) {
+		group[i] = i;
+		scattered[i] = is_scattered(b, i);
+		for (int j = 0; j < i; j++)
+			if (share_channel(port[i], port[j], scattered[i] || scattered[j]))
+				for (int k = 0, from = group[i], to = group[j]; k <= i; k++)
+					group[k] = group[k] == from ? to : group[k];
+	}
+	for (int i = 0; i < ports; i++)
+		channel[i] = -1;
+	for (int i = 0; i < ports; i++) {
+		if (channel[group[i]] < 0)
+			channel[group[i]] = channels++ % b->platform->channels;
+		port[i] = attr_with(module, port[i], KEY_STREAM_CHANNEL,
+		        attr_integer(module, channel[group[i]]));
+	}
+}
+
+static bool too_many_ports(struct pass_context *context, const struct bundling *b)
+{
+	int ports = bundles_of(b);
+	int most = b->platform->ports;
+	if (ports <= most)
+		return false;
+	context->excess_ports = ports - most;
+	diag_error(b->module->diag, NOWHERE,
+	        "the design needs %d memory ports, %d more than the %d that %s has", ports,
+	        ports - most, most, b->platform->name);
+	diag_note(b->module->diag,
+	        "words equally wide share ports where they can, and results smaller than 1024 "
+	        "elements one; `stc platforms` says how many ports other platforms have");
+	return true;
+}
+
+/* What make_processes recorded of the ports and the engine. */
+static struct bundling of_main(const struct pass_context *context, struct module *module)
+{
+	const struct op *main = module_main(module);
+	const struct attr *engine = attr_get(main, KEY_STREAM_ENGINE);
+	struct bundling b = { .module = module,
+		.platform = context->platform,
+		.block = main->region[0],
+		.ports = main->region[0]->arguments,
+		.pes_per_port = (int)attr_item_integer(engine, KEY_PES_PER_PORT, 1),
+		.tokens = attr_item_integer(engine, KEY_TOKENS, 0),
+		.run_time_tiles = workload_of(main) == WORKLOAD_TILED_COUNTED_TOKENS,
+		.piggyback = operands_share_weight_port(main) };
+	const struct attr *list = attr_get(main, KEY_ARG_ATTRS);
+	b.port_attr = ARENA_ARRAY(module->arena, const struct attr *, b.ports + 1);
+	for (int i = 0; i < b.ports; i++)
+		b.port_attr[i] = list->items[i].value;
+	return b;
+}
+
+static int first_engine_port(const struct bundling *b)
+{
+	int i = 0;
+	while (i < b->ports && !is_loaded_by(b, i, "engine"))
+		i++;
+	return i;
+}
+
+bool assign_axi_bundles(struct pass_context *context, struct module *module)
+{
+	struct bundling b = of_main(context, module);
+	int engine_port = first_engine_port(&b);
+	if (engine_port < b.ports)
+		bundle_ports(&b, engine_port);
+	if (bundles_of(&b) > b.platform->ports)
+		bundle_ports(&b, b.ports);
+	if (too_many_ports(context, &b))
+		return false;
+	assign_channels(&b);
+	attr_set(module, module_main(module), KEY_ARG_ATTRS,
+	        attr_array(module, b.ports, b.port_attr));
+	return true;
 }

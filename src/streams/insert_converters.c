@@ -2,14 +2,14 @@
  *     nothing      if both types denote the same words (a cast, where a loop carries them),
  *     a cast       if the elements come in the same order in words of another width,
  *     a chunk      if it is a part of the stream in the stream's order,
- *     a converter  otherwise, shared by all readers that want the same type,
- * and gives a stream with several readers a fork or a shared buffer. */
+ *     a converter  otherwise, shared by all readers that want the same type.
+ * Streams may still have several readers (share_buffers.c).
+ * Needs: demands. Guarantees: none is left. Exact. Ends: one walk over the streams. */
 #include "itensor/line_buffer.h"
 #include "converter/causal_buffer.h"
-#include "streams/share_buffers.h"
-#include "streams/recompute_after_converter.h"
-#include "streams/recompute_kernels.h"
 #include "streams/choose_drain_order.h"
+#include "streams/stream_builder.h"
+#include "streams/streams_passes.h"
 
 #define SHARED_LEAST (8 * 4096) /* least bits of a converter that is worth sharing */
 
@@ -341,83 +341,15 @@ static void satisfy_block(struct module *module, struct block *block)
 	}
 }
 
-/* Collects the readers of each stream, which then get a fork or a buffer. */
-static void collect_uses(struct module *module, struct block *block)
+bool insert_converters(struct pass_context *context, struct module *module)
 {
-	for (struct op *op = block->first; op; op = op->next) {
-		for (int j = 0; j < op->operands; j++) {
-			struct value *value = op->operand[j];
-			if (value->type->kind != TYPE_ITENSOR)
-				continue;
-			struct stream_readers *readers = value->data
-			        ? value->data
-			        : ARENA_NEW(module->arena, struct stream_readers);
-			value->data = readers;
-			VEC_PUSH(module->arena, &readers->list, ((struct reader){ op, j }));
-		}
-		if (op->code == OP_FOR)
-			collect_uses(module, op->region[0]);
-	}
-}
-
-static void fork_value(struct module *module, struct value *value, struct op *before)
-{
-	struct stream_readers *uses = value->data;
-	if (uses && uses->deferred)
-		share_buffer(module, value, before);
-	value->data = NULL;
-	if (!uses || uses->deferred || uses->list.count < 2)
-		return;
-	const struct type **types =
-	        ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
-	for (size_t i = 0; i < uses->list.count; i++)
-		types[i] = value->type;
-	struct op *fork =
-	        op_new(module, OP_FORK, before->location, 1, &value, (int)uses->list.count, types);
-	set_stream_tensor(module, fork, stream_tensor(value));
-	op_insert_before(before, fork);
-	for (size_t i = 0; i < uses->list.count; i++)
-		uses->list.data[i].op->operand[uses->list.data[i].operand] = fork->result[i];
-}
-
-static bool is_used(const struct op *op)
-{
-	for (const struct op *next = op->next; next; next = next->next)
-		for (int j = 0; j < next->operands; j++)
-			if (next->operand[j] == op->result[0])
-				return true;
-	return false;
-}
-
-static void fork_block(struct module *module, struct block *block)
-{
-	for (int i = 0; i < block->arguments; i++)
-		fork_value(module, block->argument[i], block->first);
-	for (struct op *op = block->first, *next; op; op = next) {
-		if (op->code == OP_FOR)
-			fork_block(module, op->region[0]);
-		for (int r = 0; op->code != OP_FORK && op->code != OP_BUFFER && r < op->results;
-		        r++)
-			fork_value(module, op->result[r], op->next);
-		next = op->next;
-		/* the producer drains for its readers directly */
-		if (op->code == OP_CONVERT && !is_used(op))
-			op_remove(op);
-	}
-}
-
-bool resolve_streams(struct streams *streams, struct block *block)
-{
-	struct module *module = streams->module;
-	collect_demands(module, block);
-	reorder_layer_feedback(module, block);
-	satisfy_block(module, block);
-	rename_operands(block);
-	remove_demands(block);
-	collect_uses(module, block);
-	plan_shared_buffers(module, block);
-	recompute_after_converter(module, block);
-	recompute_kernels(module, block);
-	fork_block(module, block);
+	struct block *body = module_main(module)->region[0];
+	(void)context;
+	ir_clear_data(body);
+	collect_demands(module, body);
+	reorder_layer_feedback(module, body);
+	satisfy_block(module, body);
+	rename_operands(body);
+	remove_demands(body);
 	return true;
 }

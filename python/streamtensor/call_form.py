@@ -1,0 +1,123 @@
+"""How a module is called: which of its arguments and results are tensors, and where they stand
+among numbers, strings, None, lists and dictionaries.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.export.graph_signature import OutputKind
+from torch.utils import _pytree
+
+from .errors import Error
+
+_HOLE = object()  # stands for a tensor
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of a call: a tree whose leaves are tensors or known values."""
+
+    leaves: tuple  # _HOLE for a tensor
+    structure: _pytree.TreeSpec
+
+    @classmethod
+    def of(cls, arguments: Sequence) -> "Arguments":
+        leaves, structure = _pytree.tree_flatten(tuple(arguments))
+        return cls(
+            tuple(_HOLE if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves), structure
+        )
+
+    def filled(self, tensors: Iterable[torch.Tensor]) -> tuple:
+        found = iter(tensors)
+        return _pytree.tree_unflatten(
+            [next(found) if leaf is _HOLE else leaf for leaf in self.leaves], self.structure
+        )
+
+    def tensors(self, arguments: Sequence) -> list[torch.Tensor]:
+        """The tensors of a call; the other values must be those with which it was compiled."""
+        given = _pytree.tree_leaves(tuple(arguments))
+        known = [leaf for leaf in self.leaves if leaf is not _HOLE]
+        if len(given) == len(self.leaves) - len(known):
+            given_tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
+            if len(given_tensors) == len(given):
+                return given_tensors
+        if len(given) != len(self.leaves):
+            raise Error(
+                f"{len(given)} inputs for a design that takes {len(self.leaves)}",
+                f"{len(self.leaves) - len(known)} of them are tensors",
+            )
+        for place, (leaf, value) in enumerate(zip(self.leaves, given)):
+            if (leaf is _HOLE) != isinstance(value, torch.Tensor):
+                raise Error(
+                    f"input {place} is {_named(value)}",
+                    f"the design was compiled with {_named(leaf)} there",
+                )
+            if leaf is not _HOLE and leaf != value:
+                raise Error(
+                    f"input {place} is {value!r}, but the design was compiled for {leaf!r}",
+                    "compile it again for another value, or pass a tensor",
+                )
+        return [value for leaf, value in zip(self.leaves, given) if leaf is _HOLE]
+
+
+def _named(value) -> str:
+    return "a tensor" if value is _HOLE or isinstance(value, torch.Tensor) else repr(value)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A result that is a number, which the design gives as a tensor without dimensions."""
+
+    type: type
+
+    def read(self, value: torch.Tensor):
+        return self.type(value.item())
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a call: a tree whose leaves are tensors, numbers or known values."""
+
+    leaves: tuple  # _HOLE for a tensor, a Number, or the value
+    structure: _pytree.TreeSpec
+
+    @property
+    def tensors(self) -> int:
+        return sum(leaf is _HOLE or isinstance(leaf, Number) for leaf in self.leaves)
+
+    def filled(self, tensors: Iterable[torch.Tensor]):
+        found = iter(tensors)
+        return _pytree.tree_unflatten(
+            [
+                next(found)
+                if leaf is _HOLE
+                else leaf.read(next(found))
+                if isinstance(leaf, Number)
+                else leaf
+                for leaf in self.leaves
+            ],
+            self.structure,
+        )
+
+
+def separate_values(program: torch.export.ExportedProgram, numbers: dict[int, type]) -> Results:
+    """Removes the results of the program that are no tensors, in place.
+
+    numbers: the types of results that are numbers, which the program computes as tensors, by place.
+    """
+    output, structure = program.graph.output_node(), program.call_spec.out_spec
+    pairs = list(zip(output.args[0], program.graph_signature.output_specs))
+    own = [pair for pair in pairs if pair[1].kind == OutputKind.USER_OUTPUT]
+    leaves = [
+        Number(numbers[place])
+        if place in numbers
+        else _HOLE
+        if isinstance(node, torch.fx.Node)
+        else spec.arg.value
+        for place, (node, spec) in enumerate(own)
+    ]
+    kept = [pair for pair in pairs if isinstance(pair[0], torch.fx.Node)]
+    output.args = (tuple(node for node, _ in kept),)
+    program.graph_signature.output_specs[:] = [spec for _, spec in kept]
+    return Results(tuple(leaves), structure)

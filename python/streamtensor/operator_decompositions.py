@@ -1,0 +1,552 @@
+"""Decomposes operators that torch-mlir leaves without a lowering: products with sums, norms,
+diagonals, scatters with a reduction, bags of embeddings, histograms, rounding to integers and back,
+special functions.
+"""
+
+import math
+
+import torch
+from torch._decomp import get_decompositions
+
+_aten = torch.ops.aten
+_PYTORCHS = (  # PyTorch's own decompositions are what the compiler takes
+    "addmv addr addcdiv addcmul norm xlogy logit heaviside nan_to_num sinc special_entr "
+    "special_xlog1py select_scatter renorm aminmax isin trace grid_sampler_2d "
+    "native_layer_norm_backward native_group_norm_backward native_batch_norm_backward "
+    "embedding_dense_backward"
+).split()
+
+
+def table() -> dict:
+    pytorchs = [getattr(_aten, name) for name in _PYTORCHS if hasattr(_aten, name)]
+    return {
+        **get_decompositions(pytorchs),
+        **{
+            getattr(_aten, f"bitwise_{name}").Scalar: _with_number(
+                getattr(_aten, f"bitwise_{name}").Tensor
+            )
+            for name in ("and", "or", "xor")
+        },
+        _aten.addbmm.default: _addbmm,
+        _aten.linalg_vector_norm.default: _vector_norm,
+        _aten.linalg_norm.default: _norm,
+        _aten._pdist_forward.default: _pdist,
+        _aten.diag_embed.default: _diag_embed,
+        _aten.diagonal_scatter.default: _diagonal_scatter,
+        _aten.block_diag.default: _block_diag,
+        _aten.scatter_reduce.two: _scatter_reduce,
+        _aten.scatter.reduce: lambda x, dim, index, source, *, reduce: _scatter_reduce(
+            x, dim, index, source, _REDUCTIONS[reduce]
+        ),
+        _aten.scatter.value_reduce: lambda x, dim, index, value, *, reduce: _scatter_reduce(
+            x,
+            dim,
+            index,
+            torch.full((), value, dtype=x.dtype).expand(index.shape),
+            _REDUCTIONS[reduce],
+        ),
+        _aten.index_reduce.default: _index_reduce,
+        _aten.masked_scatter.default: _masked_scatter,
+        _aten._embedding_bag.default: _embedding_bag,
+        _aten._embedding_bag_forward_only.default: _embedding_bag,
+        _aten.histc.default: _histc,
+        _aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantized,
+        _aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: (
+            lambda x, scale, zero, enabled, low, high: _fake_quantized(x, scale, zero, low, high)
+        ),
+        _aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantized_by_channel,
+        _aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+        _aten.i0.default: _real(_i0),
+        _aten.special_i0e.default: _real(_i0e),
+        _aten.special_i1.default: _real(_i1),
+        _aten.special_i1e.default: _real(_i1e),
+        _aten.erfinv.default: _real(_erfinv),
+        _aten.special_ndtri.default: _real(lambda x: math.sqrt(2) * _erfinv(2 * x - 1)),
+        _aten.lgamma.default: _real(_lgamma),
+        _aten.digamma.default: _real(_digamma),
+        **_quantized_decomposed(),
+    }
+
+
+def _with_number(operation):
+    return lambda x, number: operation(x, torch.full((), number, dtype=x.dtype))
+
+
+def _addbmm(x, one, other, *, beta=1, alpha=1):
+    product = torch.bmm(one, other).sum(0)
+    return (x if beta == 1 else beta * x) + (product if alpha == 1 else alpha * product)
+
+
+def _vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    kind = dtype or x.dtype
+    size = torch.abs(x.to(torch.promote_types(kind, torch.float32)))
+    dims = list(range(x.ndim)) if dim is None else dim
+    if not x.ndim:
+        found = (size != 0).to(size.dtype) if ord == 0 else size
+    elif ord == 0:
+        found = (size != 0).to(size.dtype).sum(dims, keepdim)
+    elif math.isinf(ord):
+        found = (torch.amax if ord > 0 else torch.amin)(size, dims, keepdim)
+    elif ord == 1:
+        found = size.sum(dims, keepdim)
+    elif ord == 2:
+        found = torch.sqrt((size * size).sum(dims, keepdim))
+    else:
+        found = torch.pow(torch.pow(size, ord).sum(dims, keepdim), 1 / ord)
+    return found.to(kind)
+
+
+def _norm(x, ord=None, dim=None, keepdim=False, *, dtype=None):
+    dims = [dim] if isinstance(dim, int) else dim
+    if ord is None or len(dims or range(x.ndim)) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
+    rows, columns = (each % x.ndim for each in dims or (-2, -1))
+    if abs(ord) == 1:
+        rows, columns = columns, rows
+    elif not math.isinf(ord):
+        return NotImplemented  # of singular values
+    sums = torch.abs(x if dtype is None else x.to(dtype)).sum(columns, keepdim=True)
+    found = (torch.amax if ord > 0 else torch.amin)(sums, rows, keepdim=True)
+    return found if keepdim else found.squeeze((rows, columns))
+
+
+def _pdist(x, p=2.0):
+    """The distances of the pairs (0, 1), (0, 2), ..., (1, 2), ..."""
+    count = x.shape[0]
+    parts = [x[at].unsqueeze(0) - x[at + 1 :] for at in range(count - 1)]
+    if not parts:
+        return x.new_zeros(0)
+    return _vector_norm(torch.cat(parts), p, [1])
+
+
+def _diagonal_mask(rows: int, columns: int, offset: int):
+    return torch.arange(columns) - torch.arange(rows).unsqueeze(-1) == offset
+
+
+def _diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    low = max(-offset, 0)
+    wide = torch.nn.functional.pad(source, (low, rows - low - source.shape[-1])).unsqueeze(-1)
+    return torch.where(_diagonal_mask(rows, columns, offset), wide, moved).movedim(
+        (-2, -1), (dim1, dim2)
+    )
+
+
+def _diag_embed(x, offset=0, dim1=-2, dim2=-1):
+    extent = x.shape[-1] + abs(offset)
+    zeros = torch.zeros((*x.shape[:-1], extent, extent), dtype=x.dtype)
+    return _diagonal_scatter(zeros, x, offset, -2, -1).movedim((-2, -1), (dim1, dim2))
+
+
+def _block_diag(tensors):
+    parts = [torch.atleast_2d(each) for each in tensors]
+    width, at, rows = sum(each.shape[1] for each in parts), 0, []
+    for each in parts:
+        rows.append(torch.nn.functional.pad(each, (at, width - at - each.shape[1])))
+        at += each.shape[1]
+    return torch.cat(rows)
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+def _least(dtype):
+    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def _greatest(dtype):
+    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+def _reduced(x, hits, source, reduce: str, include_self: bool):
+    """x along the last dim, where row i of `hits` says which sources belong to element i."""
+    rest = {
+        "sum": 0,
+        "mean": 0,
+        "prod": 1,
+        "amax": _least(x.dtype),
+        "amin": _greatest(x.dtype),
+    }[reduce]
+    masked = torch.where(hits, source.unsqueeze(-2), torch.full((), rest, dtype=x.dtype))
+    own = x if include_self else torch.full((), rest, dtype=x.dtype)
+    if reduce in ("sum", "mean"):
+        found = own + masked.sum(-1, dtype=x.dtype)
+    elif reduce == "prod":
+        found = own * masked.prod(-1, dtype=x.dtype)
+    else:
+        found = {"amax": torch.maximum, "amin": torch.minimum}[reduce](
+            own.expand(x.shape), getattr(masked, reduce)(-1)
+        )
+    count = hits.sum(-1)
+    if reduce == "mean":
+        terms = (count + 1 if include_self else torch.clamp(count, min=1)).to(x.dtype)
+        mode = None if x.dtype.is_floating_point else "floor"
+        found = torch.div(found, terms, rounding_mode=mode)
+    return found if include_self else torch.where(count > 0, found, x)
+
+
+def _scatter_reduce(x, dim, index, source, reduce, *, include_self=True):
+    if not x.ndim:
+        return _scatter_reduce(
+            x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
+        ).reshape(())
+    dim %= x.ndim
+    for other, extent in enumerate(index.shape):
+        if other != dim and extent < x.shape[other]:
+            first, rest = x.split([extent, x.shape[other] - extent], other)
+            return torch.cat(
+                [
+                    _scatter_reduce(first, dim, index, source, reduce, include_self=include_self),
+                    rest,
+                ],
+                other,
+            )
+    source = source[tuple(map(slice, index.shape))]
+    at = torch.arange(x.shape[dim]).unsqueeze(-1)
+    hits = index.movedim(dim, -1).unsqueeze(-2) == at
+    moved = x.movedim(dim, -1), hits, source.movedim(dim, -1)
+    return _reduced(*moved, reduce, include_self).movedim(-1, dim)
+
+
+def _index_reduce(x, dim, index, source, reduce, *, include_self=True):
+    hits = index == torch.arange(x.shape[dim]).unsqueeze(-1)
+    found = _reduced(x.movedim(dim, -1), hits, source.movedim(dim, -1), reduce, include_self)
+    return found.movedim(-1, dim)
+
+
+def _masked_scatter(x, mask, source):
+    """The n-th element under the mask is the n-th of the source."""
+    wide = mask.expand(x.shape).flatten()
+    turn = torch.clamp(torch.cumsum(wide.to(torch.int64), 0) - 1, min=0)
+    return torch.where(wide, source.flatten()[turn], x.flatten()).reshape(x.shape)
+
+
+def _embedding_bag(
+    table,
+    indices,
+    offsets,
+    scale_grad_by_freq=False,
+    mode=0,
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=-1,
+):
+    """Sums, means or maxima of the rows of each bag; bags begin at the offsets."""
+    count, bags = indices.shape[0], offsets.shape[0] - bool(include_last_offset)
+    last = torch.full((1,), count, dtype=offsets.dtype)
+    ends = offsets[1:] if include_last_offset else torch.cat([offsets[1:], last])
+    place = torch.arange(count)
+    inside = (place >= offsets[:bags].unsqueeze(-1)) & (place < ends.unsqueeze(-1))
+    if padding_idx >= 0:
+        inside = inside & (indices != padding_idx)
+    rows, sizes = table[indices], inside.sum(-1)
+    if mode == 2:
+        lowest = torch.full((), _least(rows.dtype), dtype=rows.dtype)
+        largest = torch.where(inside.unsqueeze(-1), rows, lowest).amax(1)
+        found = torch.where((sizes > 0).unsqueeze(-1), largest, torch.zeros((), dtype=rows.dtype))
+    else:
+        weights = inside.to(rows.dtype)
+        weights = weights if per_sample_weights is None else weights * per_sample_weights
+        found = weights @ rows
+        if mode == 1:
+            found = found / torch.clamp(sizes, min=1).to(rows.dtype).unsqueeze(-1)
+    return found, inside.to(torch.int64).argmax(0), sizes, sizes
+
+
+def _histc(x, bins=100, min=0, max=0):
+    flat = x.flatten().to(torch.promote_types(x.dtype, torch.float32))
+    low, high = (min, max) if min != max else (flat.amin(), flat.amax())
+    if min == max:
+        same = low == high
+        low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    place = torch.floor((flat - low) * (bins / (high - low)))
+    place = torch.where(flat == high, bins - 1.0, place)
+    inside = ((flat >= low) & (flat <= high)).unsqueeze(-1)
+    hits = inside & (place.unsqueeze(-1) == torch.arange(bins, dtype=torch.float32))
+    return hits.to(torch.float32).sum(0).to(x.dtype)
+
+
+def _fake_quantized(x, scale, zero_point, low, high):
+    turned = torch.round(x * (1 / scale)) + zero_point
+    mask = (turned >= low) & (turned <= high)
+    return ((torch.clamp(turned, low, high) - zero_point) * scale).to(x.dtype), mask
+
+
+def _along(values, x, axis: int):
+    return values.reshape([-1 if dim == axis % x.ndim else 1 for dim in range(x.ndim)])
+
+
+def _fake_quantized_by_channel(x, scale, zero_point, axis, low, high):
+    return _fake_quantized(
+        x, _along(scale, x, axis), _along(zero_point, x, axis).to(x.dtype), low, high
+    )
+
+
+def _quantized_decomposed() -> dict:
+    """The operators by which PyTorch's quantizers write rounding to integers; they are there once a
+    program has them.
+    """
+    library = torch.ops.quantized_decomposed
+    rows = {
+        "quantize_per_tensor": _quantized,
+        "dequantize_per_tensor": _dequantized,
+        "quantize_per_channel": _quantized_by_channel,
+        "dequantize_per_channel": _dequantized_by_channel,
+    }
+    return {
+        getattr(getattr(library, name), overload): function
+        for name, function in rows.items()
+        if hasattr(library, name)
+        for overload in getattr(library, name).overloads()
+        if overload in ("default", "tensor")
+    }
+
+
+def _quantized(x, scale, zero_point, low, high, dtype):
+    turned = torch.round(x.to(torch.float32) * (1 / scale)) + zero_point
+    return torch.clamp(turned, low, high).to(dtype)
+
+
+def _dequantized(x, scale, zero_point, low, high, dtype, *, out_dtype=None):
+    return ((x.to(torch.float32) - zero_point) * scale).to(out_dtype or torch.float32)
+
+
+def _quantized_by_channel(x, scales, zero_points, axis, low, high, dtype):
+    return _quantized(x, _along(scales, x, axis), _along(zero_points, x, axis), low, high, dtype)
+
+
+def _dequantized_by_channel(x, scales, zero_points, axis, low, high, dtype, *, out_dtype=None):
+    zeros = 0 if zero_points is None else _along(zero_points, x, axis)
+    return _dequantized(x, _along(scales, x, axis), zeros, low, high, dtype, out_dtype=out_dtype)
+
+
+def _encoder_layer(x, width, heads, qkv, qkv_bias, out, out_bias, gelu, norm_first, eps, *rest):
+    """PyTorch's one operator for nn.TransformerEncoderLayer."""
+    (scale1, shift1, scale2, shift2, up, up_bias, down, down_bias, mask, mask_type, *_) = (
+        *rest,
+        *[None] * 2,
+    )
+    norm1 = lambda y: torch.nn.functional.layer_norm(y, [width], scale1, shift1, eps)  # noqa: E731
+    norm2 = lambda y: torch.nn.functional.layer_norm(y, [width], scale2, shift2, eps)  # noqa: E731
+
+    def attention(y):
+        parts = torch.nn.functional.linear(y, qkv, qkv_bias)
+        q, k, v = parts.unflatten(-1, (3, heads, width // heads)).permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q @ k.transpose(-1, -2) * (heads / width) ** 0.5
+        if mask is not None:
+            hidden = mask.to(torch.bool)
+            hidden = hidden[:, None, None, :] if mask_type == 1 else hidden
+            scores = torch.where(hidden, torch.full((), -math.inf, dtype=y.dtype), scores)
+        found = (torch.softmax(scores, -1) @ v).transpose(1, 2).flatten(2)
+        return torch.nn.functional.linear(found, out, out_bias)
+
+    def perceptron(y):
+        inner = torch.nn.functional.linear(y, up, up_bias)
+        inner = torch.nn.functional.gelu(inner) if gelu else torch.relu(inner)
+        return torch.nn.functional.linear(inner, down, down_bias)
+
+    if norm_first:
+        x = x + attention(norm1(x))
+        return x + perceptron(norm2(x))
+    x = norm1(x + attention(x))
+    return norm2(x + perceptron(x))
+
+
+def _real(function):
+    """Computes integers and half types in f32, as PyTorch does."""
+
+    def wide(x):
+        kind = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+        return function(x.to(torch.promote_types(kind, torch.float32))).to(kind)
+
+    return wide
+
+
+def _chebyshev(x, factors):
+    """Clenshaw's recurrence, as in Cephes."""
+    b0 = b1 = b2 = torch.zeros((), dtype=x.dtype)
+    for factor in factors:
+        b0, b1, b2 = x * b0 - b1 + factor, b0, b1
+    return 0.5 * (b0 - b2)
+
+
+_I0_SMALL = (
+    -1.30002500998624804212e-8,
+    6.04699502254191894932e-8,
+    -2.67079385394061173391e-7,
+    1.11738753912010371815e-6,
+    -4.41673835845875056359e-6,
+    1.64484480707288970893e-5,
+    -5.75419501008210370398e-5,
+    1.88502885095841655729e-4,
+    -5.76375574538582365885e-4,
+    1.63947561694133579842e-3,
+    -4.32430999505057594430e-3,
+    1.05464603945949983183e-2,
+    -2.37374148058994688156e-2,
+    4.93052842396707084878e-2,
+    -9.49010970480476444210e-2,
+    1.71620901522208775349e-1,
+    -3.04682672343198398683e-1,
+    6.76795274409476084995e-1,
+)
+_I0_LARGE = (
+    3.39623202570838634515e-9,
+    2.26666899049817806459e-8,
+    2.04891858946906374183e-7,
+    2.89137052083475648297e-6,
+    6.88975834691682398426e-5,
+    3.36911647825569408990e-3,
+    8.04490411014108831608e-1,
+)
+_I1_SMALL = (
+    9.38153738649577178388e-9,
+    -4.44505912879632808065e-8,
+    2.00329475355213526229e-7,
+    -8.56872026469545474066e-7,
+    3.47025130813767847674e-6,
+    -1.32731636560394358279e-5,
+    4.78156510755005422638e-5,
+    -1.61760815825896745588e-4,
+    5.12285956168575772895e-4,
+    -1.51357245063125314899e-3,
+    4.15642294431288815669e-3,
+    -1.05640848946261981558e-2,
+    2.47264490306265168283e-2,
+    -5.29459812080949914269e-2,
+    1.02643658689847095384e-1,
+    -1.76416518357834055153e-1,
+    2.52587186443633654823e-1,
+)
+_I1_LARGE = (
+    -3.83538038596423702205e-9,
+    -2.63146884688951950684e-8,
+    -2.51223623787020892529e-7,
+    -3.88256480887769039346e-6,
+    -1.10588938762623716291e-4,
+    -9.76109749136146840777e-3,
+    7.78576235018280120474e-1,
+)
+
+
+def _i0e(x):
+    size = torch.abs(x)
+    far = torch.maximum(size, torch.full((), 8.0, dtype=x.dtype))
+    near = torch.minimum(size, torch.full((), 8.0, dtype=x.dtype))
+    return torch.where(
+        size <= 8,
+        _chebyshev(near / 2 - 2, _I0_SMALL),
+        _chebyshev(32 / far - 2, _I0_LARGE) / torch.sqrt(far),
+    )
+
+
+def _i0(x):
+    return torch.exp(torch.abs(x)) * _i0e(x)
+
+
+def _i1e(x):
+    size = torch.abs(x)
+    far = torch.maximum(size, torch.full((), 8.0, dtype=x.dtype))
+    near = torch.minimum(size, torch.full((), 8.0, dtype=x.dtype))
+    found = torch.where(
+        size <= 8,
+        _chebyshev(near / 2 - 2, _I1_SMALL) * near,
+        _chebyshev(32 / far - 2, _I1_LARGE) / torch.sqrt(far),
+    )
+    return torch.where(x < 0, -found, found)
+
+
+def _i1(x):
+    return torch.exp(torch.abs(x)) * _i1e(x)
+
+
+def _polynomial(x, *factors):
+    found = factors[0]
+    for factor in factors[1:]:
+        found = found * x + factor
+    return found
+
+
+def _erfinv(x):
+    """Giles' polynomials, and one step of Newton's method."""
+    w = -torch.log((1 - x) * (1 + x))
+    near = w - 2.5
+    far = torch.sqrt(torch.maximum(w, torch.full((), 5.0, dtype=x.dtype))) - 3
+    found = x * torch.where(
+        w < 5,
+        _polynomial(
+            near,
+            2.81022636e-08,
+            3.43273939e-07,
+            -3.5233877e-06,
+            -4.39150654e-06,
+            0.00021858087,
+            -0.00125372503,
+            -0.00417768164,
+            0.246640727,
+            1.50140941,
+        ),
+        _polynomial(
+            far,
+            -0.000200214257,
+            0.000100950558,
+            0.00134934322,
+            -0.00367342844,
+            0.00573950773,
+            -0.0076224613,
+            0.00943887047,
+            1.00167406,
+            2.83297682,
+        ),
+    )
+    infinite = torch.where(x > 0, math.inf, -math.inf)
+    found = torch.where(torch.abs(x) == 1, infinite, found)
+    return torch.where(torch.abs(x) > 1, math.nan, found)
+
+
+def _above_half(x):
+    """The argument reflected to at least 1/2, and whether it was."""
+    below = x < 0.5
+    return torch.where(below, 1 - x, x), below
+
+
+def _lgamma_above_half(x):
+    """Shifted to at least 8 by products, then Stirling's series."""
+    shifted, product = x, torch.ones((), dtype=x.dtype)
+    for _ in range(8):
+        small = shifted < 8
+        product = torch.where(small, product * shifted, product)
+        shifted = torch.where(small, shifted + 1, shifted)
+    r = 1 / shifted
+    rest = r * _polynomial(r * r, 1 / 1260, -1 / 360, 1 / 12)
+    found = (shifted - 0.5) * torch.log(shifted) - shifted + 0.5 * math.log(2 * math.pi) + rest
+    return torch.where(shifted == math.inf, shifted, found - torch.log(product))
+
+
+def _lgamma(x):
+    above, below = _above_half(x)
+    found = _lgamma_above_half(above)
+    part = torch.abs(x) - torch.floor(torch.abs(x))
+    sine = torch.sin(math.pi * torch.minimum(part, 1 - part))
+    reflected = math.log(math.pi) - torch.log(sine) - found
+    pole = (x <= 0) & (torch.floor(x) == x)
+    return torch.where(pole, math.inf, torch.where(below, reflected, found))
+
+
+def _digamma(x):
+    above, below = _above_half(x)
+    shifted, total = above, torch.zeros((), dtype=x.dtype)
+    for _ in range(8):
+        small = shifted < 8
+        total = torch.where(small, total - 1 / shifted, total)
+        shifted = torch.where(small, shifted + 1, shifted)
+    r = 1 / shifted
+    rest = r * r * _polynomial(r * r, 1 / 252, -1 / 120, 1 / 12)
+    found = total + torch.log(shifted) - 0.5 * r - rest
+    part = x - torch.floor(x)
+    reflected = found - math.pi / torch.tan(math.pi * part)
+    found = torch.where(below, reflected, found)
+    found = torch.where((x < 0) & (part == 0), math.nan, found)
+    return torch.where(x == 0, torch.where(1 / x < 0, math.inf, -math.inf), found)

@@ -1,0 +1,51 @@
+"""Functions that torch.export cannot trace, because PyTorch looks at values in them, written with
+others that it can.
+"""
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class Traced(TorchFunctionMode):
+    """Calls the functions of this file in place of PyTorch's."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return _TRACED.get(function, function)(*args, **(kwargs or {}))
+
+
+def _bincount(x, weights=None, minlength=0):
+    """With a minimum length, which is then the length: larger numbers are not counted."""
+    if not minlength:
+        return torch.bincount(x, weights)
+    hits = x.unsqueeze(-1) == torch.arange(minlength)
+    if weights is None:
+        return hits.sum(0)
+    kind = weights.dtype if weights.dtype == torch.float32 else torch.float64
+    return torch.where(hits, weights.to(kind).unsqueeze(-1), torch.zeros((), dtype=kind)).sum(0)
+
+
+def _cov(x, *, correction=1, fweights=None, aweights=None):
+    if fweights is not None or aweights is not None:
+        return torch.cov(x, correction=correction, fweights=fweights, aweights=aweights)
+    rows = torch.atleast_2d(x)
+    apart = rows - rows.mean(1, keepdim=True)
+    found = apart @ apart.T / max(rows.shape[1] - correction, 0)
+    return found.squeeze()
+
+
+def _corrcoef(x):
+    found = _cov(x)
+    if not found.ndim:
+        return found / found
+    size = found.diagonal().sqrt()
+    return (found / size.unsqueeze(-1) / size).clamp(-1, 1)
+
+
+_TRACED = {
+    torch.bincount: _bincount,
+    torch.Tensor.bincount: _bincount,
+    torch.cov: _cov,
+    torch.Tensor.cov: _cov,
+    torch.corrcoef: _corrcoef,
+    torch.Tensor.corrcoef: _corrcoef,
+}

@@ -1,0 +1,253 @@
+"""Every family of decoders that transformers knows, as a tiny model made from its own defaults."""
+
+import contextlib
+import re
+from pathlib import Path
+
+import torch
+
+from streamtensor import generation, models, reference, workflow
+from streamtensor.core import CompileError
+from streamtensor.errors import Error
+from streamtensor.graph import first_line
+from streamtensor.progress import Progress
+
+TOLERANCE = 1e-4
+
+LENGTHS = dict(window=6, prompt=13, new=6, context=24, chunk=5)
+WIDTH, HEADS, WORDS = 64, 4, 97
+MOST = 4_000_000  # parameters
+# the value of a configuration's entry by the end of its name; the first match is taken
+_SMALL = (
+    (("vocab_size", "n_vocab", "num_embeddings"), WORDS),
+    (("moe_intermediate_size", "shared_expert_intermediate_size", "expert_ffn_hidden_size"), 32),
+    (("intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size", "dim_ff"), 96),
+    (("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer", "n_layers"), 2),
+    (("num_layers", "num_decoder_layers", "num_encoder_layers", "num_blocks"), 2),
+    (("num_attention_heads", "n_head", "n_heads", "decoder_attention_heads"), HEADS),
+    (("encoder_attention_heads",), HEADS),
+    (("num_key_value_heads", "num_kv_heads", "n_head_kv"), 2),
+    (("qk_nope_head_dim", "v_head_dim", "head_dim", "dim_head"), 16),
+    (("qk_rope_head_dim", "rotary_dim"), 8),
+    (("q_lora_rank",), 24),
+    (("kv_lora_rank",), 16),
+    (("hidden_size", "d_model", "n_embd", "embed_dim", "embedding_size"), WIDTH),
+    (("sliding_window", "attention_window", "window_size", "attention_chunk_size"), 6),
+    (("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"), 64),
+    (("num_experts_per_tok", "moe_topk", "num_experts_per_token", "moe_k"), 2),
+    (("n_group", "topk_group", "num_expert_group"), 1),
+    (("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"), 4),
+    (("first_k_dense_replace",), 1),
+    (("_token_id",), None),
+)
+
+
+def config(family: str):
+    """The configuration of a tiny model that can be built and run."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    default = AutoConfig.for_model(family).get_text_config(decoder=True)
+    failed = None
+    for ids in ({}, dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)):
+        for kinds in (True, False):
+            try:
+                made = type(default)(**{**_changed(default, kinds), **ids})
+                with torch.device("meta"):
+                    model = AutoModelForCausalLM.from_config(made)
+                if sum(value.numel() for value in model.parameters()) > MOST:
+                    raise ValueError("its tiny model is too large")
+                model = AutoModelForCausalLM.from_config(made, attn_implementation="eager").float()
+                with torch.no_grad():
+                    model.eval()(torch.full((1, 9), 3), use_cache=False)
+                return made
+            except Exception as error:
+                failed = error
+    raise failed
+
+
+def _changed(default, kinds: bool) -> dict:
+    """The entries of a tiny model. kinds: with a layer of every kind."""
+    entries = default.to_dict()
+    for name in ("decoder_ffn_dim", "encoder_ffn_dim", "decoder_layers", "encoder_layers"):
+        if isinstance(getattr(default, name, None), int):
+            entries.setdefault(name, getattr(default, name))
+    changed, pattern = _shrunk(entries), entries.get("layer_types") or []
+    if kinds and len(set(pattern)) > 1:
+        picked = list(dict.fromkeys(pattern))
+        for name, value in entries.items():
+            if isinstance(value, list) and len(value) == len(pattern):
+                changed[name] = [value[pattern.index(kind)] for kind in picked]
+        for name in ("num_hidden_layers", "n_layer", "num_layers", "n_layers"):
+            if name in changed:
+                changed[name] = len(picked)
+    if "is_decoder" in entries:
+        changed["is_decoder"] = True
+    for name, like in (
+        ("num_key_value_heads", "num_attention_heads"),
+        ("head_dim", "qk_rope_head_dim"),
+    ):
+        if like in changed and entries.get(name) == entries[like]:
+            changed[name] = changed[like]
+    return changed
+
+
+def _shrunk(entries: dict) -> dict:
+    """The entries that a tiny model has otherwise."""
+    changed = {}
+    for name, value in entries.items():
+        if isinstance(value, dict) and "model_type" in value:
+            changed[name] = {**value, **_shrunk(value)}
+        elif (small := _small(name, value)) is not ...:
+            changed[name] = small
+    return changed
+
+
+def _small(name: str, value):
+    if name.endswith("_token_id") or name in ("eos_token_ids",):
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ... if name not in ("sliding_window", "attention_window") else 6
+    for ends, small in _SMALL:
+        if name.endswith(ends) or name.removesuffix("_per_layer_input").endswith(ends):
+            return small
+    return ...
+
+
+def fill(model: torch.nn.Module) -> None:
+    """Values by which greedy decoding moves from token to token."""
+    generator = torch.Generator().manual_seed(1)
+    embeddings = {
+        id(p) for m in model.modules() if isinstance(m, torch.nn.Embedding) for p in m.parameters()
+    }
+    for name, value in model.named_parameters():
+        noise = torch.randn(value.shape, generator=generator)
+        if value.dim() < 2:
+            value.data = value.data.nan_to_num() + 0.1 * noise
+        else:
+            scale = 0.3 if id(value) in embeddings else 2.0
+            value.data = noise * scale * min(value.shape[-2:]) ** -0.5
+
+
+def build(family: str, folder: Path):
+    """Writes a tiny model; gives its configuration."""
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    small = config(family)
+    model = AutoModelForCausalLM.from_config(small, attn_implementation="eager").float().eval()
+    fill(model)
+    model.tie_weights()
+    model.save_pretrained(folder)
+    return model
+
+
+def prompt(seed: int, length: int = LENGTHS["prompt"]) -> list[int]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(3, WORDS - 3, (length,), generator=generator).tolist()
+
+
+def greedy(model, ids: list[int], new: int):
+    """New ids, and the logits that chose them."""
+    given = torch.tensor([ids])
+    made = model.generate(
+        given,
+        attention_mask=torch.ones_like(given),
+        do_sample=False,
+        max_new_tokens=new,
+        eos_token_id=None,
+        pad_token_id=0,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return made.sequences[0, len(ids) :].tolist(), torch.cat(made.logits)
+
+
+def row(family: str, folder: Path, compiled: bool = True) -> str:
+    """What becomes of a family: "equal, E" with the largest difference of the logits, "refused: …",
+    "none: …" where there is no tiny model, or "WRONG …". Not compiled: the exported step runs in
+    PyTorch.
+    """
+    try:
+        model = build(family, folder / "model")
+        prompts = [prompt(1), prompt(2, LENGTHS["prompt"] - 4)]
+        wanted = [greedy(model, ids, LENGTHS["new"]) for ids in prompts]
+    except Exception as error:
+        return f"none: {first_line(error)}"
+    worst = 0.0
+    try:
+        loaded = models.load(str(folder / "model"))
+        for phase, batch in (("both", 1), ("decode", 2)):
+            found = _found(loaded, phase, prompts[:batch], compiled and folder / f"{phase}{batch}")
+            for (ids, logits), (wanted_ids, wanted_logits) in zip(found, wanted):
+                differ = (logits - wanted_logits).abs().max() / wanted_logits.abs().max()
+                worst = max(worst, float(differ))
+                if ids != wanted_ids or not worst <= TOLERANCE:
+                    return f"WRONG in {phase} of {batch}: {ids}, not {wanted_ids}, {worst:.0e}"
+    except (Error, CompileError) as error:
+        said = next(line for line in f"{error}".splitlines() if line.strip())
+        said = said.replace(str(folder / "model"), "").lstrip(": ").split("error: ")[-1]
+        return f"refused: {re.sub(r' ?[(]/.*', '', said)}"
+    return f"equal, {worst:.0e}"
+
+
+class _Steps:
+    """Both phases of a model in PyTorch, with one cache, as a design has them."""
+
+    def __init__(self, loaded, shapes):
+        values = {f"model.{name}": loaded.tensor(name) for name in loaded.tensors()}
+        self._steps = {
+            shape.phase: reference.ReferenceDesign(loaded.module, shape, values) for shape in shapes
+        }
+        for shape in shapes:
+            loaded.lower(shape)  # refuses what is not proved
+        self._step = next(iter(self._steps.values()))
+        self.reset()
+
+    def select_phase(self, phase: str) -> None:
+        self._step = self._steps[phase]
+
+    def reset(self) -> None:
+        first, *others = self._steps.values()
+        first.reset()
+        for other in others:
+            other.values = first.values
+
+    def __getattr__(self, name):
+        return getattr(self._step, name)
+
+
+@contextlib.contextmanager
+def _design(loaded, shapes, folder: Path | None):
+    if not folder:
+        yield _Steps(loaded, shapes)
+        return
+    lowered = workflow.compile_phases(loaded, shapes, "u55c", folder, Progress())
+    lowered = lowered if len(shapes) > 1 else lowered[shapes[0].phase]
+    with workflow.open_design(folder, lowered, Progress()) as design:
+        yield design
+
+
+def _found(loaded, phase: str, prompts: list[list[int]], folder: Path | None):
+    """New ids and logits of each prompt."""
+    shapes = workflow.step_shapes(
+        loaded, phase, LENGTHS["context"], LENGTHS["chunk"], batch=len(prompts)
+    )
+    logits, tokens = [], []
+
+    def see(launched):
+        if launched.first:
+            logits.append(launched.logits.reshape(len(prompts), -1).clone())
+
+    with _design(loaded, shapes, folder) as design:
+        chunk = shapes[1] if len(shapes) > 1 else None
+        if len(prompts) > 1:
+            decoder = generation.BatchDecoder(design, shapes[0], chunk)
+            tokens = list(decoder.tokens(prompts, LENGTHS["new"], launched=see))
+        else:
+            decoder = generation.Decoder(design, shapes[0], chunk)
+            made = decoder.tokens(prompts[0], LENGTHS["new"], launched=see)
+            tokens = [[token] for token in made]
+    return [
+        ([step[i] for step in tokens], torch.stack([step[i] for step in logits]))
+        for i in range(len(prompts))
+    ]

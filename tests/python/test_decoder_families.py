@@ -1,0 +1,245 @@
+"""Families of decoders against transformers, and what their steps prove before they are lowered."""
+
+import json
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import decoder_families
+import pytest
+import torch
+from torch import nn
+
+from streamtensor import decoder_layers, graph, models
+from streamtensor.decoder_step import StepShape
+from streamtensor.errors import Error
+
+TABLE = Path(__file__).resolve().parents[2] / "bench" / "decoder_families.tsv"
+# of each family: what became of its step in PyTorch, and of its design
+ROWS = {name: cells for name, *cells in (line.split("\t") for line in TABLE.open())}
+EQUAL = sorted(name for name, (step, _) in ROWS.items() if step.startswith("equal"))
+DESIGNS = [name for name in EQUAL if ROWS[name][1].startswith("equal")]
+LONG = os.environ.get("STC_TEST_MODE") == "long"
+SMALL = dict(
+    vocab_size=64,
+    hidden_size=32,
+    intermediate_size=32,
+    num_hidden_layers=4,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    head_dim=16,
+    max_position_embeddings=32,
+)
+
+
+def test_no_family_is_wrong_and_nearly_all_are_equal():
+    assert "WRONG" not in TABLE.read_text()
+    made = [name for name, (step, _) in ROWS.items() if not step.startswith("none")]
+    assert len(ROWS) > 180 and len(EQUAL) > 0.6 * len(made)
+
+
+@pytest.mark.parametrize(
+    "family", EQUAL if LONG else random.Random(56).sample(DESIGNS, min(3, len(DESIGNS)))
+)
+def test_a_family_is_equal_to_transformers(family, core_built, tmp_path):
+    """Prefill and decode, and a batch of two, as designs."""
+    assert decoder_families.row(family, tmp_path).startswith("equal")
+
+
+def shape_of(family: str, context: int = 16, **changes) -> StepShape:
+    from transformers import AutoConfig
+
+    config = AutoConfig.for_model(family, **{**SMALL, **changes})
+    return StepShape.of(config, "decode", context, 1)
+
+
+@pytest.mark.parametrize(
+    "family, changes, windows, masks",
+    [
+        ("llama", {}, (None,) * 4, (0,)),
+        ("mistral", dict(sliding_window=4), (4,) * 4, (4,)),
+        (
+            "qwen2",
+            dict(use_sliding_window=True, sliding_window=4, max_window_layers=3),
+            (None, None, None, 4),
+            (0, 4),
+        ),
+        ("gemma2", dict(sliding_window=4), (4, None, 4, None), (0, 4)),
+        ("cohere2", dict(sliding_window=4), (4, 4, 4, None), (0, 4)),
+        ("llama4_text", dict(attention_chunk_size=4), (4, 4, 4, None), (0, None)),
+    ],
+)
+def test_a_layer_has_the_window_of_its_mask(family, changes, windows, masks):
+    shape = shape_of(family, **changes)
+    assert (shape.windows, shape.masks) == (windows, masks)
+    whole = replace(shape_of(family, context=4, **changes), tokens=1)
+    assert whole.windows == (None,) * 4 and whole.window is None
+
+
+def test_layers_have_their_own_extents():
+    shape = shape_of(
+        "deepseek_v3",
+        num_key_value_heads=2,
+        qk_nope_head_dim=8,
+        qk_rope_head_dim=4,
+        head_dim=4,
+        v_head_dim=6,
+        kv_lora_rank=8,
+        q_lora_rank=8,
+        num_hidden_layers=1,
+    )
+    assert (shape.keys, shape.values) == (((1, 8),), ((1, 4),))  # of a latent
+
+
+def test_a_head_behind_more_than_the_norm_reads_all_tokens():
+    """MiniCPM scales what the norm gives; Llama's head reads it as it stands."""
+    assert shape_of("llama").norm_at_head and shape_of("cohere2").norm_at_head
+    changes = dict(q_lora_rank=8, kv_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8)
+    assert not shape_of("minicpm3", **changes, num_key_value_heads=2, head_dim=8).norm_at_head
+
+
+def test_a_predicate_that_is_no_interval_is_kept_as_it_is():
+    def every_second(query, key):
+        age = query[:, None] - key[None]
+        return (age >= 0) & (age % 2 == 0)
+
+    assert decoder_layers.window(every_second, 12) == (12, False)
+    with pytest.raises(Error, match="see later ones"):
+        decoder_layers.window(lambda query, key: key[None] <= query[:, None] + 1, 12)
+
+
+class Attention(nn.Module):
+    """A model with one layer that does something to its keys and scores."""
+
+    def __init__(self, keys=lambda keys: keys, scores=lambda scores, mask: scores + mask):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(16, 8), nn.Linear(8, 16)
+        self.keys, self.scores = keys, scores
+
+    def get_input_embeddings(self):
+        return self.embed
+
+    def forward(self, input_ids, position_ids, past_key_values, **_):
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+        x = self.embed(input_ids)[:, None]
+        k, v = past_key_values.update(x, x, 0)
+        mask = ALL_MASK_ATTENTION_FUNCTIONS["eager"](mask_function=None)
+        scores = self.scores(x @ self.keys(k).transpose(2, 3), mask)
+        return (self.head((torch.softmax(scores, -1) @ v)[:, 0]),)
+
+
+def step_of(model: nn.Module, tokens: int = 3) -> str:
+    shape = StepShape("prefill", ((1, 8),), ((1, 8),), tokens, 9, (None,), (0,))
+    shape = replace(shape, all_logits=True)
+    return models.Model("a model", None, model, None, None, None).lower(shape).text
+
+
+def test_attention_reads_its_cache_as_a_set():
+    assert "stream.dims" in step_of(Attention())
+
+
+@pytest.mark.parametrize(
+    "model, why",
+    [
+        (
+            Attention(keys=lambda keys: keys + torch.arange(12, device=keys.device)[:, None]),
+            "a table by key",
+        ),
+        (Attention(keys=lambda keys: keys.flip(2)), "picks or orders keys"),
+        (Attention(keys=lambda keys: keys - keys.mean(2, keepdim=True)), "no mask hides"),
+        (Attention(scores=lambda scores, mask: scores), "no mask hides"),
+        (
+            Attention(scores=lambda scores, mask: (scores + mask).topk(12).values),
+            "picks or orders keys",
+        ),
+        (
+            Attention(
+                scores=lambda scores, mask: scores + mask + torch.arange(12, device=mask.device) / 8
+            ),
+            "a table by key",
+        ),
+        (
+            Attention(scores=lambda s, mask: s + mask + (s + mask)[..., 1:2]),
+            "picks some of the keys",
+        ),
+    ],
+)
+def test_what_reads_its_cache_otherwise_is_refused(model, why):
+    with pytest.raises(Error, match=f"reads its cache otherwise than attention does.*{why}"):
+        step_of(model)
+
+
+def test_sinks_of_attention_come_first():
+    def scores(scores, mask):
+        sink = torch.ones(1, 1, 3, 1, device=scores.device)
+        return torch.softmax(torch.cat([scores + mask, sink], -1), -1)[..., :-1] + mask
+
+    assert "stream.dims" in step_of(Attention(scores=scores))
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
+def test_frequencies_that_change_are_those_of_a_short_text(kind, tmp_path):
+    parameters = dict(
+        rope_type=kind,
+        rope_theta=1e3,
+        factor=2.0,
+        original_max_position_embeddings=16,
+        short_factor=[1.0] * 8,
+        long_factor=[2.0] * 8,
+    )
+    changes = dict(rope_parameters=parameters, max_position_embeddings=16)
+    if kind == "longrope":
+        changes["max_position_embeddings"] = 32
+        with pytest.raises(Error, match="'longrope' turns keys by other frequencies"):
+            shape_of("llama", context=17, **changes)
+    assert shape_of("llama", context=16, **changes).layers == 4
+
+
+def test_rules_of_the_folder_change_the_logits(folder_of, tmp_path):
+    from streamtensor.generation_rules import GenerationRules, notes
+
+    for file in folder_of("gpt2").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    said = dict(
+        repetition_penalty=2.0,
+        suppress_tokens=[4],
+        min_new_tokens=2,
+        eos_token_id=5,
+        do_sample=True,
+        temperature=0.7,
+        num_beams=3,
+    )
+    (tmp_path / "generation_config.json").write_text(json.dumps(said))
+    rules = GenerationRules.of(models.load(str(tmp_path)), 8)
+    logits = rules.logits(torch.arange(8.0) - 3, [1, 7], 1)
+    assert logits.tolist() == [-3, -4, -1, 0, float("-inf"), float("-inf"), 3, 2]
+    assert rules.logits(torch.arange(8.0) - 3, [1, 7, 7], 1)[5] == 2
+    assert rules.applied == ["repetition_penalty", "min_new_tokens", "suppress_tokens"]
+    text = " ".join(notes(rules, on_device=True, sampled=False))
+    for name in ("temperature 0.7", "num_beams", "suppress_tokens"):
+        assert name in text
+
+
+def test_a_checkpoint_parts_a_tied_head_of_its_own(tmp_path):
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model("llama", **SMALL, tie_word_embeddings=True)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    assert "lm_head.weight" not in tensors
+    tied = models.load(str(tmp_path))
+    assert tied.module.lm_head.weight is tied.module.model.embed_tokens.weight
+    only_head = dict(tensors)
+    only_head["lm_head.weight"] = only_head.pop("model.embed_tokens.weight")
+    save_file(only_head, path, metadata={"format": "pt"})
+    stored = models.load(str(tmp_path)).tensor("model.embed_tokens.weight")
+    assert torch.equal(stored, only_head["lm_head.weight"])
+    own = {**tensors, "lm_head.weight": tensors["model.embed_tokens.weight"] + 1}
+    save_file(own, path, metadata={"format": "pt"})
+    parted = models.load(str(tmp_path))
+    assert torch.equal(parted.tensor("lm_head.weight"), own["lm_head.weight"])
+    assert graph.named_tensors(parted.module)["lm_head.weight"].is_meta
