@@ -14,19 +14,12 @@ from torch.utils import _pytree
 
 from . import (
     elementwise_decompositions,
+    number_decompositions,
     operator_decompositions,
     sort_scatter_decompositions,
     spatial_decompositions,
 )
 
-_HALVES = (torch.float16, torch.bfloat16)
-_SUMS_IN_F32 = (
-    torch.ops.aten.sum.dim_IntList,
-    torch.ops.aten.mean.dim,
-    torch.ops.aten.prod.dim_int,
-    torch.ops.aten.avg_pool2d.default,
-    torch.ops.aten.avg_pool3d.default,
-)
 _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
 
 
@@ -36,20 +29,20 @@ def table() -> dict:
     """
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-    return {
+    found = {
         **get_decomposition_table(),
         **operator_decompositions.table(),
         **elementwise_decompositions.table(),
+        **number_decompositions.table(),
         **spatial_decompositions.table(),
         **sort_scatter_decompositions.table(),
         torch.ops.aten.cumsum.default: _cumsum,
-        torch.ops.aten.log1p.default: _log1p,
         torch.ops.aten.gelu.default: _gelu,
         torch.ops.aten.constant_pad_nd.default: _pad,
         torch.ops.aten.as_strided.default: _as_strided,
         torch.ops.aten.rms_norm.default: _rms_norm,
-        **{each: _in_f32(each) for each in _SUMS_IN_F32},
     }
+    return number_decompositions.rounded_once(found)
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -58,6 +51,7 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in _ASSERTIONS:
             graph.erase_node(node)
+    _keep_comparisons_with_itself(graph)
     calls = {
         node: _key(node)
         for node in graph.nodes
@@ -73,6 +67,20 @@ def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
         if isinstance(result, torch.fx.Node):
             spec.arg.name = result.name
     return program
+
+
+def _keep_comparisons_with_itself(graph) -> None:
+    """a == a as not (a != a): torch-mlir takes the former for true, NaN or not."""
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is torch.ops.aten.eq.Tensor:
+            if node.args[0] is node.args[1]:
+                with graph.inserting_before(node):
+                    apart = graph.call_function(torch.ops.aten.ne.Tensor, node.args)
+                    found = graph.call_function(torch.ops.aten.logical_not.default, (apart,))
+                for each in (apart, found):
+                    each.meta = dict(node.meta)
+                node.replace_all_uses_with(found)
+                graph.erase_node(node)
 
 
 def _key(node):
@@ -206,12 +214,6 @@ def _replace(graph, node, part) -> None:
     graph.erase_node(node)
 
 
-def _log1p(x):
-    """log(1 + x), corrected for the rounding of u = x + 1: log1p(x) / x is log(u) / (u - 1)."""
-    u = x + 1
-    return torch.where(u == 1, x, torch.log(u) * (x / (u - 1)))
-
-
 def _gelu(x, *, approximate="none"):
     """The tanh form with all digits of sqrt(2 / pi): the lowering of torch-mlir uses 0.797724, a
     relative error of 2e-4.
@@ -219,21 +221,6 @@ def _gelu(x, *, approximate="none"):
     if approximate == "none":
         return NotImplemented
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
-
-
-def _in_f32(operation):
-    """Sums of f16 and bf16 are accumulated in f32, as PyTorch does: a bf16 sum stops growing at 256
-    times its terms.
-    """
-
-    def wide(x, *args, dtype=None, **options):
-        return (
-            operation(x.float(), *args, **options).to(x.dtype)
-            if x.dtype in _HALVES and dtype is None
-            else NotImplemented
-        )
-
-    return wide
 
 
 def _rms_norm(x, normalized_shape, weight=None, eps=None):

@@ -66,8 +66,14 @@ def _extreme_value(x, dim, keepdim, reduce):
     """The reduced value along a dim, and its first index."""
     moved = x.movedim(dim, -1)
     values = reduce(moved, -1)
-    places = first_true(moved == values.unsqueeze(-1))
+    # where one is NaN, so is the extreme value, which then equals none
+    places = first_true(_among(moved, moved == values.unsqueeze(-1)))
     return (values.unsqueeze(dim), places.unsqueeze(dim)) if keepdim else (values, places)
+
+
+def _among(x, mask):
+    """`mask`, and the NaN of x."""
+    return mask | (x != x) if x.dtype.is_floating_point else mask
 
 
 def _max(x, dim, keepdim=False):
@@ -94,7 +100,7 @@ def _place(x, dim, keepdim, reduce):
 
 
 def _ranks(x, is_descending: bool):
-    """Ranks along the last dim; equal elements keep their order."""
+    """Ranks along the last dim; equal elements keep their order, NaN counts as the largest."""
     count = x.shape[-1]
     if count > MAX_SORTED:
         raise Error(
@@ -104,10 +110,13 @@ def _ranks(x, is_descending: bool):
         )
     one, other = x.unsqueeze(-1), x.unsqueeze(-2)
     place = torch.arange(count)
-    before = (other > one if is_descending else other < one) | (
-        (other == one) & (place < place.unsqueeze(-1))
-    )
-    return before.sum(-1)
+    before, equal = other > one if is_descending else other < one, other == one
+    if x.dtype.is_floating_point:
+        is_nan = x != x
+        first, second = is_nan.unsqueeze(-2), is_nan.unsqueeze(-1)
+        before = before | (first & ~second if is_descending else second & ~first)
+        equal = equal | (first & second)
+    return (before | (equal & (place < place.unsqueeze(-1)))).sum(-1)
 
 
 def _select_ranks(x, ranks, wanted):
@@ -137,7 +146,14 @@ def _kthvalue(x, k, dim=-1, keepdim=False):
 
 
 def _median(x, dim=0, keepdim=False):
-    return _kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    """The lower one of two; the first NaN where there is one."""
+    place = (x.shape[dim] + 1) // 2
+    if not x.dtype.is_floating_point:
+        return _kthvalue(x, place, dim, keepdim)
+    numbers = (~(x != x)).sum(dim, keepdim=True).movedim(dim, -1)
+    wanted = torch.where(numbers < x.shape[dim], numbers, place - 1)
+    values, places = _select_sorted(x, dim, False, wanted)
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
 
 
 def _searchsorted(limits, x, *, out_int32=False, right=False, side=None, sorter=None):
@@ -171,7 +187,7 @@ def _running_extreme(x, dim, reduce, rest):
     numbers, seen = _prefix_mask(x, dim, rest)
     values = reduce(numbers, -1)
     places = torch.where(
-        seen & (numbers == values.unsqueeze(-1)),
+        seen & _among(numbers, numbers == values.unsqueeze(-1)),
         torch.arange(x.shape[dim]),
         torch.zeros((), dtype=torch.int64),
     ).amax(-1)

@@ -39,6 +39,43 @@ template <class T> inline T st_quotient_floor(T a, T b)
 	return st_sub<T>(st_quotient<T>(a, b), rest != 0 && (rest < 0) != (b < 0) ? T(1) : T(0));
 }
 
+template <class T> inline T st_quotient_unsigned(T a, T b)
+{
+	return b == 0 ? T(0) : static_cast<T>(a / b);
+}
+
+template <class T> inline T st_remainder_unsigned(T a, T b)
+{
+	return b == 0 ? T(0) : static_cast<T>(a % b);
+}
+
+/* Bits of an integer of W bits are moved; a distance below 0 is one beyond the width. */
+template <class T, int W> inline T st_shift_up(T a, T b)
+{
+	const std::uint64_t value = static_cast<std::uint64_t>(a);
+
+	return b < 0 || b >= W ? T(0) : static_cast<T>(value << static_cast<int>(b));
+}
+
+template <class T, int W> inline T st_shift_down(T a, T b)
+{
+	const std::int64_t value = static_cast<std::int64_t>(a);
+
+	return static_cast<T>(value >> (b < 0 || b >= W ? W - 1 : static_cast<int>(b)));
+}
+
+template <class T, int W> inline T st_shift_zeros(T a, T b)
+{
+	const std::uint64_t value = static_cast<std::uint64_t>(a);
+
+	return b >= W ? T(0) : static_cast<T>(value >> static_cast<int>(b));
+}
+
+template <class T> inline T st_absolute(T a)
+{
+	return a < 0 ? st_sub<T>(0, a) : a;
+}
+
 template <class T> inline T st_max(T a, T b)
 {
 	return a > b ? a : b;
@@ -61,6 +98,18 @@ template <class T, int W> inline T st_saturate(float a)
 	if (a >= limit)
 		return static_cast<T>(most);
 	return static_cast<T>(a < -limit ? -most - 1 : static_cast<std::int64_t>(a));
+}
+
+/* To an unsigned integer of W bits, as the low bits of 64; NaN gives 0. */
+template <int W> inline std::uint64_t st_saturate_unsigned(float a)
+{
+	const std::uint64_t half = static_cast<std::uint64_t>(1) << (W - 1);
+
+	if (!(a > 0.0f))
+		return 0;
+	if (a >= static_cast<float>(half) * 2.0f)
+		return half - 1 + half;
+	return static_cast<std::uint64_t>(a);
 }
 
 /* A row number as an array index: indices are int, and clamped after this, so that cutting them

@@ -739,6 +739,33 @@ static inline float st_log(float x)
 	return x != x ? x : y;
 }
 
+/* At most 3 ulp, without the flush of subnormal arguments: u = 1 + x is rounded, and log1p(x) / x
+ * is log(u) / (u - 1).  -1 gives -infinity, less NaN. */
+static inline float st_log1p(float x)
+{
+	float u = 1.0f + x;
+	float y = st_log(u) * (x / (u - 1.0f));
+
+	y = u == 1.0f ? x : y;
+	return st_bits(x) == ST_INF_BITS ? x : y;
+}
+
+/* At most 3 ulp, without the flush of subnormal arguments. */
+static inline float st_expm1(float x)
+{
+	float p = 2.4801587e-05f;
+	float small;
+
+	p = p * x + 1.9841270e-04f;
+	p = p * x + 1.3888889e-03f;
+	p = p * x + 8.3333333e-03f;
+	p = p * x + 4.1666667e-02f;
+	p = p * x + 1.6666667e-01f;
+	p = p * x + 0.5f;
+	small = st_copysign(x + (x * x) * p, x);
+	return st_abs(x) < 0.5f ? small : st_exp(x) - 1.0f;
+}
+
 /* --- tanh, erf
  * --------------------------------------------------------------------------------- */
 
@@ -908,15 +935,16 @@ static inline float st_powi(float x, int32_t n)
 }
 
 /*
- * log2 of a normal positive float, relative error below 2^-38.  Double precision because the
+ * log2 of a normal positive number, relative error below 2^-38.  Double precision because the
  * error of the logarithm is multiplied by up to 150 in st_pow: in single precision that would
  * leave 100 ulp.  Powers by constants are st_powi, so this is on no hot path.
  */
-static inline double st_log2_wide(float x)
+static inline double st_log2_wide(double x)
 {
-	uint32_t bits = st_bits(x);
-	int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
-	double m = (double)st_float(bits - ((uint32_t)exponent << 23));
+	uint64_t bits = st_bits64(x);
+	uint64_t above = bits - 0x3fe6a09e60000000u;
+	int32_t exponent = (int32_t)(above >> 52) - ((above >> 63) != 0u ? 4096 : 0);
+	double m = st_double(bits - ((uint64_t)(int64_t)exponent << 52));
 	double s = (m - 1.0) / (m + 1.0);
 	double u = s * s;
 	double p = 1.0 / 15.0;
@@ -930,8 +958,8 @@ static inline double st_log2_wide(float x)
 	return (double)exponent + (s + s * u * p) * 2.88539008177792681472;
 }
 
-/* 2^x as a float for |x| <= 200. */
-static inline float st_exp2_wide(double x)
+/* 2^x for |x| <= 200, relative error below 2^-34. */
+static inline double st_exp2_wide(double x)
 {
 	double t = x + 6755399441055744.0; /* 1.5 * 2^52 */
 	double r = (x - (t - 6755399441055744.0)) * 0.693147180559945309417;
@@ -946,7 +974,7 @@ static inline float st_exp2_wide(double x)
 	p = p * r + 1.0 / 6.0;
 	p = p * r + 0.5;
 	p = 1.0 + (r + r * r * p);
-	return st_flush((float)(p * st_double((n + 1023u) << 52)));
+	return p * st_double((n + 1023u) << 52);
 }
 
 /* At most 1 ulp; the special cases are those of IEEE 754-2019 pow. */
@@ -957,13 +985,13 @@ static inline float st_pow(float x, float y)
 	float half = st_floor(y * 0.5f);
 	bool whole = st_floor(y) == y;
 	bool odd = whole && half + half != y && st_abs(y) < 16777216.0f;
-	double e = (double)y * st_log2_wide(a);
+	double e = (double)y * st_log2_wide((double)a);
 	float at_zero, at_infinity;
 	float r;
 
 	e = e > 200.0 ? 200.0 : e;
 	e = e < -200.0 ? -200.0 : e;
-	r = st_exp2_wide(e);
+	r = st_flush((float)st_exp2_wide(e));
 	at_zero = y < 0.0f ? inf : 0.0f;
 	at_infinity = y < 0.0f ? 0.0f : inf;
 	r = a == 0.0f ? at_zero : r;
@@ -974,5 +1002,7 @@ static inline float st_pow(float x, float y)
 	r = x != x || y != y ? st_float(ST_NAN_BITS) : r;
 	return y == 0.0f || x == 1.0f ? 1.0f : r;
 }
+
+#include "st_functions.h"
 
 #endif

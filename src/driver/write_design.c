@@ -12,6 +12,7 @@ static const struct {
 	const char *from, *to;
 } headers[] = {
 	{ "runtime/include/st_math.h", "hls/st_math.h" },
+	{ "runtime/include/st_functions.h", "hls/st_functions.h" },
 	{ "runtime/include/st_integer.h", "hls/st_integer.h" },
 	{ "runtime/include/st_narrow.h", "hls/st_narrow.h" },
 	{ "runtime/include/ap_int.h", "hls/csim/ap_int.h" },

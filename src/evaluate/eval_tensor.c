@@ -403,7 +403,9 @@ static bool eval_pad_tokens(struct evaluation *e, struct op *op)
 	X(ORI) X(XORI) X(MAXSI) X(MINSI) X(CMPI) X(SELECT) X(EXTF) X(TRUNCF) X(SITOFP) \
 	X(UITOFP) X(FPTOSI) X(EXTSI) X(EXTUI) X(TRUNCI) X(INDEX_CAST) X(BITCAST) X(ABSF) \
 	X(EXP) X(LOG) X(SQRT) X(RSQRT) X(TANH) X(ERF) X(SIN) X(COS) X(POWF) X(FPOWI) \
-	X(FLOOR) X(CEIL) X(ROUNDEVEN)
+	X(FLOOR) X(CEIL) X(ROUNDEVEN) X(REMF) X(DIVUI) X(REMUI) X(MAXUI) X(MINUI) X(SHLI) \
+	X(SHRSI) X(SHRUI) X(FPTOUI) X(ABSI) X(LOG1P) X(LOG2) X(LOG10) X(EXPM1) X(TAN) \
+	X(SINH) X(COSH) X(ASIN) X(ACOS) X(ATAN) X(ASINH) X(ACOSH) X(ATANH) X(ATAN2)
 /* clang-format on */
 
 eval_function *const eval_tensor_functions[OP_COUNT] = {

@@ -102,6 +102,11 @@ static int64_t quotient_floor(int64_t a, int64_t b)
 	return quotient(a, b) - (rest != 0 && (rest < 0) != (b < 0));
 }
 
+static int64_t absolute(int64_t a)
+{
+	return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+}
+
 static double maximum64(double a, double b)
 {
 	if (isnan(a) || isnan(b))
@@ -150,6 +155,14 @@ static int64_t saturate(double a, int width)
 	return a < -limit ? wrap(UINT64_C(1) << (width - 1), width) : (int64_t)a;
 }
 
+static uint64_t saturate_unsigned(double a, int width)
+{
+	double limit = ldexp(1.0, width);
+	if (!(a > 0))
+		return 0;
+	return a >= limit ? UINT64_MAX : (uint64_t)a;
+}
+
 /* Round to odd: an inexact result gets an odd last bit, so that rounding it to a narrower type is
  * correct. */
 static float round_odd(double a)
@@ -180,6 +193,8 @@ BINARY(maxnum32, float, st_maxnum(a, b))
 BINARY(minnum32, float, st_minnum(a, b))
 BINARY(pow32, float, st_pow(a, b))
 BINARY(peak32, float, st_peak(a, b))
+BINARY(rem32, float, st_fmod(a, b))
+BINARY(angle32, float, st_atan2(a, b))
 BINARY(add64, double, a + b)
 BINARY(sub64, double, a - b)
 BINARY(mul64, double, a *b)
@@ -190,6 +205,8 @@ BINARY(maxn64, double, maxnum64(a, b))
 BINARY(minn64, double, minnum64(a, b))
 BINARY(pow64, double, pow(a, b))
 BINARY(peak_64, double, absmax64(a, b))
+BINARY(rem64, double, fmod(a, b))
+BINARY(angle64, double, atan2(a, b))
 BINARY(add_int, int64_t, (uint64_t)a + (uint64_t)b)
 BINARY(sub_int, int64_t, (uint64_t)a - (uint64_t)b)
 BINARY(mul_int, int64_t, (uint64_t)a *(uint64_t)b)
@@ -201,6 +218,26 @@ BINARY(or_int, int64_t, a | b)
 BINARY(xor_int, int64_t, a ^ b)
 BINARY(max_int, int64_t, a > b ? a : b)
 BINARY(min_int, int64_t, a < b ? a : b)
+#define UNSIGNED(name, expression)                                                                 \
+	static void name(                                                                          \
+	        const struct scalar_op *op, void *out, const void *const *in, int64_t count)       \
+	{                                                                                          \
+		int64_t *restrict y = out;                                                         \
+		const int64_t *left = in[0], *right = in[1];                                       \
+		for (int64_t i = 0; i < count; i++) {                                              \
+			uint64_t a = unsigned_of(left[i], op->width);                              \
+			uint64_t b = unsigned_of(right[i], op->width);                             \
+			y[i] = (int64_t)(expression);                                              \
+		}                                                                                  \
+	}
+UNSIGNED(div_unsigned, b == 0 ? 0 : a / b)
+UNSIGNED(rem_unsigned, b == 0 ? 0 : a % b)
+UNSIGNED(max_unsigned, a > b ? a : b)
+UNSIGNED(min_unsigned, a < b ? a : b)
+UNSIGNED(shift_up, b > 63 ? 0 : a << b)
+UNSIGNED(shift_zeros, b > 63 ? 0 : a >> b)
+BINARY(shift_down, int64_t, a >> (b < 0 || b > 63 ? 63 : b))
+UNARY(abs_int, int64_t, absolute)
 UNARY(neg32, float, -)
 UNARY(abs32, float, st_abs)
 UNARY(exp32, float, st_exp)
@@ -214,6 +251,19 @@ UNARY(cos32, float, st_cos)
 UNARY(floor32, float, st_floor)
 UNARY(ceil32, float, st_ceil)
 UNARY(even32, float, st_round_even)
+UNARY(log1p_32, float, st_log1p)
+UNARY(log2_32, float, st_log2)
+UNARY(log10_32, float, st_log10)
+UNARY(expm1_32, float, st_expm1)
+UNARY(tan_32, float, st_tan)
+UNARY(sinh_32, float, st_sinh)
+UNARY(cosh_32, float, st_cosh)
+UNARY(asin_32, float, st_asin)
+UNARY(acos_32, float, st_acos)
+UNARY(atan_32, float, st_atan)
+UNARY(asinh_32, float, st_asinh)
+UNARY(acosh_32, float, st_acosh)
+UNARY(atanh_32, float, st_atanh)
 UNARY(neg64, double, -)
 UNARY(abs64, double, fabs)
 UNARY(exp64, double, exp)
@@ -227,6 +277,19 @@ UNARY(cos64, double, cos)
 UNARY(floor64, double, floor)
 UNARY(ceil64, double, ceil)
 UNARY(even64, double, nearbyint)
+UNARY(log1p_64, double, log1p)
+UNARY(log2_64, double, log2)
+UNARY(log10_64, double, log10)
+UNARY(expm1_64, double, expm1)
+UNARY(tan_64, double, tan)
+UNARY(sinh_64, double, sinh)
+UNARY(cosh_64, double, cosh)
+UNARY(asin_64, double, asin)
+UNARY(acos_64, double, acos)
+UNARY(atan_64, double, atan)
+UNARY(asinh_64, double, asinh)
+UNARY(acosh_64, double, acosh)
+UNARY(atanh_64, double, atanh)
 SELECT(select32, float)
 SELECT(select64, double)
 SELECT(select_int, int64_t)
@@ -247,6 +310,8 @@ CONVERT(unsigned64, int64_t, double, unsigned_of(a, op->from_width))
 CONVERT(bits32, float, int64_t, (int32_t)st_bits(a))
 CONVERT(integer32, float, int64_t, saturate((double)a, op->width))
 CONVERT(integer64, double, int64_t, saturate(a, op->width))
+CONVERT(natural32, float, int64_t, saturate_unsigned((double)a, op->width))
+CONVERT(natural64, double, int64_t, saturate_unsigned(a, op->width))
 CONVERT(nearest32, float, int64_t, st_nearest(a, op->width))
 CONVERT(zero_extend, int64_t, int64_t, unsigned_of(a, op->from_width))
 
@@ -274,6 +339,7 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_SUBF] = { sub32, sub64 },
 	[OP_MULF] = { mul32, mul64 },
 	[OP_DIVF] = { div32, div64 },
+	[OP_REMF] = { rem32, rem64 },
 	[OP_NEGF] = { neg32, neg64 },
 	[OP_MAXIMUMF] = { maximum32, max64 },
 	[OP_MINIMUMF] = { minimum32, min64 },
@@ -291,6 +357,14 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_XORI] = { [INT] = xor_int },
 	[OP_MAXSI] = { [INT] = max_int },
 	[OP_MINSI] = { [INT] = min_int },
+	[OP_DIVUI] = { [INT] = div_unsigned },
+	[OP_REMUI] = { [INT] = rem_unsigned },
+	[OP_MAXUI] = { [INT] = max_unsigned },
+	[OP_MINUI] = { [INT] = min_unsigned },
+	[OP_SHLI] = { [INT] = shift_up },
+	[OP_SHRSI] = { [INT] = shift_down },
+	[OP_SHRUI] = { [INT] = shift_zeros },
+	[OP_ABSI] = { [INT] = abs_int },
 	[OP_CMPI] = { [INT] = compare_int },
 	[OP_SELECT] = { select32, select64, select_int },
 	[OP_EXTF] = { widen, copy64 },
@@ -298,6 +372,7 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_SITOFP] = { [INT] = signed32 },
 	[OP_UITOFP] = { [INT] = unsigned32 },
 	[OP_FPTOSI] = { integer32, integer64 },
+	[OP_FPTOUI] = { natural32, natural64 },
 	[OP_EXTSI] = { [INT] = copy_int },
 	[OP_EXTUI] = { [INT] = zero_extend },
 	[OP_TRUNCI] = { [INT] = copy_int },
@@ -312,6 +387,20 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_ERF] = { erf32, erf64 },
 	[OP_SIN] = { sin32, sin64 },
 	[OP_COS] = { cos32, cos64 },
+	[OP_LOG1P] = { log1p_32, log1p_64 },
+	[OP_LOG2] = { log2_32, log2_64 },
+	[OP_LOG10] = { log10_32, log10_64 },
+	[OP_EXPM1] = { expm1_32, expm1_64 },
+	[OP_TAN] = { tan_32, tan_64 },
+	[OP_SINH] = { sinh_32, sinh_64 },
+	[OP_COSH] = { cosh_32, cosh_64 },
+	[OP_ASIN] = { asin_32, asin_64 },
+	[OP_ACOS] = { acos_32, acos_64 },
+	[OP_ATAN] = { atan_32, atan_64 },
+	[OP_ASINH] = { asinh_32, asinh_64 },
+	[OP_ACOSH] = { acosh_32, acosh_64 },
+	[OP_ATANH] = { atanh_32, atanh_64 },
+	[OP_ATAN2] = { angle32, angle64 },
 	[OP_POWF] = { pow32, pow64 },
 	[OP_FPOWI] = { powi32, powi64 },
 	[OP_FLOOR] = { floor32, floor64 },

@@ -1,12 +1,14 @@
 /* Fuses an argmax, exported as two reductions, into one.
  * Before: m = max x[i];  y = min of (x[i] == m ? i : beyond)
  * After:  k = max of key(x[i]) * 2^32 + (n - 1 - i);  y = n - 1 - (k mod 2^32)
- * key: the bits of x as an integer with the order of the numbers.  Of equal numbers the first one
- * wins.  The second reduction could only begin after the first, with all numbers (of logits a
+ * key: the bits of x as an integer with the order of the numbers, NaN the largest.  Of equal
+ * numbers the first one wins.  The second reduction could only begin after the first, with all numbers (of logits a
  * vocabulary) buffered.
  * Needs: fused kernels.
  * Guarantees: no such pair is left.
- * Exact, but for NaN: the index of one is found, where no number equalled the maximum.
+ * The comparison may be (x[i] == m or x[i] != x[i]), which holds for NaN too.
+ * Exact, but for NaN without the latter: the first one is found, where nothing equalled the
+ * maximum.
  * Ends: each success removes a reader of a maximum. */
 #include "ir/kernel_edit.h"
 #include "fusion/fusion_passes.h"
@@ -112,18 +114,50 @@ static bool is_max_reduction(const struct argmax_search *s)
 	return same_node(s, term, s->term);
 }
 
+/* Both nodes of one body compute the same. */
+static bool same_value(const struct body *body, int left, int right)
+{
+	const struct node *a = &body->node[left];
+	const struct node *b = &body->node[right];
+	if (left == right)
+		return true;
+	if (a->kind != b->kind || a->type != b->type || a->code != b->code ||
+	        a->integer != b->integer || a->real != b->real)
+		return false;
+	for (int i = 0; i < body_arguments(a); i++)
+		if (!same_value(body, a->argument[i], b->argument[i]))
+			return false;
+	return true;
+}
+
+/* `same` without a comparison of a number with itself that is joined to it by or; that number or
+ * -1 in `itself`. */
+static const struct node *without_nan(const struct body *body, const struct node *same, int *itself)
+{
+	*itself = -1;
+	for (int a = 0; a < 2 && is_op(same, OP_ORI); a++) {
+		const struct node *apart = argument(body, same, a);
+		if (is_op(apart, OP_CMPF) && (apart->integer == CMPF_UNE || apart->integer == CMPF_UNO) &&
+		        same_value(body, apart->argument[0], apart->argument[1])) {
+			*itself = apart->argument[0];
+			return argument(body, same, 1 - a);
+		}
+	}
+	return same;
+}
+
 /* min(acc, x == m ? i : beyond), of the largest m.  false: it is something else. */
 static bool is_index_reduction(struct argmax_search *s)
 {
 	const struct kernel *kernel = s->op->kernel;
 	const struct body *body = &kernel->update;
-	int term;
+	int term, itself;
 	s->loop = only_reduction(kernel);
 	if (s->loop < 0 || kernel->post.count || kernel->type->width < 32 ||
 	        kernel_combine(kernel, &term) != OP_MINSI || !is_op(&body->node[term], OP_SELECT))
 		return false;
 	const struct node *select = &body->node[term];
-	const struct node *same = argument(body, select, 0);
+	const struct node *same = without_nan(body, argument(body, select, 0), &itself);
 	const struct node *beyond = argument(body, select, 2);
 	if (!is_op(same, OP_CMPF) || same->integer != CMPF_OEQ ||
 	        !is_counter(body, argument(body, select, 1), s->loop) ||
@@ -138,10 +172,26 @@ static bool is_index_reduction(struct argmax_search *s)
 		s->read = (int)read->integer;
 		s->term = same->argument[1 - a];
 		s->max_kernel = s->op->operand[s->read]->def;
+		if (itself >= 0 && !same_value(body, itself, s->term))
+			continue;
 		if (is_max_reduction(s))
 			return true;
 	}
 	return false;
+}
+
+/* Whether the number with these bits is NaN, whatever its sign. */
+static int is_nan(struct module *module, struct body *body, int bits)
+{
+	const struct type *half = type_integer(module, 32);
+	int size = body_op(
+	        module, body, OP_ANDI, half, bits, body_integer(module, body, half, INT32_MAX), 0);
+	return body_add(module, body,
+	        (struct node){ .kind = NODE_OP,
+	                .code = OP_CMPI,
+	                .type = type_integer(module, 1),
+	                .argument = { size, body_integer(module, body, half, 0x7f800000) },
+	                .integer = CMPI_SGT });
 }
 
 /* The bits of a negative number fall as it rises; those of -0 become those of 0. */
@@ -159,8 +209,10 @@ static int key_of(struct module *module, struct body *body, int number)
 	                .type = type_integer(module, 1),
 	                .argument = { bits, zero },
 	                .integer = CMPI_SLT });
-	int ordered = body_op(module, body, OP_EXTSI, whole,
-	        body_op(module, body, OP_SELECT, half, negative, turned, bits), 0, 0);
+	int number_key = body_op(module, body, OP_SELECT, half, negative, turned, bits);
+	int half_key = body_op(module, body, OP_SELECT, half, is_nan(module, body, bits),
+	        body_integer(module, body, half, INT32_MAX), number_key);
+	int ordered = body_op(module, body, OP_EXTSI, whole, half_key, 0, 0);
 	return body_op(module, body, OP_MULI, whole, ordered,
 	        body_integer(module, body, whole, (int64_t)1 << 32), 0);
 }

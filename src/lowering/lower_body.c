@@ -41,7 +41,7 @@ static struct value *constant_node(struct process *p, const struct node *node)
 		return make_index(p, node->integer);
 	if (node->type->width == 1)
 		return make_bool(p, node->integer);
-	return make_number(p, (double)node->integer, node->type);
+	return make_integer(p, node->integer, node->type);
 }
 
 /* the index of a loop in the current iteration */

@@ -71,6 +71,18 @@ struct value *make_number(struct process *p, double number, const struct type *t
 	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
 }
 
+struct value *make_integer(struct process *p, int64_t number, const struct type *type)
+{
+	const struct type *scalar = type_scalar(type);
+	struct value *constant;
+	if (kernel_init_integer((double)number) == number)
+		return make_number(p, (double)number, type);
+	constant = make_constant(p,
+	        text_format(p->module->arena, "%lld:%s", (long long)number, scalar->text), scalar,
+	        attr_typed_integer(p->module, number, scalar));
+	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
+}
+
 static struct value *make_comparison(struct process *p, enum integer_predicate predicate,
         struct value *index, struct value *other)
 {

@@ -12,6 +12,8 @@ struct value *make_index(struct process *p, int64_t number);
 struct value *make_bool(struct process *p, bool value);
 /* a constant, scalar or word */
 struct value *make_number(struct process *p, double number, const struct type *type);
+/* Of an integer type; a double has not all numbers of 64 bits. */
+struct value *make_integer(struct process *p, int64_t number, const struct type *type);
 struct value *make_equal(struct process *p, struct value *index, int64_t number);
 /* a constant of its own: other loops of the datapath may have another number in its place */
 struct value *make_unshared_index(struct process *p, int64_t number);

@@ -160,18 +160,25 @@ static bool stays_inside(const struct type *tensor, const struct port *port, boo
 	return true;
 }
 
-/* The data dimension of the rows if it differs from that of the lanes; -1: they are contiguous
- * along the lanes, which then include them. */
-static int find_row_dim(const struct type *tensor, struct port *port)
+/* Rows that follow one another become lanes; false: others are between them. */
+static bool join_rows(struct port *port)
+{
+	const int64_t *stride = port->access->stride;
+	if (port->rows > 1 && stride[port->row_source] != port->lanes * stride[port->lane_source])
+		return false;
+	port->lanes *= port->rows;
+	return true;
+}
+
+/* The data dimension of the rows if it differs from that of the lanes and they are neighbours
+ * there; -1: they would have to follow one another along the lanes. */
+static int find_row_dim(const struct type *tensor, const struct port *port)
 {
 	int64_t coefficient = 0;
 	int dim = port->rows > 1 ? schedule_data_dim(tensor, port->access->stride[port->row_source],
 	                                   port->rows, &coefficient)
 	                         : -1;
-	if (dim >= 0 && dim != port->lane_dim && coefficient == 1)
-		return dim;
-	port->lanes *= port->rows;
-	return -1;
+	return dim >= 0 && dim != port->lane_dim && coefficient == 1 ? dim : -1;
 }
 
 /* Fills the affine map of a port; false: it needs linear addresses. loose: words may exceed the
@@ -223,13 +230,14 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 		port.map[port.dims] = port.offset;
 		for (int i = 0; i < port.dims; i++)
 			port.map[i] = port.access->stride[port.dim[i].source];
-		port.lanes *= port.rows;
 		if (port.lanes > 1 &&
 		        (port.access->stride[port.lane_source] != 1 || schedule->padded))
 			return NULL;
 	} else {
 		row_dim = find_row_dim(tensor, &port);
 	}
+	if (row_dim < 0 && !join_rows(&port))
+		return NULL;
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, port.dims + 1);
 	int64_t *step = ARENA_ARRAY(arena, int64_t, port.dims + 1);
 	const struct run_time_trip **run_time =

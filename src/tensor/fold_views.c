@@ -12,6 +12,7 @@
  * Ends: linear in the number of operations. */
 #include "tensor/fold.h"
 #include "tensor/tensor_passes.h"
+#include <math.h>
 #include <string.h>
 
 static bool report_view(const struct fold *fold, const struct op *op, const char *why)
@@ -45,6 +46,8 @@ static double half_value(uint16_t bits, bool brain)
 	double magnitude = (double)fraction / 16777216.0;
 	if (exponent)
 		magnitude = (double)(1024 + fraction) / 33554432.0 * (double)(1u << exponent);
+	if (exponent == 31 && !brain)
+		magnitude = fraction ? (double)NAN : (double)INFINITY;
 	return sign ? -magnitude : magnitude;
 }
 

@@ -163,10 +163,12 @@ static void test_real_operations(void **state)
 	(void)state;
 	static const char *const unary[] = { "arith.negf", "math.absf", "math.exp", "math.log",
 		"math.sqrt", "math.rsqrt", "math.tanh", "math.erf", "math.sin", "math.cos",
-		"math.floor", "math.ceil", "math.roundeven" };
+		"math.floor", "math.ceil", "math.roundeven", "math.log1p", "math.expm1",
+		"math.log2", "math.log10", "math.tan", "math.sinh", "math.cosh", "math.asin",
+		"math.acos", "math.atan", "math.asinh", "math.acosh", "math.atanh" };
 	static const char *const binary[] = { "arith.addf", "arith.subf", "arith.mulf",
 		"arith.divf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
-		"math.powf" };
+		"math.powf", "arith.remf", "math.atan2" };
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	struct text text = text_new(arena);
@@ -224,7 +226,8 @@ static void test_integer_operations(void **state)
 	static const char *const types[] = { "i4", "i8", "i16", "i32", "i64" };
 	static const char *const binary[] = { "arith.addi", "arith.subi", "arith.muli",
 		"arith.divsi", "arith.remsi", "arith.floordivsi", "arith.andi", "arith.ori",
-		"arith.xori", "arith.maxsi", "arith.minsi" };
+		"arith.xori", "arith.maxsi", "arith.minsi", "arith.divui", "arith.remui",
+		"arith.maxui", "arith.minui", "arith.shli", "arith.shrsi", "arith.shrui" };
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
