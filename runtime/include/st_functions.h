@@ -96,7 +96,7 @@ static inline float st_acos(float x)
 	return x != x ? x : y;
 }
 
-/* --- logarithms and hyperbolic functions, by way of double precision as st_pow ----------------- */
+/* --- logarithms and hyperbolic functions, by way of double precision as st_pow ---------------- */
 
 /* The result of a logarithm of x at and beyond the ends of its range. */
 static inline float st_log_ends(float y, float x)
@@ -249,7 +249,9 @@ static inline float st_fmod(float a, float b)
 	last = last < 1 ? 1 : last;
 	size = st_significand(rest, &up);
 	up += last - 1;
-	size = up < 1 ? rest << (up < 1 ? last - 1 : 0) : ((uint32_t)up << 23) + (size - 0x800000u);
+	int32_t subnormal_shift = up < 1 ? last - 1 : 0;
+	uint32_t normal = ((uint32_t)up << 23) + (size - 0x800000u);
+	size = up < 1 ? rest << subnormal_shift : normal;
 	size = rest == 0u ? 0u : size;
 	size = x < y ? x : size;
 	size = x >= ST_INF_BITS || y == 0u || y > ST_INF_BITS ? ST_NAN_BITS : size;

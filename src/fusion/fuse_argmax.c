@@ -2,8 +2,8 @@
  * Before: m = max x[i];  y = min of (x[i] == m ? i : beyond)
  * After:  k = max of key(x[i]) * 2^32 + (n - 1 - i);  y = n - 1 - (k mod 2^32)
  * key: the bits of x as an integer with the order of the numbers, NaN the largest.  Of equal
- * numbers the first one wins.  The second reduction could only begin after the first, with all numbers (of logits a
- * vocabulary) buffered.
+ * numbers the first one wins.  The second reduction could only begin after the first, with all
+ * numbers (of logits a vocabulary) buffered.
  * Needs: fused kernels.
  * Guarantees: no such pair is left.
  * The comparison may be (x[i] == m or x[i] != x[i]), which holds for NaN too.
@@ -137,7 +137,8 @@ static const struct node *without_nan(const struct body *body, const struct node
 	*itself = -1;
 	for (int a = 0; a < 2 && is_op(same, OP_ORI); a++) {
 		const struct node *apart = argument(body, same, a);
-		if (is_op(apart, OP_CMPF) && (apart->integer == CMPF_UNE || apart->integer == CMPF_UNO) &&
+		if (is_op(apart, OP_CMPF) &&
+		        (apart->integer == CMPF_UNE || apart->integer == CMPF_UNO) &&
 		        same_value(body, apart->argument[0], apart->argument[1])) {
 			*itself = apart->argument[0];
 			return argument(body, same, 1 - a);
@@ -184,13 +185,14 @@ static bool is_index_reduction(struct argmax_search *s)
 static int is_nan(struct module *module, struct body *body, int bits)
 {
 	const struct type *half = type_integer(module, 32);
-	int size = body_op(
-	        module, body, OP_ANDI, half, bits, body_integer(module, body, half, INT32_MAX), 0);
+	int magnitude = body_integer(module, body, half, INT32_MAX);
+	int infinity = body_integer(module, body, half, 0x7f800000);
+	int size = body_op(module, body, OP_ANDI, half, bits, magnitude, 0);
 	return body_add(module, body,
 	        (struct node){ .kind = NODE_OP,
 	                .code = OP_CMPI,
 	                .type = type_integer(module, 1),
-	                .argument = { size, body_integer(module, body, half, 0x7f800000) },
+	                .argument = { size, infinity },
 	                .integer = CMPI_SGT });
 }
 
@@ -210,8 +212,9 @@ static int key_of(struct module *module, struct body *body, int number)
 	                .argument = { bits, zero },
 	                .integer = CMPI_SLT });
 	int number_key = body_op(module, body, OP_SELECT, half, negative, turned, bits);
-	int half_key = body_op(module, body, OP_SELECT, half, is_nan(module, body, bits),
-	        body_integer(module, body, half, INT32_MAX), number_key);
+	int nan = is_nan(module, body, bits);
+	int largest = body_integer(module, body, half, INT32_MAX);
+	int half_key = body_op(module, body, OP_SELECT, half, nan, largest, number_key);
 	int ordered = body_op(module, body, OP_EXTSI, whole, half_key, 0, 0);
 	return body_op(module, body, OP_MULI, whole, ordered,
 	        body_integer(module, body, whole, (int64_t)1 << 32), 0);
