@@ -6,7 +6,7 @@ token count also reads several chunks of a prompt per launch.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ class Sampler:
             )
         self._generator = torch.Generator().manual_seed(self.seed)
 
-    def __call__(self, logits: torch.Tensor, ids: list[int], prompt: int) -> int:
+    def __call__(self, logits: torch.Tensor, ids: Sequence[int] = (), prompt: int = 0) -> int:
         """logits: behind the text `ids`, which begins with a prompt of so many tokens."""
         if self.rules:
             logits = self.rules(logits, ids, prompt)

@@ -23,6 +23,7 @@ _WIDE = """
     _native_batch_norm_legit_no_training native_batch_norm mse_loss l1_loss smooth_l1_loss
     huber_loss dist _cdist_forward upsample_bilinear2d upsample_bicubic2d upsample_linear1d
     upsample_trilinear3d _upsample_bilinear2d_aa nansum trace softplus glu rms_norm
+    floor_divide
 """.split()
 
 # Ops that round a number to the half type first, as PyTorch does; others take it in f32.

@@ -282,7 +282,7 @@ bool map_contractions(struct pass_context *context, struct module *module)
 	map_block(bits, module, main->region[0]);
 	reverse_same_input(main->region[0], run_time_tokens_least(main));
 	mark_same_input(module, main->region[0]);
-	shape_engine(context, module, main, bits);
 	workload_record(module);
+	shape_engine(context, module, main, bits);
 	return true;
 }

@@ -232,13 +232,15 @@ static void check_workload(struct verifier *verifier)
 {
 	const struct module *module = verifier->module;
 	const struct op *main = module_main(module);
-	const char *found = attr_text_or(module->op, KEY_STREAM_WORKLOAD, NULL);
-	const char *wanted = main ? workload_name(workload_of_contractions(main->region[0])) : NULL;
+	if (!main)
+		return;
+	const char *found = attr_text_or(main, KEY_STREAM_WORKLOAD, NULL);
+	const char *wanted = workload_name(workload_of_contractions(main->region[0]));
 	if ((!found && !wanted) || (found && wanted && text_same(found, wanted)))
 		return;
 	found = found ? found : "absent";
 	wanted = wanted ? wanted : "absent";
-	verify_fail(verifier, module->op,
+	verify_fail(verifier, main,
 	        "stream.workload is %s, where the contractions of main make it %s", found, wanted);
 }
 

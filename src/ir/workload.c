@@ -50,12 +50,13 @@ enum workload workload_of_contractions(const struct block *body)
 void workload_record(struct module *module)
 {
 	const char *name = workload_name(workload_of_contractions(module_main(module)->region[0]));
-	attr_set(module, module->op, KEY_STREAM_WORKLOAD, name ? attr_string(module, name) : NULL);
+	attr_set(module, module_main(module), KEY_STREAM_WORKLOAD,
+	        name ? attr_string(module, name) : NULL);
 }
 
 enum workload workload_of(const struct op *op)
 {
-	while (op->parent && op->parent->parent)
+	while (op->code != OP_FUNC && op->parent && op->parent->parent)
 		op = op->parent->parent;
 	const char *text = attr_text_or(op, KEY_STREAM_WORKLOAD, NULL);
 	for (int w = WORKLOAD_DECODE; text && w <= WORKLOAD_TILED_COUNTED_TOKENS; w++)

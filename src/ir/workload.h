@@ -1,5 +1,5 @@
 /* What the matmul engine (stream.contract) computes in a launch, decided once and recorded as the
- * module's attribute stream.workload, and how weights and small operands reach the engine. */
+ * attribute stream.workload of main, and how weights and small operands reach the engine. */
 #ifndef STC_WORKLOAD_H
 #define STC_WORKLOAD_H
 #include "ir/contract.h"

@@ -98,6 +98,7 @@ static void start_function(struct streams *s, struct op *old)
 	block_new(module, s->function, 0);
 	s->block = s->function->region[0];
 	attr_set(module, s->function, KEY_SYM_NAME, attr_get(old, KEY_SYM_NAME));
+	attr_set(module, s->function, KEY_STREAM_WORKLOAD, attr_get(old, KEY_STREAM_WORKLOAD));
 	VEC(const struct attr *) inputs = { 0 };
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		struct value *argument = old->region[0]->argument[i];

@@ -503,7 +503,7 @@ def test_words_of_the_head_wait_for_it(core_built, tmp_path):
         "--quant",
         "w4a8",
         "--stop-after",
-        "make_processes",
+        "assign_axi_bundles",
         "-o",
         tmp_path / "processes.mlir",
     )
@@ -564,7 +564,7 @@ def test_the_last_sum_of_a_tile_waits_for_no_other(core_built, tmp_path):
         "--quant",
         "w4a8",
         "--stop-after",
-        "make_processes",
+        "assign_axi_bundles",
         "--dump-dir",
         tmp_path / "dumps",
         "-o",
