@@ -23,7 +23,6 @@ _WIDE = """
     _native_batch_norm_legit_no_training native_batch_norm mse_loss l1_loss smooth_l1_loss
     huber_loss dist _cdist_forward upsample_bilinear2d upsample_bicubic2d upsample_linear1d
     upsample_trilinear3d _upsample_bilinear2d_aa nansum trace softplus glu rms_norm
-    floor_divide
 """.split()
 
 # Ops that round a number to the half type first, as PyTorch does; others take it in f32.
@@ -235,6 +234,8 @@ def _abs(x):
 
 
 def _floor_divide(x, y):
+    if isinstance(x, torch.Tensor) and x.dtype in HALVES and not isinstance(y, torch.Tensor):
+        return _floor_divide(x.float(), y).to(x.dtype)  # a number is not rounded first
     kind, x, y = _promoted(x, y)
     if kind == torch.uint8:
         return _in_wider_integers(_floor_divide, x, y)
