@@ -668,7 +668,7 @@ def test_what_stands_outside_of_layers_keeps_pace(core_built, tmp_path):
         cycles[ends] = {
             kernel["name"].split("_", 1)[1]: kernel["cycles"] for kernel in report["kernels"]
         }
-    assert cycles["paced"]["k7"] < cycles["searched"]["k7"]
+    assert cycles["paced"]["k4"] < cycles["searched"]["k4"]  # the sum of the embeddings
 
 
 def test_a_prompt_of_five_tiles_keeps_the_unit_at_work(core_built, tmp_path):
