@@ -410,7 +410,7 @@ class region
 		const char *what = c->of_blocks ? "a block of " : "a word of ";
 
 		return std::string(process->name) + " waits for " +
-		        (process->waits_full ? "room in " : what) + c->name + " (" +
+		        (process->waits_full ? "space in " : what) + c->name + " (" +
 		        (process->waits_full ? "full" : "empty") + ", depth " +
 		        std::to_string(c->depth) + ")";
 	}

@@ -341,7 +341,7 @@ static const char *describe_wait(struct network *network, const struct process *
 {
 	const struct channel *channel = process->waits_for;
 	bool reads = process->side == SIDE_READ;
-	const char *item = reads ? "a word of" : "room in";
+	const char *item = reads ? "a word of" : "space in";
 	const char *fill = reads ? "empty" : "full";
 	return text_format(network->e->arena, "%s waits for %s %s (%s, depth %lld)", process->name,
 	        item, channel->name, fill, (long long)channel->depth);

@@ -113,7 +113,7 @@ static void add_waits(struct text *out, const struct cycle_result *cycle_result)
 		text_add(out,
 		        ", \"waits_for\": \"%s\", \"since_cycle\": %lld, \"depth\": %lld, "
 		        "\"in_cycle\": %s",
-		        wait->room ? "room" : "word", (long long)wait->since,
+		        wait->room ? "space" : "word", (long long)wait->since,
 		        (long long)wait->depth, i < cycle_result->cycle ? "true" : "false");
 		if (wait->needed)
 			text_add(out, ", \"required_depth\": %lld", (long long)wait->needed);

@@ -86,7 +86,7 @@ static void describe(
 	const struct cycle_channel_result *channel = &result->channel[wait->channel];
 	const char *item = channel->blocks ? "a block of" : "a word of";
 	if (wait->room)
-		item = "room in";
+		item = "space in";
 	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name,
 	        item, channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
 }

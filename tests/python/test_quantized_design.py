@@ -1071,7 +1071,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(
     """
     case = model_of(tmp_path / "model", family, 160, tokens)
     assert bool(case.shape.window) == (family == "gemma3") and (
-        len(set(case.shape.sliding)) == 2
+        len(set(case.shape.windows)) == 2
     ) == (family == "gemma3")
     lowered = workflow.compile_files(
         case.model,

@@ -30,7 +30,7 @@
 	"\", sym_visibility = \"private\"} : () -> ()\n"
 #define CALL(name) "\"func.call\"(%a, %b) {callee = @" name "} : (" FIFO ", " FIFO ") -> ()\n"
 #define MADE(name)                                                                                 \
-	"%" name " = \"stream.fifo\"() {name = \"" name "\", stream.layer} : () -> " FIFO "\n"
+	"%" name " = \"stream.fifo\"() {name = \"" name "\", stream.in_layer} : () -> " FIFO "\n"
 
 static const char text[] = "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0:\n" MADE("a")
         MADE("b") CALL("unit") CALL(

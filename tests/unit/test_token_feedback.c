@@ -274,7 +274,6 @@ static void wrong_feedback_is_refused(void **state)
 	refused("output = \"y\", most = 9 : i64", "most = 9 : i64", "one input with stream.next");
 	refused("stream.step = 1 : i64", "stream.next = {output = \"y\", most = 9 : i64}",
 	        "one input with stream.next");
-	refused("stream.step = 1 : i64", "stream.step = \"one\"", "stream.step = COUNT");
 	refused("stream.role = \"state\",", "stream.role = \"state\", stream.step = 1 : i64,",
 	        "stream.step = COUNT");
 	refused("tensor<2x1xi64> {stream.name = \"ids\",",
