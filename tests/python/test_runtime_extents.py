@@ -185,7 +185,7 @@ def test_no_launch_is_behind_more_rows_than_count(tmp_path):
     assert [
         (launch["tokens"], launch["past_tokens"])
         for launch in json.loads((design / "report.json").read_text())["launches"]
-    ] == [(1, 12), (3, 0), (1, 0)]
+    ] == [(1, 12), (3, 12), (1, 0)]
     done = stc("simulate", design, "--extent", "past=13")
     assert done.returncode == 1 and "built for at most 12" in done.stderr
 
