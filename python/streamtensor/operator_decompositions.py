@@ -431,15 +431,21 @@ _I1_LARGE = (
 )
 
 
-def _i0e(x):
+def _scaled_bessel(x, near_factors, far_factors, is_odd):
+    """exp(-|x|) times a modified Bessel function, of |x|."""
     size = torch.abs(x)
     far = torch.maximum(size, torch.full((), 8.0, dtype=x.dtype))
     near = torch.minimum(size, torch.full((), 8.0, dtype=x.dtype))
+    found = _chebyshev(near / 2 - 2, near_factors)
     return torch.where(
         size <= 8,
-        _chebyshev(near / 2 - 2, _I0_SMALL),
-        _chebyshev(32 / far - 2, _I0_LARGE) / torch.sqrt(far),
+        found * near if is_odd else found,
+        _chebyshev(32 / far - 2, far_factors) / torch.sqrt(far),
     )
+
+
+def _i0e(x):
+    return _scaled_bessel(x, _I0_SMALL, _I0_LARGE, False)
 
 
 def _i0(x):
@@ -447,14 +453,7 @@ def _i0(x):
 
 
 def _i1e(x):
-    size = torch.abs(x)
-    far = torch.maximum(size, torch.full((), 8.0, dtype=x.dtype))
-    near = torch.minimum(size, torch.full((), 8.0, dtype=x.dtype))
-    found = torch.where(
-        size <= 8,
-        _chebyshev(near / 2 - 2, _I1_SMALL) * near,
-        _chebyshev(32 / far - 2, _I1_LARGE) / torch.sqrt(far),
-    )
+    found = _scaled_bessel(x, _I1_SMALL, _I1_LARGE, True)
     return torch.where(x < 0, -found, found)
 
 
@@ -470,7 +469,7 @@ def _polynomial(x, *factors):
 
 
 def _erfinv(x):
-    """Giles' polynomials, and one step of Newton's method."""
+    """Giles' polynomials."""
     w = -torch.log((1 - x) * (1 + x))
     near = w - 2.5
     far = torch.sqrt(torch.maximum(w, torch.full((), 5.0, dtype=x.dtype))) - 3
