@@ -82,12 +82,19 @@ static bool match_layer_carry(
 	        arena, kernel, attr_get(buffer, KEY_TENSOR)->type, &layer_carry->accumulator_drain);
 }
 
-bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
+/* Matches one that fold_converters has recorded. */
+static bool recorded_layer_carry(
+        struct arena *arena, const struct op *loop, int number, struct layer_carry *layer_carry)
 {
 	const struct op *buffer = buffer_of_carried(loop, number);
-	struct layer_carry layer_carry;
 	return buffer && attr_get(buffer, KEY_IN_PRODUCER) &&
-	        match_layer_carry(arena, loop, number, &layer_carry);
+	        match_layer_carry(arena, loop, number, layer_carry);
+}
+
+bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number)
+{
+	struct layer_carry layer_carry;
+	return recorded_layer_carry(arena, loop, number, &layer_carry);
 }
 
 struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
@@ -95,8 +102,8 @@ struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel)
 	const struct op *loop = kernel->parent->parent;
 	struct layer_carry layer_carry;
 	for (int i = 0; loop && loop->code == OP_FOR && i < loop->results; i++)
-		if (kernel_of_carried(loop, i) == kernel && layer_carry_in_place(arena, loop, i) &&
-		        match_layer_carry(arena, loop, i, &layer_carry))
+		if (kernel_of_carried(loop, i) == kernel &&
+		        recorded_layer_carry(arena, loop, i, &layer_carry))
 			return layer_carry;
 	return (struct layer_carry){ 0 };
 }
