@@ -283,18 +283,20 @@ class _Axes:
             raise _Unproved("joins keys with keys")
         (axis,) = set(found)
         if axis < rank - 2:
-            self._check_tables(node, axis)
+            self._check_tables(node, (left, right), axis)
         return axis
 
     def _baddbmm(self, node):
         added, first, second = node.args[:3]
-        axis = self._product(node, (first, 2, 1), (second, 1, 2))
-        return self._joined(node, [added], axis)
+        return self._sum(node, added, self._product(node, (first, 2, 1), (second, 1, 2)))
 
     def _addmm(self, node):
         added, first, second = node.args[:3]
-        axis = self._product(node, (first, 1, 0), (second, 0, 1))
-        return self._joined(node, [added], axis)
+        return self._sum(node, added, self._product(node, (first, 1, 0), (second, 0, 1)))
+
+    def _sum(self, node, added, axis):
+        """Of a product whose axis is given and what is added to it, which beta=0 leaves out."""
+        return axis if node.kwargs.get("beta") == 0 else self._joined(node, [added], axis)
 
     def _einsum(self, node):
         spec, sides = node.args[0].replace(" ", ""), node.args[1]
@@ -330,13 +332,13 @@ class _Axes:
         if len(found) != 1:
             raise _Unproved("joins keys with keys")
         (axis,) = found
-        self._check_tables(node, axis)
+        self._check_tables(node, operands, axis)
         return axis
 
-    def _check_tables(self, node, axis: int) -> None:
+    def _check_tables(self, node, operands, axis: int) -> None:
         """Every operand that differs along the axis of the keys has the keys there."""
         rank = node.meta["val"].dim()
-        for each in node.all_input_nodes:
+        for each in operands:
             value = each.meta.get("val")
             if each in self.axis or not isinstance(value, torch.Tensor):
                 continue

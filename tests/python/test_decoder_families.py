@@ -110,12 +110,17 @@ def test_a_predicate_that_is_no_interval_is_kept_as_it_is():
 
 
 class Attention(nn.Module):
-    """A model with one layer that does something to its keys and scores."""
+    """A model with one layer that does something to its keys, products and scores."""
 
-    def __init__(self, keys=lambda keys: keys, scores=lambda scores, mask: scores + mask):
+    def __init__(
+        self,
+        keys=lambda keys: keys,
+        scores=lambda scores, mask: scores + mask,
+        product=lambda queries, keys: queries @ keys.transpose(2, 3),
+    ):
         super().__init__()
         self.embed, self.head = nn.Embedding(16, 8), nn.Linear(8, 16)
-        self.keys, self.scores = keys, scores
+        self.keys, self.scores, self.product = keys, scores, product
 
     def get_input_embeddings(self):
         return self.embed
@@ -126,7 +131,7 @@ class Attention(nn.Module):
         x = self.embed(input_ids)[:, None]
         k, v = past_key_values.update(x, x, 0)
         mask = ALL_MASK_ATTENTION_FUNCTIONS["eager"](mask_function=None)
-        scores = self.scores(x @ self.keys(k).transpose(2, 3), mask)
+        scores = self.scores(self.product(x, self.keys(k)), mask)
         return (self.head((torch.softmax(scores, -1) @ v)[:, 0]),)
 
 
@@ -136,8 +141,17 @@ def step_of(model: nn.Module, tokens: int = 3) -> str:
     return models.Model("a model", None, model, None, None, None).lower(shape).text
 
 
-def test_attention_reads_its_cache_as_a_set():
-    assert "stream.dims" in step_of(Attention())
+def product_and_table(beta: float):
+    def product(queries, keys):
+        table = torch.ones(1, 3, 12, device=keys.device) * torch.arange(12, device=keys.device)
+        return torch.baddbmm(table, queries[0], keys[0].transpose(1, 2), beta=beta)[None]
+
+    return product
+
+
+@pytest.mark.parametrize("model", [Attention(), Attention(product=product_and_table(beta=0))])
+def test_attention_reads_its_cache_as_a_set(model):
+    assert "stream.dims" in step_of(model)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +174,7 @@ def test_attention_reads_its_cache_as_a_set():
             ),
             "a table by key",
         ),
+        (Attention(product=product_and_table(beta=1)), "a table by key"),
         (
             Attention(scores=lambda s, mask: s + mask + (s + mask)[..., 1:2]),
             "picks some of the keys",
