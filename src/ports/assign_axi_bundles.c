@@ -27,8 +27,6 @@
  * each after 100; the engine's words take 1.5 cycles */
 #define REQUESTS 32
 #define SLOWER 3 /* so at most so many times as long */
-/* one part in so many, which delays nothing where another adapter would have a row's words more */
-#define LITTLE_MORE 64
 /* of a port whose words are at most one in FEW_WAIT of the engine's: they have as much time */
 #define REQUESTS_FEW 16
 #define FEW_WAIT 6
@@ -400,6 +398,15 @@ static int64_t slow_words(const struct bundling *b)
 	return words;
 }
 
+/* of these, the words of the ports that moved there although they are many */
+static int64_t moved_words(const struct bundling *b)
+{
+	int64_t words = 0;
+	for (int i = 0; i < b->ports; i++)
+		words += b->port[i].moved_to_narrow ? b->port[i].layered : 0;
+	return words;
+}
+
 /* first port of the narrow adapter; -1: there is none */
 static int narrow_adapter(const struct bundling *b)
 {
@@ -428,13 +435,15 @@ static double stalled_words(
 	return words;
 }
 
-/* Can the narrow adapter read the port's words one by one in the time in which another adapter,
- * with `least` words, would read them? */
+/* Has the narrow adapter read the port's words, one by one, no later than another adapter, with
+ * `least` words besides, would have? What moved there waits for each other. */
 static bool narrow_has_time(const struct bundling *b, const struct bundled *port, int64_t least)
 {
+	int64_t moved = moved_words(b);
 	return !port->write && narrow_adapter(b) >= 0 &&
 	        SLOWER * port->layered < least + port->layered &&
-	        slow_words(b) + port->layered <= least + least / LITTLE_MORE;
+	        channel_has_time(
+	                least + port->layered, slow_words(b) - moved, moved + port->layered);
 }
 
 /* The port of scales, which are padded to whole rows of all PEs, has the most words. This matters
@@ -571,6 +580,7 @@ static void place_full_word_ports(struct bundling *b, int engine_port)
 		        spare > 0 && (b->port[next].other < 0 || !placed[b->port[next].other]);
 		b->port[next].bundle = founds ? next : adapter_for(b, placed, next, engine_port);
 		b->port[next].narrow = b->port[b->port[next].bundle].narrow;
+		b->port[next].moved_to_narrow = b->port[next].narrow;
 		spare -= founds;
 		placed[next] = true;
 	}
