@@ -981,7 +981,7 @@ PROMPTS = {
     "gpt2": 3000,
     ("gpt2", 24): 4000,
     ("gpt2", 32): 2000,
-    ("gpt2", 120): 4000,
+    ("gpt2", 120): 1000,
 }
 
 
@@ -1091,8 +1091,9 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(
             r"_causal} : \(!stream.fifo<vector<(\d+)xi8>",
             (tmp_path / "design" / "design.mlir").read_text(),
         )
-        # numbers of a head: what is taken before all is given is taken in words as wide as may be
-        assert words and set(words) == {"32"}
+        # numbers of a head: what is taken before all is given is taken in words as wide as the
+        # order of the reader's words allows
+        assert words and "32" in words
     if tokens == 80:
         # the first layer begins, a layer ends while the next one begins, the last one ends
         assert (
@@ -1172,7 +1173,7 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     [
         ("gemma3", 32, "74828", 20, 14),
         ("gemma3", 32, "84K --engine-pes 8", 11, 8),
-        ("gpt2", 32, "88K", 5, 22),
+        ("gpt2", 32, "88K", 5, 24),
     ],
 )
 def test_a_prompt_in_chunks_through_external_memory(
