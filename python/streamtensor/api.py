@@ -157,7 +157,8 @@ def _check_inputs(inputs: tuple) -> None:
 
 
 def _warn_of_doubles(lowered: graph.Lowered, tensors: dict[str, torch.Tensor]) -> None:
-    types = {each.dtype for each in (*lowered.inputs, *lowered.results)}
+    floats = (each for each in (*lowered.inputs, *lowered.results) if each.stored.is_floating_point)
+    types = {each.dtype for each in floats}
     if torch.float64 in types | {tensors[name].dtype for name in lowered.weights}:
         warnings.warn(
             "streamtensor: float64 is computed in float32, and given back as float64",

@@ -76,11 +76,6 @@ def _interruptible(function, *arguments):
     return found[0]
 
 
-def _stored(dtype: torch.dtype) -> torch.dtype:
-    """The type in the design's memory."""
-    return torch.float32 if dtype == torch.float64 else dtype
-
-
 @functools.cache
 def _library():
     library = ctypes.CDLL(str(core.find_file(core.LIBRARY)))
@@ -188,13 +183,13 @@ class Design:
                 f"'{name}' is {tuple(value.shape)} of {value.dtype}",
                 f"the design takes {signature.shape} of {signature.dtype}",
             )
-        value = value.detach().cpu().to(_stored(signature.dtype)).contiguous()
+        value = value.detach().cpu().to(signature.stored).contiguous()
         self._call("input", name.encode(), value.data_ptr(), value.numel() * value.element_size())
 
     def read(self, name: str) -> torch.Tensor:
         """A result of the last launch, or a whole state."""
         signature = self._signature(name)
-        value = torch.empty(signature.shape, dtype=_stored(signature.dtype))
+        value = torch.empty(signature.shape, dtype=signature.stored)
         self._call("output", name.encode(), value.data_ptr(), value.numel() * value.element_size())
         return value.to(signature.dtype)
 
@@ -212,8 +207,8 @@ class Design:
         self._inputs = {signature.port.name: signature for signature in inputs}
         self._results = {signature.port.name: signature for signature in results}
         for name, (shape, dtype) in self._states.items():
-            known = self._inputs.get(name, Signature(Port(name, "state"), shape, dtype))
-            self._inputs[name] = replace(known, shape=shape, dtype=dtype)
+            known = self._inputs.get(name, Signature(Port(name, "state"), shape, dtype, dtype))
+            self._inputs[name] = replace(known, shape=shape, dtype=dtype, stored=dtype)
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """The row of state `name` (1 x heads x rows x width) at `position`, as f32: heads x

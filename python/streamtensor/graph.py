@@ -27,6 +27,7 @@ from . import (
     computed_numbers,
     constant_folding,
     decompose,
+    integer_results,
     narrow_integers,
     torch_lowering,
     traced_functions,
@@ -84,6 +85,7 @@ class Signature:
     port: Port
     shape: tuple[int, ...]
     dtype: torch.dtype
+    stored: torch.dtype  # in the design's memory
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,9 @@ def lower_function(
     names = [*(port.name for port in ports), *public]
     # torch.export takes a tensor that is given twice, or is a parameter too, for one argument
     apart = [value.detach().clone() for value in inputs]
-    program, lowered, form, written = _lower_to_linalg(function, (apart, list(weights.values())))
+    program, lowered, form, written, types = _lower_to_linalg(
+        function, (apart, list(weights.values()))
+    )
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
     place_of = {name: place for place, name in enumerate(public, len(ports))}
@@ -179,7 +183,7 @@ def lower_function(
         str(lowered),
         [signature for signature in taken if signature.port.role != "weight"],
         [name for name in used if place_of[name] not in written],
-        _signatures(results, function.type.results, _result_types(program)),
+        _signatures(results, function.type.results, types),
         lambda line: _told_origin(lowered, program, line),
         form,
         {names[at]: _next_name(names[at]) for at in written},
@@ -204,10 +208,6 @@ def _input_types(program) -> list[torch.dtype]:
     return [found[name].meta["val"].dtype for name in wanted]
 
 
-def _result_types(program) -> list[torch.dtype]:
-    return [node.meta["val"].dtype for node in program.graph.output_node().args[0]]
-
-
 def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
     """The program, its MLIR module, the form of its results, and the arguments that it writes."""
     program = None
@@ -230,9 +230,10 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             constant_folding.fold_constants(program)
             _check_types(program)
             _locate(program)
+            types = integer_results.keep(program)
             lowered = torch_lowering.lower(program)
             _check_repeatable(program, lowered)
-            return program, lowered, form, written
+            return program, lowered, form, written, types
     except Error:
         raise
     except torch_lowering.LoweringFailed as error:
@@ -449,7 +450,10 @@ def _signatures(ports: Sequence[Port], types, elements: dict[str, torch.dtype]) 
                 f"'{port.name}' has the type {text}",
                 f"accepted are static tensors of {', '.join(ELEMENTS)}",
             )
-        signatures.append(Signature(port, tuple(map(int, extents)), kind))
+        stored = (
+            kind if kind != torch.float64 else integer_results.STORED.get(element, torch.float32)
+        )
+        signatures.append(Signature(port, tuple(map(int, extents)), kind, stored))
     return signatures
 
 

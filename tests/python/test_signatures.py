@@ -73,6 +73,15 @@ def test_doubles_are_computed_in_f32_with_a_warning(core_built):
         check(module.requires_grad_(False), X.double())
 
 
+def test_integers_that_are_returned_as_f64_are_exact(core_built):
+    large = torch.tensor([2**40 + 1, 2**53 + 1, 16777217])
+    check(
+        lambda x: (x.double(), (x + 1).double().view(3, 1)[1:], x.int().double()),
+        large,
+        tolerance=0,
+    )
+
+
 def test_what_is_no_tensor_is_taken_and_given(core_built):
     def function(x, mask, scale, options):
         found = x * scale if mask is None else x * mask
