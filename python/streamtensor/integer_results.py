@@ -1,5 +1,5 @@
-"""Integers that a module returns as f64: the design gives them as integers, since it computes f64 as
-f32, and its caller converts them.
+"""Integers that a module returns as f64: the design gives them as integers, since it computes f64
+as f32, and its caller converts them.
 """
 
 import torch

@@ -1,6 +1,6 @@
-"""What users expect of the figures of one family: a design for fewer tokens is no slower at the same
-position, logits cost next to nothing beside the most likely token, and the model of time agrees
-with the simulation.
+"""What users expect of the figures of one family: a design for fewer tokens is no slower at the
+same position, logits cost next to nothing beside the most likely token, and the model of time
+agrees with the simulation.
 """
 
 import json
