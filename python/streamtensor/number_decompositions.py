@@ -7,6 +7,8 @@ import struct
 
 import torch
 
+from . import bit_views
+
 _aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
 # Exact in a half type, or rounded once already.
@@ -31,6 +33,7 @@ _ROUNDING_NUMBERS = (_aten.add, _aten.sub, _aten.rsub, _aten.remainder, _aten.fm
 
 def table() -> dict:
     rows = {
+        _aten.view.dtype: bit_views.view,
         _aten.clamp.default: _clamp,
         _aten.clamp.Tensor: _clamp,
         _aten.clamp_min.default: lambda x, low: _clamp(x, low, None),

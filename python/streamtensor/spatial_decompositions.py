@@ -51,12 +51,35 @@ def table() -> dict:
         _aten.adaptive_avg_pool3d,
         _aten._adaptive_avg_pool3d,
     )
+    windows = (
+        (2, _aten.max_pool2d_with_indices),
+        (3, _aten.max_pool3d_with_indices),
+        (2, _aten.avg_pool2d),
+        (3, _aten.avg_pool3d),
+    )
+    rows |= {op.default: _batched(dims, op.default) for dims, op in windows}
     largest = (_aten.adaptive_max_pool1d, _aten.adaptive_max_pool2d, _aten.adaptive_max_pool3d)
     return (
         rows
         | {op.default: _adaptive_average for op in averages}
         | {op.default: _adaptive_largest for op in largest}
     )
+
+
+def _batched(dims, pool):
+    """The pool of a single image, as that of a batch of one."""
+
+    def pooled(x, *arguments, **options):
+        if x.ndim != dims + 1:
+            return NotImplemented
+        found = pool(x.unsqueeze(0), *arguments, **options)
+        return (
+            found.squeeze(0)
+            if isinstance(found, torch.Tensor)
+            else tuple(each.squeeze(0) for each in found)
+        )
+
+    return pooled
 
 
 def _roll(x, shifts, dims=()):

@@ -10,6 +10,7 @@ import re
 import signal
 import warnings
 
+from . import bit_views
 from .errors import Error
 
 _PIPELINES = (
@@ -32,6 +33,7 @@ def lower(program):
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as dialect
 
+    cuts = bit_views.cut(program)
     context = ir.Context()
     context.enable_multithreading(False)  # threads do not follow into the child
     dialect.register_dialect(context)
@@ -45,7 +47,10 @@ def lower(program):
     said, text = _in_child(lambda: _run_passes(module))
     if text is None:
         raise LoweringFailed(said)
-    return ir.Module.parse(text, context)
+    lowered = ir.Module.parse(text, context)
+    if cuts:
+        bit_views.join(next(iter(lowered.body.operations)), cuts)
+    return lowered
 
 
 def _run_passes(module) -> tuple[list[tuple[str, str]], bytes | None]:

@@ -2,6 +2,8 @@
 others that it can.
 """
 
+import warnings
+
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -17,6 +19,11 @@ def _bincount(x, weights=None, minlength=0):
     """With a minimum length, which is then the length: larger numbers are not counted."""
     if not minlength:
         return torch.bincount(x, weights)
+    warnings.warn(
+        f"streamtensor: bincount gives {minlength} counts; numbers from {minlength} on are not "
+        "counted",
+        stacklevel=2,
+    )
     hits = x.unsqueeze(-1) == torch.arange(minlength)
     if weights is None:
         return hits.sum(0)

@@ -50,7 +50,7 @@ static const struct form forms[OP_COUNT] = {
 	[OP_EXTUI] = { .integer = "($T)($U)$0" },
 	[OP_TRUNCI] = { .integer = "($T)$0" },
 	[OP_INDEX_CAST] = { .integer = "($T)$0", .index = "($T)$0" },
-	[OP_BITCAST] = { .real = "(int32_t)st_bits($0)" },
+	[OP_BITCAST] = { .real = "(int32_t)st_bits($0)", .integer = "st_float((uint32_t)$0)" },
 	[OP_EXTF] = { .real = "(float)$0" },
 	[OP_TRUNCF] = { .real = "$0" },
 	[OP_ABSF] = { .real = "st_abs($0)" },

@@ -308,6 +308,7 @@ CONVERT(signed64, int64_t, double, a)
 CONVERT(unsigned32, int64_t, float, unsigned_of(a, op->from_width))
 CONVERT(unsigned64, int64_t, double, unsigned_of(a, op->from_width))
 CONVERT(bits32, float, int64_t, (int32_t)st_bits(a))
+CONVERT(of_bits, int64_t, float, st_float((uint32_t)a))
 CONVERT(integer32, float, int64_t, saturate((double)a, op->width))
 CONVERT(integer64, double, int64_t, saturate(a, op->width))
 CONVERT(natural32, float, int64_t, saturate_unsigned((double)a, op->width))
@@ -377,7 +378,7 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_EXTUI] = { [INT] = zero_extend },
 	[OP_TRUNCI] = { [INT] = copy_int },
 	[OP_INDEX_CAST] = { [INT] = copy_int },
-	[OP_BITCAST] = { bits32 },
+	[OP_BITCAST] = { bits32, [INT] = of_bits },
 	[OP_ABSF] = { abs32, abs64 },
 	[OP_EXP] = { exp32, exp64 },
 	[OP_LOG] = { log32, log64 },

@@ -15,7 +15,7 @@ enum rule {
 	RULE_WIDER_INTEGER,
 	RULE_NARROWER_INTEGER,
 	RULE_INDEX_CAST,
-	RULE_BITS, /* the bits of an f32 as an i32 */
+	RULE_BITS, /* the bits of an f32 as an i32, or the reverse */
 	/* a float of at most 32 bits to an integer of fewer bits than its fraction */
 	RULE_NEAREST,
 	RULE_POWER,   /* a float and an integer */
@@ -184,7 +184,7 @@ static bool converts(enum rule rule, const struct type *from, const struct type 
 	switch (rule) {
 	case RULE_WIDER_REAL: return reals && width(from) < width(to);
 	case RULE_NARROWER_REAL: return reals && width(from) > width(to);
-	case RULE_BITS: return real_to_number && width(from) == 32 && width(to) == 32;
+	case RULE_BITS: return is_real(from) != is_real(to) && width(from) == 32 && width(to) == 32;
 	case RULE_NEAREST:
 		return real_to_number && width(from) <= 32 && width(to) >= 2 && width(to) < 24;
 	case RULE_INTEGER_TO_REAL: return is_number(from) && is_real(to);

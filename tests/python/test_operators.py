@@ -67,6 +67,13 @@ ROWS = {
         (lambda x: F.interpolate(x, size=(2, 4), mode="bilinear", antialias=True), IMAGE),
         (nn.UpsamplingBilinear2d(scale_factor=2), IMAGE),
     ],
+    "pools of one image": [
+        (lambda x: F.max_pool1d(x, 2, dilation=2), MATRIX),
+        (lambda x: F.max_pool2d(x, 2, return_indices=True), (2, 4, 6)),
+        (lambda x: F.max_pool3d(x, 2), (1, 2, 4, 4)),
+        (lambda x: F.avg_pool1d(x, 2), MATRIX),
+        (lambda x: F.avg_pool3d(x, 2), (1, 2, 4, 4)),
+    ],
     "transposed": [
         (nn.ConvTranspose1d(2, 3, 3, stride=3, output_padding=2), SIGNAL),
         (nn.ConvTranspose1d(2, 3, 4, padding=1), SIGNAL),

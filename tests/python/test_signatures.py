@@ -82,6 +82,32 @@ def test_integers_that_are_returned_as_f64_are_exact(core_built):
     )
 
 
+def test_bits_are_viewed_as_numbers_of_another_type(core_built):
+    x = torch.tensor([[1.5, -0.0, float("inf"), 1e-40], [3e38, -2.5, float("nan"), 7.0]])
+    integers = (torch.int32, torch.int16, torch.uint8, torch.int64)
+    check(
+        lambda x, n: (
+            tuple(x.view(kind) for kind in integers),
+            x[0].bfloat16().view(torch.int16),
+            n.view(torch.int64).view(torch.float32),
+            n[:, :2].contiguous().view(torch.bfloat16),
+            # the root as a shift of the exponent: two of these ops one behind the other
+            ((x.abs().view(torch.int32) >> 1) + 0x1FC00000).view(torch.float32) * 2,
+        ),
+        x,
+        x.view(torch.int32).flip(0).contiguous(),
+        tolerance=0,
+    )
+    with pytest.raises(streamtensor.Error, match="float16 cannot be viewed as"):
+        streamtensor.compile(Call(lambda x: x.view(torch.int16)), (x.half(),))
+
+
+def test_counts_beyond_the_least_length_are_told(core_built):
+    numbers = torch.tensor([1, 2, 2, 0])
+    with pytest.warns(UserWarning, match="numbers from 4 on are not counted"):
+        check(lambda x: torch.bincount(x, minlength=4), numbers)
+
+
 def test_what_is_no_tensor_is_taken_and_given(core_built):
     def function(x, mask, scale, options):
         found = x * scale if mask is None else x * mask
