@@ -236,7 +236,8 @@ static bool try_point(
 	session->choices = *point;
 	session->target_ms = 0;
 	session->options.choices.value[CHOICE_CLOCK] = point->value[CHOICE_CLOCK];
-	bool built = limits_clock(session) && guarded_build(session, pass_find("form_streams"));
+	bool built =
+	        limits_clock(session) && guarded_build(session, pass_find("choose_parallelism"));
 	trial.built = session->choices;
 	session->target_ms = exploration->target_ms;
 	session->options.events = events ? events : SIMULATED_MOST;
@@ -257,7 +258,7 @@ static bool try_point(
 	session->stages.count = stages;
 	if (session->stop ||
 	        (first && !built && session->options.fix.count &&
-	                text_same(session->guard.stage, "form_streams")))
+	                text_same(session->guard.stage, "choose_parallelism")))
 		return false; /* a --fix-kernel that no point can satisfy */
 	session->diag.count = 0;
 	VEC_PUSH(session->arena, &exploration->trials, trial);

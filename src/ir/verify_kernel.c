@@ -1,5 +1,6 @@
 /* Rules of kernels: loops, accesses inside their tensors, well-formed bodies and schedules. */
 #include "ir/verify.h"
+#include "ir/kernel_edit.h"
 #include "ir/print.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -357,6 +358,175 @@ static void check_post(struct verifier *verifier, const struct op *op)
 			        "post reads operand %d, which depends on a reduction loop", i);
 }
 
+/* One item of a recorded schedule: [loop, trip count, step of its counter]. */
+static const int64_t *schedule_item(const struct attr *loops, int i)
+{
+	const struct attr *item = loops->items[i].value;
+	return item->kind == ATTR_INTEGERS && item->count == 3 ? item->integers : NULL;
+}
+
+static bool check_schedule_items(
+        struct verifier *verifier, const struct op *op, const struct attr *loops)
+{
+	for (int i = 0; i < loops->count; i++) {
+		const int64_t *item = schedule_item(loops, i);
+		if (item && item[0] >= 0 && item[0] < op->kernel->loops && item[1] > 0 &&
+		        item[2] > 0)
+			continue;
+		verify_fail(verifier, op,
+		        "its schedule has an item %d that is not [loop of the kernel, trip count, "
+		        "step]",
+		        i);
+		return false;
+	}
+	return true;
+}
+
+/* The item of the loop with the smallest step that is at least `least`, or if several have that
+ * step, the one with the smallest trip count; -1: none. */
+static int next_item(const struct attr *loops, int loop, const bool *used)
+{
+	int best = -1;
+	for (int i = 0; i < loops->count; i++) {
+		const int64_t *item = schedule_item(loops, i);
+		const int64_t *now = best < 0 ? NULL : schedule_item(loops, best);
+		if (item[0] == loop && !used[i] &&
+		        (!now || item[2] < now[2] || (item[2] == now[2] && item[1] < now[1])))
+			best = i;
+	}
+	return best;
+}
+
+/* The items of a loop count its iterations like digits; a loop of run-time trips has one item. */
+static void check_schedule_loop(
+        struct verifier *verifier, const struct op *op, const struct attr *schedule, int loop)
+{
+	const struct attr *loops = attr_item(schedule, KEY_LOOPS);
+	const struct loop *of = &op->kernel->loop[loop];
+	bool *used = ARENA_ARRAY(verifier->module->arena, bool, loops->count + 1);
+	int64_t covered = 1;
+	int items = 0;
+	for (int i; (i = next_item(loops, loop, used)) >= 0; items++) {
+		const int64_t *item = schedule_item(loops, i);
+		used[i] = true;
+		if (item[2] != covered || item[1] > INT64_MAX / covered) {
+			verify_fail(verifier, op,
+			        "its schedule has a step of %" PRId64 " for loop %d where %" PRId64
+			        " iterations are inside",
+			        item[2], loop, covered);
+			return;
+		}
+		covered *= item[1];
+	}
+	bool padded = attr_item(schedule, KEY_PADDED) && covered > of->extent;
+	if ((covered != of->extent && !padded) || (of->run_time && items != 1))
+		verify_fail(verifier, op,
+		        "its schedule has %" PRId64
+		        " iterations of loop %d in %d loops, which has %" PRId64 "%s",
+		        covered, loop, items, of->extent,
+		        of->run_time ? " at most, counted at run time, in one" : "");
+}
+
+/* The last items are the lanes and the rows that are unrolled outside of them. */
+static void check_schedule_unroll(
+        struct verifier *verifier, const struct op *op, const struct attr *schedule)
+{
+	const struct kernel *kernel = op->kernel;
+	const struct attr *loops = attr_item(schedule, KEY_LOOPS);
+	int64_t lanes = attr_item_integer(schedule, KEY_LANES, 0);
+	int64_t rows = attr_item_integer(schedule, KEY_ROW_UNROLL, 1);
+	int last = loops->count - 1;
+	const int64_t *lane = last < 0 ? NULL : schedule_item(loops, last);
+	const int64_t *row = last < 1 ? NULL : schedule_item(loops, last - 1);
+	bool unrolls = lanes == 1 || (lanes > 1 && lane && lane[1] == lanes && lane[2] == 1);
+	if (!unrolls || rows < 1 || (rows > 1 && (lanes == 1 || !row || row[1] != rows)))
+		verify_fail(verifier, op,
+		        "its schedule has %" PRId64 " lanes and %" PRId64
+		        " rows, which are not its last loops",
+		        lanes, rows);
+	else if (lanes > 1 &&
+	        (kernel->loop[lane[0]].run_time || kernel_is_guarded(op, (int)lane[0])))
+		verify_fail(verifier, op,
+		        "its schedule has lanes along loop %d, which is counted at run time or "
+		        "guarded",
+		        (int)lane[0]);
+	else if (lanes > 1 && kernel->loop[lane[0]].reduction && !kernel->combine)
+		verify_fail(verifier, op,
+		        "its schedule has lanes along a reduction that does not combine terms");
+	else if (rows > 1 && kernel->loop[row[0]].reduction == kernel->loop[lane[0]].reduction)
+		verify_fail(verifier, op,
+		        "its schedule has rows and lanes that are both reductions, or both none");
+}
+
+/* The order of terms is free only where an operation combines them, and that of token tiles is
+ * fixed. */
+static void check_schedule_order(
+        struct verifier *verifier, const struct op *op, const struct attr *loops)
+{
+	const struct kernel *kernel = op->kernel;
+	const int64_t *before = NULL;
+	const int64_t *first = loops->count ? schedule_item(loops, 0) : NULL;
+	if (kernel->tile_outermost && (!first || first[0] || first[1] != kernel->loop[0].extent))
+		verify_fail(
+		        verifier, op, "its schedule does not begin with the loop of token tiles");
+	for (int i = 0; i < loops->count && kernel_is_sequential(kernel); i++) {
+		const int64_t *item = schedule_item(loops, i);
+		if (!kernel->loop[item[0]].reduction)
+			continue;
+		if (before &&
+		        (item[0] < before[0] || (item[0] == before[0] && item[2] > before[2])))
+			verify_fail(verifier, op,
+			        "its schedule changes the order of terms that no operation "
+			        "combines");
+		before = item;
+	}
+}
+
+/* What choose_loop_orders has recorded. */
+static void check_recorded_schedule(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *schedule = attr_get(op, KEY_SCHEDULE);
+	const struct attr *loops = attr_item(schedule, KEY_LOOPS);
+	if (!schedule)
+		return;
+	if (verifier->module->level != LEVEL_TENSOR) {
+		verify_fail(verifier, op, "the attribute `schedule` belongs to tensor level");
+		return;
+	}
+	if (!loops || loops->kind != ATTR_ARRAY) {
+		verify_fail(verifier, op, "its schedule has no list of `loops`");
+		return;
+	}
+	if (!check_schedule_items(verifier, op, loops))
+		return;
+	for (int l = 0; l < op->kernel->loops; l++)
+		check_schedule_loop(verifier, op, schedule, l);
+	check_schedule_unroll(verifier, op, schedule);
+	check_schedule_order(verifier, op, loops);
+}
+
+/* What choose_parallelism has recorded. */
+static void check_recorded_parallelism(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *parallelism = attr_get(op, KEY_PARALLELISM);
+	const struct attr *operand = attr_item(parallelism, KEY_OPERAND);
+	if (!parallelism)
+		return;
+	if (verifier->module->level != LEVEL_TENSOR)
+		verify_fail(verifier, op, "the attribute `parallelism` belongs to tensor level");
+	else if (attr_item_integer(parallelism, KEY_LANES, 0) < 1)
+		verify_fail(verifier, op, "its parallelism has no positive number of `lanes`");
+	else if (operand && (operand->integer < 0 || operand->integer >= op->operands))
+		verify_fail(verifier, op,
+		        "its parallelism is about operand %" PRId64 ", which it lacks",
+		        operand->integer);
+	else if (!operand != !attr_item(parallelism, KEY_PORTS) ||
+	        attr_item_integer(parallelism, KEY_PORTS, 1) < 1)
+		verify_fail(verifier, op,
+		        "its parallelism has `operand` and `ports`, a positive number, together or "
+		        "not at all");
+}
+
 void verify_kernel(struct verifier *verifier, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
@@ -375,6 +545,8 @@ void verify_kernel(struct verifier *verifier, const struct op *op)
 	check_name(verifier, op);
 	check_loops(verifier, op);
 	check_schedule(verifier, op);
+	check_recorded_parallelism(verifier, op);
+	check_recorded_schedule(verifier, op);
 	check_partial(verifier, op);
 	check_scan(verifier, op);
 	check_accesses(verifier, op);

@@ -7,6 +7,7 @@
 #include "quantize/quantize_passes.h"
 #include "engine/engine_passes.h"
 #include "attention/attention_passes.h"
+#include "schedule/schedule_passes.h"
 #include "streams/streams_passes.h"
 #include "lowering/lowering_passes.h"
 #include "ports/ports_passes.h"
@@ -89,8 +90,17 @@ const struct pass passes[] = {
 	        "kernels"),
 	PASS(interleave_qkv_heads, T, T, EXACT, "fused kernels",
 	        "the rows of a fused QKV product are ordered as the KV partitions consume them"),
-	PASS(form_streams, T, D, ORDER, "kernels",
-	        "schedules; itensor streams, demands where they are used; loads and stores"),
+	PASS(choose_parallelism, T, T, EXACT, "kernels",
+	        "every kernel knows its most lanes and the memory ports of its largest operand"),
+	PASS(choose_loop_orders, T, T, EXACT, "parallelism",
+	        "every kernel has a schedule (order and splits of its loops, lanes) of the fewest "
+	        "bytes on chip"),
+	PASS(fit_loop_orders, T, T, EXACT, "schedules",
+	        "where these bytes exceed the budget: schedules of the fewest bytes that cannot be "
+	        "spilled"),
+	PASS(form_streams, T, D, ORDER, "schedules",
+	        "loops in schedule order; itensor streams, demands where they are used; loads and "
+	        "stores"),
 	PASS(insert_converters, D, D, EXACT, "demands",
 	        "every demand is a cast, a chunk or a converter, or nothing where the types agree"),
 	PASS(recompute_kernels, D, D, EXACT, "converters",

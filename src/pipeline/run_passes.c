@@ -2,6 +2,7 @@
  * text and values. */
 #define _POSIX_C_SOURCE 200809L
 #include "pipeline/session.h"
+#include "schedule/recorded_choices.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +80,8 @@ bool run_passes(struct session *session, int first, int last)
 {
 	if (!first && !dump(session, 0, "import"))
 		return false;
+	if (first < pass_find("choose_parallelism"))
+		forget_recorded_choices(session->module);
 	for (int i = first; i <= last; i++)
 		if (!run_pass(session, &passes[i]) || !dump(session, i + 1, passes[i].name))
 			return false;

@@ -1,16 +1,23 @@
 /* Chooses the loop orders of all kernels jointly for the least memory on chip: reorder buffers
  * between kernels whose orders differ, accumulators of reductions that are not innermost, and FIFOs
  * where paths meet. Lane loop, lanes, cycles of each kernel and its words from memory stay those of
- * the heuristic (schedule_kernel.c), whose orders are one of the options. Ends: --loop-order-budget
- * bounds the number of costs that are computed. */
+ * the heuristic (schedule_kernel.c), whose orders are one of the options.
+ *
+ * Before: stream.kernel {loops = [64, 128, 512], parallelism = {lanes = 16}}
+ * After:  the same with schedule = {loops = [[1, 8, 16], [2, 512, 1], [0, 64, 1], [1, 16, 1]],
+ *         lanes = 16}
+ * Needs: the parallelism of every kernel. Guarantees: every kernel but gathers has a schedule.
+ * Exact. Ends: --loop-order-budget bounds the number of costs that are computed. */
 #include "ir/kernel_edit.h"
+#include "schedule/recorded_choices.h"
+#include "schedule/schedule_passes.h"
 #include "schedule/search_cache.h"
 #include "schedule/tensor_sources.h"
 
 struct chooser {
-	struct streams *streams;
+	struct pass_context *context;
+	struct module *module;
 	struct loop_order_graph graph;
-	const struct parallelism *parallelism;
 	struct schedule *first; /* [kernels] the heuristic's schedules */
 };
 
@@ -24,7 +31,6 @@ static int count_ops(const struct block *block, enum op_code code)
 
 static void add_kernels(struct chooser *c, const struct block *block)
 {
-	struct streams *s = c->streams;
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			add_kernels(c, op->region[0]);
@@ -32,8 +38,8 @@ static void add_kernels(struct chooser *c, const struct block *block)
 			continue;
 		int k = c->graph.kernels++;
 		c->first[k] =
-		        schedule_kernel(s->module, op, operand_locations(s->module->arena, op),
-		                is_only_stored(op), c->parallelism[op->result[0]->id].lanes);
+		        schedule_kernel(c->module, op, operand_locations(c->module->arena, op),
+		                is_only_stored(op), recorded_parallelism(op).lanes);
 		c->graph.kernel[k] =
 		        (struct loop_order_kernel){ .op = op, .operands = op->operands };
 		c->graph.kernel[k].source = ARENA_ARRAY(c->graph.arena, int, op->operands + 1);
@@ -68,7 +74,7 @@ static int value_of(struct chooser *c, const struct value *of)
 	row->crossing = tensor_source->kind == SOURCE_LAYER_MUX;
 	row->streams = tensor_source->kind != SOURCE_MEMORY;
 	const struct op *def = loop_yield_of(value)->def;
-	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->streams, def)
+	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->module, def)
 	                                                     : order_of_tensor(value->type);
 	row->fixed = loop_order_row(c->graph.arena, &row->written, &fixed);
 	tensor_source->order = ++c->graph.values;
@@ -123,7 +129,7 @@ static void add_contractions(struct chooser *c, const struct block *block)
 			if (v < 0)
 				continue;
 			struct order order = op->code == OP_CONTRACT
-			        ? order_of_group_operand(c->streams, op, j)
+			        ? order_of_group_operand(c->module, op, j)
 			        : order_of_tensor(op->operand[j]->type);
 			VEC_PUSH(c->graph.arena, &c->graph.value[v].reader,
 			        ((struct loop_order_reader){
@@ -167,7 +173,7 @@ static int ports(const struct loop_order_graph *graph)
 static void build_graph(struct chooser *c, const struct block *block)
 {
 	int kernels = count_ops(block, OP_KERNEL);
-	c->graph.arena = c->streams->module->arena;
+	c->graph.arena = c->module->arena;
 	c->graph.kernel = ARENA_ARRAY(c->graph.arena, struct loop_order_kernel, kernels + 1);
 	c->first = ARENA_ARRAY(c->graph.arena, struct schedule, kernels + 1);
 	add_kernels(c, block);
@@ -179,31 +185,45 @@ static void build_graph(struct chooser *c, const struct block *block)
 	add_contractions(c, block);
 	add_stored(c, block);
 	add_carried(&c->graph);
-	loop_order_prepare(&c->graph, c->streams->context->platform, c->first);
+	loop_order_prepare(&c->graph, c->context->platform, c->first);
 }
 
-struct schedule *choose_loop_orders(
-        struct streams *streams, const struct block *block, const struct parallelism *parallelism)
+/* Records the chosen schedules. A schedule that gives some port no type is not taken. */
+static void record_block(const struct chooser *c, const struct block *block, const int *choice)
 {
-	struct chooser c = { .streams = streams, .parallelism = parallelism };
-	build_graph(&c, block);
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			record_block(c, op->region[0], choice);
+		if (op->code != OP_KERNEL || kernel_is_gather(op))
+			continue;
+		int k = tensor_source_of(op->result[0])->kernel - 1;
+		const struct schedule *chosen = &c->graph.kernel[k].option[choice[k]].schedule;
+		record_schedule(c->module, op,
+		        schedule_fits(c->module, op, chosen) ? chosen : &c->first[k]);
+	}
+}
+
+void choose_orders(struct pass_context *context, struct module *module, int spills)
+{
+	struct chooser c = { .context = context, .module = module };
+	const struct block *body = module_main(module)->region[0];
+	find_tensor_sources(module, NULL);
+	build_graph(&c, body);
 	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
-	c.graph.spills = streams->assume_spilled ? LOOP_ORDER_SPILLS : 0;
-	int64_t points = choice_count(&streams->context->choices, CHOICE_LOOP_ORDER_BUDGET);
+	c.graph.spills = spills;
+	int64_t points = choice_count(&context->choices, CHOICE_LOOP_ORDER_BUDGET);
 	struct search_key search_key = loop_order_search_key(&c.graph, points);
-	if (!search_cache_lookup(
-	            streams->context->search_cache, &search_key, c.graph.kernels, choice)) {
+	if (!search_cache_lookup(context->search_cache, &search_key, c.graph.kernels, choice)) {
 		loop_order_search(&c.graph, points, choice);
-		search_cache_store(
-		        streams->context->search_cache, &search_key, c.graph.kernels, choice);
+		search_cache_store(context->search_cache, &search_key, c.graph.kernels, choice);
 	}
-	struct schedule *schedule =
-	        ARENA_ARRAY(c.graph.arena, struct schedule, count_ops(block, OP_KERNEL) + 1);
-	for (int k = 0; k < c.graph.kernels; k++) {
-		const struct loop_order_kernel *kernel = &c.graph.kernel[k];
-		const struct schedule *chosen = &kernel->option[choice[k]].schedule;
-		schedule[kernel->op->result[0]->id] =
-		        schedule_fits(streams->module, kernel->op, chosen) ? *chosen : c.first[k];
-	}
-	return schedule;
+	record_block(&c, body, choice);
+}
+
+bool choose_loop_orders(struct pass_context *context, struct module *module)
+{
+	if (!kernels_have_parallelism(module))
+		return false;
+	choose_orders(context, module, 0);
+	return true;
 }

@@ -5,10 +5,17 @@
  * kernel that uses each weight for several tokens needs lanes rather than ports. If the operators
  * exceed the DSP budget, all lanes are halved until they fit. The joint search
  * (parallelism_search.c) starts from this choice. uniform gives all kernels the lanes of one
- * port, as the published heuristic gives all loops one tile size (arXiv 2509.13694). */
+ * port, as the published heuristic gives all loops one tile size (arXiv 2509.13694).
+ *
+ * Before: stream.kernel {loops = [512, 512]}
+ * After:  stream.kernel {loops = [512, 512], parallelism = {lanes = 64, operand = 1, ports = 4}}
+ * Needs: kernels on root tensors, gathers in kernels of their own. Guarantees: every kernel but
+ * gathers has a parallelism. Exact. Ends: --parallelism-budget bounds the choices that are
+ * priced. */
 #include "ir/workload.h"
 #include "base/closest_name.h"
 #include "ir/launch_tokens.h"
+#include "schedule/schedule_passes.h"
 #include "schedule/search_cache.h"
 #include "ir/kernel_edit.h"
 
@@ -67,10 +74,10 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op, int6
 	return best;
 }
 
-static struct schedule schedule_within(struct streams *streams, const struct op *op, int64_t most)
+static struct schedule schedule_within(struct module *module, const struct op *op, int64_t most)
 {
-	return schedule_kernel(streams->module, op, operand_locations(streams->module->arena, op),
-	        is_only_stored(op), most);
+	return schedule_kernel(
+	        module, op, operand_locations(module->arena, op), is_only_stored(op), most);
 }
 
 static int64_t body_dsp(const struct platform *platform, const struct body *body)
@@ -84,11 +91,11 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 
 /* DSPs of a kernel. A reduction over the lanes ends in one element per word, so its post body
  * exists once. */
-static int64_t kernel_dsp(
-        struct streams *streams, const struct op *op, const struct parallelism *parallelism)
+static int64_t kernel_dsp(const struct parallelism_table *w, int i)
 {
-	const struct platform *platform = streams->context->platform;
-	struct schedule schedule = schedule_within(streams, op, parallelism->lanes);
+	const struct platform *platform = w->context->platform;
+	const struct op *op = w->kernel[i];
+	struct schedule schedule = schedule_within(w->module, op, w->parallelism[i].lanes);
 	return schedule.lanes * schedule.row_unroll * body_dsp(platform, &op->kernel->update) +
 	        (schedule_is_tree(op->kernel, &schedule) ? 1 : schedule.lanes) *
 	        body_dsp(platform, &op->kernel->post);
@@ -98,7 +105,7 @@ static int64_t total_dsp(const struct parallelism_table *w)
 {
 	int64_t dsp = 0;
 	for (int i = 0; i < w->count; i++)
-		dsp += kernel_dsp(w->streams, w->kernel[i], &w->parallelism[i]);
+		dsp += kernel_dsp(w, i);
 	return dsp;
 }
 
@@ -126,7 +133,7 @@ static void spend_ports(struct parallelism_table *w)
 {
 	struct candidate *candidate = w->candidate;
 	struct parallelism *parallelism = w->parallelism;
-	int most = (int)choice_count(&w->streams->context->choices, CHOICE_PORTS);
+	int most = (int)choice_count(&w->context->choices, CHOICE_PORTS);
 	int ports = w->ports;
 	for (;;) {
 		int slowest = -1;
@@ -141,8 +148,7 @@ static void spend_ports(struct parallelism_table *w)
 		if (slowest < 0)
 			return;
 		int64_t lanes = 2 * candidate[slowest].port_lanes * parallelism[slowest].ports;
-		struct schedule schedule =
-		        schedule_within(w->streams, candidate[slowest].op, lanes);
+		struct schedule schedule = schedule_within(w->module, candidate[slowest].op, lanes);
 		if (schedule.lanes * schedule.row_unroll != lanes) {
 			candidate[slowest].frozen = true;
 			continue;
@@ -159,13 +165,13 @@ static void match_consumer_rate(struct parallelism_table *w, int i)
 	const struct op *maker = parallelism_sums_of(w->kernel[i]);
 	if (maker)
 		w->parallelism[i].lanes = schedule_within(
-		        w->streams, maker, w->parallelism[maker->result[0]->id].lanes)
+		        w->module, maker, w->parallelism[maker->result[0]->id].lanes)
 		                                  .row_unroll;
 }
 
 static void halve_lanes(struct parallelism_table *w)
 {
-	for (int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES);
+	for (int64_t most = choice_count(&w->context->choices, CHOICE_LANES);
 	        most > 1 && total_dsp(w) > w->dsp; most /= 2)
 		for (int i = 0; i < w->count; i++) {
 			struct parallelism *parallelism = &w->parallelism[i];
@@ -181,7 +187,7 @@ static void halve_lanes(struct parallelism_table *w)
 
 static void by_intensity(struct parallelism_table *w)
 {
-	int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES);
+	int64_t most = choice_count(&w->context->choices, CHOICE_LANES);
 	for (int i = 0; i < w->count; i++) {
 		w->candidate[i].frozen = w->candidate[i].reuse >= REUSE;
 		if (w->candidate[i].operand >= 0 && w->candidate[i].frozen)
@@ -192,7 +198,7 @@ static void by_intensity(struct parallelism_table *w)
 		int share = kernel_has_reduction(w->kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
 		match_consumer_rate(w, i);
 		while (w->candidate[i].operand < 0 && w->parallelism[i].lanes > 1 &&
-		        kernel_dsp(w->streams, w->kernel[i], &w->parallelism[i]) * share > w->dsp)
+		        kernel_dsp(w, i) * share > w->dsp)
 			w->parallelism[i].lanes /= 2;
 		w->parallelism[i].lanes =
 		        w->parallelism[i].lanes < most ? w->parallelism[i].lanes : most;
@@ -218,8 +224,8 @@ static int64_t least_bulk_elements(const struct op *main)
 /* Chooses the bulk operands; if there are more than ports, the smallest ones share a port. */
 static void find_candidates(struct parallelism_table *w)
 {
-	struct arena *arena = w->streams->module->arena;
-	const struct op *main = module_main(w->streams->module);
+	struct arena *arena = w->module->arena;
+	const struct op *main = module_main(w->module);
 	int64_t least = least_bulk_elements(main);
 	int bulk = 0;
 	for (int i = 0; i < w->count; i++) {
@@ -272,17 +278,17 @@ static void search_joint(struct map *search_cache, const struct parallelism_spac
 static bool by_search(
         struct parallelism_table *w, const struct block *block, enum parallelism_search search)
 {
-	const struct choices *choices = &w->streams->context->choices;
+	const struct choices *choices = &w->context->choices;
 	struct parallelism_space *space = build_parallelism_space(w, block);
 	int *choice = ARENA_ARRAY(space->arena, int, w->count + 1);
 	int64_t points = choice_count(choices, CHOICE_PARALLELISM_BUDGET);
-	if (!parallelism_options(w->streams, space, w->candidate))
+	if (!parallelism_options(w, space))
 		return false;
 	for (int k = 0; k < w->count; k++)
 		choice[k] = option_near(&space->kernel[k], &w->parallelism[k]);
 	parallelism_follow(space, choice);
 	if (search == PARALLELISM_JOINT)
-		search_joint(w->streams->context->search_cache, space, points, choice);
+		search_joint(w->context->search_cache, space, points, choice);
 	if (search == PARALLELISM_NEIGHBOR)
 		parallelism_neighbour(space, points, choice);
 	bool searched = search == PARALLELISM_JOINT || search == PARALLELISM_NEIGHBOR;
@@ -294,17 +300,17 @@ static bool by_search(
 
 static bool fixes_are_known(struct parallelism_table *w)
 {
-	const struct choices *choices = &w->streams->context->choices;
+	const struct choices *choices = &w->context->choices;
 	for (int f = 0; f < choices->fixed; f++) {
 		struct closest_name closest_name = { .wanted = choices->fix[f].kernel };
 		for (int k = 0; k < w->count; k++)
 			closest_name_consider(&closest_name, w->kernel[k]->kernel->name);
 		if (closest_name.found && text_same(closest_name.found, closest_name.wanted))
 			continue;
-		diag_error(w->streams->module->diag, NOWHERE,
+		diag_error(w->module->diag, NOWHERE,
 		        "--fix-kernel names '%s', which is no kernel of the design",
 		        closest_name.wanted);
-		return diag_note(w->streams->module->diag,
+		return diag_note(w->module->diag,
 		        "the nearest is %s; report.txt and `--to stream` name all",
 		        closest_name.found ? closest_name.found : "none");
 	}
@@ -323,29 +329,28 @@ static const char *bulk_name(const struct candidate *candidate)
 	const struct op *main = op->parent->parent->code == OP_FOR
 	        ? op->parent->parent->parent->parent
 	        : op->parent->parent;
-	int number = tensor_source_of(op->operand[candidate->operand])->argument[0]->index;
-	const struct attr *name = number < main->region[0]->arguments
-	        ? function_argument_attr(main, number, KEY_STREAM_NAME)
-	        : NULL;
+	const struct value *weight = tensor_source_of(op->operand[candidate->operand])->argument[0];
+	const struct attr *name =
+	        weight->def ? NULL : function_argument_attr(main, weight->index, KEY_STREAM_NAME);
 	return name ? name->text : NULL;
 }
 
 const struct fixed_parallelism *parallelism_of_phase(
-        const struct streams *streams, const struct candidate *candidate)
+        const struct pass_context *context, const struct candidate *candidate)
 {
-	const char *name = streams->context->follows ? bulk_name(candidate) : NULL;
-	return name ? map_get(streams->context->parallelism_table, name) : NULL;
+	const char *name = context->follows ? bulk_name(candidate) : NULL;
+	return name ? map_get(context->parallelism_table, name) : NULL;
 }
 
-static void record_parallelism(const struct parallelism_table *w)
+static void tell_other_phase(const struct parallelism_table *w)
 {
-	struct map *parallelism_table = w->streams->context->parallelism_table;
-	for (int i = 0; parallelism_table && !w->streams->context->follows && i < w->count; i++) {
+	struct map *parallelism_table = w->context->parallelism_table;
+	for (int i = 0; parallelism_table && !w->context->follows && i < w->count; i++) {
 		const char *name = bulk_name(&w->candidate[i]);
 		if (!name)
 			continue;
 		struct schedule schedule =
-		        schedule_within(w->streams, w->kernel[i], w->parallelism[i].lanes);
+		        schedule_within(w->module, w->kernel[i], w->parallelism[i].lanes);
 		struct fixed_parallelism *chosen =
 		        ARENA_NEW(parallelism_table->arena, struct fixed_parallelism);
 		*chosen = (struct fixed_parallelism){ .kernel = "",
@@ -356,33 +361,66 @@ static void record_parallelism(const struct parallelism_table *w)
 	}
 }
 
-struct parallelism *choose_parallelism(struct streams *streams, const struct block *block)
+/* Sets the operator with which each kernel accumulates, which decides whether a reduction can be
+ * the lane loop. */
+static void mark_combine(struct op *op, void *context)
 {
-	struct arena *arena = streams->module->arena;
-	const struct platform *platform = streams->context->platform;
-	const struct choices *choices = &streams->context->choices;
+	int term;
+	(void)context;
+	if (op->code == OP_KERNEL)
+		op->kernel->combine = kernel_has_reduction(op->kernel)
+		        ? kernel_combine(op->kernel, &term)
+		        : OP_NONE;
+}
+
+static bool choose(struct parallelism_table *w, const struct block *body)
+{
 	enum parallelism_search search =
-	        (enum parallelism_search)choice_word(choices, CHOICE_SEARCH);
-	struct parallelism_table w = { .streams = streams,
-		.count = list_kernels(block, NULL, 0),
-		.ports = platform->ports - (int)choice_count(choices, CHOICE_RESERVED_PORTS) };
+	        (enum parallelism_search)choice_word(&w->context->choices, CHOICE_SEARCH);
+	find_candidates(w);
+	parallelism_reserve_engine(w, body);
+	if (!fixes_are_known(w))
+		return false;
+	if (search == PARALLELISM_UNIFORM)
+		by_default_tile(w);
+	else
+		by_intensity(w);
+	bool direct = search == PARALLELISM_UNIFORM || search == PARALLELISM_INTENSITY;
+	return (direct && !w->context->choices.fixed) || by_search(w, body, search);
+}
+
+static void record_block(const struct parallelism_table *w, const struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			record_block(w, op->region[0]);
+		if (op->code == OP_KERNEL && !kernel_is_gather(op))
+			record_parallelism(w->module, op, &w->parallelism[op->result[0]->id]);
+	}
+}
+
+bool choose_parallelism(struct pass_context *context, struct module *module)
+{
+	struct arena *arena = module->arena;
+	struct block *body = module_main(module)->region[0];
+	const struct choices *choices = &context->choices;
+	struct parallelism_table w = { .context = context,
+		.module = module,
+		.count = list_kernels(body, NULL, 0),
+		.ports = context->platform->ports -
+		        (int)choice_count(choices, CHOICE_RESERVED_PORTS) };
 	w.kernel = ARENA_ARRAY(arena, const struct op *, w.count + 1);
 	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
 	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);
-	w.dsp = choice_resolve(choices, platform, CHOICE_DSP);
-	w.lut = choice_resolve(choices, platform, CHOICE_LUT);
-	list_kernels(block, w.kernel, 0);
-	find_candidates(&w);
-	parallelism_reserve_engine(&w, block);
-	if (!fixes_are_known(&w))
-		return NULL;
-	if (search == PARALLELISM_UNIFORM)
-		by_default_tile(&w);
-	else
-		by_intensity(&w);
-	bool direct = search == PARALLELISM_UNIFORM || search == PARALLELISM_INTENSITY;
-	if ((!direct || choices->fixed) && !by_search(&w, block, search))
-		return NULL;
-	record_parallelism(&w);
-	return w.parallelism;
+	w.dsp = choice_resolve(choices, context->platform, CHOICE_DSP);
+	w.lut = choice_resolve(choices, context->platform, CHOICE_LUT);
+	forget_recorded_choices(module);
+	ir_walk(body, mark_combine, NULL);
+	find_tensor_sources(module, NULL);
+	list_kernels(body, w.kernel, 0);
+	if (!choose(&w, body))
+		return false;
+	tell_other_phase(&w);
+	record_block(&w, body);
+	return true;
 }

@@ -5,6 +5,7 @@
  * parallelism_baseline.c search. */
 #ifndef STC_PARALLELISM_H
 #define STC_PARALLELISM_H
+#include "schedule/recorded_choices.h"
 #include "schedule/tensor_sources.h"
 
 /* The operand of a kernel that is large enough for memory ports of its own (its bulk operand). */
@@ -18,7 +19,8 @@ struct candidate {
 
 /* All kernels of the module in program order: row k of each array belongs to kernel k. */
 struct parallelism_table {
-	struct streams *streams;
+	struct pass_context *context;
+	struct module *module;
 	int count;
 	const struct op **kernel;
 	struct candidate *candidate;
@@ -303,7 +305,7 @@ struct parallelism_space *build_parallelism_space(
 /* What another phase (prefill or decode) has chosen for the kernel of the same weight, so that both
  * read the weight in the same order; NULL: free. */
 const struct fixed_parallelism *parallelism_of_phase(
-        const struct streams *streams, const struct candidate *candidate);
+        const struct pass_context *context, const struct candidate *candidate);
 /* Cost of one operator of a body; a product of sign-extended integers costs as much as their narrow
  * product. narrow: a float product with an extended half is priced as the one multiplier that it
  * takes (ir/narrow_product.h). Decode of one token prices it in full, since wider kernels would
@@ -317,8 +319,7 @@ int64_t parallelism_iterations(const struct parallelism_space *space,
 bool parallelism_walks_keys(const struct loop *loop);
 /* Fills the options of all kernels; false after a diagnostic: --fix-kernel asks for a parallelism
  * that the kernel cannot have. */
-bool parallelism_options(struct streams *streams, struct parallelism_space *space,
-        const struct candidate *candidate);
+bool parallelism_options(const struct parallelism_table *w, struct parallelism_space *space);
 /* The value as a kernel produces it: if it comes out of the engine, the engine's input. Fills `job`
  * except for its number; all 0 if there is no job. pes, tokens_per_cycle: of the engine; single: a
  * launch of one token. */
@@ -327,7 +328,7 @@ const struct value *parallelism_through_engine(const struct value *value, int pe
 /* The first of the contractions that read the same input as this one. */
 const struct op *parallelism_same_input_job(const struct op *op);
 /* Sets which operands need a reorder buffer, from the default schedules of the kernels. */
-void parallelism_buffering(struct streams *streams, const struct parallelism_space *space);
+void parallelism_buffering(struct module *module, const struct parallelism_space *space);
 /* Sets which results have interleaved rows, and which kernels read them. */
 void parallelism_interleave_rows(const struct parallelism_space *space);
 /* Allocates the scratch of the model, which belongs to one thread, for the jobs and loops of the

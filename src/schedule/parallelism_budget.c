@@ -66,11 +66,11 @@ static int lut_share(const struct block *block, int tokens_per_cycle)
 
 void parallelism_reserve_engine(struct parallelism_table *w, const struct block *block)
 {
-	const struct pass_context *context = w->streams->context;
+	const struct pass_context *context = w->context;
 	const char *rows = NULL;
 	int bits = engine_weight_bits(block);
 	int readers = 0;
-	int other_ports = operands_share_weight_port(module_main(w->streams->module))
+	int other_ports = operands_share_weight_port(module_main(w->module))
 	        ? UNSHARED_PORTS_PIGGYBACK
 	        : UNSHARED_PORTS;
 	if (!bits)
@@ -81,16 +81,16 @@ void parallelism_reserve_engine(struct parallelism_table *w, const struct block 
 	const int uses = engine_word_uses(shape);
 	const struct port_pes pes = { bits, uses };
 	engine_tokens(block, &rows);
-	int ports = engine_port_limit(context, w->streams->module, pes, rows != NULL,
+	int ports = engine_port_limit(context, w->module, pes, rows != NULL,
 	        context->platform->ports - other_ports - readers - 1);
 	w->tokens_per_cycle = shape.tokens_per_cycle;
 	w->pes = ports * shape.pes_per_port;
 	int64_t left =
 	        platform_total(context->platform).dsp * dsp_share(block, uses, rows != NULL) / 100 -
-	        ports * pe_dsp(context, w->streams->module, pes);
+	        ports * pe_dsp(context, w->module, pes);
 	w->ports = w->ports > ports + 1 ? w->ports - ports - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 	left = platform_total(context->platform).lut * lut_share(block, uses) / 100 -
-	        ports * pe_lut(context, w->streams->module, pes);
+	        ports * pe_lut(context, w->module, pes);
 	w->lut = w->lut < left ? w->lut : left;
 }

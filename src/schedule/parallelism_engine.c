@@ -262,7 +262,7 @@ static void set_buffered(struct parallelism_buffered *buffered, bool whole)
 		buffered->part[e] = whole;
 }
 
-void parallelism_buffering(struct streams *streams, const struct parallelism_space *space)
+void parallelism_buffering(struct module *module, const struct parallelism_space *space)
 {
 	struct schedule *schedule = ARENA_ARRAY(space->arena, struct schedule, space->kernels + 1);
 	const struct outer_loops tokens = { 0, true };
@@ -271,9 +271,9 @@ void parallelism_buffering(struct streams *streams, const struct parallelism_spa
 		const struct op *op = kernel->op;
 		bool gather = kernel_is_gather(op);
 		if (!gather)
-			schedule[k] = schedule_kernel(streams->module, op,
-			        operand_locations(space->arena, op), is_only_stored(op),
-			        kernel->option[0].parallelism.lanes);
+			schedule[k] =
+			        schedule_kernel(module, op, operand_locations(space->arena, op),
+			                is_only_stored(op), kernel->option[0].parallelism.lanes);
 		for (int j = 0; j < kernel->operands; j++) {
 			int source = kernel->source[j];
 			if (source < 0 || source >= k || gather || !schedule[source].part)

@@ -13,7 +13,8 @@
 
 /* Builds the options of one kernel. */
 struct option_builder {
-	struct streams *streams;
+	struct module *module;
+	const struct choices *choices;
 	struct parallelism_space *space;
 	struct parallelism_kernel *kernel;
 	const struct candidate *candidate;
@@ -362,7 +363,7 @@ static double shared_cycles(struct option_builder *m, const enum operand_locatio
 static int state_ports(const struct option_builder *m, const struct schedule *schedule, int operand)
 {
 	const struct op *op = m->kernel->op;
-	const struct choices *choices = &m->streams->context->choices;
+	const struct choices *choices = m->choices;
 	int64_t bits = lanes_of(op->kernel, schedule, operand) *
 	        type_bits(type_scalar(op->operand[operand]->type));
 	int64_t most = choice_count(choices, CHOICE_KV_PORTS);
@@ -658,8 +659,8 @@ static void add_options(struct option_builder *m)
 	int64_t lanes = 0;
 	int64_t rows = 0;
 	for (int64_t most = 1; most <= m->most_lanes; most *= 2) {
-		struct schedule schedule = schedule_kernel(
-		        m->streams->module, op, operand_location, is_only_stored(op), most);
+		struct schedule schedule =
+		        schedule_kernel(m->module, op, operand_location, is_only_stored(op), most);
 		if ((schedule.lanes == lanes && schedule.row_unroll == rows) ||
 		        (m->options.count && !words_fit(m->space, op, &schedule)))
 			continue;
@@ -712,7 +713,7 @@ static void add_gather(struct option_builder *m)
 
 static bool cannot_be(struct option_builder *m)
 {
-	struct diag *diag = m->streams->module->diag;
+	struct diag *diag = m->module->diag;
 	const char *name = m->kernel->op->kernel->name;
 	diag_error(diag, m->kernel->op->location,
 	        "kernel %s cannot have this parallelism: lanes %lld, row-unroll %lld, ports %lld "
@@ -750,17 +751,17 @@ static void set_follower_options(struct parallelism_space *space, struct paralle
 	kernel->follow = own;
 }
 
-bool parallelism_options(
-        struct streams *streams, struct parallelism_space *space, const struct candidate *candidate)
+bool parallelism_options(const struct parallelism_table *w, struct parallelism_space *space)
 {
-	const struct choices *choices = &streams->context->choices;
+	const struct choices *choices = &w->context->choices;
 	for (int k = 0; k < space->kernels; k++) {
-		struct option_builder m = { .streams = streams,
+		struct option_builder m = { .module = w->module,
+			.choices = choices,
 			.space = space,
 			.kernel = &space->kernel[k],
-			.candidate = &candidate[k] };
+			.candidate = &w->candidate[k] };
 		const struct fixed_parallelism *other_phase =
-		        parallelism_of_phase(streams, &candidate[k]);
+		        parallelism_of_phase(w->context, &w->candidate[k]);
 		const struct fixed_parallelism *by_user =
 		        fixed_parallelism_of(choices, m.kernel->op->kernel->name);
 		m.fixed = by_user ? by_user : other_phase;
@@ -784,7 +785,7 @@ bool parallelism_options(
 	for (int k = 0; k < space->kernels; k++)
 		if (space->kernel[k].follows >= 0)
 			set_follower_options(space, &space->kernel[k]);
-	parallelism_buffering(streams, space);
+	parallelism_buffering(w->module, space);
 	parallelism_interleave_rows(space);
 	return true;
 }

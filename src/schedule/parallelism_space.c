@@ -180,7 +180,7 @@ static double bytes_at(const struct parallelism_table *w, const struct paralleli
 	for (int i = 0; i < w->count; i++) {
 		const struct op *op = w->kernel[i];
 		const enum operand_location *operand_location =
-		        operand_locations(w->streams->module->arena, op);
+		        operand_locations(w->module->arena, op);
 		double part = 1;
 		for (int l = 0; l < op->kernel->loops; l++)
 			part *= op->kernel->loop[l].run_time
@@ -200,8 +200,7 @@ static double bytes_at(const struct parallelism_table *w, const struct paralleli
 
 static bool reads_state(const struct parallelism_table *w, const struct op *op)
 {
-	const enum operand_location *operand_location =
-	        operand_locations(w->streams->module->arena, op);
+	const enum operand_location *operand_location = operand_locations(w->module->arena, op);
 	for (int j = 0; j < op->operands; j++)
 		if (operand_location[j] == LOCATION_ROW_MAJOR)
 			return true;
@@ -241,8 +240,7 @@ static bool find_lookback(const struct parallelism_table *w, struct sliding_wind
 			const struct run_time_trip *run_time =
 			        w->kernel[k]->kernel->loop[l].run_time;
 			if (run_time &&
-			        sliding_window_named(
-			                w->streams->module, run_time->symbol, sliding_window))
+			        sliding_window_named(w->module, run_time->symbol, sliding_window))
 				return true;
 		}
 	return false;
@@ -269,7 +267,7 @@ static double piggybacked_bytes(
 	double bytes = bytes_at(w, space, EXTENT_MOST) *
 	        (find_lookback(w, &sliding_window) ? sliding_window_fraction(&sliding_window) : 1);
 	return states_share_weight_port(
-	               w->streams, module_main(w->streams->module), (int64_t)(8 * bytes))
+	               w->context->platform, module_main(w->module), (int64_t)(8 * bytes))
 	        ? bytes
 	        : 0;
 }
@@ -305,7 +303,7 @@ static void choose_extents(const struct parallelism_table *w, struct parallelism
 		space->extent[0] = tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
 		space->extent[1] = tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
 	}
-	const struct choices *choices = &w->streams->context->choices;
+	const struct choices *choices = &w->context->choices;
 	space->single_token = w->pes && !space->stages && !space->token_symbol && tokens <= 1;
 	/* this may crowd a die, but then fit_crowded_die.c finds a smaller choice */
 	space->prices_by_best =
@@ -350,13 +348,13 @@ static double engine_layer_cycles(
 struct parallelism_space *build_parallelism_space(
         const struct parallelism_table *w, const struct block *block)
 {
-	struct arena *arena = w->streams->module->arena;
-	const struct choices *choices = &w->streams->context->choices;
+	struct arena *arena = w->module->arena;
+	const struct choices *choices = &w->context->choices;
 	struct parallelism_space *space = ARENA_NEW(arena, struct parallelism_space);
 	enum workload workload = workload_of(block->parent);
 	space->arena = arena;
-	space->guard = w->streams->module->guard;
-	space->platform = w->streams->context->platform;
+	space->guard = w->module->guard;
+	space->platform = w->context->platform;
 	space->kernel = ARENA_ARRAY(arena, struct parallelism_kernel, w->count + 1);
 	space->loop = ARENA_ARRAY(arena, struct parallelism_loop, count_loops(block) + 1);
 	space->jobs = number_jobs(block, 0);
@@ -366,7 +364,7 @@ struct parallelism_space *build_parallelism_space(
 	                        choice_count(choices, CHOICE_PREFETCH));
 	space->wide_states = workload_has_few_tokens(workload);
 	space->stages = w->tokens_per_cycle > 1;
-	space->full_words = operands_use_full_words(module_main(w->streams->module));
+	space->full_words = operands_use_full_words(module_main(w->module));
 	space->slack = w->pes && w->tokens_per_cycle == 1 && !workload_has_many_tokens(workload)
 	        ? SLACK
 	        : 0;

@@ -209,6 +209,50 @@ static bool fill_map(
 	return stays_inside(tensor, port, loose);
 }
 
+/* Replaces the map by a one-dimensional one of linear addresses; false: the lanes are not
+ * contiguous. dim: the dimensions before any map was filled. */
+static bool fill_linear_map(struct arena *arena, const struct schedule *schedule, struct port *port,
+        struct port_dim *dim)
+{
+	port->dim = dim;
+	port->lane_dim = 0;
+	port->map = affine_rows(arena, port->dims, 1);
+	port->map[port->dims] = port->offset;
+	for (int i = 0; i < port->dims; i++)
+		port->map[i] = port->access->stride[port->dim[i].source];
+	return port->lanes == 1 ||
+	        (port->access->stride[port->lane_source] == 1 && !schedule->padded);
+}
+
+/* The itensor type of a port whose map is filled. */
+static const struct type *type_of_port(struct module *module, const struct port *port, int row_dim,
+        int results, const struct type *scalar)
+{
+	struct arena *arena = module->arena;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, port->dims + 1);
+	int64_t *step = ARENA_ARRAY(arena, int64_t, port->dims + 1);
+	int64_t *shape = ARENA_ARRAY(arena, int64_t, results + 1);
+	const struct run_time_trip **run_time =
+	        ARENA_ARRAY(arena, const struct run_time_trip *, port->dims + 1);
+	for (int i = 0; i < port->dims; i++) {
+		run_time[i] = port->dim[i].run_time;
+		trip[i] = port->dim[i].trip;
+		step[i] = port->dim[i].step;
+	}
+	for (int r = 0; r < results; r++)
+		shape[r] = r == row_dim ? port->rows : 1;
+	shape[port->lane_dim] = port->lanes;
+	const struct type *tile = port->lanes == 1
+	        ? scalar
+	        : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
+	return type_canonical(module, tile,
+	        &(struct itensor){ .dims = port->dims,
+	                .trip = trip,
+	                .step = step,
+	                .run_time = run_time,
+	                .map = { port->dims, results, port->map } });
+}
+
 const struct type *schedule_port_type(struct module *module, const struct kernel *kernel,
         const struct schedule *schedule, int operand, const struct type *tensor,
         const struct row_predicate *row_predicate)
@@ -219,47 +263,17 @@ const struct type *schedule_port_type(struct module *module, const struct kernel
 	int row_dim = -1;
 	bool loose = schedule->padded || schedule->row_unroll > 1;
 	port.map = affine_rows(arena, port.dims, results ? results : 1);
-
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
-	/* a one-dimensional map of linear addresses */
-	if (!results || !fill_map(kernel, tensor, &port, loose)) {
-		port.dim = dim;
-		results = 1;
-		port.lane_dim = 0;
-		port.map = affine_rows(arena, port.dims, 1);
-		port.map[port.dims] = port.offset;
-		for (int i = 0; i < port.dims; i++)
-			port.map[i] = port.access->stride[port.dim[i].source];
-		if (port.lanes > 1 &&
-		        (port.access->stride[port.lane_source] != 1 || schedule->padded))
-			return NULL;
-	} else {
+	if (results && fill_map(kernel, tensor, &port, loose)) {
 		row_dim = find_row_dim(tensor, &port);
+	} else {
+		results = 1;
+		if (!fill_linear_map(arena, schedule, &port, dim))
+			return NULL;
 	}
 	if (row_dim < 0 && !join_rows(&port))
 		return NULL;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, port.dims + 1);
-	int64_t *step = ARENA_ARRAY(arena, int64_t, port.dims + 1);
-	const struct run_time_trip **run_time =
-	        ARENA_ARRAY(arena, const struct run_time_trip *, port.dims + 1);
-	for (int i = 0; i < port.dims; i++) {
-		run_time[i] = port.dim[i].run_time;
-		trip[i] = port.dim[i].trip;
-		step[i] = port.dim[i].step;
-	}
-	int64_t *shape = ARENA_ARRAY(arena, int64_t, results + 1);
-	for (int r = 0; r < results; r++)
-		shape[r] = r == row_dim ? port.rows : 1;
-	shape[port.lane_dim] = port.lanes;
-	const struct type *scalar = type_scalar(tensor);
-	const struct type *tile =
-	        port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile,
-	        &(struct itensor){ .dims = port.dims,
-	                .trip = trip,
-	                .step = step,
-	                .run_time = run_time,
-	                .map = { port.dims, results, port.map } });
+	return type_of_port(module, &port, row_dim, results, type_scalar(tensor));
 }
 
 bool schedule_fits(struct module *module, const struct op *op, const struct schedule *schedule)

@@ -105,62 +105,89 @@ static int64_t word_rows(const struct points *points, int64_t extent, int64_t mo
 	return rows;
 }
 
+/* The largest power of two of elements that fills a word of at most `most` and divides the last
+ * dimension. */
+static int64_t word_lanes(const struct points *points, int64_t most)
+{
+	int64_t lanes = 1;
+	int64_t last = points->tile > 1 ? points->tile : points->most;
+	most = most < points->word ? most : points->word;
+	while (2 * lanes <= most && last % (2 * lanes) == 0 && points->first % (2 * lanes) == 0)
+		lanes *= 2;
+	return lanes;
+}
+
+/* The row-major order while its loops are added, outermost first. */
+struct natural_loops {
+	int count, wide; /* loops so far; room for as many */
+	int64_t *trip, *step, *rows;
+	const struct run_time_trip **run_time;
+};
+
+static void add_natural_loop(struct natural_loops *loops, int dim, int64_t trip, int64_t step)
+{
+	loops->rows[dim * (loops->wide + 1) + loops->count] = 1;
+	loops->trip[loops->count] = trip;
+	loops->step[loops->count++] = step;
+}
+
+/* The loops over a dimension in words of `word` points: over its tiles, and over the words of a
+ * tile. */
+static void add_natural_dim(
+        struct natural_loops *loops, int dim, const struct points *points, int64_t word)
+{
+	bool tiled = points->tile > 1;
+	loops->rows[dim * (loops->wide + 1) + loops->wide] = points->first;
+	if (tiled) {
+		loops->run_time[loops->count] = points->trip;
+		add_natural_loop(loops, dim, points->most, points->tile);
+		loops->run_time[loops->count] = points->each;
+	} else if (word == 1) {
+		loops->run_time[loops->count] = points->trip;
+	}
+	add_natural_loop(loops, dim, (tiled ? points->tile : points->most) / word, word);
+}
+
 const struct type *natural_order_to(
         struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits)
 {
+	struct arena *arena = module->arena;
 	int rank = tensor->rank;
-	int count = 0;
-	int wide = 2 * rank;
+	int results = rank ? rank : 1;
 	const struct type *scalar = type_scalar(tensor);
-	struct points points = rank
-	        ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1])
-	        : (struct points){ .tile = 1, .most = 1, .word = 1 };
-	int64_t lanes = 1;
-	int64_t last = points.tile > 1 ? points.tile : points.most;
+	struct points points = rank ? points_of(arena, dims, rank - 1, tensor->shape[rank - 1])
+	                            : (struct points){ .tile = 1, .most = 1, .word = 1 };
 	int64_t most = bits / type_bits(scalar);
+	int64_t lanes = word_lanes(&points, most);
 	int64_t more = 1;
-	most = most < points.word ? most : points.word;
-	while (2 * lanes <= most && last % (2 * lanes) == 0 && points.first % (2 * lanes) == 0)
-		lanes *= 2;
 	if (rank > 1 && lanes == tensor->shape[rank - 1]) {
-		points = points_of(module->arena, dims, rank - 2, tensor->shape[rank - 2]);
+		most = most < points.word ? most : points.word;
+		points = points_of(arena, dims, rank - 2, tensor->shape[rank - 2]);
 		more = word_rows(
 		        &points, tensor->shape[rank - 2], bits > PORT_BITS ? most / lanes : 1);
 	}
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide + 1);
-	int64_t *step = ARENA_ARRAY(module->arena, int64_t, wide + 1);
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, rank + 1);
-	int64_t *rows = affine_rows(module->arena, wide, rank + 1);
-	const struct run_time_trip **run_time =
-	        ARENA_ARRAY(module->arena, const struct run_time_trip *, wide + 1);
+	int64_t *shape = ARENA_ARRAY(arena, int64_t, rank + 1);
+	struct natural_loops loops = { .wide = 2 * rank,
+		.trip = ARENA_ARRAY(arena, int64_t, 2 * rank + 1),
+		.step = ARENA_ARRAY(arena, int64_t, 2 * rank + 1),
+		.rows = affine_rows(arena, 2 * rank, rank + 1),
+		.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, 2 * rank + 1) };
 	for (int d = 0; d < rank; d++) {
 		int64_t word = d == rank - 2 ? more : 1;
-		word = shape[d] = d == rank - 1 ? lanes : word;
-		points = points_of(module->arena, dims, d, tensor->shape[d]);
-		rows[d * (wide + 1) + wide] = points.first;
-		if (points.tile > 1) {
-			run_time[count] = points.trip;
-			rows[d * (wide + 1) + count] = 1;
-			trip[count] = points.most;
-			step[count++] = points.tile;
-			run_time[count] = points.each;
-		} else if (word == 1) {
-			run_time[count] = points.trip;
-		}
-		rows[d * (wide + 1) + count] = 1;
-		trip[count] = (points.tile > 1 ? points.tile : points.most) / word;
-		step[count++] = word;
+		shape[d] = d == rank - 1 ? lanes : word;
+		points = points_of(arena, dims, d, tensor->shape[d]);
+		add_natural_dim(&loops, d, &points, shape[d]);
 	}
 	const struct type *tile =
 	        lanes * more == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
-	int results = rank ? rank : 1;
 	return type_canonical(module, tile,
-	        &(struct itensor){ .dims = count,
-	                .trip = trip,
-	                .step = step,
-	                .run_time = run_time,
-	                .map = { count, results,
-	                        narrowed_rows(module->arena, results, rows, wide, count) } });
+	        &(struct itensor){ .dims = loops.count,
+	                .trip = loops.trip,
+	                .step = loops.step,
+	                .run_time = loops.run_time,
+	                .map = { loops.count, results,
+	                        narrowed_rows(
+	                                arena, results, loops.rows, loops.wide, loops.count) } });
 }
 
 enum operand_location *operand_locations(struct arena *arena, const struct op *kernel)
@@ -188,19 +215,19 @@ bool is_cached_on_chip(double elements, double once)
 }
 
 int64_t contract_result_lanes(
-        const struct streams *s, const struct contract *contract, const struct type *tensor)
+        struct module *module, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(s->module, tensor));
+	int64_t own = stream_lanes(natural_order(module, tensor));
 	int64_t most = contract->lanes;
 	return own < most ? own : most;
 }
 
-struct order order_of_contract(const struct streams *s, const struct op *op)
+struct order order_of_contract(struct module *module, const struct op *op)
 {
 	struct contract contract;
-	INVARIANT(s->module->guard, contract_of(op, &contract),
+	INVARIANT(module->guard, contract_of(op, &contract),
 	        "a contraction whose operands do not fit together");
-	int64_t lanes = contract_result_lanes(s, &contract, op->result[0]->type);
+	int64_t lanes = contract_result_lanes(module, &contract, op->result[0]->type);
 	int64_t tile = token_tile(contract.tokens, contract.token_symbol);
 	int64_t row = contract.outputs;
 	if (contract.tokens == 1)
@@ -210,10 +237,10 @@ struct order order_of_contract(const struct streams *s, const struct op *op)
 	return order_of_loops(4, loop);
 }
 
-struct order order_of_group_operand(const struct streams *s, const struct op *op, int operand)
+struct order order_of_group_operand(struct module *module, const struct op *op, int operand)
 {
 	struct contract contract;
-	INVARIANT(s->module->guard, contract_of(op, &contract),
+	INVARIANT(module->guard, contract_of(op, &contract),
 	        "a contraction whose operands do not fit together");
 	const struct type *tensor = op->operand[operand]->type;
 	int64_t tile = token_tile(contract.tokens, contract.token_symbol);
@@ -236,10 +263,10 @@ int64_t weights_bits(const struct block *block, bool layer)
 	return bits;
 }
 
-bool states_share_weight_port(const struct streams *s, const struct op *main, int64_t bits)
+bool states_share_weight_port(const struct platform *platform, const struct op *main, int64_t bits)
 {
 	return bits && operands_share_weight_port(main) &&
-	        channel_has_time(weights_bits(main->region[0], false) /
-	                        (s->context->platform->ports - NON_ENGINE_PORTS),
+	        channel_has_time(
+	                weights_bits(main->region[0], false) / (platform->ports - NON_ENGINE_PORTS),
 	                0, bits);
 }

@@ -19,10 +19,11 @@ enum tensor_source_kind { SOURCE_NONE, SOURCE_MEMORY, SOURCE_STREAM, SOURCE_LAYE
 struct tensor_source {
 	enum tensor_source_kind kind;
 	const struct type *tensor;
-	struct value *stream;    /* SOURCE_STREAM: the stream that carries it */
-	int count;               /* SOURCE_MEMORY: 1, or the number of layers */
-	struct value **argument; /* SOURCE_MEMORY: arguments of the new main */
-	bool layered;            /* SOURCE_MEMORY: selected by the layer counter */
+	struct value *stream; /* SOURCE_STREAM: the stream that carries it */
+	int count;            /* SOURCE_MEMORY: 1, or the number of layers */
+	struct value *
+	        *argument; /* SOURCE_MEMORY: arguments or constants of main, or of the new main */
+	bool layered;      /* SOURCE_MEMORY: selected by the layer counter */
 	/* SOURCE_LAYER_MUX: [count] streams from outside, of which each layer reads one */
 	struct tensor_source **choice;
 	int layers;     /* SOURCE_LAYER_MUX */
@@ -45,44 +46,28 @@ struct tensor_source {
 	int kernel, order;
 };
 
-/* The parallelism of a kernel, chosen for all kernels jointly before any is scheduled. */
-struct parallelism {
-	int64_t lanes; /* most lanes */
-	int bulk;      /* operand with memory ports of its own, or -1 */
-	int ports;     /* number of these ports */
-};
-
-struct streams {
-	struct pass_context *context;
-	struct module *module;
-	struct op *function;                   /* the new main */
-	struct block *block;                   /* block that is being filled */
-	struct value *layer;                   /* counter of the enclosing rolled layer, or NULL */
-	const struct block *body;              /* of the old main */
-	const struct op *results;              /* the old return */
-	const struct parallelism *parallelism; /* of the kernels, by result id */
-	const struct schedule *schedule;
-	int64_t tiles; /* token tiles that the current kernel walks outermost; else 0 */
-	/* choose loop orders as if all converters that can be were spilled to memory, rather than
-	 * for the least bytes on chip */
-	bool assume_spilled;
-};
-
+/* Sets the source of every value of main as its `data`. made: the main that is being made, whose
+ * arguments are those of main and then its constants, instead of which memory has these; NULL:
+ * memory has those of main itself. */
+void find_tensor_sources(struct module *module, const struct block *made);
+/* A source of that kind for the value, which keeps what is marked already. */
+struct tensor_source *new_tensor_source(
+        struct module *module, struct value *value, enum tensor_source_kind kind);
+bool is_tensor_constant(const struct op *op);
+/* The results of main to which a carried stack of layers is stored, as rows of a state or as they
+ * are: one per layer. If a layer is stored several times, the one after `skip` others; NULL: there
+ * is none. */
+const struct attr *stack_results(
+        struct module *module, const struct op *loop, int carried, bool rows, int skip);
 struct tensor_source *tensor_source_of(const struct value *value);
 /* What the loop yields for a carried value or for a result of the loop; else the value itself. */
 const struct value *loop_yield_of(const struct value *value);
-/* Sets value->id of each kernel's result to its row in the array; NULL after a diagnostic. */
-struct parallelism *choose_parallelism(struct streams *streams, const struct block *block);
-/* The schedule of the kernel of each row. */
-struct schedule *choose_loop_orders(
-        struct streams *streams, const struct block *block, const struct parallelism *parallelism);
 enum operand_location *operand_locations(struct arena *arena, const struct op *kernel);
 bool is_only_stored(const struct op *kernel);
 /* Order in which the engine produces the result of a contraction. */
-struct order order_of_contract(const struct streams *streams, const struct op *op);
+struct order order_of_contract(struct module *module, const struct op *op);
 /* Order in which the engine reads groups of an operand, or their scales. */
-struct order order_of_group_operand(
-        const struct streams *streams, const struct op *op, int operand);
+struct order order_of_group_operand(struct module *module, const struct op *op, int operand);
 /* Is a tensor in memory, of which `elements` are needed and `once` are distinct, read once and
  * cached on chip? */
 bool is_cached_on_chip(double elements, double once);
@@ -93,11 +78,11 @@ const struct type *natural_order_to(
 const struct type *natural_order(struct module *module, const struct type *tensor);
 /* Do all the bits that a layer reads of states fit the bundle that small operands share with
  * weights? */
-bool states_share_weight_port(const struct streams *streams, const struct op *main, int64_t bits);
+bool states_share_weight_port(const struct platform *platform, const struct op *main, int64_t bits);
 const struct type *stream_tensor(const struct value *stream);
 /* Lanes of the words in which the engine can deliver a result. */
 int64_t contract_result_lanes(
-        const struct streams *streams, const struct contract *contract, const struct type *tensor);
+        struct module *module, const struct contract *contract, const struct type *tensor);
 /* The first `count` of `wide` columns of an affine map, and its constants. */
 int64_t *narrowed_rows(struct arena *arena, int results, const int64_t *rows, int wide, int count);
 /* Bits of the engine's weights that a layer reads; layer: the block is a layer. */

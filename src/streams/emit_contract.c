@@ -2,6 +2,8 @@
  * tokens group by group, each group for all tokens, and produces its results word by word for all
  * tokens, in the same order: so kernels between two jobs of few tokens need no reorder buffers. */
 #include "ir/contract.h"
+#include "ir/kernel_edit.h"
+#include "schedule/recorded_choices.h"
 #include "streams/stream_builder.h"
 
 /* Order of results: token tiles, words of a row, tokens of a tile. The last word of a row may
@@ -57,20 +59,27 @@ static const struct type *padded_order(
 	                .dims = 1, .trip = &trip, .step = &step, .map = { 1, rank, rows } });
 }
 
-/* Is its only reader a reduction that accepts padded words (schedule_kernel.c)? */
+/* Is it a reduction that accepts padded words (schedule_kernel.c)? */
+static bool takes_padded(struct arena *arena, const struct op *op, int64_t lanes)
+{
+	if (op->code != OP_KERNEL || kernel_is_gather(op))
+		return false;
+	struct schedule schedule = recorded_schedule(arena, op);
+	return schedule.padded && schedule.lanes == lanes &&
+	        schedule_is_tree(op->kernel, &schedule);
+}
+
+/* Has it only one reader, which accepts padded words? */
 static bool is_taken_padded(const struct streams *s, const struct op *old, int64_t lanes)
 {
 	int readers = 0;
 	int padded = 0;
 	for (const struct op *op = old->parent->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++) {
-			const struct schedule *schedule =
-			        op->operand[j] == old->result[0] && op->code == OP_KERNEL
-			        ? &s->schedule[op->result[0]->id]
-			        : NULL;
-			readers += op->operand[j] == old->result[0];
-			padded += schedule && schedule->padded && schedule->lanes == lanes &&
-			        schedule_is_tree(op->kernel, schedule);
+			if (op->operand[j] != old->result[0])
+				continue;
+			readers++;
+			padded += takes_padded(s->module->arena, op, lanes);
 		}
 	return readers == 1 && padded == 1;
 }
@@ -87,12 +96,12 @@ static const struct type *result_type(
 		return tiled_order(s, contract, tensor,
 		        own < lanes && is_taken_padded(s, old, lanes)
 		                ? lanes
-		                : contract_result_lanes(s, contract, tensor));
+		                : contract_result_lanes(s->module, contract, tensor));
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
 	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes &&
 	        (is_only_stored(old) || is_taken_padded(s, old, lanes)))
 		return padded_order(s->module, tensor, lanes);
-	return in_words_of(s->module, order, contract_result_lanes(s, contract, tensor));
+	return in_words_of(s->module, order, contract_result_lanes(s->module, contract, tensor));
 }
 
 static void add_tensors(

@@ -1,6 +1,7 @@
 /* Emits kernels, gathers and loads at stream level, and a demand for each operand: a placeholder
  * converter to the type that the operand needs, which insert_converters.c replaces. */
 #include "ir/launch_tokens.h"
+#include "schedule/recorded_choices.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
 
@@ -161,9 +162,10 @@ static int bulk_ports(const struct parallelism *parallelism, const struct type *
 
 bool emit_kernel(struct streams *s, const struct op *old)
 {
-	const struct parallelism *parallelism = &s->parallelism[old->result[0]->id];
-	const struct schedule *schedule = &s->schedule[old->result[0]->id];
 	struct module *module = s->module;
+	const struct parallelism parallelism = recorded_parallelism(old);
+	const struct schedule chosen = recorded_schedule(module->arena, old);
+	const struct schedule *schedule = &chosen;
 	const struct kernel *kernel = old->kernel;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);
 	const struct row_predicate **row_predicate =
@@ -175,7 +177,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		        module, kernel, schedule, j, old->operand[j]->type, row_predicate[j]);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type",
 		        kernel->name, j);
-		int ports = j == parallelism->bulk ? bulk_ports(parallelism, type) : 0;
+		int ports = j == parallelism.bulk ? bulk_ports(&parallelism, type) : 0;
 		operand[j] = row_predicate[j]
 		        ? demand_padded(s, old->operand[j]->def, row_predicate[j],
 		                  kernel->operand[j].causal_pitch, type)

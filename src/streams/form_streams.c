@@ -1,45 +1,22 @@
-/* Tensor level to demand level: every kernel gets a schedule, every port the itensor type that
- * follows from it, memory is read and written by DMA ops.
+/* Tensor level to demand level: every kernel gets the loops of its schedule, every port the itensor
+ * type that follows from it, memory is read and written by DMA ops.
  *
  * Before: %t = kernel k0;  kernel k1 (%t)
  * After:  %s = kernel k0;  %d = demand of %s in the type that k1 wants;  kernel k1 (%d)
- * Needs: kernels on root tensors, gathers in kernels of their own. Guarantees: an op's stream
+ * Needs: kernels with parallelism and schedules, gathers apart. Guarantees: an op's stream
  * operands have just the types that its ports have. Numeric class: reassociating (lanes and loop
  * order fix the order of accumulation). Ends: one walk over the program. */
 #include "ir/workload.h"
 #include "ir/kernel_edit.h"
+#include "schedule/recorded_choices.h"
 #include "streams/streams_passes.h"
-#include "lowering/lowering_passes.h"
 #include "ir/sliding_window.h"
-#include "streams/on_chip_footprint.h"
 #include "streams/stream_builder.h"
 #include <string.h>
-
-static struct tensor_source *new_tensor_source(
-        struct streams *s, struct value *value, enum tensor_source_kind kind)
-{
-	struct tensor_source *tensor_source =
-	        value->data ? value->data : ARENA_NEW(s->module->arena, struct tensor_source);
-	tensor_source->kind = kind;
-	tensor_source->tensor = value->type;
-	value->data = tensor_source;
-	return tensor_source;
-}
 
 static struct value *new_argument(struct streams *s, const struct type *type)
 {
 	return block_add_argument(s->module, s->function->region[0], type);
-}
-
-static struct tensor_source *memory_source(
-        struct streams *s, struct value *old, struct value *argument, bool ordered)
-{
-	struct tensor_source *tensor_source = new_tensor_source(s, old, SOURCE_MEMORY);
-	tensor_source->count = 1;
-	tensor_source->argument = ARENA_ARRAY(s->module->arena, struct value *, 1);
-	tensor_source->argument[0] = argument;
-	tensor_source->ordered = ordered;
-	return tensor_source;
 }
 
 /* An entry of stream.inputs or stream.outputs. */
@@ -101,18 +78,13 @@ static void start_function(struct streams *s, struct op *old)
 	attr_set(module, s->function, KEY_STREAM_WORKLOAD, attr_get(old, KEY_STREAM_WORKLOAD));
 	VEC(const struct attr *) inputs = { 0 };
 	for (int i = 0; i < old->region[0]->arguments; i++) {
-		struct value *argument = old->region[0]->argument[i];
-		const struct attr *role = function_argument_attr(old, i, KEY_STREAM_ROLE);
-		struct tensor_source *tensor_source = memory_source(s, argument,
-		        new_argument(s, argument->type), role && text_same(role->text, "state"));
-		tensor_source->is_launch_input = role && text_same(role->text, "input");
-		tensor_source->dims = function_argument_attr(old, i, KEY_STREAM_DIMS);
-		VEC_PUSH(module->arena, &inputs,
-		        signature_entry(module, old, i, false, argument->type));
+		const struct type *type = old->region[0]->argument[i]->type;
+		new_argument(s, type);
+		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, type));
 	}
 	int constants = 0;
 	for (struct op *op = old->region[0]->first; op; op = op->next) {
-		if (op->code != OP_CONSTANT || op->result[0]->type->kind != TYPE_TENSOR)
+		if (!is_tensor_constant(op))
 			continue;
 		struct named items[] = {
 			{ key_name(KEY_NAME),
@@ -122,7 +94,7 @@ static void start_function(struct streams *s, struct op *old)
 			{ key_name(KEY_TYPE), attr_type(module, op->result[0]->type) },
 			{ key_name(KEY_VALUE), attr_get(op, KEY_VALUE) }
 		};
-		memory_source(s, op->result[0], new_argument(s, op->result[0]->type), false);
+		new_argument(s, op->result[0]->type);
 		VEC_PUSH(module->arena, &inputs, attr_dictionary(module, 4, items));
 	}
 	attr_set(module, s->function, KEY_STREAM_INPUTS,
@@ -172,139 +144,6 @@ static void finish_function(struct streams *s, const struct op *old)
 	attr_set(module, s->function, KEY_FUNCTION_TYPE,
 	        attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
 	note_gathered(s);
-}
-
-/* Records for each tensor whether kernels and loops read it, or only results of main. */
-static void mark_readers(struct streams *s, const struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER ||
-		        op->code == OP_LAYER_EXTRACT;
-		for (int j = 0; j < op->operands; j++) {
-			struct tensor_source *tensor_source = op->operand[j]->data
-			        ? op->operand[j]->data
-			        : new_tensor_source(s, op->operand[j], SOURCE_NONE);
-			*(stores ? &tensor_source->stored : &tensor_source->read) = true;
-		}
-		if (op->code == OP_FOR)
-			mark_readers(s, op->region[0]);
-	}
-}
-
-/* Sets the operator with which each kernel accumulates, which decides whether a reduction can be
- * the lane loop. */
-static void mark_combines(const struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		int term;
-		if (op->code == OP_FOR)
-			mark_combines(op->region[0]);
-		if (op->code == OP_KERNEL)
-			op->kernel->combine = kernel_has_reduction(op->kernel)
-			        ? kernel_combine(op->kernel, &term)
-			        : OP_NONE;
-	}
-}
-
-/* A layer select among streams: lists the different streams, and which of them each layer reads. */
-static void mark_layer_mux(struct streams *s, const struct op *op)
-{
-	struct tensor_source *tensor_source = new_tensor_source(s, op->result[0], SOURCE_LAYER_MUX);
-	tensor_source->choice = ARENA_ARRAY(s->module->arena, struct tensor_source *, op->operands);
-	tensor_source->table = ARENA_ARRAY(s->module->arena, int64_t, op->operands);
-	for (int i = 1; i < op->operands; i++) {
-		struct tensor_source *from = op->operand[i]->data
-		        ? tensor_source_of(op->operand[i])
-		        : new_tensor_source(s, op->operand[i], SOURCE_NONE);
-		int known = 0;
-		while (known < tensor_source->count && tensor_source->choice[known] != from)
-			known++;
-		if (known == tensor_source->count)
-			tensor_source->choice[tensor_source->count++] = from;
-		tensor_source->table[tensor_source->layers++] = known;
-	}
-}
-
-/* Sets the sources of layer selects, which are known before any op is emitted. */
-static void mark_layer_selects(struct streams *s, const struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_FOR)
-			mark_layer_selects(s, op->region[0]);
-		if (op->code != OP_LAYER_SELECT)
-			continue;
-		bool memory = true;
-		for (int i = 1; i < op->operands; i++)
-			memory = memory && op->operand[i]->data &&
-			        tensor_source_of(op->operand[i])->kind == SOURCE_MEMORY &&
-			        !tensor_source_of(op->operand[i])->layered;
-		if (!memory) {
-			mark_layer_mux(s, op);
-			continue;
-		}
-		struct tensor_source *tensor_source =
-		        new_tensor_source(s, op->result[0], SOURCE_MEMORY);
-		tensor_source->layered = true;
-		tensor_source->argument =
-		        ARENA_ARRAY(s->module->arena, struct value *, op->operands);
-		for (int i = 1; i < op->operands; i++) {
-			tensor_source->ordered =
-			        tensor_source->ordered || tensor_source_of(op->operand[i])->ordered;
-			tensor_source->dims = tensor_source_of(op->operand[1])->dims;
-			tensor_source->argument[tensor_source->count++] =
-			        tensor_source_of(op->operand[i])->argument[0];
-		}
-	}
-}
-
-static bool is_row(const struct streams *s, int result)
-{
-	return function_result_attr(module_main(s->module), result, KEY_STREAM_POSITION);
-}
-
-/* The results of main to which a carried stack of layers is stored, as rows of a state or as they
- * are: one per layer. If a layer is stored several times, the one after `skip` others; NULL: there
- * is none. */
-static const struct attr *stack_results(
-        struct streams *s, const struct op *loop, int carried, bool rows, int skip)
-{
-	int64_t layers = type_elements(loop->result[carried]->type)
-	        ? loop->result[carried]->type->shape[0]
-	        : 0;
-	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
-	int64_t *seen = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
-	bool any = false;
-	for (int64_t l = 0; l < layers; l++)
-		result[l] = -1;
-	for (int r = 0; r < s->results->operands; r++) {
-		const struct op *part = s->results->operand[r]->def;
-		if (!part || part->code != OP_LAYER_EXTRACT ||
-		        part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
-			continue;
-		int64_t layer = attr_integer_or(part, KEY_INDEX, 0);
-		if (seen[layer]++ == skip) {
-			result[layer] = r;
-			any = true;
-		}
-	}
-	return any ? attr_integers(s->module, (int)layers, result) : NULL;
-}
-
-/* Marks tensors that are stored as rows of a state. */
-static void mark_rows(struct streams *s, const struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_FOR)
-			mark_rows(s, op->region[0]);
-		for (int r = 0; op->code == OP_RETURN && r < op->operands; r++)
-			tensor_source_of(op->operand[r])->row =
-			        tensor_source_of(op->operand[r])->row || is_row(s, r);
-		if (op->code != OP_INSERT_LAYER || !op->operand[1]->block)
-			continue;
-		const struct value *stack = op->operand[1];
-		tensor_source_of(op->operand[0])->row =
-		        stack_results(s, stack->block->parent, stack->index - 1, true, 0);
-	}
 }
 
 /* Stores a tensor to results of main; a row of a state also needs its position. */
@@ -400,61 +239,95 @@ static struct value *demand_carried(
 	return words;
 }
 
-static bool emit_loop(struct streams *s, struct op *old)
+/* A rolled layer while it is made. */
+struct carried_streams {
+	int count;
+	int *place; /* [count] which of the values that the old loop carries is the stream */
+	/* [count] its type, and what a layer yields */
+	const struct type **type;
+	struct value **yield;
+};
+
+/* The carried tensors that are streams: stacks of layers are stored layer by layer instead. */
+static struct carried_streams begin_carried(
+        struct streams *s, const struct op *old, struct block *body)
 {
-	struct module *module = s->module;
-	struct block *outside = s->block;
+	struct arena *arena = s->module->arena;
 	int carried = old->operands - 3;
-	int streams = 0;
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands);
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, old->operands);
-	for (int i = 0; i < 3; i++)
-		operand[i] = index_constant(s, constant_of(old->operand[i]));
-	struct op *loop = op_new(module, OP_FOR, old->location, 0, NULL, 0, NULL);
-	struct block *body = block_new(module, loop, 0);
-	s->block = body;
-	s->layer = block_add_argument(module, body, type_index(module));
-	int *streamed = ARENA_ARRAY(module->arena, int, carried + 1);
+	struct carried_streams streams = { .place = ARENA_ARRAY(arena, int, carried + 1),
+		.type = ARENA_ARRAY(arena, const struct type *, carried + 1),
+		.yield = ARENA_ARRAY(arena, struct value *, carried + 1) };
 	for (int c = 0; c < carried; c++) {
 		if (is_stack(old, c))
 			continue;
 		struct value *argument = old->region[0]->argument[c + 1];
-		struct tensor_source *tensor_source = new_tensor_source(s, argument, SOURCE_STREAM);
-		tensor_source->stream =
-		        block_add_argument(module, body, natural_order(module, argument->type));
-		streamed[streams++] = c;
+		struct tensor_source *tensor_source =
+		        new_tensor_source(s->module, argument, SOURCE_STREAM);
+		tensor_source->stream = block_add_argument(
+		        s->module, body, natural_order(s->module, argument->type));
+		streams.place[streams.count++] = c;
 	}
-	if (!emit_block(s, old->region[0]))
-		return false;
-	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
-	/* the type of what a layer produces is that of what the next one reads */
-	for (int i = 0; i < streams; i++) {
+	return streams;
+}
+
+/* The type of what a layer produces is that of what the next one reads. */
+static void yield_carried(struct streams *s, const struct op *old, struct carried_streams *streams)
+{
+	struct block *body = s->block;
+	for (int i = 0; i < streams->count; i++) {
 		struct tensor_source *out =
-		        tensor_source_of(old->region[0]->last->operand[streamed[i]]);
+		        tensor_source_of(old->region[0]->last->operand[streams->place[i]]);
 		const struct type *type = out->kind == SOURCE_STREAM
 		        ? out->stream->type
-		        : natural_order(module, out->tensor);
-		yield[i] = demand_carried(s, out, type);
-		body->argument[i + 1]->type = types[i] = type;
+		        : natural_order(s->module, out->tensor);
+		streams->yield[i] = demand_carried(s, out, type);
+		body->argument[i + 1]->type = streams->type[i] = type;
 	}
-	op_append(body, op_new(module, OP_YIELD, old->location, streams, yield, 0, NULL));
+	op_append(body,
+	        op_new(s->module, OP_YIELD, old->location, streams->count, streams->yield, 0,
+	                NULL));
+}
+
+/* Appends the loop around its body, whose results are the carried streams. */
+static void append_loop(struct streams *s, const struct op *old,
+        const struct carried_streams *streams, struct value **operand, struct block *body)
+{
+	struct module *module = s->module;
+	for (int i = 0; i < streams->count; i++)
+		operand[3 + i] = demand_carried(
+		        s, tensor_source_of(old->operand[3 + streams->place[i]]), streams->type[i]);
+	struct op *loop = op_new(module, OP_FOR, old->location, 3 + streams->count, operand,
+	        streams->count, streams->type);
+	loop->region[0] = body;
+	body->parent = loop;
+	op_append(s->block, loop);
+	for (int i = 0; i < streams->count; i++)
+		new_tensor_source(module, old->result[streams->place[i]], SOURCE_STREAM)->stream =
+		        loop->result[i];
+	attr_set(module, loop, KEY_TENSOR,
+	        attr_type(module,
+	                streams->count ? old->result[streams->place[0]]->type
+	                               : type_index(module)));
+}
+
+static bool emit_loop(struct streams *s, struct op *old)
+{
+	struct module *module = s->module;
+	struct block *outside = s->block;
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands);
+	for (int i = 0; i < 3; i++)
+		operand[i] = index_constant(s, constant_of(old->operand[i]));
+	struct op *unsized = op_new(module, OP_FOR, old->location, 0, NULL, 0, NULL);
+	struct block *body = block_new(module, unsized, 0);
+	s->block = body;
+	s->layer = block_add_argument(module, body, type_index(module));
+	struct carried_streams streams = begin_carried(s, old, body);
+	if (!emit_block(s, old->region[0]))
+		return false;
+	yield_carried(s, old, &streams);
 	s->block = outside;
 	s->layer = NULL;
-	for (int i = 0; i < streams; i++)
-		operand[3 + i] = demand_carried(
-		        s, tensor_source_of(old->operand[3 + streamed[i]]), types[i]);
-	struct op *sized =
-	        op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
-	sized->region[0] = body;
-	body->parent = sized;
-	op_append(outside, sized);
-	for (int i = 0; i < streams; i++) {
-		struct tensor_source *tensor_source =
-		        new_tensor_source(s, old->result[streamed[i]], SOURCE_STREAM);
-		tensor_source->stream = sized->result[i];
-	}
-	attr_set(module, sized, KEY_TENSOR,
-	        attr_type(module, streams ? old->result[streamed[0]]->type : type_index(module)));
+	append_loop(s, old, &streams, operand, body);
 	return true;
 }
 
@@ -466,7 +339,8 @@ static bool emit_layer_result(struct streams *s, const struct op *op)
 	        "stream.insert_layer into something that no layer carries");
 	for (int rows = 0; rows < 2; rows++) {
 		const struct attr *results;
-		for (int skip = 0; (results = stack_results(s, loop, stack->index - 1, rows, skip));
+		for (int skip = 0;
+		        (results = stack_results(s->module, loop, stack->index - 1, rows, skip));
 		        skip++)
 			if (!emit_store(s, tensor_source_of(op->operand[0]), results, op->location))
 				return false;
@@ -544,72 +418,24 @@ static void emit_token_counts(struct streams *s, const struct op *old, struct ma
 	}
 }
 
-/* The new main beside the old one; NULL after a diagnostic. */
-static struct op *build_streams(
-        struct pass_context *context, struct module *module, struct op *old, bool assume_spilled)
-{
-	struct streams s = { .context = context,
-		.module = module,
-		.body = old->region[0],
-		.results = old->region[0]->last,
-		.assume_spilled = assume_spilled };
-	ir_clear_data(old->region[0]);
-	start_function(&s, old);
-	mark_readers(&s, old->region[0]);
-	mark_combines(old->region[0]);
-	mark_layer_selects(&s, old->region[0]);
-	mark_rows(&s, old->region[0]);
-	struct map extents = map_new(module->arena);
-	emit_extents(&s, old, old->region[0], &extents);
-	emit_token_counts(&s, old, &extents);
-	s.parallelism = choose_parallelism(&s, old->region[0]);
-	s.schedule = s.parallelism ? choose_loop_orders(&s, old->region[0], s.parallelism) : NULL;
-	if (s.schedule)
-		mark_kv_partitions(&s, old);
-	if (!s.schedule || !emit_block(&s, old->region[0]))
-		return NULL;
-	finish_function(&s, old);
-	return s.function;
-}
-
-static void replace_main(struct module *module, struct op *other, enum level level)
-{
-	struct op *main = module_main(module);
-	op_insert_before(main, other);
-	op_remove(main);
-	module->level = level;
-}
-
-/* Bytes on chip with every possible converter spilled, found by running the passes that decide
- * which converters there are on a copy. */
-static int64_t least_on_chip(struct pass_context *context, const struct module *module)
-{
-	struct module *copy = module_clone(module, module->arena);
-	insert_converters(context, copy);
-	recompute_kernels(context, copy);
-	share_buffers(context, copy);
-	fold_converters(context, copy);
-	schedule_reductions(context, copy);
-	return on_chip_bytes_least(copy->arena, module_main(copy)->region[0]);
-}
-
-/* Where the budget cannot be met whatever is spilled, streams are formed again, frugally. */
 bool form_streams(struct pass_context *context, struct module *module)
 {
 	struct op *old = module_main(module);
-	struct op *made = build_streams(context, module, old, false);
-	if (!made)
+	struct block *body = old->region[0];
+	struct streams s = { .context = context, .module = module, .results = body->last };
+	if (!kernels_have_parallelism(module) || !kernels_have_schedules(module))
 		return false;
-	replace_main(module, made, LEVEL_DEMAND);
-	int64_t least = least_on_chip(context, module);
-	if (least <= on_chip_budget(context))
-		return true;
-	replace_main(module, old, LEVEL_TENSOR);
-	struct op *frugal = build_streams(context, module, old, true);
-	if (!frugal)
+	start_function(&s, old);
+	find_tensor_sources(module, s.block);
+	struct map extents = map_new(module->arena);
+	emit_extents(&s, old, body, &extents);
+	emit_token_counts(&s, old, &extents);
+	mark_kv_partitions(&s, old);
+	if (!emit_block(&s, body))
 		return false;
-	replace_main(module, frugal, LEVEL_DEMAND);
-	if (least_on_chip(context, module) >= least)
-		replace_main(module, made, LEVEL_DEMAND);
+	finish_function(&s, old);
+	op_insert_before(old, s.function);
+	op_remove(old);
+	module->level = LEVEL_DEMAND;
 	return true;
 }

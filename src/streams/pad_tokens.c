@@ -3,6 +3,7 @@
  * exist. */
 #include "ir/kernel_edit.h"
 #include "process/operation_builder.h"
+#include "schedule/recorded_choices.h"
 #include "streams/stream_builder.h"
 #include "ir/launch_tokens.h"
 
@@ -92,6 +93,15 @@ struct value *demand_padded(struct streams *s, const struct op *fill,
 	return demand_stream(s, &filled, type, 0);
 }
 
+/* Does the operand of a reader skip padding? */
+static bool reads_valid_rows(struct arena *arena, const struct op *op, int operand)
+{
+	if (op->code != OP_KERNEL || kernel_is_gather(op))
+		return false;
+	struct schedule schedule = recorded_schedule(arena, op);
+	return schedule_row_predicate(arena, op, &schedule, operand);
+}
+
 /* Does a reader walk all rows, padding included? */
 static bool all_are_read(const struct streams *s, const struct op *fill, const struct block *block)
 {
@@ -100,9 +110,7 @@ static bool all_are_read(const struct streams *s, const struct op *fill, const s
 		all = op->region[0] && all_are_read(s, fill, op->region[0]);
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == fill->result[0])
-				all = all || op->code != OP_KERNEL || kernel_is_gather(op) ||
-				        !schedule_row_predicate(s->module->arena, op,
-				                &s->schedule[op->result[0]->id], j);
+				all = all || !reads_valid_rows(s->module->arena, op, j);
 	}
 	return all;
 }

@@ -10,6 +10,7 @@
 #include "ir/workload.h"
 #include "ir/sliding_window.h"
 #include "ports/port_interleave.h"
+#include "schedule/recorded_choices.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
 
@@ -123,8 +124,9 @@ static void mark_block(
 			struct tensor_source *tensor_source = tensor_source_of(op->operand[j]);
 			if (tensor_source->kind != SOURCE_MEMORY || !tensor_source->ordered)
 				continue;
-			const struct type *wanted = schedule_port_type(s->module, op->kernel,
-			        &s->schedule[op->result[0]->id], j, op->operand[j]->type, NULL);
+			const struct schedule schedule = recorded_schedule(s->module->arena, op);
+			const struct type *wanted = schedule_port_type(
+			        s->module, op->kernel, &schedule, j, op->operand[j]->type, NULL);
 			const struct type *natural = natural_order_to(
 			        s->module, tensor_source->tensor, tensor_source->dims, PORT_BITS);
 			int64_t number;
@@ -212,7 +214,8 @@ static bool keys_share_weight_port(
 static bool all_share_weight_port(
         const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	return states_share_weight_port(s, old, states_bits(s, wide, wide->source.count));
+	return states_share_weight_port(
+	        s->context->platform, old, states_bits(s, wide, wide->source.count));
 }
 
 static void narrow_all(struct wide_states *wide)

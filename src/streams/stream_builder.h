@@ -3,6 +3,17 @@
 #define STC_STREAM_BUILDER_H
 #include "schedule/tensor_sources.h"
 
+/* The new main while it is filled. */
+struct streams {
+	struct pass_context *context;
+	struct module *module;
+	struct op *function;      /* the new main */
+	struct block *block;      /* block that is being filled */
+	struct value *layer;      /* counter of the enclosing rolled layer, or NULL */
+	const struct op *results; /* the old return */
+	int64_t tiles;            /* token tiles that the current kernel walks outermost; else 0 */
+};
+
 /* Where an op on a stream is inserted: in front of `before`; tensor: that the stream carries. */
 struct insertion {
 	struct module *module;

@@ -3,6 +3,7 @@
 #define STC_STREAMS_PASSES_H
 #include "options/pass_context.h"
 
+bool fit_loop_orders(struct pass_context *context, struct module *module);
 bool form_streams(struct pass_context *context, struct module *module);
 bool insert_converters(struct pass_context *context, struct module *module);
 bool recompute_kernels(struct pass_context *context, struct module *module);

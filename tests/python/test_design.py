@@ -22,7 +22,7 @@ from streamtensor import core, graph
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "design.sha256"
 TOLERANCE = 1e-4
-FIRST_CHOICE = "form_streams"  # from this pass on, choices of the search matter
+FIRST_CHOICE = "choose_parallelism"  # from this pass on, choices of the search matter
 SEEDS = (98, 15)  # random graphs: rolled layers with states, and views
 
 pytestmark = pytest.mark.usefixtures("core_built")

@@ -6,7 +6,7 @@ import re
 
 import numpy
 import pytest
-from conftest import stc
+from conftest import ROOT, stc
 
 HEADS, KEYS, WIDTH, TERMS = 3, 24, 16, 256
 
@@ -124,7 +124,7 @@ def run(folder, text, widths, inputs):
         "compile",
         folder / "k.mlir",
         "--from",
-        "form_streams",
+        "choose_parallelism",
         "--platform",
         "u55c",
         "--fix-kernel",
@@ -382,3 +382,76 @@ def test_largest_in_turn_of_counted_blocks(core_built, tmp_path, rows, blocks):
     assert all(
         found[turn] == partial_sums(largest[turn], 1) for turn in numpy.ndindex(TILES, TURNS)
     )
+
+
+@pytest.fixture(scope="module")
+def choices(core_built, tmp_path_factory):
+    """The dumps of the perceptron after each pass that chooses how its kernels run."""
+    folder = tmp_path_factory.mktemp("choices")
+    done = stc(
+        "compile",
+        ROOT / "examples" / "perceptron.mlir",
+        "--stop-after",
+        "form_streams",
+        "--dump-dir",
+        folder,
+        "-o",
+        folder / "streams.mlir",
+    )
+    assert done.returncode == 0, done.stderr
+    return {path.stem[3:]: path.read_text() for path in folder.glob("*-*.mlir")}
+
+
+def proceed(folder, text, first):
+    (folder / "edited.mlir").write_text(text)
+    edited = folder / "edited.mlir"
+    return stc("compile", edited, "--from", first, "--stop-after", "form_streams", "-o", "-")
+
+
+def test_choices_are_attributes_that_later_passes_read(choices, tmp_path):
+    """A dump shows the choice of each pass; an edited one leads to another design."""
+    lanes = r"parallelism = \{lanes = (\d+)"
+    assert not re.search(lanes, choices["interleave_qkv_heads"])
+    assert len(re.findall(lanes, choices["choose_parallelism"])) == 2
+    assert "schedule = {" not in choices["choose_parallelism"]
+    schedules = re.findall(r"schedule = \{lanes = (\d+) :", choices["choose_loop_orders"])
+    assert len(schedules) == 2 and max(map(int, schedules)) > 1
+    assert not re.search(lanes, choices["form_streams"])
+    narrow = re.sub(lanes, "parallelism = {lanes = 1", choices["choose_parallelism"])
+    done = proceed(tmp_path, narrow, "choose_loop_orders")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"\Wlanes = (\d+)", done.stdout) == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    "after, old, new, first, message",
+    [
+        ("interleave_qkv_heads", "", "", "choose_loop_orders", "has no attribute `parallelism`"),
+        ("choose_parallelism", "", "", "form_streams", "has no attribute `schedule`"),
+        ("choose_parallelism", r"\{lanes = \d+", "{lanes = 0", "choose_loop_orders", "`lanes`"),
+        ("choose_loop_orders", r"i64: 0, 8, 1>", "i64: 0, 4, 1>", "form_streams", "iterations of"),
+        ("choose_loop_orders", r"i64: 0, 8, 1>", "i64: 9, 8, 1>", "form_streams", "an item"),
+        ("choose_loop_orders", r"i64: 0, 8, 1>", "i64: 0, 8, 2>", "form_streams", "a step of 2"),
+        (
+            "choose_loop_orders",
+            r"\{lanes = \d+( : i64, l)",
+            r"{lanes = 3\1",
+            "form_streams",
+            "3 lanes",
+        ),
+    ],
+)
+def test_choices_that_cannot_be_are_refused(choices, tmp_path, after, old, new, first, message):
+    text = choices[after]
+    edited = re.sub(old, new, text, count=1) if old else text
+    assert bool(old) == (edited != text)
+    done = proceed(tmp_path, edited, first)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def test_choices_are_made_anew_from_an_earlier_pass_on(choices, tmp_path):
+    """A schedule is about loops that earlier passes may change."""
+    stale = re.sub(r"(parallelism = \{lanes = )\d+", r"\g<1>1", choices["choose_loop_orders"])
+    done = proceed(tmp_path, stale, "fuse_elementwise")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == choices["form_streams"]

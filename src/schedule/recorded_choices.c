@@ -1,0 +1,136 @@
+/* Writes the parallelism and the schedule of a kernel as attributes, and reads them back:
+ *
+ *     parallelism = {lanes = 64, operand = 1, ports = 4}
+ *     schedule = {loops = [[1, 8, 16], [2, 512, 1], [0, 64, 1], [1, 16, 1]], lanes = 16}
+ *
+ * An item of `loops` is [loop of the kernel, trip count, step of its counter], outermost first. */
+#include "schedule/recorded_choices.h"
+#include "ir/kernel_edit.h"
+
+void record_parallelism(struct module *module, struct op *op, const struct parallelism *parallelism)
+{
+	const struct named items[] = {
+		{ key_name(KEY_LANES), attr_integer(module, parallelism->lanes) },
+		{ key_name(KEY_OPERAND), attr_integer(module, parallelism->bulk) },
+		{ key_name(KEY_PORTS), attr_integer(module, parallelism->ports) },
+	};
+	int count = parallelism->bulk < 0 ? 1 : 3;
+	attr_set(module, op, KEY_PARALLELISM, attr_dictionary(module, count, items));
+}
+
+struct parallelism recorded_parallelism(const struct op *op)
+{
+	const struct attr *attr = attr_get(op, KEY_PARALLELISM);
+	return (struct parallelism){ .lanes = attr_item_integer(attr, KEY_LANES, 1),
+		.bulk = (int)attr_item_integer(attr, KEY_OPERAND, -1),
+		.ports = (int)attr_item_integer(attr, KEY_PORTS, 1) };
+}
+
+void record_schedule(struct module *module, struct op *op, const struct schedule *schedule)
+{
+	struct named items[4];
+	int count = 0;
+	const struct attr **part =
+	        ARENA_ARRAY(module->arena, const struct attr *, schedule->parts + 1);
+	for (int i = 0; i < schedule->parts; i++)
+		part[i] = attr_integers(module, 3,
+		        (const int64_t[]){ schedule->part[i].source, schedule->part[i].trip,
+		                schedule->part[i].step });
+	items[count++] =
+	        (struct named){ key_name(KEY_LOOPS), attr_array(module, schedule->parts, part) };
+	items[count++] =
+	        (struct named){ key_name(KEY_LANES), attr_integer(module, schedule->lanes) };
+	if (schedule->row_unroll > 1)
+		items[count++] = (struct named){ key_name(KEY_ROW_UNROLL),
+			attr_integer(module, schedule->row_unroll) };
+	if (schedule->padded)
+		items[count++] = (struct named){ key_name(KEY_PADDED), attr_unit(module) };
+	attr_set(module, op, KEY_SCHEDULE, attr_dictionary(module, count, items));
+}
+
+struct schedule recorded_schedule(struct arena *arena, const struct op *op)
+{
+	const struct attr *attr = attr_get(op, KEY_SCHEDULE);
+	const struct attr *loops = attr_item(attr, KEY_LOOPS);
+	const int parts = loops ? loops->count : 0;
+	struct schedule schedule = { .parts = parts,
+		.part = ARENA_ARRAY(arena, struct schedule_part, parts + 1),
+		.lanes = attr_item_integer(attr, KEY_LANES, 1),
+		.row_unroll = attr_item_integer(attr, KEY_ROW_UNROLL, 1),
+		.padded = attr_item(attr, KEY_PADDED) };
+	for (int i = 0; i < parts; i++) {
+		const int64_t *part = loops->items[i].value->integers;
+		schedule.part[i] = (struct schedule_part){
+			.source = (int)part[0], .trip = part[1], .step = part[2]
+		};
+	}
+	return schedule;
+}
+
+/* The first kernel that lacks the attribute; NULL: none does. */
+static const struct op *find_kernel_without(const struct block *block, enum attr_key key)
+{
+	const struct op *found = NULL;
+	for (const struct op *op = block->first; op && !found; op = op->next) {
+		if (op->code == OP_FOR)
+			found = find_kernel_without(op->region[0], key);
+		if (op->code == OP_KERNEL && !kernel_is_gather(op) && !attr_get(op, key))
+			found = op;
+	}
+	return found;
+}
+
+static bool kernels_have(struct module *module, enum attr_key key, const char *pass)
+{
+	const struct op *without = find_kernel_without(module_main(module)->region[0], key);
+	if (!without)
+		return true;
+	diag_error(module->diag, without->location, "kernel %s has no attribute `%s`",
+	        without->kernel->name, key_name(key));
+	return diag_note(module->diag, "--from %s chooses it for all kernels", pass);
+}
+
+bool kernels_have_parallelism(struct module *module)
+{
+	return kernels_have(module, KEY_PARALLELISM, "choose_parallelism");
+}
+
+static bool schedules_fit(struct module *module, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR && !schedules_fit(module, op->region[0]))
+			return false;
+		if (op->code != OP_KERNEL || kernel_is_gather(op))
+			continue;
+		struct schedule schedule = recorded_schedule(module->arena, op);
+		if (schedule_fits(module, op, &schedule))
+			continue;
+		diag_error(module->diag, op->location,
+		        "kernel %s: with its schedule an operand or the result is no stream of its "
+		        "tensor",
+		        op->kernel->name);
+		return diag_note(module->diag,
+		        "lanes and rows have to follow one another in memory; --from "
+		        "choose_loop_orders chooses the schedules of all kernels");
+	}
+	return true;
+}
+
+bool kernels_have_schedules(struct module *module)
+{
+	return kernels_have(module, KEY_SCHEDULE, "choose_loop_orders") &&
+	        schedules_fit(module, module_main(module)->region[0]);
+}
+
+static void forget(struct op *op, void *context)
+{
+	if (op->code != OP_KERNEL)
+		return;
+	attr_set(context, op, KEY_PARALLELISM, NULL);
+	attr_set(context, op, KEY_SCHEDULE, NULL);
+}
+
+void forget_recorded_choices(struct module *module)
+{
+	ir_walk(module_main(module)->region[0], forget, module);
+}

@@ -1,0 +1,27 @@
+/* What choose_parallelism and choose_loop_orders record in the kernels of tensor level, for the
+ * passes after them. */
+#ifndef STC_RECORDED_CHOICES_H
+#define STC_RECORDED_CHOICES_H
+#include "schedule/kernel_schedule.h"
+
+/* The parallelism of a kernel, chosen for all kernels jointly before any is scheduled. */
+struct parallelism {
+	int64_t lanes; /* most lanes */
+	int bulk;      /* operand with memory ports of its own, or -1 */
+	int ports;     /* number of these ports */
+};
+
+void record_parallelism(
+        struct module *module, struct op *op, const struct parallelism *parallelism);
+struct parallelism recorded_parallelism(const struct op *op);
+void record_schedule(struct module *module, struct op *op, const struct schedule *schedule);
+struct schedule recorded_schedule(struct arena *arena, const struct op *op);
+/* Has every kernel but gathers the attribute? false after a diagnostic: it names the pass that
+ * sets it. */
+bool kernels_have_parallelism(struct module *module);
+/* and does the schedule give every port a type? */
+bool kernels_have_schedules(struct module *module);
+/* Removes both attributes from all kernels: passes before those two may change what they are
+ * about. */
+void forget_recorded_choices(struct module *module);
+#endif
