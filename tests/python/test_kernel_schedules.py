@@ -402,10 +402,12 @@ def choices(core_built, tmp_path_factory):
     return {path.stem[3:]: path.read_text() for path in folder.glob("*-*.mlir")}
 
 
-def proceed(folder, text, first):
-    (folder / "edited.mlir").write_text(text)
+def proceed(folder, text, first, *options):
     edited = folder / "edited.mlir"
-    return stc("compile", edited, "--from", first, "--stop-after", "form_streams", "-o", "-")
+    edited.write_text(text)
+    return stc(
+        "compile", edited, "--from", first, "--stop-after", "form_streams", "-o", "-", *options
+    )
 
 
 def test_choices_are_attributes_that_later_passes_read(choices, tmp_path):
@@ -455,3 +457,8 @@ def test_choices_are_made_anew_from_an_earlier_pass_on(choices, tmp_path):
     done = proceed(tmp_path, stale, "fuse_elementwise")
     assert done.returncode == 0, done.stderr
     assert done.stdout == choices["form_streams"]
+    quantized = [
+        proceed(tmp_path, choices[after], "quantize_bf16", "--quant", "w8a8,group=64").stdout
+        for after in ("bind_extents", "choose_loop_orders")
+    ]
+    assert quantized[0] == quantized[1] and "i8" in quantized[0]
