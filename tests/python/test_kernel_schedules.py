@@ -462,3 +462,21 @@ def test_choices_are_made_anew_from_an_earlier_pass_on(choices, tmp_path):
         for after in ("bind_extents", "choose_loop_orders")
     ]
     assert quantized[0] == quantized[1] and "i8" in quantized[0]
+
+
+@pytest.mark.parametrize("model", ["attention", "cnn", "layers"])
+def test_passes_before_the_choices_may_change_scheduled_loops(core_built, tmp_path, model):
+    """A module of kernels with schedules of their own goes through all passes of tensor level."""
+    path = ROOT / "tests" / "models" / f"{model}.mlir"
+    done = stc("compile", path, "--stop-after", "form_streams", "--dump-dir", tmp_path, "-o", "-")
+    assert done.returncode == 0, done.stderr
+
+    def scheduled(loops):
+        parts = [f"array<i64: {i}, {trip}, 1>" for i, trip in enumerate(loops[1].split(", "))]
+        return f"{loops[0]}, schedule = {{lanes = 1 : i64, loops = [{', '.join(parts)}]}}"
+
+    text = next(tmp_path.glob("*-fold_views.mlir")).read_text()
+    text, kernels = re.subn(r"loops = array<i64: ([\d, ]+)>", scheduled, text)
+    again = proceed(tmp_path, text, "count_unfused")
+    assert kernels and again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
