@@ -1,5 +1,5 @@
 /* The matmul engine at hardware level: one array of processing elements (PEs) that works on all
- * contractions of the program, one after another. plan_engine.c plans it; lower_engine.c,
+ * contractions of the program, one after another. plan_jobs.c plans it; lower_engine.c,
  * lower_weight_loaders.c, lower_pe.c and lower_result_collector.c make its processes.
  *
  *   activations ──► feed ──┬── groups ──┬──► PEs 0, 1 ──► PEs 2, 3 ──► … ──┬──► collect ──► results
@@ -93,6 +93,8 @@ struct engine {
 	int pairs_per_process, pairs_per_chain;
 	/* ports whose words the first loader process brings; ports of each other loader process */
 	int first_ports, ports_per_loader;
+	/* jobs start at different PEs, so that loaders bring as many words */
+	bool evens_loads;
 	/* tokens that a PE multiplies per cycle; tokens of these that share a DSP */
 	int tokens_per_cycle, tokens_per_dsp;
 	int end_count_most; /* the most jobs that are iterations of the same loops */
@@ -176,9 +178,9 @@ int64_t job_block_rows_least(const struct engine *engine, const struct job *job)
  * job's and after the last job's are not among them. */
 #define GAPS_MOST (2 * (JOB_ENDS_MOST - 1))
 int engine_row_gaps(const struct engine *engine, int first, int pe, int64_t row[GAPS_MOST]);
-/* Collects the jobs of a body and chooses the number of PEs (as many as the other memory ports
- * leave room for, less one port for scales) and the blocks, parts and order of all jobs. */
-void plan_engine(struct engine *engine, const struct block *body);
+/* Collects the jobs of a body and chooses their blocks, parts and order for the ports that
+ * plan_engine has recorded; false after a diagnostic. */
+bool engine_plan_jobs(struct engine *engine, const struct block *body);
 /* a process with a flushing pipeline */
 struct process engine_process(const struct engine *engine, const char *name);
 /* a process whose loops are one datapath; with several tokens these run without draining

@@ -594,7 +594,8 @@ bool lower_engine(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
 	struct engine engine = { .design = design, .workload = workload_of(design->source) };
-	plan_engine(&engine, body);
+	if (!engine_plan_jobs(&engine, body))
+		return false;
 	if (!engine.jobs.count)
 		return true;
 	if (!has_pes_for_results(&engine))

@@ -147,7 +147,7 @@ static bool may_move(const struct op *op, const struct op *place)
 
 /* Reverses the order of contractions of the same activations, so that values come first and queries
  * last: attention needs all values, and queries head by head. In a wavefront nobody waits for this,
- * and the first contraction, the largest, pops the groups for the others (plan_engine.c). counted:
+ * and the first contraction, the largest, pops the groups for the others (plan_jobs.c). counted:
  * with a dynamic token count queries are last as well, and values right before them, since a launch
  * of one token waits for keys first (engine_job_order.c). */
 static void reverse_same_input(struct block *block, bool counted)

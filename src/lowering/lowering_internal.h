@@ -3,6 +3,9 @@
 #define STC_LOWERING_INTERNAL_H
 #include "process/design_builder.h"
 
+/* Begins a design in place of main, with the processes of all ops but contractions; false after a
+ * diagnostic. */
+bool lower_streams(struct pass_context *context, struct module *module, struct design *design);
 /* false after a diagnostic */
 bool lower_kernel(struct design *design, const struct op *op);
 void lower_chunk(struct design *design, const struct op *op);

@@ -4,5 +4,6 @@
 #include "options/pass_context.h"
 
 bool schedule_reductions(struct pass_context *context, struct module *module);
+bool plan_engine(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);
 #endif

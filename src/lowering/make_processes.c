@@ -97,11 +97,11 @@ static void finish_design(struct design *design)
 	        attr_array(module, (int)design->buffers.count, design->buffers.data));
 }
 
-bool make_processes(struct pass_context *context, struct module *module)
+bool lower_streams(struct pass_context *context, struct module *module, struct design *design)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = {
+	*design = (struct design){
 		.context = context,
 		.module = module,
 		.source = source,
@@ -111,16 +111,22 @@ bool make_processes(struct pass_context *context, struct module *module)
 	};
 	ir_clear_data(body);
 	ir_count_uses(body);
-	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
-	design.block = block_new(module, design.function, 0);
-	op_insert_before(source, design.function);
+	design->function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
+	design->block = block_new(module, design->function, 0);
+	op_insert_before(source, design->function);
 	op_remove(source);
 	for (const struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_EXTENT)
-			lower_extent(&design, op);
-	lower_loads(&design, body);
-	if (!lower_block(&design, body) || !lower_stores(&design, body) ||
-	        !lower_engine(&design, body))
+			lower_extent(design, op);
+	lower_loads(design, body);
+	return lower_block(design, body) && lower_stores(design, body);
+}
+
+bool make_processes(struct pass_context *context, struct module *module)
+{
+	struct design design;
+	if (!lower_streams(context, module, &design) ||
+	        !lower_engine(&design, design.source->region[0]))
 		return false;
 	lower_controls(&design);
 	lower_feedback(&design);

@@ -121,6 +121,8 @@ const struct pass passes[] = {
 	PASS(mark_last_chunk_only, S, S, EXACT, "streams",
 	        "work that only the final results need is marked: launches that are continued skip "
 	        "it"),
+	PASS(plan_engine, S, S, EXACT, "streams",
+	        "with an engine: its memory ports, and so its PEs, and how loaders share them"),
 	PASS(make_processes, S, H, EXACT, "streams",
 	        "one process for every kernel, DMA, converter and fork; channels, memory ports and "
 	        "images"),

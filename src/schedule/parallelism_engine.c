@@ -9,7 +9,7 @@
 
 /* cycles of latency through a PE and the collection of its results; the next job starts after it */
 #define THROUGH 50
-/* rows of a PE that are summed in parallel, about (plan_engine.c) */
+/* rows of a PE that are summed in parallel, about (plan_jobs.c) */
 #define BLOCK 12
 
 /* The engine as a launch uses it. */

@@ -552,26 +552,56 @@ def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     )
 
 
-def test_the_last_sum_of_a_tile_waits_for_no_other(core_built, tmp_path):
-    """Sums of rows in parts are put together while the next row's terms come, and those of a tile's
-    last row behind them: two loops.
-    """
-    case = small_case(tmp_path / "model", "gemma3", 64, 32, head_dim=128)
-    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+@pytest.fixture(scope="module")
+def tiles(core_built, tmp_path_factory):
+    """The dumps of a model that takes 32 tokens a launch, in tiles."""
+    folder = tmp_path_factory.mktemp("tiles")
+    case = small_case(folder / "model", "gemma3", 64, 32, head_dim=128)
+    (folder / "model.mlir").write_text(case.model.lower(case.shape).text)
     done = stc(
         "compile",
-        tmp_path / "model.mlir",
+        folder / "model.mlir",
         "--quant",
         "w4a8",
         "--stop-after",
         "assign_axi_bundles",
         "--dump-dir",
-        tmp_path / "dumps",
+        folder / "dumps",
         "-o",
-        tmp_path / "processes.mlir",
+        folder / "processes.mlir",
     )
     assert done.returncode == 0, done.stderr
-    kernels = next((tmp_path / "dumps").glob("*-form_streams.mlir")).read_text().splitlines()
+    return folder
+
+
+def test_the_engine_has_the_ports_that_a_dump_says(tiles, tmp_path):
+    """Ports and loaders are an attribute: a dump goes on to an engine that has the ones it says."""
+    text = next((tiles / "dumps").glob("*-plan_engine.mlir")).read_text()
+    processes = (tiles / "processes.mlir").read_text()
+    engine = re.search(r"stream\.engine = \{([^}]*)\}, ", text)
+    ports = int(re.search(r"\Wports = (\d+)", engine[1])[1])
+
+    def proceed(attribute):
+        (tmp_path / "edited.mlir").write_text(text.replace(engine[0], attribute))
+        until = ("--from", "make_processes", "--stop-after", "assign_axi_bundles", "-o", "-")
+        return stc("compile", tmp_path / "edited.mlir", *until)
+
+    def loaders(module):
+        return len(re.findall(r"callee = @p\d+_load_engine\d+}", module))
+
+    assert proceed(engine[0]).stdout == processes and loaders(processes) == ports
+    done = proceed(engine[0].replace("ports_per_loader = 1", "ports_per_loader = 8"))
+    assert done.returncode == 0 and loaders(done.stdout) == ports / 8, done.stderr
+    for wrong in ("", engine[0].replace(f" ports = {ports}", " ports = 7")):
+        done = proceed(wrong)
+        assert done.returncode == 1 and "a multiple of" in done.stderr, done.stderr
+
+
+def test_the_last_sum_of_a_tile_waits_for_no_other(tiles):
+    """Sums of rows in parts are put together while the next row's terms come, and those of a tile's
+    last row behind them: two loops.
+    """
+    kernels = next((tiles / "dumps").glob("*-form_streams.mlir")).read_text().splitlines()
     names = [
         re.search(r'name = "(\w+)"', line).group(1)
         for line in kernels
@@ -579,7 +609,7 @@ def test_the_last_sum_of_a_tile_waits_for_no_other(core_built, tmp_path):
         and "partial_sums = 2 " in line
         and " tile_outermost" in line
     ]
-    processes = (tmp_path / "processes.mlir").read_text().split('"func.func"')
+    processes = (tiles / "processes.mlir").read_text().split('"func.func"')
     assert names
     for name in names:
         assert (

@@ -1,9 +1,11 @@
-/* Plans the matmul engine: the number of PEs, how many rows of each job they work on at a time,
- * which jobs share activations, loops or blocks, and what they hold. */
+/* Plans the matmul engine: its memory ports, of which plan_engine keeps a record; and from these the
+ * jobs: how many rows the PEs work on at a time, which jobs share activations, loops or blocks, and
+ * what PEs hold. */
 #include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "engine/engine_cost.h"
 #include "engine/engine.h"
+#include "engine/lower_engine.h"
 
 #define DRAINED 50 /* cycles in which a PE's pipeline drains */
 /* percent by which collecting the last block counts, where memory brings words slower than a PE
@@ -446,25 +448,68 @@ static int choose_rows(struct engine *engine, int i, int pipeline_jobs)
 	return pipeline_jobs;
 }
 
-/* PEs, ports, chains and what a PE does per cycle */
-static void plan_shape(struct engine *engine, const struct block *body)
+/* what a PE does per cycle; returns how PEs use their port */
+static struct port_pes plan_shape(struct engine *engine, const struct block *body)
 {
-	struct design *design = engine->design;
-	const struct contract *first = &engine->jobs.data[0].contract;
 	struct engine_shape shape = engine_shape(body);
-	int bits = first->weight[0]->type->element->width;
+	int bits = engine->jobs.data[0].contract.weight[0]->type->element->width;
 	engine->tokens_per_cycle = shape.tokens_per_cycle;
 	engine->pes_per_port = shape.pes_per_port;
-	struct dot dot = engine_dot(design->context, bits, engine->tokens_per_cycle);
+	struct dot dot = engine_dot(engine->design->context, bits, engine->tokens_per_cycle);
 	engine->pes_per_pair = dot.words;
 	engine->tokens_per_dsp = dot.x_per_dsp;
-	const struct port_pes pes = { bits, engine_word_uses(shape) };
+	return (struct port_pes){ bits, engine_word_uses(shape) };
+}
+
+const struct attr *engine_choose_ports(
+        struct design *design, const struct block *body, struct module *module)
+{
+	struct engine engine = { .design = design, .workload = workload_of(design->source) };
+	collect_jobs(&engine, body, 0);
+	if (!engine.jobs.count)
+		return NULL;
+	struct port_pes pes = plan_shape(&engine, body);
 	int ports = design->context->platform->ports - adapters_outside_engine(design) -
-	        state_adapters(design, estimate_pe_words(engine)) - 1;
-	engine->ports = engine_port_limit(
-	        design->context, design->module, pes, first->token_symbol != NULL, ports);
+	        state_adapters(design, estimate_pe_words(&engine)) - 1;
+	bool counted = engine.jobs.data[0].contract.token_symbol;
+	engine.ports = engine_port_limit(design->context, design->module, pes, counted, ports);
+	plan_loaders(&engine);
+	struct named items[4] = {
+		{ key_name(KEY_PORTS), attr_integer(module, engine.ports) },
+		{ key_name(KEY_FIRST_PORTS), attr_integer(module, engine.first_ports) },
+		{ key_name(KEY_PORTS_PER_LOADER), attr_integer(module, engine.ports_per_loader) },
+		{ key_name(KEY_EVEN_LOADS), attr_unit(module) },
+	};
+	bool even =
+	        engine.workload == WORKLOAD_TILED_COUNTED_TOKENS && states_load_all_ports(&engine);
+	return attr_dictionary(module, even ? 4 : 3, items);
+}
+
+/* The ports that plan_engine has recorded; false after a diagnostic. */
+static bool read_ports(struct engine *engine, struct port_pes pes)
+{
+	struct diag *diag = engine->design->module->diag;
+	const struct op *main = engine->design->source;
+	const struct attr *attr = attr_get(main, KEY_STREAM_ENGINE);
+	bool counted = engine->jobs.data[0].contract.token_symbol;
+	int step = (int)engine_port_step(pes.uses, counted);
+	engine->ports = (int)attr_item_integer(attr, KEY_PORTS, 0);
+	engine->first_ports = (int)attr_item_integer(attr, KEY_FIRST_PORTS, 0);
+	engine->ports_per_loader = (int)attr_item_integer(attr, KEY_PORTS_PER_LOADER, 0);
+	engine->evens_loads = attr_item(attr, KEY_EVEN_LOADS);
 	engine->pes = engine->ports * engine->pes_per_port;
-	plan_loaders(engine);
+	if (engine->ports > 0 && engine->ports % step == 0 && engine->ports_per_loader > 0 &&
+	        engine->first_ports >= 0 && engine->first_ports <= engine->ports)
+		return true;
+	diag_error(diag, main->location,
+	        "the contractions of '%s' have an engine of %d ports, %d of them first, %d to a "
+	        "loader",
+	        attr_text_or(main, KEY_SYM_NAME, ""), engine->ports, engine->first_ports,
+	        engine->ports_per_loader);
+	return diag_note(diag,
+	        "stream.engine has to say a multiple of %d ports, no more first ones, and at least "
+	        "one to a loader; --from plan_engine chooses them",
+	        step);
 }
 
 static void plan_tokens(struct engine *engine)
@@ -491,7 +536,7 @@ static void plan_blocks(struct engine *engine)
 	for (int i = 0, pipeline_jobs = 0; i < (int)engine->jobs.count; i++)
 		pipeline_jobs = choose_rows(engine, i, pipeline_jobs);
 	measure_blocks(engine);
-	if (engine->workload == WORKLOAD_TILED_COUNTED_TOKENS && states_load_all_ports(engine))
+	if (engine->evens_loads)
 		choose_starts(engine);
 	count_gaps(engine);
 	count_consumer_blocks(engine);
@@ -502,12 +547,13 @@ static void plan_blocks(struct engine *engine)
 	}
 }
 
-void plan_engine(struct engine *engine, const struct block *body)
+bool engine_plan_jobs(struct engine *engine, const struct block *body)
 {
 	collect_jobs(engine, body, 0);
 	if (!engine->jobs.count)
-		return;
-	plan_shape(engine, body);
+		return true;
+	if (!read_ports(engine, plan_shape(engine, body)))
+		return false;
 	plan_tokens(engine);
 	engine_join_queries(engine);
 	engine_stack_jobs(engine);
@@ -520,4 +566,5 @@ void plan_engine(struct engine *engine, const struct block *body)
 	engine->serializes_tokens = engine->tokens_per_cycle > 1 && counts &&
 	        engine->design->context->platform->dies > 1 && engine_can_serialize(engine) &&
 	        !engine_has_narrow_results(engine);
+	return true;
 }
