@@ -1,6 +1,6 @@
-/* Plans the matmul engine: its memory ports, of which plan_engine keeps a record; and from these the
- * jobs: how many rows the PEs work on at a time, which jobs share activations, loops or blocks, and
- * what PEs hold. */
+/* Plans the matmul engine: its memory ports, which plan_engine records; and from these its jobs:
+ * how many rows the PEs work on at a time, which jobs share activations, loops or blocks, and what
+ * PEs hold. */
 #include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "engine/engine_cost.h"

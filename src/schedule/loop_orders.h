@@ -161,7 +161,7 @@ struct loop_order_cost loop_order_cost(const struct loop_order_graph *graph, con
 /* Fills choice[kernels], all 0 before, with the best choice found at the cost of at most `points`
  * evaluations. Deterministic. */
 void loop_order_search(const struct loop_order_graph *graph, int64_t points, int *choice);
-/* Chooses the loop orders of all kernels and records their schedules (choose_loop_orders.c). spills:
- * how many converters count as spilled to memory. */
+/* Chooses the loop orders of all kernels and records their schedules (choose_loop_orders.c).
+ * spills: how many converters count as spilled to memory. */
 void choose_orders(struct pass_context *context, struct module *module, int spills);
 #endif
