@@ -126,14 +126,14 @@ def vague_functions():
 
 
 def struct_tags():
-    """Struct tags that two files define."""
+    """Struct tags that two files of the compiler define, or two of the runtime."""
     where = collections.defaultdict(set)
     for path in sources(".c", ".h"):
         for tag in re.findall(r"^struct (\w+) \{", path.read_text(), re.M):
-            where[tag].add(place(path))
+            where[path.relative_to(ROOT).parts[0], tag].add(place(path))
     return [
         f"{tag}: {', '.join(sorted(files))}"
-        for tag, files in sorted(where.items())
+        for (_, tag), files in sorted(where.items())
         if len(files) > 1
     ]
 

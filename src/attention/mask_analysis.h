@@ -1,12 +1,12 @@
-/* Evaluates kernels without data: masks follow from positions alone, and so does what they hide.
- * Each number is abstracted to one of the kinds below. */
+/* Abstract interpretation of kernels: a causal mask follows from positions alone, so which numbers
+ * it hides can be computed without data. Each number is abstracted to what is known of it. */
 #ifndef STC_MASK_ANALYSIS_H
 #define STC_MASK_ANALYSIS_H
 #include "ir/kernel.h"
 
 enum known {
-	KNOWN_NOTHING,        /* any number, but the same whatever later tiles have */
-	KNOWN_VARIES,         /* may change with the numbers of later tiles */
+	KNOWN_NOTHING,        /* any number that does not depend on later token tiles */
+	KNOWN_VARIES,         /* any number; it may depend on later token tiles */
 	KNOWN_MINUS_INFINITY, /* minus infinity */
 	KNOWN_ZERO,
 	KNOWN_ACCUMULATOR, /* the accumulator, unchanged */

@@ -146,7 +146,7 @@ static bool key_of_keyed(
 /* ---- points */
 
 /* The points of a kernel that are evaluated. */
-struct points {
+struct walked_points {
 	bool *walked;   /* [loops]: may the result depend on the counter without data? */
 	bool *followed; /* [operands]: all their loops are walked, so elements are evaluated */
 };
@@ -162,11 +162,11 @@ static bool is_determined(
 }
 
 /* An operand whose first element is known without data is taken as a mask: its loops are walked. */
-static struct points points_of(
+static struct walked_points points_of(
         const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
-	struct points points = { ARENA_ARRAY(h->arena, bool, kernel->loops + 1),
+	struct walked_points points = { ARENA_ARRAY(h->arena, bool, kernel->loops + 1),
 		ARENA_ARRAY(h->arena, bool, op->operands + 1) };
 	for (int l = 0; l < kernel->loops; l++) {
 		points.walked[l] = !l || key->factor[l] || body_uses_counter(&kernel->update, l) ||
@@ -187,7 +187,7 @@ static struct points points_of(
 
 /* What is known of the operand at this point. */
 static struct abstract_value operand_at(const struct causal_analysis *h, const struct op *op,
-        int operand, const struct points *points, const int64_t *counter)
+        int operand, const struct walked_points *points, const int64_t *counter)
 {
 	const struct access *access = &op->kernel->operand[operand];
 	const struct causal_keys *keyed = op->operand[operand]->data;
@@ -203,7 +203,7 @@ static struct abstract_value operand_at(const struct causal_analysis *h, const s
 
 /* What is known of the kernel's result at this point. */
 static struct abstract_value result_at(const struct causal_analysis *h, const struct op *op,
-        const struct points *points, const int64_t *counter)
+        const struct walked_points *points, const int64_t *counter)
 {
 	const struct kernel *kernel = op->kernel;
 	struct abstract_value *operand =
@@ -239,7 +239,7 @@ static enum known known_of_masked_keys(
         const struct causal_analysis *h, const struct op *op, const struct key *key)
 {
 	const struct kernel *kernel = op->kernel;
-	struct points points = points_of(h, op, key);
+	struct walked_points points = points_of(h, op, key);
 	int64_t *counter = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1);
 	int64_t count = 1;
 	enum known all = KNOWN_NOTHING;

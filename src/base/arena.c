@@ -9,14 +9,14 @@
 
 #define CHUNK_BYTES ((size_t)64 << 10)
 
-struct chunk {
-	struct chunk *next;
+struct arena_chunk {
+	struct arena_chunk *next;
 	size_t used, size;
 	_Alignas(16) char data[];
 };
 
 struct arena {
-	struct chunk *chunk; /* the current chunk, then older ones */
+	struct arena_chunk *chunk; /* the current chunk, then older ones */
 	struct guard *guard;
 	size_t bytes;
 	struct arena *within; /* first child */
@@ -66,17 +66,18 @@ void arena_free(struct arena *arena)
 		*arena->link = arena->next;
 	if (arena->link && arena->next)
 		arena->next->link = arena->link;
-	for (struct chunk *chunk = arena->chunk; chunk;) {
-		struct chunk *next = chunk->next;
+	for (struct arena_chunk *chunk = arena->chunk; chunk;) {
+		struct arena_chunk *next = chunk->next;
 		free(chunk);
 		chunk = next;
 	}
 	free(arena);
 }
 
-static struct chunk *chunk_new(struct arena *arena, size_t size)
+static struct arena_chunk *chunk_new(struct arena *arena, size_t size)
 {
-	struct chunk *chunk = size < SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
+	struct arena_chunk *chunk =
+	        size < SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
 	if (!chunk) {
 		if (arena->guard)
 			guard_leave(arena->guard, GUARD_MEMORY,
@@ -94,9 +95,10 @@ static struct chunk *chunk_new(struct arena *arena, size_t size)
 static void *take(struct arena *arena, size_t size)
 {
 	size_t need = size > SIZE_MAX - 32 ? SIZE_MAX - 32 : (size + 15) / 16 * 16;
-	struct chunk *chunk = arena->chunk;
+	struct arena_chunk *chunk = arena->chunk;
 	if (!chunk || chunk->size - chunk->used < need) {
-		struct chunk *fresh = chunk_new(arena, need > CHUNK_BYTES / 4 ? need : CHUNK_BYTES);
+		struct arena_chunk *fresh =
+		        chunk_new(arena, need > CHUNK_BYTES / 4 ? need : CHUNK_BYTES);
 		/* a large block gets a chunk of its own; the current chunk stays current */
 		if (chunk && need > CHUNK_BYTES / 4) {
 			fresh->next = chunk->next;

@@ -11,7 +11,7 @@
 
 static const char *const dtypes[] = { "f4", "f8", "f2", "i8", "i4", "i2", "i1", "u1", "b1" };
 
-struct reader {
+struct npy_reader {
 	struct diag *diag;
 	const char *path;
 	const char *at, *end; /* the rest of the header */
@@ -40,14 +40,14 @@ static bool npy_error(struct diag *diag, const char *path, const char *what)
 	        "u1 or b1");
 }
 
-static void skip_space(struct reader *reader)
+static void skip_space(struct npy_reader *reader)
 {
 	while (reader->at < reader->end &&
 	        (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t'))
 		reader->at++;
 }
 
-static bool accept(struct reader *reader, const char *word)
+static bool accept(struct npy_reader *reader, const char *word)
 {
 	size_t size = strlen(word);
 	skip_space(reader);
@@ -58,7 +58,7 @@ static bool accept(struct reader *reader, const char *word)
 }
 
 /* A string in quotes, without escapes.  NULL: there is none. */
-static const char *read_string(struct reader *reader, size_t *size)
+static const char *read_string(struct npy_reader *reader, size_t *size)
 {
 	skip_space(reader);
 	if (reader->at == reader->end || (*reader->at != '\'' && *reader->at != '"'))
@@ -72,7 +72,7 @@ static const char *read_string(struct reader *reader, size_t *size)
 	return start;
 }
 
-static bool read_descr(struct reader *reader)
+static bool read_descr(struct npy_reader *reader)
 {
 	size_t size = 0;
 	const char *text = read_string(reader, &size);
@@ -83,12 +83,12 @@ static bool read_descr(struct reader *reader)
 	return reader->npy->dtype != NULL;
 }
 
-static bool read_order(struct reader *reader)
+static bool read_order(struct npy_reader *reader)
 {
 	return accept(reader, "False");
 }
 
-static bool read_extent(struct reader *reader, int64_t *extent)
+static bool read_extent(struct npy_reader *reader, int64_t *extent)
 {
 	const char *start = reader->at;
 	*extent = 0;
@@ -99,7 +99,7 @@ static bool read_extent(struct reader *reader, int64_t *extent)
 	return reader->at > start;
 }
 
-static bool read_shape(struct reader *reader)
+static bool read_shape(struct npy_reader *reader)
 {
 	struct npy *npy = reader->npy;
 	if (!accept(reader, "("))
@@ -116,7 +116,7 @@ static bool read_shape(struct reader *reader)
 
 static const struct {
 	const char *name;
-	bool (*read)(struct reader *reader);
+	bool (*read)(struct npy_reader *reader);
 	const char *refusal;
 } keys[] = {
 	{ "descr", read_descr, "holds elements of a type that is not taken" },
@@ -125,7 +125,7 @@ static const struct {
 };
 #define KEYS ((unsigned)(sizeof keys / sizeof *keys))
 
-static bool read_entry(struct reader *reader)
+static bool read_entry(struct npy_reader *reader)
 {
 	size_t size = 0;
 	const char *name = read_string(reader, &size);
@@ -139,7 +139,7 @@ static bool read_entry(struct reader *reader)
 	return keys[key].read(reader) || npy_error(reader->diag, reader->path, keys[key].refusal);
 }
 
-static bool read_header(struct reader *reader)
+static bool read_header(struct npy_reader *reader)
 {
 	bool open = accept(reader, "{");
 	while (open && !accept(reader, "}")) {
@@ -182,7 +182,7 @@ bool npy_parse(struct diag *diag, const char *path, const char *file, size_t siz
 		length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
 	if (size < start || length > size - start)
 		return npy_error(diag, path, "is truncated: its header is longer than the file");
-	struct reader reader = { .diag = diag,
+	struct npy_reader reader = { .diag = diag,
 		.path = path,
 		.at = file + start,
 		.end = file + start + length,

@@ -14,7 +14,9 @@ struct layer_carry {
 	struct accumulator_drain accumulator_drain;
 };
 
+/* the carry that this kernel produces */
 struct layer_carry layer_carry_of(struct arena *arena, const struct op *kernel);
+/* Is this carried value of the loop such a buffer? */
 bool layer_carry_in_place(struct arena *arena, const struct op *loop, int number);
 /* Sets in_producer of each stream.buffer in the block that is drained by the kernel that writes it,
  * or by the one that writes it for the next layer. */

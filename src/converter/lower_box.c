@@ -64,7 +64,7 @@ void side_write(struct process *p, const struct side *side, struct value *array,
 }
 
 bool box_is_right(struct design *design, const struct op *op, const struct type *result,
-        const struct box *box, bool crossing)
+        const struct box *box, bool into_layers)
 {
 	struct diag *diag = design->module->diag;
 	const char *name = op_info[op->code].name;
@@ -73,7 +73,7 @@ bool box_is_right(struct design *design, const struct op *op, const struct type 
 		diag_error(diag, op->location, "%s: %s", name, box->why);
 		return diag_note(diag, "from %s to %s", op->operand[0]->type->text, result->text);
 	}
-	if (crossing && box->shared) {
+	if (into_layers && box->shared) {
 		diag_error(diag, op->location,
 		        "%s: it shares %d loops with a writer outside the rolled layer", name,
 		        box->shared);

@@ -18,7 +18,8 @@ struct value *side_read(struct process *process, const struct side *side, struct
 void side_write(struct process *process, const struct side *side, struct value *array,
         struct value *const *counter, struct value *word);
 /* False after a diagnostic at op: the box is impossible, or the op's attributes `shared` and
- * `buffer` do not fit it. crossing: from outside of the layers into them. */
+ * `buffer` do not fit it. into_layers: the stream comes from
+ * outside of the layers that the op is in. */
 bool box_is_right(struct design *design, const struct op *op, const struct type *result,
-        const struct box *box, bool crossing);
+        const struct box *box, bool into_layers);
 #endif

@@ -8,7 +8,7 @@
 #include "converter/layer_carry.h"
 #include "converter/lower_box.h"
 
-struct buffer {
+struct shared_buffer {
 	const struct op *op;
 	const struct attr *service_round;
 	struct box *box; /* [results] */
@@ -17,7 +17,7 @@ struct buffer {
 };
 
 /* Checks that all readers find the elements at the same positions; false after a diagnostic. */
-static bool check_boxes(struct design *design, const struct buffer *buffer)
+static bool check_boxes(struct design *design, const struct shared_buffer *buffer)
 {
 	const struct op *op = buffer->op;
 	for (int r = 0; r < op->results; r++) {
@@ -66,7 +66,7 @@ static struct value *word_part(
 	return part ? make_op(p, OP_SPLIT_LANES, type, 2, operand) : word;
 }
 
-static void fill_buffer(struct process *p, const struct buffer *buffer)
+static void fill_buffer(struct process *p, const struct shared_buffer *buffer)
 {
 	struct design *design = p->design;
 	const struct op *op = buffer->op;
@@ -95,7 +95,7 @@ static void fill_buffer(struct process *p, const struct buffer *buffer)
 
 /* Reads the array for result `first` and those after it of the same service round; returns the
  * next one. */
-static int drain_round(struct process *p, const struct buffer *buffer, int first)
+static int drain_round(struct process *p, const struct shared_buffer *buffer, int first)
 {
 	const struct op *op = buffer->op;
 	struct side side = { .steps = &buffer->box[first].drain,
@@ -145,7 +145,7 @@ bool lower_buffer(struct design *design, const struct op *op)
 		return check_buffer_in_producer(design, op);
 	struct module *module = design->module;
 	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
-	struct buffer buffer = { .op = op,
+	struct shared_buffer buffer = { .op = op,
 		.service_round = attr_get(op, KEY_SERVICE_ROUNDS),
 		.box = ARENA_ARRAY(module->arena, struct box, op->results) };
 	int64_t widest = stream_lanes(op->operand[0]->type);

@@ -121,8 +121,8 @@ static struct value *is_single_token(
 struct converter_side {
 	struct side side;
 	struct value *fifo;
-	bool fill;     /* the writer's side */
-	bool crossing; /* from outside of the layers into them */
+	bool fill;        /* the writer's side */
+	bool into_layers; /* its input comes from outside of the rolled layer that it is in */
 };
 
 static void lower_side(struct design *design, const struct converter_side *converter,
@@ -136,7 +136,7 @@ static void lower_side(struct design *design, const struct converter_side *conve
 	int loops = side->shared;
 	struct value **counter =
 	        ARENA_ARRAY(p.module->arena, struct value *, side->steps->loops + 1);
-	if (!converter->crossing) {
+	if (!converter->into_layers) {
 		process_layers(&p);
 		loops += design->layers > 0;
 	}
@@ -146,7 +146,7 @@ static void lower_side(struct design *design, const struct converter_side *conve
 		bypass_words(&p, bypass, words);
 	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
 	attr_set(p.module, array->def, KEY_SIDE, attr_string(p.module, fill ? "write" : "read"));
-	int layers_inside = converter->crossing && design->layers && !fill;
+	int layers_inside = converter->into_layers && design->layers && !fill;
 	if (layers_inside) /* all layers read the same block */
 		process_layers(&p);
 	int opened = side_loops(&p, side, counter);
@@ -286,13 +286,13 @@ static struct value *add_block_channel(
 	return blocks;
 }
 
-bool lower_convert(struct design *design, const struct op *op, bool crossing)
+bool lower_convert(struct design *design, const struct op *op, bool into_layers)
 {
 	if (converter_form(op) == CONVERTER_CAUSAL)
 		return lower_causal_buffer(design, op);
 	struct module *module = design->module;
 	struct replay_buffer replay_buffer;
-	if (!crossing && converter_form(op) == CONVERTER_REPLAY &&
+	if (!into_layers && converter_form(op) == CONVERTER_REPLAY &&
 	        replay_buffer_of(module->arena, op, &replay_buffer)) {
 		lower_replay_buffer(design, op, &replay_buffer);
 		return true;
@@ -301,7 +301,7 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 	const struct type *from = op->operand[0]->type;
 	const struct type *to = op->result[0]->type;
 	struct box box = box_between(module->arena, tensor, from, to, converter_shared_loops(op));
-	if (!box_is_right(design, op, to, &box, crossing))
+	if (!box_is_right(design, op, to, &box, into_layers))
 		return false;
 	int64_t copies = buffer_copies(design, op, &box);
 	if (!copies)
@@ -312,16 +312,16 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 		                               stream_word(module, from) },
 		.fifo = stream_fifo(design, op->operand[0]),
 		.fill = true,
-		.crossing = crossing };
+		.into_layers = into_layers };
 	struct converter_side drain = { .side = { &box.drain, box.shared, word,
 		                                stream_word(module, to) },
 		.fifo = stream_fifo(design, op->result[0]),
-		.crossing = crossing };
+		.into_layers = into_layers };
 	int64_t layers = design->layers;
 	struct bypass bypass = { 0 };
-	if (!crossing)
+	if (!into_layers)
 		bypass = bypass_of(design, &box, fill.side.type);
-	design->layers = crossing ? 0 : layers;
+	design->layers = into_layers ? 0 : layers;
 	lower_side(design, &fill, &bypass, blocks);
 	design->layers = layers;
 	lower_side(design, &drain, &bypass, blocks);

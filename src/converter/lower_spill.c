@@ -158,7 +158,7 @@ static struct value *side_fifo(
 	return narrow;
 }
 
-bool lower_spill(struct design *design, const struct op *op, bool crossing)
+bool lower_spill(struct design *design, const struct op *op, bool into_layers)
 {
 	struct module *module = design->module;
 	struct arena *arena = module->arena;
@@ -167,7 +167,7 @@ bool lower_spill(struct design *design, const struct op *op, bool crossing)
 	const struct type *from = op->operand[0]->type;
 	const struct type *to = op->result[0]->type;
 	struct box box = box_between(arena, tensor, from, to, 0);
-	if (!box_is_right(design, op, to, &box, crossing))
+	if (!box_is_right(design, op, to, &box, into_layers))
 		return false;
 	int64_t lanes = memory_word(&box, type_bits(scalar));
 	int64_t layers = design->layers;
@@ -179,7 +179,7 @@ bool lower_spill(struct design *design, const struct op *op, bool crossing)
 	        design, name, word, box.elements / lanes, attr_array(design->module, 0, NULL));
 	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens);
 	struct value *read = NULL;
-	if (layers && !crossing) {
+	if (layers && !into_layers) {
 		read = design_fifo(design, "s_read", type_integer(module, 1), tokens);
 		attr_set(module, read->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
 	}
@@ -189,11 +189,11 @@ bool lower_spill(struct design *design, const struct op *op, bool crossing)
 	writer.read = reader.read = read;
 	writer.port = design_port(design, text_format(arena, "%s_w", name), word, name, true);
 	reader.port = design_port(design, text_format(arena, "%s_r", name), word, name, false);
-	design->layers = crossing ? 0 : layers;
+	design->layers = into_layers ? 0 : layers;
 	writer.fifo = side_fifo(design, op->operand[0], word, true);
-	write_out(design, &writer, crossing);
+	write_out(design, &writer, into_layers);
 	design->layers = layers;
 	reader.fifo = side_fifo(design, op->result[0], word, false);
-	read_back(design, &reader, crossing);
+	read_back(design, &reader, into_layers);
 	return true;
 }

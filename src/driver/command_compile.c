@@ -14,7 +14,7 @@
 
 #define LONG_TRIALS 60
 
-struct range {
+struct pass_range {
 	int first, last;
 };
 
@@ -28,12 +28,12 @@ static bool unknown_pass(struct session *session, const char *option, const char
 	        &session->diag, "the nearest is %s; `stc passes` lists all", closest_name.found);
 }
 
-static bool choose_passes(struct session *session, struct range *range)
+static bool choose_passes(struct session *session, struct pass_range *range)
 {
 	const struct options *options = &session->options;
 	enum level level = session->module->level;
 	enum level to = LEVEL_HARDWARE;
-	*range = (struct range){ options->from ? pass_find(options->from) : pass_first(level),
+	*range = (struct pass_range){ options->from ? pass_find(options->from) : pass_first(level),
 		pass_count - 1 };
 	if (options->from && range->first < 0)
 		return unknown_pass(session, "from", options->from);
@@ -187,7 +187,7 @@ static bool take_best(struct session *session)
 }
 
 /* Choices matter from choose_parallelism on, so the passes before it run once. */
-static bool run_range(struct session *session, struct range range)
+static bool run_range(struct session *session, struct pass_range range)
 {
 	int choosing = pass_find("choose_parallelism");
 	if (range.first > choosing || range.last < choosing)
@@ -223,7 +223,7 @@ static void warn_narrowest(struct session *session, const struct design_phases *
 
 static bool compile_one(struct session *session, bool whole)
 {
-	struct range range;
+	struct pass_range range;
 	if (!load_module(session, session->options.file) || !choose_passes(session, &range))
 		return false;
 	/* if no pass sizes FIFOs, depths are the user's: the report shows where a launch stops */

@@ -29,7 +29,7 @@ struct image_file {
 	char hash[65];
 };
 
-struct piece { /* a part of an argument in an image */
+struct packed_segment { /* a part of an argument in an image */
 	struct segment segment;
 	size_t file;
 };
@@ -38,7 +38,7 @@ struct piece { /* a part of an argument in an image */
 struct parcel {
 	const void *data;                             /* NULL: `weight` */
 	const struct quantized_weight *weight[PARTS]; /* NULL: no argument holds it */
-	VEC(struct piece) pieces[PARTS];
+	VEC(struct packed_segment) segments[PARTS];
 	int64_t elements, number;
 	int reason; /* errno of writing to `file` */
 	size_t file;
@@ -55,12 +55,12 @@ struct packing {
 	VEC(struct parcel *) parcels;
 	struct map input;   /* name of an argument -> its entry in stream.inputs */
 	struct map rounded; /* name of a quantized argument -> its parcel */
-	size_t pieces;
+	size_t packed_segments;
 	atomic_size_t next; /* next parcel, then next file, for a worker */
 	atomic_bool failed;
 };
 
-struct worker {
+struct pack_worker {
 	struct packing *packing;
 	char *chunk;
 	void *room[PARTS];
@@ -128,7 +128,8 @@ static struct parcel *plain_parcel(
 }
 
 /* false after a diagnostic. */
-static bool add_piece(struct packing *p, const struct attr *segment, int element_bytes, bool halves)
+static bool add_segment(
+        struct packing *p, const struct attr *segment, int element_bytes, bool halves)
 {
 	const struct attr *input = map_get(&p->input, attr_item(segment, KEY_NAME)->text);
 	const struct attr *from = attr_item(input, KEY_DERIVED_FROM);
@@ -142,17 +143,17 @@ static bool add_piece(struct packing *p, const struct attr *segment, int element
 	        : plain_parcel(p, segment, input);
 	if (p->module->diag->count > errors || !parcel)
 		return p->module->diag->count == errors;
-	struct piece piece = { .file = p->files.count };
+	struct packed_segment packed = { .file = p->files.count };
 	const struct type *host = attr_item(input, KEY_TYPE)->type;
-	const char *wrong = segment_read(p->arena, segment, &piece.segment);
-	INVARIANT(p->module->guard, !wrong && !(halves && piece.segment.offset % 2), "%s \"%s\"",
-	        wrong ? wrong : "half a byte is in front of", piece.segment.name);
-	piece.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
-	piece.segment.image_bytes = element_bytes;
-	piece.segment.halves = halves;
-	parcel->elements += segment_elements(&piece.segment);
-	VEC_PUSH(p->arena, &parcel->pieces[part], piece);
-	p->pieces++;
+	const char *wrong = segment_read(p->arena, segment, &packed.segment);
+	INVARIANT(p->module->guard, !wrong && !(halves && packed.segment.offset % 2), "%s \"%s\"",
+	        wrong ? wrong : "half a byte is in front of", packed.segment.name);
+	packed.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
+	packed.segment.image_bytes = element_bytes;
+	packed.segment.halves = halves;
+	parcel->elements += segment_elements(&packed.segment);
+	VEC_PUSH(p->arena, &parcel->segments[part], packed);
+	p->packed_segments++;
 	return true;
 }
 
@@ -162,11 +163,11 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 	const struct type *word = attr_item(buffer, KEY_WORD)->type;
 	bool halves = emit_bytes(word) < type_elements(word);
 	int element_bytes = halves ? 1 : (int)(emit_bytes(word) / type_elements(word));
-	size_t pieces = p->pieces;
+	size_t before = p->packed_segments;
 	for (int i = 0; i < segments->count; i++)
-		if (!add_piece(p, segments->items[i].value, element_bytes, halves))
+		if (!add_segment(p, segments->items[i].value, element_bytes, halves))
 			return false;
-	if (p->pieces == pieces)
+	if (p->packed_segments == before)
 		return true;
 	struct image_file file = { .path = text_format(p->arena, "weights/%s.bin",
 		                           attr_item(buffer, KEY_NAME)->text),
@@ -208,8 +209,8 @@ static int put(int to, const char *data, size_t size, off_t at)
 	return 0;
 }
 
-static int write_piece(
-        struct worker *worker, const struct segment *segment, const void *data, const char *place)
+static int write_segment(struct pack_worker *worker, const struct segment *segment,
+        const void *data, const char *place)
 {
 	int64_t most = (int64_t)CHUNK_BYTES / segment->image_bytes;
 	int64_t elements = segment_elements(segment);
@@ -231,7 +232,7 @@ static int write_piece(
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
-static bool fill_room(struct worker *worker, const struct parcel *parcel)
+static bool fill_room(struct pack_worker *worker, const struct parcel *parcel)
 {
 	const struct quantized_weight *values = parcel->weight[VALUES];
 	const struct quantized_weight *scales = parcel->weight[SCALES];
@@ -243,17 +244,17 @@ static bool fill_room(struct worker *worker, const struct parcel *parcel)
 }
 
 /* false: packing has failed, so other workers may stop. */
-static bool fill_parcel(struct worker *worker, struct parcel *parcel)
+static bool fill_parcel(struct pack_worker *worker, struct parcel *parcel)
 {
 	struct packing *p = worker->packing;
 	parcel->unfit = !parcel->data && !fill_room(worker, parcel);
 	for (int part = 0; part < PARTS && !parcel->unfit; part++)
-		for (size_t i = 0; i < parcel->pieces[part].count; i++) {
-			const struct piece *piece = &parcel->pieces[part].data[i];
-			parcel->reason = write_piece(worker, &piece->segment,
+		for (size_t i = 0; i < parcel->segments[part].count; i++) {
+			const struct packed_segment *packed = &parcel->segments[part].data[i];
+			parcel->reason = write_segment(worker, &packed->segment,
 			        parcel->data ? parcel->data : worker->room[part],
-			        p->files.data[piece->file].place);
-			parcel->file = piece->file;
+			        p->files.data[packed->file].place);
+			parcel->file = packed->file;
 			if (parcel->reason)
 				return false;
 		}
@@ -265,14 +266,14 @@ static bool fill_parcel(struct worker *worker, struct parcel *parcel)
 static void fill_parcels(void *argument, struct arena *scratch)
 {
 	(void)scratch;
-	struct worker *worker = argument;
+	struct pack_worker *worker = argument;
 	struct packing *p = worker->packing;
 	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->parcels.count;)
 		if (!fill_parcel(worker, p->parcels.data[i]))
 			p->failed = true;
 }
 
-static int hash_file(struct worker *worker, struct image_file *file)
+static int hash_file(struct pack_worker *worker, struct image_file *file)
 {
 	struct blake2 hash;
 	int from = open(file->place, O_RDONLY | O_CLOEXEC);
@@ -300,7 +301,7 @@ static int hash_file(struct worker *worker, struct image_file *file)
 static void hash_files(void *argument, struct arena *scratch)
 {
 	(void)scratch;
-	struct worker *worker = argument;
+	struct pack_worker *worker = argument;
 	struct packing *p = worker->packing;
 	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->files.count;) {
 		p->files.data[i].reason = hash_file(worker, &p->files.data[i]);
@@ -309,8 +310,8 @@ static void hash_files(void *argument, struct arena *scratch)
 	}
 }
 
-static void run_workers(
-        struct packing *p, struct worker *worker, void (*work)(void *worker, struct arena *scratch))
+static void run_workers(struct packing *p, struct pack_worker *worker,
+        void (*work)(void *worker, struct arena *scratch))
 {
 	struct task task[WORKERS];
 	for (int i = 0; i < WORKERS; i++)
@@ -321,13 +322,13 @@ static void run_workers(
 
 static void pack_files(struct packing *p)
 {
-	struct worker worker[WORKERS];
+	struct pack_worker worker[WORKERS];
 	for (size_t i = 0; i < p->files.count && !p->failed; i++) {
 		p->files.data[i].reason = make_file(&p->files.data[i]);
 		p->failed = p->files.data[i].reason != 0;
 	}
 	for (int i = 0; i < WORKERS; i++) {
-		worker[i] = (struct worker){ .packing = p,
+		worker[i] = (struct pack_worker){ .packing = p,
 			.chunk = arena_alloc(p->arena, CHUNK_BYTES) };
 		for (int part = 0; part < PARTS; part++)
 			worker[i].room[part] = arena_alloc(p->arena, p->most[part]);

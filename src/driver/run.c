@@ -17,7 +17,7 @@ struct result_file {
 	const char *path, *temporary;
 };
 
-struct input {
+struct run_input {
 	struct design_tensor *tensor;
 	const void *data;
 	size_t bytes;
@@ -35,7 +35,7 @@ struct run {
 	char *text;
 	int64_t tokens, begun; /* steps of the launch; tokens in the input file */
 	size_t text_bytes;
-	VEC(struct input) inputs;
+	VEC(struct run_input) inputs;
 	VEC(struct result_file) files;
 };
 
@@ -216,7 +216,7 @@ static bool load_input(struct run *run, const char *option)
 		return load_text(run, tensor, path, &npy);
 	if (!check_input(run, tensor, path, &npy))
 		return false;
-	struct input input = { tensor, npy.data, npy.bytes };
+	struct run_input input = { tensor, npy.data, npy.bytes };
 	extents_note(tensor, npy.data);
 	VEC_PUSH(run->arena, &run->inputs, input);
 	return true;
@@ -247,7 +247,7 @@ static bool load_weight(struct run *run, struct design_tensor *tensor)
 	const struct weight *weight = weights_find(run->weights, tensor->name, &type);
 	if (!weight)
 		return false;
-	struct input input = { tensor, weight->data, weight->bytes };
+	struct run_input input = { tensor, weight->data, weight->bytes };
 	VEC_PUSH(run->arena, &run->inputs, input);
 	return run->supplied[tensor - run->design.now->tensors.data] = true;
 }

@@ -7,7 +7,7 @@
 #include "predict/feedback.h"
 #include "image/segment.h"
 
-struct step {
+struct feedback_step {
 	struct emitter *e;
 	const struct op *main;
 	struct feedback feedback;
@@ -16,18 +16,18 @@ struct step {
 	struct text *out;
 };
 
-struct place { /* an element of a tensor in memory */
+struct buffer_place { /* an element of a tensor in memory */
 	const char *buffer;
 	int64_t at, element; /* index in the buffer, and in the tensor */
 };
 
 struct places {
-	VEC(struct place) all;
+	VEC(struct buffer_place) all;
 };
 
 /* Consecutive elements of a buffer whose indices in the step's rows are number, number + by, … */
-struct run {
-	struct place first;
+struct element_run {
+	struct buffer_place first;
 	int64_t number, by, count;
 };
 
@@ -44,7 +44,7 @@ static int port_of(const struct op *main, const char *buffer)
 	return port;
 }
 
-static struct cell cell_at(const struct step *s, const char *buffer, const char *index)
+static struct cell cell_at(const struct feedback_step *s, const char *buffer, const char *index)
 {
 	int port = port_of(s->main, buffer);
 	return (struct cell){ .pointer = s->name[emit_argument(s->main, port)],
@@ -53,7 +53,7 @@ static struct cell cell_at(const struct step *s, const char *buffer, const char 
 }
 
 /* "N * " before a number of rows, if a row has N > 1 elements. */
-static const char *elements_factor(const struct step *s)
+static const char *elements_factor(const struct feedback_step *s)
 {
 	if (s->feedback.elements <= 1)
 		return "";
@@ -61,14 +61,14 @@ static const char *elements_factor(const struct step *s)
 }
 
 /* Element `element` of the next token in the text. */
-static struct cell text_cell(const struct step *s, int64_t element)
+static struct cell text_cell(const struct feedback_step *s, int64_t element)
 {
 	int64_t first = s->feedback.offset + s->feedback.elements + element;
 	return cell_at(s, s->feedback.buffer,
 	        text_format(s->e->arena, "%lld + %stoken", (long long)first, elements_factor(s)));
 }
 
-static const char *value_of(const struct step *s, struct cell cell)
+static const char *value_of(const struct feedback_step *s, struct cell cell)
 {
 	long long lanes = type_lanes(cell.word);
 	if (lanes == 1)
@@ -78,7 +78,8 @@ static const char *value_of(const struct step *s, struct cell cell)
 }
 
 /* Writes an element; memory is written in whole words, so a word of several is read first. */
-static void write_cell(const struct step *s, struct cell cell, const char *how, const char *value)
+static void write_cell(
+        const struct feedback_step *s, struct cell cell, const char *how, const char *value)
 {
 	long long lanes = type_lanes(cell.word);
 	const char *in = s->indent;
@@ -93,14 +94,15 @@ static void write_cell(const struct step *s, struct cell cell, const char *how, 
 	        in);
 }
 
-static const char *next_name(const struct step *s, int64_t element)
+static const char *next_name(const struct feedback_step *s, int64_t element)
 {
 	if (s->feedback.elements <= 1)
 		return "next";
 	return text_format(s->e->arena, "next%lld", (long long)element);
 }
 
-typedef void visitor(const struct step *s, struct cell cell, int64_t element, const char *how);
+typedef void visitor(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how);
 
 /* [elements of the segment] index in the host's tensor, from 1; 0: padding. */
 static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_t elements)
@@ -114,7 +116,7 @@ static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_
 	return at;
 }
 
-static int64_t elements_of(const struct step *s, const char *name, bool output)
+static int64_t elements_of(const struct feedback_step *s, const char *name, bool output)
 {
 	enum attr_key key = output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS;
 	const struct attr *entry = attr_entry(attr_get(s->main, key), name);
@@ -122,7 +124,7 @@ static int64_t elements_of(const struct step *s, const char *name, bool output)
 }
 
 /* All elements of a tensor in memory. */
-static struct places places_of(const struct step *s, const char *name, bool output)
+static struct places places_of(const struct feedback_step *s, const char *name, bool output)
 {
 	const struct attr *buffers = attr_get(s->main, KEY_STREAM_BUFFERS);
 	struct places places = { { 0 } };
@@ -138,7 +140,8 @@ static struct places places_of(const struct step *s, const char *name, bool outp
 			        host_numbers(s->e->arena, segment, elements_of(s, name, output));
 			for (int64_t n = 0; n < segment_elements(&segment); n++)
 				if (number[n]) {
-					struct place place = { attr_item_text(buffer, KEY_NAME),
+					struct buffer_place place = { attr_item_text(
+						                              buffer, KEY_NAME),
 						segment.offset + n, number[n] - 1 };
 					VEC_PUSH(s->e->arena, &places.all, place);
 				}
@@ -148,11 +151,11 @@ static struct places places_of(const struct step *s, const char *name, bool outp
 }
 
 static void for_each_place(
-        const struct step *s, const char *name, bool output, visitor *act, const char *how)
+        const struct feedback_step *s, const char *name, bool output, visitor *act, const char *how)
 {
 	struct places places = places_of(s, name, output);
 	for (size_t i = 0; i < places.all.count; i++) {
-		const struct place *place = &places.all.data[i];
+		const struct buffer_place *place = &places.all.data[i];
 		act(s,
 		        cell_at(s, place->buffer,
 		                text_format(s->e->arena, "%lld", (long long)place->at)),
@@ -160,7 +163,8 @@ static void for_each_place(
 	}
 }
 
-static void choose_next(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void choose_next(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how)
 {
 	struct cell text = text_cell(s, element);
 	const char *type = hls_type(s->e, type_scalar(text.word));
@@ -171,32 +175,36 @@ static void choose_next(const struct step *s, struct cell cell, int64_t element,
 	write_cell(s, text, "=", next);
 }
 
-static void set_input(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void set_input(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how)
 {
 	write_cell(s, cell, how, next_name(s, element));
 }
 
-static void add_step(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void add_step(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
 	write_cell(s, cell, "+=", how);
 }
 
 /* Each copy of the token count in memory holds the same number. */
-static void read_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void read_rows(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
 	text_add(s->out, "\t%s = (int)%s;\n", how, value_of(s, cell));
 }
 
-static void set_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void set_rows(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
 	write_cell(s, cell, how, launch_may_continue(s->main) ? "said" : "rows");
 }
 
 /* Advances positions by the tokens of this step and sets the token count of the next. */
-static void advance_positions(const struct step *s)
+static void advance_positions(const struct feedback_step *s)
 {
 	const struct attr *inputs = attr_get(s->main, KEY_STREAM_INPUTS);
 	const char *rows = s->feedback.rows;
@@ -224,7 +232,7 @@ static void advance_positions(const struct step *s)
 
 /* Declares of the next step: rows of the host's text used so far and left, its own number of rows,
  * the token count that it is told (one more if another chunk follows), and its first row. */
-static void count_rows(const struct step *s)
+static void count_rows(const struct feedback_step *s)
 {
 	long long most = (long long)s->feedback.chunk_tokens;
 	text_add(s->out,
@@ -240,21 +248,22 @@ static void count_rows(const struct step *s)
 	        most - 1, most);
 }
 
-static struct step deeper(const struct step *s)
+static struct feedback_step deeper(const struct feedback_step *s)
 {
-	struct step inner = *s;
+	struct feedback_step inner = *s;
 	inner.indent = "\t\t";
 	return inner;
 }
 
-static struct cell text_of_rows(const struct step *s, const char *number)
+static struct cell text_of_rows(const struct feedback_step *s, const char *number)
 {
 	long long first = (long long)(s->feedback.offset + s->feedback.elements);
 	return cell_at(s, s->feedback.buffer,
 	        text_format(s->e->arena, "%lld + %sat + %s", first, elements_factor(s), number));
 }
 
-static void take_output(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void take_output(
+        const struct feedback_step *s, struct cell cell, int64_t element, const char *how)
 {
 	struct cell text = text_of_rows(s, text_format(s->e->arena, "%lld", (long long)element));
 	const char *next = text_format(s->e->arena, "next[%lld]", (long long)element);
@@ -263,9 +272,9 @@ static void take_output(const struct step *s, struct cell cell, int64_t element,
 	write_cell(s, text, how, next);
 }
 
-static void choose_rows(const struct step *s)
+static void choose_rows(const struct feedback_step *s)
 {
-	const struct step inner = deeper(s);
+	const struct feedback_step inner = deeper(s);
 	struct cell text = text_of_rows(s, "i");
 	text_add(s->out, "\t%s next[%lld];\n\tif (left > 0) {\n",
 	        hls_type(s->e, type_scalar(text.word)),
@@ -279,7 +288,8 @@ static void choose_rows(const struct step *s)
 }
 
 /* Does the place continue the run?  Its indices step by one or by a whole row. */
-static bool extends_run(const struct step *s, const struct run *run, const struct place *place)
+static bool extends_run(const struct feedback_step *s, const struct element_run *run,
+        const struct buffer_place *place)
 {
 	int64_t by = feedback_text_index(&s->feedback, place->element) - run->number -
 	        (run->count - 1) * run->by;
@@ -289,7 +299,7 @@ static bool extends_run(const struct step *s, const struct run *run, const struc
 }
 
 /* Length of the run that the step's rows fill, as an expression. */
-static const char *length_of(const struct step *s, const struct run *run)
+static const char *length_of(const struct feedback_step *s, const struct element_run *run)
 {
 	bool by_row = run->by == s->feedback.elements;
 	int64_t before = by_row ? run->number / run->by : run->number;
@@ -303,10 +313,10 @@ static const char *length_of(const struct step *s, const struct run *run)
 	        length, (long long)run->count);
 }
 
-static void set_run(const struct step *s, const struct run *run)
+static void set_run(const struct feedback_step *s, const struct element_run *run)
 {
 	struct arena *arena = s->e->arena;
-	const struct step inner = deeper(s);
+	const struct feedback_step inner = deeper(s);
 	const char *by = run->by > 1 ? text_format(arena, "%lld * ", (long long)run->by) : "";
 	const char *from = run->number ? text_format(arena, "%lld + ", (long long)run->number) : "";
 	struct cell cell = cell_at(
@@ -318,12 +328,12 @@ static void set_run(const struct step *s, const struct run *run)
 	text_add(s->out, "\t}\n");
 }
 
-static void set_rows_of_input(const struct step *s)
+static void set_rows_of_input(const struct feedback_step *s)
 {
 	struct places places = places_of(s, s->feedback.input, false);
-	struct run run = { .count = 0 };
+	struct element_run run = { .count = 0 };
 	for (size_t i = 0; i < places.all.count; i++) {
-		const struct place *place = &places.all.data[i];
+		const struct buffer_place *place = &places.all.data[i];
 		int64_t number = feedback_text_index(&s->feedback, place->element);
 		if (run.count && extends_run(s, &run, place)) {
 			run.by = run.count == 1 ? number - run.number : run.by;
@@ -332,7 +342,7 @@ static void set_rows_of_input(const struct step *s)
 		}
 		if (run.count)
 			set_run(s, &run);
-		run = (struct run){
+		run = (struct element_run){
 			.first = *place, .number = number, .by = s->feedback.elements, .count = 1
 		};
 	}
@@ -355,7 +365,9 @@ static int touched_ports(const struct op *main, int *port)
 
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out)
 {
-	struct step s = { .e = e, .main = e->main, .name = pointer, .indent = "\t", .out = out };
+	struct feedback_step s = {
+		.e = e, .main = e->main, .name = pointer, .indent = "\t", .out = out
+	};
 	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1);
 	int ports = touched_ports(e->main, port);
 	feedback_read(e->main, &s.feedback);

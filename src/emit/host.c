@@ -274,7 +274,7 @@ static void write_phases(const struct phases *phases, bool several, struct text 
 }
 
 /* The parts of the program that differ between designs, in the order of its format. */
-struct parts {
+struct host_text {
 	const char *choose, *steps;
 	int arguments; /* of the command line, at least */
 	const char *phase, *tokens, *chosen, *take, *launch;
@@ -299,7 +299,7 @@ void emit_host(const struct phases *phases, const char *top, struct text *out)
 	if (one && text)
 		text_add(out, "\nstatic const struct text *const text = %s;\n",
 		        text_of(out->arena, main));
-	struct parts parts = { .choose = "",
+	struct host_text parts = { .choose = "",
 		.steps = "",
 		.arguments = one ? 3 : 4,
 		.phase = one ? "" : "PHASE ",

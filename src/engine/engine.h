@@ -4,9 +4,9 @@
  *
  *   activations ──► feed ──┬── groups ──┬──► PEs 0, 1 ──► PEs 2, 3 ──► … ──┬──► collect ──► results
  *                          │            └──► PEs k, k + 1 ──► …  ──────────┘    rows of all PEs,
- *                          └── scales ─────► scale ──► every PE                 in order
+ *                          └── scales ─────► scaler ──► every PE                in order
  *   weights ──► loader of each port ──► its PEs
- *   scales of weights ──► loader ──► scale
+ *   scales of weights ──► loader ──► scaler: the products of both scales
  *
  * A job is one contraction: outputs = weights x activations, both quantized in groups of
  * contract.size numbers along the reduction. A PE takes a word of weights (one group of one row)
@@ -16,9 +16,9 @@
  * Output n of a job is row (start + n) / PEs of PE (start + n) mod PEs. PEs that share a port are
  * neighbours. A PE works on its rows in blocks: for each group, on every row of the block, so that
  * two additions to one sum are as many cycles apart as the block has rows. With several tokens a
- * word of weights is used for all tokens of a tile, tokens_per_cycle of them per cycle. Neighbours
- * that share multipliers are a pair (pes_per_pair PEs, ir/dot.h); a process has one pair, or
- * several that hold the same groups. */
+ * word of weights is used for all tokens of a tile, tokens_per_cycle of them per cycle: these are a
+ * token step. Neighbours that share multipliers are a pair (pes_per_pair PEs, ir/dot.h); a
+ * process has one pair, or several that hold the same groups. */
 #ifndef STC_ENGINE_H
 #define STC_ENGINE_H
 #include "ir/workload.h"
@@ -38,11 +38,12 @@ struct job {
 	struct contract contract;
 	int64_t layers;      /* of the rolled layer around it; 0: it is outside of all layers */
 	int64_t tiles, tile; /* tiles of the launch; tokens of a tile */
-	/* cycles for which a word of weights is used: tokens of a tile / tokens_per_cycle */
-	int64_t words;
-	struct launch_tokens run_time;              /* token count of a launch, if it is dynamic */
-	const struct run_time_trip *words_run_time; /* dynamic bound of words; NULL: fixed */
-	int64_t blocks, block;                      /* blocks of a PE; rows of a block */
+	/* tokens of a tile / tokens_per_cycle: cycles for which a word of weights is used */
+	int64_t token_steps;
+	struct launch_tokens run_time; /* token count of a launch, if it is dynamic */
+	/* dynamic bound of token_steps; NULL: fixed */
+	const struct run_time_trip *token_steps_run_time;
+	int64_t blocks, block; /* blocks of a PE; rows of a block */
 	/* rows of the last block that memory has words of; the others are padding, which keeps the
 	 * additions to a sum far enough apart */
 	int64_t rows;
@@ -72,14 +73,14 @@ struct job {
 	int64_t part_first, part_rows;
 	/* the layer's tiles run as a wavefront behind attention that waits for no later tile */
 	bool behind_causal;
-	int stack; /* number of the job, or of the first one of its stack */
+	int stack; /* number of the job, or of the first of the jobs that share a common block */
 	/* first job of the wavefront that it belongs to (engine_job_order.c) */
 	int wavefront;
 	/* the wavefront goes on with the next layer's tiles while the last tiles of this layer are
 	 * worked on */
 	bool layer_overlap;
-	/* with layer_overlap, for the first job of a group: tiles that it lags behind the first
-	 * group */
+	/* with layer_overlap, for the first of the jobs with the same activations: tiles that it
+	 * is behind the first such job of the wavefront */
 	int64_t lag;
 };
 
@@ -105,23 +106,24 @@ struct engine {
 	bool streams_groups;
 	/* in the order of work: program order, but for queries (engine_join_queries) */
 	VEC(struct job) jobs;
-	/* words: the int8 numbers of a group; an f32 per PE of a pair and token of a cycle */
+	/* words of the engine's FIFOs: the int8 numbers of a group; an f32 for each PE of a pair
+	 * and each token of a step */
 	const struct type *group, *real;
 	/* groups that a PE holds of every token of a tile; rows of the largest block; the most
-	 * cycles for which a word is used */
-	int64_t group_slots, block_most, words_most;
-	int64_t distance;       /* least number of cycles between two additions to one sum */
-	struct value **weights; /* [PEs] FIFOs of words of weights */
-	/* [engine_scalers][pes_per_port] FIFOs of words of scales, or of parts of them */
-	struct value **scale_words;
-	/* [pairs] FIFOs: groups, for the first pair of each process; products of scales; sums */
-	struct value **input, **scale, **sums;
-	/* sums of the tokens of a cycle reach the collector one token after another */
+	 * token steps of a job */
+	int64_t group_slots, block_most, token_steps_most;
+	int64_t distance; /* least number of cycles between two additions to one sum */
+	/* FIFOs. Loaders fill `weights` and `weight_scales` (words of scales, or parts of them), the
+	 * feed `activation_scales`, the scalers `scale_products`. `input` has the groups for the
+	 * first pair of each process, `sums` what the PEs have added up. */
+	struct value **weights;                         /* [PEs] */
+	struct value **weight_scales;                   /* [engine_scalers][pes_per_port] */
+	struct value **activation_scales;               /* [engine_scalers] */
+	struct value **input, **scale_products, **sums; /* [pairs] */
+	/* a serializer passes the sums of a step on one token after another */
 	bool serializes_tokens;
-	/* FIFOs of these, an f32 per PE of a pair; else the same as `sums` */
+	/* [pairs] FIFOs from the serializers, an f32 for each PE of a pair; without: `sums` */
 	struct value **collected;
-	/* [engine_scalers] FIFOs of activation scales, from the feed to the scalers */
-	struct value **scales;
 };
 
 /* Calls `add` for every job in the order of work, or for every tile of it, with the loops over
@@ -156,7 +158,7 @@ struct job_span {
 	/* dynamic bound of the tiles; NULL: always all of them */
 	const struct run_time_trip *run_time;
 };
-typedef void job_span_visitor(struct process *p, struct job_span stretch, void *context);
+typedef void job_span_visitor(struct process *p, struct job_span span, void *context);
 void engine_each_span(const struct engine *engine, struct process *p, int first,
         job_span_visitor *add, void *context);
 /* the job after those of the loop nest that starts with `first` */
@@ -216,15 +218,15 @@ int64_t engine_widest_result(const struct engine *engine);
 /* Words of a result go over one row of all PEs after another: after so many rows a word begins with
  * PE 0 once more. */
 int64_t engine_rows_per_period(const struct engine *engine, int64_t lanes);
-/* The open loops of a job, or of a tile of it, in a process: blocks, groups, rows of a block, words
- * of tokens. The loops of all jobs are one datapath. If every job has one token, there is no loop
+/* The open loops of a job, or of a tile of it, in a process: blocks, groups, rows of a block, token
+ * steps. The loops of all jobs are one datapath. If every job has one token, there is no loop
  * over these. */
 #define ENGINE_LOOPS 4
 struct job_nest {
 	const struct engine *engine;
 	struct process *p;
 	const struct job *job;
-	/* of block, group, row and word of tokens; NULL: no such loop */
+	/* of block, group, row and token step; NULL: no such loop */
 	struct value *counter[ENGINE_LOOPS];
 	int loops;
 };
@@ -248,21 +250,21 @@ void engine_load_first_group(const struct engine *engine, struct process *p, con
         const struct group_source *source);
 /* … and inside them, pops the next group while PEs work on the current one. */
 void engine_prefetch_group(const struct job_nest *nest, const struct group_source *source);
-/* address of the current group's word of tokens, from the loops of a job */
+/* address of the current group's token step, from the loops of a job */
 struct value *engine_group_address(const struct job_nest *nest);
 /* Opens a loop of a datapath that jobs share: `trips` iterations, or a dynamic bound. The number is
  * not shared with other loops, so that jobs differ in constants only. */
 struct value *engine_loop(struct process *p, int64_t trips, const struct run_time_trip *run_time);
-/* the same, over the tokens of a word */
+/* the same, over the tokens of a step */
 struct value *engine_token_loop(
         const struct engine *engine, struct process *p, const struct job *job);
-/* Dynamic bound of the tokens of a word, where a launch may have one token only; NULL: the bound is
+/* Dynamic bound of the tokens of a step, where a launch may have one token only; NULL: the bound is
  * fixed. */
 const struct run_time_trip *engine_token_run_time(
         struct process *p, const struct job *job, int64_t most);
 /* mark of the loops that engine_load_first_group opens, which are one datapath */
 #define FIRST_GROUP_MARK 1
-/* A word of weights or scales: popped for the first word of tokens, and used for the others too;
+/* A word of weights or scales: popped for the first token step, and used for the others too;
  * in rows of which memory has none it is not popped, and its value unused. pe: -1: scales. */
 struct value *engine_pop_word(const struct job_nest *nest, int pe, struct value *fifo);
 /* first PE of those whose words one loader brings in step; -1 for -1 */

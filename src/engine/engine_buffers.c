@@ -30,7 +30,7 @@ struct value *engine_stream_group(const struct job_nest *nest, const struct grou
 /* One word after all slots that nobody reads: a token is stored there in all arrays but its own. */
 static int64_t dummy_address(const struct engine *engine)
 {
-	return engine->group_slots * engine->words_most;
+	return engine->group_slots * engine->token_steps_most;
 }
 
 struct value **engine_group_buffers(
@@ -38,7 +38,8 @@ struct value **engine_group_buffers(
 {
 	struct value **array =
 	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
-	int64_t words = dummy_address(engine) + (engine->streams_groups ? 0 : engine->words_most);
+	int64_t words =
+	        dummy_address(engine) + (engine->streams_groups ? 0 : engine->token_steps_most);
 	words = engine->tokens_per_cycle > 1 && words < LUTRAM_WORDS ? LUTRAM_WORDS : words;
 	for (int q = 0; q < engine->tokens_per_cycle; q++) {
 		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name,
@@ -57,8 +58,8 @@ static struct value *slot_of(
 	struct value *odd = make_divided(p, OP_REMSI, group, 2);
 	struct value *once = make_equal(p, make_unshared_index(p, job->consumer_blocks), 1);
 	struct value *slot = make_select(p, once, odd, group);
-	struct value *wide = make_address(p, 1, &slot, &engine->words_most, 0);
-	return engine->words_most > 1
+	struct value *wide = make_address(p, 1, &slot, &engine->token_steps_most, 0);
+	return engine->token_steps_most > 1
 	        ? make_select(p, make_equal(p, make_unshared_index(p, job->tile), 1), slot, wide)
 	        : slot;
 }
@@ -76,8 +77,9 @@ static struct value **word_addresses(
         const struct engine *engine, struct process *p, struct value *base)
 {
 	const int64_t pitch = 1;
-	struct value **slot = ARENA_ARRAY(p->module->arena, struct value *, engine->words_most);
-	for (int64_t v = 0; v < engine->words_most; v++)
+	struct value **slot =
+	        ARENA_ARRAY(p->module->arena, struct value *, engine->token_steps_most);
+	for (int64_t v = 0; v < engine->token_steps_most; v++)
 		slot[v] = base ? make_address(p, 1, &base, &pitch, v) : make_index(p, v);
 	return slot;
 }
@@ -88,7 +90,7 @@ static struct value *token_address(const struct engine *engine, struct process *
         struct value *const *slot, struct value *number, int q)
 {
 	struct value *place = make_index(p, dummy_address(engine));
-	for (int64_t v = engine->words_most - 1; v >= 0; v--)
+	for (int64_t v = engine->token_steps_most - 1; v >= 0; v--)
 		place = make_select(
 		        p, make_equal(p, number, v * engine->tokens_per_cycle + q), slot[v], place);
 	return place;

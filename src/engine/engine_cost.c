@@ -28,13 +28,13 @@ struct dot engine_dot(const struct pass_context *context, int bits, int tokens_p
 	return dot;
 }
 
-bool engine_single_block(double rows, int64_t groups, double words)
+bool engine_single_block(double rows, int64_t groups, double token_steps)
 {
-	return rows <= BLOCK_ONCE && (double)(groups + 1) * words > BUFFERED_WORDS;
+	return rows <= BLOCK_ONCE && (double)(groups + 1) * token_steps > BUFFERED_WORDS;
 }
 
 /* the number of ports is a multiple of it, if results are whole words */
-int64_t whole_words(int64_t uses)
+int64_t engine_port_multiple(int64_t uses)
 {
 	return uses > ENGINE_BASE_LANES ? 4 * ENGINE_BASE_LANES : 2 * ENGINE_BASE_LANES;
 }
@@ -87,7 +87,7 @@ bool pes_fit(const struct pass_context *context, struct module *module, struct p
 
 int engine_port_step(int uses, bool counted)
 {
-	return uses > ENGINE_BASE_LANES || (uses > 1 && !counted) ? (int)whole_words(uses)
+	return uses > ENGINE_BASE_LANES || (uses > 1 && !counted) ? (int)engine_port_multiple(uses)
 	                                                          : ENGINE_PE_STEP;
 }
 

@@ -27,11 +27,11 @@ int engine_port_step(int uses, bool counted);
  * to some more. */
 int engine_port_limit(const struct pass_context *context, struct module *module,
         struct port_pes pes, bool counted, int ports);
-/* Is one block of all rows better than holding groups for a second block? rows: of a PE; words:
- * cycles for which a tile uses a word. */
-bool engine_single_block(double rows, int64_t groups, double words);
-/* the number of ports is a multiple of it, if results are whole words */
-int64_t whole_words(int64_t uses);
+/* Is one block of all rows better than holding groups for a second block? rows: of a PE;
+ * token_steps: of a tile (engine.h). */
+bool engine_single_block(double rows, int64_t groups, double token_steps);
+/* the number of ports is a multiple of it, so that a whole number of words has all their rows */
+int64_t engine_port_multiple(int64_t uses);
 /* Do PEs of so many ports leave LUTs and DSPs for the other kernels? */
 bool pes_fit(const struct pass_context *context, struct module *module, struct port_pes pes,
         int64_t ports);

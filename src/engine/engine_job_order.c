@@ -4,19 +4,19 @@
  * behind the group before it. So while a norm, attention or an activation works on a tile between
  * two groups, the engine works on another tile.
  *     three groups a, b, c and four tiles:  a0 | a1 b0 | a2 b1 c0 | a3 b2 c1 | b3 c2 | c3
- * What stands between two bars is a step. If all groups of a layer form one wavefront and the next
- * layer takes tile by tile what this one produces, layers overlap: the next layer's steps
+ * What stands between two bars is a slot. If all groups of a layer form one wavefront and the next
+ * layer takes tile by tile what this one produces, layers overlap: the next layer's slots
  * (capitals) begin while this layer's end.
  *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
- * With a dynamic token count the steps stay, and work on a tile beyond the last one is left out.
+ * With a dynamic token count the slots stay, and work on a tile beyond the last one is left out.
  * Attention that needs all tiles waits for keys and values k of all, but for queries q of its own
  * tile only: other queries are made meanwhile (second_pass, tile_tokens.c), and layers do not
  * overlap.
  *     k0 k1 k2 k3 | q0 | q1 | q2 a0 | q3 b0 a1 | c0 b1 a2 | c1 b2 a3 | c2 b3 | c3
  * Attention that needs no later tile (skip_causal_tiles.c) lets keys, queries and values be one
- * group of the wavefront, one step further ahead (engine_join_queries). In a step the group that
+ * group of the wavefront, one slot further ahead (engine_join_queries). In a slot the group that
  * lags most comes first and the first group last, so a group may lag as many tiles as there are: at
- * the end of the step the next layer takes what was made at its beginning.
+ * the end of the slot the next layer takes what was made at its beginning.
  *     q0 | q1 | a0 q2 | b0 a1 q3 | c0 b1 a2 Q0 | c1 b2 a3 Q1 | c2 b3 A0 Q2 | c3 B0 A1 Q3 | C0 …
  * All that a group waits for was begun before it, so the order cannot deadlock. */
 #include "ir/converter.h"
@@ -239,8 +239,8 @@ static bool group_comes_in_tiles(struct tile_search *s, int first)
 }
 
 /* Do the jobs of a loop form one wavefront that goes on from layer to layer? The first tile of the
- * next layer shares steps with what follows this layer's last tile. So a group's lag is below the
- * number of tiles, or equal to it where the group comes first in a step. Sets the lags. */
+ * next layer shares slots with what follows this layer's last tile. So a group's lag is below the
+ * number of tiles, or equal to it where the group comes first in a slot. Sets the lags. */
 static bool overlaps_layers(const struct engine *engine, int first, int end)
 {
 	struct job *job = engine->jobs.data;
@@ -368,12 +368,12 @@ int engine_loop_end(const struct engine *engine, int first)
 	return end;
 }
 
-/* Groups of a wavefront: in step n of a layer a group works on its tile n - lag, if that exists. */
+/* Groups of a wavefront: in slot n of a layer a group works on its tile n - lag, if that exists. */
 struct wavefront_schedule {
 	int groups, *begin;  /* first job of each group, and the job after the last one */
-	int64_t *lag, tiles; /* steps by which a group lags behind the first one; tiles */
+	int64_t *lag, tiles; /* slots by which a group lags behind the first one; tiles */
 	bool counted;        /* the number of tiles is dynamic */
-	/* the first group comes first in a step, since it waits for nothing; layers do
+	/* the first group comes first in a slot, since it waits for nothing; layers do
 	 * not overlap */
 	bool first_leads;
 };
@@ -403,20 +403,20 @@ static int64_t wavefront_end(const struct wavefront_schedule *s)
 	return s->tiles + s->lag[s->groups - 1];
 }
 
-static bool group_has_tile(const struct wavefront_schedule *s, int group, int64_t step)
+static bool group_has_tile(const struct wavefront_schedule *s, int group, int64_t slot)
 {
-	return step >= s->lag[group] && step - s->lag[group] < s->tiles;
+	return slot >= s->lag[group] && slot - s->lag[group] < s->tiles;
 }
 
-/* Do the same groups have a tile in both steps? both: also in the steps `tiles` later, those of the
+/* Do the same groups have a tile in both slots? both: also in the slots `tiles` later, those of the
  * layer before. */
-static bool steps_match(const struct wavefront_schedule *s, bool both, int64_t step, int64_t other)
+static bool slots_match(const struct wavefront_schedule *s, bool both, int64_t slot, int64_t other)
 {
 	bool same = true;
 	for (int g = 0; g < s->groups; g++)
-		same = same && group_has_tile(s, g, step) == group_has_tile(s, g, other) &&
+		same = same && group_has_tile(s, g, slot) == group_has_tile(s, g, other) &&
 		        (!both ||
-		                group_has_tile(s, g, step + s->tiles) ==
+		                group_has_tile(s, g, slot + s->tiles) ==
 		                        group_has_tile(s, g, other + s->tiles));
 	return same;
 }
@@ -437,7 +437,7 @@ static int open_tile(struct process *p, const struct job *job, int64_t tile)
 	return 1;
 }
 
-/* The n-th group of a step. With dynamic tiles the group that lags most comes first, since
+/* The n-th group of a slot. With dynamic tiles the group that lags most comes first, since
  * attention is often slower than the engine. If layers do not overlap, the first group, which waits
  * for nothing, precedes it. */
 static int group_at(const struct wavefront_schedule *s, int n)
@@ -450,8 +450,8 @@ static int group_at(const struct wavefront_schedule *s, int n)
 	return n ? last + 1 - n : 0;
 }
 
-/* steps from … end - 1 of a wavefront */
-struct wavefront_steps {
+/* slots from … end - 1 of a wavefront */
+struct wavefront_slots {
 	int64_t from, end;
 	/* together with the last tiles of the layer before */
 	bool overlap;
@@ -459,32 +459,32 @@ struct wavefront_steps {
 	int64_t layers_before;
 };
 
-/* Calls the visitor for a group's tile of this step, of this layer or of the one before. */
+/* Calls the visitor for a group's tile of this slot, of this layer or of the one before. */
 static void walk_tile(const struct job_walk *walk, const struct wavefront_schedule *s,
-        const struct wavefront_steps *steps, int group, int64_t step)
+        const struct wavefront_slots *slots, int group, int64_t slot)
 {
 	struct process *p = walk->p;
-	bool own = group_has_tile(s, group, step);
-	p->layers_before = steps->layers_before + (steps->overlap && own);
-	if (!own && !(steps->overlap && group_has_tile(s, group, step + s->tiles)))
+	bool own = group_has_tile(s, group, slot);
+	p->layers_before = slots->layers_before + (slots->overlap && own);
+	if (!own && !(slots->overlap && group_has_tile(s, group, slot + s->tiles)))
 		return;
 	int opened = open_tile(p, &walk->engine->jobs.data[s->begin[group]],
-	        step - s->lag[group] + (own ? 0 : s->tiles));
+	        slot - s->lag[group] + (own ? 0 : s->tiles));
 	walk->add(walk->engine, p, s->begin[group], s->begin[group + 1], walk->context);
 	process_close(p, opened);
 }
 
 static void walk_wavefront(const struct job_walk *walk, const struct wavefront_schedule *s,
-        struct wavefront_steps steps)
+        struct wavefront_slots slots)
 {
-	for (int64_t step = steps.from, trips; step < steps.end; step += trips) {
-		for (trips = 1; !s->counted && step + trips < steps.end &&
-		        steps_match(s, steps.overlap, step, step + trips);)
+	for (int64_t slot = slots.from, trips; slot < slots.end; slot += trips) {
+		for (trips = 1; !s->counted && slot + trips < slots.end &&
+		        slots_match(s, slots.overlap, slot, slot + trips);)
 			trips++;
 		if (trips > 1)
 			process_loop(walk->p, trips);
 		for (int n = 0; n < s->groups; n++)
-			walk_tile(walk, s, &steps, group_at(s, n), step);
+			walk_tile(walk, s, &slots, group_at(s, n), slot);
 		process_close(walk->p, trips > 1);
 	}
 	walk->p->layers_before = 0;
@@ -496,11 +496,11 @@ static void walk_wavefront_jobs(const struct job_walk *walk, int first, int end)
 	if (s.groups == 1)
 		walk_group(walk, first, end);
 	else
-		walk_wavefront(walk, &s, (struct wavefront_steps){ .end = wavefront_end(&s) });
+		walk_wavefront(walk, &s, (struct wavefront_slots){ .end = wavefront_end(&s) });
 }
 
 /* Opens the loop over the layers of a job, if there is one. With overlapping layers it has an
- * iteration less: the first layer's first steps precede it. */
+ * iteration less: the first layer's first slots precede it. */
 static void open_layers(struct process *p, const struct job *job, bool layer_overlap)
 {
 	p->design->layers = job->layers - layer_overlap;
@@ -532,12 +532,12 @@ static void walk_overlapped_layers(const struct job_walk *walk, int first, int e
 {
 	const struct job *job = &walk->engine->jobs.data[first];
 	struct wavefront_schedule s = wavefront_schedule_of(walk->engine, first, end);
-	walk_wavefront(walk, &s, (struct wavefront_steps){ .end = s.tiles });
+	walk_wavefront(walk, &s, (struct wavefront_slots){ .end = s.tiles });
 	open_layers(walk->p, job, true);
-	walk_wavefront(walk, &s, (struct wavefront_steps){ .end = s.tiles, .overlap = true });
+	walk_wavefront(walk, &s, (struct wavefront_slots){ .end = s.tiles, .overlap = true });
 	close_layers(walk->p);
 	walk_wavefront(walk, &s,
-	        (struct wavefront_steps){ .from = s.tiles,
+	        (struct wavefront_slots){ .from = s.tiles,
 	                .end = wavefront_end(&s),
 	                .layers_before = job->layers - 1 });
 }

@@ -42,7 +42,7 @@ int engine_row_gaps(const struct engine *engine, int first, int pe, int64_t row[
 static bool shares_groups(const struct job *before, const struct job *job)
 {
 	return job->op->parent == before->op->parent && job->contract.same_input &&
-	        !job->contract.second_pass && job->words == before->words &&
+	        !job->contract.second_pass && job->token_steps == before->token_steps &&
 	        job->tiles == before->tiles && job->contract.groups == before->contract.groups;
 }
 
@@ -59,7 +59,7 @@ static int stack_end(const struct engine *engine, int first, bool *few)
 	        (end == first || shares_groups(&job[end - 1], &job[end]));
 	        end++) {
 		int64_t own = job_rows_per_pe(engine, &job[end]);
-		if ((rows + own) * job[end].words > STACKED_SUMS)
+		if ((rows + own) * job[end].token_steps > STACKED_SUMS)
 			break;
 		rows += own;
 		*few |= own < job_block_rows_least(engine, &job[end]);

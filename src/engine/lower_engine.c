@@ -39,14 +39,14 @@ struct job_nest engine_open_job(
         const struct engine *engine, struct process *p, const struct job *job)
 {
 	const int64_t trip[ENGINE_LOOPS] = { job->blocks, job->contract.groups, job->block,
-		job->words };
+		job->token_steps };
 	struct job_nest nest = { .engine = engine,
 		.p = p,
 		.job = job,
-		.loops = engine->words_most > 1 ? ENGINE_LOOPS : ENGINE_LOOPS - 1 };
+		.loops = engine->token_steps_most > 1 ? ENGINE_LOOPS : ENGINE_LOOPS - 1 };
 	for (int i = 0; i < nest.loops; i++) {
-		nest.counter[i] =
-		        engine_loop(p, trip[i], i == ENGINE_LOOPS - 1 ? job->words_run_time : NULL);
+		nest.counter[i] = engine_loop(
+		        p, trip[i], i == ENGINE_LOOPS - 1 ? job->token_steps_run_time : NULL);
 		if (!i)
 			process_mark(p, KEY_STREAM_DATAPATH);
 	}
@@ -341,7 +341,7 @@ static void feed_chains(const struct engine *engine, int chains, struct value *c
 		.chain = ARENA_ARRAY(p.module->arena, struct value *, chains + 1) };
 	feed.scale = ARENA_ARRAY(p.module->arena, struct value *, feed.scalers);
 	for (int i = 0; i < feed.scalers; i++)
-		feed.scale[i] = process_argument(&p, engine->scales[i],
+		feed.scale[i] = process_argument(&p, engine->activation_scales[i],
 		        i ? text_format(p.module->arena, "scale%d", i) : "scale");
 	feed.group = (struct feed_source){ .name = "x",
 		.operand = 0,
@@ -481,10 +481,10 @@ static void add_scaler(const struct engine *engine, struct value *const *words, 
 		scales.words[i] = process_argument(
 		        &p, words[i], i ? text_format(p.module->arena, "w%d", i) : "w");
 	for (int i = of.first; i < of.end; i++)
-		scales.out[i - of.first] = process_argument(&p, engine->scale[i],
+		scales.out[i - of.first] = process_argument(&p, engine->scale_products[i],
 		        text_format(p.module->arena, "pe%d", i * engine->pes_per_pair));
 	scales.source.buffer = engine_group_buffers(engine, &p, "scales", type_float(p.module, 32));
-	scales.source.in = process_argument(&p, engine->scales[number], "s");
+	scales.source.in = process_argument(&p, engine->activation_scales[number], "s");
 	engine_each_pipeline(engine, &p, scale_job, &scales);
 	process_finish(&p);
 }
@@ -507,7 +507,7 @@ static bool sums_outrun(const struct engine *engine)
 	for (size_t i = 0; i < engine->jobs.count; i++) {
 		const struct job *job = &engine->jobs.data[i];
 		int64_t collected = job->tile * engine->pes / job_lanes(job);
-		outrun |= job->layer_overlap && job->contract.groups * job->words < collected;
+		outrun |= job->layer_overlap && job->contract.groups * job->token_steps < collected;
 	}
 	return outrun;
 }
@@ -516,8 +516,8 @@ static bool sums_outrun(const struct engine *engine)
  * reductions while sums are collected. */
 static int64_t sum_fifo_depth(const struct engine *engine)
 {
-	int64_t block = engine->words_most * engine->block_most;
-	if (engine->words_most <= 1)
+	int64_t block = engine->token_steps_most * engine->block_most;
+	if (engine->token_steps_most <= 1)
 		return LINK_FIFO_WORDS;
 	return block < SUM_FIFO_WORDS && sums_outrun(engine) ? SUM_FIFO_WORDS : block;
 }
@@ -554,10 +554,12 @@ static void add_fifos(struct engine *engine)
 			        engine_fifo(engine, "s_groups", engine->group, GROUP_FIFO_WORDS);
 	const int64_t numbers = engine->pes_per_pair * engine->tokens_per_cycle;
 	engine->real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, scalar) : scalar;
-	engine->scale = add_pair_fifos(engine, "s_scale", engine->real, LINK_FIFO_WORDS);
-	engine->scales = ARENA_ARRAY(module->arena, struct value *, engine_scalers(engine));
+	engine->scale_products = add_pair_fifos(engine, "s_scale", engine->real, LINK_FIFO_WORDS);
+	engine->activation_scales =
+	        ARENA_ARRAY(module->arena, struct value *, engine_scalers(engine));
 	for (int i = 0; i < engine_scalers(engine); i++)
-		engine->scales[i] = engine_fifo(engine, "s_scales", scalar, LINK_FIFO_WORDS);
+		engine->activation_scales[i] =
+		        engine_fifo(engine, "s_scales", scalar, LINK_FIFO_WORDS);
 	engine->sums = add_pair_fifos(engine, "s_sums", engine->real, sum_fifo_depth(engine));
 	engine->collected = engine->serializes_tokens
 	        ? add_pair_fifos(engine, "s_token_sums", pair_word(engine, 32), LINK_FIFO_WORDS)
@@ -569,7 +571,7 @@ static void add_processes(const struct engine *engine)
 {
 	add_feed(engine);
 	for (int i = 0; i < engine_scalers(engine); i++)
-		add_scaler(engine, &engine->scale_words[i * engine->pes_per_port], i);
+		add_scaler(engine, &engine->weight_scales[i * engine->pes_per_port], i);
 	for (int i = 0; i < engine_pe_pairs(engine);)
 		i = lower_pe(engine, i);
 	for (int i = 0; engine->serializes_tokens && i < engine_pe_pairs(engine);

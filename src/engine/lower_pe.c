@@ -55,11 +55,11 @@ static struct value *group_products(
 	return make_op(p, OP_SITOFP, engine->real, 1, &word);
 }
 
-/* address of the sum of the current row and word of tokens */
+/* address of the sum of the current row and token step */
 static struct value *pe_sum_address(const struct job_nest *nest)
 {
 	struct value *of[2] = { nest->counter[2], nest->counter[ENGINE_LOOPS - 1] };
-	const int64_t pitch[2] = { nest->engine->words_most, 1 };
+	const int64_t pitch[2] = { nest->engine->token_steps_most, 1 };
 	return make_address(nest->p, 2, of, pitch, 0);
 }
 
@@ -120,7 +120,7 @@ static void add_operands(const struct engine *engine, struct process *p, struct 
 	for (int i = 0; i < engine->pes_per_pair; i++)
 		pe_pair->weights[i] = process_argument(p, engine->weights[pe_pair->first + i],
 		        text_format(arena, "w%d", name + i));
-	pe_pair->scale = process_argument(p, engine->scale[number],
+	pe_pair->scale = process_argument(p, engine->scale_products[number],
 	        only ? "scale" : text_format(arena, "scale%d", number % engine->pairs_per_process));
 }
 
@@ -146,7 +146,7 @@ int lower_pe(const struct engine *engine, int number)
 	s.source.buffer = engine_group_buffers(engine, &p, "groups", engine->group);
 	for (int i = 0; i < s.count; i++) {
 		s.pe_pair[i].sums = make_array(&p, i ? text_format(arena, "sums%d", i) : "sums",
-		        engine->block_most * engine->words_most, engine->real, 1);
+		        engine->block_most * engine->token_steps_most, engine->real, 1);
 		attr_set(p.module, s.pe_pair[i].sums->def, KEY_STREAM_DISTANCE,
 		        attr_integer(p.module, engine->distance));
 	}

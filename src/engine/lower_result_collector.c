@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 
 struct collector {
-	/* channels of sums; array of the last sums of each word of tokens, where words of some
+	/* channels of sums; array of the last sums of each token step, where words of some
 	 * result are narrower than the sums of a pair, else NULL */
 	struct value **sums, *buffer;
 	/* [jobs] channels of results; with one datapath for all jobs they are made at the
@@ -17,11 +17,11 @@ struct collector {
 };
 
 /* Where a word of the result stands. A period is a number of rows of all PEs that make whole
- * words: number of the word in its period, part of it, word of tokens, token in that. NULL: the
+ * words: number of the word in its period, part of it, token step, token in that. NULL: the
  * only one. */
 struct result_position {
-	struct value *number, *part, *word, *token;
-	int64_t tokens; /* tokens of a word */
+	struct value *number, *part, *step, *token;
+	int64_t tokens; /* tokens of a step */
 	/* [rows of a period] has each PE this row? NULL: all have all rows */
 	struct value **row_valid;
 	/* is it a word of the result? NULL: it always is */
@@ -46,7 +46,7 @@ static struct value *row_of(const struct engine *engine, struct process *p,
 	return row;
 }
 
-/* Pops the sums of a pair, for the first token of a word or for each (serializes_tokens).
+/* Pops the sums of a pair, for the first token of a step or for each (serializes_tokens).
  * selected: does this word of the result have the pair's row? */
 static struct value *take_sums(const struct engine *engine, struct process *p,
         const struct result_position *position, struct value *selected, struct value *sums)
@@ -66,7 +66,7 @@ static struct value *narrow_result_word(const struct engine *engine, struct proc
         const struct collector *c, const struct result_position *position)
 {
 	struct value *pe = make_divided(p, OP_REMSI, position->number, engine->pes_per_pair);
-	struct value *place = position->word ? position->word : make_index(p, 0);
+	struct value *place = position->step ? position->step : make_index(p, 0);
 	struct value *word = make_load(p, c->buffer, place);
 	struct value *row = NULL;
 	for (int i = 0; i < engine_pe_pairs(engine); i++) {
@@ -156,10 +156,11 @@ static struct value *after_start(struct process *p, const struct job *job, struc
 static struct value *token_below_end(
         struct process *p, const struct job *job, const struct result_position *position)
 {
-	struct value *token[2] = { position->word, position->token };
+	struct value *token[2] = { position->step, position->token };
 	const int64_t pitch[2] = { position->tokens, 1 };
-	struct value *tokens = job->words_run_time ? process_trip_count(p, job->run_time.each, 1)
-	                                           : make_index(p, job->tile);
+	struct value *tokens = job->token_steps_run_time
+	        ? process_trip_count(p, job->run_time.each, 1)
+	        : make_index(p, job->tile);
 	return make_below(p, make_address(p, 2, token, pitch, 0), tokens);
 }
 
@@ -180,8 +181,9 @@ static void collect_job(
 	struct result_position position = { .number = counter[1],
 		.tokens = job->tile < engine->tokens_per_cycle ? job->tile
 		                                               : engine->tokens_per_cycle };
-	if (job->words > 1)
-		position.word = process_loop_run_time(p, job->words, job->words_run_time);
+	if (job->token_steps > 1)
+		position.step =
+		        process_loop_run_time(p, job->token_steps, job->token_steps_run_time);
 	if (position.tokens > 1)
 		position.token = process_loop_run_time(
 		        p, position.tokens, engine_token_run_time(p, job, position.tokens));
@@ -193,13 +195,13 @@ static void collect_job(
 	if (job->contract.tokens * rows * words_per_period > itensor_tiles(result->type->itensor))
 		position.inside = make_compare(p, CMPI_SLT, make_address(p, 2, counter, pitch, 0),
 		        job_outputs(engine, job));
-	if (job->words * position.tokens > job->tile || job->words_run_time)
+	if (job->token_steps * position.tokens > job->tile || job->token_steps_run_time)
 		position.inside = make_and(p, position.inside, token_below_end(p, job, &position));
 	position.inside = make_and(
 	        p, position.inside, after_start(p, job, make_address(p, 2, counter, pitch, 0)));
 	make_push(p, position.inside, word,
 	        engine_channel(p, &c->out[job_number(engine, job)], result, "y"));
-	process_close(p, 2 + (position.word != NULL) + (position.token != NULL));
+	process_close(p, 2 + (position.step != NULL) + (position.token != NULL));
 }
 
 /* May one datapath collect all jobs? Its words are as wide as the widest; jobs of one token may
@@ -249,22 +251,23 @@ static void collect_uniform(
 	struct result_position position = { .tokens = engine->tokens_per_cycle,
 		.job = make_unshared_index(p, job_number(engine, job)) };
 	struct value *outputs = make_unshared_index(p, job_outputs(engine, job));
-	struct value *tokens = job->words_run_time ? process_trip_count(p, job->run_time.each, 1)
-	                                           : make_unshared_index(p, job->tile);
+	struct value *tokens = job->token_steps_run_time
+	        ? process_trip_count(p, job->run_time.each, 1)
+	        : make_unshared_index(p, job->tile);
 	struct value *row = process_loop_value(p, make_unshared_index(p, row_periods(job, rows)));
 	process_mark(p, KEY_STREAM_DATAPATH);
 	position.number = process_loop(p, words_per_period);
 	if (c->narrow && loops++)
 		position.part =
 		        process_loop_value(p, make_unshared_index(p, c->wide / job_lanes(job)));
-	if (engine->words_most > 1 && loops++)
-		position.word = engine_loop(p, job->words, job->words_run_time);
+	if (engine->token_steps_most > 1 && loops++)
+		position.step = engine_loop(p, job->token_steps, job->token_steps_run_time);
 	if (engine->tokens_per_cycle > 1 && loops++)
 		position.token = engine_token_loop(engine, p, job);
 	process_pipeline(p, 1);
 	position.row_valid = valid_rows(c, p, job, row, rows);
 	struct value *place[3] = { row, position.number, position.part };
-	struct value *token[2] = { position.word, position.token };
+	struct value *token[2] = { position.step, position.token };
 	const int64_t pitch[3] = { engine->pes * rows, c->wide, c->narrow };
 	const int64_t each[2] = { engine->tokens_per_cycle, 1 };
 	struct value *number_of = make_address(p, 3, place, pitch, 0);
@@ -322,7 +325,7 @@ void lower_result_collector(const struct engine *engine)
 	}
 	p.design->layers = 0;
 	c.buffer = !uniform && engine_has_narrow_results(engine)
-	        ? make_array(&p, "local_buffer", engine->words_most, engine->real, 1)
+	        ? make_array(&p, "local_buffer", engine->token_steps_most, engine->real, 1)
 	        : NULL;
 	engine_each_job(engine, &p, uniform ? collect_uniform : collect_job, &c);
 	process_finish(&p);

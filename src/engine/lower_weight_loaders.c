@@ -31,15 +31,15 @@ static int64_t port_words(const struct engine *engine, const struct job *job, in
 }
 
 /* blocks of a job that have as many rows each, from row `row` of the block on */
-struct part {
+struct block_run {
 	int64_t first, blocks, row, rows;
 };
 
 #define WORD_PARTS 3
 
 /* the first and the last block, if they lack rows, and those between; returns how many parts */
-static int parts_of(
-        const struct engine *engine, const struct job *job, int pe, struct part part[WORD_PARTS])
+static int parts_of(const struct engine *engine, const struct job *job, int pe,
+        struct block_run part[WORD_PARTS])
 {
 	int64_t rows = job_last_block_rows(job, pe);
 	int64_t lacks = job_lacks_first_row(engine, job, pe);
@@ -47,14 +47,14 @@ static int parts_of(
 	int64_t tail = rows < job->block && job->blocks > 1;
 	int parts = 0;
 	if (head)
-		part[parts++] = (struct part){ 0, 1, lacks, job->block - lacks };
+		part[parts++] = (struct block_run){ 0, 1, lacks, job->block - lacks };
 	int64_t first_row = head ? 0 : lacks;
 	int64_t end_row = job->blocks == 1 ? rows : job->block;
 	if (job->blocks - head - tail > 0)
-		part[parts++] = (struct part){ head, job->blocks - head - tail, first_row,
+		part[parts++] = (struct block_run){ head, job->blocks - head - tail, first_row,
 			end_row - first_row };
 	if (tail && rows > 0)
-		part[parts++] = (struct part){ job->blocks - 1, 1, 0, rows };
+		part[parts++] = (struct block_run){ job->blocks - 1, 1, 0, rows };
 	return parts;
 }
 
@@ -68,7 +68,7 @@ struct word_layout {
 
 /* The words in the order of use: block, group, row, and PE where several share the port. */
 static struct image image_in_order(const struct engine *engine, const struct job *job,
-        const struct part *part, struct word_layout word)
+        const struct block_run *part, struct word_layout word)
 {
 	struct arena *arena = engine->design->module->arena;
 	const int64_t trip[IMAGE_LOOPS] = { part->blocks, job->contract.groups, part->rows,
@@ -111,7 +111,7 @@ static void add_row_bound(const struct engine *engine, const struct job *job,
 
 /* the words of some blocks of a job in a port's buffer */
 struct buffer_part {
-	const struct part *part;
+	const struct block_run *part;
 	/* layer of the job's weights or scales; PE of the words, 0: scales */
 	int layer, pe;
 	/* elements of the buffer before them */
@@ -186,7 +186,7 @@ struct outlet {
 	struct value **fifo;
 };
 
-struct words {
+struct loaded_words {
 	int ports;             /* ports that are read in step */
 	bool read;             /* ports are memory; else FIFOs of words that were read */
 	int pe;                /* first PE of the ports; -1: scales of all */
@@ -211,7 +211,7 @@ static int64_t words_between(const struct engine *engine, int pe, int first, int
 static struct value *scaler_lanes(
         const struct engine *engine, struct process *p, struct value *word, struct scaler_range of)
 {
-	struct value **piece = ARENA_ARRAY(p->module->arena, struct value *, of.end - of.first);
+	struct value **part = ARENA_ARRAY(p->module->arena, struct value *, of.end - of.first);
 	const struct type *scalar = word->type->element;
 	int lanes = engine->pes_per_pair > engine->pes_per_port
 	        ? engine->pes_per_pair / engine->pes_per_port
@@ -219,10 +219,10 @@ static struct value *scaler_lanes(
 	int first = of.first * engine->pes_per_pair / engine->pes_per_port / lanes;
 	int end = of.end * engine->pes_per_pair / engine->pes_per_port / lanes;
 	for (int i = first; i < end; i++)
-		piece[i - first] = make_op(p, OP_SPLIT_LANES, vector_of(p->module, scalar, lanes),
-		        2, (struct value *[2]){ word, make_index(p, i) });
+		part[i - first] = make_op(p, OP_SPLIT_LANES, vector_of(p->module, scalar, lanes), 2,
+		        (struct value *[2]){ word, make_index(p, i) });
 	return make_op(p, OP_JOIN_LANES, vector_of(p->module, scalar, (end - first) * lanes),
-	        end - first, piece);
+	        end - first, part);
 }
 
 /* rotation: [fifos] does the word go to this FIFO? */
@@ -233,7 +233,7 @@ static void push_to_selected(struct process *p, const struct outlet *outlet, str
 		make_push(p, outlet->fifos > 1 ? selected[i] : NULL, word, outlet->fifo[i]);
 }
 
-static bool interleaves_pes(const struct words *w)
+static bool interleaves_pes(const struct loaded_words *w)
 {
 	int most = 1;
 	for (int i = 0; i < w->ports * w->parts; i++)
@@ -247,7 +247,7 @@ static bool interleaves_pes(const struct words *w)
 static void add_words(
         const struct engine *engine, struct process *p, int first, int end, void *context)
 {
-	const struct words *w = context;
+	const struct loaded_words *w = context;
 	bool whole = w->read && first == w->first && end == engine_loop_end(engine, first);
 	int64_t all = words_between(engine, w->pe, first, end);
 	int64_t base = w->base + p->layers_before * w->pitch +
@@ -286,8 +286,8 @@ static void add_words(
 }
 
 /* jobs of one loop nest: words of one layer follow each other, then those of the next layer */
-static void add_run(
-        const struct engine *engine, struct process *p, struct words *words, int first, int end)
+static void add_run(const struct engine *engine, struct process *p, struct loaded_words *words,
+        int first, int end)
 {
 	int64_t layers = engine->jobs.data[first].layers;
 	words->first = first;
@@ -302,7 +302,7 @@ static bool ends_with_row(const struct engine *engine)
 	const struct job *last = &engine->jobs.data[engine->jobs.count - 1];
 	int64_t cycles = 0;
 	for (const struct job *job = engine->jobs.data; job < last; job++)
-		cycles += port_words(engine, job, -1) * job->words * job->tiles *
+		cycles += port_words(engine, job, -1) * job->token_steps * job->tiles *
 		        (job->layers ? job->layers : 1);
 	return engine->tokens_per_cycle > ENGINE_BASE_LANES &&
 	        !engine->jobs.data[0].contract.token_symbol && last->tile == 1 &&
@@ -323,7 +323,7 @@ struct filling {
 static void fill_job(
         const struct engine *engine, struct filling *f, const struct job *job, int layer)
 {
-	struct part part[WORD_PARTS];
+	struct block_run part[WORD_PARTS];
 	f->stack = job->rows_stacked ? f->stack : f->elements;
 	f->above = job->rows_stacked ? f->above : 0;
 	int64_t at = f->stack + f->above;
@@ -423,7 +423,7 @@ static void add_weight_process(const struct engine *engine, const struct loader 
 	struct arena *arena = engine->design->module->arena;
 	struct process p = engine_process(
 	        engine, text_format(arena, "%s_%s", name, port_name(engine, loader, 0)));
-	struct words words = { .ports = loader->ports,
+	struct loaded_words words = { .ports = loader->ports,
 		.read = port[0]->type->kind == TYPE_MEMREF,
 		.pe = loader->number < 0
 		        ? -1
@@ -620,5 +620,5 @@ void lower_weight_loaders(struct engine *engine)
 			        (struct loader){ "engine_scales", scales[i].fifo[0]->type->element,
 			                -1, 1, NULL, 1, &scales[i] });
 	engine->weights = flat_fifos(engine, weights, engine->ports);
-	engine->scale_words = flat_fifos(engine, scales, scalers);
+	engine->weight_scales = flat_fifos(engine, scales, scalers);
 }

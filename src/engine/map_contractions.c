@@ -213,11 +213,11 @@ static int64_t tokens_per_cycle_of(
 	tokens_per_cycle =
 	        requested < tokens_per_cycle ? requested : (tokens_per_cycle + 1) / 2 * 2;
 	tokens_per_cycle = tokens_per_cycle < requested ? tokens_per_cycle : requested;
-	while (tokens_per_cycle > 1 && whole_words(tokens_per_cycle) > most)
+	while (tokens_per_cycle > 1 && engine_port_multiple(tokens_per_cycle) > most)
 		tokens_per_cycle = tokens_per_cycle > ENGINE_BASE_LANES ? ENGINE_BASE_LANES : 1;
 	while (tokens_per_cycle > 2 &&
 	        !pes_fit(context, module, (struct port_pes){ bits, (int)tokens_per_cycle },
-	                whole_words(tokens_per_cycle)))
+	                engine_port_multiple(tokens_per_cycle)))
 		tokens_per_cycle -= 2;
 	/* with a dynamic count there is a loop over the words of a tile, so a tile has several */
 	if (counts_few_tokens(module_main(module)) && tokens_per_cycle >= tokens)
@@ -272,7 +272,7 @@ static void shape_engine(
 
 bool map_contractions(struct pass_context *context, struct module *module)
 {
-	if (!has_engine(context))
+	if (!engine_allowed(context))
 		return true;
 	const struct op *main = module_main(module);
 	int bits = context->quant ? context->quant->weight : 0;

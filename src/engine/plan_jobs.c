@@ -39,7 +39,7 @@ int64_t job_block_rows_least(const struct engine *engine, const struct job *job)
 	                      .latency +
 	        SUM_ACCESS_CYCLES;
 	if (job->reuses_activations)
-		return (latency + job->words - 1) / job->words;
+		return (latency + job->token_steps - 1) / job->token_steps;
 	if (job->tile > 1 && job->tile + BUFFER_LATENCY_ROWS > latency)
 		return job->tile + BUFFER_LATENCY_ROWS;
 	return latency;
@@ -87,7 +87,8 @@ static void choose_block(const struct engine *engine, struct job *job)
 	job->rows = few_words ? rows - (job->blocks - 1) * job->block : job->block;
 	if (job->tile > 1 && job->blocks > 1 &&
 	        (contract->single_block ||
-	                engine_single_block((double)rows, contract->groups, (double)job->words))) {
+	                engine_single_block(
+	                        (double)rows, contract->groups, (double)job->token_steps))) {
 		job->block = rows > least ? rows : least;
 		job->rows = job->block;
 		job->blocks = 1;
@@ -121,8 +122,8 @@ static void join_job(const struct job *before, struct job *job)
 	int64_t rows = job->blocks * job->block;
 	int64_t blocks = (rows + before->block - 1) / before->block;
 	job->shares_pipeline = job->reuses_activations && !job->contract.token_symbol &&
-	        job->words == before->words && job->contract.groups == before->contract.groups &&
-	        blocks * before->block <= rows;
+	        job->token_steps == before->token_steps &&
+	        job->contract.groups == before->contract.groups && blocks * before->block <= rows;
 	if (!job->shares_pipeline)
 		return;
 	job->block = job->rows = before->block;
@@ -181,7 +182,7 @@ static void split_queries(struct engine *engine)
 		struct job rest = *job;
 		if (is_of_stack(engine, i) || !job->queries || job->part_first ||
 		        !engine_single_block((double)job_rows_per_pe(engine, job),
-		                job->contract.groups, (double)job->words))
+		                job->contract.groups, (double)job->token_steps))
 			continue;
 		int at = i + 1;
 		while (at < (int)engine->jobs.count && engine->jobs.data[at].contract.same_input)
@@ -199,8 +200,8 @@ static void split_queries(struct engine *engine)
 	}
 }
 
-/* dynamic bound of job.words: words of the tokens that a tile has */
-static const struct run_time_trip *words_run_time(struct arena *arena,
+/* dynamic bound of job.token_steps: words of the tokens that a tile has */
+static const struct run_time_trip *token_steps_run_time(struct arena *arena,
         const struct launch_tokens *run_time, int tokens_per_cycle, int64_t words)
 {
 	struct run_time_trip *trip = run_time->each ? ARENA_NEW(arena, struct run_time_trip) : NULL;
@@ -231,7 +232,7 @@ static void collect_jobs(struct engine *engine, const struct block *block, int64
 static bool may_reuse_groups(const struct job *job)
 {
 	return job->tile > 1 && !job->contract.token_symbol &&
-	        !engine_single_block(1, job->contract.groups, (double)job->words);
+	        !engine_single_block(1, job->contract.groups, (double)job->token_steps);
 }
 
 static void count_gaps(struct engine *engine)
@@ -265,8 +266,9 @@ static int64_t group_slots_of(const struct engine *engine, const struct job *job
 {
 	if (engine->tokens_per_cycle > 1 && job->consumer_blocks == 1)
 		return 2;
-	return job->tile > 1 ? job->contract.groups
-	                     : (job->contract.groups + engine->words_most - 1) / engine->words_most;
+	return job->tile > 1
+	        ? job->contract.groups
+	        : (job->contract.groups + engine->token_steps_most - 1) / engine->token_steps_most;
 }
 
 /* words of weights of a port, if every port of the board had a PE */
@@ -417,7 +419,7 @@ static void measure_blocks(struct engine *engine)
 		const struct job *job = &engine->jobs.data[first];
 		end = engine_stack_end(engine, first);
 		int64_t rows = engine_stack_rows(engine, first);
-		int64_t words = job->words_run_time ? 1 : job->words;
+		int64_t words = job->token_steps_run_time ? 1 : job->token_steps;
 		int64_t distance = rows * words;
 		engine->distance =
 		        first && engine->distance < distance ? engine->distance : distance;
@@ -521,13 +523,14 @@ static void plan_tokens(struct engine *engine)
 		        launch_tokens_of(arena, job->contract.token_symbol, job->contract.tokens);
 		job->tile = job->run_time.tile;
 		job->tiles = job->contract.tokens / job->tile;
-		job->words = (job->tile + engine->tokens_per_cycle - 1) / engine->tokens_per_cycle;
-		job->words_run_time =
-		        words_run_time(arena, &job->run_time, engine->tokens_per_cycle, job->words);
-		if (job->words > engine->words_most)
-			engine->words_most = job->words;
+		job->token_steps =
+		        (job->tile + engine->tokens_per_cycle - 1) / engine->tokens_per_cycle;
+		job->token_steps_run_time = token_steps_run_time(
+		        arena, &job->run_time, engine->tokens_per_cycle, job->token_steps);
+		if (job->token_steps > engine->token_steps_most)
+			engine->token_steps_most = job->token_steps;
 	}
-	engine->streams_groups = engine->words_most == 1 && engine->tokens_per_cycle == 1;
+	engine->streams_groups = engine->token_steps_most == 1 && engine->tokens_per_cycle == 1;
 }
 
 static void plan_blocks(struct engine *engine)

@@ -27,7 +27,7 @@ static void add_words(struct process *p, struct job_span span, void *context)
 		rows += engine->jobs.data[i].blocks * engine->jobs.data[i].block;
 	engine_loop(p, span.tiles, span.run_time);
 	process_mark(p, KEY_STREAM_DATAPATH);
-	engine_loop(p, rows * job->words, job->words_run_time);
+	engine_loop(p, rows * job->token_steps, job->token_steps_run_time);
 	struct value *token = engine_token_loop(engine, p, job);
 	process_pipeline(p, 1);
 	for (int i = 0; i < serializer->count; i++) {

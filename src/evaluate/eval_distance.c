@@ -9,7 +9,7 @@
 /* The wrong integer: 0b01010101, of which narrower words take the high bits. */
 #define WRONG 85
 
-struct distance_claim *claim_new(struct network *network, const struct process *process,
+struct distance_claim *claim_new(struct network *network, const struct kahn_process *process,
         const struct op *alloca, int64_t words)
 {
 	int64_t distance = attr_integer_or(alloca, KEY_STREAM_DISTANCE, 0);
@@ -32,7 +32,7 @@ struct distance_claim *claim_new(struct network *network, const struct process *
 
 /* Storing the value that a word already holds is no write: a read that overtakes it sees the same
  * value. */
-void claim_store(const struct process *process, const struct instruction *store, int64_t word)
+void claim_store(const struct kahn_process *process, const struct instruction *store, int64_t word)
 {
 	struct distance_claim *distance_claim = store->array->distance_claim;
 	scalar_read(store->type, distance_claim->before, store->array->data, word * store->count, 1,
@@ -43,7 +43,7 @@ void claim_store(const struct process *process, const struct instruction *store,
 		distance_claim->written[word] = process->iteration;
 }
 
-void claim_load(const struct process *process, const struct instruction *load, int64_t word)
+void claim_load(const struct kahn_process *process, const struct instruction *load, int64_t word)
 {
 	struct distance_claim *distance_claim = load->array->distance_claim;
 	int64_t between = process->iteration - distance_claim->written[word];

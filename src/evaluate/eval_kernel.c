@@ -23,8 +23,8 @@ struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 	const struct kernel *kernel = op->kernel;
 	struct nest nest = { .loops = kernel->loops, .operands = op->operands, .results = 1 };
 	nest.extent = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1);
-	nest.operand = ARENA_ARRAY(e->arena, struct port, op->operands + 1);
-	nest.result = ARENA_ARRAY(e->arena, struct port, 1);
+	nest.operand = ARENA_ARRAY(e->arena, struct nest_port, op->operands + 1);
+	nest.result = ARENA_ARRAY(e->arena, struct nest_port, 1);
 	nest.yield = ARENA_ARRAY(e->arena, int, 1);
 	struct gap *gap = ARENA_ARRAY(e->arena, struct gap, kernel->loops + 1);
 	for (int l = 0; l < kernel->loops; l++) {
@@ -33,9 +33,9 @@ struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 		nest.gap = gap[l].out ? gap : nest.gap;
 	}
 	for (int i = 0; i < op->operands; i++)
-		nest.operand[i] = (struct port){ .type = type_scalar(op->operand[i]->type),
+		nest.operand[i] = (struct nest_port){ .type = type_scalar(op->operand[i]->type),
 			.access = access_in_launch(e->arena, &kernel->operand[i], nest.extent) };
-	nest.result[0] = (struct port){ .type = kernel->type, .access = kernel->result };
+	nest.result[0] = (struct nest_port){ .type = kernel->type, .access = kernel->result };
 	return nest;
 }
 
@@ -77,7 +77,7 @@ static bool run_post(struct evaluation *e, const struct op *op, struct nest *nes
 	return use_body(e, op, nest, &op->kernel->post) && nest_run(e->module, e->arena, op, nest);
 }
 
-static void fill(const struct kernel *kernel, struct port *port)
+static void fill(const struct kernel *kernel, struct nest_port *port)
 {
 	union scalar init =
 	        scalar_constant(kernel->type, kernel->init, kernel_init_integer(kernel->init));
@@ -118,7 +118,7 @@ static struct access access_every(
 
 /* Accumulates the terms of one partial sum. */
 static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole,
-        const struct every *every, struct port sums)
+        const struct every *every, struct nest_port sums)
 {
 	struct nest nest = *whole;
 	int loop = every->loop;
@@ -130,7 +130,7 @@ static bool run_part(struct evaluation *e, const struct op *op, const struct nes
 	nest.operand = arena_copy(
 	        e->arena, whole->operand, sizeof *whole->operand * (size_t)whole->operands);
 	for (int i = 0; i < nest.operands; i++) {
-		struct port *port = &nest.operand[i];
+		struct nest_port *port = &nest.operand[i];
 		port->access =
 		        access_every(e->arena, &whole->operand[i].access, whole->loops, every);
 		if (!port->row_weight)
@@ -153,7 +153,7 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 	int64_t elements = nest->result[0].elements;
 	int64_t bytes = scalar_storage_bytes(kernel->type);
 	struct scalar_op combine;
-	struct port *sums = ARENA_ARRAY(e->arena, struct port, parts);
+	struct nest_port *sums = ARENA_ARRAY(e->arena, struct nest_port, parts);
 	struct every every = { .loop = kernel_inner_reduction(kernel), .step = parts };
 	if (!scalar_op_make(&combine, kernel->combine, 0, kernel->type, kernel->type))
 		return diag_error(
@@ -178,10 +178,10 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 }
 
 /* Accumulators of a scan: addressed as its results, except by the reduction loops. */
-static struct port accumulators_of(
-        struct evaluation *e, const struct kernel *kernel, const struct port *result)
+static struct nest_port accumulators_of(
+        struct evaluation *e, const struct kernel *kernel, const struct nest_port *result)
 {
-	struct port port = *result;
+	struct nest_port port = *result;
 	port.access.stride = arena_copy(e->arena, result->access.stride,
 	        sizeof *result->access.stride * (size_t)kernel->loops);
 	for (int l = 0; l < kernel->loops; l++)
@@ -196,7 +196,7 @@ static struct port accumulators_of(
 static bool run_scan(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
-	struct port *results = ARENA_ARRAY(e->arena, struct port, 2);
+	struct nest_port *results = ARENA_ARRAY(e->arena, struct nest_port, 2);
 	int *yield = ARENA_ARRAY(e->arena, int, 2);
 	results[0] = accumulators_of(e, kernel, &nest->result[0]);
 	results[1] = nest->result[0];

@@ -3,7 +3,7 @@
 #include "evaluate/eval_level.h"
 #include <string.h>
 
-struct import { /* of a generic's body into steps */
+struct generic_import { /* of a generic's body into steps */
 	struct evaluation *e;
 	struct op *op;
 	struct block *body;
@@ -12,10 +12,10 @@ struct import { /* of a generic's body into steps */
 	int *argument; /* step of each body argument */
 };
 
-static struct port port_of_map(
+static struct nest_port port_of_map(
         struct evaluation *e, const struct tensor *tensor, struct affine_map map)
 {
-	struct port port = { .type = type_scalar(tensor->type),
+	struct nest_port port = { .type = type_scalar(tensor->type),
 		.data = tensor->data,
 		.elements = type_elements(tensor->type),
 		.access = { .index_operand = -1 } };
@@ -46,7 +46,7 @@ static void extents_of_map(struct nest *nest, const struct type *type, struct af
 }
 
 /* A scalar defined outside the body. */
-static int captured(struct import *in, const struct value *value)
+static int captured(struct generic_import *in, const struct value *value)
 {
 	const struct tensor *tensor = value->data;
 	struct step step = { .kind = STEP_CONSTANT, .type = type_scalar(tensor->type) };
@@ -54,14 +54,14 @@ static int captured(struct import *in, const struct value *value)
 	return program_add(in->e->arena, in->program, step);
 }
 
-static int step_of(struct import *in, const struct value *value)
+static int step_of(struct generic_import *in, const struct value *value)
 {
 	if (!value->def && value->block == in->body)
 		return in->argument[value->index];
 	return value->def && value->def->parent == in->body ? value->id : captured(in, value);
 }
 
-static bool import_op(struct import *in, struct op *op)
+static bool import_op(struct generic_import *in, struct op *op)
 {
 	struct step step = {
 		.kind = STEP_OP, .type = op->result[0]->type, .arguments = op->operands
@@ -94,7 +94,7 @@ static bool import_op(struct import *in, struct op *op)
 	return true;
 }
 
-static void import_argument(struct import *in, int number)
+static void import_argument(struct generic_import *in, int number)
 {
 	bool input = number < in->inputs;
 	struct step step = { .kind = input ? STEP_OPERAND : STEP_CARRIED,
@@ -105,7 +105,7 @@ static void import_argument(struct import *in, int number)
 	in->argument[number] = program_add(in->e->arena, in->program, step);
 }
 
-static bool import_body(struct import *in, struct nest *nest)
+static bool import_body(struct generic_import *in, struct nest *nest)
 {
 	in->argument = ARENA_ARRAY(in->e->arena, int, in->body->arguments + 1);
 	for (int i = 0; i < in->body->arguments; i++)
@@ -127,8 +127,8 @@ bool eval_generic(struct evaluation *e, struct op *op)
 		        "a linalg.generic without one indexing map per operand");
 	nest.loops = maps->count ? maps->items[0].value->map.dims : 0;
 	nest.extent = ARENA_ARRAY(e->arena, int64_t, nest.loops + 1);
-	nest.operand = ARENA_ARRAY(e->arena, struct port, nest.operands + 1);
-	nest.result = ARENA_ARRAY(e->arena, struct port, nest.results + 1);
+	nest.operand = ARENA_ARRAY(e->arena, struct nest_port, nest.operands + 1);
+	nest.result = ARENA_ARRAY(e->arena, struct nest_port, nest.results + 1);
 	nest.yield = ARENA_ARRAY(e->arena, int, nest.results + 1);
 	for (int i = 0; i < op->operands; i++) {
 		const struct tensor *tensor = op->operand[i]->data;
@@ -143,7 +143,7 @@ bool eval_generic(struct evaluation *e, struct op *op)
 			nest.operand[i] = port_of_map(e, tensor, map);
 		}
 	}
-	struct import in = { .e = e,
+	struct generic_import in = { .e = e,
 		.op = op,
 		.body = op->region[0],
 		.program = &nest.program,

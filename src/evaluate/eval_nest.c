@@ -87,7 +87,8 @@ bool program_add_body(struct module *module, struct arena *arena, struct locatio
 }
 
 /* All addresses of an access must lie in its tensor. */
-static bool port_fits(const struct runner *r, const struct port *port, const char *what, int number)
+static bool port_fits(
+        const struct runner *r, const struct nest_port *port, const char *what, int number)
 {
 	const struct nest *nest = r->nest;
 	int64_t low = port->access.offset;
@@ -152,8 +153,8 @@ static void active_range(
 	*low = *low < *high ? *low : *high;
 }
 
-static void read_gather(
-        const struct runner *r, const struct port *port, char *registers, int64_t low, int64_t high)
+static void read_gather(const struct runner *r, const struct nest_port *port, char *registers,
+        int64_t low, int64_t high)
 {
 	const struct step *index =
 	        &r->nest->program.steps.data[r->operand_step[port->access.index_operand]];
@@ -170,7 +171,7 @@ static void read_gather(
 
 /* The part of the chunk inside the guard and of valid rows; other points read 0. */
 static void valid_range(
-        const struct runner *r, const struct port *port, int64_t *low, int64_t *high)
+        const struct runner *r, const struct nest_port *port, int64_t *low, int64_t *high)
 {
 	int64_t left = port->valid_rows_end;
 	int64_t step = port->row_weight && r->vector >= 0 ? port->row_weight[r->vector] : 0;
@@ -188,7 +189,7 @@ static void valid_range(
 
 static void run_operand(const struct runner *r, struct step *step)
 {
-	const struct port *port = &r->nest->operand[step->number];
+	const struct nest_port *port = &r->nest->operand[step->number];
 	int64_t low;
 	int64_t high;
 	int64_t size = scalar_register_bytes(port->type);
@@ -216,7 +217,7 @@ static void run_operand(const struct runner *r, struct step *step)
 
 static void run_carried(const struct runner *r, struct step *step)
 {
-	const struct port *port = &r->nest->result[step->number];
+	const struct nest_port *port = &r->nest->result[step->number];
 	scalar_read(port->type, step->value, port->data, address(r, &port->access),
 	        vector_stride(r, &port->access), step->sequential ? 1 : r->count);
 }
@@ -320,7 +321,7 @@ static void run_fold(const struct runner *r)
 static void run_tree(const struct runner *r)
 {
 	const struct nest *nest = r->nest;
-	const struct port *port = &nest->result[0];
+	const struct nest_port *port = &nest->result[0];
 	struct step *term = &nest->program.steps.data[nest->yield[0]];
 	int64_t at = address(r, &port->access);
 	union scalar acc = { .integer = 0 };
@@ -358,7 +359,7 @@ static void write_results(const struct runner *r)
 {
 	const struct nest *nest = r->nest;
 	for (int i = 0; i < nest->results; i++) {
-		const struct port *port = &nest->result[i];
+		const struct nest_port *port = &nest->result[i];
 		scalar_write(port->type, nest->program.steps.data[nest->yield[i]].value, port->data,
 		        address(r, &port->access), vector_stride(r, &port->access), r->count);
 	}

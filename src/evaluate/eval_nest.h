@@ -36,7 +36,7 @@ struct program {
 	VEC(struct step) steps;
 };
 
-struct port {                    /* an operand or a result in memory */
+struct nest_port {               /* an operand or a result in memory */
 	const struct type *type; /* scalar */
 	void *data;
 	int64_t elements;
@@ -59,7 +59,7 @@ struct nest {
 	const struct gap *gap; /* [loops]; NULL: there are none */
 	bool packed;           /* ports hold no elements for points in a gap */
 	int operands, results;
-	struct port *operand, *result;
+	struct nest_port *operand, *result;
 	struct program program;
 	int *yield; /* [results] steps; with `tree`: the term */
 	/* the last loop runs over lanes: result = combine(result, balanced tree over terms) */

@@ -18,7 +18,7 @@ static void wake(struct network *network, struct channel *channel, enum side sid
 }
 
 static const struct instruction *wait(
-        struct process *process, struct channel *channel, enum side side)
+        struct kahn_process *process, struct channel *channel, enum side side)
 {
 	channel->waiting[side] = true;
 	process->waits_for = channel;
@@ -53,7 +53,7 @@ static void add_last(struct network *network, struct channel *channel)
 }
 
 const struct instruction *do_scalar(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -62,7 +62,7 @@ const struct instruction *do_scalar(
 }
 
 const struct instruction *do_broadcast(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -71,7 +71,7 @@ const struct instruction *do_broadcast(
 }
 
 const struct instruction *do_tree(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -83,7 +83,7 @@ const struct instruction *do_tree(
 /* Sums of products of one x with each w.  Of two x in one DSP, the second comes less one where the
  * first is negative (ir/dot.h); `first` is that first x, or NULL, and the correction is undone. */
 const struct instruction *do_dot(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -101,7 +101,7 @@ const struct instruction *do_dot(
 
 /* A word of x with a word of w that holds `parts` columns: one sum per column. */
 const struct instruction *do_dot_across(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -117,7 +117,7 @@ const struct instruction *do_dot_across(
 }
 
 const struct instruction *do_apply(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -129,7 +129,7 @@ const struct instruction *do_apply(
 }
 
 const struct instruction *do_join(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)process;
@@ -154,7 +154,7 @@ static bool lane_exists(
 
 /* Part `in[1]` of a word of factor[0] lanes: `count` lanes.  vector.extractelement has count 1. */
 const struct instruction *do_split(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)process;
 	int64_t part = number(at->in[1]);
@@ -167,7 +167,7 @@ const struct instruction *do_split(
 }
 
 const struct instruction *do_set_lane(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)process;
 	int64_t lane = number(at->in[2]);
@@ -180,7 +180,7 @@ const struct instruction *do_set_lane(
 }
 
 const struct instruction *do_pop(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	if (!number(at->in[0]))
@@ -193,7 +193,7 @@ const struct instruction *do_pop(
 }
 
 const struct instruction *do_push(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	if (!number(at->in[0]))
@@ -206,7 +206,7 @@ const struct instruction *do_push(
 }
 
 const struct instruction *do_acquire(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	struct channel *channel = at->channel;
 	(void)network;
@@ -217,7 +217,7 @@ const struct instruction *do_acquire(
 }
 
 const struct instruction *do_release(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)process;
 	if (at->side == SIDE_READ)
@@ -227,7 +227,7 @@ const struct instruction *do_release(
 	return at + 1;
 }
 
-static bool word_address(struct network *network, const struct process *process,
+static bool word_address(struct network *network, const struct kahn_process *process,
         const struct instruction *at, int64_t *word)
 {
 	const struct array *array = at->array;
@@ -245,7 +245,7 @@ static bool word_address(struct network *network, const struct process *process,
 }
 
 const struct instruction *do_load(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	int64_t word;
 	if (!word_address(network, process, at, &word))
@@ -257,7 +257,7 @@ const struct instruction *do_load(
 }
 
 const struct instruction *do_store(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	int64_t word;
 	if (!word_address(network, process, at, &word))
@@ -270,7 +270,7 @@ const struct instruction *do_store(
 
 /* in: condition, word. */
 const struct instruction *do_write(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	int64_t word;
 	if (!number(at->in[0]))
@@ -283,7 +283,7 @@ const struct instruction *do_write(
 
 /* in: lower bound, upper bound, step; out: the counter. */
 const struct instruction *do_loop(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	*(int64_t *)at->out = number(at->in[0]);
@@ -291,7 +291,7 @@ const struct instruction *do_loop(
 }
 
 const struct instruction *do_next(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	int64_t *counter = at->out;
@@ -301,7 +301,7 @@ const struct instruction *do_next(
 
 /* Before a pipeline begins: all iterations so far have drained. */
 const struct instruction *do_drain(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	process->drained = process->iteration;
@@ -309,7 +309,7 @@ const struct instruction *do_drain(
 }
 
 const struct instruction *do_iterate(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	process->iteration++;
@@ -317,7 +317,7 @@ const struct instruction *do_iterate(
 }
 
 const struct instruction *do_end(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	(void)network;
 	(void)at;
@@ -325,7 +325,7 @@ const struct instruction *do_end(
 	return NULL;
 }
 
-static void resume(struct network *network, struct process *process)
+static void resume(struct network *network, struct kahn_process *process)
 {
 	const struct instruction *at = process->at;
 	process->waits_for = NULL;
@@ -337,7 +337,7 @@ static void resume(struct network *network, struct process *process)
 		process->at = at;
 }
 
-static const char *describe_wait(struct network *network, const struct process *process)
+static const char *describe_wait(struct network *network, const struct kahn_process *process)
 {
 	const struct channel *channel = process->waits_for;
 	bool reads = process->side == SIDE_READ;
@@ -347,7 +347,7 @@ static const char *describe_wait(struct network *network, const struct process *
 	        item, channel->name, fill, (long long)channel->depth);
 }
 
-static struct process *waits_on(const struct process *process)
+static struct kahn_process *waits_on(const struct kahn_process *process)
 {
 	const struct channel *channel = process->waits_for;
 	return channel->process[process->side == SIDE_READ ? SIDE_WRITE : SIDE_READ];
@@ -355,10 +355,11 @@ static struct process *waits_on(const struct process *process)
 
 /* A process of the cycle in which the chain of waits from `process` ends, or, if it ends at a
  * process that does not wait, the last one that does. */
-static struct process *find_wait_cycle(const struct network *network, struct process *process)
+static struct kahn_process *find_wait_cycle(
+        const struct network *network, struct kahn_process *process)
 {
 	for (size_t i = 0; i < network->processes.count; i++) {
-		struct process *next = waits_on(process);
+		struct kahn_process *next = waits_on(process);
 		if (!next || !next->at)
 			return process;
 		process = next;
@@ -366,15 +367,15 @@ static struct process *find_wait_cycle(const struct network *network, struct pro
 	return process;
 }
 
-static bool report_deadlock(struct network *network, struct process *stuck)
+static bool report_deadlock(struct network *network, struct kahn_process *stuck)
 {
-	struct process *start = find_wait_cycle(network, stuck);
-	struct process *process = start;
+	struct kahn_process *start = find_wait_cycle(network, stuck);
+	struct kahn_process *process = start;
 	struct text text = text_new(network->e->arena);
 	do {
 		text_add(&text, "%s%s", process == start ? "" : "; ",
 		        describe_wait(network, process));
-		struct process *next = waits_on(process);
+		struct kahn_process *next = waits_on(process);
 		if (!next || !next->at) {
 			text_add(&text, ", whose other end %s",
 			        next ? "has ended" : "does not exist");
@@ -403,12 +404,12 @@ static bool check_finished(struct network *network)
 bool network_run(struct network *network)
 {
 	size_t count = network->processes.count;
-	network->ready = ARENA_ARRAY(network->e->arena, struct process *, count + 1);
+	network->ready = ARENA_ARRAY(network->e->arena, struct kahn_process *, count + 1);
 	for (size_t i = 0; i < count; i++)
 		network->ready[i] = network->processes.data[i];
 	network->ready_count = count;
 	while (network->ready_count && !network->failed) {
-		struct process *process = network->ready[network->first_ready];
+		struct kahn_process *process = network->ready[network->first_ready];
 		network->first_ready = (network->first_ready + 1) % count;
 		network->ready_count--;
 		resume(network, process);

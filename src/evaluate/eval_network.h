@@ -40,16 +40,16 @@ struct channel {
 	char *data;          /* [depth] slots */
 	int64_t head, count; /* first full slot; full slots */
 	bool blocks;
-	struct process *process[SIDES]; /* reader and writer; NULL: none */
+	struct kahn_process *process[SIDES]; /* reader and writer; NULL: none */
 	bool waiting[SIDES];
 };
 
 struct network;
-struct process;
+struct kahn_process;
 struct instruction;
 /* Returns the next instruction; NULL: the process waits, has ended, or the run has failed. */
 typedef const struct instruction *instruction_function(
-        struct network *network, struct process *process, const struct instruction *at);
+        struct network *network, struct kahn_process *process, const struct instruction *at);
 
 struct instruction {
 	instruction_function *run;
@@ -71,7 +71,7 @@ struct instruction {
 	const struct op *source;
 };
 
-struct process {
+struct kahn_process {
 	const char *name;
 	VEC(struct instruction) program;
 	const struct instruction *at; /* NULL once it has ended */
@@ -84,12 +84,12 @@ struct process {
 
 struct network {
 	struct evaluation *e;
-	VEC(struct process *) processes;
+	VEC(struct kahn_process *) processes;
 	VEC(struct channel *) channels;
 	VEC(struct distance_claim *) claims;
 	/* range of claims whose reads overtake writes in this run */
 	int overtaken, overtaken_end;
-	struct process **ready; /* ring of [processes] */
+	struct kahn_process **ready; /* ring of [processes] */
 	size_t first_ready, ready_count;
 	bool failed;
 };
@@ -109,10 +109,10 @@ instruction_function do_scalar, do_broadcast, do_tree, do_dot, do_dot_across, do
         do_loop, do_next, do_drain, do_iterate, do_end;
 
 /* The claim of an array; NULL: it has no stream.distance. */
-struct distance_claim *claim_new(struct network *network, const struct process *process,
+struct distance_claim *claim_new(struct network *network, const struct kahn_process *process,
         const struct op *alloca, int64_t words);
 /* Before the store: records in which iteration the word got its value. */
-void claim_store(const struct process *process, const struct instruction *store, int64_t word);
+void claim_store(const struct kahn_process *process, const struct instruction *store, int64_t word);
 /* After the load: checks the distance, and spoils the value where reads overtake. */
-void claim_load(const struct process *process, const struct instruction *load, int64_t word);
+void claim_load(const struct kahn_process *process, const struct instruction *load, int64_t word);
 #endif

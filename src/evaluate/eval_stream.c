@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The order in which a type's elements flow, on the linear addresses of a tensor. */
-struct order {
+struct element_order {
 	const struct type *stream, *tensor;
 	int64_t words, lanes;
 	int dims;                /* data dims: those of the tensor, or 1 */
@@ -55,14 +55,14 @@ static int64_t tile_of(const struct type *stream, int d, int dims)
 }
 
 static bool order_of(struct evaluation *e, const struct op *op, const struct type *stream,
-        const struct type *tensor, struct order *order)
+        const struct type *tensor, struct element_order *order)
 {
 	struct arena *arena = e->arena;
 	int dims = stream->itensor->map.results;
 	if (!tensor || (dims != 1 && dims != tensor->rank))
 		return diag_error(e->module->diag, op->location, "%s is no stream of %s",
 		        stream->text, tensor ? tensor->text : "an unknown tensor");
-	*order = (struct order){
+	*order = (struct element_order){
 		.stream = stream, .tensor = tensor, .words = eval_tiles(e, stream), .dims = dims
 	};
 	int64_t *extent = ARENA_ARRAY(arena, int64_t, dims + 1);
@@ -91,7 +91,8 @@ static bool order_of(struct evaluation *e, const struct op *op, const struct typ
 
 /* Copies one tile between its word and the tensor; elements beyond the edge of the tensor are sent
  * as 0, and dropped on receiving. */
-static void move_tile(const struct order *order, char *words, char *tensor, int bytes, bool send)
+static void move_tile(
+        const struct element_order *order, char *words, char *tensor, int bytes, bool send)
 {
 	memset(order->inside, 0, sizeof *order->inside * (size_t)order->dims);
 	for (int64_t lane = 0; lane < order->lanes; lane++, words += bytes) {
@@ -112,7 +113,7 @@ static void move_tile(const struct order *order, char *words, char *tensor, int 
 }
 
 /* Copies all tiles from the tensor to the words (send), or back. */
-static void move_words(const struct order *order, char *words, char *tensor, bool send)
+static void move_words(const struct element_order *order, char *words, char *tensor, bool send)
 {
 	const struct itensor *type = order->stream->itensor;
 	int bytes = scalar_storage_bytes(type_scalar(order->tensor));
@@ -143,7 +144,7 @@ struct words *eval_words(struct evaluation *e, const struct type *type)
 /* Sends a tensor in the order of a result's type. */
 static bool send_to(struct evaluation *e, struct op *op, int result, const struct tensor *tensor)
 {
-	struct order order;
+	struct element_order order;
 	if (!order_of(e, op, op->result[result]->type, tensor->type, &order))
 		return false;
 	struct words *words = eval_words(e, op->result[result]->type);
@@ -162,7 +163,7 @@ static struct tensor *receive(struct evaluation *e, const struct op *op, const s
         const struct type *type)
 {
 	struct words *words = stream->data;
-	struct order order;
+	struct element_order order;
 	if (!order_of(e, op, words->type, type, &order))
 		return NULL;
 	struct tensor *tensor = eval_new(e, type);
@@ -317,8 +318,8 @@ static bool eval_store(struct evaluation *e, struct op *op)
 /* Rewrites a port's strides and offset from its tensor to the sequence of its words.  A word is
  * moved in every iteration of the loops down to the innermost one that the access uses, within its
  * guards; the lane loop and the row loop run inside a word.  Returns the elements moved. */
-static int64_t walk_port(
-        struct evaluation *e, const struct kernel *kernel, struct port *port, bool parallel_only)
+static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, struct nest_port *port,
+        bool parallel_only)
 {
 	struct access *access = &port->access;
 	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1);
@@ -366,7 +367,7 @@ static int64_t walk_port(
 	return elements * iterations;
 }
 
-static void set_row_weights(struct evaluation *e, struct port *port)
+static void set_row_weights(struct evaluation *e, struct nest_port *port)
 {
 	const struct row_predicate *row_predicate = port->access.row_predicate;
 	if (!row_predicate)
@@ -395,7 +396,7 @@ static bool bind_port(struct evaluation *e, const struct op *op, struct nest *ne
 	const struct kernel *kernel = op->kernel;
 	bool result = number == op->operands;
 	bool parallel_only = result ? !kernel->scan : kernel_is_post_operand(kernel, number);
-	struct port *port = result ? &nest->result[0] : &nest->operand[number];
+	struct nest_port *port = result ? &nest->result[0] : &nest->operand[number];
 	int64_t lanes = port_lanes(kernel, &port->access);
 	port->data = words->data;
 	if (!result)

@@ -7,13 +7,13 @@
 #define RANK_MOST 16
 
 /* A box of elements between two dense tensors: extents, and element strides on both sides. */
-struct box {
+struct copy_box {
 	int rank;
 	int64_t extent[RANK_MOST], from[RANK_MOST], to[RANK_MOST];
 	int64_t from_first, to_first;
 };
 
-static void copy_box(const struct box *box, const char *from, char *to, int bytes)
+static void copy_box(const struct copy_box *box, const char *from, char *to, int bytes)
 {
 	int64_t at[RANK_MOST] = { 0 };
 	int64_t source = box->from_first;
@@ -82,8 +82,8 @@ static bool read_mixed(
 }
 
 /* The slice of `big` that a slice op names, as the `from` side of a box. */
-static bool slice_box(
-        struct evaluation *e, struct op *op, const struct type *big, int operand, struct box *box)
+static bool slice_box(struct evaluation *e, struct op *op, const struct type *big, int operand,
+        struct copy_box *box)
 {
 	int64_t offset[RANK_MOST];
 	int64_t stride[RANK_MOST];
@@ -115,7 +115,7 @@ static bool eval_slice(struct evaluation *e, struct op *op)
 {
 	const struct tensor *source = eval_tensor_of(op->operand[0]);
 	struct tensor *out = eval_result(e, op);
-	struct box box = { 0 };
+	struct copy_box box = { 0 };
 	if (!slice_box(e, op, source->type, 1, &box))
 		return false;
 	copy_box(&box, source->data, out->data, element_bytes(out));
@@ -127,11 +127,11 @@ static bool eval_insert(struct evaluation *e, struct op *op)
 	const struct tensor *part = eval_tensor_of(op->operand[0]);
 	const struct tensor *whole = eval_tensor_of(op->operand[1]);
 	struct tensor *out = eval_result(e, op);
-	struct box box = { 0 };
+	struct copy_box box = { 0 };
 	memcpy(out->data, whole->data, tensor_bytes(out->type));
 	if (!slice_box(e, op, whole->type, 2, &box))
 		return false;
-	struct box reversed = box;
+	struct copy_box reversed = box;
 	memcpy(reversed.from, box.to, sizeof box.to);
 	memcpy(reversed.to, box.from, sizeof box.from);
 	reversed.from_first = 0;
@@ -184,7 +184,7 @@ static bool eval_pad(struct evaluation *e, struct op *op)
 	const struct tensor *source = eval_tensor_of(op->operand[0]);
 	struct tensor *out = eval_result(e, op);
 	int64_t low[RANK_MOST];
-	struct box box = { .rank = source->type->rank };
+	struct copy_box box = { .rank = source->type->rank };
 	struct mixed_numbers numbers = { op, source->type->rank, 1 };
 	if (!read_mixed(e, &numbers, KEY_STATIC_LOW, low) || !eval_block(e, op->region[0]))
 		return false;
@@ -300,9 +300,9 @@ static bool eval_constant(struct evaluation *e, struct op *op)
 }
 
 /* All elements of a tensor in order. */
-static struct port whole(struct evaluation *e, const struct tensor *tensor)
+static struct nest_port whole(struct evaluation *e, const struct tensor *tensor)
 {
-	struct port port = { .type = type_scalar(tensor->type),
+	struct nest_port port = { .type = type_scalar(tensor->type),
 		.data = tensor->data,
 		.elements = type_elements(tensor->type),
 		.access = { .index_operand = -1 } };
@@ -315,14 +315,14 @@ static struct port whole(struct evaluation *e, const struct tensor *tensor)
 static bool eval_elements(struct evaluation *e, struct op *op)
 {
 	struct tensor *out = eval_result(e, op);
-	struct port result = whole(e, out);
+	struct nest_port result = whole(e, out);
 	struct nest nest = { .loops = 1,
 		.operands = op->operands,
 		.results = 1,
 		.extent = &result.elements,
 		.result = &result };
 	struct step step = { .kind = STEP_OP, .type = result.type, .arguments = op->operands };
-	nest.operand = ARENA_ARRAY(e->arena, struct port, op->operands + 1);
+	nest.operand = ARENA_ARRAY(e->arena, struct nest_port, op->operands + 1);
 	step.argument = ARENA_ARRAY(e->arena, int, op->operands + 1);
 	if (!op->operands || op->operands > 3 ||
 	        !scalar_op_make(&step.op, op->code, scalar_predicate(op), result.type,

@@ -10,7 +10,7 @@
 
 struct translator {
 	struct network *network;
-	struct process *process;
+	struct kahn_process *process;
 	struct arena *arena;
 	bool rewinding; /* loops of the process do not wait until the one before has drained */
 };
@@ -423,7 +423,7 @@ bool network_add_process(struct network *network, const struct op *call)
 {
 	const char *name = attr_text_or(call, KEY_CALLEE, "");
 	const struct op *function = module_find(network->e->module, name);
-	struct process *process = ARENA_NEW(network->e->arena, struct process);
+	struct kahn_process *process = ARENA_NEW(network->e->arena, struct kahn_process);
 	struct translator t = { .network = network,
 		.process = process,
 		.arena = network->e->arena,

@@ -28,7 +28,7 @@ static bool can_share_ports(const struct build *b)
 	const struct op *main = module_main(b->tensor);
 	return build_is_whole(b) && session->options.effort != 1 &&
 	        !session->choices.value[CHOICE_PES_PER_PORT] && !session->parallelism_table &&
-	        has_engine(&context) && workload_of(main) == WORKLOAD_TILED_COUNTED_TOKENS &&
+	        engine_allowed(&context) && workload_of(main) == WORKLOAD_TILED_COUNTED_TOKENS &&
 	        engine_shape(main->region[0]).tokens_per_cycle % (2 * PES_PER_PORT_MOST) == 0;
 }
 

@@ -116,7 +116,7 @@ bool build_tokens_per_cycle(struct build *b)
 		.choices = session->choices };
 	struct tokens_trial list[TOKENS_TRIED];
 	bool tokens_trial = build_is_whole(b) && session->options.effort != 1 &&
-	        !session->choices.value[CHOICE_TOKENS_PER_CYCLE] && has_engine(&context) &&
+	        !session->choices.value[CHOICE_TOKENS_PER_CYCLE] && engine_allowed(&context) &&
 	        build_counts_tokens(b);
 	int count = tokens_trial ? list_tokens_trials(b, list) : 0;
 	int first = 0;

@@ -59,7 +59,7 @@ static bool compare_with(struct build *b, int64_t most, struct compared *best)
 	        search++) {
 		int64_t dsp = 0;
 		int64_t cycles = cycles_of(b, search, &dsp);
-		int64_t lacks = session->context.least_on_chip;
+		int64_t lacks = session->context.least_budget;
 		if (!cycles && lacks && (best->smallest < 0 || lacks < best->lacks)) {
 			best->smallest = search;
 			best->lacks = lacks;

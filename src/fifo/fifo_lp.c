@@ -36,7 +36,7 @@ struct equalization {
 	struct fifo_network *network;
 	struct token_result isolated;
 	struct timing *timing; /* [channels] */
-	double *stretch;       /* [processes] */
+	double *slowdown;      /* [processes] */
 	double *start;         /* [columns] */
 	/* [processes] cycle in the process at which it reads the first word that depends on its own
 	 * output; INFINITY: there is none */
@@ -53,21 +53,21 @@ static void read_timing(struct equalization *e, int number)
 	struct timing *t = &e->timing[number];
 	if (!words)
 		return;
-	double push = e->stretch[fifo->writer];
-	double pop = e->stretch[fifo->reader];
+	double push = e->slowdown[fifo->writer];
+	double pop = e->slowdown[fifo->reader];
 	*t = (struct timing){ words, push * (double)token_cycle(&flow->curve[TOKEN_WRITER], 1),
 		push * (double)token_cycle(&flow->curve[TOKEN_WRITER], words),
 		pop * (double)(token_cycle(&flow->curve[TOKEN_READER], 1) - 1),
 		pop * (double)(token_cycle(&flow->curve[TOKEN_READER], words) - 1) };
 }
 
-static void set_stretch(struct equalization *e, enum fifo_equalize how)
+static void set_slowdown(struct equalization *e, enum fifo_equalize how)
 {
 	int64_t slowest = 1;
 	for (int i = 0; i < e->network->processes; i++)
 		slowest = e->isolated.end[i] > slowest ? e->isolated.end[i] : slowest;
 	for (int i = 0; i < e->network->processes; i++)
-		e->stretch[i] = how == FIFO_CONSERVATIVE && e->isolated.end[i]
+		e->slowdown[i] = how == FIFO_CONSERVATIVE && e->isolated.end[i]
 		        ? (double)slowest / (double)e->isolated.end[i]
 		        : 1;
 }
@@ -246,8 +246,8 @@ bool fifo_lp(struct fifo_network *n, enum fifo_equalize how, struct text *progra
 	e.isolated =
 	        token_run(n->arena, n->tokens, &(struct token_options){ .mode = TOKEN_ISOLATED });
 	e.timing = ARENA_ARRAY(n->arena, struct timing, n->count + 1);
-	e.stretch = ARENA_ARRAY(n->arena, double, n->processes + 1);
-	set_stretch(&e, how);
+	e.slowdown = ARENA_ARRAY(n->arena, double, n->processes + 1);
+	set_slowdown(&e, how);
 	for (int i = 0; i < n->count; i++)
 		read_timing(&e, i);
 	e.split_cycle = ARENA_ARRAY(n->arena, double, n->processes + 1);

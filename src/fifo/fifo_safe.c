@@ -1,7 +1,7 @@
 /* Finds FIFOs that need not hold a whole layer, whatever the latencies, by a proof of freedom from
  * deadlock.
  *
- * Wait-for graph: an arc from each process (each stage of it, see below) to those that it may wait
+ * Wait-for graph: an arc from each process (each node of it, see below) to those that it may wait
  * for within one layer. A reader waits for the writer of an empty FIFO; the writer of a short FIFO
  * (one that holds less than a layer) also waits for its reader. A FIFO that holds a whole layer
  * makes its writer wait only for what the reader does in an earlier layer, and so does layer
@@ -13,29 +13,29 @@
 #include <stdlib.h>
 
 /* The channel of the same number. */
-struct edge {
-	int writer, reader; /* stages */
+struct channel_ends {
+	int writer, reader; /* nodes */
 	int64_t bytes;
 	bool both; /* the writer waits for the reader too */
 };
 
-/* A process runs its loop nests one after the other, in every layer: each nest is a stage that
- * waits for the one before it. A process is a single stage if a channel is used in two of its
+/* A process runs its loop nests one after the other, in every layer: each nest is a node that
+ * waits for the one before it. A process is a single node if a channel is used in two of its
  * nests, or outside of them. */
-struct stage {
-	bool follows_previous; /* it waits for the stage before it in this table */
+struct wait_node {
+	bool follows_previous; /* it waits for the node before it in this table */
 	VEC(int) edge;         /* channels that begin or end in it */
 };
 
-struct proof {
+struct wait_graph {
 	struct fifo_network *network;
-	int stages;
-	struct stage *stage;
-	struct edge *edge; /* [channels] */
-	int *seen;         /* [stages] scratch of the search */
+	int nodes;
+	struct wait_node *node;
+	struct channel_ends *edge; /* [channels] */
+	int *seen;                 /* [nodes] scratch of the search */
 };
 
-static const struct block *body_of(const struct proof *p, const struct op *call)
+static const struct block *body_of(const struct wait_graph *p, const struct op *call)
 {
 	return module_find(p->network->module, attr_text_or(call, KEY_CALLEE, ""))->region[0];
 }
@@ -66,21 +66,21 @@ static int loop_of(const struct block *block, const struct value *argument, int 
 	return number;
 }
 
-/* Stage that uses the channel: the number of a loop, inside the layer loop if there is one. What
- * precedes the layer loop counts as its first stage, what follows it as its last. -1: the process
- * is a single stage. */
-static int stage_of(const struct block *body, const struct value *argument)
+/* Node that uses the channel: the number of a loop, inside the layer loop if there is one. What
+ * precedes the layer loop counts as its first node, what follows it as its last. -1: the process
+ * is a single node. */
+static int node_of(const struct block *body, const struct value *argument)
 {
 	const struct op *layers = layers_of(body);
 	const struct op *op = body->first;
 	int outside;
 	int loops;
 	int outer = loop_of(body, argument, &outside);
-	int stage = loop_of(layers ? layers->region[0] : body, argument, &loops);
+	int node = loop_of(layers ? layers->region[0] : body, argument, &loops);
 	if (!layers || outer < 0)
-		return layers ? -1 : stage;
+		return layers ? -1 : node;
 	if (fifo_direction(layers->region[0], argument) >= 0)
-		return stage;
+		return node;
 	while (op != layers && (op->code != OP_FOR || fifo_direction(op->region[0], argument) < 0))
 		op = op->next;
 	if (op == layers)
@@ -88,32 +88,32 @@ static int stage_of(const struct block *body, const struct value *argument)
 	return loops ? 0 : -1;
 }
 
-static void add_edge(struct proof *p, const struct value *channel, const struct block *body,
-        const struct value *argument, int stage)
+static void add_edge(struct wait_graph *p, const struct value *channel, const struct block *body,
+        const struct value *argument, int node)
 {
 	*(fifo_direction(body, argument) ? &p->edge[channel->id].writer
-	                                 : &p->edge[channel->id].reader) = stage;
-	VEC_PUSH(p->network->arena, &p->stage[stage].edge, channel->id);
+	                                 : &p->edge[channel->id].reader) = node;
+	VEC_PUSH(p->network->arena, &p->node[node].edge, channel->id);
 }
 
-static void add_process(struct proof *p, const struct op *call)
+static void add_process(struct wait_graph *p, const struct op *call)
 {
 	const struct block *body = body_of(p, call);
-	int first = p->stages;
+	int first = p->nodes;
 	int last = 0;
-	bool stages = true;
+	bool nodes = true;
 	for (int a = 0; a < call->operands; a++) {
-		int stage = call->operand[a]->def ? stage_of(body, body->argument[a]) : 0;
-		stages = stages && stage >= 0;
-		last = stage > last ? stage : last;
+		int node = call->operand[a]->def ? node_of(body, body->argument[a]) : 0;
+		nodes = nodes && node >= 0;
+		last = node > last ? node : last;
 	}
-	p->stages += stages ? last + 1 : 1;
-	for (int i = first; i < p->stages; i++)
-		p->stage[i].follows_previous = i > first;
+	p->nodes += nodes ? last + 1 : 1;
+	for (int i = first; i < p->nodes; i++)
+		p->node[i].follows_previous = i > first;
 	for (int a = 0; a < call->operands; a++)
 		if (call->operand[a]->def)
 			add_edge(p, call->operand[a], body, body->argument[a],
-			        first + (stages ? stage_of(body, body->argument[a]) : 0));
+			        first + (nodes ? node_of(body, body->argument[a]) : 0));
 }
 
 static int loops_of(const struct block *block)
@@ -124,17 +124,17 @@ static int loops_of(const struct block *block)
 	return loops;
 }
 
-static void collect_stages(struct proof *p)
+static void collect_nodes(struct wait_graph *p)
 {
 	const struct fifo_network *n = p->network;
-	int stages = 0;
+	int nodes = 0;
 	for (int i = 0; i < n->processes; i++)
-		stages += 1 + loops_of(body_of(p, n->call[i]));
-	p->stage = ARENA_ARRAY(n->arena, struct stage, stages + 1);
-	p->edge = ARENA_ARRAY(n->arena, struct edge, n->count + 1);
+		nodes += 1 + loops_of(body_of(p, n->call[i]));
+	p->node = ARENA_ARRAY(n->arena, struct wait_node, nodes + 1);
+	p->edge = ARENA_ARRAY(n->arena, struct channel_ends, n->count + 1);
 	for (int i = 0; i < n->processes; i++)
 		add_process(p, n->call[i]);
-	p->seen = ARENA_ARRAY(n->arena, int, p->stages + 1);
+	p->seen = ARENA_ARRAY(n->arena, int, p->nodes + 1);
 	for (int e = 0; e < n->count; e++) {
 		p->edge[e].bytes = n->fifo[e].word_bytes * n->fifo[e].whole;
 		/* ping-pong: several blocks per layer */
@@ -142,19 +142,19 @@ static void collect_stages(struct proof *p)
 	}
 }
 
-/* Is there a path of waits from one stage to another without the channel `except`? */
-static bool waits(struct proof *p, int from, int to, int except, int mark)
+/* Is there a path of waits from one node to another without the channel `except`? */
+static bool waits(struct wait_graph *p, int from, int to, int except, int mark)
 {
 	if (from == to)
 		return true;
 	if (p->seen[from] == mark)
 		return false;
 	p->seen[from] = mark;
-	if (p->stage[from].follows_previous && waits(p, from - 1, to, except, mark))
+	if (p->node[from].follows_previous && waits(p, from - 1, to, except, mark))
 		return true;
-	for (size_t i = 0; i < p->stage[from].edge.count; i++) {
-		int number = p->stage[from].edge.data[i];
-		const struct edge *edge = &p->edge[number];
+	for (size_t i = 0; i < p->node[from].edge.count; i++) {
+		int number = p->node[from].edge.data[i];
+		const struct channel_ends *edge = &p->edge[number];
 		if (number == except || p->network->fifo[number].feedback)
 			continue;
 		if (edge->reader == from && waits(p, edge->writer, to, except, mark))
@@ -167,8 +167,8 @@ static bool waits(struct proof *p, int from, int to, int except, int mark)
 
 static int larger_first(const void *left, const void *right)
 {
-	const struct edge *l = *(const struct edge *const *)left;
-	const struct edge *r = *(const struct edge *const *)right;
+	const struct channel_ends *l = *(const struct channel_ends *const *)left;
+	const struct channel_ends *r = *(const struct channel_ends *const *)right;
 	if (l->bytes != r->bytes)
 		return l->bytes < r->bytes ? 1 : -1;
 	return l < r ? -1 : 1;
@@ -176,15 +176,16 @@ static int larger_first(const void *left, const void *right)
 
 void fifo_prove_safe(struct fifo_network *n)
 {
-	struct proof p = { .network = n };
-	collect_stages(&p);
-	const struct edge **order = ARENA_ARRAY(n->arena, const struct edge *, n->count + 1);
+	struct wait_graph p = { .network = n };
+	collect_nodes(&p);
+	const struct channel_ends **order =
+	        ARENA_ARRAY(n->arena, const struct channel_ends *, n->count + 1);
 	for (int e = 0; e < n->count; e++)
 		order[e] = &p.edge[e];
 	qsort(order, (size_t)n->count, sizeof *order, larger_first);
 	for (int i = 0; i < n->count; i++) {
 		int number = (int)(order[i] - p.edge);
-		struct edge *edge = &p.edge[number];
+		struct channel_ends *edge = &p.edge[number];
 		struct fifo *fifo = &n->fifo[number];
 		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->feedback ||
 		        waits(&p, edge->reader, edge->writer, number, i + 1))

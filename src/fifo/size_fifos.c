@@ -185,7 +185,7 @@ static bool search_depths(struct fifo_network *n, const int64_t *limit, int64_t 
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
-	bool engine = n->context->quant && has_engine(n->context);
+	bool engine = n->context->quant && engine_allowed(n->context);
 	int64_t predicted = engine ? BUDGET_ENGINE : BUDGET_PREDICTED;
 	int64_t budget = usual ? predicted : n->budget;
 	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);

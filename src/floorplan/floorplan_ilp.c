@@ -12,18 +12,18 @@
 /* nodes that usually suffice; more improve the crossings by next to nothing */
 #define NODES_MOST 24
 
-struct program {
+struct placement_program {
 	const struct floorplan_problem *problem;
 	struct ilp ilp;
 	int crossing; /* first of the c columns */
 };
 
-static int above(const struct program *p, int item, int boundary)
+static int above(const struct placement_program *p, int item, int boundary)
 {
 	return item * (p->problem->dies - 1) + boundary;
 }
 
-static void add_columns(struct program *p)
+static void add_columns(struct placement_program *p)
 {
 	const struct floorplan_problem *problem = p->problem;
 	for (int i = 0; i < problem->items; i++)
@@ -41,7 +41,7 @@ static void add_columns(struct program *p)
 }
 
 /* c +- (y(from) - y(to)) >= 0 */
-static void add_crossing(struct program *p, int edge, int boundary, int sign)
+static void add_crossing(struct placement_program *p, int edge, int boundary, int sign)
 {
 	const struct floorplan_problem *problem = p->problem;
 	ilp_row(&p->ilp,
@@ -55,7 +55,7 @@ static void add_crossing(struct program *p, int edge, int boundary, int sign)
 
 /* Resources of a die: an item is on die d if it is above the lower boundary and not above the upper
  * one; all items are above the boundary below die 0. */
-static void add_resource(struct program *p, const char *name, int die, size_t offset)
+static void add_resource(struct placement_program *p, const char *name, int die, size_t offset)
 {
 	const struct floorplan_problem *problem = p->problem;
 	int64_t available = *(const int64_t *)((const char *)&problem->capacity[die] + offset);
@@ -76,7 +76,7 @@ static void add_resource(struct program *p, const char *name, int die, size_t of
 	}
 }
 
-static void add_rows(struct program *p)
+static void add_rows(struct placement_program *p)
 {
 	static const struct {
 		const char *name;
@@ -111,7 +111,7 @@ static void add_rows(struct program *p)
 	}
 }
 
-static const double *start_values(const struct program *p, const int *die)
+static const double *start_values(const struct placement_program *p, const int *die)
 {
 	const struct floorplan_problem *problem = p->problem;
 	double *value = ARENA_ARRAY(problem->arena, double, p->ilp.column.count + 1);
@@ -132,7 +132,7 @@ struct floorplan_cost floorplan_ilp(const struct floorplan_problem *problem, int
 	                (before.overflow > 0 ? COLUMNS_MOST : COLUMNS_IMPROVED) ||
 	        (before.overflow <= 0 && before.crossing == 0))
 		return before;
-	struct program p = { .problem = problem, .ilp = ilp_new(problem->arena) };
+	struct placement_program p = { .problem = problem, .ilp = ilp_new(problem->arena) };
 	/* if moves find no placement, the program nearly never does: the first relaxation or the
 	 * node limit ends it */
 	p.ilp.hasty = problem->first_fit;

@@ -18,7 +18,7 @@
 #define PERTURBED_ITEMS 8      /* items that a restart moves */
 
 /* Resources of a die. */
-struct filling {
+struct die_filling {
 	int64_t used[RESOURCES], room[RESOURCES];
 	int exceeded, resource[RESOURCES]; /* the resources that are exceeded, in order, */
 	double excess[RESOURCES];          /* and by how much */
@@ -36,7 +36,7 @@ struct search {
 	int64_t (*crossed)[PLATFORM_DIES]; /* [items][die] the same over all boundaries */
 	int64_t (*need)[RESOURCES];        /* [items] */
 	int64_t capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
-	struct filling filling[PLATFORM_DIES];
+	struct die_filling filling[PLATFORM_DIES];
 };
 
 static void as_array(struct resources resources, int64_t out[RESOURCES])
@@ -125,7 +125,7 @@ static void add_change(struct search *s, int item, int other, int64_t bits)
 
 static void note_excess(struct search *s, int die)
 {
-	struct filling *filling = &s->filling[die];
+	struct die_filling *filling = &s->filling[die];
 	filling->exceeded = 0;
 	for (int r = 0; r < RESOURCES; r++) {
 		filling->room[r] = s->capacity[die][r] - filling->used[r];
@@ -163,7 +163,7 @@ static void begin_pass(struct search *s, const int *die)
 /* What the item's old die exceeds without it, which is no more than before. */
 static double excess_without(const struct search *s, int die, const int64_t *need, double sum)
 {
-	const struct filling *filling = &s->filling[die];
+	const struct die_filling *filling = &s->filling[die];
 	for (int i = 0; i < filling->exceeded; i++) {
 		int r = filling->resource[i];
 		sum += excess(filling->used[r] - need[r], s->capacity[die][r]);
@@ -173,14 +173,14 @@ static double excess_without(const struct search *s, int die, const int64_t *nee
 
 static double excess_with(const struct search *s, int die, const int64_t *need, double sum)
 {
-	const struct filling *filling = &s->filling[die];
+	const struct die_filling *filling = &s->filling[die];
 	for (int r = 0; r < RESOURCES; r++)
 		if (need[r] > filling->room[r])
 			sum += excess(filling->used[r] + need[r], s->capacity[die][r]);
 	return sum;
 }
 
-static double excess_now(const struct filling *filling, double sum)
+static double excess_now(const struct die_filling *filling, double sum)
 {
 	for (int i = 0; i < filling->exceeded; i++)
 		sum += filling->excess[i];

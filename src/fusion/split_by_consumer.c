@@ -32,7 +32,7 @@ struct interval {
 };
 
 /* How one operand walks the loops of the producer. */
-struct reader {
+struct slice_reader {
 	struct use use;
 	int64_t *base;  /* [loops of the producer]: counter at the first element that is read */
 	int64_t *reach; /* [loops of the producer]: counter at the last one */
@@ -44,7 +44,7 @@ struct consumer_split {
 	bool tiles; /* the engine computes matrices in tiles that are counted at run time */
 	struct op *producer;
 	int *order, digits; /* parallel loops of the producer by falling stride */
-	VEC(struct reader) readers;
+	VEC(struct slice_reader) readers;
 };
 
 static int64_t low_of(const struct access *access, int loop)
@@ -60,7 +60,7 @@ static int64_t count_of(const struct kernel *kernel, const struct access *access
 }
 
 /* false: the reader does not walk the loops of the producer each by loops of its own. */
-static bool read_digits(const struct consumer_split *s, struct reader *reader)
+static bool read_digits(const struct consumer_split *s, struct slice_reader *reader)
 {
 	const struct kernel *producer = s->producer->kernel;
 	const struct kernel *kernel = reader->use.op->kernel;
@@ -103,7 +103,7 @@ static bool describe_readers(struct consumer_split *s, const struct uses *uses)
 	struct arena *arena = s->module->arena;
 	const struct kernel *producer = s->producer->kernel;
 	for (size_t u = 0; u < uses->list.count; u++) {
-		struct reader reader = { .use = uses->list.data[u] };
+		struct slice_reader reader = { .use = uses->list.data[u] };
 		if (reader.use.op->code != OP_KERNEL)
 			return false;
 		reader.base = ARENA_ARRAY(arena, int64_t, producer->loops);
@@ -206,7 +206,7 @@ static struct op *make_part(
 }
 
 /* Lets a reader read the part. */
-static void read_part(const struct consumer_split *s, const struct reader *reader,
+static void read_part(const struct consumer_split *s, const struct slice_reader *reader,
         const struct op *part, int t, struct interval range)
 {
 	const struct kernel *producer = s->producer->kernel;
@@ -259,7 +259,7 @@ static void split_loop(
 		struct op *part = make_part(s, t, interval[i], i);
 		op_insert_before(s->producer, part);
 		for (size_t r = 0; r < s->readers.count; r++) {
-			const struct reader *reader = &s->readers.data[r];
+			const struct slice_reader *reader = &s->readers.data[r];
 			if (interval[i].low <= reader->base[t] &&
 			        reader->base[t] < interval[i].high)
 				read_part(s, reader, part, t, interval[i]);
@@ -351,7 +351,7 @@ static bool split_block(struct module *module, struct block *block, bool tiles)
 static bool has_power_of_two_tokens(const struct pass_context *context, const struct op *main)
 {
 	int64_t rows = context->quant ? run_time_tokens_least(main) : 0;
-	return rows && (rows & (rows - 1)) == 0 && has_engine(context);
+	return rows && (rows & (rows - 1)) == 0 && engine_allowed(context);
 }
 
 bool split_by_consumer(struct pass_context *context, struct module *module)

@@ -12,7 +12,7 @@
 typedef void copy_function(
         void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count);
 
-struct segment_walk {
+struct merged_segment {
 	const struct segment *segment;
 	int dims, conditions; /* of merged loops */
 	int64_t trip[DIMS_MOST], stride[DIMS_MOST], at[DIMS_MOST];
@@ -101,7 +101,8 @@ static copy_function *copy_of(int to_bytes, int from_bytes)
 	return table[size_index(from_bytes)][size_index(to_bytes)];
 }
 
-static bool merges(const struct segment_walk *segment_walk, const struct segment *segment, int dim)
+static bool merges(
+        const struct merged_segment *segment_walk, const struct segment *segment, int dim)
 {
 	int last = segment_walk->dims - 1;
 	if (last < 0 || segment_walk->stride[last] != segment->stride[dim] * segment->trip[dim])
@@ -116,9 +117,9 @@ static bool merges(const struct segment_walk *segment_walk, const struct segment
 /* Starts a walk at element `first`; false if the segment has more loops or conditions than a walk
  * holds (the compiler makes none such). */
 static bool walk_start(
-        struct segment_walk *segment_walk, const struct segment *segment, int64_t first)
+        struct merged_segment *segment_walk, const struct segment *segment, int64_t first)
 {
-	*segment_walk = (struct segment_walk){
+	*segment_walk = (struct merged_segment){
 		.segment = segment, .conditions = segment->conditions, .base = segment->base
 	};
 	if (segment->conditions > CONDITIONS_MOST)
@@ -154,7 +155,7 @@ static bool walk_start(
 	return true;
 }
 
-static void walk_shift(struct segment_walk *segment_walk, int dim, int64_t steps)
+static void walk_shift(struct merged_segment *segment_walk, int dim, int64_t steps)
 {
 	segment_walk->at[dim] += steps;
 	segment_walk->base += steps * segment_walk->stride[dim];
@@ -163,7 +164,7 @@ static void walk_shift(struct segment_walk *segment_walk, int dim, int64_t steps
 }
 
 /* Advances loop `dim` by `steps` iterations, which must not pass its end. */
-static void walk_next(struct segment_walk *segment_walk, int dim, int64_t steps)
+static void walk_next(struct merged_segment *segment_walk, int dim, int64_t steps)
 {
 	for (; dim >= 0; dim--, steps = 1) {
 		walk_shift(segment_walk, dim, steps);
@@ -179,7 +180,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 /* Narrows the range low … high - 1 of innermost counters to that where every condition holds. */
-static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t *high)
+static void clip(const struct merged_segment *segment_walk, int64_t *low, int64_t *high)
 {
 	int inner = segment_walk->dims - 1;
 	int64_t end = *high;
@@ -197,7 +198,7 @@ static void clip(const struct segment_walk *segment_walk, int64_t *low, int64_t 
 	*high = *high > *low ? *high : *low;
 }
 
-static void pack_row(const struct segment_walk *segment_walk, const char *host, char *image,
+static void pack_row(const struct merged_segment *segment_walk, const char *host, char *image,
         int64_t from, int64_t count)
 {
 	const struct segment *segment = segment_walk->segment;
@@ -220,7 +221,7 @@ static void pack_row(const struct segment_walk *segment_walk, const char *host, 
 
 /* Iterations of the next outer loop that may be packed at once, so that host memory is read along
  * it; 0: none. */
-static int64_t block_rows(const struct segment_walk *segment_walk, int64_t left)
+static int64_t block_rows(const struct merged_segment *segment_walk, int64_t left)
 {
 	int inner = segment_walk->dims - 1;
 	if (segment_walk->conditions || segment_walk->dims < 2 || segment_walk->at[inner] ||
@@ -233,7 +234,7 @@ static int64_t block_rows(const struct segment_walk *segment_walk, int64_t left)
 }
 
 static void pack_block(
-        const struct segment_walk *segment_walk, const char *host, char *image, int64_t rows)
+        const struct merged_segment *segment_walk, const char *host, char *image, int64_t rows)
 {
 	const struct segment *segment = segment_walk->segment;
 	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
@@ -296,7 +297,7 @@ static void pack_runs(const struct segment *segment, const void *host, void *ima
 void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at,
         int64_t first, int64_t count)
 {
-	struct segment_walk segment_walk;
+	struct merged_segment segment_walk;
 	if (segment->run) {
 		pack_runs(segment, host, image, image_at, first, count);
 		return;
@@ -329,7 +330,7 @@ void segment_pack(const struct segment *segment, const void *host, void *image, 
 
 void segment_unpack(const struct segment *segment, const void *image, void *host)
 {
-	struct segment_walk segment_walk;
+	struct merged_segment segment_walk;
 	copy_function *copy = copy_of(segment->host_bytes, segment->image_bytes);
 	const char *from = image;
 	int64_t left = segment_elements(segment);

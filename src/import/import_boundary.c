@@ -5,7 +5,7 @@
 
 #define FED_MOST 64 /* maximum elements of an input that an output feeds */
 
-struct side {
+struct signature_side {
 	enum attr_key list; /* arg_attrs or res_attrs */
 	const char *noun;
 	const char *name;     /* argN or resultN */
@@ -13,12 +13,12 @@ struct side {
 	const char *roles[4]; /* accepted roles */
 };
 
-static const struct side arguments = { KEY_ARG_ATTRS, "argument", "arg", "input",
+static const struct signature_side arguments = { KEY_ARG_ATTRS, "argument", "arg", "input",
 	{ "weight", "input", "state" } };
-static const struct side results = { KEY_RES_ATTRS, "result", "result", "output",
+static const struct signature_side results = { KEY_RES_ATTRS, "result", "result", "output",
 	{ "output", "state" } };
 
-static bool is_role(const struct side *side, const char *role)
+static bool is_role(const struct signature_side *side, const char *role)
 {
 	for (int i = 0; side->roles[i]; i++)
 		if (!strcmp(side->roles[i], role))
@@ -40,8 +40,8 @@ static const char *text_or(const struct attr *attr, const char *absent)
 }
 
 /* Keeps only stream attributes, and adds missing names and roles. */
-static const struct attr *complete(
-        struct module *module, const struct side *side, const struct attr *list, int index)
+static const struct attr *complete(struct module *module, const struct signature_side *side,
+        const struct attr *list, int index)
 {
 	VEC(struct named) items = { 0 };
 	const struct attr *given = list && index < list->count ? list->items[index].value : NULL;
@@ -64,7 +64,7 @@ static const struct attr *complete(
 }
 
 static void complete_side(
-        struct module *module, struct op *function, const struct side *side, int count)
+        struct module *module, struct op *function, const struct signature_side *side, int count)
 {
 	const struct attr *list = attr_get(function, side->list);
 	if (list && list->kind != ATTR_ARRAY)
@@ -75,8 +75,8 @@ static void complete_side(
 	attr_set(module, function, side->list, count ? attr_array(module, count, all) : NULL);
 }
 
-static bool check_side(
-        struct module *module, const struct op *function, const struct side *side, int count)
+static bool check_side(struct module *module, const struct op *function,
+        const struct signature_side *side, int count)
 {
 	const struct attr *list = attr_get(function, side->list);
 	struct map seen = map_new(module->arena);

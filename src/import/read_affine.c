@@ -5,7 +5,7 @@
 
 #define DIMS_MOST 64
 
-struct row {
+struct affine_row {
 	int dims;
 	int64_t *coefficient;
 };
@@ -17,7 +17,7 @@ static bool add(int64_t *sum, int64_t scale, int64_t value)
 	        !__builtin_add_overflow(*sum, product, sum);
 }
 
-static bool add_expression(struct row row, MlirAffineExpr expression, int64_t scale)
+static bool add_expression(struct affine_row row, MlirAffineExpr expression, int64_t scale)
 {
 	if (mlirAffineExprIsAConstant(expression))
 		return add(&row.coefficient[row.dims], scale,
@@ -44,7 +44,7 @@ bool read_map(struct reader *reader, MlirAffineMap map, struct affine_map *resul
 	        mlirAffineMapGetNumSymbols(map) == 0 && dims <= DIMS_MOST && results <= DIMS_MOST;
 	int64_t *rows = affine_rows(reader->arena, dims, results);
 	for (int i = 0; linear && i < results; i++) {
-		struct row row = { .dims = dims,
+		struct affine_row row = { .dims = dims,
 			.coefficient = rows + (size_t)i * ((size_t)dims + 1) };
 		linear = add_expression(row, mlirAffineMapGetResult(map, i), 1);
 	}

@@ -29,14 +29,14 @@ const char *copy_string(struct arena *arena, MlirStringRef string)
 	return text_copy(arena, string.length ? string.data : "", string.length);
 }
 
-struct buffer {
+struct location_text {
 	char data[2048];
 	size_t size;
 };
 
 static void append_buffer(MlirStringRef part, void *data)
 {
-	struct buffer *buffer = data;
+	struct location_text *buffer = data;
 	size_t room = sizeof buffer->data - 1 - buffer->size;
 	size_t size = part.length < room ? part.length : room;
 	memcpy(buffer->data + buffer->size, part.data, size);
@@ -87,7 +87,7 @@ struct location read_location(struct reader *reader, MlirLocation location)
 	const struct pointer_entry *known = pointer_find(&reader->locations, location.ptr);
 	if (known)
 		return *(const struct location *)known->value;
-	struct buffer buffer = { .size = 0 };
+	struct location_text buffer = { .size = 0 };
 	mlirLocationPrint(location, append_buffer, &buffer);
 	buffer.data[buffer.size] = 0;
 	struct location *result = ARENA_NEW(reader->arena, struct location);

@@ -157,17 +157,17 @@ static bool is_bad_alias(struct scanner *scanner)
 	return !scan_alias(&scanner->aliases, text, scanner->depth == 0);
 }
 
-struct list {
+struct list_syntax {
 	const char *word;
 	bool places; /* it is a permutation */
 	const char *expected, *accepted;
 };
 
 /* The message about such a list; NULL: no list is here, or it is fine. */
-static const struct list *wrong_list(const struct scanner *scanner)
+static const struct list_syntax *wrong_list(const struct scanner *scanner)
 {
-	static const struct list lists[] = { { "permutation", true, "a permutation",
-		                                     "[N, …], each number from 0 on once" },
+	static const struct list_syntax lists[] = { { "permutation", true, "a permutation",
+		                                            "[N, …], each number from 0 on once" },
 		{ "dimensions", false, "a list of integers", "[N, …]" } };
 	const char *text = scanner->text + scanner->at;
 	if ((*text != 'p' && *text != 'd') || (scanner->at > 0 && is_word(text[-1])))
@@ -216,7 +216,7 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 			               "accepted are aliases of up to 2^24 others, nested up to "
 			               "1000 deep"),
 			       false;
-		const struct list *list = wrong_list(&scanner);
+		const struct list_syntax *list = wrong_list(&scanner);
 		if (list)
 			return diag_error(diag, here(&scanner, file), "%s is expected here",
 			               list->expected),

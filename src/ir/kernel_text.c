@@ -128,19 +128,19 @@ static const char *body_name(struct module *module, const struct kernel *kernel,
 	return text_format(module->arena, "%s.%s", kernel->name, which);
 }
 
-struct list {
+struct field_list {
 	struct module *module;
 	VEC(struct named) items;
 };
 
-static void add_item(struct list *list, enum attr_key key, const struct attr *value)
+static void add_item(struct field_list *list, enum attr_key key, const struct attr *value)
 {
 	struct named item = { key_name(key), value };
 	if (value)
 		VEC_PUSH(list->module->arena, &list->items, item);
 }
 
-static void add_schedule(struct list *list, const struct kernel *kernel)
+static void add_schedule(struct field_list *list, const struct kernel *kernel)
 {
 	struct module *module = list->module;
 	if (kernel->combine)
@@ -165,7 +165,7 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 const struct attr *kernel_attributes(struct module *module, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	struct list list = { .module = module };
+	struct field_list list = { .module = module };
 	add_item(&list, KEY_NAME, attr_string(module, kernel->name));
 	add_item(&list, KEY_LOOPS, loop_extents(module, kernel));
 	add_item(&list, KEY_REDUCTION, loop_reductions(module, kernel));

@@ -50,7 +50,7 @@ static void check_process_op(struct op *op, void *context)
 		check_pipelined(verifier, op);
 }
 
-struct datapath {
+struct datapath_check {
 	struct verifier *verifier;
 	/* first nest of each datapath, NULL until it is met */
 	const struct op *first[NEST_DATAPATHS_MOST];
@@ -86,7 +86,7 @@ static bool pops_in_first_iteration(const struct value *when)
  * nest before them popped. */
 static void check_datapath(struct op *op, void *context)
 {
-	struct datapath *path = context;
+	struct datapath_check *path = context;
 	struct nest_numbers numbers;
 	int mark = nest_datapath(op);
 	if (op->code == OP_POP && !pops_in_first_iteration(op->operand[0]) &&
@@ -180,7 +180,7 @@ static void check_process(struct verifier *verifier, struct op *function)
 	if (attr_get(function, KEY_FUNCTION_TYPE)->type->outputs)
 		verify_fail(verifier, function, "a process has results");
 	ir_walk(function->region[0], check_process_op, verifier);
-	struct datapath path = { .verifier = verifier };
+	struct datapath_check path = { .verifier = verifier };
 	ir_walk(function->region[0], check_datapath, &path);
 	if (!attr_get(function, KEY_STREAM_REWIND))
 		return;

@@ -4,7 +4,7 @@
 #include "ir/verify.h"
 #include <inttypes.h>
 
-struct port {
+struct port_words {
 	int64_t words, lanes;
 };
 
@@ -25,9 +25,10 @@ static int64_t trips(const struct kernel *kernel, const struct access *access, i
 
 /* Counts the words of the sequential loops, down to the innermost one that the access depends on.
  * parallel: without reduction loops, for the result and for operands that only post reads. */
-static struct port port_of(const struct kernel *kernel, const struct access *access, bool parallel)
+static struct port_words port_of(
+        const struct kernel *kernel, const struct access *access, bool parallel)
 {
-	struct port port = { 1, 1 };
+	struct port_words port = { 1, 1 };
 	int64_t words = 1;
 	for (int l = 0; l < kernel->loops; l++) {
 		if (is_unrolled(kernel, l)) {
@@ -45,7 +46,7 @@ static struct port port_of(const struct kernel *kernel, const struct access *acc
 }
 
 static void check_port(struct verifier *verifier, const struct op *op, const struct type *stream,
-        struct port port, int operand)
+        struct port_words port, int operand)
 {
 	int64_t words = itensor_tiles(stream->itensor);
 	int64_t lanes = stream_lanes(stream);

@@ -8,14 +8,14 @@
 
 #define WORDS_LEAST 16 /* minimum words of a box with run-time loops that may have one iteration */
 
-struct view { /* a type's walk, and the position of each lane in a tile */
+struct lane_walk { /* a type's walk, and the position of each lane in a tile */
 	struct walk walk;
 	int64_t lanes;
 	int64_t *lane;  /* [lanes][rank] */
 	bool scattered; /* on linear addresses: the tile is not a run of neighbors */
 };
 
-static void view_lanes(struct arena *arena, struct view *view)
+static void view_lanes(struct arena *arena, struct lane_walk *view)
 {
 	int rank = view->walk.rank;
 	view->lanes = 1;
@@ -40,9 +40,10 @@ static int64_t linear(const struct type *tensor, const int64_t *coordinate)
 }
 
 /* The same walk over the tensor's linear addresses. */
-static struct view view_linear(struct arena *arena, const struct type *tensor, struct view from)
+static struct lane_walk view_linear(
+        struct arena *arena, const struct type *tensor, struct lane_walk from)
 {
-	struct view to = { .walk = from.walk,
+	struct lane_walk to = { .walk = from.walk,
 		.lanes = from.lanes,
 		.lane = ARENA_ARRAY(arena, int64_t, from.lanes) };
 	to.walk.rank = 1;
@@ -60,10 +61,10 @@ static struct view view_linear(struct arena *arena, const struct type *tensor, s
 	return to;
 }
 
-static struct view view_of(
+static struct lane_walk view_of(
         struct arena *arena, const struct type *tensor, const struct type *type, bool linearly)
 {
-	struct view view = { .walk = itensor_walk(arena, type) };
+	struct lane_walk view = { .walk = itensor_walk(arena, type) };
 	view_lanes(arena, &view);
 	if (linearly && type->itensor->map.results == tensor->rank)
 		view = view_linear(arena, tensor, view);
@@ -73,7 +74,7 @@ static struct view view_of(
 
 /* The dim that becomes innermost in the box: the one along which the writer's lanes lie, so that
  * they form whole words. */
-static int innermost(const struct view *view)
+static int innermost(const struct lane_walk *view)
 {
 	int dim = view->walk.rank - 1;
 	for (int r = 0; r < view->walk.rank; r++)
@@ -82,7 +83,7 @@ static int innermost(const struct view *view)
 	return dim;
 }
 
-static void add_dim(struct box_side *side, const struct view *view, const struct axis *axis,
+static void add_dim(struct box_side *side, const struct lane_walk *view, const struct axis *axis,
         int dim, int64_t pitch)
 {
 	int rank = view->walk.rank;
@@ -93,7 +94,7 @@ static void add_dim(struct box_side *side, const struct view *view, const struct
 		side->lane[l] += view->lane[l * rank + dim] * pitch;
 }
 
-static struct box_side side_new(struct arena *arena, const struct view *view)
+static struct box_side side_new(struct arena *arena, const struct lane_walk *view)
 {
 	struct box_side side = {
 		.loops = view->walk.loops, .trip = view->walk.trip, .lanes = view->lanes
@@ -130,7 +131,7 @@ static void merge_inner(struct arena *arena, struct box_side *side, int shared)
 
 struct sides {
 	struct arena *arena;
-	const struct view *from, *to;
+	const struct lane_walk *from, *to;
 	int shared;
 	bool same; /* both cover the same elements */
 };
@@ -181,7 +182,7 @@ static void add_axes(const struct sides *s, struct box *box)
 
 /* Buffers the whole tensor by linear address, for tiles that are not a run of neighbors. */
 static void add_whole(
-        const struct type *tensor, struct box *box, struct view *view, struct box_side *side)
+        const struct type *tensor, struct box *box, struct lane_walk *view, struct box_side *side)
 {
 	struct axis axis = { .start = view->walk.offset[0], .step = view->walk.vector };
 	add_dim(side, view, &axis, 0, 1);
@@ -285,8 +286,8 @@ static int64_t iterations_per_box(const struct walk *from, int shared)
 }
 
 /* The loops to share for the smallest buffer. */
-static int least_shared(struct arena *arena, const struct view *writer, const struct view *reader,
-        const struct reorder *reorder, int most)
+static int least_shared(struct arena *arena, const struct lane_walk *writer,
+        const struct lane_walk *reader, const struct reorder *reorder, int most)
 {
 	if (writer->scattered || reader->scattered)
 		return 0;
@@ -298,8 +299,8 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
         const struct type *to, int shared)
 {
 	bool linearly = from->itensor->map.results != to->itensor->map.results;
-	struct view writer = view_of(arena, tensor, from, linearly);
-	struct view reader = view_of(arena, tensor, to, linearly);
+	struct lane_walk writer = view_of(arena, tensor, from, linearly);
+	struct lane_walk reader = view_of(arena, tensor, to, linearly);
 	bool scattered = writer.scattered || reader.scattered;
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
 	int most = walk_share(arena, &writer.walk, &reader.walk);

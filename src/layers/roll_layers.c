@@ -69,32 +69,32 @@ static struct roll list_kernels(struct module *module, struct block *block)
 	return roll;
 }
 
-struct run {
+struct layer_run {
 	int start, period, length; /* covered kernels: [start, start + length) */
 };
 
-static int covered(struct run run)
+static int covered(struct layer_run run)
 {
 	return run.length / run.period * run.period;
 }
 
 /* The longest run of equal kernels at this distance. */
-static struct run longest_run(const struct roll *roll, int period)
+static struct layer_run longest_run(const struct roll *roll, int period)
 {
-	struct run best = { 0, period, 0 };
+	struct layer_run best = { 0, period, 0 };
 	for (int i = 0; i + period < roll->kernels; i++) {
 		int start = i;
 		while (i + period < roll->kernels && roll->shape[i] == roll->shape[i + period])
 			i++;
 		if (i > start && i - start + period > best.length)
-			best = (struct run){ start, period, i - start + period };
+			best = (struct layer_run){ start, period, i - start + period };
 	}
 	return best;
 }
 
 /* Of the starts that leave room for that many layers, the one with fewest carried values whose
  * operands correspond. */
-static bool choose_start(struct roll *roll, struct run run, int layers)
+static bool choose_start(struct roll *roll, struct layer_run run, int layers)
 {
 	struct roll best = { .cost = -1 };
 	for (int slack = run.length - layers * run.period; slack >= 0; slack--) {
@@ -119,7 +119,7 @@ static bool choose_start(struct roll *roll, struct run run, int layers)
 static bool find_layers(struct roll *roll)
 {
 	int periods = roll->kernels / 2;
-	struct run *run = ARENA_ARRAY(roll->module->arena, struct run, periods);
+	struct layer_run *run = ARENA_ARRAY(roll->module->arena, struct layer_run, periods);
 	for (int p = 0; p < periods; p++)
 		run[p] = longest_run(roll, p + 1);
 	for (int tries = 0; tries < 8; tries++) {

@@ -5,7 +5,7 @@
  * operands */
 #define PORTS_LEAST 24
 
-bool has_engine(const struct pass_context *context)
+bool engine_allowed(const struct pass_context *context)
 {
 	return choice_word(&context->choices, CHOICE_MATMUL) == MATMUL_ENGINE &&
 	        context->platform->ports >= PORTS_LEAST;

@@ -29,9 +29,11 @@ struct pass_context {
 	struct choices choices; /* point of the design space */
 	struct resources limit; /* if `limited`: resources that the design may use */
 	bool limited;
-	/* out: smallest memory budget with which fusion would succeed; 0: it did */
-	int64_t least_on_chip;
-	/* out: on-chip bytes that fusion counts, and their minimum with every possible edge cut */
+	/* out, of spill_to_budget: the smallest budget (--on-chip-memory) that it could meet; 0: it
+	 * met the one that it was given */
+	int64_t least_budget;
+	/* out, of spill_to_budget: bytes of the buffers on chip, and those that would be left with
+	 * every converter spilled that can be */
 	int64_t on_chip_bytes, least_on_chip_bytes;
 	/* out, of bind_storage: resources of the design, even if more than available */
 	struct resources taken;
@@ -55,7 +57,7 @@ struct pass_context {
 	bool dumped;
 };
 
-/* Does the design have a shared matmul engine: selected by the design point, and with enough ports
- * on the platform? */
-bool has_engine(const struct pass_context *context);
+/* May contractions share one matmul engine: --matmul asks for it, and the platform has ports for
+ * it? Whether a module has one says its workload (ir/workload.h). */
+bool engine_allowed(const struct pass_context *context);
 #endif

@@ -38,8 +38,8 @@ const struct pass passes[] = {
 	PASS(split_by_consumer, T, T, EXACT, "kernels",
 	        "a result that is read in disjoint slices is computed slice by slice"),
 	PASS(fuse_elementwise, T, T, EXACT, "kernels",
-	        "elementwise kernels are fused into consumers or producers; nothing is computed "
-	        "twice"),
+	        "elementwise kernels are fused with a consumer or producer; only copies, counters "
+	        "and single cheap operations are computed several times"),
 	PASS(rewrite_gelu_silu, T, T, APPROXIMATE, "fused kernels",
 	        "GELU and SiLU use one exponential and one division"),
 	PASS(fuse_argmax, T, T, EXACT, "fused kernels", "argmax is one reduction"),
@@ -50,15 +50,17 @@ const struct pass passes[] = {
 	PASS(quantize_kv_cache, T, T, QUANTIZE, "fused kernels",
 	        "with --quant kv=…: the KV cache has bytes with scales, or bf16"),
 	PASS(fold_norm_biases, T, T, QUANTIZE, "fused kernels",
-	        "with --quant: a norm's bias is in the biases of the contractions behind it"),
+	        "with --quant: a norm's bias is added by the contractions that read the norm"),
 	PASS(defer_norm_factors, T, T, ORDER, "fused kernels",
-	        "with --quant: a norm's factor is applied behind the contractions' sums"),
+	        "with --quant: a norm's factor 1/sqrt(…) multiplies the contractions' sums instead "
+	        "of their inputs"),
 	PASS(quantize_embeddings, T, T, QUANTIZE, "fused kernels",
 	        "with --quant embedding=…: gathered rows are integers with scales"),
 	PASS(quantize_contractions, T, T, QUANTIZE, "fused kernels",
 	        "with --quant: low-bit weights, integer sums per group, scales"),
 	PASS(roll_layers, T, T, EXACT, "fused kernels",
-	        "identical layers are one scf.for with the hidden state as loop-carried value"),
+	        "identical layers are one scf.for; what a layer passes to the next is its "
+	        "loop-carried value"),
 	PASS(count_fused, T, T, EXACT, "rolled layers",
 	        "the module records the bytes of its intermediates after elementwise fusion"),
 	PASS(defer_softmax_division, T, T, ORDER, "fused kernels",
@@ -111,8 +113,7 @@ const struct pass passes[] = {
 	        "else forks"),
 	PASS(fold_converters, S, S, EXACT, "streams",
 	        "the form of each converter and shared buffer: in its producer, in its consumer, "
-	        "replay, "
-	        "or a process of its own"),
+	        "replay, or a process of its own"),
 	PASS(schedule_reductions, S, S, EXACT, "forms of converters",
 	        "how each kernel adds up its results and sends them"),
 	PASS(spill_to_budget, S, S, EXACT, "streams",
@@ -124,8 +125,8 @@ const struct pass passes[] = {
 	PASS(plan_engine, S, S, EXACT, "streams",
 	        "with an engine: its memory ports, and so its PEs, and how loaders share them"),
 	PASS(make_processes, S, H, EXACT, "streams",
-	        "one process for every kernel, DMA, converter and fork; channels, memory ports and "
-	        "images"),
+	        "processes for kernels, converters, forks and DMA, one or several each (none for a "
+	        "converter folded into a neighbour); channels, memory ports and images"),
 	PASS(assign_axi_bundles, H, H, EXACT, "processes",
 	        "ports share AXI adapters and memory channels, no more than the platform has"),
 	PASS(size_fifos, H, H, EXACT, "processes",
@@ -133,8 +134,9 @@ const struct pass passes[] = {
 	PASS(bind_storage, H, H, EXACT, "sized channels",
 	        "every array and channel is bound to LUTRAM, BRAM or URAM"),
 	PASS(floorplan, H, H, EXACT, "storage",
-	        "every process is assigned to a die; resources per die and crossings per boundary "
-	        "are within limits"),
+	        "every process is on a die; no die uses more than its LUTs, FFs, DSPs and "
+	        "memories, "
+	        "no boundary between dies more than the platform's crossing_wires"),
 #undef PASS
 };
 const int pass_count = sizeof passes / sizeof *passes;

@@ -28,7 +28,7 @@ struct file {
 	cJSON *json;
 };
 
-struct reader {
+struct platform_reader {
 	struct arena *arena;
 	struct diag *diag;
 	int files;
@@ -38,14 +38,14 @@ struct reader {
 
 enum figure_kind { FIGURE_INT, FIGURE_INT64, FIGURE_REAL };
 
-struct bounds { /* accepted range of a figure */
+struct figure_bounds { /* accepted range of a figure */
 	double low, high;
 };
 
 struct figure {
 	const char *group, *key; /* group NULL: at top level */
 	enum figure_kind kind;
-	struct bounds bounds;
+	struct figure_bounds bounds;
 	size_t offset;
 };
 
@@ -87,7 +87,7 @@ static const struct figure figures[] = {
 
 struct resource_key {
 	const char *key;
-	struct bounds bounds;
+	struct figure_bounds bounds;
 	size_t offset;
 };
 
@@ -102,9 +102,9 @@ static const struct resource_key resource_keys[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void complain(struct reader *reader, const char *path, const char *format, ...)
+static void complain(struct platform_reader *reader, const char *path, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
-static void complain(struct reader *reader, const char *path, const char *format, ...)
+static void complain(struct platform_reader *reader, const char *path, const char *format, ...)
 {
 	struct text text = text_new(reader->arena);
 	va_list arguments;
@@ -117,7 +117,7 @@ static void complain(struct reader *reader, const char *path, const char *format
 
 /* The value of group.key in the first file that has it. */
 static const cJSON *find_row(
-        const struct reader *reader, const char *group, const char *key, const char **path)
+        const struct platform_reader *reader, const char *group, const char *key, const char **path)
 {
 	for (int i = 0; i < reader->files; i++) {
 		const cJSON *in = group
@@ -133,13 +133,13 @@ static const cJSON *find_row(
 	return NULL;
 }
 
-static const char *dotted(struct reader *reader, const char *group, const char *key)
+static const char *dotted(struct platform_reader *reader, const char *group, const char *key)
 {
 	return group ? text_format(reader->arena, "%s.%s", group, key) : key;
 }
 
-static bool in_range(struct reader *reader, const char *path, const char *key, double value,
-        struct bounds bounds)
+static bool in_range(struct platform_reader *reader, const char *path, const char *key,
+        double value, struct figure_bounds bounds)
 {
 	if (value >= bounds.low && value <= bounds.high)
 		return true;
@@ -148,8 +148,8 @@ static bool in_range(struct reader *reader, const char *path, const char *key, d
 	return false;
 }
 
-static double figure_read(struct reader *reader, const char *path, const char *key,
-        const cJSON *item, struct bounds bounds)
+static double figure_read(struct platform_reader *reader, const char *path, const char *key,
+        const cJSON *item, struct figure_bounds bounds)
 {
 	const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
 	const cJSON *source = cJSON_GetObjectItemCaseSensitive(item, "source");
@@ -181,7 +181,8 @@ static void figure_store(struct platform *platform, const struct figure *figure,
 		memcpy(at, &(int){ (int)value }, sizeof(int));
 }
 
-static void check_whole(struct reader *reader, const char *path, const char *key, double value)
+static void check_whole(
+        struct platform_reader *reader, const char *path, const char *key, double value)
 {
 	if (value == trunc(value))
 		return;
@@ -189,7 +190,7 @@ static void check_whole(struct reader *reader, const char *path, const char *key
 	diag_note(reader->diag, "a whole number");
 }
 
-static void read_figures(struct reader *reader, struct platform *platform)
+static void read_figures(struct platform_reader *reader, struct platform *platform)
 {
 	for (size_t i = 0; i < COUNT(figures); i++) {
 		const struct figure *figure = &figures[i];
@@ -203,8 +204,8 @@ static void read_figures(struct reader *reader, struct platform *platform)
 	}
 }
 
-static void read_die(struct reader *reader, const char *path, int number, const cJSON *json,
-        struct resources *die)
+static void read_die(struct platform_reader *reader, const char *path, int number,
+        const cJSON *json, struct resources *die)
 {
 	for (size_t i = 0; i < COUNT(resource_keys); i++) {
 		const struct resource_key *key = &resource_keys[i];
@@ -217,7 +218,7 @@ static void read_die(struct reader *reader, const char *path, int number, const 
 	}
 }
 
-static void read_dies(struct reader *reader, struct platform *platform)
+static void read_dies(struct platform_reader *reader, struct platform *platform)
 {
 	const char *path;
 	const cJSON *dies = find_row(reader, NULL, "dies", &path);
@@ -233,11 +234,11 @@ static void read_dies(struct reader *reader, struct platform *platform)
 	        platform->dies++;
 	if (platform->memory_die >= platform->dies)
 		in_range(reader, path, "memory.die", platform->memory_die,
-		        (struct bounds){ 0, platform->dies - 1 });
+		        (struct figure_bounds){ 0, platform->dies - 1 });
 }
 
 struct operator_row {
-	struct reader *reader;
+	struct platform_reader *reader;
 	const struct platform *platform;
 	const char *path, *name; /* its file, and the operator */
 	const cJSON *json;
@@ -245,10 +246,10 @@ struct operator_row {
 
 static int row_number(const struct operator_row *row, const char *key)
 {
-	struct reader *reader = row->reader;
+	struct platform_reader *reader = row->reader;
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, key);
 	const char *full = text_format(reader->arena, "operators.%s.%s", row->name, key);
-	struct bounds bounds = { 0, 1e6 };
+	struct figure_bounds bounds = { 0, 1e6 };
 	if (cJSON_IsNumber(item))
 		return in_range(reader, row->path, full, item->valuedouble, bounds)
 		        ? (int)item->valuedouble
@@ -312,7 +313,7 @@ static bool has_cost(enum op_code code)
 }
 
 /* Simple rows first, so that compositions find their parts. */
-static void read_operators(struct reader *reader, struct platform *platform)
+static void read_operators(struct platform_reader *reader, struct platform *platform)
 {
 	for (int composed = 0; composed < 2; composed++)
 		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
@@ -333,7 +334,7 @@ static void read_operators(struct reader *reader, struct platform *platform)
 }
 
 /* Checks figures against each other. */
-static void check_consistency(struct reader *reader, const struct platform *platform)
+static void check_consistency(struct platform_reader *reader, const struct platform *platform)
 {
 	const char *path;
 	if (platform->port_bits & (platform->port_bits - 1)) {
@@ -343,7 +344,7 @@ static void check_consistency(struct reader *reader, const struct platform *plat
 	}
 	find_row(reader, NULL, "idle_watts", &path);
 	in_range(reader, path, "idle_watts", platform->idle_watts,
-	        (struct bounds){ 0, platform->watts });
+	        (struct figure_bounds){ 0, platform->watts });
 }
 
 /* --- keys: a misspelled key would leave the figure of the "like" platform, and of a duplicate only
@@ -374,7 +375,7 @@ static const char *nearest_key(const char *group, const char *key)
 }
 
 static void check_keys(
-        struct reader *reader, const char *path, const char *group, const cJSON *json)
+        struct platform_reader *reader, const char *path, const char *group, const cJSON *json)
 {
 	const cJSON *item;
 	cJSON_ArrayForEach(item, json)
@@ -395,7 +396,7 @@ static void check_keys(
 	}
 }
 
-static void check_file(struct reader *reader, const struct file *file)
+static void check_file(struct platform_reader *reader, const struct file *file)
 {
 	const cJSON *item;
 	const cJSON *die;
@@ -413,7 +414,7 @@ static void check_file(struct reader *reader, const struct file *file)
 	        check_keys(reader, file->path, "dies", die);
 }
 
-static const char *read_text(struct reader *reader, const char *key)
+static const char *read_text(struct platform_reader *reader, const char *key)
 {
 	const char *path;
 	const cJSON *item = find_row(reader, NULL, key, &path);
@@ -423,7 +424,7 @@ static const char *read_text(struct reader *reader, const char *key)
 	return "";
 }
 
-static void unknown_platform(struct reader *reader, const char *name, const char *reason)
+static void unknown_platform(struct platform_reader *reader, const char *name, const char *reason)
 {
 	const char *const *names;
 	int count = platform_names(reader->arena, &names);
@@ -452,7 +453,7 @@ static int line_of(const char *text, const char *at)
 }
 
 /* Opens a file and its chain of "like" files; false after diagnostics. */
-static bool open_file(struct reader *reader, const char *name)
+static bool open_file(struct platform_reader *reader, const char *name)
 {
 	size_t size;
 	const char *reason;
@@ -482,7 +483,7 @@ static bool open_file(struct reader *reader, const char *name)
 
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name)
 {
-	struct reader reader = { .arena = arena, .diag = diag };
+	struct platform_reader reader = { .arena = arena, .diag = diag };
 	struct platform *platform = ARENA_NEW(arena, struct platform);
 	if (open_file(&reader, name)) {
 		platform->name = read_text(&reader, "name");

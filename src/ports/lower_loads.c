@@ -133,7 +133,7 @@ static struct image interleave_loads(struct arena *arena, const struct image *im
 	return to;
 }
 
-struct loader {
+struct load_process {
 	int ports; /* read in parallel, each with its part of a word */
 	struct value *const *port;
 	int loads; /* loads that are served in rotation, a FIFO each */
@@ -144,7 +144,7 @@ struct loader {
 	const char *state; /* buffer of the state's first port; NULL: no state */
 };
 
-static struct value *read_word(struct process *p, const struct loader *loader,
+static struct value *read_word(struct process *p, const struct load_process *loader,
         struct value *const *memory, struct value *address)
 {
 	struct value **word = ARENA_ARRAY(p->module->arena, struct value *, loader->ports);
@@ -155,7 +155,7 @@ static struct value *read_word(struct process *p, const struct loader *loader,
 	        : word[0];
 }
 
-static void add_loader(struct design *design, const struct loader *loader)
+static void add_loader(struct design *design, const struct load_process *loader)
 {
 	struct process p = process_new(design, "load");
 	struct arena *arena = p.module->arena;
@@ -247,7 +247,7 @@ static void lower_port_parts(struct design *design, const struct op *load, int p
 		design_prefetch(design, part[i]);
 		struct value *port = design_port(design, name, word, name, false);
 		add_loader(design,
-		        &(struct loader){ .ports = 1,
+		        &(struct load_process){ .ports = 1,
 		                .port = &port,
 		                .loads = 1,
 		                .fifo = &part[i],
@@ -479,7 +479,7 @@ static void add_state_part(
 		port[k] = design_port(design, name, port_word, name, false);
 	}
 	add_loader(design,
-	        &(struct loader){ .ports = state->ports,
+	        &(struct load_process){ .ports = state->ports,
 	                .port = port,
 	                .loads = l->partitioned ? 1 : (int)l->loads.fifos.count,
 	                .fifo = fifo,

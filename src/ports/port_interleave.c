@@ -137,14 +137,14 @@ static const struct run_time_trip *shared_trip(
 	return trip;
 }
 
-struct nest {
+struct port_nest {
 	int dims;
 	int64_t *trip, *pitch;
 	const struct run_time_trip **run_time;
 };
 
 static void add_loop(
-        struct nest *nest, int64_t trip, int64_t pitch, const struct run_time_trip *run_time)
+        struct port_nest *nest, int64_t trip, int64_t pitch, const struct run_time_trip *run_time)
 {
 	nest->trip[nest->dims] = trip;
 	nest->pitch[nest->dims] = pitch;
@@ -153,11 +153,11 @@ static void add_loop(
 
 /* the loops outside of a head, and those over rounds of its words; pitches are in words of a
  * loader's buffer */
-static struct nest nest_of(struct arena *arena, const struct image *image,
+static struct port_nest nest_of(struct arena *arena, const struct image *image,
         const struct port_interleave *port_interleave)
 {
 	int most = port_interleave->head_loop + 4;
-	struct nest nest = { 0, ARENA_ARRAY(arena, int64_t, most),
+	struct port_nest nest = { 0, ARENA_ARRAY(arena, int64_t, most),
 		ARENA_ARRAY(arena, int64_t, most),
 		ARENA_ARRAY(arena, const struct run_time_trip *, most) };
 	const struct run_time_trip *tiles = tiles_of(image, port_interleave->head_loop);
@@ -181,7 +181,7 @@ struct image port_interleave_part(struct arena *arena, const struct image *image
 	struct image part = *image;
 	if (port_interleave->parts == 1)
 		return part;
-	struct nest nest = nest_of(arena, image, port_interleave);
+	struct port_nest nest = nest_of(arena, image, port_interleave);
 	int64_t first = (port_interleave->lead + port_interleave->parts - 1 - number) /
 	        port_interleave->parts;
 	part.order = (struct sequence){ .dims = nest.dims,
@@ -245,7 +245,7 @@ struct value **port_interleave_merge(struct design *design, const struct image *
 	static const int64_t pitch[2] = { 2, 1 };
 	struct process p = process_new(design, "interleave");
 	struct arena *arena = p.module->arena;
-	struct nest nest = nest_of(arena, image, port_interleave);
+	struct port_nest nest = nest_of(arena, image, port_interleave);
 	struct value **fifo = ARENA_ARRAY(arena, struct value *, port_interleave->parts);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2);
 	struct value *selects[PARTS_MOST] = { 0 };

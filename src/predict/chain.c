@@ -5,7 +5,7 @@
 #include "predict/timing.h"
 #include <string.h>
 
-struct graph {
+struct chain_graph {
 	const struct design_cost *cost;
 	struct process_time *process;
 	int memory_latency;
@@ -27,7 +27,7 @@ static void find_read(struct op *op, void *context)
 		reads[channel->index] = true;
 }
 
-static void connect_channels(struct arena *arena, struct graph *graph)
+static void connect_channels(struct arena *arena, struct chain_graph *graph)
 {
 	const struct design_cost *cost = graph->cost;
 	for (int i = 0; i < cost->channels; i++) {
@@ -46,7 +46,7 @@ static void connect_channels(struct arena *arena, struct graph *graph)
 	}
 }
 
-static bool reaches(struct graph *graph, int from, int to)
+static bool reaches(struct chain_graph *graph, int from, int to)
 {
 	if (from == to)
 		return true;
@@ -59,7 +59,7 @@ static bool reaches(struct graph *graph, int from, int to)
 	return false;
 }
 
-static void cut_rings(struct graph *graph)
+static void cut_rings(struct chain_graph *graph)
 {
 	for (int i = 0; i < graph->cost->channels; i++) {
 		int from = graph->writer[i];
@@ -69,7 +69,7 @@ static void cut_rings(struct graph *graph)
 	}
 }
 
-static void find_sources(struct graph *graph)
+static void find_sources(struct chain_graph *graph)
 {
 	for (int i = 0; i < graph->cost->processes; i++)
 		graph->process[i].source = graph->process[i].memory_bytes > 0;
@@ -80,7 +80,7 @@ static void find_sources(struct graph *graph)
 
 /* The end of a process after all before it. A loader runs in parallel with its reader, whose time
  * covers it. */
-static int64_t end_of(struct graph *graph, int process)
+static int64_t end_of(struct chain_graph *graph, int process)
 {
 	if (graph->end[process] >= 0)
 		return graph->end[process];
@@ -101,7 +101,7 @@ static int64_t end_of(struct graph *graph, int process)
 int64_t longest_chain(struct arena *arena, const struct platform *platform,
         const struct design_cost *cost, struct process_time *process)
 {
-	struct graph graph = {
+	struct chain_graph graph = {
 		.cost = cost, .process = process, .memory_latency = platform->memory_latency
 	};
 	int64_t most = 0;

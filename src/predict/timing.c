@@ -100,14 +100,14 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	return true;
 }
 
-struct symbols {
+struct symbol_list {
 	struct arena *arena;
 	VEC(struct extent_value) list;
 };
 
 static void add_symbol(struct op *op, void *context)
 {
-	struct symbols *symbols = context;
+	struct symbol_list *symbols = context;
 	struct run_time_trip trip;
 	int64_t times;
 	if (!timing_run_time(op, &trip, &times) || trip.remaining)
@@ -125,7 +125,7 @@ static void add_symbol(struct op *op, void *context)
 
 int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent)
 {
-	struct symbols symbols = { .arena = arena };
+	struct symbol_list symbols = { .arena = arena };
 	ir_walk(module_body(module), add_symbol, &symbols);
 	const struct op *main = module_main(module);
 	/* the last tile of a loop reaches past the tokens; one token more would mean that another

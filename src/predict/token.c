@@ -35,7 +35,7 @@ struct process_state {
 	int64_t *port;
 };
 
-struct run {
+struct token_run {
 	struct arena *arena;
 	const struct token_network *network;
 	const struct token_options *options;
@@ -113,22 +113,23 @@ static void add_point(struct arena *arena, struct token_curve *curve, int64_t co
 
 /* --- processes and channels */
 
-static inline enum token_side side_of(const struct run *run, const struct token_access *access)
+static inline enum token_side side_of(
+        const struct token_run *run, const struct token_access *access)
 {
 	return run->back ? TOKEN_WRITER - access->side : access->side;
 }
 
-static inline bool waits(const struct run *run, const struct token_access *access)
+static inline bool waits(const struct token_run *run, const struct token_access *access)
 {
 	return run->back ? access->moves : access->waits;
 }
 
-static inline bool moves(const struct run *run, const struct token_access *access)
+static inline bool moves(const struct token_run *run, const struct token_access *access)
 {
 	return run->back ? access->waits : access->moves;
 }
 
-static void wake_process(struct run *run, int number)
+static void wake_process(struct token_run *run, int number)
 {
 	struct process_state *process = number < 0 ? NULL : &run->process[number];
 	if (!process || process->queued || process->ended)
@@ -140,7 +141,7 @@ static void wake_process(struct run *run, int number)
 }
 
 static void pass_words(
-        struct run *run, int number, enum token_side side, int64_t count, int64_t cycle)
+        struct token_run *run, int number, enum token_side side, int64_t count, int64_t cycle)
 {
 	struct channel_state *channel = &run->channel[number];
 	const struct token_channel *fixed = &run->network->channels.data[number];
@@ -156,7 +157,7 @@ static void pass_words(
 	}
 }
 
-static bool blocked(struct run *run, int channel, enum token_side side)
+static bool blocked(struct token_run *run, int channel, enum token_side side)
 {
 	run->channel[channel].waiting[side] = true;
 	return false;
@@ -165,7 +166,7 @@ static bool blocked(struct run *run, int channel, enum token_side side)
 /* --- stretches of a pipelined loop */
 
 struct stretch {
-	struct run *run;
+	struct token_run *run;
 	struct process_state *process;
 	const struct token_pipe *pipe;
 	int64_t from, to;   /* windows */
@@ -174,7 +175,7 @@ struct stretch {
 };
 
 /* Number of accesses in windows before `window`. */
-static inline int64_t made_before(const struct run *run, const struct token_pipe *pipe,
+static inline int64_t made_before(const struct token_run *run, const struct token_pipe *pipe,
         const struct token_access *access, int64_t window)
 {
 	int64_t iteration = (run->back ? pipe->windows - window : window) - access->lag;
@@ -184,7 +185,7 @@ static inline int64_t made_before(const struct run *run, const struct token_pipe
 	return run->back ? access->pattern.accesses - count : count;
 }
 
-static inline int64_t window_of(const struct run *run, const struct token_pipe *pipe,
+static inline int64_t window_of(const struct token_run *run, const struct token_pipe *pipe,
         const struct token_access *access, int64_t number)
 {
 	int64_t window = token_at(&access->pattern,
@@ -193,8 +194,8 @@ static inline int64_t window_of(const struct run *run, const struct token_pipe *
 	return run->back ? pipe->windows - 1 - window : window;
 }
 
-static inline int64_t offset_of(
-        const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
+static inline int64_t offset_of(const struct token_run *run, const struct token_pipe *pipe,
+        const struct token_access *access)
 {
 	return run->back ? pipe->span - 1 - access->offset : access->offset;
 }
@@ -212,7 +213,7 @@ static void not_before(struct stretch *s, int64_t window, int64_t cycle)
 static void wait_for(struct stretch *s, const struct token_access *access, int64_t base,
         int64_t low, int64_t high)
 {
-	struct run *run = s->run;
+	struct token_run *run = s->run;
 	struct channel_state *channel = &run->channel[access->channel];
 	enum token_side side = side_of(run, access);
 	if (run->options->mode == TOKEN_ISOLATED || (side == TOKEN_WRITER && !channel->depth))
@@ -271,7 +272,7 @@ static int64_t cycle_of_window(const struct stretch *s, int64_t window)
 static void make_accesses(struct stretch *s, const struct token_access *access, int64_t base,
         int64_t low, int64_t high)
 {
-	struct run *run = s->run;
+	struct token_run *run = s->run;
 	int64_t offset = offset_of(run, s->pipe, access);
 	if (high <= low)
 		return;
@@ -313,7 +314,7 @@ static void run_stretch(struct stretch *s)
 }
 
 static void begin_pipe(
-        struct run *run, struct process_state *process, const struct token_pipe *pipe)
+        struct token_run *run, struct process_state *process, const struct token_pipe *pipe)
 {
 	process->running = true;
 	process->window = 0;
@@ -334,7 +335,7 @@ static void begin_pipe(
 
 /* The first window, up to `to`, in which an access is not known to be possible; *stops: that
  * access. */
-static int64_t first_blocked_window(const struct run *run, struct process_state *process,
+static int64_t first_blocked_window(const struct token_run *run, struct process_state *process,
         const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
@@ -357,7 +358,8 @@ static int64_t first_blocked_window(const struct run *run, struct process_state 
 	return to;
 }
 
-static bool run_pipe(struct run *run, struct process_state *process, const struct token_pipe *pipe)
+static bool run_pipe(
+        struct token_run *run, struct process_state *process, const struct token_pipe *pipe)
 {
 	if (!process->running)
 		begin_pipe(run, process, pipe);
@@ -381,7 +383,7 @@ static bool run_pipe(struct run *run, struct process_state *process, const struc
 /* --- processes */
 
 static bool run_access(
-        struct run *run, struct process_state *process, const struct token_access *access)
+        struct token_run *run, struct process_state *process, const struct token_access *access)
 {
 	if (access->channel < 0) {
 		int64_t *next = &process->port[access->port];
@@ -410,7 +412,7 @@ static bool run_access(
 	return true;
 }
 
-static void resume_process(struct run *run, struct process_state *process)
+static void resume_process(struct token_run *run, struct process_state *process)
 {
 	size_t steps = process->process->steps.count;
 	for (; process->step < steps; process->step++) {
@@ -425,13 +427,13 @@ static void resume_process(struct run *run, struct process_state *process)
 	process->ended = true;
 }
 
-static bool over_budget(const struct run *run)
+static bool over_budget(const struct token_run *run)
 {
 	return run->options->budget && run->work > run->options->budget;
 }
 
-static void make_room(
-        const struct run *run, struct process_state *state, const struct token_process *process)
+static void make_room(const struct token_run *run, struct process_state *state,
+        const struct token_process *process)
 {
 	int most = 0;
 	for (size_t s = 0; s < process->steps.count; s++)
@@ -444,7 +446,7 @@ static void make_room(
 		*lists[i] = ARENA_ARRAY(run->arena, int64_t, most + 1);
 }
 
-static void start_run(struct run *run)
+static void start_run(struct token_run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
@@ -524,7 +526,7 @@ int64_t token_peak_words(const struct token_flow *flow)
 	return most > words ? words : most;
 }
 
-static struct token_result result_of(struct run *run)
+static struct token_result result_of(struct token_run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
@@ -558,7 +560,7 @@ static struct token_result result_of(struct run *run)
 struct token_result token_run(struct arena *arena, const struct token_network *network,
         const struct token_options *options)
 {
-	struct run run = { .arena = arena,
+	struct token_run run = { .arena = arena,
 		.network = network,
 		.options = options,
 		.back = options->mode == TOKEN_LATEST };

@@ -21,7 +21,7 @@ struct built_access {
 	struct token_access *access;
 };
 
-struct builder {
+struct token_builder {
 	struct arena *arena;
 	const struct platform *platform;
 	const struct module *module;
@@ -89,7 +89,8 @@ static bool add_terms(const struct value *value, const struct block *body, int64
 
 /* Consecutive words per burst: the product of the innermost trip counts, as long as each loop
  * continues where the one inside it ends. */
-static int64_t words_in_a_row(const struct builder *b, const struct op *op, int first, bool *known)
+static int64_t words_in_a_row(
+        const struct token_builder *b, const struct op *op, int first, bool *known)
 {
 	int64_t factor[LEVELS] = { 0 };
 	int64_t run = 1;
@@ -109,7 +110,7 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 /* Sets the times of a memory access. A word takes its share of the channel's bandwidth, and at most
  * so many bursts as the port allows are outstanding, each for the memory latency. Loads with
  * addresses known in advance are prefetched, unless the adapter is shared. */
-static void set_memory(struct builder *b, const struct op *op, int first,
+static void set_memory(struct token_builder *b, const struct op *op, int first,
         struct token_access *access, struct token_pipe *pipe)
 {
 	bool known, load = op->code == OP_MEMREF_LOAD;
@@ -136,7 +137,7 @@ static void set_memory(struct builder *b, const struct op *op, int first,
 	pipe->depth = arrived > pipe->depth ? arrived : pipe->depth;
 }
 
-static struct token_access access_of(const struct builder *b, const struct op *op)
+static struct token_access access_of(const struct token_builder *b, const struct op *op)
 {
 	struct token_access access = { .channel = -1, .port = -1, .pattern = { .accesses = 1 } };
 	int argument = accessed(op)->index;
@@ -152,7 +153,7 @@ static struct token_access access_of(const struct builder *b, const struct op *o
 	return access;
 }
 
-static void note_end(struct builder *b, const struct token_access *access)
+static void note_end(struct token_builder *b, const struct token_access *access)
 {
 	if (access->channel < 0)
 		return;
@@ -163,7 +164,7 @@ static void note_end(struct builder *b, const struct token_access *access)
 
 /* --- steps */
 
-static void count_words(struct builder *b, const struct token_access *access)
+static void count_words(struct token_builder *b, const struct token_access *access)
 {
 	struct token_channel *channel = access->channel >= 0 && access->moves
 	        ? &b->network->channels.data[access->channel]
@@ -173,7 +174,7 @@ static void count_words(struct builder *b, const struct token_access *access)
 		        access->pattern.accesses;
 }
 
-static bool add_step(struct builder *b, struct token_step step)
+static bool add_step(struct token_builder *b, struct token_step step)
 {
 	if (step.access)
 		count_words(b, step.access);
@@ -186,7 +187,7 @@ static bool add_step(struct builder *b, struct token_step step)
 	return b->process->steps.count < STEPS_MOST;
 }
 
-static bool add_wait(struct builder *b, int64_t cycles)
+static bool add_wait(struct token_builder *b, int64_t cycles)
 {
 	struct token_step *last = b->process->steps.count
 	        ? &b->process->steps.data[b->process->steps.count - 1]
@@ -210,7 +211,7 @@ static bool looks_outside(const struct value *value, int first)
 }
 
 /* Compares conditions of skipped layers; the layer loop is the outermost one. */
-static void compare_layers(struct builder *b, const struct op *op)
+static void compare_layers(struct token_builder *b, const struct op *op)
 {
 	if (b->loops && b->loop[0].skipped && op_is_conditional(op))
 		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
@@ -218,7 +219,7 @@ static void compare_layers(struct builder *b, const struct op *op)
 
 /* The pattern of a conditional access; accesses under one condition share it. A memory write whose
  * condition depends on data counts as always executed. */
-static bool set_pattern(struct builder *b, const struct op *op, int first,
+static bool set_pattern(struct token_builder *b, const struct op *op, int first,
         const struct token_pipe *pipe, struct token_access *access)
 {
 	const struct token_access *made = pipe->access;
@@ -241,7 +242,7 @@ static bool set_pattern(struct builder *b, const struct op *op, int first,
 
 /* Lists the accesses of a loop body with their pipeline stage, the sum of latencies before them.
  * value->id of results: cycle in which the value is ready. */
-static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struct block *body,
+static bool add_accesses(struct token_builder *b, struct token_pipe *pipe, const struct block *body,
         int first, bool *fixed)
 {
 	for (const struct op *op = body->first; op; op = op->next)
@@ -284,7 +285,7 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 /* In a pipeline that stalls as a whole an access happens a number of windows after its iteration
  * started, and what delays one access delays all. In a flushing pipeline it happens a number of
  * cycles later, whatever later iterations wait for. */
-static void set_windows(const struct builder *b, struct token_pipe *pipe)
+static void set_windows(const struct token_builder *b, struct token_pipe *pipe)
 {
 	int64_t most = 0;
 	pipe->span = pipe->interval;
@@ -303,7 +304,7 @@ static void set_windows(const struct builder *b, struct token_pipe *pipe)
 }
 
 /* Stretch length: a whole number of inner loops if possible. */
-static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
+static int64_t grid_of(const struct token_builder *b, int first, int64_t iterations)
 {
 	int64_t least = (iterations + b->stretches - 1) / b->stretches;
 	int64_t whole = 1;
@@ -319,7 +320,7 @@ static bool is_layers(const struct op *loop)
 
 /* Iterations of the loops outside the layer loop: they select a variant, so all but one have
  * none. */
-static int64_t outer_trips(const struct builder *b)
+static int64_t outer_trips(const struct token_builder *b)
 {
 	int64_t trips = 1;
 	for (int i = 0; i < b->loops; i++)
@@ -328,7 +329,7 @@ static int64_t outer_trips(const struct builder *b)
 }
 
 /* Reduces a layer loop to the layers that are walked. */
-static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
+static void open_layers(struct token_builder *b, const struct op *loop, struct token_loop *own)
 {
 	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0;
 	int64_t layers = own->trips + outside;
@@ -345,7 +346,7 @@ static void open_layers(struct builder *b, const struct op *loop, struct token_l
 	b->network->layers = b->detail.layers;
 }
 
-static void open_loop(struct builder *b, const struct op *loop)
+static void open_loop(struct token_builder *b, const struct op *loop)
 {
 	struct token_loop *own = &b->loop[b->loops];
 	*own = (struct token_loop){ .trips = timing_trips(
@@ -355,7 +356,7 @@ static void open_loop(struct builder *b, const struct op *loop)
 	loop->region[0]->argument[0]->id = b->loops++;
 }
 
-static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bool *fixed)
+static struct token_pipe *make_pipe(struct token_builder *b, const struct op *loop, bool *fixed)
 {
 	struct token_pipe *pipe = ARENA_NEW(b->arena, struct token_pipe);
 	int first = b->loops;
@@ -378,14 +379,14 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 	return pipe;
 }
 
-static bool end_loop(struct builder *b)
+static bool end_loop(struct token_builder *b)
 {
 	return add_wait(b, b->rewinding ? 0 : LOOP_CYCLES);
 }
 
 /* Adds a pipelined loop. In a process with stream.rewind it starts while the previous one
  * drains. */
-static bool build_pipe(struct builder *b, const struct op *loop)
+static bool build_pipe(struct token_builder *b, const struct op *loop)
 {
 	struct token_pipe *pipe = NULL;
 	bool fixed = true;
@@ -416,9 +417,9 @@ static bool flattens(const struct op *loop)
 	return loop != NULL;
 }
 
-static bool build_block(struct builder *b, const struct block *block);
+static bool build_block(struct token_builder *b, const struct block *block);
 
-static bool build_loop(struct builder *b, const struct op *loop)
+static bool build_loop(struct token_builder *b, const struct op *loop)
 {
 	if (b->loops == LEVELS)
 		return false;
@@ -434,7 +435,7 @@ static bool build_loop(struct builder *b, const struct op *loop)
 	return built && end_loop(b);
 }
 
-static struct token_access *single_access(struct builder *b, const struct op *op)
+static struct token_access *single_access(struct token_builder *b, const struct op *op)
 {
 	for (size_t i = 0; i < b->accesses.count; i++)
 		if (b->accesses.data[i].op == op)
@@ -450,7 +451,7 @@ static struct token_access *single_access(struct builder *b, const struct op *op
 	return access;
 }
 
-static bool build_access(struct builder *b, const struct op *op)
+static bool build_access(struct token_builder *b, const struct op *op)
 {
 	struct token_access *access = single_access(b, op);
 	bool made = true;
@@ -461,13 +462,13 @@ static bool build_access(struct builder *b, const struct op *op)
 }
 
 /* Latency of an op outside pipelined loops; a written word has to arrive. */
-static int64_t latency_of(const struct builder *b, const struct op *op)
+static int64_t latency_of(const struct token_builder *b, const struct op *op)
 {
 	bool writes = accessed(op) && op_writes(op, accessed(op));
 	return operation_latency(b->platform, op) + (writes ? b->platform->memory_latency + 1 : 0);
 }
 
-static bool build_block(struct builder *b, const struct block *block)
+static bool build_block(struct token_builder *b, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR) {
@@ -483,7 +484,7 @@ static bool build_block(struct builder *b, const struct block *block)
 
 /* Conditions compare with run-time trip counts: the operations that make them hold their numbers
  * in value->id. */
-static void number_counts(struct builder *b, const struct block *block)
+static void number_counts(struct token_builder *b, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		int64_t count = op->code == OP_FOR
@@ -497,7 +498,7 @@ static void number_counts(struct builder *b, const struct block *block)
 }
 
 /* Pipelined loops that are run one after the other. */
-static int64_t count_pipes(const struct builder *b, const struct block *block)
+static int64_t count_pipes(const struct token_builder *b, const struct block *block)
 {
 	int64_t count = 0;
 	for (const struct op *op = block->first; op; op = op->next)
@@ -509,7 +510,7 @@ static int64_t count_pipes(const struct builder *b, const struct block *block)
 	return count;
 }
 
-static bool build_process(struct builder *b)
+static bool build_process(struct token_builder *b)
 {
 	const struct op *function =
 	        module_find_after(b->module, b->function, attr_text_or(b->call, KEY_CALLEE, ""));
@@ -532,7 +533,7 @@ static bool build_process(struct builder *b)
 
 /* --- main */
 
-static void add_channel(struct builder *b, const struct op *op)
+static void add_channel(struct token_builder *b, const struct op *op)
 {
 	struct token_channel channel = { .blocks = op->code == OP_BLOCK_CHANNEL,
 		.depth = op->result[0]->type->depth,
@@ -544,7 +545,7 @@ static void add_channel(struct builder *b, const struct op *op)
 static struct token_network *build_network(struct arena *arena, const struct platform *platform,
         const struct module *module, struct token_detail detail, bool *uneven)
 {
-	struct builder b = { .arena = arena,
+	struct token_builder b = { .arena = arena,
 		.platform = platform,
 		.module = module,
 		.network = ARENA_NEW(arena, struct token_network),

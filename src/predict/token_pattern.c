@@ -88,17 +88,17 @@ bool token_same_between(const struct value *when, const struct token_loop *loop)
 
 /* --- patterns */
 
-struct part { /* one conjunct */
+struct conjunct { /* one conjunct */
 	const struct value *value;
 	int low, high; /* loops that it reads; low > high: none */
 };
 
 struct conjunction {
-	struct part part[PARTS];
+	struct conjunct part[PARTS];
 	int parts, first, last;
 };
 
-static void note_loops(const struct value *value, struct part *part, int first)
+static void note_loops(const struct value *value, struct conjunct *part, int first)
 {
 	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first) {
 		part->low = value->id < part->low ? value->id : part->low;
@@ -117,7 +117,7 @@ static bool split(struct conjunction *c, const struct value *value)
 		return split(c, op->operand[0]) && split(c, op->operand[1]);
 	if (c->parts == PARTS)
 		return false;
-	struct part part = { value, c->last + 1, c->first - 1 };
+	struct conjunct part = { value, c->last + 1, c->first - 1 };
 	note_loops(value, &part, c->first);
 	c->part[c->parts++] = part;
 	return true;
@@ -134,7 +134,7 @@ static bool ever_holds(const struct conjunction *c, const struct token_loop *loo
 	return true;
 }
 
-static bool looks_at(const struct part *part, struct loop_range range)
+static bool looks_at(const struct conjunct *part, struct loop_range range)
 {
 	return part->low <= range.high && part->high >= range.low;
 }

@@ -17,7 +17,7 @@
 #define BLOCK_TOKENS 8
 
 /* Outputs first … first + count - 1 of the contraction's last output loop. */
-struct part {
+struct output_range {
 	int64_t first, count;
 	int64_t block; /* outputs in a block */
 };
@@ -27,8 +27,8 @@ struct contraction_lowering {
 	struct quantizer *q;
 	const struct contraction *c;
 	struct activation x;
-	int64_t groups, size; /* of the reduction; numbers of a group */
-	struct part part;     /* the outputs at hand */
+	int64_t groups, size;     /* of the reduction; numbers of a group */
+	struct output_range part; /* the outputs at hand */
 	struct value *weight, *scale, *sums;
 };
 
@@ -160,7 +160,7 @@ static void add_weights(struct contraction_lowering *l)
 
 /* Loops of both kernels: outputs but the last, blocks, groups, outputs of a block, tokens.  The
  * sums are stored with the last two exchanged. */
-struct nest {
+struct product_nest {
 	int outputs; /* output loops but the last */
 	int tokens;  /* token loops */
 	/* numbers of loops: over blocks, groups, the first token loop, outputs of a block */
@@ -169,9 +169,9 @@ struct nest {
 };
 
 /* inner_first: outputs of a block outside tokens, else inside. */
-static struct nest nest_of(const struct contraction *c, bool inner_first)
+static struct product_nest nest_of(const struct contraction *c, bool inner_first)
 {
-	struct nest nest = { .outputs = c->outputs - 1, .tokens = c->tokens };
+	struct product_nest nest = { .outputs = c->outputs - 1, .tokens = c->tokens };
 	nest.block = nest.outputs;
 	nest.group = nest.block + 1;
 	nest.token = nest.group + 1 + inner_first;
@@ -181,7 +181,7 @@ static struct nest nest_of(const struct contraction *c, bool inner_first)
 }
 
 static void set_loops(
-        struct contraction_lowering *l, const struct nest *nest, struct kernel *kernel)
+        struct contraction_lowering *l, const struct product_nest *nest, struct kernel *kernel)
 {
 	for (int i = 0; i < nest->outputs; i++)
 		kernel->loop[i].extent = extent_of(l, l->c->output[i]);
@@ -195,7 +195,7 @@ static void set_loops(
 
 /* Strides in the packed weight [outputs][blocks][groups][outputs of a block][each]; each 1: in its
  * scales, which may be the same for all groups. */
-static void walk_weights(struct contraction_lowering *l, const struct nest *nest,
+static void walk_weights(struct contraction_lowering *l, const struct product_nest *nest,
         const struct kernel *kernel, int64_t each, int64_t *stride)
 {
 	int64_t pitch = each;
@@ -213,8 +213,8 @@ static void walk_weights(struct contraction_lowering *l, const struct nest *nest
 }
 
 /* Strides in [tokens ..., groups, each]; groups 1: no stride, one scale for all groups. */
-static void walk_activations(const struct nest *nest, const struct kernel *kernel, int64_t groups,
-        int64_t each, int64_t *stride)
+static void walk_activations(const struct product_nest *nest, const struct kernel *kernel,
+        int64_t groups, int64_t each, int64_t *stride)
 {
 	int64_t pitch = each;
 	stride[nest->group] = groups > 1 ? pitch : 0;
@@ -226,10 +226,10 @@ static void walk_activations(const struct nest *nest, const struct kernel *kerne
 }
 
 /* Strides in the sums [outputs][blocks][groups][tokens ...][outputs of a block]. */
-static void walk_sums(struct contraction_lowering *l, const struct nest *nest,
+static void walk_sums(struct contraction_lowering *l, const struct product_nest *nest,
         const struct kernel *kernel, int64_t *stride)
 {
-	struct nest stored = nest_of(l->c, false);
+	struct product_nest stored = nest_of(l->c, false);
 	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, stored.loops);
 	int *place = ARENA_ARRAY(l->q->module->arena, int, stored.loops);
 	for (int i = 0; i < stored.loops; i++)
@@ -244,7 +244,7 @@ static void walk_sums(struct contraction_lowering *l, const struct nest *nest,
 
 static const struct type *sums_type(struct contraction_lowering *l)
 {
-	struct nest stored = nest_of(l->c, false);
+	struct product_nest stored = nest_of(l->c, false);
 	struct kernel shape = { .loop = ARENA_ARRAY(
 		                        l->q->module->arena, struct loop, stored.loops) };
 	int64_t *extent = ARENA_ARRAY(l->q->module->arena, int64_t, stored.loops);
@@ -259,7 +259,7 @@ static const struct type *sums_type(struct contraction_lowering *l)
 static void make_sums(struct contraction_lowering *l)
 {
 	struct module *module = l->q->module;
-	struct nest nest = nest_of(l->c, true);
+	struct product_nest nest = nest_of(l->c, true);
 	struct value *operand[2] = { l->x.q, l->weight };
 	int number = nest.loops; /* the loop over a group */
 	const struct kernel_spec spec = { .at = l->c->op,
@@ -290,7 +290,7 @@ static void make_sums(struct contraction_lowering *l)
 }
 
 /* Converts an access of the contraction, by its parallel loops, to the new loops. */
-static void walk_parallel(struct contraction_lowering *l, const struct nest *nest,
+static void walk_parallel(struct contraction_lowering *l, const struct product_nest *nest,
         const struct access *from, struct access *to)
 {
 	const struct contraction *c = l->c;
@@ -335,7 +335,7 @@ static struct op *make_result(
 {
 	struct module *module = l->q->module;
 	const struct op *old = l->c->op;
-	struct nest nest = nest_of(l->c, true);
+	struct product_nest nest = nest_of(l->c, true);
 	int operands = 3;
 	int *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 3);
@@ -404,7 +404,7 @@ static const struct type *part_type(struct contraction_lowering *l, struct acces
 }
 
 /* The kernel that concatenates two parts along the last output loop. */
-static struct op *concatenate(struct contraction_lowering *l, const struct part *part,
+static struct op *concatenate(struct contraction_lowering *l, const struct output_range *part,
         struct op *const *made, const struct access *layout)
 {
 	struct module *module = l->q->module;
@@ -479,7 +479,7 @@ static struct op *make_kernels(struct contraction_lowering *l)
 	bool for_engine = is_for_engine(l);
 	if (!for_engine && block < most && block < BLOCK_LEAST && outputs > most) {
 		struct op *made[2];
-		struct part part[2] = { { 0, outputs - rest, most },
+		struct output_range part[2] = { { 0, outputs - rest, most },
 			{ outputs - rest, rest, power_of_two_in(rest, most) } };
 		struct access layout[2];
 		for (int p = 0; p < 2; p++) {
@@ -489,7 +489,7 @@ static struct op *make_kernels(struct contraction_lowering *l)
 		}
 		return concatenate(l, part, made, layout);
 	}
-	l->part = (struct part){ 0, outputs, for_engine ? outputs : block };
+	l->part = (struct output_range){ 0, outputs, for_engine ? outputs : block };
 	return make_part(l, old->result[0]->type, &old->kernel->result);
 }
 

@@ -27,7 +27,7 @@ bool quantizer_begin(struct quantizer *q, const struct pass_context *context, st
 	*q = (struct quantizer){ .module = module,
 		.main = module_main(module),
 		.scheme = context->quant,
-		.for_engine = has_engine(context),
+		.for_engine = engine_allowed(context),
 		.softmax = (enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX) };
 	if (!block_is_flat(q->main->region[0])) {
 		diag_error(module->diag, q->main->location,

@@ -71,7 +71,7 @@ static int value_of(struct chooser *c, const struct value *of)
 		.bytes = (type_bits(type_scalar(value->type)) + 7) / 8 };
 	row->writer = made ? made->kernel - 1 : -1;
 	row->copies = tensor_source->kind == SOURCE_LAYER_MUX ? tensor_source->count : 1;
-	row->crossing = tensor_source->kind == SOURCE_LAYER_MUX;
+	row->into_layers = tensor_source->kind == SOURCE_LAYER_MUX;
 	row->streams = tensor_source->kind != SOURCE_MEMORY;
 	const struct op *def = loop_yield_of(value)->def;
 	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->module, def)
@@ -101,8 +101,8 @@ static void add_ports(struct chooser *c, int k)
 		kernel->post_operand[j] = kernel_is_post_operand(kernel->op->kernel, j);
 		if (v < 0)
 			continue;
-		c->graph.value[v].crossing =
-		        c->graph.value[v].crossing || from_outside(operand, kernel->op);
+		c->graph.value[v].into_layers =
+		        c->graph.value[v].into_layers || from_outside(operand, kernel->op);
 		VEC_PUSH(c->graph.arena, &c->graph.value[v].reader,
 		        ((struct loop_order_reader){ k, j }));
 	}

@@ -51,9 +51,10 @@ static const struct loop_order_buffer *find_buffer(
 		*row = ARENA_ARRAY(
 		        value->arena, struct loop_order_buffer, value->wanted.order.count);
 	struct loop_order_buffer *found = &(*row)[to];
-	found->needed = value->crossing ? (struct order_buffer){ value->elements, 1 }
-	                                : order_buffer(order_of_row(value, from),
-	                                          &value->wanted.order.data[to], value->elements);
+	found->needed = value->into_layers
+	        ? (struct order_buffer){ value->elements, 1 }
+	        : order_buffer(order_of_row(value, from), &value->wanted.order.data[to],
+	                  value->elements);
 	found->delayed_part = found->needed.elements ? LOOP_ORDER_WHOLE / found->needed.blocks : 0;
 	return found;
 }
@@ -171,7 +172,7 @@ int loop_order_written(const struct loop_order_graph *graph, const int *choice,
 	if (value->writer < 0)
 		return value->fixed;
 	const struct loop_order_option *option = chosen(graph, choice, value->writer);
-	return option->holds_sums && !value->crossing && may_reorder(graph, value)
+	return option->holds_sums && !value->into_layers && may_reorder(graph, value)
 	        ? drain_row(graph, choice, value, option->result)
 	        : option->result;
 }

@@ -9,7 +9,7 @@
 
 #define RESTARTS 24
 
-struct descent {
+struct order_descent {
 	const struct loop_order_graph *graph;
 	int64_t points; /* left */
 	uint64_t random;
@@ -19,7 +19,7 @@ struct descent {
 
 /* All costs except FIFOs that depend on the option of kernel k; with spills, all costs except
  * FIFOs. */
-static int64_t neighbourhood(const struct descent *descent, int k)
+static int64_t neighbourhood(const struct order_descent *descent, int k)
 {
 	const struct loop_order_graph *graph = descent->graph;
 	if (graph->spills) {
@@ -43,7 +43,7 @@ static int64_t neighbourhood(const struct descent *descent, int k)
 	return bytes;
 }
 
-static bool improve_kernel(struct descent *descent, int k)
+static bool improve_kernel(struct order_descent *descent, int k)
 {
 	const struct loop_order_kernel *kernel = &descent->graph->kernel[k];
 	int best = descent->choice[k];
@@ -74,14 +74,14 @@ static bool improve_kernel(struct descent *descent, int k)
 	return better;
 }
 
-static void price(struct descent *descent)
+static void price(struct order_descent *descent)
 {
 	struct loop_order_cost cost = loop_order_cost(descent->graph, descent->choice);
 	descent->now = cost.all;
 	descent->fifos = cost.fifos;
 }
 
-static bool improve_all(struct descent *descent)
+static bool improve_all(struct order_descent *descent)
 {
 	bool better = false;
 	for (int k = 0; k < descent->graph->kernels; k++)
@@ -91,7 +91,7 @@ static bool improve_all(struct descent *descent)
 
 /* Moves kernel k to its best option among those that want this order of operand j; false: there is
  * none. */
-static bool take_order(struct descent *descent, int k, int j, int row)
+static bool take_order(struct order_descent *descent, int k, int j, int row)
 {
 	const struct loop_order_kernel *kernel = &descent->graph->kernel[k];
 	int best = -1;
@@ -117,7 +117,7 @@ static bool take_order(struct descent *descent, int k, int j, int row)
 /* Moves all readers of a value to one order and lets the readers of their results adapt; kept if
  * the cost falls. */
 static bool improve_readers(
-        struct descent *descent, const struct loop_order_value *value, int row, int *saved)
+        struct order_descent *descent, const struct loop_order_value *value, int row, int *saved)
 {
 	const struct loop_order_graph *graph = descent->graph;
 	int64_t before = descent->now;
@@ -144,7 +144,7 @@ static bool improve_readers(
 	return false;
 }
 
-static bool improve_values(struct descent *descent, int *saved)
+static bool improve_values(struct order_descent *descent, int *saved)
 {
 	bool better = false;
 	for (int v = 0; v < descent->graph->values; v++) {
@@ -158,7 +158,7 @@ static bool improve_values(struct descent *descent, int *saved)
 }
 
 /* Moves one kernel to another option and lets its neighbours adapt; kept if the cost falls. */
-static bool improve_neighbourhood(struct descent *descent, int k, int *saved)
+static bool improve_neighbourhood(struct order_descent *descent, int k, int *saved)
 {
 	const struct loop_order_graph *graph = descent->graph;
 	int64_t before = descent->now;
@@ -186,7 +186,7 @@ static bool improve_neighbourhood(struct descent *descent, int k, int *saved)
 }
 
 /* neighbourhood: also tries kernels with their neighbours, which takes many points. */
-static void descend(struct descent *descent, bool neighbourhood, int *saved)
+static void descend(struct order_descent *descent, bool neighbourhood, int *saved)
 {
 	bool better = true;
 	price(descent);
@@ -200,7 +200,9 @@ static void descend(struct descent *descent, bool neighbourhood, int *saved)
 /* Half of the points go to the starts, the rest to the best of them. */
 void loop_order_search(const struct loop_order_graph *graph, int64_t points, int *choice)
 {
-	struct descent descent = { .graph = graph, .random = RANDOM_SEED, .points = points / 2 };
+	struct order_descent descent = {
+		.graph = graph, .random = RANDOM_SEED, .points = points / 2
+	};
 	int *saved = ARENA_ARRAY(graph->arena, int, graph->kernels + 1);
 	size_t size = sizeof *choice * (size_t)graph->kernels;
 	int64_t least = loop_order_cost(graph, choice).all;

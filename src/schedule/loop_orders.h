@@ -50,7 +50,7 @@ struct loop_order_value {
 	int fixed;               /* index of that order in `written` */
 	/* number of streams that a layer mux chooses among: each converter exists as often */
 	int copies;
-	bool crossing; /* it comes from outside the layer, always through a buffer */
+	bool into_layers; /* it comes from outside the layer, always through a buffer */
 	/* it does not come from memory, so its readers may have to wait for each other */
 	bool streams;
 	bool stored;                /* it is stored: in any order, each element once */

@@ -39,7 +39,7 @@ void parallelism_scratch(struct parallelism_space *space, struct arena *arena, i
 	space->step = ARENA_ARRAY(arena, struct parallelism_step, PARALLELISM_PRICED * kernels + 1);
 }
 
-struct walk {
+struct layer_walk {
 	const struct parallelism_space *space;
 	struct parallelism_step *step;
 	const int *choice;
@@ -58,7 +58,7 @@ struct walk {
 };
 
 /* Cycle at which the engine had read so many words per PE, interpolated within a job. */
-static double taken_by(const struct walk *walk, double words)
+static double taken_by(const struct layer_walk *walk, double words)
 {
 	int i = walk->taken - 1;
 	const struct parallelism_weights_taken *taken = walk->space->taken;
@@ -74,7 +74,7 @@ static double taken_by(const struct walk *walk, double words)
 /* Cycle at which memory has delivered the weights of a job, prefetched by a limited number of
  * words. */
 static double load_weights(
-        struct walk *walk, const struct parallelism_job *job, double start, double last)
+        struct layer_walk *walk, const struct parallelism_job *job, double start, double last)
 {
 	const struct parallelism_space *space = walk->space;
 	double prefetch = space->prefetched_words;
@@ -97,7 +97,7 @@ static double load_weights(
  * work on the last part of the input. In decode of one token the engine starts the next job while
  * the last rows are still collected. */
 static void through_engine(
-        struct walk *walk, const struct parallelism_job *job, double *begin, double *end)
+        struct layer_walk *walk, const struct parallelism_job *job, double *begin, double *end)
 {
 	struct parallelism_job_done *done = &walk->space->done[job->number];
 	if (done->layer != walk->layer) {
@@ -153,7 +153,7 @@ static inline void through_part(const struct parallelism_input *input, struct ar
 /* The converter between a source with interleaved rows and a reader whose words differ from them:
  * it collects a block of all these rows before it hands it on. In front of a reduction there is one
  * for any word, unless the words are those of its state. */
-static struct parallelism_interleaved interleaved_between(const struct walk *walk,
+static struct parallelism_interleaved interleaved_between(const struct layer_walk *walk,
         const struct parallelism_kernel *kernel, const struct parallelism_option *option,
         int operand)
 {
@@ -181,7 +181,7 @@ static struct parallelism_interleaved interleaved_between(const struct walk *wal
 	return (struct parallelism_interleaved){ larger(write, read), filled, drained };
 }
 
-static struct parallelism_input input_of(const struct walk *walk,
+static struct parallelism_input input_of(const struct layer_walk *walk,
         const struct parallelism_kernel *kernel, const struct parallelism_option *option, int j)
 {
 	const struct parallelism_timing *timing = &option->timing[walk->extent];
@@ -207,7 +207,7 @@ static struct parallelism_input input_of(const struct walk *walk,
 
 /* Copies the selected option and the inputs of kernel k into one compact row, because the walk
  * reads them for every layer and a kernel's own data is scattered. */
-static void lay_out(const struct walk *walk, int k)
+static void lay_out(const struct layer_walk *walk, int k)
 {
 	const struct parallelism_space *space = walk->space;
 	const struct parallelism_kernel *kernel = &space->kernel[k];
@@ -267,7 +267,7 @@ static inline void read_plain(const struct parallelism_state *made,
 	read_arrival(step, input, &arrival, r);
 }
 
-static inline void read_input(struct walk *walk, const struct parallelism_step *step,
+static inline void read_input(struct layer_walk *walk, const struct parallelism_step *step,
         const struct parallelism_input *input, bool first_layer, struct reading *r)
 {
 	bool enters = input->enters && first_layer;
@@ -294,7 +294,7 @@ static inline void read_input(struct walk *walk, const struct parallelism_step *
 	read_arrival(step, input, &arrival, r);
 }
 
-static void walk_kernels(struct walk *walk, int first, int end, bool first_layer)
+static void walk_kernels(struct layer_walk *walk, int first, int end, bool first_layer)
 {
 	for (int k = first; k < end; k++) {
 		const struct parallelism_step *step = &walk->step[k];
@@ -330,7 +330,7 @@ static double latest(const struct parallelism_space *space, int first, int end)
 	return cycles;
 }
 
-static double overlap_cycles(const struct walk *walk, const struct parallelism_loop *loop)
+static double overlap_cycles(const struct layer_walk *walk, const struct parallelism_loop *loop)
 {
 	double cycles = loop->engine_cycles;
 	for (int k = loop->first; k < loop->end; k++)
@@ -340,7 +340,7 @@ static double overlap_cycles(const struct walk *walk, const struct parallelism_l
 
 /* Values from before the layers are held in converters that give nothing until they are full. Where
  * layers overlap, only the first layer waits for that. */
-static void wait_for_front(const struct walk *walk, const struct parallelism_loop *loop)
+static void wait_for_front(const struct layer_walk *walk, const struct parallelism_loop *loop)
 {
 	double full = 0;
 	for (int k = loop->first; k < loop->end; k++)
@@ -356,7 +356,7 @@ static void wait_for_front(const struct walk *walk, const struct parallelism_loo
 }
 
 /* Walks the first layers of a rolled loop; further layers only shift what follows. */
-static void walk_loop(struct walk *walk, const struct parallelism_loop *loop)
+static void walk_loop(struct layer_walk *walk, const struct parallelism_loop *loop)
 {
 	const struct parallelism_space *space = walk->space;
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
@@ -394,7 +394,7 @@ static void walk_loop(struct walk *walk, const struct parallelism_loop *loop)
 	walk->layer++;
 }
 
-static bool is_laid_out(const struct walk *walk, int k)
+static bool is_laid_out(const struct layer_walk *walk, int k)
 {
 	return walk->step[k].laid == 1 + walk->choice[k] && !walk->space->kernel[k].interleaved;
 }
@@ -403,7 +403,7 @@ static bool is_laid_out(const struct walk *walk, int k)
 static double cycles_at(
         const struct parallelism_space *space, const int *choice, int extent, bool anew)
 {
-	struct walk walk = { .space = space,
+	struct layer_walk walk = { .space = space,
 		.step = space->step + extent * space->kernels,
 		.choice = choice,
 		.extent = extent,

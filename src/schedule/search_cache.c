@@ -138,7 +138,7 @@ static void add_order_list(struct blake2 *hash, const struct loop_order_list *li
 static void add_value(struct blake2 *hash, const struct loop_order_value *value)
 {
 	const int64_t numbers[] = { value->elements, value->bytes, value->writer, value->fixed,
-		value->copies, value->crossing, value->streams, value->stored, value->lanes,
+		value->copies, value->into_layers, value->streams, value->stored, value->lanes,
 		value->lane_stride, (int64_t)value->reader.count };
 	blake2_add(hash, numbers, sizeof numbers);
 	for (size_t i = 0; i < value->reader.count; i++) {

@@ -121,7 +121,7 @@ CYCLE_INLINE bool pass_one(struct cycle_network *network, struct cycle_process *
 
 /* Local copy of all that the loop over iterations reads and writes, so that it stays in
  * registers. */
-struct run {
+struct access_run {
 	const struct cycle_access *access;
 	int64_t at, may, last, start, interval, mask, distance, room;
 	const int64_t *before, *next_times;
@@ -130,10 +130,10 @@ struct run {
 	bool enters;
 };
 
-static inline struct run begin_run(const struct cycle_network *network,
+static inline struct access_run begin_run(const struct cycle_network *network,
         const struct cycle_pipe *pipe, const struct cycle_group *group, int64_t may)
 {
-	struct run run = { .access = group->only,
+	struct access_run run = { .access = group->only,
 		.at = group->done,
 		.may = may,
 		.start = pipe->start,
@@ -153,7 +153,7 @@ static inline struct run begin_run(const struct cycle_network *network,
 	return run;
 }
 
-static inline struct passage run_on(const struct run *run, struct cycle_pipe *pipe)
+static inline struct passage run_on(const struct access_run *run, struct cycle_pipe *pipe)
 {
 	int64_t comes = run->enters ? run->start : run->before[run->at & run->mask] + run->distance;
 	int64_t next = run->last + run->interval;
@@ -168,7 +168,7 @@ static inline struct passage run_on(const struct run *run, struct cycle_pipe *pi
 	return p;
 }
 
-static inline void run_past(struct run *run, struct cycle_network *network,
+static inline void run_past(struct access_run *run, struct cycle_network *network,
         struct cycle_process *process, const struct passage *p)
 {
 	run->times[run->at++ & run->mask] = run->last = p->time;
@@ -181,7 +181,7 @@ static inline void run_past(struct run *run, struct cycle_network *network,
 	}
 }
 
-static inline void end_run(const struct run *run, struct cycle_network *network,
+static inline void end_run(const struct access_run *run, struct cycle_network *network,
         struct cycle_process *process, struct cycle_group *group)
 {
 	if (run->enters) {
@@ -197,7 +197,7 @@ static inline void end_run(const struct run *run, struct cycle_network *network,
 static void run_channel(struct cycle_network *network, struct cycle_process *process,
         struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
-	struct run run = begin_run(network, pipe, group, may);
+	struct access_run run = begin_run(network, pipe, group, may);
 	struct cycle_channel *channel = run.access->channel;
 	bool takes = run.access->kind == ACCESS_TAKE;
 	int64_t *words = takes ? &channel->popped : &channel->pushed;
@@ -232,7 +232,7 @@ static void run_channel(struct cycle_network *network, struct cycle_process *pro
 static void run_load(struct cycle_network *network, struct cycle_process *process,
         struct cycle_pipe *pipe, struct cycle_group *group, int64_t may)
 {
-	struct run run = begin_run(network, pipe, group, may);
+	struct access_run run = begin_run(network, pipe, group, may);
 	struct cycle_port *port = run.access->port;
 	while (run.at < run.may) {
 		if (!port->left && !cycle_port_first(network, port)) {

@@ -7,7 +7,7 @@
 #include "simulate/cycle_network.h"
 #include <string.h>
 
-struct builder {
+struct cycle_builder {
 	struct cycle_network *network;
 	struct cycle_process *process;
 };
@@ -102,24 +102,24 @@ static void bind_ends(struct op *op, void *process)
 	channel->process[cycle_side_of(kind_of(op))] = process;
 }
 
-static struct cycle_step *add_step(struct builder *b, struct cycle_step step)
+static struct cycle_step *add_step(struct cycle_builder *b, struct cycle_step step)
 {
 	VEC_PUSH(b->network->arena, &b->process->steps, step);
 	return &b->process->steps.data[b->process->steps.count - 1];
 }
 
-static void add_wait(struct builder *b, int64_t cycles)
+static void add_wait(struct cycle_builder *b, int64_t cycles)
 {
 	if (cycles)
 		add_step(b, (struct cycle_step){ .kind = STEP_WAIT, .cycles = cycles });
 }
 
-static void end_loop(struct builder *b)
+static void end_loop(struct cycle_builder *b)
 {
 	add_wait(b, b->process->rewinding ? 0 : LOOP_CYCLES);
 }
 
-static bool build_block(struct builder *b, const struct block *block, int64_t repeats);
+static bool build_block(struct cycle_builder *b, const struct block *block, int64_t repeats);
 
 /* --- layers */
 
@@ -169,7 +169,8 @@ static void enter_layer(struct cycle_network *network, int layer)
 }
 
 /* Unrolls the layer loop. */
-static bool build_layers(struct builder *b, const struct op *loop, int64_t layers, int64_t repeats)
+static bool build_layers(
+        struct cycle_builder *b, const struct op *loop, int64_t layers, int64_t repeats)
 {
 	struct cycle_network *network = b->network;
 	const struct extent_value *extent = network->extent;
@@ -188,7 +189,7 @@ static bool build_layers(struct builder *b, const struct op *loop, int64_t layer
 	return built;
 }
 
-static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats)
+static bool build_loop(struct cycle_builder *b, const struct op *loop, int64_t repeats)
 {
 	int64_t trips;
 	int64_t *counter = ARENA_NEW(b->network->arena, int64_t);
@@ -219,7 +220,7 @@ static bool flattens(const struct op *loop)
 	return loop != NULL;
 }
 
-static bool build_access(struct builder *b, const struct op *op, int64_t repeats)
+static bool build_access(struct cycle_builder *b, const struct op *op, int64_t repeats)
 {
 	struct cycle_step step = { .kind = STEP_ACCESS, .access = cycle_access_of(op) };
 	if (op_is_conditional(op)) {
@@ -229,7 +230,7 @@ static bool build_access(struct builder *b, const struct op *op, int64_t repeats
 		cycle_condition_finish(b->network->arena, step.condition);
 	}
 	if (step.access.port)
-		step.access.stretch = cycle_stretch_of(
+		step.access.requests = cycle_requests_of(
 		        step.access.port, op, b->network->platform->memory_latency, NULL);
 	add_step(b, step);
 	if (step.access.kind == ACCESS_PUSH || step.access.kind == ACCESS_RELEASE_WRITE)
@@ -239,7 +240,7 @@ static bool build_access(struct builder *b, const struct op *op, int64_t repeats
 	return true;
 }
 
-static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
+static bool build_op(struct cycle_builder *b, const struct op *op, int64_t repeats)
 {
 	if (op->code == OP_FOR && flattens(op))
 		return cycle_pipe_build(b->network, b->process, op, repeats);
@@ -257,7 +258,7 @@ static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
 	return true;
 }
 
-static bool build_block(struct builder *b, const struct block *block, int64_t repeats)
+static bool build_block(struct cycle_builder *b, const struct block *block, int64_t repeats)
 {
 	for (const struct op *op = block->first; op; op = op->next)
 		if (!build_op(b, op, repeats))
@@ -265,7 +266,7 @@ static bool build_block(struct builder *b, const struct block *block, int64_t re
 	return true;
 }
 
-static void bind_arguments(struct builder *b, const struct op *call)
+static void bind_arguments(struct cycle_builder *b, const struct op *call)
 {
 	struct arena *arena = b->network->arena;
 	const struct block *entry = b->process->function->region[0];
@@ -283,7 +284,7 @@ static void bind_arguments(struct builder *b, const struct op *call)
 static bool build_process(struct cycle_network *network, const struct op *call)
 {
 	struct cycle_process *process = ARENA_NEW(network->arena, struct cycle_process);
-	struct builder b = { network, process };
+	struct cycle_builder b = { network, process };
 	process->number = (int)network->processes.count;
 	process->name = attr_text_or(call, KEY_CALLEE, "");
 	process->function = module_find(network->module, process->name);

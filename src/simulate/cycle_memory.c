@@ -64,7 +64,7 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 	return run;
 }
 
-struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struct op *op,
+struct cycle_requests cycle_requests_of(const struct cycle_port *port, const struct op *op,
         int64_t latency, const struct cycle_pipe *loop)
 {
 	int64_t factor[LEVELS_MOST] = { 0 };
@@ -81,15 +81,15 @@ struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struc
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
 		words = cycle_multiply_counts(words, loop->trips[i]);
-	struct cycle_stretch stretch = { .run = 1, .prefetches = load && !sum.other };
+	struct cycle_requests requests = { .run = 1, .prefetches = load && !sum.other };
 	if (loop && op->code != OP_WRITE)
-		stretch.run = words_in_a_row(&sum, loop->trips + (levels - known));
+		requests.run = words_in_a_row(&sum, loop->trips + (levels - known));
 	if (!load)
-		stretch.lead = latency;
-	stretch.run = stretch.run < 1 ? 1 : stretch.run;
-	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
-	stretch.bursts = words / stretch.run * stretch.bursts_a_run;
-	return stretch;
+		requests.lookahead = latency;
+	requests.run = requests.run < 1 ? 1 : requests.run;
+	requests.bursts_a_run = (requests.run + burst - 1) / burst;
+	requests.bursts = words / requests.run * requests.bursts_a_run;
+	return requests;
 }
 
 struct cycle_port *cycle_port_new(
@@ -173,9 +173,9 @@ bool cycle_memory_build(struct cycle_network *network)
 
 static int64_t length_of(const struct cycle_port *port, int64_t burst)
 {
-	const struct cycle_stretch *stretch = port->stretch;
-	bool last = burst % stretch->bursts_a_run == stretch->bursts_a_run - 1;
-	return last ? stretch->run - (stretch->bursts_a_run - 1) * port->burst : port->burst;
+	const struct cycle_requests *requests = port->requests;
+	bool last = burst % requests->bursts_a_run == requests->bursts_a_run - 1;
+	return last ? requests->run - (requests->bursts_a_run - 1) * port->burst : port->burst;
 }
 
 static void grant(struct cycle_network *network, struct cycle_port *port)
@@ -251,7 +251,7 @@ static int64_t next_unknown(const struct cycle_network *network)
 	for (size_t i = 0; i < network->ports.count; i++) {
 		const struct cycle_port *port = network->ports.data[i];
 		int64_t follows =
-		        is_pending(port) ? request_of(port) + port->stretch->lead : INT64_MAX;
+		        is_pending(port) ? request_of(port) + port->requests->lookahead : INT64_MAX;
 		next = follows < next ? follows : next;
 	}
 	return next;
@@ -284,11 +284,11 @@ static void post(struct cycle_network *network, struct cycle_port *port, int64_t
 }
 
 void cycle_port_begin(struct cycle_network *network, struct cycle_port *port,
-        const struct cycle_stretch *stretch, int64_t time)
+        const struct cycle_requests *requests, int64_t time)
 {
-	port->stretch = stretch;
+	port->requests = requests;
 	port->posted = port->granted = port->used = port->left = port->next = 0;
-	while (stretch->prefetches && port->posted < stretch->bursts &&
+	while (requests->prefetches && port->posted < requests->bursts &&
 	        port->posted < port->outstanding)
 		post(network, port, time);
 }
@@ -311,7 +311,7 @@ static int64_t arrival(const struct cycle_port *port, int64_t burst)
 
 void cycle_port_ask(struct cycle_network *network, struct cycle_port *port, int64_t time)
 {
-	if (!port->stretch->prefetches && !port->left && port->posted == port->used)
+	if (!port->requests->prefetches && !port->left && port->posted == port->used)
 		post(network, port, time);
 }
 
@@ -352,7 +352,7 @@ void cycle_port_end_burst(struct cycle_network *network, struct cycle_port *port
 	port->used++;
 	if (port->write)
 		post(network, port, time + 1);
-	else if (port->stretch->prefetches && port->posted < port->stretch->bursts)
+	else if (port->requests->prefetches && port->posted < port->requests->bursts)
 		post(network, port, time + port->latency);
 }
 

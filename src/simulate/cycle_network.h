@@ -66,13 +66,13 @@ struct cycle_memory { /* a memory channel; cycle_memory.c */
 	int64_t free; /* part from which it can start the next burst */
 };
 
-struct cycle_stretch {                /* what a pipelined loop reads or writes through a port */
+struct cycle_requests {               /* what a pipelined loop reads or writes through a port */
 	int64_t run;                  /* words at consecutive addresses */
 	int64_t bursts_a_run, bursts; /* of a run; of the whole loop */
 	/* all addresses are known when the loop begins, so requests run ahead of it */
 	bool prefetches;
 	/* cycles after a request in which nothing but the access itself can follow from it */
-	int64_t lead;
+	int64_t lookahead;
 };
 
 struct cycle_port { /* a memory port of one process */
@@ -90,8 +90,8 @@ struct cycle_port { /* a memory port of one process */
 	int64_t mask;                        /* slots of bursts - 1: burst k is in slot k & mask */
 	/* [slots] of the outstanding bursts: cycle of the request, part of the first word */
 	int64_t *request, *start;
-	const struct cycle_stretch *stretch;
-	int64_t posted, granted, used; /* bursts of this stretch */
+	const struct cycle_requests *requests;
+	int64_t posted, granted, used; /* bursts of these requests */
 	/* of the current burst: words left, and the part in which the next one may start */
 	int64_t left, next;
 	int64_t last;   /* cycle of the last request */
@@ -135,7 +135,7 @@ struct cycle_access {
 	int bit;       /* of the condition; -1: always */
 	int order;     /* in the body */
 	int64_t stage; /* of the pipeline: cycles after the iteration entered */
-	struct cycle_stretch stretch;
+	struct cycle_requests requests;
 };
 
 /* The accesses of a group that an iteration with these condition bits makes. */
@@ -312,10 +312,10 @@ struct cycle_port *cycle_port_new(
 struct cycle_port *cycle_port_twin(struct cycle_network *network, struct cycle_port *port);
 bool cycle_memory_build(struct cycle_network *network);
 /* Bursts of an access of `loop`; loop NULL: one access outside pipelined loops. */
-struct cycle_stretch cycle_stretch_of(const struct cycle_port *port, const struct op *op,
+struct cycle_requests cycle_requests_of(const struct cycle_port *port, const struct op *op,
         int64_t latency, const struct cycle_pipe *loop);
 void cycle_port_begin(struct cycle_network *network, struct cycle_port *port,
-        const struct cycle_stretch *stretch, int64_t time);
+        const struct cycle_requests *requests, int64_t time);
 /* An iteration has reached its read. */
 void cycle_port_ask(struct cycle_network *network, struct cycle_port *port, int64_t time);
 /* Sets port->next to the time of the next burst's first word; false: not known yet. */

@@ -27,7 +27,7 @@ static void begin(
 	}
 	for (int i = 0; !pipe->drained && i < pipe->accesses; i++)
 		if (pipe->access[i].port)
-			cycle_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch,
+			cycle_port_begin(network, pipe->access[i].port, &pipe->access[i].requests,
 			        pipe->start + pipe->access[i].stage);
 }
 

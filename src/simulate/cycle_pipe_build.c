@@ -11,9 +11,9 @@ static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe,
 	for (int i = 0; i < access->order - 1; i++)
 		if (pipe->access[i].port == access->port)
 			access->port = cycle_port_twin(network, access->port);
-	access->stretch =
-	        cycle_stretch_of(access->port, op, network->platform->memory_latency, pipe);
-	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.prefetches;
+	access->requests =
+	        cycle_requests_of(access->port, op, network->platform->memory_latency, pipe);
+	pipe->asks |= access->kind == ACCESS_LOAD && !access->requests.prefetches;
 }
 
 /* As-soon-as-possible schedule: stages of the accesses, and the depth as the longest path through
@@ -150,9 +150,10 @@ static void set_leads(struct cycle_pipe *pipe, int64_t latency)
 	const struct cycle_group *first = &pipe->group[0];
 	bool reads = pipe->flushes && pipe->groups > 1;
 	for (int i = 0; reads && i < first->count; i++)
-		reads = pipe->access[i].kind == ACCESS_LOAD && pipe->access[i].stretch.prefetches;
+		reads = pipe->access[i].kind == ACCESS_LOAD && pipe->access[i].requests.prefetches;
 	for (int i = 0; reads && i < first->count; i++)
-		pipe->access[i].stretch.lead = first[1].stage < latency ? first[1].stage : latency;
+		pipe->access[i].requests.lookahead =
+		        first[1].stage < latency ? first[1].stage : latency;
 }
 
 static const struct op *inner_loop(const struct op *loop)

@@ -120,7 +120,7 @@ static bool run_access(
 	        !(cycle_condition_bits(step->condition, 0) >> step->access.bit & 1))
 		return true;
 	if (step->access.port && !resumed) {
-		cycle_port_begin(network, step->access.port, &step->access.stretch, process->time);
+		cycle_port_begin(network, step->access.port, &step->access.requests, process->time);
 		cycle_port_ask(network, step->access.port, process->time);
 	}
 	if (!cycle_access_time(network, process, &step->access, &process->time, &why))

@@ -39,7 +39,7 @@ static void clean_process(struct cycle_process *process)
 static void clean_port(struct cycle_port *port)
 {
 	port->waiting = false;
-	port->stretch = NULL;
+	port->requests = NULL;
 	port->posted = port->granted = port->used = port->left = port->next = port->words = 0;
 	port->last = -1;
 	port->memory->free = 0;

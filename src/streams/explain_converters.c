@@ -4,7 +4,7 @@
 #include "itensor/itensor.h"
 #include "streams/stream_builder.h"
 
-struct readers {
+struct reader_names {
 	struct arena *arena;
 	VEC(const char *) name;
 };
@@ -52,16 +52,16 @@ static const char *writer_name(const struct module *module, const struct value *
 
 static void find_readers(struct op *op, void *context)
 {
-	struct readers *scratch = context;
+	struct reader_names *scratch = context;
 	for (int j = 0; j < op->operands && !passes_on(op); j++) {
 		const struct op *def = op->operand[j]->def;
 		while (def && passes_on(def))
 			def = def->operand[0]->def;
 		if (!def || def->code != OP_CONVERT)
 			continue;
-		struct readers *readers = def->result[0]->data
+		struct reader_names *readers = def->result[0]->data
 		        ? def->result[0]->data
-		        : ARENA_NEW(scratch->arena, struct readers);
+		        : ARENA_NEW(scratch->arena, struct reader_names);
 		def->result[0]->data = readers;
 		VEC_PUSH(scratch->arena, &readers->name, op_name(op));
 	}
@@ -123,7 +123,7 @@ struct explanation {
 	VEC(const struct attr *) list;
 };
 
-static const struct attr *names_of(struct module *module, const struct readers *readers)
+static const struct attr *names_of(struct module *module, const struct reader_names *readers)
 {
 	size_t count = readers ? readers->name.count : 0;
 	const struct attr **name = ARENA_ARRAY(module->arena, const struct attr *, count + 1);
@@ -157,7 +157,7 @@ static void add_explanation(struct op *op, void *context)
 void explain_converters(struct module *module)
 {
 	struct op *main = module_main(module);
-	struct readers scratch = { .arena = module->arena };
+	struct reader_names scratch = { .arena = module->arena };
 	struct explanation all = { .module = module };
 	ir_clear_data(main->region[0]);
 	ir_walk(main->region[0], find_readers, &scratch);

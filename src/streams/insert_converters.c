@@ -73,7 +73,7 @@ static const struct type *grown(struct module *module, const struct type *type, 
 /* Inserts a converter from `from` to the demanded type, with words of equal width on both sides if
  * the order allows it. A causal one gets words as wide as possible, because it reads a tile and
  * then sends all of it. */
-static struct value *convert_to(const struct request *request, struct value *from, bool crossing)
+static struct value *convert_to(const struct request *request, struct value *from, bool into_layers)
 {
 	struct module *module = request->at.module;
 	const struct type *tensor = request->at.tensor;
@@ -97,20 +97,20 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	struct value *words = cast_to(&outside, from, in);
 	struct op *convert = insert_stream_op(&request->at, OP_CONVERT, words, out);
 	struct line_buffer line_buffer = line_buffer_between(module->arena, in, out);
-	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
+	struct box box = box_between(module->arena, tensor, in, out, into_layers ? 0 : BOX_LEAST);
 	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text,
 	        box.why);
 	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
-	if (!crossing && line_buffer_is_better(&line_buffer, &box)) {
+	if (!into_layers && line_buffer_is_better(&line_buffer, &box)) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
 		        attr_integer(module, line_buffer.words * stream_lanes(in)));
 		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
 		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 		attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
 	}
-	if (causal && !crossing && !attr_get(convert, KEY_LINE_BUFFER) &&
+	if (causal && !into_layers && !attr_get(convert, KEY_LINE_BUFFER) &&
 	        !causal_buffer_between(module->arena, tensor, in, out, causal).why) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
 		        attr_integer(
@@ -153,27 +153,27 @@ static struct value *satisfy(struct module *module, struct value *from,
 	const struct request request = request_of(module, readers->data[i], before);
 	const struct type *tensor = request.at.tensor;
 	const struct type *type = request.type;
-	bool crossing = home(from) != request.demand->parent;
-	if (!crossing && from->type == type)
+	bool into_layers = home(from) != request.demand->parent;
+	if (!into_layers && from->type == type)
 		return from;
-	if (!crossing && is_cast(module, from->type, type))
+	if (!into_layers && is_cast(module, from->type, type))
 		return cast_to(&request.at, from, type);
 	struct sequence have =
 	        sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
 	struct sequence want =
 	        sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
-	if (!crossing && sequence_same(have, want))
+	if (!into_layers && sequence_same(have, want))
 		return stream_lanes(from->type) == stream_lanes(type)
 		        ? from
 		        : cast_to(&request.at, from, type);
-	struct value *part = crossing ? NULL : chunk_to(&request.at, from, type);
+	struct value *part = into_layers ? NULL : chunk_to(&request.at, from, type);
 	part = part ? part : cast_of_earlier(&request, readers, i);
 	if (part)
 		return part;
 	struct value *wanted =
-	        crossing || request.causal ? NULL : chunk_wanted(&request.at, from, type);
+	        into_layers || request.causal ? NULL : chunk_wanted(&request.at, from, type);
 	return wanted ? satisfy(module, wanted, readers, i, before)
-	              : convert_to(&request, from, crossing);
+	              : convert_to(&request, from, into_layers);
 }
 
 static void rename_operands(struct block *block)
@@ -313,11 +313,11 @@ static void satisfy_all(struct module *module, struct value *from)
 		readers->data[i]->result[0]->data = NULL;
 	for (size_t i = 0; i < readers->count; i++) {
 		struct op *demand = readers->data[i];
-		bool crossing = home(from) != demand->parent;
+		bool into_layers = home(from) != demand->parent;
 		struct value *answer = stream_for_same_type(readers, i);
 		if (!answer)
-			answer = crossing ? part_of_earlier(module, readers, i)
-			                  : part_of_other(module, drained, readers, i);
+			answer = into_layers ? part_of_earlier(module, readers, i)
+			                     : part_of_other(module, drained, readers, i);
 		answer = answer ? answer : satisfy(module, drained, readers, i, demand);
 		const struct request request = request_of(module, demand, demand);
 		demand->result[0]->data = attr_get(demand, KEY_LOOP_CARRIED)

@@ -20,7 +20,7 @@
 #define QUICK 32
 
 /* what an operand with a new type is read from */
-struct source {
+struct operand_source {
 	struct value *from;
 	struct box box;
 	int halves;
@@ -30,9 +30,9 @@ struct buffer_move {
 	struct module *module;
 	/* the converter; what its readers read: itself or the cast after it; the kernel */
 	struct op *convert, *last, *op;
-	struct kernel *kernel;    /* in the converter's order */
-	const struct type **type; /* [operands], then that of the result */
-	struct source *source;    /* [operands] */
+	struct kernel *kernel;         /* in the converter's order */
+	const struct type **type;      /* [operands], then that of the result */
+	struct operand_source *source; /* [operands] */
 };
 
 static bool has_single_reader(const struct value *value)
@@ -96,7 +96,7 @@ static bool find_source(struct buffer_move *t, int operand)
 	struct value *value = t->op->operand[operand];
 	bool large = type_elements(stream_tensor(value)) ==
 	        type_elements(stream_tensor(t->op->result[0]));
-	struct source *source = &t->source[operand];
+	struct operand_source *source = &t->source[operand];
 	source->from = source_below(value, t->op->parent, !large);
 	struct block *home = source->from->def ? source->from->def->parent : source->from->block;
 	if (home != t->op->parent || !stream_readers(source->from) ||
@@ -169,7 +169,7 @@ static bool match_move(struct buffer_move *t)
 	        ? kernel_reordered(t->module, op, result->type)
 	        : NULL;
 	t->type = ARENA_ARRAY(t->module->arena, const struct type *, op->operands + 1);
-	t->source = ARENA_ARRAY(t->module->arena, struct source, op->operands + 1);
+	t->source = ARENA_ARRAY(t->module->arena, struct operand_source, op->operands + 1);
 	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) &&
 	        are_same(t, t->type[op->operands], result->type) && find_sources(t);
 }
@@ -188,7 +188,7 @@ static void drop_reader(struct value *value, const struct op *op, int operand)
 static void read_by_block(struct buffer_move *t, int operand)
 {
 	struct module *module = t->module;
-	struct source *source = &t->source[operand];
+	struct operand_source *source = &t->source[operand];
 	struct value *old = t->op->operand[operand];
 	struct op *convert =
 	        op_new(module, OP_CONVERT, t->op->location, 1, &source->from, 1, &t->type[operand]);
@@ -199,7 +199,7 @@ static void read_by_block(struct buffer_move *t, int operand)
 	op_insert_before(t->op, convert);
 	struct stream_readers *own = convert->result[0]->data =
 	        ARENA_NEW(module->arena, struct stream_readers);
-	VEC_PUSH(module->arena, &own->list, ((struct reader){ t->op, operand }));
+	VEC_PUSH(module->arena, &own->list, ((struct stream_reader){ t->op, operand }));
 	t->op->operand[operand] = convert->result[0];
 	drop_reader(old, t->op, operand);
 	while (old != source->from && !stream_readers(old)->list.count) {
@@ -209,7 +209,7 @@ static void read_by_block(struct buffer_move *t, int operand)
 		op_remove(def);
 	}
 	VEC_PUSH(module->arena, &stream_readers(source->from)->list,
-	        ((struct reader){ convert, 0 }));
+	        ((struct stream_reader){ convert, 0 }));
 }
 
 static void apply_move(struct buffer_move *t)

@@ -85,7 +85,7 @@ static bool is_used(const struct op *op, int operand)
 	return false;
 }
 
-static bool makes_enough(const struct reader *reader)
+static bool makes_enough(const struct stream_reader *reader)
 {
 	const struct kernel *kernel = reader->op->code == OP_KERNEL ? reader->op->kernel : NULL;
 	int64_t points = 1;
@@ -192,7 +192,7 @@ static void replace_reader(const struct value *value, const struct op *from, str
 	struct stream_readers *readers = stream_readers(value);
 	for (size_t i = 0; i < readers->list.count; i++)
 		if (readers->list.data[i].op == from)
-			readers->list.data[i] = (struct reader){ to, 0 };
+			readers->list.data[i] = (struct stream_reader){ to, 0 };
 }
 
 /* Inserts a cast of the buffer's words that repeats them for the kernel; share_buffer
@@ -209,7 +209,7 @@ static void cast_source(struct recompute_trial *r, int operand)
 	op_insert_before(op, r->cast);
 	struct stream_readers *readers = r->cast->result[0]->data =
 	        ARENA_NEW(r->module->arena, struct stream_readers);
-	VEC_PUSH(r->module->arena, &readers->list, ((struct reader){ op, operand }));
+	VEC_PUSH(r->module->arena, &readers->list, ((struct stream_reader){ op, operand }));
 	replace_reader(r->source, op->operand[operand] == r->source ? op : old, r->cast);
 	op->operand[operand] = r->cast->result[0];
 }
@@ -220,7 +220,7 @@ struct saved_trial {
 	const struct type *result, **load;
 	struct value **operand;
 	void *readers;
-	struct reader *list; /* readers of the source */
+	struct stream_reader *list; /* readers of the source */
 };
 
 static struct saved_trial save_trial(const struct recompute_trial *r)

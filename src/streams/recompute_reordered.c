@@ -113,8 +113,8 @@ static void note_change(struct reorder_trial *t, struct value *value)
 
 /* Replaces a reader of the value by another one; either may be empty, so that one is only added or
  * removed. */
-static void change_reader(
-        struct reorder_trial *t, struct value *value, struct reader from, struct reader to)
+static void change_reader(struct reorder_trial *t, struct value *value, struct stream_reader from,
+        struct stream_reader to)
 {
 	struct stream_readers *old = stream_readers(value);
 	struct stream_readers *list = ARENA_NEW(t->module->arena, struct stream_readers);
@@ -135,11 +135,12 @@ static void read_through(struct reorder_trial *t, int j, enum op_code code, stru
 	set_stream_tensor(module, fresh, stream_tensor(from));
 	op_insert_before(t->op, fresh);
 	t->fresh[t->made++] = fresh;
-	change_reader(t, t->op->operand[j], (struct reader){ t->op, j }, (struct reader){ 0 });
-	change_reader(t, from, (struct reader){ 0 }, (struct reader){ fresh, 0 });
+	change_reader(t, t->op->operand[j], (struct stream_reader){ t->op, j },
+	        (struct stream_reader){ 0 });
+	change_reader(t, from, (struct stream_reader){ 0 }, (struct stream_reader){ fresh, 0 });
 	struct stream_readers *own = fresh->result[0]->data =
 	        ARENA_NEW(module->arena, struct stream_readers);
-	VEC_PUSH(module->arena, &own->list, ((struct reader){ t->op, j }));
+	VEC_PUSH(module->arena, &own->list, ((struct stream_reader){ t->op, j }));
 	t->op->operand[j] = fresh->result[0];
 }
 
@@ -214,7 +215,7 @@ static void remove_unread(struct reorder_trial *t, struct value *value, struct o
 		return;
 	struct value *from = def->operand[0];
 	t->changes = 0; /* the trial is accepted, so nothing is undone any more */
-	change_reader(t, from, (struct reader){ def, 0 }, (struct reader){ 0 });
+	change_reader(t, from, (struct stream_reader){ def, 0 }, (struct stream_reader){ 0 });
 	*next = *next == def ? def->next : *next;
 	op_remove(def);
 	remove_unread(t, from, next);

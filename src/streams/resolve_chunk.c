@@ -10,14 +10,14 @@
 #define DIGITS_MOST 16
 
 /* A split of one of the stream's loops, and the range of it that is kept. */
-struct digit {
+struct chunk_digit {
 	int loop;
 	int64_t trip, stride, low, high;
 };
 
 struct chunk {
 	int digits;
-	struct digit digit[DIGITS_MOST];
+	struct chunk_digit digit[DIGITS_MOST];
 };
 
 static const struct run_time_trip *run_time_of(struct sequence sequence, int loop)
@@ -27,7 +27,7 @@ static const struct run_time_trip *run_time_of(struct sequence sequence, int loo
 
 /* Adds a digit of which `wanted` iterations are kept; they begin where the rest of the offset says,
  * which they reduce. */
-static bool add_digit(struct chunk *chunk, struct digit digit, int64_t wanted, int64_t *rest)
+static bool add_digit(struct chunk *chunk, struct chunk_digit digit, int64_t wanted, int64_t *rest)
 {
 	/* a part of the rest may be a wider step of a loop further inside */
 	digit.low = *rest / digit.stride % digit.trip;
@@ -85,7 +85,7 @@ static bool find_chunk(
 			bool is_replay = w < want.dims && !want.stride[w];
 			if (is_replay && (run_time_of(want, w) || want.trip[w] > have.trip[l]))
 				return false;
-			chunk->digit[chunk->digits++] = (struct digit){ l, have.trip[l], 0, 0,
+			chunk->digit[chunk->digits++] = (struct chunk_digit){ l, have.trip[l], 0, 0,
 				is_replay ? want.trip[w] : 1 };
 			w += is_replay;
 			continue;
@@ -101,14 +101,16 @@ static bool find_chunk(
 			        (run_time_of(have, l) && !whole))
 				/* a run-time trip count cannot be split */
 				return false;
-			const struct digit digit = {
+			const struct chunk_digit digit = {
 				.loop = l, .trip = above / want.stride[w], .stride = want.stride[w]
 			};
 			if (above % want.stride[w] || !add_digit(chunk, digit, want.trip[w], &rest))
 				return false;
 			above = want.stride[w];
 		}
-		const struct digit digit = { .loop = l, .trip = above / stride, .stride = stride };
+		const struct chunk_digit digit = {
+			.loop = l, .trip = above / stride, .stride = stride
+		};
 		if (above > stride && (run_time_of(have, l) || !add_digit(chunk, digit, 1, &rest)))
 			return false;
 	}
@@ -128,7 +130,7 @@ static const struct type *split_type(struct module *module, const struct type *s
 	const struct run_time_trip **run_time =
 	        ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	for (int i = 0; i < dims; i++) {
-		const struct digit *digit = &chunk->digit[i];
+		const struct chunk_digit *digit = &chunk->digit[i];
 		trip[i] = digit->trip;
 		run_time[i] = run_time_of(have, digit->loop);
 		step[i] = order->step[digit->loop] *

@@ -85,7 +85,7 @@ static void share_buffer(struct module *module, struct value *value, struct op *
 			}
 	struct op *buffer = new_buffer(module, value, before, &outputs);
 	for (int i = 0; i < count; i++) {
-		const struct reader *reader = &all->list.data[i];
+		const struct stream_reader *reader = &all->list.data[i];
 		struct value **operand = &reader->op->operand[reader->operand];
 		*operand = cast_to(module, before, buffer->result[result[i]], (*operand)->type);
 	}

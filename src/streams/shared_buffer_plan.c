@@ -146,7 +146,7 @@ static bool needs_last_block(const struct reader_search *s, const struct op *op,
 }
 
 /* Must every op that reads words of this reader wait until A has read all of its own? */
-static bool comes_after(struct reader_search *s, const struct reader *deferred)
+static bool comes_after(struct reader_search *s, const struct stream_reader *deferred)
 {
 	const struct op *op = deferred->op;
 	if (op->code != OP_KERNEL)
@@ -176,7 +176,7 @@ static bool depends_on(const struct reader_search *s, const struct op *op)
 }
 
 /* Marks everything in the block that depends on the reader. */
-static void begin_reader_search(struct reader_search *s, const struct reader *early)
+static void begin_reader_search(struct reader_search *s, const struct stream_reader *early)
 {
 	s->early = early->op;
 	s->early_operand = early->operand;
@@ -194,7 +194,7 @@ static int find_service_rounds(
 	for (size_t a = 0; a < readers->list.count; a++) {
 		begin_reader_search(s, &readers->list.data[a]);
 		for (size_t b = a + 1; b < readers->list.count; b++) {
-			const struct reader *reader = &readers->list.data[b];
+			const struct stream_reader *reader = &readers->list.data[b];
 			int64_t least = 0;
 			if (comes_after(s, reader))
 				least = service_round[a] + 1;
@@ -234,7 +234,7 @@ static int list_final_readers(struct reader_search *s, const struct stream_reade
 {
 	int seen = 0;
 	for (size_t i = 0; i < from->list.count; i++) {
-		struct reader reader = from->list.data[i];
+		struct stream_reader reader = from->list.data[i];
 		bool reordered = converters && is_reorder_buffer(reader.op);
 		const struct stream_readers *next =
 		        reader.op->code == OP_CAST || reordered ? reader.op->result[0]->data : NULL;
@@ -497,7 +497,7 @@ static void collect_readers(struct module *module, struct block *block)
 			        ? value->data
 			        : ARENA_NEW(module->arena, struct stream_readers);
 			value->data = readers;
-			VEC_PUSH(module->arena, &readers->list, ((struct reader){ op, j }));
+			VEC_PUSH(module->arena, &readers->list, ((struct stream_reader){ op, j }));
 		}
 		if (op->code == OP_FOR)
 			collect_readers(module, op->region[0]);

@@ -4,13 +4,13 @@
 #define STC_SHARED_BUFFER_PLAN_H
 #include "options/pass_context.h"
 
-struct reader {
+struct stream_reader {
 	struct op *op;
 	int operand;
 };
 /* The readers of a stream in program order; value->data points to it. */
 struct stream_readers {
-	VEC(struct reader) list;
+	VEC(struct stream_reader) list;
 	int64_t *service_round; /* [readers] round in which a buffer serves each */
 	/* [readers] type that the buffer gives each, apart from a cast after it */
 	const struct type **type;

@@ -32,7 +32,7 @@ bool spill_to_budget(struct pass_context *context, struct module *module)
 			        (long long)on_chip_bytes.converters,
 			        (long long)on_chip_bytes.buffers, (long long)on_chip_bytes.sums,
 			        (long long)on_chip_bytes.fifos, (long long)budget);
-			context->least_on_chip = on_chip_bytes_total(&on_chip_bytes);
+			context->least_budget = on_chip_bytes_total(&on_chip_bytes);
 			return diag_note(module->diag, "--on-chip-memory %lld is the minimum",
 			        (long long)on_chip_bytes_total(&on_chip_bytes));
 		}

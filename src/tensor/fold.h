@@ -21,7 +21,7 @@ struct input {
 };
 
 /* A kernel before its loops are split: its body names inputs and unsplit loops. */
-struct nest {
+struct fold_nest {
 	struct location location;
 	int loops;
 	int64_t *extent; /* [loops] */
@@ -34,7 +34,7 @@ struct nest {
 };
 
 /* Makes the kernel of a nest; returns its result. */
-struct value *fold_kernel(struct fold *fold, struct nest *nest);
+struct value *fold_kernel(struct fold *fold, struct fold_nest *nest);
 /* Makes a kernel that copies the view; returns the view of its result. */
 struct view fold_materialize(struct fold *fold, struct location location, const struct view *view);
 
@@ -55,7 +55,7 @@ int fold_scalar(struct module *module, struct body *body, const struct node *nod
 
 /* Imports the scalar body of a generic for its result `result`; the inputs that it needs are
  * appended to the nest. */
-bool fold_body(struct fold *fold, struct op *op, int result, struct nest *nest);
+bool fold_body(struct fold *fold, struct op *op, int result, struct fold_nest *nest);
 /* Number of operands that are `ins`; the rest are `outs`. */
 int generic_inputs(const struct op *op);
 /* The indexing map of an operand. */

@@ -9,7 +9,7 @@
 struct import {
 	struct fold *fold;
 	struct op *op;
-	struct nest *nest;
+	struct fold_nest *nest;
 	struct body *body;
 	int result;     /* number of the result that is imported */
 	int *input_of;  /* [block arguments] input of the nest, or -1 */
@@ -168,7 +168,7 @@ static int index_input(struct import *import, int node)
 	struct module *module = import->fold->module;
 	struct arena *arena = module->arena;
 	int loops = import->nest->loops;
-	struct nest nest = { .location = import->op->location, .loops = loops };
+	struct fold_nest nest = { .location = import->op->location, .loops = loops };
 	nest.extent = ARENA_ARRAY(arena, int64_t, loops);
 	nest.reduction = ARENA_ARRAY(arena, bool, loops);
 	nest.update = *import->body;
@@ -270,7 +270,7 @@ static void mark_live(struct block *block, struct value *result)
 				op->operand[i]->uses = 1;
 }
 
-bool fold_body(struct fold *fold, struct op *op, int result, struct nest *nest)
+bool fold_body(struct fold *fold, struct op *op, int result, struct fold_nest *nest)
 {
 	struct arena *arena = fold->module->arena;
 	struct import import = {

@@ -33,7 +33,7 @@ static int single_loop(struct affine_map map, int result)
 }
 
 /* Takes the extents of loops from the shapes of the operands. */
-static bool set_extents(const struct fold *fold, const struct op *op, struct nest *nest)
+static bool set_extents(const struct fold *fold, const struct op *op, struct fold_nest *nest)
 {
 	for (int i = 0; i < op->operands; i++) {
 		struct affine_map map = generic_map(op, i);
@@ -50,7 +50,7 @@ static bool set_extents(const struct fold *fold, const struct op *op, struct nes
 	return true;
 }
 
-static bool nest_of(const struct fold *fold, const struct op *op, struct nest *nest)
+static bool nest_of(const struct fold *fold, const struct op *op, struct fold_nest *nest)
 {
 	struct arena *arena = fold->module->arena;
 	const struct attr *iterators = attr_get(op, KEY_ITERATOR_TYPES);
@@ -62,7 +62,7 @@ static bool nest_of(const struct fold *fold, const struct op *op, struct nest *n
 		        maps->items[i].value->map.dims != iterators->count)
 			return report_generic(
 			        fold, op, "an indexing map is not affine in the loops");
-	*nest = (struct nest){ .location = op->location, .loops = iterators->count };
+	*nest = (struct fold_nest){ .location = op->location, .loops = iterators->count };
 	nest->extent = ARENA_ARRAY(arena, int64_t, nest->loops);
 	nest->reduction = ARENA_ARRAY(arena, bool, nest->loops);
 	for (int l = 0; l < nest->loops; l++)
@@ -87,7 +87,7 @@ static double neutral(enum op_code code)
 }
 
 /* The operation that combines accumulator and term; OP_NONE: a bias cannot be combined last. */
-static enum op_code combine_of(struct module *module, const struct nest *nest)
+static enum op_code combine_of(struct module *module, const struct fold_nest *nest)
 {
 	struct kernel kernel = { .loops = nest->loops,
 		.loop = ARENA_ARRAY(module->arena, struct loop, nest->loops),
@@ -101,7 +101,8 @@ static enum op_code combine_of(struct module *module, const struct nest *nest)
 }
 
 /* Lets the update read the initial tensor in place of the accumulator at the first point. */
-static void start_from(struct module *module, struct nest *nest, const struct type *type, int input)
+static void start_from(
+        struct module *module, struct fold_nest *nest, const struct type *type, int input)
 {
 	const struct type *bit = type_integer(module, 1);
 	const struct type *index = type_index(module);
@@ -130,7 +131,7 @@ static void start_from(struct module *module, struct nest *nest, const struct ty
 
 /* Sets the initial value of a reduction: a constant; or a tensor (a bias), which the post body
  * combines after the last point. */
-static void set_init(struct fold *fold, const struct op *op, int operand, struct nest *nest)
+static void set_init(struct fold *fold, const struct op *op, int operand, struct fold_nest *nest)
 {
 	struct module *module = fold->module;
 	const struct view *view = fold_view(op->operand[operand]);
@@ -159,7 +160,7 @@ static void set_init(struct fold *fold, const struct op *op, int operand, struct
 	        body_operand(module, post, view->element, number), 0);
 }
 
-static bool has_reduction(const struct nest *nest)
+static bool has_reduction(const struct fold_nest *nest)
 {
 	for (int l = 0; l < nest->loops; l++)
 		if (nest->reduction[l])
@@ -169,7 +170,7 @@ static bool has_reduction(const struct nest *nest)
 
 /* By loop: the data dim of the input that it walks, or -1.  false: a dim is walked by no single
  * loop. */
-static bool copied_dims(const struct nest *nest, struct affine_map map, int *dim_of_loop)
+static bool copied_dims(const struct fold_nest *nest, struct affine_map map, int *dim_of_loop)
 {
 	for (int l = 0; l < nest->loops; l++)
 		dim_of_loop[l] = -1;
@@ -199,7 +200,7 @@ static bool slice_constants(struct module *module, struct affine_map map, struct
 }
 
 /* Gives the result a view if the generic only moves elements.  false: it computes. */
-static bool fold_copy(struct fold *fold, struct op *op, int result, const struct nest *nest)
+static bool fold_copy(struct fold *fold, struct op *op, int result, const struct fold_nest *nest)
 {
 	struct module *module = fold->module;
 	const struct node *node = &nest->update.node[nest->update.result];
@@ -236,7 +237,7 @@ static bool fold_copy(struct fold *fold, struct op *op, int result, const struct
 
 static bool fold_result(struct fold *fold, struct op *op, int result)
 {
-	struct nest nest;
+	struct fold_nest nest;
 	if (!nest_of(fold, op, &nest) || !fold_body(fold, op, result, &nest))
 		return false;
 	if (nest.inputs.count > KERNEL_OPERANDS)

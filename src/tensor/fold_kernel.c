@@ -22,13 +22,13 @@ struct split {
 };
 
 /* The affine form of the loops that is the index in a data dim. */
-static int64_t *row_of(const struct nest *nest, const struct input *input, int dim)
+static int64_t *row_of(const struct fold_nest *nest, const struct input *input, int dim)
 {
 	return input->row + dim * (nest->loops + 1);
 }
 
 /* The only loop of a row; -1: a constant; -2: a sum, or a negative factor. */
-static int row_loop(const struct nest *nest, const int64_t *row)
+static int row_loop(const struct fold_nest *nest, const int64_t *row)
 {
 	int found = -1;
 	for (int l = 0; l < nest->loops; l++) {
@@ -43,7 +43,8 @@ static int row_loop(const struct nest *nest, const int64_t *row)
 
 /* Moves factor and offset of a row into the view, so that the row is one loop or 0.  false: the
  * view does not allow it. */
-static bool settle_dim(struct module *module, const struct nest *nest, struct input *input, int dim)
+static bool settle_dim(
+        struct module *module, const struct fold_nest *nest, struct input *input, int dim)
 {
 	int64_t *row = row_of(nest, input, dim);
 	int loop = row_loop(nest, row);
@@ -60,7 +61,7 @@ static bool settle_dim(struct module *module, const struct nest *nest, struct in
 	return true;
 }
 
-static void settle_input(struct fold *fold, const struct nest *nest, struct input *input)
+static void settle_input(struct fold *fold, const struct fold_nest *nest, struct input *input)
 {
 	input->view = view_merge(fold->module, &input->view);
 	for (int r = 0; r < input->view.rank; r++) {
@@ -94,7 +95,7 @@ static bool add_units(
 	return true;
 }
 
-static bool add_input_units(struct module *module, const struct nest *nest,
+static bool add_input_units(struct module *module, const struct fold_nest *nest,
         const struct input *input, struct units *units)
 {
 	struct units *saved = arena_copy(module->arena, units, sizeof *units * (size_t)nest->loops);
@@ -113,7 +114,7 @@ static bool add_input_units(struct module *module, const struct nest *nest,
 }
 
 /* Units of all loops; inputs whose digits do not nest with those of others are copied. */
-static struct units *units_of_nest(struct fold *fold, struct nest *nest)
+static struct units *units_of_nest(struct fold *fold, struct fold_nest *nest)
 {
 	struct units *units = ARENA_ARRAY(fold->module->arena, struct units, nest->loops);
 	for (size_t i = 0; i < nest->inputs.count; i++) {
@@ -128,7 +129,7 @@ static struct units *units_of_nest(struct fold *fold, struct nest *nest)
 }
 
 static struct split split_loops(
-        struct module *module, const struct nest *nest, const struct units *units)
+        struct module *module, const struct fold_nest *nest, const struct units *units)
 {
 	int most = 0;
 	for (int l = 0; l < nest->loops; l++)
@@ -159,7 +160,7 @@ static bool is_partial(const struct view *view, const struct piece *piece, int d
 }
 
 /* Adds stride times the row to the access. */
-static void add_row(const struct nest *nest, const struct split *split, const int64_t *row,
+static void add_row(const struct fold_nest *nest, const struct split *split, const int64_t *row,
         int64_t stride, struct access *access)
 {
 	access->offset += stride * row[nest->loops];
@@ -168,7 +169,7 @@ static void add_row(const struct nest *nest, const struct split *split, const in
 }
 
 /* How the split loops walk a piece of an input. */
-static struct access access_of(struct module *module, const struct nest *nest,
+static struct access access_of(struct module *module, const struct fold_nest *nest,
         const struct split *split, const struct input *input, const struct piece *piece)
 {
 	struct access access = access_empty(module, split->loops);
@@ -204,7 +205,7 @@ static struct access access_of(struct module *module, const struct nest *nest,
 /* A kernel while it is made of a nest. */
 struct nest_kernel {
 	struct module *module;
-	const struct nest *nest;
+	const struct fold_nest *nest;
 	struct split split;
 	int **number; /* [inputs][pieces]: operand of the kernel, -1 for constants */
 	VEC(struct value *) values;
@@ -309,7 +310,7 @@ static struct body body_of(const struct nest_kernel *k, const struct body *from)
 }
 
 static struct access result_access(
-        struct module *module, const struct nest *nest, const struct split *split)
+        struct module *module, const struct fold_nest *nest, const struct split *split)
 {
 	struct access access = access_empty(module, split->loops);
 	int64_t stride = 1;
@@ -321,7 +322,7 @@ static struct access result_access(
 }
 
 /* Copies indices of gathers that are not one whole tensor: a gather reads its index unchanged. */
-static void settle_indices(struct fold *fold, struct nest *nest)
+static void settle_indices(struct fold *fold, struct fold_nest *nest)
 {
 	for (size_t i = 0; i < nest->inputs.count; i++) {
 		if (nest->inputs.data[i].index_dim < 0)
@@ -335,7 +336,7 @@ static void settle_indices(struct fold *fold, struct nest *nest)
 
 /* Copies the last half of the pieces of the input that has most, where a kernel would have too many
  * operands.  false: all inputs are whole tensors. */
-static bool copy_half_of_pieces(struct fold *fold, struct nest *nest)
+static bool copy_half_of_pieces(struct fold *fold, struct fold_nest *nest)
 {
 	struct view *most = &nest->inputs.data[0].view;
 	for (size_t i = 1; i < nest->inputs.count; i++)
@@ -354,7 +355,7 @@ static bool copy_half_of_pieces(struct fold *fold, struct nest *nest)
 	return true;
 }
 
-struct value *fold_kernel(struct fold *fold, struct nest *nest)
+struct value *fold_kernel(struct fold *fold, struct fold_nest *nest)
 {
 	struct module *module = fold->module;
 	settle_indices(fold, nest);
@@ -393,7 +394,7 @@ struct value *fold_kernel(struct fold *fold, struct nest *nest)
 struct view fold_materialize(struct fold *fold, struct location location, const struct view *view)
 {
 	struct arena *arena = fold->module->arena;
-	struct nest nest = { .location = location, .loops = view->rank };
+	struct fold_nest nest = { .location = location, .loops = view->rank };
 	nest.extent = ARENA_ARRAY(arena, int64_t, view->rank);
 	nest.reduction = ARENA_ARRAY(arena, bool, view->rank);
 	int64_t *row = ARENA_ARRAY(arena, int64_t, view->rank *(view->rank + 1));

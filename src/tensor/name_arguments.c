@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* An argument or a result. */
-struct port {
+struct signature_entry {
 	const char *name, *role;
 	const struct attr *attributes; /* dictionary; may be NULL */
 };
@@ -21,7 +21,7 @@ struct ports {
 	struct module *module;
 	struct op *main;
 	int count;
-	struct port *port;
+	struct signature_entry *port;
 };
 
 static const char *text_of(const struct attr *dictionary, enum attr_key key)
@@ -45,12 +45,12 @@ static bool read_ports(struct ports *ports, enum attr_key list, int count, bool 
 	struct module *module = ports->module;
 	const struct attr *all = attr_get(ports->main, list);
 	ports->count = count;
-	ports->port = ARENA_ARRAY(module->arena, struct port, count);
+	ports->port = ARENA_ARRAY(module->arena, struct signature_entry, count);
 	for (int i = 0; i < count; i++) {
 		const struct attr *attributes = all && i < all->count ? all->items[i].value : NULL;
 		const char *standard = result ? "output" : "input";
 		const char *role = text_of(attributes, KEY_STREAM_ROLE);
-		ports->port[i] = (struct port){ text_of(attributes, KEY_STREAM_NAME),
+		ports->port[i] = (struct signature_entry){ text_of(attributes, KEY_STREAM_NAME),
 			role ? role : standard, attributes };
 		if (known_role(ports->port[i].role, result))
 			continue;
@@ -79,7 +79,7 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 	struct map taken = map_new(module->arena);
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < ports->count; i++) {
-			struct port *port = &ports->port[i];
+			struct signature_entry *port = &ports->port[i];
 			bool named = text_of(port->attributes, KEY_STREAM_NAME) != NULL;
 			if (named != (pass == 0) || (result && !strcmp(port->role, "state")))
 				continue;
@@ -89,7 +89,7 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 		}
 }
 
-static const struct attr *port_attr(struct module *module, const struct port *port)
+static const struct attr *port_attr(struct module *module, const struct signature_entry *port)
 {
 	const struct attr *attr = attr_with(
 	        module, port->attributes, KEY_STREAM_NAME, attr_string(module, port->name));
@@ -106,7 +106,8 @@ static void write_ports(const struct ports *ports, enum attr_key list)
 	        ports->count ? attr_array(ports->module, ports->count, items) : NULL);
 }
 
-static const struct port *find_port(const struct ports *ports, const char *name, const char *role)
+static const struct signature_entry *find_port(
+        const struct ports *ports, const char *name, const char *role)
 {
 	for (int i = 0; name && i < ports->count; i++)
 		if (!strcmp(ports->port[i].name, name) && !strcmp(ports->port[i].role, role))
@@ -116,7 +117,7 @@ static const struct port *find_port(const struct ports *ports, const char *name,
 
 static bool check_state(const struct ports *arguments, const struct ports *results, int index)
 {
-	const struct port *result = &results->port[index];
+	const struct signature_entry *result = &results->port[index];
 	struct diag *diag = results->module->diag;
 	if (!find_port(arguments, result->name, "state")) {
 		diag_error(diag, results->main->location,

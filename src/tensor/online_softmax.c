@@ -19,7 +19,7 @@
 #define RESCALE_CYCLES 3
 
 /* Kernels that read the exponentials. */
-struct readers {
+struct exponential_readers {
 	VEC(struct op *) op;
 };
 
@@ -73,7 +73,7 @@ static bool is_sum(const struct softmax *softmax, const struct op *reader, int o
 
 /* Collects all readers of the exponentials.  false: one of them is not such a sum. */
 static bool readers_are_sums(
-        struct arena *arena, const struct softmax *softmax, struct readers *sums)
+        struct arena *arena, const struct softmax *softmax, struct exponential_readers *sums)
 {
 	const struct value *value = softmax->op->result[0];
 	int uses = 0;
@@ -92,7 +92,7 @@ static bool readers_are_sums(
 /* Among the sums, the product with values in memory; *operand: its operand with the exponentials.
  * NULL: there is none. */
 static const struct op *product_of(
-        const struct softmax *softmax, const struct readers *sums, int *operand)
+        const struct softmax *softmax, const struct exponential_readers *sums, int *operand)
 {
 	for (size_t i = 0; i < sums->op.count; i++) {
 		const struct op *op = sums->op.data[i];
@@ -126,7 +126,7 @@ static bool shares_values(const struct op *product, int operand, int loop)
  * so the scores of all rows that share them are buffered at the same time.  A sum is scaled once
  * for each score of its row; scores of the other rows come in between. */
 static bool is_profitable(const struct pass_context *context, const struct softmax *softmax,
-        const struct readers *sums)
+        const struct exponential_readers *sums)
 {
 	const struct kernel *row = softmax->op->kernel;
 	int operand = 0;
@@ -144,7 +144,7 @@ static bool is_profitable(const struct pass_context *context, const struct softm
 }
 
 static bool is_wanted(const struct pass_context *context, const struct softmax *softmax,
-        const struct readers *sums)
+        const struct exponential_readers *sums)
 {
 	switch ((enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)) {
 	case SOFTMAX_AUTO: return is_profitable(context, softmax, sums);
@@ -311,7 +311,7 @@ static void scale_sum(
 }
 
 static void rewrite_softmax(
-        struct module *module, struct softmax *softmax, const struct readers *sums)
+        struct module *module, struct softmax *softmax, const struct exponential_readers *sums)
 {
 	struct op *steps = add_scan(module, softmax);
 	int operand = 0;
@@ -334,7 +334,7 @@ static void rewrite_softmaxes(
 {
 	for (struct op *op = block->first, *next; op; op = next) {
 		struct softmax softmax;
-		struct readers sums = { 0 };
+		struct exponential_readers sums = { 0 };
 		next = op->next;
 		if (op->code == OP_FOR)
 			rewrite_softmaxes(context, module, op->region[0]);

@@ -208,7 +208,7 @@ static void tidy_view(struct view *view)
 }
 
 /* A box of the (quotient, remainder) of a digit by the inner extent. */
-struct box {
+struct digit_box {
 	int64_t low[2], high[2];
 };
 
@@ -219,29 +219,29 @@ struct digit_cut {
 };
 
 /* The range low … high - 1 of a digit as at most three such boxes; returns their number. */
-static int cut_range(int64_t low, int64_t high, int64_t inner, struct box box[3])
+static int cut_range(int64_t low, int64_t high, int64_t inner, struct digit_box box[3])
 {
 	int boxes = 0;
 	int64_t first = low / inner;
 	int64_t last = high / inner;
 	if (first == last) {
-		box[0] = (struct box){ { first, low - first * inner },
+		box[0] = (struct digit_box){ { first, low - first * inner },
 			{ first + 1, high - first * inner } };
 		return 1;
 	}
 	if (low % inner) {
-		box[boxes++] = (struct box){ { first, low % inner }, { first + 1, inner } };
+		box[boxes++] = (struct digit_box){ { first, low % inner }, { first + 1, inner } };
 		first++;
 	}
 	if (first < last)
-		box[boxes++] = (struct box){ { first, 0 }, { last, inner } };
+		box[boxes++] = (struct digit_box){ { first, 0 }, { last, inner } };
 	if (high % inner)
-		box[boxes++] = (struct box){ { last, 0 }, { last + 1, high % inner } };
+		box[boxes++] = (struct digit_box){ { last, 0 }, { last + 1, high % inner } };
 	return boxes;
 }
 
 static struct piece cut_piece(struct module *module, const struct piece *piece, int digits,
-        struct digit_cut at, struct box box)
+        struct digit_cut at, struct digit_box box)
 {
 	int digit = at.digit;
 	struct piece cut = piece_new(module, piece, digits + 1);
@@ -262,7 +262,7 @@ static void cut_digit(struct module *module, struct view *view, int digit, int64
 	int digits = view_digits(view);
 	VEC(struct piece) pieces = { 0 };
 	for (int p = 0; p < view->pieces; p++) {
-		struct box box[3];
+		struct digit_box box[3];
 		int boxes = cut_range(
 		        view->piece[p].low[digit], view->piece[p].high[digit], inner, box);
 		for (int b = 0; b < boxes; b++)

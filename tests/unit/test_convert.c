@@ -993,6 +993,9 @@ static void test_wrong_buffers(void **state)
 		{ "buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, "
 		  "in_producer",
 		        "does not accumulate all words of" },
+		{ "buffer_elements = 8 : i64, halves = 1 : i64, in_consumer, shared_loops = 0 : "
+		  "i64",
+		        "held by its consumer, which does not need all words of" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);
@@ -1023,6 +1026,31 @@ static void test_wrong_buffers(void **state)
 	}
 }
 
+/* A load holds nothing, so it cannot send the words of a shared buffer to its readers. */
+static void test_buffer_of_a_load_is_not_in_producer(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct convert_writer writer = convert_random_writer(&f->random, f->module);
+	struct convert_pair pair[2];
+	for (int r = 0; r < 2; r++)
+		pair[r] = (struct convert_pair){ .tensor = writer.tensor,
+			.from = writer.type,
+			.to = writer.type,
+			.box = box_between(f->arena, writer.tensor, writer.type, writer.type, 0) };
+	struct text text = text_new(f->arena);
+	buffer_module(f->module, 2, pair, &text);
+	struct module *module = read_module(f, &text);
+	struct op *op = module_main(module)->region[0]->first;
+	while (op->code != OP_BUFFER)
+		op = op->next;
+	attr_set(module, op, KEY_IN_PRODUCER, attr_unit(module));
+	assert_false(lower(f, module));
+	assert_non_null(strstr(messages(f), "held by its producer, which does not accumulate"));
+	assert_non_null(strstr(messages(f), "without in_producer the buffer is a process"));
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs),
@@ -1035,6 +1063,7 @@ int main(void)
 		cmocka_unit_test(test_readers_have_their_orders),
 		cmocka_unit_test(test_functions_after_blocks),
 		cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_consumer_buffer),
-		cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers) };
+		cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers),
+		cmocka_unit_test(test_buffer_of_a_load_is_not_in_producer) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

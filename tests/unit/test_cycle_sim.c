@@ -367,7 +367,7 @@ static const struct channel *counted[CHANNELS_MOST];
 static int64_t words[CHANNELS_MOST];
 
 static const struct instruction *count_word(
-        struct network *network, struct process *process, const struct instruction *at)
+        struct network *network, struct kahn_process *process, const struct instruction *at)
 {
 	const struct instruction *next =
 	        (at->channel->blocks ? do_release : do_push)(network, process, at);
