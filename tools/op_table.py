@@ -44,14 +44,14 @@ def table(text: str) -> str:
                 "",
                 f"**{value[0].upper()}{value[1:]}**",
                 "",
-                "| op | levels | operands | results | meaning |",
+                "|op|levels|operands|results|meaning|",
                 "|---|---|---|---|---|",
             ]
             continue
         _, name, levels, operands, results, _, meaning = value
         lines.append(
-            f"| `{name}` | {levels.replace('|', ' ')} | {count(operands)} | {count(results)} "
-            f"| {meaning.replace('|', chr(92) + '|')} |"
+            f"|`{name}`|{levels.replace('|', ' ')}|{count(operands)}|{count(results)}"
+            f"|{meaning.replace('|', chr(92) + '|')}|"
         )
     return "\n".join(lines[1:]) + "\n"
 

@@ -113,9 +113,9 @@ struct engine {
 	 * token steps of a job */
 	int64_t group_slots, block_most, token_steps_most;
 	int64_t distance; /* least number of cycles between two additions to one sum */
-	/* FIFOs. Loaders fill `weights` and `weight_scales` (words of scales, or parts of them), the
-	 * feed `activation_scales`, the scalers `scale_products`. `input` has the groups for the
-	 * first pair of each process, `sums` what the PEs have added up. */
+	/* FIFOs. Loaders fill `weights` and `weight_scales` (words of scales, or parts of
+	 * them), the feed `activation_scales`, the scalers `scale_products`. `input` has the
+	 * groups for the first pair of each process, `sums` what the PEs have added up. */
 	struct value **weights;                         /* [PEs] */
 	struct value **weight_scales;                   /* [engine_scalers][pes_per_port] */
 	struct value **activation_scales;               /* [engine_scalers] */

@@ -1,5 +1,8 @@
 """The quantized arithmetic against numbers worked out one by one, and what calibration gains."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 from conftest import FAMILIES
@@ -7,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from streamtensor import calibrate, quantize, weights
+from streamtensor import calibrate, core, quantize, weights
 from streamtensor.errors import Error
 from streamtensor.quantize import Scheme
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def tensor(seed: int, *shape: int) -> torch.Tensor:
@@ -224,6 +229,56 @@ def test_a_weights_file_holds_integers_and_scales(tmp_path):
 def test_an_unknown_scheme_is_refused(text, message):
     with pytest.raises(Error, match=message):
         Scheme.parse(text)
+
+
+def schemes_to_read() -> list[str]:
+    """Every setting after a scheme, some that only one parser might know, and the schemes."""
+    settings = {
+        "group": ("32", "64", "128", "row", "48"),
+        "head": ("i4", "i8", "f32", "bf16"),
+        "embedding": ("i8", "f32", "i4"),
+        "kv": ("i8", "bf16", "f32", "i4"),
+        "activation": ("group", "token", "row"),
+    }
+    rest = [f"{key}={value}" for key, values in settings.items() for value in values]
+    return [
+        *(f"w4a8,{setting}" for setting in rest),
+        *(
+            "w4a8",
+            "w8a8,kv=f32",
+            "bf16",
+            "bf16,kv=f32",
+            "fp32",
+            "fp32,head=i8",
+            "w3a8",
+            "w4a8,group",
+        ),
+    ]
+
+
+def test_both_parsers_read_the_same_schemes(core_built):
+    """`stc` reads --quant itself (src/driver/quant_option.c)."""
+    for text in schemes_to_read():
+        done = subprocess.run(
+            [
+                core.find_file(core.COMPILER),
+                "compile",
+                ROOT / "tests" / "models" / "mlp.mlir",
+                "--quant",
+                text,
+                "--stop-after",
+                "name_arguments",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        try:
+            Scheme.parse(text)
+            read = True
+        except Error:
+            read = False
+        assert (done.returncode == 0) == read, f"{text}: {done.stderr}"
 
 
 def test_an_unknown_method_is_refused():
