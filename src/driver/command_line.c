@@ -229,12 +229,15 @@ bool option_set(struct diag *diag, struct options *options, const struct command
 	              : unknown_option(diag, command, name, name);
 }
 
-/* One argument that begins with `-`; *next is the argument after it, moved on where the option
- * takes it. */
+struct argument_list {
+	char *const *next, *const *end; /* arguments that are not yet taken */
+};
+
+/* One argument that begins with `-`, and its value if the option takes one. */
 static bool parse_option(struct arena *arena, struct diag *diag, const struct command *command,
-        struct options *options, char *const **next, char *const *end)
+        struct options *options, struct argument_list *arguments)
 {
-	const char *given = *(*next)++;
+	const char *given = *arguments->next++;
 	bool is_long = given[1] == '-';
 	const char *name = is_long ? given + 2 : given + 1;
 	const char *equals = is_long ? strchr(name, '=') : NULL;
@@ -254,11 +257,11 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 		return store(diag, options, option, "1");
 	if (option->kind == OPTION_FLAG)
 		return diag_error(diag, NOWHERE, "option '--%s' takes no value", option->name);
-	if (!equals && *next == end) {
+	if (!equals && arguments->next == arguments->end) {
 		diag_error(diag, NOWHERE, "option '%s' lacks its value", given);
 		return diag_note(diag, "--%s %s", option->name, option->metavar);
 	}
-	return store(diag, options, option, equals ? equals + 1 : *(*next)++);
+	return store(diag, options, option, equals ? equals + 1 : *arguments->next++);
 }
 
 static bool unknown_command(struct diag *diag, const char *name)
@@ -289,23 +292,23 @@ static bool take_operand(struct diag *diag, struct options *options, const struc
 bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments,
         struct options *options, const struct command **command)
 {
-	char *const *next = arguments + (count > 0);
-	char *const *end = arguments + count;
+	struct argument_list rest = { arguments + (count > 0), arguments + count };
 	bool only_operands = false;
 	*command = NULL;
-	while (next < end) {
-		if (!only_operands && !strcmp(*next, "--")) {
+	while (rest.next < rest.end) {
+		const char *argument = *rest.next;
+		if (!only_operands && !strcmp(argument, "--")) {
 			only_operands = true;
-			next++;
-		} else if (!only_operands && (*next)[0] == '-' && (*next)[1]) {
-			if (!parse_option(arena, diag, *command, options, &next, end))
+			rest.next++;
+		} else if (!only_operands && argument[0] == '-' && argument[1]) {
+			if (!parse_option(arena, diag, *command, options, &rest))
 				return false;
 		} else if (!*command) {
-			*command = command_find(*next);
+			*command = command_find(argument);
 			if (!*command)
-				return unknown_command(diag, *next);
-			next++;
-		} else if (!take_operand(diag, options, *command, *next++)) {
+				return unknown_command(diag, argument);
+			rest.next++;
+		} else if (!take_operand(diag, options, *command, *rest.next++)) {
 			return false;
 		}
 	}

@@ -157,14 +157,15 @@ static void mark_adjacent_ports(const struct bundling *b, int number)
 
 static void describe_ports(struct bundling *b)
 {
+	const struct extent_list largest = { 0 };
 	b->port = ARENA_ARRAY(b->module->arena, struct bundled, b->ports + 1);
 	for (int i = 0; i < b->ports; i++) {
 		const struct value *argument = b->block->argument[i];
 		struct bundled *port = &b->port[i];
 		*port = (struct bundled){ .bits = type_bits(argument->type->element),
-			.words = bundle_words(b->module, b->block, argument, false, 0, NULL),
+			.words = bundle_words(b->module, b->block, argument, false, largest),
 			.bundle = i };
-		port->layered = bundle_words(b->module, b->block, argument, true, 0, NULL);
+		port->layered = bundle_words(b->module, b->block, argument, true, largest);
 		port->write =
 		        text_same(attr_item(b->port_attr[i], KEY_STREAM_DIRECTION)->text, "write");
 		port->buffer = attr_item(b->port_attr[i], KEY_STREAM_BUFFER)->text;

@@ -75,7 +75,7 @@ static int64_t words_in(const struct block *block, const struct value *port, boo
 }
 
 int64_t bundle_words(const struct module *module, const struct block *main,
-        const struct value *port, bool layered, int extents, const struct extent_value *extent)
+        const struct value *port, bool layered, struct extent_list extents)
 {
 	int64_t words = 0;
 	for (const struct op *call = main->first; call; call = call->next)
@@ -84,8 +84,8 @@ int64_t bundle_words(const struct module *module, const struct block *main,
 				const struct block *body =
 				        module_find(module, attr_text_or(call, KEY_CALLEE, ""))
 				                ->region[0];
-				words +=
-				        words_in(body, body->argument[i], layered, extents, extent);
+				words += words_in(body, body->argument[i], layered, extents.count,
+				        extents.value);
 			}
 	return words;
 }
@@ -97,7 +97,8 @@ static double moved_bytes(
 	const struct value *port = body->argument[argument];
 	if (port->type->kind != TYPE_MEMREF)
 		return 0;
-	return (double)bundle_words(module, body, port, false, extents, extent) *
+	const struct extent_list list = { extents, extent };
+	return (double)bundle_words(module, body, port, false, list) *
 	        (double)type_bits(port->type->element) / 8;
 }
 

@@ -21,7 +21,7 @@ int bundle_outstanding(const struct op *main, int argument, int outstanding);
 /* Words that a launch moves through a port of main's block, at given extents; layered: only those
  * in layer loops. */
 int64_t bundle_words(const struct module *module, const struct block *main,
-        const struct value *port, bool layered, int extents, const struct extent_value *extent);
+        const struct value *port, bool layered, struct extent_list extents);
 struct bundle_channel {
 	/* number of the memory channel; adapters that move words through it */
 	int number, adapters;

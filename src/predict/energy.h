@@ -12,8 +12,14 @@ struct energy {
 	double limit_mj;
 };
 
-/* busy: active cycles of each process of `cost`, out of `cycles`; bytes: through all memory ports;
- * ms: of the launch, including the host's part. */
+/* What a launch does. */
+struct activity {
+	int64_t cycles;
+	const int64_t *busy; /* [processes] of these, the cycles in which a process is active */
+	double bytes;        /* through all memory ports */
+};
+
+/* ms: of the launch, including the host's part. */
 struct energy energy_of(const struct platform *platform, const struct design_cost *cost,
-        const int64_t *busy, double bytes, int64_t cycles, double ms);
+        const struct activity *activity, double ms);
 #endif

@@ -117,12 +117,13 @@ static void estimate_energy(struct report *report, struct arena *arena)
 		                            : report->time.process[i].busy;
 	for (int i = 0; report->simulated && i < report->cycle_result.ports; i++)
 		bytes += (double)report->cycle_result.port[i].bytes;
-	bytes = report->simulated ? bytes : report->time.memory_bytes;
-	report->energy =
-	        energy_of(report->platform, &report->cost, busy, bytes, cycles, report->latency_ms);
+	const struct activity activity = { .cycles = cycles,
+		.busy = busy,
+		.bytes = report->simulated ? bytes : report->time.memory_bytes };
+	report->energy = energy_of(report->platform, &report->cost, &activity, report->latency_ms);
 	if (report->tokens_per_launch)
-		report->token_energy = energy_of(
-		        report->platform, &report->cost, busy, bytes, cycles, report->token_ms);
+		report->token_energy =
+		        energy_of(report->platform, &report->cost, &activity, report->token_ms);
 }
 
 static void set_latency(struct report *report, int64_t cycles)

@@ -300,8 +300,8 @@ static double port_bytes(const struct report *report, int argument)
 	const struct type *word = main->argument[argument]->type->element;
 	if (simulated)
 		return (double)simulated->bytes;
-	return (double)bundle_words(
-	               report->module, main, main->argument[argument], false, 0, NULL) *
+	return (double)bundle_words(report->module, main, main->argument[argument], false,
+	               (struct extent_list){ 0 }) *
 	        (double)type_bits(word) / 8;
 }
 
