@@ -993,9 +993,6 @@ static void test_wrong_buffers(void **state)
 		{ "buffer_elements = 0 : i64, halves = 1 : i64, shared_loops = 0 : i64, "
 		  "in_producer",
 		        "does not accumulate all words of" },
-		{ "buffer_elements = 8 : i64, halves = 1 : i64, in_consumer, shared_loops = 0 : "
-		  "i64",
-		        "held by its consumer, which does not need all words of" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);
@@ -1026,11 +1023,10 @@ static void test_wrong_buffers(void **state)
 	}
 }
 
-/* A load holds nothing, so it cannot send the words of a shared buffer to its readers. */
-static void test_buffer_of_a_load_is_not_in_producer(void **state)
+/* Marks the first op of this kind with a form that its neighbours do not allow. */
+static void expect_refused(
+        struct fixture *f, enum op_code code, enum attr_key form, const char *message)
 {
-	(void)state;
-	struct fixture *f = begin(1);
 	struct convert_writer writer = convert_random_writer(&f->random, f->module);
 	struct convert_pair pair[2];
 	for (int r = 0; r < 2; r++)
@@ -1039,16 +1035,42 @@ static void test_buffer_of_a_load_is_not_in_producer(void **state)
 			.to = writer.type,
 			.box = box_between(f->arena, writer.tensor, writer.type, writer.type, 0) };
 	struct text text = text_new(f->arena);
-	buffer_module(f->module, 2, pair, &text);
+	if (code == OP_BUFFER)
+		buffer_module(f->module, 2, pair, &text);
+	else
+		convert_module(f->module, 1, pair, &text);
 	struct module *module = read_module(f, &text);
 	struct op *op = module_main(module)->region[0]->first;
-	while (op->code != OP_BUFFER)
+	while (op->code != code)
 		op = op->next;
-	attr_set(module, op, KEY_IN_PRODUCER, attr_unit(module));
-	assert_false(lower(f, module));
-	assert_non_null(strstr(messages(f), "held by its producer, which does not accumulate"));
-	assert_non_null(strstr(messages(f), "without in_producer the buffer is a process"));
-	end(f);
+	attr_set(module, op, form, attr_unit(module));
+	struct pass_context context = { .platform = platform_load(f->arena, &f->diag, "u55c") };
+	assert_false(make_processes(&context, module));
+	if (!strstr(messages(f), message))
+		fail_msg("%s", messages(f));
+}
+
+/* A load accumulates nothing and a store needs no whole buffer: neither can be a buffer's form. */
+static void test_neighbours_without_the_form(void **state)
+{
+	(void)state;
+	static const struct {
+		enum op_code code;
+		enum attr_key form;
+		const char *message;
+	} refused[] = {
+		{ OP_BUFFER, KEY_IN_PRODUCER,
+		        "held by its producer, which does not accumulate all words" },
+		{ OP_CONVERT, KEY_IN_PRODUCER,
+		        "drained by its producer, but the producer does not accumulate" },
+		{ OP_CONVERT, KEY_IN_CONSUMER,
+		        "held by its consumer, which does not need all words of" },
+	};
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		struct fixture *f = begin(i + 1);
+		expect_refused(f, refused[i].code, refused[i].form, refused[i].message);
+		end(f);
+	}
 }
 
 int main(void)
@@ -1064,6 +1086,6 @@ int main(void)
 		cmocka_unit_test(test_functions_after_blocks),
 		cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_consumer_buffer),
 		cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers),
-		cmocka_unit_test(test_buffer_of_a_load_is_not_in_producer) };
+		cmocka_unit_test(test_neighbours_without_the_form) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
