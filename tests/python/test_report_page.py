@@ -395,7 +395,7 @@ def test_other_launches_than_the_longest_are_shown(tmp_path):
     assert (
         page.drawn()
         and "one launch of 3 tokens" in page.text
-        and f"modeled time of the answer's 3 15 {launches[0]['model']:,}" in shorter
+        and f"modeled time of the launch above 3 15 {launches[0]['model']:,}" in shorter
         and page.all("div", id="launches")
     )
 
