@@ -21,6 +21,9 @@ def table() -> dict:
         _aten.convolution.default: _convolution,
         _aten.im2col.default: _im2col,
         _aten.col2im.default: _col2im,
+        _aten.avg_pool2d_backward.default: _average_backward,
+        _aten._adaptive_avg_pool2d_backward.default: _adaptive_average_backward,
+        _aten.max_pool2d_with_indices_backward.default: _largest_backward,
     }
     rows |= {
         op: _linear(dims)
@@ -325,6 +328,42 @@ def _adaptive_largest(x, output_size):
     images = x.reshape(*x.shape[:-dims], *[1] * dims, *x.shape[-dims:])
     equal = (mask & (images == values.reshape(*values.shape, *[1] * dims))).flatten(-dims)
     return values, first_true(equal)
+
+
+def _shared_out(gradient, shares):
+    """Each result gives its gradient by shares: for each dim a matrix [results, elements]."""
+    for dim, share in enumerate(shares, gradient.ndim - len(shares)):
+        gradient = (gradient.movedim(dim, -1) @ share.to(gradient.dtype)).movedim(-1, dim)
+    return gradient
+
+
+def _adaptive_average_backward(gradient, x):
+    bins = [_bins(extent, count) for extent, count in zip(x.shape[-2:], gradient.shape[-2:])]
+    return _shared_out(gradient, [mask / mask.sum(-1, keepdim=True) for mask in bins])
+
+
+def _average_backward(
+    gradient, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
+    """A window beyond the padding counts the elements before its end only."""
+    shares = []
+    for at in (0, 1):
+        extent, count = x.shape[at - 2], gradient.shape[at - 2]
+        size, border = (list(each) * (2 // len(each)) for each in (kernel_size, padding))
+        step = (list(stride) * (2 // len(stride)) if stride else size)[at]
+        first = (torch.arange(count) * step - border[at]).unsqueeze(-1)
+        inside = (torch.arange(extent) >= first) & (torch.arange(extent) < first + size[at])
+        counted = inside.sum(-1, keepdim=True)
+        if count_include_pad:
+            counted = (first + size[at]).clamp(max=extent + border[at]) - first
+        shares.append(inside.float() if divisor_override else inside / counted)
+    return _shared_out(gradient, shares) / (divisor_override or 1)
+
+
+def _largest_backward(gradient, x, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    """The windows of which an element is the largest give it their gradients."""
+    flat = torch.zeros_like(x).flatten(-2)
+    return flat.scatter_add(-1, indices.flatten(-2), gradient.flatten(-2)).reshape(x.shape)
 
 
 def _windows(extent: int, kernel: int, dilation: int, padding: int, stride: int) -> int:
