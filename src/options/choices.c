@@ -110,7 +110,7 @@ static int64_t *key_of(struct fixed_parallelism *fixed, const char *key, size_t 
 	const struct {
 		const char *name;
 		int64_t *value;
-	} keys[] = { { "lanes", &fixed->lanes }, { "row-unroll", &fixed->rows },
+	} keys[] = { { "lanes", &fixed->lanes }, { "row-unroll", &fixed->row_unroll },
 		{ "ports", &fixed->ports } };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (strlen(keys[i].name) == size && !strncmp(keys[i].name, key, size))

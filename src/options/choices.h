@@ -61,7 +61,7 @@ extern const struct choice_info choice_info[CHOICES];
 
 struct fixed_parallelism { /* parallelism of one kernel, set by --fix-kernel */
 	const char *kernel;
-	int64_t lanes, rows, ports; /* 0: free */
+	int64_t lanes, row_unroll, ports; /* 0: free */
 };
 
 struct choices {

@@ -97,7 +97,7 @@ static struct port_interleave interleave_image(const struct module *module,
 		.half_words = half_words,
 		.head_loop = head_loop,
 		.tile = tile_words(image, head_loop),
-		.lead = image->order.offset / image->order.lanes };
+		.head_start = image->order.offset / image->order.lanes };
 	while (port_interleave.parts > 1 && !fits_heads(module, image, &port_interleave))
 		port_interleave.parts--;
 	port_interleave.even = port_interleave.tile % port_interleave.parts == 0;
@@ -182,7 +182,7 @@ struct image port_interleave_part(struct arena *arena, const struct image *image
 	if (port_interleave->parts == 1)
 		return part;
 	struct port_nest nest = nest_of(arena, image, port_interleave);
-	int64_t first = (port_interleave->lead + port_interleave->parts - 1 - number) /
+	int64_t first = (port_interleave->head_start + port_interleave->parts - 1 - number) /
 	        port_interleave->parts;
 	part.order = (struct sequence){ .dims = nest.dims,
 		.trip = nest.trip,
@@ -261,7 +261,7 @@ struct value **port_interleave_merge(struct design *design, const struct image *
 	        loops > 1 ? make_address(&p, loops, counter + first, pitch, 0) : counter[first];
 	for (int i = 0; i < port_interleave->parts; i++) {
 		int64_t at = (i + port_interleave->parts -
-		                     port_interleave->lead % port_interleave->parts) %
+		                     port_interleave->head_start % port_interleave->parts) %
 		        port_interleave->parts;
 		fifo[i] = design_fifo(design, "s_interleave", out->type->element, MERGE_FIFO_WORDS);
 		design_prefetch(design, fifo[i]);

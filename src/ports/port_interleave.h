@@ -11,8 +11,8 @@ struct port_interleave {
 	int parts;       /* loaders; 1: no interleaving */
 	bool half_words; /* each word of the load is two */
 	int head_loop;   /* first loop of the image over the words of one head */
-	/* words of a head for one iteration of that loop's bound; words before a head's first */
-	int64_t tile, lead;
+	/* words of a head for one iteration of that loop's bound; words before the first head */
+	int64_t tile, head_start;
 	bool even; /* all loaders have as many words of a tile */
 };
 

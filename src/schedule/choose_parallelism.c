@@ -355,7 +355,7 @@ static void tell_other_phase(const struct parallelism_table *w)
 		        ARENA_NEW(parallelism_table->arena, struct fixed_parallelism);
 		*chosen = (struct fixed_parallelism){ .kernel = "",
 			.lanes = schedule.lanes,
-			.rows = schedule.row_unroll,
+			.row_unroll = schedule.row_unroll,
 			.ports = w->parallelism[i].ports };
 		map_set(parallelism_table, name, chosen);
 	}

@@ -639,7 +639,7 @@ static bool is_fixed_to(const struct option_builder *m, const struct schedule *s
 	const struct fixed_parallelism *fixed = m->fixed;
 	return !fixed ||
 	        ((!fixed->lanes || fixed->lanes == schedule->lanes) &&
-	                (!fixed->rows || fixed->rows == schedule->row_unroll));
+	                (!fixed->row_unroll || fixed->row_unroll == schedule->row_unroll));
 }
 
 static void note_near(struct option_builder *m, const struct schedule *schedule)
@@ -718,7 +718,7 @@ static bool cannot_be(struct option_builder *m)
 	diag_error(diag, m->kernel->op->location,
 	        "kernel %s cannot have this parallelism: lanes %lld, row-unroll %lld, ports %lld "
 	        "(0: not fixed)",
-	        name, (long long)m->fixed->lanes, (long long)m->fixed->rows,
+	        name, (long long)m->fixed->lanes, (long long)m->fixed->row_unroll,
 	        (long long)m->fixed->ports);
 	if (m->fixed->lanes && m->below && m->above)
 		return diag_note(diag, "the nearest that it can have are %lld and %lld lanes",

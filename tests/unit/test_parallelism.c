@@ -863,9 +863,9 @@ static void test_fixed(void **state)
 	struct fixed_parallelism fixed;
 	assert_true(fixed_parallelism_parse(&diag, "k2:lanes=8,row-unroll=2,ports=4", &fixed));
 	assert_string_equal(fixed.kernel, "k2");
-	assert_true(fixed.lanes == 8 && fixed.rows == 2 && fixed.ports == 4);
+	assert_true(fixed.lanes == 8 && fixed.row_unroll == 2 && fixed.ports == 4);
 	assert_true(fixed_parallelism_parse(&diag, "k2:row-unroll=2", &fixed));
-	assert_true(!fixed.lanes && fixed.rows == 2 && !fixed.ports);
+	assert_true(!fixed.lanes && fixed.row_unroll == 2 && !fixed.ports);
 	static const char *const wrong[] = { "", "k2", "k2:", ":lanes=2", "k2:lanes",
 		"k2:lanes=", "k2:lanes=0", "k2:lanes=-4", "k2:lanes=8,", "k2:lanes=8,lanes=4",
 		"k2:width=8", "k2:lanes=8;row-unroll=2" };
