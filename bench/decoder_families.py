@@ -1,21 +1,24 @@
 """Every family that AutoModelForCausalLM knows, as a tiny model: its greedy tokens and logits
-against transformers, in decode, prefill and decode, and a batch of two.
+against transformers, in prefill and decode, and in decode of a batch of two.
 
-    python bench/decoder_families.py [--write] [--designs] [FAMILY ...]
+    decoder_families.py [--write] [--designs] [FAMILY ...]
 
 Without --designs the exported steps run in PyTorch; with it they are compiled for the U55C and run
-on the CPU. --write renews bench/decoder_families.tsv.
+on the CPU. --write renews bench/decoder_families.tsv and the table in docs/models.md.
 """
 
 import logging
+import re
 import sys
 import tempfile
 import warnings
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+from common import ROOT, Table, script_arguments
+
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 RESULTS = ROOT / "bench" / "decoder_families.tsv"
+TABLE = Table("models.md", "decoder_families.py", lambda line: line)
 
 
 def main(arguments: list[str]) -> int:
@@ -36,9 +39,7 @@ def main(arguments: list[str]) -> int:
         rows.setdefault(family, ["", ""])[column] = said
         wrong |= said.startswith("WRONG")
         if "--write" in arguments:
-            RESULTS.write_text(
-                "".join("\t".join((name, *cells)) + "\n" for name, cells in sorted(rows.items()))
-            )
+            write(rows)
     return wrong
 
 
@@ -48,5 +49,43 @@ def read() -> dict[str, list[str]]:
     return {name: cells for name, *cells in lines}
 
 
+def write(rows: dict[str, list[str]]) -> None:
+    RESULTS.write_text(
+        "".join("\t".join((name, *cells)) + "\n" for name, cells in sorted(rows.items()))
+    )
+    TABLE.write(table(rows))
+
+
+def table(rows: dict[str, list[str]]) -> str:
+    """The families of each result of their designs; of their steps, where these are refused."""
+    groups: dict[str, list[str]] = {}
+    for family, (step, design) in sorted(rows.items()):
+        groups.setdefault(kind(design or step, bool(design)), []).append(family)
+    none = groups.pop("no tiny model", [])
+    lines = [
+        f"| {said} ({len(families)}) | {', '.join(families)} |"
+        for said, families in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    ]
+    made = len(rows) - len(none)
+    equal = sum(len(families) for said, families in groups.items() if said.startswith("equal"))
+    return "\n".join(
+        [
+            "| as designs | families |",
+            "|---|---|",
+            *lines,
+            "",
+            f"{equal} of {made} are equal; {len(none)} have no tiny model.",
+        ]
+    )
+
+
+def kind(said: str, design: bool) -> str:
+    """What became of a family, in words that families share."""
+    if said.startswith("none"):
+        return "no tiny model"
+    said = re.sub(r"a model of type '[^']*':? ?|, \de-\d+|:[^:]*[.]py.*", "", said)
+    return said if design or not said.startswith("equal") else f"{said} as a step in PyTorch"
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(script_arguments(__doc__, ("--write", "--designs"))))

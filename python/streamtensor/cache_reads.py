@@ -3,7 +3,8 @@
 A step has its own keys in front of the cached ones, and reads only as many rows as there are. That
 is right where each key is treated alike until a masked sum over all of them, as in attention. The
 axis of the keys is followed through the exported graph. What numbers the keys, picks some of them,
-sums them without a mask or joins them with a table by key is refused.
+sums them without a mask or joins them with a table by key is refused, except for tables of places
+(position_tables) that are added in front of a softmax: an offset of all keys does not matter there.
 """
 
 import math
@@ -11,6 +12,7 @@ import math
 import torch
 
 from .errors import Error
+from .position_tables import NoTable, PositionTables
 
 # how the code that makes masks is marked in the graph
 MARK = {"streamtensor": "mask"}
@@ -23,6 +25,8 @@ _SOFTMAX = {"softmax", "_softmax", "log_softmax"}
 _REDUCTIONS = {"sum", "amax", "max", "logsumexp"}
 _OVER_WIDTH = {"mean", "var", "std"}
 _NORMS = {"layer_norm", "rms_norm"}
+# what may follow a sum with a table of places, up to the softmax
+_AFTER_TABLES = {"add", "sub", "mul", "div", "masked_fill", "where", "expand", "unsqueeze"} | _SAME
 _RESHAPES = {"view", "reshape", "_unsafe_view", "flatten", "unflatten"}
 
 
@@ -35,13 +39,15 @@ def marked():
     return torch.fx.traceback.annotate(MARK)
 
 
-def check(program, states: list[int], keys: int, place) -> None:
-    """states: numbers of the inputs that are caches, whose rows are axis 2. keys: of a step and the
-    cache. place: names the line of a node.
-    """
+def check(program, shape, place) -> None:
+    """shape: of the step (`StepShape`). place: names the line of a node."""
     inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
     inputs = inputs[len(inputs) - len(program.graph_signature.user_inputs) :]
-    axes = _Axes(keys, {inputs[number]: 2 for number in states})
+    first = 1 + len(shape.scalar_names())
+    states = inputs[first : first + 2 * shape.layers]
+    keys = shape.tokens + shape.past
+    tables = PositionTables(program.graph, inputs[1], shape.tokens, keys)
+    axes = _Axes(keys, dict.fromkeys(states, 2), tables if shape.batch == 1 else None)
     for node in program.graph.nodes:
         try:
             axes.visit(node)
@@ -56,8 +62,9 @@ def check(program, states: list[int], keys: int, place) -> None:
 class _Axes:
     """The axis of the keys in each node that has one, and which nodes are masked."""
 
-    def __init__(self, keys: int, axes: dict):
-        self.keys, self.axis, self.masked = keys, axes, set()
+    def __init__(self, keys: int, axes: dict, tables: PositionTables | None):
+        self.keys, self.axis, self.masked, self.tables = keys, axes, set(), tables
+        self.offset: set = set()  # nodes where all keys may be off by the same
         # of a node, entries in front of the keys, which belong to no key
         self.lead: dict = {}
 
@@ -76,12 +83,25 @@ class _Axes:
             return
         name = getattr(node.target, "__name__", str(node.target)).split(".")[0]
         axis = self._axis(name, node)
+        self._follow_offset(name.removesuffix("_"), node, axis)
         if axis is not None:
             self.axis[node] = axis
             leads = [self.lead.get(argument, 0) for argument in node.all_input_nodes]
             self.lead.setdefault(node, max(leads))
             if any(argument in self.masked for argument in node.all_input_nodes):
                 self.masked.add(node)
+
+    def _follow_offset(self, name: str, node, axis: int | None) -> None:
+        """A softmax over the keys is the same whatever is added to all of them."""
+        given = [each for each in node.all_input_nodes if each in self.offset]
+        if not given:
+            return
+        if name in _SOFTMAX and axis in self._dims(node, node.args[1]):
+            return
+        keyed = sum(each in self.axis for each in node.all_input_nodes)
+        if name not in _AFTER_TABLES | _RESHAPES or (name in ("mul", "div") and keyed > 1):
+            raise _Unproved("joins keys with a table by key")
+        self.offset.add(node)
 
     def _axis(self, name: str, node) -> int | None:
         name = name.removesuffix("_") if not name.startswith("_") else name
@@ -344,4 +364,16 @@ class _Axes:
                 continue
             dim = axis - rank + value.dim()
             if dim >= 0 and value.shape[dim] != 1:
-                raise _Unproved("joins keys with a table by key")
+                self._place_table(node, each, dim)
+
+    def _place_table(self, node, table, dim: int) -> None:
+        """Numbers the entries of the table by the places of the keys."""
+        try:
+            if self.tables is None:
+                raise NoTable
+            placed = self.tables.placed(node, table, dim)
+        except NoTable:
+            raise _Unproved("joins keys with a table by key") from None
+        node.replace_input_with(table, placed)
+        self.axis[placed] = dim
+        self.offset.add(node)

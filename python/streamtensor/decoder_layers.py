@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers.cache_utils import Cache
 
 from . import model_module
 from .errors import Error
-from .graph import first_line
+from .graph import place_of_error
 
 # of two tensors of places, whether the query at the first sees the key at the second
 Predicate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -165,8 +166,12 @@ class Decoder:
     """What a model with some configuration is like."""
 
     layers: list[Layer]
-    masks: list[Predicate]  # in the order in which the model asks for them
+    # in the order in which the model asks for them; None: nothing reads this one
+    masks: list[Predicate | None]
     norm_at_head: bool  # the head's input is the final norm's result as it stands
+    # of the number of cached tokens: "size" of a mask that it makes itself, unless it is given one,
+    # and "compared", as numbers are
+    uses_of_length: set[str]
 
 
 _FOUND: dict[str, Decoder] = {}
@@ -183,6 +188,8 @@ def of(config) -> Decoder:
 def _layers(config) -> Decoder:
     named = f"a model of type '{config.model_type}'"
     module = model_module.build(named, config)
+    if "past_key_values" not in inspect.signature(module.forward).parameters:
+        raise Error(f"{named} keeps no cache of keys and values", _ACCEPTED)
     cache, masks, predicates, given = _RecordingCache(), [], [], {}
 
     def make(sees):
@@ -194,7 +201,7 @@ def _layers(config) -> Decoder:
         values = (*arguments, *keywords.values())
         for number, mask in enumerate(masks):
             if any(value is mask for value in values):
-                given.setdefault(part.layer_idx, number)
+                given.setdefault(part.layer_idx, []).append(number)
 
     for part in module.modules():
         if isinstance(getattr(part, "layer_idx", None), int):
@@ -205,18 +212,85 @@ def _layers(config) -> Decoder:
     if not numbers_positions(module):
         del step["position_ids"]
     values = {name: value.to("meta") for name, value in module.named_buffers()}
+    reads = _Reads(masks)
     try:
-        with torch.no_grad(), masks_by(make):
+        with torch.no_grad(), masks_by(make), _LengthAsSize(), reads:
             torch.func.functional_call(
                 module, values, kwargs=dict(past_key_values=cache, use_cache=True, **step)
             )
         return Decoder(
-            cache.layers_of(given), predicates, len(ends) == 2 and ends[0]._cdata == ends[1]._cdata
+            cache.layers_of(
+                {layer: min(reads.found & {*some}, default=None) for layer, some in given.items()}
+            ),
+            [sees if at in reads.found else None for at, sees in enumerate(predicates)],
+            len(ends) == 2 and ends[0]._cdata == ends[1]._cdata,
+            cache.positions.uses,
         )
     except Error as error:
         raise Error(f"{named}{error}", *error.notes) from error
     except Exception as error:
-        raise Error(f"{named}: its step cannot be traced: {first_line(error)}") from error
+        raise Error(
+            f"{named}: a step of one token with a cache cannot be followed{place_of_error(error)}",
+            _ACCEPTED,
+        ) from error
+
+
+class _Length(int):
+    """The number of tokens in the cache, and what is counted from it; `uses` says how."""
+
+    def __new__(cls, value: int, uses: set):
+        made = super().__new__(cls, value)
+        made.uses = uses
+        return made
+
+    def _counted(self, value):
+        return value if value is NotImplemented else _Length(value, self.uses)
+
+    def __add__(self, other):
+        return self._counted(int.__add__(self, other))
+
+    def __sub__(self, other):
+        return self._counted(int.__sub__(self, other))
+
+    def __rsub__(self, other):
+        return self._counted(int.__rsub__(self, other))
+
+    def __lt__(self, other):
+        self.uses.add("compared")
+        return int.__lt__(self, other)
+
+    def __gt__(self, other):
+        self.uses.add("compared")
+        return int.__gt__(self, other)
+
+    __radd__ = __add__
+    __hash__ = int.__hash__
+
+
+class _LengthAsSize(TorchFunctionMode):
+    """Adds "size" to the uses of a length where a tensor is made that is as long as the text."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function in (torch.ones, torch.zeros, torch.full):
+            for leaf in torch.utils._pytree.tree_leaves((args, kwargs)):
+                if isinstance(leaf, _Length):
+                    leaf.uses.add("size")
+        return function(*args, **(kwargs or {}))
+
+
+class _Reads(TorchDispatchMode):
+    """Finds which masks are read."""
+
+    def __init__(self, masks: list[torch.Tensor]):
+        super().__init__()
+        self.masks, self.found = masks, set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        leaves = torch.utils._pytree.tree_leaves((arguments, keywords))
+        for number, mask in enumerate(self.masks):
+            if any(leaf is mask for leaf in leaves):
+                self.found.add(number)
+        return function(*arguments, **(keywords or {}))
 
 
 def final_norm(module: torch.nn.Module) -> torch.nn.Module | None:
@@ -246,7 +320,7 @@ class _RecordingCache(StepCache):
     """An empty cache of a model whose layers are not known yet."""
 
     def __init__(self):
-        super().__init__(0, [], [], 0)
+        super().__init__(0, [], [], _Length(0, set()))
         self.shapes: dict[int, tuple] = {}
 
     def update(self, key_states, value_states, layer_idx, *_, **__):

@@ -50,14 +50,16 @@ class DecoderStep(torch.nn.Module):
         at = positions.reshape(1) + torch.arange(shape.tokens, device=ids.device)
         starts = tokens.pop(0) if shape.batch > 1 else None
         past = k[0].shape[2] if k else 0
-        cache = StepCache(shape.layers, list(k), list(v), positions.reshape(()) if k else 0)
+        cache = StepCache(shape.layers, list(k), list(v), self._length(positions) if k else 0)
         hooks = (
             _head_on_last_token_only(self.model, tokens[0], cache, shape.norm_at_head)
             if tokens and not shape.all_logits
             else []
         )
         places = at[None] if starts is None else (at[None] - starts).clamp(min=0)
-        numbered = {"position_ids": places} if decoder_layers.numbers_positions(self.model) else {}
+        given = {"position_ids": places} if decoder_layers.numbers_positions(self.model) else {}
+        if shape.takes_key_mask:
+            given["attention_mask"] = torch.ones_like(ids[:, :1]).expand(-1, shape.tokens + past)
         try:
             with decoder_layers.masks_by(self._masks(at, starts, past)):
                 logits = self.model(
@@ -65,19 +67,25 @@ class DecoderStep(torch.nn.Module):
                     past_key_values=cache,
                     use_cache=True,
                     return_dict=False,
-                    **numbered,
+                    **given,
                 )[0]
         finally:
             for hook in hooks:
                 hook.remove()
         return (_argmax_logits(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
+    def _length(self, positions):
+        """The number of cached tokens: a tensor, or a number that is known to be none below 0."""
+        if not self.shape.compares_length:
+            return positions.reshape(())
+        length = positions.item()
+        torch._check(length >= 0)
+        return length
+
     def check_export(self, program) -> None:
         """Refuses models whose layers read the cached rows in another way than as a set."""
-        shape, first = self.shape, 1 + len(self.shape.scalar_names())
-        if shape.past:
-            states = list(range(first, first + 2 * shape.layers))
-            cache_reads.check(program, states, shape.tokens + shape.past, line_of)
+        if self.shape.past:
+            cache_reads.check(program, self.shape, line_of)
 
     def _masks(self, at, starts, past: int):
         """Makes the masks that transformers asks for, in its order.
@@ -246,6 +254,8 @@ class StepShape:
     masks: tuple[int | None, ...]
     # the head reads the final norm's result as it stands, so that a norm of one token will do
     norm_at_head: bool = False
+    takes_key_mask: bool = False  # the model is told which keys there are: all
+    compares_length: bool = False  # the number of cached tokens is a number to the model
     # mask rows from `positions` on instead of using a run-time extent
     masks_past: bool = False
     all_logits: bool = False  # logits of all tokens of a prefill
@@ -272,7 +282,10 @@ class StepShape:
         model_module.check_frequencies(config, context)
         decoder = decoder_layers.of(config)
         layers = decoder.layers
-        kinds = [decoder_layers.window(sees, context) for sees in decoder.masks]
+        kinds = [
+            decoder_layers.window(sees, context) if sees else (context, True)
+            for sees in decoder.masks
+        ]
         return cls(
             phase,
             tuple(layer.k for layer in layers),
@@ -282,6 +295,8 @@ class StepShape:
             tuple(_window(layer.mask, kinds, context) for layer in layers),
             tuple((most if most < context else 0) if exact else None for most, exact in kinds),
             decoder.norm_at_head,
+            "size" in decoder.uses_of_length,
+            "compared" in decoder.uses_of_length,
         )
 
     @property

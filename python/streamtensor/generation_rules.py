@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from .errors import Error
-from .graph import first_line
+from .graph import told
 from .models import Model
 
 SAMPLING = ("temperature", "top_k", "top_p")
@@ -64,7 +64,7 @@ class GenerationRules:
         try:
             return cls(model.module, GenerationConfig.from_pretrained(model.folder), new)
         except Exception as error:
-            raise Error(f"{path}: not a generation configuration: {first_line(error)}") from error
+            raise Error(f"{path}: not a generation configuration: {told(error)}") from error
 
     def logits(self, logits: torch.Tensor, ids: list[int], prompt: int) -> torch.Tensor:
         """The logits behind `ids`, of which the first `prompt` are given."""

@@ -246,7 +246,7 @@ def _untold(error: Exception, done: str) -> Error:
     """The error's own text speaks of PyTorch's or torch-mlir's internals: --debug shows it."""
     kind = f" ({type(error).__name__})" if type(error).__module__ == "builtins" else ""
     return Error(
-        f"the module cannot be {done}{kind}{_place(error)}",
+        f"the module cannot be {done}{kind}{place_of_error(error)}",
         "run module(*inputs) first: it has to take these inputs in PyTorch",
         _ACCEPTED,
     )
@@ -271,19 +271,19 @@ def _export(functional: torch.nn.Module, arguments: tuple):
             return torch.export.export(functional, arguments)
     except DataDependentOutputException as error:
         raise Error(
-            f"{error.func} gives what its inputs' values say{_place(error)}",
+            f"{error.func} gives what its inputs' values say{place_of_error(error)}",
             "accepted are results that are tensors: torch.where chooses by numbers",
         ) from error
     except GuardOnDataDependentSymNode as error:
         raise Error(
-            f"the module decides by numbers that it computes{_place(error)}",
+            f"the module decides by numbers that it computes{place_of_error(error)}",
             "accepted is control flow by shapes and constants; torch.where chooses by numbers",
         ) from error
     finally:
         logging.disable(disabled)
 
 
-def _place(error: Exception) -> str:
+def place_of_error(error: Exception) -> str:
     """The line of the user's code that raised the error."""
     return _last_place(
         (frame.line, frame.filename, frame.lineno)
@@ -517,6 +517,16 @@ def _dictionary(port: Port):
     if port.rows is not None:
         values["stream.token_count"] = ir.StringAttr.get(port.rows)
     return ir.DictAttr.get(values)
+
+
+def told(error: Exception) -> str:
+    """What the error of a library says, if that is written for users; else where it arose."""
+    kinds = (OSError, ValueError, KeyError)
+    of_entries = type(error).__module__.startswith("huggingface_hub")
+    text = first_line(error)
+    if (of_entries or type(error) in kinds or isinstance(error, OSError)) and "<class" not in text:
+        return text
+    return f"the installed transformers cannot take it{place_of_error(error)}"
 
 
 def first_line(error: Exception) -> str:

@@ -24,7 +24,7 @@ def build(name: str, config) -> torch.nn.Module:
         raise Error(
             f"{name}: a model of type '{config.model_type}' is not a causal language model "
             "that can be built: "
-            f"{graph.first_line(error)}"
+            f"{graph.told(error)}"
         ) from error
     _keep_frequencies(module)
     return module
@@ -44,10 +44,18 @@ def _kept(kind: str) -> str:
     return "default" if "dynamic" in kind or kind == "longrope" else kind
 
 
+def entry(config, name: str):
+    """An entry of a configuration; None where it has none, or one for each layer."""
+    try:
+        return getattr(config, name, None)
+    except RuntimeError:  # transformers' answer for an entry that differs from layer to layer
+        return None
+
+
 def position_limit(config) -> int | None:
     """The tokens of the longest text; None: the model does not say."""
     names = ("max_position_embeddings", "max_seq_len")
-    return next((getattr(config, name) for name in names if getattr(config, name, None)), None)
+    return next(filter(None, (entry(config, name) for name in names)), None)
 
 
 def context_limit(config) -> int | None:
@@ -69,7 +77,7 @@ def check_frequencies(config, context: int) -> None:
 
 def _changing_frequencies(config) -> list[tuple[str, int]]:
     """Kinds of rotary frequencies that change, and the tokens up to which they do not."""
-    return list(_changing(getattr(config, "rope_parameters", None) or {}, position_limit(config)))
+    return list(_changing(entry(config, "rope_parameters") or {}, position_limit(config)))
 
 
 def _changing(parameters: dict, limit: int | None):

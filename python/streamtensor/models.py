@@ -112,7 +112,7 @@ class Model:
             return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
         except Exception as error:
             raise Error(
-                f"{self.folder}: the tokenizer cannot be read: {graph.first_line(error)}"
+                f"{self.folder}: the tokenizer cannot be read: {graph.told(error)}"
             ) from error
 
 
@@ -194,16 +194,17 @@ def _from_hub(name: str) -> Path | None:
 def _config(name: str, folder: Path | None):
     from transformers import AutoConfig
 
+    place = folder / "config.json" if folder else name
     try:
         config = (
             AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**built_in(name))
         )
+        config = config.get_text_config(decoder=True)
+        _check_extents(place, config)
+    except Error:
+        raise
     except Exception as error:
-        raise Error(
-            f"{folder / 'config.json'}: not a model configuration: {graph.first_line(error)}"
-        ) from error
-    config = config.get_text_config(decoder=True)
-    _check_extents(folder / "config.json" if folder else name, config)
+        raise Error(f"{place}: not a model configuration: {graph.told(error)}") from error
     return config
 
 
@@ -234,7 +235,7 @@ def _numbers(entries: dict):
 def _check_extents(place, config) -> None:
     """Rejects configurations of which transformers builds a model that cannot run."""
     for name, least in CONFIG_MINIMUMS.items():
-        value = getattr(config, name, None)
+        value = model_module.entry(config, name)
         if isinstance(value, int) and value < least:
             raise Error(f"{place}: {name} is {value}", f"accepted is {least} or more")
     for name, value in _numbers(config.to_dict()):
@@ -243,7 +244,7 @@ def _check_extents(place, config) -> None:
         if name.endswith("theta") and value <= 0:
             raise Error(f"{place}: {name} is {value}", "accepted is a number above 0")
     heads, groups = (
-        getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads")
+        model_module.entry(config, name) for name in ("num_attention_heads", "num_key_value_heads")
     )
     if heads and groups and heads % groups:
         raise Error(

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from streamtensor import decoder_layers, graph, models
+from streamtensor import decoder_layers, graph, models, position_tables
 from streamtensor.decoder_step import StepShape
 from streamtensor.errors import Error
 
@@ -154,6 +154,11 @@ def test_attention_reads_its_cache_as_a_set(model):
     assert "stream.dims" in step_of(model)
 
 
+def by_place(scores, numbers=lambda places: places):
+    """With a table by key, as ALiBi has it."""
+    return scores + numbers(torch.arange(12, device=scores.device)) / 8
+
+
 @pytest.mark.parametrize(
     "model, why",
     [
@@ -168,13 +173,13 @@ def test_attention_reads_its_cache_as_a_set(model):
             Attention(scores=lambda scores, mask: (scores + mask).topk(12).values),
             "picks or orders keys",
         ),
+        (Attention(scores=lambda scores, mask: by_place(scores + mask).exp()), "a table by key"),
         (
             Attention(
-                scores=lambda scores, mask: scores + mask + torch.arange(12, device=mask.device) / 8
+                scores=lambda scores, mask: mask + by_place(scores, lambda each: each.cumsum(0))
             ),
             "a table by key",
         ),
-        (Attention(product=product_and_table(beta=1)), "a table by key"),
         (
             Attention(scores=lambda s, mask: s + mask + (s + mask)[..., 1:2]),
             "picks some of the keys",
@@ -258,3 +263,43 @@ def test_a_checkpoint_parts_a_tied_head_of_its_own(tmp_path):
     parted = models.load(str(tmp_path))
     assert torch.equal(parted.tensor("lm_head.weight"), own["lm_head.weight"])
     assert graph.named_tensors(parted.module)["lm_head.weight"].is_meta
+
+
+def table_of(numbers):
+    """A module that adds a table by key to what it is given."""
+
+    class Biased(nn.Module):
+        def forward(self, ids, positions, x):
+            return x + numbers(x.shape[-1])
+
+    return Biased()
+
+
+@pytest.mark.parametrize(
+    "numbers, told",
+    [
+        (
+            lambda keys: torch.tensor([2.0**-3, 0.3])[:, None, None] * torch.arange(keys),
+            lambda place: torch.tensor([2.0**-3, 0.3])[:, None, None] * place,
+        ),
+        (
+            lambda keys: ((torch.ones(1, keys).cumsum(-1) - 1) * 3).bfloat16().view(1, 1, -1) / 7,
+            lambda place: (place * 3.0).bfloat16() / 7,
+        ),
+        (
+            lambda keys: (torch.arange(-31, 1).view(1, 1, 32) * 0.3)[..., 32 - keys :],
+            lambda place: (place - 11) * 0.3,
+        ),
+    ],
+)
+def test_a_table_is_told_the_places_of_the_keys(numbers, told):
+    x = torch.zeros(2, 3, 12)
+    inputs = (torch.zeros(1, 3).long(), torch.tensor([[5]]), x)
+    program = torch.export.export(table_of(numbers), inputs)
+    (added,) = (node for node in program.graph.nodes if node.name == "add")
+    places = [node for node in program.graph.nodes if node.op == "placeholder"][-2]
+    tables = position_tables.PositionTables(program.graph, places, 3, 12)
+    added.replace_input_with(added.args[1], tables.placed(added, added.args[1], 2))
+    program.graph_module.recompile()
+    place = torch.tensor([5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 8])
+    assert torch.equal(program.module()(*inputs), (x + told(place)).float())
