@@ -27,6 +27,8 @@ _OVER_WIDTH = {"mean", "var", "std"}
 _NORMS = {"layer_norm", "rms_norm"}
 # what may follow a sum with a table of places, up to the softmax
 _AFTER_TABLES = {"add", "sub", "mul", "div", "masked_fill", "where", "expand", "unsqueeze"} | _SAME
+_NEW = {"new_empty", "new_zeros", "new_ones", "new_full"}
+_NEW_ALIKE = {"empty_like", "zeros_like", "ones_like", "full_like"}
 _RESHAPES = {"view", "reshape", "_unsafe_view", "flatten", "unflatten"}
 
 
@@ -112,6 +114,8 @@ class _Axes:
             (_OVER_WIDTH, self._over_width),
             (_NORMS, self._norm),
             (_RESHAPES, self._reshape),
+            (_NEW, self._new),
+            (_NEW_ALIKE, self._same),
         ):
             if name in names:
                 return rule(node)
@@ -170,6 +174,21 @@ class _Axes:
             if extent == old[axis] and math.prod(new[:dim]) == before:
                 return dim
         raise _Unproved("joins keys with other elements")
+
+    def _new(self, node):
+        """A tensor of the same numbers for all keys, of a shape that has their dim."""
+        shape = node.meta["val"].shape
+        if list(shape).count(self.keys) != 1:
+            raise _Unproved("joins keys with other elements")
+        return list(shape).index(self.keys)
+
+    def _copy(self, node):
+        target, source = node.args[:2]
+        axis, value = self.axis.get(target), source.meta["val"]
+        own = None if axis is None else axis - target.meta["val"].dim() + value.dim()
+        if self.axis.get(source, own) != own or source not in self.axis and value.shape[own] != 1:
+            raise _Unproved("joins keys with a table by key")
+        return axis
 
     def _cat(self, node):
         parts, dim = node.args[0], node.args[1] if len(node.args) > 1 else 0

@@ -42,7 +42,17 @@ def table() -> dict:
         torch.ops.aten.as_strided.default: _as_strided,
         torch.ops.aten.rms_norm.default: _rms_norm,
     }
+    if hasattr(torch.ops.transformers, "grouped_mm_fallback"):  # once transformers is imported
+        found[torch.ops.transformers.grouped_mm_fallback.default] = _grouped_products
     return number_decompositions.rounded_once(found)
+
+
+def _grouped_products(x, weights, ends):
+    """Rows of x, sorted by group, times the matrix of each row's group: only these are read."""
+    rows = torch.arange(x.shape[0], device=x.device)
+    group = (rows.unsqueeze(1) >= ends).sum(1)
+    found = torch.bmm(x.unsqueeze(1), weights[group.clamp(max=len(weights) - 1)]).squeeze(1)
+    return torch.where((group < len(weights)).unsqueeze(1), found, torch.zeros_like(found))
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

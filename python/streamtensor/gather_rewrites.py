@@ -139,8 +139,27 @@ def flat_index(extents: list[int], *numbers):
     return found
 
 
+def _order(node) -> list[int] | None:
+    """The dims of its source that a permutation has, in its order."""
+    if node.target is _aten.permute.default:
+        return [dim % len(node.args[1]) for dim in node.args[1]]
+    if node.target is not _aten.transpose.int:
+        return None
+    order = list(range(_value(node).ndim))
+    first, second = node.args[1:]
+    order[first], order[second] = order[second], order[first]
+    return order
+
+
 def _index_dim(place, x, dim: int, index):
     """x[…, index, …] along one dim."""
+    order = _order(x)
+    if dim == 0 and order and order[0] == 0 and place.is_in_memory(x.args[0]):
+        before = _value(index).ndim - 1  # the rows' own dims are permuted behind the gather
+        return place.written(
+            lambda rows: rows.permute([*range(before + 1), *(before + at for at in order[1:])]),
+            _index_dim(place, x.args[0], 0, index),
+        )
     extent, shape = _value(x).shape[dim], list(_value(index).shape)
     in_memory = dim == 0 and place.is_in_memory(x)
     at = (

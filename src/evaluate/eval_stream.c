@@ -171,17 +171,23 @@ static struct tensor *receive(struct evaluation *e, const struct op *op, const s
 	return tensor;
 }
 
+/* The tensor in memory among the first `count` operands: inside a rolled layer that of the layer.
+ * NULL: a diagnostic was given. */
+static const struct tensor *picked_tensor(struct evaluation *e, struct op *op, int count)
+{
+	if (op->operand[0]->type->kind == TYPE_TENSOR)
+		return op->operand[0]->data;
+	int64_t layer = eval_integer(op->operand[0]);
+	if (layer >= 0 && layer < count - 1)
+		return op->operand[1 + layer]->data;
+	diag_error(e->module->diag, op->location, "layer %lld of %d", (long long)layer, count - 1);
+	return NULL;
+}
+
 static bool eval_load(struct evaluation *e, struct op *op)
 {
-	int picked = 0;
-	if (op->operand[0]->type->kind != TYPE_TENSOR) {
-		int64_t layer = eval_integer(op->operand[0]);
-		if (layer < 0 || layer >= op->operands - 1)
-			return diag_error(e->module->diag, op->location, "layer %lld of %d",
-			        (long long)layer, op->operands - 1);
-		picked = 1 + (int)layer;
-	}
-	return send(e, op, op->operand[picked]->data);
+	const struct tensor *from = picked_tensor(e, op, op->operands);
+	return from && send(e, op, from);
 }
 
 /* A causal buffer sends the tensor once per tile t, complete up to tile t; later tiles, which are
@@ -247,8 +253,10 @@ static bool eval_buffer(struct evaluation *e, struct op *op)
  * With a run-time token count only the first rows are received. */
 static bool eval_gather(struct evaluation *e, struct op *op)
 {
-	const struct tensor *table = op->operand[0]->data;
-	const struct words *rows = op->operand[1]->data;
+	const struct tensor *table = picked_tensor(e, op, op->operands - 1);
+	const struct words *rows = op->operand[op->operands - 1]->data;
+	if (!table)
+		return false;
 	const struct type *scalar = type_scalar(table->type);
 	const struct type *tensor = tensor_of_op(op);
 	const struct type *index = type_scalar(rows->type);

@@ -824,12 +824,32 @@ static struct value *gathered_row(struct process *p, struct value *when, struct 
 	return pitch && limit > 1 ? make_clamped(p, row, limit) : NULL;
 }
 
-void lower_gather(struct design *design, const struct op *op)
+/* The buffer and the port of the tables of a gather: one, or one a layer behind each other.
+ * words: of a table. */
+static struct value *gathered_tables(
+        struct design *design, const struct op *op, const struct source *source, int64_t words)
 {
 	struct module *module = design->module;
 	const struct type *word = stream_word(module, op->result[0]->type);
+	const struct attr **segment =
+	        ARENA_ARRAY(module->arena, const struct attr *, source->count);
+	int64_t elements = type_elements(op->operand[op->operands - 2]->type);
+	for (int i = 0; i < source->count; i++)
+		segment[i] = plain_segment(design,
+		        &(struct segment_place){ .index = source->input[i],
+		                .offset = i * words * stream_lanes(op->result[0]->type) },
+		        0, elements);
+	const char *name = text_format(module->arena, "table%d", design->serial++);
+	design_buffer(design, name, word, words * source->count,
+	        attr_array(module, source->count, segment));
+	return design_port(design, name, word, name, false);
+}
+
+void lower_gather(struct design *design, const struct op *op)
+{
 	int64_t lanes = stream_lanes(op->result[0]->type);
-	int64_t elements = type_elements(op->operand[0]->type);
+	struct source source = source_of(design, op);
+	int64_t words = (type_elements(op->operand[op->operands - 2]->type) + lanes - 1) / lanes;
 	int64_t row_words = attr_integer_or(op, KEY_LENGTH, 1) / lanes;
 	const struct itensor *order = op->result[0]->type->itensor;
 	int64_t trip[3] = { itensor_tiles(order) / row_words, 1, row_words };
@@ -840,18 +860,14 @@ void lower_gather(struct design *design, const struct op *op)
 			bound[at] = order->run_time[i];
 			trip[at++] = order->trip[i];
 		}
-	const char *name = text_format(module->arena, "table%d", design->serial++);
-	const struct attr *segment = plain_segment(
-	        design, &(struct segment_place){ .index = op->operand[0]->index }, 0, elements);
-	design_buffer(design, name, word, (elements + lanes - 1) / lanes,
-	        attr_array(module, 1, &segment));
-	struct value *port = design_port(design, name, word, name, false);
+	struct value *port = gathered_tables(design, op, &source, words);
 	struct value *counter[3];
 	struct process p = process_new(design, "gather");
 	struct value *memory = process_argument(&p, port, "m");
-	struct value *rows = process_argument(&p, stream_fifo(design, op->operand[1]), "row");
+	struct value *rows =
+	        process_argument(&p, stream_fifo(design, op->operand[op->operands - 1]), "row");
 	process_layers(&p);
-	const int64_t pitch[2] = { attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1 };
+	const int64_t pitch[3] = { attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1, words };
 	bool single_row = !bound[0] && !bound[1] && trip[0] == 1;
 	/* popped before the loop, so that reads of a single row start at once */
 	struct value *row = single_row ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;
@@ -859,9 +875,9 @@ void lower_gather(struct design *design, const struct op *op)
 	if (!single_row)
 		row = gathered_row(
 		        &p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op, pitch[0]);
-	struct value *address[2] = { row, counter[2] };
+	struct value *address[3] = { row, counter[2], source.count > 1 ? p.layer : NULL };
 	struct value *at =
-	        make_address(&p, 2, address, pitch, attr_integer_or(op, KEY_OFFSET, 0) / lanes);
+	        make_address(&p, 3, address, pitch, attr_integer_or(op, KEY_OFFSET, 0) / lanes);
 	struct value *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	make_push(&p, NULL, make_load(&p, memory, at), out);
 	process_close(&p, opened + (design->layers > 0));

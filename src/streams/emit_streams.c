@@ -10,6 +10,19 @@ void set_stream_tensor(struct module *module, struct op *op, const struct type *
 	attr_set(module, op, KEY_TENSOR, attr_type(module, tensor));
 }
 
+/* The operands that name a tensor in memory: inside a rolled layer the counter, then one a layer.
+ * Returns how many. */
+static int append_memory(
+        const struct streams *s, const struct tensor_source *tensor_source, struct value **operand)
+{
+	int count = 0;
+	if (tensor_source->layered)
+		operand[count++] = s->layer;
+	for (int i = 0; i < tensor_source->count; i++)
+		operand[count++] = tensor_source->argument[i];
+	return count;
+}
+
 static struct value *emit_load(struct streams *s, const struct tensor_source *tensor_source,
         const struct type *type, int ports)
 {
@@ -24,11 +37,7 @@ static struct value *emit_load(struct streams *s, const struct tensor_source *te
 			return op->result[0];
 	struct value **operand =
 	        ARENA_ARRAY(module->arena, struct value *, tensor_source->count + 1);
-	int count = 0;
-	if (tensor_source->layered)
-		operand[count++] = s->layer;
-	for (int i = 0; i < tensor_source->count; i++)
-		operand[count++] = tensor_source->argument[i];
+	int count = append_memory(s, tensor_source, operand);
 	struct op *load = op_new(module, OP_LOAD, NOWHERE, count, operand, 1, &type);
 	set_stream_tensor(module, load, tensor_source->tensor);
 	if (ports)
@@ -225,7 +234,7 @@ bool emit_gather(struct streams *s, const struct op *old)
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
 	const struct tensor_source *table = tensor_source_of(old->operand[1]);
-	if (table->kind != SOURCE_MEMORY || table->layered || table->ordered) {
+	if (table->kind != SOURCE_MEMORY || table->ordered) {
 		diag_error(module->diag, old->location,
 		        "a gather from a tensor that a kernel computes");
 		return diag_note(module->diag, "rows can be gathered from arguments and constants");
@@ -251,10 +260,11 @@ bool emit_gather(struct streams *s, const struct op *old)
 			.source = l, .trip = kernel->loop[l].extent, .step = 1
 		};
 	const struct tensor_source *rows = tensor_source_of(old->operand[0]);
-	struct value *operand[2] = { table->argument[0],
-		demand_stream(s, rows,
-		        schedule_port_type(module, kernel, &schedule, 0, rows->tensor, NULL), 0) };
-	struct op *op = op_new(module, OP_GATHER, old->location, 2, operand, 1, &type);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, table->count + 2);
+	int operands = append_memory(s, table, operand);
+	operand[operands++] = demand_stream(
+	        s, rows, schedule_port_type(module, kernel, &schedule, 0, rows->tensor, NULL), 0);
+	struct op *op = op_new(module, OP_GATHER, old->location, operands, operand, 1, &type);
 	int64_t length = 1;
 	for (int l = 0; l < kernel->loops; l++)
 		length *= kernel->operand[1].stride[l] ? kernel->loop[l].extent : 1;

@@ -101,6 +101,27 @@ static void start_function(struct streams *s, struct op *old)
 	        attr_array(module, (int)inputs.count, inputs.data));
 }
 
+struct gathered {
+	const struct value *table;
+	int64_t elements;
+	int gathers;
+};
+
+/* Adds the gathers from a table. In a rolled layer each reads its table once a launch. */
+static void count_gathers(const struct block *block, struct gathered *gathered)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			count_gathers(op->region[0], gathered);
+		for (int j = 0; op->code == OP_GATHER && j < op->operands - 1; j++) {
+			if (op->operand[j] != gathered->table)
+				continue;
+			gathered->elements += type_elements(stream_tensor(op->result[0]));
+			gathered->gathers++;
+		}
+	}
+}
+
 /* Records how many elements a launch reads of tables that are only gathered from. */
 static void note_gathered(struct streams *s)
 {
@@ -111,16 +132,11 @@ static void note_gathered(struct streams *s)
 	        ARENA_ARRAY(module->arena, const struct attr *, inputs->count + 1);
 	ir_count_uses(body);
 	for (int i = 0; i < inputs->count; i++) {
-		int64_t elements = 0;
-		int gathers = 0;
-		for (const struct op *op = body->first; op; op = op->next) {
-			bool here = op->code == OP_GATHER && op->operand[0] == body->argument[i];
-			elements += here ? type_elements(stream_tensor(op->result[0])) : 0;
-			gathers += here;
-		}
-		bool only = gathers && gathers == body->argument[i]->uses;
+		struct gathered found = { .table = body->argument[i] };
+		count_gathers(body, &found);
+		bool only = found.gathers && found.gathers == body->argument[i]->uses;
 		noted[i] = only ? attr_with(module, inputs->items[i].value, KEY_GATHERED_ELEMENTS,
-		                          attr_integer(module, elements))
+		                          attr_integer(module, found.elements))
 		                : inputs->items[i].value;
 	}
 	attr_set(module, s->function, KEY_STREAM_INPUTS, attr_array(module, inputs->count, noted));

@@ -70,7 +70,7 @@ def config(family: str):
                 model.eval()(torch.full((1, 9), 3), use_cache=False)
             return made
         except Exception as error:
-            failed = failed or error
+            failed = error
     raise failed
 
 

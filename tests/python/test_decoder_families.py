@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from streamtensor import decoder_layers, graph, models, position_tables
+from streamtensor import decoder_layers, graph, model_module, models, position_tables
 from streamtensor.decoder_step import StepShape
 from streamtensor.errors import Error
 
@@ -303,3 +303,35 @@ def test_a_table_is_told_the_places_of_the_keys(numbers, told):
     program.graph_module.recompile()
     place = torch.tensor([5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 8])
     assert torch.equal(program.module()(*inputs), (x + told(place)).float())
+
+
+def test_errors_of_transformers_are_told_in_words_of_the_user(folder_of, monkeypatch):
+    import transformers
+
+    inner = "of the inside"
+
+    def fail(*_, **__):
+        raise RuntimeError(inner)
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", fail)
+    with pytest.raises(Error, match="config.json: not a model configuration") as told:
+        models.load(str(folder_of("llama")))
+    assert inner not in f"{told.value}"
+
+
+def test_entries_that_differ_from_layer_to_layer_are_not_read():
+    from transformers import AutoConfig
+
+    config = AutoConfig.for_model("gemma4_text")
+    assert config.is_heterogeneous and model_module.entry(config, "head_dim") is None
+    assert model_module.entry(config, "hidden_size") == config.hidden_size
+
+
+def test_a_length_that_is_a_size_or_a_number_is_found():
+    uses = set()
+    length = 3 + decoder_layers._Length(4, uses)
+    with decoder_layers._LengthAsSize():
+        torch.arange(length)
+        assert not uses
+        torch.ones(2, length - 1)
+    assert uses == {"size"} and max(0, 1 - length) == 0 and uses == {"size", "compared"}
