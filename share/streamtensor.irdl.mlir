@@ -141,8 +141,9 @@ irdl.dialect @stream {
   irdl.operation @gather {
     %a0 = irdl.any
     %a1 = irdl.any
+    %a2 = irdl.any
     %r0 = irdl.any
-    irdl.operands(%a0, %a1)
+    irdl.operands(variadic %a0, variadic %a1, variadic %a2)
     irdl.results(%r0)
   }
   irdl.operation @store {

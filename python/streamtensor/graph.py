@@ -27,6 +27,7 @@ from . import (
     computed_numbers,
     constant_folding,
     decompose,
+    filled_tensors,
     integer_results,
     narrow_integers,
     torch_lowering,
@@ -216,6 +217,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             warnings.simplefilter("ignore", FutureWarning)  # PyTorch warns about its own code
             program = _export(functional, arguments)
             _check_shapes(program)
+            filled_tensors.rewrite(program.graph)
             if check := getattr(functional, "check_export", None):
                 check(program)
             branches.inline(program)

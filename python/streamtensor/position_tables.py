@@ -166,6 +166,10 @@ class _Walk:
         if name == "unsqueeze":
             at = node.args[1] % len(new)
             return source, dim - (dim > at)
+        if name == "squeeze" and len(node.args) > 1:
+            gone = node.args[1] if isinstance(node.args[1], (list, tuple)) else [node.args[1]]
+            gone = {at % len(old) for at in gone if old[at] == 1}
+            return source, [at for at in range(len(old)) if at not in gone][dim]
         if name == "transpose":
             pair = [self._dim(source, node.args[at : at + 1]) for at in (1, 2)]
             return source, pair[1 - pair.index(dim)] if dim in pair else dim

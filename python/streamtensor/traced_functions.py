@@ -5,6 +5,7 @@ others that it can.
 import warnings
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.overrides import TorchFunctionMode
 
 
@@ -48,7 +49,30 @@ def _corrcoef(x):
     return (found / size.unsqueeze(-1) / size).clamp(-1, 1)
 
 
+def _sym_max(one, other):
+    """One of two numbers, where what is known about them says which is larger."""
+    if isinstance(one, torch.Tensor) or isinstance(other, torch.Tensor):
+        return torch.sym_max(one, other)
+    if statically_known_true(one >= other):
+        return one
+    return other if statically_known_true(other >= one) else torch.sym_max(one, other)
+
+
+def _getitem(x, index):
+    """Lists of numbers become tensors with values; PyTorch makes them where x is, as on meta."""
+    parts = index if isinstance(index, tuple) else (index,)
+    made = tuple(
+        torch.tensor(part)
+        if isinstance(part, list) and part and all(isinstance(each, int) for each in part)
+        else part
+        for part in parts
+    )
+    return x[made if isinstance(index, tuple) else made[0]]
+
+
 _TRACED = {
+    torch.Tensor.__getitem__: _getitem,
+    torch.sym_max: _sym_max,
     torch.bincount: _bincount,
     torch.Tensor.bincount: _bincount,
     torch.cov: _cov,

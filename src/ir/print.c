@@ -15,6 +15,7 @@ int operand_segments(enum op_code code)
 	static const int segments[OP_COUNT] = { [OP_KERNEL] = KERNEL_OPERANDS,
 		[OP_CONTRACT] = 5,
 		[OP_LOAD] = 2,
+		[OP_GATHER] = 3,
 		[OP_STORE] = 3,
 		[OP_CONCAT] = 8,
 		[OP_JOIN] = 8 };

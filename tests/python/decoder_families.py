@@ -131,7 +131,7 @@ def _shrunk(entries: dict) -> dict:
 
 
 def _small(name: str, value):
-    if name in _ENDS:
+    if name in _ENDS or name.startswith("forced_"):
         return None
     if name.endswith("_token_id"):
         return ... if value is None else 3

@@ -11,7 +11,14 @@ import pytest
 import torch
 from torch import nn
 
-from streamtensor import decoder_layers, graph, model_module, models, position_tables
+from streamtensor import (
+    decoder_layers,
+    filled_tensors,
+    graph,
+    model_module,
+    models,
+    position_tables,
+)
 from streamtensor.decoder_step import StepShape
 from streamtensor.errors import Error
 
@@ -335,3 +342,29 @@ def test_a_length_that_is_a_size_or_a_number_is_found():
         assert not uses
         torch.ones(2, length - 1)
     assert uses == {"size"} and max(0, 1 - length) == 0 and uses == {"size", "compared"}
+
+
+class Filled(nn.Module):
+    def __init__(self, split: int, early: bool = False):
+        super().__init__()
+        self.split, self.early = split, early
+
+    def forward(self, a, b):
+        whole = a.new_zeros(2, 6)
+        read = whole + 1 if self.early else 0
+        whole[:, : self.split].copy_(a)
+        whole[:, -2:].copy_(b)
+        return whole * 2 + read
+
+
+@pytest.mark.parametrize(
+    "module, rewritten", [(Filled(4), True), (Filled(3), False), (Filled(4, early=True), False)]
+)
+def test_a_tensor_that_is_filled_part_by_part_is_a_concat(module, rewritten):
+    inputs = (torch.rand(2, module.split), torch.rand(2, 1))
+    program = torch.export.export(module, inputs)
+    filled_tensors.rewrite(program.graph)
+    program.graph_module.recompile()
+    names = [str(node.target) for node in program.graph.nodes]
+    assert ("aten.cat.default" in names) == rewritten
+    assert torch.equal(program.module()(*inputs), module(*inputs))
