@@ -22,6 +22,7 @@ import torch
 from torch.export.graph_signature import OutputKind
 
 from . import (
+    attention_sinks,
     branches,
     call_form,
     computed_numbers,
@@ -218,6 +219,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             program = _export(functional, arguments)
             _check_shapes(program)
             filled_tensors.rewrite(program.graph)
+            attention_sinks.rewrite(program.graph)
             if check := getattr(functional, "check_export", None):
                 check(program)
             branches.inline(program)

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from streamtensor import (
+    attention_sinks,
     decoder_layers,
     filled_tensors,
     graph,
@@ -368,3 +369,29 @@ def test_a_tensor_that_is_filled_part_by_part_is_a_concat(module, rewritten):
     names = [str(node.target) for node in program.graph.nodes]
     assert ("aten.cat.default" in names) == rewritten
     assert torch.equal(program.module()(*inputs), module(*inputs))
+
+
+class Sinks(nn.Module):
+    def __init__(self, shift: bool, kept: int):
+        super().__init__()
+        self.shift, self.kept = shift, kept
+
+    def forward(self, scores, sink):
+        joined = torch.cat([scores, sink], -1)
+        if self.shift:
+            joined = joined - joined.max(-1, keepdim=True).values
+        return torch.softmax(joined, -1)[..., : self.kept] * 2
+
+
+@pytest.mark.parametrize(
+    "module, rewritten", [(Sinks(True, 7), True), (Sinks(False, 7), True), (Sinks(True, 6), False)]
+)
+def test_the_share_of_a_sink_is_no_key(module, rewritten):
+    inputs = (torch.rand(2, 3, 7) * 9, torch.rand(2, 3, 1))
+    program = torch.export.export(module, inputs)
+    attention_sinks.rewrite(program.graph)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
+    names = [str(node.target) for node in program.graph.nodes]
+    assert ("aten.cat.default" not in names) == rewritten
+    assert torch.allclose(program.module()(*inputs), module(*inputs), rtol=1e-6, atol=1e-7)

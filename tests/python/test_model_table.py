@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import model_table  # noqa: E402
 
-SHORT = ["CLIP text", "Mixtral"]  # one that works, one that is refused
+SHORT = ["CLIP text", "Mixtral"]  # an encoder, and a mixture of experts
 MODE = os.environ.get("STC_TEST_MODE")
 
 
