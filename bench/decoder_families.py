@@ -62,6 +62,9 @@ def table(rows: dict[str, list[str]]) -> str:
     for family, (step, design) in sorted(rows.items()):
         groups.setdefault(kind(design or step, bool(design)), []).append(family)
     none = groups.pop("no tiny model", [])
+    alone = [said for said, each in groups.items() if len(each) == 1 and "refused" in said]
+    if alone:
+        groups["refused, each for its own reason"] = [groups.pop(said)[0] for said in alone]
     lines = [
         f"| {said} ({len(families)}) | {', '.join(families)} |"
         for said, families in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
@@ -83,7 +86,8 @@ def kind(said: str, design: bool) -> str:
     """What became of a family, in words that families share."""
     if said.startswith("none"):
         return "no tiny model"
-    said = re.sub(r"a model of type '[^']*':? ?|, \de-\d+|:[^:]*[.]py.*", "", said)
+    said = re.sub(r"a model of type '[^']*':? ?|, \de-\d+", "", said)
+    said = ": ".join(said.split(": ")[:2])
     return said if design or not said.startswith("equal") else f"{said} as a step in PyTorch"
 
 

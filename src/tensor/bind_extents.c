@@ -216,26 +216,16 @@ static void join_parts(
 	}
 }
 
-/* Is the operand read in front of iteration `low` only, as the first part of a concat? */
-static bool ends_before(const struct access *access, int loop, int64_t low)
-{
-	const struct guard_range *guard = access_guard(access, loop);
-	return guard && guard->high <= low;
-}
-
-/* Does the loop also walk other operands at points where this one is not read, and would end for
- * them as well? */
+/* Does the loop also walk other operands at points where this one is not read? */
 static bool is_shared_loop(const struct op *op, int operand, int loop)
 {
 	const struct access *access = &op->kernel->operand[operand];
-	int64_t low = active_range(op->kernel, access, loop).low;
 	bool elsewhere = false;
 	bool others = false;
 	for (int i = 0; i < access->guards; i++)
 		elsewhere |= access->guard[i].loop != loop;
 	for (int j = 0; j < op->operands; j++)
-		others |= !op->operand[j]->data && op->kernel->operand[j].stride[loop] != 0 &&
-		        !ends_before(&op->kernel->operand[j], loop, low);
+		others |= !op->operand[j]->data && op->kernel->operand[j].stride[loop] != 0;
 	return elsewhere && others;
 }
 
