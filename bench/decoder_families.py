@@ -66,8 +66,8 @@ def table(rows: dict[str, list[str]]) -> str:
     if alone:
         groups["refused, each for its own reason"] = [groups.pop(said)[0] for said in alone]
     lines = [
-        f"| {said} ({len(families)}) | {', '.join(families)} |"
-        for said, families in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+        f"| {said} ({len(families)}) | {' '.join(families)} |"
+        for said, families in sorted(groups.items(), key=order)
     ]
     made = len(rows) - len(none)
     equal = sum(len(families) for said, families in groups.items() if said.startswith("equal"))
@@ -80,6 +80,11 @@ def table(rows: dict[str, list[str]]) -> str:
             f"{equal} of {made} are equal; {len(none)} have no tiny model.",
         ]
     )
+
+
+def order(group: tuple[str, list[str]]):
+    said, families = group
+    return not said.startswith("equal"), "step" in said, -len(families), said
 
 
 def kind(said: str, design: bool) -> str:
