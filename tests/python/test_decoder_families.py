@@ -48,7 +48,7 @@ def test_no_family_is_wrong_and_nearly_all_are_equal():
 
 
 @pytest.mark.parametrize(
-    "family", EQUAL if LONG else random.Random(6).sample(DESIGNS, min(3, len(DESIGNS)))
+    "family", EQUAL if LONG else random.Random(10).sample(DESIGNS, min(3, len(DESIGNS)))
 )
 def test_a_family_is_equal_to_transformers(family, core_built, tmp_path):
     """Prefill and decode, and a batch of two, as designs."""
