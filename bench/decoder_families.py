@@ -18,6 +18,7 @@ from common import ROOT, Table, script_arguments
 
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 RESULTS = ROOT / "bench" / "decoder_families.tsv"
+MOST_NAMED = 20  # families that a row of the table lists
 TABLE = Table("models.md", "decoder_families.py", lambda line: line)
 
 
@@ -66,7 +67,7 @@ def table(rows: dict[str, list[str]]) -> str:
     if alone:
         groups["refused, each for its own reason"] = [groups.pop(said)[0] for said in alone]
     lines = [
-        f"| {said} ({len(families)}) | {' '.join(families)} |"
+        f"| {said} ({len(families)}) | {named(families)} |"
         for said, families in sorted(groups.items(), key=order)
     ]
     made = len(rows) - len(none)
@@ -80,6 +81,12 @@ def table(rows: dict[str, list[str]]) -> str:
             f"{equal} of {made} are equal; {len(none)} have no tiny model.",
         ]
     )
+
+
+def named(families: list[str]) -> str:
+    """The families, where they are few; all are in the file of results."""
+    few = len(families) <= MOST_NAMED
+    return " ".join(families) if few else "in [the results](../bench/decoder_families.tsv)"
 
 
 def order(group: tuple[str, list[str]]):
