@@ -162,7 +162,7 @@ def test_op_table_is_that_of_the_code():
     assert op_table.page_with_table(page, (ROOT / "src/ir/ops.def").read_text()) == page, (
         "run tools/op_table.py --write"
     )
-    assert page.count("\n| `") > 80
+    assert len(re.findall(r"^\| ?`", page, re.M)) > 80
 
 
 def test_attribute_table_is_that_of_the_code():
