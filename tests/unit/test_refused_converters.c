@@ -1,5 +1,5 @@
-/* Converters that cannot be: buffers of another size, order or number of copies, and forms that their
- * neighbours do not allow. Each is refused with a message that says which. */
+/* Converters that cannot be: buffers of another size, order or number of copies, and forms that
+ * their neighbours do not allow. Each is refused with a message that says which. */
 #include "convert_case.h"
 #include "lowering/lowering_passes.h"
 
