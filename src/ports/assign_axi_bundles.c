@@ -27,6 +27,8 @@
  * each after 100; the engine's words take 1.5 cycles */
 #define REQUESTS 32
 #define SLOWER 3 /* so at most so many times as long */
+/* one part in so many, which delays nothing where another adapter would have a row's words more */
+#define LITTLE_MORE 64
 /* of a port whose words are at most one in FEW_WAIT of the engine's: they have as much time */
 #define REQUESTS_FEW 16
 #define FEW_WAIT 6
@@ -437,14 +439,16 @@ static double stalled_words(
 }
 
 /* Has the narrow adapter read the port's words, one by one, no later than another adapter, with
- * `least` words besides, would have? What moved there waits for each other. */
+ * `least` words besides, would have? In a launch without tiles what moved there is urgent. */
 static bool narrow_has_time(const struct bundling *b, const struct bundled *port, int64_t least)
 {
+	int64_t slow = slow_words(b);
 	int64_t moved = moved_words(b);
-	return !port->write && narrow_adapter(b) >= 0 &&
-	        SLOWER * port->layered < least + port->layered &&
-	        channel_has_time(
-	                least + port->layered, slow_words(b) - moved, moved + port->layered);
+	if (port->write || narrow_adapter(b) < 0 || SLOWER * port->layered >= least + port->layered)
+		return false;
+	if (b->run_time_tiles)
+		return slow + port->layered <= least + least / LITTLE_MORE;
+	return channel_has_time(least + port->layered, slow - moved, moved + port->layered);
 }
 
 /* The port of scales, which are padded to whole rows of all PEs, has the most words. This matters
@@ -581,7 +585,7 @@ static void place_full_word_ports(struct bundling *b, int engine_port)
 		        spare > 0 && (b->port[next].other < 0 || !placed[b->port[next].other]);
 		b->port[next].bundle = founds ? next : adapter_for(b, placed, next, engine_port);
 		b->port[next].narrow = b->port[b->port[next].bundle].narrow;
-		b->port[next].moved_to_narrow = b->port[next].narrow;
+		b->port[next].moved_to_narrow = b->port[next].narrow && !b->run_time_tiles;
 		spare -= founds;
 		placed[next] = true;
 	}
