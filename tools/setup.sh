@@ -96,7 +96,7 @@ link_package()
 
 make_venv()
 {
-	wanted=$(cat requirements.txt requirements-test.txt requirements-headers.txt; echo "# at $PWD")
+	wanted=$(cat requirements.txt requirements-test.txt requirements-files.txt; echo "# at $PWD")
 	[ ! -f "$stamp" ] || [ "$wanted" != "$(cat "$stamp")" ] || return 0
 	[ "$setup" != no ] || fail "SETUP=no, and $venv is missing or does not match requirements.txt: run tools/setup.sh"
 	python=$(find_python)
@@ -105,7 +105,7 @@ make_venv()
 	"$python" -m venv "$venv"
 	install_torch
 	pip_install -r requirements.txt -r requirements-test.txt || fail "pip could not install what requirements.txt pins"
-	pip_install --no-deps -r requirements-headers.txt || fail "pip could not install what requirements-headers.txt pins"
+	pip_install --no-deps -r requirements-files.txt || fail "pip could not install what requirements-files.txt pins"
 	printf '%s\n' "$wanted" >"$stamp"
 }
 
