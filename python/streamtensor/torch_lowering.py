@@ -42,7 +42,7 @@ def lower(program):
         output_type="raw",
         func_name="main",
         decomposition_table={},
-        fx_importer=fx.FxImporter(context=context),
+        fx_importer=fx.FxImporter(context=context, py_attr_tracker=kept_references()),
     )
     said, text = _in_child(lambda: _run_passes(module))
     if text is None:
@@ -51,6 +51,24 @@ def lower(program):
     if cuts:
         bit_views.join(next(iter(lowered.body.operations)), cuts)
     return lowered
+
+
+def kept_references():
+    """The importer's table of tensors that became literals, which also keeps them alive: it knows
+    them by address, and that of a tensor that is gone may be another's.
+    """
+    from torch_mlir.extras import fx_importer
+
+    class Kept(fx_importer.RefTracker):
+        def __init__(self):
+            super().__init__()
+            self._kept = []
+
+        def track(self, referrent):
+            self._kept.append(referrent)
+            return super().track(referrent)
+
+    return Kept()
 
 
 def _run_passes(module) -> tuple[list[tuple[str, str]], bytes | None]:

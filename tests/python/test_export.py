@@ -75,7 +75,7 @@ def test_only_a_context_beyond_a_sliding_window_has_a_window(folder_of):
 def test_a_model_without_attention_is_refused():
     from transformers import MambaConfig
 
-    with pytest.raises(streamtensor.Error, match="'mamba' has no attention heads"):
+    with pytest.raises(streamtensor.Error, match="'mamba' keeps no cache of keys and values"):
         StepShape.of(MambaConfig(), "decode", 9, 1)
 
 

@@ -187,6 +187,12 @@ def test_what_is_no_module_is_refused_in_one_sentence(module, message):
         streamtensor.compile(module, X)
 
 
+def test_literals_of_tensors_that_are_gone_stay_their_own():
+    table = torch_lowering.kept_references()
+    found = [table.track(torch.full((4,), float(number))) for number in range(50)]
+    assert len({id(each) for each in found}) == 50
+
+
 def test_a_process_survives_what_ends_torch_mlir(monkeypatch):
     monkeypatch.setattr(torch_lowering, "_run_passes", lambda _: os.kill(os.getpid(), 11))
     with pytest.raises(streamtensor.Error, match="torch-mlir fails on one of its operations"):
