@@ -16,8 +16,8 @@ from torch.export.graph_signature import (
 
 from .errors import Error
 
-_BYTES = {torch.int8: 1, torch.uint8: 1, torch.int16: 2, torch.int32: 4, torch.int64: 8}
-_INTEGER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_INTEGER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
+_INTEGERS = {*_INTEGER.values(), torch.uint8}
 
 
 @torch.library.custom_op("streamtensor::bits", mutates_args=())
@@ -56,7 +56,7 @@ def _to_integer(x: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
         return _bits(x)
     if x.dtype == torch.bfloat16:
         return (_bits(x.float()) >> 16).to(torch.int16)
-    if x.dtype not in _BYTES:
+    if x.dtype not in _INTEGERS:
         raise _refuse(x.dtype, kind)
     return x
 
@@ -66,7 +66,7 @@ def _to_kind(x: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
         return _of_bits(x)
     if kind == torch.bfloat16:
         return _of_bits(x.to(torch.int32) << 16).to(torch.bfloat16)
-    if kind not in _BYTES:
+    if kind not in _INTEGERS:
         raise _refuse(x.dtype, kind)
     return x.to(kind)
 
@@ -155,7 +155,7 @@ def _sort(block) -> None:
     waiting = operations[-2::-1]
     while waiting:
         operation = waiting[-1]
-        before = [each for each in _used(operation) if each in own - placed]
+        before = [each for each in _used(operation) if each in own and each not in placed]
         if operation in placed or not before:
             waiting.pop()
             if operation not in placed:

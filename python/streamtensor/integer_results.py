@@ -4,9 +4,10 @@ as f32, and its caller converts them.
 
 import torch
 
+from .narrow_integers import CONVERSIONS
+
 # of an integer that is returned as f64, its type in the design, by its name in MLIR
 STORED = {"i64": torch.int64, "i32": torch.int32}
-_CONVERSIONS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default}
 _VIEWS = {
     torch.ops.aten.view.default,
     torch.ops.aten.permute.default,
@@ -39,7 +40,7 @@ def _unconverted(node):
     if node.meta["val"].dtype != torch.float64 or not node.args:
         return None
     source = node.args[0]
-    if node.target in _CONVERSIONS:
+    if node.target in CONVERSIONS:
         return source if source.meta["val"].dtype in STORED.values() else None
     inner = _unconverted(source) if node.target in _VIEWS else None
     if inner is None:

@@ -24,7 +24,7 @@ _MOVING = {  # ops that only move elements, or convert them
         "movedim swapaxes unfold view_as repeat"
     ).split()
 }
-_CONVERSIONS = {_aten._to_copy.default, torch.ops.prims.convert_element_type.default}
+CONVERSIONS = {_aten._to_copy.default, torch.ops.prims.convert_element_type.default}
 _GATHERS = {_aten.index, _aten.index_select, _aten.embedding}
 _OF_BOOLS = {  # ops on bools that torch-mlir has for numbers only
     getattr(_aten, name)
@@ -41,7 +41,7 @@ def widen(graph: torch.fx.Graph) -> None:
     widened = {}
     for node in list(graph.nodes):
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-            if node.target in _CONVERSIONS:
+            if node.target in CONVERSIONS:
                 _convert_by_steps(graph, node)
             elif _is_narrow(node):
                 _widen(graph, node, widened)
@@ -105,7 +105,7 @@ def _convert_by_steps(graph, node) -> None:
     """
     source, dtype = node.args[0], (*node.args[1:], node.kwargs.get("dtype"))[0]
     is_real = source.meta["val"].dtype.is_floating_point
-    if dtype not in _NARROW or not (is_real or source.target in _CONVERSIONS):
+    if dtype not in _NARROW or not (is_real or source.target in CONVERSIONS):
         return
     bits = torch.iinfo(dtype).bits
     with graph.inserting_before(node):
