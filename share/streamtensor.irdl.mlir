@@ -90,6 +90,13 @@ irdl.dialect @stream {
     irdl.operands(%a0, variadic %a1)
     irdl.results(%r0)
   }
+  irdl.operation @layer_row {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0, %a1)
+    irdl.results(%r0)
+  }
   irdl.operation @insert_layer {
     %a0 = irdl.any
     %a1 = irdl.any
@@ -213,6 +220,10 @@ irdl.dialect @stream {
     %a7 = irdl.any
     %r0 = irdl.any
     irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4, variadic %a5, variadic %a6, variadic %a7)
+    irdl.results(%r0)
+  }
+  irdl.operation @empty_stack {
+    %r0 = irdl.any
     irdl.results(%r0)
   }
   irdl.operation @layer_mux {

@@ -16,6 +16,7 @@ from . import (
     elementwise_decompositions,
     number_decompositions,
     operator_decompositions,
+    recurrences,
     sort_scatter_decompositions,
     spatial_decompositions,
 )
@@ -36,6 +37,7 @@ def table() -> dict:
         **number_decompositions.table(),
         **spatial_decompositions.table(),
         **sort_scatter_decompositions.table(),
+        **recurrences.table(),
         torch.ops.aten.cumsum.default: _cumsum,
         torch.ops.aten.gelu.default: _gelu,
         torch.ops.aten.constant_pad_nd.default: _pad,

@@ -31,6 +31,7 @@ from . import (
     filled_tensors,
     integer_results,
     narrow_integers,
+    repeated_steps,
     torch_lowering,
     traced_functions,
 )
@@ -227,6 +228,7 @@ def _lower_to_linalg(functional: torch.nn.Module, arguments: tuple):
             spelled = {node.name: node.target for node in program.graph.nodes}
             narrow_integers.widen(program.graph)
             program = decompose.run(program)
+            repeated_steps.roll(program)
             narrow_integers.widen(program.graph)
             form = call_form.separate_values(program, numbers)
             _check_effects(program, spelled)

@@ -10,7 +10,9 @@ import re
 import signal
 import warnings
 
-from . import bit_views
+import torch
+
+from . import bit_views, recurrences
 from .errors import Error
 
 _PIPELINES = (
@@ -18,6 +20,17 @@ _PIPELINES = (
     "torchdynamo-export-to-torch-backend-pipeline{ extra-library=})",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=True})",
 )
+
+
+_ELEMENTS = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.int64: "i64",
+    torch.int32: "i32",
+    torch.bool: "i1",
+}
 
 
 class LoweringFailed(Exception):
@@ -37,14 +50,10 @@ def lower(program):
     context = ir.Context()
     context.enable_multithreading(False)  # threads do not follow into the child
     dialect.register_dialect(context)
-    module = fx.export_and_import(
-        program,
-        output_type="raw",
-        func_name="main",
-        decomposition_table={},
-        fx_importer=fx.FxImporter(context=context, py_attr_tracker=kept_references()),
-    )
-    said, text = _in_child(lambda: _run_passes(module))
+    importer = fx.FxImporter(context=context, py_attr_tracker=kept_references())
+    importer.import_frozen_program(program, func_name="main")
+    loops = _import_steps(program, importer)
+    said, text = _in_child(lambda: _run_passes(importer.module, loops))
     if text is None:
         raise LoweringFailed(said)
     lowered = ir.Module.parse(text, context)
@@ -71,7 +80,72 @@ def kept_references():
     return Kept()
 
 
-def _run_passes(module) -> tuple[list[tuple[str, str]], bytes | None]:
+def _import_steps(program, importer) -> dict[str, str]:
+    """Makes operators that are loops calls of functions, and imports what each of their steps
+    computes as another; returns the text of the former by name.
+    """
+    from . import decompose
+
+    loops, steps = {}, {}
+    for node in program.graph.nodes:
+        loop = recurrences.loop_of(node)
+        if not loop:
+            continue
+        key = recurrences.step_key(node)
+        if key not in steps:
+            steps[key] = f"step_{len(steps)}"
+            if loop.step:
+                importer.import_stateless_graph(loop.step, func_name=steps[key])
+            else:
+                step = decompose.run(recurrences.step_program(node))
+                importer.import_frozen_program(step, func_name=steps[key])
+        name = f"loop_{len(loops)}"
+        loops[name] = recurrences.loop_text(node, name, steps[key], _ELEMENTS)
+    _call(importer.module, list(loops))
+    return loops
+
+
+def _call(module, loops: list[str]) -> None:
+    """Replaces main's operators of the library, in order, by calls of these functions."""
+    from torch_mlir import ir
+
+    main = next(
+        each for each in module.body.operations if each.attributes["sym_name"].value == "main"
+    )
+    operators = [
+        each.operation
+        for each in main.regions[0].blocks[0].operations
+        if each.operation.name == "torch.operator"
+        and each.attributes["name"].value.startswith("torch.streamtensor.")
+    ]
+    for operator, loop in zip(operators, loops, strict=True):
+        types = [each.type for each in operator.results]
+        with module.context, ir.Location.unknown():
+            kind = ir.FunctionType.get([each.type for each in operator.operands], types)
+            ir.Operation.create(
+                "func.func",
+                attributes={
+                    "sym_name": ir.StringAttr.get(loop),
+                    "sym_visibility": ir.StringAttr.get("private"),
+                    "function_type": ir.TypeAttr.get(kind),
+                },
+                regions=1,
+                ip=ir.InsertionPoint(module.body),
+            )
+            call = ir.Operation.create(
+                "func.call",
+                results=types,
+                operands=list(operator.operands),
+                attributes={"callee": ir.FlatSymbolRefAttr.get(loop)},
+                loc=operator.location,
+                ip=ir.InsertionPoint(operator),
+            )
+        for old, new in zip(operator.results, call.results):
+            old.replace_all_uses_with(new)
+        operator.erase()
+
+
+def _run_passes(module, loops: dict[str, str]) -> tuple[list[tuple[str, str]], bytes | None]:
     """The errors, each with its place, and the module as bytecode if there are none."""
     from torch_mlir import ir, passmanager
 
@@ -84,6 +158,12 @@ def _run_passes(module) -> tuple[list[tuple[str, str]], bytes | None]:
         try:
             for pipeline in _PIPELINES:
                 passmanager.PassManager.parse(pipeline).run(module.operation)
+            if loops:
+                whole = module.operation.get_asm(enable_debug_info=True)
+                module = ir.Module.parse(recurrences.with_loops(whole, loops))
+                passmanager.PassManager.parse("builtin.module(inline,symbol-dce)").run(
+                    module.operation
+                )
         except ir.MLIRError:
             return said, None
         module.operation.write_bytecode(text)

@@ -24,6 +24,7 @@ struct words {                   /* a stream: all its elements, in order */
 extern eval_function *const eval_tensor_functions[OP_COUNT];
 extern eval_function *const eval_stream_functions[OP_COUNT];
 eval_function route_cast, route_fork, route_layer_mux, route_chunk, route_concat, route_join;
+eval_function route_layer_row, route_insert_layer, route_empty_stack;
 struct words *eval_words(struct evaluation *e, const struct type *type); /* new, all zero */
 eval_function eval_contract;
 /* The result of a contraction of tensor `x` with scales `s`; NULL after a diagnostic. */

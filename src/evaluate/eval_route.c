@@ -45,6 +45,57 @@ bool route_layer_mux(struct evaluation *e, struct op *op)
 	return true;
 }
 
+/* The part of a stack's words that belongs to the layer; false: there is none. */
+static bool layer_part(struct evaluation *e, struct op *op, const struct value *counter,
+        const struct words *stack, const struct words *row, size_t *from)
+{
+	int64_t layer = eval_integer(counter);
+	if (layer < 0 || (layer + 1) * row->elements > stack->elements ||
+	        stack->lanes != row->lanes)
+		return diag_error(e->module->diag, op->location,
+		        "layer %lld of a stack of %lld elements", (long long)layer,
+		        (long long)stack->elements);
+	*from = (size_t)(layer * row->elements / row->lanes) * word_bytes(row);
+	return true;
+}
+
+static size_t all_bytes(const struct words *words)
+{
+	return (size_t)(words->elements / words->lanes) * word_bytes(words);
+}
+
+bool route_layer_row(struct evaluation *e, struct op *op)
+{
+	const struct words *stack = op->operand[1]->data;
+	struct words *to = eval_words(e, op->result[0]->type);
+	size_t from;
+	if (!layer_part(e, op, op->operand[0], stack, to, &from))
+		return false;
+	memcpy(to->data, stack->data + from, all_bytes(to));
+	op->result[0]->data = to;
+	return true;
+}
+
+bool route_insert_layer(struct evaluation *e, struct op *op)
+{
+	const struct words *row = op->operand[0]->data;
+	const struct words *stack = op->operand[1]->data;
+	struct words *to = eval_words(e, op->result[0]->type);
+	size_t at;
+	if (!layer_part(e, op, op->operand[2], to, row, &at))
+		return false;
+	memcpy(to->data, stack->data, all_bytes(to));
+	memcpy(to->data + at, row->data, all_bytes(row));
+	op->result[0]->data = to;
+	return true;
+}
+
+bool route_empty_stack(struct evaluation *e, struct op *op)
+{
+	op->result[0]->data = eval_words(e, op->result[0]->type);
+	return true;
+}
+
 /* The words whose counters lie in low … high - 1; trip counts are those of this run. */
 bool route_chunk(struct evaluation *e, struct op *op)
 {

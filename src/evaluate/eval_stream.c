@@ -454,4 +454,7 @@ eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_CAST] = eval_cast,
 	[OP_FORK] = route_fork,
 	[OP_LAYER_MUX] = route_layer_mux,
+	[OP_LAYER_ROW] = route_layer_row,
+	[OP_INSERT_LAYER] = route_insert_layer,
+	[OP_EMPTY_STACK] = route_empty_stack,
 };

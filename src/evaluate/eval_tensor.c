@@ -349,6 +349,19 @@ static bool eval_layer_select(struct evaluation *e, struct op *op)
 	return true;
 }
 
+static bool eval_layer_row(struct evaluation *e, struct op *op)
+{
+	int64_t layer = eval_integer(op->operand[0]);
+	const struct tensor *stack = eval_tensor_of(op->operand[1]);
+	struct tensor *out = eval_result(e, op);
+	size_t bytes = tensor_bytes(out->type);
+	if (layer < 0 || ((size_t)layer + 1) * bytes > tensor_bytes(stack->type))
+		return diag_error(e->module->diag, op->location, "row %lld of %s", (long long)layer,
+		        stack->type->text);
+	memcpy(out->data, (char *)stack->data + (size_t)layer * bytes, bytes);
+	return true;
+}
+
 static bool eval_insert_layer(struct evaluation *e, struct op *op)
 {
 	const struct tensor *row = eval_tensor_of(op->operand[0]);
@@ -431,6 +444,7 @@ eval_function *const eval_tensor_functions[OP_COUNT] = {
 	[OP_TENSOR_FROM] = eval_from_elements,
 	[OP_APPLY] = eval_apply,
 	[OP_LAYER_SELECT] = eval_layer_select,
+	[OP_LAYER_ROW] = eval_layer_row,
 	[OP_INSERT_LAYER] = eval_insert_layer,
 	[OP_LAYER_EXTRACT] = eval_layer_extract,
 };

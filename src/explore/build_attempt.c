@@ -42,7 +42,7 @@ static enum outcome classify(struct build *b)
 		return OUTCOME_PORTS;
 	if (text_same(stage, "bind_storage"))
 		return OUTCOME_MEMORY;
-	if (!text_same(stage, "floorplan"))
+	if (!text_same(stage, "floorplan") && !text_same(stage, "check_multipliers"))
 		return OUTCOME_REFUSED;
 	b->used = design_cost(session->attempt, session->platform, session->module).total;
 	return OUTCOME_SPACE;

@@ -280,26 +280,6 @@ static bool floorplan_within(struct floorplan_state *p, int percent)
 
 /* --- what does not fit */
 
-/* A resource (or wires) of which a part of the design needs more than there is. */
-struct shortage {
-	const char *name;
-	int64_t need, have;
-};
-
-static bool report_shortage(const struct floorplan_state *p, const char *what,
-        const struct shortage *shortage, const char *where)
-{
-	struct diag *diag = p->module->diag;
-	bool memory = strstr(shortage->name, "BRAM") || strstr(shortage->name, "URAM");
-	diag_error(diag, module_main(p->module)->location,
-	        "%s %lld %s, %lld more than the %lld of %s", what, (long long)shortage->need,
-	        shortage->name, (long long)(shortage->need - shortage->have),
-	        (long long)shortage->have, where);
-	return diag_note(diag,
-	        "%sa smaller model, or another --platform (`stc platforms` lists them)",
-	        memory ? "a smaller --on-chip-memory spills more to external memory; or " : "");
-}
-
 static bool is_short(struct resources need, struct resources have, struct shortage *shortage)
 {
 	shortage->name = resources_exceeded(need, have, &shortage->have, &shortage->need);
@@ -315,7 +295,7 @@ static bool report_item(const struct floorplan_state *p, int item)
 			return true;
 	for (int i = p->cost.processes - 1; i >= 0; i--)
 		process = p->item[i] == item ? p->cost.process[i].name : process;
-	return report_shortage(p, text_format(p->module->arena, "process '%s' needs", process),
+	return report_shortage(p->module, text_format(p->module->arena, "process '%s' needs", process),
 	        &shortage, text_format(p->module->arena, "one die of %s", p->platform->name));
 }
 
@@ -327,7 +307,7 @@ static bool report_ports(const struct floorplan_state *p)
 		if (p->problem.item[i].memory_die)
 			sum = resources_add(sum, p->problem.item[i].need);
 	return !is_short(sum, p->problem.capacity[p->problem.memory_die], &shortage) ||
-	        report_shortage(p, "processes with memory ports need", &shortage,
+	        report_shortage(p->module, "processes with memory ports need", &shortage,
 	                text_format(p->module->arena, "die %d, the memory die of %s",
 	                        p->problem.memory_die, p->platform->name));
 }
@@ -336,7 +316,7 @@ static bool report_total(const struct floorplan_state *p)
 {
 	struct shortage shortage;
 	return !is_short(p->cost.total, platform_total(p->platform), &shortage) ||
-	        report_shortage(p, "the design needs", &shortage, p->platform->name);
+	        report_shortage(p->module, "the design needs", &shortage, p->platform->name);
 }
 
 /* Reports what exceeds its limit in the best placement that was found. */
@@ -347,7 +327,7 @@ static bool report_nearest(const struct floorplan_state *p)
 	struct shortage shortage;
 	for (int d = 0; d < p->problem.dies; d++)
 		if (is_short(load.used[d], p->problem.capacity[d], &shortage))
-			return report_shortage(p,
+			return report_shortage(p->module,
 			        text_format(arena,
 			                "no placement on %d dies was found; in the nearest, die %d "
 			                "needs",
@@ -356,7 +336,7 @@ static bool report_nearest(const struct floorplan_state *p)
 	for (int d = 0; d + 1 < p->problem.dies; d++) {
 		shortage = (struct shortage){ "wires", load.wires[d], p->problem.wires };
 		if (shortage.need > shortage.have)
-			return report_shortage(p,
+			return report_shortage(p->module,
 			        text_format(arena,
 			                "no placement on %d dies was found; in the nearest, the "
 			                "boundary of dies %d and %d needs",

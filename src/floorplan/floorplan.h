@@ -83,4 +83,12 @@ void floorplan_deepen_fifos(struct module *module, const struct platform *platfo
 /* Is there a placement that leaves every die of the platform uncrowded? If moves find one, it need
  * not be a good one. */
 bool floorplan_fits(const struct platform *platform, struct module *module);
+/* A resource (or wires) of which a part of the design needs more than there is. */
+struct shortage {
+	const char *name;
+	int64_t need, have;
+};
+/* Reports it, for what and where; returns false. */
+bool report_shortage(struct module *module, const char *what, const struct shortage *shortage,
+        const char *where);
 #endif

@@ -4,5 +4,6 @@
 #include "options/pass_context.h"
 
 bool bind_storage(struct pass_context *context, struct module *module);
+bool check_multipliers(struct pass_context *context, struct module *module);
 bool floorplan(struct pass_context *context, struct module *module);
 #endif

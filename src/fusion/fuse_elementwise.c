@@ -25,29 +25,52 @@ static struct users *users_of(const struct value *value)
 	return value->data;
 }
 
-static void add_user(struct module *module, struct op *op)
+/* `user` reads what `op` does: op is the user, or an operation inside it. */
+struct reading {
+	struct module *module;
+	struct op *user;
+};
+
+static void add_reads(struct op *op, void *context)
 {
+	const struct reading *reading = context;
 	for (int i = 0; i < op->operands; i++) {
 		struct users *users = users_of(op->operand[i]);
 		bool known = !users;
 		for (size_t u = users ? users->ops.count : 0; u > 0 && !known; u--)
-			known = users->ops.data[u - 1] == op;
+			known = users->ops.data[u - 1] == reading->user;
 		if (!known)
-			VEC_PUSH(module->arena, &users->ops, op);
+			VEC_PUSH(reading->module->arena, &users->ops, reading->user);
 	}
 }
 
-static void remove_user(const struct op *op)
+static void remove_reads(struct op *op, void *context)
 {
+	const struct op *user = context;
 	for (int i = 0; i < op->operands; i++) {
 		struct users *users = users_of(op->operand[i]);
 		size_t left = 0;
 		for (size_t u = 0; users && u < users->ops.count; u++)
-			if (users->ops.data[u] != op)
+			if (users->ops.data[u] != user)
 				users->ops.data[left++] = users->ops.data[u];
 		if (users)
 			users->ops.count = left;
 	}
+}
+
+static void add_user(struct module *module, struct op *op)
+{
+	struct reading reading = { module, op };
+	add_reads(op, &reading);
+	if (op->region[0])
+		ir_walk(op->region[0], add_reads, &reading);
+}
+
+static void remove_user(struct op *op)
+{
+	remove_reads(op, op);
+	if (op->region[0])
+		ir_walk(op->region[0], remove_reads, op);
 }
 
 /* How often op reads the value; *operand: the last operand that does. */
@@ -355,15 +378,15 @@ static bool fuse_kernel(struct module *module, struct op *op)
 	return changed;
 }
 
-bool fuse_elementwise(struct pass_context *context, struct module *module)
+/* Fuses the bodies of loops first, for which values from outside have no users. */
+static void fuse_block(struct module *module, struct block *block)
 {
-	(void)context;
-	struct block *block = module_main(module)->region[0];
-	if (!block_is_flat(block))
-		return true;
-	ir_walk(block, set_users, module);
-	for (int i = 0; i < block->arguments; i++)
-		block->argument[i]->data = NULL;
+	for (struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			fuse_block(module, op->region[0]);
+	ir_clear_data(block);
+	for (struct op *op = block->first; op; op = op->next)
+		set_users(op, module);
 	for (struct op *op = block->first; op; op = op->next)
 		add_user(module, op);
 	for (bool changed = true; changed;) {
@@ -374,6 +397,17 @@ bool fuse_elementwise(struct pass_context *context, struct module *module)
 			if (op->code == OP_KERNEL)
 				changed |= fuse_kernel(module, op);
 		}
+	}
+	ir_clear_data(block);
+}
+
+bool fuse_elementwise(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct block *block = module_main(module)->region[0];
+	if (block_is_flat(block)) {
+		ir_clear_data(block);
+		fuse_block(module, block);
 	}
 	return true;
 }

@@ -327,21 +327,29 @@ static void clear(struct op *op, void *context)
 		op->result[r]->data = ARENA_NEW(((struct module *)context)->arena, struct uses);
 }
 
+static void add_inner_uses(struct op *op, void *context)
+{
+	add_uses(context, op);
+}
+
 /* Last first: a part may need only a part of its own producers. */
 static bool split_block(struct module *module, struct block *block, bool tiles)
 {
 	bool changed = false;
-	ir_walk(block, clear, module);
-	for (int i = 0; i < block->arguments; i++)
-		block->argument[i]->data = NULL;
 	for (struct op *op = block->first; op; op = op->next)
-		add_uses(module, op);
+		if (op->code == OP_FOR)
+			changed |= split_block(module, op->region[0], tiles);
+	ir_clear_data(block);
+	for (struct op *op = block->first; op; op = op->next)
+		clear(op, module);
+	ir_walk(block, add_inner_uses, module);
 	struct op *previous;
 	for (struct op *op = block->last; op; op = previous) {
 		previous = op->previous;
 		if (op->code == OP_KERNEL)
 			changed |= split_kernel(module, op, tiles);
 	}
+	ir_clear_data(block);
 	return changed;
 }
 
@@ -358,6 +366,7 @@ bool split_by_consumer(struct pass_context *context, struct module *module)
 {
 	const struct op *main = module_main(module);
 	struct block *block = main->region[0];
+	ir_clear_data(block);
 	if (block_is_flat(block) &&
 	        split_block(module, block, has_power_of_two_tokens(context, main)))
 		merge_block(module, block);

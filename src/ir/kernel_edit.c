@@ -633,10 +633,23 @@ void kernel_tidy(struct module *module, struct op *op)
 
 bool block_is_flat(const struct block *block)
 {
-	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code != OP_KERNEL && op->code != OP_CONSTANT && op->code != OP_RETURN)
+	for (const struct op *op = block->first; op; op = op->next) {
+		bool row = op->code == OP_LAYER_ROW || op->code == OP_INSERT_LAYER ||
+		        op->code == OP_TENSOR_EMPTY;
+		bool loop = op->code == OP_FOR && block_is_flat(op->region[0]);
+		if (op->code != OP_KERNEL && op->code != OP_CONSTANT && op != block->last && !row &&
+		        !loop)
 			return false;
+	}
 	return true;
+}
+
+bool block_has_loop(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			return true;
+	return false;
 }
 
 bool access_compose(struct module *module, const struct kernel *from, int operand,

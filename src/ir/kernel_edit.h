@@ -76,8 +76,9 @@ void kernel_split_epilogue(struct module *module, struct op *op);
 
 bool kernel_is_gather(const struct op *op); /* the result is one gathered operand, unchanged */
 
-/* No rolled layer loop is in the block. A resumed dump may have some; passes over flat functions
- * then do nothing. */
+/* No rolled layer loop is in the block, only loops over rows. A resumed dump may have some; passes
+ * over flat functions leave it as it is. */
 bool block_is_flat(const struct block *block);
+bool block_has_loop(const struct block *block);
 
 #endif

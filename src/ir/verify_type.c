@@ -291,11 +291,29 @@ static bool is_stack(const struct type *stack, const struct type *row)
 	return true;
 }
 
+/* Does the stream of a stack send the words of a row for every layer? */
+static bool is_stack_stream(const struct type *stack, const struct type *row)
+{
+	return stack->kind == TYPE_ITENSOR && row->kind == TYPE_ITENSOR &&
+	        stream_lanes(stack) == stream_lanes(row) && !row->itensor->run_time &&
+	        itensor_tiles(stack->itensor) % itensor_tiles(row->itensor) == 0;
+}
+
+static void check_layer_row(struct verifier *verifier, const struct op *op)
+{
+	const struct type *stack = operand_type(op, 1);
+	const struct type *row = op->result[0]->type;
+	if (operand_type(op, 0)->kind != TYPE_INDEX ||
+	        (!is_stack(stack, row) && !is_stack_stream(stack, row)))
+		wrong_types(verifier, op, "a layer number and a stack, for its row");
+}
+
 static void check_insert_layer(struct verifier *verifier, const struct op *op)
 {
 	const struct type *stack = op->result[0]->type;
+	const struct type *row = operand_type(op, 0);
 	if (operand_type(op, 1) != stack || operand_type(op, 2)->kind != TYPE_INDEX ||
-	        !is_stack(stack, operand_type(op, 0)))
+	        (!is_stack(stack, row) && !is_stack_stream(stack, row)))
 		wrong_types(verifier, op, "a row, a stack of such rows and a layer number");
 }
 
@@ -491,6 +509,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 		[OP_CONTRACT] = check_contract,
 		[OP_PAD_TOKENS] = check_pad_tokens,
 		[OP_LAYER_SELECT] = check_layer_select,
+		[OP_LAYER_ROW] = check_layer_row,
 		[OP_INSERT_LAYER] = check_insert_layer,
 		[OP_LAYER_EXTRACT] = check_layer_extract,
 		[OP_POP] = check_pop,

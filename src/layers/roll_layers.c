@@ -143,7 +143,7 @@ bool roll_layers(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct block *block = module_main(module)->region[0];
-	if (!block_is_flat(block))
+	if (!block_is_flat(block) || block_has_loop(block))
 		return true;
 	constants_first(block);
 	struct roll roll = list_kernels(module, block);

@@ -1,6 +1,7 @@
 /* Lowers casts, layer multiplexers and the feedback of a rolled layer to processes. */
 #include "lowering/lowering_internal.h"
 #include "converter/layer_carry.h"
+#include "schedule/tensor_sources.h"
 
 /* Is operand `choice` selected in the current layer? */
 static struct value *is_layer_operand(struct process *p, const struct attr *table, int choice)
@@ -42,6 +43,15 @@ void lower_cast(struct design *design, const struct op *op)
 	add_cast(design, "cast", from, to, stream_lanes(in) > stream_lanes(out) ? in : out);
 }
 
+/* The rows that a rolled layer collects go through one FIFO to what reads the stack. */
+static void lower_stack(struct design *design, const struct op *loop, int carried)
+{
+	struct value *row = loop->region[0]->last->operand[carried]->def->operand[0];
+	while (row->def && row->def->code == OP_REASSOCIATE)
+		row = row->def->operand[0];
+	row->data = stream_fifo(design, loop->result[carried]);
+}
+
 /* The feedback of a rolled layer: *enter* passes the first layer what comes from outside, and later
  * layers what was fed back; *leave* feeds back, or passes on after the last layer. */
 void lower_layer_feedback(struct design *design, const struct op *loop)
@@ -49,6 +59,10 @@ void lower_layer_feedback(struct design *design, const struct op *loop)
 	struct module *module = design->module;
 	const struct block *body = loop->region[0];
 	for (int i = 0; i < loop->results; i++) {
+		if (loop_collects(loop, i)) {
+			lower_stack(design, loop, i);
+			continue;
+		}
 		if (layer_carry_in_place(module->arena, loop, i))
 			continue;
 		const struct value *inside = body->argument[i + 1];

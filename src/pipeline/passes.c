@@ -129,6 +129,8 @@ const struct pass passes[] = {
 	        "converter folded into a neighbour); channels, memory ports and images"),
 	PASS(assign_axi_bundles, H, H, EXACT, "processes",
 	        "ports share AXI adapters and memory channels, no more than the platform has"),
+	PASS(check_multipliers, H, H, EXACT, "processes",
+	        "the platform has the multipliers of all processes"),
 	PASS(size_fifos, H, H, EXACT, "processes",
 	        "depths for which no circular wait, and so no deadlock, is possible"),
 	PASS(bind_storage, H, H, EXACT, "sized channels",

@@ -137,8 +137,11 @@ static const char *stream_name(const struct value *stream)
  * need less. */
 struct value *stream_fifo(struct design *design, const struct value *stream)
 {
-	if (stream->def && stream->def->code == OP_REASSOCIATE) /* the words stay the same */
+	/* the words stay the same */
+	if (stream->def && stream->def->code == OP_REASSOCIATE)
 		return stream_fifo(design, stream->def->operand[0]);
+	if (stream->def && stream->def->code == OP_LAYER_ROW)
+		return stream_fifo(design, stream->def->operand[1]);
 	struct value *writable = (struct value *)(uintptr_t)stream;
 	if (!writable->data) {
 		const struct type *type = stream->type;

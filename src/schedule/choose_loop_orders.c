@@ -52,7 +52,7 @@ static void add_kernels(struct chooser *c, const struct block *block)
 /* A result of the rolled layer has the order in which layers hand it over: it is the same value. */
 static const struct value *loop_yielded(const struct value *value)
 {
-	return value->def && value->def->code == OP_FOR
+	return value->def && value->def->code == OP_FOR && !loop_collects(value->def, value->index)
 	        ? value->def->region[0]->argument[value->index + 1]
 	        : value;
 }
@@ -117,14 +117,16 @@ static void add_ports(struct chooser *c, int k)
 		                -1, wanted_row(c, value, order_of_tensor(result->type)) }));
 }
 
-/* Adds readers with a fixed order: the matmul engine, and the padding of rows. */
+/* Adds readers with a fixed order: the matmul engine, the padding of rows, and layers that take a
+ * row each. */
 static void add_contractions(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			add_contractions(c, op->region[0]);
 		int operands = op->code == OP_CONTRACT ? 2 : op->code == OP_PAD_TOKENS;
-		for (int j = 0; j < operands; j++) {
+		bool row = op->code == OP_LAYER_ROW;
+		for (int j = row; j < operands + 2 * row; j++) {
 			int v = value_of(c, op->operand[j]);
 			if (v < 0)
 				continue;
@@ -179,7 +181,7 @@ static void build_graph(struct chooser *c, const struct block *block)
 	add_kernels(c, block);
 	c->graph.value = ARENA_ARRAY(c->graph.arena, struct loop_order_value,
 	        ports(&c->graph) + 2 * count_ops(block, OP_CONTRACT) +
-	                count_ops(block, OP_PAD_TOKENS) + 1);
+	                count_ops(block, OP_PAD_TOKENS) + count_ops(block, OP_LAYER_ROW) + 1);
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
 	add_contractions(c, block);

@@ -53,8 +53,9 @@ static void mark_memory(struct module *module, const struct block *made)
 static void mark_readers(struct module *module, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER ||
-		        op->code == OP_LAYER_EXTRACT;
+		bool stacked = op->code == OP_INSERT_LAYER &&
+		        !loop_streams_stack(op->parent->parent, op->operand[1]->index - 1);
+		bool stores = op->code == OP_RETURN || stacked || op->code == OP_LAYER_EXTRACT;
 		for (int j = 0; j < op->operands; j++) {
 			struct tensor_source *tensor_source = op->operand[j]->data
 			        ? op->operand[j]->data

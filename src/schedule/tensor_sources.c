@@ -24,6 +24,22 @@ const struct value *loop_yield_of(const struct value *value)
 	return carried < 0 ? value : loop->region[0]->last->operand[carried];
 }
 
+bool loop_collects(const struct op *loop, int carried)
+{
+	const struct op *def = loop->region[0]->last->operand[carried]->def;
+	return def && def->code == OP_INSERT_LAYER;
+}
+
+bool loop_streams_stack(const struct op *loop, int carried)
+{
+	if (!loop_collects(loop, carried))
+		return false;
+	for (const struct op *op = loop->next; op; op = op->next)
+		if (op->code == OP_LAYER_EXTRACT && op->operand[0] == loop->result[carried])
+			return false;
+	return true;
+}
+
 const struct type *stream_tensor(const struct value *stream)
 {
 	const struct value *value = stream;

@@ -62,6 +62,10 @@ const struct attr *stack_results(
 struct tensor_source *tensor_source_of(const struct value *value);
 /* What the loop yields for a carried value or for a result of the loop; else the value itself. */
 const struct value *loop_yield_of(const struct value *value);
+/* Is the carried value a stack in which a rolled layer collects its results? */
+bool loop_collects(const struct op *loop, int carried);
+/* Is it read as a whole after the loop, as a stream?  Else results of main store its rows. */
+bool loop_streams_stack(const struct op *loop, int carried);
 enum operand_location *operand_locations(struct arena *arena, const struct op *kernel);
 bool is_only_stored(const struct op *kernel);
 /* Order in which the engine produces the result of a contraction. */

@@ -231,11 +231,10 @@ static struct value *index_constant(struct streams *s, int64_t number)
 	return value;
 }
 
-static bool is_stack(const struct op *loop, int carried)
+/* Is it a stack of which results of main store the layers' rows? */
+static bool is_stored_stack(const struct op *loop, int carried)
 {
-	const struct op *last = loop->region[0]->last;
-	const struct op *def = last->operand[carried]->def;
-	return def && def->code == OP_INSERT_LAYER;
+	return loop_collects(loop, carried) && !loop_streams_stack(loop, carried);
 }
 
 static int64_t constant_of(const struct value *value)
@@ -255,6 +254,92 @@ static struct value *demand_carried(
 	return words;
 }
 
+static struct value *emit_empty_stack(
+        struct streams *s, const struct type *tensor, const struct type *type)
+{
+	struct value *value = build(s->module, s->block, OP_EMPTY_STACK, type, 0, NULL);
+	set_stream_tensor(s->module, value->def, tensor);
+	return value;
+}
+
+/* The rows of a stack one after the other, each in the order of `row`. */
+static const struct type *stack_stream(
+        struct module *module, const struct type *row, int64_t layers)
+{
+	const struct itensor *from = row->itensor;
+	struct arena *arena = module->arena;
+	int dims = from->dims + 1;
+	int results = from->map.results + 1;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims);
+	int64_t *step = ARENA_ARRAY(arena, int64_t, dims);
+	int64_t *map = affine_rows(arena, dims, results);
+	trip[0] = layers;
+	step[0] = map[0] = 1;
+	memcpy(trip + 1, from->trip, sizeof *trip * (size_t)from->dims);
+	memcpy(step + 1, from->step, sizeof *step * (size_t)from->dims);
+	for (int r = 0; r < from->map.results; r++) {
+		int64_t *to = map + (r + 1) * (dims + 1);
+		for (int i = 0; i < from->dims; i++)
+			to[i + 1] = affine_at(from->map, r, i);
+		to[dims] = affine_constant(from->map, r);
+	}
+	const struct type *tile = row->element;
+	if (tile->kind == TYPE_VECTOR) {
+		int64_t *shape = ARENA_ARRAY(arena, int64_t, results);
+		shape[0] = 1;
+		memcpy(shape + 1, tile->shape, sizeof *shape * (size_t)tile->rank);
+		tile = type_shaped(module, TYPE_VECTOR, results, shape, tile->element);
+	}
+	return type_canonical(module, tile,
+	        &(struct itensor){ .dims = dims,
+	                .trip = trip,
+	                .step = step,
+	                .map = { dims, results, map } });
+}
+
+/* The row of a stack from outside, in row-major order: each layer takes its words. */
+static bool emit_layer_row(struct streams *s, const struct op *op)
+{
+	struct module *module = s->module;
+	struct block *body = s->block;
+	struct value *layer = s->layer;
+	const struct tensor_source *stack = tensor_source_of(op->operand[1]);
+	const struct type *tensor = op->result[0]->type;
+	const struct type *row = natural_order(module, tensor);
+	int64_t lanes = stack->kind == SOURCE_STREAM ? stream_lanes(stack->stream->type)
+	                                             : stream_lanes(row);
+	const struct type *narrow =
+	        lanes < stream_lanes(row) ? type_regroup(module, row, lanes) : NULL;
+	row = narrow ? narrow : row;
+	struct value *operand[2] = { layer };
+	s->block = s->outside;
+	s->layer = NULL;
+	operand[1] = demand_stream(
+	        s, stack, stack_stream(module, row, op->operand[1]->type->shape[0]), 0);
+	s->block = body;
+	s->layer = layer;
+	append_producer(s, op, op_new(module, OP_LAYER_ROW, op->location, 2, operand, 1, &row));
+	return true;
+}
+
+/* Collects the rows of all layers in a stream, which goes on after the loop. */
+static bool emit_streamed_row(struct streams *s, const struct op *op)
+{
+	struct module *module = s->module;
+	struct tensor_source *from = tensor_source_of(op->operand[0]);
+	const struct type *tensor = op->operand[0]->type;
+	const struct type *row = natural_order(module, tensor);
+	if (from->kind == SOURCE_STREAM && !from->stream->type->itensor->run_time &&
+	        from->stream->type->itensor->map.results == tensor->rank)
+		row = from->stream->type;
+	const struct type *type = stack_stream(module, row, op->result[0]->type->shape[0]);
+	struct value *stack = tensor_source_of(op->operand[1])->stream;
+	struct value *operand[3] = { demand_carried(s, from, row), stack, s->layer };
+	stack->type = type;
+	append_producer(s, op, op_new(module, OP_INSERT_LAYER, op->location, 3, operand, 1, &type));
+	return true;
+}
+
 /* A rolled layer while it is made. */
 struct carried_streams {
 	int count;
@@ -264,7 +349,8 @@ struct carried_streams {
 	struct value **yield;
 };
 
-/* The carried tensors that are streams: stacks of layers are stored layer by layer instead. */
+/* The carried tensors that are streams: a stack that results of main store is stored layer by
+ * layer instead. */
 static struct carried_streams begin_carried(
         struct streams *s, const struct op *old, struct block *body)
 {
@@ -274,7 +360,7 @@ static struct carried_streams begin_carried(
 		.type = ARENA_ARRAY(arena, const struct type *, carried + 1),
 		.yield = ARENA_ARRAY(arena, struct value *, carried + 1) };
 	for (int c = 0; c < carried; c++) {
-		if (is_stack(old, c))
+		if (is_stored_stack(old, c))
 			continue;
 		struct value *argument = old->region[0]->argument[c + 1];
 		struct tensor_source *tensor_source =
@@ -296,7 +382,8 @@ static void yield_carried(struct streams *s, const struct op *old, struct carrie
 		const struct type *type = out->kind == SOURCE_STREAM
 		        ? out->stream->type
 		        : natural_order(s->module, out->tensor);
-		streams->yield[i] = demand_carried(s, out, type);
+		bool stack = loop_streams_stack(old, streams->place[i]);
+		streams->yield[i] = stack ? out->stream : demand_carried(s, out, type);
 		body->argument[i + 1]->type = streams->type[i] = type;
 	}
 	op_append(body,
@@ -309,9 +396,13 @@ static void append_loop(struct streams *s, const struct op *old,
         const struct carried_streams *streams, struct value **operand, struct block *body)
 {
 	struct module *module = s->module;
-	for (int i = 0; i < streams->count; i++)
-		operand[3 + i] = demand_carried(
-		        s, tensor_source_of(old->operand[3 + streams->place[i]]), streams->type[i]);
+	for (int i = 0; i < streams->count; i++) {
+		int place = streams->place[i];
+		operand[3 + i] = loop_streams_stack(old, place)
+		        ? emit_empty_stack(s, old->result[place]->type, streams->type[i])
+		        : demand_carried(
+		                  s, tensor_source_of(old->operand[3 + place]), streams->type[i]);
+	}
 	struct op *loop = op_new(module, OP_FOR, old->location, 3 + streams->count, operand,
 	        streams->count, streams->type);
 	loop->region[0] = body;
@@ -336,6 +427,7 @@ static bool emit_loop(struct streams *s, struct op *old)
 	struct op *unsized = op_new(module, OP_FOR, old->location, 0, NULL, 0, NULL);
 	struct block *body = block_new(module, unsized, 0);
 	s->block = body;
+	s->outside = outside;
 	s->layer = block_add_argument(module, body, type_index(module));
 	struct carried_streams streams = begin_carried(s, old, body);
 	if (!emit_block(s, old->region[0]))
@@ -374,8 +466,12 @@ static bool emit_op(struct streams *s, struct op *op)
 		return emit_pad_tokens(s, op);
 	if (op->code == OP_FOR)
 		return emit_loop(s, op);
+	if (op->code == OP_LAYER_ROW)
+		return emit_layer_row(s, op);
 	if (op->code == OP_INSERT_LAYER)
-		return emit_layer_result(s, op);
+		return loop_streams_stack(op->parent->parent, op->operand[1]->index - 1)
+		        ? emit_streamed_row(s, op)
+		        : emit_layer_result(s, op);
 	if (op->code == OP_RETURN)
 		return emit_results(s, op);
 	bool known = op->code == OP_CONSTANT || op->code == OP_LAYER_SELECT ||

@@ -10,6 +10,7 @@ struct streams {
 	struct op *function;      /* the new main */
 	struct block *block;      /* block that is being filled */
 	struct value *layer;      /* counter of the enclosing rolled layer, or NULL */
+	struct block *outside;    /* the block of its loop */
 	const struct op *results; /* the old return */
 	int64_t tiles;            /* token tiles that the current kernel walks outermost; else 0 */
 };

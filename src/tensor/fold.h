@@ -44,6 +44,17 @@ bool fold_generic(struct fold *fold, struct op *op);
 struct view *fold_view(struct value *value);
 void fold_set_view(struct fold *fold, struct value *value, struct view view);
 
+/* Gives the results of all live operations of a block their views. */
+bool fold_block(struct fold *fold, struct block *block);
+/* Reports that an operation cannot be folded, and why; returns false. */
+bool fold_report(const struct fold *fold, const struct op *op, const char *why);
+/* Folds a loop over the rows of tensors: its counter is only the index of a row that is read
+ * (tensor.extract_slice), and of one that is written into a carried tensor
+ * (tensor.insert_slice). */
+bool fold_loop(struct fold *fold, struct op *op);
+bool fold_layer_row(struct fold *fold, struct op *op);
+bool fold_insert_layer(struct fold *fold, struct op *op);
+
 /* A scalar outside any body: false after a diagnostic unless it is a constant. */
 bool fold_constant(struct fold *fold, const struct value *value, struct node *constant);
 /* A number, or the first element of a dense tensor. */

@@ -4,9 +4,9 @@
  * What does not fit into strides over split loops (a window over a padded tensor) is copied by a
  * kernel of its own first.
  * Needs: static shapes.
- * Guarantees: main holds kernels, constant tensors that are not splats, and the return; operands of
- * kernels are arguments, constants or results of kernels; results of main are results of kernels
- * with the declared types; dead code is removed.
+ * Guarantees: main holds kernels, constant tensors that are not splats, the return, and loops whose
+ * bodies are the same (fold_loop.c); operands of kernels are arguments, constants or results of
+ * kernels; results of main are results of kernels with the declared types; dead code is removed.
  * Exact, but for a reduction that starts from a tensor (a convolution's bias), which is combined
  * after the last point, and for powers with constant exponents (fold_scalar.c).
  * Ends: linear in the number of operations. */
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool report_view(const struct fold *fold, const struct op *op, const char *why)
+bool fold_report(const struct fold *fold, const struct op *op, const char *why)
 {
 	diag_error(fold->module->diag, op->location, "%s: %s", op_info[op->code].name, why);
 	return diag_note(fold->module->diag, "offsets, sizes and shapes must be static");
@@ -120,7 +120,7 @@ static bool fold_constant_op(struct fold *fold, struct op *op)
 		return true;
 	bool one = value->kind == ATTR_DENSE && (value->splat || type_elements(type) == 1);
 	if (value->kind != ATTR_DENSE)
-		return report_view(fold, op, "the elements are not present here");
+		return fold_report(fold, op, "the elements are not present here");
 	fold_set_view(fold, op->result[0],
 	        one ? view_of_constant(fold->module, type, constant_of_attr(value))
 	            : view_of_root(fold->module, op->result[0]));
@@ -152,7 +152,7 @@ static bool fold_splat(struct fold *fold, struct op *op)
 		if (i &&
 		        (next.integer != first.integer ||
 		                memcmp(&next.real, &first.real, sizeof next.real)))
-			return report_view(fold, op,
+			return fold_report(fold, op,
 			        "the elements differ; write them as an arith.constant tensor");
 	}
 	fold_set_view(
@@ -182,7 +182,7 @@ static bool fold_collapse(struct fold *fold, struct op *op)
 	int groups;
 	int *first = ARENA_ARRAY(fold->module->arena, int, view->rank + 2);
 	if (!groups_of(op, view->rank, first, &groups))
-		return report_view(fold, op, "the reassociation does not cover the shape");
+		return fold_report(fold, op, "the reassociation does not cover the shape");
 	fold_set_view(fold, op->result[0], view_collapse(fold->module, view, groups, first));
 	return true;
 }
@@ -203,7 +203,7 @@ static bool fold_expand(struct fold *fold, struct op *op)
 	int *first = ARENA_ARRAY(module->arena, int, type->rank + 2);
 	int *source = ARENA_ARRAY(module->arena, int, type->rank);
 	if (!groups_of(op, type->rank, first, &groups))
-		return report_view(fold, op, "the reassociation does not cover the shape");
+		return fold_report(fold, op, "the reassociation does not cover the shape");
 	for (int g = 0; g < groups; g++)
 		for (int r = first[g]; r < first[g + 1]; r++)
 			source[r] = g;
@@ -269,11 +269,13 @@ static struct view sliced(
 static bool fold_slice(struct fold *fold, struct op *op)
 {
 	struct module *module = fold->module;
+	if (op->operands > 1)
+		return fold_layer_row(fold, op);
 	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS);
 	const struct attr *size = attr_get(op, KEY_STATIC_SIZES);
 	const struct attr *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
-		return report_view(fold, op, "an offset, size or stride is not static");
+		return fold_report(fold, op, "an offset, size or stride is not static");
 	struct view view = sliced(fold, op, fold_view(op->operand[0]),
 	        (struct slice){ offset->integers, size->integers, stride->integers });
 	if (op->result[0]->type->rank != view.rank)
@@ -335,16 +337,18 @@ static struct view raise_rank(
 
 static bool fold_insert(struct fold *fold, struct op *op)
 {
+	if (op->operands > 2)
+		return fold_insert_layer(fold, op);
 	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS);
 	const struct attr *size = attr_get(op, KEY_STATIC_SIZES);
 	const struct attr *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
-		return report_view(fold, op, "an offset, size or stride is not static");
+		return fold_report(fold, op, "an offset, size or stride is not static");
 	const struct type *type = op->result[0]->type;
 	struct view part = *fold_view(op->operand[0]);
 	for (int r = 0; r < type->rank; r++)
 		if (stride->integers[r] != 1 && size->integers[r] > 1)
-			return report_view(fold, op, "strides other than 1 are not supported");
+			return fold_report(fold, op, "strides other than 1 are not supported");
 	if (part.rank != type->rank)
 		part = raise_rank(fold->module, &part, type->rank, size->integers);
 	const struct placement at = { offset->integers, stride->integers, type->shape };
@@ -368,7 +372,7 @@ static bool cut_borders(struct fold *fold, const struct op *op, struct view *vie
 		size[r] = view_extent(view, r) - offset[r] + (high[r] < 0 ? high[r] : 0);
 		cuts = cuts || low[r] < 0 || high[r] < 0;
 		if (size[r] < 1)
-			return report_view(
+			return fold_report(
 			        fold, op, "a negative width takes away all that there is");
 	}
 	if (cuts)
@@ -383,7 +387,7 @@ static bool fold_pad(struct fold *fold, struct op *op)
 	const struct type *type = op->result[0]->type;
 	struct node border;
 	if (!all_static(low) || !all_static(high))
-		return report_view(fold, op, "a width is not static");
+		return fold_report(fold, op, "a width is not static");
 	if (!fold_constant(fold, op->region[0]->last->operand[0], &border))
 		return false;
 	int64_t *offset = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
@@ -431,7 +435,7 @@ static bool fold_concat(struct fold *fold, struct op *op)
 	const struct type *type = op->result[0]->type;
 	int dim = (int)attr_integer_or(op, KEY_DIM, 0);
 	if (dim < 0 || dim >= type->rank)
-		return report_view(fold, op, "there is no such dim");
+		return fold_report(fold, op, "there is no such dim");
 	if (equal_parts(op, dim) && concat_equal(fold, op, dim))
 		return true;
 	int64_t *offset = ARENA_ARRAY(module->arena, int64_t, type->rank);
@@ -474,6 +478,8 @@ static bool (*const folds[OP_COUNT])(struct fold *fold, struct op *op) = {
 	[OP_TENSOR_CONCAT] = fold_concat,
 	[OP_ASSERT] = fold_nothing,
 	[OP_RETURN] = fold_nothing,
+	[OP_YIELD] = fold_nothing,
+	[OP_FOR] = fold_loop,
 };
 
 static void mark_operands(struct op *op, void *context)
@@ -483,14 +489,14 @@ static void mark_operands(struct op *op, void *context)
 		op->operand[i]->uses++;
 }
 
-/* Sets uses > 0 for the results that something reads from which the return depends. */
+/* Sets uses > 0 for the results that something reads from which the end of the block depends. */
 static void mark_live(struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next)
 		for (int r = 0; r < op->results; r++)
 			op->result[r]->uses = 0;
 	for (struct op *op = block->last; op; op = op->previous) {
-		bool live = op->code == OP_RETURN;
+		bool live = op == block->last;
 		for (int r = 0; r < op->results; r++)
 			live |= op->result[r]->uses > 0;
 		if (!live)
@@ -528,7 +534,7 @@ static void drop_empty_parts(struct module *module, struct op *op)
 
 static bool fold_op(struct fold *fold, struct op *op)
 {
-	bool live = op->code == OP_RETURN;
+	bool live = op == op->parent->last;
 	for (int r = 0; r < op->results; r++)
 		live |= op->result[r]->uses > 0;
 	if (!live)
@@ -537,10 +543,10 @@ static bool fold_op(struct fold *fold, struct op *op)
 		drop_empty_parts(fold->module, op);
 	for (int i = 0; i < op->operands; i++)
 		if (is_empty(op->operand[i]->type))
-			return report_view(fold, op, "an operand without elements");
+			return fold_report(fold, op, "an operand without elements");
 	for (int r = 0; r < op->results; r++)
 		if (op->result[r]->type->kind == TYPE_TENSOR && !is_static(op->result[r]->type))
-			return report_view(fold, op,
+			return fold_report(fold, op,
 			        text_format(fold->module->arena, "result of type %s",
 			                op->result[r]->type->text));
 	bool scalar = op->results == 1 && op->result[0]->type->kind != TYPE_TENSOR &&
@@ -548,9 +554,19 @@ static bool fold_op(struct fold *fold, struct op *op)
 	if (scalar)
 		return true;
 	if (!folds[op->code])
-		return report_view(fold, op, "this operation is not supported here");
+		return fold_report(fold, op, "this operation is not supported here");
 	fold->before = op;
 	return folds[op->code](fold, op);
+}
+
+bool fold_block(struct fold *fold, struct block *block)
+{
+	mark_live(block);
+	for (struct op *op = block->first; op; op = op->next)
+		if (op->code != OP_KERNEL && op->code != OP_LAYER_ROW &&
+		        op->code != OP_INSERT_LAYER && !fold_op(fold, op))
+			return false;
+	return true;
 }
 
 /* The kernel result that a result of main is, with the declared type; other views are copied where
@@ -582,9 +598,10 @@ static void set_results(struct fold *fold, struct op *main, struct op *ret)
 /* Does the operation stay in main? */
 static bool stays(const struct op *op)
 {
-	if (op->code == OP_CONSTANT)
+	if (op->code == OP_CONSTANT || op->code == OP_TENSOR_EMPTY)
 		return op->result[0]->uses > 0;
-	return op->code == OP_RETURN || op->code == OP_KERNEL;
+	return op == op->parent->last || op->code == OP_KERNEL || op->code == OP_FOR ||
+	        op->code == OP_LAYER_ROW || op->code == OP_INSERT_LAYER;
 }
 
 /* Removes dead kernels and all operations that are views now, last first. */
@@ -597,10 +614,13 @@ static void remove_folded(struct block *block)
 	for (struct op *op = block->last; op; op = previous) {
 		previous = op->previous;
 		bool dead = op->code == OP_KERNEL && !op->result[0]->uses;
-		if (!stays(op) || dead)
+		if (!stays(op) || dead) {
 			op_remove(op);
-		else
-			mark_operands(op, NULL);
+			continue;
+		}
+		mark_operands(op, NULL);
+		if (op->code == OP_FOR)
+			remove_folded(op->region[0]);
 	}
 }
 
@@ -608,7 +628,7 @@ static void remove_folded(struct block *block)
 static bool has_kernels(const struct block *body)
 {
 	for (const struct op *op = body->first; op; op = op->next)
-		if (op->code == OP_KERNEL || op->code == OP_FOR)
+		if (op->code == OP_KERNEL || (op->code == OP_FOR && has_kernels(op->region[0])))
 			return true;
 	return false;
 }
@@ -645,10 +665,8 @@ bool fold_views(struct pass_context *context, struct module *module)
 		}
 		fold_set_view(&fold, block->argument[i], view_of_root(module, block->argument[i]));
 	}
-	mark_live(block);
-	for (struct op *op = block->first; op; op = op->next)
-		if (op->code != OP_KERNEL && !fold_op(&fold, op))
-			return false;
+	if (!fold_block(&fold, block))
+		return false;
 	set_results(&fold, main, block->last);
 	remove_folded(block);
 	return true;

@@ -74,23 +74,40 @@ static void clear(struct op *op, void *context)
 	}
 }
 
-void merge_block(struct module *module, struct block *block)
+static void clear_arguments(struct block *block)
 {
-	struct merge merge = { .module = module, .seen = map_new(module->arena) };
-	ir_walk(block, clear, NULL);
 	for (int i = 0; i < block->arguments; i++) {
 		block->argument[i]->data = NULL;
 		block->argument[i]->id = 0;
 	}
+}
+
+/* Kernels of a loop's body are merged with one another. */
+static void merge_ops(struct merge *merge, struct block *block)
+{
+	struct op *next;
+	clear_arguments(block);
 	for (int i = 0; i < block->last->operands; i++)
 		block->last->operand[i]->uses = RETURNED;
-	struct op *next;
+	merge->seen = map_new(merge->module->arena);
 	for (struct op *op = block->first; op; op = next) {
 		next = op->next;
 		replace_operands(op);
 		if (op->code == OP_KERNEL)
-			merge_kernel(&merge, op);
+			merge_kernel(merge, op);
+		if (op->code == OP_FOR) {
+			struct merge inner = { .module = merge->module, .values = merge->values };
+			merge_ops(&inner, op->region[0]);
+			merge->values = inner.values;
+		}
 	}
+}
+
+void merge_block(struct module *module, struct block *block)
+{
+	struct merge merge = { .module = module };
+	ir_walk(block, clear, NULL);
+	merge_ops(&merge, block);
 }
 
 bool merge_common(struct pass_context *context, struct module *module)
