@@ -52,6 +52,8 @@ class _Steps:
     nodes: list  # of all steps
     period: int
     count: int
+    order: dict  # of all nodes of the graph
+    outside: set  # arguments and their views
     rows: list = field(default_factory=list)  # (tensor, dim, first, distance)
     states: list = field(default_factory=list)  # (position, the value before the first step)
     weights: list = field(default_factory=list)
@@ -61,9 +63,16 @@ class _Steps:
     def at(self, step: int, position: int):
         return self.nodes[step * self.period + position]
 
+    def is_early(self, node) -> bool:
+        """Is the value there before the first step?"""
+        return node in self.outside or self.order[node] < self.order[self.nodes[0]]
+
 
 def _row(node):
     """(tensor, dim, index) of a node that is a row of a tensor, else None."""
+    if node.target is operator.getitem and node.args[0].target is _aten.unbind.int:
+        base, dim = (*node.args[0].args, 0)[:2]
+        return base, dim % base.meta["val"].ndim, node.args[1]
     if node.target not in _ROWS or not isinstance(node.args[0], torch.fx.Node):
         return None
     base = node.args[0]
@@ -86,9 +95,9 @@ def _equal_views_once(graph) -> None:
                 graph.erase_node(node)
 
 
-def _sequence(graph) -> list:
+def _sequence(graph) -> tuple[list, set]:
     """The nodes of which steps consist: neither views of arguments nor rows of which a tensor has
-    several.
+    several; and the arguments and their views.
     """
     rows, outside = {}, set()
     for node in graph.nodes:
@@ -101,9 +110,9 @@ def _sequence(graph) -> list:
         view = node.target in _VIEWS and all(each in outside for each in node.all_input_nodes)
         if node.op in ("placeholder", "get_attr") or view:
             outside.add(node)
-        elif node.op == "call_function" and not taken:
+        elif node.op == "call_function" and not taken and node.target is not _aten.unbind.int:
             sequence.append(node)
-    return sequence
+    return sequence, outside
 
 
 def _signature(node):
@@ -134,7 +143,8 @@ def _find(graph) -> _Steps | None:
     if sum(_row(node) is not None for node in graph.nodes) < _LEAST:
         return None
     _equal_views_once(graph)
-    sequence = _sequence(graph)
+    sequence, outside = _sequence(graph)
+    order = {node: at for at, node in enumerate(graph.nodes)}
     numbers = {}
     kinds = [numbers.setdefault(_signature(node), len(numbers)) for node in sequence]
     runs = []
@@ -144,17 +154,19 @@ def _find(graph) -> _Steps | None:
             runs.append((length // period * period, -period, start, length))
     for _, period, start, length in sorted(runs, reverse=True)[:_CANDIDATES]:
         for count in range(length // -period, max(length // -period - 3, _LEAST - 1), -1):
-            found = _best_start(sequence, start, length, -period, count)
+            run = sequence[start : start + length]
+            found = _best_start(run, -period, count, order, outside)
             if found:
                 return found
     return None
 
 
-def _best_start(sequence, start: int, length: int, period: int, count: int) -> _Steps | None:
-    """The steps, of all places where they could start, that carry least."""
+def _best_start(run: list, period: int, count: int, order: dict, outside: set) -> _Steps | None:
+    """The steps, of all places of the run where they could start, that carry least."""
     best = None
-    for first in range(start, start + length - count * period + 1):
-        steps = _classified(_Steps(sequence[first : first + count * period], period, count))
+    for first in range(len(run) - count * period + 1):
+        nodes = run[first : first + count * period]
+        steps = _classified(_Steps(nodes, period, count, order, outside))
         if steps and (best is None or len(steps.states) < len(best.states)):
             best = steps
     return best
@@ -162,12 +174,11 @@ def _best_start(sequence, start: int, length: int, period: int, count: int) -> _
 
 def _classified(steps: _Steps) -> _Steps | None:
     places = {node: at for at, node in enumerate(steps.nodes)}
-    early = _before(steps.nodes[0], places)
     for position in range(steps.period):
         operands = [_leaves(steps.at(step, position)) for step in range(steps.count)]
         for number, values in enumerate(zip(*operands)):
             if isinstance(values[0], torch.fx.Node):
-                edge = _edge(steps, places, early, values)
+                edge = _edge(steps, places, values)
                 if edge is None:
                     return None
                 steps.edges[position, number] = edge
@@ -178,10 +189,11 @@ def _classified(steps: _Steps) -> _Steps | None:
 
 def _read_between(steps: _Steps, places: dict) -> bool:
     """Does something read a step's value before the last step has ended?"""
-    order = {node: at for at, node in enumerate(steps.nodes[0].graph.nodes)}
-    end = order[steps.nodes[-1]]
+    end = steps.order[steps.nodes[-1]]
     return any(
-        user not in places and order[user] < end for node in steps.nodes for user in node.users
+        user not in places and steps.order[user] < end
+        for node in steps.nodes
+        for user in node.users
     )
 
 
@@ -189,19 +201,7 @@ def _leaves(node) -> list:
     return torch.utils._pytree.tree_leaves((node.args, node.kwargs))
 
 
-def _before(first, places) -> set:
-    """The nodes before the first step, and those after that depend on no step."""
-    found, reached = set(), False
-    for node in first.graph.nodes:
-        reached = reached or node is first
-        if node not in places and (
-            not reached or all(each in found for each in node.all_input_nodes)
-        ):
-            found.add(node)
-    return found
-
-
-def _edge(steps: _Steps, places: dict, early: set, values: tuple):
+def _edge(steps: _Steps, places: dict, values: tuple):
     """How operands that correspond in all steps relate; None: not at all."""
     period, count = steps.period, steps.count
     inside = places.get(values[0])
@@ -209,20 +209,22 @@ def _edge(steps: _Steps, places: dict, early: set, values: tuple):
         same = all(places.get(each) == k * period + inside for k, each in enumerate(values))
         return ("inside", inside) if same else None
     second = places.get(values[1])
-    if second is not None and values[0] in early and second < period:
+    if second is not None and second < period and steps.is_early(values[0]):
         last = all(places.get(values[k]) == (k - 1) * period + second for k in range(1, count))
         alike = _alike(values[0], values[1])
         return ("states", _number(steps.states, (second, values[0]))) if last and alike else None
-    if any(each not in early for each in values):
-        return None
-    if all(each is values[0] for each in values):
+    if all(each is values[0] for each in values) and steps.is_early(values[0]):
         return "weights", _number(steps.weights, values[0])
     return _row_edge(steps, values)
 
 
 def _row_edge(steps: _Steps, values: tuple):
     rows = [_row(each) for each in values]
-    if None in rows or len({(*row[:2], each.target) for row, each in zip(rows, values)}) > 1:
+    if (
+        None in rows
+        or not steps.is_early(rows[0][0])
+        or len({(*row[:2], each.target) for row, each in zip(rows, values)}) > 1
+    ):
         return None
     base, dim, first = rows[0]
     distance = rows[1][2] - first
@@ -395,8 +397,8 @@ def _join(graph, values: list, stack) -> None:
                 found = called(graph, _aten.permute.default, (found, places), {}, join)
             shape = list(join.meta["val"].shape)
             if list(found.meta["val"].shape) != shape:
-                if places != sorted(places):
-                    found = called(graph, _aten.clone.default, (found,), {}, join)
+                flat = {"memory_format": torch.contiguous_format}
+                found = called(graph, _aten.clone.default, (found,), flat, join)
                 found = called(graph, _aten.view.default, (found, shape), {}, join)
             join.replace_all_uses_with(found)
             graph.erase_node(join)

@@ -45,18 +45,17 @@ bool route_layer_mux(struct evaluation *e, struct op *op)
 	return true;
 }
 
-/* The part of a stack's words that belongs to the layer; false: there is none. */
-static bool layer_part(struct evaluation *e, struct op *op, const struct value *counter,
-        const struct words *stack, const struct words *row, size_t *from)
+/* The words of a stack that are the current layer's row; NULL after a diagnostic. */
+static char *layer_part(struct evaluation *e, const struct op *op, const struct words *stack,
+        const struct words *row)
 {
-	int64_t layer = eval_integer(counter);
-	if (layer < 0 || (layer + 1) * row->elements > stack->elements ||
-	        stack->lanes != row->lanes)
-		return diag_error(e->module->diag, op->location,
-		        "layer %lld of a stack of %lld elements", (long long)layer,
-		        (long long)stack->elements);
-	*from = (size_t)(layer * row->elements / row->lanes) * word_bytes(row);
-	return true;
+	int64_t layer = eval_integer(op->operand[op->code == OP_LAYER_ROW ? 0 : 2]);
+	if (layer >= 0 && (layer + 1) * row->elements <= stack->elements &&
+	        stack->lanes == row->lanes)
+		return stack->data + (size_t)(layer * row->elements / row->lanes) * word_bytes(row);
+	diag_error(e->module->diag, op->location, "layer %lld of a stack of %lld elements",
+	        (long long)layer, (long long)stack->elements);
+	return NULL;
 }
 
 static size_t all_bytes(const struct words *words)
@@ -68,10 +67,10 @@ bool route_layer_row(struct evaluation *e, struct op *op)
 {
 	const struct words *stack = op->operand[1]->data;
 	struct words *to = eval_words(e, op->result[0]->type);
-	size_t from;
-	if (!layer_part(e, op, op->operand[0], stack, to, &from))
+	const char *from = layer_part(e, op, stack, to);
+	if (!from)
 		return false;
-	memcpy(to->data, stack->data + from, all_bytes(to));
+	memcpy(to->data, from, all_bytes(to));
 	op->result[0]->data = to;
 	return true;
 }
@@ -81,11 +80,11 @@ bool route_insert_layer(struct evaluation *e, struct op *op)
 	const struct words *row = op->operand[0]->data;
 	const struct words *stack = op->operand[1]->data;
 	struct words *to = eval_words(e, op->result[0]->type);
-	size_t at;
-	if (!layer_part(e, op, op->operand[2], to, row, &at))
+	char *at = layer_part(e, op, to, row);
+	if (!at)
 		return false;
 	memcpy(to->data, stack->data, all_bytes(to));
-	memcpy(to->data + at, row->data, all_bytes(row));
+	memcpy(at, row->data, all_bytes(row));
 	op->result[0]->data = to;
 	return true;
 }

@@ -7,15 +7,14 @@
 #include "predict/resource.h"
 #include <string.h>
 
-bool report_shortage(struct module *module, const char *what, const struct shortage *shortage,
-        const char *where)
+bool report_shortage(
+        struct module *module, const char *what, const struct shortage *shortage, const char *where)
 {
 	struct diag *diag = module->diag;
 	bool memory = strstr(shortage->name, "BRAM") || strstr(shortage->name, "URAM");
-	diag_error(diag, module_main(module)->location,
-	        "%s %lld %s, %lld more than the %lld of %s", what, (long long)shortage->need,
-	        shortage->name, (long long)(shortage->need - shortage->have),
-	        (long long)shortage->have, where);
+	diag_error(diag, module_main(module)->location, "%s %lld %s, %lld more than the %lld of %s",
+	        what, (long long)shortage->need, shortage->name,
+	        (long long)(shortage->need - shortage->have), (long long)shortage->have, where);
 	return diag_note(diag,
 	        "%sa smaller model, or another --platform (`stc platforms` lists them)",
 	        memory ? "a smaller --on-chip-memory spills more to external memory; or " : "");

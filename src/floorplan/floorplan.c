@@ -295,8 +295,9 @@ static bool report_item(const struct floorplan_state *p, int item)
 			return true;
 	for (int i = p->cost.processes - 1; i >= 0; i--)
 		process = p->item[i] == item ? p->cost.process[i].name : process;
-	return report_shortage(p->module, text_format(p->module->arena, "process '%s' needs", process),
-	        &shortage, text_format(p->module->arena, "one die of %s", p->platform->name));
+	return report_shortage(p->module,
+	        text_format(p->module->arena, "process '%s' needs", process), &shortage,
+	        text_format(p->module->arena, "one die of %s", p->platform->name));
 }
 
 static bool report_ports(const struct floorplan_state *p)

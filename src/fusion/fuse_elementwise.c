@@ -26,14 +26,14 @@ static struct users *users_of(const struct value *value)
 }
 
 /* `user` reads what `op` does: op is the user, or an operation inside it. */
-struct reading {
+struct user_reading {
 	struct module *module;
 	struct op *user;
 };
 
 static void add_reads(struct op *op, void *context)
 {
-	const struct reading *reading = context;
+	const struct user_reading *reading = context;
 	for (int i = 0; i < op->operands; i++) {
 		struct users *users = users_of(op->operand[i]);
 		bool known = !users;
@@ -60,7 +60,7 @@ static void remove_reads(struct op *op, void *context)
 
 static void add_user(struct module *module, struct op *op)
 {
-	struct reading reading = { module, op };
+	struct user_reading reading = { module, op };
 	add_reads(op, &reading);
 	if (op->region[0])
 		ir_walk(op->region[0], add_reads, &reading);

@@ -6,7 +6,6 @@
 static const char *const control_flow[] = {
 	"scf.if",
 	"scf.while",
-	"scf.for",
 	"scf.parallel",
 	"scf.forall",
 	"scf.index_switch",
@@ -96,14 +95,13 @@ static enum op_code refuse_op(struct reader *reader, const char *name)
 	return OP_NONE;
 }
 
-/* A model may not contain operations of the stream dialect, loops or calls. */
+/* A model may not contain operations of the stream dialect, and of control flow only loops over
+ * rows (fold_loop.c). */
 static bool is_legal(const struct reader *reader, enum op_code code)
 {
 	if (code == OP_NONE || !(op_info[code].levels & (int)reader->module->level))
 		return false;
-	return reader->own ||
-	        (code != OP_FOR && code != OP_YIELD &&
-	                strncmp(op_info[code].name, "stream.", 7) != 0);
+	return reader->own || strncmp(op_info[code].name, "stream.", 7) != 0;
 }
 
 enum op_code read_op_code(struct reader *reader, MlirOperation operation)

@@ -291,10 +291,8 @@ static const struct type *stack_stream(
 		tile = type_shaped(module, TYPE_VECTOR, results, shape, tile->element);
 	}
 	return type_canonical(module, tile,
-	        &(struct itensor){ .dims = dims,
-	                .trip = trip,
-	                .step = step,
-	                .map = { dims, results, map } });
+	        &(struct itensor){
+	                .dims = dims, .trip = trip, .step = step, .map = { dims, results, map } });
 }
 
 /* The row of a stack from outside, in row-major order: each layer takes its words. */

@@ -32,8 +32,7 @@ static bool report_row(const struct fold *fold, const struct op *op)
 /* The tensor of the row without the dim that the counter selects. */
 static const struct type *row_type(struct module *module, const struct type *stack)
 {
-	return type_shaped(
-	        module, TYPE_TENSOR, stack->rank - 1, stack->shape + 1, stack->element);
+	return type_shaped(module, TYPE_TENSOR, stack->rank - 1, stack->shape + 1, stack->element);
 }
 
 /* A tensor with all elements of the view in their order, of that type; a copy if need be. */
@@ -50,8 +49,7 @@ static struct value *root_of(struct fold *fold, struct location location, const 
 }
 
 /* The view of a row, with or without the dim of extent 1. */
-static struct view shaped_as(
-        struct module *module, const struct view *row, const struct type *type)
+static struct view shaped_as(struct module *module, const struct view *row, const struct type *type)
 {
 	int *dim = ARENA_ARRAY(module->arena, int, type->rank + 1);
 	int drop = row->rank > type->rank;
@@ -173,8 +171,8 @@ bool fold_loop(struct fold *fold, struct op *op)
 		if (!is_collected(op, c))
 			op->operand[3 + c] =
 			        root_of(fold, op->location, fold_view(first), first->type);
-		fold_set_view(fold, body->argument[c + 1],
-		        view_of_root(module, body->argument[c + 1]));
+		fold_set_view(
+		        fold, body->argument[c + 1], view_of_root(module, body->argument[c + 1]));
 	}
 	if (!fold_block(fold, body))
 		return false;

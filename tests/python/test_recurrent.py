@@ -86,7 +86,9 @@ CASES = {
     ),
     "one step": (lambda: Called(nn.LSTM(6, 8)), [(1, 1, 6)]),
     "last row only": (
-        lambda: nn.Sequential(Called(nn.GRU(6, 8, batch_first=True), False), Last(), nn.Linear(8, 3)),
+        lambda: nn.Sequential(
+            Called(nn.GRU(6, 8, batch_first=True), False), Last(), nn.Linear(8, 3)
+        ),
         [(1, 6, 6)],
     ),
     "cells": (Cells, [(2, 5, 6)]),
