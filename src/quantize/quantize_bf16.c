@@ -32,11 +32,14 @@ void widen_operands(struct module *module, struct op *op, const bool *half)
 }
 
 /* Lets all kernels that read the weight read the bf16 argument instead. */
-static void widen_readers(struct quantizer *q, const struct value *weight, struct value *half)
+static void widen_readers(struct quantizer *q, const struct block *block,
+        const struct value *weight, struct value *half)
 {
-	for (struct op *op = q->main->region[0]->first; op; op = op->next) {
+	for (struct op *op = block->first; op; op = op->next) {
 		bool *reads = ARENA_ARRAY(q->module->arena, bool, op->operands + 1);
 		bool any = false;
+		if (op->code == OP_FOR)
+			widen_readers(q, op->region[0], weight, half);
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
 			reads[j] = op->operand[j] == weight;
 			any = any || reads[j];
@@ -49,12 +52,15 @@ static void widen_readers(struct quantizer *q, const struct value *weight, struc
 	}
 }
 
-static bool only_kernels_read(const struct quantizer *q, const struct value *weight)
+static bool only_kernels_read(const struct block *block, const struct value *weight)
 {
-	for (const struct op *op = q->main->region[0]->first; op; op = op->next)
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR && !only_kernels_read(op->region[0], weight))
+			return false;
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == weight && op->code != OP_KERNEL)
 				return false;
+	}
 	return true;
 }
 
@@ -69,14 +75,14 @@ bool quantize_bf16(struct pass_context *context, struct module *module)
 	for (int i = 0, count = block->arguments; i < count; i++) {
 		const struct value *weight = block->argument[i];
 		if (!is_weight(&q, weight) || weight->type->rank < 2 ||
-		        !only_kernels_read(&q, weight))
+		        !only_kernels_read(block, weight))
 			continue;
 		struct quantized from = from_weight(&q, weight);
 		from.cast = true;
 		from.bits = 16;
 		const struct type *type = type_shaped(module, TYPE_TENSOR, weight->type->rank,
 		        weight->type->shape, type_bfloat(module));
-		widen_readers(&q, weight, add_weight(&q, &from, "bf16", type));
+		widen_readers(&q, block, weight, add_weight(&q, &from, "bf16", type));
 	}
 	quantizer_end(&q);
 	return true;

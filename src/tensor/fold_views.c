@@ -613,7 +613,9 @@ static void remove_folded(struct block *block)
 	struct op *previous;
 	for (struct op *op = block->last; op; op = previous) {
 		previous = op->previous;
-		bool dead = op->code == OP_KERNEL && !op->result[0]->uses;
+		bool dead = op->code == OP_KERNEL || op->code == OP_FOR;
+		for (int r = 0; r < op->results; r++)
+			dead = dead && !op->result[r]->uses;
 		if (!stays(op) || dead) {
 			op_remove(op);
 			continue;
