@@ -236,7 +236,11 @@ def _row_edge(steps: _Steps, values: tuple):
 
 def _alike(left, right) -> bool:
     left, right = left.meta["val"], right.meta["val"]
-    return left.shape == right.shape and left.dtype == right.dtype
+    return (
+        isinstance(left, torch.Tensor)
+        and isinstance(right, torch.Tensor)
+        and (left.shape, left.dtype) == (right.shape, right.dtype)
+    )
 
 
 def _number(found: list, item) -> int:

@@ -112,12 +112,16 @@ static void fork_value(struct module *module, struct value *value, struct op *be
 		uses->list.data[i].op->operand[uses->list.data[i].operand] = fork->result[i];
 }
 
-static bool is_used(const struct op *op)
+/* Is the value read from that op on, in loops too? */
+static bool is_read(const struct value *value, const struct op *from)
 {
-	for (const struct op *next = op->next; next; next = next->next)
-		for (int j = 0; j < next->operands; j++)
-			if (next->operand[j] == op->result[0])
+	for (const struct op *op = from; op; op = op->next) {
+		for (int j = 0; j < op->operands; j++)
+			if (op->operand[j] == value)
 				return true;
+		if (op->code == OP_FOR && is_read(value, op->region[0]->first))
+			return true;
+	}
 	return false;
 }
 
@@ -133,7 +137,7 @@ static void fork_block(struct module *module, struct block *block)
 			fork_value(module, op->result[r], op->next);
 		next = op->next;
 		/* the producer drains for its readers directly */
-		if (op->code == OP_CONVERT && !is_used(op))
+		if (op->code == OP_CONVERT && !is_read(op->result[0], op->next))
 			op_remove(op);
 	}
 }

@@ -576,7 +576,10 @@ static struct value *returned_value(
 {
 	struct view view = view_merge(fold->module, fold_view(ret->operand[index]));
 	struct value *root = view.piece[0].root;
-	fold->before = ret->operand[index]->def ? ret->operand[index]->def : ret->parent->first;
+	struct op *def = ret->operand[index]->def;
+	fold->before = def ? def : ret->parent->first;
+	if (def && def->code == OP_FOR)
+		fold->before = def->next;
 	bool direct = view_is_identity(&view) && root->def && root->def->code == OP_KERNEL &&
 	        (root->type == type || root->uses >= 0);
 	if (!direct)

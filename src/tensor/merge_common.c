@@ -15,8 +15,9 @@ struct merge {
 	int values;      /* values that have a number */
 };
 
-/* In value->uses: is the value a result of main? */
-enum { FREE = 0, RETURNED = 1 };
+/* In value->uses: is the value a result of main, or of a loop's body?  Does a loop read it, or an
+ * operation that reads its rows?  Its type then matters; to kernels only its addresses do. */
+enum { FREE = 0, RETURNED = 1, TYPED = 2 };
 
 static int value_number(struct merge *merge, struct value *value)
 {
@@ -37,6 +38,11 @@ static void replace_operands(struct op *op)
 static bool replace(struct op *op, struct value *by)
 {
 	struct value *result = op->result[0];
+	bool typed = result->uses == TYPED || by->uses == TYPED;
+	if (typed && result->type != by->type)
+		return false;
+	if (result->uses == TYPED && by->uses == FREE)
+		by->uses = TYPED;
 	if (result->uses == RETURNED) {
 		bool kernel = by->def && by->def->code == OP_KERNEL;
 		if (!kernel || by->uses == RETURNED)
@@ -64,6 +70,15 @@ static void merge_kernel(struct merge *merge, struct op *op)
 		replace(op, same->result[0]);
 }
 
+static void clear_arguments(struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++) {
+		block->argument[i]->data = NULL;
+		block->argument[i]->id = 0;
+		block->argument[i]->uses = FREE;
+	}
+}
+
 static void clear(struct op *op, void *context)
 {
 	(void)context;
@@ -72,21 +87,14 @@ static void clear(struct op *op, void *context)
 		op->result[i]->id = 0;
 		op->result[i]->uses = FREE;
 	}
-}
-
-static void clear_arguments(struct block *block)
-{
-	for (int i = 0; i < block->arguments; i++) {
-		block->argument[i]->data = NULL;
-		block->argument[i]->id = 0;
-	}
+	if (op->code == OP_FOR)
+		clear_arguments(op->region[0]);
 }
 
 /* Kernels of a loop's body are merged with one another. */
 static void merge_ops(struct merge *merge, struct block *block)
 {
 	struct op *next;
-	clear_arguments(block);
 	for (int i = 0; i < block->last->operands; i++)
 		block->last->operand[i]->uses = RETURNED;
 	merge->seen = map_new(merge->module->arena);
@@ -103,10 +111,20 @@ static void merge_ops(struct merge *merge, struct block *block)
 	}
 }
 
+static void mark_typed(struct op *op, void *context)
+{
+	(void)context;
+	if (op->code == OP_FOR || op->code == OP_LAYER_ROW || op->code == OP_INSERT_LAYER)
+		for (int i = 0; i < op->operands; i++)
+			op->operand[i]->uses = TYPED;
+}
+
 void merge_block(struct module *module, struct block *block)
 {
 	struct merge merge = { .module = module };
+	clear_arguments(block);
 	ir_walk(block, clear, NULL);
+	ir_walk(block, mark_typed, NULL);
 	merge_ops(&merge, block);
 }
 
