@@ -6,5 +6,6 @@
 bool count_unfused(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
 bool count_fused(struct pass_context *context, struct module *module);
+bool tile_steps(struct pass_context *context, struct module *module);
 bool sink_layer_select(struct pass_context *context, struct module *module);
 #endif
