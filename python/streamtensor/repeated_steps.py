@@ -266,8 +266,33 @@ def _stack(graph, row, count: int):
     return found
 
 
-def _step_graph(steps: _Steps, results: list[int]) -> torch.fx.Graph:
-    """The first step as a graph of its own: rows, states and weights to the results."""
+def _products(graph, steps: _Steps, stacks: list) -> dict:
+    """The products of rows with weights, by position, for all steps at once."""
+    found = {}
+    for position in range(steps.period):
+        node = steps.at(0, position)
+        factor = {_aten.mm.default: 0, _aten.addmm.default: 1}.get(node.target)
+        kind, number = steps.edges.get((position, factor), ("", 0))
+        others = [
+            edge[0]
+            for (place, at), edge in steps.edges.items()
+            if place == position and at != factor
+        ]
+        if kind != "rows" or set(others) != {"weights"} or steps.rows[number][-1]:
+            continue
+        args, stack = list(node.args), stacks[number]
+        count, batch, width = stack.meta["val"].shape
+        contiguous = {"memory_format": torch.contiguous_format}
+        stack = called(graph, _aten.clone.default, (stack,), contiguous, node)
+        args[factor] = called(graph, _aten.view.default, (stack, [count * batch, width]), {}, node)
+        every = called(graph, node.target, tuple(args), dict(node.kwargs), node)
+        shape = [count, batch, node.meta["val"].shape[-1]]
+        found[position] = called(graph, _aten.view.default, (every, shape), {}, node)
+    return found
+
+
+def _step_graph(steps: _Steps, results: list[int], products: dict) -> torch.fx.Graph:
+    """The first step as a graph of its own: rows, products, states and weights to the results."""
     graph, stands = torch.fx.Graph(), {}
     for number, (base, dim, *_, kept) in enumerate(steps.rows):
         value = base.meta["val"].select(dim, 0)
@@ -275,11 +300,16 @@ def _step_graph(steps: _Steps, results: list[int]) -> torch.fx.Graph:
         if kept:
             row = stands["rows", number]
             stands["rows", number] = called(graph, _aten.unsqueeze.default, (row, dim), {}, base)
+    for position in products:
+        node = steps.at(0, position)
+        stands["inside", position] = _placeholder(graph, f"p{position}", node.meta["val"], node)
     for number, (_, first) in enumerate(steps.states):
         stands["states", number] = _placeholder(graph, f"s{number}", first.meta["val"], first)
     for number, weight in enumerate(steps.weights):
         stands["weights", number] = _placeholder(graph, f"w{number}", weight.meta["val"], weight)
     for position in range(steps.period):
+        if position in products:
+            continue
         node = steps.at(0, position)
         leaves, structure = torch.utils._pytree.tree_flatten((node.args, node.kwargs))
         leaves = [
@@ -328,15 +358,17 @@ def _replace(graph, steps: _Steps) -> None:
     read = _read_after(steps)
     extra = [position for position in dict.fromkeys(read) if position not in states]
     results = [*states, *extra]
-    loop = recurrences.Loop(
-        len(steps.rows),
-        len(states),
-        tuple(results.index(position) for position in read),
-        _step_graph(steps, results),
-    )
     last = steps.nodes[-1]
     with graph.inserting_before(last):
         rows = [_stack(graph, row, steps.count) for row in steps.rows]
+        products = _products(graph, steps, rows)
+        rows += products.values()
+        loop = recurrences.Loop(
+            len(rows),
+            len(states),
+            tuple(results.index(position) for position in read),
+            _step_graph(steps, results, products),
+        )
         operands = [*rows, *(first for _, first in steps.states), *steps.weights]
         node = graph.call_function(
             _operator(len(operands), len(read) + len(states)), tuple(operands)
