@@ -69,7 +69,7 @@ def _lifted(program) -> dict:
 
 
 def _can_fold(node, values: dict) -> bool:
-    if node.op != "call_function":
+    if node.op != "call_function" or "loop" in node.meta:
         return False
     filled = node.target in _FILLED and not isinstance(_FILLED[node.target](node), torch.fx.Node)
     if not filled and any(argument not in values for argument in node.all_input_nodes):

@@ -10,6 +10,7 @@ as attributes:
 
 import contextlib
 import io
+import itertools
 import logging
 import re
 import traceback
@@ -424,7 +425,8 @@ def _check_types(program) -> None:
 
 def _locate(program) -> None:
     """Sets each node's op as its location; the importer takes locations from stack traces."""
-    for node in program.graph.nodes:
+    loops = [node.meta["loop"] for node in program.graph.nodes if "loop" in node.meta]
+    for node in itertools.chain(program.graph.nodes, *(loop.step.nodes for loop in loops)):
         if node.op != "placeholder":
             node.meta["written"] = node.meta.get("stack_trace")
             node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
