@@ -1,5 +1,5 @@
-/* Lets a loop over rows start before its inputs are complete: the kernel that makes them works step
- * by step, in tiles of some steps, for which it reads its weights once.
+/* Lets a loop over rows start before its inputs are complete: the kernels that make them work in
+ * tiles of some steps, for which they read their weights once.
  * Before: gates = Σ x * w for all steps; loop { row of gates }
  * After:  the kernel's first loop walks tiles of steps and runs outermost
  * So the layers of a recurrent network overlap. There are 32 tiles or more, of one step if need be.
@@ -29,12 +29,15 @@ static int loop_over(const struct kernel *kernel, int64_t stride, int64_t extent
 	return -1;
 }
 
-static void tile_maker(struct module *module, struct op *op, int64_t row)
+/* Tiles the kernel that makes the value, which has rows of so many elements for all steps, and those
+ * that make rows of its operands. */
+static void tile_maker(struct module *module, const struct value *value, int64_t row, int64_t steps)
 {
-	struct kernel *kernel = op->kernel;
-	int64_t steps = type_elements(op->result[0]->type) / row;
+	struct op *op = value->def;
 	int64_t tile = steps_of_tile(steps);
-	if (steps == tile || kernel->ordered || kernel->tile_outermost || kernel->scan)
+	if (!op || op->code != OP_KERNEL || steps == tile ||
+	        row * steps != type_elements(value->type) || op->kernel->ordered ||
+	        op->kernel->tile_outermost || op->kernel->scan)
 		return;
 	kernel_cut_loops(module, op, -1, tile * row, steps / tile);
 	int loop = loop_over(op->kernel, tile * row, steps / tile);
@@ -42,6 +45,11 @@ static void tile_maker(struct module *module, struct op *op, int64_t row)
 		return;
 	kernel_move_loop(module, op, loop, 0);
 	op->kernel->tile_outermost = true;
+	for (int j = 0; j < op->operands; j++) {
+		int64_t stride = op->kernel->operand[j].stride[0];
+		if (stride > 0 && stride % tile == 0)
+			tile_maker(module, op->operand[j], stride / tile, steps);
+	}
 }
 
 bool tile_steps(struct pass_context *context, struct module *module)
@@ -50,9 +58,11 @@ bool tile_steps(struct pass_context *context, struct module *module)
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		for (struct op *row = op->code == OP_FOR ? op->region[0]->first : NULL; row;
 		        row = row->next) {
-			struct op *maker = row->code == OP_LAYER_ROW ? row->operand[1]->def : NULL;
-			if (maker && maker->code == OP_KERNEL)
-				tile_maker(module, maker, type_elements(row->result[0]->type));
+			if (row->code != OP_LAYER_ROW)
+				continue;
+			int64_t each = type_elements(row->result[0]->type);
+			const struct value *stack = row->operand[1];
+			tile_maker(module, stack, each, type_elements(stack->type) / each);
 		}
 	return true;
 }
