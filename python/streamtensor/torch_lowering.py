@@ -160,15 +160,16 @@ def _run_passes(module, loops: dict[str, str]) -> tuple[list[tuple[str, str]], b
     with module.context:
         try:
             for pipeline in _PIPELINES:
-                # its last pass refuses calls, which are inlined below
-                passes = str(passmanager.PassManager.parse(pipeline)).replace(_VERIFIES, "")
-                passmanager.PassManager.parse(passes).run(module.operation)
+                passes = passmanager.PassManager.parse(pipeline)
+                if loops:  # the last pass refuses calls: it runs when they are inlined
+                    spelled = str(passes).replace(_VERIFIES, "")
+                    passes = passmanager.PassManager.parse(spelled)
+                passes.run(module.operation)
             if loops:
                 whole = module.operation.get_asm(enable_debug_info=True)
                 module = ir.Module.parse(recurrences.with_loops(whole, loops))
-                passmanager.PassManager.parse("builtin.module(inline,symbol-dce)").run(
-                    module.operation
-                )
+                inline = f"builtin.module(inline,symbol-dce{_VERIFIES})"
+                passmanager.PassManager.parse(inline).run(module.operation)
         except ir.MLIRError:
             return said, None
         module.operation.write_bytecode(text)
