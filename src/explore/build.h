@@ -78,6 +78,8 @@ struct clock { /* a clock is an option and a platform with that clock (limits_sl
 /* A build up to assign_axi_bundles: far enough to model the cycles of a launch. */
 struct build build_part(const struct build *b);
 bool build_is_whole(const struct build *b);
+/* Did the last passes end where the platform lacks room for the processes? */
+bool build_lacks_room(const struct session *session);
 /* Does the engine take a few tokens, counted at run time? */
 bool build_counts_tokens(const struct build *b);
 /* Lowers the budgets of kernels to the user's limits. */

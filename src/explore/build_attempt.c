@@ -32,6 +32,12 @@ bool build_counts_tokens(const struct build *b)
 	return workload_has_many_tokens(workload_of(main)) && counts_few_tokens(main);
 }
 
+bool build_lacks_room(const struct session *session)
+{
+	return text_same(session->guard.stage, "check_multipliers") ||
+	        text_same(session->guard.stage, "floorplan");
+}
+
 static enum outcome classify(struct build *b)
 {
 	const struct session *session = b->session;
@@ -42,7 +48,7 @@ static enum outcome classify(struct build *b)
 		return OUTCOME_PORTS;
 	if (text_same(stage, "bind_storage"))
 		return OUTCOME_MEMORY;
-	if (!text_same(stage, "floorplan") && !text_same(stage, "check_multipliers"))
+	if (!build_lacks_room(session))
 		return OUTCOME_REFUSED;
 	b->used = design_cost(session->attempt, session->platform, session->module).total;
 	return OUTCOME_SPACE;

@@ -152,7 +152,7 @@ static bool note_asked(struct session *session, const struct choices *asked)
 			        (long long)asked->value[room[i]]);
 	for (size_t i = 0; i < session->options.fix.count; i++)
 		text_add(&text, "--fix-kernel %s ", session->options.fix.data[i]);
-	if (!text.size || !session->diag.count || !text_same(session->guard.stage, "floorplan"))
+	if (!text.size || !session->diag.count || !build_lacks_room(session))
 		return false;
 	return diag_note(&session->diag,
 	        "leave out %sso that the compiler may choose smaller values; or %s", text.data,

@@ -144,7 +144,7 @@ def test_resources_do_not_depend_on_the_length():
         torch.manual_seed(3)
         module = Called(nn.LSTM(16, 16, batch_first=True), False).eval()
         with streamtensor.compile(module, [torch.randn(1, steps, 16)]) as design:
-            report = json.loads((design.path / "report.json").read_text())
-            used.append(report["resources"]["used"])
+            report = json.loads((design.folder / "report.json").read_text())
+            used.append(report["resources"])
     assert used[0]["dsp"] == used[1]["dsp"]
     assert abs(used[0]["lut"] - used[1]["lut"]) <= used[0]["lut"] / 50
