@@ -24,7 +24,8 @@ bool check_multipliers(struct pass_context *context, struct module *module)
 {
 	const struct platform *platform = context->platform;
 	const struct design_cost cost = design_cost(module->arena, platform, module);
-	const struct shortage shortage = { "DSP slices", cost.total.dsp, platform_total(platform).dsp };
+	const int64_t have = platform_total(platform).dsp;
+	const struct shortage shortage = { "DSP slices", cost.total.dsp, have };
 	return shortage.need <= shortage.have ||
 	        report_shortage(module, "the design needs", &shortage, platform->name);
 }

@@ -29,7 +29,7 @@ static int loop_over(const struct kernel *kernel, int64_t stride, int64_t extent
 	return -1;
 }
 
-/* Tiles the kernel that makes the value, which has rows of so many elements for all steps, and those
+/* Tiles the kernel that makes the value, which has `row` elements in each of `steps` rows, and those
  * that make rows of its operands. */
 static void tile_maker(struct module *module, const struct value *value, int64_t row, int64_t steps)
 {
