@@ -29,8 +29,8 @@ static int loop_over(const struct kernel *kernel, int64_t stride, int64_t extent
 	return -1;
 }
 
-/* Tiles the kernel that makes the value, which has `row` elements in each of `steps` rows, and those
- * that make rows of its operands. */
+/* Tiles the kernel that makes the value, which has `steps` rows of `row` elements, and those that
+ * make rows of its operands. */
 static void tile_maker(struct module *module, const struct value *value, int64_t row, int64_t steps)
 {
 	struct op *op = value->def;
