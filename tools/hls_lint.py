@@ -23,7 +23,11 @@ status is 1 if there is any.  Rules:
   C1  interface pragmas                                 C2  a pointer is one process's, with a
   bundle or a channel of one
   C3  ports of 8 to 512 bits, a power of two            C7  at most 32 m_axi ports
-  C9  names                                             E4  link.cfg agrees with the code
+  C5  what the report calls bursting is accessed at     C6  one list of options and one width of
+  consecutive words of the innermost loop's counter     bursting ports a bundle
+  C9  names                                             D11 no variable index into registers in a
+  recurrence
+  E4  link.cfg agrees with the code
   F5  scalar arguments are 32 or 64 bit integers
 """
 
@@ -32,6 +36,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import hls_memory
 from hls_text import Finding, Source, closing, options, split, variable
 
 SCALARS = {"int", "unsigned", "unsigned int", "int32_t", "uint32_t", "int64_t", "uint64_t"}
@@ -720,14 +725,21 @@ def check_pointers(source, region):
     return users
 
 
-def check_source(source):
-    """Runs every rule on one file; returns {kernel name: its m_axi arguments}."""
+def check_source(source, single):
+    """Runs every rule on one file; returns {kernel name: its m_axi arguments}.  single: arguments
+    whose words travel one by one.
+    """
     kernels, regions, shared = {}, [], []
+    calls, ports = [], {}
+    passed = hls_memory.passed_files(source)
     check_language(source)
     for function in source.functions.values():
         check_name(source, function.line, function.name, "function")
         check_function(source, function)
+        hls_memory.check_recurrences(source, function, passed)
         if function.exported:
+            ports = hls_memory.port_options(function)
+            hls_memory.check_bundles(source, function, ports)
             kernels[function.name], alike = check_top(source, function)
             shared += alike
         if function.pragmas("dataflow"):
@@ -738,6 +750,7 @@ def check_source(source):
             regions.append(check_pointers(source, region))
             for name, channel in region.channels.items():
                 check_name(source, channel.line, name, "stream")
+            calls += [(process, arguments) for _, process, arguments in region.calls]
             for line, process, _ in region.calls:
                 if not any(
                     "off" in options(p.tokens[0].text) for p, _ in process.pragmas("inline")
@@ -745,6 +758,7 @@ def check_source(source):
                     source.report(
                         process.line, "A11", f"process {process.name} needs #pragma HLS inline off"
                     )
+    hls_memory.check_bursts(source, calls, ports, single)
     for users in regions:
         for line, name, other, what in shared:
             if users.get(name) != users.get(other):
@@ -826,9 +840,11 @@ def lint(folder):
     findings, kernels = [], {}
     if not files:
         return [Finding(str(code), 1, "E4", "no .cpp files")]
+    module = folder / "design.mlir"
+    single = hls_memory.single_ports(module.read_text()) if module.is_file() else set()
     for path in files:
         source = Source(path)
-        for name, arguments in check_source(source).items():
+        for name, arguments in check_source(source, single).items():
             kernels[name] = arguments
         findings += sorted(source.findings, key=lambda f: f.line)
     if not kernels:

@@ -337,6 +337,62 @@ static void p_load(const f32x16 *m_w, hls::stream<f32x16> &out, hls::stream<p_lo
 """
 
 
+# Ports that ask for bursts, two of them in one bundle, and a memory of running sums.
+OPTIONS = " depth=512 max_write_burst_length=16"
+MEMORY = (
+    GOOD.replace("bundle=m_w offset=slave", "bundle=m_w offset=slave max_read_burst_length=16")
+    .replace("m_y bundle=m_y offset=slave", "m_y bundle=m_y channel=0 offset=slave" + OPTIONS)
+    .replace("m_z bundle=m_z offset=slave", "m_z bundle=m_y channel=1 offset=slave" + OPTIONS)
+    .replace(
+        """    float lane[16];
+#pragma HLS array_partition variable=lane type=complete
+""",
+        """    float lane[16];
+#pragma HLS array_partition variable=lane type=complete
+    float sums[16];
+#pragma HLS dependence variable=sums type=inter direction=RAW distance=16 true
+#pragma HLS bind_storage variable=sums type=ram_s2p impl=lutram
+""",
+    )
+    .replace(
+        "            out.write(st_twice(lane[3]));",
+        """            const float sum = sums[i & 15] + v;
+            sums[i & 15] = sum;
+            out.write(st_twice(lane[3] + sum));""",
+    )
+)
+IN_REGISTERS = (
+    "bind_storage variable=sums type=ram_s2p impl=lutram",
+    "array_partition variable=sums type=complete dim=0",
+)
+BY_HAND = """    int at = 0;
+    for (int i = 0; i < words; ++i) {
+#pragma HLS pipeline II=1
+        out.write(m_w[at]);
+        if (++at == words)
+            at = 0;
+"""
+MEMORY_MUTATIONS = [
+    ("C5", "out.write(m_w[i]);", "out.write(m_w[2 * i]);"),
+    ("C5", "out.write(m_w[i]);", "out.write(m_w[words - i]);"),
+    (
+        "C5",
+        "    for (int i = 0; i < words; ++i) {\n#pragma HLS pipeline II=1\n        "
+        "out.write(m_w[i]);\n",
+        BY_HAND,
+    ),
+    ("C5", "m_y[pos + i] = in.read();", "if (i > 0)\n            m_y[pos + i] = in.read();"),
+    ("C6", "channel=1 offset=slave depth=512", "channel=1 offset=slave depth=256"),
+    ("C6", "channel=1 offset=slave" + OPTIONS, "channel=1 offset=slave depth=512"),
+    (
+        "C6",
+        "float *m_z, int pos)\n{\n#pragma HLS interface",
+        "f32x16 *m_z, int pos)\n{\n#pragma HLS interface",
+    ),
+    ("D11", *IN_REGISTERS),
+]
+
+
 def flagged():
     start = GOOD.index("static void p_load(")
     code = GOOD[:start] + FLAGGED + GOOD[GOOD.index("\nstatic void p_split(") :]
@@ -411,6 +467,33 @@ def test_broken_rule_is_found(tmp_path, rule, old, new):
     result = lint(tmp_path, GOOD.replace(old, new), LINK)
     assert result.returncode == 1
     assert rule in rules(result), result.stdout
+
+
+@pytest.mark.parametrize("rule, old, new", [("", "", ""), *MEMORY_MUTATIONS])
+def test_broken_memory_is_found(tmp_path, rule, old, new):
+    assert old in MEMORY
+    link = LINK.replace("HBM[2:3]", "HBM[1]")
+    result = lint(tmp_path, MEMORY.replace(old, new) if old else MEMORY, link)
+    assert rules(result) - {"A2"} == ({rule} if rule else set()), result.stdout
+
+
+def test_shift_registers_are_no_memories(tmp_path):
+    """A rotation by constant indices waits for no selection; registers passed on by name do."""
+    code = MEMORY.replace(*IN_REGISTERS)
+    shifts = code.replace("sums[i & 15] + v", "sums[15] + v").replace(
+        "            sums[i & 15] = sum;\n",
+        "            for (int w = 15; w > 0; --w) {\n#pragma HLS unroll\n"
+        "                sums[w] = sums[w - 1];\n            }\n            sums[0] = sum;\n",
+    )
+    assert lint(tmp_path, shifts, LINK.replace("HBM[2:3]", "HBM[1]")).stdout == ""
+
+
+def test_words_that_travel_one_by_one_need_no_runs(tmp_path):
+    """design.mlir says which ports the report does not call bursting."""
+    port = 'stream.bundle = "y", stream.burst = 1 : i64, stream.port = "w"'
+    (tmp_path / "design.mlir").write_text("{" + port + "}")
+    code = MEMORY.replace("out.write(m_w[i]);", "out.write(m_w[2 * i]);")
+    assert lint(tmp_path, code, LINK.replace("HBM[2:3]", "HBM[1]")).stdout == ""
 
 
 @pytest.mark.parametrize("rule, old, new", LINK_MUTATIONS)
