@@ -66,8 +66,12 @@ struct kernel_port {
 	/* index of the first port of its adapter; and its load or store unit in the adapter, from
 	 * 0 (-1: it is the only port), which ports of one process share */
 	int adapter, unit;
-	/* bytes of all buffers of the adapter; bits of its widest port; sum of outstanding */
-	int64_t adapter_bytes, adapter_bits, adapter_outstanding;
+	/* Of the adapter: ports with different options would have none of them (UG1448, 200-466).
+	 * Bytes of all buffers; words of the largest; bits of the widest port; sum of outstanding;
+	 * largest `rows` */
+	int64_t adapter_bytes, adapter_words, adapter_bits, adapter_outstanding, adapter_rows;
+	/* do all words travel one by one; are there ports that read, that write, of both */
+	bool adapter_single, adapter_reads, adapter_writes, adapter_both;
 };
 /* Lists the ports of the kernel in the order of its arguments; returns their number. */
 int emit_kernel_ports(

@@ -109,6 +109,7 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 	struct kernel_port *port = &list[number];
 	int others = 0;
 	port->adapter = -1;
+	port->adapter_single = true;
 	for (int i = 0; i < count; i++) {
 		const struct kernel_port *other = &list[i];
 		if (!text_same(other->port.bundle, port->port.bundle))
@@ -122,6 +123,14 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 		port->adapter_bytes += counted ? 0 : other->bytes;
 		port->adapter_outstanding += other->outstanding;
 		port->adapter_bits = bits > port->adapter_bits ? bits : port->adapter_bits;
+		port->adapter_words =
+		        other->words > port->adapter_words ? other->words : port->adapter_words;
+		port->adapter_rows =
+		        other->rows > port->adapter_rows ? other->rows : port->adapter_rows;
+		port->adapter_single &= other->single;
+		port->adapter_reads |= !other->port.write;
+		port->adapter_writes |= other->port.write;
+		port->adapter_both |= other->both;
 		others += i != number;
 	}
 	port->unit = others ? unit_of(list, number) : -1;
@@ -189,32 +198,41 @@ static void bind_channels(struct emitter *e, struct names *names)
 	}
 }
 
-/* The interface pragma of a port; ports of one adapter have different channels in it. */
+/* Options of one direction of an adapter. uses: does a port move words this way in a launch? If not,
+ * this way is used between steps only, for a word or for rows. */
+static void write_direction(const struct platform *platform, struct text *out, const char *way,
+        const struct kernel_port *port, bool uses)
+{
+	int64_t outstanding = platform->outstanding;
+	int64_t burst = port->adapter_single ? BUNDLE_SHORT_BURST : platform->burst;
+	if (!uses && !port->adapter_both)
+		return;
+	if (text_same(way, "read") && port->adapter_outstanding > outstanding)
+		outstanding = port->adapter_outstanding;
+	if (!uses) {
+		outstanding = 1;
+		for (burst = BUNDLE_SHORT_BURST;
+		        burst < port->adapter_rows && burst < platform->burst;)
+			burst *= 2;
+	}
+	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%lld", way,
+	        (long long)outstanding, way, (long long)burst);
+}
+
+/* The interface pragma of a port; ports of one adapter have the same options, and different
+ * channels in it. */
 static void write_interface(const struct platform *platform, struct text *out,
         const char *const *name, const struct kernel_port *all, int number)
 {
-	const struct kernel_port *kernel = &all[number];
-	const char *way = kernel->port.write ? "write" : "read";
-	const char *other = kernel->port.write ? "read" : "write";
+	const struct kernel_port *port = &all[number];
 	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s", name[number],
-	        name[kernel->adapter]);
-	if (kernel->unit >= 0)
-		text_add(out, " channel=%d", kernel->unit);
-	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	int64_t outstanding = platform->outstanding;
-	if (!kernel->port.write && kernel->adapter_outstanding > outstanding)
-		outstanding = kernel->adapter_outstanding;
-	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld",
-	        way, (long long)outstanding, way,
-	        kernel->single ? BUNDLE_SHORT_BURST : platform->burst,
-	        (long long)kernel->adapter_bits);
-	int burst = BUNDLE_SHORT_BURST;
-	while (burst < kernel->rows && burst < platform->burst)
-		burst *= 2;
-	/* the other direction is used between steps only, for a word or for rows */
-	if (kernel->both)
-		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, burst);
-	text_add(out, "\n");
+	        name[port->adapter]);
+	if (port->unit >= 0)
+		text_add(out, " channel=%d", port->unit);
+	text_add(out, " offset=slave depth=%lld latency=64", (long long)port->adapter_words);
+	write_direction(platform, out, "read", port, port->adapter_reads);
+	write_direction(platform, out, "write", port, port->adapter_writes);
+	text_add(out, " max_widen_bitwidth=%lld\n", (long long)port->adapter_bits);
 }
 
 static void write_control(struct text *out, const char *name)

@@ -113,6 +113,14 @@ void hls_datapath_uses(struct emitter *e, struct datapath *path);
 size_t hls_datapath_place(const struct datapath *path, const struct op *nest);
 /* Dependence pragmas for the arrays of a datapath. */
 void hls_distances(struct emitter *e, const struct datapath *path);
+/* Is the array declared in the function of each datapath that uses it? */
+bool hls_is_local(const struct emitter *e, const struct value *array);
+/* Declares an array at the head of the current function. */
+void hls_local_array(struct emitter *e, struct op *alloca);
+/* Is the array a shift register? */
+bool hls_rotates(const struct value *array);
+/* Is no use of the value spelled? */
+bool hls_unused(const struct value *value);
 /* Emits a call of the nest's datapath, and the datapath's function before the first call. */
 void hls_datapath(struct emitter *e, struct op *nest);
 void hls_loop(struct emitter *e, struct op *loop);
@@ -125,6 +133,8 @@ bool hls_is_nest(struct op *nest);
 /* Emits a nest as one loop.  path: datapath whose arrays have dependence distances, or NULL. */
 void hls_one_loop(
         struct emitter *e, struct op *const *loop, int loops, const struct datapath *path);
+/* Emits a nest over consecutive words of a port as one loop, whose counter is the word's number. */
+void hls_run(struct emitter *e, struct op *nest);
 /* Emits one iteration of a nest that advances its counters; `over` is the statement for the last
  * iteration. */
 void hls_iteration(struct emitter *e, struct op *nest, const char *over);

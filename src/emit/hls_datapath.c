@@ -50,7 +50,7 @@ void hls_distances(struct emitter *e, const struct datapath *path)
 		const struct value *value = path->used.list.data[i];
 		int64_t distance =
 		        value->def ? attr_integer_or(value->def, KEY_STREAM_DISTANCE, 0) : 0;
-		if (distance)
+		if (distance && !hls_rotates(value) && !hls_is_local(e, value))
 			text_add(&e->body,
 			        "#pragma HLS dependence variable=%s type=inter direction=RAW "
 			        "distance=%lld true\n",
@@ -69,8 +69,10 @@ static void add_parameters(struct emitter *e, struct datapath *path, struct text
 {
 	for (size_t i = 0; i < path->used.list.count; i++) {
 		const struct value *value = path->used.list.data[i];
+		if (hls_is_local(e, value))
+			continue;
 		const char *name = hls_spelling(e, value)->text;
-		const char *separator = i ? ", " : "";
+		const char *separator = head->size ? ", " : "";
 		const char *parameter = value->def ? array_parameter(e, value->type, name)
 		                                   : hls_parameter(e, value->index, name);
 		text_add(head, "%s%s", separator, parameter);
@@ -116,6 +118,9 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 	e->registers = text_new(e->arena);
 	e->indent = 1;
 	e->depth = 0;
+	for (size_t i = 0; i < path->used.list.count; i++)
+		if (hls_is_local(e, path->used.list.data[i]))
+			hls_local_array(e, path->used.list.data[i]->def);
 	struct op *loop[NEST_MOST];
 	int loops = hls_nest(nest, loop);
 	if (loops > 1)
@@ -158,6 +163,16 @@ bool hls_is_datapath(const struct emitter *e, const struct op *nest)
 	return mark >= 0 && (e->rewinding || e->datapath[mark].nests.count > 1);
 }
 
+bool hls_is_local(const struct emitter *e, const struct value *array)
+{
+	if (!array->def || !attr_get(array->def, KEY_STREAM_LOCAL) || e->rewinding)
+		return false;
+	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
+		if (e->datapath[mark].nests.count == 1)
+			return false;
+	return e->datapath[0].nests.count > 0;
+}
+
 size_t hls_datapath_place(const struct datapath *path, const struct op *nest)
 {
 	size_t at = 0;
@@ -174,8 +189,12 @@ void hls_datapath(struct emitter *e, struct op *nest)
 	}
 	struct datapath *path = &e->datapath[nest_datapath(nest)];
 	size_t at = hls_datapath_place(path, nest);
-	if (!at)
+	if (!at) {
 		emit_function(e, path, nest);
+		/* a call more is not a copy more */
+		text_add(&e->registers, "#pragma HLS allocation function instances=%s limit=1\n",
+		        path->name);
+	}
 	struct text call = text_new(e->arena);
 	text_add(&call, "%s(%s", path->name, path->arguments.data);
 	for (size_t c = 0; c < path->columns.list.count; c++)

@@ -2,8 +2,8 @@
  * a value without uses outside is a scalar.
  * Before: %a = mulf %x, %y; %b = addf %a, %z        (vectors of 8)
  * After:  for (int l = 0; l < 8; l++) b[l] = x[l] * y[l] + z[l];
- * The loop is written when an operation outside needs one of its values, and before stores, inner
- * loops and the end of a block. */
+ * The loop is written when an operation outside needs one of its values, and before stores, which
+ * are of whole words, inner loops and the end of a block. */
 #include "emit/hls.h"
 #include <string.h>
 
@@ -18,12 +18,6 @@ static bool is_lane_operation(const struct op *op)
 	return (op_info[op->code].levels & LEVEL_BODY) && op->code != OP_CONSTANT;
 }
 
-static bool is_element_store(const struct op *op)
-{
-	return op->code == OP_MEMREF_STORE && type_lanes(op->operand[0]->type) > 1 &&
-	        op->operand[1]->type->shape[0] >= 0;
-}
-
 static bool in_loop(struct emitter *e, const struct value *value)
 {
 	return value->def && type_lanes(value->type) > 1 && hls_spelling(e, value)->lanes;
@@ -31,24 +25,20 @@ static bool in_loop(struct emitter *e, const struct value *value)
 
 static int64_t lanes_of(const struct op *op)
 {
-	return type_lanes(op->code == OP_MEMREF_STORE ? op->operand[0]->type : op->result[0]->type);
+	return type_lanes(op->result[0]->type);
 }
 
 bool lanes_take(struct emitter *e, struct op *op)
 {
-	bool store = is_element_store(op) && in_loop(e, op->operand[0]);
-	if (!store && !is_lane_operation(op))
+	if (!is_lane_operation(op))
 		return false;
 	if (e->group.count &&
 	        (e->group_lanes != lanes_of(op) ||
 	                (op->code == OP_SPLIT_LANES && in_loop(e, op->operand[0]))))
 		lanes_close(e);
-	if (store && !e->group.count)
-		return false;
 	e->group_lanes = lanes_of(op);
 	VEC_PUSH(e->arena, &e->group, op);
-	if (!store)
-		hls_bind(e, op->result[0], (struct spelling){ .lanes = true });
+	hls_bind(e, op->result[0], (struct spelling){ .lanes = true });
 	return true;
 }
 
@@ -133,17 +123,13 @@ static bool uses(const struct op *op, const struct value *value)
 	return false;
 }
 
-/* May the expression be written where its value is used?  It may read arrays, so no store may stand
- * in between. */
-static bool can_move(struct emitter *e, size_t at)
+/* Is the value used in the loop? */
+static bool is_used_inside(struct emitter *e, size_t at)
 {
 	const struct value *value = e->group.data[at]->result[0];
-	for (size_t i = at + 1; i < e->group.count; i++) {
+	for (size_t i = at + 1; i < e->group.count; i++)
 		if (uses(e->group.data[i], value))
 			return true;
-		if (e->group.data[i]->code == OP_MEMREF_STORE)
-			return false;
-	}
 	return false;
 }
 
@@ -158,11 +144,6 @@ static bool feeds_product(struct emitter *e, size_t at)
 static void write_operation(struct emitter *e, size_t at)
 {
 	struct op *op = e->group.data[at];
-	if (op->code == OP_MEMREF_STORE) {
-		bool atomic;
-		hls_line(e, "%s[l] = %s;", hls_element(e, op), lane_operand(e, op, 0, &atomic));
-		return;
-	}
 	struct spelling *spelling = op->result[0]->data;
 	struct spelling expression = lane_expression(e, op);
 	if (escapes(op)) {
@@ -171,7 +152,8 @@ static void write_operation(struct emitter *e, size_t at)
 		spelling->atomic = true;
 		return;
 	}
-	if (op->result[0]->uses == 1 && strlen(expression.text) <= INLINE_MOST && can_move(e, at)) {
+	if (op->result[0]->uses == 1 && strlen(expression.text) <= INLINE_MOST &&
+	        is_used_inside(e, at)) {
 		spelling->text = expression.text;
 		spelling->atomic = expression.atomic;
 		if (op->code == OP_EXTSI && type_scalar(op->operand[0]->type)->width > 1 &&
@@ -207,7 +189,7 @@ void lanes_close(struct emitter *e)
 		return;
 	count_uses(e);
 	for (size_t i = 0; i < count; i++) {
-		if (group[i]->code == OP_MEMREF_STORE || !escapes(group[i]))
+		if (!escapes(group[i]))
 			continue;
 		struct spelling *spelling = group[i]->result[0]->data;
 		spelling->text = hls_value_name(e, group[i]);
@@ -223,19 +205,6 @@ void lanes_close(struct emitter *e)
 	e->group.count = 0;
 }
 
-/* Does op read an array that the loop stores to?  Then it must stay in the loop. */
-static bool reads_stored_array(const struct emitter *e, const struct op *op)
-{
-	for (int k = 0; k < op->operands; k++) {
-		const struct op *load = op->operand[k]->def;
-		for (size_t i = 0; load && load->code == OP_MEMREF_LOAD && i < e->group.count; i++)
-			if (e->group.data[i]->code == OP_MEMREF_STORE &&
-			        e->group.data[i]->operand[1] == load->operand[0])
-				return true;
-	}
-	return false;
-}
-
 /* Removes from the open loop the operations that only `push` needs, and lists them in order;
  * returns their number. */
 static size_t split_for(struct emitter *e, const struct op *push, struct op **only)
@@ -244,21 +213,17 @@ static size_t split_for(struct emitter *e, const struct op *push, struct op **on
 	size_t found = 0;
 	bool *mark = ARENA_ARRAY(e->arena, bool, e->group.count);
 	for (size_t i = 0; i < e->group.count; i++)
-		if (e->group.data[i]->results)
-			hls_spelling(e, e->group.data[i]->result[0])->lane_uses =
-			        e->group.data[i]->result[0] == push->operand[1];
+		hls_spelling(e, e->group.data[i]->result[0])->lane_uses =
+		        e->group.data[i]->result[0] == push->operand[1];
 	for (size_t i = e->group.count; i-- > 0;) {
 		const struct op *op = e->group.data[i];
-		mark[i] = op->results &&
-		        hls_spelling(e, op->result[0])->lane_uses == op->result[0]->uses &&
-		        !reads_stored_array(e, op);
+		mark[i] = hls_spelling(e, op->result[0])->lane_uses == op->result[0]->uses;
 		for (int k = 0; mark[i] && k < op->operands; k++)
 			if (in_loop(e, op->operand[k]))
 				hls_spelling(e, op->operand[k])->lane_uses++;
 	}
 	for (size_t i = 0; i < e->group.count; i++)
-		if (e->group.data[i]->results)
-			hls_spelling(e, e->group.data[i]->result[0])->lane_uses = 0;
+		hls_spelling(e, e->group.data[i]->result[0])->lane_uses = 0;
 	for (size_t i = 0; i < e->group.count; i++) {
 		if (mark[i])
 			only[found++] = e->group.data[i];

@@ -114,6 +114,31 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 	hls_line(e, "}");
 }
 
+void hls_run(struct emitter *e, struct op *nest)
+{
+	struct op *loop[NEST_MOST];
+	struct text trips = text_new(e->arena);
+	int loops = hls_nest(nest, loop);
+	double most = 1;
+	const char *word = names_add(&e->names, "", text_format(e->arena, "i%d", e->depth));
+	for (int l = 0; l < loops; l++) {
+		text_add(&trips, "%s%s", l ? " * " : "", trips_of(e, loop[l]));
+		most *= (double)timing_trips(loop[l], 0, NULL);
+		hls_bind(e, loop[l]->region[0]->argument[0],
+		        (struct spelling){ .text = l + 1 < loops ? "0" : word, .atomic = true });
+	}
+	bool flushes = text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp");
+	hls_line(e, "for (int %s = 0; %s < %s; %s++) {", word, word, trips.data, word);
+	text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
+	text_add(&e->body, "#pragma HLS pipeline II=1%s\n", flushes ? " style=flp" : "");
+	e->indent++;
+	e->depth += loops;
+	add_bodies(e, loop, loops);
+	e->depth -= loops;
+	e->indent--;
+	hls_line(e, "}");
+}
+
 void hls_iteration(struct emitter *e, struct op *nest, const char *over)
 {
 	struct op *loop[NEST_MOST];

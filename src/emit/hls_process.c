@@ -1,5 +1,6 @@
 /* Emits one process as a static function of counted loops, an emit function for each kind of op. */
 #include "emit/hls.h"
+#include "predict/port_run.h"
 #include "st_math.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,18 @@ const char *hls_element(struct emitter *e, const struct op *op)
 	struct text text = text_new(e->arena);
 	int array = op_access(op);
 	text_add(&text, "%s", hls_spelling(e, op->operand[array])->text);
+	if (hls_rotates(op->operand[array])) {
+		text_add(&text, "[%lld]", (long long)op->operand[array]->type->shape[0] - 1);
+		return text.data;
+	}
 	for (int i = array + 1; i < op->operands; i++)
 		text_add(&text, "[%s]", hls_spelling(e, op->operand[i])->text);
 	return text.data;
+}
+
+bool hls_rotates(const struct value *array)
+{
+	return array->def && attr_get(array->def, KEY_STREAM_ROTATION);
 }
 
 static const struct attr *constant_value(const struct value *value)
@@ -134,7 +144,7 @@ static void emit_apply(struct emitter *e, struct op *op)
 	int terms = 0;
 	for (int d = 0; d < attr->map.dims; d++) {
 		int64_t factor = affine_at(attr->map, 0, d);
-		if (!factor)
+		if (!factor || text_same(hls_spelling(e, op->operand[d])->text, "0"))
 			continue;
 		const char *counter = hls_bracket(e->arena, hls_spelling(e, op->operand[d]));
 		const char *sign = factor < 0 ? "-" : "";
@@ -265,7 +275,7 @@ static void add_array(struct emitter *e, struct op *op)
 		text_add(&e->body,
 		        "#pragma HLS array_partition variable=%s type=cyclic factor=%lld dim=%d\n",
 		        name, (long long)partition, type->rank);
-	if (attr_get(op, KEY_STREAM_DISTANCE))
+	if (attr_get(op, KEY_STREAM_DISTANCE) && !registers)
 		text_add(&e->body,
 		        "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld "
 		        "true\n",
@@ -275,9 +285,20 @@ static void add_array(struct emitter *e, struct op *op)
 		        name, storage);
 }
 
+void hls_local_array(struct emitter *e, struct op *op)
+{
+	struct text body = e->body;
+	e->body = e->registers;
+	add_array(e, op);
+	e->registers = e->body;
+	e->body = body;
+}
+
 static void emit_alloca(struct emitter *e, struct op *op)
 {
 	struct text body = e->body;
+	if (hls_is_local(e, op->result[0]))
+		return;
 	if (!e->rewinding) {
 		add_array(e, op);
 		return;
@@ -304,12 +325,18 @@ static bool is_stable(const struct op *load)
 	return found == load->result[0]->uses;
 }
 
+/* A memory whose words are updated is read and written in whole words. */
+static bool is_updated_memory(const struct value *array)
+{
+	return array->def && attr_get(array->def, KEY_STREAM_DISTANCE) && !hls_rotates(array);
+}
+
 /* Is the load written where its value is used?  Words, and scalars that are only passed on. */
 static bool is_read_at_use(const struct op *load)
 {
 	const struct op *user = load->next;
 	if (type_lanes(load->result[0]->type) > 1)
-		return is_stable(load);
+		return !is_updated_memory(load->operand[0]) && is_stable(load);
 	if (load->result[0]->uses != 1)
 		return false;
 	for (; user; user = user->next)
@@ -354,10 +381,31 @@ static void emit_write(struct emitter *e, struct op *op)
 		hls_line(e, "%s%s = %s;", when, hls_element(e, op), memory_word(e, op->operand[1]));
 }
 
+/* A helper function that stores a word in a shift register, whose oldest word is dropped. */
+static const char *shift_helper(struct emitter *e, const struct type *array)
+{
+	const long long words = array->shape[0];
+	char *name = text_format(e->arena, "st_shift_%lld", words);
+	if (map_get(&e->made, name))
+		return name;
+	map_set(&e->made, name, name);
+	text_add(&e->helpers,
+	        "template <class T, class W> static void %s(T (&words)[%lld], const W &word)\n{\n"
+	        "#pragma HLS inline\n\tfor (int w = %lld; w > 0; w--) {\n#pragma HLS unroll\n"
+	        "\t\twords[w] = words[w - 1];\n\t}\n\twords[0] = word;\n}\n\n",
+	        name, words, words - 1);
+	return name;
+}
+
 static void emit_store(struct emitter *e, struct op *op)
 {
 	if (type_is_port(op->operand[1]->type) && hls_is_packed(op->operand[0]->type)) {
 		hls_line(e, "%s = %s;", hls_element(e, op), memory_word(e, op->operand[0]));
+		return;
+	}
+	if (hls_rotates(op->operand[1])) {
+		hls_line(e, "%s(%s, %s);", shift_helper(e, op->operand[1]->type),
+		        hls_spelling(e, op->operand[1])->text, hls_word(e, op->operand[0]));
 		return;
 	}
 	hls_copy(e,
@@ -560,6 +608,8 @@ static void emit_for(struct emitter *e, struct op *op)
 {
 	if (hls_is_datapath(e, op))
 		hls_datapath(e, op);
+	else if (port_run_is(op))
+		hls_run(e, op);
 	else if (hls_is_nest(op))
 		emit_nest(e, op);
 	else
@@ -591,7 +641,8 @@ void hls_op(struct emitter *e, struct op *op)
 {
 	if (op->code == OP_YIELD || op->code == OP_RETURN)
 		return;
-	if (op->results && !op->result[0]->uses && op->code != OP_POP && op->code != OP_ACQUIRE)
+	if (op->results && hls_unused(op->result[0]) && op->code != OP_POP &&
+	        op->code != OP_ACQUIRE)
 		return;
 	if (op->code == OP_BROADCAST) {
 		emit_broadcast(e, op);
@@ -608,6 +659,53 @@ void hls_op(struct emitter *e, struct op *op)
 		emit_scalar(e, op);
 	else
 		hls_fail(e, op, "has no spelling in C++");
+}
+
+/* Uses that are not spelled: as the index of a shift register, or by what only has such uses. */
+static void count_unspelled(struct op *op)
+{
+	int access = op_access(op);
+	bool rotates = (op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE) &&
+	        hls_rotates(op->operand[access]);
+	bool index = op->results == 1 && op->code != OP_POP && op->code != OP_ACQUIRE &&
+	        op->result[0]->id && hls_unused(op->result[0]);
+	for (int i = rotates ? access + 1 : 0; (rotates || index) && i < op->operands; i++)
+		op->operand[i]->id++;
+}
+
+bool hls_unused(const struct value *value)
+{
+	return value->id == value->uses;
+}
+
+static void clear_ids(struct op *op, void *context)
+{
+	(void)context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->id = 0;
+	for (int i = 0; op->region[0] && i < op->region[0]->arguments; i++)
+		op->region[0]->argument[i]->id = 0;
+}
+
+struct op_list {
+	struct arena *arena;
+	VEC(struct op *) list;
+};
+
+static void add_op(struct op *op, void *context)
+{
+	struct op_list *ops = context;
+	VEC_PUSH(ops->arena, &ops->list, op);
+}
+
+/* value->id of the process's values: their uses that are not spelled. */
+static void mark_unspelled(struct emitter *e, const struct op *process)
+{
+	struct op_list ops = { .arena = e->arena };
+	ir_walk(process->region[0], clear_ids, NULL);
+	ir_walk(process->region[0], add_op, &ops);
+	for (size_t i = ops.list.count; i-- > 0;)
+		count_unspelled(ops.list.data[i]);
 }
 
 void hls_block(struct emitter *e, struct block *block)
@@ -669,6 +767,7 @@ void hls_process(struct emitter *e, struct op *process)
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
 	e->rewinding = map_get(&e->rewinding_of, attr_text_or(process, KEY_SYM_NAME, ""));
+	mark_unspelled(e, process);
 	hls_datapath_begin(e, process);
 	if (e->rewinding) {
 		hls_rewind(e);

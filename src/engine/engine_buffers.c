@@ -5,10 +5,6 @@
  * with one block needs each group once and holds two; others hold all groups. */
 #include "engine/engine.h"
 
-/* Below this depth, arrays that one loop stores and reads would become registers (bind_storage.c),
- * which take more LUTs than LUTRAM. */
-#define LUTRAM_WORDS 17
-
 struct value *engine_stream_group(const struct job_nest *nest, const struct group_source *source)
 {
 	struct process *p = nest->p;
@@ -40,13 +36,14 @@ struct value **engine_group_buffers(
 	        ARENA_ARRAY(p->module->arena, struct value *, engine->tokens_per_cycle);
 	int64_t words =
 	        dummy_address(engine) + (engine->streams_groups ? 0 : engine->token_steps_most);
-	words = engine->tokens_per_cycle > 1 && words < LUTRAM_WORDS ? LUTRAM_WORDS : words;
 	for (int q = 0; q < engine->tokens_per_cycle; q++) {
 		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name,
 		        words, word, 1);
-		if (engine->streams_groups)
-			attr_set(p->module, array[q]->def, KEY_STREAM_DISTANCE,
-			        attr_integer(p->module, engine->distance));
+		if (!engine->streams_groups)
+			continue;
+		attr_set(p->module, array[q]->def, KEY_STREAM_DISTANCE,
+		        attr_integer(p->module, engine->distance));
+		attr_set(p->module, array[q]->def, KEY_STREAM_LOCAL, attr_unit(p->module));
 	}
 	return array;
 }

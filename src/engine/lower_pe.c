@@ -149,6 +149,7 @@ int lower_pe(const struct engine *engine, int number)
 		        engine->block_most * engine->token_steps_most, engine->real, 1);
 		attr_set(p.module, s.pe_pair[i].sums->def, KEY_STREAM_DISTANCE,
 		        attr_integer(p.module, engine->distance));
+		attr_set(p.module, s.pe_pair[i].sums->def, KEY_STREAM_LOCAL, attr_unit(p.module));
 	}
 	engine_each_pipeline(engine, &p, add_job, &s);
 	process_finish(&p);

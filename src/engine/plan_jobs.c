@@ -6,6 +6,7 @@
 #include "engine/engine_cost.h"
 #include "engine/engine.h"
 #include "engine/lower_engine.h"
+#include "predict/timing.h"
 
 #define DRAINED 50 /* cycles in which a PE's pipeline drains */
 /* percent by which collecting the last block counts, where memory brings words slower than a PE
@@ -21,9 +22,6 @@
 #define QUERY_PARTS 3 /* parts of queries at most */
 /* rows of a PE in each part but the last, at least; the first part has no more */
 #define QUERY_ROWS 16
-/* cycles in which a sum is selected from an array of registers, and written back */
-#define SUM_ACCESS_CYCLES 2
-
 int64_t job_rows_per_pe(const struct engine *engine, const struct job *job)
 {
 	return (job_outputs(engine, job) + engine->pes - 1) / engine->pes;
@@ -37,7 +35,7 @@ int64_t job_block_rows_least(const struct engine *engine, const struct job *job)
 	int latency = platform_operator(engine->design->context->platform, OP_ADDF,
 	                      type_float(engine->design->module, 32))
 	                      .latency +
-	        SUM_ACCESS_CYCLES;
+	        ARRAY_UPDATE_CYCLES;
 	if (job->reuses_activations)
 		return (latency + job->token_steps - 1) / job->token_steps;
 	if (job->tile > 1 && job->tile + BUFFER_LATENCY_ROWS > latency)

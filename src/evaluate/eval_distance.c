@@ -21,6 +21,8 @@ struct distance_claim *claim_new(struct network *network, const struct kahn_proc
 		.array = attr_text_or(alloca, KEY_STREAM_NAME, "an array"),
 		.location = alloca->location,
 		.distance = distance,
+		.rotates = attr_get(alloca, KEY_STREAM_ROTATION),
+		.local = attr_get(alloca, KEY_STREAM_LOCAL),
 		.written = ARENA_ARRAY(arena, int64_t, words) };
 	distance_claim->before =
 	        ARENA_ARRAY(arena, int64_t, type_lanes(alloca->result[0]->type->element));
@@ -35,6 +37,11 @@ struct distance_claim *claim_new(struct network *network, const struct kahn_proc
 void claim_store(const struct kahn_process *process, const struct instruction *store, int64_t word)
 {
 	struct distance_claim *distance_claim = store->array->distance_claim;
+	distance_claim->stores++;
+	if (distance_claim->rotates) {
+		distance_claim->written[word] = distance_claim->stores;
+		return;
+	}
 	scalar_read(store->type, distance_claim->before, store->array->data, word * store->count, 1,
 	        store->count);
 	if (!distance_claim->written[word] ||
@@ -46,10 +53,16 @@ void claim_store(const struct kahn_process *process, const struct instruction *s
 void claim_load(const struct kahn_process *process, const struct instruction *load, int64_t word)
 {
 	struct distance_claim *distance_claim = load->array->distance_claim;
-	int64_t between = process->iteration - distance_claim->written[word];
+	int64_t written = distance_claim->written[word];
+	int64_t between = process->iteration - written;
 	int width = type_is_real(load->type) ? 8 : load->type->width;
-	if (distance_claim->written[word] <= process->drained || !between ||
-	        between >= distance_claim->distance)
+	bool kept = written <= process->drained ? !distance_claim->local
+	                                        : !between || between >= distance_claim->distance;
+	if (distance_claim->rotates) {
+		between = distance_claim->stores - written + 1;
+		kept = written && between == distance_claim->distance;
+	}
+	if (kept)
 		return;
 	distance_claim->nearest = !distance_claim->nearest || between < distance_claim->nearest
 	        ? between

@@ -11,7 +11,12 @@ struct distance_claim {
 	const char *process, *array;
 	struct location location;
 	int64_t distance;
-	/* [words] iteration in which the word got its value; 0: never written */
+	/* a load gets the word that was stored `distance` stores ago */
+	bool rotates;
+	bool local;     /* words do not last until the next nest */
+	int64_t stores; /* so far */
+	/* [words] iteration in which the word got its value, where words rotate the number of the
+	 * store; 0: never written */
 	int64_t *written;
 	void *before; /* registers of a word */
 	/* smallest distance found that is below the claim; 0: none */

@@ -12,10 +12,9 @@
 #define SHIFT_DEPTH 32    /* a FIFO up to this depth is a shift register, one LUT per bit */
 #define REGISTERS_DEPTH 4 /* deeper arrays of registers are mostly multiplexers */
 #define LUTRAM_DEPTH 256  /* deeper ones are slow */
-/* an accumulator that is reused in fewer cycles leaves no time for a memory's read and write */
-#define RECURRENCE_DEPTH 16
-#define MEMORY_LUTS 2 /* 1/MEMORY_LUTS of the LUTs can be memory */
-#define MISSING 1e6   /* price of all of a resource that is used up */
+#define BANK_DEPTH 16     /* of words that are read at a time, and so from banks: at most */
+#define MEMORY_LUTS 2     /* 1/MEMORY_LUTS of the LUTs can be memory */
+#define MISSING 1e6       /* price of all of a resource that is used up */
 
 struct item {
 	struct op *op;
@@ -66,33 +65,26 @@ static const struct attr *name_of(struct storage_binding *a, enum storage storag
 	return attr_string(a->module, storage_name[storage]);
 }
 
-/* Is the array read and written in one pipelined body? */
-static void find_recurrence(const struct block *block, const struct value *array, bool *found)
-{
-	bool reads = false;
-	bool writes = false;
-	for (const struct op *op = block->first; op; op = op->next) {
-		reads |= op->code == OP_MEMREF_LOAD && op->operand[0] == array;
-		writes |= op_writes(op, array);
-		if (op->region[0])
-			find_recurrence(op->region[0], array, found);
-	}
-	*found |= reads && writes;
-}
-
+/* Are words updated in a loop? In registers, each update would wait for the selection of a word
+ * among all of them. */
 static bool is_accumulator(const struct op *op)
 {
-	bool found = false;
-	if (op->code == OP_ALLOCA)
-		find_recurrence(op->parent, op->result[0], &found);
-	return found;
+	return op->code == OP_ALLOCA && attr_get(op, KEY_STREAM_DISTANCE);
 }
 
 static bool accepts(const struct op *op, int64_t depth, enum storage storage)
 {
 	if (storage == STORAGE_REGISTERS)
-		return op->code != OP_FIFO && depth <= REGISTERS_DEPTH;
+		return op->code != OP_FIFO && depth <= REGISTERS_DEPTH && !is_accumulator(op);
 	return storage != STORAGE_LUTRAM || depth <= LUTRAM_DEPTH;
+}
+
+/* Is the array one of registers, whatever they cost? So are words that are read at a time. */
+static bool is_register_file(const struct op *op, int64_t depth)
+{
+	bool banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1) > 1;
+	return depth <= 1 || attr_get(op, KEY_STREAM_ROTATION) ||
+	        (op->code == OP_ALLOCA && banks && depth <= BANK_DEPTH);
 }
 
 /* Price of a resource: the share of what is left; if that is not enough, very high, and higher the
@@ -185,7 +177,7 @@ static void bind_memory(struct storage_binding *a, struct op *op)
 	struct memory memory = memory_of(a->context->platform, op);
 	if (op->code == OP_FIFO && memory.depth <= SHIFT_DEPTH)
 		attr_set(a->module, op, KEY_STREAM_STORAGE, attr_string(a->module, "srl"));
-	else if (memory.depth <= 1 || (memory.depth <= RECURRENCE_DEPTH && is_accumulator(op)))
+	else if (is_register_file(op, memory.depth))
 		attr_set(a->module, op, KEY_STREAM_STORAGE, name_of(a, STORAGE_REGISTERS));
 	else
 		choose_storage(a, op);

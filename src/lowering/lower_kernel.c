@@ -3,6 +3,8 @@
  * accumulator word, and at the last iteration of a reduction pushes one result word. */
 #include "lowering/lowering_internal.h"
 #include "ir/kernel_edit.h"
+#include "predict/timing.h"
+#include "schedule/kernel_schedule.h"
 #include "lowering/lower_kernel.h"
 
 struct value *at_last(struct lowering *l, int loop)
@@ -195,16 +197,70 @@ const struct type *sum_word(struct lowering *l)
 	                : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
 }
 
-static struct value *accumulators(struct lowering *l, int64_t words)
+/* Is the sum of each term the one that was updated the longest ago, `distance` terms? */
+static bool sums_rotate(const struct lowering *l, int64_t distance)
 {
-	int64_t distance = l->kernel->partial_sums;
-	struct value *array = make_array(&l->p, "acc", words, sum_word(l), l->kernel->partial_sums);
-	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
-		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
-	if (l->kernel->partial_sums > 1)
+	const struct kernel *kernel = l->kernel;
+	const int inner = kernel_inner_reduction(kernel);
+	const struct loop *reduction = &kernel->loop[inner];
+	bool exact = kernel->partial_sums == 1 ||
+	        (!reduction->run_time && reduction->extent % kernel->partial_sums == 0);
+	for (int i = first_reduction(l); i < l->nest; i++) {
+		const struct loop *loop = &kernel->loop[i];
+		bool several = loop->run_time || loop->extent > 1;
+		if ((i > inner && loop->run_time) || (i < inner && several && !loop->reduction) ||
+		        (i < inner && several && !exact))
+			return false;
+	}
+	return distance > 1;
+}
+
+/* A sum that is alone is a register. Others are a memory of whole words, in which the updates of a
+ * word are as far apart as a memory needs; a rotation that is too short for that is a shift
+ * register. */
+struct value *running_sums(struct lowering *l, int64_t words, int64_t distance)
+{
+	const int least = schedule_chain_latency(
+	                          l->p.design->context->platform, l->p.module->arena, l->kernel) +
+	        ARRAY_UPDATE_CYCLES;
+	const bool shift = distance < least && sums_rotate(l, distance);
+	struct value *array = make_array(&l->p, "acc", shift ? distance : words, sum_word(l), 1);
+	if (distance > 1)
 		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE,
 		        attr_integer(l->p.module, distance));
+	if (shift)
+		attr_set(l->p.module, array->def, KEY_STREAM_ROTATION, attr_unit(l->p.module));
 	return array;
+}
+
+static int64_t update_distance(const struct lowering *l)
+{
+	int64_t distance = l->kernel->partial_sums;
+	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
+		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
+	return distance;
+}
+
+/* Are sums read when the last terms have been added, in a nest of their own? */
+static bool are_read_later(const struct lowering *l)
+{
+	enum reduction_schedule schedule = reduction_schedule_of(l->op);
+	return schedule == REDUCTION_DRAINED || schedule == REDUCTION_DRAIN_AFTER;
+}
+
+/* The array of running sums; *later becomes the array from which others read them. Several are
+ * read at a time, each from a bank of its own, and a shift register has no addresses: then each sum
+ * is stored in both. */
+static struct value *accumulators(struct lowering *l, int64_t words, struct value **later)
+{
+	int64_t distance = update_distance(l);
+	int64_t parts = l->kernel->partial_sums;
+	struct value *running = *later ? *later : running_sums(l, words, distance);
+	bool shift = attr_get(running->def, KEY_STREAM_ROTATION);
+	if (!*later && are_read_later(l) && (parts > 1 || shift))
+		*later = make_array(&l->p, "sums", words, sum_word(l), parts);
+	*later = *later ? *later : running;
+	return running;
 }
 
 void add_to_sum(struct lowering *l, bool stored, struct value **array, struct value **result)
@@ -214,18 +270,21 @@ void add_to_sum(struct lowering *l, bool stored, struct value **array, struct va
 	int64_t words;
 	struct value *start = make_number(p, l->kernel->init, word);
 	struct value *address = NULL;
+	struct value *running = NULL;
 	l->accumulator = start;
 	/* with several reduction iterations the accumulator is stored between them */
 	if (stored) {
 		address = accumulator_address(l, part_of_sum(l), 0, &words);
-		*array = *array ? *array : accumulators(l, words);
-		struct value *before = make_load(p, *array, address);
+		running = accumulators(l, words, array);
+		struct value *before = make_load(p, running, address);
 		l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
 	}
 	if (result)
 		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
 	struct value *sum = widen_word(l, updated_sum(l), word);
 	if (stored)
+		make_store(p, sum, running, address);
+	if (stored && *array != running)
 		make_store(p, sum, *array, address);
 	l->accumulator = sum;
 }
@@ -434,7 +493,10 @@ bool lower_kernel(struct design *design, const struct op *op)
 	if (l.kernel->scan)
 		attr_set(l.p.module, l.p.function, KEY_STREAM_SCAN, attr_unit(l.p.module));
 	if (l.layer_carry.loop) {
-		array = accumulators(&l, l.accumulator_drain.words);
+		array = make_array(&l.p, "acc", l.accumulator_drain.words, sum_word(&l), 1);
+		if (update_distance(&l) > 1)
+			attr_set(l.p.module, array->def, KEY_STREAM_DISTANCE,
+			        attr_integer(l.p.module, update_distance(&l)));
 		layer_carry_fill(&l.p, &l.layer_carry, array);
 	}
 	process_layers(&l.p);

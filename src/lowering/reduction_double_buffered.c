@@ -204,12 +204,11 @@ int lower_double_buffered(
 		fixed = fixed && !run_time[i];
 	int opened = fixed ? join_outside(l, trip) : 0;
 	int64_t points = trip[buffered_loop]++;
-	struct value *array = make_array(p, "acc",
-	        2 * points_inside(l->kernel, buffered_loop) * l->kernel->partial_sums, word,
-	        l->kernel->partial_sums);
+	const int64_t parts = l->kernel->partial_sums;
+	struct value *array = make_array(
+	        p, "sums", 2 * points_inside(l->kernel, buffered_loop) * parts, word, parts);
+	struct value *running = running_sums(l, parts, parts);
 	struct value *start = make_number(p, l->kernel->init, word);
-	attr_set(p->module, array->def, KEY_STREAM_DISTANCE,
-	        attr_integer(p->module, l->kernel->partial_sums));
 	run_time[buffered_loop] = counted ? one_iteration_more(p->module->arena, counted) : NULL;
 	opened += process_nest_run_time(p, (struct loop_bounds){ l->nest, trip, run_time },
 	        l->kernel->initiation_interval, l->counter);
@@ -217,10 +216,13 @@ int lower_double_buffered(
 	l->terms = counted ? make_below(p, iteration, process_trip_count(p, counted, 1))
 	                   : make_compare(p, CMPI_SLT, iteration, points);
 	take_operands(l, TAKE_TERMS);
-	struct value *address = sum_address(l, buffered_loop, 0, part_of_sum(l), 0);
-	struct value *before = make_load(p, array, address);
+	struct value *part = part_of_sum(l);
+	struct value *address = sum_address(l, buffered_loop, 0, part, 0);
+	struct value *before = make_load(p, running, part);
 	l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
-	make_store(p, widen_word(l, updated_sum(l), word), array, address);
+	struct value *sum = widen_word(l, updated_sum(l), word);
+	make_store(p, sum, running, part);
+	make_store(p, sum, array, address);
 	push_previous_point(l, buffered_loop, array);
 	return opened;
 }

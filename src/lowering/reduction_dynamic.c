@@ -134,7 +134,8 @@ static struct value *previous_point_is_done(struct lowering *l)
 	return when;
 }
 
-static void add_term(struct lowering *l, struct value *array)
+/* array: of `sums` for even points, and as many for odd ones */
+static void add_term(struct lowering *l, int64_t sums, struct value *array)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_word(l);
@@ -144,10 +145,14 @@ static void add_term(struct lowering *l, struct value *array)
 	take_operands(l, TAKE_TERMS);
 	struct value *part = part_of_sum(l);
 	struct value *address = sum_address(l, point_parity(l, 0), part, 0);
-	struct value *before = make_load(p, array, address);
+	struct value *own = sum_address(l, NULL, part, 0);
+	struct value *running = running_sums(l, sums, sums);
+	struct value *before = make_load(p, running, own);
 	struct value *start = make_number(p, l->kernel->init, word);
 	l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
-	make_store(p, widen_word(l, updated_sum(l), word), array, address);
+	struct value *sum = widen_word(l, updated_sum(l), word);
+	make_store(p, sum, running, own);
+	make_store(p, sum, array, address);
 }
 
 /* the sums of the last iteration, if there is one */
@@ -183,8 +188,7 @@ int lower_reduction_dynamic(
 	int inner = kernel_inner_reduction(l->kernel);
 	int tiles = trip[0] > 1 || run_time[0];
 	int64_t sums = sums_of_point(l) * l->kernel->partial_sums;
-	struct value *array = make_array(p, "acc", 2 * sums, sum_word(l), l->kernel->partial_sums);
-	attr_set(p->module, array->def, KEY_STREAM_DISTANCE, attr_integer(p->module, sums));
+	struct value *array = make_array(p, "sums", 2 * sums, sum_word(l), l->kernel->partial_sums);
 	l->counter[0] = tiles ? process_loop_run_time(p, trip[0], run_time[0]) : NULL;
 	run_time[inner] = run_time[inner]
 	        ? at_least(p->module->arena, run_time[inner], l->kernel->partial_sums)
@@ -192,7 +196,7 @@ int lower_reduction_dynamic(
 	int adding = process_nest_run_time(p,
 	        (struct loop_bounds){ l->nest - 1, trip + 1, run_time + 1 },
 	        l->kernel->initiation_interval, l->counter + 1);
-	add_term(l, array);
+	add_term(l, sums, array);
 	struct value *parity = point_parity(l, 1);
 	push_sums(l, previous_point_is_done(l), array, parity);
 	process_close(p, adding);

@@ -18,6 +18,7 @@
 #include "ir/workload.h"
 #include "ir/contract.h"
 #include "predict/bundle.h"
+#include "predict/port_run.h"
 #include "ports/memory_image.h"
 #include "ports/ports_passes.h"
 
@@ -311,18 +312,31 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 	return moved_ports < REQUESTS_ALL ? REQUESTS_ALL / moved_ports : 1;
 }
 
+/* Does the HLS compiler find bursts in what the port's process does? */
+static bool has_bursts(const struct bundling *b, int number)
+{
+	for (const struct op *call = b->block->first; call; call = call->next)
+		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
+			if (call->operand[i] == b->block->argument[number])
+				return port_run_bursts(
+				        module_find(b->module, attr_text_or(call, KEY_CALLEE, "")),
+				        i);
+	return true;
+}
+
 static void set_bundles(const struct bundling *b)
 {
 	struct module *module = b->module;
 	for (int i = 0; i < b->ports; i++) {
 		const struct attr **attrs = &b->port_attr[i];
-		if (!is_shared_bundle(b, b->port[i].bundle))
+		bool shared = is_shared_bundle(b, b->port[i].bundle);
+		if ((shared && b->port[i].narrow) || !has_bursts(b, i))
+			*attrs = attr_with(
+			        module, *attrs, KEY_STREAM_BURST, attr_integer(module, 1));
+		if (!shared)
 			continue;
 		*attrs = attr_with(module, *attrs, KEY_STREAM_BUNDLE,
 		        attr_item(b->port_attr[b->port[i].bundle], KEY_STREAM_PORT));
-		if (b->port[i].narrow)
-			*attrs = attr_with(
-			        module, *attrs, KEY_STREAM_BURST, attr_integer(module, 1));
 		int64_t requests = outstanding_requests(b, i);
 		if (requests)
 			*attrs = attr_with(module, *attrs, KEY_STREAM_OUTSTANDING,

@@ -50,6 +50,17 @@ int bundle_burst(const struct op *main, int argument, int burst)
 	        : burst;
 }
 
+bool bundle_is_single(const struct op *main, int argument)
+{
+	const struct block *body = main->region[0];
+	for (int i = 0; i < body->arguments; i++)
+		if (body->argument[i]->type->kind == TYPE_MEMREF &&
+		        text_same(bundle_of(main, i), bundle_of(main, argument)) &&
+		        bundle_burst(main, i, BUNDLE_SHORT_BURST) == BUNDLE_SHORT_BURST)
+			return false;
+	return true;
+}
+
 int bundle_outstanding(const struct op *main, int argument, int outstanding)
 {
 	const struct attr *own = function_argument_attr(main, argument, KEY_STREAM_OUTSTANDING);

@@ -16,6 +16,8 @@ int bundle_count(struct arena *arena, const struct op *main);
 const bool *bundle_shared(struct arena *arena, const struct op *main);
 /* burst length of a port, at most `burst`, the platform's */
 int bundle_burst(const struct op *main, int argument, int burst);
+/* Do the words of all ports of the argument's adapter travel one by one? */
+bool bundle_is_single(const struct op *main, int argument);
 /* outstanding requests of a port; by default the platform's */
 int bundle_outstanding(const struct op *main, int argument, int outstanding);
 /* Words that a launch moves through a port of main's block, at given extents; layered: only those

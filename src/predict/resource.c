@@ -316,8 +316,7 @@ static struct resources single_words(
 	        BUNDLE_SHORT_BURST * bundle_outstanding(main, port->index, platform->outstanding);
 	struct resources whole = own_adapter(platform, main, port);
 	struct resources small = storage_cost(storage_choose(bits, words, false), bits, words);
-	bool single = bundle_burst(main, port->index, platform->burst) == 1 &&
-	        small.bram18 < whole.bram18;
+	bool single = bundle_is_single(main, port->index) && small.bram18 < whole.bram18;
 	return single
 	        ? (struct resources){ -small.lut, -small.ff, 0, whole.bram18 - small.bram18, 0 }
 	        : (struct resources){ 0 };

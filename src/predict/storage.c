@@ -114,6 +114,8 @@ static struct resources cost_of(
 	if (op->code == OP_FIFO)
 		return fifo_cost(platform, memory);
 	struct resources bank = storage_cost(memory.storage, memory.bits, memory.depth);
+	if (attr_get(op, KEY_STREAM_ROTATION)) /* no word is selected */
+		bank.lut = 0;
 	return (struct resources){ bank.lut * memory.banks, bank.ff * memory.banks, 0,
 		bank.bram18 * memory.banks, bank.uram * memory.banks };
 }

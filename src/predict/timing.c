@@ -1,5 +1,6 @@
 /* Computes the closed-form time of processes and designs, and reads run-time trip counts. */
 #include "predict/timing.h"
+#include "predict/port_run.h"
 #include "ir/sliding_window.h"
 #include "ir/datapath_sharing.h"
 #include "ir/launch_tokens.h"
@@ -31,7 +32,8 @@ int operation_latency(const struct platform *platform, const struct op *op)
 	        op->code == OP_MEMREF_STORE)
 		return 1;
 	if (op->code == OP_MEMREF_LOAD)
-		return type_is_port(op->operand[0]->type) ? platform->memory_latency : 2;
+		return type_is_port(op->operand[0]->type) ? platform->memory_latency
+		                                          : ARRAY_LOAD_CYCLES;
 	if (op->code == OP_TREE) {
 		const char *kind = attr_text_or(op, KEY_KIND, "");
 		enum op_code code = op_code_of(kind, strlen(kind));
@@ -246,7 +248,7 @@ struct op *timing_only_loop(const struct block *block)
 			return NULL;
 		loop = op->code == OP_FOR ? op : loop;
 	}
-	return loop;
+	return loop && block->parent && port_run_begins(block->parent, loop) ? NULL : loop;
 }
 
 static int64_t block_cycles(

@@ -15,7 +15,13 @@ struct extent_list { /* those that are not listed have their maximum */
 	const struct extent_value *value; /* [count] */
 };
 
-#define LOOP_CYCLES 1    /* to enter and leave a loop */
+#define LOOP_CYCLES 1 /* to enter and leave a loop */
+/* from the address of a word in an on-chip memory to the word, and to store a word */
+#define ARRAY_LOAD_CYCLES 2
+#define ARRAY_STORE_CYCLES 1
+/* A word of a memory that is updated in each iteration of a loop takes so many cycles more than the
+ * update's operators. */
+#define ARRAY_UPDATE_CYCLES (ARRAY_LOAD_CYCLES + ARRAY_STORE_CYCLES)
 #define PROCESS_CYCLES 2 /* to start and end a process */
 
 struct process_time {
@@ -40,7 +46,7 @@ struct design_time {
 int64_t longest_chain(struct arena *arena, const struct platform *platform,
         const struct design_cost *cost, struct process_time *process);
 /* The only loop of a block that does nothing else except constants and addresses, so that both
- * flatten into one pipeline. NULL if there is other work. */
+ * flatten into one pipeline. NULL if there is other work, or the loop is a run (port_run.h). */
 struct op *timing_only_loop(const struct block *block);
 /* The input that holds the run-time extent of a dim, from its entry of stream.dims. NULL: the dim
  * is static. */

@@ -1,6 +1,7 @@
 /* Applies a schedule to a kernel, and computes what follows from it: initiation interval, partial
  * sums and their cost, and words read. */
 #include "schedule/kernel_schedule.h"
+#include "predict/timing.h"
 #include <math.h>
 
 #define PARTS_OPERATORS 32 /* most operators that combine partial sums */
@@ -54,6 +55,38 @@ static int64_t update_distance(
 		        : schedule->part[i].trip;
 	}
 	return distance;
+}
+
+/* Is the accumulator of each term the one that was updated the longest ago? Then the accumulators
+ * are a shift register; otherwise the term has an address in a memory. */
+static bool sums_rotate(const struct kernel *kernel, const struct schedule *schedule, int64_t parts)
+{
+	int64_t iterations = 0; /* of the innermost reduction; 0: not found yet */
+	bool between = false;   /* is a loop inside the current one parallel? */
+	for (int i = schedule->parts - 1; i >= 0; i--) {
+		const struct loop *loop = &kernel->loop[schedule->part[i].source];
+		if (schedule_is_lane(schedule, i) || schedule_is_row(schedule, i) ||
+		        (schedule->part[i].trip == 1 && !loop->run_time))
+			continue;
+		if (!iterations && !loop->reduction && loop->run_time)
+			return false;
+		if (!iterations) {
+			iterations = loop->reduction ? schedule->part[i].trip : 0;
+			iterations = loop->reduction && loop->run_time ? 1 : iterations;
+			continue;
+		}
+		between |= !loop->reduction;
+		if (loop->reduction && (between || iterations % parts))
+			return false;
+	}
+	return true;
+}
+
+/* Cycles from an accumulator to its next value, and from there to where it can be read. */
+static int64_t update_cycles(
+        const struct kernel *kernel, const struct schedule *schedule, int latency, int64_t parts)
+{
+	return sums_rotate(kernel, schedule, parts) ? latency : latency + ARRAY_UPDATE_CYCLES;
 }
 
 int schedule_chain_latency(
@@ -236,10 +269,10 @@ int64_t schedule_partial_sums(
 	int64_t distance = update_distance(kernel, schedule, &carried);
 	int64_t parts = 1;
 	struct sums sums = sums_of(kernel, schedule);
-	if (!carried || distance >= latency || !starts_anywhere(kernel) ||
-	        !bodies_are_separate(kernel))
+	if (!carried || distance >= update_cycles(kernel, schedule, latency, 1) ||
+	        !starts_anywhere(kernel) || !bodies_are_separate(kernel))
 		return 1;
-	while (parts * distance < latency)
+	while (parts * distance < update_cycles(kernel, schedule, latency, parts))
 		parts *= 2;
 	parts = parts > DYNAMIC_PARTS &&
 	                schedule_is_dynamic_buffered(kernel, schedule, DYNAMIC_PARTS)
@@ -281,9 +314,10 @@ int64_t schedule_drain_cycles(
 int schedule_interval(const struct kernel *kernel, const struct schedule *schedule, int latency)
 {
 	bool carried;
-	int64_t distance = update_distance(kernel, schedule, &carried) *
-	        schedule_partial_sums(kernel, schedule, latency);
-	return carried ? (int)((latency + distance - 1) / distance) : 1;
+	int64_t parts = schedule_partial_sums(kernel, schedule, latency);
+	int64_t distance = update_distance(kernel, schedule, &carried) * parts;
+	int64_t cycles = update_cycles(kernel, schedule, latency, parts);
+	return carried ? (int)((cycles + distance - 1) / distance) : 1;
 }
 
 bool schedule_interleaved(struct arena *arena, const struct kernel *kernel,

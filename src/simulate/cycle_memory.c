@@ -1,6 +1,7 @@
 /* Memory ports of the cycle simulator.
  *
- * Words at consecutive addresses travel in bursts of at most `burst` words.  A request names one
+ * Words at consecutive addresses travel in bursts of at most `burst` words, where the emitted loop
+ * is such that the HLS compiler finds them (predict/port_run.h).  A request names one
  * burst; a port has at most `outstanding` bursts in flight.  A memory channel transfers bursts in
  * the order of their request cycles (ties: order of main's ports), each as a whole, word after
  * word at the channel's bandwidth.
@@ -82,7 +83,7 @@ struct cycle_requests cycle_requests_of(const struct cycle_port *port, const str
 	for (int i = 0; i < levels; i++)
 		words = cycle_multiply_counts(words, loop->trips[i]);
 	struct cycle_requests requests = { .run = 1, .prefetches = load && !sum.other };
-	if (loop && op->code != OP_WRITE)
+	if (loop && op->code != OP_WRITE && !loop->counts_by_hand)
 		requests.run = words_in_a_row(&sum, loop->trips + (levels - known));
 	if (!load)
 		requests.lookahead = latency;

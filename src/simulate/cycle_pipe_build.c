@@ -3,6 +3,7 @@
  * After:  a cycle_pipe: iterations, initiation interval, depth, and the accesses with their stages
  *         and conditions, grouped by stage (flp) or by cycle of the interval (stp). */
 #include "simulate/cycle_network.h"
+#include "predict/port_run.h"
 
 /* Bursts of an access; a second access through one port goes through the port's twin. */
 static void add_stretch(struct cycle_network *network, struct cycle_pipe *pipe,
@@ -188,6 +189,7 @@ bool cycle_pipe_build(struct cycle_network *network, struct cycle_process *proce
 {
 	struct arena *arena = network->arena;
 	struct cycle_pipe *pipe = ARENA_NEW(arena, struct cycle_pipe);
+	pipe->counts_by_hand = port_run_counts_by_hand(loop);
 	loop = flatten_nest(network, pipe, loop);
 	if (!loop)
 		return false;

@@ -1,0 +1,186 @@
+/* Finds the loops over consecutive words of a memory port (port_run.h). */
+#include "predict/port_run.h"
+#include "ir/datapath_sharing.h"
+#include "predict/timing.h"
+
+#define RUN_LOOPS 16
+
+/* A nest, and the address of one of its loads as a linear form in its counters. */
+struct port_nest {
+	const struct op *loop[RUN_LOOPS]; /* outermost first */
+	int loops;
+	int64_t factor[RUN_LOOPS];
+	bool other; /* the address has a term that is not linear */
+};
+
+static bool is_run_time(const struct op *loop)
+{
+	return attr_get(loop, KEY_STREAM_RUN_TIME);
+}
+
+/* The only loop of a block with nothing else but constants and addresses. */
+static const struct op *only_loop(const struct block *block)
+{
+	const struct op *loop = NULL;
+	for (const struct op *op = block->first; op; op = op->next) {
+		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
+		if (!idle && (loop || op->code != OP_FOR))
+			return NULL;
+		loop = op->code == OP_FOR ? op : loop;
+	}
+	return loop;
+}
+
+/* false: the loops are no nest around one pipeline, or the HLS compiler sees them in a function of
+ * their own */
+static bool read_nest(struct port_nest *nest, const struct op *loop)
+{
+	*nest = (struct port_nest){ .loops = 0 };
+	while (loop && nest->loops < RUN_LOOPS && nest_datapath(loop) < 0) {
+		nest->loop[nest->loops++] = loop;
+		if (attr_get(loop, KEY_STREAM_PIPELINE))
+			return true;
+		loop = only_loop(loop->region[0]);
+	}
+	return false;
+}
+
+static bool is_inside(const struct port_nest *nest, const struct block *block)
+{
+	for (int i = 0; i < nest->loops; i++)
+		if (nest->loop[i]->region[0] == block)
+			return true;
+	return false;
+}
+
+static void add_terms(struct port_nest *nest, const struct value *value, int64_t factor)
+{
+	const struct op *def = value->def;
+	for (int i = 0; !def && i < nest->loops; i++)
+		nest->factor[i] += value == nest->loop[i]->region[0]->argument[0] ? factor : 0;
+	if (!def || def->code == OP_CONSTANT || !is_inside(nest, def->parent))
+		return;
+	const struct attr *map = def->code == OP_APPLY ? attr_get(def, KEY_MAP) : NULL;
+	nest->other |= !map;
+	for (int i = 0; map && i < def->operands; i++)
+		add_terms(nest, def->operand[i], factor * affine_at(map->map, 0, i));
+}
+
+/* The outermost loop of the run of consecutive words; the number of loops: there is none. */
+static int first_of_run(const struct port_nest *nest, int64_t *words)
+{
+	int first = nest->loops;
+	bool open = !nest->other; /* a loop with a run-time count ends the run */
+	*words = 1;
+	for (int i = nest->loops - 1; i >= 0 && open; i--) {
+		int64_t trips = timing_trips(nest->loop[i], 0, NULL);
+		if (nest->factor[i] != *words && (trips > 1 || is_run_time(nest->loop[i])))
+			break;
+		*words *= trips;
+		open = !is_run_time(nest->loop[i]);
+		first = i;
+	}
+	return first;
+}
+
+/* Loads words from ports, all at one address, and passes them on in each iteration? */
+static const struct value *only_address(const struct op *loop)
+{
+	const struct value *address = NULL;
+	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
+		bool load = op->code == OP_MEMREF_LOAD && type_is_port(op->operand[0]->type) &&
+		        op->operands == 2;
+		bool push = op->code == OP_PUSH && op->operand[0]->def &&
+		        op->operand[0]->def->code == OP_CONSTANT;
+		bool idle = op->code == OP_APPLY || op->code == OP_CONSTANT ||
+		        op->code == OP_JOIN_LANES || op->code == OP_YIELD;
+		if (!load && !push && !idle)
+			return NULL;
+		if (load && address && address != op->operand[1])
+			return NULL;
+		address = load ? op->operand[1] : address;
+	}
+	return address;
+}
+
+/* The outermost loop of the nest's run; -1: the nest is none of a run. */
+static int run_of(struct port_nest *nest, const struct op *loop)
+{
+	int64_t words;
+	const struct value *address;
+	if (!read_nest(nest, loop) || !(address = only_address(nest->loop[nest->loops - 1])))
+		return -1;
+	add_terms(nest, address, 1);
+	int first = first_of_run(nest, &words);
+	return first < nest->loops && words >= PORT_RUN_LEAST ? first : -1;
+}
+
+bool port_run_begins(const struct op *outer, const struct op *inner)
+{
+	struct port_nest nest;
+	if (outer->code != OP_FOR || attr_get(outer, KEY_STREAM_LAYER) ||
+	        run_of(&nest, outer) != 1 || nest.loop[1] != inner)
+		return false;
+	for (int i = 1; i < nest.loops; i++)
+		if (is_run_time(nest.loop[i]))
+			return true;
+	return is_run_time(outer) && outer->parent->parent->code == OP_FOR &&
+	        only_loop(outer->parent) == outer;
+}
+
+/* The outermost loop of the pipeline that op stands in. */
+static const struct op *pipeline_of(const struct op *op)
+{
+	const struct op *loop = op->parent->parent;
+	while (loop->parent->parent->code == OP_FOR &&
+	        timing_only_loop(loop->parent->parent->region[0]) == loop)
+		loop = loop->parent->parent;
+	return loop;
+}
+
+struct burst_search {
+	const struct value *port;
+	bool found;
+};
+
+static void find_burst(struct op *op, void *context)
+{
+	struct burst_search *search = context;
+	int64_t words = 1;
+	struct port_nest nest;
+	const int access = op_access(op);
+	if ((op->code != OP_MEMREF_LOAD && op->code != OP_MEMREF_STORE) ||
+	        op->operand[access] != search->port || op->operands <= access + 1 ||
+	        op->parent->parent->code != OP_FOR || search->found)
+		return;
+	const struct op *loop = pipeline_of(op);
+	if (port_run_counts_by_hand(loop) || !read_nest(&nest, loop))
+		return;
+	add_terms(&nest, op->operand[access + 1], 1);
+	search->found = first_of_run(&nest, &words) < nest.loops && words > 1;
+}
+
+bool port_run_bursts(const struct op *process, int argument)
+{
+	struct burst_search search = { .port = process->region[0]->argument[argument] };
+	ir_walk(process->region[0], find_burst, &search);
+	return search.found;
+}
+
+bool port_run_is(const struct op *loop)
+{
+	struct port_nest nest;
+	return run_of(&nest, loop) == 0 && nest.loops > 1 && is_run_time(nest.loop[0]);
+}
+
+bool port_run_counts_by_hand(const struct op *loop)
+{
+	bool run_time = false;
+	if (port_run_is(loop))
+		return false;
+	for (const struct op *inner = loop; inner && !attr_get(inner, KEY_STREAM_PIPELINE);) {
+		inner = only_loop(inner->region[0]);
+		run_time |= inner && is_run_time(inner);
+	}
+	return run_time || nest_datapath(loop) >= 0;
+}
