@@ -2,8 +2,7 @@
 #include "ir/converter.h"
 #include "converter/replay_buffer.h"
 #include "itensor/walk.h"
-
-#define DISTANCE 2 /* iterations until a stored word can be loaded */
+#include "predict/timing.h"
 
 static bool is_replay_loop(const struct walk *walk, int loop)
 {
@@ -42,7 +41,7 @@ static bool measure_replay(struct replay_buffer *replay_buffer)
 		if (walk_run_time(*walk, l))
 			return false;
 	}
-	return replay_buffer->replay_loop >= 0 && replay_buffer->distance >= DISTANCE;
+	return replay_buffer->replay_loop >= 0 && replay_buffer->distance >= ARRAY_UPDATE_CYCLES;
 }
 
 bool replay_buffer_of(

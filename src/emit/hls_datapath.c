@@ -50,7 +50,7 @@ void hls_distances(struct emitter *e, const struct datapath *path)
 		const struct value *value = path->used.list.data[i];
 		int64_t distance =
 		        value->def ? attr_integer_or(value->def, KEY_STREAM_DISTANCE, 0) : 0;
-		if (distance && !hls_rotates(value) && !hls_is_local(e, value))
+		if (distance && !hls_rotates(value))
 			text_add(&e->body,
 			        "#pragma HLS dependence variable=%s type=inter direction=RAW "
 			        "distance=%lld true\n",

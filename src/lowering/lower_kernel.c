@@ -223,8 +223,8 @@ struct value *running_sums(struct lowering *l, int64_t words, int64_t distance)
 	const int least = schedule_chain_latency(
 	                          l->p.design->context->platform, l->p.module->arena, l->kernel) +
 	        ARRAY_UPDATE_CYCLES;
-	const bool shift = distance < least && sums_rotate(l, distance);
-	struct value *array = make_array(&l->p, "acc", shift ? distance : words, sum_word(l), 1);
+	const bool shift = words == distance && distance < least && sums_rotate(l, distance);
+	struct value *array = make_array(&l->p, "acc", words, sum_word(l), 1);
 	if (distance > 1)
 		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE,
 		        attr_integer(l->p.module, distance));

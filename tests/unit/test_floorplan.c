@@ -563,9 +563,9 @@ static void storage_changes_kind_when_one_is_full(void **state)
 	assert_in_range(cost.total.bram18, 8, 27);
 }
 
-#define ARRAY(name, words)                                                                         \
-	"%" name " = \"memref.alloca\"() {stream.name = \"" name "\"} : () -> memref<" words       \
-	"xf32>\n"
+#define ARRAY(name, words, attributes)                                                             \
+	"%" name " = \"memref.alloca\"() {stream.name = \"" name "\"" attributes                   \
+	"} : () -> memref<" words "xf32>\n"
 #define ADD(name, words)                                                                           \
 	"%r" name " = \"memref.load\"(%" name ", %c1) : (memref<" words                            \
 	"xf32>, index) -> f32\n%s" name " = \"arith.addf\"(%r" name ", %r" name                    \
@@ -577,21 +577,24 @@ static void storage_changes_kind_when_one_is_full(void **state)
 	"\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> "   \
 	"()\n"
 
-/* Eight accumulators that are updated round-robin leave no cycle for a memory; 64 do. */
-static void accumulators_are_registers(void **state)
+/* Words that are updated are in a memory, or a shift register; words that are read at a time are
+ * banks of one each. */
+static void accumulators_are_memories(void **state)
 {
 	struct test *t = *state;
 	struct module *module = module_of(t,
 	        design(t, 1, 1, 16,
-	                ARRAY("one", "1") ARRAY("few", "8") ARRAY("many", "64") ARRAY("read", "8")
-	                        LOOPED(ADD("few", "8") ADD(
-	                                "many", "64") "%z = \"memref.load\"(%read, %k) : "
-	                                              "(memref<8xf32>, index) -> f32\n")));
+	                ARRAY("one", "1", "") ARRAY("few", "4", ", stream.distance = 4 : i64")
+	                        ARRAY("turn", "8", ", stream.distance = 8 : i64, stream.rotation")
+	                                ARRAY("banks", "8", ", stream.partition = 8 : i64")
+	                                        ARRAY("read", "8", "")
+	                                                LOOPED(ADD("few", "4") ADD("turn", "8"))));
 	struct pass_context context = { .platform = &t->platform };
 	assert_true(bind_storage(&context, module));
 	assert_string_equal(storage_of(module, "one"), "registers");
-	assert_string_equal(storage_of(module, "few"), "registers");
-	assert_string_equal(storage_of(module, "many"), "lutram");
+	assert_string_equal(storage_of(module, "few"), "lutram");
+	assert_string_equal(storage_of(module, "turn"), "registers");
+	assert_string_equal(storage_of(module, "banks"), "registers");
 	assert_string_equal(storage_of(module, "read"), "lutram");
 }
 
@@ -826,7 +829,7 @@ int main(void)
 		TEST(storage_follows_depth),
 		TEST(storage_follows_what_is_left),
 		TEST(storage_changes_kind_when_one_is_full),
-		TEST(accumulators_are_registers),
+		TEST(accumulators_are_memories),
 		TEST(four_words_are_chosen_among_at_once),
 		TEST(memory_that_is_missing_is_named),
 		TEST(designs_fit_their_dies),
