@@ -234,7 +234,8 @@ def single_ports(module):
     found = set()
     for entry in re.findall(r"\{[^{}]*stream\.port = [^{}]*\}", module):
         if re.search(r"stream\.burst = 1\b", entry):
-            found.add("m_" + re.search(r'stream\.port = "(\w+)"', entry)[1])
+            name = re.search(r'stream\.port = "(\w+)"', entry)[1]
+            found.add(name if name.startswith("m_") else "m_" + name)
     return found
 
 

@@ -2,7 +2,8 @@
 #include "ir/converter.h"
 #include "converter/replay_buffer.h"
 #include "itensor/walk.h"
-#include "predict/timing.h"
+
+#define DISTANCE 2 /* iterations until a stored word can be loaded */
 
 static bool is_replay_loop(const struct walk *walk, int loop)
 {
@@ -41,7 +42,7 @@ static bool measure_replay(struct replay_buffer *replay_buffer)
 		if (walk_run_time(*walk, l))
 			return false;
 	}
-	return replay_buffer->replay_loop >= 0 && replay_buffer->distance >= ARRAY_UPDATE_CYCLES;
+	return replay_buffer->replay_loop >= 0 && replay_buffer->distance >= DISTANCE;
 }
 
 bool replay_buffer_of(

@@ -312,31 +312,18 @@ static int64_t outstanding_requests(const struct bundling *b, int number)
 	return moved_ports < REQUESTS_ALL ? REQUESTS_ALL / moved_ports : 1;
 }
 
-/* Does the HLS compiler find bursts in what the port's process does? */
-static bool has_bursts(const struct bundling *b, int number)
-{
-	for (const struct op *call = b->block->first; call; call = call->next)
-		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
-			if (call->operand[i] == b->block->argument[number])
-				return port_run_bursts(
-				        module_find(b->module, attr_text_or(call, KEY_CALLEE, "")),
-				        i);
-	return true;
-}
-
 static void set_bundles(const struct bundling *b)
 {
 	struct module *module = b->module;
 	for (int i = 0; i < b->ports; i++) {
 		const struct attr **attrs = &b->port_attr[i];
-		bool shared = is_shared_bundle(b, b->port[i].bundle);
-		if ((shared && b->port[i].narrow) || !has_bursts(b, i))
-			*attrs = attr_with(
-			        module, *attrs, KEY_STREAM_BURST, attr_integer(module, 1));
-		if (!shared)
+		if (!is_shared_bundle(b, b->port[i].bundle))
 			continue;
 		*attrs = attr_with(module, *attrs, KEY_STREAM_BUNDLE,
 		        attr_item(b->port_attr[b->port[i].bundle], KEY_STREAM_PORT));
+		if (b->port[i].narrow)
+			*attrs = attr_with(
+			        module, *attrs, KEY_STREAM_BURST, attr_integer(module, 1));
 		int64_t requests = outstanding_requests(b, i);
 		if (requests)
 			*attrs = attr_with(module, *attrs, KEY_STREAM_OUTSTANDING,
@@ -767,6 +754,26 @@ static int first_engine_port(const struct bundling *b)
 	return i;
 }
 
+/* Does the HLS compiler find bursts in what the port's process does? */
+static bool has_bursts(const struct bundling *b, int number)
+{
+	for (const struct op *call = b->block->first; call; call = call->next)
+		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
+			if (call->operand[i] == b->block->argument[number])
+				return port_run_bursts(
+				        module_find(b->module, attr_text_or(call, KEY_CALLEE, "")),
+				        i);
+	return true;
+}
+
+static void mark_single_words(const struct bundling *b)
+{
+	for (int i = 0; i < b->ports; i++)
+		if (!has_bursts(b, i))
+			b->port_attr[i] = attr_with(b->module, b->port_attr[i], KEY_STREAM_BURST,
+			        attr_integer(b->module, 1));
+}
+
 bool assign_axi_bundles(struct pass_context *context, struct module *module)
 {
 	struct bundling b = of_main(context, module);
@@ -777,6 +784,7 @@ bool assign_axi_bundles(struct pass_context *context, struct module *module)
 		bundle_ports(&b, b.ports);
 	if (too_many_ports(context, &b))
 		return false;
+	mark_single_words(&b);
 	assign_channels(&b);
 	attr_set(module, module_main(module), KEY_ARG_ATTRS,
 	        attr_array(module, b.ports, b.port_attr));

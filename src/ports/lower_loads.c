@@ -3,6 +3,7 @@
  * full words of the port where their order allows, else element by element. Tensors are packed in
  * the order in which they are read. */
 #include "ports/append_internal.h"
+#include "predict/port_run.h"
 #include "ports/lower_ports.h"
 #include "ir/workload.h"
 #include "ir/contract.h"
@@ -104,13 +105,28 @@ static void push_token(struct process *p, const char *buffer, int dims, const in
 	map_set(&p->design->reads_done, buffer, token);
 }
 
-/* One loader for several loads of one tensor whose starts are equally far apart: it reads a run of
- * the innermost loop for each in rotation. load_loop: the loop over the loads; -1: there is one. */
+/* The outermost loop over consecutive words, with run-time counts: of a run that is worth a burst
+ * (predict/port_run.h); else the innermost loop. */
+static int first_of_run(const struct image *image)
+{
+	int first = image->order.dims;
+	int64_t words = 1;
+	bool open = true;
+	while (open && first > 0 && image->pitch[first - 1] == words) {
+		first--;
+		words *= image->order.trip[first];
+		open = !image->order.run_time || !image->order.run_time[first];
+	}
+	return !open && words >= PORT_RUN_LEAST ? first : image->order.dims - 1;
+}
+
+/* One loader for several loads of one tensor whose starts are equally far apart: it reads a run for
+ * each in rotation. load_loop: the loop over the loads; -1: there is one. */
 static struct image interleave_loads(struct arena *arena, const struct image *image, int64_t loads,
         int64_t words, int *load_loop)
 {
 	int dims = image->order.dims;
-	int at = dims > 0 ? dims - 1 : 0;
+	int at = dims > 0 ? first_of_run(image) : 0;
 	struct image to = *image;
 	*load_loop = loads > 1 ? at : -1;
 	if (loads == 1)

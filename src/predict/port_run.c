@@ -83,24 +83,40 @@ static int first_of_run(const struct port_nest *nest, int64_t *words)
 	return first;
 }
 
-/* Loads words from ports, all at one address, and passes them on in each iteration? */
+/* The address of all loads from ports in the pipelined body. NULL: it has none, or several, or does
+ * more than to pass words on. */
 static const struct value *only_address(const struct op *loop)
 {
 	const struct value *address = NULL;
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
 		bool load = op->code == OP_MEMREF_LOAD && type_is_port(op->operand[0]->type) &&
 		        op->operands == 2;
-		bool push = op->code == OP_PUSH && op->operand[0]->def &&
-		        op->operand[0]->def->code == OP_CONSTANT;
-		bool idle = op->code == OP_APPLY || op->code == OP_CONSTANT ||
-		        op->code == OP_JOIN_LANES || op->code == OP_YIELD;
-		if (!load && !push && !idle)
-			return NULL;
-		if (load && address && address != op->operand[1])
+		bool idle = op->code == OP_PUSH || op->code == OP_JOIN_LANES ||
+		        op->code == OP_YIELD || op_info[op->code].levels & LEVEL_BODY;
+		if ((!load && !idle && op->code != OP_APPLY && op->code != OP_CONSTANT) ||
+		        (load && address && address != op->operand[1]))
 			return NULL;
 		address = load ? op->operand[1] : address;
 	}
 	return address;
+}
+
+/* Does the body use the counters of the run for anything but the address? */
+static bool uses_place(const struct port_nest *nest, int first)
+{
+	const struct block *body = nest->loop[nest->loops - 1]->region[0];
+	for (const struct op *op = body->first; op; op = op->next)
+		for (int k = 0; op->code != OP_APPLY && k < op->operands; k++) {
+			const struct value *value = op->operand[k];
+			bool address = op->code == OP_MEMREF_LOAD && k == 1;
+			bool counter = value->def && value->def->code == OP_APPLY &&
+			        is_inside(nest, value->def->parent);
+			for (int i = first; i < nest->loops; i++)
+				counter |= value == nest->loop[i]->region[0]->argument[0];
+			if (counter && !address)
+				return true;
+		}
+	return false;
 }
 
 /* The outermost loop of the nest's run; -1: the nest is none of a run. */
@@ -112,7 +128,8 @@ static int run_of(struct port_nest *nest, const struct op *loop)
 		return -1;
 	add_terms(nest, address, 1);
 	int first = first_of_run(nest, &words);
-	return first < nest->loops && words >= PORT_RUN_LEAST ? first : -1;
+	return first < nest->loops && words >= PORT_RUN_LEAST && !uses_place(nest, first) ? first
+	                                                                                  : -1;
 }
 
 bool port_run_begins(const struct op *outer, const struct op *inner)
