@@ -218,13 +218,13 @@ static bool sums_rotate(const struct lowering *l, int64_t distance)
 /* A sum that is alone is a register. Others are a memory of whole words, in which the updates of a
  * word are as far apart as a memory needs; a rotation that is too short for that is a shift
  * register. */
-struct value *running_sums(struct lowering *l, int64_t words, int64_t distance)
+struct value *running_sums(struct lowering *l, const char *name, int64_t words, int64_t distance)
 {
 	const int least = schedule_chain_latency(
 	                          l->p.design->context->platform, l->p.module->arena, l->kernel) +
 	        ARRAY_UPDATE_CYCLES;
 	const bool shift = words == distance && distance < least && sums_rotate(l, distance);
-	struct value *array = make_array(&l->p, "acc", words, sum_word(l), 1);
+	struct value *array = make_array(&l->p, name, words, sum_word(l), 1);
 	if (distance > 1)
 		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE,
 		        attr_integer(l->p.module, distance));
@@ -255,10 +255,13 @@ static struct value *accumulators(struct lowering *l, int64_t words, struct valu
 {
 	int64_t distance = update_distance(l);
 	int64_t parts = l->kernel->partial_sums;
-	struct value *running = *later ? *later : running_sums(l, words, distance);
+	struct value *running = *later ? *later : running_sums(l, "acc", words, distance);
 	bool shift = attr_get(running->def, KEY_STREAM_ROTATION);
-	if (!*later && are_read_later(l) && (parts > 1 || shift))
-		*later = make_array(&l->p, "sums", words, sum_word(l), parts);
+	if (!*later && are_read_later(l) && (parts > 1 || shift)) {
+		attr_set(l->p.module, running->def, KEY_STREAM_NAME,
+		        attr_string(l->p.module, "running"));
+		*later = make_array(&l->p, "acc", words, sum_word(l), parts);
+	}
 	*later = *later ? *later : running;
 	return running;
 }

@@ -60,7 +60,7 @@ struct value *sum_of_terms(
 const struct type *sum_word(struct lowering *l);
 /* An array of running sums that only their own updates read. words: their number; distance: the
  * least number of iterations between two updates of one of them. */
-struct value *running_sums(struct lowering *l, int64_t words, int64_t distance);
+struct value *running_sums(struct lowering *l, const char *name, int64_t words, int64_t distance);
 /* Adds a term; the accumulator is the sum up to it. stored: the sum is stored between iterations.
  * `result`, if not NULL, is what a scan outputs here. */
 void add_to_sum(struct lowering *l, bool stored, struct value **array, struct value **result);

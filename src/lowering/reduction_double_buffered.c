@@ -206,8 +206,8 @@ int lower_double_buffered(
 	int64_t points = trip[buffered_loop]++;
 	const int64_t parts = l->kernel->partial_sums;
 	struct value *array = make_array(
-	        p, "sums", 2 * points_inside(l->kernel, buffered_loop) * parts, word, parts);
-	struct value *running = running_sums(l, parts, parts);
+	        p, "acc", 2 * points_inside(l->kernel, buffered_loop) * parts, word, parts);
+	struct value *running = running_sums(l, "running", parts, parts);
 	struct value *start = make_number(p, l->kernel->init, word);
 	run_time[buffered_loop] = counted ? one_iteration_more(p->module->arena, counted) : NULL;
 	opened += process_nest_run_time(p, (struct loop_bounds){ l->nest, trip, run_time },

@@ -146,7 +146,7 @@ static void add_term(struct lowering *l, int64_t sums, struct value *array)
 	struct value *part = part_of_sum(l);
 	struct value *address = sum_address(l, point_parity(l, 0), part, 0);
 	struct value *own = sum_address(l, NULL, part, 0);
-	struct value *running = running_sums(l, sums, sums);
+	struct value *running = running_sums(l, "running", sums, sums);
 	struct value *before = make_load(p, running, own);
 	struct value *start = make_number(p, l->kernel->init, word);
 	l->accumulator = make_select(p, at_reduction_end(l, false), start, before);
@@ -188,7 +188,7 @@ int lower_reduction_dynamic(
 	int inner = kernel_inner_reduction(l->kernel);
 	int tiles = trip[0] > 1 || run_time[0];
 	int64_t sums = sums_of_point(l) * l->kernel->partial_sums;
-	struct value *array = make_array(p, "sums", 2 * sums, sum_word(l), l->kernel->partial_sums);
+	struct value *array = make_array(p, "acc", 2 * sums, sum_word(l), l->kernel->partial_sums);
 	l->counter[0] = tiles ? process_loop_run_time(p, trip[0], run_time[0]) : NULL;
 	run_time[inner] = run_time[inner]
 	        ? at_least(p->module->arena, run_time[inner], l->kernel->partial_sums)

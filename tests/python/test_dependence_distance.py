@@ -66,7 +66,7 @@ def test_what_a_design_claims_of_its_arrays_holds(core_built, tmp_path, kind):
     if kind != "decode":
         return
     text = (design / "design.mlir").read_text()
-    for array, marks in (("sums", "stream.local, "), ("acc", "")):
+    for array, marks in (("sums", "stream.local, "), ("running", "")):
         # one iteration more is too much; so it is for a word that rotates, in either direction
         claim = rf'stream\.distance = (\d+) : i64, {marks}stream\.name = "{array}"'
         name = re.search(claim if marks else claim + ", stream.rotation", text)
