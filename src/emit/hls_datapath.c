@@ -163,14 +163,32 @@ bool hls_is_datapath(const struct emitter *e, const struct op *nest)
 	return mark >= 0 && (e->rewinding || e->datapath[mark].nests.count > 1);
 }
 
+struct outside_use {
+	const struct emitter *e;
+	const struct value *array;
+	bool found;
+};
+
+/* Is the array used where no shared datapath is? */
+static void find_outside_use(struct op *op, void *context)
+{
+	struct outside_use *use = context;
+	const struct op *nest = op;
+	bool uses = false;
+	for (int i = 0; i < op->operands; i++)
+		uses |= op->operand[i] == use->array;
+	while (uses && nest && nest_datapath(nest) < 0)
+		nest = nest->parent ? nest->parent->parent : NULL;
+	use->found |= uses && (!nest || use->e->datapath[nest_datapath(nest)].nests.count < 2);
+}
+
 bool hls_is_local(const struct emitter *e, const struct value *array)
 {
+	struct outside_use use = { .e = e, .array = array };
 	if (!array->def || !attr_get(array->def, KEY_STREAM_LOCAL) || e->rewinding)
 		return false;
-	for (int mark = 0; mark < NEST_DATAPATHS_MOST; mark++)
-		if (e->datapath[mark].nests.count == 1)
-			return false;
-	return e->datapath[0].nests.count > 0;
+	ir_walk(e->process->region[0], find_outside_use, &use);
+	return !use.found;
 }
 
 size_t hls_datapath_place(const struct datapath *path, const struct op *nest)

@@ -117,8 +117,8 @@ static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 }
 
 /* Classifies the arrays of a process by name: "acc" holds a kernel's sums, "local_buffer" is a
- * converter buffer folded into its reader, "parts" (the word that a cast assembles) is registers,
- * all others are buffers. */
+ * converter buffer folded into its reader, "parts" (the word that a cast assembles) and "running"
+ * (sums on their way through an adder) are of the datapath, all others are buffers. */
 static void add_array(struct op *op, void *context)
 {
 	struct on_chip *sum = context;
@@ -129,7 +129,7 @@ static void add_array(struct op *op, void *context)
 		sum->accumulators += memory_bytes(op);
 	else if (text_same(name, "local_buffer"))
 		sum->converters += memory_bytes(op);
-	else if (!text_same(name, "parts"))
+	else if (!text_same(name, "parts") && !text_same(name, "running"))
 		sum->buffers += memory_bytes(op);
 }
 
