@@ -198,8 +198,8 @@ static void bind_channels(struct emitter *e, struct names *names)
 	}
 }
 
-/* Options of one direction of an adapter. uses: does a port move words this way in a launch? If not,
- * this way is used between steps only, for a word or for rows. */
+/* Options of one direction of an adapter. uses: does a port move words this way in a launch? If
+ * not, this way is used between steps only, for a word or for rows. */
 static void write_direction(const struct platform *platform, struct text *out, const char *way,
         const struct kernel_port *port, bool uses)
 {
