@@ -767,8 +767,8 @@ void hls_process(struct emitter *e, struct op *process)
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
 	e->rewinding = map_get(&e->rewinding_of, attr_text_or(process, KEY_SYM_NAME, ""));
-	mark_unspelled(e, process);
 	hls_datapath_begin(e, process);
+	mark_unspelled(e, process); /* comparing nests numbers their values */
 	if (e->rewinding) {
 		hls_rewind(e);
 		return;
