@@ -409,7 +409,8 @@ def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_b
     """Every fourth word of GPT-2 medium's keys has a loader and four ports, and so have values: one
     port rides with each PE and the scales, so that no channel brings two, and what is left
     travels word by word. Block RAMs of the memory die are the adapters', and the first six PEs,
-    which have the rows that not all have, have a loader.
+    which have the rows that not all have, have a loader. Keys of a head are a run that waits for
+    memory once; word by word, they take longer than that.
     """
     model = models.load("gpt2-medium", search=False)
     workflow.compile_files(
@@ -455,7 +456,7 @@ def test_keys_and_values_come_through_as_many_ports_as_there_are_adapters(core_b
         "--extent",
         "tokens=1",
     )
-    assert json.loads(done.stdout)["cycles"] < 156000, done.stderr
+    assert json.loads(done.stdout)["cycles"] < 163000, done.stderr
 
 
 @pytest.mark.parametrize("name", ["qwen2.5-0.5b", "llama-3.2-1b"])
