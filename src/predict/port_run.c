@@ -6,7 +6,7 @@
 #define RUN_LOOPS 16
 
 /* A nest, and the address of one of its loads as a linear form in its counters. */
-struct port_nest {
+struct run_nest {
 	const struct op *loop[RUN_LOOPS]; /* outermost first */
 	int loops;
 	int64_t factor[RUN_LOOPS];
@@ -33,9 +33,9 @@ static const struct op *only_loop(const struct block *block)
 
 /* false: the loops are no nest around one pipeline, or the HLS compiler sees them in a function of
  * their own */
-static bool read_nest(struct port_nest *nest, const struct op *loop)
+static bool read_nest(struct run_nest *nest, const struct op *loop)
 {
-	*nest = (struct port_nest){ .loops = 0 };
+	*nest = (struct run_nest){ .loops = 0 };
 	while (loop && nest->loops < RUN_LOOPS && nest_datapath(loop) < 0) {
 		nest->loop[nest->loops++] = loop;
 		if (attr_get(loop, KEY_STREAM_PIPELINE))
@@ -45,7 +45,7 @@ static bool read_nest(struct port_nest *nest, const struct op *loop)
 	return false;
 }
 
-static bool is_inside(const struct port_nest *nest, const struct block *block)
+static bool is_inside(const struct run_nest *nest, const struct block *block)
 {
 	for (int i = 0; i < nest->loops; i++)
 		if (nest->loop[i]->region[0] == block)
@@ -53,7 +53,7 @@ static bool is_inside(const struct port_nest *nest, const struct block *block)
 	return false;
 }
 
-static void add_terms(struct port_nest *nest, const struct value *value, int64_t factor)
+static void add_terms(struct run_nest *nest, const struct value *value, int64_t factor)
 {
 	const struct op *def = value->def;
 	for (int i = 0; !def && i < nest->loops; i++)
@@ -67,7 +67,7 @@ static void add_terms(struct port_nest *nest, const struct value *value, int64_t
 }
 
 /* The outermost loop of the run of consecutive words; the number of loops: there is none. */
-static int first_of_run(const struct port_nest *nest, int64_t *words)
+static int first_of_run(const struct run_nest *nest, int64_t *words)
 {
 	int first = nest->loops;
 	bool open = !nest->other; /* a loop with a run-time count ends the run */
@@ -102,7 +102,7 @@ static const struct value *only_address(const struct op *loop)
 }
 
 /* Does the body use the counters of the run for anything but the address? */
-static bool uses_place(const struct port_nest *nest, int first)
+static bool uses_place(const struct run_nest *nest, int first)
 {
 	const struct block *body = nest->loop[nest->loops - 1]->region[0];
 	for (const struct op *op = body->first; op; op = op->next)
@@ -120,7 +120,7 @@ static bool uses_place(const struct port_nest *nest, int first)
 }
 
 /* The outermost loop of the nest's run; -1: the nest is none of a run. */
-static int run_of(struct port_nest *nest, const struct op *loop)
+static int run_of(struct run_nest *nest, const struct op *loop)
 {
 	int64_t words;
 	const struct value *address;
@@ -134,7 +134,7 @@ static int run_of(struct port_nest *nest, const struct op *loop)
 
 bool port_run_begins(const struct op *outer, const struct op *inner)
 {
-	struct port_nest nest;
+	struct run_nest nest;
 	if (outer->code != OP_FOR || attr_get(outer, KEY_STREAM_LAYER) ||
 	        run_of(&nest, outer) != 1 || nest.loop[1] != inner)
 		return false;
@@ -164,7 +164,7 @@ static void find_burst(struct op *op, void *context)
 {
 	struct burst_search *search = context;
 	int64_t words = 1;
-	struct port_nest nest;
+	struct run_nest nest;
 	const int access = op_access(op);
 	if ((op->code != OP_MEMREF_LOAD && op->code != OP_MEMREF_STORE) ||
 	        op->operand[access] != search->port || op->operands <= access + 1 ||
@@ -186,7 +186,7 @@ bool port_run_bursts(const struct op *process, int argument)
 
 bool port_run_is(const struct op *loop)
 {
-	struct port_nest nest;
+	struct run_nest nest;
 	return run_of(&nest, loop) == 0 && nest.loops > 1 && is_run_time(nest.loop[0]);
 }
 

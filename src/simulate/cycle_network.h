@@ -169,7 +169,7 @@ struct cycle_pipe { /* a pipelined loop nest */
 	int64_t **counter, *trips;           /* [levels] outermost first */
 	int64_t iterations, interval, depth; /* initiation interval and depth in cycles */
 	bool flushes;                        /* style flp */
-	/* the emitted loop advances its counters itself: no bursts are found (predict/port_run.h) */
+	/* the emitted loop advances its counters itself: no bursts (predict/port_run.h) */
 	bool counts_by_hand;
 	/* it reads memory at addresses that are not known when it begins */
 	bool asks;
