@@ -204,19 +204,26 @@ def assigned(loop):
 
 
 def runs(source, function, pointer):
-    """For each access to memory in a loop: (line, is the address a run of the loop's counter?)"""
-    for s, loops, conditions in function.walk():
+    """For each access to memory in a loop, also of functions that are called: (line, is the address
+    a run of the loop's counter?)
+    """
+    for s, loops, _ in function.walk():
+        callee = source.functions.get(s.tokens[0].text) if s.kind == "plain" else None
+        for argument, parameter in zip(split(s.tokens[2:-1]), callee.parameters if callee else ()):
+            if [t.text for t in argument] == [pointer]:
+                yield from runs(source, callee, parameter.name)
         loop = innermost(loops)
         if loop is None or s.kind not in ("plain", "if"):
             continue
         for i, token in enumerate(s.tokens):
             if token.text != pointer or i + 1 >= len(s.tokens) or s.tokens[i + 1].text != "[":
                 continue
+            always = any(s is inner and not c for inner, _, c in function.walk(loop.body))
             index = address_of(function, loop, indices(s.tokens, i)[0][0])
             counter = counter_of(loop)
             steps = coefficient(index, counter) if counter else None
             fixed = names_of(index) - {counter}
-            yield s.line, steps == 1 and not fixed & assigned(loop) and not conditions
+            yield s.line, steps == 1 and not fixed & assigned(loop) and always
 
 
 def port_options(top):

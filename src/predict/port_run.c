@@ -31,12 +31,12 @@ static const struct op *only_loop(const struct block *block)
 	return loop;
 }
 
-/* false: the loops are no nest around one pipeline, or the HLS compiler sees them in a function of
- * their own */
+/* false: the loops are no nest around one pipeline, or the HLS compiler sees the inner ones in a
+ * function of their own */
 static bool read_nest(struct run_nest *nest, const struct op *loop)
 {
 	*nest = (struct run_nest){ .loops = 0 };
-	while (loop && nest->loops < RUN_LOOPS && nest_datapath(loop) < 0) {
+	while (loop && nest->loops < RUN_LOOPS && (!nest->loops || nest_datapath(loop) < 0)) {
 		nest->loop[nest->loops++] = loop;
 		if (attr_get(loop, KEY_STREAM_PIPELINE))
 			return true;
@@ -119,12 +119,14 @@ static bool uses_place(const struct run_nest *nest, int first)
 	return false;
 }
 
-/* The outermost loop of the nest's run; -1: the nest is none of a run. */
+/* The outermost loop of the nest's run; -1: the nest is none of a run, or a shared datapath, whose
+ * loops are one. */
 static int run_of(struct run_nest *nest, const struct op *loop)
 {
 	int64_t words;
 	const struct value *address;
-	if (!read_nest(nest, loop) || !(address = only_address(nest->loop[nest->loops - 1])))
+	if (nest_datapath(loop) >= 0 || !read_nest(nest, loop) ||
+	        !(address = only_address(nest->loop[nest->loops - 1])))
 		return -1;
 	add_terms(nest, address, 1);
 	int first = first_of_run(nest, &words);
@@ -192,12 +194,12 @@ bool port_run_is(const struct op *loop)
 
 bool port_run_counts_by_hand(const struct op *loop)
 {
-	bool run_time = false;
+	bool by_hand = false;
 	if (port_run_is(loop))
 		return false;
 	for (const struct op *inner = loop; inner && !attr_get(inner, KEY_STREAM_PIPELINE);) {
 		inner = only_loop(inner->region[0]);
-		run_time |= inner && is_run_time(inner);
+		by_hand |= inner && (is_run_time(inner) || nest_datapath(loop) >= 0);
 	}
-	return run_time || nest_datapath(loop) >= 0;
+	return by_hand;
 }

@@ -488,6 +488,23 @@ def test_shift_registers_are_no_memories(tmp_path):
     assert lint(tmp_path, shifts, LINK.replace("HBM[2:3]", "HBM[1]")).stdout == ""
 
 
+@pytest.mark.parametrize("place, found", [("i", set()), ("2 * i", {"C5"})])
+@pytest.mark.parametrize("called", [False, True])
+def test_runs_are_found_in_branches_and_functions(tmp_path, called, place, found):
+    """Only a condition inside the loop breaks a run."""
+    start = MEMORY.index("static void p_load(")
+    body = MEMORY.index("    for (int i = 0; i < words", start)
+    end = MEMORY.index("\n}\n", body)
+    loop = "    if (words > 0) {\n" + MEMORY[body:end] + "\n    }"
+    head = MEMORY[start:body]
+    code = MEMORY[:body] + loop + MEMORY[end:]
+    if called:
+        code = MEMORY[:start] + head.replace("p_load", "p_load_words") + loop + "\n}\n\n"
+        code += head + "    p_load_words(m_w, out);" + MEMORY[end:]
+    result = lint(tmp_path, code.replace("m_w[i]", f"m_w[{place}]"), LINK.replace("[2:3]", "[1]"))
+    assert rules(result) == found, result.stdout
+
+
 def test_words_that_travel_one_by_one_need_no_runs(tmp_path):
     """design.mlir says which ports the report does not call bursting."""
     port = 'stream.bundle = "y", stream.burst = 1 : i64, stream.port = "w"'
