@@ -150,28 +150,39 @@ def check_recurrences(source, function, passed):
 # -- bursts
 
 
+def terms_of(tokens):
+    """[(sign, term)] of a sum, brackets kept whole."""
+    found, level = [(1, [])], 0
+    for token in tokens:
+        level += (token.text in "([") - (token.text in ")]")
+        if level == 0 and token.text in ("+", "-"):
+            found.append((1 if token.text == "+" else -1, []))
+        else:
+            found[-1][1].append(token)
+    return [(sign, term) for sign, term in found if term]
+
+
 def coefficient(tokens, counter):
     """The factor of `counter` in a sum of products; None: it is not affine in it."""
-    total, sign, term = 0, 1, []
-    for token in [*tokens, None]:
-        if token is not None and token.text not in ("+", "-"):
-            term.append(token)
-            continue
-        if any(t.text in "()[]?" for t in term) and counter in names_of(term):
+    if counter not in names_of(tokens):
+        return 0
+    if tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
+        return coefficient(tokens[1:-1], counter)
+    terms = terms_of(tokens)
+    if len(terms) > 1 or terms[0][0] < 0:
+        found = [(sign, coefficient(term, counter)) for sign, term in terms]
+        return None if any(f is None for _, f in found) else sum(sign * f for sign, f in found)
+    factors = split(tokens, "*")
+    if len(factors) == 1:
+        return 1 if len(tokens) == 1 else None
+    total = 1
+    for factor in factors:
+        number = Source.number(factor[0].text) if len(factor) == 1 else None
+        value = coefficient(factor, counter) if counter in names_of(factor) else number
+        if value is None:
             return None
-        factors = split(term, "*")
-        mine = [f for f in factors if names_of(f) == {counter}]
-        if mine:
-            others = [f for f in factors if f is not mine[0]]
-            values = [Source.number(f[0].text) if len(f) == 1 else None for f in others]
-            if len(mine) > 1 or len(mine[0]) > 1 or None in values:
-                return None
-            factor = sign
-            for value in values:
-                factor *= value
-            total += factor
-        sign, term = (-1 if token is not None and token.text == "-" else 1), []
-    return total
+        total *= value
+    return total if sum(counter in names_of(f) for f in factors) == 1 else None
 
 
 def address_of(function, loop, index, depth=0):

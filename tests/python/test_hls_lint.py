@@ -488,7 +488,16 @@ def test_shift_registers_are_no_memories(tmp_path):
     assert lint(tmp_path, shifts, LINK.replace("HBM[2:3]", "HBM[1]")).stdout == ""
 
 
-@pytest.mark.parametrize("place, found", [("i", set()), ("2 * i", {"C5"})])
+@pytest.mark.parametrize(
+    "place, found",
+    [
+        ("i", set()),
+        ("(i + (words - 5) / 3) + 1", set()),
+        ("2 * i", {"C5"}),
+        ("(i + 5) / 3", {"C5"}),
+        ("words - (i + 1)", {"C5"}),
+    ],
+)
 @pytest.mark.parametrize("called", [False, True])
 def test_runs_are_found_in_branches_and_functions(tmp_path, called, place, found):
     """Only a condition inside the loop breaks a run."""
