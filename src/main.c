@@ -1,6 +1,7 @@
 /* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input,
  * options or the machine; 70 for a bug of ours. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/cxx_border.h"
 #include "driver/command_line.h"
 #include "pipeline/session.h"
 #include <malloc.h>
@@ -69,12 +70,25 @@ static bool print(struct session *session)
 	return true;
 }
 
+/* The signal itself follows if the handler returns. */
+static void on_abort(int number)
+{
+	cxx_aborted();
+	signal(number, SIG_DFL);
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGXCPU, &action, NULL);
+	struct sigaction aborted = { .sa_handler = on_abort, .sa_flags = SA_NODEFER };
+	sigaction(SIGABRT, &aborted, NULL);
+	/* what is written then fails, with a message */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 /* As behind `| head`: it has what it wanted. */

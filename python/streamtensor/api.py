@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from . import call_form, core, graph
 from .design import Call, Design
 from .errors import Error
 from .weights import write
+
+_exporting = threading.Lock()  # torch.export works for one thread at a time
 
 _KNOWN = (torch.Tensor, bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 
@@ -114,7 +117,8 @@ def _lower(
         )
     tensors = graph.named_tensors(module)
     ports = [graph.Port(name, "input") for name in names]
-    lowered = graph.lower(module, inputs, ports, tensors, attributes=attributes)
+    with _exporting:
+        lowered = graph.lower(module, inputs, ports, tensors, attributes=attributes)
     _warn_of_doubles(lowered, tensors)
     kept = [*lowered.weights, *(name for name in lowered.written if name in tensors)]
     return lowered, {name: tensors[name] for name in kept}

@@ -5,6 +5,7 @@
 import ctypes
 import functools
 import json
+import os
 import tempfile
 import threading
 from dataclasses import replace
@@ -99,9 +100,24 @@ class Call(NamedTuple):
     written: dict[str, str]
 
 
+def _one_at_a_time(method):
+    """The method as one step for all threads that use this design."""
+
+    @functools.wraps(method)
+    def locked(self, *arguments, **options):
+        with self._lock:
+            return method(self, *arguments, **options)
+
+    return locked
+
+
 class Design:
     """design(*inputs) runs one launch; states (a KV cache) persist in the design between
     launches.
+
+    Threads may share a design: a call (inputs, launch, results) is one step, and others wait for
+    its end. Who calls write, launch and read separately keeps other threads out by `with
+    design.lock():`. Designs are independent of each other.
     """
 
     def __init__(
@@ -120,6 +136,7 @@ class Design:
         are those of the first. call: None for tensors in, tensors out.
         """
         self._module_call = call
+        self._lock, self._owner = threading.RLock(), os.getpid()
         # the buffers that the module writes, as the last launch left them
         self.buffers: dict[str, torch.Tensor] = {}
         self.folder, self._temporary_folder, self._phases = Path(folder), keep, phases or {}
@@ -143,6 +160,11 @@ class Design:
                 f"{self.folder}: the design cannot be opened: {text.value.decode(errors='replace')}"
             )
 
+    def lock(self):
+        """A context in which no other thread uses the design."""
+        return self._lock
+
+    @_one_at_a_time
     def __call__(self, *inputs):
         """Runs the module: takes and gives what it does. Tensors into which it writes are
         written.
@@ -175,6 +197,7 @@ class Design:
                 arguments[name].copy_(value)
         return call.results.filled(results)
 
+    @_one_at_a_time
     def write(self, name: str, value: torch.Tensor) -> None:
         """Sets an input, or a whole state."""
         signature = self._signature(name)
@@ -186,6 +209,7 @@ class Design:
         value = value.detach().cpu().to(signature.stored).contiguous()
         self._call("input", name.encode(), value.data_ptr(), value.numel() * value.element_size())
 
+    @_one_at_a_time
     def read(self, name: str) -> torch.Tensor:
         """A result of the last launch, or a whole state."""
         signature = self._signature(name)
@@ -193,6 +217,7 @@ class Design:
         self._call("output", name.encode(), value.data_ptr(), value.numel() * value.element_size())
         return value.to(signature.dtype)
 
+    @_one_at_a_time
     def select_phase(self, phase: str) -> None:
         """Selects the phase of the next calls. All phases share states and weights."""
         if phase not in self._phases:
@@ -234,6 +259,7 @@ class Design:
     def launch(self) -> None:
         self._call("launch")
 
+    @_one_at_a_time
     def launch_tokens(self, first: torch.Tensor, forced: torch.Tensor, steps: int) -> torch.Tensor:
         """Runs several steps in one launch: returns the tokens behind `first`, tokens x sequences.
 
@@ -259,6 +285,7 @@ class Design:
         """Zeroes the states."""
         self._call("reset")
 
+    @_one_at_a_time
     def times(self) -> tuple[float, float]:
         """Seconds of the last launch: on the host (inputs and results), and waiting for the
         device.
@@ -267,11 +294,12 @@ class Design:
         self._call("times", ctypes.byref(host), ctypes.byref(device))
         return host.value, device.value
 
+    @_one_at_a_time
     def close(self) -> None:
         if self._handle:
             _library().stc_design_close(self._handle)
             self._handle = ctypes.c_void_p()
-        if self._temporary_folder:
+        if self._temporary_folder and self._owner == os.getpid():  # not a fork's: it is the parent's
             self._temporary_folder.cleanup()
 
     def __enter__(self):
@@ -311,6 +339,7 @@ class Design:
             )
         return signature
 
+    @_one_at_a_time
     def _call(self, name: str, *arguments) -> None:
         if not self._handle:
             raise Error(f"{self.folder}: the design is closed")

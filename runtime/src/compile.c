@@ -44,9 +44,20 @@ static bool failed(struct build *build, const char *path, const char *what, cons
 
 /* ---- running the compiler */
 
-/* Runs a program with its output in `log`. Returns its exit status; -1: it cannot be started, with
- * errno. */
-static int run(const char *const *arguments, const char *log)
+static bool is_stopped(const struct build *build)
+{
+	return build->program->stop && *build->program->stop;
+}
+
+/* Is it the exit status of a program that an interrupt or a hang-up ended? */
+static bool was_interrupted(int status)
+{
+	return status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGHUP;
+}
+
+/* Runs a program with its output in `log`, and ends it when the user interrupts. Returns its exit
+ * status; -1: it cannot be started, with errno. */
+static int run(const struct build *build, const char *const *arguments, const char *log)
 {
 	posix_spawn_file_actions_t actions;
 	pid_t child;
@@ -61,9 +72,12 @@ static int run(const char *const *arguments, const char *log)
 	posix_spawn_file_actions_destroy(&actions);
 	if (reason)
 		return errno = reason, -1;
-	while (waitpid(child, &status, 0) < 0)
+	while (waitpid(child, &status, 0) < 0) {
 		if (errno != EINTR)
 			return -1;
+		if (is_stopped(build))
+			kill(child, SIGTERM);
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -90,12 +104,16 @@ static const char *compiler_version(struct build *build)
 	const char *log = text_format(build->arena, "%s/version", build->folder);
 	const char *reason;
 	size_t size;
-	int status = run(arguments, log);
+	int status = run(build, arguments, log);
 	if (status < 0) {
 		failed(build, NULL,
 		        text_format(build->arena, "the C++ compiler '%s' cannot be started",
 		                build->compiler),
 		        "g++, or the program that CXX names: it compiles designs for the CPU");
+		return NULL;
+	}
+	if (is_stopped(build) || was_interrupted(status)) {
+		diag_error(build->diag, NOWHERE, "interrupted");
 		return NULL;
 	}
 	const char *text = status ? NULL : file_read(build->arena, log, &size, &reason);
@@ -141,38 +159,42 @@ static bool make_key(struct build *build, char key[65])
 	return true;
 }
 
-/* The C++ source of a function that calls the top function with its ports from an array; no C++
- * exception leaves it. */
+/* The C++ source, behind that of the design, of a function that calls the top function with its
+ * ports from an array; no C++ exception leaves it.  A top function with another number of arguments
+ * than the manifest says is refused, not called. */
 static const char *make_shim(struct build *build)
 {
 	const struct device_program *program = build->program;
 	struct text text = text_new(build->arena);
 	struct text arguments = text_new(build->arena);
 	struct text types = text_new(build->arena);
+	const char *const scalar[] = { program->phases > 1 ? "phase" : NULL,
+		program->counts ? "tokens" : NULL, program->counts ? "given" : NULL };
+	int count = program->ports;
 	for (int i = 0; i < program->ports; i++) {
 		text_add(&types, "%svoid *", i ? ", " : "");
 		text_add(&arguments, "%sport[%d]", i ? ", " : "", i);
 	}
-	if (program->phases > 1) {
-		text_add(&types, "%sint", program->ports ? ", " : "");
-		text_add(&arguments, "%sphase", program->ports ? ", " : "");
-	}
-	for (int i = 0; i < 2 && program->counts; i++) {
-		text_add(&types, "%sint", types.size ? ", " : "");
-		text_add(&arguments, "%s", arguments.size ? ", " : "");
-		text_add(&arguments, "%s", i ? "given" : "tokens");
+	for (size_t i = 0; i < sizeof scalar / sizeof *scalar; i++) {
+		if (!scalar[i])
+			continue;
+		text_add(&types, "%sint", count ? ", " : "");
+		text_add(&arguments, "%s%s", count++ ? ", " : "", scalar[i]);
 	}
 	text_add(&text,
-	        "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" "
-	        "const char *st_region_error(void);\n",
-	        program->top, types.size ? types.data : "");
+	        "#include <exception>\n#include <string>\ntemplate <class... P> constexpr int "
+	        "arguments_of(void (*)(P...))\n{\n\treturn sizeof...(P);\n}\n"
+	        "static_assert(arguments_of(%s) == %d, \"manifest.json has the ports of another top "
+	        "function\");\n",
+	        program->top, count);
 	text_add(&text,
 	        "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void "
 	        "*const *port, int phase, int tokens, int given)\n{\n\tstatic thread_local "
 	        "std::string what;\n\ttry {\n\t\t(void)port, (void)phase, (void)tokens, "
 	        "(void)given;\n");
-	text_add(&text, "\t\t%s(%s);\n\t\treturn st_region_error();\n", program->top,
-	        arguments.size ? arguments.data : "");
+	text_add(&text,
+	        "\t\treinterpret_cast<void (*)(%s)>(&%s)(%s);\n\t\treturn st_region_error();\n",
+	        types.size ? types.data : "", program->top, arguments.size ? arguments.data : "");
 	text_add(&text,
 	        "\t} catch (const std::exception &error) {\n\t\twhat = error.what();\n\t\treturn "
 	        "what.c_str();\n\t}\n}\n");
@@ -201,16 +223,18 @@ static bool compile(struct build *build, const char *library)
 	arguments[count++] = build->compiler;
 	for (int i = 0; i < FLAGS; i++)
 		arguments[count++] = flags[i];
-	const char *const rest[] = { "-I", build->include, "-o", made, build->source, shim, NULL };
+	const char *const rest[] = { "-I", build->include, "-o", made, "-include", build->source, shim, NULL };
 	memcpy(arguments + count, rest, sizeof rest);
 	if (!write_shim(build, shim))
 		return false;
-	int status = run(arguments, log);
+	int status = run(build, arguments, log);
 	if (status < 0)
 		return failed(build, NULL,
 		        text_format(build->arena, "the C++ compiler '%s' cannot be started",
 		                build->compiler),
 		        "g++, or the program that CXX names");
+	if (is_stopped(build) || was_interrupted(status))
+		return diag_error(build->diag, NOWHERE, "interrupted");
 	if (status) {
 		diag_error(build->diag, (struct location){ .file = build->source },
 		        "the C++ compiler '%s' ends with status %d", build->compiler, status);

@@ -3,6 +3,7 @@
 #ifndef STC_DEVICE_H
 #define STC_DEVICE_H
 #include "base/diag.h"
+#include <signal.h>
 #include <stdint.h>
 
 struct device_buffer {
@@ -15,6 +16,8 @@ struct device_buffer {
 struct device_program {
 	const char *folder, *top; /* the design's folder; its top function */
 	const char *cache;        /* folder for compiled designs */
+	/* not 0: the user interrupts, and what takes long ends soon; NULL: that is never told */
+	const volatile sig_atomic_t *stop;
 	int index;                /* number of the card */
 	int ports, buffers, phases;
 	int phase; /* phase of the next launch */

@@ -1,4 +1,5 @@
 /* Reads manifest.json and checks every figure, since all later memory accesses depend on them. */
+#include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
 #include "design.h"
@@ -572,6 +573,31 @@ static bool read_version(struct design *design, const struct json *manifest)
 	        "this one runs designs of version %d: compile the model again", DESIGN_READS);
 }
 
+/* A number that was changed by hand would give wrong results without a word. */
+static bool check_hash(struct design *design, const char *text, size_t size)
+{
+	static const char begin[] = ",\n\"hash\":\"";
+	char hash[65];
+	size_t tail = sizeof begin - 1 + 64 + strlen("\"}\n");
+	const char *end = size > tail ? text + size - tail : NULL;
+	if (end && !strncmp(end, begin, sizeof begin - 1)) {
+		blake2_hex(text, (size_t)(end - text), hash);
+		if (!strncmp(end + sizeof begin - 1, hash, 64))
+			return true;
+	}
+	return damaged(design, "was changed after it was written: its hash differs");
+}
+
+/* The program that is built is one of the files with a hash. */
+static bool lists_program(struct design *design)
+{
+	const char *path = text_format(design->arena, "hls/%s.cpp", design->program.top);
+	for (size_t i = 0; i < design->files.count; i++)
+		if (text_same(design->files.data[i].path, path))
+			return true;
+	return damaged(design, text_format(design->arena, "does not list %s", path));
+}
+
 bool manifest_read(struct design *design)
 {
 	const char *path = text_format(design->arena, "%s/manifest.json", design->folder);
@@ -596,5 +622,6 @@ bool manifest_read(struct design *design)
 	design->program.top = json_text(manifest, "top");
 	if (!is_identifier(design->program.top))
 		return damaged(design, "names no top function");
-	return read_files(design, json_get(manifest, "files")) && read_phases(design, manifest);
+	return check_hash(design, text, size) && read_files(design, json_get(manifest, "files")) &&
+	        lists_program(design) && read_phases(design, manifest);
 }

@@ -1,5 +1,6 @@
 /* Chunked bump allocation, child arenas and growing arrays. */
 #include "base/arena.h"
+#include "base/cxx_border.h"
 #include "base/guard.h"
 #include <stdarg.h>
 #include <stdint.h>
@@ -47,6 +48,11 @@ struct arena *arena_within(struct arena *parent)
 		arena->next->link = &arena->next;
 	parent->within = arena;
 	return arena;
+}
+
+struct guard *arena_guard(const struct arena *arena)
+{
+	return arena->guard;
 }
 
 void arena_share_guard(struct arena *arena, const struct arena *other)
@@ -146,5 +152,6 @@ _Noreturn void guard_leave(struct guard *guard, enum guard_reason reason, const 
 	vsnprintf(guard->message, sizeof guard->message, format, arguments);
 	va_end(arguments);
 	guard->reason = reason;
+	cxx_leave();
 	longjmp(guard->leave, 1);
 }

@@ -13,6 +13,8 @@ struct arena *arena_new(struct guard *guard);
 /* a child arena: freed with its parent at the latest, so that scratch abandoned by a broken
  * invariant does not leak */
 struct arena *arena_within(struct arena *parent);
+/* the guard through which it leaves; NULL: it gives NULL where memory is exhausted */
+struct guard *arena_guard(const struct arena *arena);
 /* makes the arena and its children leave through the guard of the other: for memory that another
  * thread fills */
 void arena_share_guard(struct arena *arena, const struct arena *other);

@@ -147,6 +147,17 @@ char *text_copy(struct arena *arena, const char *bytes, size_t size)
 	return copy;
 }
 
+void text_add_literal(struct text *text, const char *string)
+{
+	text_add(text, "\"");
+	for (const char *c = string; *c; c++)
+		if (strchr("\"\\?", *c) || (unsigned char)*c < 32 || *c == 127)
+			text_add(text, "\\%03o", (unsigned)(unsigned char)*c);
+		else
+			text_add_bytes(text, c, 1);
+	text_add(text, "\"");
+}
+
 bool text_same(const char *left, const char *right)
 {
 	return left == right || (left && right && !strcmp(left, right));

@@ -18,6 +18,8 @@ void text_add_bytes(struct text *text, const char *bytes, size_t size);
 char *text_format(struct arena *arena, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 char *text_copy(struct arena *arena, const char *bytes, size_t size); /* with a final 0 */
+/* Adds the text as a string literal of C, with its quotes: whatever it holds, it ends there. */
+void text_add_literal(struct text *text, const char *string);
 /* equal texts; NULL equals NULL */
 bool text_same(const char *left, const char *right);
 

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
 #include "base/npy.h"
+#include "pipeline/output.h"
 #include "pipeline/session.h"
 #include "import/weights.h"
 #include "../runtime/src/design.h"
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 struct result_file {
-	const char *path, *temporary;
+	const char *path, *temporary; /* NULL: nothing to rename; whole is written to the path */
+	struct text whole;
 };
 
 struct run_input {
@@ -312,16 +314,30 @@ static bool cannot_write(struct run *run, const char *path)
 	        strerror(errno));
 }
 
+/* What a device or a pipe gets at the end. */
+static bool keep_whole(struct run *run, const char *path, const struct text *header,
+        const void *data, size_t bytes)
+{
+	struct result_file kept = { path, NULL, text_new(run->arena) };
+	text_add_bytes(&kept.whole, header->data, header->size);
+	text_add_bytes(&kept.whole, data, bytes);
+	VEC_PUSH(run->arena, &run->files, kept);
+	return true;
+}
+
 static bool write_temporary(struct run *run, const char *path, const struct text *header,
         const void *data, size_t bytes)
 {
+	if (file_is_special(path))
+		return keep_whole(run, path, header, data, bytes);
+	path = file_resolved(run->arena, path);
 	char *temporary = text_format(run->arena, "%s.XXXXXX", path);
 	int file = mkstemp(temporary);
 	mode_t mask = umask(0);
 	umask(mask);
 	if (file < 0)
 		return cannot_write(run, path);
-	struct result_file made = { path, temporary };
+	struct result_file made = { .path = path, .temporary = temporary };
 	VEC_PUSH(run->arena, &run->files, made);
 	FILE *stream = fchmod(file, 0666 & ~mask) ? NULL : fdopen(file, "wb");
 	if (!stream) {
@@ -373,8 +389,14 @@ static bool save_results(struct run *run)
 		if (!save_result(run, out->data[i]))
 			return false;
 	for (size_t i = 0; i < run->files.count; i++) {
+		const struct result_file *file = &run->files.data[i];
+		if (!file->temporary && !file_write_whole(run->arena, run->diag, file->path,
+		                                file->whole.data, file->whole.size))
+			return false;
+	}
+	for (size_t i = 0; i < run->files.count; i++) {
 		struct result_file *file = &run->files.data[i];
-		if (rename(file->temporary, file->path))
+		if (file->temporary && rename(file->temporary, file->path))
 			return cannot_write(run, file->path);
 		file->temporary = NULL;
 	}
@@ -449,6 +471,7 @@ bool command_run(struct session *session)
 	*run = (struct run){ .session = session, .arena = session->arena, .diag = &session->diag };
 	run->design.arena = session->arena;
 	run->design.diag = &session->diag;
+	run->design.program.stop = &session->stop;
 	bool done = execute(run);
 	remove_temporaries(run);
 	weights_close(run->weights);

@@ -1,5 +1,6 @@
 /* Writes the code of a design folder (hls/, host/, design.mlir) and its manifest. */
 #include "driver/write_design.h"
+#include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
 #include "emit/emit.h"
@@ -84,6 +85,9 @@ bool write_manifest(struct output *output, struct text *text)
 		json_quote(text, output->entries.data[i].path);
 		text_add(text, ":\"%s\"", output->entries.data[i].hash);
 	}
-	text_add(text, "}}\n");
+	text_add(text, "}");
+	char hash[65];
+	blake2_hex(text->data, text->size, hash);
+	text_add(text, ",\n\"hash\":\"%s\"}\n", hash);
 	return output_unlisted(output, "manifest.json", text->data, text->size);
 }

@@ -11,7 +11,7 @@ struct platform;
 bool write_code(struct output *output, const struct phases *phases, const struct platform *platform,
         const char *name);
 /* Writes manifest.json, the last file, since it lists all others; `text` is its beginning, from
- * emit_manifest. */
+ * emit_manifest.  It ends with the hash of what stands before. */
 bool write_manifest(struct output *output, struct text *text);
 
 #endif

@@ -4,11 +4,14 @@
 #define STC_EMIT_H
 #include "ir/ir.h"
 
-#define DESIGN_VERSION 2 /* of the files in a design folder */
+#define DESIGN_VERSION 3 /* of the files in a design folder */
 
 struct platform;
 
-/* The name of the top function and of the kernel: the design's name as an identifier. */
+/* The name as an identifier that no language of the design reserves. */
+const char *emit_identifier(struct arena *arena, const char *name);
+/* The name of the top function and of the kernel.  Its prefix is that of no name of a header or of
+ * a library, whatever the design is called. */
 const char *emit_top_name(struct arena *arena, const char *design);
 
 struct phase {            /* of a design: one of the modules that a launch may run */

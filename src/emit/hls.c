@@ -5,6 +5,7 @@
 #include "predict/bundle.h"
 #include "predict/feedback.h"
 #include "platform/platform.h"
+#include <ctype.h>
 
 static const char *const head = "#include \"hls_stream.h\"\n"
                                 "#include \"hls_vector.h\"\n"
@@ -183,7 +184,8 @@ static void bind_channels(struct emitter *e, struct names *names)
 		if (op->code == OP_CALL) {
 			const char *symbol = attr_text_or(op, KEY_CALLEE, "");
 			const struct op *process = module_find(e->module, symbol);
-			const char *function = names_add(names, "p", symbol);
+			bool numbered = *symbol == 'p' && isdigit((unsigned char)symbol[1]);
+			const char *function = names_add(names, numbered ? "" : "p_", symbol);
 			map_set(&e->processes, symbol, (void *)(uintptr_t)function);
 			if (process && attr_get(process, KEY_STREAM_REWIND))
 				map_set(&e->rewinding_of, symbol,
@@ -322,13 +324,12 @@ struct top {
 	const char **region, **next;
 };
 
-static const char **name_ports(struct arena *arena, const struct phases *phases, const char *top)
+static const char **name_ports(struct arena *arena, const struct phases *phases)
 {
 	const struct kernel_port *kernel;
 	struct names names = names_new(arena);
 	int ports = emit_kernel_ports(arena, phases, &kernel);
 	const char **port = ARENA_ARRAY(arena, const char *, ports + 1);
-	map_set(&names.taken, top, (void *)(uintptr_t)top);
 	for (int k = 0; k < ports; k++)
 		port[k] = names_add(&names, "m_", kernel[k].port.name);
 	return port;
@@ -464,7 +465,6 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 	struct emitter e = { .platform = platform,
 		.arena = arena,
 		.out = &processes,
-		.top = top,
 		.types = map_new(arena),
 		.typedefs = text_new(arena),
 		.helpers = text_new(arena),
@@ -475,8 +475,7 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 		.next = ARENA_ARRAY(arena, const char *, phases->count) };
 	bool blocks = false;
 	bool own_regions = phases->count > 1 || has_feedback(phases);
-	map_set(&names.taken, top, (void *)(uintptr_t)top);
-	all.port = name_ports(arena, phases, top);
+	all.port = name_ports(arena, phases);
 	for (int p = 0; p < phases->count; p++) {
 		const char *own = phases->count > 1 ? phases->phase[p].name : "token";
 		emit_phase(&e, phases->phase[p].module, &names);

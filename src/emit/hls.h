@@ -55,7 +55,6 @@ struct emitter {
 	struct module *module;
 	struct arena *arena;
 	struct text *out;
-	const char *top;
 	struct op *main;
 	struct map processes;    /* symbol -> name of its function */
 	struct map rewinding_of; /* symbol -> struct rewinding */

@@ -353,10 +353,15 @@ const char *names_add(struct names *names, const char *prefix, const char *name)
 	return text;
 }
 
-const char *emit_top_name(struct arena *arena, const char *design)
+const char *emit_identifier(struct arena *arena, const char *name)
 {
 	struct names names = names_new(arena);
-	return names_add(&names, "", *design ? design : "design");
+	return names_add(&names, "", *name ? name : "design");
+}
+
+const char *emit_top_name(struct arena *arena, const char *design)
+{
+	return text_format(arena, "top_%s", identifier(arena, "", *design ? design : "design"));
 }
 
 void hls_fail(struct emitter *e, const struct op *op, const char *what)

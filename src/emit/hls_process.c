@@ -481,13 +481,6 @@ static void emit_join(struct emitter *e, struct op *op)
 }
 
 /* Names inside a function; that of the top function is taken. */
-static struct names process_names(struct emitter *e)
-{
-	struct names names = names_new(e->arena);
-	names_add(&names, "", e->top);
-	return names;
-}
-
 /* A helper function for each operation and word type: a balanced tree over the lanes. */
 static const char *tree_helper(struct emitter *e, struct op *op)
 {
@@ -509,7 +502,7 @@ static const char *tree_helper(struct emitter *e, struct op *op)
 	pair.operand = operand;
 	if (pair.code == OP_NONE)
 		hls_fail(e, op, "has an unknown kind");
-	struct names names = process_names(e);
+	struct names names = names_new(e->arena);
 	int64_t lanes = type_lanes(op->operand[0]->type);
 	const bool atomic[] = { true, true };
 	names_add(&names, "", from);
@@ -753,7 +746,7 @@ void hls_process(struct emitter *e, struct op *process)
 		return;
 	}
 	e->process = process;
-	e->names = process_names(e);
+	e->names = names_new(e->arena);
 	e->body = text_new(e->arena);
 	e->registers = text_new(e->arena);
 	e->indent = 1;

@@ -201,6 +201,13 @@ static const char *const program =
         "\treturn status;\n"
         "}\n";
 
+static const char *literal(struct arena *arena, const char *string)
+{
+	struct text text = text_new(arena);
+	text_add_literal(&text, string);
+	return text.data;
+}
+
 static void write_list(const struct attr *list, const char *name, bool output, struct text *out)
 {
 	text_add(out, "\nstatic const struct tensor %s[] = {\n", name);
@@ -210,8 +217,8 @@ static void write_list(const struct attr *list, const char *name, bool output, s
 		bool shown = output ? !text_same(role, "state")
 		                    : !text_same(role, "constant") && !text_same(role, "weight");
 		if (shown)
-			text_add(out, "\t{\"%s\", %lld},       /* %s */\n",
-			        attr_item(entry, KEY_NAME)->text,
+			text_add(out, "\t{%s, %lld},       /* %s */\n",
+			        literal(out->arena, attr_item(entry, KEY_NAME)->text),
 			        (long long)emit_bytes(attr_item(entry, KEY_TYPE)->type),
 			        attr_item(entry, KEY_TYPE)->type->text);
 	}
@@ -245,8 +252,8 @@ static const char *text_of(struct arena *arena, const struct op *main)
 	        attr_item(attr_entry(attr_get(main, KEY_STREAM_INPUTS), feedback.input), KEY_TYPE)
 	                ->type);
 	long long each = first / feedback.chunk_tokens;
-	return text_format(arena, "&(const struct text){\"%s\", %lld, %lld, %lld}", feedback.input,
-	        first, each, feedback.rows ? first : 0);
+	return text_format(arena, "&(const struct text){%s, %lld, %lld, %lld}",
+	        literal(arena, feedback.input), first, each, feedback.rows ? first : 0);
 }
 
 static void write_phases(const struct phases *phases, bool several, struct text *out)
@@ -263,8 +270,8 @@ static void write_phases(const struct phases *phases, bool several, struct text 
 		if (several)
 			text = text_format(out->arena, ", %s",
 			        text_of(out->arena, module_main(phases->phase[p].module)));
-		text_add(out, "\t{\"%s\", inputs_%d, outputs_%d%s},\n", phases->phase[p].name, p, p,
-		        text);
+		text_add(out, "\t{%s, inputs_%d, outputs_%d%s},\n",
+		        literal(out->arena, phases->phase[p].name), p, p, text);
 	}
 	text_add(out,
 	        "\t{NULL, NULL, NULL%s},\n};\nstatic const struct tensor *inputs, *outputs;\n",

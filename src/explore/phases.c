@@ -107,7 +107,7 @@ static void set_state_lead(struct session *session, const struct module *second)
 
 static bool read_phase(struct session *session, const char *file, struct phase *phase)
 {
-	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
+	phase->name = emit_identifier(session->arena, design_name(session->arena, file));
 	if (!load_module(session, file))
 		return false;
 	phase->module = session->module;

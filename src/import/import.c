@@ -1,4 +1,5 @@
 /* The import pipeline: scan, parse, normalize, read, check. The MLIR context lives only inside. */
+#include "base/cxx_border.h"
 #include "import/read.h"
 #include <string.h>
 
@@ -54,11 +55,13 @@ struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag
 	reader.bodies = map_new(arena);
 	reader.resources = map_new(arena);
 	reader.aliases = map_new(arena);
+	cxx_enter(guard);
 	MlirModule module = import_parse(&reader);
 	bool good = !mlirModuleIsNull(module) && read_all(&reader, module, guard);
 	if (!mlirModuleIsNull(module))
 		mlirModuleDestroy(module);
 	mlirContextDestroy(reader.context);
+	cxx_leave();
 	if (!good || (!reader.own && !import_boundary(reader.module)))
 		return NULL;
 	return ir_verify(reader.module) ? reader.module : NULL;

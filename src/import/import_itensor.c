@@ -1,4 +1,5 @@
 /* Reads an itensor type from a command line: MLIR parses its parameters as an array attribute. */
+#include "base/cxx_border.h"
 #include "import/read.h"
 #include <mlir-c/Diagnostics.h>
 #include <string.h>
@@ -61,6 +62,7 @@ const struct type *import_itensor(
 		return NULL;
 	parse.skipped = (int)(open - text);
 	reader->types.arena = reader->locations.arena = reader->names.arena = arena;
+	cxx_enter(arena_guard(arena));
 	reader->context = mlirContextCreateWithThreading(false);
 	mlirContextSetAllowUnregisteredDialects(reader->context, true);
 	mlirContextAttachDiagnosticHandler(reader->context, take_diagnostic, &parse, NULL);
@@ -75,5 +77,6 @@ const struct type *import_itensor(
 	else if (!reader->failed)
 		wrong(reader, "%s", "not a type");
 	mlirContextDestroy(reader->context);
+	cxx_leave();
 	return type;
 }

@@ -96,8 +96,7 @@ static char *sibling(struct arena *arena, const char *target)
 	return text_format(arena, "%.*s.%s.XXXXXX", (int)(name - target), target, name);
 }
 
-/* The target of a symbolic link, which itself is not replaced. */
-static const char *resolved(struct arena *arena, const char *target)
+const char *file_resolved(struct arena *arena, const char *target)
 {
 	struct stat status;
 	char real[PATH_MAX];
@@ -108,7 +107,7 @@ static const char *resolved(struct arena *arena, const char *target)
 
 bool output_place_check(struct arena *arena, struct diag *diag, const char *target)
 {
-	const char *path = resolved(arena, target);
+	const char *path = file_resolved(arena, target);
 	const char *slash = strrchr(path, '/');
 	const char *parent = ".";
 	if (slash)
@@ -122,7 +121,7 @@ bool output_place_check(struct arena *arena, struct diag *diag, const char *targ
 bool output_check(struct arena *arena, struct diag *diag, const char *target)
 {
 	struct stat status;
-	const char *path = resolved(arena, target);
+	const char *path = file_resolved(arena, target);
 	struct location at = { .file = path };
 	bool ours = lstat(path, &status) ||
 	        (S_ISDIR(status.st_mode) && (is_empty(path) || is_design(arena, path)));
@@ -141,7 +140,7 @@ struct output *output_begin(struct arena *arena, struct diag *diag, const char *
 {
 	struct output *output = ARENA_NEW(arena, struct output);
 	*output = (struct output){
-		.arena = arena, .diag = diag, .target = resolved(arena, target), .stop = stop
+		.arena = arena, .diag = diag, .target = file_resolved(arena, target), .stop = stop
 	};
 	if (!output_check(arena, diag, output->target))
 		return NULL;
@@ -267,8 +266,7 @@ bool output_file(struct output *output, const char *path, const char *data, size
 	return true;
 }
 
-/* A device or a pipe is written to; replacing it by a file would be wrong. */
-static bool is_special(const char *path)
+bool file_is_special(const char *path)
 {
 	struct stat about;
 	return !stat(path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
@@ -295,8 +293,8 @@ static int replace_file(struct arena *arena, const char *path, const char *data,
 bool file_write_whole(
         struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
 {
-	int reason = is_special(path) ? write_all(path, data, size)
-	                              : replace_file(arena, resolved(arena, path), data, size);
+	int reason = file_is_special(path) ? write_all(path, data, size)
+	                              : replace_file(arena, file_resolved(arena, path), data, size);
 	return !reason ||
 	        diag_error(diag, (struct location){ .file = path }, "cannot be written: %s",
 	                strerror(reason));

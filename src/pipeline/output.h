@@ -47,6 +47,10 @@ const char *phase_file(struct arena *arena, const char *phase, const char *file)
 /* The name of the design in a path: the last part, without extension. */
 const char *design_name(struct arena *arena, const char *path);
 
+/* Is it a device, a pipe or a socket?  That is written to; replacing it by a file would be wrong. */
+bool file_is_special(const char *path);
+/* The file that a symbolic link names, which itself is not replaced; else the path. */
+const char *file_resolved(struct arena *arena, const char *path);
 /* Writes one file, whole or not at all; a device or a pipe is written to. */
 bool file_write_whole(
         struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size);

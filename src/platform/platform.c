@@ -237,6 +237,9 @@ static void read_dies(struct platform_reader *reader, struct platform *platform)
 		        (struct figure_bounds){ 0, platform->dies - 1 });
 }
 
+#define PARTS_MOST 1000 /* of one operator in another */
+static const struct figure_bounds operator_bounds = { 0, 1e6 };
+
 struct operator_row {
 	struct platform_reader *reader;
 	const struct platform *platform;
@@ -249,15 +252,24 @@ static int row_number(const struct operator_row *row, const char *key)
 	struct platform_reader *reader = row->reader;
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, key);
 	const char *full = text_format(reader->arena, "operators.%s.%s", row->name, key);
-	struct figure_bounds bounds = { 0, 1e6 };
 	if (cJSON_IsNumber(item))
-		return in_range(reader, row->path, full, item->valuedouble, bounds)
+		return in_range(reader, row->path, full, item->valuedouble, operator_bounds)
 		        ? (int)item->valuedouble
 		        : 0;
 	complain(reader, row->path, "the figure '%s' is missing", full);
 	diag_note(
 	        reader->diag, "{\"latency\": …, \"dsp\": …, \"lut\": …, \"ff\": …, \"source\": …}");
 	return 0;
+}
+
+/* Adds to a figure of a composed operator, which stays within the bounds of a simple one's. */
+static void add_figure(
+        const struct operator_row *row, const char *key, int64_t more, int *figure)
+{
+	const char *full = text_format(row->reader->arena, "operators.%s.%s", row->name, key);
+	int64_t sum = *figure + more;
+	if (in_range(row->reader, row->path, full, (double)sum, operator_bounds))
+		*figure = (int)sum;
 }
 
 /* chain: the latencies of a list in sequence; else its resources. */
@@ -276,14 +288,19 @@ static void add_parts(
 			        row->name, part->string);
 			continue;
 		}
-		int count = part->valueint;
+		const char *full = text_format(
+		        row->reader->arena, "operators.%s.%s", row->name, part->string);
+		if (!in_range(row->reader, row->path, full, part->valuedouble,
+		            (struct figure_bounds){ 0, PARTS_MOST }))
+			continue;
+		int count = (int)part->valuedouble;
 		if (chain) {
-			cost->latency += count * one->latency;
+			add_figure(row, "latency", (int64_t)count * one->latency, &cost->latency);
 			continue;
 		}
-		cost->dsp += count * one->dsp;
-		cost->lut += count * one->lut;
-		cost->ff += count * one->ff;
+		add_figure(row, "dsp", (int64_t)count * one->dsp, &cost->dsp);
+		add_figure(row, "lut", (int64_t)count * one->lut, &cost->lut);
+		add_figure(row, "ff", (int64_t)count * one->ff, &cost->ff);
 	}
 }
 
@@ -414,14 +431,23 @@ static void check_file(struct platform_reader *reader, const struct file *file)
 	        check_keys(reader, file->path, "dies", die);
 }
 
+/* These texts stand in makefiles, link configurations and shell lines, where other characters would
+ * mean something. */
 static const char *read_text(struct platform_reader *reader, const char *key)
 {
+	static const char letters[] =
+	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+/";
 	const char *path;
 	const cJSON *item = find_row(reader, NULL, key, &path);
-	if (cJSON_IsString(item))
-		return text_copy(reader->arena, item->valuestring, strlen(item->valuestring));
-	complain(reader, path, "the text '%s' is missing", key);
-	return "";
+	const char *text = cJSON_IsString(item) ? item->valuestring : "";
+	if (!cJSON_IsString(item))
+		complain(reader, path, "the text '%s' is missing", key);
+	else if (text[strspn(text, letters)]) {
+		complain(reader, path, "the text '%s' has the character '%c'", key,
+		        text[strspn(text, letters)]);
+		diag_note(reader->diag, "letters, digits, and _ - . + /");
+	}
+	return text_copy(reader->arena, text, strlen(text));
 }
 
 static void unknown_platform(struct platform_reader *reader, const char *name, const char *reason)

@@ -139,9 +139,9 @@ static void add_process(
 	json_quote(out, process->name);
 	text_add(out, ",\"kind\":\"%s\",\"model\":%lld,\"die\":%d", kind_of(survey),
 	        (long long)report->time.process[index].busy, process->die);
-	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes,
-	        (long long)process->interval,
-	        attr_text_or(process->function, KEY_STREAM_STYLE, ""));
+	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":", (long long)process->lanes,
+	        (long long)process->interval);
+	json_quote(out, attr_text_or(process->function, KEY_STREAM_STYLE, ""));
 	text_add(out, ",\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram18\":%lld,\"uram\":%lld",
 	        (long long)process->resources.lut, (long long)process->resources.ff,
 	        (long long)process->resources.dsp, (long long)process->resources.bram18,
@@ -214,8 +214,10 @@ static void add_channel(
 	        (long long)channel->depth, (long long)channel->bytes, channel->die);
 	text_add(out, ",\"bits\":%lld",
 	        (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
-	if (storage)
-		text_add(out, ",\"storage\":\"%s\"", storage);
+	if (storage) {
+		text_add(out, ",\"storage\":");
+		json_quote(out, storage);
+	}
 	if (report->simulated)
 		text_add(out, ",\"words\":%lld,\"peak_occupancy\":%lld",
 		        (long long)report->cycle_result.channel[index].words,
@@ -275,9 +277,10 @@ static void add_tensors(const struct op *main, const char *buffer, struct text *
 		VEC_PUSH(out->arena, &kinds, name);
 	}
 	text_add(out, "],\"tensor_count\":%d,\"tensor_kinds\":%zu", count, kinds.count);
-	if (segments && segments->count)
-		text_add(out, ",\"role\":\"%s\"",
-		        attr_item(segments->items[0].value, KEY_ROLE)->text);
+	if (segments && segments->count) {
+		text_add(out, ",\"role\":");
+		json_quote(out, attr_item(segments->items[0].value, KEY_ROLE)->text);
+	}
 }
 
 /* The process whose port it is; -1: none. */

@@ -42,11 +42,12 @@ static void add_kernels(struct text *out, const struct report *report)
 	text_add(out, "  \"kernels\": [");
 	for (int i = 0; i < report->cost.processes; i++) {
 		const struct process_cost *process = &report->cost.process[i];
+		text_add(out, "%s\n    {\"name\": ", i ? "," : "");
+		json_quote(out, process->name);
 		text_add(out,
-		        "%s\n    {\"name\": \"%s\", \"cycles\": %lld, \"ii\": %lld, \"unroll\": "
-		        "%lld, \"dsp\": %lld, \"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, "
-		        "\"die\": %d}",
-		        i ? "," : "", process->name, (long long)report->time.process[i].busy,
+		        ", \"cycles\": %lld, \"ii\": %lld, \"unroll\": %lld, \"dsp\": %lld, \"lut\": "
+		        "%lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d}",
+		        (long long)report->time.process[i].busy,
 		        (long long)process->interval, (long long)process->lanes,
 		        (long long)process->resources.dsp, (long long)process->resources.lut,
 		        (long long)process->resources.bram18, (long long)process->resources.uram,
@@ -135,8 +136,11 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ",
 	        SCHEMA, STC_VERSION, DESIGN_VERSION);
 	json_quote(out, report->name);
-	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n",
-	        platform->name, platform->clock_mhz, report->quant);
+	text_add(out, ",\n  \"platform\": ");
+	json_quote(out, platform->name);
+	text_add(out, ",\n  \"clock_mhz\": %.6g,\n  \"quant\": ", platform->clock_mhz);
+	json_quote(out, report->quant);
+	text_add(out, ",\n");
 	const char *past = report->extents.count ? ", \"past_tokens\": 0" : "";
 	if (report->context)
 		text_add(out, "  \"extents\": {\"context\": %lld%s},\n", (long long)report->context,

@@ -135,8 +135,9 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 	bool whole = !cycle_result->deadlock && !simulated->stopped;
 	text_add(out, "{\n  \"schema\": %d,\n  \"name\": ", SCHEMA);
 	json_quote(out, simulated->name);
-	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n",
-	        session->platform->name, session->platform->clock_mhz);
+	text_add(out, ",\n  \"platform\": ");
+	json_quote(out, session->platform->name);
+	text_add(out, ",\n  \"clock_mhz\": %.6g,\n", session->platform->clock_mhz);
 	text_add(out, "  \"cycles\": %lld,\n  \"launches\": %lld,\n",
 	        (long long)(simulated->steps ? simulated->cycles : cycle_result->cycles),
 	        (long long)cycle_result->launches);

@@ -1,5 +1,6 @@
 /* Builds a linear program, solves it by CBC, and prints it in LP format. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/cxx_border.h"
 #include "solve/ilp.h"
 #include <coin/Cbc_C_Interface.h>
 #include <signal.h>
@@ -101,6 +102,7 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 	for (size_t i = 0; i < columns; i++)
 		number[i] = (int)i;
 	/* nothing may leave by the guard until the model is deleted */
+	cxx_enter(arena_guard(arena));
 	Cbc_Model *model = Cbc_newModel();
 	fill_model(model, ilp);
 	if (start)
@@ -116,6 +118,7 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 		solution.objective = Cbc_getObjValue(model);
 	}
 	Cbc_deleteModel(model);
+	cxx_leave();
 	return solution;
 }
 
