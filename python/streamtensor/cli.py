@@ -825,12 +825,13 @@ def _explore(options, progress: Progress) -> int:
         explore.DaskWorkers(options.scheduler) if options.scheduler else explore.LocalWorkers(count)
     )
     try:
-        study = explore.open_study(options.output, task, options.resume)
-        try:
-            with explore.LiveTable(study, options.trials, sys.stderr) as live:
-                explore.explore(study, task, space, workers, options.trials, live.done)
-        finally:
-            (options.output / explore.REPORT).write_text(explore_report.page(study))
+        with explore.sole_use(options.output):
+            study = explore.open_study(options.output, task, options.resume)
+            try:
+                with explore.LiveTable(study, options.trials, sys.stderr) as live:
+                    explore.explore(study, task, space, workers, options.trials, live.done)
+            finally:
+                (options.output / explore.REPORT).write_text(explore_report.page(study))
     finally:
         workers.close()
     if not explore.pareto_front(study):

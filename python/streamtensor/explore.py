@@ -2,8 +2,11 @@
 workers are processes on this machine or of a Dask cluster.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -202,6 +205,30 @@ def repair_journal(path: Path) -> None:
         raise ValueError("its first line has no end")
     if whole != text:
         path.write_bytes(whole)
+
+
+@contextlib.contextmanager
+def sole_use(folder: Path):
+    """While active, no other exploration uses the folder; rejects one that another uses."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".in_use").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_nlink == 0:  # its user ended just now and removed it
+                raise BlockingIOError
+        except OSError:
+            file.seek(0)
+            raise Error(
+                f"{folder} is in use by another exploration, process {file.read().strip() or '?'}",
+                "wait for its end, or choose another folder",
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            (folder / ".in_use").unlink(missing_ok=True)
 
 
 def open_study(folder: Path, task: Task, resume: bool):

@@ -109,7 +109,9 @@ class Model:
         if not self.folder or not any((self.folder / file).is_file() for file in files):
             return None
         try:
-            return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+            return AutoTokenizer.from_pretrained(
+                self.folder, local_files_only=True, trust_remote_code=False
+            )
         except Exception as error:
             raise Error(
                 f"{self.folder}: the tokenizer cannot be read: {graph.told(error)}"
@@ -196,9 +198,11 @@ def _config(name: str, folder: Path | None):
 
     place = folder / "config.json" if folder else name
     try:
-        config = (
-            AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**built_in(name))
-        )
+        if folder:
+            _refuse_code(place)
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        else:
+            config = AutoConfig.for_model(**built_in(name))
         config = config.get_text_config(decoder=True)
         _check_extents(place, config)
     except Error:
@@ -206,6 +210,20 @@ def _config(name: str, folder: Path | None):
     except Exception as error:
         raise Error(f"{place}: not a model configuration: {graph.told(error)}") from error
     return config
+
+
+def _refuse_code(place: Path) -> None:
+    """Rejects a model whose classes are Python files of its folder: they could do anything."""
+    from transformers import CONFIG_MAPPING
+
+    entries = json.loads(place.read_text())
+    if entries.get("auto_map") and entries.get("model_type") not in CONFIG_MAPPING:
+        files = {str(name).rsplit(".", 1)[0] for name in entries["auto_map"].values()}
+        raise Error(
+            f"{place}: a model of type '{entries.get('model_type')}' runs code of its folder "
+            f"({', '.join(sorted(f'{file}.py' for file in files))}), which is never done",
+            "accepted are the types that transformers has itself",
+        )
 
 
 CONFIG_MINIMUMS = {

@@ -239,6 +239,11 @@ def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
         )
     for file in sorted(set(shards.values())):
         path = folder / file
+        if Path(file).is_absolute() or ".." in Path(file).parts:
+            raise Error(
+                f"{index}: the shard '{file}' is outside the folder",
+                "accepted are files of the folder",
+            )
         if not path.is_file():
             raise Error(
                 f"{path}: the shard is missing",

@@ -651,6 +651,29 @@ static bool only_kernels(struct module *module, const struct block *body)
 	return true;
 }
 
+/* Iterations of a kernel, beyond which no launch ends and later sums of bits would overflow. */
+#define ITERATIONS_MOST ((int64_t)1 << 50)
+
+static bool has_countable_iterations(struct module *module, struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t iterations = 1;
+		if (op->code == OP_FOR && !has_countable_iterations(module, op->region[0]))
+			return false;
+		if (op->code != OP_KERNEL)
+			continue;
+		for (int l = 0; l < op->kernel->loops; l++) {
+			if (op->kernel->loop[l].extent > ITERATIONS_MOST / iterations) {
+				diag_error(module->diag, op->location,
+				        "the operation has more than 2^50 iterations");
+				return diag_note(module->diag, "smaller tensors, or several calls");
+			}
+			iterations *= op->kernel->loop[l].extent;
+		}
+	}
+	return true;
+}
+
 bool fold_views(struct pass_context *context, struct module *module)
 {
 	const struct block *body = module_main(module)->region[0];
@@ -674,5 +697,5 @@ bool fold_views(struct pass_context *context, struct module *module)
 		return false;
 	set_results(&fold, main, block->last);
 	remove_folded(block);
-	return true;
+	return has_countable_iterations(module, block);
 }

@@ -219,7 +219,7 @@ static void test_packed_weights(void **state)
 	const struct json *json = json_parse(c.arena, manifest, strlen(manifest), NULL);
 	const struct json *files = json_get(json, "files");
 	assert_non_null(files);
-	assert_non_null(json_get(files, "hls/net.cpp"));
+	assert_non_null(json_get(files, "hls/top_net.cpp"));
 	for (const struct json *file = files->first; file; file = file->next) {
 		size_t size;
 		char hex[65];

@@ -2,6 +2,7 @@
  * is given at run time: numbers, states, and what is refused. */
 #define _GNU_SOURCE /* mkdtemp */
 #include "stc_runtime.h"
+#include "base/blake2.h"
 #include "base/data.h"
 #include "base/guard.h"
 #include "streamtensor.h"
@@ -349,6 +350,17 @@ static void refuses_changed_files(void **unused)
 	expect_refused(all.design, NO_CARD, all.cache, "XILINX_XRT");
 }
 
+/* Writes a manifest with the hash of what it says now, so that the edit itself is refused. */
+static void put_manifest(const char *path, char *text)
+{
+	char *tail = strstr(text, ",\n\"hash\":\"");
+	if (tail)
+		blake2_hex(text, (size_t)(tail - text), tail + strlen(",\n\"hash\":\""));
+	if (tail)
+		tail[strlen(",\n\"hash\":\"") + 64] = '"';
+	put_file(path, text, strlen(text));
+}
+
 /* The manifest with `from` replaced by `to`, once. */
 static void refuses_edited(const char *from, const char *to, const char *part)
 {
@@ -356,7 +368,7 @@ static void refuses_edited(const char *from, const char *to, const char *part)
 	const char *path = join(all.design, "manifest.json");
 	const char *data = get_file(path, &size);
 	const char *text = edited(all.arena, data, from, to);
-	put_file(path, text, strlen(text));
+	put_manifest(path, text_copy(all.arena, text, strlen(text)));
 	expect_refused(all.design, NO_CARD, all.cache, part);
 	put_file(path, data, size);
 }
@@ -364,7 +376,7 @@ static void refuses_edited(const char *from, const char *to, const char *part)
 static void refuses_edited_manifests(void **unused)
 {
 	(void)unused;
-	refuses_edited("\"design\":2", "\"design\":1", "the design has version 1");
+	refuses_edited("\"design\":3", "\"design\":1", "the design has version 1");
 	refuses_edited("\"schema\":1", "\"schema\":7", "not the manifest of a design");
 	refuses_edited("{", "[", "is no JSON");
 	refuses_edited("\"offset\":72,", "\"offset\":73,", "'x' that reaches beyond");
@@ -384,6 +396,7 @@ static void refuses_edited_manifests(void **unused)
 	refuses_edited("\"shape\":[8,8]", "\"shape\":[8,4611686018427387904]", "impossible shape");
 	refuses_edited("\"top\":\"", "\"top\":\"a b", "no top function");
 	refuses_edited("\"hls/link.cfg\"", "\"../link.cfg\"", "damaged list of files");
+	refuses_edited("\"hls/top_", "\"hls/other_", "does not list hls/top_");
 }
 
 /* Any manifest is refused or good; the sanitizers watch the rest. */
@@ -395,7 +408,7 @@ static void survives_mutated_manifests(void **unused)
 	size_t size;
 	const char *path = join(all.design, "manifest.json");
 	char *data = get_file(path, &size);
-	char *copy = arena_alloc(all.arena, size);
+	char *copy = arena_alloc(all.arena, size + 1);
 	size_t figures = (size_t)(strstr(data, "\"files\"") - data);
 	for (int i = 0; i < MUTATIONS; i++) {
 		memcpy(copy, data, size);
@@ -403,7 +416,7 @@ static void survives_mutated_manifests(void **unused)
 			seed = seed * 6364136223846793005u + 1442695040888963407u;
 			copy[(seed >> 33) % figures] = marks[(seed >> 20) % (sizeof marks - 1)];
 		}
-		put_file(path, copy, size);
+		put_manifest(path, copy);
 		stc_design *design;
 		char error[4096] = "";
 		assert_int_not_equal(stc_design_open(all.design, NO_CARD, all.cache, &design, error,
