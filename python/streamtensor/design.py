@@ -299,7 +299,9 @@ class Design:
         if self._handle:
             _library().stc_design_close(self._handle)
             self._handle = ctypes.c_void_p()
-        if self._temporary_folder and self._owner == os.getpid():  # not a fork's: it is the parent's
+        if (
+            self._temporary_folder and self._owner == os.getpid()
+        ):  # not a fork's: it is the parent's
             self._temporary_folder.cleanup()
 
     def __enter__(self):

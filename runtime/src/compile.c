@@ -168,24 +168,32 @@ static const char *make_shim(struct build *build)
 	struct text text = text_new(build->arena);
 	struct text arguments = text_new(build->arena);
 	struct text types = text_new(build->arena);
-	const char *const scalar[] = { program->phases > 1 ? "phase" : NULL,
-		program->counts ? "tokens" : NULL, program->counts ? "given" : NULL };
-	int count = program->ports;
-	for (int i = 0; i < program->ports; i++) {
-		text_add(&types, "%svoid *", i ? ", " : "");
-		text_add(&arguments, "%sport[%d]", i ? ", " : "", i);
+	text_add(&arguments, "%s", "");
+	text_add(&types, "%s", "");
+	const struct {
+		const char *name;
+		bool taken;
+	} scalar[] = { { "phase", program->phases > 1 }, { "tokens", program->counts },
+		{ "given", program->counts } };
+	int count = 0;
+	for (; count < program->ports; count++) {
+		const char *comma = count ? ", " : "";
+		text_add(&types, "%svoid *", comma);
+		text_add(&arguments, "%sport[%d]", comma, count);
 	}
 	for (size_t i = 0; i < sizeof scalar / sizeof *scalar; i++) {
-		if (!scalar[i])
+		const char *comma = count ? ", " : "";
+		if (!scalar[i].taken)
 			continue;
-		text_add(&types, "%sint", count ? ", " : "");
-		text_add(&arguments, "%s%s", count++ ? ", " : "", scalar[i]);
+		text_add(&types, "%sint", comma);
+		text_add(&arguments, "%s%s", comma, scalar[i].name);
+		count++;
 	}
 	text_add(&text,
 	        "#include <exception>\n#include <string>\ntemplate <class... P> constexpr int "
 	        "arguments_of(void (*)(P...))\n{\n\treturn sizeof...(P);\n}\n"
-	        "static_assert(arguments_of(%s) == %d, \"manifest.json has the ports of another top "
-	        "function\");\n",
+	        "static_assert(arguments_of(%s) == %d, \"manifest.json has the ports of another "
+	        "top function\");\n",
 	        program->top, count);
 	text_add(&text,
 	        "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void "
@@ -194,7 +202,7 @@ static const char *make_shim(struct build *build)
 	        "(void)given;\n");
 	text_add(&text,
 	        "\t\treinterpret_cast<void (*)(%s)>(&%s)(%s);\n\t\treturn st_region_error();\n",
-	        types.size ? types.data : "", program->top, arguments.size ? arguments.data : "");
+	        types.data, program->top, arguments.data);
 	text_add(&text,
 	        "\t} catch (const std::exception &error) {\n\t\twhat = error.what();\n\t\treturn "
 	        "what.c_str();\n\t}\n}\n");
@@ -223,7 +231,8 @@ static bool compile(struct build *build, const char *library)
 	arguments[count++] = build->compiler;
 	for (int i = 0; i < FLAGS; i++)
 		arguments[count++] = flags[i];
-	const char *const rest[] = { "-I", build->include, "-o", made, "-include", build->source, shim, NULL };
+	const char *const rest[] = { "-I", build->include, "-o", made, "-include", build->source,
+		shim, NULL };
 	memcpy(arguments + count, rest, sizeof rest);
 	if (!write_shim(build, shim))
 		return false;

@@ -18,7 +18,7 @@ struct device_program {
 	const char *cache;        /* folder for compiled designs */
 	/* not 0: the user interrupts, and what takes long ends soon; NULL: that is never told */
 	const volatile sig_atomic_t *stop;
-	int index;                /* number of the card */
+	int index; /* number of the card */
 	int ports, buffers, phases;
 	int phase; /* phase of the next launch */
 	/* [phases][ports] index of the buffer of each argument of the top function; with several

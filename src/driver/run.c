@@ -390,8 +390,9 @@ static bool save_results(struct run *run)
 			return false;
 	for (size_t i = 0; i < run->files.count; i++) {
 		const struct result_file *file = &run->files.data[i];
-		if (!file->temporary && !file_write_whole(run->arena, run->diag, file->path,
-		                                file->whole.data, file->whole.size))
+		if (!file->temporary &&
+		        !file_write_whole(run->arena, run->diag, file->path, file->whole.data,
+		                file->whole.size))
 			return false;
 	}
 	for (size_t i = 0; i < run->files.count; i++) {

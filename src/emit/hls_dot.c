@@ -209,8 +209,7 @@ static const char *dot_helper(
 	e->narrow = true;
 	struct names names = names_new(e->arena);
 	struct text *out = &e->helpers;
-	const char *const own[] = { "x", "w0", "w1", "w", "y", "product", "sign", "any",
-		"above" };
+	const char *const own[] = { "x", "w0", "w1", "w", "y", "product", "sign", "any", "above" };
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		names_add(&names, "", own[i]);
 	text_add(out, "static %s %s(", types.y, name);

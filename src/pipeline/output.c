@@ -293,8 +293,9 @@ static int replace_file(struct arena *arena, const char *path, const char *data,
 bool file_write_whole(
         struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
 {
-	int reason = file_is_special(path) ? write_all(path, data, size)
-	                              : replace_file(arena, file_resolved(arena, path), data, size);
+	int reason = file_is_special(path)
+	        ? write_all(path, data, size)
+	        : replace_file(arena, file_resolved(arena, path), data, size);
 	return !reason ||
 	        diag_error(diag, (struct location){ .file = path }, "cannot be written: %s",
 	                strerror(reason));

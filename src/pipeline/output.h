@@ -47,7 +47,7 @@ const char *phase_file(struct arena *arena, const char *phase, const char *file)
 /* The name of the design in a path: the last part, without extension. */
 const char *design_name(struct arena *arena, const char *path);
 
-/* Is it a device, a pipe or a socket?  That is written to; replacing it by a file would be wrong. */
+/* Is it a device, a pipe or a socket?  That is written to, and no file replaces it. */
 bool file_is_special(const char *path);
 /* The file that a symbolic link names, which itself is not replaced; else the path. */
 const char *file_resolved(struct arena *arena, const char *path);

@@ -263,8 +263,7 @@ static int row_number(const struct operator_row *row, const char *key)
 }
 
 /* Adds to a figure of a composed operator, which stays within the bounds of a simple one's. */
-static void add_figure(
-        const struct operator_row *row, const char *key, int64_t more, int *figure)
+static void add_figure(const struct operator_row *row, const char *key, int64_t more, int *figure)
 {
 	const char *full = text_format(row->reader->arena, "operators.%s.%s", row->name, key);
 	int64_t sum = *figure + more;
@@ -288,8 +287,8 @@ static void add_parts(
 			        row->name, part->string);
 			continue;
 		}
-		const char *full = text_format(
-		        row->reader->arena, "operators.%s.%s", row->name, part->string);
+		const char *full =
+		        text_format(row->reader->arena, "operators.%s.%s", row->name, part->string);
 		if (!in_range(row->reader, row->path, full, part->valuedouble,
 		            (struct figure_bounds){ 0, PARTS_MOST }))
 			continue;

@@ -45,13 +45,12 @@ static void add_kernels(struct text *out, const struct report *report)
 		text_add(out, "%s\n    {\"name\": ", i ? "," : "");
 		json_quote(out, process->name);
 		text_add(out,
-		        ", \"cycles\": %lld, \"ii\": %lld, \"unroll\": %lld, \"dsp\": %lld, \"lut\": "
-		        "%lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d}",
-		        (long long)report->time.process[i].busy,
-		        (long long)process->interval, (long long)process->lanes,
-		        (long long)process->resources.dsp, (long long)process->resources.lut,
-		        (long long)process->resources.bram18, (long long)process->resources.uram,
-		        process->die);
+		        ", \"cycles\": %lld, \"ii\": %lld, \"unroll\": %lld, \"dsp\": %lld, "
+		        "\"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d}",
+		        (long long)report->time.process[i].busy, (long long)process->interval,
+		        (long long)process->lanes, (long long)process->resources.dsp,
+		        (long long)process->resources.lut, (long long)process->resources.bram18,
+		        (long long)process->resources.uram, process->die);
 	}
 	text_add(out, "\n  ]\n");
 }

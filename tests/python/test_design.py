@@ -262,14 +262,14 @@ def test_every_dump_goes_on_to_the_same_design(model, tmp_path):
     """What a pass decides stands in its dump: the passes after it make the same design of it."""
     whole = ROOT / "tests" / "models" / f"{model}.mlir"
     stc("compile", whole, "--dump-dir", tmp_path / "dumps", "-o", tmp_path / "design")
-    expected = (tmp_path / "design" / "hls" / f"{model}.cpp").read_text()
+    expected = (tmp_path / "design" / "hls" / f"top_{model}.cpp").read_text()
     names = {int(path.name[:2]): path for path in (tmp_path / "dumps").glob("*.mlir")}
     choosing = next(number for number, path in names.items() if FIRST_CHOICE in path.name)
     for number in range(choosing, max(names)):
         dump, after = tmp_path / f"{model}.mlir", names[number + 1].stem[3:]
         shutil.copy(names[number], dump)
         stc("compile", dump, "--from", after, "--platform", "u55c", "-o", tmp_path / "again")
-        found = (tmp_path / "again" / "hls" / f"{model}.cpp").read_text()
+        found = (tmp_path / "again" / "hls" / f"top_{model}.cpp").read_text()
         assert found == expected, f"after {names[number].stem}"
 
 
@@ -299,7 +299,7 @@ def golden_lines(tmp_path: Path) -> str:
     for name, (model, *options) in GOLDEN_DESIGNS.items():
         stc("compile", model.name, *options, "-o", tmp_path / name, cwd=model.parent)
         files = files_of(tmp_path / name)
-        for file in (f"hls/{model.stem}.cpp", "hls/link.cfg"):
+        for file in (f"hls/top_{model.stem}.cpp", "hls/link.cfg"):
             lines.append(f"{hashlib.sha256(files[file]).hexdigest()}  {name}/{file}\n")
     return "".join(sorted(lines, key=lambda line: line.split()[1]))
 

@@ -1,0 +1,405 @@
+"""Bad luck and bad will: names that other languages know, results that are no regular files,
+signals, limits of the machine, folders of others, threads. Nothing crashes, nothing is left, no
+code of others runs, and no number is wrong.
+"""
+
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import threading
+
+import numpy
+import pytest
+import torch
+from conftest import ROOT, host_of, stc
+
+import streamtensor
+from streamtensor import explore, models, weights
+
+PERCEPTRON = (ROOT / "examples/perceptron.mlir").read_text()
+HOSTILE = [
+    'x", 1}}; int injected(void) {return 1;} static const struct tensor q[] = {{"',
+    "??/\n\\",
+    "*/ int injected; /*",
+    "$(touch injected)`touch injected`",
+    "</script><img src=x onerror=alert(1)>",
+    "%s%n",
+    "ünï ∞ 名",
+]
+SMALL = """func.func @main(%x: tensor<4xf32> {stream.name = "NAME", stream.role = "input"})
+    -> (tensor<4xf32> {stream.name = "NAME.y", stream.role = "output"}) {
+  %e = tensor.empty() : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %a : f32
+      linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+
+
+def _limited(limits: dict, *words, cwd=None):
+    def before():
+        for name, most in limits.items():
+            resource.setrlimit(getattr(resource, name), (most, most))
+
+    return subprocess.run(
+        [os.environ.get("STC", ROOT / "build/stc"), *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        preexec_fn=before,
+        timeout=120,
+    )
+
+
+def _compile(folder, text, name="m", *options):
+    (folder / f"{name}.mlir").write_text(text)
+    return stc(
+        "compile", folder / f"{name}.mlir", "--platform", "u55c", "-o", folder / "out", *options
+    )
+
+
+@pytest.fixture(scope="module")
+def doubler(tmp_path_factory):
+    """A design of y = x + x."""
+    folder = tmp_path_factory.mktemp("doubler")
+    assert _compile(folder, SMALL.replace("NAME.y", "y").replace("NAME", "x")).returncode == 0
+    numpy.save(folder / "x.npy", numpy.arange(4, dtype=numpy.float32))
+    return folder
+
+
+def _run(design, result, values):
+    return stc("run", design, "--in", f"x={values}", "--out", f"y={result}")
+
+
+def _refused(done, *parts):
+    assert done.returncode == 1 and done.stderr.count("error:") == 1, (done.returncode, done.stderr)
+    for part in parts:
+        assert part in done.stderr, done.stderr
+
+
+# ---- names
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_data_in_every_language(tmp_path, name):
+    """Each file of the design is read by its language: nothing of the name is code there."""
+    spelled = "".join(c if c.isalnum() or ord(c) > 127 else f"\\{ord(c):02X}" for c in name)
+    done = _compile(tmp_path, SMALL.replace("NAME", spelled))
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    host_of(out, tmp_path / "host")
+    text = (out / "host/main.c").read_text()
+    outside = re.sub(r'"(\\.|[^"\\])*"|/\*.*?\*/', "", text, flags=re.S)
+    assert "injected" not in outside and "alert" not in outside
+    compiled = subprocess.run(
+        ["g++", "-std=c++17", "-fsyntax-only", "-w", f"-I{out}/hls", f"-I{out}/hls/csim"]
+        + list(out.glob("hls/*.cpp")),
+        capture_output=True,
+        text=True,
+    )
+    assert compiled.returncode == 0, compiled.stderr
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["inputs"][0]["name"] == name
+    json.loads((out / "report.json").read_text())
+    page = (out / "report.html").read_text()
+    assert "<img src=x" not in page and page.count("</script>") == page.count("<script")
+    made = subprocess.run(["make", "-n", "-C", out / "hls", "xclbin"], capture_output=True)
+    assert made.returncode == 0 and not list(tmp_path.rglob("injected"))
+    dump = stc("compile", out / "design.mlir", "--platform", "u55c", "-o", tmp_path / "again")
+    assert dump.returncode == 0, dump.stderr
+
+
+def test_file_names_that_c_knows(tmp_path, doubler):
+    """The file's name decides no value, whatever functions it is one of."""
+    text = (doubler / "m.mlir").read_text()
+    for name in ("exp", "std", "tokens"):
+        assert _compile(tmp_path, text, name).returncode == 0
+        done = _run(tmp_path / "out", tmp_path / "y.npy", doubler / "x.npy")
+        assert done.returncode == 0, done.stderr
+        assert (numpy.load(tmp_path / "y.npy") == [0, 2, 4, 6]).all(), name
+
+
+def test_no_header_or_library_has_the_prefix_of_top_functions(doubler):
+    """Macros and declarations of all headers that a design includes, and what libraries define."""
+    (source,) = (doubler / "out/hls").glob("*.cpp")
+    own = source.stem
+    headers = subprocess.run(
+        ["g++", "-std=c++17", "-dD", "-E", f"-I{source.parent}", f"-I{source.parent}/csim", source],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert own in headers
+    assert set(re.findall(r"\btop_\w*", headers)) == {own}
+    for library in ("c", "m", "stdc++", "gcc_s"):
+        path = subprocess.run(
+            ["g++", f"-print-file-name=lib{library}.so{'.6' if library != 'gcc_s' else '.1'}"],
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True)
+        assert " exp" in symbols.stdout or library != "m"
+        assert not re.search(r"\btop_", symbols.stdout), library
+
+
+def test_texts_of_a_platform_are_checked(tmp_path):
+    platform = json.loads((ROOT / "platforms/u55c.json").read_text())
+    for change in (
+        {"xpfm": "x $(shell touch injected)"},
+        {"memory_tag": "HBM[0]\nsp=m"},
+        {"part": 'a"b'},
+    ):
+        (tmp_path / "p.json").write_text(json.dumps({**platform, **change}))
+        done = stc(
+            "compile",
+            ROOT / "examples/perceptron.mlir",
+            "--platform",
+            tmp_path / "p.json",
+            "-o",
+            tmp_path / "out",
+        )
+        _refused(done, f"the text '{next(iter(change))}' has the character", "letters, digits")
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("count", [9007199254740992, -1, 1001])
+def test_counts_of_parts_are_checked(tmp_path, count):
+    platform = json.loads((ROOT / "platforms/u55c.json").read_text())
+    platform["operators"]["math.tanh"]["parts"]["arith.mulf"] = count
+    (tmp_path / "p.json").write_text(json.dumps(platform))
+    done = stc(
+        "compile",
+        ROOT / "examples/perceptron.mlir",
+        "--platform",
+        tmp_path / "p.json",
+        "-o",
+        tmp_path / "out",
+    )
+    _refused(done, "'operators.math.tanh.arith.mulf' is", "a number from 0 to 1000")
+
+
+def test_a_product_that_no_card_ends_is_refused(tmp_path):
+    n = 1 << 20
+    text = f"""func.func @main(%a: tensor<{n}x{n}xf32>, %b: tensor<{n}x{n}xf32>)
+    -> tensor<{n}x{n}xf32> {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<{n}x{n}xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<{n}x{n}xf32>, tensor<{n}x{n}xf32>)
+      outs(%f : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
+  return %y : tensor<{n}x{n}xf32>
+}}"""
+    _refused(_compile(tmp_path, text), "more than 2^50 iterations", "m.mlir:")
+
+
+# ---- results
+
+
+def test_a_result_goes_into_what_stands_there(tmp_path, doubler):
+    """A pipe and a device stay what they are, a link stays and its target is written."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "real.npy").write_text("old")
+    (tmp_path / "link.npy").symlink_to("real.npy")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        done = _run(doubler / "out", tmp_path / "pipe", doubler / "x.npy")
+        assert done.returncode == 0, done.stderr
+        assert reader.communicate(timeout=20)[0].startswith(b"\x93NUMPY")
+    assert stat.S_ISFIFO(os.lstat(tmp_path / "pipe").st_mode)
+    assert _run(doubler / "out", tmp_path / "link.npy", doubler / "x.npy").returncode == 0
+    assert (tmp_path / "link.npy").is_symlink()
+    assert (numpy.load(tmp_path / "real.npy") == [0, 2, 4, 6]).all()
+    _refused(_run(doubler / "out", "/dev/full", doubler / "x.npy"), "/dev/full: error: cannot be")
+    assert stat.S_ISCHR(os.lstat("/dev/full").st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.npy", "pipe", "real.npy"]
+
+
+# ---- signals and limits
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGXCPU])
+def test_a_signal_leaves_nothing(tmp_path, number):
+    for stage in ("size_fifos", "emit"):
+        with subprocess.Popen(
+            [
+                os.environ.get("STC", ROOT / "build/stc"),
+                "compile",
+                ROOT / "tests/models/layers.mlir",
+            ]
+            + ["--platform", "u55c", "--progress", "-o", tmp_path / "out"],
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            for line in child.stderr:
+                if line.startswith(f"stage {stage}"):
+                    child.send_signal(number)
+            assert child.wait(60) in (0, 1)
+        assert {path.name for path in tmp_path.iterdir()} <= {"out"}
+
+
+def test_an_interrupt_ends_the_build_of_a_design(tmp_path, doubler):
+    """The C++ compiler is told, and the message is that of an interrupt."""
+    slow = tmp_path / "slow"
+    slow.write_text(
+        '#!/bin/sh\ncase "$*" in *--version*) echo 1; exit 0;; esac\n'
+        f"touch {tmp_path}/begun\nexec sleep 60\n"
+    )
+    slow.chmod(0o755)
+    environment = {**os.environ, "CXX": str(slow), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with subprocess.Popen(
+        [os.environ.get("STC", ROOT / "build/stc"), "run", doubler / "out"]
+        + ["--in", f"x={doubler / 'x.npy'}", "--out", f"y={tmp_path / 'y.npy'}"],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        while child.poll() is None and not (tmp_path / "begun").exists():
+            threading.Event().wait(0.01)
+        child.send_signal(signal.SIGTERM)
+        assert child.communicate(timeout=20)[1] == "stc: error: interrupted\n"
+        assert child.returncode == 1 and not (tmp_path / "y.npy").exists()
+
+
+def test_the_largest_file_is_a_full_disk(tmp_path):
+    (tmp_path / "m.mlir").write_text(PERCEPTRON)
+    done = _limited(
+        {"RLIMIT_FSIZE": 8192}, "compile", "m.mlir", "--platform", "u55c", "-o", "out", cwd=tmp_path
+    )
+    _refused(done, "cannot be written")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.mlir"]
+
+
+def test_any_limit_of_memory_ends_with_a_message(tmp_path):
+    """Inside the MLIR libraries and the solver too; the first limits that let it start matter."""
+    ends, started = set(), 0
+    for kib in range(270_000, 320_000, 1700):
+        done = _limited(
+            {"RLIMIT_AS": kib << 10},
+            "compile",
+            ROOT / "tests/models/layers.mlir",
+            "--platform",
+            "u55c",
+            "-o",
+            tmp_path / "out",
+        )
+        if done.returncode == 127:  # the loader lacks room
+            continue
+        started += 1
+        ends.add(done.returncode)
+        assert done.returncode in (0, 1), (kib, done.returncode, done.stderr)
+        assert done.returncode == 0 or "memory" in done.stderr, done.stderr
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        assert not list(tmp_path.iterdir())
+        if done.returncode == 0:
+            break
+    assert started > 5 and ends <= {0, 1}
+
+
+# ---- folders of others
+
+
+def _rewrite(folder, change) -> None:
+    """Changes the manifest and gives it the hash of what it says then."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    del manifest["hash"]
+    text = json.dumps(manifest)[:-1]
+    digest = hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
+    path.write_text(f'{text},\n"hash":"{digest}"}}\n')
+
+
+def test_a_changed_manifest_is_refused(tmp_path, doubler):
+    """Numbers that decide results have a hash; ports are compared with the top function's."""
+    design = shutil.copytree(doubler / "out", tmp_path / "d")
+    text = (design / "manifest.json").read_text()
+    changed = text.replace('"offset":0', '"offset":4', 1)
+    assert changed != text
+    (design / "manifest.json").write_text(changed)
+    _refused(
+        _run(design, tmp_path / "y.npy", doubler / "x.npy"), "was changed after it was written"
+    )
+    (design / "manifest.json").write_text(text)
+    _rewrite(design, lambda manifest: None)
+    assert _run(design, tmp_path / "y.npy", doubler / "x.npy").returncode == 0
+    _rewrite(design, lambda manifest: manifest["ports"].pop())
+    done = _run(design, tmp_path / "z.npy", doubler / "x.npy")
+    assert done.returncode == 1 and "has the ports of another top function" in done.stderr
+    assert not (tmp_path / "z.npy").exists()
+    (design / "manifest.json").write_text(text)
+    _rewrite(design, lambda manifest: manifest["files"].pop(f"hls/{manifest['top']}.cpp"))
+    _refused(_run(design, tmp_path / "z.npy", doubler / "x.npy"), "does not list hls/top_m.cpp")
+
+
+def test_code_of_a_model_folder_never_runs(tmp_path):
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "other", "auto_map": {"AutoConfig": "own.C"}})
+    )
+    (tmp_path / "own.py").write_text("raise SystemExit('ran')\n")
+    with pytest.raises(streamtensor.Error, match=r"runs code of its folder \(own.py\)"):
+        models.load(str(tmp_path))
+
+
+def test_shards_are_files_of_the_folder(tmp_path):
+    inside = tmp_path / "model"
+    inside.mkdir()
+    (tmp_path / "w.safetensors").write_bytes(b"")
+    for place in ("../w.safetensors", str(tmp_path / "w.safetensors")):
+        index = {"weight_map": {"w": place}}
+        (inside / "model.safetensors.index.json").write_text(json.dumps(index))
+        with pytest.raises(streamtensor.Error, match="is outside the folder"):
+            weights._check_shards(
+                inside, inside / "model.safetensors.index.json", index["weight_map"]
+            )
+
+
+# ---- at once
+
+
+def test_threads_share_a_design(core_built):
+    """A call is one step, so each thread gets its own result."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval()
+    wrong = []
+
+    def use(design):
+        for _ in range(200):
+            value = torch.randn(2, 8)
+            wrong.append(bool((design(value) - module(value)).abs().max() > 1e-4))
+
+    with streamtensor.compile(module, (torch.randn(2, 8),)) as design:
+        threads = [threading.Thread(target=use, args=(design,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(wrong) == 600 and not any(wrong)
+
+
+def test_a_fork_leaves_the_folder_of_its_parent(core_built):
+    with streamtensor.compile(torch.nn.ReLU(), (torch.randn(4),)) as design:
+        child = os.fork()
+        if child == 0:
+            design.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert design.folder.is_dir() and design(torch.ones(4)).sum() == 4
+
+
+def test_one_exploration_a_folder(tmp_path):
+    with explore.sole_use(tmp_path):
+        with pytest.raises(streamtensor.Error, match=f"another exploration, process {os.getpid()}"):
+            with explore.sole_use(tmp_path):
+                pass
+    with explore.sole_use(tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())
