@@ -1,6 +1,6 @@
 /* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input,
  * options or the machine; 70 for a bug of ours. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include "base/cxx_border.h"
 #include "driver/command_line.h"
 #include "pipeline/session.h"
@@ -77,15 +77,27 @@ static void on_abort(int number)
 	signal(number, SIG_DFL);
 }
 
+static void on_crash(int number)
+{
+	cxx_crashed();
+	signal(number, SIG_DFL);
+}
+
 static void catch_signals(void)
 {
+	/* all that would end the program at once and leave its folder */
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGALRM, SIGVTALRM,
+		SIGPROF, SIGUSR1, SIGUSR2, SIGPOLL };
 	struct sigaction action = { .sa_handler = on_signal };
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	sigaction(SIGXCPU, &action, NULL);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		sigaction(ends[i], &action, NULL);
 	struct sigaction aborted = { .sa_handler = on_abort, .sa_flags = SA_NODEFER };
 	sigaction(SIGABRT, &aborted, NULL);
+	static char stack[1 << 16]; /* the other may be what is exhausted */
+	const stack_t other = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction crashed = { .sa_handler = on_crash, .sa_flags = SA_NODEFER | SA_ONSTACK };
+	if (!sigaltstack(&other, NULL))
+		sigaction(SIGSEGV, &crashed, NULL);
 	/* what is written then fails, with a message */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* mkdtemp */
 #include "base/data.h"
 #include "base/blake2.h"
+#include "base/work_folder.h"
 #include "design.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 
 #define LOG_LINES 12 /* lines of the compiler's output in a message */
 #define ARGUMENTS_MOST 64
+#define WORDS_MOST 8 /* of the compiler in CXX */
 
 extern char **environ;
 
@@ -32,8 +34,8 @@ struct build {
 	struct diag *diag;
 	const struct device_program *program;
 	const char *compiler, *include, *source;
-	const char *shim;   /* C++ that calls the top function */
-	const char *folder; /* temporary, in the cache */
+	const char *shim;          /* C++ that calls the top function */
+	struct work_folder folder; /* in the cache */
 };
 
 static bool failed(struct build *build, const char *path, const char *what, const char *note)
@@ -55,10 +57,30 @@ static bool was_interrupted(int status)
 	return status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGHUP;
 }
 
-/* Runs a program with its output in `log`, and ends it when the user interrupts. Returns its exit
- * status; -1: it cannot be started, with errno. */
-static int run(const struct build *build, const char *const *arguments, const char *log)
+/* Adds the words of the compiler, as of "ccache g++", unless a program has this whole name. */
+static int add_compiler(const struct build *build, const char **arguments)
 {
+	int count = 0;
+	const char *from = build->compiler;
+	if (!access(from, X_OK))
+		return arguments[0] = from, 1;
+	for (size_t size; from += strspn(from, " "), size = strcspn(from, " "); from += size)
+		if (count < WORDS_MOST)
+			arguments[count++] = text_copy(build->arena, from, size);
+	return count;
+}
+
+/* Runs the compiler with its output in `log`, and ends it when the user interrupts. Returns its
+ * exit status; -1: it cannot be started, with errno. */
+static int run(const struct build *build, const char *const *own, const char *log)
+{
+	const char *arguments[WORDS_MOST + ARGUMENTS_MOST];
+	int count = add_compiler(build, arguments);
+	if (!count)
+		return errno = ENOENT, -1;
+	do
+		arguments[count++] = *own;
+	while (*own++);
 	posix_spawn_file_actions_t actions;
 	pid_t child;
 	int status = 0;
@@ -99,9 +121,9 @@ static const char *last_lines(struct build *build, const char *log)
  * -march=native. */
 static const char *compiler_version(struct build *build)
 {
-	const char *const arguments[] = { build->compiler, "-march=native", "-Q", "--help=target",
-		"--version", NULL };
-	const char *log = text_format(build->arena, "%s/version", build->folder);
+	const char *const arguments[] = { "-march=native", "-Q", "--help=target", "--version",
+		NULL };
+	const char *log = text_format(build->arena, "%s/version", build->folder.path);
 	const char *reason;
 	size_t size;
 	int status = run(build, arguments, log);
@@ -224,16 +246,13 @@ static bool write_shim(struct build *build, const char *path)
 static bool compile(struct build *build, const char *library)
 {
 	const char *arguments[ARGUMENTS_MOST];
-	const char *log = text_format(build->arena, "%s/log", build->folder);
-	const char *shim = text_format(build->arena, "%s/launch.cpp", build->folder);
-	const char *made = text_format(build->arena, "%s/library.so", build->folder);
-	int count = 0;
-	arguments[count++] = build->compiler;
-	for (int i = 0; i < FLAGS; i++)
-		arguments[count++] = flags[i];
+	const char *log = text_format(build->arena, "%s/log", build->folder.path);
+	const char *shim = text_format(build->arena, "%s/launch.cpp", build->folder.path);
+	const char *made = text_format(build->arena, "%s/library.so", build->folder.path);
 	const char *const rest[] = { "-I", build->include, "-o", made, "-include", build->source,
 		shim, NULL };
-	memcpy(arguments + count, rest, sizeof rest);
+	memcpy(arguments, flags, sizeof flags);
+	memcpy(arguments + FLAGS, rest, sizeof rest);
 	if (!write_shim(build, shim))
 		return false;
 	int status = run(build, arguments, log);
@@ -249,17 +268,14 @@ static bool compile(struct build *build, const char *library)
 		        "the C++ compiler '%s' ends with status %d", build->compiler, status);
 		return diag_note(build->diag, "its last lines:\n%s", last_lines(build, log));
 	}
+	if (access(made, R_OK)) {
+		diag_error(build->diag, NOWHERE, "the C++ compiler '%s' makes no library",
+		        build->compiler);
+		return diag_note(build->diag, "g++, or the program that CXX names");
+	}
 	return !rename(made, library) ||
 	        failed(build, library, "cannot be put into the cache",
 	                "a cache that can be written: XDG_CACHE_HOME names another");
-}
-
-static void remove_folder(struct build *build)
-{
-	static const char *const files[] = { "version", "log", "launch.cpp", "library.so" };
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		unlink(text_format(build->arena, "%s/%s", build->folder, files[i]));
-	rmdir(build->folder);
 }
 
 static const char *find_or_compile(struct build *build)
@@ -282,14 +298,14 @@ const char *compile_design(struct device *device)
 	build.source = text_format(
 	        device->arena, "%s/hls/%s.cpp", device->program->folder, device->program->top);
 	build.shim = make_shim(&build);
-	build.folder =
-	        mkdtemp(text_format(device->arena, "%s/build-XXXXXX", device->program->cache));
-	if (!build.folder) {
+	if (!work_folder_make(device->arena,
+	            text_format(device->arena, "%s/build-", device->program->cache),
+	            &build.folder)) {
 		failed(&build, device->program->cache, "cannot keep compiled designs",
 		        "a folder that can be written: XDG_CACHE_HOME names another");
 		return NULL;
 	}
 	const char *library = find_or_compile(&build);
-	remove_folder(&build);
+	work_folder_remove(device->arena, &build.folder);
 	return library;
 }

@@ -604,7 +604,7 @@ bool manifest_read(struct design *design)
 	const char *reason;
 	size_t size;
 	size_t offset;
-	const char *text = file_read(design->arena, path, &size, &reason);
+	const char *text = file_read_regular(design->arena, path, &size, &reason);
 	if (!text) {
 		diag_error(design->diag, (struct location){ .file = design->folder },
 		        "is no design: manifest.json cannot be read: %s", reason);

@@ -1,8 +1,12 @@
 /* Makes exhausted memory inside C++ libraries an exit through the guard: operator new asks its
  * handler before it throws. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/cxx_border.h"
 #include "base/guard.h"
 #include <stddef.h>
+#include <sys/mman.h>
+
+#define ROOM (1 << 20) /* bytes without which memory counts as exhausted */
 
 /* std::set_new_handler */
 typedef void new_handler(void);
@@ -14,6 +18,15 @@ void cxx_aborted(void)
 {
 	if (inside)
 		guard_leave(inside, GUARD_MEMORY, "out of memory");
+}
+
+void cxx_crashed(void)
+{
+	void *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		cxx_aborted();
+	else
+		munmap(room, ROOM);
 }
 
 /* Outside, operator new does what it would without the handler. */

@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FILE_MOST 4294967296 /* bytes of a text */
+#define TEXT_OF(number) TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+
 /* The parent of the folder of this code's file: build/stc and bin/stc are both one folder below the
  * data. */
 static const char *program_folder(struct arena *arena)
@@ -42,6 +46,18 @@ const char *data_path(struct arena *arena, const char *file)
 	return text_format(arena, "%s", file);
 }
 
+/* Why a file is not read at all; NULL: nothing is against it. */
+static const char *unreadable(const struct stat *status)
+{
+	if (S_ISDIR(status->st_mode))
+		return "it is a folder";
+	if (S_ISCHR(status->st_mode) || S_ISBLK(status->st_mode))
+		return "it is a device";
+	return S_ISREG(status->st_mode) && status->st_size > FILE_MOST
+	        ? "it has more than " TEXT_OF(FILE_MOST) " bytes"
+	        : NULL;
+}
+
 static char *stream_read(
         struct arena *arena, FILE *stream, size_t expected, size_t *size, const char **reason)
 {
@@ -71,13 +87,24 @@ char *file_read(struct arena *arena, const char *path, size_t *size, const char 
 	if (!stream)
 		return NULL;
 	bool known = !fstat(fileno(stream), &status);
-	if (known && S_ISDIR(status.st_mode)) {
+	const char *against = known ? unreadable(&status) : NULL;
+	if (against) {
 		fclose(stream);
-		*reason = "it is a folder";
+		*reason = against;
 		return NULL;
 	}
 	char *data = stream_read(arena, stream,
 	        known && status.st_size > 0 ? (size_t)status.st_size : 0, size, reason);
 	fclose(stream);
 	return data;
+}
+
+char *file_read_regular(struct arena *arena, const char *path, size_t *size, const char **reason)
+{
+	struct stat status;
+	if (!stat(path, &status) && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+		*reason = "it is no regular file";
+		return NULL;
+	}
+	return file_read(arena, path, size, reason);
 }

@@ -8,7 +8,9 @@
  * NULL; the file need not exist. */
 const char *data_path(struct arena *arena, const char *file);
 /* The whole file, with a final 0 that `size` does not count; `-` is standard input. NULL if it
- * cannot be read; *reason says why. */
+ * cannot be read (a folder, a device, more than 4 GiB); *reason says why. */
 char *file_read(struct arena *arena, const char *path, size_t *size, const char **reason);
+/* The same for a file of a folder that others made, where a pipe would be waited for. */
+char *file_read_regular(struct arena *arena, const char *path, size_t *size, const char **reason);
 
 #endif

@@ -36,7 +36,7 @@ static bool npy_error(struct diag *diag, const char *path, const char *what)
 {
 	diag_error(diag, (struct location){ .file = path }, "%s", what);
 	return diag_note(diag,
-	        ".npy files of version 1 to 3, in C order, little endian, of f4 f8 f2 i8 i4 i2 i1 "
+	        ".npy files of version 1 to 3, in C order, of f4 f8 f2 i8 i4 i2 i1 "
 	        "u1 or b1");
 }
 
@@ -77,8 +77,9 @@ static bool read_descr(struct npy_reader *reader)
 	size_t size = 0;
 	const char *text = read_string(reader, &size);
 	bool order = text && size == 3 &&
-	        (*text == '<' ||
-	                (text[2] == '1' && (*text == '|' || *text == '>' || *text == '=')));
+	        (*text == '<' || *text == '>' ||
+	                (text[2] == '1' && (*text == '|' || *text == '=')));
+	reader->npy->big_endian = order && *text == '>' && text[2] != '1';
 	reader->npy->dtype = order ? dtype_named(text + 1, 2) : NULL;
 	return reader->npy->dtype != NULL;
 }
@@ -201,15 +202,31 @@ bool npy_parse(struct diag *diag, const char *path, const char *file, size_t siz
 	return true;
 }
 
+static void reverse_elements(char *data, size_t bytes, size_t each)
+{
+	for (char *element = data; element < data + bytes; element += each)
+		for (size_t i = 0; i < each / 2; i++) {
+			char byte = element[i];
+			element[i] = element[each - 1 - i];
+			element[each - 1 - i] = byte;
+		}
+}
+
 bool npy_read(struct arena *arena, struct diag *diag, const char *path, struct npy *npy)
 {
 	size_t size;
 	const char *reason;
-	const char *file = file_read(arena, path, &size, &reason);
+	char *file = file_read(arena, path, &size, &reason);
 	if (!file)
 		return diag_error(
 		        diag, (struct location){ .file = path }, "cannot be read: %s", reason);
-	return npy_parse(diag, path, file, size, npy);
+	if (!npy_parse(diag, path, file, size, npy))
+		return false;
+	if (npy->big_endian)
+		reverse_elements(file + size - npy->bytes, npy->bytes,
+		        (size_t)npy_element_bytes(npy->dtype));
+	npy->big_endian = false;
+	return true;
 }
 
 void npy_shape_text(struct text *out, int rank, const int64_t *shape)

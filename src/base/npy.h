@@ -1,4 +1,4 @@
-/* NumPy's .npy files: versions 1 to 3, C order, little endian, numbers and bool. */
+/* NumPy's .npy files: versions 1 to 3, C order, numbers and bool. */
 #ifndef STC_NPY_H
 #define STC_NPY_H
 #include "base/diag.h"
@@ -12,6 +12,7 @@ struct npy {
 	int64_t shape[NPY_RANK_MOST];
 	const void *data;
 	size_t bytes;
+	bool big_endian; /* the data, of npy_parse; npy_read makes it little endian */
 };
 
 int npy_element_bytes(const char *dtype); /* 0: not one of the above */

@@ -33,7 +33,7 @@ static const struct json *read_json(struct session *session, const char *folder,
 	const char *path = text_format(session->arena, "%s/%s", folder, name);
 	const char *reason;
 	size_t size;
-	const char *text = file_read(session->arena, path, &size, &reason);
+	const char *text = file_read_regular(session->arena, path, &size, &reason);
 	const struct json *json = text ? json_parse(session->arena, text, size, NULL) : NULL;
 	if (!json) {
 		struct location location = { .file = path };
@@ -60,7 +60,7 @@ static bool check_listed(
 		return diag_note(&session->diag, "compile it again");
 	}
 	size_t size;
-	const char *text = file_read(session->arena, path, &size, &reason);
+	const char *text = file_read_regular(session->arena, path, &size, &reason);
 	if (!text)
 		return diag_error(&session->diag, (struct location){ .file = path },
 		        "cannot be read: %s", reason);

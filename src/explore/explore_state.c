@@ -165,7 +165,7 @@ static const struct json *read_state(struct session *session, const char *path)
 {
 	const char *reason;
 	size_t size;
-	const char *text = file_read(session->arena, path, &size, &reason);
+	const char *text = file_read_regular(session->arena, path, &size, &reason);
 	if (!text) {
 		diag_error(&session->diag, (struct location){ .file = path }, "cannot be read: %s",
 		        reason);

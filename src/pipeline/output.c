@@ -29,30 +29,14 @@ bool output_stopped(const struct output *output)
 
 /* ---- folders */
 
-static bool remove_tree(struct arena *arena, const char *path)
-{
-	struct stat status;
-	if (lstat(path, &status))
-		return errno == ENOENT;
-	if (!S_ISDIR(status.st_mode))
-		return !unlink(path);
-	DIR *folder = opendir(path);
-	for (struct dirent *entry; folder && (entry = readdir(folder));)
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			remove_tree(arena, text_format(arena, "%s/%s", path, entry->d_name));
-	if (folder)
-		closedir(folder);
-	return !rmdir(path);
-}
-
 /* A manifest of ours is recognized by its first characters, because parsing a large one is slow;
  * one with the same contents but another layout is parsed. */
 static bool is_design(struct arena *arena, const char *folder)
 {
 	size_t size;
 	const char *reason;
-	const char *text =
-	        file_read(arena, text_format(arena, "%s/manifest.json", folder), &size, &reason);
+	const char *text = file_read_regular(
+	        arena, text_format(arena, "%s/manifest.json", folder), &size, &reason);
 	int64_t version;
 	if (text && !strncmp(text, MANIFEST_BEGIN, sizeof MANIFEST_BEGIN - 1))
 		return true;
@@ -88,12 +72,12 @@ static const char *without_slashes(struct arena *arena, const char *path)
 	return text_copy(arena, path, size);
 }
 
-/* PARENT/.NAME.XXXXXX */
-static char *sibling(struct arena *arena, const char *target)
+/* PARENT/.NAME.stc- */
+static const char *sibling(struct arena *arena, const char *target)
 {
 	const char *slash = strrchr(target, '/');
 	const char *name = slash ? slash + 1 : target;
-	return text_format(arena, "%.*s.%s.XXXXXX", (int)(name - target), target, name);
+	return text_format(arena, "%.*s.%s.stc-", (int)(name - target), target, name);
 }
 
 const char *file_resolved(struct arena *arena, const char *target)
@@ -144,17 +128,15 @@ struct output *output_begin(struct arena *arena, struct diag *diag, const char *
 	};
 	if (!output_check(arena, diag, output->target))
 		return NULL;
-	struct location at = { .file = output->target };
-	char *folder = sibling(arena, output->target);
-	if (!mkdtemp(folder)) {
-		diag_error(diag, at, "cannot be made: %s", strerror(errno));
+	if (!work_folder_make(arena, sibling(arena, output->target), &output->folder)) {
+		diag_error(diag, (struct location){ .file = output->target }, "cannot be made: %s",
+		        strerror(errno));
 		diag_note(diag, "a path in a folder that exists and can be written to");
 		return NULL;
 	}
 	mode_t mask = umask(0);
 	umask(mask);
-	chmod(folder, 0777 & ~mask);
-	output->folder = folder;
+	chmod(output->folder.path, 0777 & ~mask);
 	return output;
 }
 
@@ -175,7 +157,7 @@ static bool take_place(
 		*old = folder;
 		return true;
 	}
-	char *aside = sibling(arena, target);
+	char *aside = text_format(arena, "%sXXXXXX", sibling(arena, target));
 	if (!mkdtemp(aside) || rename(target, aside))
 		return false;
 	if (rename(folder, target)) {
@@ -191,21 +173,19 @@ bool output_commit(struct output *output)
 	const char *old;
 	if (output_stopped(output))
 		return diag_error(output->diag, NOWHERE, "stopped");
-	if (!take_place(output->arena, output->folder, output->target, &old))
+	if (!take_place(output->arena, output->folder.path, output->target, &old))
 		return diag_error(output->diag, (struct location){ .file = output->target },
 		        "cannot be put in place: %s", strerror(errno));
-	output->folder = NULL;
+	work_folder_release(&output->folder);
 	if (old)
-		remove_tree(output->arena, old);
+		tree_remove(output->arena, old);
 	return true;
 }
 
 void output_abandon(struct output *output)
 {
-	if (output && output->folder)
-		remove_tree(output->arena, output->folder);
 	if (output)
-		output->folder = NULL;
+		work_folder_remove(output->arena, &output->folder);
 }
 
 /* ---- files */
@@ -214,13 +194,13 @@ const char *output_place(struct output *output, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		const char *folder = text_format(
-		        output->arena, "%s/%.*s", output->folder, (int)(slash - path), path);
+		        output->arena, "%s/%.*s", output->folder.path, (int)(slash - path), path);
 		if (mkdir(folder, 0777) && errno != EEXIST) {
 			output_error(output, path, errno);
 			return NULL;
 		}
 	}
-	return text_format(output->arena, "%s/%s", output->folder, path);
+	return text_format(output->arena, "%s/%s", output->folder.path, path);
 }
 
 /* Returns 0 or an errno. */
@@ -274,7 +254,7 @@ bool file_is_special(const char *path)
 
 static int replace_file(struct arena *arena, const char *path, const char *data, size_t size)
 {
-	char *temporary = sibling(arena, path);
+	char *temporary = text_format(arena, "%sXXXXXX", sibling(arena, path));
 	int file = mkstemp(temporary);
 	int reason = file < 0 ? errno : 0;
 	if (file >= 0)

@@ -3,6 +3,7 @@
 #ifndef STC_OUTPUT_H
 #define STC_OUTPUT_H
 #include "base/text.h"
+#include "base/work_folder.h"
 #include "ir/ir.h"
 #include <signal.h>
 
@@ -15,7 +16,7 @@ struct output {
 	struct arena *arena;
 	struct diag *diag;
 	const char *target;
-	const char *folder;                /* temporary; NULL once committed or abandoned */
+	struct work_folder folder;         /* none once committed or abandoned */
 	const volatile sig_atomic_t *stop; /* set: end soon; may be NULL */
 	VEC(struct output_entry) entries;
 };

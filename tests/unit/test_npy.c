@@ -58,6 +58,7 @@ static void reads_what_numpy_writes(void **state)
 	(void)state;
 	accepts(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }     \n", 24, "f4",
 	        2);
+	accepts(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", 4, "f4", 1);
 	accepts(2, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }\n", 24, "i8", 1);
 	accepts(3, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }\n", 1, "b1", 0);
 	accepts(1, "{'shape': (0, 7), 'descr': '<f2', 'fortran_order': False}", 0, "f2", 2);
@@ -81,7 +82,7 @@ static void refuses_damage(void **state)
 {
 	(void)state;
 	refuses_one(4, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 4, "version");
-	refuses_one(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", 4, "type");
+	refuses_one(1, "{'descr': '=f4', 'fortran_order': False, 'shape': (1,), }", 4, "type");
 	refuses_one(1, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, "type");
 	refuses_one(
 	        1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "type");
