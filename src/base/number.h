@@ -11,4 +11,21 @@ static inline int64_t power_of_two_in(int64_t extent, int64_t most)
 		lanes *= 2;
 	return lanes;
 }
+
+/* The number of the digits at `text`; *end stands behind them, at `text` where there are none or
+ * they say more than an int64_t holds.  No space, sign or exponent is accepted. */
+static inline int64_t whole_number(const char *text, char **end)
+{
+	int64_t number = 0;
+	const char *at = text;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		        __builtin_add_overflow(number, *at - '0', &number)) {
+			*end = (char *)(uintptr_t)text;
+			return 0;
+		}
+	*end = (char *)(uintptr_t)at;
+	return number;
+}
+
 #endif

@@ -158,6 +158,39 @@ void text_add_literal(struct text *text, const char *string)
 	text_add(text, "\"");
 }
 
+/* The bytes of one character of UTF-8; 0: it is none.  Surrogates and longer forms than needed are
+ * none. */
+static int character_bytes(const unsigned char *at)
+{
+	static const struct {
+		unsigned char low, high; /* of the first byte */
+		unsigned char from, to;  /* of the second */
+		int bytes;
+	} forms[] = { { 0x01, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
+		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 } };
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		if (*at < forms[i].low || *at > forms[i].high)
+			continue;
+		bool good = forms[i].bytes == 1 || (at[1] >= forms[i].from && at[1] <= forms[i].to);
+		for (int b = 2; b < forms[i].bytes && good; b++)
+			good = at[b] >= 0x80 && at[b] <= 0xbf;
+		return good ? forms[i].bytes : 0;
+	}
+	return 0;
+}
+
+bool text_is_utf8(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	for (int bytes; *at; at += bytes)
+		if (!(bytes = character_bytes(at)))
+			return false;
+	return true;
+}
+
 bool text_same(const char *left, const char *right)
 {
 	return left == right || (left && right && !strcmp(left, right));

@@ -20,6 +20,7 @@ char *text_format(struct arena *arena, const char *format, ...)
 char *text_copy(struct arena *arena, const char *bytes, size_t size); /* with a final 0 */
 /* Adds the text as a string literal of C, with its quotes: whatever it holds, it ends there. */
 void text_add_literal(struct text *text, const char *string);
+bool text_is_utf8(const char *text);
 /* equal texts; NULL equals NULL */
 bool text_same(const char *left, const char *right);
 

@@ -1,4 +1,5 @@
 #include "driver/command_line.h"
+#include "base/number.h"
 #include "base/closest_name.h"
 #include "pipeline/session.h"
 #include <errno.h>
@@ -150,7 +151,7 @@ static bool parse_count(
 	static const char units[] = "KMGT";
 	char *end;
 	errno = 0;
-	long long number = strtoll(value, &end, 10);
+	long long number = whole_number(value, &end);
 	const char *unit = *end ? strchr(units, *end) : NULL;
 	int shift = unit ? 10 * (int)(unit - units + 1) : 0;
 	bool whole = end != value && !errno && number > 0 && !end[unit != NULL] &&

@@ -1,6 +1,7 @@
 /* `stc simulate`: cycle-exact simulation of launches of a design folder or hardware-level dump. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/command_line.h"
+#include "base/number.h"
 #include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
@@ -208,7 +209,7 @@ static bool set_depth(struct session *session, const struct cycle_network *netwo
 {
 	const char *equals = strrchr(text, '=');
 	char *end = NULL;
-	int64_t count = equals ? strtoll(equals + 1, &end, 10) : 0;
+	int64_t count = equals ? whole_number(equals + 1, &end) : 0;
 	struct closest_name closest_name = {
 		.wanted = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : text
 	};
@@ -263,7 +264,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 	char *end = NULL;
 	errno = 0;
 	extent->symbol = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : NULL;
-	extent->value = equals ? strtoll(equals + 1, &end, 10) : -1;
+	extent->value = equals ? whole_number(equals + 1, &end) : -1;
 	if (!equals || end == equals + 1 || *end || errno || extent->value < 0) {
 		diag_error(
 		        &session->diag, NOWHERE, "--extent %s names no input and its value", text);

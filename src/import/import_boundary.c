@@ -84,6 +84,11 @@ static bool check_side(struct module *module, const struct op *function,
 	for (int i = 0; i < count; i++) {
 		const char *name = item(list, i, KEY_STREAM_NAME)->text;
 		const char *role = item(list, i, KEY_STREAM_ROLE)->text;
+		if (!text_is_utf8(name)) {
+			good = diag_error(module->diag, function->location,
+			        "the name of %s %d is no UTF-8", side->noun, i);
+			diag_note(module->diag, "accepted are texts of Unicode");
+		}
 		if (map_get(&seen, name)) {
 			good = diag_error(module->diag, function->location,
 			        "two %ss are named \"%s\"", side->noun, name);

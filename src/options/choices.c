@@ -1,5 +1,6 @@
 /* Values of design parameters: defaults, platform-relative units, candidates, and --fix-kernel. */
 #include "options/choices.h"
+#include "base/number.h"
 #include "platform/platform.h"
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +139,7 @@ bool fixed_parallelism_parse(struct diag *diag, const char *text, struct fixed_p
 		const char *equals = strchr(at, '=');
 		int64_t *value = equals ? key_of(fixed, at, (size_t)(equals - at)) : NULL;
 		char *end = NULL;
-		long long count = value ? strtoll(equals + 1, &end, 10) : 0;
+		long long count = value ? whole_number(equals + 1, &end) : 0;
 		if (!value || *value || count < 1 || count > INT32_MAX || (*end && *end != ',') ||
 		        (*end == ',' && !end[1]))
 			return report_fix_syntax(diag, text);
