@@ -388,10 +388,11 @@ static void set_row_weights(struct evaluation *e, struct nest_port *port)
 	        tiles ? (valid_rows_end + row_predicate->step - 1) / row_predicate->step : 0;
 }
 
-static int64_t port_lanes(const struct kernel *kernel, const struct access *access)
+/* by_rows: rows are words of their own. */
+static int64_t port_lanes(const struct kernel *kernel, const struct access *access, bool by_rows)
 {
 	int64_t lanes = kernel->lanes > 1 && access->stride[kernel->loops - 1] ? kernel->lanes : 1;
-	return kernel->row_unroll > 1 && access->stride[kernel->loops - 2]
+	return kernel->row_unroll > 1 && access->stride[kernel->loops - 2] && !by_rows
 	        ? lanes * kernel->row_unroll
 	        : lanes;
 }
@@ -405,7 +406,8 @@ static bool bind_port(struct evaluation *e, const struct op *op, struct nest *ne
 	bool result = number == op->operands;
 	bool parallel_only = result ? !kernel->scan : kernel_is_post_operand(kernel, number);
 	struct nest_port *port = result ? &nest->result[0] : &nest->operand[number];
-	int64_t lanes = port_lanes(kernel, &port->access);
+	int64_t lanes =
+	        port_lanes(kernel, &port->access, result && kernel_is_register_tile(kernel));
 	port->data = words->data;
 	if (!result)
 		set_row_weights(e, port);

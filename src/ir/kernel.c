@@ -76,6 +76,13 @@ bool kernel_has_reduction(const struct kernel *kernel)
 	return false;
 }
 
+bool kernel_is_register_tile(const struct kernel *kernel)
+{
+	const struct loop *last = kernel->loop + kernel->loops - 1;
+	return kernel->row_unroll > 1 && kernel->lanes > 1 && kernel->loops > 1 &&
+	        !last->reduction && !last[-1].reduction;
+}
+
 const struct op *kernel_mean_of(const struct op *op)
 {
 	const struct op *mean = op->operands == 2 ? op->operand[1]->def : NULL;

@@ -19,8 +19,9 @@
  * Loop order: at tensor level the order of the loops means nothing, unless `ordered`. At stream
  * level (`scheduled`) the loops are in schedule order. If lanes > 1, all points of the last loop,
  * the lane loop, run in one iteration. If row_unroll > 1, the loop before the lane loop is unrolled
- * too, and one of the two is a reduction: either row_unroll sums are formed in parallel, or
- * (integers only) each lane sums row_unroll terms by a tree.
+ * too. Are both parallel, they are a *register tile*: row_unroll x lanes sums side by side, whose
+ * result is sent row by row. Is one of the two a reduction, either row_unroll sums are formed in
+ * parallel, or (integers only) each lane sums row_unroll terms by a tree.
  *
  * A reduction over lanes computes acc = combine(acc, tree over the lanes of the term), where update
  * = combine(acc, term); the tree pairs neighbors: (t0·t1)·(t2·t3) … If partial_sums > 1, the terms
@@ -116,7 +117,8 @@ struct kernel {
 	/* schedule (stream level): loops are in schedule order */
 	bool scheduled;
 	int64_t lanes; /* 1, or the extent of the last loop */
-	/* 1, or the extent of the loop before the lane loop; one of the two is a reduction */
+	/* 1, or the extent of the loop before the lane loop; at most one of the two is a
+	 * reduction */
 	int64_t row_unroll;
 	int64_t partial_sums; /* 1, or a power of two: partial sums that take terms round-robin */
 	int initiation_interval; /* cycles between iterations */
@@ -152,6 +154,8 @@ struct op *kernel_new(struct module *module, struct location location, const cha
         int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
+/* Of a scheduled kernel: are rows and lanes both parallel loops, which the result depends on? */
+bool kernel_is_register_tile(const struct kernel *kernel);
 /* The reduction whose result `op` takes as its second operand while reducing the same first
  * operand, as a variance takes the mean. NULL if `op` has not this form. */
 const struct op *kernel_mean_of(const struct op *op);

@@ -82,17 +82,34 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 	else if (kernel->row_unroll < 1 ||
 	        (kernel->row_unroll > 1 &&
 	                (kernel->lanes == 1 || kernel->loops < 2 ||
-	                        last[-1].reduction == last->reduction ||
+	                        (last[-1].reduction && last->reduction) ||
 	                        last[-1].extent != kernel->row_unroll)))
 		verify_fail(verifier, op,
-		        "%" PRId64 " rows without a parallel loop of this extent before reduced "
-		        "lanes, or a reduction before parallel ones",
+		        "%" PRId64 " rows without a loop of this extent before the lanes, of which "
+		        "one at most is a reduction",
 		        kernel->row_unroll);
 	else if (kernel->row_unroll > 1 && last[-1].reduction &&
 	        (!kernel->combine || type_is_real(kernel->type)))
 		verify_fail(verifier, op,
 		        "%" PRId64 " terms at once that are no integers to be combined",
 		        kernel->row_unroll);
+}
+
+/* The sums of a register tile are finished as they are: all that the result is made of is in
+ * them. */
+static void check_register_tile(struct verifier *verifier, const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	const int row = kernel->loops - 2;
+	bool good = kernel_has_reduction(kernel) && !kernel->post.count && !kernel->scan &&
+	        kernel->result.stride[row] && kernel->result.stride[row + 1];
+	for (int j = 0; j < op->operands; j++)
+		good = good &&
+		        !(kernel->operand[j].stride[row] && kernel->operand[j].stride[row + 1]);
+	if (!good)
+		verify_fail(verifier, op,
+		        "rows and lanes that are both parallel, but no sums without a post of "
+		        "operands that vary along one of them at most");
 }
 
 static void check_partial(struct verifier *verifier, const struct op *op)
@@ -453,9 +470,8 @@ static void check_schedule_unroll(
 	else if (lanes > 1 && kernel->loop[lane[0]].reduction && !kernel->combine)
 		verify_fail(verifier, op,
 		        "its schedule has lanes along a reduction that does not combine terms");
-	else if (rows > 1 && kernel->loop[row[0]].reduction == kernel->loop[lane[0]].reduction)
-		verify_fail(verifier, op,
-		        "its schedule has rows and lanes that are both reductions, or both none");
+	else if (rows > 1 && kernel->loop[row[0]].reduction && kernel->loop[lane[0]].reduction)
+		verify_fail(verifier, op, "its schedule has rows and lanes that are both reductions");
 }
 
 /* The order of terms is free only where an operation combines them, and that of token tiles is
@@ -545,6 +561,8 @@ void verify_kernel(struct verifier *verifier, const struct op *op)
 	check_name(verifier, op);
 	check_loops(verifier, op);
 	check_schedule(verifier, op);
+	if (!verifier->failed && kernel_is_register_tile(kernel))
+		check_register_tile(verifier, op);
 	check_recorded_parallelism(verifier, op);
 	check_recorded_schedule(verifier, op);
 	check_partial(verifier, op);

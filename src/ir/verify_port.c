@@ -8,11 +8,13 @@ struct port_words {
 	int64_t words, lanes;
 };
 
-/* Is loop l unrolled: the lane loop, or the row loop before it? */
-static bool is_unrolled(const struct kernel *kernel, int l)
+/* Is loop l unrolled inside a word: the lane loop, or the row loop before it? The rows of a register
+ * tile leave one after the other. */
+static bool is_unrolled(const struct kernel *kernel, const struct access *access, int l)
 {
+	bool row = kernel->row_unroll > 1 && l == kernel->loops - 2;
 	return (kernel->lanes > 1 && l == kernel->loops - 1) ||
-	        (kernel->row_unroll > 1 && l == kernel->loops - 2);
+	        (row && !(access == &kernel->result && kernel_is_register_tile(kernel)));
 }
 
 static int64_t trips(const struct kernel *kernel, const struct access *access, int l)
@@ -31,7 +33,7 @@ static struct port_words port_of(
 	struct port_words port = { 1, 1 };
 	int64_t words = 1;
 	for (int l = 0; l < kernel->loops; l++) {
-		if (is_unrolled(kernel, l)) {
+		if (is_unrolled(kernel, access, l)) {
 			port.lanes *= access->stride[l] ? kernel->loop[l].extent : 1;
 			continue;
 		}

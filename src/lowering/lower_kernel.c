@@ -193,6 +193,8 @@ struct value *part_of_sum(struct lowering *l)
 const struct type *sum_word(struct lowering *l)
 {
 	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->row_unroll;
+	if (kernel_is_register_tile(l->kernel))
+		rows = l->kernel->row_unroll * l->kernel->lanes;
 	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type)
 	                : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
 }
@@ -340,12 +342,24 @@ struct value *finished_sum(struct lowering *l)
 	                             : l->accumulator;
 }
 
+/* The FIFO that the kernel's process fills: the result's, or that of whole register tiles. */
+static struct value *result_fifo(struct lowering *l)
+{
+	if (!kernel_is_register_tile(l->kernel))
+		return stream_fifo(l->p.design, l->op->result[0]);
+	l->tiles = design_fifo(l->p.design, "s_tile", sum_word(l),
+	        itensor_tiles(l->op->result[0]->type->itensor) / l->kernel->row_unroll);
+	return l->tiles;
+}
+
 void push_result(struct lowering *l, struct value *when, struct value *result)
 {
-	const struct type *word = stream_word(l->p.module, l->op->result[0]->type);
+	const struct type *word = kernel_is_register_tile(l->kernel)
+	        ? sum_word(l)
+	        : stream_word(l->p.module, l->op->result[0]->type);
 	struct value *pushed = widen_word(l, result, word);
 	if (!l->sink)
-		l->sink = process_argument(&l->p, stream_fifo(l->p.design, l->op->result[0]), "y");
+		l->sink = process_argument(&l->p, result_fifo(l), "y");
 	make_push(&l->p, when, pushed, l->sink);
 }
 
@@ -512,6 +526,9 @@ bool lower_kernel(struct design *design, const struct op *op)
 	if (l.layer_carry.loop)
 		layer_carry_drain(&l.p, &l.layer_carry, array);
 	process_finish(&l.p);
+	if (l.tiles)
+		add_unpack(design, "rows", l.tiles, stream_fifo(design, op->result[0]),
+		        itensor_tiles(op->result[0]->type->itensor));
 	if (l.parts)
 		lower_partial_sum_process(design, op, l.parts);
 	return true;

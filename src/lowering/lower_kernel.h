@@ -17,6 +17,7 @@ struct lowering {
 	struct value **operand; /* words popped */
 	struct value **source;  /* FIFOs of the operands; NULL: not used yet */
 	struct value *sink;     /* FIFO of the results; NULL: not used yet */
+	struct value *tiles;    /* FIFO of whole register tiles; NULL: the results are none */
 	/* FIFO of partial sums that another process combines; NULL: none does */
 	struct value *parts;
 	/* condition under which operand words are popped, as not all iterations of

@@ -43,6 +43,8 @@ bool schedule_is_lane(const struct schedule *schedule, int part);
 bool schedule_is_row(const struct schedule *schedule, int part);
 /* number of parts that are not unrolled: those before row unroll and lanes */
 int schedule_loops(const struct schedule *schedule);
+/* Are rows and lanes both parallel (kernel.h, register tile)? */
+bool schedule_is_register_tile(const struct kernel *kernel, const struct schedule *schedule);
 /* Is the lane loop a reduction, so that an adder tree sums up each word? */
 bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedule);
 /* Cycles from the accumulator to the update's result: the least distance between two updates of one

@@ -35,6 +35,13 @@ bool schedule_is_tree(const struct kernel *kernel, const struct schedule *schedu
 	        kernel->loop[schedule->part[schedule->parts - 1].source].reduction;
 }
 
+bool schedule_is_register_tile(const struct kernel *kernel, const struct schedule *schedule)
+{
+	const struct schedule_part *last = schedule->part + schedule->parts - 1;
+	return schedule->row_unroll > 1 && schedule->lanes > 1 &&
+	        !kernel->loop[last->source].reduction && !kernel->loop[last[-1].source].reduction;
+}
+
 /* Cycles between two updates of one accumulator, at one update a cycle. carried: some loop
  * reduces. */
 static int64_t update_distance(

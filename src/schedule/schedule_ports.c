@@ -72,6 +72,8 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel,
 		.row_source = -1,
 		.rows = 1 };
 	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
+	/* the rows of a register tile leave one after the other */
+	bool by_rows = operand < 0 && schedule_is_register_tile(kernel, schedule);
 	port.dim = ARENA_ARRAY(arena, struct port_dim, 2 * schedule->parts + 1);
 	port.offset = port.access->offset;
 	int used = 0;
@@ -84,7 +86,7 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel,
 			port.lanes = stride ? part->trip : 1;
 			continue;
 		}
-		if (schedule_is_row(schedule, i)) {
+		if (schedule_is_row(schedule, i) && !by_rows) {
 			row = stride ? part : NULL;
 			continue;
 		}
