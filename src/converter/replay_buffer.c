@@ -57,13 +57,14 @@ bool replay_buffer_of(
 	        measure_replay(replay_buffer);
 }
 
-void mark_replay_buffers(struct module *module, struct block *block)
+void mark_replay_buffers(struct module *module, struct block *block, bool all)
 {
 	struct replay_buffer replay_buffer;
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_replay_buffers(module, op->region[0]);
-		if (op->code == OP_CONVERT && replay_buffer_of(module->arena, op, &replay_buffer))
+			mark_replay_buffers(module, op->region[0], all);
+		if (op->code == OP_CONVERT && (all || attr_get(op, KEY_HELD)) &&
+		        replay_buffer_of(module->arena, op, &replay_buffer))
 			attr_set(module, op, KEY_REPLAY, attr_unit(module));
 	}
 }

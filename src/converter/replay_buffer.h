@@ -13,10 +13,10 @@ struct replay_buffer {
 	int64_t distance; /* least number of iterations between two uses of one word */
 };
 
-/* Marks such converters with the attribute replay. Only with an engine of one token, which waits
- * for blocks to be passed on; elsewhere a block takes all that comes at once, which other readers
- * of the stream may wait for. */
-void mark_replay_buffers(struct module *module, struct block *block);
+/* Marks such converters with the attribute replay: all with an engine of one token, which waits for
+ * blocks to be passed on; elsewhere those between memory and a register tile alone, since a block
+ * takes all that comes at once, which other readers of the stream may wait for. */
+void mark_replay_buffers(struct module *module, struct block *block, bool all);
 /* false: it is another converter */
 bool replay_buffer_of(
         struct arena *arena, const struct op *convert, struct replay_buffer *replay_buffer);

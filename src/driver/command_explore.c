@@ -130,9 +130,9 @@ bool command_explore(struct session *session)
 		diag_error(&session->diag, NOWHERE, "%s is at level %s, after all design decisions",
 		        options->file, level_name(session->module->level));
 		return diag_note(&session->diag,
-		        "MLIR of level tensor: linalg, or a dump before choose_parallelism");
+		        "MLIR of level tensor: linalg, or a dump before choose_register_tiles");
 	}
-	if (!run_passes(session, 0, pass_find("choose_parallelism") - 1))
+	if (!run_passes(session, 0, pass_find("choose_register_tiles") - 1))
 		return false;
 	session->diag.count = 0;
 	bool done = explore(session, &exploration, trials, save_state);

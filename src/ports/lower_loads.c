@@ -160,6 +160,20 @@ struct load_process {
 	const char *state; /* buffer of the state's first port; NULL: no state */
 };
 
+/* The first lanes of a padded word. */
+static struct value *without_padding(
+        struct process *p, struct value *word, const struct type *wanted)
+{
+	int64_t lanes = type_lanes(wanted);
+	if (type_lanes(word->type) == lanes)
+		return word;
+	struct value **lane = ARENA_ARRAY(p->module->arena, struct value *, lanes);
+	for (int64_t i = 0; i < lanes; i++)
+		lane[i] = make_op(p, OP_LANE, type_scalar(wanted), 2,
+		        (struct value *[2]){ word, make_index(p, i) });
+	return lanes > 1 ? make_op(p, OP_JOIN_LANES, wanted, (int)lanes, lane) : lane[0];
+}
+
 static struct value *read_word(struct process *p, const struct load_process *loader,
         struct value *const *memory, struct value *address)
 {
@@ -168,7 +182,7 @@ static struct value *read_word(struct process *p, const struct load_process *loa
 		word[i] = make_load(p, memory[i], address);
 	return loader->ports > 1
 	        ? make_op(p, OP_JOIN_LANES, loader->fifo[0]->type->element, loader->ports, word)
-	        : word[0];
+	        : without_padding(p, word[0], loader->fifo[0]->type->element);
 }
 
 static void add_loader(struct design *design, const struct load_process *loader)
@@ -238,30 +252,45 @@ static void remember_state(
 	}
 }
 
+/* Lanes of the memory words for so many of a stream: a power of two, the rest is padding. */
+static int64_t port_lanes(int64_t lanes)
+{
+	int64_t whole = 1;
+	while (whole < lanes)
+		whole *= 2;
+	return whole;
+}
+
 static void lower_port_parts(struct design *design, const struct op *load, int parts)
 {
 	struct module *module = design->module;
 	struct source source = source_of(design, load);
 	struct image image = load_image(design, load);
-	int64_t lanes = image.order.lanes / parts;
-	const struct type *word = vector_of(module, type_scalar(load->result[0]->type), lanes);
+	const struct type *scalar = type_scalar(load->result[0]->type);
 	struct value *out = stream_fifo(design, load->result[0]);
 	struct value **part = ARENA_ARRAY(module->arena, struct value *, parts);
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
+	int64_t share = (image.order.lanes + parts - 1) / parts;
 	for (int i = 0; i < parts; i++) {
 		const char *name = text_format(module->arena, "w%d", design->serial++);
+		int64_t rest = image.order.lanes - i * share;
+		int64_t lanes = rest < share ? rest : share;
+		int64_t whole = port_lanes(lanes);
+		const struct type *word = vector_of(module, scalar, lanes);
+		const struct type *port_word = vector_of(module, scalar, whole);
+		image.padding = whole - lanes;
 		for (int s = 0; s < source.count; s++)
 			segment[s] = image_segment(design,
 			        &(struct segment_place){ .index = source.input[s],
-			                .offset = s * image.words * lanes },
-			        &image, i * lanes, lanes);
-		design_buffer(design, name, word, image.words * source.count,
+			                .offset = s * image.words * whole },
+			        &image, i * share, lanes);
+		design_buffer(design, name, port_word, image.words * source.count,
 		        attr_array(module, source.count, segment));
 		part[i] = parts == 1
 		        ? out
 		        : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);
-		struct value *port = design_port(design, name, word, name, false);
+		struct value *port = design_port(design, name, port_word, name, false);
 		add_loader(design,
 		        &(struct load_process){ .ports = 1,
 		                .port = &port,

@@ -58,10 +58,10 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		trip[dims] = order->trip[i];
 		stride[dims++] = order->stride[i];
 	}
-	trip[dims] = lanes;
+	trip[dims] = lanes + image->padding;
 	stride[dims++] = order->lane_stride;
-	const struct attr **conditions =
-	        ARENA_ARRAY(arena, const struct attr *, order->conditions + 1);
+	int count = order->conditions;
+	const struct attr **conditions = ARENA_ARRAY(arena, const struct attr *, count + 2);
 	for (int c = 0; c < order->conditions; c++) {
 		const int64_t *row = order->condition + c * (order->dims + 2);
 		int64_t *condition_row = ARENA_ARRAY(arena, int64_t, dims + 1);
@@ -73,12 +73,18 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 		condition_row[at] = row[order->dims + 1] - from * row[order->dims];
 		conditions[c] = attr_integers(design->module, dims + 1, condition_row);
 	}
+	if (image->padding) {
+		int64_t *lane_row = ARENA_ARRAY(arena, int64_t, dims + 1);
+		lane_row[dims - 1] = 1;
+		lane_row[dims] = lanes;
+		conditions[count++] = attr_integers(design->module, dims + 1, lane_row);
+	}
 	return walk_segment(design, place,
 	        &(struct segment_walk){ .base = order->offset + from * order->lane_stride,
 	                .dims = dims,
 	                .trip = trip,
 	                .stride = stride,
-	                .conditions = order->conditions,
+	                .conditions = count,
 	                .condition = conditions,
 	                .run = image->run,
 	                .run_pitch = image->run_pitch });

@@ -13,6 +13,7 @@ struct image {
 	/* elements that follow each other in the buffer, and the distance from the start of such a
 	 * run to the next; 0: all are one run */
 	int64_t run, run_pitch;
+	int64_t padding; /* elements of each word in the buffer behind those of the tensor */
 };
 
 struct image image_of(struct arena *arena, struct sequence order);
@@ -36,7 +37,7 @@ struct segment_walk {
 };
 const struct attr *walk_segment(
         struct design *design, const struct segment_place *place, const struct segment_walk *walk);
-/* `lanes` lanes of each word of an image, from lane `from` on */
+/* `lanes` lanes of each word of an image, from lane `from` on, and its padding */
 const struct attr *image_segment(struct design *design, const struct segment_place *place,
         const struct image *image, int64_t from, int64_t lanes);
 /* elements base … base + elements - 1 of a tensor, row-major */

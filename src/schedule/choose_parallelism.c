@@ -414,7 +414,6 @@ bool choose_parallelism(struct pass_context *context, struct module *module)
 	w.parallelism = ARENA_ARRAY(arena, struct parallelism, w.count + 1);
 	w.dsp = choice_resolve(choices, context->platform, CHOICE_DSP);
 	w.lut = choice_resolve(choices, context->platform, CHOICE_LUT);
-	forget_recorded_choices(module);
 	ir_walk(body, mark_combine, NULL);
 	find_tensor_sources(module, NULL);
 	list_kernels(body, w.kernel, 0);

@@ -23,6 +23,9 @@ struct schedule {
 	int64_t row_unroll;
 	/* the parts of the lane loop cover more than its extent; a reduction ignores the excess */
 	bool padded;
+	/* NULL: the operands of a register tile are not chosen; else [operands] the part of the
+	 * schedule from which on words that are sent again are held on chip */
+	const int64_t *held;
 };
 
 /* How an operand reaches the kernel, which limits the orders that its schedule may use. */

@@ -292,7 +292,7 @@ void loop_order_options(struct loop_order_graph *graph, int number, const struct
 	add_option(&d, first);
 	bool reordered = kernel_has_reduction(kernel) &&
 	        d.interval < schedule_interval(kernel, first, d.latency);
-	if (!first->padded && first->row_unroll == 1 && !kernel->ordered &&
+	if (!first->padded && first->row_unroll == 1 && !first->held && !kernel->ordered &&
 	        find_digits(&d, splits) && d.count <= LOOP_ORDER_DIGITS)
 		permute(&d, outer_digits(&d));
 	bool other = reordered && d.options.count > 1;

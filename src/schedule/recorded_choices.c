@@ -26,9 +26,10 @@ struct parallelism recorded_parallelism(const struct op *op)
 		.ports = (int)attr_item_integer(attr, KEY_PORTS, 1) };
 }
 
-void record_schedule(struct module *module, struct op *op, const struct schedule *schedule)
+static void record_as(struct module *module, struct op *op, enum attr_key key,
+        const struct schedule *schedule)
 {
-	struct named items[4];
+	struct named items[5];
 	int count = 0;
 	const struct attr **part =
 	        ARENA_ARRAY(module->arena, const struct attr *, schedule->parts + 1);
@@ -45,19 +46,39 @@ void record_schedule(struct module *module, struct op *op, const struct schedule
 			attr_integer(module, schedule->row_unroll) };
 	if (schedule->padded)
 		items[count++] = (struct named){ key_name(KEY_PADDED), attr_unit(module) };
-	attr_set(module, op, KEY_SCHEDULE, attr_dictionary(module, count, items));
+	if (schedule->held)
+		items[count++] = (struct named){ key_name(KEY_HELD),
+			attr_integers(module, op->operands, schedule->held) };
+	attr_set(module, op, key, attr_dictionary(module, count, items));
 }
 
-struct schedule recorded_schedule(struct arena *arena, const struct op *op)
+void record_schedule(struct module *module, struct op *op, const struct schedule *schedule)
 {
-	const struct attr *attr = attr_get(op, KEY_SCHEDULE);
+	record_as(module, op, KEY_SCHEDULE, schedule);
+}
+
+void record_register_tile(struct module *module, struct op *op, const struct schedule *schedule)
+{
+	record_as(module, op, KEY_REGISTER_TILE, schedule);
+}
+
+bool has_register_tile(const struct op *op)
+{
+	return attr_get(op, KEY_REGISTER_TILE);
+}
+
+static struct schedule recorded_as(struct arena *arena, const struct op *op, enum attr_key key)
+{
+	const struct attr *attr = attr_get(op, key);
+	const struct attr *held = attr_item(attr, KEY_HELD);
 	const struct attr *loops = attr_item(attr, KEY_LOOPS);
 	const int parts = loops ? loops->count : 0;
 	struct schedule schedule = { .parts = parts,
 		.part = ARENA_ARRAY(arena, struct schedule_part, parts + 1),
 		.lanes = attr_item_integer(attr, KEY_LANES, 1),
 		.row_unroll = attr_item_integer(attr, KEY_ROW_UNROLL, 1),
-		.padded = attr_item(attr, KEY_PADDED) };
+		.padded = attr_item(attr, KEY_PADDED),
+		.held = held ? held->integers : NULL };
 	for (int i = 0; i < parts; i++) {
 		const int64_t *part = loops->items[i].value->integers;
 		schedule.part[i] = (struct schedule_part){
@@ -65,6 +86,16 @@ struct schedule recorded_schedule(struct arena *arena, const struct op *op)
 		};
 	}
 	return schedule;
+}
+
+struct schedule recorded_schedule(struct arena *arena, const struct op *op)
+{
+	return recorded_as(arena, op, KEY_SCHEDULE);
+}
+
+struct schedule recorded_register_tile(struct arena *arena, const struct op *op)
+{
+	return recorded_as(arena, op, KEY_REGISTER_TILE);
 }
 
 /* The first kernel that lacks the attribute; NULL: none does. */
@@ -128,6 +159,7 @@ static void forget(struct op *op, void *context)
 		return;
 	attr_set(context, op, KEY_PARALLELISM, NULL);
 	attr_set(context, op, KEY_SCHEDULE, NULL);
+	attr_set(context, op, KEY_REGISTER_TILE, NULL);
 }
 
 void forget_recorded_choices(struct module *module)

@@ -16,12 +16,15 @@ void record_parallelism(
 struct parallelism recorded_parallelism(const struct op *op);
 void record_schedule(struct module *module, struct op *op, const struct schedule *schedule);
 struct schedule recorded_schedule(struct arena *arena, const struct op *op);
+/* The schedule that choose_register_tiles has chosen: it is taken as it is. */
+void record_register_tile(struct module *module, struct op *op, const struct schedule *schedule);
+struct schedule recorded_register_tile(struct arena *arena, const struct op *op);
+bool has_register_tile(const struct op *op);
 /* Has every kernel but gathers the attribute? false after a diagnostic: it names the pass that
  * sets it. */
 bool kernels_have_parallelism(struct module *module);
 /* and does the schedule give every port a type? */
 bool kernels_have_schedules(struct module *module);
-/* Removes both attributes from all kernels: passes before those two may change what they are
- * about. */
+/* Removes these attributes from all kernels: passes before may change what they are about. */
 void forget_recorded_choices(struct module *module);
 #endif

@@ -15,7 +15,7 @@
 #include "ir/launch_tokens.h"
 #include "ir/kernel_edit.h"
 #include "options/pass_context.h"
-#include "schedule/kernel_schedule.h"
+#include "schedule/recorded_choices.h"
 
 #define INTERLEAVE 8
 /* most terms of a sum for which a loop outside the sums may move inside, since little waits for
@@ -375,6 +375,8 @@ static struct schedule schedule_within(struct module *module, const struct op *o
 struct schedule schedule_kernel(struct module *module, const struct op *op,
         const enum operand_location *operand_location, bool is_only_stored, int64_t most_lanes)
 {
+	if (has_register_tile(op))
+		return recorded_register_tile(module->arena, op);
 	if (op->kernel->ordered)
 		return schedule_listed(module, op, most_lanes);
 	struct schedule schedule =

@@ -160,6 +160,31 @@ void append_producer(struct streams *s, const struct op *old, struct op *op)
 	tensor_source->stream = op->result[0];
 }
 
+/* An operand of a register tile: its loader sends the words that are not held on chip, and a
+ * converter sends them as often as the kernel takes them. */
+static struct value *demand_tile_operand(struct streams *s, const struct op *old,
+        const struct schedule *schedule, int j, const struct type *type)
+{
+	struct module *module = s->module;
+	const struct tensor_source *source = tensor_source_of(old->operand[j]);
+	struct schedule once = *schedule;
+	once.parts = 0;
+	once.part = ARENA_ARRAY(module->arena, struct schedule_part, schedule->parts + 1);
+	for (int i = 0; i < schedule->parts; i++)
+		if (i < schedule->held[j] || i >= schedule_loops(schedule) ||
+		        old->kernel->operand[j].stride[schedule->part[i].source])
+			once.part[once.parts++] = schedule->part[i];
+	if (source->kind != SOURCE_MEMORY || source->ordered)
+		return demand_stream(s, source, type, 0);
+	const struct type *sent = schedule_port_type(
+	        module, old->kernel, &once, j, old->operand[j]->type, NULL);
+	int64_t bits = stream_lanes(sent) * type_bits(type_scalar(sent));
+	int ports = (int)((bits + PORT_BITS - 1) / PORT_BITS);
+	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
+	attr_set(module, words->def, KEY_HELD, attr_unit(module));
+	return words;
+}
+
 /* Memory ports of a bulk operand: as many as its words fill. */
 static int bulk_ports(const struct parallelism *parallelism, const struct type *type)
 {
@@ -187,6 +212,10 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type",
 		        kernel->name, j);
 		int ports = j == parallelism.bulk ? bulk_ports(&parallelism, type) : 0;
+		if (schedule->held) {
+			operand[j] = demand_tile_operand(s, old, schedule, j, type);
+			continue;
+		}
 		operand[j] = row_predicate[j]
 		        ? demand_padded(s, old->operand[j]->def, row_predicate[j],
 		                  kernel->operand[j].causal_pitch, type)

@@ -103,6 +103,7 @@ static struct value *convert_to(const struct request *request, struct value *fro
 	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
 	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
 	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
+	attr_set(module, convert, KEY_HELD, attr_get(request->demand, KEY_HELD));
 	if (!into_layers && line_buffer_is_better(&line_buffer, &box)) {
 		attr_set(module, convert, KEY_BUFFER_ELEMENTS,
 		        attr_integer(module, line_buffer.words * stream_lanes(in)));

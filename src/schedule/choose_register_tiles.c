@@ -1,0 +1,200 @@
+/* Chooses a register tile for each contraction whose operands are no weights: how many sums are
+ * formed side by side along two parallel loops, in which blocks the loops run, and where operands
+ * that are read again are held on chip (register_tile.c).
+ *
+ * Before: stream.kernel {loops = [200, 220, 240]}
+ * After:  the same with register_tile = {loops = [[0, 29, 7], [2, 240, 1], [1, 37, 6], [0, 7, 1],
+ *         [1, 6, 1]], row_unroll = 7, lanes = 6, padded, held = [5, 0]}
+ * What follows the sums becomes a kernel of its own, which needs few lanes. The DSPs that the other
+ * kernels leave are shared by the numbers of terms.
+ * Needs: kernels on root tensors. Guarantees: none has a parallelism or a schedule. Exact.
+ * Ends: the unrolls within the DSPs are finitely many. */
+#include "ir/kernel_edit.h"
+#include "ir/workload.h"
+#include "schedule/recorded_choices.h"
+#include "schedule/register_tile.h"
+#include "schedule/schedule_passes.h"
+#include "schedule/tensor_sources.h"
+
+/* fewer terms are not worth the buffers */
+#define TERMS_LEAST 4096
+/* part of the memory on chip that register tiles may take */
+#define MEMORY_SHARE 2
+
+struct tiles {
+	struct pass_context *context;
+	struct module *module;
+	double terms;  /* of all contractions */
+	int64_t dsp;   /* for all of them */
+	int ports, left; /* memory ports for all; contractions that have none yet */
+};
+
+static double terms_of(const struct kernel *kernel)
+{
+	double terms = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		terms *= (double)kernel->loop[l].extent;
+	return terms;
+}
+
+static bool is_weight(const struct module *module, const struct value *value)
+{
+	if (value->def)
+		return is_tensor_constant(value->def);
+	const struct attr *role =
+	        function_argument_attr(module_main(module), value->index, KEY_STREAM_ROLE);
+	return role && (text_same(role->text, "weight") || text_same(role->text, "state"));
+}
+
+static bool wants_tile(const struct tiles *t, const struct op *op)
+{
+	if (op->code != OP_KERNEL || kernel_is_gather(op) ||
+	        fixed_parallelism_of(&t->context->choices, op->kernel->name) ||
+	        !is_contraction(op) || terms_of(op->kernel) < TERMS_LEAST)
+		return false;
+	for (int j = 0; j < op->operands; j++)
+		if (is_weight(t->module, op->operand[j]))
+			return false;
+	return true;
+}
+
+static void split_posts(const struct tiles *t, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next)
+		if (wants_tile(t, op) && op->kernel->post.count &&
+		        !body_uses_counters(&op->kernel->post))
+			kernel_split_epilogue(t->module, op);
+}
+
+static int64_t body_dsp(const struct platform *platform, const struct body *body)
+{
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			dsp += platform_operator(platform, body->node[n].code, body->node[n].type)
+			               .dsp;
+	return dsp;
+}
+
+/* Counts the contractions, and what the other kernels take at least. */
+static void count_work(struct tiles *t, const struct block *block)
+{
+	t->dsp = choice_resolve(&t->context->choices, t->context->platform, CHOICE_DSP);
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code != OP_KERNEL)
+			continue;
+		if (wants_tile(t, op)) {
+			t->terms += terms_of(op->kernel);
+			t->left++;
+			continue;
+		}
+		t->dsp -= body_dsp(t->context->platform, &op->kernel->update) +
+		        body_dsp(t->context->platform, &op->kernel->post);
+		for (int j = 0; j < op->operands; j++)
+			t->ports -= tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY;
+	}
+}
+
+/* The elements of the result that its readers take in a cycle; 0: it is stored in whole words. */
+static int64_t result_lanes(const struct op *op)
+{
+	return is_only_stored(op) ? 0 : 1;
+}
+
+/* The loop of an elementwise reader that walks its operand as `loop` walks the result; -1: none. */
+static int loop_alike(
+        const struct op *op, int loop, const struct kernel *reader, const struct access *access)
+{
+	int found = -1;
+	for (int m = 0; m < reader->loops; m++)
+		if (access->stride[m] == op->kernel->result.stride[loop] &&
+		        reader->loop[m].extent == op->kernel->loop[loop].extent)
+			found = m;
+	return found;
+}
+
+/* Fills the order in which an elementwise kernel takes the sums of a register tile as they come;
+ * false: its loops are others. */
+static bool order_alike(struct tiles *t, const struct op *op, const struct schedule *tile,
+        const struct op *reader, struct schedule *order)
+{
+	const struct kernel *kernel = reader->kernel;
+	int operand = 0;
+	while (operand < reader->operands && reader->operand[operand] != op->result[0])
+		operand++;
+	if (operand == reader->operands || kernel_has_reduction(kernel))
+		return false;
+	int alike = 0;
+	*order = (struct schedule){ .lanes = 1, .row_unroll = 1, .padded = tile->padded };
+	order->part = ARENA_ARRAY(t->module->arena, struct schedule_part, tile->parts + 1);
+	for (int l = 0; l < op->kernel->loops; l++)
+		alike += !op->kernel->loop[l].reduction;
+	for (int i = 0; i < tile->parts; i++) {
+		const struct schedule_part *part = &tile->part[i];
+		if (op->kernel->loop[part->source].reduction)
+			continue;
+		int source = loop_alike(op, part->source, kernel, &kernel->operand[operand]);
+		if (source < 0)
+			return false;
+		order->part[order->parts++] =
+		        (struct schedule_part){ source, part->trip, part->step };
+	}
+	int64_t *held = ARENA_ARRAY(t->module->arena, int64_t, reader->operands + 1);
+	for (int j = 0; j < reader->operands; j++)
+		held[j] = order->parts;
+	order->held = held;
+	return alike == kernel->loops && schedule_fits(t->module, reader, order);
+}
+
+/* Elementwise readers of the sums take them in the order in which they come, one after the
+ * other. */
+static void order_readers(struct tiles *t, const struct op *op, const struct schedule *tile)
+{
+	struct schedule order;
+	for (struct op *reader = op->next; reader; reader = reader->next)
+		if (reader->code == OP_KERNEL && order_alike(t, op, tile, reader, &order))
+			record_register_tile(t->module, reader, &order);
+}
+
+static void tile_kernel(struct tiles *t, struct op *op)
+{
+	const struct platform *platform = t->context->platform;
+	struct resources all = platform_total(platform);
+	double part = terms_of(op->kernel) / t->terms;
+	struct tile_kernel kernel = { .module = t->module,
+		.platform = platform,
+		.op = op,
+		.loads = ARENA_ARRAY(t->module->arena, int, op->operands + 1),
+		.result_lanes = result_lanes(op) };
+	for (int j = 0; j < op->operands; j++)
+		kernel.loads[j] = tensor_source_of(op->operand[j])->kind == SOURCE_MEMORY;
+	struct tile_limits limits = { .dsp = (int64_t)((double)t->dsp * part),
+		.memory = { .bram18 = (int64_t)((double)all.bram18 * part / MEMORY_SHARE),
+		        .uram = (int64_t)((double)all.uram * part / MEMORY_SHARE) },
+		.ports = t->ports / t->left };
+	struct tile_choice choice = choose_register_tile(&kernel, &limits);
+	t->left--;
+	if (!choice.found)
+		return;
+	t->ports -= choice.ports;
+	record_register_tile(t->module, op, &choice.schedule);
+	order_readers(t, op, &choice.schedule);
+}
+
+bool choose_register_tiles(struct pass_context *context, struct module *module)
+{
+	struct block *body = module_main(module)->region[0];
+	struct tiles t = {
+		.context = context, .module = module, .ports = context->platform->ports - 1
+	};
+	forget_recorded_choices(module);
+	if (workload_of(module_main(module)) != WORKLOAD_NONE)
+		return true;
+	split_posts(&t, body);
+	find_tensor_sources(module, NULL);
+	count_work(&t, body);
+	for (struct op *op = body->first; op; op = op->next)
+		if (wants_tile(&t, op))
+			tile_kernel(&t, op);
+	return true;
+}

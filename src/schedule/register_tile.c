@@ -1,0 +1,371 @@
+/* Chooses the register tile of a contraction by closed forms.
+ *
+ *     blocks of rows │ blocks of lanes │ reductions │ rows / u │ lanes / v │ u rows │ v lanes
+ *
+ * An iteration forms u * v terms from u + v words; the tiles inside the reductions are the
+ * independent sums that hide the adder's latency. An operand that a loop does not move is read
+ * again in each of its iterations: from memory, or from a buffer on chip that holds what the loops
+ * inside read. */
+#include "schedule/register_tile.h"
+#include "ir/kernel_edit.h"
+#include "predict/resource.h"
+#include <math.h>
+
+#define MOST_HELD 4 /* places where an operand may be held, per operand */
+/* a board full of memory is worth so many cycles */
+#define MEMORY_PRICE 0.02
+
+bool is_contraction(const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	int term;
+	bool free_rows = false;
+	if (!kernel_has_reduction(kernel) || kernel->scan || kernel->ordered ||
+	        kernel->tile_outermost || kernel_combine(kernel, &term) == OP_NONE ||
+	        body_uses_counters(&kernel->update) || op->operands < 2)
+		return false;
+	for (int l = 0; l < kernel->loops; l++) {
+		bool shared = !kernel->loop[l].reduction;
+		if (kernel->loop[l].run_time || kernel_is_guarded(op, l) ||
+		        (shared && !kernel->result.stride[l]))
+			return false;
+		bool used = false;
+		bool missed = false;
+		for (int j = 0; j < op->operands; j++) {
+			used = used || kernel->operand[j].stride[l];
+			missed = missed || !kernel->operand[j].stride[l];
+		}
+		free_rows = free_rows || (shared && used && missed && kernel->loop[l].extent > 1);
+	}
+	for (int j = 0; j < op->operands; j++)
+		if (kernel->operand[j].index_operand >= 0 || kernel->operand[j].causal_pitch)
+			return false;
+	return free_rows;
+}
+
+int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kernel)
+{
+	int64_t dsp = 0;
+	for (int n = 0; n < kernel->update.count; n++)
+		if (kernel->update.node[n].kind == NODE_OP)
+			dsp += platform_operator(platform, kernel->update.node[n].code,
+			        kernel->update.node[n].type)
+			               .dsp;
+	return dsp;
+}
+
+/* The search for one kernel. */
+struct tiler {
+	const struct tile_kernel *of;
+	const struct kernel *kernel;
+	const struct tile_limits *limits;
+	struct resources board;
+	int latency;
+	int64_t terms;     /* iterations of all reductions */
+	int64_t outside;   /* of parallel loops that are not unrolled */
+	int row, lane;     /* the loops that are unrolled; row -1: none */
+	bool rows_outside; /* blocks of rows run outside those of lanes */
+	struct tile_choice best;
+	double best_price;
+};
+
+/* Sizes of a tile: unrolled rows and lanes, tiles in a block, blocks. */
+struct tile_size {
+	int64_t rows, lanes;
+	int64_t row_tiles, lane_tiles;
+	int64_t row_blocks, lane_blocks;
+};
+
+static int64_t rounded_up(int64_t number, int64_t parts)
+{
+	return (number + parts - 1) / parts;
+}
+
+static void add_part(struct schedule *schedule, int source, int64_t trip, int64_t step)
+{
+	schedule->part[schedule->parts++] = (struct schedule_part){ source, trip, step };
+}
+
+/* The schedule of a size; `held` is not set. */
+static struct schedule schedule_of(const struct tiler *t, const struct tile_size *size)
+{
+	const struct kernel *kernel = t->kernel;
+	struct schedule schedule = { .lanes = size->lanes,
+		.row_unroll = size->lanes > 1 && t->row >= 0 ? size->rows : 1,
+		.part = ARENA_ARRAY(t->of->module->arena, struct schedule_part,
+		        kernel->loops + 6) };
+	for (int l = 0; l < kernel->loops; l++)
+		if (!kernel->loop[l].reduction && l != t->row && l != t->lane)
+			add_part(&schedule, l, kernel->loop[l].extent, 1);
+	int64_t row_block = size->row_tiles * size->rows;
+	if (t->row >= 0 && t->rows_outside)
+		add_part(&schedule, t->row, size->row_blocks, row_block);
+	add_part(&schedule, t->lane, size->lane_blocks, size->lane_tiles * size->lanes);
+	if (t->row >= 0 && !t->rows_outside)
+		add_part(&schedule, t->row, size->row_blocks, row_block);
+	for (int l = 0; l < kernel->loops; l++)
+		if (kernel->loop[l].reduction)
+			add_part(&schedule, l, kernel->loop[l].extent, 1);
+	if (t->row >= 0)
+		add_part(&schedule, t->row, size->row_tiles, size->rows);
+	add_part(&schedule, t->lane, size->lane_tiles, size->lanes);
+	if (schedule.row_unroll > 1)
+		add_part(&schedule, t->row, size->rows, 1);
+	if (schedule.lanes > 1)
+		add_part(&schedule, t->lane, size->lanes, 1);
+	schedule.padded = size->lane_blocks * size->lane_tiles * size->lanes >
+	                kernel->loop[t->lane].extent ||
+	        (t->row >= 0 && size->row_blocks * row_block > kernel->loop[t->row].extent);
+	return schedule;
+}
+
+/* Where an operand is held: words that are loaded, words that are held, and how often the words
+ * that are loaded first are taken before the next ones. */
+struct holding {
+	int64_t level;
+	double loaded, taken, passes;
+	int64_t words;
+};
+
+static bool moves(const struct tiler *t, const struct schedule *schedule, int operand, int part)
+{
+	return t->kernel->operand[operand].stride[schedule->part[part].source] &&
+	        schedule->part[part].trip > 1;
+}
+
+static struct holding holding_at(
+        const struct tiler *t, const struct schedule *schedule, int operand, int level)
+{
+	struct holding holding = { level, 1, 1, 1, 1 };
+	bool replayed = false;
+	bool reduced = false;
+	int used = schedule_loops(schedule);
+	while (used > 0 && !moves(t, schedule, operand, used - 1))
+		used--;
+	for (int i = 0; i < used; i++) {
+		double trip = (double)schedule->part[i].trip;
+		bool moved = moves(t, schedule, operand, i);
+		reduced = reduced || t->kernel->loop[schedule->part[i].source].reduction;
+		holding.taken *= trip;
+		holding.loaded *= moved || i < level ? trip : 1;
+		holding.passes *= !moved && i >= level && !reduced ? trip : 1;
+		replayed = replayed || (!moved && i >= level && trip > 1);
+		holding.words *= replayed && moved ? schedule->part[i].trip : 1;
+	}
+	holding.words = replayed ? holding.words : 0;
+	return holding;
+}
+
+/* The places where an operand may be held, the last one not at all; returns how many. */
+static int list_holdings(const struct tiler *t, const struct schedule *schedule, int operand,
+        struct holding *holding)
+{
+	int count = 0;
+	int loops = schedule_loops(schedule);
+	for (int i = 0; i < loops && count < MOST_HELD - 1; i++) {
+		struct holding at = holding_at(t, schedule, operand, i);
+		bool repeats = !moves(t, schedule, operand, i) && schedule->part[i].trip > 1;
+		if (repeats && at.words > 1)
+			holding[count++] = at;
+	}
+	holding[count++] = holding_at(t, schedule, operand, loops);
+	return count;
+}
+
+static int64_t lanes_of_operand(
+        const struct tiler *t, const struct schedule *schedule, int operand)
+{
+	int64_t lanes = 1;
+	for (int i = schedule_loops(schedule); i < schedule->parts; i++)
+		lanes *= t->kernel->operand[operand].stride[schedule->part[i].source]
+		        ? schedule->part[i].trip
+		        : 1;
+	return lanes;
+}
+
+static struct resources storage_of(const struct tiler *t, int64_t bits, int64_t words)
+{
+	if (words < 1)
+		return (struct resources){ 0 };
+	return storage_cost(storage_choose(bits, words, t->board.uram > 0), bits, words);
+}
+
+/* Cycles and resources of a schedule while its operands are chosen one after the other. */
+struct tile_price {
+	double compute, late, bytes;
+	double slowest; /* loader */
+	struct resources memory;
+	int ports;
+	int64_t *held;
+};
+
+/* Adds an operand that is held there; returns the price of all. */
+static struct tile_price with_operand(const struct tiler *t, const struct schedule *schedule,
+        const struct tile_price *before, int operand, const struct holding *holding)
+{
+	struct tile_price price = *before;
+	int64_t lanes = lanes_of_operand(t, schedule, operand);
+	int64_t bits = type_bits(type_scalar(t->of->op->operand[operand]->type));
+	price.memory = resources_add(price.memory, storage_of(t, lanes * bits, holding->words));
+	price.held[operand] = holding->level;
+	if (!t->of->loads[operand])
+		return price;
+	int ports = (int)rounded_up(lanes * bits, PORT_BITS);
+	int64_t word = bits;
+	while (word * ports < lanes * bits)
+		word *= 2;
+	double port_bytes = (double)word / 8;
+	double rate = platform_channel_rate(t->of->platform);
+	double cycles = holding->loaded * (port_bytes > rate ? port_bytes / rate : 1);
+	double late = cycles - price.compute / holding->passes;
+	price.ports += ports;
+	price.bytes += holding->loaded * port_bytes * ports;
+	price.slowest = cycles > price.slowest ? cycles : price.slowest;
+	price.late = late > price.late ? late : price.late;
+	return price;
+}
+
+/* Cycles of a launch: iterations, or what memory takes for the bytes; words that come late in the
+ * first pass over a held operand; and the last block of results. */
+static double cycles_of(
+        const struct tiler *t, const struct tile_size *size, const struct tile_price *price)
+{
+	const struct platform *platform = t->of->platform;
+	double tiles = (double)(size->row_tiles * size->lane_tiles);
+	double sums = (double)(size->rows * size->lanes);
+	double leave = t->of->result_lanes ? sums / (double)t->of->result_lanes
+	                                   : (double)size->rows;
+	double all = (double)(t->outside * size->row_blocks * size->lane_blocks) * tiles * leave;
+	int channels = price->ports < platform->channels ? price->ports : platform->channels;
+	double memory = price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
+	double cycles = price->compute > memory ? price->compute : memory;
+	cycles = all > cycles ? all : cycles;
+	return cycles + price->late + tiles * leave;
+}
+
+/* Chooses where the operands from `operand` on are held. */
+static void choose_held(struct tiler *t, const struct schedule *schedule,
+        const struct tile_size *size, const struct tile_price *before, int operand)
+{
+	const struct tile_limits *limits = t->limits;
+	struct holding holding[MOST_HELD];
+	if (before->ports > limits->ports ||
+	        before->memory.bram18 > limits->memory.bram18 ||
+	        before->memory.uram > limits->memory.uram ||
+	        before->compute >= t->best_price)
+		return;
+	if (operand < t->of->op->operands) {
+		int count = list_holdings(t, schedule, operand, holding);
+		for (int i = 0; i < count; i++) {
+			struct tile_price price =
+			        with_operand(t, schedule, before, operand, &holding[i]);
+			choose_held(t, schedule, size, &price, operand + 1);
+		}
+		return;
+	}
+	double cycles = cycles_of(t, size, before);
+	double share = resources_share(before->memory, t->board);
+	double price = cycles * (1 + MEMORY_PRICE * share);
+	if (price >= t->best_price)
+		return;
+	int operands = t->of->op->operands;
+	t->best_price = price;
+	t->best = (struct tile_choice){ true, *schedule, cycles, 0, before->ports };
+	t->best.dsp = size->rows * size->lanes * tile_term_dsp(t->of->platform, t->kernel);
+	t->best.schedule.held = arena_copy(
+	        t->of->module->arena, before->held, sizeof *before->held * (size_t)operands);
+}
+
+static void price_size(struct tiler *t, const struct tile_size *size)
+{
+	double blocks = (double)(t->outside * size->row_blocks * size->lane_blocks);
+	double tiles = (double)(size->row_tiles * size->lane_tiles);
+	double iterations = blocks * (double)t->terms * tiles;
+	double interval = tiles >= t->latency ? 1 : (double)rounded_up(t->latency, (int64_t)tiles);
+	if (iterations * interval >= t->best_price)
+		return;
+	struct schedule schedule = schedule_of(t, size);
+	int64_t bits = size->rows * size->lanes * type_bits(t->kernel->type);
+	struct resources sums = storage_of(t, bits, size->row_tiles * size->lane_tiles);
+	struct tile_price price = { .compute = iterations * interval,
+		/* the results of a block wait while the next block is summed up */
+		.memory = resources_add(sums, sums),
+		.held = ARENA_ARRAY(
+		        t->of->module->arena, int64_t, t->of->op->operands + 1) };
+	if (t->of->op->operands && schedule_fits(t->of->module, t->of->op, &schedule))
+		choose_held(t, &schedule, size, &price, 0);
+}
+
+/* Prices the blocks of the unrolled loops: any number of tiles that divides theirs. */
+static void price_blocks(struct tiler *t, int64_t rows, int64_t lanes)
+{
+	int64_t row_extent = t->row < 0 ? 1 : t->kernel->loop[t->row].extent;
+	int64_t row_all = rounded_up(row_extent, rows);
+	int64_t lane_all = rounded_up(t->kernel->loop[t->lane].extent, lanes);
+	double least = (double)(t->outside * t->terms) * (double)row_all * (double)lane_all;
+	if (least >= t->best_price)
+		return;
+	for (int64_t r = 1; r <= row_all; r++)
+		for (int64_t l = 1; row_all % r == 0 && l <= lane_all; l++)
+			if (lane_all % l == 0)
+				price_size(t,
+				        &(struct tile_size){ rows, lanes, r, l, row_all / r,
+				                lane_all / l });
+}
+
+/* Does each operand vary along one of the two loops at most? */
+static bool is_outer_product(const struct op *op, int row, int lane)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (row >= 0 && op->kernel->operand[j].stride[row] &&
+		        op->kernel->operand[j].stride[lane])
+			return false;
+	return true;
+}
+
+/* Prices all unrolls of two loops, most terms first. */
+static void price_loops(struct tiler *t)
+{
+	const struct kernel *kernel = t->kernel;
+	int64_t dsp = tile_term_dsp(t->of->platform, kernel);
+	int64_t most = dsp ? t->limits->dsp / dsp : t->limits->dsp;
+	int64_t row_extent = t->row < 0 ? 1 : kernel->loop[t->row].extent;
+	t->outside = t->terms = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != t->row && l != t->lane)
+			*(kernel->loop[l].reduction ? &t->terms : &t->outside) *=
+			        kernel->loop[l].extent;
+	for (int64_t terms = most; terms > 0; terms--)
+		for (int64_t rows = 1; rows <= terms && rows <= row_extent; rows++)
+			if (terms % rows == 0 && terms / rows <= kernel->loop[t->lane].extent &&
+			        (rows == 1 || terms / rows > 1))
+				price_blocks(t, rows, terms / rows);
+}
+
+struct tile_choice choose_register_tile(
+        const struct tile_kernel *of, const struct tile_limits *limits)
+{
+	const struct kernel *kernel = of->op->kernel;
+	struct tiler t = { .of = of,
+		.kernel = kernel,
+		.limits = limits,
+		.board = platform_total(of->platform),
+		.latency = schedule_chain_latency(of->platform, of->module->arena, kernel),
+		.best_price = HUGE_VAL };
+	for (t.lane = 0; t.lane < kernel->loops; t.lane++) {
+		if (kernel->loop[t.lane].reduction || kernel->loop[t.lane].extent == 1)
+			continue;
+		for (t.row = -1; t.row < kernel->loops; t.row++) {
+			if (t.row == t.lane ||
+			        (t.row >= 0 && (kernel->loop[t.row].reduction ||
+			                               kernel->loop[t.row].extent == 1)) ||
+			        !is_outer_product(of->op, t.row, t.lane))
+				continue;
+			for (int outside = 0; outside < 2; outside++) {
+				t.rows_outside = outside;
+				price_loops(&t);
+			}
+		}
+	}
+	return t.best;
+}

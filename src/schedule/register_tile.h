@@ -1,0 +1,42 @@
+/* The register tile of one contraction: how many of its sums are formed side by side, in which
+ * blocks its loops run, and from where on its operands are held on chip. */
+#ifndef STC_REGISTER_TILE_H
+#define STC_REGISTER_TILE_H
+#include "platform/platform.h"
+#include "schedule/kernel_schedule.h"
+
+/* What a register tile may take. */
+struct tile_limits {
+	int64_t dsp;            /* DSPs of its operators */
+	struct resources memory; /* block RAMs and URAMs of its sums and of held operands */
+	int ports;              /* memory ports */
+};
+
+/* A kernel for which a register tile is chosen. */
+struct tile_kernel {
+	struct module *module;
+	const struct platform *platform;
+	const struct op *op;
+	int *loads;           /* [operands] 1: it comes from memory through ports of its own */
+	int64_t result_lanes; /* elements of the result that leave in a cycle; 0: whole words */
+};
+
+/* A register tile, and what the closed form says of it. */
+struct tile_choice {
+	bool found;
+	struct schedule schedule; /* `held` is set */
+	double cycles;
+	int64_t dsp;
+	int ports;
+};
+
+/* Is the kernel a reduction of operands that each vary along some of its parallel loops only, so
+ * that sums side by side share what they read? */
+bool is_contraction(const struct op *op);
+/* DSPs of one product and its addition */
+int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kernel);
+/* The fastest register tile within the limits; of equal ones that of the least memory. Branch and
+ * bound: tiles of more iterations than the best one takes cycles are not priced. */
+struct tile_choice choose_register_tile(
+        const struct tile_kernel *kernel, const struct tile_limits *limits);
+#endif
