@@ -270,20 +270,18 @@ static void lower_port_parts(struct design *design, const struct op *load, int p
 	struct value *out = stream_fifo(design, load->result[0]);
 	struct value **part = ARENA_ARRAY(module->arena, struct value *, parts);
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
-	int64_t share = (image.order.lanes + parts - 1) / parts;
+	int64_t lanes = image.order.lanes / parts;
+	int64_t whole = port_lanes(lanes);
+	const struct type *word = vector_of(module, scalar, lanes);
+	const struct type *port_word = vector_of(module, scalar, whole);
+	image.padding = whole - lanes;
 	for (int i = 0; i < parts; i++) {
 		const char *name = text_format(module->arena, "w%d", design->serial++);
-		int64_t rest = image.order.lanes - i * share;
-		int64_t lanes = rest < share ? rest : share;
-		int64_t whole = port_lanes(lanes);
-		const struct type *word = vector_of(module, scalar, lanes);
-		const struct type *port_word = vector_of(module, scalar, whole);
-		image.padding = whole - lanes;
 		for (int s = 0; s < source.count; s++)
 			segment[s] = image_segment(design,
 			        &(struct segment_place){ .index = source.input[s],
 			                .offset = s * image.words * whole },
-			        &image, i * share, lanes);
+			        &image, i * lanes, lanes);
 		design_buffer(design, name, port_word, image.words * source.count,
 		        attr_array(module, source.count, segment));
 		part[i] = parts == 1

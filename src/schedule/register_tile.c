@@ -54,6 +54,14 @@ int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kern
 	return dsp;
 }
 
+int tile_ports(int64_t lanes, int64_t bits)
+{
+	int64_t ports = (lanes * bits + PORT_BITS - 1) / PORT_BITS;
+	while (lanes % ports)
+		ports++;
+	return (int)ports;
+}
+
 /* The search for one kernel. */
 struct tiler {
 	const struct tile_kernel *of;
@@ -210,7 +218,7 @@ static struct tile_price with_operand(const struct tiler *t, const struct schedu
 	price.held[operand] = holding->level;
 	if (!t->of->loads[operand])
 		return price;
-	int ports = (int)rounded_up(lanes * bits, PORT_BITS);
+	int ports = tile_ports(lanes, bits);
 	int64_t word = bits;
 	while (word * ports < lanes * bits)
 		word *= 2;
@@ -296,6 +304,15 @@ static void price_size(struct tiler *t, const struct tile_size *size)
 		choose_held(t, &schedule, size, &price, 0);
 }
 
+/* May the loop be padded? An operand from another kernel has no elements beyond its edge. */
+static bool can_pad(const struct tiler *t, int loop)
+{
+	for (int j = 0; j < t->of->op->operands; j++)
+		if (!t->of->loads[j] && t->kernel->operand[j].stride[loop])
+			return false;
+	return true;
+}
+
 /* Prices the blocks of the unrolled loops: any number of tiles that divides theirs. */
 static void price_blocks(struct tiler *t, int64_t rows, int64_t lanes)
 {
@@ -303,7 +320,10 @@ static void price_blocks(struct tiler *t, int64_t rows, int64_t lanes)
 	int64_t row_all = rounded_up(row_extent, rows);
 	int64_t lane_all = rounded_up(t->kernel->loop[t->lane].extent, lanes);
 	double least = (double)(t->outside * t->terms) * (double)row_all * (double)lane_all;
-	if (least >= t->best_price)
+	bool padded = row_all * rows > row_extent;
+	bool lanes_padded = lane_all * lanes > t->kernel->loop[t->lane].extent;
+	if (least >= t->best_price || (padded && !can_pad(t, t->row)) ||
+	        (lanes_padded && !can_pad(t, t->lane)))
 		return;
 	for (int64_t r = 1; r <= row_all; r++)
 		for (int64_t l = 1; row_all % r == 0 && l <= lane_all; l++)

@@ -33,6 +33,8 @@ struct tile_choice {
 /* Is the kernel a reduction of operands that each vary along some of its parallel loops only, so
  * that sums side by side share what they read? */
 bool is_contraction(const struct op *op);
+/* Memory ports that bring words of so many lanes: the fewest that have equal parts of a word. */
+int tile_ports(int64_t lanes, int64_t bits);
 /* DSPs of one product and its addition */
 int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kernel);
 /* The fastest register tile within the limits; of equal ones that of the least memory. Branch and

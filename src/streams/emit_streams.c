@@ -2,6 +2,7 @@
  * converter to the type that the operand needs, which insert_converters.c replaces. */
 #include "ir/launch_tokens.h"
 #include "schedule/recorded_choices.h"
+#include "schedule/register_tile.h"
 #include "streams/recompute_kernels.h"
 #include "streams/stream_builder.h"
 
@@ -178,8 +179,7 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 		return demand_stream(s, source, type, 0);
 	const struct type *sent = schedule_port_type(
 	        module, old->kernel, &once, j, old->operand[j]->type, NULL);
-	int64_t bits = stream_lanes(sent) * type_bits(type_scalar(sent));
-	int ports = (int)((bits + PORT_BITS - 1) / PORT_BITS);
+	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
 	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
 	attr_set(module, words->def, KEY_HELD, attr_unit(module));
 	return words;
