@@ -102,6 +102,7 @@ static void check_register_tile(struct verifier *verifier, const struct op *op)
 	const struct kernel *kernel = op->kernel;
 	const int row = kernel->loops - 2;
 	bool good = kernel_has_reduction(kernel) && !kernel->post.count && !kernel->scan &&
+	        kernel->partial_sums == 1 &&
 	        kernel->result.stride[row] && kernel->result.stride[row + 1];
 	for (int j = 0; j < op->operands; j++)
 		good = good &&

@@ -236,21 +236,14 @@ static struct value *sums_in_pairs(struct lowering *l, const struct dot_products
 /* the sums of one row of a register tile */
 static struct value *tile_row(struct lowering *l, int update)
 {
-	struct value *whole = l->accumulator;
-	struct value *part[2] = { whole, make_index(&l->p, l->row) };
-	l->accumulator =
-	        make_op(&l->p, OP_SPLIT_LANES, lanes_word(l, l->kernel->type, true), 2, part);
-	struct value *sums = widen_word(l, lower_body(l, &l->kernel->update, update),
+	l->accumulator = l->row_sums[l->row];
+	return widen_word(l, lower_body(l, &l->kernel->update, update),
 	        lanes_word(l, l->kernel->type, true));
-	l->accumulator = whole;
-	return sums;
 }
 
-/* the sums of all rows of a register tile as one word */
-static struct value *tile_sums(struct lowering *l)
+struct value **tile_sums(struct lowering *l)
 {
-	struct value **row = each_row(l, l->kernel->update.result, tile_row);
-	return make_op(&l->p, OP_JOIN_LANES, sum_word(l), (int)l->kernel->row_unroll, row);
+	return each_row(l, l->kernel->update.result, tile_row);
 }
 
 static struct value *sums_of_rows(struct lowering *l, int term, bool parallel)
@@ -269,8 +262,6 @@ struct value *updated_sum(struct lowering *l)
 	const struct kernel *kernel = l->kernel;
 	int term = -1;
 	bool parallel = lane_is_parallel(kernel);
-	if (kernel_is_register_tile(kernel))
-		return tile_sums(l);
 	if (kernel_has_reduction(kernel) &&
 	        (parallel ? kernel->row_unroll > 1 : kernel->lanes > 1)) {
 		kernel_combine(kernel, &term);

@@ -154,9 +154,7 @@ static struct value *box_address(
 	return make_address(&l->p, l->nest, l->counter, stride, box->fill.first / box->fill.lanes);
 }
 
-/* Address of the accumulator: one word per iteration of the parallel loops inside the outermost
- * reduction, times the partial sums. */
-static struct value *accumulator_address(
+struct value *accumulator_address(
         struct lowering *l, struct value *part, int64_t number, int64_t *words)
 {
 	int64_t *stride = ARENA_ARRAY(l->p.module->arena, int64_t, l->nest + 1);
@@ -193,8 +191,6 @@ struct value *part_of_sum(struct lowering *l)
 const struct type *sum_word(struct lowering *l)
 {
 	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->row_unroll;
-	if (kernel_is_register_tile(l->kernel))
-		rows = l->kernel->row_unroll * l->kernel->lanes;
 	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type)
 	                : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
 }
@@ -342,24 +338,12 @@ struct value *finished_sum(struct lowering *l)
 	                             : l->accumulator;
 }
 
-/* The FIFO that the kernel's process fills: the result's, or that of whole register tiles. */
-static struct value *result_fifo(struct lowering *l)
-{
-	if (!kernel_is_register_tile(l->kernel))
-		return stream_fifo(l->p.design, l->op->result[0]);
-	l->tiles = design_fifo(l->p.design, "s_tile", sum_word(l),
-	        itensor_tiles(l->op->result[0]->type->itensor) / l->kernel->row_unroll);
-	return l->tiles;
-}
-
 void push_result(struct lowering *l, struct value *when, struct value *result)
 {
-	const struct type *word = kernel_is_register_tile(l->kernel)
-	        ? sum_word(l)
-	        : stream_word(l->p.module, l->op->result[0]->type);
+	const struct type *word = stream_word(l->p.module, l->op->result[0]->type);
 	struct value *pushed = widen_word(l, result, word);
 	if (!l->sink)
-		l->sink = process_argument(&l->p, result_fifo(l), "y");
+		l->sink = process_argument(&l->p, stream_fifo(l->p.design, l->op->result[0]), "y");
 	make_push(&l->p, when, pushed, l->sink);
 }
 
@@ -481,6 +465,9 @@ static int lower_loops(struct lowering *l, int64_t *trip, const struct run_time_
 	case REDUCTION_DRAIN_AFTER: return lower_drain_after(l, trip, run_time);
 	case REDUCTION_NONE:
 	case REDUCTION_NEST:
+		if (kernel_is_register_tile(l->kernel))
+			return lower_register_tile(l, trip, run_time);
+		return lower_nest(l, trip, run_time);
 	case REDUCTION_SCHEDULES: return lower_nest(l, trip, run_time);
 	}
 	return 0;
@@ -527,8 +514,7 @@ bool lower_kernel(struct design *design, const struct op *op)
 		layer_carry_drain(&l.p, &l.layer_carry, array);
 	process_finish(&l.p);
 	if (l.tiles)
-		add_unpack(design, "rows", l.tiles, stream_fifo(design, op->result[0]),
-		        itensor_tiles(op->result[0]->type->itensor));
+		lower_tile_rows(design, op, &l);
 	if (l.parts)
 		lower_partial_sum_process(design, op, l.parts);
 	return true;

@@ -17,7 +17,10 @@ struct lowering {
 	struct value **operand; /* words popped */
 	struct value **source;  /* FIFOs of the operands; NULL: not used yet */
 	struct value *sink;     /* FIFO of the results; NULL: not used yet */
-	struct value *tiles;    /* FIFO of whole register tiles; NULL: the results are none */
+	/* of a register tile: FIFOs of whole tiles, each for some of the rows, or NULL; the array
+	 * of each row's sums; the sums of each row before a term */
+	int groups;
+	struct value **tiles, **row_array, **row_sums;
 	/* FIFO of partial sums that another process combines; NULL: none does */
 	struct value *parts;
 	/* condition under which operand words are popped, as not all iterations of
@@ -65,6 +68,10 @@ struct value *running_sums(struct lowering *l, const char *name, int64_t words, 
 /* Adds a term; the accumulator is the sum up to it. stored: the sum is stored between iterations.
  * `result`, if not NULL, is what a scan outputs here. */
 void add_to_sum(struct lowering *l, bool stored, struct value **array, struct value **result);
+/* Address of the accumulator: one word per iteration of the parallel loops inside the outermost
+ * reduction, times the partial sums. */
+struct value *accumulator_address(
+        struct lowering *l, struct value *part, int64_t number, int64_t *words);
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);
 
@@ -84,6 +91,8 @@ bool lane_is_parallel(const struct kernel *kernel);
 /* The value of the body's node `result` in this iteration, with all that it needs. */
 struct value *lower_body(struct lowering *l, const struct body *body, int result);
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms);
+/* the sums of each row of a register tile, with this term */
+struct value **tile_sums(struct lowering *l);
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 struct value *updated_sum(struct lowering *l);
 
@@ -105,6 +114,14 @@ int lower_reduction_split(
         struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
 /* the process that combines them */
 void lower_partial_sum_process(struct design *design, const struct op *op, struct value *parts);
+
+/* ---- sums side by side along two loops (register_tile_nest.c) */
+
+/* One nest that sends whole register tiles. Returns the loops left open. */
+int lower_register_tile(
+        struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
+/* the process that sends their rows one after the other */
+void lower_tile_rows(struct design *design, const struct op *op, const struct lowering *l);
 
 /* ---- double-buffered sums (reduction_double_buffered.c) */
 

@@ -160,20 +160,6 @@ struct load_process {
 	const char *state; /* buffer of the state's first port; NULL: no state */
 };
 
-/* The first lanes of a padded word. */
-static struct value *without_padding(
-        struct process *p, struct value *word, const struct type *wanted)
-{
-	int64_t lanes = type_lanes(wanted);
-	if (type_lanes(word->type) == lanes)
-		return word;
-	struct value **lane = ARENA_ARRAY(p->module->arena, struct value *, lanes);
-	for (int64_t i = 0; i < lanes; i++)
-		lane[i] = make_op(p, OP_LANE, type_scalar(wanted), 2,
-		        (struct value *[2]){ word, make_index(p, i) });
-	return lanes > 1 ? make_op(p, OP_JOIN_LANES, wanted, (int)lanes, lane) : lane[0];
-}
-
 static struct value *read_word(struct process *p, const struct load_process *loader,
         struct value *const *memory, struct value *address)
 {
@@ -182,7 +168,7 @@ static struct value *read_word(struct process *p, const struct load_process *loa
 		word[i] = make_load(p, memory[i], address);
 	return loader->ports > 1
 	        ? make_op(p, OP_JOIN_LANES, loader->fifo[0]->type->element, loader->ports, word)
-	        : without_padding(p, word[0], loader->fifo[0]->type->element);
+	        : word_of_lanes(p, word[0], loader->fifo[0]->type->element);
 }
 
 static void add_loader(struct design *design, const struct load_process *loader)
@@ -252,15 +238,6 @@ static void remember_state(
 	}
 }
 
-/* Lanes of the memory words for so many of a stream: a power of two, the rest is padding. */
-static int64_t port_lanes(int64_t lanes)
-{
-	int64_t whole = 1;
-	while (whole < lanes)
-		whole *= 2;
-	return whole;
-}
-
 static void lower_port_parts(struct design *design, const struct op *load, int parts)
 {
 	struct module *module = design->module;
@@ -271,7 +248,7 @@ static void lower_port_parts(struct design *design, const struct op *load, int p
 	struct value **part = ARENA_ARRAY(module->arena, struct value *, parts);
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
 	int64_t lanes = image.order.lanes / parts;
-	int64_t whole = port_lanes(lanes);
+	int64_t whole = memory_lanes(lanes);
 	const struct type *word = vector_of(module, scalar, lanes);
 	const struct type *port_word = vector_of(module, scalar, whole);
 	image.padding = whole - lanes;

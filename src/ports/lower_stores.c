@@ -19,12 +19,16 @@ static bool is_shared_store(const struct op *op, const struct type *scalar)
 	        type_elements(tensor_of(op)) < BULK_ELEMENTS;
 }
 
-/* type of the stored words, at most as wide as a memory port */
+/* type of the stored words, at most as wide as a memory port: equal parts of the stream's */
 const struct type *store_words(struct design *design, const struct op *store)
 {
 	const struct type *type = store->operand[0]->type;
 	int64_t most = PORT_BITS / type_bits(type_scalar(type));
-	return stream_lanes(type) > most ? type_regroup(design->module, type, most) : type;
+	if (stream_lanes(type) <= most)
+		return type;
+	while (stream_lanes(type) % most)
+		most--;
+	return type_regroup(design->module, type, most);
 }
 
 struct value *store_fifo(struct design *design, const struct op *store)
@@ -46,7 +50,7 @@ static int store_segments(struct design *design, const struct op *store, const s
         int64_t offset, const struct attr **segment)
 {
 	const struct attr *results = attr_get(store, KEY_RESULT);
-	int64_t elements = image->words * image->order.lanes;
+	int64_t elements = image->words * (image->order.lanes + image->padding);
 	int count = 0;
 	for (int l = 0; l < results->count; l++)
 		if (results->integers[l] >= 0)
@@ -86,13 +90,16 @@ static void lower_own(struct design *design, const struct op *store)
 	int layers = attr_get(store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	const char *name = text_format(module->arena, "r%d", design->serial++);
+	image.padding = memory_lanes(image.order.lanes) - image.order.lanes;
 	int count = store_segments(design, store, &image, 0, segment);
 	fifo = full_words(design, fifo, image.words);
 	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) /
 	        type_lanes(fifo->type->element);
-	design_buffer(design, name, fifo->type->element, words * layers,
-	        attr_array(module, count, segment));
-	struct value *port = design_port(design, name, fifo->type->element, name, true);
+	const struct type *word =
+	        vector_of(module, type_scalar(fifo->type->element),
+	                memory_lanes(type_lanes(fifo->type->element)));
+	design_buffer(design, name, word, words * layers, attr_array(module, count, segment));
+	struct value *port = design_port(design, name, word, name, true);
 	struct process p = process_new(design, "store");
 	struct value *memory = process_argument(&p, port, "m");
 	struct value *in = process_argument(&p, fifo, "x");
@@ -102,7 +109,7 @@ static void lower_own(struct design *design, const struct op *store)
 	counter[1] = p.layer;
 	const int64_t pitch[2] = { 1, words };
 	struct value *place = make_address(&p, 2, counter, pitch, 0);
-	make_store(&p, make_pop(&p, NULL, in), memory, place);
+	make_store(&p, word_of_lanes(&p, make_pop(&p, NULL, in), word), memory, place);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }

@@ -15,6 +15,29 @@ struct image image_of(struct arena *arena, struct sequence order)
 	return image;
 }
 
+int64_t memory_lanes(int64_t lanes)
+{
+	int64_t whole = 1;
+	while (whole < lanes)
+		whole *= 2;
+	return whole;
+}
+
+struct value *word_of_lanes(struct process *p, struct value *word, const struct type *wanted)
+{
+	int64_t lanes = type_lanes(wanted);
+	int64_t own = type_lanes(word->type);
+	const struct type *scalar = type_scalar(wanted);
+	if (own == lanes)
+		return word;
+	struct value **lane = ARENA_ARRAY(p->module->arena, struct value *, lanes);
+	for (int64_t i = 0; i < lanes; i++)
+		lane[i] = i < own ? make_op(p, OP_LANE, scalar, 2,
+		                            (struct value *[2]){ word, make_index(p, i) })
+		                  : make_number(p, 0, scalar);
+	return make_op(p, OP_JOIN_LANES, wanted, (int)lanes, lane);
+}
+
 const char *signature_name(struct design *design, bool output, int index)
 {
 	return attr_item(signature_of(design, output, index), KEY_NAME)->text;

@@ -43,6 +43,10 @@ const struct attr *image_segment(struct design *design, const struct segment_pla
 /* elements base … base + elements - 1 of a tensor, row-major */
 const struct attr *plain_segment(
         struct design *design, const struct segment_place *place, int64_t base, int64_t elements);
+/* Lanes of the memory words for words of so many: a power of two, the others are padding. */
+int64_t memory_lanes(int64_t lanes);
+/* The word with fewer lanes, or with zeros behind its own. */
+struct value *word_of_lanes(struct process *p, struct value *word, const struct type *wanted);
 /* What a store writes: the type of its words, at most as wide as a memory port, and the FIFO that
  * brings them. */
 const struct type *store_words(struct design *design, const struct op *store);

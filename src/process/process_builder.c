@@ -238,22 +238,6 @@ void add_cast(struct design *design, const char *name, struct value *from, struc
 	process_finish(&p);
 }
 
-void add_unpack(struct design *design, const char *name, struct value *from, struct value *to,
-        int64_t words)
-{
-	int64_t parts = type_lanes(from->type->element) / type_lanes(to->type->element);
-	struct process p = process_new(design, name);
-	struct value *in = process_argument(&p, from, "x");
-	struct value *out = process_argument(&p, to, "y");
-	process_layers(&p);
-	process_loop(&p, words / parts);
-	struct value *part = process_loop(&p, parts);
-	process_pipeline(&p, 1);
-	narrow_words(&p, in, out, part);
-	process_close(&p, 2 + (design->layers > 0));
-	process_finish(&p);
-}
-
 void add_pack(struct design *design, struct value *from, struct value *to, int64_t words)
 {
 	int64_t parts = type_lanes(to->type->element) / type_lanes(from->type->element);

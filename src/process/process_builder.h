@@ -70,9 +70,6 @@ int process_nest_run_time(
 /* A process between two FIFOs of different word widths; `stream`: the type of the wider side. */
 void add_cast(struct design *design, const char *name, struct value *from, struct value *to,
         const struct type *stream);
-/* a process that sends the parts of words, in so many words */
-void add_unpack(struct design *design, const char *name, struct value *from, struct value *to,
-        int64_t words);
 /* packs `words` words in full ones, of which the last need not be filled */
 void add_pack(struct design *design, struct value *from, struct value *to, int64_t words);
 

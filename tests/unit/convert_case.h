@@ -58,7 +58,7 @@ static inline struct tensor counted(struct fixture *f, const struct type *type)
 static inline struct module *marked(struct module *module, bool as_replay)
 {
 	if (as_replay)
-		mark_replay_buffers(module, module_main(module)->region[0]);
+		mark_replay_buffers(module, module_main(module)->region[0], true);
 	return module;
 }
 
