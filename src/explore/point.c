@@ -19,6 +19,7 @@ struct compared {
 	/* the best search so far; and, of those whose design needs too much on-chip memory, the
 	 * one that needs least; -1: none */
 	int search, smallest;
+	int tiles; /* value of the choice of register tiles */
 	int64_t cycles, dsp; /* of the best */
 	int64_t lacks;       /* bytes that the smallest needs */
 	int64_t most;        /* multipliers allowed to the best; 0: the compiler's own choice */
@@ -48,29 +49,44 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	return design_time(session->attempt, session->platform, session->module, &cost, most).most;
 }
 
-/* Compares all searches with at most `most` multipliers.  true: one is the best so far. */
+/* true: the search gives the best design so far. */
+static bool compare_search(struct build *b, int search, int64_t most, struct compared *best)
+{
+	int64_t dsp = 0;
+	int64_t cycles = cycles_of(b, search, &dsp);
+	int64_t lacks = b->session->context.least_budget;
+	int tiles = (int)b->session->choices.value[CHOICE_REGISTER_TILES];
+	if (!cycles && lacks && (best->smallest < 0 || lacks < best->lacks)) {
+		best->smallest = search;
+		best->lacks = lacks;
+	}
+	if (!cycles ||
+	        (best->search >= 0 &&
+	                (cycles > best->cycles || (cycles == best->cycles && dsp >= best->dsp))))
+		return false;
+	*best = (struct compared){ search, best->smallest, tiles, cycles, dsp, best->lacks, most };
+	return true;
+}
+
+/* Compares all searches with at most `most` multipliers, with register tiles and, if some kernel
+ * has one, without.  true: one is the best so far. */
 static bool compare_with(struct build *b, int64_t most, struct compared *best)
 {
 	struct session *session = b->session;
 	struct choices wanted = session->choices;
+	int asked = (int)wanted.value[CHOICE_REGISTER_TILES];
 	bool better = false;
+	bool tiled = true;
 	session->choices.value[CHOICE_DSP] = most;
-	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop;
-	        search++) {
-		int64_t dsp = 0;
-		int64_t cycles = cycles_of(b, search, &dsp);
-		int64_t lacks = session->context.least_budget;
-		if (!cycles && lacks && (best->smallest < 0 || lacks < best->lacks)) {
-			best->smallest = search;
-			best->lacks = lacks;
+	for (int tiles = asked ? asked : 1; tiled && tiles <= (asked ? asked : REGISTER_TILES_FORMS);
+	        tiles++) {
+		session->choices.value[CHOICE_REGISTER_TILES] = tiles;
+		tiled = false;
+		for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop;
+		        search++) {
+			better |= compare_search(b, search, most, best);
+			tiled |= session->context.register_tiles > 0;
 		}
-		if (!cycles ||
-		        (best->search >= 0 &&
-		                (cycles > best->cycles ||
-		                        (cycles == best->cycles && dsp >= best->dsp))))
-			continue;
-		*best = (struct compared){ search, best->smallest, cycles, dsp, best->lacks, most };
-		better = true;
 	}
 	session->choices = wanted;
 	return better;
@@ -92,8 +108,10 @@ static void compare_searches(struct build *b)
 	while (better && best.dsp > 1)
 		better = compare_with(b, best.dsp / 2, &best);
 	choices->value[CHOICE_SEARCH] = 1 + (best.search >= 0 ? best.search : best.smallest);
-	if (best.search >= 0)
-		choices->value[CHOICE_DSP] = best.most;
+	if (best.search < 0)
+		return;
+	choices->value[CHOICE_DSP] = best.most;
+	choices->value[CHOICE_REGISTER_TILES] = best.tiles;
 }
 
 /* --- a target */

@@ -134,7 +134,15 @@ struct sides {
 	const struct lane_walk *from, *to;
 	int shared;
 	bool same; /* both cover the same elements */
+	const struct type *tensor;
 };
+
+/* Elements of the tensor along a dim of the walks. */
+static int64_t edge_of(const struct sides *s, int dim)
+{
+	return s->from->walk.rank == s->tensor->rank ? s->tensor->shape[dim]
+	                                             : type_elements(s->tensor);
+}
 
 /* The axis of a dim for both sides: packed where both omit the same coordinates, else from the
  * writer's first coordinate to its last. */
@@ -148,7 +156,13 @@ static const char *both_axes(const struct sides *s, int dim, struct axis *fill, 
 		return NULL;
 	coverage_axis(s->arena, *from, s->shared, dim, false, fill);
 	coverage_axis(s->arena, *to, s->shared, dim, false, drain);
-	if (drain->low < fill->low || drain->low + drain->extent > fill->low + fill->extent)
+	int64_t end = drain->low + drain->extent;
+	int64_t sent = fill->low + fill->extent;
+	if (drain->low >= fill->low && end > sent && sent >= edge_of(s, dim)) {
+		fill->extent = end - fill->low; /* padding, of any value */
+		sent = end;
+	}
+	if (drain->low < fill->low || end > sent)
 		return text_format(s->arena,
 		        "the reader wants elements of data dim %d that the writer does not send",
 		        dim);
@@ -326,7 +340,8 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 		add_whole(tensor, &box, &reader, &box.drain);
 	} else {
 		struct sides sides = {
-			.arena = arena, .from = &writer, .to = &reader, .shared = box.shared
+			.arena = arena, .from = &writer, .to = &reader, .shared = box.shared,
+			.tensor = tensor
 		};
 		sides.same = !reorder.why ||
 		        (box.shared &&

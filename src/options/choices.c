@@ -11,6 +11,7 @@ const char *const matmul_form_name[MATMUL_FORMS] = { "engine", "spatial" };
 const char *const parallelism_search_name[PARALLELISM_SEARCHES] = { "joint", "intensity",
 	"neighbor", "uniform" };
 const char *const prologue_pace_name[PROLOGUE_PACES] = { "searched", "paced" };
+const char *const register_tiles_name[REGISTER_TILES_FORMS] = { "searched", "none" };
 const char *const softmax_form_name[SOFTMAX_FORMS] = { "auto", "online", "two-pass" };
 
 #define CANDIDATES(...) { __VA_ARGS__ }

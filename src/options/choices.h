@@ -12,6 +12,8 @@ extern const char *const matmul_form_name[MATMUL_FORMS];
 
 enum softmax_form { SOFTMAX_AUTO, SOFTMAX_ONLINE, SOFTMAX_TWO_PASS, SOFTMAX_FORMS };
 extern const char *const softmax_form_name[SOFTMAX_FORMS];
+enum register_tiles_form { REGISTER_TILES_SEARCHED, REGISTER_TILES_NONE, REGISTER_TILES_FORMS };
+extern const char *const register_tiles_name[REGISTER_TILES_FORMS];
 enum prologue_pace { PROLOGUE_SEARCHED, PROLOGUE_PACED, PROLOGUE_PACES };
 extern const char *const prologue_pace_name[PROLOGUE_PACES];
 

@@ -37,6 +37,8 @@ struct pass_context {
 	int64_t on_chip_bytes, least_on_chip_bytes;
 	/* out, of bind_storage: resources of the design, even if more than available */
 	struct resources taken;
+	/* out, of choose_register_tiles: kernels that have one */
+	int register_tiles;
 	/* out: memory ports that the platform lacks */
 	int excess_ports;
 	/* out: ports left for PEs, where result words have more lanes than there are PEs; 0: they

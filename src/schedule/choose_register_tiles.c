@@ -177,6 +177,7 @@ static void tile_kernel(struct tiles *t, struct op *op)
 	if (!choice.found)
 		return;
 	t->ports -= choice.ports;
+	t->context->register_tiles++;
 	record_register_tile(t->module, op, &choice.schedule);
 	order_readers(t, op, &choice.schedule);
 }
@@ -188,7 +189,8 @@ bool choose_register_tiles(struct pass_context *context, struct module *module)
 		.context = context, .module = module, .ports = context->platform->ports - 1
 	};
 	forget_recorded_choices(module);
-	if (workload_of(module_main(module)) != WORKLOAD_NONE)
+	if (workload_of(module_main(module)) != WORKLOAD_NONE ||
+	        choice_word(&context->choices, CHOICE_REGISTER_TILES) == REGISTER_TILES_NONE)
 		return true;
 	split_posts(&t, body);
 	find_tensor_sources(module, NULL);

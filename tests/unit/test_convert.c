@@ -501,7 +501,8 @@ static struct module *streams_of(struct fixture *f, const char *text, struct pas
 	struct module *module = read_module(f, &source);
 	*context = (struct pass_context){ .platform = platform_load(f->arena, &f->diag, "u55c"),
 		.choices.value = {
-		        [CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity") } };
+		        [CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity"),
+		        [CHOICE_REGISTER_TILES] = 1 + REGISTER_TILES_NONE } };
 	for (int p = 0; p < pass_find("spill_to_budget"); p++)
 		assert_true(passes[p].run(context, module));
 	return module;
