@@ -63,6 +63,7 @@ static bool run_pass(struct session *session, const struct pass *pass)
 		.dumped = session->read > LEVEL_TENSOR,
 		.on_chip_bytes = session->context.on_chip_bytes,
 		.least_on_chip_bytes = session->context.least_on_chip_bytes,
+		.register_tiles = session->context.register_tiles,
 		.limit = session->limit,
 		.limited = options->limit[LIMIT_BRAM] || options->limit[LIMIT_URAM] };
 	struct stress *stress = stress_on() ? stress_begin(session) : NULL;

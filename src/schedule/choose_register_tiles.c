@@ -188,6 +188,7 @@ bool choose_register_tiles(struct pass_context *context, struct module *module)
 	struct tiles t = {
 		.context = context, .module = module, .ports = context->platform->ports - 1
 	};
+	context->register_tiles = 0;
 	forget_recorded_choices(module);
 	if (workload_of(module_main(module)) != WORKLOAD_NONE ||
 	        choice_word(&context->choices, CHOICE_REGISTER_TILES) == REGISTER_TILES_NONE)
