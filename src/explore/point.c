@@ -19,7 +19,7 @@ struct compared {
 	/* the best search so far; and, of those whose design needs too much on-chip memory, the
 	 * one that needs least; -1: none */
 	int search, smallest;
-	int tiles; /* value of the choice of register tiles */
+	int tiles;           /* value of the choice of register tiles */
 	int64_t cycles, dsp; /* of the best */
 	int64_t lacks;       /* bytes that the smallest needs */
 	int64_t most;        /* multipliers allowed to the best; 0: the compiler's own choice */
@@ -78,8 +78,8 @@ static bool compare_with(struct build *b, int64_t most, struct compared *best)
 	bool better = false;
 	bool tiled = true;
 	session->choices.value[CHOICE_DSP] = most;
-	for (int tiles = asked ? asked : 1; tiled && tiles <= (asked ? asked : REGISTER_TILES_FORMS);
-	        tiles++) {
+	for (int tiles = asked ? asked : 1;
+	        tiled && tiles <= (asked ? asked : REGISTER_TILES_FORMS); tiles++) {
 		session->choices.value[CHOICE_REGISTER_TILES] = tiles;
 		tiled = false;
 		for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop;

@@ -102,8 +102,8 @@ static void check_register_tile(struct verifier *verifier, const struct op *op)
 	const struct kernel *kernel = op->kernel;
 	const int row = kernel->loops - 2;
 	bool good = kernel_has_reduction(kernel) && !kernel->post.count && !kernel->scan &&
-	        kernel->partial_sums == 1 &&
-	        kernel->result.stride[row] && kernel->result.stride[row + 1];
+	        kernel->partial_sums == 1 && kernel->result.stride[row] &&
+	        kernel->result.stride[row + 1];
 	for (int j = 0; j < op->operands; j++)
 		good = good &&
 		        !(kernel->operand[j].stride[row] && kernel->operand[j].stride[row + 1]);
@@ -472,7 +472,8 @@ static void check_schedule_unroll(
 		verify_fail(verifier, op,
 		        "its schedule has lanes along a reduction that does not combine terms");
 	else if (rows > 1 && kernel->loop[row[0]].reduction && kernel->loop[lane[0]].reduction)
-		verify_fail(verifier, op, "its schedule has rows and lanes that are both reductions");
+		verify_fail(
+		        verifier, op, "its schedule has rows and lanes that are both reductions");
 }
 
 /* The order of terms is free only where an operation combines them, and that of token tiles is

@@ -8,8 +8,8 @@ struct port_words {
 	int64_t words, lanes;
 };
 
-/* Is loop l unrolled inside a word: the lane loop, or the row loop before it? The rows of a register
- * tile leave one after the other. */
+/* Is loop l unrolled inside a word: the lane loop, or the row loop before it? The rows of a
+ * register tile leave one after the other. */
 static bool is_unrolled(const struct kernel *kernel, const struct access *access, int l)
 {
 	bool row = kernel->row_unroll > 1 && l == kernel->loops - 2;

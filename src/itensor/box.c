@@ -339,10 +339,11 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 		add_whole(tensor, &box, &writer, &box.fill);
 		add_whole(tensor, &box, &reader, &box.drain);
 	} else {
-		struct sides sides = {
-			.arena = arena, .from = &writer, .to = &reader, .shared = box.shared,
-			.tensor = tensor
-		};
+		struct sides sides = { .arena = arena,
+			.from = &writer,
+			.to = &reader,
+			.shared = box.shared,
+			.tensor = tensor };
 		sides.same = !reorder.why ||
 		        (box.shared &&
 		                !coverage_differs(arena, writer.walk, reader.walk, box.shared));

@@ -237,8 +237,8 @@ static struct value *sums_in_pairs(struct lowering *l, const struct dot_products
 static struct value *tile_row(struct lowering *l, int update)
 {
 	l->accumulator = l->row_sums[l->row];
-	return widen_word(l, lower_body(l, &l->kernel->update, update),
-	        lanes_word(l, l->kernel->type, true));
+	return widen_word(
+	        l, lower_body(l, &l->kernel->update, update), lanes_word(l, l->kernel->type, true));
 }
 
 struct value **tile_sums(struct lowering *l)

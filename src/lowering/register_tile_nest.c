@@ -45,16 +45,14 @@ static void push_rows(struct lowering *l, struct value *last, struct value **sum
 	struct process *p = &l->p;
 	int64_t together = rows_of_group(l->kernel);
 	int64_t lanes = together * l->kernel->lanes;
-	const struct type *group =
-	        type_shaped(p->module, TYPE_VECTOR, 1, &lanes, l->kernel->type);
-	int64_t tiles =
-	        itensor_tiles(l->op->result[0]->type->itensor) / l->kernel->row_unroll;
+	const struct type *group = type_shaped(p->module, TYPE_VECTOR, 1, &lanes, l->kernel->type);
+	int64_t tiles = itensor_tiles(l->op->result[0]->type->itensor) / l->kernel->row_unroll;
 	l->groups = (int)(l->kernel->row_unroll / together);
 	l->tiles = ARENA_ARRAY(p->module->arena, struct value *, l->groups);
 	for (int g = 0; g < l->groups; g++) {
 		l->tiles[g] = design_fifo(p->design, "s_tile", group, tiles);
-		struct value *fifo = process_argument(
-		        p, l->tiles[g], text_format(p->module->arena, "y%d", g));
+		struct value *fifo =
+		        process_argument(p, l->tiles[g], text_format(p->module->arena, "y%d", g));
 		struct value *word = together == 1
 		        ? sums[g]
 		        : make_op(p, OP_JOIN_LANES, group, (int)together, sums + g * together);
@@ -106,7 +104,6 @@ void lower_tile_rows(struct design *design, const struct op *op, const struct lo
 		sent = sent ? make_select(&p, here, word, sent) : word;
 	}
 	make_push(&p, NULL, sent, out);
-	process_close(&p,
-	        1 + (group != NULL) + (part != NULL) + (design->layers > 0));
+	process_close(&p, 1 + (group != NULL) + (part != NULL) + (design->layers > 0));
 	process_finish(&p);
 }

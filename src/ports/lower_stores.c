@@ -95,9 +95,8 @@ static void lower_own(struct design *design, const struct op *store)
 	fifo = full_words(design, fifo, image.words);
 	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) /
 	        type_lanes(fifo->type->element);
-	const struct type *word =
-	        vector_of(module, type_scalar(fifo->type->element),
-	                memory_lanes(type_lanes(fifo->type->element)));
+	const struct type *word = vector_of(module, type_scalar(fifo->type->element),
+	        memory_lanes(type_lanes(fifo->type->element)));
 	design_buffer(design, name, word, words * layers, attr_array(module, count, segment));
 	struct value *port = design_port(design, name, word, name, true);
 	struct process p = process_new(design, "store");

@@ -24,8 +24,8 @@
 struct tiles {
 	struct pass_context *context;
 	struct module *module;
-	double terms;  /* of all contractions */
-	int64_t dsp;   /* for all of them */
+	double terms;    /* of all contractions */
+	int64_t dsp;     /* for all of them */
 	int ports, left; /* memory ports for all; contractions that have none yet */
 };
 

@@ -26,8 +26,8 @@ struct parallelism recorded_parallelism(const struct op *op)
 		.ports = (int)attr_item_integer(attr, KEY_PORTS, 1) };
 }
 
-static void record_as(struct module *module, struct op *op, enum attr_key key,
-        const struct schedule *schedule)
+static void record_as(
+        struct module *module, struct op *op, enum attr_key key, const struct schedule *schedule)
 {
 	struct named items[5];
 	int count = 0;

@@ -48,8 +48,8 @@ int64_t tile_term_dsp(const struct platform *platform, const struct kernel *kern
 	int64_t dsp = 0;
 	for (int n = 0; n < kernel->update.count; n++)
 		if (kernel->update.node[n].kind == NODE_OP)
-			dsp += platform_operator(platform, kernel->update.node[n].code,
-			        kernel->update.node[n].type)
+			dsp += platform_operator(
+			        platform, kernel->update.node[n].code, kernel->update.node[n].type)
 			               .dsp;
 	return dsp;
 }
@@ -63,7 +63,7 @@ int tile_ports(int64_t lanes, int64_t bits)
 }
 
 /* The search for one kernel. */
-struct tiler {
+struct register_tiler {
 	const struct tile_kernel *of;
 	const struct kernel *kernel;
 	const struct tile_limits *limits;
@@ -95,13 +95,13 @@ static void add_part(struct schedule *schedule, int source, int64_t trip, int64_
 }
 
 /* The schedule of a size; `held` is not set. */
-static struct schedule schedule_of(const struct tiler *t, const struct tile_size *size)
+static struct schedule schedule_of(const struct register_tiler *t, const struct tile_size *size)
 {
 	const struct kernel *kernel = t->kernel;
 	struct schedule schedule = { .lanes = size->lanes,
 		.row_unroll = size->lanes > 1 && t->row >= 0 ? size->rows : 1,
-		.part = ARENA_ARRAY(t->of->module->arena, struct schedule_part,
-		        kernel->loops + 6) };
+		.part = ARENA_ARRAY(
+		        t->of->module->arena, struct schedule_part, kernel->loops + 6) };
 	for (int l = 0; l < kernel->loops; l++)
 		if (!kernel->loop[l].reduction && l != t->row && l != t->lane)
 			add_part(&schedule, l, kernel->loop[l].extent, 1);
@@ -121,8 +121,8 @@ static struct schedule schedule_of(const struct tiler *t, const struct tile_size
 		add_part(&schedule, t->row, size->rows, 1);
 	if (schedule.lanes > 1)
 		add_part(&schedule, t->lane, size->lanes, 1);
-	schedule.padded = size->lane_blocks * size->lane_tiles * size->lanes >
-	                kernel->loop[t->lane].extent ||
+	schedule.padded =
+	        size->lane_blocks * size->lane_tiles * size->lanes > kernel->loop[t->lane].extent ||
 	        (t->row >= 0 && size->row_blocks * row_block > kernel->loop[t->row].extent);
 	return schedule;
 }
@@ -135,14 +135,15 @@ struct holding {
 	int64_t words;
 };
 
-static bool moves(const struct tiler *t, const struct schedule *schedule, int operand, int part)
+static bool moves(
+        const struct register_tiler *t, const struct schedule *schedule, int operand, int part)
 {
 	return t->kernel->operand[operand].stride[schedule->part[part].source] &&
 	        schedule->part[part].trip > 1;
 }
 
 static struct holding holding_at(
-        const struct tiler *t, const struct schedule *schedule, int operand, int level)
+        const struct register_tiler *t, const struct schedule *schedule, int operand, int level)
 {
 	struct holding holding = { level, 1, 1, 1, 1 };
 	bool replayed = false;
@@ -165,8 +166,8 @@ static struct holding holding_at(
 }
 
 /* The places where an operand may be held, the last one not at all; returns how many. */
-static int list_holdings(const struct tiler *t, const struct schedule *schedule, int operand,
-        struct holding *holding)
+static int list_holdings(const struct register_tiler *t, const struct schedule *schedule,
+        int operand, struct holding *holding)
 {
 	int count = 0;
 	int loops = schedule_loops(schedule);
@@ -181,7 +182,7 @@ static int list_holdings(const struct tiler *t, const struct schedule *schedule,
 }
 
 static int64_t lanes_of_operand(
-        const struct tiler *t, const struct schedule *schedule, int operand)
+        const struct register_tiler *t, const struct schedule *schedule, int operand)
 {
 	int64_t lanes = 1;
 	for (int i = schedule_loops(schedule); i < schedule->parts; i++)
@@ -191,7 +192,7 @@ static int64_t lanes_of_operand(
 	return lanes;
 }
 
-static struct resources storage_of(const struct tiler *t, int64_t bits, int64_t words)
+static struct resources storage_of(const struct register_tiler *t, int64_t bits, int64_t words)
 {
 	if (words < 1)
 		return (struct resources){ 0 };
@@ -208,8 +209,9 @@ struct tile_price {
 };
 
 /* Adds an operand that is held there; returns the price of all. */
-static struct tile_price with_operand(const struct tiler *t, const struct schedule *schedule,
-        const struct tile_price *before, int operand, const struct holding *holding)
+static struct tile_price with_operand(const struct register_tiler *t,
+        const struct schedule *schedule, const struct tile_price *before, int operand,
+        const struct holding *holding)
 {
 	struct tile_price price = *before;
 	int64_t lanes = lanes_of_operand(t, schedule, operand);
@@ -235,32 +237,31 @@ static struct tile_price with_operand(const struct tiler *t, const struct schedu
 
 /* Cycles of a launch: iterations, or what memory takes for the bytes; words that come late in the
  * first pass over a held operand; and the last block of results. */
-static double cycles_of(
-        const struct tiler *t, const struct tile_size *size, const struct tile_price *price)
+static double cycles_of(const struct register_tiler *t, const struct tile_size *size,
+        const struct tile_price *price)
 {
 	const struct platform *platform = t->of->platform;
 	double tiles = (double)(size->row_tiles * size->lane_tiles);
 	double sums = (double)(size->rows * size->lanes);
-	double leave = t->of->result_lanes ? sums / (double)t->of->result_lanes
-	                                   : (double)size->rows;
+	double leave =
+	        t->of->result_lanes ? sums / (double)t->of->result_lanes : (double)size->rows;
 	double all = (double)(t->outside * size->row_blocks * size->lane_blocks) * tiles * leave;
 	int channels = price->ports < platform->channels ? price->ports : platform->channels;
-	double memory = price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
+	double memory =
+	        price->bytes / (platform_channel_rate(platform) * (channels ? channels : 1));
 	double cycles = price->compute > memory ? price->compute : memory;
 	cycles = all > cycles ? all : cycles;
 	return cycles + price->late + tiles * leave;
 }
 
 /* Chooses where the operands from `operand` on are held. */
-static void choose_held(struct tiler *t, const struct schedule *schedule,
+static void choose_held(struct register_tiler *t, const struct schedule *schedule,
         const struct tile_size *size, const struct tile_price *before, int operand)
 {
 	const struct tile_limits *limits = t->limits;
 	struct holding holding[MOST_HELD];
-	if (before->ports > limits->ports ||
-	        before->memory.bram18 > limits->memory.bram18 ||
-	        before->memory.uram > limits->memory.uram ||
-	        before->compute >= t->best_price)
+	if (before->ports > limits->ports || before->memory.bram18 > limits->memory.bram18 ||
+	        before->memory.uram > limits->memory.uram || before->compute >= t->best_price)
 		return;
 	if (operand < t->of->op->operands) {
 		int count = list_holdings(t, schedule, operand, holding);
@@ -284,7 +285,7 @@ static void choose_held(struct tiler *t, const struct schedule *schedule,
 	        t->of->module->arena, before->held, sizeof *before->held * (size_t)operands);
 }
 
-static void price_size(struct tiler *t, const struct tile_size *size)
+static void price_size(struct register_tiler *t, const struct tile_size *size)
 {
 	double blocks = (double)(t->outside * size->row_blocks * size->lane_blocks);
 	double tiles = (double)(size->row_tiles * size->lane_tiles);
@@ -298,14 +299,13 @@ static void price_size(struct tiler *t, const struct tile_size *size)
 	struct tile_price price = { .compute = iterations * interval,
 		/* the results of a block wait while the next block is summed up */
 		.memory = resources_add(sums, sums),
-		.held = ARENA_ARRAY(
-		        t->of->module->arena, int64_t, t->of->op->operands + 1) };
+		.held = ARENA_ARRAY(t->of->module->arena, int64_t, t->of->op->operands + 1) };
 	if (t->of->op->operands && schedule_fits(t->of->module, t->of->op, &schedule))
 		choose_held(t, &schedule, size, &price, 0);
 }
 
 /* May the loop be padded? An operand from another kernel has no elements beyond its edge. */
-static bool can_pad(const struct tiler *t, int loop)
+static bool can_pad(const struct register_tiler *t, int loop)
 {
 	for (int j = 0; j < t->of->op->operands; j++)
 		if (!t->of->loads[j] && t->kernel->operand[j].stride[loop])
@@ -314,7 +314,7 @@ static bool can_pad(const struct tiler *t, int loop)
 }
 
 /* Prices the blocks of the unrolled loops: any number of tiles that divides theirs. */
-static void price_blocks(struct tiler *t, int64_t rows, int64_t lanes)
+static void price_blocks(struct register_tiler *t, int64_t rows, int64_t lanes)
 {
 	int64_t row_extent = t->row < 0 ? 1 : t->kernel->loop[t->row].extent;
 	int64_t row_all = rounded_up(row_extent, rows);
@@ -329,8 +329,8 @@ static void price_blocks(struct tiler *t, int64_t rows, int64_t lanes)
 		for (int64_t l = 1; row_all % r == 0 && l <= lane_all; l++)
 			if (lane_all % l == 0)
 				price_size(t,
-				        &(struct tile_size){ rows, lanes, r, l, row_all / r,
-				                lane_all / l });
+				        &(struct tile_size){
+				                rows, lanes, r, l, row_all / r, lane_all / l });
 }
 
 /* Does each operand vary along one of the two loops at most? */
@@ -344,7 +344,7 @@ static bool is_outer_product(const struct op *op, int row, int lane)
 }
 
 /* Prices all unrolls of two loops, most terms first. */
-static void price_loops(struct tiler *t)
+static void price_loops(struct register_tiler *t)
 {
 	const struct kernel *kernel = t->kernel;
 	int64_t dsp = tile_term_dsp(t->of->platform, kernel);
@@ -366,7 +366,7 @@ struct tile_choice choose_register_tile(
         const struct tile_kernel *of, const struct tile_limits *limits)
 {
 	const struct kernel *kernel = of->op->kernel;
-	struct tiler t = { .of = of,
+	struct register_tiler t = { .of = of,
 		.kernel = kernel,
 		.limits = limits,
 		.board = platform_total(of->platform),
@@ -377,8 +377,9 @@ struct tile_choice choose_register_tile(
 			continue;
 		for (t.row = -1; t.row < kernel->loops; t.row++) {
 			if (t.row == t.lane ||
-			        (t.row >= 0 && (kernel->loop[t.row].reduction ||
-			                               kernel->loop[t.row].extent == 1)) ||
+			        (t.row >= 0 &&
+			                (kernel->loop[t.row].reduction ||
+			                        kernel->loop[t.row].extent == 1)) ||
 			        !is_outer_product(of->op, t.row, t.lane))
 				continue;
 			for (int outside = 0; outside < 2; outside++) {

@@ -7,9 +7,9 @@
 
 /* What a register tile may take. */
 struct tile_limits {
-	int64_t dsp;            /* DSPs of its operators */
+	int64_t dsp;             /* DSPs of its operators */
 	struct resources memory; /* block RAMs and URAMs of its sums and of held operands */
-	int ports;              /* memory ports */
+	int ports;               /* memory ports */
 };
 
 /* A kernel for which a register tile is chosen. */

@@ -177,8 +177,8 @@ static struct value *demand_tile_operand(struct streams *s, const struct op *old
 			once.part[once.parts++] = schedule->part[i];
 	if (source->kind != SOURCE_MEMORY || source->ordered)
 		return demand_stream(s, source, type, 0);
-	const struct type *sent = schedule_port_type(
-	        module, old->kernel, &once, j, old->operand[j]->type, NULL);
+	const struct type *sent =
+	        schedule_port_type(module, old->kernel, &once, j, old->operand[j]->type, NULL);
 	int ports = tile_ports(stream_lanes(sent), type_bits(type_scalar(sent)));
 	struct value *words = demand(s, emit_load(s, source, sent, ports), source->tensor, type);
 	attr_set(module, words->def, KEY_HELD, attr_unit(module));
