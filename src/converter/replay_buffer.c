@@ -13,25 +13,25 @@ static bool is_replay_loop(const struct walk *walk, int loop)
 	return true;
 }
 
-/* the same walk without the loops that replay */
-static struct walk walk_without_replay(struct arena *arena, const struct walk *walk)
+/* the same walk without the loops that replay, from loop `first` on */
+static struct walk walk_without_replay(struct arena *arena, const struct walk *walk, int first)
 {
 	struct walk to = walk_new(arena, *walk, walk->loops);
 	for (int l = 0; l < walk->loops; l++)
-		if (!is_replay_loop(walk, l))
+		if (l < first || !is_replay_loop(walk, l))
 			walk_push(&to, walk->trip[l], walk_run_time(*walk, l),
 			        walk->vector + l * walk->rank, 1);
 	return walk_normal(arena, to);
 }
 
-/* Measures the buffer: words inside the outermost replay loop are held, so their number must not
- * depend on the launch. false: no replay buffer. */
-static bool measure_replay(struct replay_buffer *replay_buffer)
+/* Measures the buffer: words inside the outermost replay loop from loop `first` on are held, so
+ * their number must not depend on the launch. false: no replay buffer. */
+static bool measure_replay(struct replay_buffer *replay_buffer, int first)
 {
 	const struct walk *walk = &replay_buffer->walk;
 	replay_buffer->words = replay_buffer->distance = 1;
 	replay_buffer->replay_loop = -1;
-	for (int l = 0; l < walk->loops; l++) {
+	for (int l = first; l < walk->loops; l++) {
 		bool repeats = is_replay_loop(walk, l);
 		replay_buffer->replay_loop =
 		        replay_buffer->replay_loop < 0 && repeats ? l : replay_buffer->replay_loop;
@@ -52,9 +52,14 @@ bool replay_buffer_of(
 		return false;
 	struct walk from = walk_normal(arena, itensor_walk(arena, convert->operand[0]->type));
 	replay_buffer->walk = walk_normal(arena, itensor_walk(arena, convert->result[0]->type));
-	return from.rank == replay_buffer->walk.rank &&
-	        walk_same(from, walk_without_replay(arena, &replay_buffer->walk)) &&
-	        measure_replay(replay_buffer);
+	if (from.rank != replay_buffer->walk.rank)
+		return false;
+	/* loops that replay on both sides hold nothing: as many as there are */
+	int first = replay_buffer->walk.loops;
+	while (first >= 0 &&
+	        !walk_same(from, walk_without_replay(arena, &replay_buffer->walk, first)))
+		first--;
+	return first >= 0 && measure_replay(replay_buffer, first);
 }
 
 void mark_replay_buffers(struct module *module, struct block *block, bool all)

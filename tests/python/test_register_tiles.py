@@ -1,0 +1,116 @@
+"""Contractions whose sums are formed side by side: values, and cycles against the bound of their
+multipliers.
+"""
+
+import json
+import re
+
+import numpy
+import pytest
+from conftest import stc
+
+BOARDS = ("u280", "u55c", "xc7z020")
+
+
+def matmul(rows: int, columns: int, terms: int, scaled: bool) -> str:
+    left, right, result = (
+        f"tensor<{first}x{second}xf32>"
+        for first, second in ((rows, terms), (terms, columns), (rows, columns))
+    )
+    scale = f"""
+  %y = linalg.generic {{indexing_maps = [#m, #m, #m], iterator_types = ["parallel", "parallel"]}}
+      ins(%c, %p : {result}, {result}) outs(%e : {result}) {{
+  ^bb0(%d: f32, %x: f32, %u: f32):
+    %alpha = arith.constant 1.5 : f32
+    %s = arith.mulf %alpha, %x : f32
+    %z = arith.addf %d, %s : f32
+    linalg.yield %z : f32
+  }} -> {result}"""
+    return f"""#m = affine_map<(i, j) -> (i, j)>
+func.func @main(%a: {left} {{stream.name = "a"}}, %b: {right} {{stream.name = "b"}}, \
+%c: {result} {{stream.name = "c"}}) -> ({result} {{stream.name = "y"}}) {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {result}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {result}) -> {result}
+  %p = linalg.matmul ins(%a, %b : {left}, {right}) outs(%f : {result}) -> {result}{
+        scale if scaled else ""
+    }
+  return %{"y" if scaled else "p"} : {result}
+}}
+"""
+
+
+def build(tmp_path, text, *options):
+    source, design = tmp_path / "kernel.mlir", tmp_path / "design"
+    source.write_text(text)
+    done = stc("compile", source, "-o", design, *options)
+    assert done.returncode == 0, done.stderr
+    return design
+
+
+def simulated(design) -> int:
+    found = re.search(r"one launch +(\d+) cycles", stc("simulate", design).stdout)
+    return int(found.group(1))
+
+
+def dsps(design) -> int:
+    return int(re.search(r"DSP +(\d+) ", (design / "report.txt").read_text()).group(1))
+
+
+def sums_in_order(a, b):
+    total = numpy.zeros((a.shape[0], b.shape[1]), numpy.float32)
+    for k in range(a.shape[1]):
+        total += a[:, k : k + 1] * b[k : k + 1, :]
+    return total
+
+
+@pytest.mark.parametrize(
+    "rows, columns, terms, scaled, dsp, board",
+    [
+        (37, 41, 53, False, 220, "u280"),  # short last rows and lanes
+        (40, 42, 31, True, 2560, "u280"),  # tiles leave in several words
+        (23, 19, 64, True, 60, "xc7z020"),
+    ],
+)
+def test_sums_keep_the_order_of_the_source(tmp_path, rows, columns, terms, scaled, dsp, board):
+    options = ("--platform", board, "--kernel-dsp", dsp, "--max-dsp", dsp)
+    text = matmul(rows, columns, terms, scaled)
+    design = build(tmp_path, text, *options, "--register-tiles", "searched")
+    random = numpy.random.default_rng(rows)
+    given = {
+        name: random.standard_normal(shape).astype(numpy.float32)
+        for name, shape in (("a", (rows, terms)), ("b", (terms, columns)), ("c", (rows, columns)))
+    }
+    arguments = []
+    for name, array in given.items():
+        numpy.save(tmp_path / f"{name}.npy", array)
+        if name != "c" or scaled:
+            arguments += ["--in", f"{name}={tmp_path / name}.npy"]
+    done = stc("run", design, *arguments, "--out", f"y={tmp_path}/y.npy")
+    assert done.returncode == 0, done.stderr
+    expected = sums_in_order(given["a"], given["b"])
+    if scaled:
+        expected = given["c"] + numpy.float32(1.5) * expected
+    assert numpy.array_equal(numpy.load(tmp_path / "y.npy"), expected)
+    dump = stc("compile", tmp_path / "kernel.mlir", *options, "--stop-after", "choose_loop_orders")
+    assert "held = " in dump.stdout and ("padded" in dump.stdout) == (rows % 2 == 1)
+
+
+def test_a_product_of_matrices_is_bound_by_its_multipliers(tmp_path):
+    """200 x 220 x 240 terms with 220 DSPs, five of them a term."""
+    options = ("--platform", "u280", "--kernel-dsp", 220, "--max-dsp", 220)
+    design = build(tmp_path, matmul(200, 220, 240, True), *options)
+    assert dsps(design) <= 220
+    assert simulated(design) <= 260_000
+    report = json.loads((design / "report.json").read_text())
+    assert report["termination"] == "token model"
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_large_products_fit_every_board(tmp_path, board):
+    """4096 x 4096 x 4096 terms; the bound is 44 terms a cycle."""
+    options = ("--platform", board, "--kernel-dsp", 220, "--max-dsp", 220)
+    design = build(tmp_path, matmul(4096, 4096, 4096, False), *options)
+    least = re.search(r"at least +(\d+) cycles", (design / "report.txt").read_text())
+    assert 4096**3 / 44 <= int(least.group(1)) <= 4096**3 / 44 / 0.95
+    assert dsps(design) <= 220
