@@ -23,8 +23,8 @@ struct schedule {
 	int64_t row_unroll;
 	/* the parts of the lane loop cover more than its extent; a reduction ignores the excess */
 	bool padded;
-	/* NULL: the operands of a register tile are not chosen; else [operands] the part of the
-	 * schedule from which on words that are sent again are held on chip */
+	/* NULL: it is no register tile; else [operands] the part of the schedule from which on
+	 * words that are sent again are held on chip. Sums then keep the source's order. */
 	const int64_t *held;
 };
 

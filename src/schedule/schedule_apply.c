@@ -277,8 +277,7 @@ int64_t schedule_partial_sums(
 	int64_t parts = 1;
 	struct sums sums = sums_of(kernel, schedule);
 	if (!carried || distance >= update_cycles(kernel, schedule, latency, 1) ||
-	        !starts_anywhere(kernel) || !bodies_are_separate(kernel) ||
-	        schedule_is_register_tile(kernel, schedule))
+	        !starts_anywhere(kernel) || !bodies_are_separate(kernel) || schedule->held)
 		return 1;
 	while (parts * distance < update_cycles(kernel, schedule, latency, parts))
 		parts *= 2;
