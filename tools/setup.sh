@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="python3-venv g++ cmake ninja-build mold libmlir-19-dev mlir-19-tools libcjson-dev coinor-libcbc-dev libcmocka-dev clang-format-19 libxrt-dev uuid-dev pkg-config $*"
+packages="python3-venv g++ cmake ninja-build mold libmlir-19-dev mlir-19-tools libclang-19-dev libisl-dev libcjson-dev coinor-libcbc-dev libcmocka-dev clang-format-19 libxrt-dev uuid-dev pkg-config $*"
 torch_index=https://download.pytorch.org/whl/cpu
 venv=.venv
 stamp=$venv/requirements.stamp

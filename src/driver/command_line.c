@@ -243,11 +243,12 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 	const char *name = is_long ? given + 2 : given + 1;
 	const char *equals = is_long ? strchr(name, '=') : NULL;
 	size_t size = equals ? (size_t)(equals - name) : strlen(name);
-	bool attached = !is_long && size > 1 && strchr("0123456789", name[1]); /* -O2 */
 	const char letter = is_long ? 0 : *name;
-	const struct option *option = NULL;
-	if (is_long || size == 1 || attached)
-		option = option_find(command, name, size, letter);
+	const struct option *option = option_find(command, name, size, letter);
+	bool joins = option && (option->kind == OPTION_LIST || strchr("0123456789", name[1]));
+	bool attached = !is_long && size > 1 && joins; /* -O2, -DNAME */
+	if (!is_long && size > 1 && !attached)
+		option = NULL;
 	if (!option)
 		return unknown_option(diag, command,
 		        equals ? text_copy(arena, given, (size_t)(equals - given)) : given,

@@ -37,7 +37,11 @@ struct options {
 	} in, out, depth, extent,
 	        /* --in, --out NAME=FILE, --channel-depth CHANNEL=COUNT, --extent INPUT=COUNT,
 	         * --fix-kernel KERNEL:…, each in the order of the command line */
-	        fix;
+	        fix,
+	        /* of C: -D NAME=VALUE, -I DIR, --define PARAMETER=COUNT */
+	        macro, include, define;
+	const char *top;    /* of C: the function; NULL: the only one */
+	bool reassociate;   /* of C: the order of sums is free */
 	const char *device; /* NULL: cpu */
 	const char *with;   /* module of a second phase (--second-phase); NULL: none */
 	const char *phase;  /* NULL: the first */

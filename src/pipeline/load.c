@@ -2,6 +2,8 @@
 #include "base/data.h"
 #include "pipeline/session.h"
 #include "import/import.h"
+#include "raise/raise.h"
+#include "frontend/frontend.h"
 #include "fifo/fifo.h"
 
 #define DEFAULT_PLATFORM "u55c"
@@ -31,6 +33,44 @@ static bool is_whole(struct session *session)
 	return true;
 }
 
+static void add_notes(struct session *session, const struct region *region)
+{
+	for (size_t i = 0; i < region->notes.count; i++) {
+		const struct region_note *note = &region->notes.data[i];
+		text_add(&session->notices, "%s:%d:%d: note: %s\n", note->location.file,
+		        note->location.line, note->location.column, note->message);
+	}
+}
+
+static struct c_list c_list_of(const struct option_list *list)
+{
+	return (struct c_list){ list->data, list->count };
+}
+
+/* A function of C as a module of kernels. */
+static struct module *load_c(struct session *session, const struct c_source *source)
+{
+	const struct options *options = &session->options;
+	struct module *module =
+	        module_new(session->arena, &session->guard, &session->diag, LEVEL_TENSOR);
+	const struct c_options reading = { options->top, c_list_of(&options->macro),
+		c_list_of(&options->include), c_list_of(&options->define) };
+	const struct raise_options raising = { options->reassociate };
+	const struct region *region = c_read(module, &reading, source);
+	if (!region || !raise_region(module, region, &raising))
+		return NULL;
+	add_notes(session, region);
+	return module;
+}
+
+static struct module *load_text(struct session *session, const struct c_source *source)
+{
+	if (c_is_source(source->file))
+		return load_c(session, source);
+	return import_mlir(session->arena, &session->guard, &session->diag, source->file,
+	        source->text, source->size);
+}
+
 bool load_module(struct session *session, const char *file)
 {
 	const char *reason;
@@ -42,8 +82,8 @@ bool load_module(struct session *session, const char *file)
 	if (!text)
 		return diag_error(&session->diag, (struct location){ .file = name },
 		        "cannot be read: %s", reason);
-	session->module =
-	        import_mlir(session->arena, &session->guard, &session->diag, name, text, size);
+	const struct c_source source = { name, text, size };
+	session->module = load_text(session, &source);
 	session->read = session->module ? session->module->level : LEVEL_TENSOR;
 	return session->module && ir_verify(session->module) && !session->diag.count &&
 	        is_whole(session);

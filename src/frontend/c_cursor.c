@@ -1,0 +1,151 @@
+/* Cursors of libclang: children, names, places, tokens and constants. */
+#include "frontend/c_reader.h"
+#include <string.h>
+
+#define TOKENS_MOST 60 /* characters of the user's text in a message */
+
+static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+	struct c_cursors *children = data;
+	(void)parent;
+	VEC_PUSH(children->arena, &children->list, cursor);
+	return CXChildVisit_Continue;
+}
+
+struct c_cursors c_children(struct arena *arena, CXCursor cursor)
+{
+	struct c_cursors children = { .arena = arena };
+	clang_visitChildren(cursor, collect, &children);
+	return children;
+}
+
+const char *c_text(struct arena *arena, CXString string)
+{
+	const char *text = clang_getCString(string);
+	const char *copy = text_copy(arena, text ? text : "", text ? strlen(text) : 0);
+	clang_disposeString(string);
+	return copy;
+}
+
+const char *c_name(struct arena *arena, CXCursor cursor)
+{
+	return c_text(arena, clang_getCursorSpelling(cursor));
+}
+
+struct location c_location(const struct c_reader *reader, CXSourceLocation location)
+{
+	CXFile file;
+	unsigned line;
+	unsigned column;
+	clang_getExpansionLocation(location, &file, &line, &column, NULL);
+	const char *name = file ? c_text(reader->arena, clang_getFileName(file)) : NULL;
+	return (struct location){ name ? name : reader->source->file, (int)line, (int)column };
+}
+
+struct location c_place(const struct c_reader *reader, CXCursor cursor)
+{
+	return c_location(reader, clang_getRangeStart(clang_getCursorExtent(cursor)));
+}
+
+const char *c_key(struct arena *arena, CXCursor declaration)
+{
+	CXFile file;
+	unsigned offset;
+	clang_getExpansionLocation(
+	        clang_getCursorLocation(declaration), &file, NULL, NULL, &offset);
+	const char *name = file ? c_text(arena, clang_getFileName(file)) : "";
+	return text_format(arena, "%u %s %s", offset, c_name(arena, declaration), name);
+}
+
+/* Offset of the end of the line. */
+static size_t line_end(const struct c_source *source, size_t at)
+{
+	while (at < source->size && source->text[at] != '\n')
+		at++;
+	return at;
+}
+
+const char *c_tokens(const struct c_reader *reader, CXCursor cursor)
+{
+	CXSourceRange extent = clang_getCursorExtent(cursor);
+	CXFile first_file;
+	CXFile last_file;
+	unsigned first;
+	unsigned last;
+	clang_getExpansionLocation(clang_getRangeStart(extent), &first_file, NULL, NULL, &first);
+	clang_getExpansionLocation(clang_getRangeEnd(extent), &last_file, NULL, NULL, &last);
+	CXFile own = clang_getFile(reader->unit, reader->source->file);
+	if (!first_file || !clang_File_isEqual(first_file, own) || first >= reader->source->size)
+		return c_name(reader->arena, cursor);
+	if (!last_file || !clang_File_isEqual(last_file, own) || last <= first ||
+	        last > reader->source->size)
+		last = (unsigned)line_end(reader->source, first);
+	struct text text = text_new(reader->arena);
+	bool space = false;
+	for (unsigned at = first; at < last && text.size < TOKENS_MOST; at++) {
+		char c = reader->source->text[at];
+		bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+		if (!blank)
+			text_add(&text, "%s%c", space ? " " : "", c);
+		space = blank && text.size;
+	}
+	if (text.size >= TOKENS_MOST)
+		text_add(&text, " …");
+	return text.size ? text.data : "";
+}
+
+CXCursor c_strip(struct arena *arena, CXCursor cursor)
+{
+	for (;;) {
+		enum CXCursorKind kind = clang_getCursorKind(cursor);
+		if (kind != CXCursor_UnexposedExpr && kind != CXCursor_ParenExpr)
+			return cursor;
+		struct c_cursors children = c_children(arena, cursor);
+		if (children.list.count != 1)
+			return cursor;
+		cursor = children.list.data[0];
+	}
+}
+
+bool c_refuse(struct c_reader *reader, CXCursor cursor, const char *why, const char *accepted)
+{
+	diag_error(reader->module->diag, c_place(reader, cursor), "`%s`: %s",
+	        c_tokens(reader, cursor), why);
+	return diag_note(reader->module->diag, "%s", accepted);
+}
+
+bool c_integer(CXCursor cursor, int64_t *value)
+{
+	CXEvalResult result = clang_Cursor_Evaluate(cursor);
+	bool good = result && clang_EvalResult_getKind(result) == CXEval_Int;
+	if (good)
+		*value = (int64_t)clang_EvalResult_getAsLongLong(result);
+	if (result)
+		clang_EvalResult_dispose(result);
+	return good;
+}
+
+bool c_real(CXCursor cursor, double *value)
+{
+	CXEvalResult result = clang_Cursor_Evaluate(cursor);
+	bool good = result && clang_EvalResult_getKind(result) == CXEval_Float;
+	if (good)
+		*value = clang_EvalResult_getAsDouble(result);
+	if (result)
+		clang_EvalResult_dispose(result);
+	return good;
+}
+
+bool c_enter(struct c_reader *reader, CXCursor cursor)
+{
+	if (++reader->depth <= C_DEPTH_MOST)
+		return true;
+	diag_error(reader->module->diag, c_place(reader, cursor),
+	        "this is nested more than %d levels deep", C_DEPTH_MOST);
+	return diag_note(reader->module->diag, "accepted are fewer, in several statements");
+}
+
+void c_leave(struct c_reader *reader)
+{
+	reader->depth--;
+}

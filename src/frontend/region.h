@@ -1,0 +1,40 @@
+/* A C function as statements over arrays: what the front end reads and raise/ turns into kernels. Affine
+ * parts are structs of poly/, bodies are those of kernels. */
+#ifndef STC_REGION_H
+#define STC_REGION_H
+#include "ir/kernel.h"
+#include "poly/poly.h"
+
+struct region_array { /* an array, or a scalar of rank 0 */
+	const char *name;
+	struct location location;
+	const struct type *type; /* of an element */
+	int rank;
+	int64_t extent[POLY_DIMS];
+	bool argument;
+	const struct attr *value; /* of a constant table: dense; else NULL */
+};
+
+struct region_statement {
+	struct location location;
+	const char *text; /* as the user wrote it */
+	struct poly_statement affine;
+	/* Operand j is read j, and INDEX of loop d counter d. */
+	struct body body;
+	struct location *read_location; /* [affine.reads] */
+};
+
+struct region_note { /* what the user should know */
+	struct location location;
+	const char *message;
+};
+
+struct region {
+	const char *name; /* of the function */
+	struct location location;
+	VEC(struct region_array) arrays;
+	VEC(struct region_statement) statements;
+	VEC(struct region_note) notes;
+};
+
+#endif

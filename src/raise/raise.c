@@ -1,0 +1,158 @@
+/* From a C function to kernels at tensor level: main's signature, then a kernel for each live
+ * statement. */
+#include "raise/raise_internal.h"
+
+static bool is_double(const struct type *type)
+{
+	return type->kind == TYPE_FLOAT && type->width == 64;
+}
+
+static bool refuse_double(struct raising *r, struct location location, const char *what)
+{
+	diag_error(r->module->diag, location, "`%s` is computed in double precision", what);
+	return diag_note(r->module->diag,
+	        "accepted is float: literals as 0.5f, functions as sqrtf; of PolyBench -D "
+	        "DATA_TYPE_IS_FLOAT");
+}
+
+/* Designs have no units for f64. */
+static bool check_types(struct raising *r)
+{
+	for (size_t i = 0; i < r->region->arrays.count; i++) {
+		const struct region_array *array = &r->region->arrays.data[i];
+		if (is_double(array->type))
+			return refuse_double(r, array->location, array->name);
+	}
+	for (int i = 0; i < r->ordered; i++) {
+		if (r->order[i] >= r->statements)
+			continue;
+		const struct region_statement *statement = &r->region->statements.data[r->order[i]];
+		for (int n = 0; n < statement->body.count; n++)
+			if (is_double(statement->body.node[n].type))
+				return refuse_double(r, statement->location, statement->text);
+	}
+	return true;
+}
+
+/* --- the signature --- */
+
+static bool reads_initial(const struct raising *r, int array)
+{
+	for (int i = 0; i < r->ordered; i++) {
+		const struct poly_statement *statement = &r->program.statement[r->order[i]];
+		for (int j = 0; j < statement->reads; j++) {
+			const struct poly_read_flow *read = &r->flow[r->order[i]].read[j];
+			if (statement->read[j].array != array)
+				continue;
+			for (int k = 0; k < read->sources; k++)
+				if (read->source[k].statement < 0)
+					return true;
+		}
+	}
+	return false;
+}
+
+static const struct type *tensor_of(struct raising *r, int array)
+{
+	const struct region_array *of = &r->region->arrays.data[array];
+	return type_shaped(r->module, TYPE_TENSOR, of->rank, of->extent, of->type);
+}
+
+static const struct attr *named(struct raising *r, int array, const char *role)
+{
+	struct module *module = r->module;
+	struct named items[] = {
+		{ key_name(KEY_STREAM_NAME),
+		        attr_string(module, r->region->arrays.data[array].name) },
+		{ key_name(KEY_STREAM_ROLE), attr_string(module, role) },
+	};
+	return attr_dictionary(module, 2, items);
+}
+
+struct side {
+	VEC(const struct type *) types;
+	VEC(const struct attr *) attributes;
+};
+
+static void add_to_side(struct raising *r, struct side *side, int array, const char *role)
+{
+	VEC_PUSH(r->arena, &side->types, tensor_of(r, array));
+	VEC_PUSH(r->arena, &side->attributes, named(r, array, role));
+}
+
+static void add_constant(struct raising *r, int array)
+{
+	const struct type *type = tensor_of(r, array);
+	struct op *op = op_new(
+	        r->module, OP_CONSTANT, r->region->arrays.data[array].location, 0, NULL, 1, &type);
+	attr_set(r->module, op, KEY_VALUE, r->region->arrays.data[array].value);
+	op_append(r->block, op);
+	r->initial[array] = op->result[0];
+}
+
+static struct op *make_main(struct raising *r)
+{
+	struct module *module = r->module;
+	struct op *main = op_new(module, OP_FUNC, r->region->location, 0, NULL, 0, NULL);
+	struct side inputs = { 0 };
+	struct side outputs = { 0 };
+	op_append(module_body(module), main);
+	r->block = block_new(module, main, 0);
+	for (int i = 0; i < r->program.arrays; i++) {
+		if (!r->program.array[i].initial || !reads_initial(r, i))
+			continue;
+		if (r->region->arrays.data[i].value) {
+			add_constant(r, i);
+			continue;
+		}
+		add_to_side(r, &inputs, i, "input");
+		r->initial[i] = block_add_argument(module, r->block, tensor_of(r, i));
+	}
+	for (int o = 0; o < r->outputs; o++)
+		add_to_side(r, &outputs, r->output[o], "output");
+	attr_set(module, main, KEY_SYM_NAME, attr_string(module, r->region->name));
+	attr_set(module, main, KEY_FUNCTION_TYPE,
+	        attr_type(module,
+	                type_function(module, (int)inputs.types.count, inputs.types.data,
+	                        (int)outputs.types.count, outputs.types.data)));
+	if (inputs.types.count)
+		attr_set(module, main, KEY_ARG_ATTRS,
+		        attr_array(module, (int)inputs.attributes.count, inputs.attributes.data));
+	attr_set(module, main, KEY_RES_ATTRS,
+	        attr_array(module, (int)outputs.attributes.count, outputs.attributes.data));
+	return main;
+}
+
+static bool check_outputs(struct raising *r)
+{
+	if (r->outputs)
+		return true;
+	diag_error(r->module->diag, r->region->location, "'%s' writes none of its arguments",
+	        r->region->name);
+	return diag_note(
+	        r->module->diag, "accepted is a function that assigns elements of an argument");
+}
+
+bool raise_region(
+        struct module *module, const struct region *region, const struct raise_options *options)
+{
+	struct raising r = { .module = module,
+		.arena = module->arena,
+		.region = region,
+		.options = options,
+		.names = map_new(module->arena) };
+	if (!raise_analyse(&r) || !check_outputs(&r) || !raise_order(&r) || !check_types(&r))
+		return false;
+	r.layout = ARENA_ARRAY(r.arena, struct raise_layout, r.program.statements);
+	r.initial = ARENA_ARRAY(r.arena, struct value *, r.program.arrays);
+	make_main(&r);
+	for (int i = 0; i < r.ordered; i++)
+		if (!raise_kernel(&r, r.order[i]))
+			return false;
+	struct value **result = ARENA_ARRAY(r.arena, struct value *, r.outputs);
+	for (int o = 0; o < r.outputs; o++)
+		result[o] = r.layout[r.statements + o].value;
+	struct op *end = op_new(module, OP_RETURN, region->location, r.outputs, result, 0, NULL);
+	op_append(r.block, end);
+	return true;
+}
